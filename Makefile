@@ -1,0 +1,43 @@
+# Two commands: `make all` sets everything up and runs the campaign; `make test` sets up and tests.
+SHELL := /bin/bash
+CORES ?= $(shell nproc)
+SCALE ?=
+SNAKEMAKE = source .venv/bin/activate && snakemake --cores $(CORES) $(if $(SCALE),--config scale=$(SCALE))
+
+.DEFAULT_GOAL := help
+.PHONY: help all setup test test-slow bench lint format lock clean doctor
+
+help:           ## Show this list
+	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+all: setup      ## Set up, run the campaign (SCALE=smoke|quick|full), render the notebooks
+	@$(SNAKEMAKE) all
+
+setup:          ## Install what is missing: Debian packages, .venv, the guest kernel
+	@envs/setup.sh
+
+test: setup     ## Set up, then lint, type-check and test (under 30 minutes from nothing)
+	@source .venv/bin/activate && $(MAKE) --no-print-directory lint && pytest -m "not slow"
+
+test-slow: setup ## The long tests: accuracy against published data, endurance
+	@source .venv/bin/activate && pytest -m slow
+
+bench: setup    ## Measure speed and memory against the targets; writes results/bench.json
+	@source .venv/bin/activate && python -m tests.bench
+
+lint:           ## Formatters, linters, types; changes nothing
+	@source .venv/bin/activate && ruff check . && ruff format --check . && mypy && snakefmt --check Snakefile rules && \
+	snakemake --lint && bbrlab check scenarios/*/*.yaml
+
+format:         ## Let the formatters decide the layout
+	@source .venv/bin/activate && ruff check --fix . ; ruff format . && snakefmt Snakefile rules
+
+lock:           ## Renew envs/requirements.lock from envs/requirements.in
+	@source .venv/bin/activate && pip install -q uv && cd envs && uv pip compile -q --upgrade --generate-hashes --universal \
+	--python-version 3.11 --no-emit-index-url --no-header requirements.in -o requirements.lock
+
+doctor: setup   ## Say what this machine lacks
+	@.venv/bin/bbrlab doctor
+
+clean:          ## Remove results, but not the environment and the kernel
+	rm -rf results .snakemake

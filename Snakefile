@@ -1,0 +1,22 @@
+# The whole campaign: `snakemake --cores <n> all`. Configuration: config/config.yaml; rules by stage: rules/.
+from bbrlab import campaign, paths
+
+configfile: "config/config.yaml"
+
+SCALE = config["scale"]
+KERNEL = config.get("kernel") or ""
+FIGURES = {f.id: f for f in campaign.figures(SCALE)}
+
+
+include: "rules/common.smk"
+include: "rules/kernels.smk"
+include: "rules/experiments.smk"
+include: "rules/notebooks.smk"
+include: "rules/report.smk"
+
+
+rule all:
+    default_target: True
+    input:
+        scorecard=f"results/{SCALE}/scorecard.json",
+        notebooks=notebook_pages(),

@@ -1,0 +1,169 @@
+"""What a campaign consists of: figures at a scale, their points, the folder of each run, and how long it will take.
+
+A run's folder is named by the swept values and a fingerprint of everything that decides its outcome. So a point that
+has not changed is never run twice, whichever scale or sweep it belongs to, and a changed one never takes an old result.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import yaml
+from pydantic import Field, ValidationError
+
+from bbrlab import files, paths
+from bbrlab.errors import UserError
+from bbrlab.scenario import Point, Scenario, Strict, load, points, read_yaml, validate
+
+# Wall-clock model of a run, from `make bench` (docs/benchmarks.md): set-up, then so much for each packet and sample.
+SETUP_S = 3.5
+SECONDS_PER_PACKET = 4.2e-6
+SECONDS_PER_SAMPLE = 2.2e-4
+SECONDS_PER_FLOW_SAMPLE = 1.5e-5
+
+
+class Override(Strict):
+    """How a scale changes one figure."""
+
+    trials: Annotated[int, Field(ge=1)] | None = None
+    duration_s: float | None = None
+    window_s: list[float] | None = None
+    sweep: dict[str, list[Any]] | None = None
+
+
+class Scale(Strict):
+    """One scale: what it is for, how many trials at most, and figure by figure what changes."""
+
+    description: str
+    trials: Annotated[int, Field(ge=1)] | None = Field(None, description="at most so many trials; default: the scenario's")
+    figures: dict[str, Override] = Field({}, description="paper/figure: changes")
+
+
+class Config(Strict):
+    """config/config.yaml."""
+
+    scale: str
+    kernel: str | None = None
+    figures: list[str] = Field([], description="paper/figure ...; empty: all")
+    scales: dict[str, Scale]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure at a scale: ``id`` is paper/name, ``trials`` seeds 1..trials for each point."""
+
+    id: str
+    scenario: Scenario
+    points: list[Point]
+    trials: int
+
+
+@dataclass(frozen=True)
+class Run:
+    """One point with one seed and the folder of its result."""
+
+    figure: str
+    point: Point
+    seed: int
+    folder: Path
+
+
+def load_config(path: Path | None = None) -> Config:
+    """config/config.yaml, checked. UserError naming file, field and value."""
+    path = path or paths.CONFIG / "config.yaml"
+    try:
+        return Config.model_validate(read_yaml(path))
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise UserError(f"{path}: {'.'.join(str(p) for p in first['loc'])}: {first['msg']} (found {first['input']!r})") from None
+
+
+def scenario_files() -> dict[str, Path]:
+    """{paper/figure: scenario file} of everything under scenarios/."""
+    return {f"{p.parent.name}/{p.stem}": p for p in sorted(paths.SCENARIOS.glob("*/*.yaml"))}
+
+
+def figures(scale: str | None = None, chosen: list[str] | None = None) -> list[Figure]:
+    """The figures of a campaign.
+
+    Args:
+        scale: entry of config.yaml's ``scales``; default: its ``scale``.
+        chosen: "paper/figure" or "paper"; default: config.yaml's ``figures``, or all.
+
+    Raises:
+        UserError: for an unknown scale or figure, or a scenario that is not valid.
+    """
+    config = load_config()
+    scale = scale or config.scale
+    if scale not in config.scales:
+        raise UserError(f"scale {scale}: no such scale; config/config.yaml has {', '.join(config.scales)}")
+    known = scenario_files()
+    for name in config.scales[scale].figures:
+        if name not in known:
+            raise UserError(f"config/config.yaml: scales.{scale}.figures: there is no scenario {name} (there are {', '.join(known)})")
+    wanted = []
+    for name in chosen or config.figures or list(known):
+        matching = [k for k in known if k == name or k.split("/")[0] == name]
+        if not matching:
+            raise UserError(f"there is no figure or paper '{name}' (there are {', '.join(known)})")
+        wanted += matching
+    return [_scaled(name, known[name], config.scales[scale]) for name in dict.fromkeys(wanted)]
+
+
+def _scaled(name: str, path: Path, scale: Scale) -> Figure:
+    scenario = load(path)
+    if f"{scenario.paper}/{scenario.name}" != name:
+        raise UserError(f"{path}: must say paper: {name.split('/')[0]} and name: {name.split('/')[1]}, as its place says")
+    override = scale.figures.get(name, Override())
+    content = scenario.model_dump(exclude_unset=True)
+    for key in ("duration_s", "window_s"):
+        if getattr(override, key) is not None:
+            content[key] = getattr(override, key)
+    if override.sweep is not None:
+        for swept in override.sweep:
+            if swept not in scenario.sweep:
+                raise UserError(f"config/config.yaml: {name}: sweep: '{swept}' is not swept by {path}")
+        content["sweep"] = {k: override.sweep.get(k, v) for k, v in scenario.sweep.items()}
+    scaled = validate(content, f"{path} (as changed by config/config.yaml)")
+    trials = override.trials or min(scaled.trials, scale.trials or scaled.trials)
+    return Figure(name, scaled, points(scaled, str(path)), trials)
+
+
+def runs(figure: Figure, results: Path | None = None) -> list[Run]:
+    """Every run of a figure."""
+    results = results or paths.ROOT / "results"
+    return [
+        Run(figure.id, point, seed, results / "runs" / figure.id / point.label / f"seed-{seed}")
+        for point in figure.points
+        for seed in range(1, figure.trials + 1)
+    ]
+
+
+def estimate_s(point: Point) -> float:
+    """Expected wall-clock seconds of one run on one core."""
+    scenario = point.scenario
+    packets = scenario.network.rate_mbit * 1e6 / 8 / 1514 * scenario.duration_s
+    samples = scenario.sample_hz * scenario.duration_s
+    flows = sum(f.count for f in scenario.flows)
+    return SETUP_S + packets * SECONDS_PER_PACKET + samples * (SECONDS_PER_SAMPLE + flows * SECONDS_PER_FLOW_SAMPLE)
+
+
+def write_points(figure: Figure, results: Path) -> dict[str, Path]:
+    """Write one file per point for the workflow, untouched if it is there already. Returns {label: file}."""
+    written = {}
+    for point in figure.points:
+        path = results / "points" / figure.id / f"{point.label}.yaml"
+        content = {"scenario": point.scenario.model_dump(exclude={"sweep"}, exclude_unset=True), "values": point.values}
+        text = yaml.safe_dump(content, sort_keys=True)
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            files.write_text(path, text)
+        written[point.label] = path
+    return written
+
+
+def read_point(path: Path) -> Point:
+    """The point that write_points() wrote."""
+    content = read_yaml(path)
+    return Point(validate(content["scenario"], str(path)), content["values"])

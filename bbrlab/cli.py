@@ -1,0 +1,341 @@
+"""The command line: ``bbrlab --help``."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from bbrlab.errors import UserError
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
+                  help="TCP BBR experiments on a real Linux kernel in virtual time.")  # fmt: skip
+kernel_app = typer.Typer(no_args_is_help=True, help="Build and list guest kernels.")
+model_app = typer.Typer(no_args_is_help=True, help="What the models predict for a scenario.")
+app.add_typer(kernel_app, name="kernel")
+app.add_typer(model_app, name="model")
+
+EXIT_FAILED, EXIT_CHECKS, EXIT_INTERRUPTED = 2, 4, 130
+ScenarioFile = Annotated[Path, typer.Argument(metavar="SCENARIO.yaml", help="Scenario file.", show_default=False)]
+Overrides = Annotated[list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="Override a value, e.g. network.buffer.bdp=4.")]
+
+
+@app.callback()
+def _main() -> None:
+    pass
+
+
+def _overrides(items: list[str] | None) -> dict[str, Any]:
+    from bbrlab.scenario import parse_value
+
+    found = {}
+    for item in items or []:
+        path, equals, text = item.partition("=")
+        if not equals or not path:
+            raise UserError(f"--set {item}: give PATH=VALUE, for example --set network.buffer.bdp=4")
+        found[path] = parse_value(text)
+    return found
+
+
+@app.command()
+def run(
+    scenario: ScenarioFile,
+    out: Annotated[Path, typer.Option(help="Folder for summary.json, samples.parquet, manifest.json and guest.log.")],
+    set_: Overrides = None,
+    seed: Annotated[int, typer.Option(help="Seed of this trial.")] = 1,
+    backend: Annotated[str, typer.Option(help="uml: virtual time; host: this machine's kernel in real time, as root.")] = "uml",
+    kernel: Annotated[str | None, typer.Option(help="Entry of config/kernels.yaml.")] = None,
+    watchdog_s: Annotated[float, typer.Option(help="End a guest that shows no sign of life for so many real seconds.")] = 60,
+    strict: Annotated[bool, typer.Option(help=f"Exit with {EXIT_CHECKS} if a self-check fails.")] = False,
+    quiet: Annotated[bool, typer.Option(help="Print only what is wrong.")] = False,
+    die_with_parent: Annotated[bool, typer.Option(hidden=True)] = False,
+) -> None:
+    """Run one point of a scenario once."""
+    from bbrlab import run as runner
+    from bbrlab import scenario as scenarios
+
+    if backend == "qemu":
+        raise UserError("--backend qemu: not in this version (see LIMITATIONS.md); use uml, or host on a machine of your own")
+    if backend not in runner.BACKENDS:
+        raise UserError(f"--backend {backend}: no such backend; use one of {', '.join(runner.BACKENDS)}")
+    loaded = scenarios.load(scenario, _overrides(set_))
+    point = scenarios.base_point(loaded)
+    if loaded.sweep and not quiet:
+        sizes = " x ".join(str(len(v)) for v in loaded.sweep.values())
+        typer.echo(f"{loaded.name} sweeps {', '.join(loaded.sweep)} ({sizes} points); this runs the file's own values. "
+                   "Choose others with --set, or run them all with snakemake.")  # fmt: skip
+    signal.signal(signal.SIGTERM, _terminated)
+    with _progress(point.scenario.duration_s, quiet) as tell:
+        summary = runner.run_point(point, seed, out, kernel_name=kernel, backend=backend, watchdog_s=watchdog_s,
+                                   die_with_parent=die_with_parent, on_progress=tell)  # fmt: skip
+    if not quiet:
+        _show(summary, out)
+    failed = [c["name"] for c in summary["checks"] if not c["ok"]]
+    if failed:
+        if quiet:
+            typer.echo(f"bbrlab: {out}: self-checks failed: {', '.join(failed)}; the run is marked and left out of averages", err=True)
+        if strict:
+            raise typer.Exit(EXIT_CHECKS)
+
+
+def _terminated(number: int, frame: object) -> None:
+    raise KeyboardInterrupt
+
+
+@contextlib.contextmanager
+def _progress(duration_s: float, quiet: bool) -> Iterator[Any]:
+    if quiet or not sys.stderr.isatty():
+        last = [0.0]
+
+        def plain(verb: str, text: str) -> None:
+            if quiet:
+                return
+            if verb == "stage":
+                typer.echo(f"guest: {text}")
+            elif verb == "at" and time.monotonic() - last[0] > 10:
+                last[0] = time.monotonic()
+                typer.echo(f"guest: {float(text):g} of {duration_s:g} virtual seconds")
+
+        yield plain
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed:.0f}/{task.total:.0f} virtual s"), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("set-up", total=duration_s)
+
+        def tell(verb: str, text: str) -> None:
+            if verb == "stage":
+                bar.update(task, description=text)
+            elif verb == "at":
+                bar.update(task, completed=float(text))
+
+        yield tell
+
+
+def _show(summary: dict[str, Any], out: Path) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    speed = summary["virtual_s"] / summary["wall_s"]
+    console.print(f"[bold]{summary['scenario']}[/bold] seed {summary['seed']}: {summary['virtual_s']:g} s in "
+                  f"{summary['wall_s']:.1f} s ({speed:.0f} x real time), Linux {summary['kernel']['release']}", highlight=False)  # fmt: skip
+    table = Table(box=None, pad_edge=False)
+    for name in ("flows", "goodput Mbit/s", "share", "retransmits", "RTT ms", "Jain"):
+        table.add_column(name, justify="left" if name == "flows" else "right")
+    for group in summary["groups"]:
+        table.add_row(f"{group['count']} {group['cca']}", f"{group['goodput_mbit']:.3f}", f"{group['share_of_capacity']:.3f}",
+                      str(group["retransmits"]), f"{group['rtt_ms_mean']:.1f}", f"{group['jain_index']:.3f}")  # fmt: skip
+    console.print(table)
+    b = summary["bottleneck"]
+    console.print(f"bottleneck: utilisation {b['utilisation']:.3f}, loss {b['loss']:.4f}, occupancy {b['occupancy']:.2f}, "
+                  f"queue {b['queue_ms']['mean']:.1f} ms (p95 {b['queue_ms']['p95']:.1f})", highlight=False)  # fmt: skip
+    failed = [c for c in summary["checks"] if not c["ok"]]
+    if failed:
+        console.print(f"[bold red]{len(failed)} of {len(summary['checks'])} self-checks failed[/bold red]; "
+                      "this run is marked and left out of averages:")  # fmt: skip
+        for c in failed:
+            console.print(f"  {c['name']}: asked {c['asked']}, measured {c['measured']} ({c['detail']})", highlight=False)
+    else:
+        console.print(f"[green]all {len(summary['checks'])} self-checks passed[/green]")
+    console.print(f"results: {out}", highlight=False)
+
+
+@kernel_app.command("build")
+def kernel_build(
+    name: Annotated[str | None, typer.Argument(help="Entry of config/kernels.yaml; default: its default.")] = None,
+    jobs: Annotated[int | None, typer.Option(help="Parallel compilers; default: all cores.")] = None,
+    record: Annotated[Path | None, typer.Option(help="Also write what was built to this JSON file (for Snakemake).")] = None,
+) -> None:
+    """Build a kernel, once for each (source version, options, patches, compiler)."""
+    from bbrlab import files, guest_tools, kernel
+
+    start = time.monotonic()
+    built = kernel.build(name, jobs, say=typer.echo)
+    guest_tools.library_folder()
+    if record:
+        content = kernel.describe(built) | {"ccas": built.ccas, "parameters": built.parameters}
+        if not record.exists() or json.loads(record.read_text(encoding="utf-8")) != content:
+            files.write_json(record, content)
+        else:
+            os.utime(record)
+    typer.echo(f"kernel {built.name}: Linux {built.release}, {', '.join(sorted(built.ccas))} (build {built.build_id}, "
+               f"{time.monotonic() - start:.1f} s)")  # fmt: skip
+
+
+@kernel_app.command("list")
+def kernel_list() -> None:
+    """List the kernels that can be built, and what the built ones can do."""
+    from bbrlab import kernel
+
+    specs = kernel.load_specs()
+    for name, spec in specs.kernels.items():
+        try:
+            built = kernel.get(name)
+            state = f"built: Linux {built.release}, {', '.join(sorted(built.ccas))}"
+        except UserError:
+            state = "not built"
+        typer.echo(f"{name}{' (default)' if name == specs.default else ''}: {spec.description} [{state}]")
+
+
+@app.command()
+def doctor() -> None:
+    """Say what this machine lacks, and how to get it."""
+    from rich.console import Console
+
+    from bbrlab import doctor as examiner
+
+    console = Console()
+    findings = examiner.examine()
+    for f in findings:
+        mark = "[green]ok  [/green]" if f.ok else "[bold red]lack[/bold red]"
+        console.print(f"{mark} {f.name}: {f.found}", highlight=False, soft_wrap=True)
+        if not f.ok:
+            console.print(f"     -> {f.remedy}", highlight=False, soft_wrap=True)
+    if not all(f.ok for f in findings):
+        raise typer.Exit(1)
+    console.print("This machine can run bbrlab.")
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of scenario files."""
+    from bbrlab.scenario import Scenario
+
+    typer.echo(json.dumps(Scenario.model_json_schema(), indent=1))
+
+
+@app.command()
+def check(scenarios: Annotated[list[Path], typer.Argument(metavar="SCENARIO.yaml...", help="Scenario files.")]) -> None:
+    """Check scenario files without running anything."""
+    from bbrlab.scenario import load, points
+
+    for path in scenarios:
+        loaded = load(path)
+        typer.echo(f"{path}: {loaded.paper}/{loaded.name}, {len(points(loaded))} points x {loaded.trials} trials, {loaded.duration_s:g} s each")
+
+
+@app.command(hidden=True)
+def point(
+    file: Annotated[Path, typer.Argument(help="Point file made by the workflow.")],
+    seed: Annotated[int, typer.Option()],
+    out: Annotated[Path, typer.Option()],
+    kernel: Annotated[str | None, typer.Option()] = None,
+) -> None:
+    """Run one point of a campaign (used by the workflow)."""
+    from bbrlab import campaign
+    from bbrlab import run as runner
+
+    signal.signal(signal.SIGTERM, _terminated)
+    summary = runner.run_point(campaign.read_point(file), seed, out, kernel_name=kernel, die_with_parent=True)
+    failed = [c["name"] for c in summary["checks"] if not c["ok"]]
+    if failed:
+        typer.echo(f"bbrlab: {out}: self-checks failed: {', '.join(failed)}; the run is marked and left out of averages", err=True)
+
+
+@app.command()
+def plan(
+    figures: Annotated[list[str] | None, typer.Argument(help="paper/figure ...; default: all.")] = None,
+    scale: Annotated[str | None, typer.Option(help="smoke, quick or full; default: config.yaml's.")] = None,
+) -> None:
+    """Show what a campaign would run: points, seeds, and how long it will take here."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from bbrlab import campaign
+
+    table = Table(box=None, pad_edge=False)
+    for name in ("figure", "points", "seeds", "virtual h", "done", "left: core min"):
+        table.add_column(name, justify="left" if name == "figure" else "right")
+    left = 0.0
+    for figure in campaign.figures(scale, figures or None):
+        runs = campaign.runs(figure)
+        open_runs = [r for r in runs if not (r.folder / "summary.json").exists()]
+        minutes = sum(campaign.estimate_s(r.point) for r in open_runs) / 60
+        left += minutes
+        hours = sum(r.point.scenario.duration_s for r in runs) / 3600
+        table.add_row(figure.id, str(len(figure.points)), str(figure.trials), f"{hours:.1f}", f"{len(runs) - len(open_runs)}/{len(runs)}", f"{minutes:.1f}")
+    console = Console()
+    console.print(table)
+    cores = len(os.sched_getaffinity(0))
+    console.print(f"about {left / cores:.0f} minutes on the {cores} cores of this machine", highlight=False)
+
+
+@app.command(hidden=True)
+def collect(figure: str, scale: Annotated[str, typer.Option()], out: Annotated[Path, typer.Option()]) -> None:
+    """Gather the runs of a figure into one tidy table (used by the workflow)."""
+    from bbrlab import campaign, collect as gathering
+
+    (chosen,) = campaign.figures(scale, [figure])
+    gathering.write(chosen, out)
+
+
+@app.command(hidden=True)
+def render(
+    notebook: Path,
+    out: Annotated[Path, typer.Option()],
+    parameter: Annotated[list[str] | None, typer.Option("-p")] = None,
+) -> None:
+    """Execute a notebook and write it as HTML (used by the workflow)."""
+    from bbrlab import render as rendering
+
+    rendering.render(notebook, out, dict(item.split("=", 1) for item in parameter or []))
+
+
+@app.command(hidden=True)
+def report(tables: list[Path], scale: Annotated[str, typer.Option()], out: Annotated[Path, typer.Option()]) -> None:
+    """Print and write the scorecard of all figures (used by the workflow)."""
+    from bbrlab import scorecard
+
+    scorecard.write(tables, scale, out)
+
+
+@model_app.command("ware")
+def model_ware(
+    scenario: ScenarioFile,
+    set_: Overrides = None,
+) -> None:
+    """Print the Ware steady-state share of capacity for every point of a scenario."""
+    from bbrlab import scenario as scenarios
+    from bbrlab.models import ware
+
+    loaded = scenarios.load(scenario, _overrides(set_))
+    for p in scenarios.points(loaded, str(scenario)):
+        share = ware.scenario_share(p.scenario)
+        at = " ".join(f"{k}={v}" for k, v in p.values.items())
+        typer.echo(f"{at or loaded.name}: {share:.3f}")
+
+
+def main() -> None:
+    """Entry point: one clear line for what the user can put right, no traceback."""
+    try:
+        app(standalone_mode=False)
+    except UserError as error:
+        typer.echo(f"bbrlab: {error}", err=True)
+        sys.exit(EXIT_FAILED)
+    except KeyboardInterrupt:
+        typer.echo("bbrlab: interrupted; nothing half-done was kept", err=True)
+        sys.exit(EXIT_INTERRUPTED)
+    except typer.Exit as stop:
+        sys.exit(stop.exit_code)
+    except Exception as error:  # click's own usage errors
+        if hasattr(error, "format_message"):
+            context = getattr(error, "ctx", None)
+            hint = f" (see '{context.command_path} --help')" if context else ""
+            typer.echo(f"bbrlab: {error.format_message()}{hint}", err=True)
+            sys.exit(EXIT_FAILED)
+        raise
+
+
+if __name__ == "__main__":
+    main()

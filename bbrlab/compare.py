@@ -1,0 +1,84 @@
+"""Measured against published values and models, point by point and panel by panel.
+
+Works for any figure whose published table (data/PAPER/FIGURE.csv) has the columns ``buffer_bdp``, ``bbr_flows`` and
+``share_of_capacity``: N BBR flows (group 0) against loss-based ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from bbrlab import collect, paths
+from bbrlab.campaign import Figure
+from bbrlab.models import ware
+
+KEYS = {"network.buffer.bdp": "buffer_bdp", "flows.0.count": "bbr_flows"}
+# The smallest RMSE between two laboratories that a share of capacity can be expected to meet (docs/trust.md).
+RMSE_TARGET = 0.03
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One figure's comparison.
+
+    Attributes:
+        figure: its id.
+        title: for people.
+        points: one row per point: buffer_bdp, bbr_flows, measured, ci95, runs, failed, published, published_low,
+            published_high, ware, residual (measured - published).
+        scaled: whether the runs were shorter than the paper's, so that published values are no yardstick.
+    """
+
+    figure: str
+    title: str
+    points: pd.DataFrame
+    scaled: bool
+
+    @property
+    def rmse(self) -> float:
+        """Root mean square of measured - published over the points; NaN if there are none."""
+        return rms(self.points["measured"] - self.points["published"])
+
+    @property
+    def ware_rmse(self) -> float:
+        """Root mean square of Ware model - measured."""
+        return rms(self.points["ware"] - self.points["measured"])
+
+    @property
+    def ware_published_rmse(self) -> float:
+        """Root mean square of Ware model - published, over the same points."""
+        return rms(self.points["ware"] - self.points["published"])
+
+
+def rms(values: pd.Series) -> float:
+    """Root mean square of the values that are there; NaN if none is."""
+    present = values.dropna().to_numpy(dtype=float)
+    return float(np.sqrt((present**2).mean())) if len(present) else float("nan")
+
+
+def published(figure: str) -> pd.DataFrame:
+    """The published table of a figure. FileNotFoundError if there is none."""
+    return pd.read_csv(paths.DATA / f"{figure}.csv")
+
+
+def panel(figure: Figure, runs: pd.DataFrame) -> Panel:
+    """Compare a figure's runs (collect.table()) with the published values and the Ware model."""
+    bbr = runs[runs["group"] == 0].rename(columns=KEYS)
+    measured = collect.points(bbr, list(KEYS.values())).rename(columns={"mean": "measured"})
+    reference = published(figure.id).rename(
+        columns={"share_of_capacity": "published", "two_sem_low": "published_low", "two_sem_high": "published_high"}
+    )
+    columns = [*KEYS.values(), "published", "published_low", "published_high"]
+    points = measured.merge(reference[columns], on=list(KEYS.values()), how="left")
+    network = figure.scenario.network
+    points["ware"] = ware.bbr_share(network.rate_mbit, network.mean_rtt_ms, points["buffer_bdp"], points["bbr_flows"])
+    points["residual"] = points["measured"] - points["published"]
+    scaled = figure.scenario.duration_s < PUBLISHED_DURATION_S.get(figure.id, figure.scenario.duration_s)
+    return Panel(figure.id, figure.scenario.figure, points, scaled)
+
+
+# Seconds of the paper's own runs; a shorter run (scale smoke) is a transient that published values do not describe.
+PUBLISHED_DURATION_S = {"sarpkaya2025/fig2a": 1000.0, "sarpkaya2025/fig2c": 1000.0}

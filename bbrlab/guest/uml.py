@@ -1,0 +1,203 @@
+"""Runs one User-Mode Linux guest in virtual time, under a watchdog, and leaves no process behind."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from bbrlab.errors import UserError
+from bbrlab.guest.cores import one_core
+from bbrlab.kernel import Kernel
+
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+EPOCH_S = 1_700_000_000  # what the guest's wall clock shows at its start
+WATCHDOG_S = 60  # real seconds without a sign of life
+POLL_S = 0.5
+# The TCP hash tables are walked for every sample; the default is thousands of empty buckets.
+HASH_ENTRIES = 128
+MIN_MEMORY_BYTES = 384 << 20
+MEMORY_PER_FLIGHT = 4  # kernel memory per byte in flight or queued, with room to spare
+PROGRESS = re.compile(r"^bbrlab (\w+)(?: (.*))?$")
+
+_libc = ctypes.CDLL(None)
+
+
+class GuestFailed(Exception):
+    """The guest did not finish; the text says how, in words for the user."""
+
+
+def memory_bytes(flight_bytes: float) -> int:
+    """Guest memory for experiments with ``flight_bytes`` in flight and in queues."""
+    return int(MIN_MEMORY_BYTES + MEMORY_PER_FLIGHT * flight_bytes)
+
+
+def scratch_parent() -> Path:
+    """Where guests keep their memory files: the fastest temporary folder from which a program may be mapped to run."""
+    for name in (os.environ.get("TMPDIR"), "/dev/shm", "/tmp", "/var/tmp"):  # noqa: S108
+        if name and os.access(name, os.W_OK | os.X_OK) and not os.statvfs(name).f_flag & os.ST_NOEXEC:
+            return Path(name)
+    raise UserError(
+        "no temporary folder allows programs to run (all are mounted noexec); set TMPDIR to a folder on a disk that does"
+    )
+
+
+def _in_child() -> None:
+    os.setsid()
+    _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _become_subreaper() -> None:
+    """Adopt the guest's host processes when it dies, so that reap() can collect them."""
+    _libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
+
+
+def _reap() -> None:
+    with_children = True
+    while with_children:
+        try:
+            with_children = os.waitpid(-1, os.WNOHANG)[0] != 0
+        except ChildProcessError:
+            with_children = False
+
+
+def run(
+    kernel: Kernel,
+    *,
+    init: Path,
+    folder: Path,
+    library: Path,
+    scratch: Path,
+    seed: int,
+    memory: int,
+    arguments: list[str],
+    log: Path,
+    watchdog_s: float = WATCHDOG_S,
+    on_progress: Callable[[str, str], None] = lambda verb, text: None,
+    die_with_parent: bool = False,
+) -> None:
+    """Boot a guest and wait until it switches itself off.
+
+    Args:
+        kernel: what to boot.
+        init: the guest's first program.
+        folder: the one folder of the host that it may write to.
+        library: folder of compiled helpers, read-only.
+        scratch: folder for its memory file and control socket.
+        seed: of its entropy.
+        memory: bytes.
+        arguments: further kernel arguments.
+        log: gets everything that its console prints.
+        watchdog_s: real seconds without a line from the guest after which it is ended.
+        on_progress: called with each "bbrlab VERB TEXT" line.
+        die_with_parent: end the guest when this process loses its parent (a killed campaign).
+
+    Raises:
+        GuestFailed: if it hangs, dies or reports a failure.
+    """
+    for path in (init, folder, library, scratch):
+        if re.search(r"[\s\",]", str(path)):
+            raise UserError(f"{path}: a guest cannot be given a path with spaces, quotes or commas; move the checkout or set TMPDIR")
+    parent = os.getppid()
+    _become_subreaper()
+    with one_core() as core:
+        argv = [
+            kernel.image, f"mem={memory >> 20}M", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro",
+            "time-travel=inf-cpu", f"time-travel-start={EPOCH_S}", f"random_seed={seed}", f"hostfs_writable={folder}",
+            f"thash_entries={HASH_ENTRIES}", f"umid=guest{os.getpid()}", f"uml_dir={scratch}/", f"init={init}",
+            f"BBRLAB_OUT={folder}", f"BBRLAB_LIB={library}", "con=null", "con0=null,fd:1", "quiet", *arguments,
+        ]  # fmt: skip
+        environment = {"PATH": "/usr/bin:/bin", "TMPDIR": str(scratch), "HOME": str(scratch)}
+        with open(log, "w", encoding="utf-8", errors="replace") as console:
+            process = subprocess.Popen(  # noqa: PLW1509 - single-threaded here
+                argv, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                preexec_fn=_in_child,
+            )  # fmt: skip
+            os.sched_setaffinity(process.pid, {core})
+            before = os.sched_getaffinity(0)
+            os.sched_setaffinity(0, {core})  # what follows the guest belongs to its core, too
+            try:
+                _follow(process, console, watchdog_s, on_progress, parent if die_with_parent else None, log)
+            finally:
+                _end(process)
+                os.sched_setaffinity(0, before)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            process.kill()
+    process.wait()
+    if process.stdout:
+        process.stdout.close()
+    _reap()
+
+
+def _follow(
+    process: subprocess.Popen[bytes],
+    console: object,
+    watchdog_s: float,
+    on_progress: Callable[[str, str], None],
+    parent: int | None,
+    log: Path,
+) -> None:
+    assert process.stdout
+    handle = process.stdout.fileno()
+    os.set_blocking(handle, False)
+    last_life, failed, finished, virtual, pending = time.monotonic(), None, False, None, b""
+    with selectors.DefaultSelector() as selector:
+        selector.register(handle, selectors.EVENT_READ)
+        while True:
+            ready = selector.select(POLL_S)
+            now = time.monotonic()
+            if parent is not None and os.getppid() != parent:
+                raise GuestFailed("the campaign that started this run is gone")
+            if not ready:
+                if now - last_life > watchdog_s:
+                    at = f"at {virtual} s of virtual time" if virtual else "while setting up"
+                    raise GuestFailed(
+                        f"the guest hung {at}: no sign of life for {watchdog_s:g} s of real time; its log is {log}"
+                    )
+                continue
+            chunk = os.read(handle, 65536)
+            if not chunk:
+                break
+            *lines, pending = (pending + chunk).split(b"\n")
+            for raw in lines:
+                line = raw.decode(errors="replace").rstrip("\r")
+                match = PROGRESS.match(line)
+                if not match:
+                    console.write(line + "\n")  # type: ignore[attr-defined]
+                    continue
+                last_life = now
+                verb, text = match[1], match[2] or ""
+                if verb == "at":
+                    virtual = text
+                elif verb == "failed":
+                    failed = text
+                elif verb == "done":
+                    finished = True
+                if verb != "at":
+                    console.write(line + "\n")  # type: ignore[attr-defined]
+                on_progress(verb, text)
+    code = process.wait()
+    console.flush()  # type: ignore[attr-defined]
+    if failed:
+        raise GuestFailed(f"the guest gave up: {failed}; its log is {log}")
+    if not finished:
+        how = f"was killed by signal {-code}" if code < 0 else f"ended with status {code}"
+        raise GuestFailed(f"the guest {how} before the experiment was over; its log is {log}")
+
+
+def is_supported() -> bool:
+    """Whether this machine can run UML guests at all."""
+    return sys.platform == "linux" and os.uname().machine == "x86_64"

@@ -1,0 +1,326 @@
+"""Builds guest kernels, once for each (source version, options, patches, compiler), and says what they can do."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, ValidationError
+
+from bbrlab import files, paths
+from bbrlab.errors import UserError
+from bbrlab.scenario import Strict, read_yaml
+
+Say = Callable[[str], None]
+# What a UML build never compiles, but unpacking would write: two thirds of the tree.
+UNPACK_EXCLUDES = (
+    "*/Documentation/*.rst", "*/Documentation/*.yaml", "*/Documentation/*.txt", "*/sound/*.[ch]", "*/tools/testing/*", "*/tools/perf/*", "*/samples/*.[ch]",
+    "*/drivers/gpu/*.[chS]", "*/drivers/net/ethernet/*.[ch]", "*/drivers/net/wireless/*.[ch]",
+    "*/drivers/media/*.[ch]", "*/drivers/staging/*.[ch]", "*/drivers/infiniband/*.[ch]", "*/drivers/scsi/*.[ch]",
+    "*/arch/*/boot/dts/*",
+)  # fmt: skip
+PROBE_TIMEOUT_S = 60
+LOG_TAIL_LINES = 6
+
+
+class Source(Strict):
+    """Where the source comes from."""
+
+    debian: str
+
+
+class KernelSpec(Strict):
+    """One entry of config/kernels.yaml."""
+
+    description: str
+    source: Source
+    arch: str = "um"
+    options: Annotated[list[str], Field(min_length=1)]
+    patches: str | None = None
+    names: dict[str, str]
+
+
+class KernelsFile(Strict):
+    """config/kernels.yaml."""
+
+    default: str
+    kernels: dict[str, KernelSpec]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A built kernel.
+
+    Attributes:
+        name: its entry in kernels.yaml.
+        release: what ``uname -r`` prints in it.
+        build_id: SHA-256 of the binary, first 16 digits.
+        key: hash of everything it was built from.
+        image: path of the binary.
+        ccas: {field's name: kernel's name}, only those that the kernel really has.
+        parameters: {kernel's name of a CCA: its module parameters}.
+        source: the source package and version.
+        compiler: first line of ``cc --version``.
+        build_s: wall-clock seconds of the build.
+    """
+
+    name: str
+    release: str
+    build_id: str
+    key: str
+    image: str
+    ccas: dict[str, str]
+    parameters: dict[str, list[str]]
+    source: str
+    compiler: str
+    build_s: float
+
+
+def load_specs(path: Path | None = None) -> KernelsFile:
+    """config/kernels.yaml, checked. UserError naming file, field and value."""
+    path = path or paths.CONFIG / "kernels.yaml"
+    try:
+        found = KernelsFile.model_validate(read_yaml(path))
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(p) for p in first["loc"])
+        raise UserError(f"{path}: {where}: {first['msg']} (found {first['input']!r})") from None
+    if found.default not in found.kernels:
+        raise UserError(f"{path}: default: '{found.default}' is not one of {', '.join(found.kernels)}")
+    return found
+
+
+def find_spec(name: str | None) -> tuple[str, KernelSpec]:
+    """The entry called ``name`` (default: the file's default). UserError listing what there is."""
+    specs = load_specs()
+    name = name or specs.default
+    if name not in specs.kernels:
+        raise UserError(f"--kernel {name}: no such kernel; config/kernels.yaml has {', '.join(specs.kernels)}")
+    return name, specs.kernels[name]
+
+
+def source_tarball(spec: KernelSpec) -> tuple[Path, str]:
+    """Tarball and "package version" of a Debian source package. UserError with the command to install it."""
+    package = spec.source.debian
+    tarball = Path("/usr/src") / f"{package}.tar.xz"
+    query = subprocess.run(["dpkg-query", "-W", "-f=${Version}", package], capture_output=True, text=True, check=False)
+    if query.returncode or not tarball.exists():
+        raise UserError(f"the kernel source is not installed; run 'make setup', or: apt-get install {package}")
+    return tarball, f"{package} {query.stdout}"
+
+
+def compiler() -> str:
+    """First line of ``gcc --version``. UserError if there is none."""
+    try:
+        return subprocess.run(["gcc", "--version"], capture_output=True, text=True, check=True).stdout.splitlines()[0]
+    except (OSError, subprocess.CalledProcessError):
+        raise UserError("no C compiler; run 'make setup', or: apt-get install build-essential") from None
+
+
+def recipe_files(spec: KernelSpec) -> tuple[list[Path], list[Path]]:
+    """Option fragments and patches of a kernel. UserError for one that does not exist."""
+    options = [paths.KERNELS / "options" / o for o in spec.options]
+    patches = sorted((paths.KERNELS / "patches" / spec.patches).glob("*.patch")) if spec.patches else []
+    for path in options:
+        if not path.is_file():
+            raise UserError(f"config/kernels.yaml: options: {path} does not exist")
+    if spec.patches and not patches:
+        raise UserError(f"config/kernels.yaml: patches: kernels/patches/{spec.patches} holds no .patch file")
+    return options, patches
+
+
+def build_key(spec: KernelSpec, source: str, compiler_line: str) -> str:
+    """Hash of (source version, options, patches, compiler, this recipe's steps)."""
+    options, patches = recipe_files(spec)
+    digest = hashlib.sha256()
+    for part in (source, compiler_line, spec.arch, "recipe 1"):
+        digest.update(part.encode() + b"\0")
+    for path in [*options, *patches]:
+        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
+
+
+def _folder(key: str) -> Path:
+    return paths.build_folder() / "kernels" / key
+
+
+def _read(name: str, key: str) -> Kernel | None:
+    info = _folder(key) / "kernel.json"
+    if not info.exists():
+        return None
+    content = json.loads(info.read_text(encoding="utf-8"))
+    content.update(name=name, image=str(_folder(key) / "linux"))
+    return Kernel(**content)
+
+
+def get(name: str | None = None) -> Kernel:
+    """A kernel that is built already. UserError with the command that builds it."""
+    name, spec = find_spec(name)
+    _, source = source_tarball(spec)
+    kernel = _read(name, build_key(spec, source, compiler()))
+    if kernel is None:
+        raise UserError(f"kernel {name} is not built yet; run: bbrlab kernel build {name}")
+    return kernel
+
+
+def build(name: str | None = None, jobs: int | None = None, say: Say = print) -> Kernel:
+    """Build a kernel unless it is there already.
+
+    Args:
+        name: entry of kernels.yaml.
+        jobs: parallel compilers; default: all cores.
+        say: gets one line per step with the time it took.
+
+    Raises:
+        UserError: naming the step that failed and the log to read.
+    """
+    name, spec = find_spec(name)
+    tarball, source = source_tarball(spec)
+    compiler_line = compiler()
+    key = build_key(spec, source, compiler_line)
+    if kernel := _read(name, key):
+        return kernel
+    folder = _folder(key)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    log = folder.parent / f"{name}.log"
+    start = time.monotonic()
+    try:
+        with tempfile.TemporaryDirectory(prefix=f".{name}.", dir=folder.parent) as scratch:
+            tree, out = Path(scratch) / "source", Path(scratch) / "out"
+            tree.mkdir()
+            out.mkdir()
+            with open(log, "w", encoding="utf-8") as file:
+                steps = _Steps(name, tree, log, file, say)
+                _compile(steps, spec, tarball, jobs or os.cpu_count() or 1)
+                shutil.copy2(tree / "linux", out / "linux")
+                shutil.copy2(tree / ".config", out / "config")
+                probe = steps.timed("probe", lambda: _probe(out / "linux", log))
+            ccas = {field: kernel for field, kernel in spec.names.items() if kernel in probe["ccas"]}
+            info = {
+                "release": probe["release"],
+                "build_id": files.sha256(out / "linux")[:16],
+                "key": key,
+                "ccas": ccas,
+                "parameters": probe["parameters"],
+                "source": source,
+                "compiler": compiler_line,
+                "build_s": round(time.monotonic() - start, 1),
+            }
+            files.write_json(out / "kernel.json", info)
+            shutil.rmtree(folder, ignore_errors=True)
+            out.replace(folder)
+    except OSError as error:
+        raise files.explain(error, folder) from None
+    kernel = _read(name, key)
+    assert kernel is not None
+    return kernel
+
+
+class _Steps:
+    def __init__(self, name: str, tree: Path, log: Path, file: Any, say: Say):
+        self.name, self.tree, self.log, self.file, self.say = name, tree, log, file, say
+
+    def timed(self, step: str, action: Callable[[], Any]) -> Any:
+        begin = time.monotonic()
+        result = action()
+        self.say(f"kernel {self.name}: {step:<9} {time.monotonic() - begin:6.1f} s")
+        return result
+
+    def run(self, step: str, argv: list[str], stdin: Path | None = None) -> None:
+        def action() -> None:
+            self.file.write(f"$ {' '.join(argv)}\n")
+            self.file.flush()
+            environment = {k: v for k, v in os.environ.items() if k not in {"MAKEFLAGS", "MFLAGS", "MAKELEVEL"}}
+            # The same binary wherever and whenever it is built.
+            environment |= {"KBUILD_BUILD_TIMESTAMP": "2026-01-01", "KBUILD_BUILD_USER": "bbrlab",
+                            "KBUILD_BUILD_HOST": "bbrlab", "LC_ALL": "C"}  # fmt: skip
+            with open(stdin or os.devnull, "rb") as source:
+                done = subprocess.run(argv, cwd=self.tree, stdin=source, stdout=self.file, stderr=subprocess.STDOUT,
+                                      env=environment, check=False)  # fmt: skip
+            if done.returncode:
+                self.file.flush()
+                lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
+                errors = [line for line in lines if re.search(r"(?i)error|fatal|cannot|no space", line)]
+                tail = (errors or lines)[:LOG_TAIL_LINES]
+                raise UserError(
+                    f"kernel {self.name}: step '{step}' failed; the log is {self.log}, and says:\n  " + "\n  ".join(tail)
+                )
+
+        self.timed(step, action)
+
+
+def _compile(steps: _Steps, spec: KernelSpec, tarball: Path, jobs: int) -> None:
+    options, patches = recipe_files(spec)
+    excludes = [f"--exclude={pattern}" for pattern in UNPACK_EXCLUDES]
+    steps.run("unpack", ["tar", "-xf", str(tarball), "--strip-components=1", *excludes])
+    for patch in patches:
+        steps.run(f"patch {patch.name[:4]}", ["patch", "-p1", "--forward", "--fuzz=0"], stdin=patch)
+    fragment = steps.tree / "bbrlab.config"
+    fragment.write_text("".join(o.read_text(encoding="utf-8") for o in options), encoding="utf-8")
+    make = ["make", f"ARCH={spec.arch}"]
+    steps.run("configure", [*make, f"KCONFIG_ALLCONFIG={fragment}", "allnoconfig"])
+    lost = lost_options(fragment.read_text(encoding="utf-8"), (steps.tree / ".config").read_text(encoding="utf-8"))
+    if lost:
+        raise UserError(
+            f"kernel {steps.name}: these options of kernels/options/ are not possible with this source: {', '.join(lost)}; "
+            "add what they depend on, or remove them"
+        )
+    steps.run("compile", [*make, f"-j{jobs}", "linux"])
+
+
+def lost_options(wanted: str, config: str) -> list[str]:
+    """Lines of an option fragment that a .config does not have."""
+    have = set(config.splitlines())
+    lost = []
+    for line in wanted.splitlines():
+        off = re.fullmatch(r"# (CONFIG_\w+) is not set", line)
+        if off and any(h.startswith(f"{off[1]}=") for h in have):
+            lost.append(line)
+        elif line.startswith("CONFIG_") and line not in have:
+            lost.append(line)
+    return lost
+
+
+def _probe(image: Path, log: Path) -> dict[str, Any]:
+    """Boot a new kernel and ask it for its release, CCAs and their parameters."""
+    argv = [str(image), "mem=64M", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro", "time-travel=inf-cpu",
+            f"init={paths.KERNELS / 'probe'}", "con=null", "con0=null,fd:1", "quiet"]  # fmt: skip
+    with tempfile.TemporaryDirectory(prefix="bbrlab-") as folder:
+        argv.append(f"uml_dir={folder}/")
+        try:
+            done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                  timeout=PROBE_TIMEOUT_S, check=False)  # fmt: skip
+            output = done.stdout
+        except subprocess.TimeoutExpired as error:
+            output = (error.stdout or b"").decode(errors="replace")
+        except OSError as error:
+            raise UserError(f"the built kernel does not start ({error.strerror}): {image}") from None
+    with open(log, "a", encoding="utf-8") as file:
+        file.write(output)
+    if "probe end" not in output:
+        raise UserError(f"the built kernel does not boot; run 'bbrlab doctor', and see the end of {log}")
+    parameters: dict[str, list[str]] = {}
+    for module, parameter in re.findall(r"probe parameter /sys/module/tcp_(\w+)/parameters/(\w+)", output):
+        parameters.setdefault(module, []).append(parameter)
+    release = re.search(r"probe release (\S+)", output)
+    ccas = re.search(r"probe ccas (.*)", output)
+    assert release and ccas
+    return {"release": release[1], "ccas": ccas[1].split(), "parameters": parameters}
+
+
+def describe(kernel: Kernel) -> dict[str, Any]:
+    """What a result says of the kernel that it came from."""
+    content = asdict(kernel)
+    for key in ("image", "build_s", "parameters", "ccas"):
+        del content[key]
+    return content

@@ -1,0 +1,209 @@
+"""Turns a run's samples into the numbers of summary.json.
+
+Everything is a mean over the window ``window_s`` = [w0, w1] of virtual time unless said otherwise. Definitions:
+
+- **goodput** of a flow: bytes newly acknowledged in the window, exact at its edges (tcp_info ``bytes_acked``, RFC 4898
+  tcpEStatsAppHCThruOctetsAcked), over its length; Mbit/s. A flow that starts late or ends early counts as silent outside.
+- **share of capacity** of a group: sum of its goodputs over the nominal bottleneck rate (as Sarpkaya et al. 2025,
+  Fig. 2, plot it); its ceiling is payload over frame, 1448/1514 = .956.
+- **Jain index** of goodputs x_i over all n flows: (sum x)^2 / (n sum x^2) (Jain, Chiu, Hawe 1984).
+- **retransmits**: segments retransmitted in the window (tcp_info ``total_retrans``).
+- **loss**: two definitions are in use. ``loss`` is lost over sent: drops over (drops + packets sent) at the bottleneck,
+  for a flow retransmits over segments sent (as Scherrer et al. 2022). ``loss_over_delivered`` is retransmits over
+  delivered segments (as Sarpkaya et al. 2025, Fig. 4: retransmits x 1500 B / delivered bytes).
+- **utilisation**: total goodput over the nominal rate (as Sarpkaya, Scherrer); ``link_utilisation`` counts whole frames.
+- **RTT** of a flow: the kernel's smoothed RTT (tcp_info ``rtt``, RFC 6298) at the samples; ``min`` is its minimum filter.
+- **queueing delay**: backlog bytes x 8 / rate at the samples (as Bless et al. 2025). **occupancy**: backlog over buffer.
+- Percentiles interpolate linearly between samples (numpy default, method 7 of Hyndman and Fan).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bbrlab.plan import Plan
+from bbrlab.scenario import Scenario
+from bbrlab.traces import Flows, Queue
+
+EDGE_TOLERANCE_S = 1e-3  # a sample at a window's edge is stamped some hundred nanoseconds after it
+DIGITS = 9
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Counter:
+    """A flow's counters at any time: exact at samples, carried on from the last one between them."""
+
+    times_s: Array
+    columns: dict[str, Array]
+    final: dict[str, int] | None
+
+    def at(self, time_s: float, name: str) -> int:
+        """Value of counter ``name`` at ``time_s``: 0 before the flow's first sample, its last value after its end."""
+        index = int(np.searchsorted(self.times_s, time_s + EDGE_TOLERANCE_S, side="right")) - 1
+        if self.final is not None and time_s + EDGE_TOLERANCE_S >= self.final["time_ns"] / 1e9:
+            return self.final[name]
+        if index < 0:
+            return 0
+        return int(self.columns[name][index])
+
+
+def capacity_mbit(scenario: Scenario, low_s: float, high_s: float) -> float:
+    """Mean nominal bottleneck rate in Mbit/s between two instants, with ``changes`` taken into account."""
+    network = scenario.network
+    steps = [(0.0, network.rate_mbit)] + [(c.at_s, c.rate_mbit) for c in sorted(network.changes, key=lambda c: c.at_s) if c.rate_mbit]
+    total = 0.0
+    for (start, rate), end in zip(steps, [s for s, _ in steps[1:]] + [high_s], strict=True):
+        total += rate * max(0.0, min(end, high_s) - max(start, low_s))
+    return total / (high_s - low_s)
+
+
+def rate_at(scenario: Scenario, times_s: Array) -> Array:
+    """Nominal bottleneck rate in Mbit/s at each of ``times_s``."""
+    rates = np.full(len(times_s), scenario.network.rate_mbit)
+    for change in sorted(scenario.network.changes, key=lambda c: c.at_s):
+        if change.rate_mbit:
+            rates[times_s >= change.at_s] = change.rate_mbit
+    return rates
+
+
+def jain_index(values: Array) -> float:
+    """Jain's fairness index of non-negative values, 1/n to 1; 1 if all are zero."""
+    values = np.asarray(values, dtype=float)
+    squares = float((values**2).sum())
+    return float(values.sum() ** 2 / (len(values) * squares)) if squares else 1.0
+
+
+def ratio(part: float, whole: float) -> float:
+    """part / whole, or 0 if there is no whole."""
+    return part / whole if whole else 0.0
+
+
+def _round(value: float) -> float:
+    return round(float(value), DIGITS)
+
+
+def _spread(values: Array) -> dict[str, float]:
+    if not len(values):
+        return {"mean": 0.0, "p50": 0.0, "p95": 0.0, "p99": 0.0, "max": 0.0}
+    p50, p95, p99 = np.percentile(values, [50, 95, 99])
+    return {"mean": _round(values.mean()), "p50": _round(p50), "p95": _round(p95), "p99": _round(p99), "max": _round(values.max())}
+
+
+def flow_counters(flows: Flows, count: int) -> list[Counter]:
+    """One Counter for each of ``count`` flows."""
+    result = []
+    for f in range(count):
+        mine = flows.columns["flow"] == f
+        result.append(Counter(flows.columns["time_s"][mine], {k: v[mine] for k, v in flows.columns.items()}, flows.final.get(f)))
+    return result
+
+
+def flow_summary(scenario: Scenario, plan: Plan, counter: Counter, index: int) -> dict[str, Any]:
+    """The ``flows`` entry of summary.json for one flow."""
+    low, high = scenario.window_s
+    spec = plan.flows[index]
+    group = scenario.flows[spec.group]
+
+    def delta(name: str) -> int:
+        return counter.at(high, name) - counter.at(low, name)
+
+    inside = (counter.times_s >= low - EDGE_TOLERANCE_S) & (counter.times_s <= high + EDGE_TOLERANCE_S)
+    srtt_ms = counter.columns["srtt_us"][inside] / 1e3
+    minimum = counter.columns["min_rtt_us"][inside]
+    retransmits, sent, delivered = delta("total_retrans"), delta("data_segs_out"), delta("delivered")
+    entry = {
+        "flow": index,
+        "group": spec.group,
+        "cca": group.cca,
+        "base_rtt_ms": spec.rtt_ms,
+        "goodput_mbit": _round(delta("bytes_acked") * 8e-6 / (high - low)),
+        "delivered_bytes": counter.at(scenario.duration_s, "bytes_acked"),
+        "retransmits": retransmits,
+        "loss": _round(ratio(retransmits, sent)),
+        "loss_over_delivered": _round(ratio(retransmits, delivered)),
+        "ecn_marked": _round(ratio(delta("delivered_ce"), delivered)),
+        "rtt_ms": {"min": _round(minimum.min() / 1e3) if len(minimum) else 0.0, **_spread(srtt_ms)},
+        "first_sample_s": _round(counter.times_s[0]) if len(counter.times_s) else None,
+    }
+    if group.bytes is not None:
+        done = counter.final is not None and counter.final["bytes_acked"] >= group.bytes
+        # The time in which the sender had unacknowledged data: for a bulk transfer, first byte sent to last byte acked.
+        entry["completion_s"] = _round(counter.final["busy_us"] / 1e6) if done and counter.final else None
+    return entry
+
+
+def bottleneck_summary(scenario: Scenario, queue: Queue, goodput_mbit: float) -> dict[str, Any]:
+    """The ``bottleneck`` entry of summary.json for one direction."""
+    low, high = scenario.window_s
+    columns = queue.columns
+    times = columns["time_s"]
+    inside = (times >= low - EDGE_TOLERANCE_S) & (times <= high + EDGE_TOLERANCE_S)
+    capacity = capacity_mbit(scenario, low, high)
+
+    def delta(name: str) -> float:
+        values = columns[name][inside]
+        return float(values[-1] - values[0]) if len(values) else 0.0
+
+    backlog = columns["bytes"][inside]
+    delay_ms = backlog * 8e-3 / rate_at(scenario, times[inside])
+    occupancy = backlog / scenario.network.buffer_bytes
+    sent, drops = delta("sent_packets"), delta("drops")
+    return {
+        "buffer_bytes": scenario.network.buffer_bytes,
+        "utilisation": _round(goodput_mbit / capacity),
+        "link_utilisation": _round(delta("sent_bytes") * 8e-6 / (high - low) / capacity),
+        "loss": _round(ratio(drops, drops + sent)),
+        "drops": int(drops),
+        "ecn_marks": int(delta("marks")),
+        "occupancy": _round(occupancy.mean()) if len(occupancy) else 0.0,
+        "occupancy_p50": _round(np.percentile(occupancy, 50)) if len(occupancy) else 0.0,
+        "occupancy_p95": _round(np.percentile(occupancy, 95)) if len(occupancy) else 0.0,
+        "queue_ms": _spread(delay_ms),
+    }
+
+
+def summarise(scenario: Scenario, plan: Plan, flows: Flows, queues: dict[str, Queue]) -> dict[str, Any]:
+    """``groups``, ``flows``, ``bottleneck`` and ``jain_index`` of summary.json.
+
+    ``bottleneck`` is the one that the first group crosses; if flows run in both directions, the other one stands under
+    ``bottleneck_reverse``.
+    """
+    low, high = scenario.window_s
+    capacity = capacity_mbit(scenario, low, high)
+    counters = flow_counters(flows, len(plan.flows))
+    entries = [flow_summary(scenario, plan, c, i) for i, c in enumerate(counters)]
+    groups = []
+    for g, group in enumerate(scenario.flows):
+        mine = [e for e in entries if e["group"] == g]
+        goodput = sum(e["goodput_mbit"] for e in mine)
+        groups.append({
+            "cca": group.cca,
+            "count": group.count,
+            "direction": group.direction,
+            "goodput_mbit": _round(goodput),
+            "share_of_capacity": _round(goodput / capacity),
+            "retransmits": sum(e["retransmits"] for e in mine),
+            "jain_index": _round(jain_index(np.array([e["goodput_mbit"] for e in mine]))),
+            "rtt_ms_mean": _round(np.mean([e["rtt_ms"]["mean"] for e in mine])),
+        })  # fmt: skip
+    content: dict[str, Any] = {"groups": groups, "flows": entries}
+    main = scenario.flows[0].direction
+    for direction, queue in queues.items():
+        goodput = sum(g["goodput_mbit"] for g in groups if g["direction"] == direction)
+        content["bottleneck" if direction == main else "bottleneck_reverse"] = bottleneck_summary(scenario, queue, goodput)
+    content["bottleneck"]["loss_over_delivered"] = _over_delivered(scenario, counters, plan)
+    content["jain_index"] = _round(jain_index(np.array([e["goodput_mbit"] for e in entries])))
+    return content
+
+
+def _over_delivered(scenario: Scenario, counters: list[Counter], plan: Plan) -> float:
+    low, high = scenario.window_s
+    main = scenario.flows[0].direction
+    mine = [c for c, f in zip(counters, plan.flows, strict=True) if scenario.flows[f.group].direction == main]
+    retransmits = sum(c.at(high, "total_retrans") - c.at(low, "total_retrans") for c in mine)
+    return _round(ratio(retransmits, sum(c.at(high, "delivered") - c.at(low, "delivered") for c in mine)))

@@ -1,0 +1,88 @@
+"""The steady-state model of Ware, Mukerjee, Seshan, Sherry, "Modeling BBR's Interactions with Loss-Based Congestion
+Control" (IMC 2019): N BBRv1 flows against any number of loss-based flows at one drop-tail bottleneck.
+
+Equation numbers are the paper's. Symbols: c capacity (packets/s), l base RTT (s), q queue capacity (packets),
+X = q / (c l), p the loss-based flows' aggregate share of link and queue at convergence.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bbrlab.errors import UserError
+from bbrlab.scenario import Scenario
+
+PACKET_BYTES = 1500  # the paper's packets
+PROBE_RTT_PACKETS = 4  # BBRv1's window in ProbeRTT, per flow
+PROBE_RTT_S = 0.2
+PROBE_INTERVAL_S = 10.0
+INFLIGHT_CAP_GAIN = 2.0
+
+Array = NDArray[np.float64]
+
+
+def loss_based_share(
+    rate_mbit: ArrayLike, rtt_ms: ArrayLike, buffer_bdp: ArrayLike, bbr_flows: ArrayLike,
+    inflight_cap: float = INFLIGHT_CAP_GAIN, packet_bytes: int = PACKET_BYTES,
+) -> Array:  # fmt: skip
+    """p of eq. 9: p = 1/k - (k - 1)/(k X) - 4 N / q with inflight cap k (2 in the paper), clipped to [0, 1].
+
+    Args:
+        rate_mbit, rtt_ms, buffer_bdp, bbr_flows: scalars or arrays that broadcast; all positive.
+        inflight_cap: k, in estimated BDPs.
+        packet_bytes: size of a packet.
+
+    Returns:
+        Array of the broadcast shape.
+
+    Raises:
+        ValueError: for a value that is not positive and finite.
+    """
+    c, l, x, n = _inputs(rate_mbit, rtt_ms, buffer_bdp, bbr_flows, packet_bytes)
+    k = inflight_cap
+    q = x * c * l
+    return np.clip(1 / k - (k - 1) / (k * x) - PROBE_RTT_PACKETS * n / q, 0.0, 1.0)
+
+
+def bbr_share(
+    rate_mbit: ArrayLike, rtt_ms: ArrayLike, buffer_bdp: ArrayLike, bbr_flows: ArrayLike,
+    inflight_cap: float = INFLIGHT_CAP_GAIN, packet_bytes: int = PACKET_BYTES, probe_rtt: bool = True,
+) -> Array:  # fmt: skip
+    """BBR's aggregate share of the link, eqs. 10 and 11: (1 - p) (1 - (q/c + 0.2 s + l) / 10 s).
+
+    The time d that the flows compete cancels. Arguments and errors as for loss_based_share();
+    ``probe_rtt=False`` leaves out the time that BBR spends in ProbeRTT (eq. 11).
+    """
+    c, l, x, _ = _inputs(rate_mbit, rtt_ms, buffer_bdp, bbr_flows, packet_bytes)
+    share = 1 - loss_based_share(rate_mbit, rtt_ms, buffer_bdp, bbr_flows, inflight_cap, packet_bytes)
+    if not probe_rtt:
+        return share
+    probing = (x * l + PROBE_RTT_S + l) / PROBE_INTERVAL_S + 0 * c
+    return share * np.clip(1 - probing, 0.0, 1.0)
+
+
+def _inputs(rate_mbit: ArrayLike, rtt_ms: ArrayLike, buffer_bdp: ArrayLike, bbr_flows: ArrayLike, packet_bytes: int) -> tuple[Array, ...]:
+    values = {"rate_mbit": rate_mbit, "rtt_ms": rtt_ms, "buffer_bdp": buffer_bdp, "bbr_flows": bbr_flows}
+    arrays = {k: np.asarray(v, dtype=float) for k, v in values.items()}
+    for name, array in arrays.items():
+        if not np.all(np.isfinite(array) & (array > 0)):
+            raise ValueError(f"{name}: must be positive and finite, found {array[~(np.isfinite(array) & (array > 0))].flat[0]:g}")
+    rate, rtt, buffer, flows = np.broadcast_arrays(*arrays.values())
+    return rate * 1e6 / 8 / packet_bytes, rtt * 1e-3, buffer, flows
+
+
+def scenario_share(scenario: Scenario) -> float:
+    """The model's share for the BBRv1 groups of a scenario. UserError if the model does not speak of such a scenario."""
+    network = scenario.network
+    bbr = sum(f.count for f in scenario.flows if f.cca == "bbr1")
+    others = {f.cca for f in scenario.flows} - {"bbr1"}
+    where = f"{scenario.name}: the Ware model needs"
+    if not bbr or not others or not others <= {"cubic", "reno"}:
+        raise UserError(f"{where} BBRv1 flows against CUBIC or Reno flows, found {', '.join(sorted({f.cca for f in scenario.flows}))}")
+    if network.qdisc.kind != "fifo":
+        raise UserError(f"{where} a drop-tail queue, found {network.qdisc.kind}")
+    values: Any = bbr_share(network.rate_mbit, network.mean_rtt_ms, network.buffer_bytes / network.bdp_bytes, bbr)
+    return float(values)

@@ -1,0 +1,55 @@
+#!/bin/bash
+# Installs what is missing, step by step; prints what it does and how long it took. Run again, it does nothing.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+step() { printf '%-28s' "$1"; started=$(date +%s.%N); }
+done_() { printf '%7.1f s  %s\n' "$(echo "$(date +%s.%N) $started" | awk '{print $1-$2}')" "${1:-}"; }
+fail() { printf '\nbbrlab set-up: %s\n' "$1" >&2; exit 1; }
+log=build/setup.log
+mkdir -p build
+: >"$log"
+tail_of_log() { tail -n 8 "$log" >&2; }
+
+[ "$(uname -s)-$(uname -m)" = Linux-x86_64 ] || fail "bbrlab needs Linux on x86-64, this is $(uname -s) on $(uname -m)"
+command -v dpkg-query >/dev/null || fail "this is not a Debian system; use Debian 12 or 13, or the Dockerfile"
+
+step "Debian packages"
+wanted=$(grep -v '^#' envs/debian-packages.txt)
+have=$(dpkg-query -W -f='${Package} ${db:Status-Status}\n' $wanted 2>/dev/null | awk '$2 == "installed" {print $1}' || true)
+missing=$(comm -23 <(sort <<<"$wanted") <(sort <<<"$have"))
+if [ -n "$missing" ]; then
+    sudo=
+    if [ "$(id -u)" != 0 ]; then
+        command -v sudo >/dev/null || fail "these packages are missing; install them as root: apt-get install $(echo $missing)"
+        sudo=sudo
+    fi
+    export DEBIAN_FRONTEND=noninteractive
+    # A container must not start daemons; bbrlab needs none of them on the host.
+    if ! { $sudo apt-get update && $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $missing; } >>"$log" 2>&1; then
+        tail_of_log
+        fail "apt-get could not install: $(echo $missing) (log: $log)"
+    fi
+    done_ "installed: $(echo $missing)"
+else
+    done_ "all there"
+fi
+
+step "Python environment"
+mark=$(cat envs/requirements.lock pyproject.toml | sha256sum | cut -d' ' -f1)
+if [ "$(cat .venv/bbrlab.mark 2>/dev/null)" != "$mark" ] || [ ! -x .venv/bin/bbrlab ]; then
+    rm -rf .venv
+    {
+        /usr/bin/python3 -m venv .venv &&
+            .venv/bin/pip install --disable-pip-version-check --no-input --no-deps --require-hashes -r envs/requirements.lock &&
+            .venv/bin/pip install --disable-pip-version-check --no-input --no-deps --no-build-isolation -e .
+    } >>"$log" 2>&1 || { tail_of_log; rm -rf .venv; fail "the Python environment could not be made (log: $log)"; }
+    echo "$mark" >.venv/bbrlab.mark
+    done_ "made from envs/requirements.lock"
+else
+    done_ "up to date"
+fi
+
+step "guest kernel"
+echo
+.venv/bin/bbrlab kernel build

@@ -1,0 +1,107 @@
+"""Measures the finished topology before the first flow: base RTT, bottleneck rate, buffer size.
+
+The plan says what was asked for; these numbers say what the kernel does. bbrlab/checks.py compares the two.
+"""
+
+import re
+import socket
+import struct
+import subprocess
+import time
+
+from dumbbell import SetupError
+
+PINGS = 3
+FRAME_BYTES = 1514  # full-size Ethernet frame as tc counts it
+UDP_PAYLOAD_BYTES = FRAME_BYTES - 14 - 20 - 8
+BURST_SLACK_PACKETS = 40
+BURST_CAP_PACKETS = 20_000  # beyond this, filling the buffer would cost more than the experiment
+DISCARD_PORT = 9
+POLLS_PER_FRAME = 50
+TC_STATS2, TC_STATS_BASIC, TC_STATS_QUEUE = 7, 1, 3
+
+
+def attributes(data, start):
+    """Yield (type, payload) of the netlink attributes of ``data`` from ``start`` on."""
+    while start + 4 <= len(data):
+        length, kind = struct.unpack_from("<HH", data, start)
+        if length < 4:
+            return
+        yield kind & 0x3FFF, data[start + 4 : start + length]
+        start += (length + 3) & ~3
+
+
+def queue_state(reply):
+    """(sent bytes, backlog bytes, drops) of a raw RTM_NEWQDISC message."""
+    sent = backlog = drops = 0
+    for kind, payload in attributes(reply, 36):
+        if kind == TC_STATS2:
+            for inner, value in attributes(payload, 0):
+                if inner == TC_STATS_BASIC:
+                    (sent,) = struct.unpack_from("<Q", value)
+                elif inner == TC_STATS_QUEUE:
+                    _, backlog, drops = struct.unpack_from("<III", value)
+    return sent, backlog, drops
+
+
+def ping_ms(dumbbell, pairs):
+    """Ping each (host, address) ``PINGS`` times, all at once. Returns the minimum RTT of each in ms."""
+    running = []
+    for host, address in pairs:
+        argv = ["ping", "-n", "-c", str(PINGS), "-i", "0.3", "-W", "10", address]
+        running.append(dumbbell.popen(host, argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
+    found = []
+    for (host, address), process in zip(pairs, running):
+        output = process.communicate()[0]
+        match = re.search(r"= ([\d.]+)/", output)
+        if not match:
+            raise SetupError("%s cannot reach %s:\n%s" % (host, address, output))
+        found.append(float(match.group(1)))
+    return found
+
+
+def _departure(sampler, index, step_s):
+    """Wait for the next packet to leave: (when in ns, bytes sent so far, backlog). Gives up after two frame times."""
+    sent0, _, _ = queue_state(sampler.qdisc(index))
+    for _ in range(2 * POLLS_PER_FRAME):
+        time.sleep(step_s)
+        sent, backlog, _ = queue_state(sampler.qdisc(index))
+        if sent != sent0:
+            break
+    return time.monotonic_ns(), sent, backlog
+
+
+def burst(dumbbell, sampler, index, link, namespace_socket):
+    """Throw more packets at bottleneck ``index`` than its buffer holds, and watch it drain.
+
+    Returns {"rate_bps", "buffer_bytes", "filled", "packets"}: the drain rate, the largest backlog, whether the
+    buffer overflowed (only then ``buffer_bytes`` is its size).
+    """
+    packets = min(link["buffer_bytes"] // FRAME_BYTES + BURST_SLACK_PACKETS, BURST_CAP_PACKETS)
+    sock = namespace_socket(dumbbell.hosts[link["burst_from"]].pid)
+    sock.setsockopt(socket.SOL_SOCKET, 32, 1 << 30)  # SO_SNDBUFFORCE: queued packets count against the sender
+    sock.connect((link["burst_to_ip"], DISCARD_PORT))
+    payload = bytes(UDP_PAYLOAD_BYTES)
+    _, _, drops_before = queue_state(sampler.qdisc(index))
+    for _ in range(packets):
+        sock.send(payload)
+    _, backlog0, drops0 = queue_state(sampler.qdisc(index))
+    # The rate between two departures, most of the queue apart but never to its end: it is only defined while busy.
+    step_s = FRAME_BYTES * 8 / link["rate_bps"] / POLLS_PER_FRAME
+    _departure(sampler, index, step_s)  # the first ones still live on the tokens that htb saved while idle
+    _departure(sampler, index, step_s)
+    start_ns, sent0, _ = _departure(sampler, index, step_s)
+    time.sleep(0.8 * backlog0 * 8 / link["rate_bps"])
+    end_ns, sent1, backlog1 = _departure(sampler, index, step_s)
+    elapsed_ns = end_ns - start_ns
+    # Let it run dry (polling costs nothing), so that the experiment starts on an empty path.
+    deadline = time.monotonic() + 60 + 4 * backlog0 * 8 / link["rate_bps"]
+    while queue_state(sampler.qdisc(index))[1] and time.monotonic() < deadline:
+        time.sleep(0.1)
+    sock.close()
+    return {
+        "rate_bps": (sent1 - sent0) * 8e9 / elapsed_ns if backlog1 and elapsed_ns else None,
+        "buffer_bytes": backlog0,
+        "filled": drops0 > drops_before,
+        "packets": packets,
+    }

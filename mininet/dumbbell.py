@@ -1,0 +1,204 @@
+"""The Mininet dumbbell: hosts, two Open vSwitch bridges, and where rate, buffer, delay, loss and jitter stand.
+
+    senders --- s1 ===bottleneck=== s2 --- receivers        (forward flows; reverse flows mirror it)
+
+- Rate limiter (htb) and queue stand alone on the bottleneck's egress.
+- A path's whole base RTT is a netem on the switch port *towards the sender*, so that only ACKs are delayed and the
+  delay never shares a queue with data.
+- Random loss is a netem on the switch port towards the receiver, behind the bottleneck.
+"""
+
+import os
+import resource
+import subprocess
+import time
+
+from mininet.net import Mininet
+from mininet.node import Host, OVSSwitch
+
+# Open vSwitch reads its CPU count once the monotonic clock passes 10 s; before that it starts no upcall handler and
+# silently drops packets. Sleeping costs nothing in virtual time.
+OVS_SAFE_S = 12
+# Any rate makes netem a strict first-in first-out queue, so that jitter and changed delays never reorder packets.
+NETEM_FIFO_RATE = "1000gbit"
+NETEM_LIMIT_PACKETS = 10_000_000
+# Checksums stay "offloaded": nothing corrupts packets here, and computing them at every hop changes no outcome.
+OFFLOADS = {
+    "off": "tso off gso off gro off lro off".split(),
+    "nic": "tso off gso on gro off lro off".split(),
+}
+RUN = "/run/openvswitch"
+
+
+class SetupError(RuntimeError):
+    """A step of the guest's set-up failed; the message says which command and what it printed."""
+
+
+def call(*argv, stdin=None):
+    """Run a command to its end and return what it printed. SetupError with its output if it fails."""
+    done = subprocess.run(argv, input=stdin, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    if done.returncode:
+        raise SetupError("%s\n%s%s" % (" ".join(argv), "".join("  | %s\n" % s for s in (stdin or "").splitlines()), done.stdout))
+    return done.stdout
+
+
+def start_open_vswitch(virtual):
+    """Start ovsdb-server and ovs-vswitchd, or use the ones that run already (real-time backend)."""
+    if os.path.exists(RUN + "/db.sock"):
+        return
+    os.makedirs(RUN, exist_ok=True)
+    db = RUN + "/conf.db"
+    call("ovsdb-tool", "create", db, "/usr/share/openvswitch/vswitch.ovsschema")
+    call("ovsdb-server", db, "--remote=punix:%s/db.sock" % RUN, "--no-chdir", "--detach", "--pidfile", "-vconsole:off")
+    # One handler and one revalidator: there is one CPU. A long revalidation interval: the flow table of a dumbbell is
+    # small and static, and each round costs more than a second of traffic.
+    call("ovs-vsctl", "--no-wait", "--", "init", "--", "set", "Open_vSwitch", ".",
+         "other_config:n-handler-threads=1", "other_config:n-revalidator-threads=1",
+         "other_config:max-revalidator=10000", "other_config:max-idle=3600000",
+         "other_config:stats-update-interval=3600000")  # fmt: skip
+    if virtual:
+        time.sleep(max(0.0, OVS_SAFE_S - time.monotonic()))
+    call("ovs-vswitchd", "unix:%s/db.sock" % RUN, "--no-chdir", "--detach", "--pidfile", "-vconsole:off", "-vsyslog:off")
+
+
+def netem(delay_us, loss, jitter_kind, jitter_us):
+    """tc arguments of a netem that delays by ``delay_us``, never reorders, and loses packets with probability ``loss``.
+
+    Jitter adds between 0 and ``jitter_us``: ``per-packet`` uniformly for each packet, ``slotted`` by letting packets
+    leave only at slots ``jitter_us`` apart.
+    """
+    words = ["netem", "limit", str(NETEM_LIMIT_PACKETS)]
+    if jitter_kind == "per-packet":
+        half = jitter_us / 2
+        words += ["delay", "%.3fus" % (delay_us + half), "%.3fus" % half]
+    else:
+        words += ["delay", "%.3fus" % delay_us]
+    if loss:
+        words += ["loss", "random", "%.8f%%" % (100 * loss)]
+    words += ["rate", NETEM_FIFO_RATE]
+    if jitter_kind == "slotted":
+        words += ["slot", "%.3fus" % jitter_us, "%.3fus" % jitter_us]
+    return words
+
+
+class Dumbbell:
+    """The running topology. ``plan`` is the dictionary of plan.json (its fields: docs/plan.md)."""
+
+    def __init__(self, plan):
+        self.plan = plan
+        # Mininet raises this limit on import of a net; its mnexec then closes every descriptor below it, one call each.
+        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self.net = Mininet(switch=OVSSwitch, controller=None, build=False)
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        self.hosts, self.ports = {}, {}
+        self.host_plans = {h["name"]: h for h in plan["hosts"]}
+        self.loss = 0.0  # until start_loss(): calibration needs every packet
+
+    def build(self):
+        """Create hosts, switches, links; set offloads, socket limits and queues."""
+        left, right = (self.net.addSwitch(n, cls=OVSSwitch, failMode="standalone") for n in ("s1", "s2"))
+        switches = {"s1": left, "s2": right}
+        self.net.addLink(left, right, intfName1="s1-s2", intfName2="s2-s1")
+        for spec in self.plan["hosts"]:
+            name = spec["name"]
+            host = self.net.addHost(name, cls=Host, ip=spec["ip"] + "/16")
+            port = "%s-%s" % (spec["switch"], name)
+            self.net.addLink(host, switches[spec["switch"]], intfName1=name + "-eth0", intfName2=port)
+            self.hosts[name], self.ports[name] = host, port
+        self.net.build()
+        self.net.start()
+        for name, host in self.hosts.items():
+            self._configure_host(name, host)
+        switch_ports = ["s1-s2", "s2-s1", *self.ports.values()]
+        off = OFFLOADS["off"]
+        for port in switch_ports:
+            self._ethtool([], port, off)
+        self.tc(self.queue_commands())
+
+    def _configure_host(self, name, host):
+        dev = name + "-eth0"
+        enter = ["nsenter", "--net=/proc/%d/ns/net" % host.pid]
+        self._ethtool(enter, dev, OFFLOADS[self.plan["segmentation"]])
+        if self.plan["segmentation"] == "off":
+            # Since Linux 4.17 TCP builds segments of several packets whatever ethtool says; this makes it stop.
+            call(*enter, "ip", "link", "set", "dev", dev, "gso_max_segs", "1")
+        settings = ["%s=%s" % item for item in self.plan["sysctls"].items()]
+        call(*enter, "sysctl", "-q", "-w", *settings)
+        if not self.plan["virtual"]:
+            # The lab's kernels let veth orphan packets (kernels/patches/um/0005). Elsewhere a netem that delays a little
+            # does it; without, TCP Small Queues would count the bottleneck's queue as the sender's own.
+            call(*enter, "tc", "qdisc", "add", "dev", dev, "root", *netem(1.0, 0.0, None, 0))
+        elif self.host_plans[name]["pacing"] == "fq":
+            # The default limits of fq (10,000 packets, 100 a flow) would be a second bottleneck queue.
+            call(*enter, "tc", "qdisc", "add", "dev", dev, "root", "fq", "limit", "1000000", "flow_limit", "1000000")
+
+    @staticmethod
+    def _ethtool(enter, dev, words):
+        # ethtool fails as a whole when a device lacks one feature; what counts is the state, which guest.py records.
+        subprocess.run([*enter, "ethtool", "-K", dev, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+
+    def queue_commands(self, verb="add"):
+        """tc batch lines for every queue of the topology in its initial state."""
+        lines = []
+        for link in self.plan["bottlenecks"]:
+            dev, rate = link["device"], "%dbit" % link["rate_bps"]
+            lines += [
+                "qdisc %s dev %s root handle 1: htb default 3" % (verb, dev),
+                "class add dev %s parent 1: classid 1:3 htb rate %s" % (dev, rate),
+                "qdisc add dev %s parent 1:3 handle 30: %s" % (dev, " ".join(link["qdisc"])),
+            ]
+        if verb == "add":
+            for name in self.ports:
+                words = self.port_netem(name)
+                if words:
+                    lines.append("qdisc add dev %s root handle 2: %s" % (self.ports[name], " ".join(words)))
+        return lines
+
+    def port_netem(self, name):
+        """netem words of the switch port towards host ``name``: its delay if it sends, the loss if it receives."""
+        spec = self.host_plans[name]
+        loss = self.loss if spec["receives"] else 0.0
+        if not spec["sends"] and not self.plan["loss_hop"]:
+            return None
+        return netem(spec["delay_us"] if spec["sends"] else 0.0, loss, spec["jitter_kind"], spec["jitter_us"])
+
+    def reset_bottlenecks(self):
+        """Put fresh, empty bottleneck queues in place, so that calibration leaves no trace in an AQM's state."""
+        self.tc(["qdisc del dev %s root" % link["device"] for link in self.plan["bottlenecks"]] + [
+            line for line in self.queue_commands() if line.split()[3] in {b["device"] for b in self.plan["bottlenecks"]}
+        ])  # fmt: skip
+
+    def start_loss(self):
+        """Begin to lose packets at random, if the plan says so."""
+        if self.plan["loss"]:
+            self.change({"loss": self.plan["loss"]})
+
+    def change(self, step):
+        """Apply one entry of ``changes``: new bottleneck rate, new delays, new loss; queues keep their packets."""
+        lines = []
+        if step.get("rate_bps") is not None:
+            for link in self.plan["bottlenecks"]:
+                lines.append("class change dev %s parent 1: classid 1:3 htb rate %dbit" % (link["device"], step["rate_bps"]))
+        touched = set()
+        for name, delay_us in (step.get("delay_us") or {}).items():
+            self.host_plans[name]["delay_us"] = delay_us
+            touched.add(name)
+        if step.get("loss") is not None:
+            self.loss = step["loss"]
+            touched |= {n for n, h in self.host_plans.items() if h["receives"]}
+        for name in sorted(touched):
+            lines.append("qdisc change dev %s root handle 2: %s" % (self.ports[name], " ".join(self.port_netem(name))))
+        self.tc(lines)
+
+    @staticmethod
+    def tc(lines):
+        """Run tc on many lines in one process."""
+        call("tc", "-batch", "-", stdin="\n".join(lines) + "\n")
+
+    def popen(self, name, argv, **options):
+        """Start a program on host ``name`` through Mininet."""
+        return self.hosts[name].popen(argv, shell=False, **options)
+
+    def stop(self):
+        """Take the topology down (real-time backend; a virtual machine is simply switched off)."""
+        self.net.stop()

@@ -1,0 +1,181 @@
+"""The guest's main program: reads plan.json, builds the dumbbell, runs the flows, samples, writes what it saw.
+
+Usage: guest.py OUT_DIR    (OUT_DIR/plan.json goes in; samples.raw, report.json and the iperf3 logs come out)
+"""
+
+import json
+import os
+import socket
+import sys
+import time
+
+import calibration
+import sampler as sampling
+from dumbbell import Dumbbell, SetupError, call, start_open_vswitch
+from traffic import Traffic
+
+HEARTBEAT_NS = 1_000_000_000
+# The experiment starts at a round instant of the monotonic clock, so that a set-up step more or less shifts nothing.
+START_GRID_NS = 10_000_000_000
+FIRST_START_NS = 20_000_000_000
+
+
+def say(console, text):
+    """One line for the host: it is both the progress display and the sign of life for the watchdog."""
+    console.write(text + "\n")
+    console.flush()
+
+
+def udp_socket_in(pid):
+    """A UDP socket in the network namespace of process ``pid``."""
+    own = os.open("/proc/self/ns/net", os.O_RDONLY)
+    other = os.open("/proc/%d/ns/net" % pid, os.O_RDONLY)
+    try:
+        sampling.setns(other)
+        return socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    finally:
+        sampling.setns(own)
+        os.close(own)
+        os.close(other)
+
+
+def set_clock_target(now_ns):
+    """The next round instant at which the experiment may start."""
+    return max(FIRST_START_NS, -(-now_ns // START_GRID_NS) * START_GRID_NS)
+
+
+def sample_instants(plan):
+    """All instants (ns since the start) at which a sample is due: the grid, the window's edges, the end."""
+    interval = 1_000_000_000 / plan["sample_hz"]
+    count = int(plan["duration_ns"] / interval)
+    grid = {round(k * interval) for k in range(count + 1)}
+    return sorted(grid | set(plan["window_ns"]) | {plan["duration_ns"]})
+
+
+def run(plan, dumbbell, sampler, traffic, console):
+    """The experiment itself. Returns the monotonic instant at which it started."""
+    samples = sample_instants(plan)
+    changes = sorted(plan["changes"], key=lambda c: c["at_ns"])
+    start_ns = set_clock_target(time.monotonic_ns())
+    say(console, "bbrlab start %d" % start_ns)
+    clock = sampling.Clock()
+    clock.sleep_until(start_ns)
+    position, beat, changed = 0, 0, 0
+    while position < len(samples):
+        due = [samples[position]]
+        due += [c["at_ns"] for c in changes[changed : changed + 1]]
+        due += [t for t in (traffic.next_start_ns(), traffic.next_stop_ns()) if t is not None]
+        instant = min(due)
+        clock.sleep_until(start_ns + instant)
+        if changed < len(changes) and changes[changed]["at_ns"] <= instant:
+            dumbbell.change(changes[changed])
+            changed += 1
+        if samples[position] <= instant:
+            sampler.take(time.monotonic_ns() - start_ns)
+            position += 1
+        traffic.start_due(instant)
+        traffic.stop_due(instant)
+        if instant >= beat:
+            if traffic.reap():
+                sampler.bury(instant)
+            say(console, "bbrlab at %.3f" % (instant / 1e9))
+            beat = instant + HEARTBEAT_NS
+    traffic.reap()
+    sampler.bury(plan["duration_ns"])
+    return start_ns
+
+
+def read(path):
+    """The stripped text of a small file of /proc or /sys."""
+    with open(path, encoding="utf-8") as file:
+        return file.read().strip()
+
+
+def module_parameters(names):
+    """{CCA: {parameter: value}} as the kernel has them now."""
+    found = {}
+    for name in names:
+        folder = "/sys/module/tcp_%s/parameters" % name
+        found[name] = {p: read(folder + "/" + p) for p in sorted(os.listdir(folder))} if os.path.isdir(folder) else {}
+    return found
+
+
+def interface_drops(dumbbell):
+    """{interface: dropped packets} of every qdisc and device of the topology except the bottleneck's own queue."""
+    listing = json.loads(call("tc", "-s", "-j", "qdisc", "show"))
+    for name, host in dumbbell.hosts.items():
+        own = json.loads(call("nsenter", "--net=/proc/%d/ns/net" % host.pid, "tc", "-s", "-j", "qdisc", "show"))
+        listing += [dict(q, dev=name + "-eth0") for q in own if q["dev"] != "lo"]
+    return [
+        {"device": q["dev"], "kind": q["kind"], "handle": q["handle"], "packets": q.get("packets", 0), "drops": q.get("drops", 0)}
+        for q in listing
+    ]
+
+
+def listen_drops(dumbbell):
+    """{host: packets that IP or TCP threw away} where a healthy run has none."""
+    found = {}
+    for name, host in dumbbell.hosts.items():
+        text = call("nsenter", "--net=/proc/%d/ns/net" % host.pid, "cat", "/proc/net/netstat")
+        rows = [line.split() for line in text.splitlines()]
+        counters = dict(zip(rows[0], rows[1])), dict(zip(rows[2], rows[3]))
+        found[name] = {
+            key: int(counters[0].get(key, 0))
+            for key in ("TCPBacklogDrop", "TCPRcvQDrop", "PFMemallocDrop", "TCPMinTTLDrop", "ListenOverflows", "PruneCalled")
+        }
+    return found
+
+
+def main(out):
+    """Run the plan in ``out``. Returns the exit status."""
+    with open(out + "/plan.json", encoding="utf-8") as file:
+        plan = json.load(file)
+    sampling.be_punctual()
+    dumbbell = None
+    console = open("/dev/console", "w", encoding="utf-8") if plan["virtual"] else sys.stdout  # noqa: SIM115
+    try:
+        say(console, "bbrlab stage open-vswitch")
+        start_open_vswitch(plan["virtual"])
+        say(console, "bbrlab stage mininet")
+        dumbbell = Dumbbell(plan)
+        dumbbell.build()
+        traffic = Traffic(dumbbell, plan, out)
+        traffic.start_servers()
+        pids = [dumbbell.hosts[h["name"]].pid for h in plan["hosts"]]
+        sampler = sampling.Sampler(out + "/samples.raw", pids, [b["device"] for b in plan["bottlenecks"]])
+        say(console, "bbrlab stage calibration")
+        report = {"kernel": os.uname().release, "kernel_version": os.uname().version}
+        pairs = [(p["host"], p["address"]) for p in plan["pings"]]
+        report["ping_ms"] = calibration.ping_ms(dumbbell, pairs)
+        report["burst"] = [
+            calibration.burst(dumbbell, sampler, i, link, udp_socket_in) if link["burst"] else None
+            for i, link in enumerate(plan["bottlenecks"])
+        ]
+        dumbbell.reset_bottlenecks()
+        dumbbell.start_loss()
+        before = interface_drops(dumbbell)
+        say(console, "bbrlab stage experiment")
+        report["start_ns"] = run(plan, dumbbell, sampler, traffic, console)
+        sampler.close()
+        report["qdiscs_before"], report["qdiscs"] = before, interface_drops(dumbbell)
+        report["host_drops"] = listen_drops(dumbbell)
+        report["parameters"] = module_parameters(plan["ccas"])
+        report["congestion_control"] = read("/proc/sys/net/ipv4/tcp_available_congestion_control").split()
+        report["traffic_failures"] = traffic.failures()
+        with open(out + "/report.json", "w", encoding="utf-8") as file:
+            json.dump(report, file, indent=1)
+            file.flush()
+            os.fsync(file.fileno())
+        say(console, "bbrlab done")
+        return 0
+    except (SetupError, OSError) as error:
+        print("guest: %s" % error, file=sys.stderr)
+        say(console, "bbrlab failed %s" % str(error).splitlines()[0])
+        return 3
+    finally:
+        if dumbbell is not None and not plan["virtual"]:  # a virtual machine is simply switched off
+            dumbbell.stop()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

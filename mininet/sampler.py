@@ -1,0 +1,231 @@
+"""Reads tcp_info of every sender and the bottleneck's queue at fixed instants, in one process, over netlink.
+
+A system call is the dear thing in a guest, so requests are encoded once, sockets stay open, and the raw replies are
+appended to a file with a time stamp; bbrlab/traces.py decodes them outside.
+
+File format (little-endian), repeated: int64 time_ns since the experiment's start | uint16 source | uint16 kind |
+uint32 length | that many bytes of netlink messages. ``source`` counts hosts in plan order (kind 0: inet_diag dump,
+kind 1: destroyed sockets) or bottlenecks (kind 2: qdisc).
+"""
+
+import ctypes
+import errno
+import os
+import socket
+import struct
+import time
+
+from pyroute2.netlink.diag import inet_diag_req
+from pyroute2.netlink.rtnl.tcmsg import tcmsg
+
+NETLINK_SOCK_DIAG, SOCK_DIAG_BY_FAMILY = 4, 20
+RTM_GETQDISC = 38
+NLM_F_REQUEST, NLM_F_ECHO, NLM_F_DUMP = 1, 8, 0x300
+NLMSG_ERROR, NLMSG_DONE = 2, 3
+SKNLGRP_INET_TCP_DESTROY = 1
+SOL_NETLINK, NETLINK_ADD_MEMBERSHIP = 270, 1
+CLONE_NEWNET = 0x40000000
+PR_SET_TIMERSLACK = 29
+MSG_WAITFORONE = 0x10000
+TIMER_ABSTIME = 1
+INFO, CONG, VEGASINFO, SKMEMINFO = 2, 4, 3, 7
+# TCP states that can still have data to deliver: ESTABLISHED, FIN_WAIT1, CLOSE_WAIT, LAST_ACK, CLOSING.
+STATES = sum(1 << s for s in (1, 4, 8, 9, 11))
+
+KIND_SOCKETS, KIND_DESTROYED, KIND_QDISC = 0, 1, 2
+HEAD = struct.Struct("<qHHI")
+FLUSH_BYTES = 1 << 20
+RECEIVE_BYTES = 1 << 16
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def be_punctual():
+    """Wake up when asked to: by default Linux may delay a sleeper by 50 us to merge timers."""
+    _libc.prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0)
+
+
+def setns(fd):
+    """Move this process into the network namespace behind ``fd``."""
+    if _libc.setns(fd, CLONE_NEWNET):
+        raise OSError(ctypes.get_errno(), "setns")
+
+
+def netlink_in(pid, protocol):
+    """Open a netlink socket in the network namespace of process ``pid``."""
+    own = os.open("/proc/self/ns/net", os.O_RDONLY)
+    other = os.open("/proc/%d/ns/net" % pid, os.O_RDONLY)
+    try:
+        setns(other)
+        sock = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, protocol)
+        sock.bind((0, 0))
+    finally:
+        setns(own)
+        os.close(own)
+        os.close(other)
+    return sock
+
+
+def _encoded(message, kind, flags):
+    message["header"]["type"] = kind
+    message["header"]["flags"] = flags
+    message["header"]["sequence_number"] = 1
+    message.encode()
+    return bytes(message.data)
+
+
+def socket_request():
+    """The dump request for every TCP socket that may carry data, with tcp_info, CCA name and CCA internals."""
+    request = inet_diag_req()
+    request["sdiag_family"] = socket.AF_INET
+    request["sdiag_protocol"] = socket.IPPROTO_TCP
+    request["idiag_ext"] = sum(1 << (ext - 1) for ext in (INFO, VEGASINFO, CONG))
+    request["idiag_states"] = STATES
+    return _encoded(request, SOCK_DIAG_BY_FAMILY, NLM_F_REQUEST | NLM_F_DUMP)
+
+
+def tc_request(kind, device, handle, parent):
+    """The request for one qdisc or class of ``device``."""
+    request = tcmsg()
+    request["family"] = socket.AF_UNSPEC
+    request["index"] = socket.if_nametoindex(device)
+    request["handle"] = handle
+    request["parent"] = parent
+    # Without ECHO the kernel tells only the listeners of its multicast group.
+    return _encoded(request, kind, NLM_F_REQUEST | NLM_F_ECHO)
+
+
+class _Iovec(ctypes.Structure):
+    _fields_ = [("base", ctypes.c_void_p), ("length", ctypes.c_size_t)]
+
+
+class _Message(ctypes.Structure):  # struct mmsghdr
+    _fields_ = [
+        ("name", ctypes.c_void_p),
+        ("name_length", ctypes.c_uint),
+        ("iovec", ctypes.POINTER(_Iovec)),
+        ("iovec_count", ctypes.c_size_t),
+        ("control", ctypes.c_void_p),
+        ("control_length", ctypes.c_size_t),
+        ("flags", ctypes.c_int),
+        ("padding", ctypes.c_int),
+        ("length", ctypes.c_uint),
+    ]
+
+
+class Batch:
+    """Receives all messages that wait on a netlink socket with one system call: a dump is its data and its DONE."""
+
+    SIZE = 4
+
+    def __init__(self):
+        self.buffers = [ctypes.create_string_buffer(RECEIVE_BYTES) for _ in range(self.SIZE)]
+        self.views = [memoryview(b).cast("B") for b in self.buffers]
+        self.iovecs = [_Iovec(ctypes.addressof(b), RECEIVE_BYTES) for b in self.buffers]
+        self.messages = (_Message * self.SIZE)()
+        for message, iovec in zip(self.messages, self.iovecs):
+            message.iovec = ctypes.pointer(iovec)
+            message.iovec_count = 1
+        self.call = _libc.recvmmsg
+
+    def receive(self, sock):
+        """A list of at least one message. BlockingIOError if a non-blocking socket has none."""
+        count = self.call(sock.fileno(), self.messages, self.SIZE, MSG_WAITFORONE, None)
+        if count < 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number))
+        return [bytes(self.views[i][: self.messages[i].length]) for i in range(count)]
+
+
+class Clock:
+    """CLOCK_MONOTONIC with one system call per sleep (time.sleep reads the clock twice more)."""
+
+    class _Timespec(ctypes.Structure):
+        _fields_ = [("seconds", ctypes.c_long), ("nanoseconds", ctypes.c_long)]
+
+    def __init__(self):
+        self.target = self._Timespec()
+        self.pointer = ctypes.byref(self.target)
+        self.call = _libc.clock_nanosleep
+
+    def sleep_until(self, target_ns):
+        """Sleep until the monotonic clock shows ``target_ns``."""
+        self.target.seconds, self.target.nanoseconds = divmod(target_ns, 1_000_000_000)
+        while self.call(time.CLOCK_MONOTONIC, TIMER_ABSTIME, self.pointer, None) == errno.EINTR:
+            pass
+
+
+class Sampler:
+    """Holds the sockets; ``take(time_ns)`` appends one sample of everything."""
+
+    def __init__(self, path, host_pids, devices):
+        self.file = open(path, "wb", buffering=0)  # noqa: SIM115 - lives as long as the guest
+        self.parts, self.size = [], 0
+        self.batch = Batch()
+        self.request = socket_request()
+        self.hosts = [netlink_in(pid, NETLINK_SOCK_DIAG) for pid in host_pids]
+        self.deaths = [netlink_in(pid, NETLINK_SOCK_DIAG) for pid in host_pids]
+        for sock in self.deaths:
+            sock.setsockopt(SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, SKNLGRP_INET_TCP_DESTROY)
+            sock.setblocking(False)
+        self.route = netlink_in(os.getpid(), socket.NETLINK_ROUTE)
+        self.queues = []
+        self.track(devices)
+
+    def track(self, devices):
+        """Look at the bottleneck queues of ``devices`` (qdisc 30: below class 1:3)."""
+        self.queues = [tc_request(RTM_GETQDISC, device, 0x300000, 0x10003) for device in devices]
+
+    def qdisc(self, index):
+        """The raw reply for bottleneck ``index`` now."""
+        self.route.send(self.queues[index])
+        return self._receive(self.route)
+
+    def _receive(self, sock):
+        return self.batch.receive(sock)[0]
+
+    def _append(self, time_ns, source, kind, data):
+        self.parts.append(HEAD.pack(time_ns, source, kind, len(data)))
+        self.parts.append(data)
+        self.size += HEAD.size + len(data)
+
+    def take(self, time_ns):
+        """Append the state of all sockets and bottleneck queues, stamped ``time_ns``."""
+        for source, sock in enumerate(self.hosts):
+            sock.send(self.request)
+            done = False
+            while not done:
+                for data in self.batch.receive(sock):
+                    kind = data[4] | data[5] << 8
+                    if kind == NLMSG_DONE:
+                        done = True
+                    elif kind == NLMSG_ERROR:
+                        raise OSError("inet_diag refused the request: %d" % struct.unpack_from("<i", data, 16))
+                    else:
+                        self._append(time_ns, source, KIND_SOCKETS, data)
+        for source in range(len(self.queues)):
+            self._append(time_ns, source, KIND_QDISC, self.qdisc(source))
+        if self.size > FLUSH_BYTES:
+            self.flush()
+
+    def bury(self, time_ns):
+        """Append the last tcp_info of every socket that was destroyed since the last call."""
+        for source, sock in enumerate(self.deaths):
+            while True:
+                try:
+                    messages = self.batch.receive(sock)
+                except BlockingIOError:
+                    break
+                for data in messages:
+                    self._append(time_ns, source, KIND_DESTROYED, data)
+
+    def flush(self):
+        """Write what is in memory to the file."""
+        self.file.write(b"".join(self.parts))
+        self.parts, self.size = [], 0
+
+    def close(self):
+        """Write the rest and close."""
+        self.flush()
+        os.fsync(self.file.fileno())
+        self.file.close()

@@ -1,0 +1,93 @@
+"""iperf3 servers and clients: one pair of processes per transfer of the plan.
+
+iperf3 is Debian's, unmodified; a preloaded library keeps it from waking up more often than it has work (see
+iperf3_patience.c). Without it a run takes four times as long.
+"""
+
+import json
+import os
+import signal
+
+BLOCK_BYTES = 1 << 20  # the longest block that iperf3 allows: the fewest reads and writes
+
+
+def block_bytes(transfer_bytes):
+    """The block length with which iperf3 -n overshoots ``transfer_bytes`` by less than one byte per block."""
+    blocks = -(-transfer_bytes // BLOCK_BYTES)
+    return -(-transfer_bytes // blocks)
+
+
+class Traffic:
+    """Starts, watches and ends the transfers of a plan on a running dumbbell."""
+
+    def __init__(self, dumbbell, plan, out):
+        self.dumbbell, self.plan, self.out = dumbbell, plan, out
+        self.env = dict(os.environ)
+        if plan["preload"]:
+            self.env["LD_PRELOAD"] = plan["preload"]
+            self.env["BBRLAB_RECEIVE_LOWAT"] = str(plan["receive_lowat_bytes"])
+        self.servers, self.clients, self.done = [], {}, {}
+        self.stopping = set()
+        self.waiting = sorted(plan["transfers"], key=lambda t: t["start_ns"])
+
+    def start_servers(self):
+        """One single-use server per transfer, each on its own port."""
+        for transfer in self.plan["transfers"]:
+            log = open("%s/server-%d.log" % (self.out, transfer["id"]), "wb")  # noqa: SIM115 - the child's output
+            argv = ["iperf3", "-4", "-s", "-1", "-i", "0", "-p", str(transfer["port"])]
+            self.servers.append(self.dumbbell.popen(transfer["server"], argv, stdout=log, stderr=log, env=self.env))
+
+    def next_start_ns(self):
+        """When the next transfer is due, or None."""
+        return self.waiting[0]["start_ns"] if self.waiting else None
+
+    def start_due(self, now_ns):
+        """Start the clients whose time has come."""
+        while self.waiting and self.waiting[0]["start_ns"] <= now_ns:
+            transfer = self.waiting.pop(0)
+            argv = ["iperf3", "-4", "-J", "-i", "0", "-c", transfer["server_ip"], "-p", str(transfer["port"]),
+                    "-C", transfer["cca"], "-P", str(transfer["streams"])]  # fmt: skip
+            if transfer["bytes"] is not None:
+                argv += ["-n", str(transfer["bytes"]), "-l", str(block_bytes(transfer["bytes"]))]
+            else:
+                # Ended to the nanosecond by stop_due(); -t only must not end it sooner (iperf3 allows 86400 s).
+                argv += ["-t", "86400", "-l", str(BLOCK_BYTES)]
+            log = open("%s/client-%d.json" % (self.out, transfer["id"]), "wb")  # noqa: SIM115 - the child's output
+            self.clients[transfer["id"]] = (
+                transfer,
+                self.dumbbell.popen(transfer["client"], argv, stdout=log, stderr=log, env=self.env),
+            )
+
+    def next_stop_ns(self):
+        """When the next running transfer must be told to stop, or None."""
+        stops = [t["stop_ns"] for i, (t, _) in self.clients.items() if i not in self.stopping]
+        return min(stops, default=None)
+
+    def stop_due(self, now_ns):
+        """Interrupt the clients whose time is over; iperf3 then reports and ends."""
+        for transfer, process in self.clients.values():
+            if transfer["stop_ns"] <= now_ns and transfer["id"] not in self.stopping:
+                self.stopping.add(transfer["id"])
+                if process.poll() is None:
+                    process.send_signal(signal.SIGINT)
+
+    def reap(self):
+        """Collect the clients that have ended. Returns whether any has."""
+        ended = [i for i, (_, process) in self.clients.items() if process.poll() is not None]
+        for i in ended:
+            _, process = self.clients.pop(i)
+            self.done[i] = process.returncode
+        return bool(ended)
+
+    def failures(self):
+        """What went wrong: (transfer id, iperf3's own words) for each client that ended early with an error."""
+        found = []
+        for i, code in self.done.items():
+            try:
+                with open("%s/client-%d.json" % (self.out, i), encoding="utf-8") as file:
+                    error = json.load(file).get("error")
+            except ValueError:
+                error = "iperf3 ended with %d and no report" % code
+            if error and "interrupt" not in error:
+                found.append((i, error))
+        return found

@@ -1,0 +1,23 @@
+# What the rules share: where things are and which runs a figure needs. No logic beyond looking up.
+RUNS = {
+    (run.figure, run.point.label, run.seed): run
+    for figure in FIGURES.values()
+    for run in campaign.runs(figure)
+}
+POINTS = {id: campaign.write_points(figure, paths.ROOT / "results") for id, figure in FIGURES.items()}
+GUEST_CODE = sorted(str(p.relative_to(paths.ROOT)) for p in paths.GUEST_CODE.iterdir() if p.is_file())
+# A change in how a run is planned, decoded, measured or checked changes its result.
+RUN_CODE = [f"bbrlab/{name}.py" for name in ("plan", "traces", "metrics", "checks", "run")]
+
+
+def summaries_of(figure):
+    return [
+        f"results/runs/{id}/{label}/seed-{seed}/summary.json"
+        for id, label, seed in RUNS
+        if id == figure
+    ]
+
+
+def notebook_pages():
+    papers = sorted({id.split("/")[0] for id in FIGURES})
+    return [f"results/{SCALE}/{paper}.html" for paper in papers]

@@ -1,0 +1,15 @@
+# Stage 1: the guest kernel, built once for each (source version, options, patches, compiler).
+
+
+rule kernel:
+    input:
+        "config/kernels.yaml",
+        [str(p) for p in sorted((paths.KERNELS / "options").glob("*.config"))],
+        [str(p) for p in sorted((paths.KERNELS / "patches").glob("*/*.patch"))],
+    output:
+        "results/kernel.json",
+    log:
+        "results/logs/kernel.log",
+    threads: workflow.cores
+    shell:
+        "bbrlab kernel build {KERNEL} --jobs {threads} --record {output} > {log} 2>&1 || (cat {log} >&2; exit 1)"

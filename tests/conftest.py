@@ -1,0 +1,72 @@
+"""What the tests share: small scenarios, and runs that several tests look at."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from bbrlab import run as runner
+from bbrlab.scenario import assign, base_point, validate
+
+BASE: dict[str, Any] = {
+    "name": "test",
+    "network": {"rate_mbit": 10, "rtt_ms": 40, "buffer": {"bdp": 2}},
+    "flows": [{"cca": "cubic"}],
+    "duration_s": 10,
+    "window_s": [5, 10],
+}
+
+
+def scenario_dict(**changes: Any) -> dict[str, Any]:
+    """BASE with {dotted path, "__" for the dots: value} put in."""
+    content = copy.deepcopy(BASE)
+    for path, value in changes.items():
+        assign(content, path.replace("__", "."), value, "test")
+    return content
+
+
+class Result:
+    """A finished run."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.summary = json.loads((folder / "summary.json").read_text())
+        self.manifest = json.loads((folder / "manifest.json").read_text())
+        self.log = (folder / "guest.log").read_text()
+
+    @property
+    def samples(self) -> pd.DataFrame:
+        return pd.read_parquet(self.folder / "samples.parquet")
+
+    def check(self, name: str) -> dict[str, Any]:
+        return next(c for c in self.summary["checks"] if c["name"] == name)
+
+    @property
+    def failed(self) -> list[str]:
+        return [c["name"] for c in self.summary["checks"] if not c["ok"]]
+
+
+@pytest.fixture(scope="session")
+def run_scenario(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Result]:
+    """Run a scenario given as scenario_dict() changes; equal requests are run once in a session."""
+    done: dict[str, Result] = {}
+
+    def go(*, seed: int = 1, tamper: Callable[[dict[str, Any]], None] | None = None, **changes: Any) -> Result:
+        key = json.dumps([seed, changes], sort_keys=True)
+        if tamper is None and key in done:
+            return done[key]
+        point = base_point(validate(scenario_dict(**changes), "test"))
+        folder = tmp_path_factory.mktemp("run")
+        runner.run_point(point, seed, folder, tamper=tamper)
+        result = Result(folder)
+        if tamper is None:
+            done[key] = result
+        return result
+
+    return go
