@@ -1,0 +1,1 @@
+"""TCP BBR experiments on real Linux kernels in virtual time."""

@@ -37,7 +37,9 @@ class Scale(Strict):
     """One scale: what it is for, how many trials at most, and figure by figure what changes."""
 
     description: str
-    trials: Annotated[int, Field(ge=1)] | None = Field(None, description="at most so many trials; default: the scenario's")
+    trials: Annotated[int, Field(ge=1)] | None = Field(
+        None, description="at most so many trials; default: the scenario's"
+    )
     figures: dict[str, Override] = Field({}, description="paper/figure: changes")
 
 
@@ -77,7 +79,9 @@ def load_config(path: Path | None = None) -> Config:
         return Config.model_validate(read_yaml(path))
     except ValidationError as error:
         first = error.errors()[0]
-        raise UserError(f"{path}: {'.'.join(str(p) for p in first['loc'])}: {first['msg']} (found {first['input']!r})") from None
+        raise UserError(
+            f"{path}: {'.'.join(str(p) for p in first['loc'])}: {first['msg']} (found {first['input']!r})"
+        ) from None
 
 
 def scenario_files() -> dict[str, Path]:
@@ -102,7 +106,9 @@ def figures(scale: str | None = None, chosen: list[str] | None = None) -> list[F
     known = scenario_files()
     for name in config.scales[scale].figures:
         if name not in known:
-            raise UserError(f"config/config.yaml: scales.{scale}.figures: there is no scenario {name} (there are {', '.join(known)})")
+            raise UserError(
+                f"config/config.yaml: scales.{scale}.figures: there is no scenario {name} (there are {', '.join(known)})"
+            )
     wanted = []
     for name in chosen or config.figures or list(known):
         matching = [k for k in known if k == name or k.split("/")[0] == name]
@@ -115,7 +121,9 @@ def figures(scale: str | None = None, chosen: list[str] | None = None) -> list[F
 def _scaled(name: str, path: Path, scale: Scale) -> Figure:
     scenario = load(path)
     if f"{scenario.paper}/{scenario.name}" != name:
-        raise UserError(f"{path}: must say paper: {name.split('/')[0]} and name: {name.split('/')[1]}, as its place says")
+        raise UserError(
+            f"{path}: must say paper: {name.split('/', maxsplit=1)[0]} and name: {name.split('/')[1]}, as its place says"
+        )
     override = scale.figures.get(name, Override())
     content = scenario.model_dump(exclude_unset=True)
     for key in ("duration_s", "window_s"):

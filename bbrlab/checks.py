@@ -93,10 +93,18 @@ def _buffer_bounds(scenario: Scenario, limit: int) -> tuple[int, int, str]:
     if qdisc.kind == "fifo":
         return limit - FRAME_BYTES + 1, limit, "bytes that an overflowing burst leaves in the buffer"
     if qdisc.kind == "fq_codel":  # overflowing, it drops up to 64 packets of the longest queue at once
-        return (packets - FQ_CODEL_DROP_BATCH) * FRAME_BYTES, limit, "bytes left of an overflowing burst, of which fq_codel drops up to 64 packets at once"
+        return (
+            (packets - FQ_CODEL_DROP_BATCH) * FRAME_BYTES,
+            limit,
+            "bytes left of an overflowing burst, of which fq_codel drops up to 64 packets at once",
+        )
     if qdisc.kind == "fq":  # its first packets do not count against the limit of a flow
         packets = min(packets, qdisc.flow_limit_packets or packets)
-        return packets * FRAME_BYTES, (packets + FQ_FAST_PATH) * FRAME_BYTES, "bytes that an overflowing burst leaves; fq lets 8 packets more in"
+        return (
+            packets * FRAME_BYTES,
+            (packets + FQ_FAST_PATH) * FRAME_BYTES,
+            "bytes that an overflowing burst leaves; fq lets 8 packets more in",
+        )
     return (packets - 1) * FRAME_BYTES, packets * FRAME_BYTES, "bytes that an overflowing burst leaves in the buffer"
 
 
@@ -136,7 +144,9 @@ def _base_rtt(scenario: Scenario, plan: Plan, report: dict[str, Any]) -> list[Ch
         error = measured - rtt
         ok = -RTT_TOLERANCE_MS <= error <= room + RTT_TOLERANCE_MS
         if worst is None or (worst.ok and (not ok or abs(error) > abs((worst.measured or 0) - (worst.asked or 0)))):
-            worst = Check("base_rtt", rtt, measured, ok, f"ms, ping on the idle path (worst of {len(report['ping_ms'])} hosts)")
+            worst = Check(
+                "base_rtt", rtt, measured, ok, f"ms, ping on the idle path (worst of {len(report['ping_ms'])} hosts)"
+            )
     return [worst] if worst else []
 
 
@@ -170,21 +180,53 @@ def _drops(scenario: Scenario, plan: Plan, report: dict[str, Any], queues: dict[
                             f"{lost} of {offered} packets behind the bottleneck"))  # fmt: skip
     elif not changing:
         elsewhere += lost
-    checks.append(Check("drops_elsewhere", 0, elsewhere, elsewhere == 0, "; ".join(where) or "packets dropped anywhere but at the bottleneck"))
+    checks.append(
+        Check(
+            "drops_elsewhere",
+            0,
+            elsewhere,
+            elsewhere == 0,
+            "; ".join(where) or "packets dropped anywhere but at the bottleneck",
+        )
+    )
     return checks
 
 
 def _flows(scenario: Scenario, plan: Plan, report: dict[str, Any], counters: list[Counter]) -> list[Check]:
     failures = {transfer: text for transfer, text in report["traffic_failures"]}
-    silent = [f.flow for f, c in zip(plan.flows, counters, strict=True) if c.at(scenario.duration_s, "bytes_acked") <= 1]
+    silent = [
+        f.flow for f, c in zip(plan.flows, counters, strict=True) if c.at(scenario.duration_s, "bytes_acked") <= 1
+    ]
     detail = "; ".join([f"flow {i} sent nothing" for i in silent] + [f"transfer {k}: {v}" for k, v in failures.items()])
-    checks = [Check("flows_ran", len(counters), len(counters) - len(silent), not silent and not failures, detail or "flows that carried data")]
+    checks = [
+        Check(
+            "flows_ran",
+            len(counters),
+            len(counters) - len(silent),
+            not silent and not failures,
+            detail or "flows that carried data",
+        )
+    ]
     end = scenario.duration_s
     window = max((ratio(c.at(end, "rwnd_limited_us"), c.at(end, "busy_us")) for c in counters), default=0.0)
-    checks.append(_limit("receive_window", window, scenario.hosts.rmem_max_bytes, "of a flow's busy time (tcp_info) that it was the limit"))
+    checks.append(
+        _limit(
+            "receive_window",
+            window,
+            scenario.hosts.rmem_max_bytes,
+            "of a flow's busy time (tcp_info) that it was the limit",
+        )
+    )
     unlimited = [c for f, c in zip(plan.flows, counters, strict=True) if scenario.flows[f.group].bytes is None]
     starved = max((_starved(c) for c in unlimited), default=0.0)
-    checks.append(_limit("send_buffer", starved, scenario.hosts.wmem_max_bytes, "of a flow's samples with room in the window and nothing to send"))
+    checks.append(
+        _limit(
+            "send_buffer",
+            starved,
+            scenario.hosts.wmem_max_bytes,
+            "of a flow's samples with room in the window and nothing to send",
+        )
+    )
     return checks
 
 
@@ -210,7 +252,15 @@ def _parameters(scenario: Scenario, plan: Plan, report: dict[str, Any]) -> list[
         module, _, parameter = name.removeprefix("tcp_").partition(".")
         actual = report["parameters"].get(module, {}).get(parameter)
         same = actual is not None and _number(actual) == _number(asked)
-        checks.append(Check(f"parameter {module}.{parameter}", _number(asked), _number(actual), same, "module parameter in the guest"))
+        checks.append(
+            Check(
+                f"parameter {module}.{parameter}",
+                _number(asked),
+                _number(actual),
+                same,
+                "module parameter in the guest",
+            )
+        )
     return checks
 
 
@@ -227,4 +277,6 @@ def _samples(scenario: Scenario, queues: dict[str, Queue]) -> Check:
     grid = np.round(np.arange(expected) / scenario.sample_hz, 9)
     at = np.searchsorted(times, grid - EDGE_TOLERANCE_S)
     present = int(np.sum(times[np.clip(at, 0, len(times) - 1)] - grid <= EDGE_TOLERANCE_S)) if len(times) else 0
-    return Check("samples", expected, present, present == expected, "instants of the sampling grid, each hit within 1 ms")
+    return Check(
+        "samples", expected, present, present == expected, "instants of the sampling grid, each hit within 1 ms"
+    )

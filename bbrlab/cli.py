@@ -25,7 +25,9 @@ app.add_typer(model_app, name="model")
 
 EXIT_FAILED, EXIT_CHECKS, EXIT_INTERRUPTED = 2, 4, 130
 ScenarioFile = Annotated[Path, typer.Argument(metavar="SCENARIO.yaml", help="Scenario file.", show_default=False)]
-Overrides = Annotated[list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="Override a value, e.g. network.buffer.bdp=4.")]
+Overrides = Annotated[
+    list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="Override a value, e.g. network.buffer.bdp=4.")
+]
 
 
 @app.callback()
@@ -51,9 +53,13 @@ def run(
     out: Annotated[Path, typer.Option(help="Folder for summary.json, samples.parquet, manifest.json and guest.log.")],
     set_: Overrides = None,
     seed: Annotated[int, typer.Option(help="Seed of this trial.")] = 1,
-    backend: Annotated[str, typer.Option(help="uml: virtual time; host: this machine's kernel in real time, as root.")] = "uml",
+    backend: Annotated[
+        str, typer.Option(help="uml: virtual time; host: this machine's kernel in real time, as root.")
+    ] = "uml",
     kernel: Annotated[str | None, typer.Option(help="Entry of config/kernels.yaml.")] = None,
-    watchdog_s: Annotated[float, typer.Option(help="End a guest that shows no sign of life for so many real seconds.")] = 60,
+    watchdog_s: Annotated[
+        float, typer.Option(help="End a guest that shows no sign of life for so many real seconds.")
+    ] = 60,
     strict: Annotated[bool, typer.Option(help=f"Exit with {EXIT_CHECKS} if a self-check fails.")] = False,
     quiet: Annotated[bool, typer.Option(help="Print only what is wrong.")] = False,
     die_with_parent: Annotated[bool, typer.Option(hidden=True)] = False,
@@ -63,7 +69,9 @@ def run(
     from bbrlab import scenario as scenarios
 
     if backend == "qemu":
-        raise UserError("--backend qemu: not in this version (see LIMITATIONS.md); use uml, or host on a machine of your own")
+        raise UserError(
+            "--backend qemu: not in this version (see LIMITATIONS.md); use uml, or host on a machine of your own"
+        )
     if backend not in runner.BACKENDS:
         raise UserError(f"--backend {backend}: no such backend; use one of {', '.join(runner.BACKENDS)}")
     loaded = scenarios.load(scenario, _overrides(set_))
@@ -81,7 +89,10 @@ def run(
     failed = [c["name"] for c in summary["checks"] if not c["ok"]]
     if failed:
         if quiet:
-            typer.echo(f"bbrlab: {out}: self-checks failed: {', '.join(failed)}; the run is marked and left out of averages", err=True)
+            typer.echo(
+                f"bbrlab: {out}: self-checks failed: {', '.join(failed)}; the run is marked and left out of averages",
+                err=True,
+            )
         if strict:
             raise typer.Exit(EXIT_CHECKS)
 
@@ -109,7 +120,12 @@ def _progress(duration_s: float, quiet: bool) -> Iterator[Any]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed:.0f}/{task.total:.0f} virtual s"), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:.0f}/{task.total:.0f} virtual s"),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("set-up", total=duration_s)
 
@@ -145,7 +161,9 @@ def _show(summary: dict[str, Any], out: Path) -> None:
         console.print(f"[bold red]{len(failed)} of {len(summary['checks'])} self-checks failed[/bold red]; "
                       "this run is marked and left out of averages:")  # fmt: skip
         for c in failed:
-            console.print(f"  {c['name']}: asked {c['asked']}, measured {c['measured']} ({c['detail']})", highlight=False)
+            console.print(
+                f"  {c['name']}: asked {c['asked']}, measured {c['measured']} ({c['detail']})", highlight=False
+            )
     else:
         console.print(f"[green]all {len(summary['checks'])} self-checks passed[/green]")
     console.print(f"results: {out}", highlight=False)
@@ -155,7 +173,9 @@ def _show(summary: dict[str, Any], out: Path) -> None:
 def kernel_build(
     name: Annotated[str | None, typer.Argument(help="Entry of config/kernels.yaml; default: its default.")] = None,
     jobs: Annotated[int | None, typer.Option(help="Parallel compilers; default: all cores.")] = None,
-    record: Annotated[Path | None, typer.Option(help="Also write what was built to this JSON file (for Snakemake).")] = None,
+    record: Annotated[
+        Path | None, typer.Option(help="Also write what was built to this JSON file (for Snakemake).")
+    ] = None,
 ) -> None:
     """Build a kernel, once for each (source version, options, patches, compiler)."""
     from bbrlab import files, guest_tools, kernel
@@ -222,7 +242,9 @@ def check(scenarios: Annotated[list[Path], typer.Argument(metavar="SCENARIO.yaml
 
     for path in scenarios:
         loaded = load(path)
-        typer.echo(f"{path}: {loaded.paper}/{loaded.name}, {len(points(loaded))} points x {loaded.trials} trials, {loaded.duration_s:g} s each")
+        typer.echo(
+            f"{path}: {loaded.paper}/{loaded.name}, {len(points(loaded))} points x {loaded.trials} trials, {loaded.duration_s:g} s each"
+        )
 
 
 @app.command(hidden=True)
@@ -240,7 +262,10 @@ def point(
     summary = runner.run_point(campaign.read_point(file), seed, out, kernel_name=kernel, die_with_parent=True)
     failed = [c["name"] for c in summary["checks"] if not c["ok"]]
     if failed:
-        typer.echo(f"bbrlab: {out}: self-checks failed: {', '.join(failed)}; the run is marked and left out of averages", err=True)
+        typer.echo(
+            f"bbrlab: {out}: self-checks failed: {', '.join(failed)}; the run is marked and left out of averages",
+            err=True,
+        )
 
 
 @app.command()
@@ -264,7 +289,14 @@ def plan(
         minutes = sum(campaign.estimate_s(r.point) for r in open_runs) / 60
         left += minutes
         hours = sum(r.point.scenario.duration_s for r in runs) / 3600
-        table.add_row(figure.id, str(len(figure.points)), str(figure.trials), f"{hours:.1f}", f"{len(runs) - len(open_runs)}/{len(runs)}", f"{minutes:.1f}")
+        table.add_row(
+            figure.id,
+            str(len(figure.points)),
+            str(figure.trials),
+            f"{hours:.1f}",
+            f"{len(runs) - len(open_runs)}/{len(runs)}",
+            f"{minutes:.1f}",
+        )
     console = Console()
     console.print(table)
     cores = len(os.sched_getaffinity(0))
@@ -274,7 +306,8 @@ def plan(
 @app.command(hidden=True)
 def collect(figure: str, scale: Annotated[str, typer.Option()], out: Annotated[Path, typer.Option()]) -> None:
     """Gather the runs of a figure into one tidy table (used by the workflow)."""
-    from bbrlab import campaign, collect as gathering
+    from bbrlab import campaign
+    from bbrlab import collect as gathering
 
     (chosen,) = campaign.figures(scale, [figure])
     gathering.write(chosen, out)

@@ -55,9 +55,13 @@ def _debian() -> Finding:
     try:
         missing = missing_packages()
     except UserError as error:
-        return Finding("packages", False, str(error), "install Debian 12 or 13, for example in a container (Dockerfile)")
+        return Finding(
+            "packages", False, str(error), "install Debian 12 or 13, for example in a container (Dockerfile)"
+        )
     if missing:
-        return Finding("packages", False, f"missing: {' '.join(missing)}", f"make setup, or: apt-get install {' '.join(missing)}")
+        return Finding(
+            "packages", False, f"missing: {' '.join(missing)}", f"make setup, or: apt-get install {' '.join(missing)}"
+        )
     return Finding("packages", True, f"all {len(packages())} Debian packages are installed")
 
 

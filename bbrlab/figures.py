@@ -16,14 +16,23 @@ from bbrlab.compare import Panel
 
 # Colour-blind safe (Okabe, Ito 2008); one colour for one thing in every figure.
 MEASURED, PUBLISHED, WARE = "#0072B2", "#000000", "#D55E00"
-CCA_COLOURS = {"bbr1": "#0072B2", "bbr2": "#56B4E9", "bbr3": "#009E73", "cubic": "#D55E00", "reno": "#CC79A7", "dctcp": "#E69F00"}
+CCA_COLOURS = {
+    "bbr1": "#0072B2",
+    "bbr2": "#56B4E9",
+    "bbr3": "#009E73",
+    "cubic": "#D55E00",
+    "reno": "#CC79A7",
+    "dctcp": "#E69F00",
+}
 CEILING = 1448 / 1514  # payload over frame
 COLUMNS = 3
 
 
 def style() -> None:
     """Set the look of all figures."""
-    sns.set_theme(context="notebook", style="whitegrid", rc={"figure.dpi": 110, "grid.linewidth": 0.5, "axes.titlesize": 11})
+    sns.set_theme(
+        context="notebook", style="whitegrid", rc={"figure.dpi": 110, "grid.linewidth": 0.5, "axes.titlesize": 11}
+    )
 
 
 def _bdp_axis(axes: Axes, values: list[float]) -> None:
@@ -38,7 +47,9 @@ def shares(panel: Panel) -> Figure:
     counts = sorted(panel.points["bbr_flows"].unique())
     buffers = sorted(panel.points["buffer_bdp"].unique())
     rows = -(-len(counts) // COLUMNS)
-    figure, grid = plt.subplots(rows, COLUMNS, figsize=(10.5, 3.1 * rows), sharex=True, sharey=True, squeeze=False, layout="constrained")
+    figure, grid = plt.subplots(
+        rows, COLUMNS, figsize=(10.5, 3.1 * rows), sharex=True, sharey=True, squeeze=False, layout="constrained"
+    )
     for axes, count in zip(grid.flat, counts, strict=False):
         mine = panel.points[panel.points["bbr_flows"] == count].sort_values("buffer_bdp")
         axes.axhline(CEILING, color="0.7", lw=0.8, ls=":", zorder=0)
@@ -62,7 +73,9 @@ def shares(panel: Panel) -> Figure:
 
 def residuals(panel: Panel) -> Figure:
     """Two maps over (flows, buffer): measured - published, and Ware model - measured, on one colour scale."""
-    figure, (left, right) = plt.subplots(1, 2, figsize=(10.5, 0.9 + 0.45 * panel.points["bbr_flows"].nunique()), layout="constrained")
+    figure, (left, right) = plt.subplots(
+        1, 2, figsize=(10.5, 0.9 + 0.45 * panel.points["bbr_flows"].nunique()), layout="constrained"
+    )
     points = panel.points.assign(model=panel.points["ware"] - panel.points["measured"])
     for axes, column, title in (
         (left, "residual", f"measured - published (RMSE {panel.rmse:.3f})"),
@@ -84,7 +97,13 @@ def against_published(panels: list[Panel]) -> Figure:
     for panel, marker in zip(panels, "osD^v<>", strict=False):
         axes.scatter(panel.points["published"], panel.points["measured"], s=22, marker=marker, alpha=0.8,
                      label=f"{panel.title} (RMSE {panel.rmse:.3f})")  # fmt: skip
-    axes.set(xlim=(0, 1), ylim=(0, 1), xlabel="published share of capacity", ylabel="measured share of capacity", aspect="equal")
+    axes.set(
+        xlim=(0, 1),
+        ylim=(0, 1),
+        xlabel="published share of capacity",
+        ylabel="measured share of capacity",
+        aspect="equal",
+    )
     axes.legend(frameon=True, loc="upper left")
     return figure
 
@@ -101,7 +120,9 @@ def trace(samples: Path, rate_mbit: float, buffer_bytes: int, groups: list[str],
     """
     columns = ["time_s", "flow", "group", "bytes_acked", "queue_bytes"]
     data = pd.read_parquet(samples, columns=columns)
-    figure, (top, bottom) = plt.subplots(2, 1, figsize=(10.5, 4.6), sharex=True, layout="constrained", height_ratios=[3, 2])
+    figure, (top, bottom) = plt.subplots(
+        2, 1, figsize=(10.5, 4.6), sharex=True, layout="constrained", height_ratios=[3, 2]
+    )
     data["bin"] = (data["time_s"] / bin_s).astype(int)
     last = data[data["flow"] >= 0].groupby(["group", "flow", "bin"])["bytes_acked"].last()
     rates = last.groupby(["group", "flow"]).diff().groupby(["group", "bin"]).sum() * 8e-6 / bin_s

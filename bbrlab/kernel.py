@@ -253,7 +253,8 @@ class _Steps:
                 errors = [line for line in lines if re.search(r"(?i)error|fatal|cannot|no space", line)]
                 tail = (errors or lines)[:LOG_TAIL_LINES]
                 raise UserError(
-                    f"kernel {self.name}: step '{step}' failed; the log is {self.log}, and says:\n  " + "\n  ".join(tail)
+                    f"kernel {self.name}: step '{step}' failed; the log is {self.log}, and says:\n  "
+                    + "\n  ".join(tail)
                 )
 
         self.timed(step, action)
@@ -284,9 +285,7 @@ def lost_options(wanted: str, config: str) -> list[str]:
     lost = []
     for line in wanted.splitlines():
         off = re.fullmatch(r"# (CONFIG_\w+) is not set", line)
-        if off and any(h.startswith(f"{off[1]}=") for h in have):
-            lost.append(line)
-        elif line.startswith("CONFIG_") and line not in have:
+        if off and any(h.startswith(f"{off[1]}=") for h in have) or line.startswith("CONFIG_") and line not in have:
             lost.append(line)
     return lost
 

@@ -55,7 +55,9 @@ class Counter:
 def capacity_mbit(scenario: Scenario, low_s: float, high_s: float) -> float:
     """Mean nominal bottleneck rate in Mbit/s between two instants, with ``changes`` taken into account."""
     network = scenario.network
-    steps = [(0.0, network.rate_mbit)] + [(c.at_s, c.rate_mbit) for c in sorted(network.changes, key=lambda c: c.at_s) if c.rate_mbit]
+    steps = [(0.0, network.rate_mbit)] + [
+        (c.at_s, c.rate_mbit) for c in sorted(network.changes, key=lambda c: c.at_s) if c.rate_mbit
+    ]
     total = 0.0
     for (start, rate), end in zip(steps, [s for s, _ in steps[1:]] + [high_s], strict=True):
         total += rate * max(0.0, min(end, high_s) - max(start, low_s))
@@ -91,15 +93,24 @@ def _spread(values: Array) -> dict[str, float]:
     if not len(values):
         return {"mean": 0.0, "p50": 0.0, "p95": 0.0, "p99": 0.0, "max": 0.0}
     p50, p95, p99 = np.percentile(values, [50, 95, 99])
-    return {"mean": _round(values.mean()), "p50": _round(p50), "p95": _round(p95), "p99": _round(p99), "max": _round(values.max())}
+    return {
+        "mean": _round(values.mean()),
+        "p50": _round(p50),
+        "p95": _round(p95),
+        "p99": _round(p99),
+        "max": _round(values.max()),
+    }
 
 
 def flow_counters(flows: Flows, count: int) -> list[Counter]:
     """One Counter for each of ``count`` flows."""
+    order = np.argsort(flows.columns["flow"], kind="stable")
+    edges = np.searchsorted(flows.columns["flow"][order], np.arange(count + 1))
+    ordered = {name: values[order] for name, values in flows.columns.items()}
     result = []
     for f in range(count):
-        mine = flows.columns["flow"] == f
-        result.append(Counter(flows.columns["time_s"][mine], {k: v[mine] for k, v in flows.columns.items()}, flows.final.get(f)))
+        columns = {name: values[edges[f] : edges[f + 1]] for name, values in ordered.items()}
+        result.append(Counter(columns["time_s"], columns, flows.final.get(f)))
     return result
 
 
@@ -167,7 +178,7 @@ def bottleneck_summary(scenario: Scenario, queue: Queue, goodput_mbit: float) ->
     }
 
 
-def summarise(scenario: Scenario, plan: Plan, flows: Flows, queues: dict[str, Queue]) -> dict[str, Any]:
+def summarise(scenario: Scenario, plan: Plan, counters: list[Counter], queues: dict[str, Queue]) -> dict[str, Any]:
     """``groups``, ``flows``, ``bottleneck`` and ``jain_index`` of summary.json.
 
     ``bottleneck`` is the one that the first group crosses; if flows run in both directions, the other one stands under
@@ -175,7 +186,6 @@ def summarise(scenario: Scenario, plan: Plan, flows: Flows, queues: dict[str, Qu
     """
     low, high = scenario.window_s
     capacity = capacity_mbit(scenario, low, high)
-    counters = flow_counters(flows, len(plan.flows))
     entries = [flow_summary(scenario, plan, c, i) for i, c in enumerate(counters)]
     groups = []
     for g, group in enumerate(scenario.flows):
@@ -195,7 +205,9 @@ def summarise(scenario: Scenario, plan: Plan, flows: Flows, queues: dict[str, Qu
     main = scenario.flows[0].direction
     for direction, queue in queues.items():
         goodput = sum(g["goodput_mbit"] for g in groups if g["direction"] == direction)
-        content["bottleneck" if direction == main else "bottleneck_reverse"] = bottleneck_summary(scenario, queue, goodput)
+        content["bottleneck" if direction == main else "bottleneck_reverse"] = bottleneck_summary(
+            scenario, queue, goodput
+        )
     content["bottleneck"]["loss_over_delivered"] = _over_delivered(scenario, counters, plan)
     content["jain_index"] = _round(jain_index(np.array([e["goodput_mbit"] for e in entries])))
     return content

@@ -182,7 +182,9 @@ def sysctls(scenario: Scenario, rtt_max_ms: float, flow_count: int) -> dict[str,
     }
 
 
-def make_plan(point: Point, seed: int, ccas: dict[str, str], *, virtual: bool = True, preload: str | None = None) -> Plan:
+def make_plan(
+    point: Point, seed: int, ccas: dict[str, str], *, virtual: bool = True, preload: str | None = None
+) -> Plan:
     """The plan for one run.
 
     Args:

@@ -32,10 +32,10 @@ def render(notebook: Path, out: Path, parameters: dict[str, str]) -> None:
             raise UserError(
                 f"{notebook}: cell {error.exec_count} failed: {error.ename}: {error.evalue}; the notebook up to there is {failed}"
             ) from None
-        content = nbformat.read(str(executed), as_version=4)
-    exporter = HTMLExporter(exclude_input_prompt=True, exclude_output_prompt=True, embed_images=True)
+        content = nbformat.read(str(executed), as_version=4)  # type: ignore[no-untyped-call]
+    exporter = HTMLExporter(exclude_input_prompt=True, exclude_output_prompt=True, embed_images=True)  # type: ignore[no-untyped-call]
     exporter.exclude_input = True
     page, _ = exporter.from_notebook_node(content)
     with files.aside(out.with_suffix(".ipynb")) as temporary:
-        nbformat.write(content, str(temporary))
+        nbformat.write(content, str(temporary))  # type: ignore[no-untyped-call]
     files.write_text(out, page)

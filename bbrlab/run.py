@@ -82,7 +82,9 @@ def run_point(
     library = guest_tools.library_folder()
     preload = f"{'/run/lib' if virtual else library}/{guest_tools.LIBRARY}" if virtual else None
     if not virtual and point.scenario.hosts.pacing == "fq":
-        raise UserError(f"{point.scenario.name}: hosts.pacing: fq is not possible with --backend host (see LIMITATIONS.md); use internal")
+        raise UserError(
+            f"{point.scenario.name}: hosts.pacing: fq is not possible with --backend host (see LIMITATIONS.md); use internal"
+        )
     plan = make_plan(point, seed, the_kernel.ccas, virtual=virtual, preload=preload)
     if virtual:
         _check_parameters(point, plan, the_kernel)
@@ -97,12 +99,10 @@ def run_point(
             log = out / "guest.log"
             try:
                 if virtual:
-                    link = scratch / "guest"
-                    link.symlink_to(paths.GUEST_CODE)
-                    libraries = scratch / "lib"
-                    libraries.symlink_to(library)
+                    (scratch / "guest").symlink_to(paths.GUEST_CODE)
+                    (scratch / "lib").symlink_to(library)
                     uml.run(
-                        the_kernel, init=link / "init", folder=folder, library=libraries, scratch=scratch, seed=seed,
+                        the_kernel, scratch=scratch, seed=seed,
                         memory=uml.memory_bytes(_flight_bytes(point)), arguments=plan.kernel_arguments, log=log,
                         watchdog_s=watchdog_s, on_progress=on_progress, die_with_parent=die_with_parent,
                     )  # fmt: skip
@@ -129,7 +129,9 @@ def run_point(
 
 def _flight_bytes(point: Point) -> float:
     network = point.scenario.network
-    rtts = [network.mean_rtt_ms] + [max(f.rtt_ms) if isinstance(f.rtt_ms, list) else f.rtt_ms or 0 for f in point.scenario.flows]
+    rtts = [network.mean_rtt_ms] + [
+        max(f.rtt_ms) if isinstance(f.rtt_ms, list) else f.rtt_ms or 0 for f in point.scenario.flows
+    ]
     rates = [network.rate_mbit] + [c.rate_mbit or 0 for c in network.changes]
     rtts += [c.rtt_ms or 0 for c in network.changes]
     flows = sum(f.count for f in point.scenario.flows)
@@ -157,7 +159,11 @@ def _keep_console(folder: Path, log: Path) -> None:
 
 
 def _last_words(log: Path) -> str:
-    lines = [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()] if log.exists() else []
+    lines = (
+        [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
+        if log.exists()
+        else []
+    )
     return "".join(f"\n  | {line}" for line in lines[-4:])
 
 
@@ -181,8 +187,8 @@ def _evaluate(
         "wall_s": None,
         "kernel": kernel.describe(the_kernel),
     }
-    summary |= metrics.summarise(scenario, plan, flows, queues)
     counters = metrics.flow_counters(flows, len(plan.flows))
+    summary |= metrics.summarise(scenario, plan, counters, queues)
     summary["checks"] = checks.run_checks(scenario, plan, report, counters, queues)
     summary["ok"] = all(c["ok"] for c in summary["checks"])
     return summary, samples_table(plan, flows, queues)
@@ -197,7 +203,9 @@ def samples_table(plan: Plan, flows: traces.Flows, queues: dict[str, traces.Queu
 
     group_of = np.array([f.group for f in plan.flows] + [-1], dtype="i2")
     transfers = plan.content["transfers"]
-    device = [next(b for b in plan.content["bottlenecks"] if _crosses(b, transfers[f.transfer], plan)) for f in plan.flows]
+    device = [
+        next(b for b in plan.content["bottlenecks"] if _crosses(b, transfers[f.transfer], plan)) for f in plan.flows
+    ]
     direction_of = [b["direction"] for b in device]
     main = queues[plan.content["bottlenecks"][0]["direction"]].columns
     silent = ~np.isin(main["time_s"], flows.columns["time_s"])
@@ -227,7 +235,7 @@ def samples_table(plan: Plan, flows: traces.Flows, queues: dict[str, traces.Queu
 
 def _crosses(link: dict[str, Any], transfer: dict[str, Any], plan: Plan) -> bool:
     client = next(h for h in plan.content["hosts"] if h["name"] == transfer["client"])
-    return (link["direction"] == "forward") == (client["switch"] == "s1")
+    return bool((link["direction"] == "forward") == (client["switch"] == "s1"))
 
 
 def _at(columns: dict[str, Any], name: str, times_s: Any) -> Any:
@@ -235,7 +243,9 @@ def _at(columns: dict[str, Any], name: str, times_s: Any) -> Any:
     return columns[name][index].copy()
 
 
-def _manifest(point: Point, seed: int, backend: str, plan: Plan, the_kernel: kernel.Kernel, folder: Path) -> dict[str, Any]:
+def _manifest(
+    point: Point, seed: int, backend: str, plan: Plan, the_kernel: kernel.Kernel, folder: Path
+) -> dict[str, Any]:
     import hashlib
     import json
 
@@ -277,7 +287,9 @@ def _package_versions() -> dict[str, str]:
     return dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line)
 
 
-def _write(out: Path, summary: dict[str, Any], table: Any, manifest: dict[str, Any], marks: dict[str, float], start: float) -> None:
+def _write(
+    out: Path, summary: dict[str, Any], table: Any, manifest: dict[str, Any], marks: dict[str, float], start: float
+) -> None:
     import pyarrow.parquet as pq
 
     with files.aside(out / "samples.parquet") as temporary:

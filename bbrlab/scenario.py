@@ -78,7 +78,9 @@ class Qdisc(Strict):
     max_bytes: Annotated[int, Field(gt=0)] | None = Field(None, description="red: upper threshold; default: limit / 4")
     avpkt_bytes: Annotated[int, Field(gt=0)] | None = Field(None, description="red: mean packet size; default: 1514")
     burst_packets: Annotated[int, Field(gt=0)] | None = Field(None, description="red: burst; default: from min and max")
-    probability: Annotated[float, Field(gt=0, le=1)] | None = Field(None, description="red: mark probability at max_bytes")
+    probability: Annotated[float, Field(gt=0, le=1)] | None = Field(
+        None, description="red: mark probability at max_bytes"
+    )
     target_ms: Positive | None = Field(None, description="codel, fq_codel, pie: target delay")
     interval_ms: Positive | None = Field(None, description="codel, fq_codel: interval")
     tupdate_ms: Positive | None = Field(None, description="pie: update interval")
@@ -187,7 +189,8 @@ class Hosts(Strict):
 
     pacing: Literal["internal", "fq"] = Field("internal", description="TCP's own pacing timer, or the fq qdisc")
     segmentation: Annotated[Literal["off", "nic"], Switch] = Field(
-        "off", description="off: TCP sends single packets; nic: it builds segments of up to 64 KiB, cut at the sender's interface"
+        "off",
+        description="off: TCP sends single packets; nic: it builds segments of up to 64 KiB, cut at the sender's interface",
     )
     ecn: Annotated[Literal["off", "on"], Switch] = "off"
     rmem_max_bytes: Annotated[int, Field(ge=4096)] | None = Field(None, description="default: never the limit")
@@ -236,7 +239,9 @@ class Scenario(Strict):
     def _consistent(self) -> Scenario:
         low, high = self.window_s
         if not low < high <= self.duration_s:
-            raise ValueError(f"window_s {self.window_s} must lie within the run: 0 <= start < end <= {self.duration_s:g} s")
+            raise ValueError(
+                f"window_s {self.window_s} must lie within the run: 0 <= start < end <= {self.duration_s:g} s"
+            )
         for i, flow in enumerate(self.flows):
             for key in ("start_s", "stop_s"):
                 value = getattr(flow, key)

@@ -15,7 +15,7 @@ from bbrlab import campaign, compare, files
 
 
 def verdict(panel: compare.Panel) -> str:
-    """"reproduced", "not reproduced", or why it cannot be said."""
+    """ "reproduced", "not reproduced", or why it cannot be said."""
     if panel.points["failed"].sum():
         return f"{panel.points['failed'].sum()} runs failed their self-checks"
     if panel.scaled:

@@ -122,9 +122,13 @@ def _messages(data: bytes, start: int, end: int) -> Iterator[tuple[int, int]]:
         start += (length + 3) & ~3
 
 
-def _stacks(raw: Array, data: bytes, offsets: list[int], length: int) -> Iterator[tuple[Array, Array, list[tuple[int, int]]]]:
+def _stacks(
+    raw: Array, data: bytes, offsets: list[int], length: int
+) -> Iterator[tuple[Array, Array, list[tuple[int, int]]]]:
     """Split equally long replies into stacks of equal message layout: (indices, matrix of bytes, messages)."""
-    matrix = raw[np.asarray(offsets)[:, None] + np.arange(length)]
+    matrix = np.empty((len(offsets), length), np.uint8)
+    for row, offset in enumerate(offsets):
+        matrix[row] = raw[offset : offset + length]
     left = np.arange(len(offsets))
     while len(left):
         first = offsets[left[0]]
@@ -185,7 +189,11 @@ class _Sockets:
 
 
 def _empty(count: int) -> dict[str, Array]:
-    columns: dict[str, Array] = {"time_ns": np.zeros(count, "<i8"), "key": np.zeros((count, 3), "<i8"), "inode": np.zeros(count, "<i8")}
+    columns: dict[str, Array] = {
+        "time_ns": np.zeros(count, "<i8"),
+        "key": np.zeros((count, 3), "<i8"),
+        "inode": np.zeros(count, "<i8"),
+    }
     for name, (_, kind) in TCP_INFO.items():
         columns[name] = np.zeros(count, kind)
     for name in BBR_INFO:
@@ -259,24 +267,30 @@ def decode(path: Path, plan: Plan) -> tuple[Flows, dict[str, Queue]]:
     return flows, {links[i]["direction"]: _queue(data, records) for i, records in queues.items()}
 
 
+def _code(keys: Array) -> Array:
+    """(source, local port, remote port) as one number each."""
+    return keys[:, 0] << 32 | keys[:, 1] << 16 | keys[:, 2]
+
+
 def _flows(living: dict[str, Array], dead: dict[str, Array], plan: Plan) -> Flows:
     names = [h["name"] for h in plan.content["hosts"]]
     seen: dict[tuple[int, int, int], tuple[int, int]] = {}
     for table in (dead, living):  # a destroyed socket has no inode any more
-        unique, inverse = np.unique(table["key"], axis=0, return_inverse=True) if len(table["key"]) else (table["key"], [])
-        for i, row in enumerate(unique):
-            mine = np.asarray(inverse).ravel() == i
-            key = (int(row[0]), int(row[1]), int(row[2]))
-            inode, received = seen.get(key, (0, 0))
-            seen[key] = (
-                max(inode, int(table["inode"][mine].max())),
-                max(received, int(table["bytes_received"][mine].max())),
-            )
+        code = _code(table["key"])
+        order = np.argsort(code, kind="stable")
+        edges = np.flatnonzero(np.diff(code[order], prepend=-1))
+        if not len(code):
+            continue
+        inodes = np.maximum.reduceat(table["inode"][order], edges)
+        received = np.maximum.reduceat(table["bytes_received"][order], edges)
+        for i, at in enumerate(order[edges]):
+            source, local, remote = (int(v) for v in table["key"][at])
+            old = seen.get((source, local, remote), (0, 0))
+            seen[source, local, remote] = (max(old[0], int(inodes[i])), max(old[1], int(received[i])))
     assigned = _Sockets(plan, names).assign(seen)
 
     def flow_column(table: dict[str, Array]) -> Array:
-        keys = table["key"]
-        code = keys[:, 0] << 32 | keys[:, 1] << 16 | keys[:, 2]
+        code = _code(table["key"])
         result = np.full(len(code), -1)
         for (source, local, remote), flow in assigned.items():
             result[code == (source << 32 | local << 16 | remote)] = flow
@@ -285,7 +299,10 @@ def _flows(living: dict[str, Array], dead: dict[str, Array], plan: Plan) -> Flow
     flow = flow_column(living)
     keep = flow >= 0
     order = np.lexsort((flow[keep], living["time_ns"][keep]))
-    columns: dict[str, Array] = {"time_s": (living["time_ns"][keep] / 1e9)[order], "flow": flow[keep][order].astype("<i4")}
+    columns: dict[str, Array] = {
+        "time_s": (living["time_ns"][keep] / 1e9)[order],
+        "flow": flow[keep][order].astype("<i4"),
+    }
     for name in [*TCP_INFO, *BBR_INFO]:
         columns[name] = living[name][keep][order]
     final: dict[int, dict[str, int]] = {}

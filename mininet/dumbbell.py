@@ -38,7 +38,9 @@ def call(*argv, stdin=None):
     """Run a command to its end and return what it printed. SetupError with its output if it fails."""
     done = subprocess.run(argv, input=stdin, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if done.returncode:
-        raise SetupError("%s\n%s%s" % (" ".join(argv), "".join("  | %s\n" % s for s in (stdin or "").splitlines()), done.stdout))
+        raise SetupError(
+            "%s\n%s%s" % (" ".join(argv), "".join("  | %s\n" % s for s in (stdin or "").splitlines()), done.stdout)
+        )
     return done.stdout
 
 
@@ -58,7 +60,9 @@ def start_open_vswitch(virtual):
          "other_config:stats-update-interval=3600000")  # fmt: skip
     if virtual:
         time.sleep(max(0.0, OVS_SAFE_S - time.monotonic()))
-    call("ovs-vswitchd", "unix:%s/db.sock" % RUN, "--no-chdir", "--detach", "--pidfile", "-vconsole:off", "-vsyslog:off")
+    call(
+        "ovs-vswitchd", "unix:%s/db.sock" % RUN, "--no-chdir", "--detach", "--pidfile", "-vconsole:off", "-vsyslog:off"
+    )
 
 
 def netem(delay_us, loss, jitter_kind, jitter_us):
@@ -135,7 +139,9 @@ class Dumbbell:
     @staticmethod
     def _ethtool(enter, dev, words):
         # ethtool fails as a whole when a device lacks one feature; what counts is the state, which guest.py records.
-        subprocess.run([*enter, "ethtool", "-K", dev, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+        subprocess.run(
+            [*enter, "ethtool", "-K", dev, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False
+        )
 
     def queue_commands(self, verb="add"):
         """tc batch lines for every queue of the topology in its initial state."""
@@ -178,7 +184,9 @@ class Dumbbell:
         lines = []
         if step.get("rate_bps") is not None:
             for link in self.plan["bottlenecks"]:
-                lines.append("class change dev %s parent 1: classid 1:3 htb rate %dbit" % (link["device"], step["rate_bps"]))
+                lines.append(
+                    "class change dev %s parent 1: classid 1:3 htb rate %dbit" % (link["device"], step["rate_bps"])
+                )
         touched = set()
         for name, delay_us in (step.get("delay_us") or {}).items():
             self.host_plans[name]["delay_us"] = delay_us

@@ -107,7 +107,13 @@ def interface_drops(dumbbell):
         own = json.loads(call("nsenter", "--net=/proc/%d/ns/net" % host.pid, "tc", "-s", "-j", "qdisc", "show"))
         listing += [dict(q, dev=name + "-eth0") for q in own if q["dev"] != "lo"]
     return [
-        {"device": q["dev"], "kind": q["kind"], "handle": q["handle"], "packets": q.get("packets", 0), "drops": q.get("drops", 0)}
+        {
+            "device": q["dev"],
+            "kind": q["kind"],
+            "handle": q["handle"],
+            "packets": q.get("packets", 0),
+            "drops": q.get("drops", 0),
+        }
         for q in listing
     ]
 
@@ -121,7 +127,14 @@ def listen_drops(dumbbell):
         counters = dict(zip(rows[0], rows[1])), dict(zip(rows[2], rows[3]))
         found[name] = {
             key: int(counters[0].get(key, 0))
-            for key in ("TCPBacklogDrop", "TCPRcvQDrop", "PFMemallocDrop", "TCPMinTTLDrop", "ListenOverflows", "PruneCalled")
+            for key in (
+                "TCPBacklogDrop",
+                "TCPRcvQDrop",
+                "PFMemallocDrop",
+                "TCPMinTTLDrop",
+                "ListenOverflows",
+                "PruneCalled",
+            )
         }
     return found
 

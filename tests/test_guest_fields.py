@@ -20,7 +20,11 @@ def during(samples: pd.DataFrame, low: float, high: float) -> pd.DataFrame:
 
 def goodput_mbit(samples: pd.DataFrame, flow: int, low: float, high: float) -> float:
     mine = during(samples[samples["flow"] == flow], low, high)
-    return (mine["bytes_acked"].iloc[-1] - mine["bytes_acked"].iloc[0]) * 8e-6 / (mine["time_s"].iloc[-1] - mine["time_s"].iloc[0])
+    return (
+        (mine["bytes_acked"].iloc[-1] - mine["bytes_acked"].iloc[0])
+        * 8e-6
+        / (mine["time_s"].iloc[-1] - mine["time_s"].iloc[0])
+    )
 
 
 @pytest.mark.parametrize("rate", [2, 25.5])
@@ -55,7 +59,10 @@ def test_rtt_per_group(run_scenario):
 
 def test_rtt_range_is_drawn_per_flow_and_seed(run_scenario):
     flows = [{"cca": "reno", "count": 4}]
-    rtts = [[f["base_rtt_ms"] for f in run_scenario(seed=s, network__rtt_ms=[30, 40], flows=flows).summary["flows"]] for s in (1, 2)]
+    rtts = [
+        [f["base_rtt_ms"] for f in run_scenario(seed=s, network__rtt_ms=[30, 40], flows=flows).summary["flows"]]
+        for s in (1, 2)
+    ]
     assert all(30 <= r <= 40 for row in rtts for r in row)
     assert len(set(rtts[0])) == 4
     assert rtts[0] != rtts[1]
@@ -130,7 +137,13 @@ def test_qdisc(run_scenario, qdisc):
     {"kind": "fq_codel", "ecn": True}, {"kind": "pie", "ecn": True}, {"kind": "cake"}, {"kind": "fq", "ce_threshold_ms": 5},
 ], ids=lambda q: "-".join(str(v) for v in q.values()))  # fmt: skip
 def test_ecn_marks(run_scenario, qdisc):
-    marked = run_scenario(network__qdisc=qdisc, network__buffer__bdp=8, hosts__ecn="on", flows=[{"cca": "cubic", "count": 2}], window_s=[1, 10])
+    marked = run_scenario(
+        network__qdisc=qdisc,
+        network__buffer__bdp=8,
+        hosts__ecn="on",
+        flows=[{"cca": "cubic", "count": 2}],
+        window_s=[1, 10],
+    )
     assert marked.failed == []
     assert marked.summary["bottleneck"]["ecn_marks"] > 0
     assert marked.summary["flows"][0]["ecn_marked"] + marked.summary["flows"][1]["ecn_marked"] > 0
@@ -170,7 +183,7 @@ def test_changes_during_the_run(run_scenario):
     assert goodput_mbit(samples, 0, 2, 3.9) > 8.5
     assert 4.0 < goodput_mbit(samples, 0, 5, 6.9) <= 5
     flow = samples[samples["flow"] == 0]
-    assert during(flow, 7.5, 8.4)["srtt_us"].mean() > 80_000 > 40_000
+    assert during(flow, 7.5, 8.4)["srtt_us"].mean() > 80_000
     lost = during(flow, 8.6, 10)["total_retrans"]
     assert lost.iloc[-1] > lost.iloc[0]
 
@@ -186,7 +199,14 @@ def test_pacing_by_fq(run_scenario):
 def test_segmentation_at_the_nic_makes_bursts(run_scenario):
     queue_ms = {}
     for mode in ("off", "nic"):
-        result = run_scenario(hosts__segmentation=mode, network__rate_mbit=200, network__rtt_ms=10, flows=[{"cca": "bbr1"}], window_s=[2, 5], duration_s=5)
+        result = run_scenario(
+            hosts__segmentation=mode,
+            network__rate_mbit=200,
+            network__rtt_ms=10,
+            flows=[{"cca": "bbr1"}],
+            window_s=[2, 5],
+            duration_s=5,
+        )
         assert result.failed == []
         queue_ms[mode] = result.summary["bottleneck"]["queue_ms"]["mean"]
         assert share(result) > 0.8

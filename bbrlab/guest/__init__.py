@@ -1,0 +1,1 @@
+"""Where experiments run: virtual time (uml) or this machine (host)."""

@@ -22,7 +22,9 @@ AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 def host_kernel() -> Kernel:
     """This machine's kernel, described like a built one. UserError without root."""
     if os.geteuid() != 0:
-        raise UserError("--backend host: builds network namespaces and bridges on this machine, which needs root (try sudo)")
+        raise UserError(
+            "--backend host: builds network namespaces and bridges on this machine, which needs root (try sudo)"
+        )
     available = AVAILABLE.read_text(encoding="utf-8").split()
     return Kernel(
         name="host", release=os.uname().release, build_id="host", key="host", image="",

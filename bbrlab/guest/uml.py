@@ -17,7 +17,11 @@ from bbrlab.errors import UserError
 from bbrlab.guest.cores import one_core
 from bbrlab.kernel import Kernel
 
-PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+PR_SET_CHILD_SUBREAPER = 36
+# The guest's kernel mixes its command line into its entropy, and every step of a path walk moves its clock, so no path
+# of this run or checkout may reach the guest: its process runs in the scratch folder, and hostfs, which opens files in
+# the name of that process, knows the folder by this name.
+HERE = "/proc/self/cwd"
 EPOCH_S = 1_700_000_000  # what the guest's wall clock shows at its start
 WATCHDOG_S = 60  # real seconds without a sign of life
 POLL_S = 0.5
@@ -49,11 +53,6 @@ def scratch_parent() -> Path:
     )
 
 
-def _in_child() -> None:
-    os.setsid()
-    _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
 def _become_subreaper() -> None:
     """Adopt the guest's host processes when it dies, so that reap() can collect them."""
     _libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
@@ -71,9 +70,6 @@ def _reap() -> None:
 def run(
     kernel: Kernel,
     *,
-    init: Path,
-    folder: Path,
-    library: Path,
     scratch: Path,
     seed: int,
     memory: int,
@@ -87,10 +83,8 @@ def run(
 
     Args:
         kernel: what to boot.
-        init: the guest's first program.
-        folder: the one folder of the host that it may write to.
-        library: folder of compiled helpers, read-only.
-        scratch: folder for its memory file and control socket.
+        scratch: folder with ``guest`` (the guest's code, with its first program ``init``), ``lib`` (compiled helpers) and
+            ``out`` (the one folder that it may write to); also gets its memory file and control socket.
         seed: of its entropy.
         memory: bytes.
         arguments: further kernel arguments.
@@ -102,25 +96,25 @@ def run(
     Raises:
         GuestFailed: if it hangs, dies or reports a failure.
     """
-    for path in (init, folder, library, scratch):
-        if re.search(r"[\s\",]", str(path)):
-            raise UserError(f"{path}: a guest cannot be given a path with spaces, quotes or commas; move the checkout or set TMPDIR")
+    # UML empties and uses uml_dir/umid: a folder where nothing else may ever stand.
+    (scratch / "control").mkdir()
     parent = os.getppid()
     _become_subreaper()
     with one_core() as core:
         argv = [
             kernel.image, f"mem={memory >> 20}M", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro",
-            "time-travel=inf-cpu", f"time-travel-start={EPOCH_S}", f"random_seed={seed}", f"hostfs_writable={folder}",
-            f"thash_entries={HASH_ENTRIES}", f"umid=guest{os.getpid()}", f"uml_dir={scratch}/", f"init={init}",
-            f"BBRLAB_OUT={folder}", f"BBRLAB_LIB={library}", "con=null", "con0=null,fd:1", "quiet", *arguments,
+            "time-travel=inf-cpu", f"time-travel-start={EPOCH_S}", f"random_seed={seed}", f"hostfs_writable={HERE}/out",
+            f"thash_entries={HASH_ENTRIES}", "umid=guest", f"uml_dir={HERE}/control/",
+            f"HERE={HERE}", "con=null", "con0=null,fd:1", "quiet", *arguments, "init=/bin/sh", "--", "-c",
+            f'"mount -t hostfs -o {HERE}/guest none /mnt && exec /mnt/init"',
         ]  # fmt: skip
         environment = {"PATH": "/usr/bin:/bin", "TMPDIR": str(scratch), "HOME": str(scratch)}
         with open(log, "w", encoding="utf-8", errors="replace") as console:
-            process = subprocess.Popen(  # noqa: PLW1509 - single-threaded here
-                argv, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                preexec_fn=_in_child,
+            pinned = ["taskset", "-c", str(core), "setpriv", "--pdeathsig", "KILL", *argv]
+            process = subprocess.Popen(
+                pinned, env=environment, cwd=scratch, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT, start_new_session=True,
             )  # fmt: skip
-            os.sched_setaffinity(process.pid, {core})
             before = os.sched_getaffinity(0)
             os.sched_setaffinity(0, {core})  # what follows the guest belongs to its core, too
             try:

@@ -64,12 +64,16 @@ def bbr_share(
     return share * np.clip(1 - probing, 0.0, 1.0)
 
 
-def _inputs(rate_mbit: ArrayLike, rtt_ms: ArrayLike, buffer_bdp: ArrayLike, bbr_flows: ArrayLike, packet_bytes: int) -> tuple[Array, ...]:
+def _inputs(
+    rate_mbit: ArrayLike, rtt_ms: ArrayLike, buffer_bdp: ArrayLike, bbr_flows: ArrayLike, packet_bytes: int
+) -> tuple[Array, ...]:
     values = {"rate_mbit": rate_mbit, "rtt_ms": rtt_ms, "buffer_bdp": buffer_bdp, "bbr_flows": bbr_flows}
     arrays = {k: np.asarray(v, dtype=float) for k, v in values.items()}
     for name, array in arrays.items():
         if not np.all(np.isfinite(array) & (array > 0)):
-            raise ValueError(f"{name}: must be positive and finite, found {array[~(np.isfinite(array) & (array > 0))].flat[0]:g}")
+            raise ValueError(
+                f"{name}: must be positive and finite, found {array[~(np.isfinite(array) & (array > 0))].flat[0]:g}"
+            )
     rate, rtt, buffer, flows = np.broadcast_arrays(*arrays.values())
     return rate * 1e6 / 8 / packet_bytes, rtt * 1e-3, buffer, flows
 
@@ -81,7 +85,9 @@ def scenario_share(scenario: Scenario) -> float:
     others = {f.cca for f in scenario.flows} - {"bbr1"}
     where = f"{scenario.name}: the Ware model needs"
     if not bbr or not others or not others <= {"cubic", "reno"}:
-        raise UserError(f"{where} BBRv1 flows against CUBIC or Reno flows, found {', '.join(sorted({f.cca for f in scenario.flows}))}")
+        raise UserError(
+            f"{where} BBRv1 flows against CUBIC or Reno flows, found {', '.join(sorted({f.cca for f in scenario.flows}))}"
+        )
     if network.qdisc.kind != "fifo":
         raise UserError(f"{where} a drop-tail queue, found {network.qdisc.kind}")
     values: Any = bbr_share(network.rate_mbit, network.mean_rtt_ms, network.buffer_bytes / network.bdp_bytes, bbr)
