@@ -1,7 +1,13 @@
 # The whole campaign: `snakemake --cores <n> all`. Configuration: config/config.yaml; rules by stage: rules/.
 from bbrlab import campaign, paths
 
+
 configfile: "config/config.yaml"
+
+
+# Only used with --software-deployment-method apptainer; `docker build -t bbrlab:0.1.0 .` makes it.
+container: "docker-daemon://bbrlab:0.1.0"
+
 
 SCALE = config["scale"]
 KERNEL = config.get("kernel") or ""
@@ -13,6 +19,10 @@ include: "rules/kernels.smk"
 include: "rules/experiments.smk"
 include: "rules/notebooks.smk"
 include: "rules/report.smk"
+
+
+onstart:
+    campaign.hold_lock()
 
 
 rule all:

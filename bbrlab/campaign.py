@@ -6,6 +6,7 @@ has not changed is never run twice, whichever scale or sweep it belongs to, and 
 
 from __future__ import annotations
 
+import fcntl
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -156,6 +157,26 @@ def estimate_s(point: Point) -> float:
     samples = scenario.sample_hz * scenario.duration_s
     flows = sum(f.count for f in scenario.flows)
     return SETUP_S + packets * SECONDS_PER_PACKET + samples * (SECONDS_PER_SAMPLE + flows * SECONDS_PER_FLOW_SAMPLE)
+
+
+_lock = None  # held as long as the process lives
+
+
+def hold_lock(results: Path | None = None) -> None:
+    """Make sure that one campaign at a time writes results. UserError if another one runs.
+
+    The kernel drops the lock with its owner, however that ends, so a killed campaign never blocks the next one.
+    """
+    global _lock  # noqa: PLW0603 - the lock is the process's
+    path = (results or paths.ROOT / "results") / ".lock"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle = open(path, "a")  # noqa: SIM115 - must stay open
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        handle.close()
+        raise UserError(f"another campaign is writing to {path.parent}; wait for it or end it") from None
+    _lock = handle
 
 
 def write_points(figure: Figure, results: Path) -> dict[str, Path]:

@@ -155,7 +155,7 @@ def _show(summary: dict[str, Any], out: Path) -> None:
     console.print(table)
     b = summary["bottleneck"]
     console.print(f"bottleneck: utilisation {b['utilisation']:.3f}, loss {b['loss']:.4f}, occupancy {b['occupancy']:.2f}, "
-                  f"queue {b['queue_ms']['mean']:.1f} ms (p95 {b['queue_ms']['p95']:.1f})", highlight=False)  # fmt: skip
+                  f"queue {b['queue_ms']['mean']:.1f} ms (p95 {b['queue_ms']['p95']:.1f})", highlight=False, soft_wrap=True)  # fmt: skip
     failed = [c for c in summary["checks"] if not c["ok"]]
     if failed:
         console.print(f"[bold red]{len(failed)} of {len(summary['checks'])} self-checks failed[/bold red]; "
@@ -166,7 +166,7 @@ def _show(summary: dict[str, Any], out: Path) -> None:
             )
     else:
         console.print(f"[green]all {len(summary['checks'])} self-checks passed[/green]")
-    console.print(f"results: {out}", highlight=False)
+    console.print(f"results: {out}", highlight=False, soft_wrap=True)
 
 
 @kernel_app.command("build")

@@ -140,7 +140,7 @@ def _rtt(value: Any) -> Any:
         if len(value) != 2 or not all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in value):
             raise ValueError("an RTT range is a list of two numbers, [low, high]")
         if value[0] > value[1]:
-            raise ValueError(f"an RTT range is [low, high], but {value[0]} > {value[1]}")
+            raise ValueError(f"an RTT range is [low, high], but {value[0]:g} > {value[1]:g}")
     return value
 
 
@@ -319,9 +319,10 @@ class _UniqueLoader(yaml.SafeLoader):
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-        for key_node, key in zip([k for k, _ in node.value], keys, strict=True):
-            if keys.count(key) > 1:
-                raise yaml.constructor.ConstructorError(None, None, f"key '{key}' stands twice", key_node.start_mark)
+        for position, (key_node, _) in enumerate(node.value):
+            if keys[position] in keys[:position]:
+                problem = f"key '{keys[position]}' stands twice"
+                raise yaml.constructor.ConstructorError(None, None, problem, key_node.start_mark)
         return super().construct_mapping(node, deep=deep)
 
 

@@ -4,10 +4,17 @@ RUNS = {
     for figure in FIGURES.values()
     for run in campaign.runs(figure)
 }
-POINTS = {id: campaign.write_points(figure, paths.ROOT / "results") for id, figure in FIGURES.items()}
-GUEST_CODE = sorted(str(p.relative_to(paths.ROOT)) for p in paths.GUEST_CODE.iterdir() if p.is_file())
+POINTS = {
+    id: campaign.write_points(figure, paths.ROOT / "results")
+    for id, figure in FIGURES.items()
+}
+GUEST_CODE = sorted(
+    str(p.relative_to(paths.ROOT)) for p in paths.GUEST_CODE.iterdir() if p.is_file()
+)
 # A change in how a run is planned, decoded, measured or checked changes its result.
-RUN_CODE = [f"bbrlab/{name}.py" for name in ("plan", "traces", "metrics", "checks", "run")]
+RUN_CODE = [
+    f"bbrlab/{name}.py" for name in ("plan", "traces", "metrics", "checks", "run")
+]
 
 
 def summaries_of(figure):
@@ -21,3 +28,16 @@ def summaries_of(figure):
 def notebook_pages():
     papers = sorted({id.split("/")[0] for id in FIGURES})
     return [f"results/{SCALE}/{paper}.html" for paper in papers]
+
+
+def tables_of(wildcards):
+    return [
+        f"results/{SCALE}/{id}.parquet"
+        for id in FIGURES
+        if id.split("/")[0] == wildcards.paper
+    ]
+
+
+def published_of(wildcards):
+    folder = paths.DATA / wildcards.paper
+    return sorted(str(p.relative_to(paths.ROOT)) for p in folder.glob("*.csv"))

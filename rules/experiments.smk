@@ -14,14 +14,14 @@ rule run:
         manifest="results/runs/{paper}/{figure}/{label}/seed-{seed}/manifest.json",
     log:
         "results/logs/runs/{paper}/{figure}/{label}/seed-{seed}.log",
-    params:
-        folder=subpath(output.summary, parent=True),
-        kernel=f"--kernel {KERNEL}" if KERNEL else "",
     wildcard_constraints:
         paper="[^/]+",
         figure="[^/]+",
         label="[^/]+",
         seed=r"\d+",
     threads: 1
+    params:
+        folder=subpath(output.summary, parent=True),
+        kernel=f"--kernel {KERNEL}" if KERNEL else "",
     shell:
-        "exec bbrlab point {input.point} --seed {wildcards.seed} --out {params.folder} {params.kernel} 2>&1 | tee {log} >&2"
+        "exec bbrlab point {input.point} --seed {wildcards.seed} --out {params.folder} {params.kernel} > {log} 2>&1"

@@ -11,5 +11,7 @@ rule kernel:
     log:
         "results/logs/kernel.log",
     threads: workflow.cores
+    params:
+        kernel=KERNEL,
     shell:
-        "bbrlab kernel build {KERNEL} --jobs {threads} --record {output} > {log} 2>&1 || (cat {log} >&2; exit 1)"
+        "bbrlab kernel build {params.kernel} --jobs {threads} --record {output} > {log} 2>&1"

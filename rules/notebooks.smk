@@ -8,33 +8,31 @@ rule collect:
     output:
         table=f"results/{SCALE}/{{paper}}/{{figure}}.parquet",
         csv=f"results/{SCALE}/{{paper}}/{{figure}}.csv",
-    params:
-        scale=SCALE,
+    log:
+        f"results/logs/{SCALE}/{{paper}}/{{figure}}.collect.log",
     wildcard_constraints:
         paper="[^/]+",
         figure="[^/]+",
+    params:
+        scale=SCALE,
     shell:
-        "bbrlab collect {wildcards.paper}/{wildcards.figure} --scale {params.scale} --out {output.table}"
-
-
-def tables_of(paper):
-    return [f"results/{SCALE}/{id}.parquet" for id in FIGURES if id.split("/")[0] == paper]
+        "bbrlab collect {wildcards.paper}/{wildcards.figure} --scale {params.scale} --out {output.table} > {log} 2>&1"
 
 
 rule notebook:
     input:
         notebook="notebooks/{paper}.ipynb",
-        tables=lambda wildcards: tables_of(wildcards.paper),
-        data=lambda wildcards: sorted(str(p.relative_to(paths.ROOT)) for p in (paths.DATA / wildcards.paper).glob("*.csv")),
+        tables=tables_of,
+        data=published_of,
         code=["bbrlab/compare.py", "bbrlab/figures.py", "bbrlab/models/ware.py"],
     output:
         page=f"results/{SCALE}/{{paper}}.html",
         notebook=f"results/{SCALE}/{{paper}}.ipynb",
     log:
         f"results/logs/{SCALE}/{{paper}}.notebook.log",
-    params:
-        scale=SCALE,
     wildcard_constraints:
         paper="[^/]+",
+    params:
+        scale=SCALE,
     shell:
-        "bbrlab render {input.notebook} --out {output.page} -p scale={params.scale} > {log} 2>&1 || (cat {log} >&2; exit 1)"
+        "bbrlab render {input.notebook} --out {output.page} -p scale={params.scale} > {log} 2>&1"

@@ -7,7 +7,9 @@ rule scorecard:
         code=["bbrlab/compare.py", "bbrlab/scorecard.py"],
     output:
         f"results/{SCALE}/scorecard.json",
+    log:
+        f"results/logs/{SCALE}/scorecard.log",
     params:
         scale=SCALE,
     shell:
-        "bbrlab report {input.tables} --scale {params.scale} --out {output} >&2"
+        "bbrlab report {input.tables} --scale {params.scale} --out {output} 2>&1 | tee {log} >&2"

@@ -1,0 +1,167 @@
+"""`make bench`: speed, set-up time and memory against the targets, and where the time goes. Writes results/bench.json.
+
+Wall-clock figures are only worth something on an otherwise idle machine; ratios within one run hold better.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from bbrlab import campaign, files, paths
+from bbrlab import run as runner
+from bbrlab.scenario import Point, base_point, load
+
+FIGURE = paths.SCENARIOS / "sarpkaya2025" / "fig2a.yaml"
+CORNERS = [(n, x) for n in (1, 8, 32) for x in (1, 8, 64)]
+FULL_RUNS_PER_COUNT = 2 * 7 * 3  # panels x buffers x seeds, for each number of BBR flows
+COUNTS = (1, 2, 4, 8, 16, 32)
+
+
+@dataclass
+class Timed:
+    """One run, taken apart."""
+
+    point: Point
+    stages: dict[str, float] = field(default_factory=dict)
+    total_s: float = 0.0
+    peak_mib: float = 0.0
+    summary: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def experiment_s(self) -> float:
+        return self.stages.get("experiment", 0.0)
+
+
+def _memory_mib(stop: threading.Event, peak: list[float]) -> None:
+    """Watch the proportional memory of this process's descendants."""
+    while not stop.wait(0.5):
+        total = 0
+        for entry in Path("/proc").iterdir():
+            try:
+                if entry.name.isdigit() and b"time-travel=inf-cpu" in (entry / "cmdline").read_bytes():
+                    rollup = (entry / "smaps_rollup").read_text()
+                    total += int(rollup.split("Pss:")[1].split()[0])
+            except (OSError, IndexError):
+                continue
+        peak[0] = max(peak[0], total / 1024)
+
+
+def timed(**overrides: Any) -> Timed:
+    """Run one point of Fig. 2a on one core and take its time apart."""
+    point = base_point(load(FIGURE, {k.replace("__", "."): v for k, v in overrides.items()}))
+    result = Timed(point)
+    start = last = time.monotonic()
+    current = "host: plan and boot"
+
+    def on_progress(verb: str, text: str) -> None:
+        nonlocal last, current
+        now = time.monotonic()
+        names = {"stage": f"guest: {text}", "start": "experiment", "done": "guest: power off"}
+        if verb in names:
+            result.stages[current] = result.stages.get(current, 0.0) + now - last
+            current, last = names[verb], now
+
+    stop, peak = threading.Event(), [0.0]
+    watcher = threading.Thread(target=_memory_mib, args=(stop, peak))
+    watcher.start()
+    with tempfile.TemporaryDirectory() as folder:
+        result.summary = runner.run_point(point, 1, Path(folder), on_progress=on_progress)
+        wall = json.loads((Path(folder) / "manifest.json").read_text())["wall"]
+    stop.set()
+    watcher.join()
+    result.total_s = time.monotonic() - start
+    result.stages[current] = wall["guest_s"] - (last - start)
+    result.stages["host: decode and check"] = wall["evaluate_s"]
+    result.stages["host: write"] = result.total_s - wall["guest_s"] - wall["evaluate_s"]
+    result.peak_mib = peak[0]
+    return result
+
+
+def main() -> int:
+    """Run all benchmarks. Returns 1 if a target is missed."""
+    console = Console(width=110)
+    rows: list[dict[str, Any]] = []
+
+    def target(name: str, value: float, unit: str, limit: float, at_least: bool) -> None:
+        ok = value >= limit if at_least else value <= limit
+        rows.append(
+            {"name": name, "value": round(value, 2), "unit": unit, "target": limit, "at_least": at_least, "ok": ok}
+        )
+
+    console.print("1 BBRv1 v 1 CUBIC, 10 Mbit/s, 40 ms, 1 BDP, 1000 s, Mininet, Open vSwitch, iperf3, 10 Hz ...")
+    main_run = timed()
+    unsampled = timed(sample_hz=0.01)
+    sampling_s = main_run.experiment_s - unsampled.experiment_s
+    target("speed, whole run on one core", 1000 / main_run.total_s, "x real time", 100, True)
+    target("set-up and tear-down", main_run.total_s - main_run.experiment_s, "s", 3, False)
+    parts = Table(title="where the time of that run goes", title_justify="left", box=None, pad_edge=False)
+    for name in ("part", "s", "share"):
+        parts.add_column(name, justify="left" if name == "part" else "right")
+    split = {k: v for k, v in main_run.stages.items() if k != "experiment"}
+    split["experiment: sampling at 10 Hz"] = sampling_s
+    split["experiment: TCP, queues, switches, iperf3"] = main_run.experiment_s - sampling_s
+    for name, seconds in split.items():
+        parts.add_row(name, f"{seconds:.2f}", f"{seconds / main_run.total_s:.0%}")
+    console.print(parts)
+
+    console.print("corners of Fig. 2a, 1000 s each, one after the other ...")
+    corners = {}
+    for n, x in CORNERS:
+        run = timed(flows__0__count=n, network__buffer__bdp=x)
+        corners[n, x] = run
+        console.print(
+            f"  {n:2} BBRv1, {x:2} BDP: {run.total_s:5.1f} s, {run.peak_mib:4.0f} MiB, estimate was {campaign.estimate_s(run.point):.1f} s"
+        )
+    target("memory of the largest guest", max(r.peak_mib for r in corners.values()), "MiB", 1536, False)
+    mean = {n: sum(corners[n, x].total_s for x in (1, 8, 64)) / 3 for n in (1, 8, 32)}
+    slope = (mean[32] - mean[1]) / 31
+    minutes = sum(FULL_RUNS_PER_COUNT * (mean[1] + slope * (n - 1)) for n in COUNTS) / 60 / 2
+    target("Fig. 2a and 2c at full on 2 cores, from the corners", minutes, "min", 35, False)
+
+    table = Table(box=None, pad_edge=False)
+    for name in ("benchmark", "measured", "target", ""):
+        table.add_column(name, justify="left" if name in ("benchmark", "") else "right")
+    for row in rows:
+        sign = ">=" if row["at_least"] else "<="
+        table.add_row(
+            row["name"],
+            f"{row['value']:.1f} {row['unit']}",
+            f"{sign} {row['target']:g}",
+            "ok" if row["ok"] else "MISSED",
+        )
+    console.print(table)
+    content = {
+        "date": time.strftime("%Y-%m-%d"),
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores, {_processor()}",
+        "targets": rows,
+        "parts_s": {k: round(v, 2) for k, v in split.items()},
+        "corners": [
+            {"bbr_flows": n, "buffer_bdp": x, "total_s": round(r.total_s, 1), "peak_mib": round(r.peak_mib)}
+            for (n, x), r in corners.items()
+        ],
+    }
+    files.write_json(paths.ROOT / "results" / "bench.json", content)
+    return 0 if all(r["ok"] for r in rows) else 1
+
+
+def _processor() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return "unknown"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,292 @@
+"""Bad input and bad days: one clear message, a non-zero exit, nothing half-written, no stray process."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+
+from bbrlab import kernel, paths
+from bbrlab import run as runner
+from bbrlab.errors import UserError
+from bbrlab.scenario import base_point, validate
+from tests.conftest import scenario_dict
+
+BBRLAB = [sys.executable, "-m", "bbrlab.cli"]
+LONG = {"duration_s": 5000, "window_s": [10, 5000]}
+
+
+@pytest.fixture
+def scenario_file(tmp_path):
+    def write(**changes) -> Path:
+        path = tmp_path / "s.yaml"
+        path.write_text(yaml.safe_dump(scenario_dict(**changes)))
+        return path
+
+    return write
+
+
+def bbrlab(*argv: object, **options) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*BBRLAB, *map(str, argv)], capture_output=True, text=True, cwd=paths.ROOT, timeout=120, **options
+    )
+
+
+def processes_of(marker: str) -> list[int]:
+    """Live processes (zombies apart) whose command line or working directory has ``marker``."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        try:
+            text = (entry / "cmdline").read_text() + os.readlink(entry / "cwd")
+            state = (entry / "stat").read_text().rsplit(")", 1)[1].split()[0]
+        except OSError:
+            continue
+        if marker in text and state != "Z":
+            found.append(int(entry.name))
+    return found
+
+
+def wait_for(condition, seconds: float = 20) -> bool:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if condition():
+            return True
+        time.sleep(0.1)
+    return False
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (["run", "none.yaml", "--out", "x"], ["none.yaml", "cannot be read"]),
+        (
+            ["run", "{scenario}", "--out", "{out}", "--set", "network.bufer=1"],
+            ["network.bufer", "did you mean 'buffer'"],
+        ),
+        (["run", "{scenario}", "--out", "{out}", "--set", "nonsense"], ["--set nonsense", "PATH=VALUE"]),
+        (["run", "{scenario}", "--out", "{out}", "--backend", "cloud"], ["--backend cloud", "uml"]),
+        (["run", "{scenario}", "--out", "{out}", "--kernel", "none"], ["--kernel none", "lab-6.12"]),
+        (["run", "{scenario}", "--out", "{out}", "--seed", "-3"], ["--seed -3"]),
+        (["run", "{scenario}", "--out", "{out}", "--set", "flows.0.cca=bbr3"], ["no bbr3", "--kernel"]),
+        (
+            ["run", "{scenario}", "--out", "{out}", "--set", "flows.0.params={speed: 1}"],
+            ["cubic has no parameter 'speed'", "beta"],
+        ),
+        (["run", "{scenario}"], ["--out"]),
+        (["plan", "nobody/fig1"], ["nobody/fig1", "sarpkaya2025/fig2a"]),
+        (["plan", "--scale", "huge"], ["scale huge", "smoke, quick, full"]),
+        (["frobnicate"], ["frobnicate"]),
+    ],
+    ids=lambda v: " ".join(v[-2:]) if isinstance(v, list) else "",
+)
+def test_one_clear_message(scenario_file, tmp_path, argv, words):
+    names = {"{scenario}": scenario_file(), "{out}": tmp_path / "out"}
+    done = bbrlab(*[names.get(a, a) for a in argv])
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert all(word in done.stderr for word in words), done.stderr
+    assert not (tmp_path / "out" / "summary.json").exists()
+
+
+def test_out_is_a_file(scenario_file, tmp_path):
+    (tmp_path / "out").write_text("mine")
+    done = bbrlab("run", scenario_file(), "--out", tmp_path / "out")
+    assert done.returncode == 2
+    assert "is a file" in done.stderr
+    assert (tmp_path / "out").read_text() == "mine"
+
+
+def in_namespace(script: str, *argv: object) -> subprocess.CompletedProcess[str]:
+    """Run a shell script as root of a user and mount namespace of its own."""
+    command = ["unshare", "-Urm", "sh", "-c", script, "sh", *map(str, argv)]
+    return subprocess.run(command, capture_output=True, text=True, cwd=paths.ROOT, timeout=120)
+
+
+@pytest.mark.guest
+def test_out_is_read_only(scenario_file, tmp_path):
+    (tmp_path / "out").mkdir()
+    script = 'mount -t tmpfs -o ro none "$1" && shift && exec "$@"'
+    done = in_namespace(script, tmp_path / "out", *BBRLAB, "run", scenario_file(), "--out", tmp_path / "out")
+    assert done.returncode == 2, done.stderr
+    assert f"{tmp_path / 'out'}: not writable" in done.stderr
+
+
+@pytest.mark.guest
+def test_disk_full(scenario_file, tmp_path):
+    """The disk fills while results are written: nothing of them stays."""
+    (tmp_path / "out").mkdir()
+    script = 'out=$1; mount -t tmpfs -o size=64k none "$out"; shift; "$@"; code=$?; ls "$out"; exit $code'
+    done = in_namespace(
+        script, tmp_path / "out", *BBRLAB, "run", scenario_file(duration_s=200), "--out", tmp_path / "out", "--quiet"
+    )
+    assert done.returncode == 2, done.stderr
+    assert "the disk is full" in done.stderr
+    assert "summary.json" not in done.stdout
+    assert "partial" not in done.stdout
+
+
+@pytest.mark.guest
+def test_temporary_disk_full(scenario_file, tmp_path):
+    """The guest's own folder fills up."""
+    (tmp_path / "tmp").mkdir()
+    script = 'mount -t tmpfs -o size=30m none "$1"; export TMPDIR="$1"; shift; exec "$@"'
+    done = in_namespace(script, tmp_path / "tmp", *BBRLAB, "run", scenario_file(), "--out", tmp_path / "out", "--quiet")
+    assert done.returncode == 2
+    assert "guest" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "out" / "summary.json").exists()
+
+
+@pytest.mark.guest
+def test_a_guest_that_hangs_is_ended(tmp_path, monkeypatch):
+    code = tmp_path / "code"
+    shutil.copytree(paths.GUEST_CODE, code)
+    (code / "guest.py").write_text("while True: pass\n")
+    monkeypatch.setattr(paths, "GUEST_CODE", code)
+    with pytest.raises(UserError, match=r"hung while setting up: no sign of life for 2 s.*guest\.log"):
+        runner.run_point(base_point(validate(scenario_dict(), "s")), 1, tmp_path / "out", watchdog_s=2)
+    assert not (tmp_path / "out" / "summary.json").exists()
+
+
+@pytest.mark.guest
+def test_a_guest_that_breaks_says_why(tmp_path, monkeypatch):
+    code = tmp_path / "code"
+    shutil.copytree(paths.GUEST_CODE, code)
+    (code / "guest.py").write_text("raise RuntimeError('the cable is loose')\n")
+    monkeypatch.setattr(paths, "GUEST_CODE", code)
+    with pytest.raises(UserError, match=r"(?s)guest\.log.*the cable is loose"):
+        runner.run_point(base_point(validate(scenario_dict(), "s")), 1, tmp_path / "out")
+
+
+def start(tmp_path: Path, scenario: Path) -> tuple[subprocess.Popen[str], Path]:
+    """A long run in the background, once its guest is in the experiment."""
+    temporary = tmp_path / "scratch"
+    temporary.mkdir()
+    process = subprocess.Popen(
+        [*BBRLAB, "run", str(scenario), "--out", str(tmp_path / "out")],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=paths.ROOT, env={**os.environ, "TMPDIR": str(temporary)},
+    )  # fmt: skip
+    log = tmp_path / "out" / "guest.log"
+    assert wait_for(lambda: bool(processes_of(str(temporary))) and log.exists())
+    time.sleep(3)
+    assert process.poll() is None
+    return process, temporary
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted(scenario_file, tmp_path, number):
+    process, temporary = start(tmp_path, scenario_file(**LONG))
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert "interrupted" in errors
+    assert "Traceback" not in errors
+    assert processes_of(str(temporary)) == []
+    assert list(temporary.glob("bbrlab-*")) == []
+    assert not (tmp_path / "out" / "summary.json").exists()
+
+
+@pytest.mark.guest
+def test_killed_guest(scenario_file, tmp_path):
+    process, temporary = start(tmp_path, scenario_file(**LONG))
+    guest = min(p for p in processes_of(str(temporary)) if p != process.pid)
+    os.kill(guest, signal.SIGKILL)
+    _, errors = process.communicate(timeout=20)
+    assert process.returncode == 2
+    assert "killed by signal 9" in errors
+    assert "guest.log" in errors
+    assert processes_of(str(temporary)) == []
+    assert not (tmp_path / "out" / "summary.json").exists()
+
+
+@pytest.mark.guest
+def test_killed_run_takes_its_guest_along(scenario_file, tmp_path):
+    process, temporary = start(tmp_path, scenario_file(**LONG))
+    process.kill()
+    process.communicate(timeout=20)
+    assert wait_for(lambda: processes_of(str(temporary)) == [])
+    assert not (tmp_path / "out" / "summary.json").exists()
+
+
+@pytest.mark.guest
+def test_an_old_result_does_not_stand_beside_half_a_new_one(scenario_file, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "summary.json").write_text("{}")
+    process, _ = start(tmp_path, scenario_file(**LONG))
+    process.kill()
+    process.communicate(timeout=20)
+    assert not (tmp_path / "out" / "summary.json").exists()
+
+
+@pytest.fixture
+def kernels(tmp_path, monkeypatch):
+    """A copy of kernels/ and an empty build folder, to break."""
+    shutil.copytree(paths.KERNELS, tmp_path / "kernels")
+    monkeypatch.setattr(paths, "KERNELS", tmp_path / "kernels")
+    monkeypatch.setenv("BBRLAB_BUILD", str(tmp_path / "build"))
+    return tmp_path / "kernels"
+
+
+def leftovers(tmp_path: Path) -> list[str]:
+    return [p.name for p in (tmp_path / "build" / "kernels").iterdir() if p.name != "lab-6.12.log"]
+
+
+def test_kernel_build_that_fails_names_step_and_log(kernels, tmp_path, monkeypatch):
+    monkeypatch.setattr(kernel, "UNPACK_EXCLUDES", ("*/[a-zB-Z]*/*",))  # nearly nothing: quick to unpack
+    with pytest.raises(UserError, match=r"step 'patch 0001' failed; the log is .*lab-6\.12\.log") as caught:
+        kernel.build(say=lambda text: None)
+    assert "\n  " in str(caught.value)
+    assert leftovers(tmp_path) == []
+    with pytest.raises(UserError, match="not built yet"):
+        kernel.get()
+
+
+def test_kernel_key_follows_its_ingredients(kernels):
+    _, spec = kernel.find_spec(None)
+    key = kernel.build_key(spec, "source 1", "gcc 12")
+    assert key == kernel.build_key(spec, "source 1", "gcc 12")
+    assert key != kernel.build_key(spec, "source 2", "gcc 12")
+    assert key != kernel.build_key(spec, "source 1", "gcc 13")
+    patch = next((kernels / "patches" / "um").glob("*.patch"))
+    patch.write_text(patch.read_text() + "\n")
+    assert key != kernel.build_key(spec, "source 1", "gcc 12")
+
+
+def test_lost_options_are_found():
+    wanted = "# a comment\nCONFIG_A=y\n# CONFIG_B is not set\nCONFIG_C=y\n"
+    assert kernel.lost_options(wanted, "CONFIG_A=y\nCONFIG_B=y\n") == ["# CONFIG_B is not set", "CONFIG_C=y"]
+    assert kernel.lost_options(wanted, "CONFIG_A=y\n# CONFIG_B is not set\nCONFIG_C=y\n") == []
+
+
+def test_kernels_yaml_errors(tmp_path):
+    path = tmp_path / "kernels.yaml"
+    for text, words in (
+        ("default: a\nkernels: {}\n", "default: 'a' is not one of"),
+        ("default: a\nkernels: {a: {description: x, source: {debian: y}, options: [], names: {}}}\n", "options"),
+        ("default: a\nkernels: {a: {descripton: x}}\n", "kernels.a"),
+    ):
+        path.write_text(text)
+        with pytest.raises(UserError, match=words):
+            kernel.load_specs(path)
+
+
+def test_doctor_in_words():
+    done = bbrlab("doctor")
+    assert "packages" in done.stdout
+    assert done.returncode in (0, 1)
+    assert ("->" in done.stdout) == (done.returncode == 1)
+
+
+def test_schema_is_json():
+    assert json.loads(bbrlab("schema").stdout)["title"] == "Scenario"

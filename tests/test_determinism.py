@@ -1,0 +1,100 @@
+"""One seed, one result: byte for byte, whatever else the machine does and wherever things lie."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from bbrlab import paths
+from bbrlab import run as runner
+from bbrlab.scenario import base_point, validate
+from tests.conftest import scenario_dict
+
+pytestmark = pytest.mark.guest
+MIX = [{"cca": "bbr1", "count": 2}, {"cca": "cubic"}, {"cca": "reno", "start_s": 2, "stop_s": 8}]
+SPIN = "while True: pass"
+
+
+def run_in_process(folder: Path, seed: int = 1, **environment: str) -> Path:
+    """A run in a process of its own, as a campaign makes them."""
+    scenario = folder.parent / "s.yaml"
+    scenario.write_text(json.dumps(scenario_dict(flows=MIX)))
+    argv = [
+        sys.executable,
+        "-m",
+        "bbrlab.cli",
+        "run",
+        str(scenario),
+        "--seed",
+        str(seed),
+        "--out",
+        str(folder),
+        "--quiet",
+    ]
+    subprocess.run(argv, check=True, env={**os.environ, **environment}, cwd=paths.ROOT)
+    return folder
+
+
+def content(folder: Path) -> tuple[bytes, dict]:
+    summary = json.loads((folder / "summary.json").read_text())
+    assert summary.pop("wall_s") > 0  # the only wall-clock field
+    assert summary["ok"] is True, [c for c in summary["checks"] if not c["ok"]]
+    return (folder / "samples.parquet").read_bytes(), summary
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory):
+    return content(run_in_process(tmp_path_factory.mktemp("reference") / "out"))
+
+
+def test_two_guests_at_once(reference, tmp_path):
+    folders = [tmp_path / name / "out" for name in "ab"]
+    for folder in folders:
+        folder.parent.mkdir()
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(run_in_process, folders))
+    for folder in folders:
+        assert content(folder) == reference
+
+
+def test_with_all_cores_loaded(reference, tmp_path):
+    load = [subprocess.Popen([sys.executable, "-c", SPIN]) for _ in range(len(os.sched_getaffinity(0)))]
+    try:
+        assert content(run_in_process(tmp_path / "out")) == reference
+    finally:
+        for process in load:
+            process.kill()
+            process.wait()
+
+
+def test_with_other_folders(reference, tmp_path):
+    """Neither the place of temporary files nor that of the checkout, nor the age of byte code, may change a result."""
+    elsewhere = tmp_path / "a rather, long" / "path"
+    elsewhere.mkdir(parents=True)
+    code = elsewhere / "guest code"
+    shutil.copytree(paths.GUEST_CODE, code)
+    point = base_point(validate(scenario_dict(flows=MIX), "s"))
+    before = paths.GUEST_CODE, os.environ.get("TMPDIR")
+    paths.GUEST_CODE = code
+    os.environ["TMPDIR"] = str(elsewhere)
+    try:
+        runner.run_point(point, 1, tmp_path / "out")
+    finally:
+        paths.GUEST_CODE = before[0]
+        os.environ.pop("TMPDIR")
+        if before[1]:
+            os.environ["TMPDIR"] = before[1]
+    assert content(tmp_path / "out") == reference
+
+
+def test_different_seeds_differ(reference, tmp_path):
+    samples, summary = content(run_in_process(tmp_path / "out", seed=2))
+    assert samples != reference[0]
+    assert [f["goodput_mbit"] for f in summary["flows"]] != [f["goodput_mbit"] for f in reference[1]["flows"]]

@@ -1,0 +1,57 @@
+"""Definitions of the metrics, on numbers that can be worked out by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bbrlab import collect, metrics
+from bbrlab.scenario import validate
+from tests.conftest import scenario_dict
+
+
+def counter(times, values, final=None):
+    return metrics.Counter(np.array(times, float), {"bytes_acked": np.array(values)}, final)
+
+
+def test_counters_between_before_and_after_samples():
+    c = counter([1.0, 2.0, 3.0], [10, 20, 30], {"bytes_acked": 35, "time_ns": int(3.5e9)})
+    assert [c.at(t, "bytes_acked") for t in (0.5, 1.0, 1.9, 2.0, 3.2, 3.5, 9)] == [0, 10, 10, 20, 30, 35, 35]
+
+
+def test_a_sample_some_microseconds_late_still_belongs_to_the_edge():
+    assert counter([0.0, 600.0000005], [0, 7]).at(600, "bytes_acked") == 7
+
+
+def test_jain_index_known_values():
+    assert metrics.jain_index(np.array([1, 1, 1, 1])) == 1
+    assert metrics.jain_index(np.array([1, 0, 0, 0])) == 0.25
+    assert metrics.jain_index(np.array([0, 0])) == 1
+
+
+@given(st.lists(st.floats(0, 1e6), min_size=1, max_size=30))
+def test_jain_index_bounds(values):
+    assert 1 / len(values) - 1e-9 <= metrics.jain_index(np.array(values)) <= 1 + 1e-9
+
+
+def test_capacity_with_changes():
+    changes = [{"at_s": 4, "rate_mbit": 5}, {"at_s": 6, "loss": 0.1}, {"at_s": 8, "rate_mbit": 20}]
+    scenario = validate(scenario_dict(network__changes=changes), "s")
+    assert metrics.capacity_mbit(scenario, 0, 10) == pytest.approx((4 * 10 + 4 * 5 + 2 * 20) / 10)
+    assert metrics.capacity_mbit(scenario, 5, 7) == 5
+    assert list(metrics.rate_at(scenario, np.array([0, 4, 7.9, 8]))) == [10, 5, 5, 20]
+
+
+def test_confidence_interval_is_students_t():
+    # Three values 1, 2, 3: mean 2, standard error 1/sqrt(3), t(.975, 2) = 4.3027
+    assert collect.half_width(pd.Series([1.0, 2.0, 3.0])) == pytest.approx(4.3027 / 3**0.5, rel=1e-4)
+    assert np.isnan(collect.half_width(pd.Series([1.0])))
+
+
+def test_failed_runs_are_counted_and_not_averaged():
+    table = pd.DataFrame({"x": [1, 1, 1], "ok": [True, True, False], "share_of_capacity": [0.4, 0.6, 99.0]})
+    (row,) = collect.points(table, ["x"]).to_dict("records")
+    assert (row["mean"], row["runs"], row["failed"]) == (pytest.approx(0.5), 2, 1)

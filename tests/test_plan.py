@@ -1,0 +1,108 @@
+"""From scenario to plan: hosts, transfers, queues, draws."""
+
+from __future__ import annotations
+
+import pytest
+
+from bbrlab.errors import UserError
+from bbrlab.plan import make_plan, qdisc_words
+from bbrlab.scenario import Qdisc, base_point, validate
+from tests.conftest import scenario_dict
+
+CCAS = {"bbr1": "bbr", "cubic": "cubic", "reno": "reno", "dctcp": "dctcp"}
+
+
+def plan_of(seed=1, **changes):
+    return make_plan(base_point(validate(scenario_dict(**changes), "s")), seed, CCAS)
+
+
+def test_flows_with_one_delay_share_a_host():
+    plan = plan_of(flows=[{"cca": "bbr1", "count": 4}, {"cca": "cubic"}])
+    assert [h["name"] for h in plan.content["hosts"]] == ["h1", "r1"]
+    assert [(t["cca"], t["streams"]) for t in plan.content["transfers"]] == [("bbr", 4), ("cubic", 1)]
+    assert [(f.flow, f.group, f.transfer, f.stream) for f in plan.flows] == [
+        (0, 0, 0, 0), (1, 0, 0, 1), (2, 0, 0, 2), (3, 0, 0, 3), (4, 1, 1, 0),
+    ]  # fmt: skip
+
+
+def test_each_delay_gets_a_host_of_its_own():
+    plan = plan_of(network__rtt_ms=[20, 30], flows=[{"cca": "reno", "count": 10}])
+    senders = [h for h in plan.content["hosts"] if h["sends"]]
+    assert len(senders) == 10
+    assert all(20_000 <= h["delay_us"] <= 30_000 for h in senders)
+    assert len({h["ip"] for h in plan.content["hosts"]}) == 11
+
+
+def test_draws_depend_on_seed_group_and_flow_only():
+    draws = [
+        [f.rtt_ms for f in plan_of(seed, network__rtt_ms=[20, 30], flows=[{"cca": "reno", "count": 3}]).flows]
+        for seed in (1, 1, 2)
+    ]
+    assert draws[0] == draws[1] != draws[2]
+    longer = plan_of(1, network__rtt_ms=[20, 30], flows=[{"cca": "reno", "count": 5}])
+    assert [f.rtt_ms for f in longer.flows][:3] == draws[0]
+
+
+def test_many_flows_are_split_as_iperf3_needs():
+    plan = plan_of(flows=[{"cca": "reno", "count": 300}])
+    assert [t["streams"] for t in plan.content["transfers"]] == [128, 128, 44]
+    finite = plan_of(flows=[{"cca": "reno", "count": 3, "bytes": 1000}])
+    assert [t["streams"] for t in finite.content["transfers"]] == [1, 1, 1]
+
+
+def test_reverse_flows_send_from_the_other_side():
+    plan = plan_of(flows=[{"cca": "reno"}, {"cca": "reno", "direction": "reverse"}])
+    assert [b["device"] for b in plan.content["bottlenecks"]] == ["s1-s2", "s2-s1"]
+    by_name = {h["name"]: h for h in plan.content["hosts"]}
+    forward, reverse = plan.content["transfers"]
+    assert by_name[forward["client"]]["switch"] == by_name[reverse["server"]]["switch"] == "s1"
+    assert by_name[reverse["client"]]["delay_us"] == 40_000
+
+
+def test_windows_are_never_the_limit_by_default():
+    sysctls = plan_of(network__rate_mbit=10_000, network__rtt_ms=100).content["sysctls"]
+    flight = 10e9 / 8 * 0.1 * 3
+    assert int(sysctls["net.ipv4.tcp_rmem"].split()[2]) > flight
+    assert int(sysctls["net.ipv4.tcp_wmem"].split()[2]) > flight
+    limited = plan_of(hosts__rmem_max_bytes=20_000, hosts__wmem_max_bytes=10_000).content
+    assert limited["sysctls"]["net.ipv4.tcp_rmem"] == "4096 20000 20000"
+    assert limited["sysctls"]["net.ipv4.tcp_wmem"] == "4096 10000 10000"
+    assert limited["receive_lowat_bytes"] == 0
+
+
+def test_changes_touch_only_flows_without_an_rtt_of_their_own():
+    flows = [{"cca": "reno"}, {"cca": "reno", "rtt_ms": 7}]
+    plan = plan_of(flows=flows, network__changes=[{"at_s": 1, "rtt_ms": 90}])
+    (change,) = plan.content["changes"]
+    assert change["delay_us"] == {"h1": 90_000.0}
+    assert plan.content["loss_hop"] is False
+
+
+def test_a_missing_cca_is_refused_before_anything_starts():
+    with pytest.raises(UserError, match=r"no bbr3 .*it has bbr1, cubic.*--kernel"):
+        plan_of(flows=[{"cca": "bbr3"}])
+
+
+def test_module_parameters_go_to_the_kernel_command_line():
+    plan = plan_of(flows=[{"cca": "cubic", "params": {"beta": 700, "hystart": False}}])
+    assert plan.kernel_arguments == ["tcp_cubic.beta=700", "tcp_cubic.hystart=N"]
+
+
+@pytest.mark.parametrize(
+    ("qdisc", "words"),
+    [
+        ({"kind": "fifo"}, "bfifo limit 100000"),
+        ({"kind": "codel", "target_ms": 5, "ecn": True}, "codel limit 66 target 5000.000us ecn"),
+        ({"kind": "fq_codel", "ecn": False, "flows": 8}, "fq_codel limit 66 flows 8 noecn"),
+        ({"kind": "pie", "alpha": 2, "beta": 20}, "pie limit 66 alpha 2 beta 20"),
+        ({"kind": "cake", "isolation": "flows"}, "cake unlimited memlimit 100000b flows"),
+        ({"kind": "fq", "ce_threshold_ms": 1.5}, "fq limit 66 flow_limit 66 nopacing ce_threshold 1500.000us"),
+        (
+            {"kind": "red", "min_bytes": 10_000, "max_bytes": 30_000, "probability": 0.1, "ecn": True},
+            "red limit 100000 min 10000 max 30000 avpkt 1514 burst 13 bandwidth 10000000bit probability 0.1 ecn",
+        ),
+    ],
+    ids=lambda v: v["kind"] if isinstance(v, dict) else "",
+)
+def test_qdisc_words(qdisc, words):
+    assert " ".join(qdisc_words(Qdisc(**qdisc), 100_000, 10)) == words

@@ -1,0 +1,211 @@
+"""Scenario files: what is accepted, what is refused and in which words."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bbrlab import paths
+from bbrlab.errors import UserError
+from bbrlab.scenario import FRAME_BYTES, Scenario, base_point, load, points, validate
+from tests.conftest import scenario_dict
+
+DESIGN_EXAMPLE = """
+name: fig2a
+paper: sarpkaya2025
+figure: "Fig. 2a"
+network:
+  rate_mbit: 10
+  rtt_ms: 40
+  buffer: {bdp: 1}
+  qdisc: {kind: fifo}
+  loss: 0.0
+  jitter: null
+  changes: []
+hosts:
+  pacing: internal
+  segmentation: off
+  ecn: off
+  rmem_max_bytes: null
+  wmem_max_bytes: null
+flows:
+  - {cca: bbr1, count: 1, start_s: 0, stop_s: null, bytes: null, rtt_ms: null, direction: forward, params: {}}
+  - {cca: cubic, count: 1}
+duration_s: 1000
+window_s: [600, 1000]
+trials: 3
+sample_hz: 10
+sweep:
+  network.buffer.bdp: [1, 2, 4, 8, 16, 32, 64]
+  flows.0.count: [1, 2, 4, 8, 16, 32]
+"""
+
+
+def refused(tmp_path: Path, text: str) -> str:
+    path = tmp_path / "s.yaml"
+    path.write_text(text)
+    with pytest.raises(UserError) as caught:
+        load(path)
+    return str(caught.value)
+
+
+def refused_change(**changes) -> str:
+    with pytest.raises(UserError) as caught:
+        points(validate(scenario_dict(**changes), "s.yaml"), "s.yaml")
+    return str(caught.value)
+
+
+def test_the_documented_example_is_valid(tmp_path):
+    path = tmp_path / "fig2a.yaml"
+    path.write_text(DESIGN_EXAMPLE)
+    scenario = load(path)
+    assert scenario.hosts.segmentation == "off"  # YAML reads a bare off as false
+    grid = points(scenario)
+    assert len(grid) == 42
+    assert grid[1].values == {"network.buffer.bdp": 1, "flows.0.count": 2}
+    assert grid[1].scenario.flows[0].count == 2
+    assert grid[-1].scenario.network.buffer_bytes == 64 * 50_000
+
+
+@pytest.mark.parametrize("path", sorted(paths.SCENARIOS.glob("*/*.yaml")), ids=lambda p: p.stem)
+def test_every_shipped_scenario_is_valid(path):
+    scenario = load(path)
+    assert (scenario.paper, scenario.name) == (path.parent.name, path.stem)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"network__rate_mbit": -1}, ["network.rate_mbit", "-1", "greater than 0"]),
+        ({"network__rate_mbit": "fast"}, ["network.rate_mbit", "fast", "number"]),
+        ({"network__rate_mbti": 10}, ["network.rate_mbti", "did you mean 'rate_mbit'"]),
+        ({"netwrok": {}}, ["netwrok", "did you mean 'network'"]),
+        ({"window_s": [5, 20]}, ["window_s", "20", "10 s"]),
+        ({"window_s": [8, 5]}, ["window_s"]),
+        ({"network__buffer": {"bdp": 1, "bytes": 5000}}, ["network.buffer", "exactly one", "bdp, bytes"]),
+        ({"network__qdisc": {"kind": "fifo", "ecn": True}}, ["network.qdisc", "fifo has no option ecn"]),
+        ({"network__qdisc": {"kind": "blue"}}, ["network.qdisc.kind", "blue", "fifo"]),
+        ({"network__loss": 1.5}, ["network.loss", "1.5", "less than 1"]),
+        ({"network__rtt_ms": [40, 30]}, ["RTT range", "40 > 30"]),
+        ({"network__rtt_ms": 0}, ["network.rtt_ms", "0"]),
+        ({"network__changes": [{"at_s": 99, "rate_mbit": 1}]}, ["network.changes.0.at_s", "99", "end of the run"]),
+        ({"network__changes": [{"at_s": 1}]}, ["network.changes.0", "at least one of"]),
+        ({"network__jitter": {"kind": "slotted", "ms": 1, "group": 3}}, ["network.jitter.group 3", "groups 0 to 0"]),
+        ({"flows": []}, ["flows"]),
+        ({"flows": [{"cca": "bbr4"}]}, ["flows.0.cca", "bbr4", "bbr1"]),
+        ({"flows": [{"cca": "cubic", "start_s": 5, "stop_s": 4}]}, ["flows.0", "stop_s 4", "start_s 5"]),
+        ({"flows": [{"cca": "cubic", "start_s": 50}]}, ["flows.0.start_s", "50", "end of the run"]),
+        (
+            {"flows": [{"cca": "cubic", "params": {"beta": 1}}, {"cca": "cubic", "params": {"beta": 2}}]},
+            ["flows.1.params", "whole kernel"],
+        ),
+        ({"duration_s": float("inf")}, ["duration_s"]),
+        ({"sample_hz": 0}, ["sample_hz"]),
+        ({"name": "../evil"}, ["name"]),
+        ({"sweep": {"network.buffer.bpd": [1]}}, ["network.buffer.bpd", "sweep"]),
+        ({"sweep": {"flows.3.count": [1]}}, ["flows.3.count", "0 to 0"]),
+        ({"sweep": {"flows.0.count": [1, -2]}}, ["flows.0.count", "-2"]),
+        ({"sweep": {"trials": [1]}}, ["trials", "cannot be swept"]),
+    ],
+    ids=lambda v: "-".join(v) if isinstance(v, dict) else "",
+)
+def test_refusals_name_field_value_and_what_is_valid(changes, words):
+    message = refused_change(**changes)
+    assert all(word in message for word in ["s.yaml", *words]), message
+
+
+def test_every_error_of_a_file_is_told_at_once():
+    message = refused_change(network__rate_mbit=-1, duration_s=-5)
+    assert "network.rate_mbit" in message
+    assert "duration_s" in message
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("name: [", ["s.yaml:1", "not valid YAML"]),
+        ("- a\n- b\n", ["a scenario is a mapping"]),
+        ("", ["a scenario is a mapping"]),
+        ("name: a\nname: b\n", ["'name' stands twice", ":2:"]),
+        ("!!python/object/apply:os.system ['true']", ["not valid YAML"]),
+    ],
+)
+def test_broken_files(tmp_path, text, words):
+    message = refused(tmp_path, text)
+    assert all(word in message for word in words), message
+
+
+def test_missing_and_unreadable_files(tmp_path):
+    for path in (tmp_path / "none.yaml", tmp_path):
+        with pytest.raises(UserError, match="cannot be read"):
+            load(path)
+    (tmp_path / "latin.yaml").write_bytes(b"name: \xff\xfe")
+    with pytest.raises(UserError, match="UTF-8"):
+        load(tmp_path / "latin.yaml")
+
+
+def test_overrides(tmp_path):
+    path = tmp_path / "s.yaml"
+    path.write_text(DESIGN_EXAMPLE)
+    scenario = load(path, {"network.buffer.bytes": 99_000, "flows.1.cca": "reno", "flows.0.count": 5})
+    assert scenario.network.buffer_bytes == 99_000
+    assert scenario.flows[1].cca == "reno"
+    assert "flows.0.count" not in scenario.sweep  # a value that was set is not swept any more
+    with pytest.raises(UserError, match=r"--set flows.9.count=1.*does not exist"):
+        load(path, {"flows.9.count": 1})
+    with pytest.raises(UserError, match="unknown key 'network.bufer'"):
+        load(path, {"network.bufer": 1})
+
+
+def test_schema_is_complete():
+    schema = json.loads(json.dumps(Scenario.model_json_schema()))
+    assert {"network", "hosts", "flows", "duration_s", "window_s", "trials", "sample_hz", "sweep"} <= set(
+        schema["properties"]
+    )
+
+
+@given(
+    rate=st.floats(0.1, 10_000),
+    rtt=st.floats(0.1, 1000),
+    bdp=st.floats(0.1, 100),
+)
+def test_buffer_is_bdp_times_factor(rate, rtt, bdp):
+    network = validate(
+        scenario_dict(network__rate_mbit=rate, network__rtt_ms=rtt, network__buffer__bdp=bdp), "s"
+    ).network
+    assert network.buffer_bytes == max(
+        FRAME_BYTES, round(rate * rtt * 125 * bdp)
+    ) or network.buffer_bytes == pytest.approx(rate * rtt * 125 * bdp, abs=1)
+
+
+def test_bdp_of_a_range_uses_its_mean():
+    network = validate(scenario_dict(network__rtt_ms=[30, 40], network__buffer__bdp=1), "s").network
+    assert network.buffer_bytes == round(10e6 * 0.035 / 8)
+
+
+def test_fingerprint_changes_with_what_matters_only():
+    base = base_point(validate(scenario_dict(), "s"))
+    same = base_point(validate(scenario_dict(name="other", paper="x", figure="y", trials=9), "s"))
+    assert same.fingerprint == base.fingerprint
+    for changes in ({"duration_s": 11}, {"network__loss": 0.1}, {"flows": [{"cca": "reno"}]}, {"sample_hz": 5}):
+        assert base_point(validate(scenario_dict(**changes), "s")).fingerprint != base.fingerprint
+
+
+def test_a_point_survives_the_way_through_its_file(tmp_path, monkeypatch):
+    from bbrlab import campaign
+
+    path = tmp_path / "fig2a.yaml"
+    path.write_text(DESIGN_EXAMPLE)
+    scenario = load(path)
+    figure = campaign.Figure("sarpkaya2025/fig2a", scenario, points(scenario), 1)
+    files = campaign.write_points(figure, tmp_path)
+    for point in figure.points:
+        again = campaign.read_point(files[point.label])
+        assert again.fingerprint == point.fingerprint
+        assert again.values == point.values
+    assert yaml.safe_load(files[figure.points[0].label].read_text())["values"]["flows.0.count"] == 1

@@ -1,0 +1,123 @@
+"""The decoder, on messages built byte by byte from the kernel's structures."""
+
+from __future__ import annotations
+
+import struct
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from bbrlab import traces
+from bbrlab.plan import FlowPlan, Plan
+
+HOSTS = [{"name": "h1", "sends": True}, {"name": "r1", "sends": False}]
+LINKS = [{"direction": "forward", "device": "s1-s2"}]
+
+
+def attribute(kind: int, payload: bytes) -> bytes:
+    return struct.pack("<HH", 4 + len(payload), kind) + payload + b"\0" * (-len(payload) % 4)
+
+
+def socket_message(sport: int, dport: int, inode: int, bbr: tuple[int, ...] | None = None, **fields: int) -> bytes:
+    info = bytearray(248)
+    for name, value in fields.items():
+        offset, kind = traces.TCP_INFO[name]
+        struct.pack_into({"u1": "B", "<u4": "<I", "<u8": "<Q"}[kind], info, offset, value)
+    body = bytearray(72)
+    struct.pack_into(">HH", body, 4, sport, dport)
+    struct.pack_into("<I", body, 68, inode)
+    payload = bytes(body) + attribute(2, bytes(info)) + (attribute(16, struct.pack("<5I", *bbr)) if bbr else b"")
+    return struct.pack("<IHHII", 16 + len(payload), 20, 2, 1, 0) + payload
+
+
+def qdisc_message(kind: bytes, sent: int, packets: int, backlog: int, drops: int, app: bytes = b"") -> bytes:
+    stats = attribute(1, struct.pack("<QII", sent, packets, 0)) + attribute(
+        3, struct.pack("<5I", backlog // 1514, backlog, drops, 0, 0)
+    )
+    stats += attribute(4, app) if app else b""
+    payload = b"\0" * 20 + attribute(1, kind + b"\0") + attribute(7, stats)
+    return struct.pack("<IHHII", 16 + len(payload), 36, 0, 1, 0) + payload
+
+
+def record(time_ns: int, source: int, kind: int, data: bytes) -> bytes:
+    return traces.HEAD.pack(time_ns, source, kind, len(data)) + data
+
+
+def plan() -> Plan:
+    transfers = [{"id": 0, "client": "h1", "port": 5201}, {"id": 1, "client": "h1", "port": 5202}]
+    content = {"hosts": HOSTS, "bottlenecks": LINKS, "transfers": transfers}
+    return Plan(content, [FlowPlan(0, 0, 0, 0, 40.0), FlowPlan(1, 0, 0, 1, 40.0), FlowPlan(2, 1, 1, 0, 40.0)], [])
+
+
+@pytest.fixture
+def decoded(tmp_path):
+    def sockets(acked: int) -> bytes:
+        return (
+            socket_message(1000, 5201, 50, bytes_acked=400, bytes_received=5)  # control connection of transfer 0
+            + socket_message(1004, 5201, 52, bytes_acked=2 * acked, cwnd=20)  # its second stream
+            + socket_message(1002, 5201, 51, bbr=(7, 0, 40_000, 320, 512), bytes_acked=acked, srtt_us=41_000, cwnd=10)
+            + socket_message(2000, 5202, 60, bytes_acked=400, bytes_received=9)
+            + socket_message(2002, 5202, 61, bytes_acked=3 * acked)
+            + socket_message(9, 22, 99, bytes_acked=1)  # somebody else's
+        )
+
+    data = b""
+    for k in range(1, 4):
+        data += record(k * 10**8, 0, 0, sockets(1000 * k)) + record(
+            k * 10**8, 0, 2, qdisc_message(b"bfifo", 1514 * k, k, 3028, k)
+        )
+    data += record(4 * 10**8, 0, 1, socket_message(2002, 5202, 0, bytes_acked=9999, busy_us=77))
+    path = tmp_path / "samples.raw"
+    path.write_bytes(data)
+    flows, queues = traces.decode(path, plan())
+    return SimpleNamespace(flows=flows, queue=queues["forward"], path=path)
+
+
+def test_streams_are_told_apart_by_order_of_creation(decoded):
+    columns = decoded.flows.columns
+    assert list(columns["flow"]) == [0, 1, 2] * 3
+    assert list(columns["time_s"]) == pytest.approx([0.1] * 3 + [0.2] * 3 + [0.3] * 3)
+    assert list(columns["bytes_acked"]) == [1000, 2000, 3000, 2000, 4000, 6000, 3000, 6000, 9000]
+    assert list(columns["cwnd"])[:3] == [10, 20, 0]
+
+
+def test_bbr_internals(decoded):
+    columns = decoded.flows.columns
+    bbr = columns["flow"] == 0
+    assert set(columns["bbr_pacing_gain"][bbr]) == {320 / 256}
+    assert set(columns["bbr_bw_lo"][bbr]) == {7.0}
+    assert np.isnan(columns["bbr_pacing_gain"][~bbr]).all()
+
+
+def test_last_words_of_a_destroyed_socket(decoded):
+    assert decoded.flows.final[2]["bytes_acked"] == 9999
+    assert decoded.flows.final[2]["busy_us"] == 77
+
+
+def test_queue_counters(decoded):
+    columns = decoded.queue.columns
+    assert list(columns["sent_bytes"]) == [1514, 3028, 4542]
+    assert list(columns["drops"]) == [1, 2, 3]
+    assert set(columns["bytes"]) == {3028}
+
+
+@pytest.mark.parametrize(
+    ("kind", "app", "marks"),
+    [
+        (b"red", struct.pack("<4I", 1, 2, 3, 4), 4),
+        (b"codel", struct.pack("<9I", *range(9)), 6 + 8),
+        (b"fq_codel", struct.pack("<10I", *range(10)), 3 + 7),
+        (b"pie", struct.pack("<Q8I", 0, *range(8)), 7),
+        (b"bfifo", b"", 0),
+    ],
+)
+def test_ecn_marks_of_each_kind(kind, app, marks):
+    message = qdisc_message(kind, 1, 1, 0, 0, app)
+    assert traces.queue_counters(message, 0, len(message))[5] == marks
+
+
+def test_a_file_that_is_cut_off_is_refused(decoded):
+    decoded.path.write_bytes(decoded.path.read_bytes()[:-10])
+    with pytest.raises(ValueError, match="cut off"):
+        traces.decode(decoded.path, plan())

@@ -1,0 +1,103 @@
+"""The campaign as users run it: snakemake at scale smoke, twice, and after a kill."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from bbrlab import campaign, paths
+from bbrlab.errors import UserError
+
+RESULTS = paths.ROOT / "results"
+
+
+def snakemake(*argv: str, **options) -> subprocess.CompletedProcess[str]:
+    command = ["snakemake", "--cores", "2", "--config", "scale=smoke", "--", *argv]
+    return subprocess.run(command, cwd=paths.ROOT, capture_output=True, text=True, timeout=900, **options)
+
+
+def test_scales():
+    for scale, runs in (("smoke", 16), ("quick", 72), ("full", 252)):
+        figures = campaign.figures(scale)
+        assert sum(len(campaign.runs(f)) for f in figures) == runs
+    with pytest.raises(UserError, match="scale tiny"):
+        campaign.figures("tiny")
+
+
+def test_a_point_has_one_folder_at_every_scale():
+    """What quick has run, full does not run again."""
+    folders = {
+        scale: {r.folder for f in campaign.figures(scale) for r in campaign.runs(f)}
+        for scale in ("quick", "full", "smoke")
+    }
+    assert folders["quick"] < folders["full"]
+    assert not folders["smoke"] & folders["full"]
+
+
+@pytest.fixture(scope="module")
+def campaign_done():
+    done = snakemake("all")
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done
+
+
+@pytest.mark.guest
+def test_smoke_campaign(campaign_done):
+    card = json.loads((RESULTS / "smoke" / "scorecard.json").read_text())
+    assert {f["figure"] for f in card["figures"]} == {"sarpkaya2025/fig2a", "sarpkaya2025/fig2c"}
+    assert all(f["runs_failed"] == 0 for f in card["figures"])
+    page = (RESULTS / "smoke" / "sarpkaya2025.html").read_text()
+    assert "At a glance" in page
+    assert "data:image/png" in page or "image/png" in page
+    table = (RESULTS / "smoke" / "sarpkaya2025" / "fig2a.csv").read_text().splitlines()
+    assert len(table) == 1 + 4 * 2 * 2  # points x seeds x groups
+
+
+@pytest.mark.guest
+def test_nothing_is_run_twice(campaign_done):
+    again = snakemake("all")
+    assert again.returncode == 0
+    assert "Nothing to be done" in again.stderr + again.stdout
+
+
+@pytest.mark.guest
+def test_a_killed_campaign_goes_on_where_it_stopped(campaign_done):
+    victims = sorted((RESULTS / "runs" / "sarpkaya2025" / "fig2c").glob("buffer.bdp=4*/seed-*/summary.json"))
+    chosen = [v for v in victims if json.loads(v.read_text())["virtual_s"] == 60][:3]
+    for path in chosen:
+        path.unlink()
+    others = {p: p.stat().st_mtime_ns for p in RESULTS.glob("runs/*/*/*/*/summary.json")}
+    process = subprocess.Popen(
+        ["snakemake", "--cores", "2", "--config", "scale=smoke", "--", "all"],
+        cwd=paths.ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip
+    time.sleep(6)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    time.sleep(3)
+    assert not _guests(), "guests survive their campaign"
+    subprocess.run(
+        ["snakemake", "--unlock", "--config", "scale=smoke"], cwd=paths.ROOT, capture_output=True, check=True
+    )
+    done = snakemake("all")
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert all(path.exists() for path in chosen)
+    assert {p: p.stat().st_mtime_ns for p in others} == others
+
+
+def _guests() -> list[str]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            words = (entry / "cmdline").read_bytes().split(b"\0") if entry.name.isdigit() else []
+        except OSError:
+            continue
+        if b"time-travel=inf-cpu" in words and os.readlink(entry / "cwd").startswith("/dev/shm"):
+            found.append(entry.name)
+    return found
