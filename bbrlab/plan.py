@@ -22,8 +22,10 @@ WINDOW_FLIGHTS = 4
 MIN_WINDOW_BYTES = 64 << 20
 # A sender whose buffer starts large is woken seldom; shared among flows so that a guest's memory stays bounded.
 SEND_BUFFER_TOTAL_BYTES = 8 << 20
-RECEIVE_LOWAT_BYTES = 512 << 10
-BURST_CAP_BYTES = 20_000 * FRAME_BYTES
+# So much may lie unread at the receivers; each is woken for its part of it, within bounds.
+RECEIVE_LOWAT_TOTAL_BYTES = 4 << 20
+RECEIVE_LOWAT_BOUNDS_BYTES = (64 << 10, 512 << 10)
+EAGER_TRANSFER_BYTES = 64 << 20
 
 
 @dataclass(frozen=True)
@@ -226,6 +228,7 @@ def make_plan(
                 "start_ns": round(flow.start_s * NS),
                 "stop_ns": end_ns if flow.stop_s is None else round(flow.stop_s * NS),
                 "bytes": flow.bytes,
+                "receive_lowat_bytes": _receive_lowat_bytes(scenario, flow),
             })  # fmt: skip
             flows += [FlowPlan(first + i, g, len(transfers) - 1, k, rtt) for k, i in enumerate(members)]
     flows.sort(key=lambda f: f.flow)
@@ -274,8 +277,6 @@ def make_plan(
         "pings": pings,
         "transfers": transfers,
         "preload": preload,
-        # A receiver with a window of the user's own size must be read as soon as something comes.
-        "receive_lowat_bytes": 0 if scenario.hosts.rmem_max_bytes else RECEIVE_LOWAT_BYTES,
         "ccas": sorted({ccas[f.cca] for f in scenario.flows}),
     }
     arguments = []
@@ -283,6 +284,18 @@ def make_plan(
         params = next(f.params for f in scenario.flows if f.cca == name)
         arguments += [f"tcp_{ccas[name]}.{k}={_module_value(v)}" for k, v in params.items()]
     return Plan(content, flows, arguments)
+
+
+def _receive_lowat_bytes(scenario: Scenario, flow: Flow) -> int:
+    """How much a receiver waits for before it reads; 0: for every packet.
+
+    A window of the user's own size must be emptied at once. So must a finite transfer, or iperf3 would not count its
+    last bytes; only where that would cost too much is it read like the others.
+    """
+    if scenario.hosts.rmem_max_bytes or (flow.bytes is not None and flow.bytes <= EAGER_TRANSFER_BYTES):
+        return 0
+    low, high = RECEIVE_LOWAT_BOUNDS_BYTES
+    return max(low, min(high, RECEIVE_LOWAT_TOTAL_BYTES // sum(f.count for f in scenario.flows)))
 
 
 def _module_value(value: Any) -> str:

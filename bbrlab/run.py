@@ -263,7 +263,24 @@ def _manifest(
         "source": _git_state(),
         "packages": _package_versions(),
         "report": json.loads((folder / "report.json").read_text(encoding="utf-8")),
+        "iperf3": {str(t["id"]): _iperf3_totals(folder / f"client-{t['id']}.json") for t in plan.content["transfers"]},
     }
+
+
+def _iperf3_totals(report: Path) -> dict[str, Any] | None:
+    """What iperf3 itself counted; None for a transfer that the end of the run cut off before it could report."""
+    import json
+
+    try:
+        end = json.loads(report.read_text(encoding="utf-8"))["end"]
+        return {
+            "sent_bytes": end["sum_sent"]["bytes"],
+            "received_bytes": end["sum_received"]["bytes"],
+            "retransmits": end["sum_sent"].get("retransmits"),
+            "seconds": end["sum_sent"]["seconds"],
+        }
+    except (OSError, ValueError, KeyError):
+        return None
 
 
 def _git_state() -> dict[str, Any]:

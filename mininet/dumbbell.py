@@ -28,6 +28,7 @@ OFFLOADS = {
     "nic": "tso off gso on gro off lro off".split(),
 }
 RUN = "/run/openvswitch"
+TCP_MEMORY_PAGES = (1 << 28, 1 << 28, 1 << 28)  # more than any guest has: never the limit
 
 
 class SetupError(RuntimeError):
@@ -111,6 +112,10 @@ class Dumbbell:
             self.hosts[name], self.ports[name] = host, port
         self.net.build()
         self.net.start()
+        if self.plan["virtual"]:
+            # TCP's memory of a whole kernel: by default a sixteenth of it, which deep buffers with many flows exceed;
+            # TCP would then shrink windows and drop what it has received.
+            call("sysctl", "-q", "-w", "net.ipv4.tcp_mem=%d %d %d" % TCP_MEMORY_PAGES)
         for name, host in self.hosts.items():
             self._configure_host(name, host)
         switch_ports = ["s1-s2", "s2-s1", *self.ports.values()]

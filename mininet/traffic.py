@@ -25,7 +25,6 @@ class Traffic:
         self.env = dict(os.environ)
         if plan["preload"]:
             self.env["LD_PRELOAD"] = plan["preload"]
-            self.env["BBRLAB_RECEIVE_LOWAT"] = str(plan["receive_lowat_bytes"])
         self.servers, self.clients, self.done = [], {}, {}
         self.stopping = set()
         self.waiting = sorted(plan["transfers"], key=lambda t: t["start_ns"])
@@ -34,8 +33,9 @@ class Traffic:
         """One single-use server per transfer, each on its own port."""
         for transfer in self.plan["transfers"]:
             log = open("%s/server-%d.log" % (self.out, transfer["id"]), "wb")  # noqa: SIM115 - the child's output
+            env = dict(self.env, BBRLAB_RECEIVE_LOWAT=str(transfer["receive_lowat_bytes"]))
             argv = ["iperf3", "-4", "-s", "-1", "-i", "0", "-p", str(transfer["port"])]
-            self.servers.append(self.dumbbell.popen(transfer["server"], argv, stdout=log, stderr=log, env=self.env))
+            self.servers.append(self.dumbbell.popen(transfer["server"], argv, stdout=log, stderr=log, env=env))
 
     def next_start_ns(self):
         """When the next transfer is due, or None."""

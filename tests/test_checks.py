@@ -64,7 +64,7 @@ def test_a_wrong_loss_rate_is_caught(run_scenario):
 def test_a_window_that_was_the_limit_is_caught(run_scenario):
     def tamper(plan):
         plan["sysctls"]["net.ipv4.tcp_rmem"] = "4096 30000 30000"
-        plan["receive_lowat_bytes"] = 0
+        plan["transfers"][0]["receive_lowat_bytes"] = 0
 
     assert "receive_window" in run_scenario(tamper=tamper).failed
 
