@@ -11,7 +11,7 @@ container: "docker-daemon://bbrlab:0.1.0"
 
 SCALE = config["scale"]
 KERNEL = config.get("kernel") or ""
-FIGURES = {f.id: f for f in campaign.figures(SCALE)}
+FIGURES = {f.id: f for f in campaign.figures(SCALE, config.get("figures"))}
 
 
 include: "rules/common.smk"

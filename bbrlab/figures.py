@@ -46,9 +46,10 @@ def shares(panel: Panel) -> Figure:
     """Small multiples, one per number of BBR flows: published points, measured means, the model, against the buffer."""
     counts = sorted(panel.points["bbr_flows"].unique())
     buffers = sorted(panel.points["buffer_bdp"].unique())
-    rows = -(-len(counts) // COLUMNS)
+    columns = min(COLUMNS, len(counts))
+    rows = -(-len(counts) // columns)
     figure, grid = plt.subplots(
-        rows, COLUMNS, figsize=(10.5, 3.1 * rows), sharex=True, sharey=True, squeeze=False, layout="constrained"
+        rows, columns, figsize=(10.5, 3.1 * rows), sharex=True, sharey=True, squeeze=False, layout="constrained"
     )
     for axes, count in zip(grid.flat, counts, strict=False):
         mine = panel.points[panel.points["bbr_flows"] == count].sort_values("buffer_bdp")
@@ -64,8 +65,8 @@ def shares(panel: Panel) -> Figure:
         axes.set_ylim(0, 1.02)
     for axes in grid.flat[len(counts) :]:
         axes.set_visible(False)
-    figure.supxlabel("bottleneck buffer (BDP)")
-    figure.supylabel("BBR flows' share of capacity")
+    figure.supxlabel("bottleneck buffer (BDP)", fontsize=11)
+    figure.supylabel("BBR flows' share of capacity", fontsize=11)
     handles, labels = grid.flat[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=3, frameon=False)
     return figure

@@ -10,6 +10,7 @@ import copy
 import hashlib
 import itertools
 import json
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -20,6 +21,7 @@ from bbrlab.errors import UserError
 
 FRAME_BYTES = 1514  # full-size Ethernet frame, as tc counts it
 MAX_STREAMS = 128  # parallel streams that one iperf3 allows
+PLAIN_WORD = re.compile(r"[\w.,:+-]{1,64}")  # what may stand on a kernel command line
 Cca = Literal["bbr1", "bbr2", "bbr3", "cubic", "reno", "dctcp"]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -214,9 +216,11 @@ class Flow(Strict):
         _rtt(self.rtt_ms)
         if self.stop_s is not None and self.stop_s <= self.start_s:
             raise ValueError(f"stop_s {self.stop_s} must be after start_s {self.start_s}")
-        for name in self.params:
+        for name, value in self.params.items():
             if not name.isidentifier():
                 raise ValueError(f"params: '{name}' is not a parameter name")
+            if isinstance(value, str) and not PLAIN_WORD.fullmatch(value):
+                raise ValueError(f"params: {name}: '{value}' is not a plain value (letters, digits and . , : + - only)")
         return self
 
 

@@ -104,6 +104,7 @@ def test_every_shipped_scenario_is_valid(path):
             {"flows": [{"cca": "cubic", "params": {"beta": 1}}, {"cca": "cubic", "params": {"beta": 2}}]},
             ["flows.1.params", "whole kernel"],
         ),
+        ({"flows": [{"cca": "cubic", "params": {"beta": "1 init=/bin/sh"}}]}, ["flows.0", "beta", "not a plain value"]),
         ({"duration_s": float("inf")}, ["duration_s"]),
         ({"sample_hz": 0}, ["sample_hz"]),
         ({"name": "../evil"}, ["name"]),

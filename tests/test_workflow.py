@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -38,6 +39,28 @@ def test_a_point_has_one_folder_at_every_scale():
     }
     assert folders["quick"] < folders["full"]
     assert not folders["smoke"] & folders["full"]
+
+
+def test_one_campaign_at_a_time(tmp_path):
+    script = "from bbrlab import campaign; from pathlib import Path; campaign.hold_lock(Path({!r})); print('held', flush=True); input()"
+    first = subprocess.Popen(
+        [sys.executable, "-c", script.format(str(tmp_path))], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert first.stdout and first.stdout.readline() == "held\n"
+    with pytest.raises(UserError, match="another campaign"):
+        campaign.hold_lock(tmp_path)
+    first.kill()
+    first.communicate()
+    campaign.hold_lock(tmp_path)  # the lock went with its owner
+
+
+def test_a_part_of_the_campaign():
+    done = subprocess.run(
+        ["snakemake", "-n", "--cores", "2", "--config", "scale=smoke", "figures=[sarpkaya2025/fig2a]", "--", "all"],
+        cwd=paths.ROOT, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "fig2c" not in done.stdout + done.stderr
 
 
 @pytest.fixture(scope="module")
