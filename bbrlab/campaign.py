@@ -18,11 +18,11 @@ from bbrlab import files, paths
 from bbrlab.errors import UserError
 from bbrlab.scenario import Point, Scenario, Strict, load, points, read_yaml, validate
 
-# Wall-clock model of a run, from `make bench` (docs/benchmarks.md): set-up, then so much for each packet and sample.
+# Wall-clock model of a run with all cores busy, fitted to Fig. 2a (docs/benchmarks.md): set-up, packets, samples, flows.
 SETUP_S = 3.5
-SECONDS_PER_PACKET = 4.2e-6
-SECONDS_PER_SAMPLE = 2.2e-4
-SECONDS_PER_FLOW_SAMPLE = 1.5e-5
+SECONDS_PER_PACKET = 5.5e-6
+SECONDS_PER_SAMPLE = 2.5e-4
+SECONDS_PER_FLOW_SAMPLE = 4.3e-5
 
 
 class Override(Strict):

@@ -64,6 +64,9 @@ ssize_t read(int fd, void *buffer, size_t length)
 		setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &mark, sizeof(mark));
 	}
 	idle_selects = 0;
+	/* Nobody looks at the data; the kernel need not copy it. */
+	if (fd >= 0 && fd < DESCRIPTORS && seen[fd])
+		return recv(fd, buffer, length, MSG_TRUNC);
 	return next(fd, buffer, length);
 }
 

@@ -10,13 +10,35 @@ kind 1: destroyed sockets) or bottlenecks (kind 2: qdisc).
 
 import ctypes
 import errno
+import importlib.util
 import os
 import socket
 import struct
+import sys
 import time
+import types
 
-from pyroute2.netlink.diag import inet_diag_req
-from pyroute2.netlink.rtnl.tcmsg import tcmsg
+
+def _message_classes():
+    """pyroute2's classes for a socket dump request and a qdisc request.
+
+    The package itself imports everything it has, which takes a guest a third of a second; its modules need none of it.
+    """
+    package = types.ModuleType("pyroute2")
+    package.__path__ = importlib.util.find_spec("pyroute2").submodule_search_locations
+    sys.modules["pyroute2"] = package
+    try:
+        from pyroute2.netlink.diag import inet_diag_req
+        from pyroute2.netlink.rtnl.tcmsg import tcmsg
+    except ImportError:  # a version whose modules do need the package
+        for name in [n for n in sys.modules if n.split(".")[0] == "pyroute2"]:
+            del sys.modules[name]
+        from pyroute2.netlink.diag import inet_diag_req
+        from pyroute2.netlink.rtnl.tcmsg import tcmsg
+    return inet_diag_req, tcmsg
+
+
+inet_diag_req, tcmsg = _message_classes()
 
 NETLINK_SOCK_DIAG, SOCK_DIAG_BY_FAMILY = 4, 20
 RTM_GETQDISC = 38

@@ -5,13 +5,13 @@ from __future__ import annotations
 import ctypes
 import os
 import re
-import selectors
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO, TextIO
 
 from bbrlab.errors import UserError
 from bbrlab.guest.cores import one_core
@@ -24,7 +24,7 @@ PR_SET_CHILD_SUBREAPER = 36
 HERE = "/proc/self/cwd"
 EPOCH_S = 1_700_000_000  # what the guest's wall clock shows at its start
 WATCHDOG_S = 60  # real seconds without a sign of life
-POLL_S = 0.5
+POLL_S = 0.05
 # The TCP hash tables are walked for every sample; the default is thousands of empty buckets.
 HASH_ENTRIES = 128
 MIN_MEMORY_BYTES = 384 << 20
@@ -106,22 +106,26 @@ def run(
             "time-travel=inf-cpu", f"time-travel-start={EPOCH_S}", f"random_seed={seed}", f"hostfs_writable={HERE}/out",
             f"thash_entries={HASH_ENTRIES}", "umid=guest", f"uml_dir={HERE}/control/",
             f"HERE={HERE}", "con=null", "con0=null,fd:1", "quiet", *arguments, "init=/bin/sh", "--", "-c",
-            f'"mount -t hostfs -o {HERE}/guest none /mnt && exec /mnt/init"',
+            f'"mount -t hostfs -o ro,noatime,{HERE}/guest none /mnt && exec /mnt/init"',
         ]  # fmt: skip
         environment = {"PATH": "/usr/bin:/bin", "TMPDIR": str(scratch), "HOME": str(scratch)}
-        with open(log, "w", encoding="utf-8", errors="replace") as console:
-            pinned = ["taskset", "-c", str(core), "setpriv", "--pdeathsig", "KILL", *argv]
+        # The console is a file, never a pipe: a reader of a pipe makes the host signal its writer, and the guest would
+        # take an interrupt at a moment that depends on real time.
+        console = scratch / "console"
+        pinned = ["taskset", "-c", str(core), "setpriv", "--pdeathsig", "KILL", *argv]
+        with open(console, "wb") as output:
             process = subprocess.Popen(
-                pinned, env=environment, cwd=scratch, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                pinned, env=environment, cwd=scratch, stdin=subprocess.DEVNULL, stdout=output,
                 stderr=subprocess.STDOUT, start_new_session=True,
             )  # fmt: skip
-            before = os.sched_getaffinity(0)
-            os.sched_setaffinity(0, {core})  # what follows the guest belongs to its core, too
-            try:
-                _follow(process, console, watchdog_s, on_progress, parent if die_with_parent else None, log)
-            finally:
-                _end(process)
-                os.sched_setaffinity(0, before)
+        before = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, {core})  # what follows the guest belongs to its core, too
+        try:
+            with open(console, "rb") as lines, open(log, "w", encoding="utf-8") as kept:
+                _follow(process, lines, kept, watchdog_s, on_progress, parent if die_with_parent else None, log)
+        finally:
+            _end(process)
+            os.sched_setaffinity(0, before)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -131,63 +135,51 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         except ProcessLookupError:
             process.kill()
     process.wait()
-    if process.stdout:
-        process.stdout.close()
     _reap()
 
 
 def _follow(
     process: subprocess.Popen[bytes],
-    console: object,
+    console: BinaryIO,
+    kept: TextIO,
     watchdog_s: float,
     on_progress: Callable[[str, str], None],
     parent: int | None,
     log: Path,
 ) -> None:
-    assert process.stdout
-    handle = process.stdout.fileno()
-    os.set_blocking(handle, False)
+    """Read the console until the guest ends; keep all but the heartbeats. GuestFailed if it ends badly or hangs."""
     last_life, failed, finished, virtual, pending = time.monotonic(), None, False, None, b""
-    with selectors.DefaultSelector() as selector:
-        selector.register(handle, selectors.EVENT_READ)
-        while True:
-            ready = selector.select(POLL_S)
-            now = time.monotonic()
-            if parent is not None and os.getppid() != parent:
-                raise GuestFailed("the campaign that started this run is gone")
-            if not ready:
-                if now - last_life > watchdog_s:
-                    at = f"at {virtual} s of virtual time" if virtual else "while setting up"
-                    raise GuestFailed(
-                        f"the guest hung {at}: no sign of life for {watchdog_s:g} s of real time; its log is {log}"
-                    )
-                continue
-            chunk = os.read(handle, 65536)
-            if not chunk:
-                break
-            *lines, pending = (pending + chunk).split(b"\n")
-            for raw in lines:
-                line = raw.decode(errors="replace").rstrip("\r")
-                match = PROGRESS.match(line)
-                if not match:
-                    console.write(line + "\n")  # type: ignore[attr-defined]
-                    continue
-                last_life = now
-                verb, text = match[1], match[2] or ""
-                if verb == "at":
-                    virtual = text
-                elif verb == "failed":
-                    failed = text
-                elif verb == "done":
-                    finished = True
-                if verb != "at":
-                    console.write(line + "\n")  # type: ignore[attr-defined]
+    while True:
+        ended = process.poll() is not None  # asked before reading: what it wrote before its end is read, too
+        *lines, pending = (pending + console.read()).split(b"\n")
+        for raw in lines:
+            line = raw.decode(errors="replace").rstrip("\r")
+            match = PROGRESS.match(line)
+            verb, text = (match[1], match[2] or "") if match else ("", "")
+            if match:
+                last_life = time.monotonic()
                 on_progress(verb, text)
-    code = process.wait()
-    console.flush()  # type: ignore[attr-defined]
+            if verb == "at":
+                virtual = text
+            else:
+                kept.write(line + "\n")
+            failed = text if verb == "failed" else failed
+            finished = finished or verb == "done"
+        if ended:
+            break
+        if parent is not None and os.getppid() != parent:
+            raise GuestFailed("the campaign that started this run is gone")
+        if time.monotonic() - last_life > watchdog_s:
+            at = f"at {virtual} s of virtual time" if virtual else "while setting up"
+            raise GuestFailed(
+                f"the guest hung {at}: no sign of life for {watchdog_s:g} s of real time; its log is {log}"
+            )
+        time.sleep(POLL_S)
+    kept.flush()
     if failed:
         raise GuestFailed(f"the guest gave up: {failed}; its log is {log}")
     if not finished:
+        code = process.returncode
         how = f"was killed by signal {-code}" if code < 0 else f"ended with status {code}"
         raise GuestFailed(f"the guest {how} before the experiment was over; its log is {log}")
 
