@@ -80,7 +80,7 @@ def run(
         sizes = " x ".join(str(len(v)) for v in loaded.sweep.values())
         typer.echo(f"{loaded.name} sweeps {', '.join(loaded.sweep)} ({sizes} points); this runs the file's own values. "
                    "Choose others with --set, or run them all with snakemake.")  # fmt: skip
-    signal.signal(signal.SIGTERM, _terminated)
+    _interruptible()
     with _progress(point.scenario.duration_s, quiet) as tell:
         summary = runner.run_point(point, seed, out, kernel_name=kernel, backend=backend, watchdog_s=watchdog_s,
                                    die_with_parent=die_with_parent, on_progress=tell)  # fmt: skip
@@ -97,8 +97,16 @@ def run(
             raise typer.Exit(EXIT_CHECKS)
 
 
-def _terminated(number: int, frame: object) -> None:
-    raise KeyboardInterrupt
+class Interrupted(BaseException):
+    """Ctrl-C or SIGTERM during a run. (Typer would swallow a KeyboardInterrupt.)"""
+
+
+def _interruptible() -> None:
+    def interrupt(number: int, frame: object) -> None:
+        raise Interrupted
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, interrupt)
 
 
 @contextlib.contextmanager
@@ -258,7 +266,7 @@ def point(
     from bbrlab import campaign
     from bbrlab import run as runner
 
-    signal.signal(signal.SIGTERM, _terminated)
+    _interruptible()
     summary = runner.run_point(campaign.read_point(file), seed, out, kernel_name=kernel, die_with_parent=True)
     failed = [c["name"] for c in summary["checks"] if not c["ok"]]
     if failed:
@@ -352,15 +360,14 @@ def model_ware(
 def main() -> None:
     """Entry point: one clear line for what the user can put right, no traceback."""
     try:
-        app(standalone_mode=False)
+        status = app(standalone_mode=False)
+        sys.exit(status if isinstance(status, int) else 0)  # typer returns the code of an Exit
     except UserError as error:
         typer.echo(f"bbrlab: {error}", err=True)
         sys.exit(EXIT_FAILED)
-    except KeyboardInterrupt:
+    except (Interrupted, KeyboardInterrupt):
         typer.echo("bbrlab: interrupted; nothing half-done was kept", err=True)
         sys.exit(EXIT_INTERRUPTED)
-    except typer.Exit as stop:
-        sys.exit(stop.exit_code)
     except Exception as error:  # click's own usage errors
         if hasattr(error, "format_message"):
             context = getattr(error, "ctx", None)

@@ -111,7 +111,7 @@ def run_point(
             except uml.GuestFailed as error:
                 _keep_console(folder, log)
                 raise UserError(f"{point.scenario.name}: {error}{_last_words(log)}") from None
-            except KeyboardInterrupt:
+            except BaseException:  # interrupted: the log of half a run says nothing
                 log.unlink(missing_ok=True)
                 raise
             marks["guest"] = time.monotonic() - start

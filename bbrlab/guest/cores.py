@@ -18,8 +18,9 @@ POLL_S = 0.05
 
 
 def lock_folder() -> Path:
-    """The folder of the lock files, one per user."""
-    folder = Path(tempfile.gettempdir()) / f"bbrlab-cores-{os.getuid()}"
+    """The folder of the lock files, one per user, wherever TMPDIR points: all guests of a user must meet here."""
+    shared = Path("/tmp")  # noqa: S108
+    folder = (shared if os.access(shared, os.W_OK) else Path(tempfile.gettempdir())) / f"bbrlab-cores-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
     return folder
 
