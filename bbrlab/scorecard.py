@@ -51,7 +51,7 @@ def entry(figure: campaign.Figure, table: pd.DataFrame) -> dict[str, Any]:
 
 
 def _number(value: float) -> float | None:
-    return None if math.isnan(value) else round(float(value), 4)
+    return None if math.isnan(value) else round(float(value), 6)
 
 
 def write(tables: list[Path], scale: str, out: Path) -> None:
