@@ -22,6 +22,8 @@ PR_SET_CHILD_SUBREAPER = 36
 # of this run or checkout may reach the guest: its process runs in the scratch folder, and hostfs, which opens files in
 # the name of that process, knows the folder by this name.
 HERE = "/proc/self/cwd"
+# hostfs takes its folder as a bare mount option, which Debian 13's mount passes on only by the old system call.
+OLD_MOUNT = "LIBMOUNT_FORCE_MOUNT2=always"
 EPOCH_S = 1_700_000_000  # what the guest's wall clock shows at its start
 WATCHDOG_S = 60  # real seconds without a sign of life
 POLL_S = 0.05
@@ -106,7 +108,7 @@ def run(
             "time-travel=inf-cpu", f"time-travel-start={EPOCH_S}", f"random_seed={seed}", f"hostfs_writable={HERE}/out",
             f"thash_entries={HASH_ENTRIES}", "umid=guest", f"uml_dir={HERE}/control/",
             f"HERE={HERE}", "con=null", "con0=null,fd:1", "quiet", *arguments, "init=/bin/sh", "--", "-c",
-            f'"mount -t hostfs -o ro,noatime,{HERE}/guest none /mnt && exec /mnt/init"',
+            f'"{OLD_MOUNT} mount -t hostfs -o ro,noatime,{HERE}/guest none /mnt && exec /mnt/init"',
         ]  # fmt: skip
         environment = {"PATH": "/usr/bin:/bin", "TMPDIR": str(scratch), "HOME": str(scratch)}
         # The console is a file, never a pipe: a reader of a pipe makes the host signal its writer, and the guest would
