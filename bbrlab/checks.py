@@ -171,6 +171,9 @@ def _drops(scenario: Scenario, plan: Plan, report: dict[str, Any], queues: dict[
             if count:
                 elsewhere += count
                 where.append(f"{host} {name}: {count}")
+    if report["switch_misses"]:
+        elsewhere += report["switch_misses"]
+        where.append(f"Open vSwitch had no flow for {report['switch_misses']} packets")
     checks = []
     changing = any(c.loss is not None for c in scenario.network.changes)
     if scenario.network.loss > 0 and not changing:

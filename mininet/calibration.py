@@ -44,11 +44,11 @@ def queue_state(reply):
     return sent, backlog, drops
 
 
-def ping_ms(dumbbell, pairs):
-    """Ping each (host, address) ``PINGS`` times, all at once. Returns the minimum RTT of each in ms."""
+def ping_ms(dumbbell, pairs, count=PINGS):
+    """Ping each (host, address) ``count`` times, all at once. Returns the minimum RTT of each in ms."""
     running = []
     for host, address in pairs:
-        argv = ["ping", "-n", "-c", str(PINGS), "-i", "0.3", "-W", "10", address]
+        argv = ["ping", "-n", "-c", str(count), "-i", "0.3", "-W", "10", address]
         running.append(dumbbell.popen(host, argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
     found = []
     for (host, address), process in zip(pairs, running):

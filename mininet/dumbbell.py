@@ -9,7 +9,9 @@
 """
 
 import os
+import re
 import resource
+import signal
 import subprocess
 import time
 
@@ -28,6 +30,7 @@ OFFLOADS = {
     "nic": "tso off gso on gro off lro off".split(),
 }
 RUN = "/run/openvswitch"
+ARP_REACHABLE_MS = 1_000_000_000
 TCP_MEMORY_PAGES = (1 << 28, 1 << 28, 1 << 28)  # more than any guest has: never the limit
 
 
@@ -66,6 +69,22 @@ def start_open_vswitch(virtual):
     )
 
 
+def freeze_open_vswitch():
+    """Stop Open vSwitch's daemons; the kernel goes on switching by the flows that it has.
+
+    Their timers would make the result depend on when they were started, which differs between versions of Debian.
+    A packet for which the kernel had no flow would be lost: datapath_misses() tells.
+    """
+    for daemon in ("ovs-vswitchd", "ovsdb-server"):
+        with open("%s/%s.pid" % (RUN, daemon), encoding="utf-8") as file:
+            os.kill(int(file.read()), signal.SIGSTOP)
+
+
+def datapath_misses():
+    """How many packets had no flow in the switches' kernel part so far."""
+    return int(re.search(r"missed:(\d+)", call("ovs-dpctl", "show"))[1])
+
+
 def netem(delay_us, loss, jitter_kind, jitter_us):
     """tc arguments of a netem that delays by ``delay_us``, never reorders, and loses packets with probability ``loss``.
 
@@ -97,7 +116,7 @@ class Dumbbell:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
         self.hosts, self.ports = {}, {}
         self.host_plans = {h["name"]: h for h in plan["hosts"]}
-        self.loss = 0.0  # until start_loss(): calibration needs every packet
+        self.loss = 0.0  # until renew_queues(loss): calibration needs every packet
 
     def build(self):
         """Create hosts, switches, links; set offloads, socket limits and queues."""
@@ -122,7 +141,7 @@ class Dumbbell:
         off = OFFLOADS["off"]
         for port in switch_ports:
             self._ethtool([], port, off)
-        self.tc(self.queue_commands())
+        self.tc(self.queue_commands() + self.port_commands("add"))
 
     def _configure_host(self, name, host):
         dev = name + "-eth0"
@@ -132,6 +151,9 @@ class Dumbbell:
             # Since Linux 4.17 TCP builds segments of several packets whatever ethtool says; this makes it stop.
             call(*enter, "ip", "link", "set", "dev", dev, "gso_max_segs", "1")
         settings = ["%s=%s" % item for item in self.plan["sysctls"].items()]
+        if self.plan["virtual"]:
+            # No ARP while the flows run: an address once confirmed stays so.
+            settings.append("net.ipv4.neigh.%s.base_reachable_time_ms=%d" % (dev, ARP_REACHABLE_MS))
         call(*enter, "sysctl", "-q", "-w", *settings)
         if not self.plan["virtual"]:
             # The lab's kernels let veth orphan packets (kernels/patches/um/0005). Elsewhere a netem that delays a little
@@ -148,22 +170,22 @@ class Dumbbell:
             [*enter, "ethtool", "-K", dev, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False
         )
 
-    def queue_commands(self, verb="add"):
-        """tc batch lines for every queue of the topology in its initial state."""
+    def queue_commands(self):
+        """tc batch lines for the bottlenecks' queues in their initial state."""
         lines = []
         for link in self.plan["bottlenecks"]:
             dev, rate = link["device"], "%dbit" % link["rate_bps"]
             lines += [
-                "qdisc %s dev %s root handle 1: htb default 3" % (verb, dev),
+                "qdisc add dev %s root handle 1: htb default 3" % dev,
                 "class add dev %s parent 1: classid 1:3 htb rate %s" % (dev, rate),
                 "qdisc add dev %s parent 1:3 handle 30: %s" % (dev, " ".join(link["qdisc"])),
             ]
-        if verb == "add":
-            for name in self.ports:
-                words = self.port_netem(name)
-                if words:
-                    lines.append("qdisc add dev %s root handle 2: %s" % (self.ports[name], " ".join(words)))
         return lines
+
+    def port_commands(self, verb, names=None):
+        """tc batch lines that add or change the netem of the switch ports towards ``names`` (default: all hosts)."""
+        words = {name: self.port_netem(name) for name in names or self.ports}
+        return ["qdisc %s dev %s root handle 2: %s" % (verb, self.ports[n], " ".join(w)) for n, w in words.items() if w]
 
     def port_netem(self, name):
         """netem words of the switch port towards host ``name``: its delay if it sends, the loss if it receives."""
@@ -173,16 +195,16 @@ class Dumbbell:
             return None
         return netem(spec["delay_us"] if spec["sends"] else 0.0, loss, spec["jitter_kind"], spec["jitter_us"])
 
-    def reset_bottlenecks(self):
-        """Put fresh, empty bottleneck queues in place, so that calibration leaves no trace in an AQM's state."""
-        self.tc(["qdisc del dev %s root" % link["device"] for link in self.plan["bottlenecks"]] + [
-            line for line in self.queue_commands() if line.split()[3] in {b["device"] for b in self.plan["bottlenecks"]}
-        ])  # fmt: skip
+    def renew_queues(self, loss=0.0):
+        """Put fresh queues in place of all, which lose packets with probability ``loss`` behind the bottleneck.
 
-    def start_loss(self):
-        """Begin to lose packets at random, if the plan says so."""
-        if self.plan["loss"]:
-            self.change({"loss": self.plan["loss"]})
+        Calibration then leaves no trace in an AQM's state, and netem, which draws its seed when it is made, draws it
+        from the run's seed alone (guest.py).
+        """
+        self.loss = loss
+        ports = self.port_commands("add")
+        devices = [link["device"] for link in self.plan["bottlenecks"]] + [line.split()[3] for line in ports]
+        self.tc(["qdisc del dev %s root" % d for d in devices] + self.queue_commands() + ports)
 
     def change(self, step):
         """Apply one entry of ``changes``: new bottleneck rate, new delays, new loss; queues keep their packets."""
@@ -199,9 +221,7 @@ class Dumbbell:
         if step.get("loss") is not None:
             self.loss = step["loss"]
             touched |= {n for n, h in self.host_plans.items() if h["receives"]}
-        for name in sorted(touched):
-            lines.append("qdisc change dev %s root handle 2: %s" % (self.ports[name], " ".join(self.port_netem(name))))
-        self.tc(lines)
+        self.tc(lines + (self.port_commands("change", sorted(touched)) if touched else []))
 
     @staticmethod
     def tc(lines):

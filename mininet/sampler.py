@@ -63,8 +63,17 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def be_punctual():
-    """Wake up when asked to: by default Linux may delay a sleeper by 50 us to merge timers."""
+    """Wake up when asked to: by default Linux may delay a sleeper by 50 us to merge timers. Children inherit it."""
     _libc.prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0)
+
+
+def be_first():
+    """Take precedence over the traffic, which also leaves this process no timer slack at all.
+
+    The least slack of another process, 1 ns, lets it wake a clock step sooner whenever some unrelated timer expires at
+    that moment. Not for the set-up: Mininet polls for its children, which would never get to run.
+    """
+    os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(1))
 
 
 def setns(fd):

@@ -94,6 +94,35 @@ def test_with_other_folders(reference, tmp_path):
     assert content(tmp_path / "out") == reference
 
 
+NOISY = {
+    "flows": [*MIX, {"cca": "dctcp", "start_s": 3, "rtt_ms": 25}],
+    "network__loss": 0.002,
+    "network__jitter": {"kind": "per-packet", "ms": 3, "group": 0},
+    "network__qdisc": {"kind": "fq_codel", "ecn": True},
+}
+
+
+@pytest.mark.parametrize("changes", [{"flows": MIX}, NOISY], ids=["plain", "noisy"])
+def test_with_another_set_up(changes, tmp_path):
+    """What the set-up does, how long it takes, and what random numbers it draws (all differ between versions of
+    Debian) must make no difference to the experiment."""
+    code = tmp_path / "guest"
+    shutil.copytree(paths.GUEST_CODE, code)
+    program = (code / "guest.py").read_text()
+    step = "        start_open_vswitch(plan"
+    assert step in program
+    other = "        import asyncio; os.urandom(77); call('ls', '/usr'); time.sleep(0.3712345678)\n"
+    (code / "guest.py").write_text(program.replace(step, other + step))
+    point = base_point(validate(scenario_dict(**changes), "s"))
+    runner.run_point(point, 1, tmp_path / "reference")
+    before, paths.GUEST_CODE = paths.GUEST_CODE, code
+    try:
+        runner.run_point(point, 1, tmp_path / "out")
+    finally:
+        paths.GUEST_CODE = before
+    assert content(tmp_path / "out") == content(tmp_path / "reference")
+
+
 def test_different_seeds_differ(reference, tmp_path):
     samples, summary = content(run_in_process(tmp_path / "out", seed=2))
     assert samples != reference[0]
