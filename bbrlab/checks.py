@@ -11,7 +11,7 @@ import numpy as np
 from bbrlab.metrics import EDGE_TOLERANCE_S, Counter, rate_at, ratio
 from bbrlab.plan import Plan
 from bbrlab.scenario import FRAME_BYTES, Scenario
-from bbrlab.traces import Queue
+from bbrlab.traces import Flows, Queue
 
 # Why these tolerances: the rate is measured between departures that are polled 50 times a frame, over 26 frames or
 # more, so it is right to .1 %; ping prints microseconds and crosses two veth pairs in no time; a FIFO that overflowed
@@ -272,6 +272,13 @@ def _number(text: str | None) -> float | None:
         return float({"Y": "1", "N": "0"}.get(text or "", text or ""))
     except ValueError:
         return None
+
+
+def acks_traced(flows: Flows) -> dict[str, Any]:
+    """Whether every ACK was recorded, as a dictionary for summary.json."""
+    count = 0 if flows.acks is None else len(flows.acks["time_ns"])
+    whole = count + flows.acks_missing
+    return asdict(Check("acks_traced", whole, count, flows.acks_missing == 0, "ACKs, all of them recorded"))
 
 
 def _samples(scenario: Scenario, queues: dict[str, Queue]) -> Check:

@@ -54,13 +54,19 @@ def run(
     set_: Overrides = None,
     seed: Annotated[int, typer.Option(help="Seed of this trial.")] = 1,
     backend: Annotated[
-        str, typer.Option(help="uml: virtual time; host: this machine's kernel in real time, as root.")
+        str,
+        typer.Option(
+            help="uml: virtual time; qemu: a virtual machine in real time; host: this machine's kernel, as root, in real time."
+        ),
     ] = "uml",
     kernel: Annotated[str | None, typer.Option(help="Entry of config/kernels.yaml.")] = None,
     watchdog_s: Annotated[
         float, typer.Option(help="End a guest that shows no sign of life for so many real seconds.")
     ] = 60,
     strict: Annotated[bool, typer.Option(help=f"Exit with {EXIT_CHECKS} if a self-check fails.")] = False,
+    trace_acks: Annotated[
+        bool, typer.Option("--trace-acks", help="Also write acks.parquet: BBRv2's and BBRv3's state at every ACK.")
+    ] = False,
     quiet: Annotated[bool, typer.Option(help="Print only what is wrong.")] = False,
     die_with_parent: Annotated[bool, typer.Option(hidden=True)] = False,
 ) -> None:
@@ -68,10 +74,6 @@ def run(
     from bbrlab import run as runner
     from bbrlab import scenario as scenarios
 
-    if backend == "qemu":
-        raise UserError(
-            "--backend qemu: not in this version (see LIMITATIONS.md); use uml, or host on a machine of your own"
-        )
     if backend not in runner.BACKENDS:
         raise UserError(f"--backend {backend}: no such backend; use one of {', '.join(runner.BACKENDS)}")
     loaded = scenarios.load(scenario, _overrides(set_))
@@ -83,7 +85,7 @@ def run(
     _interruptible()
     with _progress(point.scenario.duration_s, quiet) as tell:
         summary = runner.run_point(point, seed, out, kernel_name=kernel, backend=backend, watchdog_s=watchdog_s,
-                                   die_with_parent=die_with_parent, on_progress=tell)  # fmt: skip
+                                   die_with_parent=die_with_parent, trace_acks=trace_acks, on_progress=tell)  # fmt: skip
     if not quiet:
         _show(summary, out)
     failed = [c["name"] for c in summary["checks"] if not c["ok"]]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from bbrlab import kernel, paths
 from bbrlab.errors import UserError
-from bbrlab.guest import cores, uml
+from bbrlab.guest import cores, machine, uml
 
 NEEDED_DISK_BYTES = 4e9
 NEEDED_MEMORY_BYTES = 1.5e9
@@ -67,7 +67,7 @@ def _debian() -> Finding:
 
 def _temporary() -> Finding:
     try:
-        folder = uml.scratch_parent()
+        folder = machine.scratch_parent()
     except UserError as error:
         return Finding("temporary folder", False, str(error), "export TMPDIR=/some/folder/on/a/disk/mounted/with/exec")
     free = shutil.disk_usage(folder).free

@@ -13,30 +13,20 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
 
 from bbrlab import files, paths
 from bbrlab.errors import UserError
+from bbrlab.kernel_source import Located, Source, locate
 from bbrlab.scenario import Strict, read_yaml
 
 Say = Callable[[str], None]
-# What a UML build never compiles, but unpacking would write: two thirds of the tree.
-UNPACK_EXCLUDES = (
-    "*/Documentation/*.rst", "*/Documentation/*.yaml", "*/Documentation/*.txt", "*/sound/*.[ch]", "*/tools/testing/*", "*/tools/perf/*", "*/samples/*.[ch]",
-    "*/drivers/gpu/*.[chS]", "*/drivers/net/ethernet/*.[ch]", "*/drivers/net/wireless/*.[ch]",
-    "*/drivers/media/*.[ch]", "*/drivers/staging/*.[ch]", "*/drivers/infiniband/*.[ch]", "*/drivers/scsi/*.[ch]",
-    "*/arch/*/boot/dts/*",
-)  # fmt: skip
 PROBE_TIMEOUT_S = 60
+QEMU = "qemu-system-x86_64"
 LOG_TAIL_LINES = 6
-
-
-class Source(Strict):
-    """Where the source comes from."""
-
-    debian: str
+TARGETS = {"um": ("linux", "linux"), "x86_64": ("bzImage", "arch/x86/boot/bzImage")}  # what to make, where it then is
 
 
 class KernelSpec(Strict):
@@ -44,9 +34,10 @@ class KernelSpec(Strict):
 
     description: str
     source: Source
-    arch: str = "um"
+    arch: Literal["um", "x86_64"] = "um"
     options: Annotated[list[str], Field(min_length=1)]
-    patches: str | None = None
+    patches: list[str] = []
+    add: dict[str, str] = {}
     names: dict[str, str]
 
 
@@ -109,16 +100,6 @@ def find_spec(name: str | None) -> tuple[str, KernelSpec]:
     return name, specs.kernels[name]
 
 
-def source_tarball(spec: KernelSpec) -> tuple[Path, str]:
-    """Tarball and "package version" of a Debian source package. UserError with the command to install it."""
-    package = spec.source.debian
-    tarball = Path("/usr/src") / f"{package}.tar.xz"
-    query = subprocess.run(["dpkg-query", "-W", "-f=${Version}", package], capture_output=True, text=True, check=False)
-    if query.returncode or not tarball.exists():
-        raise UserError(f"the kernel source is not installed; run 'make setup', or: apt-get install {package}")
-    return tarball, f"{package} {query.stdout}"
-
-
 def compiler() -> str:
     """First line of ``gcc --version``. UserError if there is none."""
     try:
@@ -127,26 +108,45 @@ def compiler() -> str:
         raise UserError("no C compiler; run 'make setup', or: apt-get install build-essential") from None
 
 
-def recipe_files(spec: KernelSpec) -> tuple[list[Path], list[Path]]:
-    """Option fragments and patches of a kernel. UserError for one that does not exist."""
+@dataclass(frozen=True)
+class Recipe:
+    """The files that a kernel is made from, besides its source: option fragments, patches in the order in which they are
+    applied, and (file, folder of the source tree that it is added to)."""
+
+    options: list[Path]
+    patches: list[Path]
+    added: list[tuple[Path, str]]
+
+
+def recipe(spec: KernelSpec) -> Recipe:
+    """The recipe of an entry of kernels.yaml. UserError for a file or folder that does not exist."""
     options = [paths.KERNELS / "options" / o for o in spec.options]
-    patches = sorted((paths.KERNELS / "patches" / spec.patches).glob("*.patch")) if spec.patches else []
     for path in options:
         if not path.is_file():
             raise UserError(f"config/kernels.yaml: options: {path} does not exist")
-    if spec.patches and not patches:
-        raise UserError(f"config/kernels.yaml: patches: kernels/patches/{spec.patches} holds no .patch file")
-    return options, patches
+    patches: list[Path] = []
+    for folder in spec.patches:
+        found = sorted((paths.KERNELS / "patches" / folder).glob("*.patch"))
+        if not found:
+            raise UserError(f"config/kernels.yaml: patches: kernels/patches/{folder} holds no .patch file")
+        patches += found
+    added: list[tuple[Path, str]] = []
+    for target, folder in spec.add.items():
+        sources = sorted((paths.KERNELS / folder).glob("*.[ch]"))
+        if not sources:
+            raise UserError(f"config/kernels.yaml: add: kernels/{folder} holds no source file")
+        added += [(path, target) for path in sources]
+    return Recipe(options, patches, added)
 
 
 def build_key(spec: KernelSpec, source: str, compiler_line: str) -> str:
-    """Hash of (source version, options, patches, compiler, this recipe's steps)."""
-    options, patches = recipe_files(spec)
+    """Hash of (source version, options, patches, added files, compiler, this recipe's steps)."""
+    parts = recipe(spec)
     digest = hashlib.sha256()
-    for part in (source, compiler_line, spec.arch, "recipe 1"):
+    for part in (source, compiler_line, spec.arch, "recipe 2"):
         digest.update(part.encode() + b"\0")
-    for path in [*options, *patches]:
-        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    for path, target in [*((p, "") for p in [*parts.options, *parts.patches]), *parts.added]:
+        digest.update(f"{target}/{path.name}".encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:16]
 
 
@@ -166,8 +166,13 @@ def _read(name: str, key: str) -> Kernel | None:
 def get(name: str | None = None) -> Kernel:
     """A kernel that is built already. UserError with the command that builds it."""
     name, spec = find_spec(name)
-    _, source = source_tarball(spec)
-    kernel = _read(name, build_key(spec, source, compiler()))
+    try:
+        source = locate(spec.source, fetch=False).identity
+        kernel = _read(name, build_key(spec, source, compiler()))
+    except UserError:
+        if spec.source.debian:
+            raise
+        kernel = None
     if kernel is None:
         raise UserError(f"kernel {name} is not built yet; run: bbrlab kernel build {name}")
     return kernel
@@ -185,9 +190,9 @@ def build(name: str | None = None, jobs: int | None = None, say: Say = print) ->
         UserError: naming the step that failed and the log to read.
     """
     name, spec = find_spec(name)
-    tarball, source = source_tarball(spec)
+    source = locate(spec.source, fetch=True, say=lambda text: say(f"kernel {name}: {text}"))
     compiler_line = compiler()
-    key = build_key(spec, source, compiler_line)
+    key = build_key(spec, source.identity, compiler_line)
     if kernel := _read(name, key):
         return kernel
     folder = _folder(key)
@@ -201,10 +206,10 @@ def build(name: str | None = None, jobs: int | None = None, say: Say = print) ->
             out.mkdir()
             with open(log, "w", encoding="utf-8") as file:
                 steps = _Steps(name, tree, log, file, say)
-                _compile(steps, spec, tarball, jobs or os.cpu_count() or 1)
-                shutil.copy2(tree / "linux", out / "linux")
+                _compile(steps, spec, source, jobs or os.cpu_count() or 1)
+                shutil.copy2(tree / TARGETS[spec.arch][1], out / "linux")
                 shutil.copy2(tree / ".config", out / "config")
-                probe = steps.timed("probe", lambda: _probe(out / "linux", log))
+                probe = steps.timed("probe", lambda: _probe(out / "linux", spec.arch, log))
             ccas = {field: kernel for field, kernel in spec.names.items() if kernel in probe["ccas"]}
             info = {
                 "release": probe["release"],
@@ -212,7 +217,7 @@ def build(name: str | None = None, jobs: int | None = None, say: Say = print) ->
                 "key": key,
                 "ccas": ccas,
                 "parameters": probe["parameters"],
-                "source": source,
+                "source": source.identity,
                 "compiler": compiler_line,
                 "build_s": round(time.monotonic() - start, 1),
             }
@@ -233,7 +238,7 @@ class _Steps:
     def timed(self, step: str, action: Callable[[], Any]) -> Any:
         begin = time.monotonic()
         result = action()
-        self.say(f"kernel {self.name}: {step:<9} {time.monotonic() - begin:6.1f} s")
+        self.say(f"kernel {self.name}: {step:<18} {time.monotonic() - begin:6.1f} s")
         return result
 
     def run(self, step: str, argv: list[str], stdin: Path | None = None) -> None:
@@ -260,14 +265,16 @@ class _Steps:
         self.timed(step, action)
 
 
-def _compile(steps: _Steps, spec: KernelSpec, tarball: Path, jobs: int) -> None:
-    options, patches = recipe_files(spec)
-    excludes = [f"--exclude={pattern}" for pattern in UNPACK_EXCLUDES]
-    steps.run("unpack", ["tar", "-xf", str(tarball), "--strip-components=1", *excludes])
-    for patch in patches:
-        steps.run(f"patch {patch.name[:4]}", ["patch", "-p1", "--forward", "--fuzz=0"], stdin=patch)
+def _compile(steps: _Steps, spec: KernelSpec, source: Located, jobs: int) -> None:
+    parts = recipe(spec)
+    source.unpack(steps.tree, steps.run)
+    for patch in parts.patches:
+        step = f"patch {patch.parent.name}/{patch.name[:4]}"
+        steps.run(step, ["patch", "-p1", "--forward", "--fuzz=0"], stdin=patch)
+    for path, target in parts.added:
+        shutil.copy(path, steps.tree / target / path.name)
     fragment = steps.tree / "bbrlab.config"
-    fragment.write_text("".join(o.read_text(encoding="utf-8") for o in options), encoding="utf-8")
+    fragment.write_text("".join(o.read_text(encoding="utf-8") for o in parts.options), encoding="utf-8")
     make = ["make", f"ARCH={spec.arch}"]
     steps.run("configure", [*make, f"KCONFIG_ALLCONFIG={fragment}", "allnoconfig"])
     lost = lost_options(fragment.read_text(encoding="utf-8"), (steps.tree / ".config").read_text(encoding="utf-8"))
@@ -276,7 +283,7 @@ def _compile(steps: _Steps, spec: KernelSpec, tarball: Path, jobs: int) -> None:
             f"kernel {steps.name}: these options of kernels/options/ are not possible with this source: {', '.join(lost)}; "
             "add what they depend on, or remove them"
         )
-    steps.run("compile", [*make, f"-j{jobs}", "linux"])
+    steps.run("compile", [*make, f"-j{jobs}", TARGETS[spec.arch][0]])
 
 
 def lost_options(wanted: str, config: str) -> list[str]:
@@ -290,12 +297,25 @@ def lost_options(wanted: str, config: str) -> list[str]:
     return lost
 
 
-def _probe(image: Path, log: Path) -> dict[str, Any]:
+def _probe_command(image: Path, arch: str, folder: str) -> list[str]:
+    probe = paths.KERNELS / "probe"
+    if arch == "um":
+        return [str(image), "mem=64M", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro", "time-travel=inf-cpu",
+                f"init={probe}", "con=null", "con0=null,fd:1", "quiet", f"uml_dir={folder}/"]  # fmt: skip
+    if shutil.which(QEMU) is None:
+        raise UserError(
+            f"a kernel for QEMU is tried out after it is built; run: apt-get install qemu-system-x86 (no {QEMU})"
+        )
+    root = "root=root rootfstype=9p rootflags=trans=virtio,version=9p2000.L ro"
+    return [QEMU, "-machine", "q35", "-accel", "kvm", "-accel", "tcg", "-m", "512M", "-nodefaults", "-no-reboot", "-display", "none",
+            "-serial", "stdio", "-virtfs", "local,path=/,mount_tag=root,security_model=none,multidevs=remap,readonly=on",
+            "-kernel", str(image), "-append", f"console=ttyS0 reboot=t panic=-1 quiet {root} init={probe}"]  # fmt: skip
+
+
+def _probe(image: Path, arch: str, log: Path) -> dict[str, Any]:
     """Boot a new kernel and ask it for its release, CCAs and their parameters."""
-    argv = [str(image), "mem=64M", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro", "time-travel=inf-cpu",
-            f"init={paths.KERNELS / 'probe'}", "con=null", "con0=null,fd:1", "quiet"]  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="bbrlab-") as folder:
-        argv.append(f"uml_dir={folder}/")
+        argv = _probe_command(image, arch, folder)
         try:
             done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                   timeout=PROBE_TIMEOUT_S, check=False)  # fmt: skip

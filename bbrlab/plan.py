@@ -7,6 +7,7 @@ decision or a random draw is decided here, so that the guest's code needs nothin
 from __future__ import annotations
 
 import random
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ from bbrlab.scenario import FRAME_BYTES, MAX_STREAMS, Flow, Point, Qdisc, Scenar
 
 PLAN_FORMAT = 1
 NS = 1_000_000_000
+TRACE_RECORDS = 1 << 17  # ACKs that a module keeps until the next sample is taken
 FIRST_PORT = 5201  # iperf3's own
 # "Never the limit": room for this many times the largest possible flight (BDP + buffer) in the receiver's and sender's
 # buffer, each byte of payload taking up to about twice its size in kernel memory.
@@ -185,7 +187,14 @@ def sysctls(scenario: Scenario, rtt_max_ms: float, flow_count: int) -> dict[str,
 
 
 def make_plan(
-    point: Point, seed: int, ccas: dict[str, str], *, virtual: bool = True, preload: str | None = None
+    point: Point,
+    seed: int,
+    ccas: dict[str, str],
+    *,
+    virtual: bool = True,
+    own_machine: bool = True,
+    preload: str | None = None,
+    traceable: Collection[str] = (),
 ) -> Plan:
     """The plan for one run.
 
@@ -194,7 +203,9 @@ def make_plan(
         seed: decides the drawn RTTs (and, elsewhere, the guest's entropy).
         ccas: the kernel's names of the CCAs: {"bbr1": "bbr", ...}.
         virtual: whether the guest runs in virtual time.
+        own_machine: whether the guest is a machine of its own, not this one.
         preload: the iperf3 helper library as the guest sees it, or None.
+        traceable: the kernel's names of the CCAs of which every ACK is to be recorded, if the scenario has them.
 
     Raises:
         UserError: for a CCA that the kernel lacks.
@@ -260,9 +271,11 @@ def make_plan(
         }
         for c in network.changes
     ]
+    traced = sorted({ccas[f.cca] for f in scenario.flows} & set(traceable))
     content = {
         "format": PLAN_FORMAT,
         "virtual": virtual,
+        "own_machine": own_machine,
         "seed": seed,
         "sample_hz": scenario.sample_hz,
         "duration_ns": end_ns,
@@ -277,12 +290,14 @@ def make_plan(
         "pings": pings,
         "transfers": transfers,
         "preload": preload,
+        "trace_acks": traced,
         "ccas": sorted({ccas[f.cca] for f in scenario.flows}),
     }
     arguments = []
     for name in sorted({f.cca for f in scenario.flows}):
         params = next(f.params for f in scenario.flows if f.cca == name)
         arguments += [f"tcp_{ccas[name]}.{k}={_module_value(v)}" for k, v in params.items()]
+    arguments += [f"tcp_{name}.trace_acks={TRACE_RECORDS}" for name in traced]
     return Plan(content, flows, arguments)
 
 

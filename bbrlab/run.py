@@ -17,13 +17,13 @@ import numpy as np
 
 from bbrlab import checks, files, guest_tools, kernel, metrics, paths, traces
 from bbrlab.errors import UserError
-from bbrlab.guest import host, uml
+from bbrlab.guest import host, machine, qemu, uml
 from bbrlab.plan import Plan, make_plan
 from bbrlab.scenario import Point
 
-RESULTS = ("summary.json", "samples.parquet", "manifest.json", "guest.log")
+RESULTS = ("summary.json", "samples.parquet", "acks.parquet", "manifest.json", "guest.log")
 GUEST_PACKAGES = ("iperf3", "mininet", "openvswitch-switch", "python3-pyroute2", "iproute2", "python3")
-BACKENDS = ("uml", "host")
+BACKENDS = {"uml": "um", "qemu": "x86_64", "host": None}  # and the architecture of their kernels
 Progress = Callable[[str, str], None]
 
 
@@ -46,8 +46,9 @@ def run_point(
     *,
     kernel_name: str | None = None,
     backend: str = "uml",
-    watchdog_s: float = uml.WATCHDOG_S,
+    watchdog_s: float = machine.WATCHDOG_S,
     die_with_parent: bool = False,
+    trace_acks: bool = False,
     on_progress: Progress = lambda verb, text: None,
     tamper: Callable[[dict[str, Any]], None] | None = None,
 ) -> dict[str, Any]:
@@ -58,9 +59,11 @@ def run_point(
         seed: of the drawn RTTs and the guest's entropy.
         out: result folder; gets summary.json, samples.parquet, manifest.json and guest.log, the first one last.
         kernel_name: entry of kernels.yaml; default: the file's default.
-        backend: "uml" (virtual time) or "host" (this machine's kernel, as root, in real time).
+        backend: "uml" (virtual time), "qemu" (a virtual machine in real time) or "host" (this machine's kernel, as root,
+            in real time).
         watchdog_s: real seconds without a sign of life after which the guest is ended.
         die_with_parent: end the run when the process that started it dies.
+        trace_acks: also write acks.parquet, one row per ACK of each flow whose CCA can tell (bbr2, bbr3).
         on_progress: called with (verb, text) as the run goes on.
         tamper: changes the guest's plan, so that tests can show that the checks notice.
 
@@ -77,20 +80,22 @@ def run_point(
     for name in RESULTS:  # a whole old result must not stand beside half a new one
         (out / name).unlink(missing_ok=True)
     marks = {}
-    virtual = backend == "uml"
-    the_kernel = kernel.get(kernel_name) if virtual else host.host_kernel()
+    virtual, own_machine = backend == "uml", backend != "host"
+    the_kernel = _kernel(kernel_name, backend)
     library = guest_tools.library_folder()
-    preload = f"{'/run/lib' if virtual else library}/{guest_tools.LIBRARY}" if virtual else None
-    if not virtual and point.scenario.hosts.pacing == "fq":
+    preload = f"{'/run/lib' if own_machine else library}/{guest_tools.LIBRARY}" if virtual else None
+    if not own_machine and point.scenario.hosts.pacing == "fq":
         raise UserError(
             f"{point.scenario.name}: hosts.pacing: fq is not possible with --backend host (see LIMITATIONS.md); use internal"
         )
-    plan = make_plan(point, seed, the_kernel.ccas, virtual=virtual, preload=preload)
-    if virtual:
+    traceable = _traceable(point, the_kernel) if trace_acks else []
+    plan = make_plan(point, seed, the_kernel.ccas, virtual=virtual, own_machine=own_machine, preload=preload,
+                     traceable=traceable)  # fmt: skip
+    if own_machine:
         _check_parameters(point, plan, the_kernel)
     if tamper:
         tamper(plan.content)
-    with tempfile.TemporaryDirectory(prefix="bbrlab-", dir=uml.scratch_parent()) as name:
+    with tempfile.TemporaryDirectory(prefix="bbrlab-", dir=machine.scratch_parent()) as name:
         scratch = Path(name)
         folder = scratch / "out"
         folder.mkdir()
@@ -98,17 +103,18 @@ def run_point(
             files.write_json(folder / "plan.json", plan.content)
             log = out / "guest.log"
             try:
-                if virtual:
+                if own_machine:
                     (scratch / "guest").symlink_to(paths.GUEST_CODE)
                     (scratch / "lib").symlink_to(library)
-                    uml.run(
-                        the_kernel, scratch=scratch, seed=seed,
-                        memory=uml.memory_bytes(_flight_bytes(point)), arguments=plan.kernel_arguments, log=log,
-                        watchdog_s=watchdog_s, on_progress=on_progress, die_with_parent=die_with_parent,
+                    job = machine.Job(
+                        scratch=scratch, seed=seed, memory_bytes=machine.memory_bytes(_flight_bytes(point)),
+                        arguments=plan.kernel_arguments, log=log, watchdog_s=watchdog_s, on_progress=on_progress,
+                        die_with_parent=die_with_parent,
                     )  # fmt: skip
+                    machine.run(job, (uml if virtual else qemu).command(the_kernel, job))
                 else:
                     host.run(folder=folder, log=log, on_progress=on_progress)
-            except uml.GuestFailed as error:
+            except machine.GuestFailed as error:
                 _keep_console(folder, log)
                 raise UserError(f"{point.scenario.name}: {error}{_last_words(log)}") from None
             except BaseException:  # interrupted: the log of half a run says nothing
@@ -116,15 +122,42 @@ def run_point(
                 raise
             marks["guest"] = time.monotonic() - start
             _keep_console(folder, log)
-            summary, table = _evaluate(point, seed, backend, plan, the_kernel, folder)
+            summary, tables = _evaluate(point, seed, backend, plan, the_kernel, folder)
             marks["evaluate"] = time.monotonic() - start - marks["guest"]
-            _write(out, summary, table, _manifest(point, seed, backend, plan, the_kernel, folder), marks, start)
+            _write(out, summary, tables, _manifest(point, seed, backend, plan, the_kernel, folder), marks, start)
             return summary
         except OSError as error:
             for result in RESULTS:
                 with contextlib.suppress(OSError):
                     (out / result).unlink(missing_ok=True)
             raise files.explain(error, out) from None
+
+
+def _kernel(name: str | None, backend: str) -> kernel.Kernel:
+    """The kernel for a backend. UserError for one of another architecture, naming those that fit."""
+    arch = BACKENDS[backend]
+    if arch is None:
+        return host.host_kernel()
+    specs = kernel.load_specs()
+    fitting = [n for n, spec in specs.kernels.items() if spec.arch == arch]
+    name = name or (specs.default if specs.default in fitting else next(iter(fitting), specs.default))
+    if name in specs.kernels and name not in fitting:
+        raise UserError(
+            f"--backend {backend}: kernel {name} is not for it; those that are: {', '.join(fitting) or 'none'}"
+        )
+    return kernel.get(name)
+
+
+def _traceable(point: Point, the_kernel: kernel.Kernel) -> list[str]:
+    """The kernel's names of the CCAs that can record their ACKs. UserError if no flow has one."""
+    able = [name for name, parameters in the_kernel.parameters.items() if "trace_acks" in parameters]
+    if not {the_kernel.ccas.get(f.cca) for f in point.scenario.flows} & set(able):
+        fields = sorted(field for field, name in the_kernel.ccas.items() if name in able)
+        raise UserError(
+            f"--trace-acks: no flow of {point.scenario.name} has a CCA that can record its ACKs "
+            f"(kernel {the_kernel.name} can for {', '.join(fields) or 'none'})"
+        )
+    return able
 
 
 def _flight_bytes(point: Point) -> float:
@@ -169,7 +202,7 @@ def _last_words(log: Path) -> str:
 
 def _evaluate(
     point: Point, seed: int, backend: str, plan: Plan, the_kernel: kernel.Kernel, folder: Path
-) -> tuple[dict[str, Any], Any]:
+) -> tuple[dict[str, Any], dict[str, Any]]:
     import json
 
     scenario = point.scenario
@@ -190,8 +223,21 @@ def _evaluate(
     counters = metrics.flow_counters(flows, len(plan.flows))
     summary |= metrics.summarise(scenario, plan, counters, queues)
     summary["checks"] = checks.run_checks(scenario, plan, report, counters, queues)
+    tables = {"samples.parquet": samples_table(plan, flows, queues)}
+    if flows.acks is not None:
+        summary["checks"].append(checks.acks_traced(flows))
+        tables["acks.parquet"] = acks_table(flows, report["start_ns"])
     summary["ok"] = all(c["ok"] for c in summary["checks"])
-    return summary, samples_table(plan, flows, queues)
+    return summary, tables
+
+
+def acks_table(flows: traces.Flows, start_ns: int) -> Any:
+    """The Arrow table of acks.parquet (docs/results.md describes the columns)."""
+    import pyarrow as pa
+
+    assert flows.acks is not None
+    columns = dict(flows.acks)
+    return pa.table({"time_s": (columns.pop("time_ns") - start_ns) / 1e9, **columns})
 
 
 def samples_table(plan: Plan, flows: traces.Flows, queues: dict[str, traces.Queue]) -> Any:
@@ -305,13 +351,19 @@ def _package_versions() -> dict[str, str]:
 
 
 def _write(
-    out: Path, summary: dict[str, Any], table: Any, manifest: dict[str, Any], marks: dict[str, float], start: float
+    out: Path,
+    summary: dict[str, Any],
+    tables: dict[str, Any],
+    manifest: dict[str, Any],
+    marks: dict[str, float],
+    start: float,
 ) -> None:
     import pyarrow.parquet as pq
 
-    with files.aside(out / "samples.parquet") as temporary:
-        pq.write_table(table, temporary, compression="zstd")
-    manifest["outputs_sha256"] = {"samples.parquet": files.sha256(out / "samples.parquet")}
+    for name, table in tables.items():
+        with files.aside(out / name) as temporary:
+            pq.write_table(table, temporary, compression="zstd")
+    manifest["outputs_sha256"] = {name: files.sha256(out / name) for name in tables}
     wall_s = time.monotonic() - start
     summary["wall_s"] = round(wall_s, 2)
     manifest["wall"] = {

@@ -20,9 +20,11 @@ def verdict(panel: compare.Panel) -> str:
         return f"{panel.points['failed'].sum()} runs failed their self-checks"
     if panel.scaled:
         return "not judged: shorter than the paper's runs"
-    if math.isnan(panel.rmse):
+    if panel.yardstick.rmse is None:
+        return f"not judged: {panel.yardstick.why}"
+    if math.isnan(panel.judged_rmse):
         return "nothing to compare with"
-    return "reproduced" if panel.rmse <= compare.RMSE_TARGET else "not reproduced"
+    return "reproduced" if panel.judged_rmse <= panel.yardstick.rmse else "not reproduced"
 
 
 def entry(figure: campaign.Figure, table: pd.DataFrame) -> dict[str, Any]:
@@ -38,7 +40,10 @@ def entry(figure: campaign.Figure, table: pd.DataFrame) -> dict[str, Any]:
         "seeds": figure.trials,
         "runs_failed": int(panel.points["failed"].sum()),
         "rmse": _number(panel.rmse),
-        "rmse_target": compare.RMSE_TARGET,
+        "judged_points": len(panel.judged),
+        "judged_rmse": _number(panel.judged_rmse),
+        "rmse_target": panel.yardstick.rmse,
+        "why": panel.yardstick.why,
         "largest_difference": _number(panel.points["residual"].abs().max()),
         "points_with_overlapping_intervals": int(inside.sum()),
         "ware_rmse_measured": _number(panel.ware_rmse),
@@ -67,11 +72,23 @@ def show(entries: list[dict[str, Any]], scale: str) -> None:
     """Print the scorecard."""
     console = Console(width=120)
     table = Table(title=f"bbrlab scorecard, scale {scale}", title_justify="left", box=None, pad_edge=False)
-    for name in ("figure", "points", "seeds", "RMSE", "target", "Ware RMSE", "virtual h", "core min", "verdict"):
+    for name in (
+        "figure",
+        "points",
+        "seeds",
+        "RMSE",
+        "judged by",
+        "target",
+        "Ware RMSE",
+        "virtual h",
+        "core min",
+        "verdict",
+    ):
         table.add_column(name, justify="left" if name in ("figure", "verdict") else "right")
     for e in entries:
         colour = {"reproduced": "green", "not reproduced": "red"}.get(e["verdict"], "yellow")
-        table.add_row(e["figure"], str(e["points"]), str(e["seeds"]), _text(e["rmse"]), _text(e["rmse_target"]),
+        table.add_row(e["figure"], str(e["points"]), str(e["seeds"]), _text(e["rmse"]),
+                      f"{_text(e['judged_rmse'])} of {e['judged_points']}", _text(e["rmse_target"]),
                       _text(e["ware_rmse_measured"]), f"{e['virtual_h']:.1f}", f"{e['core_minutes']:.1f}",
                       f"[{colour}]{e['verdict']}[/{colour}]")  # fmt: skip
     console.print(table)

@@ -1,13 +1,14 @@
 """Decodes the guest's raw netlink replies into tables.
 
-Kernel structures: ``struct inet_diag_msg`` (uapi/linux/inet_diag.h), ``struct tcp_info`` (uapi/linux/tcp.h),
-``struct tcp_bbr_info``; qdisc statistics: ``struct gnet_stats_basic``, ``gnet_stats_queue`` (uapi/linux/gen_stats.h).
+Kernel structures: ``struct inet_diag_msg`` (uapi/linux/inet_diag.h), ``struct tcp_info`` (uapi/linux/tcp.h), BBR's own
+(bbrlab/bbr_record.py); qdisc statistics: ``struct gnet_stats_basic``, ``gnet_stats_queue`` (uapi/linux/gen_stats.h).
 The replies of one kind differ in nothing but their values from sample to sample, so whole stacks of equally long
 replies are decoded at once.
 """
 
 from __future__ import annotations
 
+import ipaddress
 import struct
 from collections import defaultdict
 from collections.abc import Iterator
@@ -18,15 +19,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bbrlab import bbr_record
 from bbrlab.plan import Plan
 
 HEAD = struct.Struct("<qHHI")  # mininet/sampler.py
-KIND_SOCKETS, KIND_DESTROYED, KIND_QDISC = 0, 1, 2
+KIND_SOCKETS, KIND_DESTROYED, KIND_QDISC, KIND_ACKS = 0, 1, 2, 3
 NLMSG_HEADER, DIAG_MESSAGE, TC_MESSAGE = 16, 72, 20
 ATTR_INFO, ATTR_BBR = 2, 16
 TCA_KIND, TCA_STATS2, TCA_STATS_APP = 1, 7, 4
 TCA_STATS_BASIC, TCA_STATS_QUEUE, TCA_STATS_PKT64 = 1, 3, 8
-BBR_UNIT = 256  # gains are sent in 1/256
 
 # name in the table: (offset in struct tcp_info, numpy type)
 TCP_INFO = {
@@ -60,7 +61,6 @@ TCP_INFO = {
     "bytes_retrans": (208, "<u8"),
 }
 TCP_INFO_BYTES = 216  # what the fields above need; kernels append, they never move
-BBR_INFO = ("bbr_bw_lo", "bbr_bw_hi", "bbr_min_rtt_us", "bbr_pacing_gain", "bbr_cwnd_gain")
 
 Array = NDArray[Any]
 
@@ -71,13 +71,18 @@ class Flows:
 
     Attributes:
         columns: {name: array of shape (samples,)}. ``time_s``: seconds since the experiment's start; ``flow``: index;
-            tcp_info fields with units in their names; rates in bytes/s as the kernel gives them; ``bbr_*`` (bw in
-            bytes/s, gains as factors) are NaN for flows of other CCAs.
+            tcp_info fields with units in their names; rates in bytes/s as the kernel gives them; ``bbr_*``
+            (bbr_record.COLUMNS) are NaN for flows of other CCAs.
         final: {flow: {field: last value of the destroyed socket}}.
+        acks: one row per ACK if they were traced, else None: ``time_ns`` on the guest's clock, ``flow``, the fields of
+            bbr_record.ACK_RECORD and ``bbr_*``.
+        acks_missing: how many ACKs came too fast to be kept.
     """
 
     columns: dict[str, Array]
     final: dict[int, dict[str, int]]
+    acks: dict[str, Array] | None = None
+    acks_missing: int = 0
 
 
 @dataclass
@@ -196,7 +201,7 @@ def _empty(count: int) -> dict[str, Array]:
     }
     for name, (_, kind) in TCP_INFO.items():
         columns[name] = np.zeros(count, kind)
-    for name in BBR_INFO:
+    for name in bbr_record.COLUMNS:
         columns[name] = np.full(count, np.nan)
     return columns
 
@@ -214,12 +219,9 @@ def _decode_stack(block: Array, data: bytes, first: int, offset: int, length: in
     info = attributes[ATTR_INFO][0] - first
     for name, (at, kind) in TCP_INFO.items():
         columns[name] = _field(block, info + at, kind)
-    if ATTR_BBR in attributes and attributes[ATTR_BBR][1] >= 20:
-        at = attributes[ATTR_BBR][0] - first
-        low, high, min_rtt, pacing, cwnd = (_field(block, at + 4 * i, "<u4").astype(float) for i in range(5))
-        columns["bbr_bw_lo"], columns["bbr_bw_hi"] = low, high
-        columns["bbr_min_rtt_us"] = min_rtt
-        columns["bbr_pacing_gain"], columns["bbr_cwnd_gain"] = pacing / BBR_UNIT, cwnd / BBR_UNIT
+    if ATTR_BBR in attributes:
+        at, size = attributes[ATTR_BBR][0] - first, attributes[ATTR_BBR][1]
+        columns |= bbr_record.columns(block[:, at : at + size])
     return columns
 
 
@@ -244,9 +246,12 @@ def decode(path: Path, plan: Plan) -> tuple[Flows, dict[str, Queue]]:
     raw = np.frombuffer(data, np.uint8)
     groups: dict[tuple[int, int, int], tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
     queues: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
+    acks: dict[int, list[Array]] = defaultdict(list)
     for time_ns, source, kind, offset, length in _records(data):
         if kind == KIND_QDISC:
             queues[source].append((time_ns, offset, length))
+        elif kind == KIND_ACKS:
+            acks[source].append(raw[offset : offset + length])
         else:
             times, offsets = groups[kind, source, length]
             times.append(time_ns)
@@ -262,7 +267,10 @@ def decode(path: Path, plan: Plan) -> tuple[Flows, dict[str, Queue]]:
                     columns["time_ns"] = stamps[chosen]
                     columns["key"][:, 0] = source
                     parts[kind].append(columns)
-    flows = _flows(_concatenate(parts[KIND_SOCKETS]), _concatenate(parts[KIND_DESTROYED]), plan)
+    flows, assigned = _flows(_concatenate(parts[KIND_SOCKETS]), _concatenate(parts[KIND_DESTROYED]), plan)
+    if plan.content["trace_acks"]:
+        modules = [np.concatenate(parts).view(bbr_record.ACK_RECORD) for parts in acks.values()]
+        _add_acks(flows, modules, assigned, plan)
     links = plan.content["bottlenecks"]
     return flows, {links[i]["direction"]: _queue(data, records) for i, records in queues.items()}
 
@@ -272,7 +280,9 @@ def _code(keys: Array) -> Array:
     return keys[:, 0] << 32 | keys[:, 1] << 16 | keys[:, 2]
 
 
-def _flows(living: dict[str, Array], dead: dict[str, Array], plan: Plan) -> Flows:
+def _flows(
+    living: dict[str, Array], dead: dict[str, Array], plan: Plan
+) -> tuple[Flows, dict[tuple[int, int, int], int]]:
     names = [h["name"] for h in plan.content["hosts"]]
     seen: dict[tuple[int, int, int], tuple[int, int]] = {}
     for table in (dead, living):  # a destroyed socket has no inode any more
@@ -303,13 +313,30 @@ def _flows(living: dict[str, Array], dead: dict[str, Array], plan: Plan) -> Flow
         "time_s": (living["time_ns"][keep] / 1e9)[order],
         "flow": flow[keep][order].astype("<i4"),
     }
-    for name in [*TCP_INFO, *BBR_INFO]:
+    for name in [*TCP_INFO, *bbr_record.COLUMNS]:
         columns[name] = living[name][keep][order]
     final: dict[int, dict[str, int]] = {}
     for i, f in enumerate(flow_column(dead)):
         if f >= 0:
             final[int(f)] = {name: int(dead[name][i]) for name in TCP_INFO} | {"time_ns": int(dead["time_ns"][i])}
-    return Flows(columns, final)
+    return Flows(columns, final), assigned
+
+
+def _add_acks(flows: Flows, modules: list[Array], assigned: dict[tuple[int, int, int], int], plan: Plan) -> None:
+    """Add the ACKs that each module recorded."""
+    records = np.concatenate(modules) if modules else np.zeros(0, bbr_record.ACK_RECORD)
+    address_of = [int(ipaddress.ip_address(h["ip"])) for h in plan.content["hosts"]]
+    flow = np.full(len(records), -1, "<i4")
+    for (source, local, remote), number in assigned.items():
+        mine = (records["source_port"] == local) & (records["destination_port"] == remote)
+        flow[mine & (records["source_address"] == address_of[source])] = number
+    keep = flow >= 0  # the others are iperf3's control connections
+    chosen = records[keep]
+    columns: dict[str, Array] = {"time_ns": chosen["time_ns"].astype("<i8"), "flow": flow[keep]}
+    columns |= {name: chosen[name].copy() for name in bbr_record.ACK_FIELDS}
+    order = np.argsort(columns["time_ns"], kind="stable")
+    flows.acks = {name: values[order] for name, values in (columns | bbr_record.lab_columns(chosen["info"])).items()}
+    flows.acks_missing = sum(int(m["number"][-1]) + 1 - len(m) for m in modules)
 
 
 def _queue(data: bytes, records: list[tuple[int, int, int]]) -> Queue:

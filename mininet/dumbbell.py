@@ -48,7 +48,7 @@ def call(*argv, stdin=None):
     return done.stdout
 
 
-def start_open_vswitch(virtual):
+def start_open_vswitch(own_machine):
     """Start ovsdb-server and ovs-vswitchd, or use the ones that run already (real-time backend)."""
     if os.path.exists(RUN + "/db.sock"):
         return
@@ -62,7 +62,7 @@ def start_open_vswitch(virtual):
          "other_config:n-handler-threads=1", "other_config:n-revalidator-threads=1",
          "other_config:max-revalidator=10000", "other_config:max-idle=3600000",
          "other_config:stats-update-interval=3600000")  # fmt: skip
-    if virtual:
+    if own_machine:
         time.sleep(max(0.0, OVS_SAFE_S - time.monotonic()))
     call(
         "ovs-vswitchd", "unix:%s/db.sock" % RUN, "--no-chdir", "--detach", "--pidfile", "-vconsole:off", "-vsyslog:off"
@@ -131,7 +131,7 @@ class Dumbbell:
             self.hosts[name], self.ports[name] = host, port
         self.net.build()
         self.net.start()
-        if self.plan["virtual"]:
+        if self.plan["own_machine"]:
             # TCP's memory of a whole kernel: by default a sixteenth of it, which deep buffers with many flows exceed;
             # TCP would then shrink windows and drop what it has received.
             call("sysctl", "-q", "-w", "net.ipv4.tcp_mem=%d %d %d" % TCP_MEMORY_PAGES)
@@ -155,8 +155,8 @@ class Dumbbell:
             # No ARP while the flows run: an address once confirmed stays so.
             settings.append("net.ipv4.neigh.%s.base_reachable_time_ms=%d" % (dev, ARP_REACHABLE_MS))
         call(*enter, "sysctl", "-q", "-w", *settings)
-        if not self.plan["virtual"]:
-            # The lab's kernels let veth orphan packets (kernels/patches/um/0005). Elsewhere a netem that delays a little
+        if not self.plan["own_machine"]:
+            # The lab's kernels let veth orphan packets (kernels/patches/veth). Elsewhere a netem that delays a little
             # does it; without, TCP Small Queues would count the bottleneck's queue as the sender's own.
             call(*enter, "tc", "qdisc", "add", "dev", dev, "root", *netem(1.0, 0.0, None, 0))
         elif self.host_plans[name]["pacing"] == "fq":

@@ -52,8 +52,10 @@ def restart_random_numbers():
         fcntl.ioctl(file, RNDRESEEDCRNG)
 
 
-def set_clock_target(now_ns):
+def set_clock_target(now_ns, virtual):
     """The next round instant at which the experiment may start."""
+    if not virtual:
+        return now_ns // HEARTBEAT_NS * HEARTBEAT_NS + 2 * HEARTBEAT_NS
     return max(FIRST_START_NS, -(-now_ns // START_GRID_NS) * START_GRID_NS)
 
 
@@ -69,7 +71,7 @@ def run(plan, dumbbell, sampler, traffic, console):
     """The experiment itself. Returns the monotonic instant at which it started."""
     samples = sample_instants(plan)
     changes = sorted(plan["changes"], key=lambda c: c["at_ns"])
-    start_ns = set_clock_target(time.monotonic_ns())
+    start_ns = set_clock_target(time.monotonic_ns(), plan["virtual"])
     say(console, "bbrlab start %d" % start_ns)
     sampling.be_first()
     clock = sampling.Clock()
@@ -159,17 +161,18 @@ def main(out):
         plan = json.load(file)
     sampling.be_punctual()
     dumbbell = None
-    console = open("/dev/console", "w", encoding="utf-8") if plan["virtual"] else sys.stdout  # noqa: SIM115
+    console = open("/dev/console", "w", encoding="utf-8") if plan["own_machine"] else sys.stdout  # noqa: SIM115
     try:
         say(console, "bbrlab stage open-vswitch")
-        start_open_vswitch(plan["virtual"])
+        start_open_vswitch(plan["own_machine"])
         say(console, "bbrlab stage mininet")
         dumbbell = Dumbbell(plan)
         dumbbell.build()
         traffic = Traffic(dumbbell, plan, out)
         traffic.start_servers()
         pids = [dumbbell.hosts[h["name"]].pid for h in plan["hosts"]]
-        sampler = sampling.Sampler(out + "/samples.raw", pids, [b["device"] for b in plan["bottlenecks"]])
+        queues = [b["device"] for b in plan["bottlenecks"]]
+        sampler = sampling.Sampler(out + "/samples.raw", pids, queues, plan["trace_acks"])
         say(console, "bbrlab stage calibration")
         report = {"kernel": os.uname().release, "kernel_version": os.uname().version}
         pairs = [(p["host"], p["address"]) for p in plan["pings"]]
@@ -206,7 +209,7 @@ def main(out):
         say(console, "bbrlab failed %s" % str(error).splitlines()[0])
         return 3
     finally:
-        if dumbbell is not None and not plan["virtual"]:  # a virtual machine is simply switched off
+        if dumbbell is not None and not plan["own_machine"]:  # a virtual machine is simply switched off
             dumbbell.stop()
 
 

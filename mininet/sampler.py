@@ -5,7 +5,7 @@ appended to a file with a time stamp; bbrlab/traces.py decodes them outside.
 
 File format (little-endian), repeated: int64 time_ns since the experiment's start | uint16 source | uint16 kind |
 uint32 length | that many bytes of netlink messages. ``source`` counts hosts in plan order (kind 0: inet_diag dump,
-kind 1: destroyed sockets) or bottlenecks (kind 2: qdisc).
+kind 1: destroyed sockets), bottlenecks (kind 2: qdisc) or traced CCAs (kind 3: records of ACKs, as the kernel has them).
 """
 
 import ctypes
@@ -54,7 +54,8 @@ INFO, CONG, VEGASINFO, SKMEMINFO = 2, 4, 3, 7
 # TCP states that can still have data to deliver: ESTABLISHED, FIN_WAIT1, CLOSE_WAIT, LAST_ACK, CLOSING.
 STATES = sum(1 << s for s in (1, 4, 8, 9, 11))
 
-KIND_SOCKETS, KIND_DESTROYED, KIND_QDISC = 0, 1, 2
+KIND_SOCKETS, KIND_DESTROYED, KIND_QDISC, KIND_ACKS = 0, 1, 2, 3
+ACKS_BYTES = 1 << 23
 HEAD = struct.Struct("<qHHI")
 FLUSH_BYTES = 1 << 20
 RECEIVE_BYTES = 1 << 16
@@ -189,7 +190,7 @@ class Clock:
 class Sampler:
     """Holds the sockets; ``take(time_ns)`` appends one sample of everything."""
 
-    def __init__(self, path, host_pids, devices):
+    def __init__(self, path, host_pids, devices, traced):
         self.file = open(path, "wb", buffering=0)  # noqa: SIM115 - lives as long as the guest
         self.parts, self.size = [], 0
         self.batch = Batch()
@@ -200,12 +201,9 @@ class Sampler:
             sock.setsockopt(SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, SKNLGRP_INET_TCP_DESTROY)
             sock.setblocking(False)
         self.route = netlink_in(os.getpid(), socket.NETLINK_ROUTE)
-        self.queues = []
-        self.track(devices)
-
-    def track(self, devices):
-        """Look at the bottleneck queues of ``devices`` (qdisc 30: below class 1:3)."""
+        # The bottleneck queues: qdisc 30: below class 1:3.
         self.queues = [tc_request(RTM_GETQDISC, device, 0x300000, 0x10003) for device in devices]
+        self.acks = [os.open("/proc/%s_acks" % cca, os.O_RDONLY) for cca in traced]
 
     def qdisc(self, index):
         """The raw reply for bottleneck ``index`` now."""
@@ -236,6 +234,12 @@ class Sampler:
                         self._append(time_ns, source, KIND_SOCKETS, data)
         for source in range(len(self.queues)):
             self._append(time_ns, source, KIND_QDISC, self.qdisc(source))
+        for source, fd in enumerate(self.acks):
+            while True:
+                data = os.read(fd, ACKS_BYTES)
+                if not data:
+                    break
+                self._append(time_ns, source, KIND_ACKS, data)
         if self.size > FLUSH_BYTES:
             self.flush()
 

@@ -44,6 +44,10 @@ class Result:
     def samples(self) -> pd.DataFrame:
         return pd.read_parquet(self.folder / "samples.parquet")
 
+    @property
+    def acks(self) -> pd.DataFrame:
+        return pd.read_parquet(self.folder / "acks.parquet")
+
     def check(self, name: str) -> dict[str, Any]:
         return next(c for c in self.summary["checks"] if c["name"] == name)
 
@@ -57,13 +61,20 @@ def run_scenario(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Resu
     """Run a scenario given as scenario_dict() changes; equal requests are run once in a session."""
     done: dict[str, Result] = {}
 
-    def go(*, seed: int = 1, tamper: Callable[[dict[str, Any]], None] | None = None, **changes: Any) -> Result:
-        key = json.dumps([seed, changes], sort_keys=True)
+    def go(
+        *,
+        seed: int = 1,
+        tamper: Callable[[dict[str, Any]], None] | None = None,
+        trace_acks: bool = False,
+        kernel_name: str | None = None,
+        **changes: Any,
+    ) -> Result:
+        key = json.dumps([seed, trace_acks, kernel_name, changes], sort_keys=True)
         if tamper is None and key in done:
             return done[key]
         point = base_point(validate(scenario_dict(**changes), "test"))
         folder = tmp_path_factory.mktemp("run")
-        runner.run_point(point, seed, folder, tamper=tamper)
+        runner.run_point(point, seed, folder, tamper=tamper, trace_acks=trace_acks, kernel_name=kernel_name)
         result = Result(folder)
         if tamper is None:
             done[key] = result

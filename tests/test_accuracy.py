@@ -24,7 +24,7 @@ def test_sarpkaya(run_scenario, panel, other, window):
         result = run_scenario(flows=flows, network__buffer__bdp=x, duration_s=1000, window_s=window)
         assert result.failed == []
         errors.append(result.summary["groups"][0]["share_of_capacity"] - published[n, x])
-    assert math.sqrt(sum(e * e for e in errors) / len(errors)) <= compare.RMSE_TARGET
+    assert math.sqrt(sum(e * e for e in errors) / len(errors)) <= compare.DEFAULT_YARDSTICK.rmse
 
 
 def test_many_flows_and_high_rate(run_scenario):

@@ -8,10 +8,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from bbrlab import traces
+from bbrlab import bbr_record, traces
 from bbrlab.plan import FlowPlan, Plan
 
-HOSTS = [{"name": "h1", "sends": True}, {"name": "r1", "sends": False}]
+HOSTS = [{"name": "h1", "ip": "10.0.16.2", "sends": True}, {"name": "r1", "ip": "10.0.32.2", "sends": False}]
 LINKS = [{"direction": "forward", "device": "s1-s2"}]
 
 
@@ -44,9 +44,9 @@ def record(time_ns: int, source: int, kind: int, data: bytes) -> bytes:
     return traces.HEAD.pack(time_ns, source, kind, len(data)) + data
 
 
-def plan() -> Plan:
+def plan(trace_acks: tuple[str, ...] = ()) -> Plan:
     transfers = [{"id": 0, "client": "h1", "port": 5201}, {"id": 1, "client": "h1", "port": 5202}]
-    content = {"hosts": HOSTS, "bottlenecks": LINKS, "transfers": transfers}
+    content = {"hosts": HOSTS, "bottlenecks": LINKS, "transfers": transfers, "trace_acks": list(trace_acks)}
     return Plan(content, [FlowPlan(0, 0, 0, 0, 40.0), FlowPlan(1, 0, 0, 1, 40.0), FlowPlan(2, 1, 1, 0, 40.0)], [])
 
 
@@ -86,8 +86,62 @@ def test_bbr_internals(decoded):
     columns = decoded.flows.columns
     bbr = columns["flow"] == 0
     assert set(columns["bbr_pacing_gain"][bbr]) == {320 / 256}
-    assert set(columns["bbr_bw_lo"][bbr]) == {7.0}
+    assert set(columns["bbr_bw"][bbr]) == {7.0}
+    assert {bbr_record.STATES[int(s)] for s in columns["bbr_state"][bbr]} == {"UP"}
     assert np.isnan(columns["bbr_pacing_gain"][~bbr]).all()
+
+
+@pytest.mark.parametrize(
+    ("gains", "state"),
+    [((739, 739), "Startup"), ((88, 739), "Drain"), ((320, 512), "UP"), ((192, 512), "DOWN"), ((256, 512), "CRUISE"),
+     ((256, 256), "ProbeRTT")],
+)  # fmt: skip
+def test_states_of_bbr1_follow_from_its_gains(gains, state):
+    block = np.frombuffer(struct.pack("<QIII", 10**6, 40_000, *gains), np.uint8).reshape(1, -1)
+    assert bbr_record.STATES[int(bbr_record.columns(block)["bbr_state"][0])] == state
+
+
+def lab_info(**fields: int) -> np.ndarray:
+    info = np.zeros(1, bbr_record.LAB_INFO)
+    info["magic"] = bbr_record.MAGIC
+    info["bw_lo"], info["inflight_hi"], info["inflight_lo"] = 2**64 - 1, 2**32 - 1, 2**32 - 1
+    for name, value in fields.items():
+        info[name] = value
+    return info
+
+
+def test_record_of_the_lab_and_of_strangers():
+    info = lab_info(state=5, bw=10**6, pacing_gain=320, cwnd_gain=576, inflight_hi=70, ecn_alpha=32768)
+    columns = bbr_record.columns(info.view(np.uint8).reshape(1, -1))
+    assert set(columns) == set(bbr_record.COLUMNS)
+    assert (columns["bbr_cwnd_gain"][0], columns["bbr_inflight_hi"][0], columns["bbr_ecn_alpha"][0]) == (2.25, 70, 0.5)
+    assert np.isinf([columns["bbr_bw_lo"][0], columns["bbr_inflight_lo"][0]]).all()
+    info["magic"] = 0  # as long, but not ours: only what all kernels have
+    assert "bbr_inflight_hi" not in bbr_record.columns(info.view(np.uint8).reshape(1, -1))
+    assert bbr_record.columns(np.zeros((1, 19), np.uint8)) == {}
+
+
+def test_acks_find_their_flows_and_gaps_are_counted(tmp_path):
+    acks = np.zeros(4, bbr_record.ACK_RECORD)
+    acks["number"] = [0, 1, 4, 5]  # two came too fast
+    acks["time_ns"] = [10, 20, 30, 40]
+    acks["source_address"] = 10 << 24 | 16 << 8 | 2
+    acks["source_port"], acks["destination_port"] = [1002, 1000, 1002, 1004], 5201
+    acks["cwnd"] = [4, 5, 6, 7]
+    acks["info"] = lab_info(state=3)
+    sockets = (
+        socket_message(1000, 5201, 50, bytes_received=5)
+        + socket_message(1002, 5201, 51)
+        + socket_message(1004, 5201, 52)
+    )
+    path = tmp_path / "samples.raw"
+    path.write_bytes(record(50, 0, 0, sockets) + record(50, 0, 3, acks.tobytes()))
+    flows, _ = traces.decode(path, plan(("bbr3",)))
+    assert list(flows.acks["flow"]) == [0, 0, 1]  # the control connection's is left out
+    assert list(flows.acks["time_ns"]) == [10, 30, 40]
+    assert list(flows.acks["cwnd"]) == [4, 6, 7]
+    assert set(flows.acks["bbr_state"]) == {3.0}
+    assert flows.acks_missing == 2
 
 
 def test_last_words_of_a_destroyed_socket(decoded):

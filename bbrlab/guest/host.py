@@ -12,7 +12,7 @@ from pathlib import Path
 
 from bbrlab import paths
 from bbrlab.errors import UserError
-from bbrlab.guest.uml import PROGRESS, GuestFailed
+from bbrlab.guest.machine import PROGRESS, GuestFailed
 from bbrlab.kernel import Kernel
 
 NAMES = {"bbr1": "bbr", "cubic": "cubic", "reno": "reno", "dctcp": "dctcp"}

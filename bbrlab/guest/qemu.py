@@ -1,0 +1,52 @@
+"""QEMU in real time, with KVM where there is one: the cross-check of virtual time.
+
+The machine has the host's files through 9p, read-only, like a UML guest, and one folder to write to.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+from bbrlab.errors import UserError
+from bbrlab.guest.machine import Job
+from bbrlab.kernel import QEMU, Kernel
+
+KVM = "/dev/kvm"
+MOUNT_OPTIONS = "trans=virtio,version=9p2000.L,msize=262144"
+# On top of what UML's guests get: page tables, and files cached by 9p.
+EXTRA_MEMORY_BYTES = 512 << 20
+
+
+def has_kvm() -> bool:
+    """Whether this process may use KVM; without it a guest is too slow for timing to mean anything above some Mbit/s."""
+    return os.access(KVM, os.R_OK | os.W_OK)
+
+
+def command(kernel: Kernel, job: Job) -> list[str]:
+    """The command that boots ``kernel`` for a job, to be run in its scratch folder.
+
+    Raises:
+        UserError: if QEMU is not installed.
+    """
+    if shutil.which(QEMU) is None:
+        raise UserError(f"--backend qemu: {QEMU} is not installed; run: apt-get install qemu-system-x86")
+    shares = []
+    for tag, folder, options in (
+        ("root", "/", ",readonly=on"),
+        ("guest", str((job.scratch / "guest").resolve()), ",readonly=on"),
+        ("lib", str((job.scratch / "lib").resolve()), ",readonly=on"),
+        ("out", str(job.scratch / "out"), ""),
+    ):
+        path = folder.replace(",", ",,")  # QEMU's way to write a comma
+        shares += ["-virtfs", f"local,path={path},mount_tag={tag},security_model=none,multidevs=remap{options}"]
+    arguments = " ".join([
+        "console=ttyS0", "reboot=t", "panic=-1", "quiet", "root=root", "rootfstype=9p",
+        f"rootflags={MOUNT_OPTIONS},cache=loose", "ro", *job.arguments, "init=/bin/sh", "--", "-c",
+        f'"mount -t 9p -o ro,{MOUNT_OPTIONS},cache=loose guest /mnt && exec /mnt/init"',
+    ])  # fmt: skip
+    return [
+        QEMU, "-machine", "q35", "-accel", "kvm" if has_kvm() else "tcg", "-cpu", "host" if has_kvm() else "max",
+        "-smp", "1", "-m", f"{(job.memory_bytes + EXTRA_MEMORY_BYTES) >> 20}M", "-nodefaults", "-no-reboot",
+        "-display", "none", "-serial", "stdio", *shares, "-kernel", kernel.image, "-append", arguments,
+    ]  # fmt: skip
