@@ -29,7 +29,7 @@ LAB_INFO = np.dtype([
     *INFO.descr, ("magic", "<u4"), ("state", "u1"), ("ack_phase", "u1"), ("full_bw_count", "u1"), ("flags", "u1"),
     ("round_count", "<u4"), ("rounds_since_probe", "<u4"), ("max_bw", "<u8"), ("bw_lo", "<u8"),
     ("inflight_hi", "<u4"), ("inflight_lo", "<u4"), ("extra_acked", "<u4"), ("ecn_alpha", "<u4"),
-    ("losses_seen", "<u4"), ("tx_in_flight", "<u4"), ("lost", "<i4"),
+    ("losses_seen", "<u4"), ("undos", "<u4"), ("probe_wait_us", "<u4"), ("tx_in_flight", "<u4"), ("lost", "<i4"),
 ])  # fmt: skip
 ACK_RECORD = np.dtype([
     ("number", "<u8"), ("time_ns", "<u8"), ("source_address", ">u4"), ("destination_address", ">u4"),
@@ -49,7 +49,7 @@ ACK_FIELDS = (
 COLUMNS = (
     "bbr_state", "bbr_bw", "bbr_min_rtt_us", "bbr_pacing_gain", "bbr_cwnd_gain", "bbr_ack_phase", "bbr_flags",
     "bbr_round_count", "bbr_max_bw", "bbr_bw_lo", "bbr_inflight_hi", "bbr_inflight_lo", "bbr_extra_acked",
-    "bbr_ecn_alpha", "bbr_losses_seen", "bbr_tx_in_flight", "bbr_sample_lost",
+    "bbr_ecn_alpha", "bbr_losses_seen", "bbr_undos", "bbr_probe_wait_us", "bbr_tx_in_flight", "bbr_sample_lost",
 )  # fmt: skip
 
 
@@ -84,6 +84,8 @@ def lab_columns(info: Array) -> dict[str, Array]:
         "bbr_extra_acked": info["extra_acked"].astype(float),
         "bbr_ecn_alpha": info["ecn_alpha"] / ECN_UNIT,
         "bbr_losses_seen": info["losses_seen"].astype(float),
+        "bbr_undos": info["undos"].astype(float),
+        "bbr_probe_wait_us": info["probe_wait_us"].astype(float),
         "bbr_tx_in_flight": info["tx_in_flight"].astype(float),
         "bbr_sample_lost": info["lost"].astype(float),
     }

@@ -7,7 +7,6 @@ cannot be tested in the lab, and why, is listed in docs/bbr.md.
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from bbrlab import bbr_record
@@ -199,3 +198,250 @@ def test_no_loss_no_bounds(lone):
     assert lone.result.summary["bottleneck"]["loss"] == 0
     for column in ("bbr_inflight_hi", "bbr_inflight_lo", "bbr_bw_lo"):
         assert np.isinf(lone.acks[column]).all()
+
+
+# ---- the hooks (10.3): snapshots at transmission, the callback for lost packets ----
+
+
+@pytest.mark.parametrize("cca", V2_V3)
+@pytest.mark.parametrize("segmentation", ["off", "nic"])
+def test_every_loss_is_told(traced, cca, segmentation):
+    """The packets that skb_marked_lost() told of are those that TCP counts as lost, at every ACK."""
+    run = traced(cca, network__loss=0.01, hosts__segmentation=segmentation, network__rate_mbit=40)
+    assert run.acks["lost"].iloc[-1] > 50
+    assert (run.acks["bbr_losses_seen"] == run.acks["lost"]).all()
+    assert (run.acks["bbr_sample_lost"] >= 0).all()
+
+
+@pytest.mark.parametrize("cca", V2_V3)
+def test_in_flight_at_transmission_is_exact(traced, cca):
+    """Without loss and reordering, what is delivered between a packet's departure and its ACK, itself included, is what
+    was in flight when it left."""
+    run = traced(cca, network__buffer__bdp=8)
+    assert run.result.summary["bottleneck"]["loss"] == 0
+    sampled = run.acks[run.acks["rate_delivered"] > 0]
+    assert len(sampled) > 5000
+    assert (sampled["bbr_tx_in_flight"] == sampled["rate_delivered"]).all()
+
+
+@pytest.mark.parametrize("cca", V2_V3)
+def test_in_flight_at_transmission_of_large_segments(traced, cca):
+    """An ACK may cover a part of a segment of up to 64 kB; the snapshot belongs to the whole of it."""
+    run = traced(
+        cca, network__rate_mbit=1000, network__rtt_ms=10, duration_s=4, window_s=[2, 4], hosts__segmentation="nic"
+    )
+    sampled = run.acks[run.acks["rate_delivered"] > 0]
+    excess = sampled["bbr_tx_in_flight"] - sampled["rate_delivered"]
+    assert excess.max() > 0  # there are such ACKs
+    assert (excess >= 0).all()
+    assert (excess <= 65536 // MSS).all()
+
+
+# ---- 11.3: loss ----
+
+
+@pytest.mark.parametrize("cca", V2_V3)
+def test_one_loss_in_a_small_window_is_too_much(traced, cca):
+    """Below 50 packets in flight a single lost packet is more than 2 %: inflight_hi gets set."""
+    run = traced(cca, network__loss=0.002, network__rate_mbit=4, duration_s=60)  # a BDP of 13 packets
+    assert run.acks["lost"].iloc[-1] > 5
+    assert np.isfinite(run.acks["bbr_inflight_hi"]).any()
+
+
+@pytest.mark.parametrize("cca", ["bbr1", *V2_V3])
+def test_shallow_buffer(run_scenario, cca):
+    """A quarter of a BDP: v1 keeps losing, v2 and v3 lose at most 2 % on average."""
+    result = run_scenario(flows=[{"cca": cca, "count": 2}], network__rate_mbit=20, network__buffer__bdp=0.25,
+                          duration_s=60, window_s=[20, 60])  # fmt: skip
+    assert result.failed == []
+    loss = result.summary["bottleneck"]["loss"]
+    assert loss > 0.05 if cca == "bbr1" else 0 < loss <= 0.02
+    assert result.summary["bottleneck"]["utilisation"] > 0.8
+
+
+def test_random_loss_cliffs(run_scenario):
+    """v1 hardly notices 3 %; v2 and v3 stand .25 %, and collapse at some percent: v3 stands a little more than v2."""
+    goodput = {}
+    for cca in ("bbr1", *V2_V3):
+        for loss in (0.0025, 0.01, 0.03):
+            result = run_scenario(flows=[{"cca": cca}], network__rate_mbit=100, network__loss=loss, duration_s=30,
+                                  window_s=[10, 30])  # fmt: skip
+            assert result.failed == []
+            goodput[cca, loss] = result.summary["groups"][0]["goodput_mbit"]
+    assert goodput["bbr1", 0.03] > 85
+    for cca in V2_V3:
+        assert goodput[cca, 0.0025] > 80
+        assert goodput[cca, 0.03] < 30
+        assert goodput[cca, 0.0025] > goodput[cca, 0.01] > goodput[cca, 0.03]
+    assert goodput["bbr3", 0.01] > goodput["bbr2", 0.01]
+
+
+@pytest.mark.parametrize("cca", V2_V3)
+def test_lower_bounds_fall_by_what_is_not_delivered(traced, cca):
+    """11.3: in CRUISE, bw_lo falls with the delivered fraction, never by more than 30 % a round."""
+    run = traced(cca, network__loss=0.03, network__rate_mbit=100, duration_s=30)
+    bound = run.acks["bbr_bw_lo"][(run.acks["bbr_state"] == bbr_record.STATES.index("CRUISE"))]
+    steps = (bound / bound.shift(1))[np.isfinite(bound) & np.isfinite(bound.shift(1))]
+    falls = steps[steps < 1]
+    assert len(falls) > 10
+    assert falls.min() >= 0.7 - 1e-3
+
+
+# ---- 11.4: inflight_hi ----
+
+
+@pytest.mark.parametrize("cca", V2_V3)
+def test_cruise_leaves_headroom(traced, cca):
+    """CRUISE begins, and stays, at .85 inflight_hi or less; without the parameter it does not."""
+    shallow = {"network__rate_mbit": 50, "network__buffer__bdp": 0.3, "duration_s": 40}
+    run = traced(cca, **shallow)
+    stays = [s for _, s in run.stays("CRUISE").iterrows() if np.isfinite(run.rows(s)["bbr_inflight_hi"].iloc[0])]
+    assert stays
+    for stay in stays:
+        rows = run.rows(stay)
+        room = np.maximum(rows["bbr_inflight_hi"] - np.maximum(np.floor(rows["bbr_inflight_hi"] * 0.15), 1), 4)
+        assert (rows["cwnd"] <= room).all()
+    greedy = traced(cca, **shallow, flows=[{"cca": cca, "params": {"headroom": False}}])
+    late = greedy.acks[(greedy.acks["bbr_state"] == bbr_record.STATES.index("CRUISE")) & (greedy.acks["time_s"] > 20)]
+    assert (late["cwnd"] > 0.9 * late["bbr_inflight_hi"]).any()
+
+
+def test_up_raises_inflight_hi_exponentially(traced):
+    """6.9: 1, 2, 4, ... packets per round while the window is used up to inflight_hi."""
+    run = traced("bbr3", network__rate_mbit=20, network__rtt_ms=100, network__buffer__bdp=0.5, duration_s=60,
+                 network__changes=[{"at_s": 20, "rate_mbit": 80}])  # fmt: skip
+    longest = max((s for _, s in run.stays("UP", from_s=20).iterrows()), key=lambda s: s["end_s"] - s["start_s"])
+    rows = run.rows(longest)
+    per_round = rows.groupby("bbr_round_count")["bbr_inflight_hi"].max().diff().dropna()
+    growing = per_round[per_round > 0].iloc[:5]
+    assert len(growing) == 5
+    assert (growing / growing.shift(1)).median() == pytest.approx(2, rel=0.15)
+
+
+# ---- 11.5: changes, limits, restarts ----
+
+
+@pytest.mark.parametrize("cca", V2_V3)
+def test_ten_times_less_bandwidth(traced, cca):
+    """Case 16: max_bw forgets the old rate after two probing cycles; case 9: DOWN gives way to REFILL in time."""
+    run = traced(cca, network__rate_mbit=50, network__buffer__bytes=200_000, duration_s=40,
+                 network__changes=[{"at_s": 15, "rate_mbit": 5}])  # fmt: skip
+    after = run.acks[run.acks["time_s"] > 15]
+    forgot = after[after["bbr_max_bw"] * 8e-6 < 1.3 * 5]["time_s"].iloc[0]
+    assert forgot - 15 < 10
+    assert run.result.samples is not None
+
+
+@pytest.mark.parametrize("cca", V2_V3)
+def test_ten_times_more_bandwidth(traced, cca):
+    """Case 15: found within some probes."""
+    run = traced(cca, network__rate_mbit=5, network__buffer__bytes=200_000, duration_s=60,
+                 network__changes=[{"at_s": 15, "rate_mbit": 50}])  # fmt: skip
+    found = run.acks[run.acks["bbr_max_bw"] * 8e-6 > 0.9 * 50 * MSS / FRAME]["time_s"]
+    assert len(found)
+    assert found.iloc[0] < (25 if cca == "bbr3" else 60)
+
+
+@pytest.mark.parametrize("cca", V2_V3)
+def test_application_limited_flow_stays_in_startup(traced, cca):
+    """Cases 7 and 20: a flow that its application limits, and that loses nothing, never sees a plateau; ProbeRTT
+    brings it back to Startup."""
+    run = traced(cca, network__rate_mbit=100, hosts__wmem_max_bytes=65_536, duration_s=12, window_s=[5, 12])
+    assert set(run.phases["state"]) == {"Startup", "ProbeRTT"}
+    assert list(run.phases["state"])[:3] == ["Startup", "ProbeRTT", "Startup"]
+    assert not flag(run.acks, "full_bw_reached").any()
+
+
+@pytest.mark.parametrize("cca", V2_V3)
+def test_ack_aggregation_enlarges_the_window(traced, cca):
+    """Cases 12 and 13: with ACKs that come in bunches every 20 ms the window exceeds two BDPs; without the estimate
+    (Bless et al., section IV-B) it does not."""
+    bunched = {"network__jitter": {"kind": "slotted", "ms": 20}, "network__rate_mbit": 50, "duration_s": 20}
+    run = traced(cca, **bunched)
+    late = run.acks[run.acks["time_s"] > 5]
+    assert late["bbr_extra_acked"].max() >= 50
+    bdp = late["bbr_max_bw"] / MSS * late["bbr_min_rtt_us"] * 1e-6
+    assert (late["cwnd"] > 2.2 * bdp).any()
+    plain = traced(cca, **bunched, flows=[{"cca": cca, "params": {"extra_acked": False}}])
+    assert (plain.acks["bbr_extra_acked"] == 0).all()
+
+
+@pytest.mark.parametrize("cca", V2_V3)
+def test_slow_path(traced, cca):
+    """Case 14: 64 kbit/s, a BDP of one packet: the window's floor holds, and the link is full."""
+    run = traced(cca, network__rate_mbit=0.064, network__rtt_ms=200, network__buffer__packets=20, duration_s=120,
+                 window_s=[40, 120], sample_hz=10)  # fmt: skip
+    assert (run.acks["cwnd"] >= 4).all()
+    assert run.result.summary["bottleneck"]["utilisation"] > 0.95
+
+
+@pytest.mark.parametrize("cca", V2_V3)
+@pytest.mark.parametrize(("rate", "rtt", "seconds", "least"), [(1000, 0.1, 2, 0.85), (10, 1000, 60, 0.7)])
+def test_extreme_rtts(run_scenario, cca, rate, rtt, seconds, least):
+    """At an RTT of 1 s, ProbeRTT takes more than two of every seven seconds."""
+    result = run_scenario(flows=[{"cca": cca}], network__rate_mbit=rate, network__rtt_ms=rtt,
+                          network__buffer__packets=1000, duration_s=seconds, window_s=[seconds / 2, seconds])  # fmt: skip
+    assert result.failed == []
+    assert result.summary["bottleneck"]["utilisation"] > least
+
+
+# ---- parameters ----
+
+
+@pytest.mark.parametrize(
+    ("cca", "profile", "gain"), [("bbr2", "v2-draft", 0.5), ("bbr3", "v3-06", 0.5), ("bbr3", "v3", 0.35)]
+)
+def test_profiles(traced, cca, profile, gain):
+    run = traced(
+        cca, flows=[{"cca": cca, "params": {"profile": profile}}], network__rate_mbit=50, network__buffer__bdp=4
+    )
+    drain = run.acks[run.acks["bbr_state"] == bbr_record.STATES.index("Drain")]
+    assert drain["bbr_pacing_gain"].iloc[0] == pytest.approx(gain, abs=0.005)
+
+
+@pytest.mark.parametrize(("cca", "name"), [("bbr1", "up_pacing_gain_percent"), ("bbr3", "up_pacing_gain_percent")])
+def test_pacing_gain_is_a_parameter(run_scenario, cca, name):
+    """Cao et al. varied v1's 1.25."""
+    result = run_scenario(flows=[{"cca": cca, "params": {name: 150}}], sample_hz=100)
+    up = result.samples[result.samples["bbr_state"] == bbr_record.STATES.index("UP")]
+    assert up["bbr_pacing_gain"].unique() == [1.5]
+
+
+ECN_PATH = {
+    "hosts__ecn": "on",
+    "network__rate_mbit": 20,
+    "network__qdisc": {"kind": "codel", "ecn": True, "ce_threshold_ms": 5},
+    "duration_s": 30,
+    "window_s": [10, 30],
+}
+
+
+@pytest.mark.parametrize("cca", V2_V3)
+def test_ecn_modes(traced, cca):
+    """off: no ECT, so no marks; ignore: marks, and no response; on: they bound the flow, and the queue is shorter."""
+    marks, queue, bounded = {}, {}, {}
+    for mode in ("off", "ignore", "on"):
+        flows = [{"cca": cca, "count": 2, "params": {"ecn": mode, "ecn_max_rtt_us": 0}}]
+        run = traced(cca, flows=flows, **ECN_PATH)
+        marks[mode] = run.samples["delivered_ce"].max()
+        queue[mode] = run.result.summary["bottleneck"]["queue_ms"]["mean"]
+        bounded[mode] = np.isfinite(run.acks["bbr_inflight_lo"]).any() or np.isfinite(run.acks["bbr_inflight_hi"]).any()
+    assert marks["off"] == 0
+    assert marks["ignore"] > 100
+    assert marks["on"] > 10
+    assert not bounded["ignore"] or run.samples["lost"].max() > 0
+    assert bounded["on"]
+    assert queue["on"] < queue["ignore"]
+
+
+@pytest.mark.parametrize("cca", V2_V3)
+def test_spurious_losses_are_undone(traced, cca):
+    """Cases 18 and 19: an RTT that jumps beyond the retransmission time-out makes TCP believe in losses that were
+    none; the window and the bounds come back."""
+    run = traced(cca, network__rate_mbit=20, network__buffer__bdp=8, duration_s=20,
+                 network__changes=[{"at_s": 7, "rtt_ms": 700}, {"at_s": 8, "rtt_ms": 40}])  # fmt: skip
+    assert run.result.summary["bottleneck"]["loss"] == 0
+    assert run.acks["bbr_undos"].iloc[-1] > 0
+    late = run.acks[run.acks["time_s"] > 12]
+    assert np.isinf(late["bbr_inflight_hi"]).all()
+    assert late["bbr_max_bw"].median() * 8e-6 > 0.95 * 20 * MSS / FRAME

@@ -81,6 +81,7 @@ struct bbr {
 	u32 inflight_hi, inflight_lo, inflight_latest;
 
 	u32 round_count, next_round_delivered, loss_round_delivered, recovery_delivered;
+	u32 initial_delivered;
 	u32 drain_start_round;
 	u32 rounds_since_probe;
 	u32 probe_wait_us;
@@ -96,6 +97,7 @@ struct bbr {
 	u32 ecn_round_delivered, ecn_round_ce;
 
 	u32 losses_seen;		/* packets that skb_marked_lost() told of */
+	u32 undos;			/* losses that turned out to be none */
 	u32 last_tx_in_flight, last_lost;
 
 	u32 initialized:1,
@@ -118,7 +120,8 @@ struct bbr {
 	    probe_rtt_round_done:1,
 	    startup_ecn_rounds:2,
 	    loss_events:4;
-	u32 up_rounds:5;
+	u32 up_rounds:5,
+	    counters_moved:1;
 };
 
 /* ---- parameters ---- */
@@ -162,6 +165,10 @@ MODULE_PARM_DESC(precautionary, "after a probe that was too high, stop the next 
 static unsigned int trace_acks;
 module_param(trace_acks, uint, 0444);
 MODULE_PARM_DESC(trace_acks, "keep this many records, one per ACK, for /proc/" BBR_NAME "_acks; 0: none");
+
+static unsigned int counters_start;
+module_param(counters_start, uint, 0444);
+MODULE_PARM_DESC(counters_start, "for tests: add this to the counts of delivered and lost packets, so that they wrap");
 
 static const struct profile *params;
 static enum ecn_mode ecn_mode;
@@ -670,8 +677,11 @@ static void probe_inflight_hi_upward(struct sock *sk, const struct rate_sample *
  *   The drafts before -06 never leave it, so that the filter would rotate every round; leaving it at once would leave the
  *   filter as it is after every ProbeRTT.
  * - [D2] raises inflight_hi only if bw_hi is finite, too, which it never is: bw_hi is left out.
+ *
+ * Returns whether it went on to another state, which then has this ACK's round still before it: a REFILL that began here
+ * and ended with the same ACK would not last the round that it is for.
  */
-static void adapt_long_term_model(struct sock *sk, const struct rate_sample *rs)
+static bool adapt_long_term_model(struct sock *sk, const struct rate_sample *rs)
 {
 	struct bbr *bbr = inet_csk_ca(sk);
 
@@ -686,15 +696,16 @@ static void adapt_long_term_model(struct sock *sk, const struct rate_sample *rs)
 			}
 			if (bbr->prev_probe_precautionary && !bbr->prev_probe_too_high) {
 				start_refill(sk);
-				return;
+				return true;
 			}
 		}
 	}
 	if (bbr->inflight_hi == INFINITE || !has_sample(rs) || is_sample_too_high(sk, rs))
-		return;
+		return false;
 	bbr->inflight_hi = max(bbr->inflight_hi, rs->tx_in_flight);
 	if (bbr->state == UP)
 		probe_inflight_hi_upward(sk, rs);
+	return false;
 }
 
 /* [D3] BBRIsTimeToGoDown; [D2] the test in BBRUpdateProbeBWCyclePhase */
@@ -739,7 +750,8 @@ static void update_probe_bw_cycle_phase(struct sock *sk, const struct rate_sampl
 
 	if (!bbr->full_bw_reached)
 		return;
-	adapt_long_term_model(sk, rs);
+	if (adapt_long_term_model(sk, rs))
+		return;
 	switch (bbr->state) {
 	case DOWN:
 		if (is_time_to_probe(sk))
@@ -1018,7 +1030,7 @@ static void set_cwnd(struct sock *sk, const struct rate_sample *rs)
 	most = quantized(sk, most);
 	if (bbr->full_bw_reached)
 		cwnd = min(cwnd + acked, most);
-	else if (cwnd < most || tp->delivered < bbr->initial_cwnd)
+	else if (cwnd < most || tp->delivered - bbr->initial_delivered < bbr->initial_cwnd)
 		cwnd += acked;
 	cwnd = max_t(u32, cwnd, MIN_CWND);
 	if (bbr->state == PROBE_RTT)
@@ -1063,6 +1075,8 @@ static void fill_info(struct sock *sk, struct tcp_bbr_lab_info *info)
 		.extra_acked = minmax_get(&bbr->extra_acked),
 		.ecn_alpha = bbr->ecn_alpha,
 		.losses_seen = bbr->losses_seen,
+		.undos = bbr->undos,
+		.probe_wait_us = bbr->probe_wait_us,
 		.tx_in_flight = bbr->last_tx_in_flight,
 		.lost = bbr->last_lost,
 	};
@@ -1141,6 +1155,26 @@ static const struct proc_ops records_ops = { .proc_read = read_records };
 
 /* ---- what TCP calls; every one may come before init (an ACK of a SYN, a connect that failed) ---- */
 
+/* For tests, while no packet is out that remembers the old counts. */
+static void move_counters(struct sock *sk)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct bbr *bbr = inet_csk_ca(sk);
+
+	if (bbr->counters_moved || tp->packets_out)
+		return;
+	bbr->counters_moved = 1;
+	tp->delivered += counters_start;
+	tp->lost += counters_start;
+	if (tp->app_limited)
+		tp->app_limited = tp->app_limited + counters_start ?: 1;
+	bbr->initial_delivered += counters_start;
+	bbr->next_round_delivered += counters_start;
+	bbr->loss_round_delivered += counters_start;
+	bbr->recovery_delivered += counters_start;
+	bbr->ecn_round_delivered += counters_start;
+}
+
 static void on_ack(struct sock *sk, const struct rate_sample *rs)
 {
 	struct bbr *bbr = inet_csk_ca(sk);
@@ -1168,6 +1202,8 @@ static void on_ack(struct sock *sk, const struct rate_sample *rs)
 	set_cwnd(sk, rs);
 	if (records)
 		trace_ack(sk, rs);
+	if (counters_start)
+		move_counters(sk);
 }
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 10, 0)
@@ -1211,6 +1247,7 @@ static u32 undo_cwnd(struct sock *sk)
 
 	if (!bbr->initialized)
 		return cwnd;
+	bbr->undos++;
 	bbr->loss_in_round = 0;
 	reset_full_bw(bbr);
 	if (params->undo_bounds) {
@@ -1288,6 +1325,7 @@ static void init(struct sock *sk)
 		.undo_inflight_hi = INFINITE,
 		.undo_inflight_lo = INFINITE,
 		.up_acked_per_inc = INFINITE,
+		.initial_delivered = tp->delivered,
 		.next_round_delivered = tp->delivered,
 		.loss_round_delivered = tp->delivered,
 		.initial_cwnd = tcp_snd_cwnd(tp),
