@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from bbrlab.errors import UserError
 
@@ -211,6 +211,14 @@ class Flow(Strict):
     direction: Literal["forward", "reverse"] = "forward"
     params: dict[str, int | float | str | bool] = Field({}, description="module parameters of the CCA")
 
+    @field_validator("params")
+    @classmethod
+    def _ecn_is_a_word(cls, params: dict[str, Any]) -> dict[str, Any]:
+        """YAML reads a bare on or off as a truth value; the modules' ``ecn`` is one of three words."""
+        if isinstance(params.get("ecn"), bool):
+            return params | {"ecn": "on" if params["ecn"] else "off"}
+        return params
+
     @model_validator(mode="after")
     def _consistent(self) -> Flow:
         _rtt(self.rtt_ms)
@@ -247,6 +255,11 @@ class Scenario(Strict):
                 f"window_s {self.window_s} must lie within the run: 0 <= start < end <= {self.duration_s:g} s"
             )
         for i, flow in enumerate(self.flows):
+            if flow.params.get("ecn", "off") != "off" and self.hosts.ecn == "off":
+                raise ValueError(
+                    f"flows.{i}.params.ecn '{flow.params['ecn']}' would have no effect: the hosts do not negotiate ECN "
+                    "(set hosts.ecn: on)"
+                )
             for key in ("start_s", "stop_s"):
                 value = getattr(flow, key)
                 if value is not None and value > self.duration_s:

@@ -116,6 +116,13 @@ def module_parameters(names):
     return found
 
 
+def check_ccas(names):
+    """SetupError if the kernel lacks a CCA that was built into it: its module refused its parameters."""
+    missing = set(names) - set(read("/proc/sys/net/ipv4/tcp_available_congestion_control").split())
+    if missing:
+        raise SetupError("the kernel refused the parameters of %s: unknown value, or out of range" % ", ".join(missing))
+
+
 def interface_drops(dumbbell):
     """{interface: dropped packets} of every qdisc and device of the topology except the bottleneck's own queue."""
     listing = json.loads(call("tc", "-s", "-j", "qdisc", "show"))
@@ -163,6 +170,7 @@ def main(out):
     dumbbell = None
     console = open("/dev/console", "w", encoding="utf-8") if plan["own_machine"] else sys.stdout  # noqa: SIM115
     try:
+        check_ccas(plan["ccas"])
         say(console, "bbrlab stage open-vswitch")
         start_open_vswitch(plan["own_machine"])
         say(console, "bbrlab stage mininet")

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from bbrlab import bbr_record
+from bbrlab.errors import UserError
 from bbrlab.phases import phases
 
 pytestmark = pytest.mark.guest
@@ -405,6 +406,14 @@ def test_pacing_gain_is_a_parameter(run_scenario, cca, name):
     result = run_scenario(flows=[{"cca": cca, "params": {name: 150}}], sample_hz=100)
     up = result.samples[result.samples["bbr_state"] == bbr_record.STATES.index("UP")]
     assert up["bbr_pacing_gain"].unique() == [1.5]
+
+
+@pytest.mark.parametrize(
+    ("cca", "params"), [("bbr3", {"profile": "v2alpha"}), ("bbr1", {"up_pacing_gain_percent": 400})]
+)
+def test_impossible_parameters_are_refused(run_scenario, cca, params):
+    with pytest.raises(UserError, match="refused the parameters of"):
+        run_scenario(flows=[{"cca": cca, "params": params}])
 
 
 ECN_PATH = {

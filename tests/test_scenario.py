@@ -105,6 +105,7 @@ def test_every_shipped_scenario_is_valid(path):
             ["flows.1.params", "whole kernel"],
         ),
         ({"flows": [{"cca": "cubic", "params": {"beta": "1 init=/bin/sh"}}]}, ["flows.0", "beta", "not a plain value"]),
+        ({"flows": [{"cca": "bbr3", "params": {"ecn": "on"}}]}, ["flows.0.params.ecn", "no effect", "hosts.ecn: on"]),
         ({"duration_s": float("inf")}, ["duration_s"]),
         ({"sample_hz": 0}, ["sample_hz"]),
         ({"name": "../evil"}, ["name"]),
@@ -118,6 +119,14 @@ def test_every_shipped_scenario_is_valid(path):
 def test_refusals_name_field_value_and_what_is_valid(changes, words):
     message = refused_change(**changes)
     assert all(word in message for word in ["s.yaml", *words]), message
+
+
+def test_bare_on_and_off_are_words_for_the_modules_ecn(tmp_path):
+    text = "name: s\nnetwork: {rate_mbit: 1, rtt_ms: 9, buffer: {bdp: 1}}\nhosts: {ecn: on}\nduration_s: 1\nwindow_s: [0, 1]\n"
+    for bare in ("on", "off", "ignore"):
+        path = tmp_path / f"{bare}.yaml"
+        path.write_text(text + f"flows: [{{cca: bbr3, params: {{ecn: {bare}}}}}]\n")
+        assert load(path, {}).flows[0].params == {"ecn": bare}
 
 
 def test_every_error_of_a_file_is_told_at_once():

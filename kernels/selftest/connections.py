@@ -23,6 +23,7 @@ def kernel_memory_kb():
 
 
 def choose(sock, cca):
+    """Give a socket its CCA."""
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, cca.encode())
 
 
@@ -58,12 +59,13 @@ def refused(cca):
 
 
 def main(ccas):
+    """Try all, once to warm the kernel's caches up and once measured."""
     server = socket.socket()
     server.bind(("127.0.0.1", 0))
     server.listen(64)
     for cca in ccas:
         others = [c for c in ccas if c != cca]
-        for part in ("warm-up", "measured"):
+        for _ in ("warm-up", "measured"):
             before = kernel_memory_kb()
             for number in range(ROUNDS):
                 exchange(server, cca, others, number)
@@ -71,7 +73,7 @@ def main(ccas):
                     refused(cca)
             time.sleep(TIME_WAIT_S)
             after = kernel_memory_kb()
-        print("selftest", part, cca, *before, *after, flush=True)
+        print("selftest measured", cca, *before, *after, flush=True)
 
 
 if __name__ == "__main__":
