@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -23,9 +24,11 @@ from bbrlab.kernel_source import Located, Source, locate
 from bbrlab.scenario import Strict, read_yaml
 
 Say = Callable[[str], None]
-PROBE_TIMEOUT_S = 60
+PROBE_TIMEOUT_S = 120
+KVM_TIMEOUT_S = 20
 QEMU = "qemu-system-x86_64"
 LOG_TAIL_LINES = 6
+LEFTOVER_S = 3600
 TARGETS = {"um": ("linux", "linux"), "x86_64": ("bzImage", "arch/x86/boot/bzImage")}  # what to make, where it then is
 
 
@@ -63,6 +66,7 @@ class Kernel:
         source: the source package and version.
         compiler: first line of ``cc --version``.
         build_s: wall-clock seconds of the build.
+        acceleration: how QEMU ran it when it was tried out ("kvm" or "tcg"; empty for other backends).
     """
 
     name: str
@@ -75,6 +79,7 @@ class Kernel:
     source: str
     compiler: str
     build_s: float
+    acceleration: str = ""
 
 
 def load_specs(path: Path | None = None) -> KernelsFile:
@@ -198,6 +203,7 @@ def build(name: str | None = None, jobs: int | None = None, say: Say = print) ->
     folder = _folder(key)
     folder.parent.mkdir(parents=True, exist_ok=True)
     log = folder.parent / f"{name}.log"
+    _remove_leftovers(folder.parent)
     start = time.monotonic()
     try:
         with tempfile.TemporaryDirectory(prefix=f".{name}.", dir=folder.parent) as scratch:
@@ -220,6 +226,7 @@ def build(name: str | None = None, jobs: int | None = None, say: Say = print) ->
                 "source": source.identity,
                 "compiler": compiler_line,
                 "build_s": round(time.monotonic() - start, 1),
+                "acceleration": probe["acceleration"],
             }
             files.write_json(out / "kernel.json", info)
             shutil.rmtree(folder, ignore_errors=True)
@@ -229,6 +236,14 @@ def build(name: str | None = None, jobs: int | None = None, say: Say = print) ->
     kernel = _read(name, key)
     assert kernel is not None
     return kernel
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Remove the trees of builds that were killed: hidden folders in which nothing has changed for a while."""
+    for old in folder.glob(".*"):
+        with contextlib.suppress(OSError):
+            if time.time() - max(p.stat().st_mtime for p in (old, *old.iterdir())) > LEFTOVER_S:
+                shutil.rmtree(old, ignore_errors=True)
 
 
 class _Steps:
@@ -297,33 +312,52 @@ def lost_options(wanted: str, config: str) -> list[str]:
     return lost
 
 
-def _probe_command(image: Path, arch: str, folder: str) -> list[str]:
+def _probe_command(image: Path, arch: str, acceleration: str, folder: str) -> list[str]:
     probe = paths.KERNELS / "probe"
     if arch == "um":
         return [str(image), "mem=64M", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro", "time-travel=inf-cpu",
                 f"init={probe}", "con=null", "con0=null,fd:1", "quiet", f"uml_dir={folder}/"]  # fmt: skip
-    if shutil.which(QEMU) is None:
+    root = "root=root rootfstype=9p rootflags=trans=virtio,version=9p2000.L ro"
+    return [QEMU, "-machine", "q35", "-accel", acceleration, "-cpu", "host" if acceleration == "kvm" else "max", "-m", "512M",
+            "-nodefaults", "-no-reboot", "-display", "none", "-serial", "stdio",
+            "-virtfs", "local,path=/,mount_tag=root,security_model=none,multidevs=remap,readonly=on",
+            "-kernel", str(image), "-append", f"console=ttyS0 reboot=t panic=-1 quiet {root} init={probe}"]  # fmt: skip
+
+
+def _try_out(image: Path, arch: str) -> tuple[str, str]:
+    """Boot a new kernel with the probe as its first program. Returns what it printed and how QEMU was accelerated.
+
+    KVM is only taken if the kernel boots with it: on a virtual machine it may be there and not work.
+    """
+    if arch == "um":
+        accelerations = [""]
+    elif shutil.which(QEMU) is None:
         raise UserError(
             f"a kernel for QEMU is tried out after it is built; run: apt-get install qemu-system-x86 (no {QEMU})"
         )
-    root = "root=root rootfstype=9p rootflags=trans=virtio,version=9p2000.L ro"
-    return [QEMU, "-machine", "q35", "-accel", "kvm", "-accel", "tcg", "-m", "512M", "-nodefaults", "-no-reboot", "-display", "none",
-            "-serial", "stdio", "-virtfs", "local,path=/,mount_tag=root,security_model=none,multidevs=remap,readonly=on",
-            "-kernel", str(image), "-append", f"console=ttyS0 reboot=t panic=-1 quiet {root} init={probe}"]  # fmt: skip
+    else:
+        accelerations = ["kvm", "tcg"] if os.access("/dev/kvm", os.R_OK | os.W_OK) else ["tcg"]
+    output = ""
+    for acceleration in accelerations:
+        timeout_s = KVM_TIMEOUT_S if acceleration == "kvm" else PROBE_TIMEOUT_S
+        with tempfile.TemporaryDirectory(prefix="bbrlab-") as folder:
+            argv = _probe_command(image, arch, acceleration, folder)
+            try:
+                done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                      text=True, timeout=timeout_s, check=False)  # fmt: skip
+                output = done.stdout
+            except subprocess.TimeoutExpired as error:
+                output = (error.stdout or b"").decode(errors="replace")
+            except OSError as error:
+                raise UserError(f"the built kernel does not start ({error.strerror}): {image}") from None
+        if "probe end" in output:
+            break
+    return output, acceleration
 
 
 def _probe(image: Path, arch: str, log: Path) -> dict[str, Any]:
     """Boot a new kernel and ask it for its release, CCAs and their parameters."""
-    with tempfile.TemporaryDirectory(prefix="bbrlab-") as folder:
-        argv = _probe_command(image, arch, folder)
-        try:
-            done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                                  timeout=PROBE_TIMEOUT_S, check=False)  # fmt: skip
-            output = done.stdout
-        except subprocess.TimeoutExpired as error:
-            output = (error.stdout or b"").decode(errors="replace")
-        except OSError as error:
-            raise UserError(f"the built kernel does not start ({error.strerror}): {image}") from None
+    output, acceleration = _try_out(image, arch)
     with open(log, "a", encoding="utf-8") as file:
         file.write(output)
     if "probe end" not in output:
@@ -334,12 +368,12 @@ def _probe(image: Path, arch: str, log: Path) -> dict[str, Any]:
     release = re.search(r"probe release (\S+)", output)
     ccas = re.search(r"probe ccas (.*)", output)
     assert release and ccas
-    return {"release": release[1], "ccas": ccas[1].split(), "parameters": parameters}
+    return {"release": release[1], "ccas": ccas[1].split(), "parameters": parameters, "acceleration": acceleration}
 
 
 def describe(kernel: Kernel) -> dict[str, Any]:
     """What a result says of the kernel that it came from."""
     content = asdict(kernel)
-    for key in ("image", "build_s", "parameters", "ccas"):
+    for key in ("image", "build_s", "parameters", "ccas", *(() if kernel.acceleration else ("acceleration",))):
         del content[key]
     return content

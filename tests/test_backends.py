@@ -13,31 +13,34 @@ from bbrlab.guest import qemu
 from bbrlab.scenario import base_point, validate
 from tests.conftest import Result, scenario_dict
 
-MIX = {
-    "flows": [{"cca": "bbr1"}, {"cca": "cubic"}],
-    "hosts__segmentation": "nic",
-    "network__buffer__bdp": 4,
-    "duration_s": 120,
-    "window_s": [40, 120],
-}
+SPREAD = 0.08  # of the share between trials of a minute or two, at least
 
 
 @pytest.mark.guest
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which(kernel.QEMU) is None or not qemu.has_kvm(), reason="needs QEMU and KVM")
+@pytest.mark.skipif(shutil.which(kernel.QEMU) is None, reason="needs QEMU (apt-get install qemu-system-x86)")
 def test_real_time_agrees_with_virtual_time(run_scenario, tmp_path):
-    """Rate, base RTT, buffer and loss-free paths pass the same checks; shares, utilisation and queue agree as trials do."""
-    kernel.build("lab-6.12-qemu", say=lambda text: None)
-    virtual = [run_scenario(seed=seed, **MIX).summary for seed in (1, 2, 3)]
-    runner.run_point(base_point(validate(scenario_dict(**MIX), "s")), 1, tmp_path, backend="qemu")
+    """The same checks pass, with real time's tolerances; shares, utilisation and queue agree as trials do."""
+    built = kernel.build("lab-6.12-qemu", say=lambda text: None)
+    mix = {
+        "flows": [{"cca": "bbr1"}, {"cca": "cubic"}],
+        "hosts__segmentation": "nic",
+        "network__rate_mbit": 10 if built.acceleration == "kvm" else 2,
+        "network__buffer__bdp": 4,
+        "duration_s": 120,
+        "window_s": [40, 120],
+    }
+    virtual = [run_scenario(seed=seed, **mix).summary for seed in (1, 2, 3)]
+    runner.run_point(base_point(validate(scenario_dict(**mix), "s")), 1, tmp_path, backend="qemu")
     real = Result(tmp_path)
     assert real.summary["backend"] == "qemu"
+    assert real.failed == []
     shares = [v["groups"][0]["share_of_capacity"] for v in virtual]
-    spread = max(0.08, max(shares) - min(shares))
-    assert abs(real.summary["groups"][0]["share_of_capacity"] - sum(shares) / 3) < 2 * spread
-    for key, tolerance in (("utilisation", 0.02), ("occupancy", 0.15)):
+    tolerance = 2 * max(SPREAD, max(shares) - min(shares))
+    assert real.summary["groups"][0]["share_of_capacity"] == pytest.approx(sum(shares) / 3, abs=tolerance)
+    for key, allowed in (("utilisation", 0.02), ("occupancy", 0.15)):
         mean = sum(v["bottleneck"][key] for v in virtual) / 3
-        assert real.summary["bottleneck"][key] == pytest.approx(mean, abs=tolerance)
+        assert real.summary["bottleneck"][key] == pytest.approx(mean, abs=allowed)
 
 
 def test_a_kernel_of_another_backend_is_refused(tmp_path):
