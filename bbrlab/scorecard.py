@@ -21,7 +21,7 @@ def verdict(panel: compare.Panel) -> str:
     if panel.scaled:
         return "not judged: shorter than the paper's runs"
     if panel.yardstick.rmse is None:
-        return f"not judged: {panel.yardstick.why}"
+        return "not judged"
     if math.isnan(panel.judged_rmse):
         return "nothing to compare with"
     return "reproduced" if panel.judged_rmse <= panel.yardstick.rmse else "not reproduced"

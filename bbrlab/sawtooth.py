@@ -1,0 +1,29 @@
+"""When a loss-based flow gave way: its sawtooth, from the samples of a run."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+MERGE_S = 5.0  # cuts closer together belong to one overflow of the queue
+
+
+def loss_epochs(samples: pd.DataFrame, group: int, from_s: float = 50.0) -> NDArray[np.float64]:
+    """Instants (s) at which the first flow of a group cut its window: changes of its ssthresh, merged over 5 s.
+
+    Args:
+        samples: columns ``time_s``, ``flow``, ``group``, ``ssthresh`` of samples.parquet.
+        group: index of the flow group.
+        from_s: leave out what happens before (slow start).
+
+    Returns:
+        Shape (epochs,), ascending.
+    """
+    mine = samples[samples["group"] == group]
+    mine = mine[mine["flow"] == mine["flow"].min()]
+    times, thresholds = mine["time_s"].to_numpy(), mine["ssthresh"].to_numpy(dtype=float)
+    cuts = times[1:][(np.diff(thresholds) != 0) & (times[1:] > from_s)]
+    if not len(cuts):
+        return cuts
+    return cuts[np.diff(cuts, prepend=-np.inf) > MERGE_S]
