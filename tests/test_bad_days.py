@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import shutil
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from bbrlab import kernel, paths
+from bbrlab import kernel, kernel_source, paths
 from bbrlab import run as runner
 from bbrlab.errors import UserError
 from bbrlab.scenario import base_point, validate
@@ -77,7 +78,6 @@ def wait_for(condition, seconds: float = 20) -> bool:
         (["run", "{scenario}", "--out", "{out}", "--backend", "cloud"], ["--backend cloud", "uml"]),
         (["run", "{scenario}", "--out", "{out}", "--kernel", "none"], ["--kernel none", "lab-6.12"]),
         (["run", "{scenario}", "--out", "{out}", "--seed", "-3"], ["--seed -3"]),
-        (["run", "{scenario}", "--out", "{out}", "--set", "flows.0.cca=bbr3"], ["no bbr3", "--kernel"]),
         (
             ["run", "{scenario}", "--out", "{out}", "--set", "flows.0.params={speed: 1}"],
             ["cubic has no parameter 'speed'", "beta"],
@@ -96,6 +96,16 @@ def test_one_clear_message(scenario_file, tmp_path, argv, words):
     assert "Traceback" not in done.stderr
     assert all(word in done.stderr for word in words), done.stderr
     assert not (tmp_path / "out" / "summary.json").exists()
+
+
+def test_a_cca_that_the_kernel_lacks(tmp_path, monkeypatch):
+    real = kernel.get()
+    poorer = dataclasses.replace(real, ccas={k: v for k, v in real.ccas.items() if k != "bbr3"})
+    monkeypatch.setattr(kernel, "get", lambda name: poorer)
+    point = base_point(validate(scenario_dict(flows=[{"cca": "bbr3"}]), "s"))
+    with pytest.raises(UserError, match=r"this kernel has no bbr3 \(it has .*bbr2.*--kernel"):
+        runner.run_point(point, 1, tmp_path)
+    assert not (tmp_path / "summary.json").exists()
 
 
 def test_out_is_a_file(scenario_file, tmp_path):
@@ -243,8 +253,8 @@ def leftovers(tmp_path: Path) -> list[str]:
 
 
 def test_kernel_build_that_fails_names_step_and_log(kernels, tmp_path, monkeypatch):
-    monkeypatch.setattr(kernel, "UNPACK_EXCLUDES", ("*/[a-zB-Z]*/*",))  # nearly nothing: quick to unpack
-    with pytest.raises(UserError, match=r"step 'patch 0001' failed; the log is .*lab-6\.12\.log") as caught:
+    monkeypatch.setattr(kernel_source, "UNPACK_EXCLUDES", ("*/[a-zB-Z]*/*",))  # nearly nothing: quick to unpack
+    with pytest.raises(UserError, match=r"step 'patch um/0001' failed; the log is .*lab-6\.12\.log") as caught:
         kernel.build(say=lambda text: None)
     assert "\n  " in str(caught.value)
     assert leftovers(tmp_path) == []
