@@ -1,5 +1,5 @@
 # The whole campaign: `snakemake --cores <n> all`. Configuration: config/config.yaml; rules by stage: rules/.
-from bbrlab import campaign, paths
+from bbrlab import campaign, kernel as kernels, paths
 
 
 configfile: "config/config.yaml"

@@ -144,6 +144,12 @@ def recipe(spec: KernelSpec) -> Recipe:
     return Recipe(options, patches, added)
 
 
+def ingredients(name: str | None = None) -> list[Path]:
+    """The files of this project whose change makes another kernel, kernels.yaml itself apart."""
+    parts = recipe(find_spec(name)[1])
+    return [*parts.options, *parts.patches, *(path for path, _ in parts.added)]
+
+
 def build_key(spec: KernelSpec, source: str, compiler_line: str) -> str:
     """Hash of (source version, options, patches, added files, compiler, this recipe's steps)."""
     parts = recipe(spec)

@@ -13,7 +13,8 @@ GUEST_CODE = sorted(
 )
 # A change in how a run is planned, decoded, measured or checked changes its result.
 RUN_CODE = [
-    f"bbrlab/{name}.py" for name in ("plan", "traces", "metrics", "checks", "run")
+    f"bbrlab/{name}.py"
+    for name in ("plan", "traces", "bbr_record", "metrics", "checks", "run")
 ]
 
 

@@ -4,8 +4,7 @@
 rule kernel:
     input:
         "config/kernels.yaml",
-        [str(p) for p in sorted((paths.KERNELS / "options").glob("*.config"))],
-        [str(p) for p in sorted((paths.KERNELS / "patches").glob("*/*.patch"))],
+        [str(p) for p in kernels.ingredients(KERNEL or None)],
     output:
         "results/kernel.json",
     log:

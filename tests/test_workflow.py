@@ -75,7 +75,9 @@ def campaign_done():
 @pytest.mark.guest
 def test_smoke_campaign(campaign_done):
     card = json.loads((RESULTS / "smoke" / "scorecard.json").read_text())
-    assert {f["figure"] for f in card["figures"]} == {f"sarpkaya2025/fig{p}" for p in ("2a", "2c", "3a", "3c", "5a", "5c")}
+    assert {f["figure"] for f in card["figures"]} == {
+        f"sarpkaya2025/fig{p}" for p in ("2a", "2c", "3a", "3c", "5a", "5c")
+    }
     assert all(f["runs_failed"] == 0 for f in card["figures"])
     page = (RESULTS / "smoke" / "sarpkaya2025.html").read_text()
     assert "At a glance" in page
