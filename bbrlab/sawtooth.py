@@ -23,7 +23,6 @@ def loss_epochs(samples: pd.DataFrame, group: int, from_s: float = 50.0) -> NDAr
     mine = samples[samples["group"] == group]
     mine = mine[mine["flow"] == mine["flow"].min()]
     times, thresholds = mine["time_s"].to_numpy(), mine["ssthresh"].to_numpy(dtype=float)
-    cuts = times[1:][(np.diff(thresholds) != 0) & (times[1:] > from_s)]
-    if not len(cuts):
-        return cuts
-    return cuts[np.diff(cuts, prepend=-np.inf) > MERGE_S]
+    cuts: NDArray[np.float64] = times[1:][(np.diff(thresholds) != 0) & (times[1:] > from_s)]
+    firsts: NDArray[np.float64] = cuts[np.diff(cuts, prepend=-np.inf) > MERGE_S]
+    return firsts
