@@ -73,7 +73,6 @@ def run(plan, dumbbell, sampler, traffic, console):
     changes = sorted(plan["changes"], key=lambda c: c["at_ns"])
     start_ns = set_clock_target(time.monotonic_ns(), plan["virtual"])
     say(console, "bbrlab start %d" % start_ns)
-    sampling.be_first()
     clock = sampling.Clock()
     clock.sleep_until(start_ns)
     position, beat, changed = 0, 0, 0
@@ -189,6 +188,11 @@ def main(out):
             time.sleep(SETTLE_S)
             freeze_open_vswitch()
             restart_random_numbers()
+        if plan["own_machine"]:
+            sampling.run_in_order(process.pid for process in traffic.servers)
+        if plan["virtual"]:
+            clock = sampling.Clock()
+            clock.sleep_until(-(-time.monotonic_ns() // START_GRID_NS) * START_GRID_NS)
             dumbbell.renew_queues()
         report["ping_ms"] = calibration.ping_ms(dumbbell, pairs)
         report["burst"] = [
