@@ -25,7 +25,7 @@ def snakemake(*argv: str, **options) -> subprocess.CompletedProcess[str]:
 
 
 def test_scales():
-    for scale, runs in (("smoke", 16), ("quick", 72), ("full", 252)):
+    for scale, runs in (("smoke", 24), ("quick", 216), ("full", 756)):
         figures = campaign.figures(scale)
         assert sum(len(campaign.runs(f)) for f in figures) == runs
     with pytest.raises(UserError, match="scale tiny"):
