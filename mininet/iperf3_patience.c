@@ -16,6 +16,10 @@
  *
  * 3. A client with a size to send (-n) says TEST_END as soon as it has handed the last byte to its socket; the server
  *    then closes, and what is still in the socket is lost. Here TEST_END waits until everything is acknowledged.
+ *
+ * 4. Since 3.16 (Debian 13) each stream has a thread, which spins from the last byte of a size (-n) on until the main
+ *    thread notices: for ever, in virtual time. A call that writes nothing waits for a moment; and the main thread, which
+ *    without a report interval would sleep until the server speaks, looks every so often (BBRLAB_FINITE).
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -32,9 +36,12 @@
 
 #define TEST_END 4 /* iperf3's control message of one byte */
 #define DRAIN_POLL_NS 2000000
+#define SENT_ALL_POLL_NS 1000000
+#define NOTICE_POLL_US 20000
 
 static int idle_selects;
 static unsigned char has_sent[DESCRIPTORS];
+static __thread unsigned long writes;
 
 /* Wait until every byte written to the data sockets is acknowledged. */
 static void drain(int control)
@@ -77,6 +84,7 @@ ssize_t write(int fd, const void *buffer, size_t length)
 	if (!next)
 		next = dlsym(RTLD_NEXT, "write");
 	idle_selects = 0;
+	writes++;
 	if (length == 1 && *(const char *)buffer == TEST_END)
 		drain(fd);
 	if (fd > 2 && fd < DESCRIPTORS)
@@ -87,10 +95,32 @@ ssize_t write(int fd, const void *buffer, size_t length)
 int select(int count, fd_set *readers, fd_set *writers, fd_set *others, struct timeval *timeout)
 {
 	static int (*next)(int, fd_set *, fd_set *, fd_set *, struct timeval *);
+	static int finite;
+	struct timeval pause = { .tv_usec = NOTICE_POLL_US };
 
-	if (!next)
+	if (!next) {
 		next = dlsym(RTLD_NEXT, "select");
+		finite = getenv("BBRLAB_FINITE") && dlsym(RTLD_NEXT, "iperf_send_mt");
+	}
+	if (finite && readers && writers && (!timeout || timeout->tv_sec > 0 || timeout->tv_usec > NOTICE_POLL_US))
+		timeout = &pause;
 	if (writers && readers && ++idle_selects > PATIENCE)
 		FD_ZERO(writers);
 	return next(count, readers, writers, others, timeout);
+}
+
+/* libiperf's own, called by each stream's thread again and again. */
+int iperf_send_mt(void *stream)
+{
+	static int (*next)(void *);
+	const struct timespec pause = { .tv_nsec = SENT_ALL_POLL_NS };
+	unsigned long before = writes;
+	int result;
+
+	if (!next)
+		next = dlsym(RTLD_NEXT, "iperf_send_mt");
+	result = next(stream);
+	if (writes == before)
+		nanosleep(&pause, NULL);
+	return result;
 }

@@ -52,10 +52,11 @@ class Traffic:
             else:
                 # Ended to the nanosecond by stop_due(); -t only must not end it sooner (iperf3 allows 86400 s).
                 argv += ["-t", "86400", "-l", str(BLOCK_BYTES)]
+            env = dict(self.env, BBRLAB_FINITE="1") if transfer["bytes"] is not None else self.env
             log = open("%s/client-%d.json" % (self.out, transfer["id"]), "wb")  # noqa: SIM115 - the child's output
             self.clients[transfer["id"]] = (
                 transfer,
-                self.dumbbell.popen(transfer["client"], argv, stdout=log, stderr=log, env=self.env),
+                self.dumbbell.popen(transfer["client"], argv, stdout=log, stderr=log, env=env),
             )
 
     def next_stop_ns(self):
