@@ -463,3 +463,40 @@ def test_spurious_losses_are_undone(traced, cca):
     late = run.acks[run.acks["time_s"] > 12]
     assert np.isinf(late["bbr_inflight_hi"]).all()
     assert late["bbr_max_bw"].median() * 8e-6 > 0.95 * 20 * MSS / FRAME
+
+
+def test_down_pacing_gain_is_a_parameter(traced):
+    run = traced("bbr3", flows=[{"cca": "bbr3", "params": {"down_pacing_gain_percent": 75}}])
+    down = run.acks[run.acks["bbr_state"] == bbr_record.STATES.index("DOWN")]
+    assert set(down["bbr_pacing_gain"]) == {0.75}
+
+
+def test_offload_budget_is_a_parameter(traced):
+    """Three quanta of two packets may be in flight where two BDPs are fewer; without the budget, four packets."""
+    tiny = {"network__rate_mbit": 2, "network__rtt_ms": 5, "network__buffer": {"packets": 50}}
+    window = {}
+    for budget in (True, False):
+        run = traced(
+            "bbr3", flows=[{"cca": "bbr3", "params": {"offload_budget": budget, "extra_acked": False}}], **tiny
+        )
+        cruise = run.acks[run.acks["bbr_state"] == bbr_record.STATES.index("CRUISE")]
+        window[budget] = cruise["cwnd"].median()
+    assert window[True] > window[False]
+
+
+def test_precautionary_is_a_parameter(traced):
+    shallow = {"network__rate_mbit": 50, "network__buffer__bdp": 0.3, "duration_s": 40}
+    seen = {}
+    for wanted in (True, False):
+        run = traced("bbr3", flows=[{"cca": "bbr3", "params": {"precautionary": wanted}}], **shallow)
+        seen[wanted] = flag(run.acks, "prev_probe_precautionary").any()
+    assert seen == {True: True, False: False}
+
+
+def test_ecn_is_not_answered_beyond_its_rtt(traced):
+    flows = [{"cca": "bbr2", "count": 2, "params": {"ecn": "on", "ecn_max_rtt_us": 1000}}]
+    run = traced("bbr2", flows=flows, **ECN_PATH)
+    assert run.samples["delivered_ce"].max() > 100
+    before_loss = run.acks[run.acks["lost"] == 0]
+    assert len(before_loss) > 1000
+    assert np.isinf(before_loss["bbr_inflight_lo"]).all()
