@@ -673,9 +673,8 @@ static void probe_inflight_hi_upward(struct sock *sk, const struct rate_sample *
 
 /*
  * [D3] BBRAdaptLongTermModel, [D2] BBRAdaptUpperBounds. Two readings:
- * - PROBE_STOPPING ends with the first round that can rotate the filter, one that is not app-limited and in ProbeBW.
- *   The drafts before -06 never leave it, so that the filter would rotate every round; leaving it at once would leave the
- *   filter as it is after every ProbeRTT.
+ * - PROBE_STOPPING ends with its round, as -06 has it; the drafts before never leave it, so that the filter would rotate
+ *   every round. ProbeRTT's rounds are app-limited and do not rotate the filter: it holds two probes, not two intervals.
  * - [D2] raises inflight_hi only if bw_hi is finite, too, which it never is: bw_hi is left out.
  *
  * Returns whether it went on to another state, which then has this ACK's round still before it: a REFILL that began here
@@ -689,11 +688,10 @@ static bool adapt_long_term_model(struct sock *sk, const struct rate_sample *rs)
 		bbr->ack_phase = PROBE_FEEDBACK;
 	if (bbr->round_start && bbr->ack_phase == PROBE_STOPPING) {
 		bbr->is_bw_probe_sample = 0;
+		bbr->ack_phase = INIT;
 		if (in_probe_bw(bbr)) {
-			if (!rs->is_app_limited) {
-				bbr->ack_phase = INIT;
+			if (!rs->is_app_limited)
 				advance_max_bw_filter(bbr);
-			}
 			if (bbr->prev_probe_precautionary && !bbr->prev_probe_too_high) {
 				start_refill(sk);
 				return true;
