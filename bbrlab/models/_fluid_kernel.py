@@ -1,0 +1,268 @@
+"""The compiled inner loop of the fluid model: one pass over time, ring buffers for what delayed terms look back on.
+
+The order of statements is part of the model: the published traces were made by explicit Euler steps in which some terms
+already see a variable's new value and others its old one (tests/test_fluid.py compares the traces to 1e-9).
+Names follow the paper's symbols where it has one; units are ms and packets.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+RENO, CUBIC, BBR1, BBR2 = 0, 1, 2, 3
+SHARP, SMOOTH = 500.0, 5.0  # sharpness of the two sigmoids
+NEGLIGIBLE = 37.0  # 1 / (1 + exp(-37)) is 1 in double precision, and exp(-37) vanishes beside 1
+PROBE_RTT_MS = 200.0
+PROBE_RTT_WINDOW = 4.0  # packets, BBRv1
+RTPROP_WINDOW_MS = 10_000.0  # BBRv1's ProbeRTT interval, and how long RTprop must not have changed
+UP_EXIT = 499 / 400  # BDPs in flight at which BBRv2 leaves UP
+VANISHED = 1e-20  # below, a mode that fades out becomes 0 before it becomes a denormal number, which is slow
+PAD = 40  # rows a power of two apart would all fall into the same lines of the cache
+TOO_HIGH = 0.02  # loss at which BBRv2 reacts
+ENDED_WELL = -1
+
+# Columns of the totals over the window, per run and per flow.
+TOTALS = ("steps", "arrived", "lost", "queue", "busy")
+FLOW_TOTALS = ("sent", "delivered")
+
+
+@njit(cache=True, inline="always")
+def sigmoid(z: float) -> float:
+    if z > NEGLIGIBLE:
+        return 1.0
+    if z < -NEGLIGIBLE:
+        return 0.0
+    return 1.0 / (1.0 + math.exp(-z))
+
+
+@njit(cache=True, error_model="numpy")
+def steps(
+    kind: Any, rtt: Floats, to_link_steps: Any, capacity: float, buffer: float, red: bool, h: float, count: int, every: int,
+    cycle_start: Floats, first_probe_rtt: Floats, probe_rtt_every: Floats, own_delay: bool, v2_start_factor: float,
+    kernel_cubic: bool, rtprop_expires: bool, window: Any, ring_x: int, ring_xmax: int,
+    samples: Floats, totals: Floats, flow_totals: Floats,
+) -> tuple[int, int]:  # fmt: skip
+    """Integrate ``count`` steps of ``h`` ms; see fluid.integrate().
+
+    Args:
+        kind, rtt, to_link_steps, cycle_start, first_probe_rtt, probe_rtt_every: per flow.
+        v2_start_factor: BBRv2's inflight_hi at the start, in 1.25 windows.
+        every: steps from one sample to the next.
+        window: first step of the totals and the one after their last.
+        ring_x, ring_xmax: powers of two, above the longest look back of any term, and of BBRv2's xmax.
+        samples, totals, flow_totals: outputs; rows of (t, q, p, x_0, x_1, ...), TOTALS, and per flow FLOW_TOTALS.
+
+    Returns:
+        (ENDED_WELL, 0), or (step, flow) at which a rate was no longer finite.
+    """
+    flows = len(kind)
+    mask, mask_xmax = ring_x - 1, ring_xmax - 1
+    x = np.zeros((flows, ring_x + PAD))
+    y = np.zeros(ring_x)  # arrival rate at the link
+    q = np.zeros(ring_x)
+    wait = np.zeros(ring_x)  # queueing delay q / C
+    p = np.zeros(ring_x)  # loss that drives the queue, Reno and CUBIC
+    pc = np.zeros(ring_x)  # smooth loss, which drives BBRv2 and is reported
+    history = np.zeros((flows, ring_x + PAD))  # CUBIC: window; BBR: RTprop estimate
+    any_v2 = False
+    for i in range(flows):
+        any_v2 = any_v2 or kind[i] == BBR2
+    xmax_history = np.zeros((flows if any_v2 else 1, ring_xmax + PAD))
+
+    w, v, s = np.zeros(flows), np.zeros(flows), np.zeros(flows)
+    wmax, inflection = np.zeros(flows), np.zeros(flows)
+    xmax, xbtl, tmin = np.zeros(flows), np.zeros(flows), rtt.copy()
+    whi, wlo, down, cruise = np.zeros(flows), np.zeros(flows), np.zeros(flows), np.ones(flows)
+    start, timer, mode, target = cycle_start.copy(), first_probe_rtt.copy(), np.zeros(flows), np.zeros(flows)
+    changed, lowest = np.zeros(flows), np.full(flows, np.inf)
+    rtt_steps = np.zeros(flows, dtype=np.int64)
+    y_0 = 0.0
+    for i in range(flows):
+        share = rtt[i] * capacity / flows
+        rtt_steps[i] = int(rtt[i] / h)
+        w[i] = v[i] = wlo[i] = share
+        x_0 = share / rtt[i]
+        if kind[i] == CUBIC or kind[i] == RENO:
+            wmax[i] = 1.1 * share
+            inflection[i] = -1.0
+            history[i, :] = share
+        else:
+            xmax[i] = xbtl[i] = share / (rtt[i] if own_delay else rtt[0])
+            history[i, :] = rtt[i]
+            whi[i] = v2_start_factor * 1.25 * share
+            if kind[i] == BBR1:
+                w[i] = xbtl[i] * rtt[i]
+                x_0 = w[i] / rtt[i]
+            if any_v2:
+                xmax_history[i, :] = xmax[i]
+        x[i, :] = x_0
+        y_0 += x_0
+        samples[0, 3 + i] = x_0
+    y[:] = y_0
+
+    row, until_sample = 1, every
+    queue = 0.0
+    for n in range(1, count + 1):
+        t = n * h
+        now = n & mask
+        before = (n - 1) & mask
+        arriving = 0.0
+        for i in range(flows):
+            arriving += x[i, (n - to_link_steps[i]) & mask]
+        y[now] = arriving
+        queue = min(max(queue + h * ((1.0 - p[before]) * arriving - capacity), 0.0), buffer)
+        q[now] = queue
+        wait[now] = queue / capacity
+        loss, smooth_loss = 0.0, 0.0
+        if red:
+            loss = smooth_loss = queue / buffer
+        elif arriving > capacity:
+            excess = 1.0 - capacity / arriving
+            if queue == buffer:
+                loss = excess
+            smooth_loss = excess * (queue / buffer) ** 100
+        p[now], pc[now] = loss, smooth_loss
+        counted = window[0] <= n < window[1]
+        if counted:
+            totals[0] += 1.0
+            totals[1] += arriving
+            totals[2] += smooth_loss * arriving
+            totals[3] += queue
+            totals[4] += 1.0 if queue > 0.0 else min(arriving / capacity, 1.0)
+
+        for i in range(flows):
+            tau = rtt[i] + wait[now]
+            at_rtt = (n - rtt_steps[i]) & mask
+            tau_then = rtt[i] + wait[at_rtt]
+            back = int(tau_then / h)
+            sent_then = (n - back) & mask
+            at_link = (n - back + to_link_steps[i]) & mask
+            x_then = x[i, sent_then]
+            delivered = x_then
+            if y[at_link] >= capacity or q[at_link] > 0.0:
+                delivered = x_then * capacity / y[at_link]
+
+            if kind[i] == RENO:
+                w[i] = max(w[i] + h * (x_then * (1.0 - p[at_link]) / w[i] - x_then * p[at_link] * w[i] / 2.0), 1.0)
+                rate = w[i] / tau
+            elif kind[i] == CUBIC:
+                if p[at_link] >= 1e-6:
+                    wmax[i] += h * (history[i, (n - 2 * rtt_steps[i]) & mask] - wmax[i])
+                    s[i] += h * (1.0 - s[i])
+                    inflection[i] = -1.0
+                else:
+                    s[i] += h
+                if inflection[i] < 0.0:
+                    inflection[i] = ((0.3 if kernel_cubic else 0.7) * wmax[i] / 0.4) ** (1 / 3)
+                offset = 0.0 if kernel_cubic else 2.0
+                w[i] = 0.4 * (s[i] / 1000.0 + offset - inflection[i]) ** 3 + wmax[i]
+                if kernel_cubic:
+                    w[i] = max(w[i], 1.0)
+                history[i, now] = w[i]
+                rate = w[i] / tau
+            else:
+                m = mode[i]
+                rtprop = history[i, at_rtt]
+                t_cycle = t - start[i]
+                rise = tmin[i] - tau_then
+                if rise > 0.0:
+                    changed[i] = t
+                tmin[i] -= h * rise * sigmoid(SHARP * rise)
+                if m > 0.5:
+                    lowest[i] = min(lowest[i], tau_then)
+                old_btl, old_max = xbtl[i], xmax[i]
+                above = delivered - old_max
+                xmax[i] += h * (1.0 - m) * (
+                    5.0 * above * sigmoid(SHARP * above) - sigmoid(SHARP * (10.0 - t_cycle)) * old_max
+                )  # fmt: skip
+                if kind[i] == BBR1:
+                    cycle = 8.0 * rtprop
+                    xbtl[i] += h * (1.0 - m) * sigmoid(SHARP * (t_cycle - cycle + 10.0)) * (old_max - old_btl)
+                    w[i] = 2.0 * math.ceil(old_btl * rtprop)
+                    probe_window = PROBE_RTT_WINDOW
+                    slot = i % 6
+                    gain = 1.0
+                    since_up = SMOOTH * (t_cycle - slot * rtprop)
+                    if since_up > -NEGLIGIBLE and since_up < SMOOTH * 2.0 * rtprop + NEGLIGIBLE:
+                        edge = t_cycle - (slot + 1) * rtprop
+                        gain += 0.25 * sigmoid(since_up) * sigmoid(-SMOOTH * edge)
+                        gain -= 0.25 * sigmoid(SMOOTH * edge) * sigmoid(SMOOTH * ((slot + 2) * rtprop - t_cycle))
+                    v[i] += h * ((1.0 - m) * (x[i, before] - delivered) + m * (probe_window - v[i]))
+                    if t_cycle >= cycle:
+                        start[i] = t
+                else:
+                    cycle = min(2000.0 + 1000.0 * i / flows, 63.0 * rtprop)
+                    xmax_history[i, n & mask_xmax] = xmax[i]
+                    if down[i] == 1.0:
+                        xbtl[i] = max(xmax[i], xmax_history[i, (n - int(cycle / h)) & mask_xmax])
+                    bdp = old_btl * rtprop
+                    probe_window = bdp / 2.0
+                    v[i] += h * ((1.0 - m) * (x[i, before] - delivered) + m * (probe_window - v[i]))
+                    hi, lo, cruising = whi[i], wlo[i], cruise[i]
+                    too_high = pc[at_link] >= TOO_HIGH
+                    growth = 0.0
+                    if cruising == 0.0 and t_cycle >= rtprop:
+                        growth = sigmoid(SMOOTH * (v[i] - hi))
+                        if growth > 0.0:
+                            growth *= 2.0 ** (t_cycle / rtprop)
+                    if too_high:
+                        growth -= 0.3 / rtt[i] * hi
+                    whi[i] = max(hi + h * growth, 1.15 * bdp)
+                    if cruising == 0.0:
+                        wlo[i] = whi[i]
+                    elif too_high:
+                        wlo[i] = lo + h * math.log(0.9) / rtt[i] * lo
+                    if cruising == 0.0 and down[i] == 0.0 and t_cycle >= rtprop:
+                        if v[i] >= UP_EXIT * bdp or too_high:
+                            down[i] = 1.0
+                    elif down[i] == 1.0 and (v[i] <= min(bdp, 0.85 * whi[i]) or t_cycle >= 10.0 * rtprop):
+                        down[i] = 0.0
+                        cruise[i] = 1.0
+                    if t_cycle >= cycle:
+                        start[i] = t
+                        cruise[i] = down[i] = 0.0
+                        v[i] = min(bdp, 0.85 * whi[i])
+                    up = (1.0 - cruising) * (1.0 - down[i]) * sigmoid(SHARP * (t_cycle - rtprop))
+                    w[i] = min(2.0 * math.ceil(bdp), lo, (1.0 - 0.15 * cruising) * hi)
+                    gain = 1.0 + 0.25 * up - 0.25 * down[i]
+                rate = min(w[i] / tau_then, xbtl[i] * gain)
+                if m > 0.0:
+                    rate = (1.0 - m) * rate + m * v[i] / tau
+                history[i, now] = tmin[i]
+                timer[i] -= h
+                if timer[i] <= 0.0:
+                    if target[i] == 0.0 and t - changed[i] >= min(t, RTPROP_WINDOW_MS):
+                        target[i], timer[i] = 1.0, PROBE_RTT_MS
+                        lowest[i] = np.inf
+                    else:
+                        if target[i] == 1.0 and rtprop_expires and lowest[i] < np.inf:
+                            tmin[i] = lowest[i]
+                        target[i], timer[i] = 0.0, probe_rtt_every[i]
+                mode[i] += h * (target[i] - mode[i])
+                if mode[i] < VANISHED:
+                    mode[i] = 0.0
+
+            if not (abs(rate) < 1e300):
+                return n, i
+            x[i, now] = rate
+            if counted:
+                flow_totals[i, 0] += rate
+                flow_totals[i, 1] += delivered
+
+        until_sample -= 1
+        if until_sample == 0:
+            until_sample = every
+            samples[row, 0] = t
+            samples[row, 1] = queue
+            samples[row, 2] = loss
+            for i in range(flows):
+                samples[row, 3 + i] = x[i, now]
+            row += 1
+    return ENDED_WELL, 0

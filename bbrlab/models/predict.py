@@ -1,0 +1,134 @@
+"""What the fluid model says of a scenario: the same files as for the experiments, point by point."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from bbrlab import files
+from bbrlab.errors import UserError
+from bbrlab.models import fluid
+from bbrlab.plan import draw_rtts
+from bbrlab.scenario import Point, Scenario
+
+# The published set-ups have 10 of 40 ms and 7.5 of 30 ms of RTT as the link's one-way delay.
+LINK_SHARE_OF_RTT = 0.25
+# Two steps, one twice the other, must agree to this in the share of the link.
+STEP_TOLERANCE = 0.01
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """The fluid model of one point.
+
+    Attributes:
+        run: the integration.
+        shares: of each flow group, of the link, counted as the quirks say.
+        step_difference: largest change of a share when the step is doubled; NaN if that was not tried.
+    """
+
+    run: fluid.Run
+    shares: list[float]
+    step_difference: float
+
+    @property
+    def step_matters(self) -> bool:
+        """Whether the step is too coarse for the result."""
+        return self.step_difference > STEP_TOLERANCE
+
+
+def _arguments(scenario: Scenario, seed: int, quirks: fluid.Quirks) -> dict[str, object]:
+    """simulate()'s arguments for a scenario. UserError, naming the field, if the model does not speak of such a one."""
+    network = scenario.network
+    where = f"{scenario.name}: the fluid model"
+    for i, flow in enumerate(scenario.flows):
+        at = f"flows[{i}]"
+        if flow.cca not in fluid.CCAS:
+            raise UserError(f"{where} knows {', '.join(fluid.CCAS)}; {at}.cca is {flow.cca}")
+        if flow.start_s > 0 or flow.stop_s is not None or flow.bytes is not None or flow.direction != "forward":
+            raise UserError(
+                f"{where} has only flows that send from beginning to end; see start_s, stop_s, bytes of {at}"
+            )
+        if flow.params:
+            raise UserError(f"{where} has no parameters; {at}.params sets {', '.join(flow.params)}")
+    if network.qdisc.kind not in ("fifo", "red"):
+        raise UserError(f"{where} knows drop-tail (fifo) and red; network.qdisc.kind is {network.qdisc.kind}")
+    for field, value in (("loss", network.loss), ("jitter", network.jitter), ("changes", network.changes)):
+        if value:
+            raise UserError(f"{where} has no {field} of the path; network.{field} is set")
+    rtts = [rtt for group in draw_rtts(scenario, seed) for rtt in group]
+    link_ms = LINK_SHARE_OF_RTT * min(rtts)
+    buffer = network.buffer_bytes / fluid.PACKET_BYTES
+    if quirks.link_bdp_buffer:
+        link_bdp = math.ceil(network.rate_mbit * 1000 / 8 * link_ms / fluid.PACKET_BYTES)
+        buffer = network.buffer_bytes / network.bdp_bytes * link_bdp
+    return {
+        "cca": [flow.cca for flow in scenario.flows for _ in range(flow.count)],
+        "rate_mbit": network.rate_mbit,
+        "link_delay_ms": link_ms,
+        "access_delay_ms": [rtt / 2 - link_ms for rtt in rtts],
+        "buffer_packets": buffer,
+        "qdisc": "red" if network.qdisc.kind == "red" else "drop-tail",
+        "quirks": quirks,
+    }
+
+
+def fluid_share(
+    scenario: Scenario, duration_s: float | None = None, step_ms: float = fluid.STEP_MS,
+    quirks: fluid.Quirks = fluid.ALIGNED, seed: int = 1, check_step: bool = False,
+) -> Prediction:  # fmt: skip
+    """Integrate the fluid model for a scenario.
+
+    Args:
+        duration_s: default: the scenario's own, with its window; else the means are over the last 5/9, as published.
+        seed: which RTTs are drawn, where the scenario gives a range.
+        check_step: integrate again with twice the step.
+
+    Raises:
+        UserError: if the model does not speak of such a scenario, or refuses an argument.
+    """
+    arguments = _arguments(scenario, seed, quirks)
+    window = (scenario.window_s[0], scenario.window_s[1]) if duration_s is None else None
+    arguments |= {"duration_s": duration_s or scenario.duration_s, "window_s": window, "sample_ms": 10 * step_ms}
+
+    def go(step: float) -> tuple[fluid.Run, list[float]]:
+        run = fluid.simulate(step_ms=step, **{**arguments, "sample_ms": 10 * step})  # type: ignore[arg-type]
+        shares, first = [], 0
+        for flow in scenario.flows:
+            chosen = [first <= i < first + flow.count for i in range(len(run.sent))]
+            shares.append(run.share(chosen, quirks))
+            first += flow.count
+        return run, shares
+
+    run, shares = go(step_ms)
+    difference = float("nan")
+    if check_step:
+        coarser = min(2 * step_ms, fluid.STEP_LIMIT_MS)
+        if coarser > step_ms:
+            difference = max(abs(a - b) for a, b in zip(shares, go(coarser)[1], strict=True))
+    return Prediction(run, shares, difference)
+
+
+def table(points: Sequence[Point], duration_s: float | None, step_ms: float, quirks: fluid.Quirks) -> pd.DataFrame:
+    """Predictions of several points: their swept values, share_of_capacity (group 0), jain_index, loss, occupancy,
+    utilisation, duration_s, step_ms, step_difference."""
+    rows = []
+    for point in points:
+        p = fluid_share(point.scenario, duration_s, step_ms, quirks, check_step=True)
+        rows.append({
+            **point.values, "share_of_capacity": p.shares[0], "jain_index": p.run.jain_index, "loss": p.run.loss,
+            "occupancy": p.run.occupancy, "utilisation": p.run.utilisation,
+            "duration_s": duration_s or point.scenario.duration_s, "step_ms": step_ms, "step_difference": p.step_difference,
+        })  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def write(points: Sequence[Point], duration_s: float | None, step_ms: float, quirks: fluid.Quirks, out: Path) -> None:
+    """table() as a Parquet file, whole or not at all."""
+    predictions = table(points, duration_s, step_ms, quirks)
+    with files.aside(out) as temporary:
+        predictions.to_parquet(temporary, index=False)
