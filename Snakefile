@@ -1,5 +1,6 @@
 # The whole campaign: `snakemake --cores <n> all`. Configuration: config/config.yaml; rules by stage: rules/.
 from bbrlab import campaign, kernel as kernels, paths
+from bbrlab.models import predict
 
 
 configfile: "config/config.yaml"
@@ -17,6 +18,7 @@ FIGURES = {f.id: f for f in campaign.figures(SCALE, config.get("figures"))}
 include: "rules/common.smk"
 include: "rules/kernels.smk"
 include: "rules/experiments.smk"
+include: "rules/models.smk"
 include: "rules/notebooks.smk"
 include: "rules/report.smk"
 

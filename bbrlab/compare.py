@@ -6,7 +6,8 @@ Works for any figure whose published table (data/PAPER/FIGURE.csv) has the colum
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -114,6 +115,36 @@ def panel(figure: Figure, runs: pd.DataFrame) -> Panel:
     points["residual"] = points["measured"] - points["published"]
     scaled = figure.scenario.duration_s < PUBLISHED_DURATION_S.get(figure.id, figure.scenario.duration_s)
     return Panel(figure.id, figure.scenario.figure, points, scaled, YARDSTICKS.get(figure.id, DEFAULT_YARDSTICK))
+
+
+# There is no fluid model of BBRv3; its panels are put beside BBRv2's.
+FLUID_OF = {"sarpkaya2025/fig5a": "sarpkaya2025/fig3a", "sarpkaya2025/fig5c": "sarpkaya2025/fig3c"}
+
+
+def with_fluid(panel: Panel, of: Figure, results: Path) -> Panel:
+    """The panel with the fluid model's share_of_capacity at each point, from the workflow's results/models.
+
+    Args:
+        of: the figure whose predictions to take (the panel's own, or FLUID_OF's).
+        results: the folder ``results``.
+
+    Returns:
+        ``points`` with ``fluid_9s``, ``fluid_own`` (NaN where there is no prediction) and ``fluid_step``: the largest change
+        of the two when their step is doubled.
+    """
+    rows = []
+    for point in of.points:
+        row = {KEYS[k]: v for k, v in point.values.items()}
+        folder = results / "models" / of.id / point.label
+        for length in ("9s", "own"):
+            path = folder / f"{length}.parquet"
+            if path.exists():
+                found = pd.read_parquet(path).iloc[0]
+                row[f"fluid_{length}"] = found["share_of_capacity"]
+                row["fluid_step"] = max(row.get("fluid_step", 0.0), found["step_difference"])
+        rows.append(row)
+    table = pd.DataFrame(rows, columns=[*KEYS.values(), "fluid_9s", "fluid_own", "fluid_step"])
+    return replace(panel, points=panel.points.merge(table, on=list(KEYS.values()), how="left"))
 
 
 # Seconds of the paper's own runs; a shorter run (scale smoke) is a transient that published values do not describe.

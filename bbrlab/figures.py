@@ -35,7 +35,8 @@ def style() -> None:
     )
 
 
-def _bdp_axis(axes: Axes, values: list[float]) -> None:
+def bdp_axis(axes: Axes, values: list[float]) -> None:
+    """A logarithmic axis of buffers with a tick at each."""
     axes.set_xscale("log", base=2)
     axes.set_xticks(values)
     axes.xaxis.set_minor_locator(NullLocator())
@@ -61,7 +62,7 @@ def shares(panel: Panel) -> Figure:
         axes.errorbar(mine["buffer_bdp"], mine["measured"], yerr=mine["ci95"].fillna(0), fmt=".-", ms=8, color=MEASURED,
                       capsize=2, lw=1.2, label="measured here (mean, 95 % interval)")  # fmt: skip
         axes.set_title(f"{count} BBR flow{'s' if count > 1 else ''}")
-        _bdp_axis(axes, buffers)
+        bdp_axis(axes, buffers)
         axes.set_ylim(0, 1.02)
     for axes in grid.flat[len(counts) :]:
         axes.set_visible(False)

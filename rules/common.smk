@@ -27,8 +27,19 @@ def summaries_of(figure):
 
 
 def notebook_pages():
-    papers = sorted({id.split("/")[0] for id in FIGURES})
-    return [f"results/{SCALE}/{paper}.html" for paper in papers]
+    pages = sorted({id.split("/")[0] for id in FIGURES})
+    return [f"results/{SCALE}/{page}.html" for page in [*pages, "models"]]
+
+
+def fluid_predictions():
+    """What the fluid model says of every point that it can describe, at 9 s and as long as the experiment."""
+    return [
+        f"results/models/{id}/{point.label}/{length}.parquet"
+        for id, figure in FIGURES.items()
+        if predict.speaks_of(figure.scenario)
+        for point in figure.points
+        for length in FLUID_LENGTHS
+    ]
 
 
 def tables_of(wildcards):

@@ -31,8 +31,32 @@ rule notebook:
     log:
         f"results/logs/{SCALE}/{{paper}}.notebook.log",
     wildcard_constraints:
-        paper="[^/]+",
+        paper="(?!models$)[^/]+",
     params:
         scale=SCALE,
     shell:
         "bbrlab render {input.notebook} --out {output.page} -p scale={params.scale} > {log} 2>&1"
+
+
+rule models_notebook:
+    input:
+        notebook="notebooks/models.ipynb",
+        tables=[f"results/{SCALE}/{id}.parquet" for id in FIGURES],
+        predictions=fluid_predictions(),
+        data=sorted(str(p.relative_to(paths.ROOT)) for p in paths.DATA.glob("*/*.csv")),
+        code=[
+            "bbrlab/compare.py",
+            "bbrlab/figures.py",
+            "bbrlab/model_figures.py",
+            "bbrlab/models/ware.py",
+            *FLUID_CODE,
+        ],
+    output:
+        page=f"results/{SCALE}/models.html",
+        notebook=f"results/{SCALE}/models.ipynb",
+    log:
+        f"results/logs/{SCALE}/models.notebook.log",
+    params:
+        scale=SCALE,
+    shell:
+        "bbrlab render {input.notebook} --out {output.page} -p scale={params.scale} -p interactive=no > {log} 2>&1"

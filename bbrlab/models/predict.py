@@ -41,6 +41,15 @@ class Prediction:
         return self.step_difference > STEP_TOLERANCE
 
 
+def speaks_of(scenario: Scenario) -> bool:
+    """Whether the fluid model describes such a scenario."""
+    try:
+        _arguments(scenario, 1, fluid.ALIGNED)
+    except UserError:
+        return False
+    return True
+
+
 def _arguments(scenario: Scenario, seed: int, quirks: fluid.Quirks) -> dict[str, object]:
     """simulate()'s arguments for a scenario. UserError, naming the field, if the model does not speak of such a one."""
     network = scenario.network

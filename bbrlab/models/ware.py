@@ -7,7 +7,7 @@ X = q / (c l), p the loss-based flows' aggregate share of link and queue at conv
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,6 +20,9 @@ PROBE_RTT_PACKETS = 4  # BBRv1's window in ProbeRTT, per flow
 PROBE_RTT_S = 0.2
 PROBE_INTERVAL_S = 10.0
 INFLIGHT_CAP_GAIN = 2.0
+# Payload per frame of a full segment with timestamps: what of a share of the link iperf3 counts as goodput.
+GOODPUT_PER_LINK = 1448 / 1514
+Counts = Literal["link", "goodput"]
 
 Array = NDArray[np.float64]
 
@@ -50,18 +53,46 @@ def loss_based_share(
 def bbr_share(
     rate_mbit: ArrayLike, rtt_ms: ArrayLike, buffer_bdp: ArrayLike, bbr_flows: ArrayLike,
     inflight_cap: float = INFLIGHT_CAP_GAIN, packet_bytes: int = PACKET_BYTES, probe_rtt: bool = True,
+    counts: Counts = "link",
 ) -> Array:  # fmt: skip
     """BBR's aggregate share of the link, eqs. 10 and 11: (1 - p) (1 - (q/c + 0.2 s + l) / 10 s).
 
     The time d that the flows compete cancels. Arguments and errors as for loss_based_share();
-    ``probe_rtt=False`` leaves out the time that BBR spends in ProbeRTT (eq. 11).
+    ``probe_rtt=False`` leaves out the time that BBR spends in ProbeRTT (eq. 11). ``counts="goodput"`` gives the goodput
+    over the link's rate in place of the share of the link: the model's fraction times payload over frame.
     """
+    if counts not in ("link", "goodput"):
+        raise ValueError(f"counts: must be link or goodput, found {counts!r}")
     c, l, x, _ = _inputs(rate_mbit, rtt_ms, buffer_bdp, bbr_flows, packet_bytes)
     share = 1 - loss_based_share(rate_mbit, rtt_ms, buffer_bdp, bbr_flows, inflight_cap, packet_bytes)
+    if counts == "goodput":
+        share = share * GOODPUT_PER_LINK
     if not probe_rtt:
         return share
     probing = (x * l + PROBE_RTT_S + l) / PROBE_INTERVAL_S + 0 * c
     return share * np.clip(1 - probing, 0.0, 1.0)
+
+
+def simple_loss_based_share(inflight_cap: float = INFLIGHT_CAP_GAIN) -> float:
+    """p of the simple model, one BBR flow and a queue much deeper than the BDP: k p (1 - p) q = (1 - p) q, so p = 1/k
+    (eqs. 1 to 5; k = 2 in the paper)."""
+    if not (np.isfinite(inflight_cap) and inflight_cap >= 1):
+        raise ValueError(f"inflight_cap: must be finite and at least 1, found {inflight_cap:g}")
+    return 1 / inflight_cap
+
+
+def rtt_estimate_alone_ms(
+    rate_mbit: ArrayLike, rtt_ms: ArrayLike, buffer_bdp: ArrayLike, bbr_flows: ArrayLike,
+    packet_bytes: int = PACKET_BYTES,
+) -> Array:  # fmt: skip
+    """RTT that N BBR flows alone find in ProbeRTT, in ms (eq. 6): max(l, (4 N - c l) / c + l), at most the full queue.
+
+    4 N packets are in flight then; what of them the path does not hold waits in the queue. Arguments and errors as for
+    loss_based_share().
+    """
+    c, l, x, n = _inputs(rate_mbit, rtt_ms, buffer_bdp, bbr_flows, packet_bytes)
+    queued = np.clip(PROBE_RTT_PACKETS * n - c * l, 0.0, x * c * l)
+    return (l + queued / c) * 1e3
 
 
 def _inputs(
