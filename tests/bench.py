@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import subprocess
 import sys
 import tempfile
 import threading
@@ -138,6 +139,16 @@ def main() -> int:
     minutes = sum(FULL_RUNS_PER_COUNT * (mean[1] + slope * (n - 1)) for n in COUNTS) / 60 / 2
     target("Fig. 2a and 2c at full on 2 cores, from the corners", minutes, "min", 35, False)
 
+    console.print("fluid model: the published run, 9 s of 5 + 5 BBRv1 flows at .01 ms, and 33 flows ...")
+    model = _fluid()
+    target("fluid model: the published run, times faster", PUBLISHED_FLUID_S / model["published_run_s"], "x", 300, True)
+    target("fluid model: 1000 s of 33 flows, from 20 s", model["33_flows_s"] / 60, "min", 3, False)
+    target("fluid model: memory of its process", model["process_mib"], "MiB", 150, False)
+    console.print(
+        f"  of the {model['process_mib']:.0f} MiB, {model['libraries_mib']:.0f} are Python and its libraries; "
+        f"9 s took {model['published_run_s']:.2f} s; {model['ns']:.0f} ns per step and flow"
+    )
+
     table = Table(box=None, pad_edge=False)
     for name in ("benchmark", "measured", "target", ""):
         table.add_column(name, justify="left" if name in ("benchmark", "") else "right")
@@ -154,6 +165,7 @@ def main() -> int:
         "date": time.strftime("%Y-%m-%d"),
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, {_processor()}",
         "targets": rows,
+        "fluid": model,
         "parts_s": {k: round(v, 2) for k, v in split.items()},
         "corners": [
             {"bbr_flows": n, "buffer_bdp": x, "total_s": round(r.total_s, 1), "peak_mib": round(r.peak_mib)}
@@ -162,6 +174,34 @@ def main() -> int:
     }
     files.write_json(paths.ROOT / "results" / "bench.json", content)
     return 0 if all(r["ok"] for r in rows) else 1
+
+
+# What the authors' public code takes for it on this class of machine (and 3.07 GB of memory).
+PUBLISHED_FLUID_S = 139.0
+FLUID_PROGRAM = """
+import json, resource, time
+from bbrlab.models import fluid
+memory = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+libraries = memory()
+ten = dict(cca=["bbr1"] * 10, rate_mbit=100, link_delay_ms=10,
+           access_delay_ms=[5.7, 9.2, 8.8, 6.3, 7.5, 7.2, 8.3, 8.9, 5.5, 5.1], buffer_packets=83)
+fluid.simulate(duration_s=0.01, **ten)  # compiles, or loads what is compiled
+def timed(**arguments):
+    start = time.perf_counter()
+    fluid.simulate(**arguments)
+    return time.perf_counter() - start
+ours = min(timed(duration_s=9, **ten) for _ in range(5))
+many = timed(cca=["bbr1"] * 32 + ["cubic"], rate_mbit=10, link_delay_ms=10, access_delay_ms=[10] * 33,
+             buffer_packets=132, duration_s=20)
+print(json.dumps({"published_run_s": ours, "33_flows_s": many * 50, "ns": ours / 9e6 * 1e9, "libraries_mib": libraries,
+                  "process_mib": memory()}))
+"""
+
+
+def _fluid() -> dict[str, float]:
+    """Time and memory of the fluid model, in a process of its own."""
+    done = subprocess.run([sys.executable, "-c", FLUID_PROGRAM], check=True, capture_output=True, text=True)
+    return {k: round(v, 3) for k, v in json.loads(done.stdout).items()}
 
 
 def _processor() -> str:

@@ -63,7 +63,8 @@ def steps(
         (ENDED_WELL, 0), or (step, flow) at which a rate was no longer finite.
     """
     flows = len(kind)
-    mask, mask_xmax = ring_x - 1, ring_xmax - 1
+    # Unsigned, so that no index is tested for being negative.
+    mask, mask_xmax = np.uint64(ring_x - 1), np.uint64(ring_xmax - 1)
     x = np.zeros((flows, ring_x + PAD))
     y = np.zeros(ring_x)  # arrival rate at the link
     q = np.zeros(ring_x)
@@ -111,11 +112,11 @@ def steps(
     queue = 0.0
     for n in range(1, count + 1):
         t = n * h
-        now = n & mask
-        before = (n - 1) & mask
+        now = np.uint64(n) & mask
+        before = np.uint64(n - 1) & mask
         arriving = 0.0
         for i in range(flows):
-            arriving += x[i, (n - to_link_steps[i]) & mask]
+            arriving += x[i, np.uint64(n - to_link_steps[i]) & mask]
         y[now] = arriving
         queue = min(max(queue + h * ((1.0 - p[before]) * arriving - capacity), 0.0), buffer)
         q[now] = queue
@@ -139,11 +140,11 @@ def steps(
 
         for i in range(flows):
             tau = rtt[i] + wait[now]
-            at_rtt = (n - rtt_steps[i]) & mask
+            at_rtt = np.uint64(n - rtt_steps[i]) & mask
             tau_then = rtt[i] + wait[at_rtt]
             back = int(tau_then / h)
-            sent_then = (n - back) & mask
-            at_link = (n - back + to_link_steps[i]) & mask
+            sent_then = np.uint64(n - back) & mask
+            at_link = np.uint64(n - back + to_link_steps[i]) & mask
             x_then = x[i, sent_then]
             delivered = x_then
             if y[at_link] >= capacity or q[at_link] > 0.0:
@@ -154,7 +155,7 @@ def steps(
                 rate = w[i] / tau
             elif kind[i] == CUBIC:
                 if p[at_link] >= 1e-6:
-                    wmax[i] += h * (history[i, (n - 2 * rtt_steps[i]) & mask] - wmax[i])
+                    wmax[i] += h * (history[i, np.uint64(n - 2 * rtt_steps[i]) & mask] - wmax[i])
                     s[i] += h * (1.0 - s[i])
                     inflection[i] = -1.0
                 else:
@@ -199,9 +200,9 @@ def steps(
                         start[i] = t
                 else:
                     cycle = min(2000.0 + 1000.0 * i / flows, 63.0 * rtprop)
-                    xmax_history[i, n & mask_xmax] = xmax[i]
+                    xmax_history[i, np.uint64(n) & mask_xmax] = xmax[i]
                     if down[i] == 1.0:
-                        xbtl[i] = max(xmax[i], xmax_history[i, (n - int(cycle / h)) & mask_xmax])
+                        xbtl[i] = max(xmax[i], xmax_history[i, np.uint64(n - int(cycle / h)) & mask_xmax])
                     bdp = old_btl * rtprop
                     probe_window = bdp / 2.0
                     v[i] += h * ((1.0 - m) * (x[i, before] - delivered) + m * (probe_window - v[i]))
