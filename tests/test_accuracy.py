@@ -48,6 +48,21 @@ def test_order_of_versions(run_scenario, buffer_bdp):
     assert share["bbr2"] + 0.1 < share["bbr3"] < share["bbr1"] - 0.1
 
 
+@pytest.mark.parametrize(("cca", "at_1", "at_1_5", "at_3"), [("bbr2", 65, 55, 15), ("bbr3", 72, 70, 20)])
+def test_where_random_loss_is_too_much(run_scenario, cca, at_1, at_1_5, at_3):
+    """100 Mbit/s, 40 ms, means of 3 seeds, Mbit/s: three quarters of the link at 1 % (BBRv3; BBRv2 a little less), and
+    between 1.5 and 3 % both give way."""
+    goodput = {}
+    for loss in (0.01, 0.015, 0.03):
+        runs = [run_scenario(flows=[{"cca": cca}], network__rate_mbit=100, network__loss=loss, hosts__segmentation="nic",
+                             duration_s=60, window_s=[10, 60], seed=seed) for seed in (1, 2, 3)]  # fmt: skip
+        assert all(r.failed == [] for r in runs)
+        goodput[loss] = sum(r.summary["groups"][0]["goodput_mbit"] for r in runs) / len(runs)
+    assert goodput[0.01] > at_1
+    assert goodput[0.015] < at_1_5
+    assert goodput[0.03] < at_3
+
+
 def test_many_flows_and_high_rate(run_scenario):
     """100 flows at 1 Gbit/s: checks hold, the link is full, memory suffices."""
     result = run_scenario(

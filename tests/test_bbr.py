@@ -115,6 +115,40 @@ def test_up_queue_and_duration(lone):
     assert len(stays) >= 5
 
 
+def test_bbr1_queue(run_scenario):
+    """Bless et al.: a single BBRv1 flow queues .25 to .30 of the RTT at most, as 10 Hz samples show it."""
+    result = run_scenario(flows=[{"cca": "bbr1"}], sample_hz=100, network__rate_mbit=RATE_MBIT, network__rtt_ms=RTT_MS,
+                          network__buffer__bdp=BUFFER_BDP, duration_s=30)  # fmt: skip
+    late = result.samples[result.samples["time_s"] > WARM_UP_S]
+    delay = late["queue_bytes"] * 8e-3 / RATE_MBIT / RTT_MS
+    assert 0.25 <= delay.quantile(0.99) <= 0.30
+    assert delay.max() <= 0.32
+
+
+@pytest.mark.parametrize("buffer_bdp", [0.8, 2, 8])
+def test_two_bbr3_flows(run_scenario, buffer_bdp):
+    """11.2, Bless et al., Fig. 8: the median queueing delay of two flows exceeds the RTT in buffers of two and more BDPs, and
+    half of a smaller buffer; at most .6 % is lost."""
+    result = run_scenario(flows=[{"cca": "bbr3", "count": 2}], network__rate_mbit=RATE_MBIT, network__rtt_ms=RTT_MS,
+                          network__buffer__bdp=buffer_bdp, hosts__segmentation="nic", duration_s=60,
+                          window_s=[2, 60])  # fmt: skip
+    assert result.failed == []
+    samples = result.samples.drop_duplicates("time_s")
+    delay = samples[samples["time_s"] > 2]["queue_bytes"] * 8e-3 / RATE_MBIT / RTT_MS
+    assert delay.median() > (0.4 if buffer_bdp < 1 else 1.0)
+    assert result.summary["bottleneck"]["loss"] <= 0.006
+
+
+def test_max_filter_is_kept_over_probe_rtt(lone):
+    """5, AdvanceMaxBwFilter: rounds of ProbeRTT are application-limited and do not rotate the filter, so that max_bw is the
+    same before ProbeRTT and in the CRUISE after it."""
+    stays = lone.stays("ProbeRTT", after="CRUISE")
+    assert len(stays) > 1
+    for _, stay in stays.iterrows():
+        before = lone.acks["bbr_max_bw"][stay["first"]]
+        assert lone.acks["bbr_max_bw"][stay["last"] + 100] >= before
+
+
 def test_down_duration(lone):
     for _, stay in lone.stays("DOWN", after="UP", before="CRUISE").iterrows():
         low, high = expect(lone.cca, (0.8, 1.5), (6, 11))
@@ -417,6 +451,19 @@ def test_pacing_gain_is_a_parameter(run_scenario, cca, name):
     result = run_scenario(flows=[{"cca": cca, "params": {name: 150}}], sample_hz=100)
     up = result.samples[result.samples["bbr_state"] == bbr_record.STATES.index("UP")]
     assert up["bbr_pacing_gain"].unique() == [1.5]
+
+
+def test_policer_detection_is_a_parameter(run_scenario):
+    """Cao et al.: v1 stands random loss up to 20 %. Above 16 % mainline takes it for a policer's; without that it goes on."""
+    path = {"network__rate_mbit": 100, "network__rtt_ms": 25, "network__buffer": {"bytes": 10_000_000},
+            "network__loss": 0.17, "hosts__segmentation": "nic", "duration_s": 40, "window_s": [5, 40]}  # fmt: skip
+    goodput = {}
+    for detection in (True, False):
+        result = run_scenario(flows=[{"cca": "bbr1", "params": {"policer_detection": detection}}], **path)
+        assert result.failed == []
+        goodput[detection] = result.summary["groups"][0]["goodput_mbit"]
+    assert goodput[True] < 30
+    assert goodput[False] > 45
 
 
 @pytest.mark.parametrize(

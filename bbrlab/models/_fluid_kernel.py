@@ -24,7 +24,6 @@ PROBE_RTT_WINDOW = 4.0  # packets, BBRv1
 RTPROP_WINDOW_MS = 10_000.0  # BBRv1's ProbeRTT interval, and how long RTprop must not have changed
 UP_EXIT = 499 / 400  # BDPs in flight at which BBRv2 leaves UP
 VANISHED = 1e-20  # below, a mode that fades out becomes 0 before it becomes a denormal number, which is slow
-PAD = 40  # rows a power of two apart would all fall into the same lines of the cache
 TOO_HIGH = 0.02  # loss at which BBRv2 reacts
 ENDED_WELL = -1
 
@@ -65,17 +64,18 @@ def steps(
     flows = len(kind)
     # Unsigned, so that no index is tested for being negative.
     mask, mask_xmax = np.uint64(ring_x - 1), np.uint64(ring_xmax - 1)
-    x = np.zeros((flows, ring_x + PAD))
+    # Time first: flows with equal delays look back at neighbours.
+    x = np.zeros((ring_x, flows))
     y = np.zeros(ring_x)  # arrival rate at the link
     q = np.zeros(ring_x)
     wait = np.zeros(ring_x)  # queueing delay q / C
     p = np.zeros(ring_x)  # loss that drives the queue, Reno and CUBIC
     pc = np.zeros(ring_x)  # smooth loss, which drives BBRv2 and is reported
-    history = np.zeros((flows, ring_x + PAD))  # CUBIC: window; BBR: RTprop estimate
+    history = np.zeros((ring_x, flows))  # CUBIC: window; BBR: RTprop estimate
     any_v2 = False
     for i in range(flows):
         any_v2 = any_v2 or kind[i] == BBR2
-    xmax_history = np.zeros((flows if any_v2 else 1, ring_xmax + PAD))
+    xmax_history = np.zeros((ring_xmax, flows if any_v2 else 1))
 
     w, v, s = np.zeros(flows), np.zeros(flows), np.zeros(flows)
     wmax, inflection = np.zeros(flows), np.zeros(flows)
@@ -93,17 +93,17 @@ def steps(
         if kind[i] == CUBIC or kind[i] == RENO:
             wmax[i] = 1.1 * share
             inflection[i] = -1.0
-            history[i, :] = share
+            history[:, i] = share
         else:
             xmax[i] = xbtl[i] = share / (rtt[i] if own_delay else rtt[0])
-            history[i, :] = rtt[i]
+            history[:, i] = rtt[i]
             whi[i] = v2_start_factor * 1.25 * share
             if kind[i] == BBR1:
                 w[i] = xbtl[i] * rtt[i]
                 x_0 = w[i] / rtt[i]
             if any_v2:
-                xmax_history[i, :] = xmax[i]
-        x[i, :] = x_0
+                xmax_history[:, i] = xmax[i]
+        x[:, i] = x_0
         y_0 += x_0
         samples[0, 3 + i] = x_0
     y[:] = y_0
@@ -116,7 +116,7 @@ def steps(
         before = np.uint64(n - 1) & mask
         arriving = 0.0
         for i in range(flows):
-            arriving += x[i, np.uint64(n - to_link_steps[i]) & mask]
+            arriving += x[np.uint64(n - to_link_steps[i]) & mask, i]
         y[now] = arriving
         queue = min(max(queue + h * ((1.0 - p[before]) * arriving - capacity), 0.0), buffer)
         q[now] = queue
@@ -145,7 +145,7 @@ def steps(
             back = int(tau_then / h)
             sent_then = np.uint64(n - back) & mask
             at_link = np.uint64(n - back + to_link_steps[i]) & mask
-            x_then = x[i, sent_then]
+            x_then = x[sent_then, i]
             delivered = x_then
             if y[at_link] >= capacity or q[at_link] > 0.0:
                 delivered = x_then * capacity / y[at_link]
@@ -155,7 +155,7 @@ def steps(
                 rate = w[i] / tau
             elif kind[i] == CUBIC:
                 if p[at_link] >= 1e-6:
-                    wmax[i] += h * (history[i, np.uint64(n - 2 * rtt_steps[i]) & mask] - wmax[i])
+                    wmax[i] += h * (history[np.uint64(n - 2 * rtt_steps[i]) & mask, i] - wmax[i])
                     s[i] += h * (1.0 - s[i])
                     inflection[i] = -1.0
                 else:
@@ -166,11 +166,11 @@ def steps(
                 w[i] = 0.4 * (s[i] / 1000.0 + offset - inflection[i]) ** 3 + wmax[i]
                 if kernel_cubic:
                     w[i] = max(w[i], 1.0)
-                history[i, now] = w[i]
+                history[now, i] = w[i]
                 rate = w[i] / tau
             else:
                 m = mode[i]
-                rtprop = history[i, at_rtt]
+                rtprop = history[at_rtt, i]
                 t_cycle = t - start[i]
                 rise = tmin[i] - tau_then
                 if rise > 0.0:
@@ -195,17 +195,17 @@ def steps(
                         edge = t_cycle - (slot + 1) * rtprop
                         gain += 0.25 * sigmoid(since_up) * sigmoid(-SMOOTH * edge)
                         gain -= 0.25 * sigmoid(SMOOTH * edge) * sigmoid(SMOOTH * ((slot + 2) * rtprop - t_cycle))
-                    v[i] += h * ((1.0 - m) * (x[i, before] - delivered) + m * (probe_window - v[i]))
+                    v[i] += h * ((1.0 - m) * (x[before, i] - delivered) + m * (probe_window - v[i]))
                     if t_cycle >= cycle:
                         start[i] = t
                 else:
                     cycle = min(2000.0 + 1000.0 * i / flows, 63.0 * rtprop)
-                    xmax_history[i, np.uint64(n) & mask_xmax] = xmax[i]
+                    xmax_history[np.uint64(n) & mask_xmax, i] = xmax[i]
                     if down[i] == 1.0:
-                        xbtl[i] = max(xmax[i], xmax_history[i, np.uint64(n - int(cycle / h)) & mask_xmax])
+                        xbtl[i] = max(xmax[i], xmax_history[np.uint64(n - int(cycle / h)) & mask_xmax, i])
                     bdp = old_btl * rtprop
                     probe_window = bdp / 2.0
-                    v[i] += h * ((1.0 - m) * (x[i, before] - delivered) + m * (probe_window - v[i]))
+                    v[i] += h * ((1.0 - m) * (x[before, i] - delivered) + m * (probe_window - v[i]))
                     hi, lo, cruising = whi[i], wlo[i], cruise[i]
                     too_high = pc[at_link] >= TOO_HIGH
                     growth = 0.0
@@ -236,7 +236,7 @@ def steps(
                 rate = min(w[i] / tau_then, xbtl[i] * gain)
                 if m > 0.0:
                     rate = (1.0 - m) * rate + m * v[i] / tau
-                history[i, now] = tmin[i]
+                history[now, i] = tmin[i]
                 timer[i] -= h
                 if timer[i] <= 0.0:
                     if target[i] == 0.0 and t - changed[i] >= min(t, RTPROP_WINDOW_MS):
@@ -252,7 +252,7 @@ def steps(
 
             if not (abs(rate) < 1e300):
                 return n, i
-            x[i, now] = rate
+            x[now, i] = rate
             if counted:
                 flow_totals[i, 0] += rate
                 flow_totals[i, 1] += delivered
@@ -264,6 +264,6 @@ def steps(
             samples[row, 1] = queue
             samples[row, 2] = loss
             for i in range(flows):
-                samples[row, 3 + i] = x[i, now]
+                samples[row, 3 + i] = x[now, i]
             row += 1
     return ENDED_WELL, 0
