@@ -16,7 +16,7 @@ import pytest
 
 from bbrlab import paths
 from bbrlab.errors import UserError
-from bbrlab.models import fluid, predict
+from bbrlab.models import _fluid_kernel, fluid, predict
 from bbrlab.models.fluid import ALIGNED, REFERENCE, Quirks, simulate
 from bbrlab.scenario import base_point, validate
 from tests.conftest import scenario_dict
@@ -53,6 +53,15 @@ def test_traces_of_the_public_code(name):
     until = MET_UNTIL_MS[name]
     assert until >= 500
     np.testing.assert_allclose(mine[:until], trace[:until], rtol=1e-9, atol=1e-12)
+
+
+def test_sigmoid():
+    """To a few units in the last place, and saturated where double precision is."""
+    z = np.linspace(-36.9, 36.9, 5001)
+    mine = np.array([_fluid_kernel.sigmoid(v) for v in z])
+    np.testing.assert_allclose(mine, 1 / (1 + np.exp(-z)), rtol=1e-15)
+    assert _fluid_kernel.sigmoid(38.0) == 1
+    assert _fluid_kernel.sigmoid(-38.0) == 0
 
 
 def test_cycles_begin_where_the_public_code_has_them():

@@ -32,13 +32,29 @@ TOTALS = ("steps", "arrived", "lost", "queue", "busy")
 FLOW_TOTALS = ("sent", "delivered")
 
 
-@njit(cache=True, inline="always")
+# exp(x) = 2^k exp(r) with |r| <= ln 2 / 2; ln 2 in two parts, so that k ln 2 is exact; Taylor's series of exp(r).
+LN2_HIGH, LN2_LOW, PER_LN2 = 6.93147180369123816490e-01, 1.90821492927058770002e-10, 1.0 / math.log(2.0)
+POWER_OF_TWO = 2.0 ** np.arange(-64.0, 65.0)
+C3, C4, C5, C6, C7, C8, C9, C10, C11, C12 = (1.0 / math.factorial(n) for n in range(3, 13))
+
+
+@njit(inline="always", error_model="numpy", fastmath={"contract"})
 def sigmoid(z: float) -> float:
+    """1 / (1 + exp(-z)) to two units in the last place: an exponential that is inlined takes a third of the C library's time,
+    and the model is hardly anything else."""
     if z > NEGLIGIBLE:
         return 1.0
     if z < -NEGLIGIBLE:
         return 0.0
-    return 1.0 / (1.0 + math.exp(-z))
+    k = math.floor(0.5 - z * PER_LN2)
+    r = (-z - k * LN2_HIGH) - k * LN2_LOW
+    r2 = r * r
+    r4 = r2 * r2
+    low = (1.0 + r) + (0.5 + C3 * r) * r2
+    middle = (C4 + C5 * r) + (C6 + C7 * r) * r2
+    high = ((C8 + C9 * r) + (C10 + C11 * r) * r2) + C12 * r4
+    power: float = POWER_OF_TWO[int(k) + 64]
+    return 1.0 / (1.0 + (low + (middle + high * r4) * r4) * power)
 
 
 @njit(cache=True, error_model="numpy")
