@@ -82,6 +82,10 @@ def test_smoke_campaign(campaign_done):
     page = (RESULTS / "smoke" / "sarpkaya2025.html").read_text()
     assert "At a glance" in page
     assert "data:image/png" in page or "image/png" in page
+    models = (RESULTS / "smoke" / "models.html").read_text()
+    assert "The published fluid curve, taken apart" in models
+    assert "0.6758" in models
+    assert len(list((RESULTS / "models").glob("*/*/*/*.parquet"))) >= 20
     table = (RESULTS / "smoke" / "sarpkaya2025" / "fig2a.csv").read_text().splitlines()
     assert len(table) == 1 + 4 * 2 * 2  # points x seeds x groups
 
