@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -43,15 +44,23 @@ def bdp_axis(axes: Axes, values: list[float]) -> None:
     axes.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
 
 
+def multiples(count: int) -> tuple[Figure, Any]:
+    """A figure and its grid of ``count`` axes that share their scales; those left over are hidden."""
+    columns = min(COLUMNS, count)
+    rows = -(-count // columns)
+    figure, grid = plt.subplots(
+        rows, columns, figsize=(10.5, 3.1 * rows), sharex=True, sharey=True, squeeze=False, layout="constrained"
+    )
+    for axes in grid.flat[count:]:
+        axes.set_visible(False)
+    return figure, grid
+
+
 def shares(panel: Panel) -> Figure:
     """Small multiples, one per number of BBR flows: published points, measured means, the model, against the buffer."""
     counts = sorted(panel.points["bbr_flows"].unique())
     buffers = sorted(panel.points["buffer_bdp"].unique())
-    columns = min(COLUMNS, len(counts))
-    rows = -(-len(counts) // columns)
-    figure, grid = plt.subplots(
-        rows, columns, figsize=(10.5, 3.1 * rows), sharex=True, sharey=True, squeeze=False, layout="constrained"
-    )
+    figure, grid = multiples(len(counts))
     for axes, count in zip(grid.flat, counts, strict=False):
         mine = panel.points[panel.points["bbr_flows"] == count].sort_values("buffer_bdp")
         axes.axhline(CEILING, color="0.7", lw=0.8, ls=":", zorder=0)
@@ -64,8 +73,6 @@ def shares(panel: Panel) -> Figure:
         axes.set_title(f"{count} BBR flow{'s' if count > 1 else ''}")
         bdp_axis(axes, buffers)
         axes.set_ylim(0, 1.02)
-    for axes in grid.flat[len(counts) :]:
-        axes.set_visible(False)
     figure.supxlabel("bottleneck buffer (BDP)", fontsize=11)
     figure.supylabel("BBR flows' share of capacity", fontsize=11)
     handles, labels = grid.flat[0].get_legend_handles_labels()

@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from bbrlab.compare import Panel
-from bbrlab.figures import CCA_COLOURS, CEILING, COLUMNS, MEASURED, PUBLISHED, WARE, bdp_axis
+from bbrlab.figures import CCA_COLOURS, CEILING, MEASURED, PUBLISHED, WARE, bdp_axis, multiples
 from bbrlab.models.fluid import Run
 
 FLUID_SHORT, FLUID_OWN = "#E69F00", "#009E73"
@@ -22,11 +22,7 @@ def three_models(panel: Panel) -> Figure:
     ``panel.points`` has the columns ``fluid_9s`` and ``fluid_own`` (compare.with_fluid()).
     """
     counts = sorted(panel.points["bbr_flows"].unique())
-    columns = min(COLUMNS, len(counts))
-    rows = -(-len(counts) // columns)
-    figure, grid = plt.subplots(
-        rows, columns, figsize=(10.5, 3.1 * rows), sharex=True, sharey=True, squeeze=False, layout="constrained"
-    )
+    figure, grid = multiples(len(counts))
     for axes, count in zip(grid.flat, counts, strict=False):
         mine = panel.points[panel.points["bbr_flows"] == count].sort_values("buffer_bdp")
         x = mine["buffer_bdp"]
@@ -41,8 +37,6 @@ def three_models(panel: Panel) -> Figure:
         axes.set_title(f"{count} BBR flow{'s' if count > 1 else ''}")
         bdp_axis(axes, sorted(panel.points["buffer_bdp"].unique()))
         axes.set_ylim(0, 1.02)
-    for axes in grid.flat[len(counts) :]:
-        axes.set_visible(False)
     figure.supxlabel("bottleneck buffer (BDP of the path)", fontsize=11)
     figure.supylabel("BBR flows' share of capacity", fontsize=11)
     handles, labels = grid.flat[0].get_legend_handles_labels()
