@@ -1,5 +1,8 @@
-# The whole campaign: `snakemake --cores <n> all`. Configuration: config/config.yaml; rules by stage: rules/.
-from bbrlab import campaign, kernel as kernels, paths
+# The whole campaign: `snakemake --cores <n> all`, or one paper or figure of it: `snakemake --cores <n> fig2a`.
+# Configuration: config/config.yaml; rules by stage: rules/.
+import sys
+
+from bbrlab import campaign, claims, kernel as kernels, paths, planning
 from bbrlab.models import predict
 
 
@@ -13,6 +16,7 @@ container: "docker-daemon://bbrlab:0.1.0"
 SCALE = config["scale"]
 KERNEL = config.get("kernel") or ""
 FIGURES = {f.id: f for f in campaign.figures(SCALE, config.get("figures"))}
+claims.load()  # a claim that is wrong is told before anything runs
 
 
 include: "rules/common.smk"
@@ -21,6 +25,12 @@ include: "rules/experiments.smk"
 include: "rules/models.smk"
 include: "rules/notebooks.smk"
 include: "rules/report.smk"
+include: "rules/targets.smk"
+
+
+if workflow.output_settings.dryrun:
+    asked_for = campaign.asked_for(FIGURES, sys.argv[1:])
+    planning.show([FIGURES[id] for id in asked_for], planning.to_stderr())
 
 
 onstart:
@@ -31,4 +41,5 @@ rule all:
     default_target: True
     input:
         scorecard=f"results/{SCALE}/scorecard.json",
+        points=f"results/{SCALE}/points.parquet",
         notebooks=notebook_pages(),

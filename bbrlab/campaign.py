@@ -7,16 +7,17 @@ has not changed is never run twice, whichever scale or sweep it belongs to, and 
 from __future__ import annotations
 
 import fcntl
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import yaml
 from pydantic import Field, ValidationError
 
 from bbrlab import files, paths
 from bbrlab.errors import UserError
-from bbrlab.scenario import Point, Scenario, Strict, load, points, read_yaml, validate
+from bbrlab.scenario import GRID, Flow, Override, Point, Scenario, Strict, load, points, read_yaml, validate
 
 # Wall-clock model of a run, fitted to 142 runs of Fig. 2a and 2c on two busy cores: set-up, packets, samples, flows.
 SETUP_S = 3.5
@@ -25,23 +26,13 @@ SECONDS_PER_SAMPLE = 2.5e-4
 SECONDS_PER_FLOW_SAMPLE = 4.3e-5
 
 
-class Override(Strict):
-    """How a scale changes one figure."""
-
-    trials: Annotated[int, Field(ge=1)] | None = None
-    duration_s: float | None = None
-    window_s: list[float] | None = None
-    sweep: dict[str, list[Any]] | None = None
-
-
 class Scale(Strict):
-    """One scale: what it is for, how many trials at most, and figure by figure what changes."""
+    """One scale: what it is for and how many trials at most; what it changes stands in each scenario's ``scales``."""
 
     description: str
     trials: Annotated[int, Field(ge=1)] | None = Field(
         None, description="at most so many trials; default: the scenario's"
     )
-    figures: dict[str, Override] = Field({}, description="paper/figure: changes")
 
 
 class Config(Strict):
@@ -105,39 +96,64 @@ def figures(scale: str | None = None, chosen: list[str] | None = None) -> list[F
     if scale not in config.scales:
         raise UserError(f"scale {scale}: no such scale; config/config.yaml has {', '.join(config.scales)}")
     known = scenario_files()
-    for name in config.scales[scale].figures:
-        if name not in known:
-            raise UserError(
-                f"config/config.yaml: scales.{scale}.figures: there is no scenario {name} (there are {', '.join(known)})"
-            )
     wanted = []
     for name in chosen or config.figures or list(known):
         matching = [k for k in known if k == name or k.split("/")[0] == name]
         if not matching:
             raise UserError(f"there is no figure or paper '{name}' (there are {', '.join(known)})")
         wanted += matching
-    return [_scaled(name, known[name], config.scales[scale]) for name in dict.fromkeys(wanted)]
+    found = [_scaled(name, known[name], scale, config) for name in dict.fromkeys(wanted)]
+    missing = [n for n, f in zip(dict.fromkeys(wanted), found, strict=True) if f is None and n in (chosen or [])]
+    if missing:
+        raise UserError(f"{missing[0]} is not part of scale {scale}; choose another with --config scale=...")
+    return [f for f in found if f is not None]
 
 
-def _scaled(name: str, path: Path, scale: Scale) -> Figure:
+def _scaled(name: str, path: Path, scale_name: str, config: Config) -> Figure | None:
+    """A figure at a scale; None if the scale leaves it out."""
+    scale = config.scales[scale_name]
     scenario = load(path)
     if f"{scenario.paper}/{scenario.name}" != name:
         raise UserError(
             f"{path}: must say paper: {name.split('/', maxsplit=1)[0]} and name: {name.split('/')[1]}, as its place says"
         )
-    override = scale.figures.get(name, Override())
+    for given in scenario.scales:
+        if given not in config.scales:
+            raise UserError(f"{path}: scales.{given}: no such scale; config/config.yaml has {', '.join(config.scales)}")
+    override = scenario.scales.get(scale_name, Override())
+    if override.skip:
+        return None
     content = scenario.model_dump(exclude_unset=True)
     for key in ("duration_s", "window_s"):
         if getattr(override, key) is not None:
             content[key] = getattr(override, key)
+    for key in ("sweep", "cases"):
+        wrong = [k for k in getattr(override, key) or () if k not in getattr(scenario, key)]
+        if wrong:
+            raise UserError(f"{path}: scales.{scale_name}.{key}: '{wrong[0]}' is not in the scenario's {key}")
     if override.sweep is not None:
-        for swept in override.sweep:
-            if swept not in scenario.sweep:
-                raise UserError(f"config/config.yaml: {name}: sweep: '{swept}' is not swept by {path}")
         content["sweep"] = {k: override.sweep.get(k, v) for k, v in scenario.sweep.items()}
-    scaled = validate(content, f"{path} (as changed by config/config.yaml)")
+    if override.cases is not None:
+        content["cases"] = {k: v for k, v in scenario.cases.items() if k in override.cases}
+    scaled = validate(content, f"{path} (at scale {scale_name})")
     trials = override.trials or min(scaled.trials, scale.trials or scaled.trials)
     return Figure(name, scaled, points(scaled, str(path)), trials)
+
+
+def targets(chosen: Iterable[str]) -> dict[str, list[str]]:
+    """What one may ask the workflow for: {paper, or figure's name: figures}, a name of several papers' figures for all."""
+    found: dict[str, list[str]] = {}
+    for id in chosen:
+        for name in id.split("/"):
+            found.setdefault(name, []).append(id)
+    return found
+
+
+def asked_for(chosen: Iterable[str], names: Iterable[str]) -> list[str]:
+    """The figures that the words of a command line ask for by the names of targets(); all if there is none."""
+    known = targets(chosen)
+    wanted = dict.fromkeys(id for name in names for id in known.get(name, []))
+    return list(wanted or chosen)
 
 
 def runs(figure: Figure, results: Path | None = None) -> list[Run]:
@@ -150,10 +166,21 @@ def runs(figure: Figure, results: Path | None = None) -> list[Run]:
     ]
 
 
+def _volume_bytes(flow: Flow, duration_s: float) -> float | None:
+    """How much a group of flows has to send; None if there is no end to it."""
+    if flow.traffic is not None:
+        return flow.traffic.offered_mbit * 1e6 / 8 * duration_s
+    return None if flow.bytes is None else float(flow.count * flow.bytes)
+
+
 def estimate_s(point: Point) -> float:
     """Expected wall-clock seconds of one run on one core."""
     scenario = point.scenario
-    packets = scenario.network.rate_mbit * 1e6 / 8 / 1514 * scenario.duration_s
+    carried = scenario.network.rate_mbit * 1e6 / 8 * scenario.duration_s
+    volumes = [_volume_bytes(f, scenario.duration_s) for f in scenario.flows]
+    if None not in volumes:
+        carried = min(carried, sum(v for v in volumes if v is not None))
+    packets = carried / 1514
     samples = scenario.sample_hz * scenario.duration_s
     flows = sum(f.count for f in scenario.flows)
     return SETUP_S + packets * SECONDS_PER_PACKET + samples * (SECONDS_PER_SAMPLE + flows * SECONDS_PER_FLOW_SAMPLE)
@@ -184,7 +211,7 @@ def write_points(figure: Figure, results: Path) -> dict[str, Path]:
     written = {}
     for point in figure.points:
         path = results / "points" / figure.id / f"{point.label}.yaml"
-        content = {"scenario": point.scenario.model_dump(exclude={"sweep"}, exclude_unset=True), "values": point.values}
+        content = {"scenario": point.scenario.model_dump(exclude=GRID, exclude_unset=True), "values": point.values}
         text = yaml.safe_dump(content, sort_keys=True)
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             files.write_text(path, text)

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from bbrlab.metrics import EDGE_TOLERANCE_S, Counter, rate_at, ratio
 from bbrlab.plan import Plan
@@ -52,7 +53,12 @@ class Check:
 
 
 def run_checks(
-    scenario: Scenario, plan: Plan, report: dict[str, Any], counters: list[Counter], queues: dict[str, Queue]
+    scenario: Scenario,
+    plan: Plan,
+    report: dict[str, Any],
+    counters: list[Counter],
+    queues: dict[str, Queue],
+    short: dict[int, pd.DataFrame] | None = None,
 ) -> list[dict[str, Any]]:
     """All checks of a run, as dictionaries for summary.json.
 
@@ -62,6 +68,7 @@ def run_checks(
         report: the guest's report.json.
         counters: one per flow.
         queues: {direction: samples of its bottleneck}.
+        short: {group: what became of its short flows}.
     """
     links = plan.content["bottlenecks"]
     tolerance = VIRTUAL_TIME if plan.content["virtual"] else REAL_TIME
@@ -72,6 +79,7 @@ def run_checks(
     found += _base_rtt(scenario, plan, report, tolerance)
     found += _drops(scenario, plan, report, queues)
     found += _flows(scenario, plan, report, counters)
+    found += [_short_flows(scenario, plan, group, table) for group, table in (short or {}).items()]
     found += _parameters(scenario, plan, report)
     found.append(_samples(scenario, queues, tolerance))
     return [asdict(c) for c in found]
@@ -148,6 +156,9 @@ def _base_rtt(scenario: Scenario, plan: Plan, report: dict[str, Any], tolerance:
     for spec in plan.flows:
         host = plan.content["transfers"][spec.transfer]["client"]
         asked.setdefault(host, []).append(spec.rtt_ms)
+    for entry in plan.content["short_flows"]:
+        for host in entry["clients"]:
+            asked.setdefault(host, []).append(entry["rtt_ms"])
     jitter = scenario.network.jitter
     worst: Check | None = None
     for ping, measured in zip(plan.content["pings"], report["ping_ms"], strict=True):
@@ -244,6 +255,18 @@ def _flows(scenario: Scenario, plan: Plan, report: dict[str, Any], counters: lis
         )
     )
     return checks
+
+
+def _short_flows(scenario: Scenario, plan: Plan, group: int, table: pd.DataFrame) -> Check:
+    """Every short flow that was due in the run must have been begun at its time."""
+    workload = plan.workloads[group]
+    due = workload[(workload["chunk"] == 0) & (workload["start_s"] < scenario.duration_s)]
+    begun = table[table["chunk"] == 0].set_index("flow")["begin_s"]
+    late = (begun - due.set_index("flow")["start_s"]).abs()
+    on_time = int((late <= EDGE_TOLERANCE_S).sum())
+    return Check(
+        "short_flows", len(due), on_time, on_time == len(due), "short flows, each begun within 1 ms of its time"
+    )
 
 
 def _limit(name: str, measured: float, asked: int | None, detail: str) -> Check:

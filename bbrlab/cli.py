@@ -52,6 +52,7 @@ def run(
     scenario: ScenarioFile,
     out: Annotated[Path, typer.Option(help="Folder for summary.json, samples.parquet, manifest.json and guest.log.")],
     set_: Overrides = None,
+    case: Annotated[str | None, typer.Option(help="One of the scenario's cases.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of this trial.")] = 1,
     backend: Annotated[
         str,
@@ -76,12 +77,14 @@ def run(
 
     if backend not in runner.BACKENDS:
         raise UserError(f"--backend {backend}: no such backend; use one of {', '.join(runner.BACKENDS)}")
-    loaded = scenarios.load(scenario, _overrides(set_))
+    loaded = scenarios.load(scenario, _overrides(set_), case)
     point = scenarios.base_point(loaded)
-    if loaded.sweep and not quiet:
-        sizes = " x ".join(str(len(v)) for v in loaded.sweep.values())
-        typer.echo(f"{loaded.name} sweeps {', '.join(loaded.sweep)} ({sizes} points); this runs the file's own values. "
-                   "Choose others with --set, or run them all with snakemake.")  # fmt: skip
+    if (loaded.sweep or loaded.cases) and not quiet:
+        axes = ([f"{len(loaded.cases)} cases"] if loaded.cases else []) + [
+            f"{len(v)} values of {k}" for k, v in loaded.sweep.items()
+        ]
+        typer.echo(f"{loaded.name} has {' x '.join(axes)}; this runs the file's own values. "
+                   "Choose others with --set and --case, or run them all with snakemake.")  # fmt: skip
     _interruptible()
     with _progress(point.scenario.duration_s, quiet) as tell:
         summary = runner.run_point(point, seed, out, kernel_name=kernel, backend=backend, watchdog_s=watchdog_s,
@@ -156,12 +159,17 @@ def _show(summary: dict[str, Any], out: Path) -> None:
     speed = summary["virtual_s"] / summary["wall_s"]
     console.print(f"[bold]{summary['scenario']}[/bold] seed {summary['seed']}: {summary['virtual_s']:g} s in "
                   f"{summary['wall_s']:.1f} s ({speed:.0f} x real time), Linux {summary['kernel']['release']}", highlight=False)  # fmt: skip
+    columns = {"goodput_mbit": ("goodput Mbit/s", 3), "share_of_capacity": ("share", 3), "retransmits": ("retransmits", 0),
+               "rtt_ms_mean": ("RTT ms", 1), "jain_index": ("Jain", 3), "slowdown_mean": ("slowdown", 2),
+               "unfinished": ("unfinished", 0)}  # fmt: skip
+    shown = {k: v for k, v in columns.items() if any(g.get(k) is not None for g in summary["groups"])}
     table = Table(box=None, pad_edge=False)
-    for name in ("flows", "goodput Mbit/s", "share", "retransmits", "RTT ms", "Jain"):
-        table.add_column(name, justify="left" if name == "flows" else "right")
+    table.add_column("flows")
+    for name, _ in shown.values():
+        table.add_column(name, justify="right")
     for group in summary["groups"]:
-        table.add_row(f"{group['count']} {group['cca']}", f"{group['goodput_mbit']:.3f}", f"{group['share_of_capacity']:.3f}",
-                      str(group["retransmits"]), f"{group['rtt_ms_mean']:.1f}", f"{group['jain_index']:.3f}")  # fmt: skip
+        cells = ["-" if group.get(k) is None else f"{group[k]:.{digits}f}" for k, (_, digits) in shown.items()]
+        table.add_row(f"{group['count']} {group['cca']}", *cells)
     console.print(table)
     b = summary["bottleneck"]
     console.print(f"bottleneck: utilisation {b['utilisation']:.3f}, loss {b['loss']:.4f}, occupancy {b['occupancy']:.2f}, "
@@ -280,37 +288,13 @@ def point(
 
 @app.command()
 def plan(
-    figures: Annotated[list[str] | None, typer.Argument(help="paper/figure ...; default: all.")] = None,
+    figures: Annotated[list[str] | None, typer.Argument(help="paper, paper/figure ...; default: all.")] = None,
     scale: Annotated[str | None, typer.Option(help="smoke, quick or full; default: config.yaml's.")] = None,
 ) -> None:
-    """Show what a campaign would run: points, seeds, and how long it will take here."""
-    from rich.console import Console
-    from rich.table import Table
+    """Show what a campaign would run: points, seeds, and how long it will take and how much disk it needs."""
+    from bbrlab import campaign, planning
 
-    from bbrlab import campaign
-
-    table = Table(box=None, pad_edge=False)
-    for name in ("figure", "points", "seeds", "virtual h", "done", "left: core min"):
-        table.add_column(name, justify="left" if name == "figure" else "right")
-    left = 0.0
-    for figure in campaign.figures(scale, figures or None):
-        runs = campaign.runs(figure)
-        open_runs = [r for r in runs if not (r.folder / "summary.json").exists()]
-        minutes = sum(campaign.estimate_s(r.point) for r in open_runs) / 60
-        left += minutes
-        hours = sum(r.point.scenario.duration_s for r in runs) / 3600
-        table.add_row(
-            figure.id,
-            str(len(figure.points)),
-            str(figure.trials),
-            f"{hours:.1f}",
-            f"{len(runs) - len(open_runs)}/{len(runs)}",
-            f"{minutes:.1f}",
-        )
-    console = Console()
-    console.print(table)
-    cores = len(os.sched_getaffinity(0))
-    console.print(f"about {left / cores:.0f} minutes on the {cores} cores of this machine", highlight=False)
+    planning.show(campaign.figures(scale, figures or None))
 
 
 @app.command(hidden=True)
@@ -320,7 +304,43 @@ def collect(figure: str, scale: Annotated[str, typer.Option()], out: Annotated[P
     from bbrlab import collect as gathering
 
     (chosen,) = campaign.figures(scale, [figure])
-    gathering.write(chosen, out)
+    gathering.write_table(gathering.table(chosen), out)
+
+
+def _tables(paths: list[Path]) -> dict[str, Any]:
+    """{figure: its table} of results/SCALE/PAPER/FIGURE.parquet files."""
+    import pandas as pd
+
+    return {f"{p.parent.name}/{p.stem}": pd.read_parquet(p) for p in paths}
+
+
+@app.command(hidden=True)
+def points(tables: list[Path], out: Annotated[Path, typer.Option()]) -> None:
+    """Gather every point of every figure into one tidy table (used by the workflow)."""
+    from bbrlab import collect as gathering
+
+    gathering.write_table(gathering.tidy(_tables(tables)), out)
+
+
+@app.command(hidden=True)
+def judge(
+    tables: list[Path],
+    scale: Annotated[str, typer.Option()],
+    out: Annotated[Path, typer.Option()],
+    only: Annotated[bool, typer.Option("--only", help="Print and keep only the claims about these figures.")] = False,
+) -> None:
+    """Judge the papers' claims by the tables of a campaign (used by the workflow)."""
+    from bbrlab import campaign, claims, scorecard
+    from bbrlab import collect as gathering
+    from bbrlab import judge as judging
+
+    found = _tables(tables)
+    chosen = [c for c in claims.load() if not only or {t.figure for t in c.at.values()} & set(found)]
+    verdicts = judging.judge_all(chosen, campaign.figures(scale, list(found)), found)
+    frame = judging.frame(verdicts)
+    if only:
+        scorecard.show_verdicts(frame)
+    gathering.write_table(frame, out)
 
 
 @app.command(hidden=True)
@@ -336,11 +356,32 @@ def render(
 
 
 @app.command(hidden=True)
-def report(tables: list[Path], scale: Annotated[str, typer.Option()], out: Annotated[Path, typer.Option()]) -> None:
-    """Print and write the scorecard of all figures (used by the workflow)."""
+def report(
+    tables: list[Path],
+    claims: Annotated[Path, typer.Option()],
+    scale: Annotated[str, typer.Option()],
+    out: Annotated[Path, typer.Option()],
+) -> None:
+    """Print and write the scorecard (used by the workflow)."""
+    import pandas as pd
+
     from bbrlab import scorecard
 
-    scorecard.write(tables, scale, out)
+    scorecard.write(_tables(tables), pd.read_parquet(claims), scale, out)
+
+
+@app.command()
+def traffic(
+    capture: Annotated[Path, typer.Argument(metavar="CAPTURE.pcap", help="pcap or pcapng, headers are enough.")],
+    out: Annotated[Path, typer.Option(help="CSV for flows[].traffic.trace of a scenario.")],
+) -> None:
+    """Turn a capture into short flows: its TCP flows and the pauses in them."""
+    from bbrlab import short_flows
+
+    chunks = short_flows.from_capture(capture)
+    short_flows.write(chunks, out)
+    flows, size = chunks["flow"].nunique(), chunks["bytes"].sum()
+    typer.echo(f"{out}: {flows} flows, {len(chunks)} transmissions, {size / 1e6:.1f} MB")
 
 
 @model_app.command("ware")

@@ -11,8 +11,10 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, NullLocator
 
+from bbrlab import collect
 from bbrlab.compare import Panel
 
 # Colour-blind safe (Okabe, Ito 2008); one colour for one thing in every figure.
@@ -144,4 +146,184 @@ def trace(samples: Path, rate_mbit: float, buffer_bytes: int, groups: list[str],
     bottom.plot(queue["time_s"], queue["queue_bytes"] * 8e-3 / rate_mbit, lw=0.5, color="0.3")
     bottom.axhline(buffer_bytes * 8e-3 / rate_mbit, color=WARE, lw=0.8, ls="--")
     bottom.set(ylabel="queue (ms)", xlabel="virtual time (s)", ylim=(0, None))
+    return figure
+
+
+def curves(
+    table: pd.DataFrame,
+    x: str,
+    y: str,
+    line: str | None = None,
+    panel: str | None = None,
+    *,
+    published: pd.DataFrame | None = None,
+    models: dict[str, pd.DataFrame] | None = None,
+    scale: float = 1.0,
+    group: int = 0,
+    log_x: bool = True,
+    labels: tuple[str, str] = ("", ""),
+    limits: tuple[float | None, float | None] = (0, None),
+) -> Figure:
+    """Means over the seeds with 95 % intervals, one line per value of ``line``, one axes per value of ``panel``.
+
+    Args:
+        table: collect.table() of a figure.
+        x, y: columns; y is multiplied by ``scale``.
+        line, panel: columns whose values become lines and axes.
+        published: the same columns of published values, drawn as open circles in the line's colour.
+        models: {name: the same columns of a model}, drawn dashed.
+        group: the flow group whose rows are drawn.
+        log_x: whether x is drawn to base 2, with a tick at each value.
+        labels: of the axes.
+        limits: of y.
+    """
+    mine = table[table["group"] == group]
+    keys = [k for k in (panel, line, x) if k]
+    points = collect.points(mine, keys, y)
+    panels = sorted(points[panel].unique(), key=str) if panel else [None]
+    lines = list(dict.fromkeys(points[line])) if line else [None]
+    colours = _line_colours(lines)
+    figure, grid = multiples(len(panels))
+    for axes, at in zip(grid.flat, panels, strict=False):
+        for name in lines:
+            here = _only(points, {panel: at, line: name}).sort_values(x)
+            label = "measured here" if name is None else str(name)
+            axes.errorbar(here[x], here["mean"] * scale, yerr=here["ci95"].fillna(0) * scale, fmt=".-", ms=7, lw=1.3, capsize=2,
+                          color=colours[name], label=label)  # fmt: skip
+            if published is not None:
+                theirs = _only(published, {panel: at, line: name}).sort_values(x)
+                axes.plot(theirs[x], theirs[y] * scale, "o", mfc="white", ms=7, color=colours[name], zorder=3)
+            for style_, (model, values) in zip(("--", ":", "-."), (models or {}).items(), strict=False):
+                theirs = _only(values, {panel: at, line: name}).sort_values(x)
+                axes.plot(theirs[x], theirs[y] * scale, style_, lw=1.2, color=colours[name], label=f"{label}: {model}")
+        if at is not None:
+            axes.set_title(f"{panel} = {at:g}" if isinstance(at, (int, float)) else str(at))
+        if log_x:
+            bdp_axis(axes, sorted(points[x].unique()))
+        axes.set_ylim(*limits)
+    figure.supxlabel(labels[0], fontsize=11)
+    figure.supylabel(labels[1], fontsize=11)
+    handles, names = grid.flat[0].get_legend_handles_labels()
+    if published is not None:
+        handles.append(Line2D([], [], marker="o", mfc="white", color="0.3", ls=""))
+        names.append("published")
+    figure.legend(handles, names, loc="outside upper center", ncols=4, frameon=False, fontsize=9)
+    return figure
+
+
+def _line_colours(lines: list[Any]) -> dict[Any, Any]:
+    """The CCA's colour where a line is named by one, else the palette's."""
+    palette = sns.color_palette("colorblind", max(3, len(lines)))
+    return {name: CCA_COLOURS.get(str(name), palette[i]) for i, name in enumerate(lines)}
+
+
+def _only(table: pd.DataFrame, wanted: dict[str | None, Any]) -> pd.DataFrame:
+    """Rows that have the wanted values, in the columns that there are."""
+    for column, value in wanted.items():
+        if column and column in table:
+            table = table[table[column] == value]
+    return table
+
+
+def maps(tables: dict[str, pd.DataFrame], x: str, y: str, value: str, *, span: float, fmt: str = "+.0f", labels: tuple[str, str] = ("", "")) -> Figure:  # fmt: skip
+    """Heat maps side by side on one colour scale around 0.
+
+    Args:
+        tables: {title: one row per cell}.
+        x, y, value: columns.
+        span: the value at which the colour is full.
+        fmt: of the numbers in the cells.
+        labels: of the axes.
+    """
+    rows = max(t[y].nunique() for t in tables.values())
+    figure, grid = plt.subplots(1, len(tables), figsize=(10.5, 1.2 + 0.42 * rows), squeeze=False, layout="constrained")
+    for axes, (title, cells) in zip(grid.flat, tables.items(), strict=True):
+        matrix = cells.pivot(index=y, columns=x, values=value).sort_index(ascending=False)
+        sns.heatmap(matrix, ax=axes, vmin=-span, vmax=span, cmap="RdBu_r", annot=True, fmt=fmt, annot_kws={"size": 8}, cbar=False, linewidths=0.5)  # fmt: skip
+        axes.set(title=title, xlabel=labels[0], ylabel=labels[1])
+        axes.tick_params(axis="both", rotation=0)
+    return figure
+
+
+def distributions(samples: dict[str, pd.DataFrame], window_s: list[float], rate_mbit: float, rtt_ms: float) -> Figure:
+    """Distribution functions of the queueing delay in units of the base RTT.
+
+    Args:
+        samples: {label: samples.parquet with time_s and queue_bytes}.
+        window_s: the samples between these are counted.
+        rate_mbit: bottleneck rate, by which backlog becomes delay.
+        rtt_ms: base RTT.
+    """
+    figure, axes = plt.subplots(figsize=(6.5, 3.6), layout="constrained")
+    for label, data in samples.items():
+        inside = data[data["time_s"].between(window_s[0], window_s[1])].drop_duplicates("time_s")
+        delay = np.sort(inside["queue_bytes"].to_numpy() * 8e-3 / rate_mbit / rtt_ms)
+        axes.plot(delay, np.arange(1, len(delay) + 1) / len(delay), label=label, lw=1.4)
+    axes.set(xlabel="queueing delay (base RTTs)", ylabel="fraction of samples", ylim=(0, 1), xlim=(0, None))
+    axes.legend(frameon=True)
+    return figure
+
+
+def series(panels: dict[str, dict[str, tuple[Any, Any]]], *, xlabel: str = "virtual time (s)", xlim: tuple[float, float] | None = None) -> Figure:  # fmt: skip
+    """Stacked time series that share their time axis.
+
+    Args:
+        panels: {y label: {legend: (times, values)}}.
+        xlabel: of the common axis.
+        xlim: of the common axis.
+    """
+    figure, grid = plt.subplots(len(panels), 1, figsize=(10.5, 1.9 * len(panels)), sharex=True, squeeze=False, layout="constrained")  # fmt: skip
+    for axes, (label, lines) in zip(grid.flat, panels.items(), strict=True):
+        for name, (times, values) in lines.items():
+            axes.plot(times, values, lw=1.0, label=name, color=CCA_COLOURS.get(name))
+        axes.set_ylabel(label)
+        if len(lines) > 1:
+            axes.legend(loc="upper right", ncols=len(lines), fontsize=8)
+    grid.flat[-1].set_xlabel(xlabel)
+    if xlim:
+        grid.flat[-1].set_xlim(*xlim)
+    return figure
+
+
+def goodput_series(samples: pd.DataFrame, bin_s: float) -> dict[int, tuple[Any, Any]]:
+    """{flow: (times in s, goodput in Mbit/s)} in bins of ``bin_s``, from time_s, flow and bytes_acked of samples.parquet."""
+    data = samples[samples["flow"] >= 0].assign(bin=lambda d: (d["time_s"] / bin_s).astype(int))
+    found = {}
+    for flow, rows in data.groupby("flow"):
+        last = rows.groupby("bin")["bytes_acked"].last()
+        rate = last.diff() * 8e-6 / bin_s
+        found[int(str(flow))] = (rate.index.to_numpy() * bin_s, rate.to_numpy())
+    return found
+
+
+def tree(fitted: Any, features: list[str], classes: tuple[str, str]) -> Figure:
+    """A decision tree (bbrlab.decision_tree)."""
+    from sklearn.tree import plot_tree
+
+    figure, axes = plt.subplots(figsize=(10.5, 4.5), layout="constrained")
+    plot_tree(
+        fitted, feature_names=features, class_names=list(classes), filled=True, impurity=False, fontsize=7, ax=axes
+    )
+    return figure
+
+
+def verdict_bars(counts: pd.DataFrame, colours: dict[str, str]) -> Figure:
+    """Claims per paper as stacked bars.
+
+    Args:
+        counts: judge.counts().
+        colours: of each verdict.
+    """
+    papers = counts.drop(index="all").iloc[::-1]
+    figure, axes = plt.subplots(figsize=(9, 0.6 + 0.42 * len(papers)), layout="constrained")
+    left = np.zeros(len(papers))
+    for verdict in counts.columns:
+        axes.barh(papers.index, papers[verdict], left=left, color=colours[verdict], label=verdict, alpha=0.85)
+        for i, value in enumerate(papers[verdict]):
+            if value:
+                axes.text(left[i] + value / 2, i, str(value), ha="center", va="center", color="white", fontsize=8)
+        left += papers[verdict].to_numpy()
+    axes.set_xlabel("claims")
+    axes.grid(axis="y", visible=False)
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4, frameon=False, fontsize=9)
     return figure

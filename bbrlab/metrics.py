@@ -14,6 +14,11 @@ Everything is a mean over the window ``window_s`` = [w0, w1] of virtual time unl
 - **utilisation**: total goodput over the nominal rate (as Sarpkaya, Scherrer); ``link_utilisation`` counts whole frames.
 - **RTT** of a flow: the kernel's smoothed RTT (tcp_info ``rtt``, RFC 6298) at the samples; ``min`` is its minimum filter.
 - **queueing delay**: backlog bytes x 8 / rate at the samples (as Bless et al. 2025). **occupancy**: backlog over buffer.
+- **cwnd**, **in flight**: tcp_info ``snd_cwnd`` and ``unacked`` at the samples, in packets.
+- **BBR's jitter estimate** of a flow: its extra_acked times the segment size over its goodput, in ms (as Bless et al.
+  2025, Fig. 12); ``bbr2`` and ``bbr3`` only.
+- **phases** of a BBR flow, over the whole run and as fine as the samples: mean length of a stay in UP, DOWN, CRUISE and
+  Startup, mean time between two entries into ProbeRTT and into UP.
 - Percentiles interpolate linearly between samples (numpy default, method 7 of Hyndman and Fan).
 """
 
@@ -23,14 +28,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
+from bbrlab import short_flows
+from bbrlab.bbr_record import STATES
 from bbrlab.plan import Plan
 from bbrlab.scenario import Scenario
 from bbrlab.traces import Flows, Queue
 
 EDGE_TOLERANCE_S = 1e-3  # a sample at a window's edge is stamped some hundred nanoseconds after it
 DIGITS = 9
+PERCENTILES = (5, 25, 50, 75, 95, 99)
+PHASES = ("startup_s", "up_s", "down_s", "cruise_s", "between_probe_rtt_s", "between_up_s")
 Array = NDArray[Any]
 
 
@@ -89,17 +99,44 @@ def _round(value: float) -> float:
     return round(float(value), DIGITS)
 
 
+def _mean(values: Array) -> float:
+    return _round(values.mean()) if len(values) else 0.0
+
+
+def _mean_of(entries: list[dict[str, Any]], *keys: str) -> float | None:
+    """Mean over entries of a value some levels down; None if one of them has none."""
+    values: list[Any] = list(entries)
+    for key in keys:
+        values = [v.get(key) if isinstance(v, dict) else None for v in values]
+    return _round(np.mean(values)) if values and all(v is not None for v in values) else None
+
+
 def _spread(values: Array) -> dict[str, float]:
-    if not len(values):
-        return {"mean": 0.0, "p50": 0.0, "p95": 0.0, "p99": 0.0, "max": 0.0}
-    p50, p95, p99 = np.percentile(values, [50, 95, 99])
+    percentiles = np.percentile(values, PERCENTILES) if len(values) else np.zeros(len(PERCENTILES))
     return {
-        "mean": _round(values.mean()),
-        "p50": _round(p50),
-        "p95": _round(p95),
-        "p99": _round(p99),
-        "max": _round(values.max()),
+        "mean": _round(values.mean() if len(values) else 0.0),
+        **{f"p{p:02d}": _round(v) for p, v in zip(PERCENTILES, percentiles, strict=True)},
+        "max": _round(values.max() if len(values) else 0.0),
     }
+
+
+def _phases(columns: dict[str, Array]) -> dict[str, float | None]:
+    """Mean lengths and distances of a BBR flow's phases in s (module docstring); None for what did not happen."""
+    known = ~np.isnan(columns["bbr_state"])
+    codes, times = columns["bbr_state"][known].astype(int), columns["time_s"][known]
+    starts = np.flatnonzero(np.diff(codes, prepend=-1))
+    begins, states = times[starts], codes[starts]
+    lengths = np.diff(begins)
+
+    def mean(values: Array) -> float | None:
+        return _round(values.mean()) if len(values) else None
+
+    found: dict[str, float | None] = {}
+    for name in ("Startup", "UP", "DOWN", "CRUISE"):
+        found[f"{name.lower()}_s"] = mean(lengths[states[:-1] == STATES.index(name)])
+    for key, name in (("between_probe_rtt_s", "ProbeRTT"), ("between_up_s", "UP")):
+        found[key] = mean(np.diff(begins[states == STATES.index(name)]))
+    return found
 
 
 def flow_counters(flows: Flows, count: int) -> list[Counter]:
@@ -127,7 +164,7 @@ def flow_summary(scenario: Scenario, plan: Plan, counter: Counter, index: int) -
     srtt_ms = counter.columns["srtt_us"][inside] / 1e3
     minimum = counter.columns["min_rtt_us"][inside]
     retransmits, sent, delivered = delta("total_retrans"), delta("data_segs_out"), delta("delivered")
-    entry = {
+    entry: dict[str, Any] = {
         "flow": index,
         "group": spec.group,
         "cca": group.cca,
@@ -139,8 +176,16 @@ def flow_summary(scenario: Scenario, plan: Plan, counter: Counter, index: int) -
         "loss_over_delivered": _round(ratio(retransmits, delivered)),
         "ecn_marked": _round(ratio(delta("delivered_ce"), delivered)),
         "rtt_ms": {"min": _round(minimum.min() / 1e3) if len(minimum) else 0.0, **_spread(srtt_ms)},
+        "cwnd_packets": _mean(counter.columns["cwnd"][inside]),
+        "in_flight_packets": _mean(counter.columns["unacked"][inside]),
         "first_sample_s": _round(counter.times_s[0]) if len(counter.times_s) else None,
     }
+    if group.cca.startswith("bbr"):
+        entry["phases"] = _phases(counter.columns)
+        extra = counter.columns["bbr_extra_acked"][inside] * counter.columns["snd_mss"][inside]
+        goodput = delta("bytes_acked") * 8e-6 / (high - low)
+        known = len(extra) > 0 and not np.isnan(extra).any() and goodput > 0
+        entry["bbr_jitter_ms"] = _round(extra.mean() * 8e-3 / goodput) if known else None
     if group.bytes is not None:
         done = counter.final is not None and counter.final["bytes_acked"] >= group.bytes
         # The time in which the sender had unacknowledged data: for a bulk transfer, first byte sent to last byte acked.
@@ -178,7 +223,48 @@ def bottleneck_summary(scenario: Scenario, queue: Queue, goodput_mbit: float) ->
     }
 
 
-def summarise(scenario: Scenario, plan: Plan, counters: list[Counter], queues: dict[str, Queue]) -> dict[str, Any]:
+def short_flows_summary(scenario: Scenario, group: int, table: pd.DataFrame) -> dict[str, Any]:
+    """The ``groups`` entry of summary.json for a group of short flows (short_flows.outcome()).
+
+    Slowdowns are over the chunks that began in the window and were whole before the end; ``unfinished`` counts the
+    others. The goodput counts whole chunks in the window in which they ended.
+    """
+    low, high = scenario.window_s
+    begun = table[(table["begin_s"] >= low) & (table["begin_s"] < high)]
+    whole = begun.dropna(subset="end_s")
+    ended = table[(table["end_s"] >= low) & (table["end_s"] < high)]
+    goodput = float(ended["bytes"].sum()) * 8e-6 / (high - low)
+    spread = _spread(whole["slowdown"].to_numpy())
+    return {
+        "cca": scenario.flows[group].cca,
+        "count": int(begun["flow"].nunique()),
+        "direction": scenario.flows[group].direction,
+        "goodput_mbit": _round(goodput),
+        "share_of_capacity": _round(goodput / capacity_mbit(scenario, low, high)),
+        "retransmits": None,
+        "jain_index": None,
+        "rtt_ms_mean": None,
+        "ecn_marked": None,
+        "cwnd_packets": None,
+        "in_flight_packets": None,
+        "completion_s": _mean((whole["end_s"] - whole["begin_s"]).to_numpy()),
+        "bbr_jitter_ms": None,
+        **dict.fromkeys(PHASES),
+        "chunks": len(begun),
+        "unfinished": len(begun) - len(whole),
+        "concurrent_max": short_flows.concurrent(table, scenario.duration_s),
+        **{f"slowdown_{key}": spread[key] for key in ("mean", "p50", "p95", "p99")},
+        "srpt_slowdown_mean": _mean(begun["srpt_slowdown"].to_numpy()),
+    }
+
+
+def summarise(
+    scenario: Scenario,
+    plan: Plan,
+    counters: list[Counter],
+    queues: dict[str, Queue],
+    short: dict[int, pd.DataFrame] | None = None,
+) -> dict[str, Any]:
     """``groups``, ``flows``, ``bottleneck`` and ``jain_index`` of summary.json.
 
     ``bottleneck`` is the one that the first group crosses; if flows run in both directions, the other one stands under
@@ -189,6 +275,9 @@ def summarise(scenario: Scenario, plan: Plan, counters: list[Counter], queues: d
     entries = [flow_summary(scenario, plan, c, i) for i, c in enumerate(counters)]
     groups = []
     for g, group in enumerate(scenario.flows):
+        if short and g in short:
+            groups.append(short_flows_summary(scenario, g, short[g]))
+            continue
         mine = [e for e in entries if e["group"] == g]
         goodput = sum(e["goodput_mbit"] for e in mine)
         groups.append({
@@ -200,6 +289,12 @@ def summarise(scenario: Scenario, plan: Plan, counters: list[Counter], queues: d
             "retransmits": sum(e["retransmits"] for e in mine),
             "jain_index": _round(jain_index(np.array([e["goodput_mbit"] for e in mine]))),
             "rtt_ms_mean": _round(np.mean([e["rtt_ms"]["mean"] for e in mine])),
+            "ecn_marked": _mean_of(mine, "ecn_marked"),
+            "cwnd_packets": _round(sum(e["cwnd_packets"] for e in mine)),
+            "in_flight_packets": _round(sum(e["in_flight_packets"] for e in mine)),
+            "completion_s": _mean_of(mine, "completion_s"),
+            "bbr_jitter_ms": _mean_of(mine, "bbr_jitter_ms"),
+            **{key: _mean_of(mine, "phases", key) for key in PHASES},
         })  # fmt: skip
     content: dict[str, Any] = {"groups": groups, "flows": entries}
     main = scenario.flows[0].direction

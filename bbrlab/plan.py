@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Collection
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
+from bbrlab import short_flows
 from bbrlab.errors import UserError
 from bbrlab.scenario import FRAME_BYTES, MAX_STREAMS, Flow, Point, Qdisc, Scenario
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 PLAN_FORMAT = 1
 NS = 1_000_000_000
@@ -28,6 +32,8 @@ SEND_BUFFER_TOTAL_BYTES = 8 << 20
 RECEIVE_LOWAT_TOTAL_BYTES = 4 << 20
 RECEIVE_LOWAT_BOUNDS_BYTES = (64 << 10, 512 << 10)
 EAGER_TRANSFER_BYTES = 64 << 20
+SHORT_FLOWS_PORT = 6201
+SHORT_FLOWS_AT_ONCE = 64  # among how many the kernel's buffers are shared out
 
 
 @dataclass(frozen=True)
@@ -49,11 +55,13 @@ class Plan:
         content: the JSON that the guest reads.
         flows: every flow, in order.
         kernel_arguments: module parameters for the guest kernel's command line.
+        workloads: {group: chunks of its short flows} (bbrlab.short_flows.COLUMNS).
     """
 
     content: dict[str, Any]
     flows: list[FlowPlan]
     kernel_arguments: list[str]
+    workloads: dict[int, pd.DataFrame] = field(default_factory=dict)
 
 
 def qdisc_words(qdisc: Qdisc, buffer_bytes: int, rate_mbit: float) -> list[str]:
@@ -148,10 +156,10 @@ class _Hosts:
         self.specs.append(spec)
         return spec
 
-    def sender(self, group: int, flow: Flow, rtt_ms: float) -> dict[str, Any]:
+    def sender(self, group: int, flow: Flow, rtt_ms: float, copy: int = 0) -> dict[str, Any]:
         jitter = self.scenario.network.jitter
         shaken = jitter is not None and jitter.group in (None, group)
-        key = ("send", flow.direction, rtt_ms, shaken, flow.rtt_ms is None)
+        key = ("send", flow.direction, rtt_ms, shaken, flow.rtt_ms is None, copy)
         if key not in self.by_key:
             self.by_key[key] = self._add(
                 "s1" if flow.direction == "forward" else "s2",
@@ -222,9 +230,17 @@ def make_plan(
     hosts = _Hosts(scenario)
     flows: list[FlowPlan] = []
     transfers: list[dict[str, Any]] = []
+    short: list[dict[str, Any]] = []
+    workloads: dict[int, pd.DataFrame] = {}
     end_ns = round(scenario.duration_s * NS)
     for g, flow in enumerate(scenario.flows):
-        first = sum(f.count for f in scenario.flows[:g])
+        if flow.traffic is not None:
+            short.append(_short_flows(scenario, hosts, g, flow, rtts[g][0], ccas[flow.cca]))
+            workloads[g] = short_flows.workload(
+                flow.traffic.mode, flow.traffic.trace, seed, scenario.duration_s, flow.traffic.offered_mbit
+            )
+            continue
+        first = sum(f.count for f in scenario.flows[:g] if f.traffic is None)
         for members in _transfers(flow, rtts[g]):
             rtt = rtts[g][members[0]]
             client, server = hosts.sender(g, flow, rtt), hosts.receiver(flow)
@@ -283,12 +299,13 @@ def make_plan(
         "hosts": hosts.specs,
         "bottlenecks": links,
         "segmentation": scenario.hosts.segmentation,
-        "sysctls": sysctls(scenario, max(max(r) for r in rtts), len(flows)),
+        "sysctls": sysctls(scenario, max(max(r) for r in rtts), len(flows) + SHORT_FLOWS_AT_ONCE * len(short)),
         "loss": network.loss,
         "loss_hop": network.loss > 0 or any(c.loss is not None for c in network.changes),
         "changes": changes,
         "pings": pings,
         "transfers": transfers,
+        "short_flows": short,
         "preload": preload,
         "trace_acks": traced,
         "ccas": sorted({ccas[f.cca] for f in scenario.flows}),
@@ -298,7 +315,24 @@ def make_plan(
         params = next(f.params for f in scenario.flows if f.cca == name)
         arguments += [f"tcp_{ccas[name]}.{k}={_module_value(v)}" for k, v in params.items()]
     arguments += [f"tcp_{name}.trace_acks={TRACE_RECORDS}" for name in traced]
-    return Plan(content, flows, arguments)
+    return Plan(content, flows, arguments, workloads)
+
+
+def _short_flows(scenario: Scenario, hosts: _Hosts, group: int, flow: Flow, rtt_ms: float, cca: str) -> dict[str, Any]:
+    """The plan's entry for a group of short flows."""
+    assert flow.traffic is not None
+    clients = [hosts.sender(group, flow, rtt_ms, copy)["name"] for copy in range(flow.traffic.senders)]
+    server = hosts.receiver(flow)
+    return {
+        "group": group,
+        "clients": clients,
+        "server": server["name"],
+        "server_ip": server["ip"],
+        "port": SHORT_FLOWS_PORT + group,
+        "cca": cca,
+        "rtt_ms": rtt_ms,
+        "workload": f"short-{group}.csv",
+    }
 
 
 def _receive_lowat_bytes(scenario: Scenario, flow: Flow) -> int:

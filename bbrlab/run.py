@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from bbrlab import checks, files, guest_tools, kernel, metrics, paths, traces
+from bbrlab import checks, files, guest_tools, kernel, metrics, paths, short_flows, traces
 from bbrlab.errors import UserError
 from bbrlab.guest import host, machine, qemu, uml
 from bbrlab.plan import Plan, make_plan
-from bbrlab.scenario import Point
+from bbrlab.scenario import GRID, Point
 
-RESULTS = ("summary.json", "samples.parquet", "acks.parquet", "manifest.json", "guest.log")
+RESULTS = ("summary.json", "samples.parquet", "acks.parquet", "short_flows.parquet", "manifest.json", "guest.log")
 GUEST_PACKAGES = ("iperf3", "mininet", "openvswitch-switch", "python3-pyroute2", "iproute2", "python3")
 BACKENDS = {"uml": "um", "qemu": "x86_64", "host": None}  # and the architecture of their kernels
 Progress = Callable[[str, str], None]
@@ -101,6 +101,8 @@ def run_point(
         folder.mkdir()
         try:
             files.write_json(folder / "plan.json", plan.content)
+            for entry in plan.content["short_flows"]:
+                short_flows.write(plan.workloads[entry["group"]], folder / entry["workload"])
             log = out / "guest.log"
             try:
                 if own_machine:
@@ -221,14 +223,34 @@ def _evaluate(
         "kernel": kernel.describe(the_kernel),
     }
     counters = metrics.flow_counters(flows, len(plan.flows))
-    summary |= metrics.summarise(scenario, plan, counters, queues)
-    summary["checks"] = checks.run_checks(scenario, plan, report, counters, queues)
+    short = {e["group"]: _short_flows(e, point, plan, folder) for e in plan.content["short_flows"]}
+    summary |= metrics.summarise(scenario, plan, counters, queues, short)
+    summary["checks"] = checks.run_checks(scenario, plan, report, counters, queues, short)
     tables = {"samples.parquet": samples_table(plan, flows, queues)}
+    if short:
+        tables["short_flows.parquet"] = short_flows_table(short)
     if flows.acks is not None:
         summary["checks"].append(checks.acks_traced(flows))
         tables["acks.parquet"] = acks_table(flows, report["start_ns"])
     summary["ok"] = all(c["ok"] for c in summary["checks"])
     return summary, tables
+
+
+def _short_flows(entry: dict[str, Any], point: Point, plan: Plan, folder: Path) -> Any:
+    """What became of a group's short flows."""
+    group = entry["group"]
+    sent = [folder / f"short-{group}-send-{i}.log" for i in range(len(entry["clients"]))]
+    received = [folder / f"short-{group}-receive-0.log"]
+    rate_mbit = point.scenario.network.rate_mbit
+    return short_flows.outcome(plan.workloads[group], sent, received, rate_mbit, entry["rtt_ms"])
+
+
+def short_flows_table(short: dict[int, Any]) -> Any:
+    """The Arrow table of short_flows.parquet (docs/results.md describes the columns)."""
+    import pyarrow as pa
+
+    parts = [pa.Table.from_pandas(table.assign(group=group), preserve_index=False) for group, table in short.items()]
+    return pa.concat_tables(parts)
 
 
 def acks_table(flows: traces.Flows, start_ns: int) -> Any:
@@ -296,7 +318,7 @@ def _manifest(
     import json
 
     guest = {p.name: files.sha256(p) for p in sorted(paths.GUEST_CODE.iterdir()) if p.is_file()}
-    scenario = point.scenario.model_dump(exclude={"sweep"})
+    scenario = point.scenario.model_dump(exclude=GRID)
     return {
         "scenario": scenario,
         "values": point.values,

@@ -7,6 +7,7 @@ is found here, before anything starts, and named by file, field and value.
 from __future__ import annotations
 
 import copy
+import functools
 import hashlib
 import itertools
 import json
@@ -199,8 +200,28 @@ class Hosts(Strict):
     wmem_max_bytes: Annotated[int, Field(ge=4096)] | None = Field(None, description="default: never the limit")
 
 
+class Traffic(Strict):
+    """Short flows that come and go, in place of long ones (bbrlab/short_flows.py)."""
+
+    mode: Literal["replay", "collapsed", "synthetic"] = Field(
+        "replay", description="with its pauses; each flow at once; or sizes and interarrival times drawn independently"
+    )
+    trace: str = Field("model", description="model, or a file made by: bbrlab traffic CAPTURE.pcap --out FILE.csv")
+    offered_mbit: Positive = Field(1250.0, description="mean load of the model")
+    senders: Annotated[int, Field(ge=1, le=16)] = Field(2, description="hosts that take turns in sending a flow")
+
+    @field_validator("trace")
+    @classmethod
+    def _there(cls, trace: str) -> str:
+        if trace != "model" and not Path(trace).is_file():
+            raise ValueError(
+                f"'{trace}' is not a file (make one with: bbrlab traffic CAPTURE.pcap --out FILE.csv) and not 'model'"
+            )
+        return trace
+
+
 class Flow(Strict):
-    """A group of equal flows."""
+    """A group of equal flows, or of short flows (``traffic``)."""
 
     cca: Cca
     count: Annotated[int, Field(ge=1, le=1000)] = 1
@@ -209,6 +230,7 @@ class Flow(Strict):
     bytes: Annotated[int, Field(gt=0)] | None = Field(None, description="size of each flow; default: unlimited")
     rtt_ms: RttValue | None = Field(None, description="default: network.rtt_ms")
     direction: Literal["forward", "reverse"] = "forward"
+    traffic: Traffic | None = Field(None, description="short flows in place of count long ones")
     params: dict[str, int | float | str | bool] = Field({}, description="module parameters of the CCA")
 
     @field_validator("params")
@@ -224,6 +246,18 @@ class Flow(Strict):
         _rtt(self.rtt_ms)
         if self.stop_s is not None and self.stop_s <= self.start_s:
             raise ValueError(f"stop_s {self.stop_s} must be after start_s {self.start_s}")
+        if self.traffic is not None:
+            for key, plain in (
+                ("count", 1),
+                ("bytes", None),
+                ("start_s", 0.0),
+                ("stop_s", None),
+                ("direction", "forward"),
+            ):
+                if getattr(self, key) != plain:
+                    raise ValueError(f"{key} has no meaning for short flows (traffic); leave it out")
+            if isinstance(self.rtt_ms, list):
+                raise ValueError("rtt_ms of short flows (traffic) is one number")
         for name, value in self.params.items():
             if not name.isidentifier():
                 raise ValueError(f"params: '{name}' is not a parameter name")
@@ -232,8 +266,19 @@ class Flow(Strict):
         return self
 
 
+class Override(Strict):
+    """How a scale of config/config.yaml changes one scenario."""
+
+    skip: bool = Field(False, description="leave the figure out at this scale")
+    trials: Annotated[int, Field(ge=1)] | None = None
+    duration_s: Positive | None = None
+    window_s: Annotated[list[NonNegative], Field(min_length=2, max_length=2)] | None = None
+    cases: Annotated[list[str], Field(min_length=1)] | None = Field(None, description="these cases only")
+    sweep: dict[str, Annotated[list[Any], Field(min_length=1)]] | None = None
+
+
 class Scenario(Strict):
-    """One experiment, or with ``sweep`` a grid of them."""
+    """One experiment, or with ``cases`` and ``sweep`` a grid of them."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
     paper: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")] = "none"
@@ -245,7 +290,11 @@ class Scenario(Strict):
     window_s: Annotated[list[NonNegative], Field(min_length=2, max_length=2)]
     trials: Annotated[int, Field(ge=1)] = 3
     sample_hz: Annotated[float, Field(gt=0, le=1000)] = 10
+    cases: dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]*$")], dict[str, Any]] = Field(
+        {}, description="name: {dotted path: value}; every case is combined with the whole sweep"
+    )
     sweep: dict[str, Annotated[list[Any], Field(min_length=1)]] = {}
+    scales: dict[str, Override] = Field({}, description="what a scale of config.yaml changes")
 
     @model_validator(mode="after")
     def _consistent(self) -> Scenario:
@@ -270,6 +319,8 @@ class Scenario(Strict):
                         f"flows.{i}.params: module parameters hold for a whole kernel, so every {flow.cca} group "
                         f"needs the same ones (found {other.params} and {flow.params})"
                     )
+            if flow.traffic is not None and isinstance(flow.rtt_ms or self.network.rtt_ms, list):
+                raise ValueError(f"flows.{i}.traffic: short flows need one rtt_ms, not a range")
         for i, change in enumerate(self.network.changes):
             if change.at_s > self.duration_s:
                 raise ValueError(f"network.changes.{i}.at_s {change.at_s:g} is after the end of the run")
@@ -279,12 +330,17 @@ class Scenario(Strict):
         return self
 
 
+GRID = {"cases", "sweep", "scales"}  # what makes many points of one scenario
+NOT_DECISIVE = {"name", "paper", "figure", "trials", *GRID}  # two points that differ in these only have one outcome
+CASE = "case"
+
+
 class Point:
-    """One point of a scenario's sweep: a scenario without ``sweep`` plus the values that were chosen.
+    """One point of a scenario's grid: a scenario without ``cases`` and ``sweep`` plus what was chosen from them.
 
     Attributes:
         scenario: the scenario with the values put in.
-        values: {dotted path: value}, in the sweep's order.
+        values: {"case": its name, dotted path: value}, in the sweep's order; without cases only the paths.
     """
 
     def __init__(self, scenario: Scenario, values: dict[str, Any]):
@@ -294,8 +350,34 @@ class Point:
     @property
     def fingerprint(self) -> str:
         """Hash of all that decides a run's outcome, apart from kernel and seed (not: name, paper, figure, trials)."""
-        content = self.scenario.model_dump(exclude={"name", "paper", "figure", "trials", "sweep"})
+        content: dict[str, Any] = self.scenario.model_dump(exclude=NOT_DECISIVE)
+        for flow in content["flows"]:
+            if flow["traffic"] is None:
+                del flow["traffic"]
+            elif flow["traffic"]["trace"] != "model":
+                flow["traffic"]["trace"] = hashlib.sha256(Path(flow["traffic"]["trace"]).read_bytes()).hexdigest()
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:10]
+
+    @functools.cached_property
+    def conditions(self) -> dict[str, Any]:
+        """What the point is, in the same words for every figure (docs/results.md)."""
+        network = self.scenario.network
+        return {
+            "rate_mbit": network.rate_mbit,
+            "base_rtt_ms": network.mean_rtt_ms,
+            "buffer_bytes": network.buffer_bytes,
+            "buffer_bdp": network.buffer_bytes / network.bdp_bytes,
+            "qdisc": network.qdisc.kind,
+            "random_loss": network.loss,
+            "duration_s": self.scenario.duration_s,
+            "window_start_s": self.scenario.window_s[0],
+            "window_end_s": self.scenario.window_s[1],
+        }
+
+    @functools.cached_property
+    def traits(self) -> dict[str, Any]:
+        """What a point may be chosen by: conditions, case, swept values."""
+        return self.conditions | self.values
 
     @property
     def label(self) -> str:
@@ -320,7 +402,11 @@ def parse_value(text: str) -> Any:
 def read_yaml(path: Path) -> Any:
     """The content of a YAML file. UserError with line and column if it is not YAML or cannot be read."""
     try:
-        return yaml.load(path.read_text(encoding="utf-8"), Loader=_UniqueLoader)
+        text = path.read_text(encoding="utf-8")
+        try:
+            return yaml.load(text, Loader=_FastUniqueLoader)
+        except yaml.YAMLError:  # the other parser says more exactly where
+            return yaml.load(text, Loader=_UniqueLoader)
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror}); give the path of a scenario file") from None
     except UnicodeDecodeError:
@@ -331,16 +417,29 @@ def read_yaml(path: Path) -> Any:
         raise UserError(f"{path}{where}: not valid YAML: {getattr(error, 'problem', error)}") from None
 
 
-class _UniqueLoader(yaml.SafeLoader):
+SafeLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times faster, where PyYAML was built with it
+
+
+class _Unique:
     """YAML allows a key twice and keeps the last; a scenario file must not."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+        loader: Any = self
+        keys = [loader.construct_object(key, deep=True) for key, _ in node.value]
         for position, (key_node, _) in enumerate(node.value):
             if keys[position] in keys[:position]:
                 problem = f"key '{keys[position]}' stands twice"
                 raise yaml.constructor.ConstructorError(None, None, problem, key_node.start_mark)
-        return super().construct_mapping(node, deep=deep)
+        mapping: dict[Any, Any] = super().construct_mapping(node, deep=deep)  # type: ignore[misc]
+        return mapping
+
+
+class _UniqueLoader(_Unique, yaml.SafeLoader):
+    pass
+
+
+class _FastUniqueLoader(_Unique, SafeLoader):  # type: ignore[misc]
+    pass
 
 
 def validate(content: Any, where: str) -> Scenario:
@@ -387,7 +486,7 @@ def _suggest(path: str, content: Any) -> str:
     return f"; did you mean '{close[0]}'?" if close else f" (valid here: {', '.join(names)})"
 
 
-_MODELS = (Network, Buffer, Qdisc, Jitter, Change, Hosts, Flow)
+_MODELS = (Network, Buffer, Qdisc, Jitter, Change, Hosts, Flow, Traffic, Override)
 
 
 def assign(content: Any, path: str, value: Any, where: str) -> None:
@@ -418,12 +517,13 @@ def assign(content: Any, path: str, value: Any, where: str) -> None:
             raise UserError(f"{where}: path '{path}' does not exist: '{'.'.join(parts[:depth])}' holds a single value")
 
 
-def load(path: Path, overrides: dict[str, Any] | None = None) -> Scenario:
+def load(path: Path, overrides: dict[str, Any] | None = None, case: str | None = None) -> Scenario:
     """Read, override and check a scenario file.
 
     Args:
         path: the YAML file.
         overrides: {dotted path: value}; a path that is swept becomes a fixed value.
+        case: put this case's values in, before the overrides; the others are gone.
 
     Raises:
         UserError: naming file, field, value and what would be valid.
@@ -432,6 +532,13 @@ def load(path: Path, overrides: dict[str, Any] | None = None) -> Scenario:
     if not isinstance(content, dict):
         raise UserError(f"{path}: a scenario is a mapping of keys to values; see config/README.md")
     content = copy.deepcopy(content)
+    if case is not None:
+        cases = content.pop("cases", {})
+        if not isinstance(cases, dict) or case not in cases:
+            known = ", ".join(cases) if isinstance(cases, dict) and cases else "none"
+            raise UserError(f"--case {case}: {path} has no such case (it has: {known})")
+        overrides = {**(cases[case] or {}), **(overrides or {})}
+        content.get("scales", {}).clear()
     for key, value in (overrides or {}).items():
         assign(content, key, value, f"--set {key}={value}")
         if isinstance(content.get("sweep"), dict):
@@ -443,20 +550,24 @@ def load(path: Path, overrides: dict[str, Any] | None = None) -> Scenario:
 
 def points(scenario: Scenario, where: str = "scenario") -> list[Point]:
     """All points of the sweep, the last path varying fastest. UserError for a path or value that is not valid."""
-    base = scenario.model_dump(exclude={"sweep"}, exclude_unset=True)
+    base = scenario.model_dump(exclude=GRID, exclude_unset=True)
     found = []
-    for combination in itertools.product(*scenario.sweep.values()):
-        values = dict(zip(scenario.sweep, combination, strict=True))
+    for case, *combination in itertools.product(scenario.cases or [None], *scenario.sweep.values()):
+        chosen = {} if case is None else {CASE: case}
+        swept = dict(zip(scenario.sweep, combination, strict=True))
+        changes = {} if case is None else scenario.cases[case]
+        for path in changes.keys() & swept.keys():
+            raise UserError(f"{where}: '{path}' is both in cases.{case} and in sweep; keep one")
         content = copy.deepcopy(base)
-        for path, value in values.items():
-            if path.split(".")[0] in {"sweep", "name", "paper", "figure", "trials"}:
-                raise UserError(f"{where}: sweep path '{path}' cannot be swept")
-            assign(content, path, value, f"{where}: sweep")
-        at = ", ".join(f"{k}={v}" for k, v in values.items())
-        found.append(Point(validate(content, f"{where}{': sweep at ' + at if at else ''}"), values))
+        for path, value in (changes | swept).items():
+            if path.split(".")[0] in NOT_DECISIVE:
+                raise UserError(f"{where}: '{path}' cannot differ among the points of one scenario")
+            assign(content, path, copy.deepcopy(value), f"{where}: {'sweep' if path in swept else f'cases.{case}'}")
+        at = ", ".join(f"{k}={v}" for k, v in (chosen | swept).items())
+        found.append(Point(validate(content, f"{where}{': sweep at ' + at if at else ''}"), chosen | swept))
     return found
 
 
 def base_point(scenario: Scenario) -> Point:
     """The scenario as written, with its sweep left out."""
-    return Point(validate(scenario.model_dump(exclude={"sweep"}, exclude_unset=True), scenario.name), {})
+    return Point(validate(scenario.model_dump(exclude=GRID, exclude_unset=True), scenario.name), {})

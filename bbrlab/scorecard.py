@@ -11,88 +11,103 @@ import pandas as pd
 from rich.console import Console
 from rich.table import Table
 
-from bbrlab import campaign, compare, files
+from bbrlab import campaign, compare, files, judge
 
-
-def verdict(panel: compare.Panel) -> str:
-    """ "reproduced", "not reproduced", or why it cannot be said."""
-    if panel.points["failed"].sum():
-        return f"{panel.points['failed'].sum()} runs failed their self-checks"
-    if panel.scaled:
-        return "not judged: shorter than the paper's runs"
-    if panel.yardstick.rmse is None:
-        return "not judged"
-    if math.isnan(panel.judged_rmse):
-        return "nothing to compare with"
-    return "reproduced" if panel.judged_rmse <= panel.yardstick.rmse else "not reproduced"
+COLOURS = dict(zip(judge.VERDICTS, ("green", "red", "yellow", "dim"), strict=True))
+WIDTH = 120
 
 
 def entry(figure: campaign.Figure, table: pd.DataFrame) -> dict[str, Any]:
-    """One figure's line of the scorecard."""
-    panel = compare.panel(figure, table)
-    per_run = table.groupby(["seed", *figure.scenario.sweep])[["virtual_s", "wall_s"]].first()
-    inside = panel.points["measured"].between(panel.points["published_low"] - panel.points["ci95"].fillna(0),
-                                              panel.points["published_high"] + panel.points["ci95"].fillna(0))  # fmt: skip
-    return {
+    """One figure's line: what was run, what it cost, and how far published values and the Ware model are."""
+    per_run = table.groupby(["seed", "point"])[["ok", "virtual_s", "wall_s"]].first()
+    found: dict[str, Any] = {
         "figure": figure.id,
-        "title": panel.title,
-        "points": len(panel.points),
+        "title": figure.scenario.figure,
+        "points": len(figure.points),
         "seeds": figure.trials,
-        "runs_failed": int(panel.points["failed"].sum()),
-        "rmse": _number(panel.rmse),
-        "judged_points": len(panel.judged),
-        "judged_rmse": _number(panel.judged_rmse),
-        "rmse_target": panel.yardstick.rmse,
-        "why": panel.yardstick.why,
-        "largest_difference": _number(panel.points["residual"].abs().max()),
-        "points_with_overlapping_intervals": int(inside.sum()),
-        "ware_rmse_measured": _number(panel.ware_rmse),
-        "ware_rmse_published": _number(panel.ware_published_rmse),
-        "verdict": verdict(panel),
+        "runs_failed": int((~per_run["ok"]).sum()),
         "kernel": str(table["kernel"].iloc[0]),
         "virtual_h": round(float(per_run["virtual_s"].sum()) / 3600, 2),
         "core_minutes": round(float(per_run["wall_s"].sum()) / 60, 1),
+        "rmse": None,
     }
+    if compare.has_panel(figure):
+        panel = compare.panel(figure, table)
+        inside = panel.points["measured"].between(panel.points["published_low"] - panel.points["ci95"].fillna(0),
+                                                  panel.points["published_high"] + panel.points["ci95"].fillna(0))  # fmt: skip
+        found |= {
+            "rmse": _number(panel.rmse),
+            "largest_difference": _number(panel.points["residual"].abs().max()),
+            "points_with_overlapping_intervals": int(inside.sum()),
+            "ware_rmse_measured": _number(panel.ware_rmse),
+            "ware_rmse_published": _number(panel.ware_published_rmse),
+            "shorter_than_the_paper": panel.scaled,
+        }
+    return found
 
 
 def _number(value: float) -> float | None:
     return None if math.isnan(value) else round(float(value), 6)
 
 
-def write(tables: list[Path], scale: str, out: Path) -> None:
-    """Judge every table, print the scorecard, write it to ``out``."""
-    chosen = [f"{t.parent.name}/{t.stem}" for t in tables]
-    known = campaign.figures(scale, chosen)
-    entries = [entry(f, pd.read_parquet(t)) for f, t in zip(known, tables, strict=True)]
-    show(entries, scale)
-    files.write_text(out, json.dumps({"scale": scale, "figures": entries}, indent=1) + "\n")
+def write(tables: dict[str, pd.DataFrame], claims: pd.DataFrame, scale: str, out: Path) -> None:
+    """Print the scorecard and write it to ``out``.
+
+    Args:
+        tables: collect.table() of each figure, by id.
+        claims: judge.frame().
+        scale: their scale.
+        out: scorecard.json.
+    """
+    known = {f.id: f for f in campaign.figures(scale, list(tables))}
+    entries = [entry(known[id], table) for id, table in tables.items()]
+    counts = judge.counts(claims)
+    show(entries, counts, scale)
+    content = {"scale": scale, "claims": counts.to_dict(orient="index"), "figures": entries}
+    files.write_text(out, json.dumps(content, indent=1) + "\n")
 
 
-def show(entries: list[dict[str, Any]], scale: str) -> None:
-    """Print the scorecard."""
-    console = Console(width=120)
-    table = Table(title=f"bbrlab scorecard, scale {scale}", title_justify="left", box=None, pad_edge=False)
-    for name in (
-        "figure",
-        "points",
-        "seeds",
-        "RMSE",
-        "judged by",
-        "target",
-        "Ware RMSE",
-        "virtual h",
-        "core min",
-        "verdict",
-    ):
-        table.add_column(name, justify="left" if name in ("figure", "verdict") else "right")
+def show(entries: list[dict[str, Any]], counts: pd.DataFrame, scale: str) -> None:
+    """Print figures and claims."""
+    console = Console(width=WIDTH)
+    table = Table(title=f"Figures, scale {scale}", title_justify="left", box=None, pad_edge=False)
+    for name in ("figure", "points", "seeds", "failed", "virtual h", "core min", "RMSE to published"):
+        table.add_column(name, justify="left" if name == "figure" else "right")
     for e in entries:
-        colour = {"reproduced": "green", "not reproduced": "red"}.get(e["verdict"], "yellow")
-        table.add_row(e["figure"], str(e["points"]), str(e["seeds"]), _text(e["rmse"]),
-                      f"{_text(e['judged_rmse'])} of {e['judged_points']}", _text(e["rmse_target"]),
-                      _text(e["ware_rmse_measured"]), f"{e['virtual_h']:.1f}", f"{e['core_minutes']:.1f}",
-                      f"[{colour}]{e['verdict']}[/{colour}]")  # fmt: skip
+        failed = f"[red]{e['runs_failed']}[/red]" if e["runs_failed"] else "0"
+        note = " (shorter runs)" if e.get("shorter_than_the_paper") else ""
+        table.add_row(e["figure"], str(e["points"]), str(e["seeds"]), failed, f"{e['virtual_h']:.1f}",
+                      f"{e['core_minutes']:.1f}", "-" if e["rmse"] is None else f"{e['rmse']:.3f}{note}")  # fmt: skip
+    console.print(table)
+    show_counts(counts, scale, console)
+
+
+def show_counts(counts: pd.DataFrame, scale: str, console: Console | None = None) -> None:
+    """Print how many claims of each paper came out how."""
+    console = console or Console(width=WIDTH)
+    table = Table(title=f"\nClaims, scale {scale}", title_justify="left", box=None, pad_edge=False)
+    table.add_column("paper")
+    for verdict in judge.VERDICTS:
+        table.add_column(verdict, justify="right", style=COLOURS[verdict])
+    for paper, row in counts.iterrows():
+        table.add_row(str(paper), *(str(row[v]) for v in judge.VERDICTS))
     console.print(table)
 
 
-def _text(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}"
+def measured(claim: Any) -> str:
+    """The judged number with its interval, as text."""
+    if math.isnan(claim["mean"]):
+        return "-"
+    return f"{claim['mean']:.4g} [{claim['ci95_low']:.4g}, {claim['ci95_high']:.4g}]"
+
+
+def show_verdicts(claims: pd.DataFrame) -> None:
+    """Print each claim with its verdict."""
+    console = Console(width=WIDTH)
+    table = Table(box=None, pad_edge=False)
+    for name in ("claim", "expected", "measured", "verdict"):
+        table.add_column(name, overflow="fold")
+    for claim in claims.to_dict(orient="records"):
+        colour = COLOURS[claim["verdict"]]
+        table.add_row(claim["id"], claim["expected"], measured(claim), f"[{colour}]{claim['verdict']}[/{colour}]")
+    console.print(table)

@@ -68,11 +68,12 @@ def sample_instants(plan):
 
 
 def run(plan, dumbbell, sampler, traffic, console):
-    """The experiment itself. Returns the monotonic instant at which it started."""
+    """The experiment itself. Returns the monotonic instant at which it started, and what failed of the short flows."""
     samples = sample_instants(plan)
     changes = sorted(plan["changes"], key=lambda c: c["at_ns"])
     start_ns = set_clock_target(time.monotonic_ns(), plan["virtual"])
     say(console, "bbrlab start %d" % start_ns)
+    traffic.start_short_flows(start_ns)
     clock = sampling.Clock()
     clock.sleep_until(start_ns)
     position, beat, changed = 0, 0, 0
@@ -97,7 +98,13 @@ def run(plan, dumbbell, sampler, traffic, console):
             beat = instant + HEARTBEAT_NS
     traffic.reap()
     sampler.bury(plan["duration_ns"])
-    return start_ns
+    return start_ns, traffic.stop_short_flows()
+
+
+def without_long_flows(plan):
+    """Which hosts, by their place, have nothing but short flows: their many sockets are not sampled."""
+    busy = {t[end] for t in plan["transfers"] for end in ("client", "server")}
+    return {i for i, host in enumerate(plan["hosts"]) if host["name"] not in busy}
 
 
 def read(path):
@@ -179,7 +186,7 @@ def main(out):
         traffic.start_servers()
         pids = [dumbbell.hosts[h["name"]].pid for h in plan["hosts"]]
         queues = [b["device"] for b in plan["bottlenecks"]]
-        sampler = sampling.Sampler(out + "/samples.raw", pids, queues, plan["trace_acks"])
+        sampler = sampling.Sampler(out + "/samples.raw", pids, queues, plan["trace_acks"], without_long_flows(plan))
         say(console, "bbrlab stage calibration")
         report = {"kernel": os.uname().release, "kernel_version": os.uname().version}
         pairs = [(p["host"], p["address"]) for p in plan["pings"]]
@@ -202,14 +209,14 @@ def main(out):
         dumbbell.renew_queues(loss=plan["loss"])
         before, missed = interface_drops(dumbbell), datapath_misses() if plan["virtual"] else 0
         say(console, "bbrlab stage experiment")
-        report["start_ns"] = run(plan, dumbbell, sampler, traffic, console)
+        report["start_ns"], short_failures = run(plan, dumbbell, sampler, traffic, console)
         sampler.close()
         report["qdiscs_before"], report["qdiscs"] = before, interface_drops(dumbbell)
         report["host_drops"] = listen_drops(dumbbell)
         report["switch_misses"] = datapath_misses() - missed if plan["virtual"] else 0
         report["parameters"] = module_parameters(plan["ccas"])
         report["congestion_control"] = read("/proc/sys/net/ipv4/tcp_available_congestion_control").split()
-        report["traffic_failures"] = traffic.failures()
+        report["traffic_failures"] = traffic.failures() + short_failures
         with open(out + "/report.json", "w", encoding="utf-8") as file:
             json.dump(report, file, indent=1)
             file.flush()

@@ -192,15 +192,17 @@ class Clock:
 class Sampler:
     """Holds the sockets; ``take(time_ns)`` appends one sample of everything."""
 
-    def __init__(self, path, host_pids, devices, traced):
+    def __init__(self, path, host_pids, devices, traced, left_out=()):
         self.file = open(path, "wb", buffering=0)  # noqa: SIM115 - lives as long as the guest
         self.parts, self.size = [], 0
         self.batch = Batch()
         self.request = socket_request()
         self.hosts = [netlink_in(pid, NETLINK_SOCK_DIAG) for pid in host_pids]
         self.deaths = [netlink_in(pid, NETLINK_SOCK_DIAG) for pid in host_pids]
-        for sock in self.deaths:
-            sock.setsockopt(SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, SKNLGRP_INET_TCP_DESTROY)
+        self.left_out = set(left_out)  # hosts whose sockets are of no interest
+        for source, sock in enumerate(self.deaths):
+            if source not in self.left_out:
+                sock.setsockopt(SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, SKNLGRP_INET_TCP_DESTROY)
             sock.setblocking(False)
         self.route = netlink_in(os.getpid(), socket.NETLINK_ROUTE)
         # The bottleneck queues: qdisc 30: below class 1:3.
@@ -223,6 +225,8 @@ class Sampler:
     def take(self, time_ns):
         """Append the state of all sockets and bottleneck queues, stamped ``time_ns``."""
         for source, sock in enumerate(self.hosts):
+            if source in self.left_out:
+                continue
             sock.send(self.request)
             done = False
             while not done:

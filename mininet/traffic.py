@@ -25,7 +25,7 @@ class Traffic:
         self.env = dict(os.environ)
         if plan["preload"]:
             self.env["LD_PRELOAD"] = plan["preload"]
-        self.servers, self.clients, self.done = [], {}, {}
+        self.servers, self.clients, self.done, self.short = [], {}, {}, []
         self.stopping = set()
         self.waiting = sorted(plan["transfers"], key=lambda t: t["start_ns"])
 
@@ -36,6 +36,31 @@ class Traffic:
             env = dict(self.env, BBRLAB_RECEIVE_LOWAT=str(transfer["receive_lowat_bytes"]))
             argv = ["iperf3", "-4", "-s", "-1", "-i", "0", "-p", str(transfer["port"])]
             self.servers.append(self.dumbbell.popen(transfer["server"], argv, stdout=log, stderr=log, env=env))
+
+    def start_short_flows(self, start_ns):
+        """Start the receivers and senders of short flows, which begin at ``start_ns`` of the monotonic clock."""
+        program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "short_flows.py")
+        for entry in self.plan["short_flows"]:
+            roles = [("receive", 0, entry["server"])] + [("send", i, c) for i, c in enumerate(entry["clients"])]
+            for role, index, host in roles:
+                argv = [
+                    "python3",
+                    program,
+                    role,
+                    self.out + "/plan.json",
+                    str(entry["group"]),
+                    str(index),
+                    str(start_ns),
+                ]
+                log = open("%s/short-%d-%s-%d.err" % (self.out, entry["group"], role, index), "wb")  # noqa: SIM115
+                self.short.append(self.dumbbell.popen(host, argv, stdout=log, stderr=log))
+
+    def stop_short_flows(self):
+        """End them and wait until their records are written. Returns (number, words) of each that failed."""
+        for process in self.short:
+            process.terminate()
+        codes = [process.wait() for process in self.short]
+        return [(i, "short_flows.py ended with %d" % code) for i, code in enumerate(codes) if code]
 
     def next_start_ns(self):
         """When the next transfer is due, or None."""

@@ -14,7 +14,7 @@ GUEST_CODE = sorted(
 # A change in how a run is planned, decoded, measured or checked changes its result.
 RUN_CODE = [
     f"bbrlab/{name}.py"
-    for name in ("plan", "traces", "bbr_record", "metrics", "checks", "run")
+    for name in ("plan", "traces", "bbr_record", "metrics", "checks", "short_flows", "run")
 ]
 
 
@@ -26,9 +26,18 @@ def summaries_of(figure):
     ]
 
 
+def papers():
+    return sorted({id.split("/")[0] for id in FIGURES})
+
+
 def notebook_pages():
-    pages = sorted({id.split("/")[0] for id in FIGURES})
-    return [f"results/{SCALE}/{page}.html" for page in [*pages, "models"]]
+    return [
+        f"results/{SCALE}/{page}.html" for page in [*papers(), "models", "overview"]
+    ]
+
+
+def all_tables():
+    return [f"results/{SCALE}/{id}.parquet" for id in FIGURES]
 
 
 def fluid_predictions():

@@ -12,26 +12,33 @@ rule collect:
         f"results/logs/{SCALE}/{{paper}}/{{figure}}.collect.log",
     wildcard_constraints:
         paper="[^/]+",
-        figure="[^/]+",
+        figure="[^/.]+",
     params:
         scale=SCALE,
     shell:
         "bbrlab collect {wildcards.paper}/{wildcards.figure} --scale {params.scale} --out {output.table} > {log} 2>&1"
 
 
+NOTEBOOK_CODE = [
+    f"bbrlab/{name}.py"
+    for name in ("compare", "figures", "pages", "judge", "collect", "models/ware")
+]
+
+
 rule notebook:
     input:
         notebook="notebooks/{paper}.ipynb",
         tables=tables_of,
+        claims=f"results/{SCALE}/claims.parquet",
         data=published_of,
-        code=["bbrlab/compare.py", "bbrlab/figures.py", "bbrlab/models/ware.py"],
+        code=NOTEBOOK_CODE,
     output:
         page=f"results/{SCALE}/{{paper}}.html",
         notebook=f"results/{SCALE}/{{paper}}.ipynb",
     log:
         f"results/logs/{SCALE}/{{paper}}.notebook.log",
     wildcard_constraints:
-        paper="(?!models$)[^/]+",
+        paper="(?!models$|overview$)[^/]+",
     params:
         scale=SCALE,
     shell:
@@ -41,7 +48,7 @@ rule notebook:
 rule models_notebook:
     input:
         notebook="notebooks/models.ipynb",
-        tables=[f"results/{SCALE}/{id}.parquet" for id in FIGURES],
+        tables=[t for t in all_tables() if "/sarpkaya2025/" in t],
         predictions=fluid_predictions(),
         data=sorted(str(p.relative_to(paths.ROOT)) for p in paths.DATA.glob("*/*.csv")),
         code=[
@@ -60,3 +67,22 @@ rule models_notebook:
         scale=SCALE,
     shell:
         "bbrlab render {input.notebook} --out {output.page} -p scale={params.scale} -p interactive=no > {log} 2>&1"
+
+
+rule overview_notebook:
+    input:
+        notebook="notebooks/overview.ipynb",
+        tables=all_tables(),
+        claims=f"results/{SCALE}/claims.parquet",
+        points=f"results/{SCALE}/points.parquet",
+        predictions=fluid_predictions(),
+        code=NOTEBOOK_CODE,
+    output:
+        page=f"results/{SCALE}/overview.html",
+        notebook=f"results/{SCALE}/overview.ipynb",
+    log:
+        f"results/logs/{SCALE}/overview.notebook.log",
+    params:
+        scale=SCALE,
+    shell:
+        "bbrlab render {input.notebook} --out {output.page} -p scale={params.scale} > {log} 2>&1"

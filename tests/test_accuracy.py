@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from bbrlab import compare, paths
+from bbrlab import claims, compare, paths
 from bbrlab.scenario import load
 
 pytestmark = [pytest.mark.guest, pytest.mark.slow]
@@ -16,25 +16,27 @@ POINTS = [(n, x) for n in (1, 4, 16) for x in (1, 4, 16, 64)]
 @pytest.mark.parametrize("panel", ["fig2a", "fig2c", "fig3a", "fig5a", "fig5c"])
 def test_sarpkaya(run_scenario, panel):
     """One seed of up to twelve points at the paper's duration: RMSE within the target of the full comparison."""
-    yardstick = compare.YARDSTICKS.get(f"sarpkaya2025/{panel}", compare.DEFAULT_YARDSTICK)
+    claim = next(c for c in claims.load() if c.id == f"SA-{panel.removeprefix('fig')}-RMSE")
+    where = claim.at[""].where
     published = compare.published(f"sarpkaya2025/{panel}").set_index(["bbr_flows", "buffer_bdp"])["share_of_capacity"]
     scenario = load(paths.ROOT / "scenarios" / "sarpkaya2025" / f"{panel}.yaml", {})
     bbr, other = (f.cca for f in scenario.flows)
     errors = []
     for n, x in POINTS:
-        if n > yardstick.bbr_flows_max or x > yardstick.buffer_bdp_max:
+        if n not in where.get("flows.0.count", [n]) or x not in where.get("network.buffer.bdp", [x]):
             continue
         flows = [{"cca": bbr, "count": n}, {"cca": other}]
         result = run_scenario(
             flows=flows,
             network__buffer__bdp=x,
             duration_s=1000,
+            sample_hz=1,
             window_s=list(scenario.window_s),
             hosts__segmentation="nic",
         )
         assert result.failed == []
         errors.append(result.summary["groups"][0]["share_of_capacity"] - published[n, x])
-    assert math.sqrt(sum(e * e for e in errors) / len(errors)) <= yardstick.rmse
+    assert math.sqrt(sum(e * e for e in errors) / len(errors)) <= claim.expect.bounds[1]
 
 
 @pytest.mark.parametrize("buffer_bdp", [1, 2])

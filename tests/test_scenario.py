@@ -112,7 +112,7 @@ def test_every_shipped_scenario_is_valid(path):
         ({"sweep": {"network.buffer.bpd": [1]}}, ["network.buffer.bpd", "sweep"]),
         ({"sweep": {"flows.3.count": [1]}}, ["flows.3.count", "0 to 0"]),
         ({"sweep": {"flows.0.count": [1, -2]}}, ["flows.0.count", "-2"]),
-        ({"sweep": {"trials": [1]}}, ["trials", "cannot be swept"]),
+        ({"sweep": {"trials": [1]}}, ["trials", "cannot differ"]),
     ],
     ids=lambda v: "-".join(v) if isinstance(v, dict) else "",
 )

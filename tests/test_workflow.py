@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -11,6 +12,7 @@ import sys
 import time
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from bbrlab import campaign, paths
@@ -25,11 +27,27 @@ def snakemake(*argv: str, **options) -> subprocess.CompletedProcess[str]:
 
 
 def test_scales():
-    for scale, runs in (("smoke", 24), ("quick", 216), ("full", 756)):
-        figures = campaign.figures(scale)
-        assert sum(len(campaign.runs(f)) for f in figures) == runs
+    sizes = {
+        scale: {f.id: len(campaign.runs(f)) for f in campaign.figures(scale)} for scale in ("smoke", "quick", "full")
+    }
+    assert set(sizes["quick"]) == set(sizes["full"]) == set(campaign.scenario_files()), "every figure is in quick"
+    assert {id.split("/")[0] for id in sizes["smoke"]} == {id.split("/")[0] for id in sizes["full"]}, "every paper"
+    panels = [f"sarpkaya2025/fig{n}{p}" for n in (2, 3, 5) for p in "abc"]
+    assert sum(sizes["full"][p] for p in panels) == 1134
     with pytest.raises(UserError, match="scale tiny"):
         campaign.figures("tiny")
+
+
+def test_a_figure_that_a_scale_leaves_out():
+    with pytest.raises(UserError, match="fig8 is not part of scale smoke"):
+        campaign.figures("smoke", ["bless2025/fig8"])
+
+
+def test_targets():
+    known = campaign.targets(["a/fig1", "a/fig2", "b/fig1"])
+    assert known == {"a": ["a/fig1", "a/fig2"], "b": ["b/fig1"], "fig1": ["a/fig1", "b/fig1"], "fig2": ["a/fig2"]}
+    assert campaign.asked_for(["a/fig1", "b/fig1"], ["--cores", "2", "b"]) == ["b/fig1"]
+    assert campaign.asked_for(["a/fig1", "b/fig1"], ["all"]) == ["a/fig1", "b/fig1"]
 
 
 def test_a_point_has_one_folder_at_every_scale():
@@ -38,7 +56,8 @@ def test_a_point_has_one_folder_at_every_scale():
         scale: {r.folder for f in campaign.figures(scale) for r in campaign.runs(f)}
         for scale in ("quick", "full", "smoke")
     }
-    assert folders["quick"] < folders["full"]
+    shared = {f.relative_to(RESULTS / "runs").parts[1] for f in folders["quick"] & folders["full"]}
+    assert {"fig2a", "fig5c", "fig8", "table2"} <= shared
     assert not folders["smoke"] & folders["full"]
 
 
@@ -57,11 +76,14 @@ def test_one_campaign_at_a_time(tmp_path):
 
 def test_a_part_of_the_campaign():
     done = subprocess.run(
-        ["snakemake", "-n", "--cores", "2", "--config", "scale=smoke", "figures=[sarpkaya2025/fig2a]", "--", "all"],
+        ["snakemake", "-n", "--cores", "2", "--config", "scale=smoke", "--", "fig2c"],
         cwd=paths.ROOT, capture_output=True, text=True, timeout=120,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert "fig2c" not in done.stdout + done.stderr
+    said = done.stdout + done.stderr
+    assert "fig2a" not in said
+    assert re.search(r"sarpkaya2025/fig2c +4 +2 +8 ", said), "the plan: figure, points, seeds, runs"
+    assert re.search(r"about \d+ minutes on the \d+ cores? of this machine, .* on 16, .* GB of disk", said)
 
 
 @pytest.fixture(scope="module")
@@ -75,10 +97,16 @@ def campaign_done():
 @pytest.mark.guest
 def test_smoke_campaign(campaign_done):
     card = json.loads((RESULTS / "smoke" / "scorecard.json").read_text())
-    assert {f["figure"] for f in card["figures"]} == {
-        f"sarpkaya2025/fig{p}" for p in ("2a", "2c", "3a", "3c", "5a", "5c")
-    }
+    known = {f.id for f in campaign.figures("smoke")}
+    assert {f["figure"] for f in card["figures"]} == known
     assert all(f["runs_failed"] == 0 for f in card["figures"])
+    assert sum(card["claims"]["all"].values()) >= 150
+    for paper in {id.split("/")[0] for id in known} | {"overview"}:
+        assert "image/png" in (RESULTS / "smoke" / f"{paper}.html").read_text(), paper
+    points = pd.read_parquet(RESULTS / "smoke" / "points.parquet")
+    assert set(points["figure"]) == known
+    assert (points["ci95_low"].isna() | (points["ci95_low"] <= points["mean"])).all()
+    assert len(pd.read_csv(RESULTS / "smoke" / "points.csv")) == len(points)
     page = (RESULTS / "smoke" / "sarpkaya2025.html").read_text()
     assert "At a glance" in page
     assert "data:image/png" in page or "image/png" in page

@@ -1,0 +1,240 @@
+"""Short flows on the hosts of the dumbbell: many TCP connections from one process per host, begun and timed exactly.
+
+Usage: short_flows.py send|receive PLAN GROUP INDEX START_NS
+
+A sender begins flow number INDEX, INDEX + (number of senders), ... of PLAN's workload; the receiver takes them all. The
+first bytes of a connection are the flow's number. Both write lines "flow chunk nanoseconds since START_NS": when a chunk
+was begun (the first one with the connection), and when its last byte was read.
+"""
+
+import contextlib
+import csv
+import ctypes
+import heapq
+import json
+import os
+import select
+import signal
+import socket
+import struct
+import sys
+import time
+
+BLOCK = memoryview(bytes(1 << 20))
+HEADER = struct.Struct("<q")
+LOWAT_BYTES = 128 << 10  # a receiver is woken for so much, or for the end of a chunk
+TCP_CONGESTION = 13
+CLOCK_MONOTONIC, TFD_NONBLOCK, TFD_TIMER_ABSTIME = 1, 0o4000, 1
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class _Timerspec(ctypes.Structure):
+    _fields_ = [(n, ctypes.c_long) for n in ("interval_s", "interval_ns", "value_s", "value_ns")]
+
+
+class Alarm:
+    """A timer with nanoseconds that epoll can wait for (Python has it since 3.13 only)."""
+
+    def __init__(self):
+        self.fd = _libc.timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK)
+        self.spec = _Timerspec()
+
+    def set(self, at_ns):
+        """Become readable at ``at_ns`` of the monotonic clock."""
+        self.spec.value_s, self.spec.value_ns = divmod(at_ns, 1_000_000_000)
+        _libc.timerfd_settime(self.fd, TFD_TIMER_ABSTIME, ctypes.byref(self.spec), None)
+
+    def clear(self):
+        """Take note that it has rung."""
+        with contextlib.suppress(BlockingIOError):
+            os.read(self.fd, 8)
+
+
+def read_workload(path):
+    """{flow: [start_ns, [(pause_ns, bytes) of each chunk]]} of a workload file."""
+    flows = {}
+    with open(path, encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            flow = flows.setdefault(int(row["flow"]), [round(float(row["start_s"]) * 1e9), []])
+            flow[1].append((round(float(row["pause_s"]) * 1e9), int(row["bytes"])))
+    return flows
+
+
+class Flow:
+    """A sender's flow: its socket and what is left of its chunks."""
+
+    def __init__(self, number, chunks):
+        self.number, self.chunks = number, chunks
+        self.chunk, self.left, self.head = 0, chunks[0][1], HEADER.pack(number)
+        self.sock = None
+
+    def send(self):
+        """Hand data to the kernel until it takes no more. Returns whether the chunk is through."""
+        try:
+            if self.head:
+                self.left -= self.sock.send(self.head)  # eight bytes into an empty buffer: all or nothing
+                self.head = b""
+            while self.left:
+                self.left -= self.sock.send(BLOCK[: min(self.left, len(BLOCK))])
+        except BlockingIOError:
+            return False
+        return True
+
+
+class Sender:
+    """Begins the flows of one host when they are due."""
+
+    def __init__(self, entry, flows, index, start_ns, log):
+        self.entry, self.start_ns, self.log = entry, start_ns, log
+        self.epoll, self.alarm, self.open = select.epoll(), Alarm(), {}
+        self.epoll.register(self.alarm.fd, select.EPOLLIN)
+        mine = sorted((start, number) for number, (start, _) in flows.items())[index :: len(entry["clients"])]
+        self.due = [(start_ns + start, number, Flow(number, flows[number][1])) for start, number in mine]
+        heapq.heapify(self.due)
+
+    def _note(self, flow, now_ns):
+        self.log.write("%d %d %d\n" % (flow.number, flow.chunk, now_ns - self.start_ns))
+
+    def _begin(self, flow, now_ns):
+        self._note(flow, now_ns)
+        if flow.sock is None:
+            flow.sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+            flow.sock.setblocking(False)
+            flow.sock.setsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, self.entry["cca"].encode())
+            flow.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            flow.sock.connect_ex((self.entry["server_ip"], self.entry["port"]))
+            self.open[flow.sock.fileno()] = flow
+            self.epoll.register(flow.sock.fileno(), select.EPOLLOUT)
+        else:
+            self._go_on(flow)
+
+    def _go_on(self, flow):
+        fd = flow.sock.fileno()
+        if not flow.send():
+            self.epoll.modify(fd, select.EPOLLOUT)
+            return
+        flow.chunk += 1
+        if flow.chunk < len(flow.chunks):
+            pause_ns, flow.left = flow.chunks[flow.chunk]
+            heapq.heappush(self.due, (time.monotonic_ns() + pause_ns, flow.number, flow))
+            self.epoll.modify(fd, 0)
+        else:
+            flow.sock.shutdown(socket.SHUT_WR)
+            self.epoll.modify(fd, select.EPOLLIN)  # the receiver's end
+
+    def run(self, running):
+        """Until there is nothing left, or ``running`` is emptied."""
+        while running and (self.due or self.open):
+            if self.due:
+                self.alarm.set(self.due[0][0])
+            for fd, events in self.epoll.poll():
+                if fd == self.alarm.fd:
+                    self.alarm.clear()
+                    continue
+                flow = self.open[fd]
+                if flow.chunk < len(flow.chunks) and not events & select.EPOLLERR:
+                    self._go_on(flow)
+                else:
+                    self.epoll.unregister(fd)
+                    del self.open[fd]
+                    flow.sock.close()
+            now_ns = time.monotonic_ns()
+            while self.due and self.due[0][0] <= now_ns:
+                self._begin(heapq.heappop(self.due)[2], now_ns)
+
+
+class Connection:
+    """A receiver's connection: how much of its chunks has come."""
+
+    def __init__(self, sock):
+        self.sock, self.number, self.ends, self.chunk, self.got = sock, None, [], 0, 0
+
+
+class Receiver:
+    """Takes every flow and notes when each of its chunks is whole."""
+
+    def __init__(self, entry, flows, start_ns, log):
+        self.flows, self.start_ns, self.log = flows, start_ns, log
+        self.listener = socket.create_server((entry["server_ip"], entry["port"]), backlog=4096)
+        self.listener.setblocking(False)
+        self.epoll, self.open, self.buffer = select.epoll(), {}, bytearray(1 << 20)
+        self.epoll.register(self.listener.fileno(), select.EPOLLIN)
+
+    def _accept(self):
+        while True:
+            try:
+                sock, _ = self.listener.accept()
+            except BlockingIOError:
+                return
+            sock.setblocking(False)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, HEADER.size)
+            self.open[sock.fileno()] = Connection(sock)
+            self.epoll.register(sock.fileno(), select.EPOLLIN)
+
+    def _read(self, fd, connection):
+        try:
+            count = connection.sock.recv_into(self.buffer)
+        except BlockingIOError:
+            return
+        except OSError:
+            count = 0
+        if not count:
+            self.epoll.unregister(fd)
+            del self.open[fd]
+            connection.sock.close()
+            return
+        if connection.number is None:
+            (connection.number,) = HEADER.unpack_from(self.buffer)
+            total = 0
+            for _, size in self.flows[connection.number][1]:
+                total += size
+                connection.ends.append(total)
+        connection.got += count
+        while connection.chunk < len(connection.ends) and connection.got >= connection.ends[connection.chunk]:
+            now_ns = time.monotonic_ns() - self.start_ns
+            self.log.write("%d %d %d\n" % (connection.number, connection.chunk, now_ns))
+            connection.chunk += 1
+        left = connection.ends[connection.chunk] - connection.got if connection.chunk < len(connection.ends) else 1
+        connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, min(left, LOWAT_BYTES))
+
+    def run(self, running):
+        """Until ``running`` is emptied."""
+        while running:
+            for fd, _ in self.epoll.poll():
+                if fd == self.listener.fileno():
+                    self._accept()
+                else:
+                    self._read(fd, self.open[fd])
+
+
+class Stop(Exception):
+    """The run is over."""
+
+
+def main(role, plan_path, group, index, start_ns):
+    """Send or receive until told to stop."""
+    with open(plan_path, encoding="utf-8") as file:
+        plan = json.load(file)
+    entry = next(e for e in plan["short_flows"] if e["group"] == int(group))
+    out = os.path.dirname(plan_path)
+    flows = read_workload("%s/%s" % (out, entry["workload"]))
+    running = [True]
+
+    def stop(*_):
+        raise Stop
+
+    with open("%s/short-%s-%s-%s.log" % (out, group, role, index), "w", encoding="ascii", buffering=1 << 20) as log:
+        signal.signal(signal.SIGTERM, stop)
+        try:
+            if role == "send":
+                Sender(entry, flows, int(index), int(start_ns), log).run(running)
+                signal.pause()
+            else:
+                Receiver(entry, flows, int(start_ns), log).run(running)
+        except Stop:
+            pass
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,11 @@
+# A paper's name runs the paper and renders its page, a figure's name that figure (of every paper that has one so called).
+
+
+for target, chosen in campaign.targets(FIGURES).items():
+
+    rule:
+        name:
+            target
+        input:
+            [f"results/{SCALE}/{id}.claims.parquet" for id in chosen],
+            [f"results/{SCALE}/{target}.html"] if target in papers() else [],

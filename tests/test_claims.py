@@ -1,0 +1,227 @@
+"""Claims: what is refused, and how one is judged."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bbrlab import campaign, claims, collect, expressions, judge
+from bbrlab.errors import UserError
+
+GOOD = """
+- id: SA-x
+  paper: sarpkaya2025
+  says: One flow takes half of the link.
+  at: {figure: sarpkaya2025/fig2a, where: {network.buffer.bdp: 4, flows.0.count: 1}}
+  metric: share_of_capacity
+  expect: {value: 0.5, within: 0.1}
+  source: Fig. 2a
+  exactness: raw data
+  because: two laboratories differ by so much
+"""
+
+
+@pytest.fixture(scope="module")
+def all_claims():
+    return claims.load()
+
+
+def test_there_are_enough_and_every_paper_has_some(all_claims):
+    assert len(all_claims) >= 150
+    assert {c.paper for c in all_claims} == {id.split("/")[0] for id in campaign.scenario_files()}
+
+
+def test_quick_can_judge_a_hundred(all_claims):
+    """Every claim whose points quick runs long enough, with runs that are made up."""
+    figures = campaign.figures("quick")
+    verdicts = judge.judge_all(all_claims, figures, {f.id: table(f) for f in figures})
+    assert sum(v.verdict != judge.NOT_RUN for v in verdicts) >= 100
+
+
+def table(figure: campaign.Figure, value=lambda point, seed: 0.5) -> pd.DataFrame:
+    rows = []
+    for point in figure.points:
+        for seed in range(1, figure.trials + 1):
+            for group in range(len(point.scenario.flows)):
+                metrics = dict.fromkeys(collect.UNITS, value(point, seed))
+                rows.append({"point": point.label, "seed": seed, "ok": True, **point.values, **point.conditions, "group": group, **metrics})  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("  source: Fig. 2a\n", "", [":2: SA-x", "source", "required"]),
+        ("fig2a, where", "fig99, where", [":2: SA-x", "at: there is no figure 'sarpkaya2025/fig99'"]),
+        ("network.buffer.bdp: 4", "network.buffer.bdp: 5", ["no point of sarpkaya2025/fig2a matches"]),
+        (", flows.0.count: 1", "", ["6 points of sarpkaya2025/fig2a match", "one is meant"]),
+        ("flows.0.count: 1}}", "flows.0.count: 1}, along: network.buffer.bdp}", ["one point", "along needs several"]),
+        ("flows.0.count: 1}}", "flows.0.count: 1}, group: 2}", ["group 2 does not exist (groups 0 to 1)"]),
+        ("network.buffer.bdp: 4", "buffer: 4", ["'buffer' tells no points", "buffer_bdp"]),
+        ("metric: share_of_capacity", "metric: share", ["no column 'share'"]),
+        ("metric: share_of_capacity", "metric: x.share_of_capacity", ["no column 'x.share_of_capacity'"]),
+        ("metric: share_of_capacity", "metric: __import__('os')", ["no function __import__"]),
+        ("metric: share_of_capacity", "metric: share_of_capacity if 1 else 2", ["not allowed"]),
+        ("value: 0.5, within: 0.1", "value: 0.5", ["within"]),
+        ("value: 0.5, within: 0.1", "value: 0.5, within: 0.1, above: 0.3", ["exactly one"]),
+        ("paper: sarpkaya2025", "paper: nobody", ["there is no 'nobody'"]),
+        ("exactness: raw data", "exactness: guess", ["exactness", "raw data"]),
+        ("  because:", "  tolerance_from_nowhere: 1\n  because:", ["tolerance_from_nowhere"]),
+    ],
+)
+def test_refusals_name_line_and_reason(tmp_path, old, new, words):
+    assert old in GOOD
+    file = tmp_path / "claims.yaml"
+    file.write_text(GOOD.replace(old, new))
+    with pytest.raises(UserError) as refused:
+        claims.load(file)
+    message = str(refused.value)
+    assert "claims.yaml" in message
+    assert all(word in message for word in words), message
+
+
+def test_a_claim_twice(tmp_path):
+    file = tmp_path / "claims.yaml"
+    file.write_text(GOOD + GOOD)
+    with pytest.raises(UserError, match=r":11: SA-x: line 2 has this id already"):
+        claims.load(file)
+
+
+def test_a_series_needs_a_function(tmp_path):
+    file = tmp_path / "claims.yaml"
+    file.write_text(
+        GOOD.replace("{network.buffer.bdp: 4, flows.0.count: 1}", "{flows.0.count: 1}, along: network.buffer.bdp")
+    )
+    with pytest.raises(UserError, match="a value for each point"):
+        claims.load(file)
+
+
+def one(tmp_path, text: str, value, scale: str = "full") -> judge.Verdict:
+    file = tmp_path / "claims.yaml"
+    file.write_text(text)
+    (claim,) = claims.load(file)
+    figures = campaign.figures(scale, sorted({t.figure for t in claim.at.values()}))
+    known = {f.id: f for f in figures}
+    return judge.judge(claim, known, {id: table(f, value) for id, f in known.items()})
+
+
+@pytest.mark.parametrize(
+    ("values", "verdict"),
+    [
+        ((0.49, 0.50, 0.51), judge.REPRODUCED),  # .50 +- .025
+        ((0.79, 0.80, 0.81), judge.NOT_REPRODUCED),
+        ((0.58, 0.60, 0.62), judge.INCONCLUSIVE),  # .60 +- .05
+        ((0.30, 0.50, 0.70), judge.INCONCLUSIVE),
+    ],
+)
+def test_verdicts(tmp_path, values, verdict):
+    found = one(tmp_path, GOOD, lambda point, seed: values[seed - 1])
+    assert found.verdict == verdict
+    assert found.seeds == 3
+    assert found.mean == pytest.approx(np.mean(values))
+    half = 4.302653 * np.std(values, ddof=1) / math.sqrt(3)
+    assert (found.low, found.high) == pytest.approx((found.mean - half, found.mean + half), abs=1e-6)
+
+
+def test_a_failed_run_does_not_count(tmp_path):
+    file = tmp_path / "claims.yaml"
+    file.write_text(GOOD)
+    (claim,) = claims.load(file)
+    (figure,) = campaign.figures("full", ["sarpkaya2025/fig2a"])
+    runs = table(figure)
+    runs.loc[runs["seed"] == 2, ["ok", "share_of_capacity"]] = [False, 99.0]
+    found = judge.judge(claim, {figure.id: figure}, {figure.id: runs})
+    assert (found.verdict, found.seeds, found.mean) == (judge.REPRODUCED, 2, 0.5)
+    runs.loc[runs["seed"] == 3, "ok"] = False
+    found = judge.judge(claim, {figure.id: figure}, {figure.id: runs})
+    assert found.verdict == judge.INCONCLUSIVE
+    assert "no interval" in found.why
+
+
+def test_what_was_not_run(tmp_path):
+    assert one(tmp_path, GOOD, lambda p, s: 0.5, "smoke").why == "runs of 60 s are too short for it"
+    deep = GOOD.replace("network.buffer.bdp: 4", "network.buffer.bdp: 64")
+    assert one(tmp_path, deep, lambda p, s: 0.5, "quick").verdict == judge.NOT_RUN
+
+
+def series(expect: str) -> str:
+    return GOOD.replace("{network.buffer.bdp: 4, flows.0.count: 1}", "{flows.0.count: 1}, along: network.buffer.bdp").replace("expect: {value: 0.5, within: 0.1}", f"expect: {expect}")  # fmt: skip
+
+
+def test_trends_and_bounds_along_a_series(tmp_path):
+    def share(point, seed):
+        return point.values["network.buffer.bdp"] / 64
+
+    assert one(tmp_path, series("{trend: rising}"), share).verdict == judge.REPRODUCED
+    assert one(tmp_path, series("{trend: falling}"), share).verdict == judge.NOT_REPRODUCED
+    assert one(tmp_path, series("{above: 0.01}"), share).mean == pytest.approx(1 / 64), "the lowest counts"
+    assert one(tmp_path, series("{below: 0.9}"), share).mean == pytest.approx(1), "the highest counts"
+
+
+def test_an_order(tmp_path):
+    text = GOOD.replace(
+        "  at: {figure: sarpkaya2025/fig2a, where: {network.buffer.bdp: 4, flows.0.count: 1}}\n  metric: share_of_capacity\n",
+        "  at:\n    few: {figure: sarpkaya2025/fig2a, where: {network.buffer.bdp: 4, flows.0.count: 1}}\n"
+        "    many: {figure: sarpkaya2025/fig2a, where: {network.buffer.bdp: 4, flows.0.count: 4}}\n",
+    ).replace("{value: 0.5, within: 0.1}", "{order: [few.share_of_capacity, many.share_of_capacity]}")
+    found = one(tmp_path, text, lambda point, seed: point.values["flows.0.count"] / 10)
+    assert found.verdict == judge.REPRODUCED
+    assert found.mean == pytest.approx(0.3)
+
+
+def test_published_values_are_joined_by_point(tmp_path):
+    text = series("{below: 0.001}").replace("along: network.buffer.bdp}", "along: network.buffer.bdp, published: 'sarpkaya2025/fig2a:share_of_capacity'}")  # fmt: skip
+    text = text.replace("metric: share_of_capacity", "metric: rms(share_of_capacity - published)")
+    rows = pd.read_csv("data/sarpkaya2025/fig2a.csv").set_index(["buffer_bdp", "bbr_flows"])["share_of_capacity"]
+    assert one(tmp_path, text, lambda p, s: rows[p.values["network.buffer.bdp"], 1]).verdict == judge.REPRODUCED
+    assert one(tmp_path, text, lambda p, s: rows[p.values["network.buffer.bdp"], 2]).verdict == judge.NOT_REPRODUCED
+
+
+def test_every_point_has_its_published_value(all_claims):
+    """No claim joins a table that lacks a row for a point of the full scenario."""
+    figures = claims.full_figures()
+    for claim in all_claims:
+        for term in claim.at.values():
+            if term.published:
+                chosen = claims.select(term, figures[term.figure].points).points
+                assert np.isfinite(judge._published(term, chosen)).all(), claim.id
+
+
+@given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6))
+def test_expressions_compute(a, b):
+    tree = expressions.parse("2 * (x - y) / y ** 2 + abs(-x)")
+    assert expressions.names(tree) == {"x", "y"}
+    assert expressions.evaluate(tree, {"x": a, "y": b}) == pytest.approx(2 * (a - b) / b**2 + abs(a))
+
+
+@pytest.mark.parametrize("text", ["", "x +", "x.y.z", "[1, 2]", "x[0]", "lambda: 1", "'a'", "x < 1", "f(x=1)", "x and y", "open('a')", "True"])  # fmt: skip
+def test_expressions_refuse(text):
+    with pytest.raises(UserError):
+        expressions.parse(text)
+
+
+def test_expressions_know_a_number_from_a_series():
+    scalar = {
+        t: expressions.is_scalar(expressions.parse(t), {"s"}) for t in ("s", "abs(s)", "mean(s)", "1 - x", "s / max(s)")
+    }
+    assert scalar == {"s": False, "abs(s)": False, "mean(s)": True, "1 - x": True, "s / max(s)": False}
+
+
+def test_crossing():
+    x, y = np.array([0.3, 0.1, 0.2, 0.0]), np.array([10.0, 100.0, 90.0, 100.0])
+    assert expressions.crossing(x, y, 0.5) == pytest.approx(0.25)
+    assert math.isnan(expressions.crossing(x, np.ones(4), 0.5))
+
+
+def test_the_tree_finds_a_rule():
+    rng = np.random.default_rng(1)
+    features = rng.uniform(0, 1, (200, 3))
+    won = features[:, 0] > 0.6
+    accuracy = expressions.tree_accuracy(won.astype(float), np.full(200, 0.5), *features.T)
+    assert accuracy > 0.95
+    assert math.isnan(expressions.tree_accuracy(np.ones(200), np.zeros(200), *features.T)), "one kind only"

@@ -1,0 +1,200 @@
+"""Short flows: the model has the published facts, a capture becomes flows, SRPT is a bound, the guest begins each in time."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bbrlab import short_flows
+from bbrlab.errors import UserError
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_model_has_the_published_facts(seed):
+    """Bless et al. 2025, section VI: 18.2 kB, 6.4 MB, 280.7 MB, 1.25 Gbit/s, of 15 minutes."""
+    flows = short_flows.collapsed(short_flows.model(seed, 900))
+    sizes = np.sort(flows["bytes"].to_numpy().astype(float))
+    part = np.cumsum(sizes) / sizes.sum()
+    assert (sizes > 18.2e3).mean() == pytest.approx(0.10, abs=0.001)
+    assert sizes[np.searchsorted(part, 0.1)] == pytest.approx(6.4e6, rel=0.15)
+    assert sizes[np.searchsorted(part, 0.5)] == pytest.approx(280.7e6, rel=0.15)
+    assert sizes.sum() * 8e-6 / 900 == pytest.approx(1250, rel=1e-3)
+    assert sizes.min() >= short_flows.MIN_BYTES
+
+
+def test_seeds():
+    one, again, other = (short_flows.model(s, 5) for s in (1, 1, 2))
+    assert one.equals(again)
+    assert not one.equals(other)
+    assert other["bytes"].sum() == pytest.approx(one["bytes"].sum(), rel=1e-3), "the same load"
+
+
+def test_the_three_configurations_carry_the_same_bytes():
+    replay, collapsed, synthetic = (
+        short_flows.workload(m, "model", 3, 10, 800) for m in ("replay", "collapsed", "synthetic")
+    )
+    assert replay["flow"].nunique() == len(collapsed) == len(synthetic)
+    assert replay["bytes"].sum() == collapsed["bytes"].sum() == synthetic["bytes"].sum()
+    assert len(replay) > len(collapsed), "some flows pause"
+    assert (replay[replay["chunk"] > 0]["pause_s"] >= short_flows.PAUSE_S).all()
+    assert (collapsed["pause_s"] == 0).all()
+
+    def dispersion(flows):
+        counts = np.histogram(flows["start_s"], np.arange(0, 10.1, 0.1))[0]
+        return counts.var() / counts.mean()
+
+    assert dispersion(collapsed) > 1.5 * dispersion(synthetic), "drawn independently, arrivals lose their bursts"
+
+
+def capture(path: Path, packets: list[tuple[float, int, int, int]], *, magic: int = 0xA1B2C3D4, snap: int = 54) -> Path:
+    """A pcap of Ethernet, IPv4, TCP headers: (time in s, source port, destination port, payload bytes)."""
+    out = struct.pack("<IHHiIII", magic, 2, 4, 0, 0, 65535, 1)
+    for time_s, source, destination, payload in packets:
+        ip = struct.pack(
+            ">BBHHHBBH4s4s",
+            0x45,
+            0,
+            40 + payload,
+            0,
+            0,
+            64,
+            6,
+            0,
+            socket.inet_aton("10.0.0.1"),
+            socket.inet_aton("10.0.0.2"),
+        )
+        tcp = struct.pack(">HHIIBBHHH", source, destination, 0, 0, 5 << 4, 16, 1000, 0, 0)
+        frame = (b"\2" * 12 + b"\x08\0" + ip + tcp)[:snap]
+        out += struct.pack("<IIII", int(time_s), round(time_s % 1 * 1e6), len(frame), 54 + payload) + frame
+    path.write_bytes(out)
+    return path
+
+
+def test_a_capture_becomes_flows(tmp_path):
+    file = capture(tmp_path / "a.pcap", [
+        (100.0, 1000, 80, 1000), (100.05, 1000, 80, 500),  # one chunk: a pause of 50 ms
+        (100.02, 80, 1000, 200),                             # the other direction is another flow
+        (100.15, 1000, 80, 0),                               # an acknowledgement carries nothing
+        (100.30, 1000, 80, 700),                             # a pause of 250 ms: a new chunk
+    ])  # fmt: skip
+    chunks = short_flows.from_capture(file)
+    assert chunks.to_dict("records") == [
+        {"flow": 0, "chunk": 0, "start_s": 0.0, "pause_s": 0.0, "bytes": 1500},
+        {"flow": 0, "chunk": 1, "start_s": 0.0, "pause_s": pytest.approx(0.25), "bytes": 700},
+        {"flow": 1, "chunk": 0, "start_s": pytest.approx(0.02), "pause_s": 0.0, "bytes": 200},
+    ]
+    short_flows.write(chunks, tmp_path / "a.csv")
+    assert short_flows.read(tmp_path / "a.csv").equals(chunks)
+    assert len(short_flows.workload("collapsed", str(tmp_path / "a.csv"), 1, 10, 1)) == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"not a capture at all, but long enough to look at", "is not a capture"),
+        (b"", "is not a capture"),
+        (None, "no TCP packet with data"),
+    ],
+)
+def test_what_is_no_capture(tmp_path, content, words):
+    file = tmp_path / "bad.pcap"
+    if content is None:
+        capture(file, [(1.0, 1, 2, 0)])
+    else:
+        file.write_bytes(content)
+    with pytest.raises(UserError, match=words):
+        short_flows.from_capture(file)
+    with pytest.raises(UserError, match="cannot be read"):
+        short_flows.from_capture(tmp_path / "missing.pcap")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a,b\n1,2\n", ":1: the columns must be"),
+        ("flow,chunk,start_s,pause_s,bytes\n0,0,x,0,100\n", ":2: not a row of numbers"),
+        ("flow,chunk,start_s,pause_s,bytes\n0,0,0,0,100\n1,0,-1,0,100\n", ":3: "),
+        ("flow,chunk,start_s,pause_s,bytes\n0,0,0,0,3\n", "bytes at least 8"),
+        ("flow,chunk,start_s,pause_s,bytes\n", "has no flow"),
+    ],
+)
+def test_what_is_no_workload(tmp_path, text, words):
+    (tmp_path / "w.csv").write_text(text)
+    with pytest.raises(UserError, match=words):
+        short_flows.read(tmp_path / "w.csv")
+
+
+def first_come(starts, sizes, rate_mbit):
+    now, taken = 0.0, []
+    for start, size in sorted(zip(starts, sizes, strict=True)):
+        now = max(now, start) + size * 8e-6 / rate_mbit
+        taken.append(now - start)
+    return np.array(taken)
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(st.floats(0, 5), st.integers(8, 10**7)), min_size=1, max_size=30))
+def test_srpt_is_a_bound(flows):
+    starts, sizes = (np.array(v, dtype=float) for v in zip(*flows, strict=True))
+    taken = short_flows.srpt_s(starts, sizes, 10, 0)
+    assert (taken >= sizes * 8e-6 / 10 * (1 - 1e-9)).all(), "not even it is faster than the link"
+    assert taken.mean() <= first_come(starts, sizes, 10).mean() * (1 + 1e-9)
+
+
+def test_srpt_by_hand():
+    """1 Mbit/s: 125 kB need 1 s. A short one that comes in between goes first."""
+    taken = short_flows.srpt_s(np.array([0.0, 0.5]), np.array([125_000, 12_500]), 1, 100)
+    assert taken == pytest.approx([1.1 + 0.1, 0.1 + 0.1])
+
+
+TRAFFIC = {"cca": "bbr3", "traffic": {"mode": "replay", "offered_mbit": 40, "senders": 2}}
+
+
+@pytest.mark.guest
+def test_short_flows_on_the_dumbbell(run_scenario):
+    result = run_scenario(network__rate_mbit=100, network__rtt_ms=10, network__buffer__bdp=8, flows=[TRAFFIC], duration_s=5, window_s=[0, 5])  # fmt: skip
+    assert result.failed == []
+    assert result.check("short_flows")["measured"] > 50
+    (group,) = result.summary["groups"]
+    assert group["chunks"] - group["unfinished"] > 0.8 * group["chunks"]
+    assert 1 <= group["slowdown_p50"] < 5
+    import pandas as pd
+
+    table = pd.read_parquet(result.folder / "short_flows.parquet")
+    whole = table.dropna(subset="end_s")
+    assert (whole["slowdown"] >= 1 - 1e-3).all(), "nothing is faster than an empty network"
+    again = run_scenario(network__rate_mbit=100, network__rtt_ms=10, network__buffer__bdp=8, flows=[TRAFFIC], duration_s=5, window_s=[0, 5], trials=1)  # fmt: skip
+    assert pd.read_parquet(again.folder / "short_flows.parquet").equals(table), "the same to the nanosecond"
+
+
+@pytest.mark.guest
+def test_short_flows_beside_a_long_one(run_scenario):
+    result = run_scenario(network__rate_mbit=20, network__buffer__bdp=2, flows=[{"cca": "cubic"}, TRAFFIC | {"traffic": {"offered_mbit": 5}}], duration_s=6, window_s=[1, 6])  # fmt: skip
+    assert result.failed == []
+    long, short = result.summary["groups"]
+    assert long["goodput_mbit"] > 5
+    assert short["chunks"] > 5
+
+
+@pytest.mark.parametrize(
+    ("flow", "words"),
+    [
+        ({"cca": "bbr3", "count": 2, "traffic": {}}, "count has no meaning"),
+        ({"cca": "bbr3", "bytes": 1000, "traffic": {}}, "bytes has no meaning"),
+        ({"cca": "bbr3", "traffic": {"trace": "nowhere.csv"}}, "'nowhere.csv' is not a file"),
+        ({"cca": "bbr3", "traffic": {"mode": "other"}}, "mode"),
+        ({"cca": "bbr3", "rtt_ms": [10, 20], "traffic": {}}, "one number"),
+    ],
+)
+def test_refusals(flow, words):
+    from bbrlab.scenario import validate
+    from tests.conftest import scenario_dict
+
+    with pytest.raises(UserError, match=words):
+        validate(scenario_dict(flows=[flow]), "test")
