@@ -2,7 +2,7 @@
 # Configuration: config/config.yaml; rules by stage: rules/.
 import sys
 
-from bbrlab import campaign, claims, kernel as kernels, paths, planning
+from bbrlab import campaign, claims, compare, kernel as kernels, paths, planning
 from bbrlab.models import predict
 
 

@@ -11,7 +11,7 @@ data without a pause of 100 ms or more:
 The model (``trace: model``) has the trace's published sizes: 10 % of the flows are larger than 18.2 kB, 90 % of the bytes
 lie in flows of more than 6.4 MB and half of them in flows of more than 280.7 MB. A log-normal tail has exactly the
 second and third property, and the share of flows that come from it gives the first; the others are mice below 18.2 kB.
-How flows arrive and pause is not published: here in bursts, and with as many pauses as their size allows.
+How flows arrive and pause is not published: here at a rate that changes every half second, and with pauses in large flows.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ LARGEST_BYTES = (
 )
 MOUSE_BYTES = (64.0, LARGE_BYTES)  # mice are uniform in the logarithm between these
 MIN_BYTES = 8  # what tells a receiver which flow it is
-BURST_FLOWS = 10.0  # flows that arrive together, on average
-BURST_SPREAD_S = 0.01
+BURST_S = 0.5  # so long the rate of arrivals stays as it is; then it is drawn anew, from a gamma distribution:
+BURST_SHAPE = 2.0  # smaller: more bursts
 CHUNK_BYTES = 2e6  # bytes between two pauses, on average
 MEAN_PAUSE_S = 1.0
 COLUMNS = ("flow", "chunk", "start_s", "pause_s", "bytes")
@@ -128,14 +128,12 @@ def model(seed: int, duration_s: float, offered_mbit: float = MODEL_OFFERED_MBIT
     target = offered_mbit * 1e6 / 8 * duration_s
     sizes = flow_sizes(max(1, round(target / float(np.mean(flow_sizes(MEAN_OF, np.random.default_rng(0)))))), rng)
     sizes = _with_load(sizes[sizes <= target], target)
-    starts: list[float] = []
-    while len(starts) < len(sizes):
-        burst = 1 + rng.poisson(BURST_FLOWS - 1)
-        at = rng.uniform(0, duration_s)
-        starts += (at + rng.exponential(BURST_SPREAD_S, burst)).tolist()
-    starts = sorted(min(s, duration_s) for s in starts[: len(sizes)])
+    periods = max(1, math.ceil(duration_s / BURST_S))
+    rates = rng.gamma(BURST_SHAPE, size=periods)
+    drawn = rng.choice(periods, len(sizes), p=rates / rates.sum())
+    starts = np.sort((drawn + rng.random(len(sizes))) / periods * duration_s)
     rows = []
-    for flow, (start, size) in enumerate(zip(starts, sizes, strict=True)):
+    for flow, (start, size) in enumerate(zip(starts.tolist(), sizes.tolist(), strict=True)):
         pauses = int(min(rng.poisson(size / CHUNK_BYTES / 10), (duration_s - start) / (2 * MEAN_PAUSE_S)))
         cuts = np.sort(rng.uniform(0, 1, pauses)) if size > CHUNK_BYTES else np.zeros(0)
         edges = np.concatenate([[0.0], cuts, [1.0]]) * size

@@ -14,7 +14,15 @@ GUEST_CODE = sorted(
 # A change in how a run is planned, decoded, measured or checked changes its result.
 RUN_CODE = [
     f"bbrlab/{name}.py"
-    for name in ("plan", "traces", "bbr_record", "metrics", "checks", "short_flows", "run")
+    for name in (
+        "plan",
+        "traces",
+        "bbr_record",
+        "metrics",
+        "checks",
+        "short_flows",
+        "run",
+    )
 ]
 
 
@@ -41,11 +49,11 @@ def all_tables():
 
 
 def fluid_predictions():
-    """What the fluid model says of every point that it can describe, at 9 s and as long as the experiment."""
+    """What the fluid model says of the panels that it can describe, at 9 s and as long as the experiment."""
     return [
         f"results/models/{id}/{point.label}/{length}.parquet"
         for id, figure in FIGURES.items()
-        if predict.speaks_of(figure.scenario)
+        if compare.has_panel(figure) and predict.speaks_of(figure.scenario)
         for point in figure.points
         for length in FLUID_LENGTHS
     ]

@@ -88,7 +88,7 @@ def test_refusals_name_line_and_reason(tmp_path, old, new, words):
 def test_a_claim_twice(tmp_path):
     file = tmp_path / "claims.yaml"
     file.write_text(GOOD + GOOD)
-    with pytest.raises(UserError, match=r":11: SA-x: line 2 has this id already"):
+    with pytest.raises(UserError, match=r":12: SA-x: line 2 has this id already"):
         claims.load(file)
 
 

@@ -62,6 +62,8 @@ def _arguments(scenario: Scenario, seed: int, quirks: fluid.Quirks) -> dict[str,
             raise UserError(
                 f"{where} has only flows that send from beginning to end; see start_s, stop_s, bytes of {at}"
             )
+        if flow.traffic is not None:
+            raise UserError(f"{where} has no short flows; {at}.traffic sets them")
         if flow.params:
             raise UserError(f"{where} has no parameters; {at}.params sets {', '.join(flow.params)}")
     if network.qdisc.kind not in ("fifo", "red"):
