@@ -17,13 +17,26 @@ from pydantic import Field, ValidationError
 
 from bbrlab import files, paths
 from bbrlab.errors import UserError
-from bbrlab.scenario import GRID, Flow, Override, Point, Scenario, Strict, load, points, read_yaml, validate
+from bbrlab.scenario import (
+    FRAME_BYTES,
+    GRID,
+    Flow,
+    Override,
+    Point,
+    Scenario,
+    Strict,
+    load,
+    points,
+    read_yaml,
+    validate,
+)
 
-# Wall-clock model of a run, fitted to 142 runs of Fig. 2a and 2c on two busy cores: set-up, packets, samples, flows.
-SETUP_S = 3.5
-SECONDS_PER_PACKET = 5.5e-6
-SECONDS_PER_SAMPLE = 2.5e-4
-SECONDS_PER_FLOW_SAMPLE = 4.3e-5
+# Wall-clock model of a run, fitted to 721 runs of scale quick on two busy cores (docs/benchmarks.md).
+SETUP_S = 2.6
+SECONDS_PER_HOST = 0.27
+SECONDS_PER_FLOW = 0.08
+SECONDS_PER_PACKET = 4.6e-6
+SECONDS_PER_FLOW_SAMPLE = 1.8e-4
 
 
 class Scale(Strict):
@@ -180,10 +193,22 @@ def estimate_s(point: Point) -> float:
     volumes = [_volume_bytes(f, scenario.duration_s) for f in scenario.flows]
     if None not in volumes:
         carried = min(carried, sum(v for v in volumes if v is not None))
-    packets = carried / 1514
     samples = scenario.sample_hz * scenario.duration_s
     flows = sum(f.count for f in scenario.flows)
-    return SETUP_S + packets * SECONDS_PER_PACKET + samples * (SECONDS_PER_SAMPLE + flows * SECONDS_PER_FLOW_SAMPLE)
+    return (
+        SETUP_S
+        + SECONDS_PER_HOST * (1 + sum(_senders(f, scenario) for f in scenario.flows))
+        + SECONDS_PER_FLOW * flows
+        + SECONDS_PER_PACKET * carried / FRAME_BYTES
+        + SECONDS_PER_FLOW_SAMPLE * samples * flows
+    )
+
+
+def _senders(flow: Flow, scenario: Scenario) -> int:
+    """Hosts that a group of flows needs: one for each RTT, or those that take turns."""
+    if flow.traffic is not None:
+        return flow.traffic.senders
+    return flow.count if isinstance(flow.rtt_ms or scenario.network.rtt_ms, list) else 1
 
 
 _lock = None  # held as long as the process lives
