@@ -16,7 +16,9 @@ container: "docker-daemon://bbrlab:0.1.0"
 SCALE = config["scale"]
 KERNEL = config.get("kernel") or ""
 FIGURES = {f.id: f for f in campaign.figures(SCALE, config.get("figures"))}
-claims.load()  # a claim that is wrong is told before anything runs
+# What is wrong is told before anything runs.
+claims.load()
+campaign.check_ccas(FIGURES.values(), KERNEL or None)
 
 
 include: "rules/common.smk"

@@ -15,7 +15,7 @@ from typing import Annotated
 import yaml
 from pydantic import Field, ValidationError
 
-from bbrlab import files, paths
+from bbrlab import files, kernel, paths
 from bbrlab.errors import UserError
 from bbrlab.scenario import (
     FRAME_BYTES,
@@ -151,6 +151,20 @@ def _scaled(name: str, path: Path, scale_name: str, config: Config) -> Figure | 
     scaled = validate(content, f"{path} (at scale {scale_name})")
     trials = override.trials or min(scaled.trials, scale.trials or scaled.trials)
     return Figure(name, scaled, points(scaled, str(path)), trials)
+
+
+def check_ccas(chosen: Iterable[Figure], kernel_name: str | None = None) -> None:
+    """UserError, naming file and line, if a figure has a CCA that the kernel lacks, or there is no such kernel."""
+    name, spec = kernel.find_spec(kernel_name)
+    for figure in chosen:
+        used = {flow.cca for point in figure.points for flow in point.scenario.flows}
+        for cca in sorted(used - set(spec.names)):
+            path = scenario_files()[figure.id]
+            number = next((i for i, t in enumerate(path.read_text(encoding="utf-8").splitlines(), 1) if cca in t), 1)
+            raise UserError(
+                f"{path}:{number}: kernel {name} has no {cca} (it has {', '.join(sorted(spec.names))}); "
+                "choose another with --config kernel=... (config/kernels.yaml lists them)"
+            )
 
 
 def targets(chosen: Iterable[str]) -> dict[str, list[str]]:

@@ -7,6 +7,7 @@ columns of the figure tables, docs/results.md) and what is expected of it. bbrla
 from __future__ import annotations
 
 import ast
+import csv
 import functools
 import math
 from collections.abc import Iterator
@@ -198,6 +199,7 @@ def load(path: Path | None = None) -> list[Claim]:
     content = read_yaml(path)
     if not isinstance(content, list):
         raise UserError(f"{path}: must be a list of claims; see data/README.md")
+    check_published()
     figures = full_figures()
     found: list[Claim] = []
     for entry, line in zip(content, _lines(path), strict=True):
@@ -220,6 +222,16 @@ def load(path: Path | None = None) -> list[Claim]:
             raise UserError(f"{where}: {error}") from None
         found.append(claim)
     return found
+
+
+def check_published() -> None:
+    """UserError, naming file and line, for a published value without its source."""
+    for path in sorted(paths.DATA.glob("*/*.csv")):
+        with open(path, encoding="utf-8", newline="") as file:
+            reader = csv.DictReader(file)
+            for row in reader:
+                if not (row.get("source") or "").strip():
+                    raise UserError(f"{path}:{reader.line_num}: this published value has no source")
 
 
 def _problems(claim: Claim, figures: dict[str, campaign.Figure]) -> Iterator[str]:

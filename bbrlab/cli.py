@@ -254,11 +254,19 @@ def schema() -> None:
 
 
 @app.command()
-def check(scenarios: Annotated[list[Path], typer.Argument(metavar="SCENARIO.yaml...", help="Scenario files.")]) -> None:
-    """Check scenario files without running anything."""
+def check(
+    scenarios: Annotated[
+        list[Path], typer.Argument(metavar="FILE.yaml...", help="Scenario files; claims.yaml is one of claims.")
+    ],
+) -> None:
+    """Check scenario files, and claims against the scenarios, without running anything."""
+    from bbrlab import claims
     from bbrlab.scenario import load, points
 
     for path in scenarios:
+        if path.name == "claims.yaml":
+            typer.echo(f"{path}: {len(claims.load(path))} claims")
+            continue
         loaded = load(path)
         typer.echo(
             f"{path}: {loaded.paper}/{loaded.name}, {len(points(loaded))} points x {loaded.trials} trials, {loaded.duration_s:g} s each"

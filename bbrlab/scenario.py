@@ -12,6 +12,7 @@ import hashlib
 import itertools
 import json
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -442,14 +443,44 @@ class _FastUniqueLoader(_Unique, SafeLoader):  # type: ignore[misc]
     pass
 
 
-def validate(content: Any, where: str) -> Scenario:
-    """A Scenario from a dictionary. UserError naming ``where``, each wrong field, its value and what would be valid."""
+class Lines:
+    """The line of each field of a YAML file, for messages."""
+
+    def __init__(self, path: Path):
+        self.root = yaml.compose(path.read_text(encoding="utf-8"), Loader=SafeLoader)
+
+    def of(self, parts: Iterable[Any]) -> int:
+        """The line of the field at ``parts``, or of the innermost one around it that is there."""
+        node, line = self.root, 1
+        for part in parts:
+            if isinstance(node, yaml.MappingNode):
+                found = next(((k, v) for k, v in node.value if k.value == str(part)), None)
+                if found is None:
+                    break
+                line, node = found[0].start_mark.line + 1, found[1]
+            elif isinstance(node, yaml.SequenceNode) and str(part).isdigit() and int(part) < len(node.value):
+                node = node.value[int(part)]
+                line = node.start_mark.line + 1
+            else:
+                break
+        return int(line)
+
+
+def validate(content: Any, where: str, lines: Lines | None = None) -> Scenario:
+    """A Scenario from a dictionary. UserError naming ``where``, each wrong field, its value and what would be valid.
+
+    Args:
+        content: the dictionary.
+        where: what to call it, such as its file.
+        lines: of that file, to name the line as well.
+    """
     if not isinstance(content, dict):
         raise UserError(f"{where}: a scenario is a mapping of keys to values; see config/README.md")
     try:
         return Scenario.model_validate(content)
     except ValidationError as error:
-        raise UserError("\n".join(dict.fromkeys(_explain(where, e, content) for e in error.errors()))) from None
+        told = (_explain(f"{where}:{lines.of(e['loc'])}" if lines else where, e, content) for e in error.errors())
+        raise UserError("\n".join(dict.fromkeys(told))) from None
 
 
 def _explain(where: str, error: Any, content: Any) -> str:
@@ -543,7 +574,7 @@ def load(path: Path, overrides: dict[str, Any] | None = None, case: str | None =
         assign(content, key, value, f"--set {key}={value}")
         if isinstance(content.get("sweep"), dict):
             content["sweep"].pop(key, None)
-    scenario = validate(content, str(path))
+    scenario = validate(content, str(path), None if overrides else Lines(path))
     points(scenario, str(path))  # every point of the sweep must be valid, too
     return scenario
 

@@ -219,3 +219,62 @@ def test_a_point_survives_the_way_through_its_file(tmp_path, monkeypatch):
         assert again.fingerprint == point.fingerprint
         assert again.values == point.values
     assert yaml.safe_load(files[figure.points[0].label].read_text())["values"]["flows.0.count"] == 1
+
+
+def test_the_line_of_a_wrong_field(tmp_path):
+    file = tmp_path / "s.yaml"
+    text = "name: a\nnetwork:\n  rate_mbit: 10\n  rtt_ms: 40\n  buffer: {bdp: 1}\nflows:\n  - {cca: cubic}\n  - cca: bbr9\nduration_s: 10\nwindow_s: [1, 10]\n"
+    file.write_text(text)
+    with pytest.raises(UserError, match=r"s\.yaml:8: flows\.1\.cca"):
+        load(file)
+    file.write_text(text.replace("bbr9", "bbr1").replace("  rtt_ms: 40\n", "  rtt_ms: 40\n  colour: red\n"))
+    with pytest.raises(UserError, match=r"s\.yaml:[25]: unknown key 'network\.colour'"):
+        load(file)
+
+
+CASES = {
+    "cases": {"v1": {"flows.0.cca": "bbr1"}, "v3": {"flows.0.cca": "bbr3", "network.rtt_ms": 80}},
+    "sweep": {"network.buffer.bdp": [1, 2]},
+}
+
+
+def test_cases_meet_the_whole_sweep():
+    scenario = validate(scenario_dict(**CASES), "test")
+    found = points(scenario)
+    assert [p.values for p in found] == [
+        {"case": c, "network.buffer.bdp": b} for c in ("v1", "v3") for b in (1, 2)
+    ]  # fmt: skip
+    assert [(p.scenario.flows[0].cca, p.scenario.network.rtt_ms) for p in found] == [("bbr1", 40)] * 2 + [
+        ("bbr3", 80)
+    ] * 2
+    assert found[0].label.startswith("case=v1,buffer.bdp=1,")
+    assert found[3].traits["base_rtt_ms"] == 80
+    assert len({p.fingerprint for p in found}) == 4
+    alone = scenario_dict(network__buffer__bdp=1, flows=[{"cca": "bbr1"}])
+    assert points(validate(alone, "test"))[0].fingerprint == found[0].fingerprint, "a case is no part of the outcome"
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"cases": {"a": {"network.buffer.bdp": 3}}}, "both in cases.a and in sweep"),
+        ({"cases": {"a": {"trials": 3}}}, "'trials' cannot differ"),
+        ({"cases": {"a": {"flows.4.cca": "bbr1"}}}, "flows.4"),
+        ({"cases": {"a": {"network.rtt_ms": -1}}}, "case=a"),
+        ({"cases": {"a b": {}}}, "a b"),
+    ],
+)
+def test_refused_cases(changes, words):
+    with pytest.raises(UserError, match=words):
+        points(validate(scenario_dict(**(CASES | changes)), "test"))
+
+
+def test_one_case_of_a_file(tmp_path):
+    file = tmp_path / "s.yaml"
+    import yaml
+
+    file.write_text(yaml.safe_dump(scenario_dict(**CASES)))
+    assert load(file, {}, "v3").network.rtt_ms == 80
+    assert load(file, {"network.rtt_ms": 20}, "v3").network.rtt_ms == 20, "--set after --case"
+    with pytest.raises(UserError, match=r"no such case \(it has: v1, v3\)"):
+        load(file, {}, "v2")

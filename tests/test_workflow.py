@@ -15,7 +15,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from bbrlab import campaign, paths
+from bbrlab import campaign, claims, paths
 from bbrlab.errors import UserError
 
 RESULTS = paths.ROOT / "results"
@@ -43,6 +43,23 @@ def test_a_figure_that_a_scale_leaves_out():
         campaign.figures("smoke", ["bless2025/fig8"])
 
 
+def test_a_kernel_without_a_cca():
+    figures = campaign.figures("smoke", ["sarpkaya2025/fig5a"])
+    campaign.check_ccas(figures)
+    with pytest.raises(UserError, match=r"fig5a\.yaml:\d+: kernel mainline-6.12 has no bbr3 \(it has bbr1, cubic"):
+        campaign.check_ccas(figures, "mainline-6.12")
+    with pytest.raises(UserError, match="no such kernel"):
+        campaign.check_ccas(figures, "linux-99")
+
+
+def test_a_published_value_without_source(tmp_path, monkeypatch):
+    (tmp_path / "paper").mkdir()
+    (tmp_path / "paper" / "fig1.csv").write_text("a,source\n1,Fig. 1\n2,\n")
+    monkeypatch.setattr(paths, "DATA", tmp_path)
+    with pytest.raises(UserError, match=r"fig1\.csv:3: this published value has no source"):
+        claims.check_published()
+
+
 def test_targets():
     known = campaign.targets(["a/fig1", "a/fig2", "b/fig1"])
     assert known == {"a": ["a/fig1", "a/fig2"], "b": ["b/fig1"], "fig1": ["a/fig1", "b/fig1"], "fig2": ["a/fig2"]}
@@ -58,7 +75,8 @@ def test_a_point_has_one_folder_at_every_scale():
     }
     shared = {f.relative_to(RESULTS / "runs").parts[1] for f in folders["quick"] & folders["full"]}
     assert {"fig2a", "fig5c", "fig8", "table2"} <= shared
-    assert not folders["smoke"] & folders["full"]
+    same = {f.relative_to(RESULTS / "runs").parts[0] for f in folders["smoke"] & folders["full"]}
+    assert same <= {"scherrer2022"}, "the others are shorter at smoke"
 
 
 def test_one_campaign_at_a_time(tmp_path):
