@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from bbrlab.metrics import EDGE_TOLERANCE_S, Counter, rate_at, ratio
 from bbrlab.plan import Plan
 from bbrlab.scenario import FRAME_BYTES, Scenario
 from bbrlab.traces import Flows, Queue
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # Why these tolerances: the rate is measured between departures that are polled 50 times a frame, over 26 frames or
 # more, so it is right to .1 %; ping prints microseconds and crosses two veth pairs in no time; a FIFO that overflowed

@@ -25,17 +25,18 @@ Everything is a mean over the window ``window_s`` = [w0, w1] of virtual time unl
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
-from bbrlab import short_flows
 from bbrlab.bbr_record import STATES
 from bbrlab.plan import Plan
 from bbrlab.scenario import Scenario
 from bbrlab.traces import Flows, Queue
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 EDGE_TOLERANCE_S = 1e-3  # a sample at a window's edge is stamped some hundred nanoseconds after it
 DIGITS = 9
@@ -229,6 +230,8 @@ def short_flows_summary(scenario: Scenario, group: int, table: pd.DataFrame) -> 
     Slowdowns are over the chunks that began in the window and were whole before the end; ``unfinished`` counts the
     others. The goodput counts whole chunks in the window in which they ended.
     """
+    from bbrlab import short_flows  # and with it pandas and SciPy, which take a second that other runs need not wait
+
     low, high = scenario.window_s
     begun = table[(table["begin_s"] >= low) & (table["begin_s"] < high)]
     whole = begun.dropna(subset="end_s")

@@ -11,7 +11,6 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from bbrlab import short_flows
 from bbrlab.errors import UserError
 from bbrlab.scenario import FRAME_BYTES, MAX_STREAMS, Flow, Point, Qdisc, Scenario
 
@@ -235,6 +234,8 @@ def make_plan(
     end_ns = round(scenario.duration_s * NS)
     for g, flow in enumerate(scenario.flows):
         if flow.traffic is not None:
+            from bbrlab import short_flows  # takes a second that other runs need not wait
+
             short.append(_short_flows(scenario, hosts, g, flow, rtts[g][0], ccas[flow.cca]))
             workloads[g] = short_flows.workload(
                 flow.traffic.mode, flow.traffic.trace, seed, scenario.duration_s, flow.traffic.offered_mbit

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from bbrlab import checks, files, guest_tools, kernel, metrics, paths, short_flows, traces
+from bbrlab import checks, files, guest_tools, kernel, metrics, paths, traces
 from bbrlab.errors import UserError
 from bbrlab.guest import host, machine, qemu, uml
 from bbrlab.plan import Plan, make_plan
@@ -102,6 +102,8 @@ def run_point(
         try:
             files.write_json(folder / "plan.json", plan.content)
             for entry in plan.content["short_flows"]:
+                from bbrlab import short_flows
+
                 short_flows.write(plan.workloads[entry["group"]], folder / entry["workload"])
             log = out / "guest.log"
             try:
@@ -238,6 +240,8 @@ def _evaluate(
 
 def _short_flows(entry: dict[str, Any], point: Point, plan: Plan, folder: Path) -> Any:
     """What became of a group's short flows."""
+    from bbrlab import short_flows
+
     group = entry["group"]
     sent = [folder / f"short-{group}-send-{i}.log" for i in range(len(entry["clients"]))]
     received = [folder / f"short-{group}-receive-0.log"]
