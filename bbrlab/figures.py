@@ -212,9 +212,10 @@ def curves(
 
 
 def _line_colours(lines: list[Any]) -> dict[Any, Any]:
-    """The CCA's colour where a line is named by one, else the palette's."""
-    palette = sns.color_palette("colorblind", max(3, len(lines)))
-    return {name: CCA_COLOURS.get(str(name), palette[i]) for i, name in enumerate(lines)}
+    """The CCAs' colours if every line is named by one, else a palette's."""
+    if all(str(name) in CCA_COLOURS for name in lines):
+        return {name: CCA_COLOURS[str(name)] for name in lines}
+    return dict(zip(lines, sns.color_palette("colorblind", len(lines)), strict=True))
 
 
 def _only(table: pd.DataFrame, wanted: dict[str | None, Any]) -> pd.DataFrame:
@@ -291,7 +292,7 @@ def goodput_series(samples: pd.DataFrame, bin_s: float) -> dict[int, tuple[Any, 
     found = {}
     for flow, rows in data.groupby("flow"):
         last = rows.groupby("bin")["bytes_acked"].last()
-        rate = last.diff() * 8e-6 / bin_s
+        rate = last.diff().iloc[:-1] * 8e-6 / bin_s  # the last bin is hardly ever whole
         found[int(str(flow))] = (rate.index.to_numpy() * bin_s, rate.to_numpy())
     return found
 
