@@ -5,7 +5,7 @@ SCALE ?=
 SNAKEMAKE = source .venv/bin/activate && snakemake --cores $(CORES) $(if $(SCALE),--config scale=$(SCALE))
 
 .DEFAULT_GOAL := help
-.PHONY: help all setup test test-slow bench lint format lock clean doctor
+.PHONY: help all setup test test-slow bench lint format lock clean doctor ns3
 
 help:           ## Show this list
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -35,6 +35,10 @@ format:         ## Let the formatters decide the layout
 lock:           ## Renew envs/requirements.lock from envs/requirements.in
 	@source .venv/bin/activate && pip install -q uv && cd envs && uv pip compile -q --upgrade --generate-hashes --universal \
 	--python-version 3.11 --no-emit-index-url --no-header requirements.in -o requirements.lock
+
+ns3: setup      ## Install ns-3 for the optional check by another engine (500 MB), and run Tang's scenarios in it
+	@[ -x .venv-ns3/bin/python ] || { python3 -m venv .venv-ns3 && .venv-ns3/bin/pip install -q -r envs/ns3.txt; }
+	@.venv/bin/bbrlab ns3 tang $(if $(SCALE),--scale $(SCALE)) --out results/$(or $(SCALE),quick)/ns3.parquet
 
 doctor: setup   ## Say what this machine lacks
 	@.venv/bin/bbrlab doctor

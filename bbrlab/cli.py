@@ -379,6 +379,22 @@ def report(
 
 
 @app.command()
+def ns3(
+    figures: Annotated[list[str], typer.Argument(help="paper, paper/figure ...")],
+    out: Annotated[Path, typer.Option(help="Table to write (.parquet, and .csv beside it).")],
+    scale: Annotated[str | None, typer.Option(help="smoke, quick or full; default: config.yaml's.")] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Per point.")] = 1,
+) -> None:
+    """Run figures in ns-3, as a check by another engine (optional: make ns3)."""
+    from bbrlab import campaign
+    from bbrlab import collect as gathering
+    from bbrlab import ns3 as engine
+
+    gathering.write_table(engine.run(campaign.figures(scale, figures), seeds), out)
+    typer.echo(f"results: {out}")
+
+
+@app.command()
 def traffic(
     capture: Annotated[Path, typer.Argument(metavar="CAPTURE.pcap", help="pcap or pcapng, headers are enough.")],
     out: Annotated[Path, typer.Option(help="CSV for flows[].traffic.trace of a scenario.")],
