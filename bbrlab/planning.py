@@ -48,8 +48,9 @@ def show(figures: list[campaign.Figure], console: Console | None = None) -> None
     console = console or Console()
     found = rows(figures)
     table = Table(box=None, pad_edge=False)
-    for name in ("figure", "points", "seeds", "runs", "done", "virtual h", "left: core min", "left: MB"):
-        table.add_column(name, justify="left" if name == "figure" else "right")
+    table.add_column("figure", no_wrap=True, min_width=max(len(row["figure"]) for row in found) if found else 0)
+    for name in ("points", "seeds", "runs", "done", "virtual h", "core min*", "MB*"):
+        table.add_column(name, justify="right")
     for row in found:
         table.add_row(row["figure"], str(row["points"]), str(row["seeds"]), str(row["runs"]), str(row["done"]),
                       f"{row['virtual_h']:.1f}", f"{row['left_core_min']:.1f}", f"{row['left_bytes'] / 1e6:.0f}")  # fmt: skip
@@ -58,7 +59,7 @@ def show(figures: list[campaign.Figure], console: Console | None = None) -> None
     runs, hours = sum(r["runs"] - r["done"] for r in found), sum(r["virtual_h"] for r in found)
     cores = len(os.sched_getaffinity(0))
     console.print(
-        f"{runs} runs are left of {sum(r['runs'] for r in found)} ({hours:.0f} hours of testbed time): about "
+        f"* of what is left: {runs} of {sum(r['runs'] for r in found)} runs ({hours:.0f} hours of testbed time): about "
         f"{duration(minutes / cores)} on the {cores} cores of this machine, {duration(minutes / MANY_CORES)} on {MANY_CORES}, "
         f"{size / 1e9:.1f} GB of disk",
         highlight=False,
