@@ -29,8 +29,7 @@ CONDITIONS = (
     "rate_mbit", "base_rtt_ms", "buffer_bytes", "buffer_bdp", "random_loss", "duration_s", "window_start_s",
     "window_end_s",
 )  # fmt: skip
-PUBLISHED, WARE = "published", "ware"
-DERIVED = {PUBLISHED, WARE}  # columns that bbrlab.judge adds: published values, the Ware model's share
+PUBLISHED, WARE = "published", "ware"  # columns that bbrlab.judge adds: published values, the Ware model's share
 RELATIVE_TOLERANCE = 1e-3  # buffers are whole bytes
 
 

@@ -225,3 +225,28 @@ def test_the_tree_finds_a_rule():
     accuracy = expressions.tree_accuracy(won.astype(float), np.full(200, 0.5), *features.T)
     assert accuracy > 0.95
     assert math.isnan(expressions.tree_accuracy(np.ones(200), np.zeros(200), *features.T)), "one kind only"
+
+
+def test_all_points_and_shortest_s(tmp_path):
+    whole = series("{below: 2}").rstrip("\n") + "\n  all_points: true\n"
+    assert one(tmp_path, series("{below: 2}"), lambda p, s: 0.5, "quick").verdict == judge.REPRODUCED
+    assert one(tmp_path, whole, lambda p, s: 0.5, "quick").why == "this scale has 3 of its 7 points"
+    assert one(tmp_path, whole, lambda p, s: 0.5, "full").verdict == judge.REPRODUCED
+    patient = GOOD.rstrip("\n") + "\n  shortest_s: 60\n"
+    assert one(tmp_path, patient, lambda p, s: 0.5, "smoke").why != "runs of 60 s are too short for it"
+    assert (
+        one(tmp_path, patient.replace("60", "61"), lambda p, s: 0.5, "smoke").why == "runs of 60 s are too short for it"
+    )
+
+
+def test_relative_tolerance_and_group(tmp_path):
+    text = GOOD.replace("value: 0.5, within: 0.1", "value: 0.5, within_percent: 10")
+    assert one(tmp_path, text, lambda p, s: 0.54).verdict == judge.REPRODUCED
+    assert one(tmp_path, text, lambda p, s: 0.56).verdict == judge.NOT_REPRODUCED
+    file = tmp_path / "claims.yaml"
+    file.write_text(GOOD.replace("flows.0.count: 1}}", "flows.0.count: 1}, group: 1}"))
+    (claim,) = claims.load(file)
+    (figure,) = campaign.figures("full", ["sarpkaya2025/fig2a"])
+    runs = table(figure)
+    runs.loc[runs["group"] == 1, "share_of_capacity"] = 0.9
+    assert judge.judge(claim, {figure.id: figure}, {figure.id: runs}).mean == pytest.approx(0.9)

@@ -182,6 +182,28 @@ def test_short_flows_beside_a_long_one(run_scenario):
     assert short["chunks"] > 5
 
 
+def test_every_field_of_traffic_reaches_the_plan(tmp_path):
+    from bbrlab.plan import make_plan
+    from bbrlab.scenario import points, validate
+    from tests.conftest import scenario_dict
+
+    def plan(**traffic):
+        scenario = validate(scenario_dict(flows=[{"cca": "bbr3", "traffic": {"offered_mbit": 40} | traffic}]), "test")
+        (point,) = points(scenario)
+        return make_plan(point, 1, {"bbr3": "bbr3"}), point.fingerprint
+
+    short_flows.write(short_flows.model(9, 5, 20), tmp_path / "w.csv")
+    base, same = plan()[0], plan()[1]
+    assert len(base.content["short_flows"][0]["clients"]) == 2
+    assert len(plan(senders=3)[0].content["short_flows"][0]["clients"]) == 3
+    assert plan(offered_mbit=80)[0].workloads[0]["bytes"].sum() > 1.5 * base.workloads[0]["bytes"].sum()
+    assert (plan(mode="collapsed")[0].workloads[0]["chunk"] == 0).all()
+    own, mark = plan(trace=str(tmp_path / "w.csv"))
+    assert own.workloads[0].equals(short_flows.read(tmp_path / "w.csv"))
+    short_flows.write(short_flows.model(10, 5, 20), tmp_path / "w.csv")
+    assert len({same, mark, plan(trace=str(tmp_path / "w.csv"))[1]}) == 3, "a trace's content decides the outcome"
+
+
 @pytest.mark.parametrize(
     ("flow", "words"),
     [

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import yaml
 
 from bbrlab import campaign, claims, paths
 from bbrlab.errors import UserError
@@ -60,6 +61,36 @@ def test_a_published_value_without_source(tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "DATA", tmp_path)
     with pytest.raises(UserError, match=r"fig1\.csv:3: this published value has no source"):
         claims.check_published()
+
+
+def test_what_a_scale_changes(tmp_path):
+    """Each field of a scenario's ``scales`` reaches the figure; what it names must be there."""
+    content = {
+        "name": "f", "paper": "p", "network": {"rate_mbit": 10, "rtt_ms": 40, "buffer": {"bdp": 1}}, "flows": [{"cca": "bbr1"}],
+        "duration_s": 100, "window_s": [50, 100], "trials": 5, "cases": {"a": {}, "b": {"flows.0.cca": "reno"}},
+        "sweep": {"network.buffer.bdp": [1, 2, 3]},
+    }  # fmt: skip
+    config = campaign.load_config()
+
+    def scaled(**override):
+        path = tmp_path / "f.yaml"
+        path.write_text(yaml.safe_dump(content | {"scales": {"quick": override}}))
+        return campaign._scaled("p/f", path, "quick", config)
+
+    assert scaled(skip=True) is None
+    assert scaled().trials == 3, "config.yaml's limit"
+    assert scaled(trials=4).trials == 4
+    assert len(scaled().points) == 6
+    assert [p.values["case"] for p in scaled(cases=["b"]).points] == ["b"] * 3
+    assert [p.values["network.buffer.bdp"] for p in scaled(cases=["a"], sweep={"network.buffer.bdp": [2]}).points] == [
+        2
+    ]
+    short = scaled(duration_s=20, window_s=[10, 20]).points[0].scenario
+    assert (short.duration_s, short.window_s) == (20, [10, 20])
+    with pytest.raises(UserError, match="scales.quick.cases: 'c' is not"):
+        scaled(cases=["c"])
+    with pytest.raises(UserError, match="scales.quick.sweep: 'flows.0.count' is not"):
+        scaled(sweep={"flows.0.count": [1]})
 
 
 def test_targets():
