@@ -187,7 +187,7 @@ def curves(
     for axes, at in zip(grid.flat, panels, strict=False):
         for name in lines:
             here = _only(points, {panel: at, line: name}).sort_values(x)
-            label = "measured here" if name is None else str(name)
+            label = "measured here" if name is None else plain(name)
             axes.errorbar(here[x], here["mean"] * scale, yerr=here["ci95"].fillna(0) * scale, fmt=".-", ms=7, lw=1.3, capsize=2,
                           color=colours[name], label=label)  # fmt: skip
             if published is not None:
@@ -195,9 +195,16 @@ def curves(
                 axes.plot(theirs[x], theirs[y] * scale, "o", mfc="white", ms=7, color=colours[name], zorder=3)
             for style_, (model, values) in zip(("--", ":", "-."), (models or {}).items(), strict=False):
                 theirs = _only(values, {panel: at, line: name}).sort_values(x)
-                axes.plot(theirs[x], theirs[y] * scale, style_, lw=1.2, color=colours[name], label=f"{label}: {model}")
+                axes.plot(
+                    theirs[x],
+                    theirs[y] * scale,
+                    style_,
+                    lw=1.2,
+                    color=colours[name],
+                    label=model if name is None else f"{label}: {model}",
+                )
         if at is not None:
-            axes.set_title(f"{panel} = {at:g}" if isinstance(at, (int, float)) else str(at))
+            axes.set_title(f"{panel} = {plain(at)}" if isinstance(at, (int, float)) else str(at))
         if log_x:
             bdp_axis(axes, sorted(points[x].unique()))
         axes.set_ylim(*limits)
@@ -207,8 +214,14 @@ def curves(
     if published is not None:
         handles.append(Line2D([], [], marker="o", mfc="white", color="0.3", ls=""))
         names.append("published")
-    figure.legend(handles, names, loc="outside upper center", ncols=4, frameon=False, fontsize=9)
+    title = line if any(isinstance(name, (int, float)) for name in lines) else None
+    figure.legend(handles, names, title=title, loc="outside upper center", ncols=4, frameon=False, fontsize=9)
     return figure
+
+
+def plain(value: Any) -> str:
+    """A value as a label: numbers without needless zeros."""
+    return f"{value:g}" if isinstance(value, (int, float)) else str(value)
 
 
 def _line_colours(lines: list[Any]) -> dict[Any, Any]:
