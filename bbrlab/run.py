@@ -22,6 +22,7 @@ from bbrlab.plan import Plan, make_plan
 from bbrlab.scenario import GRID, Point
 
 RESULTS = ("summary.json", "samples.parquet", "acks.parquet", "short_flows.parquet", "manifest.json", "guest.log")
+WORKLOAD_BYTES = 100  # of a process for each row of its workload, with room to spare
 GUEST_PACKAGES = ("iperf3", "mininet", "openvswitch-switch", "python3-pyroute2", "iproute2", "python3")
 BACKENDS = {"uml": "um", "qemu": "x86_64", "host": None}  # and the architecture of their kernels
 Progress = Callable[[str, str], None]
@@ -111,7 +112,7 @@ def run_point(
                     (scratch / "guest").symlink_to(paths.GUEST_CODE)
                     (scratch / "lib").symlink_to(library)
                     job = machine.Job(
-                        scratch=scratch, seed=seed, memory_bytes=machine.memory_bytes(_flight_bytes(point)),
+                        scratch=scratch, seed=seed, memory_bytes=machine.memory_bytes(_flight_bytes(point), _workload_bytes(plan)),
                         arguments=plan.kernel_arguments, log=log, watchdog_s=watchdog_s, on_progress=on_progress,
                         die_with_parent=die_with_parent,
                     )  # fmt: skip
@@ -173,6 +174,14 @@ def _flight_bytes(point: Point) -> float:
     rtts += [c.rtt_ms or 0 for c in network.changes]
     flows = sum(f.count for f in point.scenario.flows)
     return max(rates) * 1e6 / 8 * max(rtts) * 1e-3 + network.buffer_bytes + (16 << 20) + flows * (1 << 18)
+
+
+def _workload_bytes(plan: Plan) -> float:
+    """What the guest's processes of short flows hold: each has the whole workload (mininet/short_flows.py)."""
+    return sum(
+        len(plan.workloads[entry["group"]]) * WORKLOAD_BYTES * (1 + len(entry["clients"]))
+        for entry in plan.content["short_flows"]
+    )
 
 
 def _check_parameters(point: Point, plan: Plan, the_kernel: kernel.Kernel) -> None:

@@ -169,9 +169,13 @@ def workload(mode: str, trace: str, seed: int, duration_s: float, offered_mbit: 
         seed: the run's; of a file it decides the shuffling of "synthetic" only.
         duration_s: flows that start later are left out.
         offered_mbit: of the model.
+
+    Returns:
+        Columns COLUMNS, flows numbered from 0, each one's chunks together and in order.
     """
     chunks = model(seed, duration_s, offered_mbit) if trace == "model" else read(Path(trace))
-    chunks = chunks[chunks["start_s"] < duration_s]
+    chunks = chunks[chunks["start_s"] < duration_s].sort_values(["flow", "chunk"], kind="stable", ignore_index=True)
+    chunks["flow"] = pd.factorize(chunks["flow"])[0]
     if mode == "collapsed":
         return collapsed(chunks)
     return synthetic(chunks, random.Random(f"synthetic:{seed}").getrandbits(63)) if mode == "synthetic" else chunks

@@ -7,6 +7,7 @@ first bytes of a connection are the flow's number. Both write lines "flow chunk 
 was begun (the first one with the connection), and when its last byte was read.
 """
 
+import array
 import contextlib
 import csv
 import ctypes
@@ -51,14 +52,31 @@ class Alarm:
             os.read(self.fd, 8)
 
 
-def read_workload(path):
-    """{flow: [start_ns, [(pause_ns, bytes) of each chunk]]} of a workload file."""
-    flows = {}
-    with open(path, encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file):
-            flow = flows.setdefault(int(row["flow"]), [round(float(row["start_s"]) * 1e9), []])
-            flow[1].append((round(float(row["pause_s"]) * 1e9), int(row["bytes"])))
-    return flows
+class Workload:
+    """The chunks of a workload file in 24 bytes each: a trace of minutes has hundreds of thousands, and three readers.
+
+    Flows are numbered from 0 in the order of their rows; each one's chunks stand together.
+    """
+
+    def __init__(self, path):
+        self.start_ns, self.first = array.array("q"), array.array("q")
+        self.pause_ns, self.bytes = array.array("q"), array.array("q")
+        with open(path, encoding="utf-8", newline="") as file:
+            rows = csv.reader(file)
+            column = {name: i for i, name in enumerate(next(rows))}
+            flow, start, pause, size = (column[n] for n in ("flow", "start_s", "pause_s", "bytes"))
+            for row in rows:
+                if int(row[flow]) == len(self.start_ns):
+                    self.start_ns.append(round(float(row[start]) * 1e9))
+                    self.first.append(len(self.bytes))
+                self.pause_ns.append(round(float(row[pause]) * 1e9))
+                self.bytes.append(int(row[size]))
+        self.first.append(len(self.bytes))
+
+    def chunks(self, flow):
+        """[(pause_ns, bytes) of each chunk of a flow]."""
+        of_flow = slice(self.first[flow], self.first[flow + 1])
+        return list(zip(self.pause_ns[of_flow], self.bytes[of_flow]))  # noqa: B905
 
 
 class Flow:
@@ -85,13 +103,22 @@ class Flow:
 class Sender:
     """Begins the flows of one host when they are due."""
 
-    def __init__(self, entry, flows, index, start_ns, log):
-        self.entry, self.start_ns, self.log = entry, start_ns, log
+    def __init__(self, entry, workload, index, start_ns, log):
+        self.entry, self.workload, self.start_ns, self.log = entry, workload, start_ns, log
         self.epoll, self.alarm, self.open = select.epoll(), Alarm(), {}
         self.epoll.register(self.alarm.fd, select.EPOLLIN)
-        mine = sorted((start, number) for number, (start, _) in flows.items())[index :: len(entry["clients"])]
-        self.due = [(start_ns + start, number, Flow(number, flows[number][1])) for start, number in mine]
-        heapq.heapify(self.due)
+        begin = workload.start_ns
+        order = sorted(range(len(begin)), key=begin.__getitem__)
+        self.waiting = iter(array.array("q", order[index :: len(entry["clients"])]))
+        self.due = []  # (when, number, flow): the next flow to begin, and every flow in a pause
+        self._draw()
+
+    def _draw(self):
+        """Put the next flow to begin among what is due."""
+        number = next(self.waiting, None)
+        if number is not None:
+            flow = Flow(number, self.workload.chunks(number))
+            heapq.heappush(self.due, (self.start_ns + self.workload.start_ns[number], number, flow))
 
     def _note(self, flow, now_ns):
         self.log.write("%d %d %d\n" % (flow.number, flow.chunk, now_ns - self.start_ns))
@@ -99,6 +126,7 @@ class Sender:
     def _begin(self, flow, now_ns):
         self._note(flow, now_ns)
         if flow.sock is None:
+            self._draw()
             flow.sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
             flow.sock.setblocking(False)
             flow.sock.setsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, self.entry["cca"].encode())
@@ -154,8 +182,8 @@ class Connection:
 class Receiver:
     """Takes every flow and notes when each of its chunks is whole."""
 
-    def __init__(self, entry, flows, start_ns, log):
-        self.flows, self.start_ns, self.log = flows, start_ns, log
+    def __init__(self, entry, workload, start_ns, log):
+        self.workload, self.start_ns, self.log = workload, start_ns, log
         self.listener = socket.create_server((entry["server_ip"], entry["port"]), backlog=4096)
         self.listener.setblocking(False)
         self.epoll, self.open, self.buffer = select.epoll(), {}, bytearray(1 << 20)
@@ -187,7 +215,7 @@ class Receiver:
         if connection.number is None:
             (connection.number,) = HEADER.unpack_from(self.buffer)
             total = 0
-            for _, size in self.flows[connection.number][1]:
+            for _, size in self.workload.chunks(connection.number):
                 total += size
                 connection.ends.append(total)
         connection.got += count
@@ -218,7 +246,7 @@ def main(role, plan_path, group, index, start_ns):
         plan = json.load(file)
     entry = next(e for e in plan["short_flows"] if e["group"] == int(group))
     out = os.path.dirname(plan_path)
-    flows = read_workload("%s/%s" % (out, entry["workload"]))
+    workload = Workload("%s/%s" % (out, entry["workload"]))
     running = [True]
 
     def stop(*_):
@@ -228,10 +256,10 @@ def main(role, plan_path, group, index, start_ns):
         signal.signal(signal.SIGTERM, stop)
         try:
             if role == "send":
-                Sender(entry, flows, int(index), int(start_ns), log).run(running)
+                Sender(entry, workload, int(index), int(start_ns), log).run(running)
                 signal.pause()
             else:
-                Receiver(entry, flows, int(start_ns), log).run(running)
+                Receiver(entry, workload, int(start_ns), log).run(running)
         except Stop:
             pass
 

@@ -169,6 +169,16 @@ def test_a_guest_that_hangs_is_ended(tmp_path, monkeypatch):
 
 
 @pytest.mark.guest
+def test_a_guest_without_memory_says_so(tmp_path, monkeypatch):
+    code = tmp_path / "code"
+    shutil.copytree(paths.GUEST_CODE, code)
+    (code / "guest.py").write_text("kept = [b'x' * (1 << 20) for _ in range(4096)]\n")
+    monkeypatch.setattr(paths, "GUEST_CODE", code)
+    with pytest.raises(UserError, match=r"the guest's \d+ MiB of memory did not suffice"):
+        runner.run_point(base_point(validate(scenario_dict(), "s")), 1, tmp_path / "out")
+
+
+@pytest.mark.guest
 def test_a_guest_that_breaks_says_why(tmp_path, monkeypatch):
     code = tmp_path / "code"
     shutil.copytree(paths.GUEST_CODE, code)

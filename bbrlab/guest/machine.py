@@ -24,6 +24,9 @@ WATCHDOG_S = 60  # real seconds without a sign of life
 POLL_S = 0.05
 MIN_MEMORY_BYTES = 384 << 20
 MEMORY_PER_FLIGHT = 4  # kernel memory per byte in flight or queued, with room to spare
+# A guest that runs out of memory ends: with one of its processes killed it would hang, or go on without it.
+PANIC_ARGUMENTS = ["sysctl.vm.panic_on_oom=2", "panic=-1"]
+OUT_OF_MEMORY = "Kernel panic - not syncing: Out of memory"
 PROGRESS = re.compile(r"^bbrlab (\w+)(?: (.*))?$")
 
 _libc = ctypes.CDLL(None)
@@ -59,9 +62,9 @@ class Job:
     die_with_parent: bool = False
 
 
-def memory_bytes(flight_bytes: float) -> int:
-    """Guest memory for experiments with ``flight_bytes`` in flight and in queues."""
-    return int(MIN_MEMORY_BYTES + MEMORY_PER_FLIGHT * flight_bytes)
+def memory_bytes(flight_bytes: float, program_bytes: float = 0) -> int:
+    """Guest memory for experiments with ``flight_bytes`` in flight and in queues and ``program_bytes`` in programs."""
+    return int(MIN_MEMORY_BYTES + MEMORY_PER_FLIGHT * flight_bytes + program_bytes)
 
 
 def scratch_parent() -> Path:
@@ -143,6 +146,9 @@ def _follow(process: subprocess.Popen[bytes], console: BinaryIO, kept: TextIO, j
             else:
                 kept.write(line + "\n")
             failed = text if verb == "failed" else failed
+            if OUT_OF_MEMORY in line:
+                kept.flush()
+                raise GuestFailed(f"the guest's {job.memory_bytes >> 20} MiB of memory did not suffice; its log is {job.log}")  # fmt: skip
             finished = finished or verb == "done"
         if ended:
             break

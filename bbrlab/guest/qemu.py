@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 
 from bbrlab.errors import UserError
+from bbrlab.guest import machine
 from bbrlab.guest.machine import Job
 from bbrlab.kernel import QEMU, Kernel
 
@@ -35,8 +36,8 @@ def command(kernel: Kernel, job: Job) -> list[str]:
         path = folder.replace(",", ",,")  # QEMU's way to write a comma
         shares += ["-virtfs", f"local,path={path},mount_tag={tag},security_model=none,multidevs=remap{options}"]
     arguments = " ".join([
-        "console=ttyS0", "reboot=t", "panic=-1", "quiet", "root=root", "rootfstype=9p",
-        f"rootflags={MOUNT_OPTIONS},cache=loose", "ro", *job.arguments, "init=/bin/sh", "--", "-c",
+        "console=ttyS0", "reboot=t", "quiet", "root=root", "rootfstype=9p",
+        f"rootflags={MOUNT_OPTIONS},cache=loose", "ro", *machine.PANIC_ARGUMENTS, *job.arguments, "init=/bin/sh", "--", "-c",
         f'"mount -t 9p -o ro,{MOUNT_OPTIONS},cache=loose guest /mnt && exec /mnt/init"',
     ])  # fmt: skip
     return [

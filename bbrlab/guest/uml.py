@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+from bbrlab.guest import machine
 from bbrlab.guest.machine import Job
 from bbrlab.kernel import Kernel
 
@@ -27,7 +28,7 @@ def command(kernel: Kernel, job: Job) -> list[str]:
         kernel.image, f"mem={job.memory_bytes >> 20}M", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro",
         "time-travel=inf-cpu", f"time-travel-start={EPOCH_S}", f"random_seed={job.seed}",
         f"hostfs_writable={HERE}/out", f"thash_entries={HASH_ENTRIES}", "umid=guest", f"uml_dir={HERE}/control/",
-        f"HERE={HERE}", "con=null", "con0=null,fd:1", "quiet", *job.arguments, "init=/bin/sh", "--", "-c",
+        f"HERE={HERE}", "con=null", "con0=null,fd:1", "quiet", *machine.PANIC_ARGUMENTS, *job.arguments, "init=/bin/sh", "--", "-c",
         f'"{OLD_MOUNT} mount -t hostfs -o ro,noatime,{HERE}/guest none /mnt && exec /mnt/init"',
     ]  # fmt: skip
 
