@@ -37,6 +37,7 @@ if workflow.output_settings.dryrun:
 
 onstart:
     campaign.hold_lock()
+    campaign.lift_job_rate_limit(workflow)
 
 
 rule all:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import re
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -210,3 +212,28 @@ def _guests() -> list[str]:
         if b"time-travel=inf-cpu" in words and os.readlink(entry / "cwd").startswith("/dev/shm"):
             found.append(entry.name)
     return found
+
+
+@pytest.mark.parametrize(
+    ("limit", "remote", "lifted"),
+    [((100, 1), False, True), ((7, 1), False, False), ((100, 60), False, False), ((100, 1), True, False)],
+)
+def test_rate_limit_is_lifted_unless_chosen(limit, remote, lifted):
+    jobs, timespan = limit
+    workflow = SimpleNamespace(
+        scheduler=SimpleNamespace(job_rate_limiter=object()),
+        scheduling_settings=SimpleNamespace(max_jobs_per_timespan=SimpleNamespace(max_jobs=jobs, timespan=timespan)),
+        remote_exec=remote,
+    )
+    campaign.lift_job_rate_limit(workflow)
+    assert (workflow.scheduler.job_rate_limiter is None) == lifted
+    campaign.lift_job_rate_limit(SimpleNamespace())  # another snakemake
+
+
+def test_snakemake_still_has_what_the_rate_limit_is_lifted_from():
+    from snakemake.scheduling.job_scheduler import JobScheduler
+    from snakemake.settings.types import MaxJobsPerTimespan
+
+    assert "self.job_rate_limiter" in inspect.getsource(JobScheduler)
+    limit = MaxJobsPerTimespan.parse_choice("100/1s")
+    assert (limit.max_jobs, limit.timespan) == (100, 1)
