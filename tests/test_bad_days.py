@@ -157,33 +157,36 @@ def test_temporary_disk_full(scenario_file, tmp_path):
     assert not (tmp_path / "out" / "summary.json").exists()
 
 
+@pytest.fixture
+def guest_program(tmp_path, monkeypatch):
+    """Puts a program in the place of the guest's own."""
+
+    def put(text: str) -> None:
+        shutil.copytree(paths.GUEST_CODE, tmp_path / "code")
+        (tmp_path / "code" / "guest.py").write_text(text)
+        monkeypatch.setattr(paths, "GUEST_CODE", tmp_path / "code")
+
+    return put
+
+
 @pytest.mark.guest
-def test_a_guest_that_hangs_is_ended(tmp_path, monkeypatch):
-    code = tmp_path / "code"
-    shutil.copytree(paths.GUEST_CODE, code)
-    (code / "guest.py").write_text("while True: pass\n")
-    monkeypatch.setattr(paths, "GUEST_CODE", code)
+def test_a_guest_that_hangs_is_ended(tmp_path, guest_program):
+    guest_program("while True: pass\n")
     with pytest.raises(UserError, match=r"hung while setting up: no sign of life for 2 s.*guest\.log"):
         runner.run_point(base_point(validate(scenario_dict(), "s")), 1, tmp_path / "out", watchdog_s=2)
     assert not (tmp_path / "out" / "summary.json").exists()
 
 
 @pytest.mark.guest
-def test_a_guest_without_memory_says_so(tmp_path, monkeypatch):
-    code = tmp_path / "code"
-    shutil.copytree(paths.GUEST_CODE, code)
-    (code / "guest.py").write_text("kept = [b'x' * (1 << 20) for _ in range(4096)]\n")
-    monkeypatch.setattr(paths, "GUEST_CODE", code)
+def test_a_guest_without_memory_says_so(tmp_path, guest_program):
+    guest_program("kept = [b'x' * (1 << 20) for _ in range(4096)]\n")
     with pytest.raises(UserError, match=r"the guest's \d+ MiB of memory did not suffice"):
         runner.run_point(base_point(validate(scenario_dict(), "s")), 1, tmp_path / "out")
 
 
 @pytest.mark.guest
-def test_a_guest_that_breaks_says_why(tmp_path, monkeypatch):
-    code = tmp_path / "code"
-    shutil.copytree(paths.GUEST_CODE, code)
-    (code / "guest.py").write_text("raise RuntimeError('the cable is loose')\n")
-    monkeypatch.setattr(paths, "GUEST_CODE", code)
+def test_a_guest_that_breaks_says_why(tmp_path, guest_program):
+    guest_program("raise RuntimeError('the cable is loose')\n")
     with pytest.raises(UserError, match=r"(?s)guest\.log.*the cable is loose"):
         runner.run_point(base_point(validate(scenario_dict(), "s")), 1, tmp_path / "out")
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import importlib.util
 import socket
 import struct
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bbrlab import short_flows
+from bbrlab import paths, short_flows
 from bbrlab.errors import UserError
 
 
@@ -220,3 +222,17 @@ def test_refusals(flow, words):
 
     with pytest.raises(UserError, match=words):
         validate(scenario_dict(flows=[flow]), "test")
+
+
+def test_a_trace_with_gaps_and_out_of_order(tmp_path):
+    """The guest takes flows numbered from 0, each one's chunks together."""
+    rows = [(7, 0, 2.0, 0.0, 100), (3, 1, 1.0, 0.5, 20), (3, 0, 1.0, 0.0, 10), (5, 0, 60.0, 0.0, 9)]
+    short_flows.write(pd.DataFrame(rows, columns=list(short_flows.COLUMNS)), tmp_path / "w.csv")
+    chunks = short_flows.workload("replay", str(tmp_path / "w.csv"), 1, 30, 1)
+    short_flows.write(chunks, tmp_path / "guest.csv")
+    spec = importlib.util.spec_from_file_location("guest_short_flows", paths.GUEST_CODE / "short_flows.py")
+    guest = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(guest)
+    workload = guest.Workload(tmp_path / "guest.csv")
+    assert list(workload.start_ns) == [1_000_000_000, 2_000_000_000]  # flow 5 starts too late
+    assert [workload.chunks(f) for f in (0, 1)] == [[(0, 10), (500_000_000, 20)], [(0, 100)]]

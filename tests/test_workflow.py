@@ -237,3 +237,9 @@ def test_snakemake_still_has_what_the_rate_limit_is_lifted_from():
     assert "self.job_rate_limiter" in inspect.getsource(JobScheduler)
     limit = MaxJobsPerTimespan.parse_choice("100/1s")
     assert (limit.max_jobs, limit.timespan) == (100, 1)
+
+
+def test_short_flows_count_in_the_estimate():
+    """A run of 15 minutes took 816 s, of which their number is more than a third."""
+    figure = next(f for f in campaign.figures("full", ["bless2025/fig14"]))
+    assert campaign.estimate_s(figure.points[0]) == pytest.approx(816, rel=0.15)
