@@ -75,6 +75,8 @@ def run(plan, dumbbell, sampler, traffic, console):
     say(console, "bbrlab start %d" % start_ns)
     traffic.start_short_flows(start_ns)
     clock = sampling.Clock()
+    if plan["virtual"]:
+        restart_random_numbers()  # the calibration drew, too
     clock.sleep_until(start_ns)
     position, beat, changed = 0, 0, 0
     while position < len(samples):

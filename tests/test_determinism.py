@@ -102,25 +102,49 @@ NOISY = {
 }
 
 
-@pytest.mark.parametrize("changes", [{"flows": MIX}, NOISY], ids=["plain", "noisy"])
+# Many flows, whose programs draw names of temporary files, and which draw how long to wait before they probe.
+MANY = {"flows": [{"cca": "bbr2", "count": 5}, {"cca": "bbr3", "count": 5}], "network__rtt_ms": [30, 40]}
+
+
+def run_with_other_code(point, seed: int, code: Path, out: Path):
+    before, paths.GUEST_CODE = paths.GUEST_CODE, code
+    try:
+        runner.run_point(point, seed, out)
+    finally:
+        paths.GUEST_CODE = before
+    return content(out)
+
+
+def guest_code(folder: Path, step: str, other: str) -> Path:
+    """A copy of the guest's program that does something else before a step."""
+    shutil.copytree(paths.GUEST_CODE, folder)
+    program = (folder / "guest.py").read_text()
+    assert program.count(step) == 1
+    (folder / "guest.py").write_text(program.replace(step, other + step))
+    return folder
+
+
+@pytest.mark.parametrize("changes", [{"flows": MIX}, NOISY, MANY], ids=["plain", "noisy", "many"])
 def test_with_another_set_up(changes, tmp_path):
     """What the set-up does, how long it takes, and what random numbers it draws (all differ between versions of
     Debian) must make no difference to the experiment."""
-    code = tmp_path / "guest"
-    shutil.copytree(paths.GUEST_CODE, code)
-    program = (code / "guest.py").read_text()
-    step = "        start_open_vswitch(plan"
-    assert step in program
     other = "        import asyncio; os.urandom(77); call('ls', '/usr'); time.sleep(0.3712345678)\n"
-    (code / "guest.py").write_text(program.replace(step, other + step))
+    code = guest_code(tmp_path / "guest", "        start_open_vswitch(plan", other)
     point = base_point(validate(scenario_dict(**changes), "s"))
     runner.run_point(point, 1, tmp_path / "reference")
-    before, paths.GUEST_CODE = paths.GUEST_CODE, code
-    try:
-        runner.run_point(point, 1, tmp_path / "out")
-    finally:
-        paths.GUEST_CODE = before
-    assert content(tmp_path / "out") == content(tmp_path / "reference")
+    assert run_with_other_code(point, 1, code, tmp_path / "out") == content(tmp_path / "reference")
+
+
+@pytest.mark.parametrize("seed", [1, 3])
+def test_with_a_program_that_draws_more(seed, tmp_path):
+    """What programs draw, even during the experiment, moves none of the numbers that TCP draws."""
+    step = "        traffic.start_due(instant)\n"
+    point = base_point(validate(scenario_dict(**MANY), "s"))
+    results = [
+        run_with_other_code(point, seed, guest_code(tmp_path / name, step, f"        {call}\n"), tmp_path / f"out-{name}")
+        for name, call in (("none", "os.getppid()"), ("more", "os.getrandom(8)"))  # one system call either way
+    ]
+    assert results[0] == results[1]
 
 
 def test_different_seeds_differ(reference, tmp_path):

@@ -16,6 +16,9 @@ HERE = "/proc/self/cwd"
 # hostfs takes its folder as a bare mount option, which Debian 13's mount passes on only by the old system call.
 OLD_MOUNT = "LIBMOUNT_FORCE_MOUNT2=always"
 EPOCH_S = 1_700_000_000  # what the guest's wall clock shows at its start
+# What programs do may hang on their addresses (the C library's mkstemp asks its stack's for a file name), and the addresses
+# of those that the set-up starts would hang on what it drew before.
+FIXED_ADDRESSES = "norandmaps"
 # The TCP hash tables are walked for every sample; the default is thousands of empty buckets.
 HASH_ENTRIES = 128
 
@@ -26,7 +29,7 @@ def command(kernel: Kernel, job: Job) -> list[str]:
     (job.scratch / "control").mkdir()
     return [
         kernel.image, f"mem={job.memory_bytes >> 20}M", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro",
-        "time-travel=inf-cpu", f"time-travel-start={EPOCH_S}", f"random_seed={job.seed}",
+        "time-travel=inf-cpu", f"time-travel-start={EPOCH_S}", f"random_seed={job.seed}", FIXED_ADDRESSES,
         f"hostfs_writable={HERE}/out", f"thash_entries={HASH_ENTRIES}", "umid=guest", f"uml_dir={HERE}/control/",
         f"HERE={HERE}", "con=null", "con0=null,fd:1", "quiet", *machine.PANIC_ARGUMENTS, *job.arguments, "init=/bin/sh", "--", "-c",
         f'"{OLD_MOUNT} mount -t hostfs -o ro,noatime,{HERE}/guest none /mnt && exec /mnt/init"',
