@@ -141,7 +141,9 @@ def test_with_a_program_that_draws_more(seed, tmp_path):
     step = "        traffic.start_due(instant)\n"
     point = base_point(validate(scenario_dict(**MANY), "s"))
     results = [
-        run_with_other_code(point, seed, guest_code(tmp_path / name, step, f"        {call}\n"), tmp_path / f"out-{name}")
+        run_with_other_code(
+            point, seed, guest_code(tmp_path / name, step, f"        {call}\n"), tmp_path / f"out-{name}"
+        )
         for name, call in (("none", "os.getppid()"), ("more", "os.getrandom(8)"))  # one system call either way
     ]
     assert results[0] == results[1]
