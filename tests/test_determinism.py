@@ -42,11 +42,11 @@ def run_in_process(folder: Path, seed: int = 1, **environment: str) -> Path:
     return folder
 
 
-def content(folder: Path) -> tuple[bytes, dict]:
+def content(folder: Path) -> tuple[dict[str, bytes], dict]:
     summary = json.loads((folder / "summary.json").read_text())
     assert summary.pop("wall_s") > 0  # the only wall-clock field
     assert summary["ok"] is True, [c for c in summary["checks"] if not c["ok"]]
-    return (folder / "samples.parquet").read_bytes(), summary
+    return {table.name: table.read_bytes() for table in sorted(folder.glob("*.parquet"))}, summary
 
 
 @pytest.fixture(scope="module")
@@ -105,6 +105,14 @@ NOISY = {
 # Many flows, whose programs draw names of temporary files, and which draw how long to wait before they probe.
 MANY = {"flows": [{"cca": "bbr2", "count": 5}, {"cca": "bbr3", "count": 5}], "network__rtt_ms": [30, 40]}
 
+SHORT = {
+    "network__rate_mbit": 100,
+    "network__rtt_ms": 10,
+    "flows": [{"cca": "bbr3", "traffic": {"mode": "synthetic", "offered_mbit": 60, "senders": 2}}],
+    "duration_s": 5,
+    "window_s": [0, 5],
+}
+
 
 def run_with_other_code(point, seed: int, code: Path, out: Path):
     before, paths.GUEST_CODE = paths.GUEST_CODE, code
@@ -124,7 +132,7 @@ def guest_code(folder: Path, step: str, other: str) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("changes", [{"flows": MIX}, NOISY, MANY], ids=["plain", "noisy", "many"])
+@pytest.mark.parametrize("changes", [{"flows": MIX}, NOISY, MANY, SHORT], ids=["plain", "noisy", "many", "short"])
 def test_with_another_set_up(changes, tmp_path):
     """What the set-up does, how long it takes, and what random numbers it draws (all differ between versions of
     Debian) must make no difference to the experiment."""
