@@ -157,6 +157,19 @@ def test_with_a_program_that_draws_more(seed, tmp_path):
     assert results[0] == results[1]
 
 
+def test_the_machine_is_the_same(tmp_path):
+    """Its memory, too, to the page: the host's address randomization must not reach it."""
+    files = 'open("/proc/vmstat").read() + open("/proc/meminfo").read() + open("/proc/interrupts").read()'
+    code = guest_code(tmp_path / "guest", "        sampler.close()\n", f'        report["machine"] = {files}\n')
+    point = base_point(validate(scenario_dict(flows=MIX), "s"))
+    machines = []
+    for name in "abc":
+        run_with_other_code(point, 1, code, tmp_path / name)
+        machines.append(json.loads((tmp_path / name / "manifest.json").read_text())["report"]["machine"])
+    assert "MemTotal" in machines[0]
+    assert machines[0] == machines[1] == machines[2]
+
+
 def test_different_seeds_differ(reference, tmp_path):
     samples, summary = content(run_in_process(tmp_path / "out", seed=2))
     assert samples != reference[0]
