@@ -23,6 +23,7 @@ from bbrlab.scenario import GRID, Point
 
 RESULTS = ("summary.json", "samples.parquet", "acks.parquet", "short_flows.parquet", "manifest.json", "guest.log")
 WORKLOAD_BYTES = 100  # of a process for each row of its workload, with room to spare
+FQ_FLOW_BYTES = 192  # struct fq_flow, with room to spare
 GUEST_PACKAGES = ("iperf3", "mininet", "openvswitch-switch", "python3-pyroute2", "iproute2", "python3")
 BACKENDS = {"uml": "um", "qemu": "x86_64", "host": None}  # and the architecture of their kernels
 Progress = Callable[[str, str], None]
@@ -177,9 +178,10 @@ def _flight_bytes(point: Point) -> float:
 
 
 def _workload_bytes(plan: Plan) -> float:
-    """What the guest's processes of short flows hold: each has the whole workload (mininet/short_flows.py)."""
+    """What the guest's processes of short flows hold: each has the whole workload (mininet/short_flows.py). And what fq
+    remembers of each connection at its two ends."""
     return sum(
-        len(plan.workloads[entry["group"]]) * WORKLOAD_BYTES * (1 + len(entry["clients"]))
+        len(plan.workloads[entry["group"]]) * (WORKLOAD_BYTES * (1 + len(entry["clients"])) + 2 * FQ_FLOW_BYTES)
         for entry in plan.content["short_flows"]
     )
 

@@ -161,8 +161,11 @@ class Dumbbell:
             # does it; without, TCP Small Queues would count the bottleneck's queue as the sender's own.
             call(*enter, "tc", "qdisc", "add", "dev", dev, "root", *netem(1.0, 0.0, None, 0))
         elif self.host_plans[name]["pacing"] == "fq":
-            # The default limits of fq (10,000 packets, 100 a flow) would be a second bottleneck queue.
-            call(*enter, "tc", "qdisc", "add", "dev", dev, "root", "fq", "limit", "1000000", "flow_limit", "1000000")
+            # The default limits of fq (10,000 packets, 100 a flow) would be a second bottleneck queue. And with more than
+            # two flows for each of its 1024 buckets it forgets old ones by the address of their sockets, which the
+            # set-up moves.
+            limits = ["limit", "1000000", "flow_limit", "1000000", "buckets", "65536"]
+            call(*enter, "tc", "qdisc", "add", "dev", dev, "root", "fq", *limits)
 
     @staticmethod
     def _ethtool(enter, dev, words):

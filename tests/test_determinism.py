@@ -113,6 +113,17 @@ SHORT = {
     "window_s": [0, 5],
 }
 
+# More connections on a host than fq, as it comes, would remember.
+CONNECTIONS = {
+    "network__rate_mbit": 3000,
+    "network__rtt_ms": 10,
+    "network__buffer__bdp": 8,
+    "hosts__pacing": "fq",
+    "flows": [{"cca": "bbr3", "traffic": {"offered_mbit": 1250, "senders": 2}}],
+    "duration_s": 10,
+    "window_s": [0, 10],
+}
+
 
 def run_with_other_code(point, seed: int, code: Path, out: Path):
     before, paths.GUEST_CODE = paths.GUEST_CODE, code
@@ -132,7 +143,9 @@ def guest_code(folder: Path, step: str, other: str) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("changes", [{"flows": MIX}, NOISY, MANY, SHORT], ids=["plain", "noisy", "many", "short"])
+@pytest.mark.parametrize(
+    "changes", [{"flows": MIX}, NOISY, MANY, SHORT, CONNECTIONS], ids=["plain", "noisy", "many", "short", "connections"]
+)
 def test_with_another_set_up(changes, tmp_path):
     """What the set-up does, how long it takes, and what random numbers it draws (all differ between versions of
     Debian) must make no difference to the experiment."""
