@@ -52,7 +52,8 @@ class Page:
         failed = int((~runs["ok"]).sum())
         return (
             f"Scale **{self.scale}**, kernel {kernel}: {len(runs)} runs, {runs['virtual_s'].sum() / 3600:.1f} hours of testbed time in "
-            f"{runs['wall_s'].sum() / 60:.0f} core minutes; {failed or 'none'} of them failed its self-checks.\n\nClaims: {words}."
+            f"{runs['wall_s'].sum() / 60:.0f} core minutes; {failed or 'none'} of them failed its self-checks.\n\n"
+            f"Claims on these figures, whoever made them: {words}."
         )
 
     def claims(self, figure: str | None = None) -> Any:
