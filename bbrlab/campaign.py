@@ -180,9 +180,17 @@ def targets(chosen: Iterable[str]) -> dict[str, list[str]]:
 
 
 def asked_for(chosen: Iterable[str], names: Iterable[str]) -> list[str]:
-    """The figures that the words of a command line ask for by the names of targets(); all if there is none."""
-    known = targets(chosen)
-    wanted = dict.fromkeys(id for name in names for id in known.get(name, []))
+    """The figures that the words of a command line ask for; all if none does.
+
+    A word is a name of targets(), or a file of a figure's or a paper's results (results/full/tang/fig2.csv).
+    """
+    known = targets(chosen) | {id: [id] for id in chosen}
+    wanted: dict[str, None] = {}
+    for name in names:
+        path = Path(name)
+        stem = path.name.split(".")[0]
+        words = [f"{path.parent.name}/{stem}", stem] if path.suffix else [name]
+        wanted |= dict.fromkeys(next((known[w] for w in words if w in known), []))
     return list(wanted or chosen)
 
 

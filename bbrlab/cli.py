@@ -355,12 +355,13 @@ def judge(
 def render(
     notebook: Path,
     out: Annotated[Path, typer.Option()],
+    figures: Annotated[Path | None, typer.Option()] = None,
     parameter: Annotated[list[str] | None, typer.Option("-p")] = None,
 ) -> None:
-    """Execute a notebook and write it as HTML (used by the workflow)."""
+    """Execute a notebook and write it as HTML, its figures as files (used by the workflow)."""
     from bbrlab import render as rendering
 
-    rendering.render(notebook, out, dict(item.split("=", 1) for item in parameter or []))
+    rendering.render(notebook, out, dict(item.split("=", 1) for item in parameter or []), figures)
 
 
 @app.command(hidden=True)

@@ -21,7 +21,7 @@ rule collect:
 
 NOTEBOOK_CODE = [
     f"bbrlab/{name}.py"
-    for name in ("compare", "figures", "pages", "judge", "collect", "models/ware")
+    for name in ("compare", "figures", "pages", "judge", "collect", "render", "models/ware")
 ]
 
 
@@ -35,6 +35,7 @@ rule notebook:
     output:
         page=f"results/{SCALE}/{{paper}}.html",
         notebook=f"results/{SCALE}/{{paper}}.ipynb",
+        figures=directory(f"results/{SCALE}/figures/{{paper}}"),
     log:
         f"results/logs/{SCALE}/{{paper}}.notebook.log",
     wildcard_constraints:
@@ -42,7 +43,7 @@ rule notebook:
     params:
         scale=SCALE,
     shell:
-        "bbrlab render {input.notebook} --out {output.page} -p scale={params.scale} > {log} 2>&1"
+        "bbrlab render {input.notebook} --out {output.page} --figures {output.figures} -p scale={params.scale} > {log} 2>&1"
 
 
 rule models_notebook:
@@ -55,18 +56,20 @@ rule models_notebook:
             "bbrlab/compare.py",
             "bbrlab/figures.py",
             "bbrlab/model_figures.py",
+            "bbrlab/render.py",
             "bbrlab/models/ware.py",
             *FLUID_CODE,
         ],
     output:
         page=f"results/{SCALE}/models.html",
         notebook=f"results/{SCALE}/models.ipynb",
+        figures=directory(f"results/{SCALE}/figures/models"),
     log:
         f"results/logs/{SCALE}/models.notebook.log",
     params:
         scale=SCALE,
     shell:
-        "bbrlab render {input.notebook} --out {output.page} -p scale={params.scale} -p interactive=no > {log} 2>&1"
+        "bbrlab render {input.notebook} --out {output.page} --figures {output.figures} -p scale={params.scale} -p interactive=no > {log} 2>&1"
 
 
 rule overview_notebook:
@@ -80,9 +83,10 @@ rule overview_notebook:
     output:
         page=f"results/{SCALE}/overview.html",
         notebook=f"results/{SCALE}/overview.ipynb",
+        figures=directory(f"results/{SCALE}/figures/overview"),
     log:
         f"results/logs/{SCALE}/overview.notebook.log",
     params:
         scale=SCALE,
     shell:
-        "bbrlab render {input.notebook} --out {output.page} -p scale={params.scale} > {log} 2>&1"
+        "bbrlab render {input.notebook} --out {output.page} --figures {output.figures} -p scale={params.scale} > {log} 2>&1"

@@ -100,6 +100,9 @@ def test_targets():
     assert known == {"a": ["a/fig1", "a/fig2"], "b": ["b/fig1"], "fig1": ["a/fig1", "b/fig1"], "fig2": ["a/fig2"]}
     assert campaign.asked_for(["a/fig1", "b/fig1"], ["--cores", "2", "b"]) == ["b/fig1"]
     assert campaign.asked_for(["a/fig1", "b/fig1"], ["all"]) == ["a/fig1", "b/fig1"]
+    assert campaign.asked_for(["a/fig1", "b/fig1"], ["results/full/b/fig1.claims.parquet"]) == ["b/fig1"]
+    assert campaign.asked_for(["a/fig1", "b/fig1"], ["results/full/a.html"]) == ["a/fig1"]
+    assert campaign.asked_for(["a/fig1", "b/fig1"], ["results/full/overview.html"]) == ["a/fig1", "b/fig1"]
 
 
 def test_a_point_has_one_folder_at_every_scale():
@@ -156,6 +159,8 @@ def test_smoke_campaign(campaign_done):
     assert sum(card["claims"]["all"].values()) >= 150
     for paper in {id.split("/")[0] for id in known} | {"overview"}:
         assert "image/png" in (RESULTS / "smoke" / f"{paper}.html").read_text(), paper
+        drawn = sorted(p.name for p in (RESULTS / "smoke" / "figures" / paper).iterdir())
+        assert drawn and len(drawn) == 2 * len({n.removesuffix(".png").removesuffix(".pdf") for n in drawn}), paper
     points = pd.read_parquet(RESULTS / "smoke" / "points.parquet")
     assert set(points["figure"]) == known
     assert (points["ci95_low"].isna() | (points["ci95_low"] <= points["mean"])).all()
