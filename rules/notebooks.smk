@@ -21,7 +21,15 @@ rule collect:
 
 NOTEBOOK_CODE = [
     f"bbrlab/{name}.py"
-    for name in ("compare", "figures", "pages", "judge", "collect", "render", "models/ware")
+    for name in (
+        "compare",
+        "figures",
+        "pages",
+        "judge",
+        "collect",
+        "render",
+        "models/ware",
+    )
 ]
 
 
