@@ -32,7 +32,8 @@ Overrides = Annotated[
 
 @app.callback()
 def _main() -> None:
-    pass
+    # No matrix here is worth a second core, and NumPy's idle threads spin on the one that another guest has.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def _overrides(items: list[str] | None) -> dict[str, Any]:

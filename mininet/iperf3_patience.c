@@ -20,9 +20,15 @@
  * 4. Since 3.16 (Debian 13) each stream has a thread, which spins from the last byte of a size (-n) on until the main
  *    thread notices: for ever, in virtual time. A call that writes nothing waits for a moment; and the main thread, which
  *    without a report interval would sleep until the server speaks, looks every so often (BBRLAB_FINITE).
+ *
+ * 5. Before each select() the client writes ten times and asks for the time ten times, though its socket is full from the
+ *    first time on; the server reads until there is nothing left to read. In virtual time nothing happens while a program
+ *    runs: a socket that is full or drained stays so, and the clock stands, until the program waits. So the answers are
+ *    known, and the kernel is not asked. Only for iperf3 without threads (before 3.16), whose one waiting call is select().
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
@@ -43,6 +49,44 @@ static int idle_selects;
 static unsigned char has_sent[DESCRIPTORS];
 static __thread unsigned long writes;
 
+static unsigned long moment = 1; /* counts the calls that may wait */
+static int settled;              /* whether this moment began with select(), so that no call of it waits unseen */
+static unsigned long full[DESCRIPTORS], drained[DESCRIPTORS]; /* the moment at which a socket was found so */
+static unsigned char nonblocking[DESCRIPTORS];                /* it said EAGAIN once */
+
+static int threaded(void)
+{
+	static int known = -1;
+
+	if (known < 0)
+		known = dlsym(RTLD_NEXT, "iperf_send_mt") != NULL;
+	return known;
+}
+
+/* Note what a read or write of a descriptor told of its socket. */
+static void learn(int fd, unsigned long *exhausted, ssize_t result, size_t length)
+{
+	int known = fd >= 0 && fd < DESCRIPTORS;
+
+	if (known && result < 0 && errno == EAGAIN)
+		nonblocking[fd] = 1;
+	if (!known || !nonblocking[fd]) {
+		moment++;
+		settled = 0;
+	} else if ((result > 0 && (size_t)result < length) || (result < 0 && errno == EAGAIN)) {
+		exhausted[fd] = moment;
+	}
+}
+
+/* Whether a socket is known to be exhausted; then errno says so, too. */
+static int known_to_be(const unsigned long *exhausted, int fd)
+{
+	if (!settled || threaded() || fd < 0 || fd >= DESCRIPTORS || exhausted[fd] != moment)
+		return 0;
+	errno = EAGAIN;
+	return 1;
+}
+
 /* Wait until every byte written to the data sockets is acknowledged. */
 static void drain(int control)
 {
@@ -59,6 +103,7 @@ ssize_t read(int fd, void *buffer, size_t length)
 	static ssize_t (*next)(int, void *, size_t);
 	static unsigned char seen[DESCRIPTORS];
 	static int mark;
+	ssize_t result;
 
 	if (!next) {
 		const char *text = getenv("BBRLAB_RECEIVE_LOWAT");
@@ -71,15 +116,21 @@ ssize_t read(int fd, void *buffer, size_t length)
 		setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &mark, sizeof(mark));
 	}
 	idle_selects = 0;
+	if (known_to_be(drained, fd))
+		return -1;
 	/* Nobody looks at the data; the kernel need not copy it. */
 	if (fd >= 0 && fd < DESCRIPTORS && seen[fd])
-		return recv(fd, buffer, length, MSG_TRUNC);
-	return next(fd, buffer, length);
+		result = recv(fd, buffer, length, MSG_TRUNC);
+	else
+		result = next(fd, buffer, length);
+	learn(fd, drained, result, length);
+	return result;
 }
 
 ssize_t write(int fd, const void *buffer, size_t length)
 {
 	static ssize_t (*next)(int, const void *, size_t);
+	ssize_t result;
 
 	if (!next)
 		next = dlsym(RTLD_NEXT, "write");
@@ -89,7 +140,43 @@ ssize_t write(int fd, const void *buffer, size_t length)
 		drain(fd);
 	if (fd > 2 && fd < DESCRIPTORS)
 		has_sent[fd] = 1;
-	return next(fd, buffer, length);
+	if (known_to_be(full, fd))
+		return -1;
+	result = next(fd, buffer, length);
+	learn(fd, full, result, length);
+	return result;
+}
+
+int close(int fd)
+{
+	static int (*next)(int);
+
+	if (!next)
+		next = dlsym(RTLD_NEXT, "close");
+	if (fd >= 0 && fd < DESCRIPTORS)
+		nonblocking[fd] = 0;
+	return next(fd);
+}
+
+int clock_gettime(clockid_t clock, struct timespec *time)
+{
+	static int (*next)(clockid_t, struct timespec *);
+	static struct timespec last;
+	static unsigned long asked;
+	int result;
+
+	if (!next)
+		next = dlsym(RTLD_NEXT, "clock_gettime");
+	if (clock == CLOCK_MONOTONIC && asked == moment && settled && !threaded()) {
+		*time = last;
+		return 0;
+	}
+	result = next(clock, time);
+	if (clock == CLOCK_MONOTONIC && !result && !threaded()) {
+		last = *time;
+		asked = moment;
+	}
+	return result;
 }
 
 int select(int count, fd_set *readers, fd_set *writers, fd_set *others, struct timeval *timeout)
@@ -97,16 +184,21 @@ int select(int count, fd_set *readers, fd_set *writers, fd_set *others, struct t
 	static int (*next)(int, fd_set *, fd_set *, fd_set *, struct timeval *);
 	static int finite;
 	struct timeval pause = { .tv_usec = NOTICE_POLL_US };
+	int result;
 
 	if (!next) {
 		next = dlsym(RTLD_NEXT, "select");
-		finite = getenv("BBRLAB_FINITE") && dlsym(RTLD_NEXT, "iperf_send_mt");
+		finite = getenv("BBRLAB_FINITE") && threaded();
 	}
 	if (finite && readers && writers && (!timeout || timeout->tv_sec > 0 || timeout->tv_usec > NOTICE_POLL_US))
 		timeout = &pause;
 	if (writers && readers && ++idle_selects > PATIENCE)
 		FD_ZERO(writers);
-	return next(count, readers, writers, others, timeout);
+	moment++;
+	settled = 0; /* a signal may end the call for good */
+	result = next(count, readers, writers, others, timeout);
+	settled = 1;
+	return result;
 }
 
 /* libiperf's own, called by each stream's thread again and again. */
