@@ -33,6 +33,11 @@ PUBLISHED, WARE = "published", "ware"  # columns that bbrlab.judge adds: publish
 RELATIVE_TOLERANCE = 1e-3  # buffers are whole bytes
 
 
+def rounded(value: float, digits: int) -> str:
+    """A number with so many significant digits, for reading: 81140 and not 8.114e+04."""
+    return f"{float(f'{value:.{digits}g}'):.15g}"
+
+
 class Term(Strict):
     """Points of one figure and a flow group of theirs.
 
@@ -98,12 +103,14 @@ class Expectation(Strict):
     def __str__(self) -> str:
         low, high = self.bounds
         if self.value is not None:
-            return f"{self.value:g} ± {high - self.value:.3g}"
+            return f"{rounded(self.value, 12)} ± {rounded(high - self.value, 3)}"
         if self.order:
             return " < ".join(self.order)
         if self.trend:
             return self.trend
-        return f"{low:g} to {high:g}" if self.range else f"> {low:g}" if self.above is not None else f"< {high:g}"
+        if self.range:
+            return f"{rounded(low, 12)} to {rounded(high, 12)}"
+        return f"> {rounded(low, 12)}" if self.above is not None else f"< {rounded(high, 12)}"
 
 
 TREND = 0.5  # rank correlation from which on a series counts as rising

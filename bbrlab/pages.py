@@ -143,4 +143,4 @@ def _measured(row: Any) -> str:
     if pd.isna(row["mean"]):
         return str(row["why"])
     half = (row["ci95_high"] - row["ci95_low"]) / 2
-    return f"{row['mean']:.4g} ± {half:.2g}"
+    return f"{claims.rounded(row['mean'], 4)} ± {claims.rounded(half, 2)}"

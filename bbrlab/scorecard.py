@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bbrlab import campaign, compare, files, judge
+from bbrlab.claims import rounded
 
 COLOURS = dict(zip(judge.VERDICTS, ("green", "red", "yellow", "dim"), strict=True))
 WIDTH = 120
@@ -98,7 +99,8 @@ def measured(claim: Any) -> str:
     """The judged number with its interval, as text."""
     if math.isnan(claim["mean"]):
         return "-"
-    return f"{claim['mean']:.4g} [{claim['ci95_low']:.4g}, {claim['ci95_high']:.4g}]"
+    mean, low, high = (rounded(claim[name], 4) for name in ("mean", "ci95_low", "ci95_high"))
+    return f"{mean} [{low}, {high}]"
 
 
 def show_verdicts(claims: pd.DataFrame) -> None:

@@ -250,3 +250,11 @@ def test_relative_tolerance_and_group(tmp_path):
     runs = table(figure)
     runs.loc[runs["group"] == 1, "share_of_capacity"] = 0.9
     assert judge.judge(claim, {figure.id: figure}, {figure.id: runs}).mean == pytest.approx(0.9)
+
+
+def test_numbers_are_for_reading():
+    said = [claims.rounded(v, 3) for v in (81140.2, 235798.0, 0.01234, -0.5, 0.0, 2.0, float("nan"))]
+    assert said == ["81100", "236000", "0.0123", "-0.5", "0", "2", "nan"]
+    assert str(claims.Expectation(value=235798, within_percent=50)) == "235798 ± 118000"
+    assert str(claims.Expectation(range=[102, 408])) == "102 to 408"
+    assert str(claims.Expectation(below=50)) == "< 50"
