@@ -158,8 +158,8 @@ def test_smoke_campaign(campaign_done):
     assert all(f["runs_failed"] == 0 for f in card["figures"])
     assert sum(card["claims"]["all"].values()) >= 150
     for paper in {id.split("/")[0] for id in known} | {"overview"}:
-        assert "image/png" in (RESULTS / "smoke" / f"{paper}.html").read_text(), paper
-        drawn = sorted(p.name for p in (RESULTS / "smoke" / "figures" / paper).iterdir())
+        assert "<img" in (RESULTS / "smoke" / f"{paper}.html").read_text(), paper
+        drawn = sorted(p.name for p in (RESULTS / "smoke" / "figures" / paper).iterdir() if p.name[0] != ".")
         assert drawn and len(drawn) == 2 * len({n.removesuffix(".png").removesuffix(".pdf") for n in drawn}), paper
     points = pd.read_parquet(RESULTS / "smoke" / "points.parquet")
     assert set(points["figure"]) == known
@@ -167,7 +167,6 @@ def test_smoke_campaign(campaign_done):
     assert len(pd.read_csv(RESULTS / "smoke" / "points.csv")) == len(points)
     page = (RESULTS / "smoke" / "sarpkaya2025.html").read_text()
     assert "At a glance" in page
-    assert "data:image/png" in page or "image/png" in page
     models = (RESULTS / "smoke" / "models.html").read_text()
     assert "The published fluid curve, taken apart" in models
     assert "0.6758" in models
