@@ -29,6 +29,8 @@ CCA_COLOURS = {
 }
 CEILING = 1448 / 1514  # payload over frame
 COLUMNS = 3
+# A legend over the axes, where it hides no data.
+ABOVE: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1, 1), "frameon": False, "borderaxespad": 0.1}
 
 
 def style() -> None:
@@ -102,7 +104,7 @@ def residuals(panel: Panel) -> Figure:
 
 def against_published(panels: list[Panel]) -> Figure:
     """Measured over published, one dot per point; on the diagonal they agree."""
-    figure, axes = plt.subplots(figsize=(5.2, 5), layout="constrained")
+    figure, axes = plt.subplots(figsize=(7.4, 5), layout="constrained")
     axes.plot([0, 1], [0, 1], color="0.6", lw=1)
     axes.fill_between([0, 1], [-0.05, 0.95], [0.05, 1.05], color="0.9", zorder=0, label="$\\pm$ .05")
     for panel, marker in zip(panels, "osD^v<>", strict=False):
@@ -115,7 +117,7 @@ def against_published(panels: list[Panel]) -> Figure:
         ylabel="measured share of capacity",
         aspect="equal",
     )
-    axes.legend(frameon=True, loc="upper left")
+    figure.legend(frameon=False, loc="outside right upper")
     return figure
 
 
@@ -141,7 +143,7 @@ def trace(samples: Path, rate_mbit: float, buffer_bytes: int, groups: list[str],
         series = rates[group]
         top.plot(series.index * bin_s, series, lw=0.9, color=CCA_COLOURS[cca], label=f"{cca} (group {group})")
     top.set(ylabel="goodput (Mbit/s)", ylim=(0, rate_mbit * 1.05))
-    top.legend(loc="upper right", ncols=len(groups))
+    top.legend(ncols=len(groups), **ABOVE)
     queue = data.drop_duplicates("time_s")
     bottom.plot(queue["time_s"], queue["queue_bytes"] * 8e-3 / rate_mbit, lw=0.5, color="0.3")
     bottom.axhline(buffer_bytes * 8e-3 / rate_mbit, color=WARE, lw=0.8, ls="--")
@@ -287,12 +289,14 @@ def series(panels: dict[str, dict[str, tuple[Any, Any]]], *, xlabel: str = "virt
         xlim: of the common axis.
     """
     figure, grid = plt.subplots(len(panels), 1, figsize=(10.5, 1.9 * len(panels)), sharex=True, squeeze=False, layout="constrained")  # fmt: skip
+    explained: list[str] = []
     for axes, (label, lines) in zip(grid.flat, panels.items(), strict=True):
         for name, (times, values) in lines.items():
             axes.plot(times, values, lw=1.0, label=name, color=CCA_COLOURS.get(name))
         axes.set_ylabel(label)
-        if len(lines) > 1:
-            axes.legend(loc="upper right", ncols=len(lines), fontsize=8)
+        if len(lines) > 1 and list(lines) != explained:
+            explained = list(lines)
+            axes.legend(ncols=len(lines), fontsize=8, **ABOVE)
     grid.flat[-1].set_xlabel(xlabel)
     if xlim:
         grid.flat[-1].set_xlim(*xlim)
