@@ -210,6 +210,9 @@ def curves(
         if log_x:
             bdp_axis(axes, sorted(points[x].unique()))
         axes.set_ylim(*limits)
+    highest = max(axes.dataLim.y1 for axes in grid.flat[: len(panels)])
+    if limits[1] is None and np.isfinite(highest):  # room above: of the whole height, not of the data's span
+        grid.flat[0].set_ylim(top=highest + 0.06 * (highest - grid.flat[0].get_ylim()[0]))
     figure.supxlabel(labels[0], fontsize=11)
     figure.supylabel(labels[1], fontsize=11)
     handles, names = grid.flat[0].get_legend_handles_labels()
