@@ -31,8 +31,9 @@ from bbrlab.scenario import (
     validate,
 )
 
-# Wall-clock model of a run, fitted to 721 runs of scale quick on two busy cores (docs/benchmarks.md).
-SETUP_S = 2.6
+# Wall-clock model of a run, fitted to 721 runs of scale quick on two busy cores, and half a second for the job around it
+# (docs/benchmarks.md).
+SETUP_S = 3.1
 SECONDS_PER_HOST = 0.27
 SECONDS_PER_FLOW = 0.08
 SECONDS_PER_PACKET = 4.6e-6
