@@ -12,7 +12,7 @@ from bbrlab import guest_tools
 
 # A program as iperf3 is: sockets that do not block, and select() as the one call that waits.
 PROGRAM = """
-import os, select, socket, threading, time
+import os, select, socket, time
 
 listener = socket.create_server(("127.0.0.1", 0))
 ours = socket.create_connection(listener.getsockname())
