@@ -65,6 +65,20 @@ def write_text(path: Path, text: str) -> None:
         temporary.write_text(text, encoding="utf-8")
 
 
+def write_folder(folder: Path, content: dict[str, bytes]) -> None:
+    """Write files to ``folder`` in place of all that it had."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".partial", dir=folder.parent))
+    try:
+        temporary.chmod(0o755)
+        for name, data in content.items():
+            (temporary / name).write_bytes(data)
+        shutil.rmtree(folder, ignore_errors=True)
+        temporary.replace(folder)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
 def write_json(path: Path, content: Any) -> None:
     """Write ``content`` as JSON with sorted layout to ``path``, whole or not at all."""
     write_text(path, json.dumps(content, indent=1) + "\n")

@@ -6,7 +6,6 @@ import base64
 import html
 import os
 import re
-import shutil
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -64,7 +63,7 @@ def render(notebook: Path, out: Path, parameters: dict[str, str], figures: Path 
     texts = iter([t for cell in content.cells for o in cell.get("outputs", []) if (t := _alternative(o))])
     page = re.sub('alt="No description[^"]*"', lambda unnamed: f'alt="{html.escape(next(texts, ""))}"', page)
     if figures is not None:
-        write_folder(figures, drawn)
+        files.write_folder(figures, drawn)
     with files.aside(out.with_suffix(".ipynb")) as temporary:
         nbformat.write(content, str(temporary))  # type: ignore[no-untyped-call]
     files.write_text(out, page)
@@ -109,17 +108,3 @@ def _alternative(output: Any) -> str:
 def _slug(heading: str) -> str:
     """A heading as a file's name."""
     return re.sub(r"[^a-z0-9]+", "-", heading.lower().replace(". ", " ")).strip("-")[:70].strip("-") or "figure"
-
-
-def write_folder(folder: Path, content: dict[str, bytes]) -> None:
-    """Write files to ``folder`` in place of all that it had."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".partial", dir=folder.parent))
-    try:
-        temporary.chmod(0o755)
-        for name, data in content.items():
-            (temporary / name).write_bytes(data)
-        shutil.rmtree(folder, ignore_errors=True)
-        temporary.replace(folder)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
