@@ -17,7 +17,7 @@ setup:          ## Install what is missing: Debian packages, .venv, the guest ke
 	@envs/setup.sh
 
 test: setup     ## Set up, then lint, type-check and test (under 30 minutes from nothing)
-	@source .venv/bin/activate && $(MAKE) --no-print-directory lint && pytest -m "not slow"
+	@source .venv/bin/activate && $(MAKE) --no-print-directory lint && pytest -n logical --dist loadfile -m "not slow"
 
 test-slow: setup ## The long tests: accuracy against published data, endurance
 	@source .venv/bin/activate && pytest -m slow

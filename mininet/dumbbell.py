@@ -17,6 +17,7 @@ import time
 
 from mininet.net import Mininet
 from mininet.node import Host, OVSSwitch
+from namespaces import network_of
 
 # Open vSwitch reads its CPU count once the monotonic clock passes 10 s; before that it starts no upcall handler and
 # silently drops packets. Sleeping costs nothing in virtual time.
@@ -46,6 +47,15 @@ def call(*argv, stdin=None):
             "%s\n%s%s" % (" ".join(argv), "".join("  | %s\n" % s for s in (stdin or "").splitlines()), done.stdout)
         )
     return done.stdout
+
+
+def set_sysctl(key, value):
+    """Set ``key`` (net.ipv4.…) of this process's network namespace."""
+    try:
+        with open("/proc/sys/" + key.replace(".", "/"), "w", encoding="utf-8") as file:
+            file.write(str(value))
+    except OSError as error:
+        raise SetupError("sysctl %s=%s: %s" % (key, value, error.strerror)) from None
 
 
 def start_open_vswitch(own_machine):
@@ -135,43 +145,44 @@ class Dumbbell:
         if self.plan["own_machine"]:
             # TCP's memory of a whole kernel: by default a sixteenth of it, which deep buffers with many flows exceed;
             # TCP would then shrink windows and drop what it has received.
-            call("sysctl", "-q", "-w", "net.ipv4.tcp_mem=%d %d %d" % TCP_MEMORY_PAGES)
+            set_sysctl("net.ipv4.tcp_mem", "%d %d %d" % TCP_MEMORY_PAGES)
         for name, host in self.hosts.items():
-            self._configure_host(name, host)
+            with network_of(host.pid):
+                self._configure_host(name)
         switch_ports = ["s1-s2", "s2-s1", *self.ports.values()]
         off = OFFLOADS["off"]
         for port in switch_ports:
-            self._ethtool([], port, off)
+            self._ethtool(port, off)
         self.tc(self.queue_commands() + self.port_commands("add"))
 
-    def _configure_host(self, name, host):
+    def _configure_host(self, name):
+        """Set the offloads, sysctls and qdisc of host ``name``, in whose network namespace this process is."""
         dev = name + "-eth0"
-        enter = ["nsenter", "--net=/proc/%d/ns/net" % host.pid]
-        self._ethtool(enter, dev, OFFLOADS[self.plan["segmentation"]])
+        self._ethtool(dev, OFFLOADS[self.plan["segmentation"]])
         if self.plan["segmentation"] == "off":
             # Since Linux 4.17 TCP builds segments of several packets whatever ethtool says; this makes it stop.
-            call(*enter, "ip", "link", "set", "dev", dev, "gso_max_segs", "1")
-        settings = ["%s=%s" % item for item in self.plan["sysctls"].items()]
+            call("ip", "link", "set", "dev", dev, "gso_max_segs", "1")
+        for key, value in self.plan["sysctls"].items():
+            set_sysctl(key, value)
         if self.plan["virtual"]:
             # No ARP while the flows run: an address once confirmed stays so.
-            settings.append("net.ipv4.neigh.%s.base_reachable_time_ms=%d" % (dev, ARP_REACHABLE_MS))
-        call(*enter, "sysctl", "-q", "-w", *settings)
+            set_sysctl("net.ipv4.neigh.%s.base_reachable_time_ms" % dev, ARP_REACHABLE_MS)
         if not self.plan["own_machine"]:
             # The lab's kernels let veth orphan packets (kernels/patches/veth). Elsewhere a netem that delays a little
             # does it; without, TCP Small Queues would count the bottleneck's queue as the sender's own.
-            call(*enter, "tc", "qdisc", "add", "dev", dev, "root", *netem(1.0, 0.0, None, 0))
+            call("tc", "qdisc", "add", "dev", dev, "root", *netem(1.0, 0.0, None, 0))
         elif self.host_plans[name]["pacing"] == "fq":
             # The default limits of fq (10,000 packets, 100 a flow) would be a second bottleneck queue. And with more than
             # two flows for each of its 1024 buckets it forgets old ones by the address of their sockets, which the
             # set-up moves.
             limits = ["limit", "1000000", "flow_limit", "1000000", "buckets", "65536"]
-            call(*enter, "tc", "qdisc", "add", "dev", dev, "root", "fq", *limits)
+            call("tc", "qdisc", "add", "dev", dev, "root", "fq", *limits)
 
     @staticmethod
-    def _ethtool(enter, dev, words):
+    def _ethtool(dev, words):
         # ethtool fails as a whole when a device lacks one feature; what counts is the state, which guest.py records.
         subprocess.run(
-            [*enter, "ethtool", "-K", dev, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False
+            ["ethtool", "-K", dev, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False
         )
 
     def queue_commands(self):

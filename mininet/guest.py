@@ -13,6 +13,7 @@ import time
 import calibration
 import sampler as sampling
 from dumbbell import Dumbbell, SetupError, call, datapath_misses, freeze_open_vswitch, start_open_vswitch
+from namespaces import network_of
 from traffic import Traffic
 
 HEARTBEAT_NS = 1_000_000_000
@@ -32,15 +33,8 @@ def say(console, text):
 
 def udp_socket_in(pid):
     """A UDP socket in the network namespace of process ``pid``."""
-    own = os.open("/proc/self/ns/net", os.O_RDONLY)
-    other = os.open("/proc/%d/ns/net" % pid, os.O_RDONLY)
-    try:
-        sampling.setns(other)
+    with network_of(pid):
         return socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    finally:
-        sampling.setns(own)
-        os.close(own)
-        os.close(other)
 
 
 def restart_random_numbers():
@@ -135,7 +129,8 @@ def interface_drops(dumbbell):
     """{interface: dropped packets} of every qdisc and device of the topology except the bottleneck's own queue."""
     listing = json.loads(call("tc", "-s", "-j", "qdisc", "show"))
     for name, host in dumbbell.hosts.items():
-        own = json.loads(call("nsenter", "--net=/proc/%d/ns/net" % host.pid, "tc", "-s", "-j", "qdisc", "show"))
+        with network_of(host.pid):
+            own = json.loads(call("tc", "-s", "-j", "qdisc", "show"))
         listing += [dict(q, dev=name + "-eth0") for q in own if q["dev"] != "lo"]
     return [
         {
@@ -153,7 +148,8 @@ def listen_drops(dumbbell):
     """{host: packets that IP or TCP threw away} where a healthy run has none."""
     found = {}
     for name, host in dumbbell.hosts.items():
-        text = call("nsenter", "--net=/proc/%d/ns/net" % host.pid, "cat", "/proc/net/netstat")
+        with network_of(host.pid):
+            text = read("/proc/self/net/netstat")
         rows = [line.split() for line in text.splitlines()]
         counters = dict(zip(rows[0], rows[1])), dict(zip(rows[2], rows[3]))
         found[name] = {

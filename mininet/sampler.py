@@ -18,6 +18,8 @@ import sys
 import time
 import types
 
+from namespaces import network_of
+
 
 def _message_classes():
     """pyroute2's classes for a socket dump request and a qdisc request.
@@ -46,7 +48,6 @@ NLM_F_REQUEST, NLM_F_ECHO, NLM_F_DUMP = 1, 8, 0x300
 NLMSG_ERROR, NLMSG_DONE = 2, 3
 SKNLGRP_INET_TCP_DESTROY = 1
 SOL_NETLINK, NETLINK_ADD_MEMBERSHIP = 270, 1
-CLONE_NEWNET = 0x40000000
 PR_SET_TIMERSLACK = 29
 MSG_WAITFORONE = 0x10000
 TIMER_ABSTIME = 1
@@ -79,24 +80,11 @@ def run_in_order(pids):
         os.sched_setscheduler(pid, os.SCHED_FIFO, os.sched_param(1))
 
 
-def setns(fd):
-    """Move this process into the network namespace behind ``fd``."""
-    if _libc.setns(fd, CLONE_NEWNET):
-        raise OSError(ctypes.get_errno(), "setns")
-
-
 def netlink_in(pid, protocol):
     """Open a netlink socket in the network namespace of process ``pid``."""
-    own = os.open("/proc/self/ns/net", os.O_RDONLY)
-    other = os.open("/proc/%d/ns/net" % pid, os.O_RDONLY)
-    try:
-        setns(other)
+    with network_of(pid):
         sock = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, protocol)
         sock.bind((0, 0))
-    finally:
-        setns(own)
-        os.close(own)
-        os.close(other)
     return sock
 
 
@@ -163,12 +151,12 @@ class Batch:
         self.call = _libc.recvmmsg
 
     def receive(self, sock):
-        """A list of at least one message. BlockingIOError if a non-blocking socket has none."""
+        """Views of at least one message, good until the next call. BlockingIOError if a non-blocking socket has none."""
         count = self.call(sock.fileno(), self.messages, self.SIZE, MSG_WAITFORONE, None)
         if count < 0:
             number = ctypes.get_errno()
             raise OSError(number, os.strerror(number))
-        return [bytes(self.views[i][: self.messages[i].length]) for i in range(count)]
+        return [self.views[i][: self.messages[i].length] for i in range(count)]
 
 
 class Clock:
@@ -194,7 +182,8 @@ class Sampler:
 
     def __init__(self, path, host_pids, devices, traced, left_out=()):
         self.file = open(path, "wb", buffering=0)  # noqa: SIM115 - lives as long as the guest
-        self.parts, self.size = [], 0
+        # Kept for good: memory that is freed and allocated again costs a guest a page fault for each of its pages.
+        self.pending, self.size = memoryview(bytearray(FLUSH_BYTES)), 0
         self.batch = Batch()
         self.request = socket_request()
         self.hosts = [netlink_in(pid, NETLINK_SOCK_DIAG) for pid in host_pids]
@@ -208,6 +197,7 @@ class Sampler:
         # The bottleneck queues: qdisc 30: below class 1:3.
         self.queues = [tc_request(RTM_GETQDISC, device, 0x300000, 0x10003) for device in devices]
         self.acks = [os.open("/proc/%s_acks" % cca, os.O_RDONLY) for cca in traced]
+        self.records = memoryview(bytearray(ACKS_BYTES if traced else 0))
 
     def qdisc(self, index):
         """The raw reply for bottleneck ``index`` now."""
@@ -218,9 +208,16 @@ class Sampler:
         return self.batch.receive(sock)[0]
 
     def _append(self, time_ns, source, kind, data):
-        self.parts.append(HEAD.pack(time_ns, source, kind, len(data)))
-        self.parts.append(data)
-        self.size += HEAD.size + len(data)
+        if self.size + HEAD.size + len(data) > FLUSH_BYTES:
+            self.flush()
+        HEAD.pack_into(self.pending, self.size, time_ns, source, kind, len(data))
+        self.size += HEAD.size
+        if self.size + len(data) > FLUSH_BYTES:
+            self.flush()
+            self._write(data)
+        else:
+            self.pending[self.size : self.size + len(data)] = data
+            self.size += len(data)
 
     def take(self, time_ns):
         """Append the state of all sockets and bottleneck queues, stamped ``time_ns``."""
@@ -242,12 +239,10 @@ class Sampler:
             self._append(time_ns, source, KIND_QDISC, self.qdisc(source))
         for source, fd in enumerate(self.acks):
             while True:
-                data = os.read(fd, ACKS_BYTES)
-                if not data:
+                count = os.readv(fd, [self.records])
+                if not count:
                     break
-                self._append(time_ns, source, KIND_ACKS, data)
-        if self.size > FLUSH_BYTES:
-            self.flush()
+                self._append(time_ns, source, KIND_ACKS, self.records[:count])
 
     def bury(self, time_ns):
         """Append the last tcp_info of every socket that was destroyed since the last call."""
@@ -262,8 +257,12 @@ class Sampler:
 
     def flush(self):
         """Write what is in memory to the file."""
-        self.file.write(b"".join(self.parts))
-        self.parts, self.size = [], 0
+        self._write(self.pending[: self.size])
+        self.size = 0
+
+    def _write(self, data):
+        while data:
+            data = data[self.file.write(data) :]
 
     def close(self):
         """Write the rest and close."""

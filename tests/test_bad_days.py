@@ -19,7 +19,7 @@ from bbrlab import kernel, kernel_source, paths
 from bbrlab import run as runner
 from bbrlab.errors import UserError
 from bbrlab.scenario import base_point, validate
-from tests.conftest import scenario_dict
+from tests.conftest import processes_of, scenario_dict, wait_for
 
 BBRLAB = [sys.executable, "-m", "bbrlab.cli"]
 LONG = {"duration_s": 5000, "window_s": [10, 5000]}
@@ -39,31 +39,6 @@ def bbrlab(*argv: object, **options) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [*BBRLAB, *map(str, argv)], capture_output=True, text=True, cwd=paths.ROOT, timeout=120, **options
     )
-
-
-def processes_of(marker: str) -> list[int]:
-    """Live processes (zombies apart) whose command line or working directory has ``marker``."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit() or int(entry.name) == os.getpid():
-            continue
-        try:
-            text = (entry / "cmdline").read_text() + os.readlink(entry / "cwd")
-            state = (entry / "stat").read_text().rsplit(")", 1)[1].split()[0]
-        except OSError:
-            continue
-        if marker in text and state != "Z":
-            found.append(int(entry.name))
-    return found
-
-
-def wait_for(condition, seconds: float = 20) -> bool:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if condition():
-            return True
-        time.sleep(0.1)
-    return False
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
-from pathlib import Path
 from types import SimpleNamespace
 
 import pandas as pd
@@ -20,6 +18,7 @@ import yaml
 
 from bbrlab import campaign, claims, paths
 from bbrlab.errors import UserError
+from tests.conftest import processes_of, wait_for
 
 RESULTS = paths.ROOT / "results"
 
@@ -183,7 +182,7 @@ def test_nothing_is_run_twice(campaign_done):
 
 
 @pytest.mark.guest
-def test_a_killed_campaign_goes_on_where_it_stopped(campaign_done):
+def test_a_killed_campaign_goes_on_where_it_stopped(campaign_done, tmp_path):
     victims = sorted((RESULTS / "runs" / "sarpkaya2025" / "fig2c").glob("buffer.bdp=4*/seed-*/summary.json"))
     chosen = [v for v in victims if json.loads(v.read_text())["virtual_s"] == 60][:3]
     assert len(chosen) == 3
@@ -194,28 +193,17 @@ def test_a_killed_campaign_goes_on_where_it_stopped(campaign_done):
     process = subprocess.Popen(
         ["snakemake", "--cores", "2", "--config", "scale=smoke", "--", "all"],
         cwd=paths.ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
     )  # fmt: skip
-    time.sleep(6)
+    guests = str(tmp_path / "bbrlab-")  # where they work
+    assert wait_for(lambda: bool(processes_of(guests)), 120), "no guest was started"
     process.send_signal(signal.SIGKILL)
     process.wait()
-    time.sleep(3)
-    assert not _guests(), "guests survive their campaign"
+    assert wait_for(lambda: not processes_of(guests)), "guests survive their campaign"
     done = snakemake("all")
     assert done.returncode == 0, done.stderr[-3000:]
     assert all(path.exists() for path in chosen)
     assert {p: p.stat().st_mtime_ns for p in others} == others
-
-
-def _guests() -> list[str]:
-    found = []
-    for entry in Path("/proc").iterdir():
-        try:
-            words = (entry / "cmdline").read_bytes().split(b"\0") if entry.name.isdigit() else []
-        except OSError:
-            continue
-        if b"time-travel=inf-cpu" in words and os.readlink(entry / "cwd").startswith("/dev/shm"):
-            found.append(entry.name)
-    return found
 
 
 @pytest.mark.parametrize(
