@@ -31,13 +31,13 @@ from bbrlab.scenario import (
     validate,
 )
 
-# Wall-clock model of a run, fitted to 721 runs of scale quick on two busy cores, and half a second for the job around it
+# Wall-clock model of a run, fitted to 554 runs of every figure on two busy cores, and .8 s for the job around it
 # (docs/benchmarks.md).
-SETUP_S = 3.1
-SECONDS_PER_HOST = 0.27
-SECONDS_PER_FLOW = 0.08
-SECONDS_PER_PACKET = 4.6e-6
-SECONDS_PER_FLOW_SAMPLE = 1.8e-4
+SETUP_S = 2.5
+SECONDS_PER_HOST = 0.29
+SECONDS_PER_FLOW = 0.04
+SECONDS_PER_PACKET = 4.9e-6
+SECONDS_PER_FLOW_SAMPLE = 8.6e-5
 # Of short flows: a run of 15 minutes with 288,853 of them, mean size as the traffic model has it.
 SECONDS_PER_SHORT_FLOW = 1.2e-3
 SHORT_FLOW_BYTES = 487e3
