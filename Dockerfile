@@ -1,12 +1,16 @@
-# bbrlab in a container: docker build -t bbrlab:0.1.0 . && docker run --rm -it -v "$PWD/results:/bbrlab/results" bbrlab:0.1.0
-# Needs no privilege and no network at run time. /dev/shm is mounted noexec in containers, hence TMPDIR.
+# bbrlab in a container, with no privilege and no network at run time:
+#   docker build -t bbrlab:0.1.0 .
+#   mkdir -p results && docker run --rm -it --user "$(id -u):$(id -g)" -v "$PWD/results:/bbrlab/results" bbrlab:0.1.0
+# /dev/shm is mounted noexec in containers, hence TMPDIR.
 FROM debian:12-slim
-ENV DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 TMPDIR=/var/tmp
-RUN apt-get update && apt-get install -y --no-install-recommends ca-certificates make procps && rm -rf /var/lib/apt/lists/*
+ENV DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 TMPDIR=/var/tmp HOME=/var/tmp USER=researcher PIP_NO_CACHE_DIR=1
 WORKDIR /bbrlab
+COPY envs/debian-packages.txt envs/
+RUN apt-get update && apt-get install -y --no-install-recommends make procps $(grep -v '^#' envs/debian-packages.txt) && \
+    rm -rf /var/lib/apt/lists/*
 COPY . .
-RUN make setup && rm -rf /var/lib/apt/lists/* /usr/src/linux-source-*.tar.xz.old
-RUN useradd --create-home researcher && chown -R researcher /bbrlab
-USER researcher
+# Whoever runs it may write here: the container's user is the host's, by number.
+RUN umask 0 && make setup && chmod a+w /bbrlab
+USER nobody
 ENV PATH=/bbrlab/.venv/bin:$PATH
 CMD ["snakemake", "--cores", "all", "all"]

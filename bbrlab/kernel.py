@@ -154,7 +154,7 @@ def build_key(spec: KernelSpec, source: str, compiler_line: str) -> str:
     """Hash of (source version, options, patches, added files, compiler, this recipe's steps)."""
     parts = recipe(spec)
     digest = hashlib.sha256()
-    for part in (source, compiler_line, spec.arch, "recipe 2"):
+    for part in (source, compiler_line, spec.arch, "recipe 3"):
         digest.update(part.encode() + b"\0")
     for path, target in [*((p, "") for p in [*parts.options, *parts.patches]), *parts.added]:
         digest.update(f"{target}/{path.name}".encode() + b"\0" + path.read_bytes() + b"\0")
@@ -266,8 +266,8 @@ class _Steps:
         def action() -> None:
             self.file.write(f"$ {' '.join(argv)}\n")
             self.file.flush()
-            environment = {k: v for k, v in os.environ.items() if k not in {"MAKEFLAGS", "MFLAGS", "MAKELEVEL"}}
-            # The same binary wherever and whenever it is built.
+            # The same binary wherever, whenever and by whomever it is built (KCFLAGS, LLVM and others would change it).
+            environment = {k: v for k, v in os.environ.items() if k in {"PATH", "HOME", "TMPDIR"}}
             environment |= {"KBUILD_BUILD_TIMESTAMP": "2026-01-01", "KBUILD_BUILD_USER": "bbrlab",
                             "KBUILD_BUILD_HOST": "bbrlab", "LC_ALL": "C"}  # fmt: skip
             with open(stdin or os.devnull, "rb") as source:
@@ -296,7 +296,8 @@ def _compile(steps: _Steps, spec: KernelSpec, source: Located, jobs: int) -> Non
         shutil.copy(path, steps.tree / target / path.name)
     fragment = steps.tree / "bbrlab.config"
     fragment.write_text("".join(o.read_text(encoding="utf-8") for o in parts.options), encoding="utf-8")
-    make = ["make", f"ARCH={spec.arch}"]
+    # Whether the machine has a Rust compiler or pahole would show in the configuration, and so in the kernel's build ID.
+    make = ["make", f"ARCH={spec.arch}", "RUSTC=false", "BINDGEN=false", "PAHOLE=false"]
     steps.run("configure", [*make, f"KCONFIG_ALLCONFIG={fragment}", "allnoconfig"])
     lost = lost_options(fragment.read_text(encoding="utf-8"), (steps.tree / ".config").read_text(encoding="utf-8"))
     if lost:

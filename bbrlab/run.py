@@ -93,8 +93,7 @@ def run_point(
     traceable = _traceable(point, the_kernel) if trace_acks else []
     plan = make_plan(point, seed, the_kernel.ccas, virtual=virtual, own_machine=own_machine, preload=preload,
                      traceable=traceable)  # fmt: skip
-    if own_machine:
-        _check_parameters(point, plan, the_kernel)
+    _check_parameters(point, plan, the_kernel)
     if tamper:
         tamper(plan.content)
     with tempfile.TemporaryDirectory(prefix="bbrlab-", dir=machine.scratch_parent()) as name:

@@ -18,6 +18,7 @@ BURST_SLACK_PACKETS = 40
 BURST_CAP_PACKETS = 20_000  # beyond this, filling the buffer would cost more than the experiment
 DISCARD_PORT = 9
 POLLS_PER_FRAME = 50
+ARRIVAL_POLLS, ARRIVAL_POLL_S = 1000, 1e-5
 TC_STATS2, TC_STATS_BASIC, TC_STATS_QUEUE = 7, 1, 3
 
 
@@ -71,6 +72,20 @@ def _departure(sampler, index, step_s):
     return time.monotonic_ns(), sent, backlog
 
 
+def _arrival(sampler, index, packets, before):
+    """The queue's state once all ``packets`` of a burst have come to it, ``before`` which its state is given.
+
+    On the lab's kernels they have when the sender's call returns. On another, a netem on the sender's interface holds them
+    for some microseconds (dumbbell.py). Gives up after a while: then the check of the buffer fails and tells.
+    """
+    for _ in range(ARRIVAL_POLLS):
+        sent, backlog, drops = queue_state(sampler.qdisc(index))
+        if (sent - before[0] + backlog) // FRAME_BYTES + drops - before[2] >= packets:
+            break
+        time.sleep(ARRIVAL_POLL_S)
+    return sent, backlog, drops
+
+
 def burst(dumbbell, sampler, index, link, namespace_socket):
     """Throw more packets at bottleneck ``index`` than its buffer holds, and watch it drain.
 
@@ -82,10 +97,10 @@ def burst(dumbbell, sampler, index, link, namespace_socket):
     sock.setsockopt(socket.SOL_SOCKET, 32, 1 << 30)  # SO_SNDBUFFORCE: queued packets count against the sender
     sock.connect((link["burst_to_ip"], DISCARD_PORT))
     payload = bytes(UDP_PAYLOAD_BYTES)
-    _, _, drops_before = queue_state(sampler.qdisc(index))
+    before = queue_state(sampler.qdisc(index))
     for _ in range(packets):
         sock.send(payload)
-    _, backlog0, drops0 = queue_state(sampler.qdisc(index))
+    _, backlog0, drops0 = _arrival(sampler, index, packets, before)
     # The rate between two departures, most of the queue apart but never to its end: it is only defined while busy.
     step_s = FRAME_BYTES * 8 / link["rate_bps"] / POLLS_PER_FRAME
     _departure(sampler, index, step_s)  # the first ones still live on the tokens that htb saved while idle
@@ -102,6 +117,6 @@ def burst(dumbbell, sampler, index, link, namespace_socket):
     return {
         "rate_bps": (sent1 - sent0) * 8e9 / elapsed_ns if backlog1 and elapsed_ns else None,
         "buffer_bytes": backlog0,
-        "filled": drops0 > drops_before,
+        "filled": drops0 > before[2],
         "packets": packets,
     }

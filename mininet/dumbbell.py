@@ -8,6 +8,7 @@
 - Random loss is a netem on the switch port towards the receiver, behind the bottleneck.
 """
 
+import contextlib
 import os
 import re
 import resource
@@ -31,6 +32,7 @@ OFFLOADS = {
     "nic": "tso off gso on gro off lro off".split(),
 }
 RUN = "/run/openvswitch"
+DAEMONS = ("ovs-vswitchd", "ovsdb-server")
 ARP_REACHABLE_MS = 1_000_000_000
 TCP_MEMORY_PAGES = (1 << 28, 1 << 28, 1 << 28)  # more than any guest has: never the limit
 
@@ -58,10 +60,13 @@ def set_sysctl(key, value):
         raise SetupError("sysctl %s=%s: %s" % (key, value, error.strerror)) from None
 
 
+def open_vswitch_runs():
+    """Whether Open vSwitch runs already: it may, on a machine that is not the lab's own."""
+    return os.path.exists(RUN + "/db.sock")
+
+
 def start_open_vswitch(own_machine):
-    """Start ovsdb-server and ovs-vswitchd, or use the ones that run already (real-time backend)."""
-    if os.path.exists(RUN + "/db.sock"):
-        return
+    """Start ovsdb-server and ovs-vswitchd."""
     os.makedirs(RUN, exist_ok=True)
     db = RUN + "/conf.db"
     call("ovsdb-tool", "create", db, "/usr/share/openvswitch/vswitch.ovsschema")
@@ -79,15 +84,33 @@ def start_open_vswitch(own_machine):
     )
 
 
+def stop_open_vswitch():
+    """End what start_open_vswitch() started, and remove its database."""
+    for daemon in DAEMONS:
+        file = "%s/%s.pid" % (RUN, daemon)
+        if os.path.exists(file):  # it removes it at its end
+            os.kill(daemon_pid(daemon), signal.SIGTERM)
+            while os.path.exists(file):
+                time.sleep(0.01)
+    for file in ("conf.db", ".conf.db.~lock~"):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink("%s/%s" % (RUN, file))
+
+
+def daemon_pid(daemon):
+    """The process number of one of Open vSwitch's daemons, which runs."""
+    with open("%s/%s.pid" % (RUN, daemon), encoding="utf-8") as file:
+        return int(file.read())
+
+
 def freeze_open_vswitch():
     """Stop Open vSwitch's daemons; the kernel goes on switching by the flows that it has.
 
     Their timers would make the result depend on when they were started, which differs between versions of Debian.
     A packet for which the kernel had no flow would be lost: datapath_misses() tells.
     """
-    for daemon in ("ovs-vswitchd", "ovsdb-server"):
-        with open("%s/%s.pid" % (RUN, daemon), encoding="utf-8") as file:
-            os.kill(int(file.read()), signal.SIGSTOP)
+    for daemon in DAEMONS:
+        os.kill(daemon_pid(daemon), signal.SIGSTOP)
 
 
 def datapath_misses():

@@ -6,13 +6,23 @@ Usage: guest.py OUT_DIR    (OUT_DIR/plan.json goes in; samples.raw, report.json 
 import fcntl
 import json
 import os
+import signal
 import socket
 import sys
 import time
 
 import calibration
 import sampler as sampling
-from dumbbell import Dumbbell, SetupError, call, datapath_misses, freeze_open_vswitch, start_open_vswitch
+from dumbbell import (
+    Dumbbell,
+    SetupError,
+    call,
+    datapath_misses,
+    freeze_open_vswitch,
+    open_vswitch_runs,
+    start_open_vswitch,
+    stop_open_vswitch,
+)
 from namespaces import network_of
 from traffic import Traffic
 
@@ -166,17 +176,26 @@ def listen_drops(dumbbell):
     return found
 
 
+def interrupted(signum, frame):
+    """Handler of SIGTERM: what this program has built is taken down on its way out."""
+    raise SystemExit(128 + signum)
+
+
 def main(out):
     """Run the plan in ``out``. Returns the exit status."""
     with open(out + "/plan.json", encoding="utf-8") as file:
         plan = json.load(file)
     sampling.be_punctual()
-    dumbbell = None
+    dumbbell = traffic = None
+    switch_is_ours = not open_vswitch_runs()
+    if not plan["own_machine"]:
+        signal.signal(signal.SIGTERM, interrupted)
     console = open("/dev/console", "w", encoding="utf-8") if plan["own_machine"] else sys.stdout  # noqa: SIM115
     try:
         check_ccas(plan["ccas"])
         say(console, "bbrlab stage open-vswitch")
-        start_open_vswitch(plan["own_machine"])
+        if switch_is_ours:
+            start_open_vswitch(plan["own_machine"])
         say(console, "bbrlab stage mininet")
         dumbbell = Dumbbell(plan)
         dumbbell.build()
@@ -193,9 +212,8 @@ def main(out):
             time.sleep(SETTLE_S)
             freeze_open_vswitch()
             restart_random_numbers()
-        if plan["own_machine"]:
+            # In real time a process that nothing interrupts would keep the others from running.
             sampling.run_in_order(process.pid for process in traffic.servers)
-        if plan["virtual"]:
             clock = sampling.Clock()
             clock.sleep_until(-(-time.monotonic_ns() // START_GRID_NS) * START_GRID_NS)
             dumbbell.renew_queues()
@@ -226,8 +244,13 @@ def main(out):
         say(console, "bbrlab failed %s" % str(error).splitlines()[0])
         return 3
     finally:
-        if dumbbell is not None and not plan["own_machine"]:  # a virtual machine is simply switched off
-            dumbbell.stop()
+        if not plan["own_machine"]:  # a virtual machine is simply switched off
+            if traffic is not None:
+                traffic.stop()
+            if dumbbell is not None:
+                dumbbell.stop()
+            if switch_is_ours:
+                stop_open_vswitch()
 
 
 if __name__ == "__main__":

@@ -105,6 +105,14 @@ class Traffic:
             self.done[i] = process.returncode
         return bool(ended)
 
+    def stop(self):
+        """End every process that is left (real-time backend; a virtual machine is simply switched off)."""
+        left = self.servers + self.short + [process for _, process in self.clients.values()]
+        for process in left:
+            process.kill()
+        for process in left:
+            process.wait()
+
     def failures(self):
         """What went wrong: (transfer id, iperf3's own words) for each client that ended early with an error."""
         found = []

@@ -1,19 +1,47 @@
-"""Virtual time against real time: the same scenario in a QEMU machine (make test-slow)."""
+"""The backends beside virtual time: a QEMU machine (make test-slow), and the machine itself, which here is a guest."""
 
 from __future__ import annotations
 
 import shutil
+import sys
 
 import pytest
+import yaml
 
-from bbrlab import kernel
+from bbrlab import guest_tools, kernel, paths
 from bbrlab import run as runner
 from bbrlab.errors import UserError
-from bbrlab.guest import qemu
+from bbrlab.guest import host, machine, qemu, uml
 from bbrlab.scenario import base_point, validate
 from tests.conftest import Result, scenario_dict
 
 SPREAD = 0.08  # of the share between trials of a minute or two, at least
+# A machine with root, Open vSwitch and Mininet whose first program is the user's command. /tmp hides the host's, where the
+# repository may be, so everything is called by another way to the root.
+MACHINE = """#!/bin/sh
+export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/run TMPDIR=/run LC_ALL=C PYTHONDONTWRITEBYTECODE=1 LIBMOUNT_FORCE_MOUNT2=always
+mount -t tmpfs tmpfs /run
+mkdir /run/root /run/out
+mount --bind / /run/root
+mount -t hostfs -o rw,$HERE/out none /run/out
+mount -t proc proc /proc
+mount -t sysfs sys /sys
+mount -t tmpfs tmpfs /tmp
+mount -t devtmpfs dev /dev 2>/dev/null
+mkdir -p /dev/pts && mount -t devpts devpts /dev/pts
+export PYTHONPATH=/run/root%(repository)s TERM=dumb
+sleep 12 # nobody runs an experiment on a machine that has just started; Open vSwitch would drop packets (mininet/dumbbell.py)
+%(before)s /run/root%(python)s -m bbrlab.cli run /run/out/scenario.yaml --backend host --out /run/out/result
+status=$?
+echo $status >/run/out/status
+ip -brief link >/run/out/interfaces
+ip netns >>/run/out/interfaces
+ps -e -o args >/run/out/processes
+ls -A /run/openvswitch >/run/out/openvswitch
+[ $status = %(status)d ] && echo "bbrlab done" || echo "bbrlab failed with status $status"
+echo o >/proc/sysrq-trigger
+sleep 1
+"""
 
 
 @pytest.mark.guest
@@ -53,3 +81,83 @@ def test_qemu_that_is_not_there(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(UserError, match="apt-get install qemu-system-x86"):
         qemu.command(None, None)
+
+
+@pytest.fixture(scope="module")
+def run_on_a_machine(tmp_path_factory):
+    """Run `bbrlab run SCENARIO --backend host` as root of a machine of its own; returns its folder for output."""
+
+    def go(before="", status=0, **changes):
+        scratch = tmp_path_factory.mktemp("machine")
+        (scratch / "guest").mkdir()
+        (scratch / "out").mkdir()
+        words = {"repository": paths.ROOT, "python": sys.executable, "before": before, "status": status}
+        (scratch / "guest/init").write_text(MACHINE % words)
+        (scratch / "guest/init").chmod(0o755)
+        (scratch / "out/scenario.yaml").write_text(yaml.safe_dump(scenario_dict(**changes)))
+        guest_tools.library_folder()  # compiled here: the machine has the repository read-only
+        job = machine.Job(
+            scratch=scratch, seed=1, memory_bytes=1 << 30, arguments=[], log=scratch / "log", watchdog_s=300
+        )
+        machine.run(job, uml.command(kernel.get(), job))
+        return scratch / "out"
+
+    return go
+
+
+MIX = {
+    "flows": [{"cca": "bbr1"}, {"cca": "cubic"}],
+    "hosts__segmentation": "nic",
+    "duration_s": 20,
+    "window_s": [5, 20],
+}
+
+
+def nothing_is_left(out):
+    """Whether a machine is again as it was: no interface, namespace, process or database of ours."""
+    interfaces = [line.split()[0] for line in (out / "interfaces").read_text().splitlines()]
+    processes = (out / "processes").read_text()
+    ours = [word for word in ("ovs", "iperf3", "mininet", "guest.py") if word in processes]
+    return (interfaces, ours, (out / "openvswitch").read_text()) == (["lo", "dummy0", "ifb0", "ifb1"], [], "")
+
+
+@pytest.mark.guest
+def test_the_machine_itself(run_on_a_machine, run_scenario):
+    """The same program on a machine's own kernel passes its checks, measures the same, and leaves nothing behind."""
+    out = run_on_a_machine(**MIX)
+    there, here = Result(out / "result"), run_scenario(**MIX)
+    assert there.summary["backend"] == there.summary["kernel"]["name"] == "host"
+    assert there.failed == []
+    assert nothing_is_left(out)
+    shares = [r.summary["groups"][0]["share_of_capacity"] for r in (there, here)]
+    assert shares[0] == pytest.approx(shares[1], abs=2 * SPREAD)
+    assert there.summary["bottleneck"]["utilisation"] == pytest.approx(
+        here.summary["bottleneck"]["utilisation"], abs=0.01
+    )
+
+
+@pytest.mark.guest
+def test_an_interrupted_run_leaves_the_machine_as_it_was(run_on_a_machine):
+    out = run_on_a_machine(before="timeout --signal INT 15", status=124, **MIX)
+    assert not (out / "result/summary.json").exists()
+    assert nothing_is_left(out)
+
+
+@pytest.mark.parametrize(
+    ("available", "names"),
+    [
+        ("reno cubic bbr", {"bbr1": "bbr", "cubic": "cubic", "reno": "reno"}),
+        ("reno bbr bbr2", {"bbr1": "bbr", "bbr2": "bbr2", "reno": "reno"}),  # Google's v2alpha
+        ("reno bbr bbr1", {"bbr1": "bbr1", "bbr3": "bbr", "reno": "reno"}),  # Google's v3
+        ("reno bbr bbr2 bbr3", {"bbr1": "bbr", "bbr2": "bbr2", "bbr3": "bbr3", "reno": "reno"}),  # the lab's
+    ],
+)
+def test_what_a_kernel_calls_its_algorithms(available, names):
+    assert host.ccas(available.split()) == names
+
+
+def test_a_parameter_that_this_machine_cannot_set_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(host.os, "geteuid", lambda: 0)
+    point = base_point(validate(scenario_dict(flows=[{"cca": "cubic", "params": {"beta": 900}}]), "s"))
+    with pytest.raises(UserError, match=r"cubic has no parameter 'beta' in kernel host"):
+        runner.run_point(point, 1, tmp_path, backend="host")
