@@ -70,3 +70,10 @@ def tables_of(wildcards):
 def published_of(wildcards):
     folder = paths.DATA / wildcards.paper
     return sorted(str(p.relative_to(paths.ROOT)) for p in folder.glob("*.csv"))
+
+
+def other_engine_of(wildcards):
+    """What `make ns3` wrote, where it has: only Tang's page shows it."""
+    table = f"results/{SCALE}/ns3.parquet"
+    shown = wildcards.paper == "tang" and (paths.ROOT / table).exists()
+    return [table] if shown else []

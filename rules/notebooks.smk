@@ -39,6 +39,7 @@ rule notebook:
         tables=tables_of,
         claims=f"results/{SCALE}/claims.parquet",
         data=published_of,
+        other_engine=other_engine_of,
         code=NOTEBOOK_CODE,
     output:
         page=f"results/{SCALE}/{{paper}}.html",
