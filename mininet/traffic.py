@@ -8,6 +8,8 @@ import json
 import os
 import signal
 
+# A server gives up a stream from which nothing came for this long; a flow that stalls is a result. iperf3's longest.
+RECEIVE_TIMEOUT_MS = 86_400_000
 BLOCK_BYTES = 1 << 20  # the longest block that iperf3 allows: the fewest reads and writes
 
 
@@ -34,7 +36,8 @@ class Traffic:
         for transfer in self.plan["transfers"]:
             log = open("%s/server-%d.log" % (self.out, transfer["id"]), "wb")  # noqa: SIM115 - the child's output
             env = dict(self.env, BBRLAB_RECEIVE_LOWAT=str(transfer["receive_lowat_bytes"]))
-            argv = ["iperf3", "-4", "-s", "-1", "-i", "0", "-p", str(transfer["port"])]
+            argv = ["iperf3", "-4", "-s", "-1", "-i", "0", "-p", str(transfer["port"]),
+                    "--rcv-timeout", str(RECEIVE_TIMEOUT_MS)]  # fmt: skip
             self.servers.append(self.dumbbell.popen(transfer["server"], argv, stdout=log, stderr=log, env=env))
 
     def start_short_flows(self, start_ns):

@@ -256,3 +256,15 @@ def test_samples_stand_at_the_edges_of_the_window(run_scenario):
     times = result.samples["time_s"].to_numpy()
     for edge in (2.25, 7.75):
         assert np.abs(times - edge).min() < 1e-4
+
+
+def test_a_flow_that_stalls_is_a_result(run_scenario):
+    """Almost nothing gets through from 10 s on: two minutes without a byte, after which iperf3's server gave up by default."""
+    result = run_scenario(
+        network__changes=[{"at_s": 10, "loss": 0.99}], duration_s=400, window_s=[200, 400], sample_hz=1
+    )
+    flow = result.samples.query("flow == 0")
+    progress = flow["time_s"][flow["bytes_acked"].diff() > 0]
+    assert max(progress.diff().max(), 400 - progress.max()) > 120
+    assert result.check("flows_ran")["ok"], result.check("flows_ran")
+    assert flow["time_s"].max() == pytest.approx(400)
