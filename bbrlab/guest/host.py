@@ -10,6 +10,7 @@ import signal
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 
 from bbrlab import paths
 from bbrlab.errors import UserError
@@ -50,10 +51,11 @@ def run(*, folder: Path, log: Path, on_progress: Callable[[str, str], None]) -> 
     argv = ["/usr/bin/python3", str(paths.GUEST_CODE / "guest.py"), str(folder)]
     failed = None
 
-    def once(number: int, frame: object) -> None:
+    def once(number: int, frame: FrameType | None) -> None:
         """Be interrupted by the first Ctrl-C, and not again while guest.py takes down what it built."""
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        raise KeyboardInterrupt
+        if callable(before):
+            before(number, frame)  # raises what the command line waits for
 
     with open(log, "w", encoding="utf-8") as console:
         before = signal.signal(signal.SIGINT, once)
