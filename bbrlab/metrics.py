@@ -18,7 +18,7 @@ Everything is a mean over the window ``window_s`` = [w0, w1] of virtual time unl
 - **BBR's jitter estimate** of a flow: its extra_acked times the segment size over its goodput, in ms (as Bless et al.
   2025, Fig. 12); ``bbr2`` and ``bbr3`` only.
 - **phases** of a BBR flow, over the whole run and as fine as the samples: mean length of a stay in UP, DOWN, CRUISE and
-  Startup, mean time between two entries into ProbeRTT and into UP.
+  Startup, without those that ProbeRTT cut short, mean time between two entries into ProbeRTT and into UP.
 - Percentiles interpolate linearly between samples (numpy default, method 7 of Hyndman and Fan).
 """
 
@@ -121,20 +121,21 @@ def _spread(values: Array) -> dict[str, float]:
     }
 
 
-def _phases(columns: dict[str, Array]) -> dict[str, float | None]:
+def phase_lengths(columns: dict[str, Array]) -> dict[str, float | None]:
     """Mean lengths and distances of a BBR flow's phases in s (module docstring); None for what did not happen."""
     known = ~np.isnan(columns["bbr_state"])
     codes, times = columns["bbr_state"][known].astype(int), columns["time_s"][known]
     starts = np.flatnonzero(np.diff(codes, prepend=-1))
     begins, states = times[starts], codes[starts]
     lengths = np.diff(begins)
+    whole = states[1:] != STATES.index("ProbeRTT")
 
     def mean(values: Array) -> float | None:
         return _round(values.mean()) if len(values) else None
 
     found: dict[str, float | None] = {}
     for name in ("Startup", "UP", "DOWN", "CRUISE"):
-        found[f"{name.lower()}_s"] = mean(lengths[states[:-1] == STATES.index(name)])
+        found[f"{name.lower()}_s"] = mean(lengths[whole & (states[:-1] == STATES.index(name))])
     for key, name in (("between_probe_rtt_s", "ProbeRTT"), ("between_up_s", "UP")):
         found[key] = mean(np.diff(begins[states == STATES.index(name)]))
     return found
@@ -182,7 +183,7 @@ def flow_summary(scenario: Scenario, plan: Plan, counter: Counter, index: int) -
         "first_sample_s": _round(counter.times_s[0]) if len(counter.times_s) else None,
     }
     if group.cca.startswith("bbr"):
-        entry["phases"] = _phases(counter.columns)
+        entry["phases"] = phase_lengths(counter.columns)
         extra = counter.columns["bbr_extra_acked"][inside] * counter.columns["snd_mss"][inside]
         goodput = delta("bytes_acked") * 8e-6 / (high - low)
         known = len(extra) > 0 and not np.isnan(extra).any() and goodput > 0

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bbrlab import collect, metrics
+from bbrlab.bbr_record import STATES
 from bbrlab.scenario import validate
 from tests.conftest import scenario_dict
 
@@ -35,6 +36,18 @@ def test_jain_index_known_values():
 @given(st.lists(st.floats(0, 1e6), min_size=1, max_size=30))
 def test_jain_index_bounds(values):
     assert 1 / len(values) - 1e-9 <= metrics.jain_index(np.array(values)) <= 1 + 1e-9
+
+
+def test_a_stay_that_probe_rtt_cut_short_is_not_counted():
+    # Half-second samples of: Startup 1 s, UP 1 s, DOWN 3 s, CRUISE 1 s, UP 2 s, DOWN 1 s, ProbeRTT .5 s, CRUISE without an end
+    names = ["Startup", "UP", "DOWN", "CRUISE", "UP", "DOWN", "ProbeRTT", "CRUISE"]
+    codes = np.repeat([STATES.index(name) for name in names], [2, 2, 6, 2, 4, 2, 1, 3])
+    none = [np.nan, np.nan]  # before BBR tells anything
+    columns = {"time_s": 0.5 * np.arange(2 + len(codes)), "bbr_state": np.append(none, codes)}
+    assert metrics.phase_lengths(columns) == {
+        "startup_s": 1, "up_s": 1.5, "down_s": 3, "cruise_s": 1, "between_probe_rtt_s": None, "between_up_s": 5,
+    }  # fmt: skip
+    assert set(metrics.phase_lengths({"time_s": columns["time_s"][:2], "bbr_state": np.array(none)}).values()) == {None}
 
 
 def test_capacity_with_changes():
