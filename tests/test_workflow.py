@@ -182,6 +182,26 @@ def test_nothing_is_run_twice(campaign_done):
 
 
 @pytest.mark.guest
+def test_what_another_engine_measured_makes_its_page_anew(campaign_done):
+    """After `make ns3` the next campaign renders Tang's page again, and nothing else."""
+
+    def planned(*targets: str) -> set[tuple[str, str]]:
+        command = ["snakemake", "-n", "--cores", "2", "--config", "scale=smoke", "--", *targets]
+        done = subprocess.run(command, cwd=paths.ROOT, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+        return set(re.findall(r"^(\w+) +(\d+)$", done.stdout + done.stderr, re.MULTILINE))
+
+    table = RESULTS / "smoke" / "ns3.parquet"
+    table.touch()
+    try:
+        assert planned("all") == {("notebook", "1"), ("all", "1"), ("total", "2")}
+        assert planned("results/smoke/tang.html") == {("notebook", "1"), ("total", "1")}
+    finally:
+        table.unlink()
+    assert planned("all") == set()
+
+
+@pytest.mark.guest
 def test_a_killed_campaign_goes_on_where_it_stopped(campaign_done, tmp_path):
     victims = sorted((RESULTS / "runs" / "sarpkaya2025" / "fig2c").glob("buffer.bdp=4*/seed-*/summary.json"))
     chosen = [v for v in victims if json.loads(v.read_text())["virtual_s"] == 60][:3]
