@@ -98,6 +98,11 @@ TIDY = (
 )  # fmt: skip
 
 
+def _flows(content: pd.DataFrame) -> pd.Series:
+    """Flows of each row's group, the same for all seeds of a point: of short flows, whose number is drawn, the mean."""
+    return content.groupby(["point", "group"])["count"].transform("mean").round().astype(int)
+
+
 def tidy(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
     """Every point of every figure in one long table: one row per point, group and metric (docs/results.md).
 
@@ -106,21 +111,27 @@ def tidy(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
 
     Returns:
         Columns TIDY. Metrics of the whole run have ``group`` -1 and stand once per point; runs that failed their checks
-        are left out of the means and counted in ``failed``.
+        are left out of the means and counted in ``failed``. A point of which all did has no mean, and 0 ``seeds``.
     """
     parts = []
     for figure, content in tables.items():
-        shared = content.assign(paper=figure.split("/")[0], flows=content["count"], case=content.get("case", ""))
+        shared = content.assign(paper=figure.split("/")[0], case=content.get("case", ""), flows=_flows(content))
         of_run = shared[shared["group"] == 0].assign(group=-1, cca="", flows=0)
         for frame, units in ((shared, GROUP_UNITS), (of_run, RUN_UNITS)):
             keys = [c for c in TIDY[: TIDY.index("metric")] if c in frame]
             present = [m for m in units if m in frame]
             long = frame.melt([*keys, "seed", "ok"], present, "metric", "value")
-            failed = long.groupby([*keys, "metric"], sort=False)["ok"].agg(failed=lambda ok: int((~ok).sum()))
+            every = long.groupby([*keys, "metric"], sort=False)
+            counts = every.agg(runs=("ok", "size"), good=("ok", "sum"), values=("value", "count"))
+            counts["failed"] = counts["runs"] - counts["good"]
             good = long[long["ok"]].dropna(subset="value").groupby([*keys, "metric"], sort=False)["value"]
-            found = good.agg(mean="mean", half=half_width, standard_deviation="std", seeds="count").join(failed)
-            parts.append(found.reset_index().assign(unit=lambda t, units=units: t["metric"].map(units)))
+            found = counts.loc[counts["values"] > 0, ["failed"]].join(
+                good.agg(mean="mean", half=half_width, standard_deviation="std", seeds="count")
+            )
+            rows = found.reset_index()
+            parts.append(rows.assign(unit=rows["metric"].map(units)))
     result: pd.DataFrame = pd.concat(parts, ignore_index=True)
+    result["seeds"] = result["seeds"].fillna(0).astype(int)
     result["ci95_low"], result["ci95_high"] = result["mean"] - result["half"], result["mean"] + result["half"]
     return result.loc[:, list(TIDY)]
 

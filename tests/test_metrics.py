@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bbrlab import collect, metrics
 from bbrlab.bbr_record import STATES
-from bbrlab.scenario import validate
+from bbrlab.scenario import base_point, validate
 from tests.conftest import scenario_dict
 
 
@@ -68,3 +68,23 @@ def test_failed_runs_are_counted_and_not_averaged():
     table = pd.DataFrame({"x": [1, 1, 1], "ok": [True, True, False], "share_of_capacity": [0.4, 0.6, 99.0]})
     (row,) = collect.points(table, ["x"]).to_dict("records")
     assert (row["mean"], row["runs"], row["failed"]) == (pytest.approx(0.5), 2, 1)
+
+
+def test_a_point_is_one_row_per_metric():
+    """However many flows its seeds drew, and even if all of them failed their checks."""
+    conditions = base_point(validate(scenario_dict(), "s")).conditions
+    seeds = pd.DataFrame(conditions | {
+        "figure": "p/f", "point": ["a"] * 3 + ["b"] * 2, "group": 0, "seed": [1, 2, 3, 1, 2], "cca": "bbr3",
+        "ok": [True, True, True, False, False], "count": [10, 10, 13, 5, 5], "slowdown_mean": [1.0, 2.0, 3.0, 9.0, 9.0], "up_s": np.nan, "utilisation": 0.9,
+    })  # fmt: skip
+    tidy = collect.tidy({"p/f": seeds}).set_index(["point", "metric"])
+    assert sorted(tidy.index) == [(p, m) for p in "ab" for m in ("slowdown_mean", "utilisation")], (
+        "no up_s: nobody has it"
+    )
+    row = tidy.loc[("a", "slowdown_mean")]
+    assert (row["flows"], row["seeds"], row["failed"], row["mean"]) == (11, 3, 0, 2)
+    assert row["ci95_low"] == pytest.approx(2 - 4.3027 / 3**0.5, rel=1e-4)
+    row = tidy.loc[("b", "slowdown_mean")]
+    assert (row["flows"], row["seeds"], row["failed"]) == (5, 0, 2)
+    assert np.isnan(row["mean"])
+    assert tuple(tidy.loc[("a", "utilisation"), ["group", "flows", "seeds"]]) == (-1, 0, 3)

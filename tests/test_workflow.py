@@ -162,6 +162,7 @@ def test_smoke_campaign(campaign_done):
         assert drawn and len(drawn) == 2 * len({n.removesuffix(".png").removesuffix(".pdf") for n in drawn}), paper
     points = pd.read_parquet(RESULTS / "smoke" / "points.parquet")
     assert set(points["figure"]) == known
+    assert not points.duplicated(["figure", "point", "group", "metric"]).any()
     assert (points["ci95_low"].isna() | (points["ci95_low"] <= points["mean"])).all()
     assert len(pd.read_csv(RESULTS / "smoke" / "points.csv")) == len(points)
     page = (RESULTS / "smoke" / "sarpkaya2025.html").read_text()
