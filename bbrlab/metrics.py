@@ -13,8 +13,10 @@ Everything is a mean over the window ``window_s`` = [w0, w1] of virtual time unl
   delivered segments (as Sarpkaya et al. 2025, Fig. 4: retransmits x 1500 B / delivered bytes).
 - **utilisation**: total goodput over the nominal rate (as Sarpkaya, Scherrer); ``link_utilisation`` counts whole frames.
 - **RTT** of a flow: the kernel's smoothed RTT (tcp_info ``rtt``, RFC 6298) at the samples; ``min`` is its minimum filter.
+  A group's mean is over its flows; one without a sample in the window (finite flows are short) has no RTT and is left out.
 - **queueing delay**: backlog bytes x 8 / rate at the samples (as Bless et al. 2025). **occupancy**: backlog over buffer.
-- **cwnd**, **in flight**: tcp_info ``snd_cwnd`` and ``unacked`` at the samples, in packets.
+- **cwnd**, **in flight**: tcp_info ``snd_cwnd`` and ``unacked`` at the samples, in packets; a group's is the sum over its
+  flows, without those that have no sample.
 - **BBR's jitter estimate** of a flow: its extra_acked times the segment size over its goodput, in ms (as Bless et al.
   2025, Fig. 12); ``bbr2`` and ``bbr3`` only.
 - **phases** of a BBR flow, over the whole run and as fine as the samples: mean length of a stay in UP, DOWN, CRUISE and
@@ -100,8 +102,8 @@ def _round(value: float) -> float:
     return round(float(value), DIGITS)
 
 
-def _mean(values: Array) -> float:
-    return _round(values.mean()) if len(values) else 0.0
+def _mean(values: Array) -> float | None:
+    return _round(values.mean()) if len(values) else None
 
 
 def _mean_of(entries: list[dict[str, Any]], *keys: str) -> float | None:
@@ -112,13 +114,13 @@ def _mean_of(entries: list[dict[str, Any]], *keys: str) -> float | None:
     return _round(np.mean(values)) if values and all(v is not None for v in values) else None
 
 
-def _spread(values: Array) -> dict[str, float]:
-    percentiles = np.percentile(values, PERCENTILES) if len(values) else np.zeros(len(PERCENTILES))
-    return {
-        "mean": _round(values.mean() if len(values) else 0.0),
-        **{f"p{p:02d}": _round(v) for p, v in zip(PERCENTILES, percentiles, strict=True)},
-        "max": _round(values.max() if len(values) else 0.0),
-    }
+def _spread(values: Array) -> dict[str, float | None]:
+    """Mean, percentiles and maximum; None each if there is nothing to tell."""
+    names = [f"p{p:02d}" for p in PERCENTILES]
+    if not len(values):
+        return dict.fromkeys(["mean", *names, "max"])
+    percentiles = map(_round, np.percentile(values, PERCENTILES))
+    return {"mean": _mean(values), **dict(zip(names, percentiles, strict=True)), "max": _round(values.max())}
 
 
 def phase_lengths(columns: dict[str, Array]) -> dict[str, float | None]:
@@ -130,14 +132,11 @@ def phase_lengths(columns: dict[str, Array]) -> dict[str, float | None]:
     lengths = np.diff(begins)
     whole = states[1:] != STATES.index("ProbeRTT")
 
-    def mean(values: Array) -> float | None:
-        return _round(values.mean()) if len(values) else None
-
     found: dict[str, float | None] = {}
     for name in ("Startup", "UP", "DOWN", "CRUISE"):
-        found[f"{name.lower()}_s"] = mean(lengths[whole & (states[:-1] == STATES.index(name))])
+        found[f"{name.lower()}_s"] = _mean(lengths[whole & (states[:-1] == STATES.index(name))])
     for key, name in (("between_probe_rtt_s", "ProbeRTT"), ("between_up_s", "UP")):
-        found[key] = mean(np.diff(begins[states == STATES.index(name)]))
+        found[key] = _mean(np.diff(begins[states == STATES.index(name)]))
     return found
 
 
@@ -177,7 +176,7 @@ def flow_summary(scenario: Scenario, plan: Plan, counter: Counter, index: int) -
         "loss": _round(ratio(retransmits, sent)),
         "loss_over_delivered": _round(ratio(retransmits, delivered)),
         "ecn_marked": _round(ratio(delta("delivered_ce"), delivered)),
-        "rtt_ms": {"min": _round(minimum.min() / 1e3) if len(minimum) else 0.0, **_spread(srtt_ms)},
+        "rtt_ms": {"min": _round(minimum.min() / 1e3) if len(minimum) else None, **_spread(srtt_ms)},
         "cwnd_packets": _mean(counter.columns["cwnd"][inside]),
         "in_flight_packets": _mean(counter.columns["unacked"][inside]),
         "first_sample_s": _round(counter.times_s[0]) if len(counter.times_s) else None,
@@ -209,7 +208,7 @@ def bottleneck_summary(scenario: Scenario, queue: Queue, goodput_mbit: float) ->
 
     backlog = columns["bytes"][inside]
     delay_ms = backlog * 8e-3 / rate_at(scenario, times[inside])
-    occupancy = backlog / scenario.network.buffer_bytes
+    occupied = _spread(backlog / scenario.network.buffer_bytes)
     sent, drops = delta("sent_packets"), delta("drops")
     return {
         "buffer_bytes": scenario.network.buffer_bytes,
@@ -218,9 +217,9 @@ def bottleneck_summary(scenario: Scenario, queue: Queue, goodput_mbit: float) ->
         "loss": _round(ratio(drops, drops + sent)),
         "drops": int(drops),
         "ecn_marks": int(delta("marks")),
-        "occupancy": _round(occupancy.mean()) if len(occupancy) else 0.0,
-        "occupancy_p50": _round(np.percentile(occupancy, 50)) if len(occupancy) else 0.0,
-        "occupancy_p95": _round(np.percentile(occupancy, 95)) if len(occupancy) else 0.0,
+        "occupancy": occupied["mean"],
+        "occupancy_p50": occupied["p50"],
+        "occupancy_p95": occupied["p95"],
         "queue_ms": _spread(delay_ms),
     }
 
@@ -283,6 +282,7 @@ def summarise(
             groups.append(short_flows_summary(scenario, g, short[g]))
             continue
         mine = [e for e in entries if e["group"] == g]
+        sampled = [e for e in mine if e["cwnd_packets"] is not None]
         goodput = sum(e["goodput_mbit"] for e in mine)
         groups.append({
             "cca": group.cca,
@@ -292,10 +292,10 @@ def summarise(
             "share_of_capacity": _round(goodput / capacity),
             "retransmits": sum(e["retransmits"] for e in mine),
             "jain_index": _round(jain_index(np.array([e["goodput_mbit"] for e in mine]))),
-            "rtt_ms_mean": _round(np.mean([e["rtt_ms"]["mean"] for e in mine])),
+            "rtt_ms_mean": _mean_of(sampled, "rtt_ms", "mean"),
             "ecn_marked": _mean_of(mine, "ecn_marked"),
-            "cwnd_packets": _round(sum(e["cwnd_packets"] for e in mine)),
-            "in_flight_packets": _round(sum(e["in_flight_packets"] for e in mine)),
+            "cwnd_packets": _round(sum(e["cwnd_packets"] for e in sampled)) if sampled else None,
+            "in_flight_packets": _round(sum(e["in_flight_packets"] for e in sampled)) if sampled else None,
             "completion_s": _mean_of(mine, "completion_s"),
             "bbr_jitter_ms": _mean_of(mine, "bbr_jitter_ms"),
             **{key: _mean_of(mine, "phases", key) for key in PHASES},

@@ -95,6 +95,15 @@ def test_a_flow_shorter_than_a_sample(run_scenario):
     (flow,) = result.summary["flows"]
     assert flow["delivered_bytes"] >= 5000
     assert 0.004 < flow["completion_s"] < 0.05
+    (group,) = result.summary["groups"]
+    unseen = [
+        flow["rtt_ms"]["mean"],
+        flow["rtt_ms"]["min"],
+        flow["cwnd_packets"],
+        group["rtt_ms_mean"],
+        group["cwnd_packets"],
+    ]
+    assert unseen == [None] * 5, "what no sample saw is not 0"
 
 
 def test_count(run_scenario):
