@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from scipy import stats
 
@@ -13,6 +14,7 @@ from bbrlab import files
 from bbrlab.campaign import Figure, Run, runs
 
 CONFIDENCE = 0.95
+ROUNDING = 1e-12
 BOTTLENECK = (
     "utilisation", "link_utilisation", "loss", "loss_over_delivered", "drops", "ecn_marks", "occupancy", "occupancy_p50",
     "occupancy_p95",
@@ -70,6 +72,8 @@ def half_width(values: pd.Series) -> float:
     count = len(values)
     if count < 2:
         return float("nan")
+    if np.ptp(values) <= ROUNDING * np.abs(values).max():  # equal but for the last digits
+        return 0.0
     return float(stats.t.ppf((1 + CONFIDENCE) / 2, count - 1) * values.std(ddof=1) / count**0.5)
 
 

@@ -136,12 +136,9 @@ def trace(samples: Path, rate_mbit: float, buffer_bytes: int, groups: list[str],
     figure, (top, bottom) = plt.subplots(
         2, 1, figsize=(10.5, 4.6), sharex=True, layout="constrained", height_ratios=[3, 2]
     )
-    data["bin"] = (data["time_s"] / bin_s).astype(int)
-    last = data[data["flow"] >= 0].groupby(["group", "flow", "bin"])["bytes_acked"].last()
-    rates = last.groupby(["group", "flow"]).diff().groupby(["group", "bin"]).sum() * 8e-6 / bin_s
-    for group, cca in enumerate(groups):
-        series = rates[group]
-        top.plot(series.index * bin_s, series, lw=0.9, color=CCA_COLOURS[cca], label=f"{cca} (group {group})")
+    for group, goodput in goodput_series(data, bin_s, "group").items():
+        cca = groups[group]
+        top.plot(*goodput, lw=0.9, color=CCA_COLOURS[cca], label=f"{cca} (group {group})")
     top.set(ylabel="goodput (Mbit/s)", ylim=(0, rate_mbit * 1.05))
     top.legend(ncols=len(groups), **ABOVE)
     queue = data.drop_duplicates("time_s")
@@ -306,14 +303,24 @@ def series(panels: dict[str, dict[str, tuple[Any, Any]]], *, xlabel: str = "virt
     return figure
 
 
-def goodput_series(samples: pd.DataFrame, bin_s: float) -> dict[int, tuple[Any, Any]]:
-    """{flow: (times in s, goodput in Mbit/s)} in bins of ``bin_s``, from time_s, flow and bytes_acked of samples.parquet."""
+def goodput_series(samples: pd.DataFrame, bin_s: float, by: str = "flow") -> dict[int, tuple[Any, Any]]:
+    """Goodput over time, in bins of ``bin_s``.
+
+    Args:
+        samples: time_s, flow, bytes_acked (and group, if that is asked for) of samples.parquet.
+        bin_s: width of a bin.
+        by: "flow", or "group" for the sum over each group's flows.
+
+    Returns:
+        {flow or group: (begins of the bins in s, goodput in Mbit/s)}.
+    """
     data = samples[samples["flow"] >= 0].assign(bin=lambda d: (d["time_s"] / bin_s).astype(int))
+    flows = list(dict.fromkeys([by, "flow"]))
+    rates = data.groupby([*flows, "bin"])["bytes_acked"].last().groupby(flows).diff() * 8e-6 / bin_s
     found = {}
-    for flow, rows in data.groupby("flow"):
-        last = rows.groupby("bin")["bytes_acked"].last()
-        rate = last.diff().iloc[:-1] * 8e-6 / bin_s  # the last bin is hardly ever whole
-        found[int(str(flow))] = (rate.index.to_numpy() * bin_s, rate.to_numpy())
+    for which, rows in rates.groupby(by):
+        rate = rows.groupby("bin").sum(min_count=1).iloc[:-1]  # the last bin is hardly ever whole
+        found[int(str(which))] = (rate.index.to_numpy() * bin_s, rate.to_numpy())
     return found
 
 

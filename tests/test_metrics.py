@@ -62,6 +62,8 @@ def test_confidence_interval_is_students_t():
     # Three values 1, 2, 3: mean 2, standard error 1/sqrt(3), t(.975, 2) = 4.3027
     assert collect.half_width(pd.Series([1.0, 2.0, 3.0])) == pytest.approx(4.3027 / 3**0.5, rel=1e-4)
     assert np.isnan(collect.half_width(pd.Series([1.0])))
+    assert collect.half_width(pd.Series([0.1 + 0.2, 0.3, 0.3])) == 0, "rounding is no scatter"
+    assert collect.half_width(pd.Series([0.0, 0.0])) == 0
 
 
 def test_failed_runs_are_counted_and_not_averaged():
