@@ -324,6 +324,27 @@ def goodput_series(samples: pd.DataFrame, bin_s: float, by: str = "flow") -> dic
     return found
 
 
+def jitter_series(samples: pd.DataFrame, bin_s: float) -> dict[int, tuple[Any, Any]]:
+    """BBR's own estimate of the jitter over time: extra_acked over the smoothed goodput (Bless et al. 2025, Fig. 12).
+
+    Args:
+        samples: time_s, flow, bytes_acked, snd_mss and bbr_extra_acked of samples.parquet.
+        bin_s: width of the bins over which both are averaged.
+
+    Returns:
+        {flow: (begins of the bins in s, ms)}; NaN where nothing was delivered.
+    """
+    data = samples[samples["flow"] >= 0].assign(
+        bin=lambda d: (d["time_s"] / bin_s).astype(int), kbit=lambda d: d["bbr_extra_acked"] * d["snd_mss"] * 8e-3
+    )
+    extra = data.groupby(["flow", "bin"])["kbit"].mean()
+    found = {}
+    for flow, (begins, goodput) in goodput_series(samples, bin_s).items():
+        kbit = extra[flow].reindex((begins / bin_s).round().astype(int)).to_numpy()
+        found[flow] = (begins, kbit / np.where(goodput > 0, goodput, np.nan))
+    return found
+
+
 def tree(fitted: Any, features: list[str], classes: tuple[str, str]) -> Figure:
     """A decision tree (bbrlab.decision_tree)."""
     from sklearn.tree import plot_tree

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from bbrlab import collect, metrics
 from bbrlab.bbr_record import STATES
+from bbrlab.plan import make_plan
 from bbrlab.scenario import base_point, validate
+from bbrlab.traces import Queue
 from tests.conftest import scenario_dict
 
 
@@ -90,3 +92,24 @@ def test_a_point_is_one_row_per_metric():
     assert (row["flows"], row["seeds"], row["failed"]) == (5, 0, 2)
     assert np.isnan(row["mean"])
     assert tuple(tidy.loc[("a", "utilisation"), ["group", "flows", "seeds"]]) == (-1, 0, 3)
+
+
+def test_a_group_is_described_by_the_flows_that_were_sampled():
+    point = base_point(validate(scenario_dict(flows=[{"cca": "cubic", "count": 2}], window_s=[0, 10]), "s"))
+    plan = make_plan(point, 1, {"cubic": "cubic"})
+    names = (
+        "bytes_acked", "total_retrans", "data_segs_out", "delivered", "delivered_ce", "srtt_us", "min_rtt_us", "cwnd", "unacked",
+    )  # fmt: skip
+    seen = {name: np.array([0, 40_000]) for name in names}
+    unseen = {name: np.array([], int) for name in names}
+    counters = [metrics.Counter(np.array([0.0, 10.0]), seen, None), metrics.Counter(np.array([]), unseen, None)]
+    queue = Queue(
+        {
+            n: np.array([0.0, 10.0])
+            for n in ("time_s", "bytes", "packets", "sent_bytes", "sent_packets", "drops", "marks")
+        }
+    )
+    summary = metrics.summarise(point.scenario, plan, counters, {"forward": queue})
+    (group,) = summary["groups"]
+    assert [f["rtt_ms"]["mean"] for f in summary["flows"]] == [20, None]
+    assert (group["rtt_ms_mean"], group["cwnd_packets"], group["in_flight_packets"]) == (20, 20_000, 20_000)

@@ -1,0 +1,38 @@
+"""What figures compute from samples, on numbers that can be worked out by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bbrlab import figures
+
+
+def samples() -> pd.DataFrame:
+    """Four seconds, sampled twice a second: flow 0 at 8 Mbit/s, flows 1 and 2 of one group at 4 Mbit/s, the last from 2 s on."""
+    rows = [(t, -1, 0, 0) for t in (0.0, 0.25)]  # instants without a flow
+    for flow, group, rate_mbit, start_s in ((0, 0, 8, 0), (1, 1, 4, 0), (2, 1, 4, 2)):
+        rows += [(t, flow, group, (t - start_s) * rate_mbit * 125e3) for t in np.arange(start_s, 4.5, 0.5)]
+    table = pd.DataFrame(rows, columns=["time_s", "flow", "group", "bytes_acked"])
+    return table.assign(snd_mss=1000, bbr_extra_acked=np.where(table["flow"] == 0, 20.0, 5.0))
+
+
+def test_goodput_by_flow_and_by_group():
+    by_flow = figures.goodput_series(samples(), 1.0)
+    assert sorted(by_flow) == [0, 1, 2]
+    begins, goodput = by_flow[0]
+    assert list(begins) == [0, 1, 2, 3], "the last bin is not whole"
+    assert goodput[1:] == pytest.approx(8)
+    assert np.isnan(goodput[0]), "nothing to compare the first bin with"
+    begins, goodput = figures.goodput_series(samples(), 1.0, "group")[1]
+    assert list(begins) == [0, 1, 2, 3]
+    assert goodput[1:] == pytest.approx([4, 4, 8]), "the sum over the flows that are there"
+
+
+def test_jitter_is_extra_acked_over_goodput():
+    found = figures.jitter_series(samples(), 1.0)
+    assert found[0][1][1:] == pytest.approx(20), "20 segments of 8 kbit at 8 Mbit/s"
+    assert found[1][1][1:] == pytest.approx(10)
+    stalled = samples().assign(bytes_acked=0)
+    assert np.isnan(figures.jitter_series(stalled, 1.0)[0][1]).all()
