@@ -2,8 +2,16 @@
 # Configuration: config/config.yaml; rules by stage: rules/.
 import sys
 
-from bbrlab import campaign, claims, compare, kernel as kernels, paths, planning
-from bbrlab.models import predict
+from bbrlab.base import paths
+from bbrlab.campaign.figures import check_ccas, figures_at, runs_of, write_points
+from bbrlab.campaign.forecast import show_forecast, to_stderr
+from bbrlab.campaign.lock import hold_lock
+from bbrlab.campaign.snakemake import lift_job_rate_limit
+from bbrlab.campaign.targets import asked_for, targets_of
+from bbrlab.claims.load import load_claims
+from bbrlab.kernel.specs import ingredients
+from bbrlab.models.predict import speaks_of
+from bbrlab.report.panel import has_panel
 
 
 configfile: "config/config.yaml"
@@ -15,10 +23,10 @@ container: "docker-daemon://bbrlab:0.1.0"
 
 SCALE = config["scale"]
 KERNEL = config.get("kernel") or ""
-FIGURES = {f.id: f for f in campaign.figures(SCALE, config.get("figures"))}
+FIGURES = {f.id: f for f in figures_at(SCALE, config.get("figures"))}
 # What is wrong is told before anything runs.
-claims.load()
-campaign.check_ccas(FIGURES.values(), KERNEL or None)
+load_claims()
+check_ccas(FIGURES.values(), KERNEL or None)
 
 
 include: "rules/common.smk"
@@ -31,13 +39,12 @@ include: "rules/targets.smk"
 
 
 if workflow.output_settings.dryrun:
-    asked_for = campaign.asked_for(FIGURES, sys.argv[1:])
-    planning.show([FIGURES[id] for id in asked_for], planning.to_stderr())
+    show_forecast([FIGURES[id] for id in asked_for(FIGURES, sys.argv[1:])], to_stderr())
 
 
 onstart:
-    campaign.hold_lock()
-    campaign.lift_job_rate_limit(workflow)
+    hold_lock()
+    lift_job_rate_limit(workflow)
 
 
 rule all:

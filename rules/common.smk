@@ -2,28 +2,20 @@
 RUNS = {
     (run.figure, run.point.label, run.seed): run
     for figure in FIGURES.values()
-    for run in campaign.runs(figure)
+    for run in runs_of(figure)
 }
 POINTS = {
-    id: campaign.write_points(figure, paths.ROOT / "results")
-    for id, figure in FIGURES.items()
+    id: write_points(figure, paths.ROOT / "results") for id, figure in FIGURES.items()
 }
 GUEST_CODE = sorted(
     str(p.relative_to(paths.ROOT)) for p in paths.GUEST_CODE.iterdir() if p.is_file()
 )
 # A change in how a run is planned, decoded, measured or checked changes its result.
-RUN_CODE = [
-    f"bbrlab/{name}.py"
-    for name in (
-        "plan",
-        "traces",
-        "bbr_record",
-        "metrics",
-        "checks",
-        "short_flows",
-        "run",
-    )
-]
+RUN_CODE = sorted(
+    str(p.relative_to(paths.ROOT))
+    for package in ("scenario", "workload", "experiment", "measure", "run")
+    for p in (paths.ROOT / "bbrlab" / package).rglob("*.py")
+)
 
 
 def summaries_of(figure):
@@ -53,7 +45,7 @@ def fluid_predictions():
     return [
         f"results/models/{id}/{point.label}/{length}.parquet"
         for id, figure in FIGURES.items()
-        if compare.has_panel(figure) and predict.speaks_of(figure.scenario)
+        if has_panel(figure) and speaks_of(figure.scenario)
         for point in figure.points
         for length in FLUID_LENGTHS
     ]

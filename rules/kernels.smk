@@ -4,7 +4,7 @@
 rule kernel:
     input:
         "config/kernels.yaml",
-        [str(p) for p in kernels.ingredients(KERNEL or None)],
+        [str(p) for p in ingredients(KERNEL or None)],
     output:
         "results/kernel.json",
     log:

@@ -4,7 +4,7 @@
 rule collect:
     input:
         runs=lambda wildcards: summaries_of(f"{wildcards.paper}/{wildcards.figure}"),
-        code="bbrlab/collect.py",
+        code="bbrlab/campaign/collect.py",
     output:
         table=f"results/{SCALE}/{{paper}}/{{figure}}.parquet",
         csv=f"results/{SCALE}/{{paper}}/{{figure}}.csv",
@@ -22,12 +22,11 @@ rule collect:
 NOTEBOOK_CODE = [
     f"bbrlab/{name}.py"
     for name in (
-        "compare",
-        "figures",
-        "pages",
-        "judge",
-        "collect",
-        "render",
+        "report/panel",
+        "report/pages",
+        "report/render",
+        "claims/judge",
+        "campaign/collect",
         "models/ware",
     )
 ]
@@ -62,10 +61,8 @@ rule models_notebook:
         predictions=fluid_predictions(),
         data=sorted(str(p.relative_to(paths.ROOT)) for p in paths.DATA.glob("*/*.csv")),
         code=[
-            "bbrlab/compare.py",
-            "bbrlab/figures.py",
-            "bbrlab/model_figures.py",
-            "bbrlab/render.py",
+            "bbrlab/report/panel.py",
+            "bbrlab/report/render.py",
             "bbrlab/models/ware.py",
             *FLUID_CODE,
         ],

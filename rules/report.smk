@@ -1,6 +1,7 @@
 # Stage 5: the claims judged, one table of all points, the scorecard on the terminal and as a file.
 JUDGE_CODE = [
-    f"bbrlab/{name}.py" for name in ("claims", "judge", "expressions", "decision_tree")
+    str(p.relative_to(paths.ROOT))
+    for p in sorted((paths.ROOT / "bbrlab" / "claims").glob("*.py"))
 ]
 
 
@@ -23,7 +24,7 @@ rule claims:
 rule points:
     input:
         tables=all_tables(),
-        code="bbrlab/collect.py",
+        code="bbrlab/campaign/collect.py",
     output:
         table=f"results/{SCALE}/points.parquet",
         csv=f"results/{SCALE}/points.csv",
@@ -37,7 +38,7 @@ rule scorecard:
     input:
         tables=all_tables(),
         claims=f"results/{SCALE}/claims.parquet",
-        code=["bbrlab/compare.py", "bbrlab/scorecard.py"],
+        code=["bbrlab/report/panel.py", "bbrlab/report/scorecard.py"],
     output:
         f"results/{SCALE}/scorecard.json",
     log:

@@ -1,7 +1,7 @@
 # A paper's name runs the paper and renders its page, a figure's name that figure (of every paper that has one so called).
 
 
-for target, chosen in campaign.targets(FIGURES).items():
+for target, chosen in targets_of(FIGURES).items():
 
     rule:
         name:

@@ -20,9 +20,11 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from bbrlab import campaign, files, paths
-from bbrlab import run as runner
-from bbrlab.scenario import Point, base_point, load
+from bbrlab.base import files, paths
+from bbrlab.campaign.estimate import estimate_s
+from bbrlab.run.run import run_point
+from bbrlab.scenario.load import base_point, load_scenario
+from bbrlab.scenario.point import Point
 
 FIGURE = paths.SCENARIOS / "sarpkaya2025" / "fig2a.yaml"
 CORNERS = [(n, x) for n in (1, 8, 32) for x in (1, 8, 64)]
@@ -61,7 +63,7 @@ def _memory_mib(stop: threading.Event, peak: list[float]) -> None:
 
 def timed(**overrides: Any) -> Timed:
     """Run one point of Fig. 2a on one core and take its time apart."""
-    point = base_point(load(FIGURE, {k.replace("__", "."): v for k, v in overrides.items()}))
+    point = base_point(load_scenario(FIGURE, {k.replace("__", "."): v for k, v in overrides.items()}))
     result = Timed(point)
     start = last = time.monotonic()
     current = "host: plan and boot"
@@ -78,7 +80,7 @@ def timed(**overrides: Any) -> Timed:
     watcher = threading.Thread(target=_memory_mib, args=(stop, peak))
     watcher.start()
     with tempfile.TemporaryDirectory() as folder:
-        result.summary = runner.run_point(point, 1, Path(folder), on_progress=on_progress)
+        result.summary = run_point(point, 1, Path(folder), on_progress=on_progress)
         wall = json.loads((Path(folder) / "manifest.json").read_text())["wall"]
     stop.set()
     watcher.join()
@@ -131,7 +133,7 @@ def main() -> int:
         run = timed(flows__0__count=n, network__buffer__bdp=x)
         corners[n, x] = run
         console.print(
-            f"  {n:2} BBRv1, {x:2} BDP: {run.total_s:5.1f} s, {run.peak_mib:4.0f} MiB, estimate was {campaign.estimate_s(run.point):.1f} s"
+            f"  {n:2} BBRv1, {x:2} BDP: {run.total_s:5.1f} s, {run.peak_mib:4.0f} MiB, estimate was {estimate_s(run.point):.1f} s"
         )
     target("memory of the largest guest", max(r.peak_mib for r in corners.values()), "MiB", 1536, False)
     mean = {n: sum(corners[n, x].total_s for x in (1, 8, 64)) / 3 for n in (1, 8, 32)}

@@ -13,8 +13,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from bbrlab import run as runner
-from bbrlab.scenario import assign, base_point, validate
+from bbrlab.run.run import run_point
+from bbrlab.scenario.load import assign, base_point
+from bbrlab.scenario.messages import validate
 
 BASE: dict[str, Any] = {
     "name": "test",
@@ -102,7 +103,7 @@ def run_scenario(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Resu
             return done[key]
         point = base_point(validate(scenario_dict(**changes), "test"))
         folder = tmp_path_factory.mktemp("run")
-        runner.run_point(point, seed, folder, tamper=tamper, trace_acks=trace_acks, kernel_name=kernel_name)
+        run_point(point, seed, folder, tamper=tamper, trace_acks=trace_acks, kernel_name=kernel_name)
         result = Result(folder)
         if tamper is None:
             done[key] = result

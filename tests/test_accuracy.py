@@ -6,8 +6,10 @@ import math
 
 import pytest
 
-from bbrlab import claims, compare, paths
-from bbrlab.scenario import load
+from bbrlab.base import paths
+from bbrlab.claims.load import load_claims
+from bbrlab.report.panel import published_table
+from bbrlab.scenario.load import load_scenario
 
 pytestmark = [pytest.mark.guest, pytest.mark.slow]
 POINTS = [(n, x) for n in (1, 4, 16) for x in (1, 4, 16, 64)]
@@ -16,10 +18,10 @@ POINTS = [(n, x) for n in (1, 4, 16) for x in (1, 4, 16, 64)]
 @pytest.mark.parametrize("panel", ["fig2a", "fig2c", "fig3a", "fig5a", "fig5c"])
 def test_sarpkaya(run_scenario, panel):
     """One seed of up to twelve points at the paper's duration: RMSE within the target of the full comparison."""
-    claim = next(c for c in claims.load() if c.id == f"SA-{panel.removeprefix('fig')}-RMSE")
+    claim = next(c for c in load_claims() if c.id == f"SA-{panel.removeprefix('fig')}-RMSE")
     where = claim.at[""].where
-    published = compare.published(f"sarpkaya2025/{panel}").set_index(["bbr_flows", "buffer_bdp"])["share_of_capacity"]
-    scenario = load(paths.ROOT / "scenarios" / "sarpkaya2025" / f"{panel}.yaml", {})
+    published = published_table(f"sarpkaya2025/{panel}").set_index(["bbr_flows", "buffer_bdp"])["share_of_capacity"]
+    scenario = load_scenario(paths.ROOT / "scenarios" / "sarpkaya2025" / f"{panel}.yaml", {})
     bbr, other = (f.cca for f in scenario.flows)
     errors = []
     for n, x in POINTS:
@@ -48,7 +50,7 @@ def test_order_of_versions(run_scenario, buffer_bdp):
         result = run_scenario(flows=[{"cca": cca}, {"cca": "cubic"}], network__buffer__bdp=buffer_bdp, duration_s=1000,
                               window_s=[600, 1000], hosts__segmentation="nic")  # fmt: skip
         share.append(result.summary["groups"][0]["share_of_capacity"])
-        table = compare.published(f"sarpkaya2025/{panel}").set_index(["bbr_flows", "buffer_bdp"])["share_of_capacity"]
+        table = published_table(f"sarpkaya2025/{panel}").set_index(["bbr_flows", "buffer_bdp"])["share_of_capacity"]
         published.append(table[1, buffer_bdp])
     for i in (1, 2):
         assert share[i] - share[i - 1] > (published[i] - published[i - 1]) / 2

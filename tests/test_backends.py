@@ -8,11 +8,16 @@ import sys
 import pytest
 import yaml
 
-from bbrlab import guest_tools, kernel, paths
-from bbrlab import run as runner
-from bbrlab.errors import UserError
-from bbrlab.guest import host, machine, qemu, uml
-from bbrlab.scenario import base_point, validate
+from bbrlab.base import paths
+from bbrlab.base.errors import UserError
+from bbrlab.experiment import iperf3_library
+from bbrlab.experiment.machine import host, process, qemu, uml
+from bbrlab.kernel.build import build_kernel
+from bbrlab.kernel.built import get_kernel
+from bbrlab.kernel.probe import QEMU
+from bbrlab.run.run import run_point
+from bbrlab.scenario.load import base_point
+from bbrlab.scenario.messages import validate
 from tests.conftest import Result, scenario_dict
 
 SPREAD = 0.08  # of the share between trials of a minute or two, at least
@@ -31,7 +36,7 @@ mount -t devtmpfs dev /dev 2>/dev/null
 mkdir -p /dev/pts && mount -t devpts devpts /dev/pts
 export PYTHONPATH=/run/root%(repository)s TERM=dumb
 sleep 12 # nobody runs an experiment on a machine that has just started; Open vSwitch would drop packets (mininet/dumbbell.py)
-%(before)s /run/root%(python)s -m bbrlab.cli run /run/out/scenario.yaml --backend host --out /run/out/result
+%(before)s /run/root%(python)s -m bbrlab.cli.main run /run/out/scenario.yaml --backend host --out /run/out/result
 status=$?
 echo $status >/run/out/status
 ip -brief link >/run/out/interfaces
@@ -46,10 +51,10 @@ sleep 1
 
 @pytest.mark.guest
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which(kernel.QEMU) is None, reason="needs QEMU (apt-get install qemu-system-x86)")
+@pytest.mark.skipif(shutil.which(QEMU) is None, reason="needs QEMU (apt-get install qemu-system-x86)")
 def test_real_time_agrees_with_virtual_time(run_scenario, tmp_path):
     """The same checks pass, with real time's tolerances; shares, utilisation and queue agree as trials do."""
-    built = kernel.build("lab-6.12-qemu", say=lambda text: None)
+    built = build_kernel("lab-6.12-qemu", say=lambda text: None)
     mix = {
         "flows": [{"cca": "bbr1"}, {"cca": "cubic"}],
         "hosts__segmentation": "nic",
@@ -59,7 +64,7 @@ def test_real_time_agrees_with_virtual_time(run_scenario, tmp_path):
         "window_s": [40, 120],
     }
     virtual = [run_scenario(seed=seed, **mix).summary for seed in (1, 2, 3)]
-    runner.run_point(base_point(validate(scenario_dict(**mix), "s")), 1, tmp_path, backend="qemu")
+    run_point(base_point(validate(scenario_dict(**mix), "s")), 1, tmp_path, backend="qemu")
     real = Result(tmp_path)
     assert real.summary["backend"] == "qemu"
     assert real.failed == []
@@ -74,7 +79,7 @@ def test_real_time_agrees_with_virtual_time(run_scenario, tmp_path):
 def test_a_kernel_of_another_backend_is_refused(tmp_path):
     point = base_point(validate(scenario_dict(), "s"))
     with pytest.raises(UserError, match=r"kernel lab-6.12 is not for it; those that are: lab-6.12-qemu"):
-        runner.run_point(point, 1, tmp_path, backend="qemu", kernel_name="lab-6.12")
+        run_point(point, 1, tmp_path, backend="qemu", kernel_name="lab-6.12")
 
 
 def test_qemu_that_is_not_there(tmp_path, monkeypatch):
@@ -95,11 +100,11 @@ def run_on_a_machine(tmp_path_factory):
         (scratch / "guest/init").write_text(MACHINE % words)
         (scratch / "guest/init").chmod(0o755)
         (scratch / "out/scenario.yaml").write_text(yaml.safe_dump(scenario_dict(**changes)))
-        guest_tools.library_folder()  # compiled here: the machine has the repository read-only
-        job = machine.Job(
+        iperf3_library.library_folder()  # compiled here: the machine has the repository read-only
+        job = process.Job(
             scratch=scratch, seed=1, memory_bytes=1 << 30, arguments=[], log=scratch / "log", watchdog_s=300
         )
-        machine.run(job, uml.command(kernel.get(), job))
+        process.run(job, uml.command(get_kernel(), job))
         return scratch / "out"
 
     return go
@@ -161,4 +166,4 @@ def test_a_parameter_that_this_machine_cannot_set_is_refused(tmp_path, monkeypat
     monkeypatch.setattr(host.os, "geteuid", lambda: 0)
     point = base_point(validate(scenario_dict(flows=[{"cca": "cubic", "params": {"beta": 900}}]), "s"))
     with pytest.raises(UserError, match=r"cubic has no parameter 'beta' in kernel host"):
-        runner.run_point(point, 1, tmp_path, backend="host")
+        run_point(point, 1, tmp_path, backend="host")

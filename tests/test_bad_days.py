@@ -15,13 +15,19 @@ from pathlib import Path
 import pytest
 import yaml
 
-from bbrlab import kernel, kernel_source, paths
-from bbrlab import run as runner
-from bbrlab.errors import UserError
-from bbrlab.scenario import base_point, validate
+from bbrlab.base import paths
+from bbrlab.base.errors import UserError
+from bbrlab.kernel import sources
+from bbrlab.kernel.build import build_kernel, lost_options
+from bbrlab.kernel.built import build_key, get_kernel
+from bbrlab.kernel.specs import find_spec, load_specs
+from bbrlab.run import run
+from bbrlab.run.run import run_point
+from bbrlab.scenario.load import base_point
+from bbrlab.scenario.messages import validate
 from tests.conftest import processes_of, scenario_dict, wait_for
 
-BBRLAB = [sys.executable, "-m", "bbrlab.cli"]
+BBRLAB = [sys.executable, "-m", "bbrlab.cli.main"]
 LONG = {"duration_s": 5000, "window_s": [10, 5000]}
 
 
@@ -74,12 +80,12 @@ def test_one_clear_message(scenario_file, tmp_path, argv, words):
 
 
 def test_a_cca_that_the_kernel_lacks(tmp_path, monkeypatch):
-    real = kernel.get()
+    real = get_kernel()
     poorer = dataclasses.replace(real, ccas={k: v for k, v in real.ccas.items() if k != "bbr3"})
-    monkeypatch.setattr(kernel, "get", lambda name: poorer)
+    monkeypatch.setattr(run, "get_kernel", lambda name: poorer)
     point = base_point(validate(scenario_dict(flows=[{"cca": "bbr3"}]), "s"))
     with pytest.raises(UserError, match=r"this kernel has no bbr3 \(it has .*bbr2.*--kernel"):
-        runner.run_point(point, 1, tmp_path)
+        run_point(point, 1, tmp_path)
     assert not (tmp_path / "summary.json").exists()
 
 
@@ -148,7 +154,7 @@ def guest_program(tmp_path, monkeypatch):
 def test_a_guest_that_hangs_is_ended(tmp_path, guest_program):
     guest_program("while True: pass\n")
     with pytest.raises(UserError, match=r"hung while setting up: no sign of life for 2 s.*guest\.log"):
-        runner.run_point(base_point(validate(scenario_dict(), "s")), 1, tmp_path / "out", watchdog_s=2)
+        run_point(base_point(validate(scenario_dict(), "s")), 1, tmp_path / "out", watchdog_s=2)
     assert not (tmp_path / "out" / "summary.json").exists()
 
 
@@ -156,14 +162,14 @@ def test_a_guest_that_hangs_is_ended(tmp_path, guest_program):
 def test_a_guest_without_memory_says_so(tmp_path, guest_program):
     guest_program("kept = [b'x' * (1 << 20) for _ in range(4096)]\n")
     with pytest.raises(UserError, match=r"the guest's \d+ MiB of memory did not suffice"):
-        runner.run_point(base_point(validate(scenario_dict(), "s")), 1, tmp_path / "out")
+        run_point(base_point(validate(scenario_dict(), "s")), 1, tmp_path / "out")
 
 
 @pytest.mark.guest
 def test_a_guest_that_breaks_says_why(tmp_path, guest_program):
     guest_program("raise RuntimeError('the cable is loose')\n")
     with pytest.raises(UserError, match=r"(?s)guest\.log.*the cable is loose"):
-        runner.run_point(base_point(validate(scenario_dict(), "s")), 1, tmp_path / "out")
+        run_point(base_point(validate(scenario_dict(), "s")), 1, tmp_path / "out")
 
 
 def start(tmp_path: Path, scenario: Path) -> tuple[subprocess.Popen[str], Path]:
@@ -241,30 +247,30 @@ def leftovers(tmp_path: Path) -> list[str]:
 
 
 def test_kernel_build_that_fails_names_step_and_log(kernels, tmp_path, monkeypatch):
-    monkeypatch.setattr(kernel_source, "UNPACK_EXCLUDES", ("*/[a-zB-Z]*/*",))  # nearly nothing: quick to unpack
+    monkeypatch.setattr(sources, "UNPACK_EXCLUDES", ("*/[a-zB-Z]*/*",))  # nearly nothing: quick to unpack
     with pytest.raises(UserError, match=r"step 'patch um/0001' failed; the log is .*lab-6\.12\.log") as caught:
-        kernel.build(say=lambda text: None)
+        build_kernel(say=lambda text: None)
     assert "\n  " in str(caught.value)
     assert leftovers(tmp_path) == []
     with pytest.raises(UserError, match="not built yet"):
-        kernel.get()
+        get_kernel()
 
 
 def test_kernel_key_follows_its_ingredients(kernels):
-    _, spec = kernel.find_spec(None)
-    key = kernel.build_key(spec, "source 1", "gcc 12")
-    assert key == kernel.build_key(spec, "source 1", "gcc 12")
-    assert key != kernel.build_key(spec, "source 2", "gcc 12")
-    assert key != kernel.build_key(spec, "source 1", "gcc 13")
+    _, spec = find_spec(None)
+    key = build_key(spec, "source 1", "gcc 12")
+    assert key == build_key(spec, "source 1", "gcc 12")
+    assert key != build_key(spec, "source 2", "gcc 12")
+    assert key != build_key(spec, "source 1", "gcc 13")
     patch = next((kernels / "patches" / "um").glob("*.patch"))
     patch.write_text(patch.read_text() + "\n")
-    assert key != kernel.build_key(spec, "source 1", "gcc 12")
+    assert key != build_key(spec, "source 1", "gcc 12")
 
 
 def test_lost_options_are_found():
     wanted = "# a comment\nCONFIG_A=y\n# CONFIG_B is not set\nCONFIG_C=y\n"
-    assert kernel.lost_options(wanted, "CONFIG_A=y\nCONFIG_B=y\n") == ["# CONFIG_B is not set", "CONFIG_C=y"]
-    assert kernel.lost_options(wanted, "CONFIG_A=y\n# CONFIG_B is not set\nCONFIG_C=y\n") == []
+    assert lost_options(wanted, "CONFIG_A=y\nCONFIG_B=y\n") == ["# CONFIG_B is not set", "CONFIG_C=y"]
+    assert lost_options(wanted, "CONFIG_A=y\n# CONFIG_B is not set\nCONFIG_C=y\n") == []
 
 
 def test_kernels_yaml_errors(tmp_path):
@@ -276,7 +282,7 @@ def test_kernels_yaml_errors(tmp_path):
     ):
         path.write_text(text)
         with pytest.raises(UserError, match=words):
-            kernel.load_specs(path)
+            load_specs(path)
 
 
 def test_doctor_in_words():

@@ -11,9 +11,9 @@ import subprocess
 import numpy as np
 import pytest
 
-from bbrlab import bbr_record
-from bbrlab.errors import UserError
-from bbrlab.phases import phases
+from bbrlab.base.errors import UserError
+from bbrlab.measure import bbr_record
+from bbrlab.measure.phases import phases
 
 pytestmark = pytest.mark.guest
 V2_V3 = ("bbr2", "bbr3")

@@ -8,7 +8,9 @@ import subprocess
 import numpy as np
 import pytest
 
-from bbrlab import kernel, paths
+from bbrlab.base import paths
+from bbrlab.kernel.build import build_kernel
+from bbrlab.kernel.built import get_kernel
 
 pytestmark = pytest.mark.guest
 
@@ -18,7 +20,7 @@ MIX = [{"cca": "bbr1", "count": 2}, {"cca": "cubic"}, {"cca": "reno", "start_s":
 @pytest.fixture(scope="module")
 def mainline():
     """The kernel without the hooks, built if need be."""
-    return kernel.build("mainline-6.12", say=lambda text: None)
+    return build_kernel("mainline-6.12", say=lambda text: None)
 
 
 @pytest.mark.parametrize(
@@ -40,7 +42,7 @@ def test_hooks_change_nothing_else(mainline, run_scenario, changes):
 
 def test_thousands_of_connections_leave_nothing(tmp_path):
     """Opened, used, switched to another CCA on the way, aborted, refused: no panic, no socket and no memory left."""
-    built = kernel.get()
+    built = get_kernel()
     argv = [built.image, "mem=256M", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro", "time-travel=inf-cpu",
             f"init={paths.KERNELS / 'selftest' / 'init'}", "con=null", "con0=null,fd:1", "quiet", f"uml_dir={tmp_path}/"]  # fmt: skip
     done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300, check=False)

@@ -10,8 +10,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bbrlab import campaign, claims, collect, expressions, judge
-from bbrlab.errors import UserError
+from bbrlab.base.errors import UserError
+from bbrlab.campaign.collect import UNITS
+from bbrlab.campaign.figures import Figure, figures_at, scenario_files
+from bbrlab.claims import expressions
+from bbrlab.claims.judge import (
+    INCONCLUSIVE,
+    NOT_REPRODUCED,
+    NOT_RUN,
+    REPRODUCED,
+    Verdict,
+    _published,
+    judge_all,
+    judge_claim,
+)
+from bbrlab.claims.load import load_claims
+from bbrlab.claims.schema import Expectation, rounded
+from bbrlab.claims.select import full_figures, select
 
 GOOD = """
 - id: SA-x
@@ -28,27 +43,27 @@ GOOD = """
 
 @pytest.fixture(scope="module")
 def all_claims():
-    return claims.load()
+    return load_claims()
 
 
 def test_there_are_enough_and_every_paper_has_some(all_claims):
     assert len(all_claims) >= 150
-    assert {c.paper for c in all_claims} == {id.split("/")[0] for id in campaign.scenario_files()}
+    assert {c.paper for c in all_claims} == {id.split("/")[0] for id in scenario_files()}
 
 
 def test_quick_can_judge_a_hundred(all_claims):
     """Every claim whose points quick runs long enough, with runs that are made up."""
-    figures = campaign.figures("quick")
-    verdicts = judge.judge_all(all_claims, figures, {f.id: table(f) for f in figures})
-    assert sum(v.verdict != judge.NOT_RUN for v in verdicts) >= 100
+    figures = figures_at("quick")
+    verdicts = judge_all(all_claims, figures, {f.id: table(f) for f in figures})
+    assert sum(v.verdict != NOT_RUN for v in verdicts) >= 100
 
 
-def table(figure: campaign.Figure, value=lambda point, seed: 0.5) -> pd.DataFrame:
+def table(figure: Figure, value=lambda point, seed: 0.5) -> pd.DataFrame:
     rows = []
     for point in figure.points:
         for seed in range(1, figure.trials + 1):
             for group in range(len(point.scenario.flows)):
-                metrics = dict.fromkeys(collect.UNITS, value(point, seed))
+                metrics = dict.fromkeys(UNITS, value(point, seed))
                 rows.append({"point": point.label, "seed": seed, "ok": True, **point.values, **point.conditions, "group": group, **metrics})  # fmt: skip
     return pd.DataFrame(rows)
 
@@ -79,7 +94,7 @@ def test_refusals_name_line_and_reason(tmp_path, old, new, words):
     file = tmp_path / "claims.yaml"
     file.write_text(GOOD.replace(old, new))
     with pytest.raises(UserError) as refused:
-        claims.load(file)
+        load_claims(file)
     message = str(refused.value)
     assert "claims.yaml" in message
     assert all(word in message for word in words), message
@@ -89,7 +104,7 @@ def test_a_claim_twice(tmp_path):
     file = tmp_path / "claims.yaml"
     file.write_text(GOOD + GOOD)
     with pytest.raises(UserError, match=r":12: SA-x: line 2 has this id already"):
-        claims.load(file)
+        load_claims(file)
 
 
 def test_a_series_needs_a_function(tmp_path):
@@ -98,25 +113,25 @@ def test_a_series_needs_a_function(tmp_path):
         GOOD.replace("{network.buffer.bdp: 4, flows.0.count: 1}", "{flows.0.count: 1}, along: network.buffer.bdp")
     )
     with pytest.raises(UserError, match="a value for each point"):
-        claims.load(file)
+        load_claims(file)
 
 
-def one(tmp_path, text: str, value, scale: str = "full") -> judge.Verdict:
+def one(tmp_path, text: str, value, scale: str = "full") -> Verdict:
     file = tmp_path / "claims.yaml"
     file.write_text(text)
-    (claim,) = claims.load(file)
-    figures = campaign.figures(scale, sorted({t.figure for t in claim.at.values()}))
+    (claim,) = load_claims(file)
+    figures = figures_at(scale, sorted({t.figure for t in claim.at.values()}))
     known = {f.id: f for f in figures}
-    return judge.judge(claim, known, {id: table(f, value) for id, f in known.items()})
+    return judge_claim(claim, known, {id: table(f, value) for id, f in known.items()})
 
 
 @pytest.mark.parametrize(
     ("values", "verdict"),
     [
-        ((0.49, 0.50, 0.51), judge.REPRODUCED),  # .50 +- .025
-        ((0.79, 0.80, 0.81), judge.NOT_REPRODUCED),
-        ((0.58, 0.60, 0.62), judge.INCONCLUSIVE),  # .60 +- .05
-        ((0.30, 0.50, 0.70), judge.INCONCLUSIVE),
+        ((0.49, 0.50, 0.51), REPRODUCED),  # .50 +- .025
+        ((0.79, 0.80, 0.81), NOT_REPRODUCED),
+        ((0.58, 0.60, 0.62), INCONCLUSIVE),  # .60 +- .05
+        ((0.30, 0.50, 0.70), INCONCLUSIVE),
     ],
 )
 def test_verdicts(tmp_path, values, verdict):
@@ -131,22 +146,22 @@ def test_verdicts(tmp_path, values, verdict):
 def test_a_failed_run_does_not_count(tmp_path):
     file = tmp_path / "claims.yaml"
     file.write_text(GOOD)
-    (claim,) = claims.load(file)
-    (figure,) = campaign.figures("full", ["sarpkaya2025/fig2a"])
+    (claim,) = load_claims(file)
+    (figure,) = figures_at("full", ["sarpkaya2025/fig2a"])
     runs = table(figure)
     runs.loc[runs["seed"] == 2, ["ok", "share_of_capacity"]] = [False, 99.0]
-    found = judge.judge(claim, {figure.id: figure}, {figure.id: runs})
-    assert (found.verdict, found.seeds, found.mean) == (judge.REPRODUCED, 2, 0.5)
+    found = judge_claim(claim, {figure.id: figure}, {figure.id: runs})
+    assert (found.verdict, found.seeds, found.mean) == (REPRODUCED, 2, 0.5)
     runs.loc[runs["seed"] == 3, "ok"] = False
-    found = judge.judge(claim, {figure.id: figure}, {figure.id: runs})
-    assert found.verdict == judge.INCONCLUSIVE
+    found = judge_claim(claim, {figure.id: figure}, {figure.id: runs})
+    assert found.verdict == INCONCLUSIVE
     assert "no interval" in found.why
 
 
 def test_what_was_not_run(tmp_path):
     assert one(tmp_path, GOOD, lambda p, s: 0.5, "smoke").why == "runs of 60 s are too short for it"
     deep = GOOD.replace("network.buffer.bdp: 4", "network.buffer.bdp: 64")
-    assert one(tmp_path, deep, lambda p, s: 0.5, "quick").verdict == judge.NOT_RUN
+    assert one(tmp_path, deep, lambda p, s: 0.5, "quick").verdict == NOT_RUN
 
 
 def series(expect: str) -> str:
@@ -157,8 +172,8 @@ def test_trends_and_bounds_along_a_series(tmp_path):
     def share(point, seed):
         return point.values["network.buffer.bdp"] / 64
 
-    assert one(tmp_path, series("{trend: rising}"), share).verdict == judge.REPRODUCED
-    assert one(tmp_path, series("{trend: falling}"), share).verdict == judge.NOT_REPRODUCED
+    assert one(tmp_path, series("{trend: rising}"), share).verdict == REPRODUCED
+    assert one(tmp_path, series("{trend: falling}"), share).verdict == NOT_REPRODUCED
     assert one(tmp_path, series("{above: 0.01}"), share).mean == pytest.approx(1 / 64), "the lowest counts"
     assert one(tmp_path, series("{below: 0.9}"), share).mean == pytest.approx(1), "the highest counts"
 
@@ -170,7 +185,7 @@ def test_an_order(tmp_path):
         "    many: {figure: sarpkaya2025/fig2a, where: {network.buffer.bdp: 4, flows.0.count: 4}}\n",
     ).replace("{value: 0.5, within: 0.1}", "{order: [few.share_of_capacity, many.share_of_capacity]}")
     found = one(tmp_path, text, lambda point, seed: point.values["flows.0.count"] / 10)
-    assert found.verdict == judge.REPRODUCED
+    assert found.verdict == REPRODUCED
     assert found.mean == pytest.approx(0.3)
 
 
@@ -178,18 +193,18 @@ def test_published_values_are_joined_by_point(tmp_path):
     text = series("{below: 0.001}").replace("along: network.buffer.bdp}", "along: network.buffer.bdp, published: 'sarpkaya2025/fig2a:share_of_capacity'}")  # fmt: skip
     text = text.replace("metric: share_of_capacity", "metric: rms(share_of_capacity - published)")
     rows = pd.read_csv("data/sarpkaya2025/fig2a.csv").set_index(["buffer_bdp", "bbr_flows"])["share_of_capacity"]
-    assert one(tmp_path, text, lambda p, s: rows[p.values["network.buffer.bdp"], 1]).verdict == judge.REPRODUCED
-    assert one(tmp_path, text, lambda p, s: rows[p.values["network.buffer.bdp"], 2]).verdict == judge.NOT_REPRODUCED
+    assert one(tmp_path, text, lambda p, s: rows[p.values["network.buffer.bdp"], 1]).verdict == REPRODUCED
+    assert one(tmp_path, text, lambda p, s: rows[p.values["network.buffer.bdp"], 2]).verdict == NOT_REPRODUCED
 
 
 def test_every_point_has_its_published_value(all_claims):
     """No claim joins a table that lacks a row for a point of the full scenario."""
-    figures = claims.full_figures()
+    figures = full_figures()
     for claim in all_claims:
         for term in claim.at.values():
             if term.published:
-                chosen = claims.select(term, figures[term.figure].points).points
-                assert np.isfinite(judge._published(term, chosen)).all(), claim.id
+                chosen = select(term, figures[term.figure].points).points
+                assert np.isfinite(_published(term, chosen)).all(), claim.id
 
 
 @given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6))
@@ -229,9 +244,9 @@ def test_the_tree_finds_a_rule():
 
 def test_all_points_and_shortest_s(tmp_path):
     whole = series("{below: 2}").rstrip("\n") + "\n  all_points: true\n"
-    assert one(tmp_path, series("{below: 2}"), lambda p, s: 0.5, "quick").verdict == judge.REPRODUCED
+    assert one(tmp_path, series("{below: 2}"), lambda p, s: 0.5, "quick").verdict == REPRODUCED
     assert one(tmp_path, whole, lambda p, s: 0.5, "quick").why == "this scale has 3 of its 7 points"
-    assert one(tmp_path, whole, lambda p, s: 0.5, "full").verdict == judge.REPRODUCED
+    assert one(tmp_path, whole, lambda p, s: 0.5, "full").verdict == REPRODUCED
     patient = GOOD.rstrip("\n") + "\n  shortest_s: 60\n"
     assert one(tmp_path, patient, lambda p, s: 0.5, "smoke").why != "runs of 60 s are too short for it"
     assert (
@@ -241,20 +256,20 @@ def test_all_points_and_shortest_s(tmp_path):
 
 def test_relative_tolerance_and_group(tmp_path):
     text = GOOD.replace("value: 0.5, within: 0.1", "value: 0.5, within_percent: 10")
-    assert one(tmp_path, text, lambda p, s: 0.54).verdict == judge.REPRODUCED
-    assert one(tmp_path, text, lambda p, s: 0.56).verdict == judge.NOT_REPRODUCED
+    assert one(tmp_path, text, lambda p, s: 0.54).verdict == REPRODUCED
+    assert one(tmp_path, text, lambda p, s: 0.56).verdict == NOT_REPRODUCED
     file = tmp_path / "claims.yaml"
     file.write_text(GOOD.replace("flows.0.count: 1}}", "flows.0.count: 1}, group: 1}"))
-    (claim,) = claims.load(file)
-    (figure,) = campaign.figures("full", ["sarpkaya2025/fig2a"])
+    (claim,) = load_claims(file)
+    (figure,) = figures_at("full", ["sarpkaya2025/fig2a"])
     runs = table(figure)
     runs.loc[runs["group"] == 1, "share_of_capacity"] = 0.9
-    assert judge.judge(claim, {figure.id: figure}, {figure.id: runs}).mean == pytest.approx(0.9)
+    assert judge_claim(claim, {figure.id: figure}, {figure.id: runs}).mean == pytest.approx(0.9)
 
 
 def test_numbers_are_for_reading():
-    said = [claims.rounded(v, 3) for v in (81140.2, 235798.0, 0.01234, -0.5, 0.0, 2.0, float("nan"))]
+    said = [rounded(v, 3) for v in (81140.2, 235798.0, 0.01234, -0.5, 0.0, 2.0, float("nan"))]
     assert said == ["81100", "236000", "0.0123", "-0.5", "0", "2", "nan"]
-    assert str(claims.Expectation(value=235798, within_percent=50)) == "235798 ± 118000"
-    assert str(claims.Expectation(range=[102, 408])) == "102 to 408"
-    assert str(claims.Expectation(below=50)) == "< 50"
+    assert str(Expectation(value=235798, within_percent=50)) == "235798 ± 118000"
+    assert str(Expectation(range=[102, 408])) == "102 to 408"
+    assert str(Expectation(below=50)) == "< 50"

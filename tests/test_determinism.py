@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from bbrlab import paths
-from bbrlab import run as runner
-from bbrlab.scenario import base_point, validate
+from bbrlab.base import paths
+from bbrlab.run.run import run_point
+from bbrlab.scenario.load import base_point
+from bbrlab.scenario.messages import validate
 from tests.conftest import scenario_dict
 
 pytestmark = pytest.mark.guest
@@ -29,7 +30,7 @@ def run_in_process(folder: Path, seed: int = 1, **environment: str) -> Path:
     argv = [
         sys.executable,
         "-m",
-        "bbrlab.cli",
+        "bbrlab.cli.main",
         "run",
         str(scenario),
         "--seed",
@@ -85,7 +86,7 @@ def test_with_other_folders(reference, tmp_path):
     paths.GUEST_CODE = code
     os.environ["TMPDIR"] = str(elsewhere)
     try:
-        runner.run_point(point, 1, tmp_path / "out")
+        run_point(point, 1, tmp_path / "out")
     finally:
         paths.GUEST_CODE = before[0]
         os.environ.pop("TMPDIR")
@@ -128,7 +129,7 @@ CONNECTIONS = {
 def run_with_other_code(point, seed: int, code: Path, out: Path):
     before, paths.GUEST_CODE = paths.GUEST_CODE, code
     try:
-        runner.run_point(point, seed, out)
+        run_point(point, seed, out)
     finally:
         paths.GUEST_CODE = before
     return content(out)
@@ -152,7 +153,7 @@ def test_with_another_set_up(changes, tmp_path):
     other = "        import asyncio; os.urandom(77); call('ls', '/usr'); time.sleep(0.3712345678)\n"
     code = guest_code(tmp_path / "guest", "        start_open_vswitch(plan", other)
     point = base_point(validate(scenario_dict(**changes), "s"))
-    runner.run_point(point, 1, tmp_path / "reference")
+    run_point(point, 1, tmp_path / "reference")
     assert run_with_other_code(point, 1, code, tmp_path / "out") == content(tmp_path / "reference")
 
 

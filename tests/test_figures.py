@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bbrlab import figures
+from bbrlab.measure.series import goodput_series, jitter_series
 
 
 def samples() -> pd.DataFrame:
@@ -19,20 +19,20 @@ def samples() -> pd.DataFrame:
 
 
 def test_goodput_by_flow_and_by_group():
-    by_flow = figures.goodput_series(samples(), 1.0)
+    by_flow = goodput_series(samples(), 1.0)
     assert sorted(by_flow) == [0, 1, 2]
     begins, goodput = by_flow[0]
     assert list(begins) == [0, 1, 2, 3], "the last bin is not whole"
     assert goodput[1:] == pytest.approx(8)
     assert np.isnan(goodput[0]), "nothing to compare the first bin with"
-    begins, goodput = figures.goodput_series(samples(), 1.0, "group")[1]
+    begins, goodput = goodput_series(samples(), 1.0, "group")[1]
     assert list(begins) == [0, 1, 2, 3]
     assert goodput[1:] == pytest.approx([4, 4, 8]), "the sum over the flows that are there"
 
 
 def test_jitter_is_extra_acked_over_goodput():
-    found = figures.jitter_series(samples(), 1.0)
+    found = jitter_series(samples(), 1.0)
     assert found[0][1][1:] == pytest.approx(20), "20 segments of 8 kbit at 8 Mbit/s"
     assert found[1][1][1:] == pytest.approx(10)
     stalled = samples().assign(bytes_acked=0)
-    assert np.isnan(figures.jitter_series(stalled, 1.0)[0][1]).all()
+    assert np.isnan(jitter_series(stalled, 1.0)[0][1]).all()

@@ -13,11 +13,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bbrlab import paths
-from bbrlab.errors import UserError
-from bbrlab.models import _fluid_kernel, fluid, predict
+from bbrlab.base import paths
+from bbrlab.base.errors import UserError
+from bbrlab.models import _fluid_kernel, fluid
 from bbrlab.models.fluid import ALIGNED, REFERENCE, Quirks, simulate
-from bbrlab.scenario import base_point, validate
+from bbrlab.models.predict import STEP_TOLERANCE, fluid_share
+from bbrlab.scenario.load import base_point
+from bbrlab.scenario.messages import validate
 from tests.conftest import scenario_dict
 
 DATA = paths.DATA / "scherrer2022"
@@ -143,8 +145,8 @@ def test_each_quirk_matters(name):
     network = {"network__rtt_ms": [30, 50], "network__buffer__bdp": 32 if deep else 1}
     scenario = base_point(validate(scenario_dict(flows=flows, **network), "test")).scenario
     base = REFERENCE
-    on = predict.fluid_share(scenario, duration_s, 0.05, base).shares
-    off = predict.fluid_share(scenario, duration_s, 0.05, replace(base, **{name: False})).shares
+    on = fluid_share(scenario, duration_s, 0.05, base).shares
+    off = fluid_share(scenario, duration_s, 0.05, replace(base, **{name: False})).shares
     assert max(abs(a - b) for a, b in zip(on, off, strict=True)) > 1e-3
 
 
@@ -195,9 +197,9 @@ def test_a_step_that_matters_is_told():
     scenario = base_point(
         validate(scenario_dict(flows=[{"cca": "bbr1"}, {"cca": "cubic"}], network__buffer__bdp=1), "t")
     ).scenario
-    fine = predict.fluid_share(scenario, 9, 0.01, check_step=True)
+    fine = fluid_share(scenario, 9, 0.01, check_step=True)
     assert not fine.step_matters
-    assert fine.step_difference < predict.STEP_TOLERANCE
+    assert fine.step_difference < STEP_TOLERANCE
     assert replace(fine, step_difference=0.02).step_matters
 
 
@@ -205,7 +207,7 @@ def test_seed_draws_the_rtts():
     scenario = base_point(
         validate(scenario_dict(flows=[{"cca": "bbr1"}, {"cca": "cubic"}], network__rtt_ms=[20, 80]), "t")
     ).scenario
-    one, again, other = (predict.fluid_share(scenario, 2, 0.05, seed=seed).shares for seed in (1, 1, 2))
+    one, again, other = (fluid_share(scenario, 2, 0.05, seed=seed).shares for seed in (1, 1, 2))
     assert one == again != other
 
 
@@ -273,7 +275,7 @@ def test_bad_arguments_are_named(wrong, message):
 def test_scenarios_that_the_model_does_not_speak_of(changes, message):
     scenario = base_point(validate(scenario_dict(**changes), "test")).scenario
     with pytest.raises(UserError, match=message):
-        predict.fluid_share(scenario)
+        fluid_share(scenario)
 
 
 def test_scenario_gives_path_bdps():
@@ -281,8 +283,8 @@ def test_scenario_gives_path_bdps():
     scenario = base_point(
         validate(scenario_dict(flows=[{"cca": "bbr1"}, {"cca": "cubic"}], network__buffer__bdp=4), "t")
     ).scenario
-    aligned = predict.fluid_share(scenario, 9, 0.05).run.buffer_packets
-    link = predict.fluid_share(scenario, 9, 0.05, replace(ALIGNED, link_bdp_buffer=True)).run.buffer_packets
+    aligned = fluid_share(scenario, 9, 0.05).run.buffer_packets
+    link = fluid_share(scenario, 9, 0.05, replace(ALIGNED, link_bdp_buffer=True)).run.buffer_packets
     assert aligned == pytest.approx(4 * 10e6 * 0.04 / 8 / 1514, rel=1e-3)
     assert link == 4 * math.ceil(10e6 * 0.01 / 8 / 1514)
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from bbrlab import kernel_source
-from bbrlab.errors import UserError
-from bbrlab.kernel_source import Source, locate
+from bbrlab.base.errors import UserError
+from bbrlab.kernel import sources
+from bbrlab.kernel.sources import Source, locate
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -36,7 +36,7 @@ def repository(tmp_path, monkeypatch):
     git(folder, "config", "uploadpack.allowAnySHA1InWant", "true")
     commit(folder, "one")
     commit(folder, "two")
-    monkeypatch.setattr(kernel_source, "LOCK", tmp_path / "sources.lock.json")
+    monkeypatch.setattr(sources, "LOCK", tmp_path / "sources.lock.json")
     monkeypatch.setenv("BBRLAB_BUILD", str(tmp_path / "build"))
     return folder
 
@@ -63,7 +63,7 @@ def test_first_fetch_is_recorded_and_held_to(repository, tmp_path, how):
         locate(source, fetch=False)
     wanted = "two" if how == "branch" else "one"
     assert unpack(source, tmp_path / "tree" / "a") == wanted
-    locked = json.loads(kernel_source.LOCK.read_text())[source.name]
+    locked = json.loads(sources.LOCK.read_text())[source.name]
     assert locked == {"commit": first, "tree": git(repository, "rev-parse", f"{first}^{{tree}}")}
     commit(repository, "three")  # a branch may move, the source may not
     assert unpack(source, tmp_path / "tree2" / "a") == wanted
@@ -73,23 +73,23 @@ def test_first_fetch_is_recorded_and_held_to(repository, tmp_path, how):
 def test_another_tree_is_refused(repository):
     source = Source(git=str(repository), branch="v3")
     locate(source, fetch=True)
-    locked = kernel_source.read_lock()
+    locked = sources.read_lock()
     locked[source.name]["tree"] = "0" * 40
-    kernel_source.LOCK.write_text(json.dumps(locked))
+    sources.LOCK.write_text(json.dumps(locked))
     subprocess.run(["rm", "-rf", str(Path(str(repository)).parent / "build")], check=True)
     with pytest.raises(UserError, match="not the source that was fetched before"):
         locate(source, fetch=True)
 
 
 def test_no_network(tmp_path, monkeypatch):
-    monkeypatch.setattr(kernel_source, "LOCK", tmp_path / "sources.lock.json")
+    monkeypatch.setattr(sources, "LOCK", tmp_path / "sources.lock.json")
     monkeypatch.setenv("BBRLAB_BUILD", str(tmp_path / "build"))
     with pytest.raises(
         UserError, match=r"cannot fetch .*: .*needs a network that reaches it.*copy of the repository"
     ) as caught:
         locate(Source(git="https://example.invalid/bbr.git", branch="v3"), fetch=True)
     assert "\n" not in str(caught.value)
-    assert not kernel_source.LOCK.exists()
+    assert not sources.LOCK.exists()
 
 
 def test_commit_that_is_not_there(repository):

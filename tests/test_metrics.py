@@ -8,16 +8,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bbrlab import collect, metrics
-from bbrlab.bbr_record import STATES
-from bbrlab.plan import make_plan
-from bbrlab.scenario import base_point, validate
-from bbrlab.traces import Queue
+from bbrlab.campaign import collect
+from bbrlab.campaign.collect import point_means
+from bbrlab.campaign.interval import half_width
+from bbrlab.experiment.plan import make_plan
+from bbrlab.measure.bbr_record import STATES
+from bbrlab.measure.counters import Counter
+from bbrlab.measure.metrics import summarise
+from bbrlab.measure.numbers import jain_index
+from bbrlab.measure.phases import phase_lengths
+from bbrlab.measure.queues import Queue
+from bbrlab.scenario.load import base_point
+from bbrlab.scenario.messages import validate
+from bbrlab.scenario.rates import capacity_mbit, rate_at
 from tests.conftest import scenario_dict
 
 
 def counter(times, values, final=None):
-    return metrics.Counter(np.array(times, float), {"bytes_acked": np.array(values)}, final)
+    return Counter(np.array(times, float), {"bytes_acked": np.array(values)}, final)
 
 
 def test_counters_between_before_and_after_samples():
@@ -30,14 +38,14 @@ def test_a_sample_some_microseconds_late_still_belongs_to_the_edge():
 
 
 def test_jain_index_known_values():
-    assert metrics.jain_index(np.array([1, 1, 1, 1])) == 1
-    assert metrics.jain_index(np.array([1, 0, 0, 0])) == 0.25
-    assert metrics.jain_index(np.array([0, 0])) == 1
+    assert jain_index(np.array([1, 1, 1, 1])) == 1
+    assert jain_index(np.array([1, 0, 0, 0])) == 0.25
+    assert jain_index(np.array([0, 0])) == 1
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=1, max_size=30))
 def test_jain_index_bounds(values):
-    assert 1 / len(values) - 1e-9 <= metrics.jain_index(np.array(values)) <= 1 + 1e-9
+    assert 1 / len(values) - 1e-9 <= jain_index(np.array(values)) <= 1 + 1e-9
 
 
 def test_a_stay_that_probe_rtt_cut_short_is_not_counted():
@@ -46,31 +54,31 @@ def test_a_stay_that_probe_rtt_cut_short_is_not_counted():
     codes = np.repeat([STATES.index(name) for name in names], [2, 2, 6, 2, 4, 2, 1, 3])
     none = [np.nan, np.nan]  # before BBR tells anything
     columns = {"time_s": 0.5 * np.arange(2 + len(codes)), "bbr_state": np.append(none, codes)}
-    assert metrics.phase_lengths(columns) == {
+    assert phase_lengths(columns) == {
         "startup_s": 1, "up_s": 1.5, "down_s": 3, "cruise_s": 1, "between_probe_rtt_s": None, "between_up_s": 5,
     }  # fmt: skip
-    assert set(metrics.phase_lengths({"time_s": columns["time_s"][:2], "bbr_state": np.array(none)}).values()) == {None}
+    assert set(phase_lengths({"time_s": columns["time_s"][:2], "bbr_state": np.array(none)}).values()) == {None}
 
 
 def test_capacity_with_changes():
     changes = [{"at_s": 4, "rate_mbit": 5}, {"at_s": 6, "loss": 0.1}, {"at_s": 8, "rate_mbit": 20}]
     scenario = validate(scenario_dict(network__changes=changes), "s")
-    assert metrics.capacity_mbit(scenario, 0, 10) == pytest.approx((4 * 10 + 4 * 5 + 2 * 20) / 10)
-    assert metrics.capacity_mbit(scenario, 5, 7) == 5
-    assert list(metrics.rate_at(scenario, np.array([0, 4, 7.9, 8]))) == [10, 5, 5, 20]
+    assert capacity_mbit(scenario, 0, 10) == pytest.approx((4 * 10 + 4 * 5 + 2 * 20) / 10)
+    assert capacity_mbit(scenario, 5, 7) == 5
+    assert list(rate_at(scenario, np.array([0, 4, 7.9, 8]))) == [10, 5, 5, 20]
 
 
 def test_confidence_interval_is_students_t():
     # Three values 1, 2, 3: mean 2, standard error 1/sqrt(3), t(.975, 2) = 4.3027
-    assert collect.half_width(pd.Series([1.0, 2.0, 3.0])) == pytest.approx(4.3027 / 3**0.5, rel=1e-4)
-    assert np.isnan(collect.half_width(pd.Series([1.0])))
-    assert collect.half_width(pd.Series([0.1 + 0.2, 0.3, 0.3])) == 0, "rounding is no scatter"
-    assert collect.half_width(pd.Series([0.0, 0.0])) == 0
+    assert half_width(pd.Series([1.0, 2.0, 3.0])) == pytest.approx(4.3027 / 3**0.5, rel=1e-4)
+    assert np.isnan(half_width(pd.Series([1.0])))
+    assert half_width(pd.Series([0.1 + 0.2, 0.3, 0.3])) == 0, "rounding is no scatter"
+    assert half_width(pd.Series([0.0, 0.0])) == 0
 
 
 def test_failed_runs_are_counted_and_not_averaged():
     table = pd.DataFrame({"x": [1, 1, 1], "ok": [True, True, False], "share_of_capacity": [0.4, 0.6, 99.0]})
-    (row,) = collect.points(table, ["x"]).to_dict("records")
+    (row,) = point_means(table, ["x"]).to_dict("records")
     assert (row["mean"], row["runs"], row["failed"]) == (pytest.approx(0.5), 2, 1)
 
 
@@ -102,14 +110,14 @@ def test_a_group_is_described_by_the_flows_that_were_sampled():
     )  # fmt: skip
     seen = {name: np.array([0, 40_000]) for name in names}
     unseen = {name: np.array([], int) for name in names}
-    counters = [metrics.Counter(np.array([0.0, 10.0]), seen, None), metrics.Counter(np.array([]), unseen, None)]
+    counters = [Counter(np.array([0.0, 10.0]), seen, None), Counter(np.array([]), unseen, None)]
     queue = Queue(
         {
             n: np.array([0.0, 10.0])
             for n in ("time_s", "bytes", "packets", "sent_bytes", "sent_packets", "drops", "marks")
         }
     )
-    summary = metrics.summarise(point.scenario, plan, counters, {"forward": queue})
+    summary = summarise(point.scenario, plan, counters, {"forward": queue})
     (group,) = summary["groups"]
     assert [f["rtt_ms"]["mean"] for f in summary["flows"]] == [20, None]
     assert (group["rtt_ms_mean"], group["cwnd_packets"], group["in_flight_packets"]) == (20, 20_000, 20_000)

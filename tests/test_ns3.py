@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from bbrlab import campaign, ns3
-from bbrlab.errors import UserError
-from bbrlab.scenario import points, validate
+from bbrlab.base.errors import UserError
+from bbrlab.campaign import ns3
+from bbrlab.campaign.figures import figures_at
+from bbrlab.campaign.ns3 import PYTHON, able, description, lacks, run
+from bbrlab.scenario.load import points_of
+from bbrlab.scenario.messages import validate
 from tests.conftest import scenario_dict
 
 
@@ -23,15 +26,15 @@ from tests.conftest import scenario_dict
     ],
 )
 def test_what_it_can_do(changes, words):
-    (point,) = points(validate(scenario_dict(**changes), "test"))
-    found = ns3.lacks(point)
+    (point,) = points_of(validate(scenario_dict(**changes), "test"))
+    found = lacks(point)
     assert found is None if words is None else words in (found or "")
 
 
 def test_every_point_of_tang_can_be_checked():
-    figures = campaign.figures("quick", ["tang"])
-    assert len(list(ns3.able(figures))) == sum(len(f.points) for f in figures)
-    described = ns3.description("tang/fig5", figures[0].points[0], 2)
+    figures = figures_at("quick", ["tang"])
+    assert len(list(able(figures))) == sum(len(f.points) for f in figures)
+    described = description("tang/fig5", figures[0].points[0], 2)
     assert described["seed"] == 2
     assert described["window_s"][0] < described["window_s"][1] <= described["duration_s"]
 
@@ -39,12 +42,12 @@ def test_every_point_of_tang_can_be_checked():
 def test_not_installed(monkeypatch, tmp_path):
     monkeypatch.setattr(ns3, "PYTHON", tmp_path / "nothing")
     with pytest.raises(UserError, match="optional: make ns3"):
-        ns3.run(campaign.figures("quick", ["tang"]), 1)
+        run(figures_at("quick", ["tang"]), 1)
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not ns3.PYTHON.exists(), reason="ns-3 is not installed (make ns3)")
+@pytest.mark.skipif(not PYTHON.exists(), reason="ns-3 is not installed (make ns3)")
 def test_a_single_flow_fills_the_link():
-    figures = campaign.figures("smoke", ["tang/fig2"])
-    found = ns3.run(figures, 1)
+    figures = figures_at("smoke", ["tang/fig2"])
+    found = run(figures, 1)
     assert (found["goodput_mbit"] > 8).all()

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from bbrlab import guest_tools
+from bbrlab.experiment import iperf3_library
 
 # A program as iperf3 is: sockets that do not block, and select() as the one call that waits.
 PROGRAM = """
@@ -61,7 +61,7 @@ print(told)
 
 
 def preloaded(argv, **more):
-    env = dict(os.environ, LD_PRELOAD=str(guest_tools.library_folder() / guest_tools.LIBRARY), **more)
+    env = dict(os.environ, LD_PRELOAD=str(iperf3_library.library_folder() / iperf3_library.LIBRARY), **more)
     return subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 

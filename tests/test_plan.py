@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from bbrlab.errors import UserError
-from bbrlab.plan import make_plan, qdisc_words
-from bbrlab.scenario import Qdisc, base_point, validate
+from bbrlab.base.errors import UserError
+from bbrlab.experiment.plan import make_plan
+from bbrlab.experiment.qdisc import qdisc_words
+from bbrlab.scenario.load import base_point
+from bbrlab.scenario.messages import validate
+from bbrlab.scenario.schema import Qdisc
 from tests.conftest import scenario_dict
 
 CCAS = {"bbr1": "bbr", "cubic": "cubic", "reno": "reno", "dctcp": "dctcp"}

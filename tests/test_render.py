@@ -5,8 +5,8 @@ from __future__ import annotations
 import nbformat
 import pytest
 
-from bbrlab import render
-from bbrlab.errors import UserError
+from bbrlab.base.errors import UserError
+from bbrlab.report.render import render_notebook
 
 
 def notebook(path, *cells):
@@ -36,7 +36,7 @@ def test_figures_are_files_too(tmp_path):
     out, figures = tmp_path / "out" / "page.html", tmp_path / "out" / "figures"
     figures.mkdir(parents=True)
     (figures / "old.png").touch()
-    render.render(source, out, {"word": "given"}, figures)
+    render_notebook(source, out, {"word": "given"}, figures)
     first = {p.name: p.read_bytes() for p in figures.iterdir()}
     names = ["fig-2a-one-two", "fig-2a-one-two-2", "told-at-run-time-given", "fig-2a-one-two-more"]
     assert set(first) == {name + suffix for name in names for suffix in (".png", ".pdf")}
@@ -48,7 +48,7 @@ def test_figures_are_files_too(tmp_path):
     assert page.count("<img") == len(names)
     assert page.count('alt="Fig. 2a: one, two"') == 2
     assert 'alt="Told at run time: given"' in page
-    render.render(source, out, {"word": "given"}, figures)
+    render_notebook(source, out, {"word": "given"}, figures)
     assert {p.name: p.read_bytes() for p in figures.iterdir()} == first, "equal figures are equal files"
     assert sorted(p.name for p in out.parent.iterdir()) == ["figures", "page.html", "page.ipynb"]
 
@@ -59,6 +59,6 @@ def test_a_failing_notebook_is_named_and_replaces_nothing(tmp_path):
     out.write_text("the page before")
     figures.mkdir()
     with pytest.raises(UserError, match=r"in.ipynb: cell \d+ failed: ZeroDivisionError: .*page.failed.ipynb"):
-        render.render(source, out, {}, figures)
+        render_notebook(source, out, {}, figures)
     assert out.read_text() == "the page before"
     assert figures.exists()

@@ -10,9 +10,11 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bbrlab import paths
-from bbrlab.errors import UserError
-from bbrlab.scenario import FRAME_BYTES, Scenario, base_point, load, points, validate
+from bbrlab.base import paths
+from bbrlab.base.errors import UserError
+from bbrlab.scenario.load import base_point, load_scenario, points_of
+from bbrlab.scenario.messages import validate
+from bbrlab.scenario.schema import FRAME_BYTES, Scenario
 from tests.conftest import scenario_dict
 
 DESIGN_EXAMPLE = """
@@ -50,22 +52,22 @@ def refused(tmp_path: Path, text: str) -> str:
     path = tmp_path / "s.yaml"
     path.write_text(text)
     with pytest.raises(UserError) as caught:
-        load(path)
+        load_scenario(path)
     return str(caught.value)
 
 
 def refused_change(**changes) -> str:
     with pytest.raises(UserError) as caught:
-        points(validate(scenario_dict(**changes), "s.yaml"), "s.yaml")
+        points_of(validate(scenario_dict(**changes), "s.yaml"), "s.yaml")
     return str(caught.value)
 
 
 def test_the_documented_example_is_valid(tmp_path):
     path = tmp_path / "fig2a.yaml"
     path.write_text(DESIGN_EXAMPLE)
-    scenario = load(path)
+    scenario = load_scenario(path)
     assert scenario.hosts.segmentation == "off"  # YAML reads a bare off as false
-    grid = points(scenario)
+    grid = points_of(scenario)
     assert len(grid) == 42
     assert grid[1].values == {"network.buffer.bdp": 1, "flows.0.count": 2}
     assert grid[1].scenario.flows[0].count == 2
@@ -74,7 +76,7 @@ def test_the_documented_example_is_valid(tmp_path):
 
 @pytest.mark.parametrize("path", sorted(paths.SCENARIOS.glob("*/*.yaml")), ids=lambda p: p.stem)
 def test_every_shipped_scenario_is_valid(path):
-    scenario = load(path)
+    scenario = load_scenario(path)
     assert (scenario.paper, scenario.name) == (path.parent.name, path.stem)
 
 
@@ -126,7 +128,7 @@ def test_bare_on_and_off_are_words_for_the_modules_ecn(tmp_path):
     for bare in ("on", "off", "ignore"):
         path = tmp_path / f"{bare}.yaml"
         path.write_text(text + f"flows: [{{cca: bbr3, params: {{ecn: {bare}}}}}]\n")
-        assert load(path, {}).flows[0].params == {"ecn": bare}
+        assert load_scenario(path, {}).flows[0].params == {"ecn": bare}
 
 
 def test_every_error_of_a_file_is_told_at_once():
@@ -153,23 +155,23 @@ def test_broken_files(tmp_path, text, words):
 def test_missing_and_unreadable_files(tmp_path):
     for path in (tmp_path / "none.yaml", tmp_path):
         with pytest.raises(UserError, match="cannot be read"):
-            load(path)
+            load_scenario(path)
     (tmp_path / "latin.yaml").write_bytes(b"name: \xff\xfe")
     with pytest.raises(UserError, match="UTF-8"):
-        load(tmp_path / "latin.yaml")
+        load_scenario(tmp_path / "latin.yaml")
 
 
 def test_overrides(tmp_path):
     path = tmp_path / "s.yaml"
     path.write_text(DESIGN_EXAMPLE)
-    scenario = load(path, {"network.buffer.bytes": 99_000, "flows.1.cca": "reno", "flows.0.count": 5})
+    scenario = load_scenario(path, {"network.buffer.bytes": 99_000, "flows.1.cca": "reno", "flows.0.count": 5})
     assert scenario.network.buffer_bytes == 99_000
     assert scenario.flows[1].cca == "reno"
     assert "flows.0.count" not in scenario.sweep  # a value that was set is not swept any more
     with pytest.raises(UserError, match=r"--set flows.9.count=1.*does not exist"):
-        load(path, {"flows.9.count": 1})
+        load_scenario(path, {"flows.9.count": 1})
     with pytest.raises(UserError, match="unknown key 'network.bufer'"):
-        load(path, {"network.bufer": 1})
+        load_scenario(path, {"network.bufer": 1})
 
 
 def test_schema_is_complete():
@@ -207,15 +209,16 @@ def test_fingerprint_changes_with_what_matters_only():
 
 
 def test_a_point_survives_the_way_through_its_file(tmp_path, monkeypatch):
-    from bbrlab import campaign
+    from bbrlab.campaign.figures import Figure, write_points
+    from bbrlab.scenario.point_files import read_point
 
     path = tmp_path / "fig2a.yaml"
     path.write_text(DESIGN_EXAMPLE)
-    scenario = load(path)
-    figure = campaign.Figure("sarpkaya2025/fig2a", scenario, points(scenario), 1)
-    files = campaign.write_points(figure, tmp_path)
+    scenario = load_scenario(path)
+    figure = Figure("sarpkaya2025/fig2a", scenario, points_of(scenario), 1)
+    files = write_points(figure, tmp_path)
     for point in figure.points:
-        again = campaign.read_point(files[point.label])
+        again = read_point(files[point.label])
         assert again.fingerprint == point.fingerprint
         assert again.values == point.values
     assert yaml.safe_load(files[figure.points[0].label].read_text())["values"]["flows.0.count"] == 1
@@ -226,10 +229,10 @@ def test_the_line_of_a_wrong_field(tmp_path):
     text = "name: a\nnetwork:\n  rate_mbit: 10\n  rtt_ms: 40\n  buffer: {bdp: 1}\nflows:\n  - {cca: cubic}\n  - cca: bbr9\nduration_s: 10\nwindow_s: [1, 10]\n"
     file.write_text(text)
     with pytest.raises(UserError, match=r"s\.yaml:8: flows\.1\.cca"):
-        load(file)
+        load_scenario(file)
     file.write_text(text.replace("bbr9", "bbr1").replace("  rtt_ms: 40\n", "  rtt_ms: 40\n  colour: red\n"))
     with pytest.raises(UserError, match=r"s\.yaml:[25]: unknown key 'network\.colour'"):
-        load(file)
+        load_scenario(file)
 
 
 CASES = {
@@ -240,7 +243,7 @@ CASES = {
 
 def test_cases_meet_the_whole_sweep():
     scenario = validate(scenario_dict(**CASES), "test")
-    found = points(scenario)
+    found = points_of(scenario)
     assert [p.values for p in found] == [
         {"case": c, "network.buffer.bdp": b} for c in ("v1", "v3") for b in (1, 2)
     ]  # fmt: skip
@@ -251,7 +254,7 @@ def test_cases_meet_the_whole_sweep():
     assert found[3].traits["base_rtt_ms"] == 80
     assert len({p.fingerprint for p in found}) == 4
     alone = scenario_dict(network__buffer__bdp=1, flows=[{"cca": "bbr1"}])
-    assert points(validate(alone, "test"))[0].fingerprint == found[0].fingerprint, "a case is no part of the outcome"
+    assert points_of(validate(alone, "test"))[0].fingerprint == found[0].fingerprint, "a case is no part of the outcome"
 
 
 @pytest.mark.parametrize(
@@ -266,7 +269,7 @@ def test_cases_meet_the_whole_sweep():
 )
 def test_refused_cases(changes, words):
     with pytest.raises(UserError, match=words):
-        points(validate(scenario_dict(**(CASES | changes)), "test"))
+        points_of(validate(scenario_dict(**(CASES | changes)), "test"))
 
 
 def test_one_case_of_a_file(tmp_path):
@@ -274,7 +277,7 @@ def test_one_case_of_a_file(tmp_path):
     import yaml
 
     file.write_text(yaml.safe_dump(scenario_dict(**CASES)))
-    assert load(file, {}, "v3").network.rtt_ms == 80
-    assert load(file, {"network.rtt_ms": 20}, "v3").network.rtt_ms == 20, "--set after --case"
+    assert load_scenario(file, {}, "v3").network.rtt_ms == 80
+    assert load_scenario(file, {"network.rtt_ms": 20}, "v3").network.rtt_ms == 20, "--set after --case"
     with pytest.raises(UserError, match=r"no such case \(it has: v1, v3\)"):
-        load(file, {}, "v2")
+        load_scenario(file, {}, "v2")

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from bbrlab import paths
-from bbrlab import run as runner
-from bbrlab.errors import UserError
-from bbrlab.scenario import base_point, validate
+from bbrlab.base import paths
+from bbrlab.base.errors import UserError
+from bbrlab.run import run
+from bbrlab.run.run import _keep_console, run_point
+from bbrlab.scenario.load import base_point
+from bbrlab.scenario.messages import validate
 from tests.conftest import scenario_dict
 
 pytestmark = pytest.mark.guest
@@ -52,15 +54,15 @@ def test_a_guest_cannot_write_elsewhere(tmp_path, monkeypatch):
     (code / "attempts.sh").write_text(ATTEMPTS.replace("TARGET", str(target)))
     (code / "guest.py").write_text("import subprocess\nsubprocess.run(['sh', '/run/guest/attempts.sh'])\n")
     monkeypatch.setattr(paths, "GUEST_CODE", code)
-    keep = runner._keep_console
+    keep = _keep_console
 
     def keep_all(folder: Path, log: Path) -> None:
         shutil.copytree(folder, kept, dirs_exist_ok=True)
         keep(folder, log)
 
-    monkeypatch.setattr(runner, "_keep_console", keep_all)
+    monkeypatch.setattr(run, "_keep_console", keep_all)
     with pytest.raises(UserError):  # it runs no experiment
-        runner.run_point(base_point(validate(scenario_dict(), "s")), 1, tmp_path / "out")
+        run_point(base_point(validate(scenario_dict(), "s")), 1, tmp_path / "out")
     assert (kept / "attempts").read_text() == ""
     assert (kept / "allowed").read_text() == "mine\n"
     assert not (kept / "suid").stat().st_mode & 0o6000

@@ -13,38 +13,41 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bbrlab import paths, short_flows
-from bbrlab.errors import UserError
+from bbrlab.base import paths
+from bbrlab.base.errors import UserError
+from bbrlab.measure.short_flows import srpt_s
+from bbrlab.workload.backbone import backbone_chunks
+from bbrlab.workload.capture import from_capture
+from bbrlab.workload.chunks import COLUMNS, MIN_BYTES, PAUSE_S, collapsed_chunks, read_chunks, write_chunks
+from bbrlab.workload.workload import workload_of
 
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_model_has_the_published_facts(seed):
     """Bless et al. 2025, section VI: 18.2 kB, 6.4 MB, 280.7 MB, 1.25 Gbit/s, of 15 minutes."""
-    flows = short_flows.collapsed(short_flows.model(seed, 900))
+    flows = collapsed_chunks(backbone_chunks(seed, 900))
     sizes = np.sort(flows["bytes"].to_numpy().astype(float))
     part = np.cumsum(sizes) / sizes.sum()
     assert (sizes > 18.2e3).mean() == pytest.approx(0.10, abs=0.001)
     assert sizes[np.searchsorted(part, 0.1)] == pytest.approx(6.4e6, rel=0.15)
     assert sizes[np.searchsorted(part, 0.5)] == pytest.approx(280.7e6, rel=0.15)
     assert sizes.sum() * 8e-6 / 900 == pytest.approx(1250, rel=1e-3)
-    assert sizes.min() >= short_flows.MIN_BYTES
+    assert sizes.min() >= MIN_BYTES
 
 
 def test_seeds():
-    one, again, other = (short_flows.model(s, 5) for s in (1, 1, 2))
+    one, again, other = (backbone_chunks(s, 5) for s in (1, 1, 2))
     assert one.equals(again)
     assert not one.equals(other)
     assert other["bytes"].sum() == pytest.approx(one["bytes"].sum(), rel=1e-3), "the same load"
 
 
 def test_the_three_configurations_carry_the_same_bytes():
-    replay, collapsed, synthetic = (
-        short_flows.workload(m, "model", 3, 10, 800) for m in ("replay", "collapsed", "synthetic")
-    )
+    replay, collapsed, synthetic = (workload_of(m, "model", 3, 10, 800) for m in ("replay", "collapsed", "synthetic"))
     assert replay["flow"].nunique() == len(collapsed) == len(synthetic)
     assert replay["bytes"].sum() == collapsed["bytes"].sum() == synthetic["bytes"].sum()
     assert len(replay) > len(collapsed), "some flows pause"
-    assert (replay[replay["chunk"] > 0]["pause_s"] >= short_flows.PAUSE_S).all()
+    assert (replay[replay["chunk"] > 0]["pause_s"] >= PAUSE_S).all()
     assert (collapsed["pause_s"] == 0).all()
 
     def dispersion(flows):
@@ -85,15 +88,15 @@ def test_a_capture_becomes_flows(tmp_path):
         (100.15, 1000, 80, 0),                               # an acknowledgement carries nothing
         (100.30, 1000, 80, 700),                             # a pause of 250 ms: a new chunk
     ])  # fmt: skip
-    chunks = short_flows.from_capture(file)
+    chunks = from_capture(file)
     assert chunks.to_dict("records") == [
         {"flow": 0, "chunk": 0, "start_s": 0.0, "pause_s": 0.0, "bytes": 1500},
         {"flow": 0, "chunk": 1, "start_s": 0.0, "pause_s": pytest.approx(0.25), "bytes": 700},
         {"flow": 1, "chunk": 0, "start_s": pytest.approx(0.02), "pause_s": 0.0, "bytes": 200},
     ]
-    short_flows.write(chunks, tmp_path / "a.csv")
-    assert short_flows.read(tmp_path / "a.csv").equals(chunks)
-    assert len(short_flows.workload("collapsed", str(tmp_path / "a.csv"), 1, 10, 1)) == 2
+    write_chunks(chunks, tmp_path / "a.csv")
+    assert read_chunks(tmp_path / "a.csv").equals(chunks)
+    assert len(workload_of("collapsed", str(tmp_path / "a.csv"), 1, 10, 1)) == 2
 
 
 @pytest.mark.parametrize(
@@ -111,9 +114,9 @@ def test_what_is_no_capture(tmp_path, content, words):
     else:
         file.write_bytes(content)
     with pytest.raises(UserError, match=words):
-        short_flows.from_capture(file)
+        from_capture(file)
     with pytest.raises(UserError, match="cannot be read"):
-        short_flows.from_capture(tmp_path / "missing.pcap")
+        from_capture(tmp_path / "missing.pcap")
 
 
 @pytest.mark.parametrize(
@@ -129,7 +132,7 @@ def test_what_is_no_capture(tmp_path, content, words):
 def test_what_is_no_workload(tmp_path, text, words):
     (tmp_path / "w.csv").write_text(text)
     with pytest.raises(UserError, match=words):
-        short_flows.read(tmp_path / "w.csv")
+        read_chunks(tmp_path / "w.csv")
 
 
 def first_come(starts, sizes, rate_mbit):
@@ -144,14 +147,14 @@ def first_come(starts, sizes, rate_mbit):
 @given(st.lists(st.tuples(st.floats(0, 5), st.integers(8, 10**7)), min_size=1, max_size=30))
 def test_srpt_is_a_bound(flows):
     starts, sizes = (np.array(v, dtype=float) for v in zip(*flows, strict=True))
-    taken = short_flows.srpt_s(starts, sizes, 10, 0)
+    taken = srpt_s(starts, sizes, 10, 0)
     assert (taken >= sizes * 8e-6 / 10 * (1 - 1e-9)).all(), "not even it is faster than the link"
     assert taken.mean() <= first_come(starts, sizes, 10).mean() * (1 + 1e-9)
 
 
 def test_srpt_by_hand():
     """1 Mbit/s: 125 kB need 1 s. A short one that comes in between goes first."""
-    taken = short_flows.srpt_s(np.array([0.0, 0.5]), np.array([125_000, 12_500]), 1, 100)
+    taken = srpt_s(np.array([0.0, 0.5]), np.array([125_000, 12_500]), 1, 100)
     assert taken == pytest.approx([1.1 + 0.1, 0.1 + 0.1])
 
 
@@ -185,24 +188,25 @@ def test_short_flows_beside_a_long_one(run_scenario):
 
 
 def test_every_field_of_traffic_reaches_the_plan(tmp_path):
-    from bbrlab.plan import make_plan
-    from bbrlab.scenario import points, validate
+    from bbrlab.experiment.plan import make_plan
+    from bbrlab.scenario.load import points_of
+    from bbrlab.scenario.messages import validate
     from tests.conftest import scenario_dict
 
     def plan(**traffic):
         scenario = validate(scenario_dict(flows=[{"cca": "bbr3", "traffic": {"offered_mbit": 40} | traffic}]), "test")
-        (point,) = points(scenario)
+        (point,) = points_of(scenario)
         return make_plan(point, 1, {"bbr3": "bbr3"}), point.fingerprint
 
-    short_flows.write(short_flows.model(9, 5, 20), tmp_path / "w.csv")
+    write_chunks(backbone_chunks(9, 5, 20), tmp_path / "w.csv")
     base, same = plan()[0], plan()[1]
     assert len(base.content["short_flows"][0]["clients"]) == 2
     assert len(plan(senders=3)[0].content["short_flows"][0]["clients"]) == 3
     assert plan(offered_mbit=80)[0].workloads[0]["bytes"].sum() > 1.5 * base.workloads[0]["bytes"].sum()
     assert (plan(mode="collapsed")[0].workloads[0]["chunk"] == 0).all()
     own, mark = plan(trace=str(tmp_path / "w.csv"))
-    assert own.workloads[0].equals(short_flows.read(tmp_path / "w.csv"))
-    short_flows.write(short_flows.model(10, 5, 20), tmp_path / "w.csv")
+    assert own.workloads[0].equals(read_chunks(tmp_path / "w.csv"))
+    write_chunks(backbone_chunks(10, 5, 20), tmp_path / "w.csv")
     assert len({same, mark, plan(trace=str(tmp_path / "w.csv"))[1]}) == 3, "a trace's content decides the outcome"
 
 
@@ -217,7 +221,7 @@ def test_every_field_of_traffic_reaches_the_plan(tmp_path):
     ],
 )
 def test_refusals(flow, words):
-    from bbrlab.scenario import validate
+    from bbrlab.scenario.messages import validate
     from tests.conftest import scenario_dict
 
     with pytest.raises(UserError, match=words):
@@ -227,9 +231,9 @@ def test_refusals(flow, words):
 def test_a_trace_with_gaps_and_out_of_order(tmp_path):
     """The guest takes flows numbered from 0, each one's chunks together."""
     rows = [(7, 0, 2.0, 0.0, 100), (3, 1, 1.0, 0.5, 20), (3, 0, 1.0, 0.0, 10), (5, 0, 60.0, 0.0, 9)]
-    short_flows.write(pd.DataFrame(rows, columns=list(short_flows.COLUMNS)), tmp_path / "w.csv")
-    chunks = short_flows.workload("replay", str(tmp_path / "w.csv"), 1, 30, 1)
-    short_flows.write(chunks, tmp_path / "guest.csv")
+    write_chunks(pd.DataFrame(rows, columns=list(COLUMNS)), tmp_path / "w.csv")
+    chunks = workload_of("replay", str(tmp_path / "w.csv"), 1, 30, 1)
+    write_chunks(chunks, tmp_path / "guest.csv")
     spec = importlib.util.spec_from_file_location("guest_short_flows", paths.GUEST_CODE / "short_flows.py")
     guest = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(guest)

@@ -8,8 +8,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from bbrlab import bbr_record, traces
-from bbrlab.plan import FlowPlan, Plan
+from bbrlab.experiment.plan import FlowPlan, Plan
+from bbrlab.measure import bbr_record
+from bbrlab.measure.netlink import HEAD
+from bbrlab.measure.queues import queue_counters
+from bbrlab.measure.sockets import TCP_INFO
+from bbrlab.measure.traces import decode
 
 HOSTS = [{"name": "h1", "ip": "10.0.16.2", "sends": True}, {"name": "r1", "ip": "10.0.32.2", "sends": False}]
 LINKS = [{"direction": "forward", "device": "s1-s2"}]
@@ -22,7 +26,7 @@ def attribute(kind: int, payload: bytes) -> bytes:
 def socket_message(sport: int, dport: int, inode: int, bbr: tuple[int, ...] | None = None, **fields: int) -> bytes:
     info = bytearray(248)
     for name, value in fields.items():
-        offset, kind = traces.TCP_INFO[name]
+        offset, kind = TCP_INFO[name]
         struct.pack_into({"u1": "B", "<u4": "<I", "<u8": "<Q"}[kind], info, offset, value)
     body = bytearray(72)
     struct.pack_into(">HH", body, 4, sport, dport)
@@ -41,7 +45,7 @@ def qdisc_message(kind: bytes, sent: int, packets: int, backlog: int, drops: int
 
 
 def record(time_ns: int, source: int, kind: int, data: bytes) -> bytes:
-    return traces.HEAD.pack(time_ns, source, kind, len(data)) + data
+    return HEAD.pack(time_ns, source, kind, len(data)) + data
 
 
 def plan(trace_acks: tuple[str, ...] = ()) -> Plan:
@@ -70,7 +74,7 @@ def decoded(tmp_path):
     data += record(4 * 10**8, 0, 1, socket_message(2002, 5202, 0, bytes_acked=9999, busy_us=77))
     path = tmp_path / "samples.raw"
     path.write_bytes(data)
-    flows, queues = traces.decode(path, plan())
+    flows, queues = decode(path, plan())
     return SimpleNamespace(flows=flows, queue=queues["forward"], path=path)
 
 
@@ -136,7 +140,7 @@ def test_acks_find_their_flows_and_gaps_are_counted(tmp_path):
     )
     path = tmp_path / "samples.raw"
     path.write_bytes(record(50, 0, 0, sockets) + record(50, 0, 3, acks.tobytes()))
-    flows, _ = traces.decode(path, plan(("bbr3",)))
+    flows, _ = decode(path, plan(("bbr3",)))
     assert list(flows.acks["flow"]) == [0, 0, 1]  # the control connection's is left out
     assert list(flows.acks["time_ns"]) == [10, 30, 40]
     assert list(flows.acks["cwnd"]) == [4, 6, 7]
@@ -168,10 +172,10 @@ def test_queue_counters(decoded):
 )
 def test_ecn_marks_of_each_kind(kind, app, marks):
     message = qdisc_message(kind, 1, 1, 0, 0, app)
-    assert traces.queue_counters(message, 0, len(message))[5] == marks
+    assert queue_counters(message, 0, len(message))[5] == marks
 
 
 def test_a_file_that_is_cut_off_is_refused(decoded):
     decoded.path.write_bytes(decoded.path.read_bytes()[:-10])
     with pytest.raises(ValueError, match="cut off"):
-        traces.decode(decoded.path, plan())
+        decode(decoded.path, plan())

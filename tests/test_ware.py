@@ -6,10 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bbrlab import compare, paths
-from bbrlab.errors import UserError
+from bbrlab.base import paths
+from bbrlab.base.errors import UserError
 from bbrlab.models import ware
-from bbrlab.scenario import validate
+from bbrlab.report.panel import published_table
+from bbrlab.scenario.messages import validate
 from tests.conftest import scenario_dict
 
 FLOWS, BUFFERS = [1, 2, 4, 8, 16, 32], [1, 2, 4, 8, 16, 32, 64]
@@ -40,7 +41,7 @@ def test_grid(setting):
 @pytest.mark.parametrize("panel", ["fig2a", "fig2c", "fig3a", "fig3c", "fig5a", "fig5c"])
 def test_rmse_from_published_data(panel):
     """Published comparison: mean over N of the RMSE over the buffers (data/ware2019/rmse.csv)."""
-    table = compare.published(f"sarpkaya2025/{panel}")
+    table = published_table(f"sarpkaya2025/{panel}")
     table["error"] = ware.bbr_share(10, 40, table["buffer_bdp"], table["bbr_flows"]) - table["share_of_capacity"]
     rmse = table.groupby("bbr_flows")["error"].agg(lambda e: np.sqrt((e**2).mean())).mean()
     expected = pd.read_csv(paths.DATA / "ware2019/rmse.csv").set_index("panel").loc[f"sarpkaya2025/{panel}", "rmse"]

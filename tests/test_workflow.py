@@ -16,8 +16,15 @@ import pandas as pd
 import pytest
 import yaml
 
-from bbrlab import campaign, claims, paths
-from bbrlab.errors import UserError
+from bbrlab.base import paths
+from bbrlab.base.errors import UserError
+from bbrlab.campaign.config import load_config
+from bbrlab.campaign.estimate import estimate_s
+from bbrlab.campaign.figures import _scaled, check_ccas, figures_at, runs_of, scenario_files
+from bbrlab.campaign.lock import hold_lock
+from bbrlab.campaign.snakemake import lift_job_rate_limit
+from bbrlab.campaign.targets import asked_for, targets_of
+from bbrlab.claims.load import check_published
 from tests.conftest import processes_of, wait_for
 
 RESULTS = paths.ROOT / "results"
@@ -29,31 +36,29 @@ def snakemake(*argv: str, **options) -> subprocess.CompletedProcess[str]:
 
 
 def test_scales():
-    sizes = {
-        scale: {f.id: len(campaign.runs(f)) for f in campaign.figures(scale)} for scale in ("smoke", "quick", "full")
-    }
-    assert set(sizes["full"]) == set(campaign.scenario_files())
+    sizes = {scale: {f.id: len(runs_of(f)) for f in figures_at(scale)} for scale in ("smoke", "quick", "full")}
+    assert set(sizes["full"]) == set(scenario_files())
     unpublished = {f"sarpkaya2025/fig{n}b" for n in (2, 3, 5)}
     assert set(sizes["quick"]) == set(sizes["full"]) - unpublished, "quick has every figure that can be compared"
     assert {id.split("/")[0] for id in sizes["smoke"]} == {id.split("/")[0] for id in sizes["full"]}, "every paper"
     panels = [f"sarpkaya2025/fig{n}{p}" for n in (2, 3, 5) for p in "abc"]
     assert sum(sizes["full"][p] for p in panels) == 1134
     with pytest.raises(UserError, match="scale tiny"):
-        campaign.figures("tiny")
+        figures_at("tiny")
 
 
 def test_a_figure_that_a_scale_leaves_out():
     with pytest.raises(UserError, match="fig8 is not part of scale smoke"):
-        campaign.figures("smoke", ["bless2025/fig8"])
+        figures_at("smoke", ["bless2025/fig8"])
 
 
 def test_a_kernel_without_a_cca():
-    figures = campaign.figures("smoke", ["sarpkaya2025/fig5a"])
-    campaign.check_ccas(figures)
+    figures = figures_at("smoke", ["sarpkaya2025/fig5a"])
+    check_ccas(figures)
     with pytest.raises(UserError, match=r"fig5a\.yaml:\d+: kernel mainline-6.12 has no bbr3 \(it has bbr1, cubic"):
-        campaign.check_ccas(figures, "mainline-6.12")
+        check_ccas(figures, "mainline-6.12")
     with pytest.raises(UserError, match="no such kernel"):
-        campaign.check_ccas(figures, "linux-99")
+        check_ccas(figures, "linux-99")
 
 
 def test_a_published_value_without_source(tmp_path, monkeypatch):
@@ -61,7 +66,7 @@ def test_a_published_value_without_source(tmp_path, monkeypatch):
     (tmp_path / "paper" / "fig1.csv").write_text("a,source\n1,Fig. 1\n2,\n")
     monkeypatch.setattr(paths, "DATA", tmp_path)
     with pytest.raises(UserError, match=r"fig1\.csv:3: this published value has no source"):
-        claims.check_published()
+        check_published()
 
 
 def test_what_a_scale_changes(tmp_path):
@@ -71,12 +76,12 @@ def test_what_a_scale_changes(tmp_path):
         "duration_s": 100, "window_s": [50, 100], "trials": 5, "cases": {"a": {}, "b": {"flows.0.cca": "reno"}},
         "sweep": {"network.buffer.bdp": [1, 2, 3]},
     }  # fmt: skip
-    config = campaign.load_config()
+    config = load_config()
 
     def scaled(**override):
         path = tmp_path / "f.yaml"
         path.write_text(yaml.safe_dump(content | {"scales": {"quick": override}}))
-        return campaign._scaled("p/f", path, "quick", config)
+        return _scaled("p/f", path, "quick", config)
 
     assert scaled(skip=True) is None
     assert scaled().trials == 3, "config.yaml's limit"
@@ -95,21 +100,18 @@ def test_what_a_scale_changes(tmp_path):
 
 
 def test_targets():
-    known = campaign.targets(["a/fig1", "a/fig2", "b/fig1"])
+    known = targets_of(["a/fig1", "a/fig2", "b/fig1"])
     assert known == {"a": ["a/fig1", "a/fig2"], "b": ["b/fig1"], "fig1": ["a/fig1", "b/fig1"], "fig2": ["a/fig2"]}
-    assert campaign.asked_for(["a/fig1", "b/fig1"], ["--cores", "2", "b"]) == ["b/fig1"]
-    assert campaign.asked_for(["a/fig1", "b/fig1"], ["all"]) == ["a/fig1", "b/fig1"]
-    assert campaign.asked_for(["a/fig1", "b/fig1"], ["results/full/b/fig1.claims.parquet"]) == ["b/fig1"]
-    assert campaign.asked_for(["a/fig1", "b/fig1"], ["results/full/a.html"]) == ["a/fig1"]
-    assert campaign.asked_for(["a/fig1", "b/fig1"], ["results/full/overview.html"]) == ["a/fig1", "b/fig1"]
+    assert asked_for(["a/fig1", "b/fig1"], ["--cores", "2", "b"]) == ["b/fig1"]
+    assert asked_for(["a/fig1", "b/fig1"], ["all"]) == ["a/fig1", "b/fig1"]
+    assert asked_for(["a/fig1", "b/fig1"], ["results/full/b/fig1.claims.parquet"]) == ["b/fig1"]
+    assert asked_for(["a/fig1", "b/fig1"], ["results/full/a.html"]) == ["a/fig1"]
+    assert asked_for(["a/fig1", "b/fig1"], ["results/full/overview.html"]) == ["a/fig1", "b/fig1"]
 
 
 def test_a_point_has_one_folder_at_every_scale():
     """What quick has run, full does not run again."""
-    folders = {
-        scale: {r.folder for f in campaign.figures(scale) for r in campaign.runs(f)}
-        for scale in ("quick", "full", "smoke")
-    }
+    folders = {scale: {r.folder for f in figures_at(scale) for r in runs_of(f)} for scale in ("quick", "full", "smoke")}
     shared = {f.relative_to(RESULTS / "runs").parts[1] for f in folders["quick"] & folders["full"]}
     assert {"fig2a", "fig5c", "fig8", "table2"} <= shared
     same = {f.relative_to(RESULTS / "runs").parts[0] for f in folders["smoke"] & folders["full"]}
@@ -123,10 +125,10 @@ def test_one_campaign_at_a_time(tmp_path):
     )
     assert first.stdout and first.stdout.readline() == "held\n"
     with pytest.raises(UserError, match="another campaign"):
-        campaign.hold_lock(tmp_path)
+        hold_lock(tmp_path)
     first.kill()
     first.communicate()
-    campaign.hold_lock(tmp_path)  # the lock went with its owner
+    hold_lock(tmp_path)  # the lock went with its owner
 
 
 def test_a_part_of_the_campaign():
@@ -152,7 +154,7 @@ def campaign_done():
 @pytest.mark.guest
 def test_smoke_campaign(campaign_done):
     card = json.loads((RESULTS / "smoke" / "scorecard.json").read_text())
-    known = {f.id for f in campaign.figures("smoke")}
+    known = {f.id for f in figures_at("smoke")}
     assert {f["figure"] for f in card["figures"]} == known
     assert all(f["runs_failed"] == 0 for f in card["figures"])
     assert sum(card["claims"]["all"].values()) >= 150
@@ -238,9 +240,9 @@ def test_rate_limit_is_lifted_unless_chosen(limit, remote, lifted):
         scheduling_settings=SimpleNamespace(max_jobs_per_timespan=SimpleNamespace(max_jobs=jobs, timespan=timespan)),
         remote_exec=remote,
     )
-    campaign.lift_job_rate_limit(workflow)
+    lift_job_rate_limit(workflow)
     assert (workflow.scheduler.job_rate_limiter is None) == lifted
-    campaign.lift_job_rate_limit(SimpleNamespace())  # another snakemake
+    lift_job_rate_limit(SimpleNamespace())  # another snakemake
 
 
 def test_snakemake_still_has_what_the_rate_limit_is_lifted_from():
@@ -254,5 +256,5 @@ def test_snakemake_still_has_what_the_rate_limit_is_lifted_from():
 
 def test_short_flows_count_in_the_estimate():
     """A run of 15 minutes took 816 s, of which their number is more than a third."""
-    figure = next(f for f in campaign.figures("full", ["bless2025/fig14"]))
-    assert campaign.estimate_s(figure.points[0]) == pytest.approx(816, rel=0.15)
+    figure = next(f for f in figures_at("full", ["bless2025/fig14"]))
+    assert estimate_s(figure.points[0]) == pytest.approx(816, rel=0.15)

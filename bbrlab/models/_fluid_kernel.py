@@ -15,7 +15,6 @@ from numba import njit
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-
 RENO, CUBIC, BBR1, BBR2 = 0, 1, 2, 3
 SHARP, SMOOTH = 500.0, 5.0  # sharpness of the two sigmoids
 NEGLIGIBLE = 37.0  # 1 / (1 + exp(-37)) is 1 in double precision, and exp(-37) vanishes beside 1
@@ -26,12 +25,9 @@ UP_EXIT = 499 / 400  # BDPs in flight at which BBRv2 leaves UP
 VANISHED = 1e-20  # below, a mode that fades out becomes 0 before it becomes a denormal number, which is slow
 TOO_HIGH = 0.02  # loss at which BBRv2 reacts
 ENDED_WELL = -1
-
 # Columns of the totals over the window, per run and per flow.
 TOTALS = ("steps", "arrived", "lost", "queue", "busy")
 FLOW_TOTALS = ("sent", "delivered")
-
-
 # exp(x) = 2^k exp(r) with |r| <= ln 2 / 2; ln 2 in two parts, so that k ln 2 is exact; Taylor's series of exp(r).
 LN2_HIGH, LN2_LOW, PER_LN2 = 6.93147180369123816490e-01, 1.90821492927058770002e-10, 1.0 / math.log(2.0)
 POWER_OF_TWO = 2.0 ** np.arange(-64.0, 65.0)

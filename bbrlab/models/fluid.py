@@ -20,11 +20,16 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from bbrlab.errors import UserError
-from bbrlab.models import _fluid_kernel as kernel
+from bbrlab.base.errors import UserError
+from bbrlab.models import _fluid_kernel
 
 PACKET_BYTES = 1514
-CCAS = {"reno": kernel.RENO, "cubic": kernel.CUBIC, "bbr1": kernel.BBR1, "bbr2": kernel.BBR2}
+CCAS = {
+    "reno": _fluid_kernel.RENO,
+    "cubic": _fluid_kernel.CUBIC,
+    "bbr1": _fluid_kernel.BBR1,
+    "bbr2": _fluid_kernel.BBR2,
+}
 STEP_MS = 0.01
 # Beyond it the fastest term of the model (xmax follows the delivery rate at 5 per ms) is no longer resolved.
 STEP_LIMIT_MS = 0.1
@@ -32,7 +37,6 @@ STEP_LIMIT_MS = 0.1
 FLOW_STEPS_LIMIT = 1.5e11
 # The public code draws the access delays, and after them BBRv2's places in the cycle, from random.seed(1).
 REFERENCE_SEED = 1
-
 Mode = Literal["reference", "aligned"]
 QueueDiscipline = Literal["drop-tail", "red"]
 
@@ -157,7 +161,7 @@ def simulate(
     access = np.array(access_delay_ms, dtype=float)
     rtt = 2 * link_delay_ms + 2 * access
     start = _cycle_start(kind, rtt, cycle_start_ms)
-    v2 = kind == kernel.BBR2
+    v2 = kind == _fluid_kernel.BBR2
     late = chosen.late_probe_rtt
     first_probe_rtt = np.where(v2, 5000.0, 10_000.0 if late else 5000.0)
     probe_rtt_every = np.where(v2, 10_000.0 if late else 5000.0, 10_000.0)
@@ -170,9 +174,9 @@ def simulate(
     every = round(sample_ms / step_ms)
     longest_ms = rtt.max() + max(buffer_packets / capacity, rtt.max())
     samples = np.zeros((count // every + 1, 3 + flows))
-    totals, flow_totals = np.zeros(len(kernel.TOTALS)), np.zeros((flows, len(kernel.FLOW_TOTALS)))
+    totals, flow_totals = np.zeros(len(_fluid_kernel.TOTALS)), np.zeros((flows, len(_fluid_kernel.FLOW_TOTALS)))
     longest_cycle_ms = min(2000.0 + 1000.0, 63 * rtt.max()) + 1 if v2.any() else 0.0
-    step, flow = kernel.steps(
+    step, flow = _fluid_kernel.steps(
         kind, rtt, np.round(access / step_ms).astype(np.int64), capacity, float(buffer_packets), qdisc == "red", step_ms,
         count, every, start, first_probe_rtt, probe_rtt_every, not chosen.first_flow_delay, v2_start,
         not chosen.cubic_offset, not chosen.rtprop_never_rises,
@@ -180,7 +184,7 @@ def simulate(
         _power_of_two(longest_ms / step_ms + 2), _power_of_two(longest_cycle_ms / step_ms + 2),
         samples, totals, flow_totals,
     )  # fmt: skip
-    if step != kernel.ENDED_WELL:
+    if step != _fluid_kernel.ENDED_WELL:
         raise UserError(
             f"the fluid model left the finite numbers at {step * step_ms:g} ms in flow {flow} ({cca[flow]}); "
             f"try a step_ms smaller than {step_ms:g}"
@@ -263,7 +267,7 @@ def _cycle_start(
         if start.shape != rtt.shape or not np.all(np.isfinite(start)) or (start > 0).any():
             raise UserError(f"cycle_start_ms: must be {len(rtt)} numbers, one per flow, none above 0")
         return start
-    if not (kind == kernel.BBR2).any():
+    if not (kind == _fluid_kernel.BBR2).any():
         return np.zeros(len(rtt))
     drawn = random.Random(REFERENCE_SEED)  # noqa: S311 (the public code's generator, not a secret)
     for _ in rtt:

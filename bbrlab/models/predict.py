@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pandas as pd
 
-from bbrlab import files
-from bbrlab.errors import UserError
+from bbrlab.base import files
+from bbrlab.base.errors import UserError
 from bbrlab.models import fluid
-from bbrlab.plan import draw_rtts
-from bbrlab.scenario import Point, Scenario
+from bbrlab.scenario.draws import draw_rtts
+from bbrlab.scenario.point import Point
+from bbrlab.scenario.schema import Scenario
 
 # The published set-ups have 10 of 40 ms and 7.5 of 30 ms of RTT as the link's one-way delay.
 LINK_SHARE_OF_RTT = 0.25
@@ -124,7 +125,9 @@ def fluid_share(
     return Prediction(run, shares, difference)
 
 
-def table(points: Sequence[Point], duration_s: float | None, step_ms: float, quirks: fluid.Quirks) -> pd.DataFrame:
+def predictions_of(
+    points: Sequence[Point], duration_s: float | None, step_ms: float, quirks: fluid.Quirks
+) -> pd.DataFrame:
     """Predictions of several points: their swept values, share_of_capacity (group 0), jain_index, loss, occupancy,
     utilisation, duration_s, step_ms, step_difference."""
     rows = []
@@ -138,8 +141,10 @@ def table(points: Sequence[Point], duration_s: float | None, step_ms: float, qui
     return pd.DataFrame(rows)
 
 
-def write(points: Sequence[Point], duration_s: float | None, step_ms: float, quirks: fluid.Quirks, out: Path) -> None:
+def write_predictions(
+    points: Sequence[Point], duration_s: float | None, step_ms: float, quirks: fluid.Quirks, out: Path
+) -> None:
     """table() as a Parquet file, whole or not at all."""
-    predictions = table(points, duration_s, step_ms, quirks)
+    predictions = predictions_of(points, duration_s, step_ms, quirks)
     with files.aside(out) as temporary:
         predictions.to_parquet(temporary, index=False)

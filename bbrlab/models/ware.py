@@ -12,8 +12,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bbrlab.errors import UserError
-from bbrlab.scenario import Scenario
+from bbrlab.base.errors import UserError
+from bbrlab.scenario.schema import Scenario
 
 PACKET_BYTES = 1500  # the paper's packets
 PROBE_RTT_PACKETS = 4  # BBRv1's window in ProbeRTT, per flow
@@ -23,7 +23,6 @@ INFLIGHT_CAP_GAIN = 2.0
 # Payload per frame of a full segment with timestamps: what of a share of the link iperf3 counts as goodput.
 GOODPUT_PER_LINK = 1448 / 1514
 Counts = Literal["link", "goodput"]
-
 Array = NDArray[np.float64]
 
 

@@ -1,0 +1,93 @@
+"""Files that are whole or absent: write aside, then rename."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from bbrlab.base.errors import UserError
+
+CHUNK_BYTES = 1 << 20
+
+
+def explain(error: OSError, path: Path) -> UserError:
+    """The UserError for a failed write below ``path``."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        free = shutil.disk_usage(existing_parent(path)).free
+        return UserError(f"{path}: the disk is full ({free / 1e6:.0f} MB free); make room and start again")
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return UserError(f"{path}: not writable ({error.strerror}); choose another folder or change its permissions")
+    return UserError(f"{path}: {error.strerror}")
+
+
+def existing_parent(path: Path) -> Path:
+    """The nearest folder above ``path`` (or itself) that exists."""
+    path = path.absolute()
+    while not path.exists():
+        path = path.parent
+    return path
+
+
+@contextlib.contextmanager
+def aside(path: Path) -> Iterator[Path]:
+    """A path beside ``path`` to write to; renamed to ``path`` when the block ends well, removed when not."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent)
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        temporary.chmod(0o666 & ~_umask())
+        with open(temporary, "rb") as file:
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write ``text`` to ``path``, whole or not at all."""
+    with aside(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def write_folder(folder: Path, content: dict[str, bytes]) -> None:
+    """Write files to ``folder`` in place of all that it had."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".partial", dir=folder.parent))
+    try:
+        temporary.chmod(0o755)
+        for name, data in content.items():
+            (temporary / name).write_bytes(data)
+        shutil.rmtree(folder, ignore_errors=True)
+        temporary.replace(folder)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write ``content`` as JSON with sorted layout to ``path``, whole or not at all."""
+    write_text(path, json.dumps(content, indent=1) + "\n")
+
+
+def sha256(path: Path) -> str:
+    """SHA-256 of a file in hexadecimal."""
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        while chunk := file.read(CHUNK_BYTES):
+            digest.update(chunk)
+    return digest.hexdigest()

@@ -1,0 +1,17 @@
+"""Where things are. The only module that knows the layout of the checkout."""
+
+import os
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+CONFIG = ROOT / "config"
+DATA = ROOT / "data"
+GUEST_CODE = ROOT / "mininet"
+KERNELS = ROOT / "kernels"
+SCENARIOS = ROOT / "scenarios"
+DEBIAN_PACKAGES = ROOT / "envs" / "debian-packages.txt"
+
+
+def build_folder() -> Path:
+    """Kernels and compiled helpers; BBRLAB_BUILD moves it, for example to share one among checkouts."""
+    return Path(os.environ.get("BBRLAB_BUILD") or ROOT / "build")

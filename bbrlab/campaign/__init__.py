@@ -1,0 +1,1 @@
+"""Many runs: which, how long they take, and their tables."""

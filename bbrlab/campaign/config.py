@@ -1,0 +1,43 @@
+"""config/config.yaml."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, ValidationError
+
+from bbrlab.base import paths
+from bbrlab.base.errors import UserError
+from bbrlab.base.strict import Strict
+from bbrlab.base.yaml_files import read_yaml
+
+
+class Scale(Strict):
+    """One scale: what it is for and how many trials at most; what it changes stands in each scenario's ``scales``."""
+
+    description: str
+    trials: Annotated[int, Field(ge=1)] | None = Field(
+        None, description="at most so many trials; default: the scenario's"
+    )
+
+
+class Config(Strict):
+    """config/config.yaml."""
+
+    scale: str
+    kernel: str | None = None
+    figures: list[str] = Field([], description="paper/figure ...; empty: all")
+    scales: dict[str, Scale]
+
+
+def load_config(path: Path | None = None) -> Config:
+    """config/config.yaml, checked. UserError naming file, field and value."""
+    path = path or paths.CONFIG / "config.yaml"
+    try:
+        return Config.model_validate(read_yaml(path))
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise UserError(
+            f"{path}: {'.'.join(str(p) for p in first['loc'])}: {first['msg']} (found {first['input']!r})"
+        ) from None

@@ -1,0 +1,64 @@
+"""How long a run will take and what it leaves on disk."""
+
+from __future__ import annotations
+
+from bbrlab.campaign.figures import Run
+from bbrlab.scenario.point import Point
+from bbrlab.scenario.schema import FRAME_BYTES, Flow, Scenario
+
+# Wall-clock model of a run, fitted to 554 runs of every figure on two busy cores, and .8 s for the job around it
+# (docs/benchmarks.md).
+SETUP_S = 2.5
+SECONDS_PER_HOST = 0.29
+SECONDS_PER_FLOW = 0.04
+SECONDS_PER_PACKET = 4.9e-6
+SECONDS_PER_FLOW_SAMPLE = 8.6e-5
+# Of short flows: a run of 15 minutes with 288,853 of them, mean size as the traffic model has it.
+SECONDS_PER_SHORT_FLOW = 1.2e-3
+SHORT_FLOW_BYTES = 487e3
+
+
+def _volume_bytes(flow: Flow, duration_s: float) -> float | None:
+    """How much a group of flows has to send; None if there is no end to it."""
+    if flow.traffic is not None:
+        return flow.traffic.offered_mbit * 1e6 / 8 * duration_s
+    return None if flow.bytes is None else float(flow.count * flow.bytes)
+
+
+def estimate_s(point: Point) -> float:
+    """Expected wall-clock seconds of one run on one core."""
+    scenario = point.scenario
+    carried = scenario.network.rate_mbit * 1e6 / 8 * scenario.duration_s
+    volumes = [_volume_bytes(f, scenario.duration_s) for f in scenario.flows]
+    if None not in volumes:
+        carried = min(carried, sum(v for v in volumes if v is not None))
+    samples = scenario.sample_hz * scenario.duration_s
+    flows = sum(f.count for f in scenario.flows)
+    short = sum(v for f, v in zip(scenario.flows, volumes, strict=True) if f.traffic is not None and v is not None)
+    return (
+        SETUP_S
+        + SECONDS_PER_HOST * (1 + sum(_senders(f, scenario) for f in scenario.flows))
+        + SECONDS_PER_FLOW * flows
+        + SECONDS_PER_PACKET * carried / FRAME_BYTES
+        + SECONDS_PER_FLOW_SAMPLE * samples * flows
+        + SECONDS_PER_SHORT_FLOW * short / SHORT_FLOW_BYTES
+    )
+
+
+def _senders(flow: Flow, scenario: Scenario) -> int:
+    """Hosts that a group of flows needs: one for each RTT, or those that take turns."""
+    if flow.traffic is not None:
+        return flow.traffic.senders
+    return flow.count if isinstance(flow.rtt_ms or scenario.network.rtt_ms, list) else 1
+
+
+# What a run leaves on disk, fitted like campaign's seconds: its four files, and samples.parquet for each flow and sample.
+RUN_BYTES = 30e3
+BYTES_PER_FLOW_SAMPLE = 60.0
+
+
+def disk_bytes(run: Run) -> float:
+    """Expected size of a run's folder."""
+    scenario = run.point.scenario
+    records = scenario.sample_hz * scenario.duration_s * sum(f.count for f in scenario.flows)
+    return RUN_BYTES + records * BYTES_PER_FLOW_SAMPLE

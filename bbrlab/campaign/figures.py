@@ -1,0 +1,143 @@
+"""What a campaign consists of: figures at a scale, their points, the folder of each run, and how long it will take.
+
+A run's folder is named by the swept values and a fingerprint of everything that decides its outcome. So a point that
+has not changed is never run twice, whichever scale or sweep it belongs to, and a changed one never takes an old result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from bbrlab.base import files, paths
+from bbrlab.base.errors import UserError
+from bbrlab.campaign.config import Config, load_config
+from bbrlab.kernel.specs import find_spec
+from bbrlab.scenario.load import load_scenario, points_of
+from bbrlab.scenario.messages import validate
+from bbrlab.scenario.point import Point
+from bbrlab.scenario.schema import GRID, Override, Scenario
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure at a scale: ``id`` is paper/name, ``trials`` seeds 1..trials for each point."""
+
+    id: str
+    scenario: Scenario
+    points: list[Point]
+    trials: int
+
+
+@dataclass(frozen=True)
+class Run:
+    """One point with one seed and the folder of its result."""
+
+    figure: str
+    point: Point
+    seed: int
+    folder: Path
+
+
+def scenario_files() -> dict[str, Path]:
+    """{paper/figure: scenario file} of everything under scenarios/."""
+    return {f"{p.parent.name}/{p.stem}": p for p in sorted(paths.SCENARIOS.glob("*/*.yaml"))}
+
+
+def figures_at(scale: str | None = None, chosen: list[str] | None = None) -> list[Figure]:
+    """The figures of a campaign.
+
+    Args:
+        scale: entry of config.yaml's ``scales``; default: its ``scale``.
+        chosen: "paper/figure" or "paper"; default: config.yaml's ``figures``, or all.
+
+    Raises:
+        UserError: for an unknown scale or figure, or a scenario that is not valid.
+    """
+    config = load_config()
+    scale = scale or config.scale
+    if scale not in config.scales:
+        raise UserError(f"scale {scale}: no such scale; config/config.yaml has {', '.join(config.scales)}")
+    known = scenario_files()
+    wanted = []
+    for name in chosen or config.figures or list(known):
+        matching = [k for k in known if k == name or k.split("/")[0] == name]
+        if not matching:
+            raise UserError(f"there is no figure or paper '{name}' (there are {', '.join(known)})")
+        wanted += matching
+    found = [_scaled(name, known[name], scale, config) for name in dict.fromkeys(wanted)]
+    missing = [n for n, f in zip(dict.fromkeys(wanted), found, strict=True) if f is None and n in (chosen or [])]
+    if missing:
+        raise UserError(f"{missing[0]} is not part of scale {scale}; choose another with --config scale=...")
+    return [f for f in found if f is not None]
+
+
+def _scaled(name: str, path: Path, scale_name: str, config: Config) -> Figure | None:
+    """A figure at a scale; None if the scale leaves it out."""
+    scale = config.scales[scale_name]
+    scenario = load_scenario(path)
+    if f"{scenario.paper}/{scenario.name}" != name:
+        raise UserError(
+            f"{path}: must say paper: {name.split('/', maxsplit=1)[0]} and name: {name.split('/')[1]}, as its place says"
+        )
+    for given in scenario.scales:
+        if given not in config.scales:
+            raise UserError(f"{path}: scales.{given}: no such scale; config/config.yaml has {', '.join(config.scales)}")
+    override = scenario.scales.get(scale_name, Override())
+    if override.skip:
+        return None
+    content = scenario.model_dump(exclude_unset=True)
+    for key in ("duration_s", "window_s"):
+        if getattr(override, key) is not None:
+            content[key] = getattr(override, key)
+    for key in ("sweep", "cases"):
+        wrong = [k for k in getattr(override, key) or () if k not in getattr(scenario, key)]
+        if wrong:
+            raise UserError(f"{path}: scales.{scale_name}.{key}: '{wrong[0]}' is not in the scenario's {key}")
+    if override.sweep is not None:
+        content["sweep"] = {k: override.sweep.get(k, v) for k, v in scenario.sweep.items()}
+    if override.cases is not None:
+        content["cases"] = {k: v for k, v in scenario.cases.items() if k in override.cases}
+    scaled = validate(content, f"{path} (at scale {scale_name})")
+    trials = override.trials or min(scaled.trials, scale.trials or scaled.trials)
+    return Figure(name, scaled, points_of(scaled, str(path)), trials)
+
+
+def check_ccas(chosen: Iterable[Figure], kernel_name: str | None = None) -> None:
+    """UserError, naming file and line, if a figure has a CCA that the kernel lacks, or there is no such kernel."""
+    name, spec = find_spec(kernel_name)
+    for figure in chosen:
+        used = {flow.cca for point in figure.points for flow in point.scenario.flows}
+        for cca in sorted(used - set(spec.names)):
+            path = scenario_files()[figure.id]
+            number = next((i for i, t in enumerate(path.read_text(encoding="utf-8").splitlines(), 1) if cca in t), 1)
+            raise UserError(
+                f"{path}:{number}: kernel {name} has no {cca} (it has {', '.join(sorted(spec.names))}); "
+                "choose another with --config kernel=... (config/kernels.yaml lists them)"
+            )
+
+
+def runs_of(figure: Figure, results: Path | None = None) -> list[Run]:
+    """Every run of a figure."""
+    results = results or paths.ROOT / "results"
+    return [
+        Run(figure.id, point, seed, results / "runs" / figure.id / point.label / f"seed-{seed}")
+        for point in figure.points
+        for seed in range(1, figure.trials + 1)
+    ]
+
+
+def write_points(figure: Figure, results: Path) -> dict[str, Path]:
+    """Write one file per point for the workflow, untouched if it is there already. Returns {label: file}."""
+    written = {}
+    for point in figure.points:
+        path = results / "points" / figure.id / f"{point.label}.yaml"
+        content = {"scenario": point.scenario.model_dump(exclude=GRID, exclude_unset=True), "values": point.values}
+        text = yaml.safe_dump(content, sort_keys=True)
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            files.write_text(path, text)
+        written[point.label] = path
+    return written

@@ -1,0 +1,28 @@
+"""One campaign at a time writes results."""
+
+from __future__ import annotations
+
+import fcntl
+from pathlib import Path
+
+from bbrlab.base import paths
+from bbrlab.base.errors import UserError
+
+_lock = None  # held as long as the process lives
+
+
+def hold_lock(results: Path | None = None) -> None:
+    """Make sure that one campaign at a time writes results. UserError if another one runs.
+
+    The kernel drops the lock with its owner, however that ends, so a killed campaign never blocks the next one.
+    """
+    global _lock  # noqa: PLW0603 - the lock is the process's
+    path = (results or paths.ROOT / "results") / ".lock"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle = open(path, "a")  # noqa: SIM115 - must stay open
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        handle.close()
+        raise UserError(f"another campaign is writing to {path.parent}; wait for it or end it") from None
+    _lock = handle

@@ -1,0 +1,110 @@
+"""The same scenarios in ns-3, as a check by another engine; optional (`make ns3` installs it).
+
+ns-3's TCP is not Linux': another implementation of BBRv1, CUBIC and Reno, other timers, no segmentation. What both engines
+show does not come from either; where they differ, one of them is wrong or a paper's result hangs on its simulator.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from bbrlab.base import paths
+from bbrlab.base.errors import UserError
+from bbrlab.campaign.figures import Figure
+from bbrlab.scenario.draws import draw_rtts
+from bbrlab.scenario.point import Point
+
+PYTHON = paths.ROOT / ".venv-ns3" / "bin" / "python"
+PROGRAM = paths.ROOT / "ns3" / "dumbbell.py"
+CCAS = ("bbr1", "cubic", "reno")
+
+
+def lacks(point: Point) -> str | None:
+    """What of a point the ns-3 dumbbell cannot do, in words; None if it can do all of it."""
+    network = point.scenario.network
+    for i, flow in enumerate(point.scenario.flows):
+        if flow.cca not in CCAS:
+            return f"flows.{i}.cca {flow.cca} (it has {', '.join(CCAS)})"
+        for key in ("stop_s", "bytes", "traffic"):
+            if getattr(flow, key) is not None:
+                return f"flows.{i}.{key}"
+        if flow.params or flow.direction != "forward":
+            return f"flows.{i}.{'params' if flow.params else 'direction'}"
+    if network.qdisc.kind != "fifo" or network.jitter or network.changes or point.scenario.hosts.ecn != "off":
+        return "a qdisc other than fifo, jitter, changes or ECN"
+    if any(len(set(row)) > 1 for row in draw_rtts(point.scenario, 1)):
+        return "RTTs drawn from a range"
+    return None
+
+
+def description(figure: str, point: Point, seed: int) -> dict[str, Any]:
+    """What ns3/dumbbell.py needs to know of a point."""
+    scenario, network = point.scenario, point.scenario.network
+    rtts = draw_rtts(scenario, seed)
+    return {
+        "label": f"{figure} {point.label} seed {seed}",
+        "rate_mbit": network.rate_mbit,
+        "buffer_bytes": network.buffer_bytes,
+        "loss": network.loss,
+        "seed": seed,
+        "duration_s": scenario.duration_s,
+        "window_s": list(scenario.window_s),
+        "flows": [
+            {"cca": f.cca, "count": f.count, "rtt_ms": rtts[g][0], "start_s": f.start_s}
+            for g, f in enumerate(scenario.flows)
+        ],
+    }
+
+
+def able(figures: list[Figure]) -> Iterator[tuple[Figure, Point]]:
+    """The points of figures that ns-3 can do."""
+    for figure in figures:
+        for point in figure.points:
+            if lacks(point) is None:
+                yield figure, point
+
+
+def run(figures: list[Figure], seeds: int) -> pd.DataFrame:
+    """Simulate every point that ns-3 can do.
+
+    Args:
+        figures: at a scale.
+        seeds: how many per point; they set when flows start, within milliseconds, and what is lost.
+
+    Returns:
+        A row per point, seed and group: ``figure``, ``point``, ``seed``, the point's values, ``group``, ``cca``,
+        ``goodput_mbit``, ``share_of_capacity``, ``wall_s``.
+
+    Raises:
+        UserError: if ns-3 is not installed, no point can be done, or it fails.
+    """
+    if not PYTHON.exists():
+        raise UserError("ns-3 is not installed; it is optional: make ns3")
+    chosen = [(f, p, s) for f, p in able(figures) for s in range(1, seeds + 1)]
+    if not chosen:
+        reasons = {lacks(p) for f in figures for p in f.points}
+        raise UserError(f"ns-3 can do none of these points: {'; '.join(sorted(r for r in reasons if r))}")
+    with tempfile.TemporaryDirectory() as folder:
+        asked, told = Path(folder) / "points.json", Path(folder) / "results.json"
+        asked.write_text(json.dumps([description(f.id, p, s) for f, p, s in chosen]), encoding="utf-8")
+        # cling, which gives ns-3 its Python, complains of itself on standard error, whatever one does.
+        done = subprocess.run([PYTHON, PROGRAM, asked, told], stderr=subprocess.PIPE, text=True, check=False)
+        if done.returncode or not told.exists():
+            raise UserError(f"ns-3 ended with status {done.returncode}: {done.stderr.strip().splitlines()[-1:]}")
+        results = json.loads(told.read_text(encoding="utf-8"))
+    rows = []
+    for (figure, point, seed), result in zip(chosen, results, strict=True):
+        for group, goodput in enumerate(result["goodput_mbit"]):
+            rows.append({
+                "figure": figure.id, "point": point.label, "seed": seed, **point.values, "group": group,
+                "cca": point.scenario.flows[group].cca, "goodput_mbit": goodput,
+                "share_of_capacity": goodput / point.scenario.network.rate_mbit, "wall_s": result["wall_s"],
+            })  # fmt: skip
+    return pd.DataFrame(rows)

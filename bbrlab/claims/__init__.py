@@ -1,0 +1,1 @@
+"""What the papers claim, and what the runs say of it."""

@@ -1,0 +1,116 @@
+"""Says what this machine lacks to run bbrlab, and how to get it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from bbrlab.base import paths
+from bbrlab.base.errors import UserError
+from bbrlab.experiment.machine import cores, process, uml
+from bbrlab.kernel.built import get_kernel
+
+NEEDED_DISK_BYTES = 4e9
+NEEDED_MEMORY_BYTES = 1.5e9
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at: what, whether it is well, what was found, and what to do if not."""
+
+    name: str
+    ok: bool
+    found: str
+    remedy: str = ""
+
+
+def packages() -> list[str]:
+    """The Debian packages that bbrlab needs."""
+    lines = paths.DEBIAN_PACKAGES.read_text(encoding="utf-8").splitlines()
+    return [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+
+
+def missing_packages() -> list[str]:
+    """Those of packages() that are not installed. UserError where there is no dpkg."""
+    try:
+        argv = ["dpkg-query", "-W", "-f=${Package} ${db:Status-Status}\n", *packages()]
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    except OSError:
+        raise UserError("this is not a Debian system (no dpkg-query); use Debian 12 or 13, or the Dockerfile") from None
+    have = {line.split()[0] for line in done.stdout.splitlines() if line.endswith(" installed")}
+    return [p for p in packages() if p not in have]
+
+
+def _machine() -> Finding:
+    ok = uml.is_supported()
+    return Finding("machine", ok, f"{os.uname().sysname} {os.uname().machine}",
+                   "" if ok else "virtual time needs Linux on x86-64; use such a machine or a virtual one")  # fmt: skip
+
+
+def _debian() -> Finding:
+    try:
+        missing = missing_packages()
+    except UserError as error:
+        return Finding(
+            "packages", False, str(error), "install Debian 12 or 13, for example in a container (Dockerfile)"
+        )
+    if missing:
+        return Finding(
+            "packages", False, f"missing: {' '.join(missing)}", f"make setup, or: apt-get install {' '.join(missing)}"
+        )
+    return Finding("packages", True, f"all {len(packages())} Debian packages are installed")
+
+
+def _temporary() -> Finding:
+    try:
+        folder = process.scratch_parent()
+    except UserError as error:
+        return Finding("temporary folder", False, str(error), "export TMPDIR=/some/folder/on/a/disk/mounted/with/exec")
+    free = shutil.disk_usage(folder).free
+    ok = free >= NEEDED_MEMORY_BYTES
+    return Finding("temporary folder", ok, f"{folder} allows programs to run, {free / 1e9:.1f} GB free (a guest's memory)",
+                   "" if ok else "free some space there, or set TMPDIR to a folder with 1.5 GB for each core")  # fmt: skip
+
+
+def _disk() -> Finding:
+    free = shutil.disk_usage(paths.ROOT).free
+    ok = free >= NEEDED_DISK_BYTES and os.access(paths.ROOT, os.W_OK)
+    return Finding("disk", ok, f"{free / 1e9:.1f} GB free in {paths.ROOT}",
+                   "" if ok else "a kernel build and results need 4 GB in a folder that you may write to")  # fmt: skip
+
+
+def _ptrace() -> Finding:
+    path = Path("/proc/sys/kernel/yama/ptrace_scope")
+    scope = path.read_text(encoding="utf-8").strip() if path.exists() else "0"
+    ok = scope != "3"
+    return Finding("ptrace", ok, f"kernel.yama.ptrace_scope is {scope}",
+                   "" if ok else "a guest is traced by its kernel; this machine forbids all tracing until it is restarted "
+                   "with kernel.yama.ptrace_scope at most 2")  # fmt: skip
+
+
+def _cores() -> Finding:
+    with tempfile.TemporaryDirectory():
+        folder = cores.lock_folder()
+    usable = len(os.sched_getaffinity(0))
+    return Finding("cores", usable > 0, f"{usable} usable, one guest each (locks in {folder})")
+
+
+def _kernel() -> Finding:
+    try:
+        built = get_kernel()
+    except UserError as error:
+        return Finding("kernel", False, str(error), "make setup, or: bbrlab kernel build")
+    return Finding("kernel", True, f"{built.name}: Linux {built.release} with {', '.join(sorted(built.ccas))}")
+
+
+LOOKS: tuple[Callable[[], Finding], ...] = (_machine, _debian, _ptrace, _cores, _temporary, _disk, _kernel)
+
+
+def examine() -> list[Finding]:
+    """Look at everything; never raises for something that is missing."""
+    return [look() for look in LOOKS]

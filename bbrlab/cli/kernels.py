@@ -1,0 +1,57 @@
+"""``bbrlab kernel``."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bbrlab.base.errors import UserError
+from bbrlab.cli.app import kernel_app
+
+
+@kernel_app.command("build")
+def kernel_build(
+    name: Annotated[str | None, typer.Argument(help="Entry of config/kernels.yaml; default: its default.")] = None,
+    jobs: Annotated[int | None, typer.Option(help="Parallel compilers; default: all cores.")] = None,
+    record: Annotated[
+        Path | None, typer.Option(help="Also write what was built to this JSON file (for Snakemake).")
+    ] = None,
+) -> None:
+    """Build a kernel, once for each (source version, options, patches, compiler)."""
+    from bbrlab.base import files
+    from bbrlab.experiment import iperf3_library
+    from bbrlab.kernel.build import build_kernel
+    from bbrlab.kernel.built import describe_kernel
+
+    start = time.monotonic()
+    built = build_kernel(name, jobs, say=typer.echo)
+    iperf3_library.library_folder()
+    if record:
+        content = describe_kernel(built) | {"ccas": built.ccas, "parameters": built.parameters}
+        if not record.exists() or json.loads(record.read_text(encoding="utf-8")) != content:
+            files.write_json(record, content)
+        else:
+            os.utime(record)
+    typer.echo(f"kernel {built.name}: Linux {built.release}, {', '.join(sorted(built.ccas))} (build {built.build_id}, "
+               f"{time.monotonic() - start:.1f} s)")  # fmt: skip
+
+
+@kernel_app.command("list")
+def kernel_list() -> None:
+    """List the kernels that can be built, and what the built ones can do."""
+    from bbrlab.kernel.built import get_kernel
+    from bbrlab.kernel.specs import load_specs
+
+    specs = load_specs()
+    for name, spec in specs.kernels.items():
+        try:
+            built = get_kernel(name)
+            state = f"built: Linux {built.release}, {', '.join(sorted(built.ccas))}"
+        except UserError:
+            state = "not built"
+        typer.echo(f"{name}{' (default)' if name == specs.default else ''}: {spec.description} [{state}]")

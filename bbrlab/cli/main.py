@@ -1,0 +1,38 @@
+"""The command line: ``bbrlab --help``."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from bbrlab.base.errors import UserError
+from bbrlab.cli import kernels, look, models, run, tools, workflow  # noqa: F401 - each adds its commands
+from bbrlab.cli.app import EXIT_FAILED, EXIT_INTERRUPTED, Interrupted, app, kernel_app, model_app
+
+app.add_typer(kernel_app, name="kernel")
+app.add_typer(model_app, name="model")
+
+
+def main() -> None:
+    """Entry point: one clear line for what the user can put right, no traceback."""
+    try:
+        status = app(standalone_mode=False)
+        sys.exit(status if isinstance(status, int) else 0)  # typer returns the code of an Exit
+    except UserError as error:
+        typer.echo(f"bbrlab: {error}", err=True)
+        sys.exit(EXIT_FAILED)
+    except (Interrupted, KeyboardInterrupt):
+        typer.echo("bbrlab: interrupted; nothing half-done was kept", err=True)
+        sys.exit(EXIT_INTERRUPTED)
+    except Exception as error:  # click's own usage errors
+        if hasattr(error, "format_message"):
+            context = getattr(error, "ctx", None)
+            hint = f" (see '{context.command_path} --help')" if context else ""
+            typer.echo(f"bbrlab: {error.format_message()}{hint}", err=True)
+            sys.exit(EXIT_FAILED)
+        raise
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+"""``bbrlab model``."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import typer
+
+from bbrlab.cli.app import Overrides, ScenarioFile, model_app, overrides_of
+
+
+@model_app.command("ware")
+def model_ware(
+    scenario: ScenarioFile,
+    set_: Overrides = None,
+) -> None:
+    """Print the Ware steady-state share of capacity for every point of a scenario."""
+    from bbrlab.models import ware
+    from bbrlab.scenario.load import load_scenario, points_of
+
+    loaded = load_scenario(scenario, overrides_of(set_))
+    for p in points_of(loaded, str(scenario)):
+        share = ware.scenario_share(p.scenario)
+        at = " ".join(f"{k}={v}" for k, v in p.values.items())
+        typer.echo(f"{at or loaded.name}: {share:.3f}")
+
+
+@model_app.command("fluid")
+def model_fluid(
+    scenario: ScenarioFile,
+    set_: Overrides = None,
+    duration_s: Annotated[
+        float | None, typer.Option("--duration-s", help="Seconds to integrate; default: as long as the experiment.")
+    ] = None,
+    step_ms: Annotated[float, typer.Option("--step-ms", help="Euler step.")] = 0.01,
+    mode: Annotated[
+        str, typer.Option(help="aligned (comparable with experiments) or reference (the public code).")
+    ] = "aligned",
+    quirk: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Switch one quirk of the mode to its other position.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Which RTTs, where the scenario gives a range.")] = 1,
+    check_step: Annotated[bool, typer.Option(help="Integrate again with twice the step and compare.")] = True,
+) -> None:
+    """Integrate the Scherrer fluid model for every point of a scenario: shares of the link, loss, queue."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from bbrlab.models import fluid
+    from bbrlab.models.predict import STEP_TOLERANCE, fluid_share
+    from bbrlab.scenario.load import load_scenario, points_of
+
+    loaded = load_scenario(scenario, overrides_of(set_))
+    quirks = fluid.quirks_of(mode, quirk or [])
+    table = Table(box=None, pad_edge=False)
+    table.add_column("point")
+    for group in loaded.flows:
+        table.add_column(f"{group.cca} share", justify="right")
+    for name in ("Jain", "loss", "occupancy", "utilisation", "step"):
+        table.add_column(name, justify="right")
+    doubtful = 0
+    with _points_progress(points_of(loaded, str(scenario))) as points:
+        for p in points:
+            found = fluid_share(p.scenario, duration_s, step_ms, quirks, seed, check_step)
+            run = found.run
+            doubtful += found.step_matters
+            at = " ".join(f"{k}={v}" for k, v in p.values.items())
+            change = "" if found.step_difference != found.step_difference else f"±{found.step_difference:.3f}"
+            table.add_row(at or loaded.name, *(f"{s:.3f}" for s in found.shares), f"{run.jain_index:.3f}",
+                          f"{run.loss:.4f}", f"{run.occupancy:.3f}", f"{run.utilisation:.3f}",
+                          change + (" !" if found.step_matters else ""))  # fmt: skip
+    Console().print(table, highlight=False)
+    if doubtful:
+        typer.echo(
+            f"bbrlab: warning: {doubtful} point(s) marked ! change by more than {STEP_TOLERANCE:g} with the step; "
+            "try a smaller --step-ms, and take what still changes as chaotic", err=True,
+        )  # fmt: skip
+
+
+@contextlib.contextmanager
+def _points_progress(points: list[Any]) -> Iterator[Iterator[Any]]:
+    """The points, with a progress bar on a terminal."""
+    from rich.console import Console
+    from rich.progress import track
+
+    console = Console(stderr=True)
+    yield iter(
+        track(points, description="integrating", console=console, transient=True, disable=not console.is_terminal)
+    )

@@ -1,0 +1,143 @@
+"""``bbrlab run``."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from bbrlab.base.errors import UserError
+from bbrlab.cli.app import EXIT_CHECKS, Overrides, ScenarioFile, app, make_interruptible, overrides_of
+
+
+@app.command()
+def run(
+    scenario: ScenarioFile,
+    out: Annotated[Path, typer.Option(help="Folder for summary.json, samples.parquet, manifest.json and guest.log.")],
+    set_: Overrides = None,
+    case: Annotated[str | None, typer.Option(help="One of the scenario's cases.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of this trial.")] = 1,
+    backend: Annotated[
+        str,
+        typer.Option(
+            help="uml: virtual time; qemu: a virtual machine in real time; host: this machine's kernel, as root, in real time."
+        ),
+    ] = "uml",
+    kernel: Annotated[str | None, typer.Option(help="Entry of config/kernels.yaml.")] = None,
+    watchdog_s: Annotated[
+        float, typer.Option(help="End a guest that shows no sign of life for so many real seconds.")
+    ] = 60,
+    strict: Annotated[bool, typer.Option(help=f"Exit with {EXIT_CHECKS} if a self-check fails.")] = False,
+    trace_acks: Annotated[
+        bool, typer.Option("--trace-acks", help="Also write acks.parquet: BBRv2's and BBRv3's state at every ACK.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option(help="Print only what is wrong.")] = False,
+    die_with_parent: Annotated[bool, typer.Option(hidden=True)] = False,
+) -> None:
+    """Run one point of a scenario once."""
+    from bbrlab.run.run import BACKENDS, run_point
+    from bbrlab.scenario.load import base_point, load_scenario
+
+    if backend not in BACKENDS:
+        raise UserError(f"--backend {backend}: no such backend; use one of {', '.join(BACKENDS)}")
+    loaded = load_scenario(scenario, overrides_of(set_), case)
+    point = base_point(loaded)
+    if (loaded.sweep or loaded.cases) and not quiet:
+        axes = ([f"{len(loaded.cases)} cases"] if loaded.cases else []) + [
+            f"{len(v)} values of {k}" for k, v in loaded.sweep.items()
+        ]
+        typer.echo(f"{loaded.name} has {' x '.join(axes)}; this runs the file's own values. "
+                   "Choose others with --set and --case, or run them all with snakemake.")  # fmt: skip
+    make_interruptible()
+    with _progress(point.scenario.duration_s, quiet) as tell:
+        summary = run_point(point, seed, out, kernel_name=kernel, backend=backend, watchdog_s=watchdog_s,
+                                   die_with_parent=die_with_parent, trace_acks=trace_acks, on_progress=tell)  # fmt: skip
+    if not quiet:
+        _show(summary, out)
+    failed = [c["name"] for c in summary["checks"] if not c["ok"]]
+    if failed:
+        if quiet:
+            typer.echo(
+                f"bbrlab: {out}: self-checks failed: {', '.join(failed)}; the run is marked and left out of averages",
+                err=True,
+            )
+        if strict:
+            raise typer.Exit(EXIT_CHECKS)
+
+
+@contextlib.contextmanager
+def _progress(duration_s: float, quiet: bool) -> Iterator[Any]:
+    if quiet or not sys.stderr.isatty():
+        last = [0.0]
+
+        def plain(verb: str, text: str) -> None:
+            if quiet:
+                return
+            if verb == "stage":
+                typer.echo(f"guest: {text}")
+            elif verb == "at" and time.monotonic() - last[0] > 10:
+                last[0] = time.monotonic()
+                typer.echo(f"guest: {float(text):g} of {duration_s:g} virtual seconds")
+
+        yield plain
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:.0f}/{task.total:.0f} virtual s"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("set-up", total=duration_s)
+
+        def tell(verb: str, text: str) -> None:
+            if verb == "stage":
+                bar.update(task, description=text)
+            elif verb == "at":
+                bar.update(task, completed=float(text))
+
+        yield tell
+
+
+def _show(summary: dict[str, Any], out: Path) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    speed = summary["virtual_s"] / summary["wall_s"]
+    console.print(f"[bold]{summary['scenario']}[/bold] seed {summary['seed']}: {summary['virtual_s']:g} s in "
+                  f"{summary['wall_s']:.1f} s ({speed:.0f} x real time), Linux {summary['kernel']['release']}", highlight=False)  # fmt: skip
+    columns = {"goodput_mbit": ("goodput Mbit/s", 3), "share_of_capacity": ("share", 3), "retransmits": ("retransmits", 0),
+               "rtt_ms_mean": ("RTT ms", 1), "jain_index": ("Jain", 3), "slowdown_mean": ("slowdown", 2),
+               "unfinished": ("unfinished", 0)}  # fmt: skip
+    shown = {k: v for k, v in columns.items() if any(g.get(k) is not None for g in summary["groups"])}
+    table = Table(box=None, pad_edge=False)
+    table.add_column("flows")
+    for name, _ in shown.values():
+        table.add_column(name, justify="right")
+    for group in summary["groups"]:
+        cells = ["-" if group.get(k) is None else f"{group[k]:.{digits}f}" for k, (_, digits) in shown.items()]
+        table.add_row(f"{group['count']} {group['cca']}", *cells)
+    console.print(table)
+    b = summary["bottleneck"]
+    console.print(f"bottleneck: utilisation {b['utilisation']:.3f}, loss {b['loss']:.4f}, occupancy {b['occupancy']:.2f}, "
+                  f"queue {b['queue_ms']['mean']:.1f} ms (p95 {b['queue_ms']['p95']:.1f})", highlight=False, soft_wrap=True)  # fmt: skip
+    failed = [c for c in summary["checks"] if not c["ok"]]
+    if failed:
+        console.print(f"[bold red]{len(failed)} of {len(summary['checks'])} self-checks failed[/bold red]; "
+                      "this run is marked and left out of averages:")  # fmt: skip
+        for c in failed:
+            console.print(
+                f"  {c['name']}: asked {c['asked']}, measured {c['measured']} ({c['detail']})", highlight=False
+            )
+    else:
+        console.print(f"[green]all {len(summary['checks'])} self-checks passed[/green]")
+    console.print(f"results: {out}", highlight=False, soft_wrap=True)

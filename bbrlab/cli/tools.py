@@ -1,0 +1,41 @@
+"""``bbrlab traffic`` and ``bbrlab ns3``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bbrlab.cli.app import app
+
+
+@app.command()
+def ns3(
+    figures: Annotated[list[str], typer.Argument(help="paper, paper/figure ...")],
+    out: Annotated[Path, typer.Option(help="Table to write (.parquet, and .csv beside it).")],
+    scale: Annotated[str | None, typer.Option(help="smoke, quick or full; default: config.yaml's.")] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Per point.")] = 1,
+) -> None:
+    """Run figures in ns-3, as a check by another engine (optional: make ns3)."""
+    from bbrlab.campaign.collect import write_table
+    from bbrlab.campaign.figures import figures_at
+    from bbrlab.campaign.ns3 import run
+
+    write_table(run(figures_at(scale, figures), seeds), out)
+    typer.echo(f"results: {out}")
+
+
+@app.command()
+def traffic(
+    capture: Annotated[Path, typer.Argument(metavar="CAPTURE.pcap", help="pcap or pcapng, headers are enough.")],
+    out: Annotated[Path, typer.Option(help="CSV for flows[].traffic.trace of a scenario.")],
+) -> None:
+    """Turn a capture into short flows: its TCP flows and the pauses in them."""
+    from bbrlab.workload.capture import from_capture
+    from bbrlab.workload.chunks import write_chunks
+
+    chunks = from_capture(capture)
+    write_chunks(chunks, out)
+    flows, size = chunks["flow"].nunique(), chunks["bytes"].sum()
+    typer.echo(f"{out}: {flows} flows, {len(chunks)} transmissions, {size / 1e6:.1f} MB")

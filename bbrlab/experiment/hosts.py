@@ -1,0 +1,80 @@
+"""The hosts of a dumbbell, one for each path, and the kernel settings of all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bbrlab.scenario.schema import Flow, Scenario
+
+# "Never the limit": room for this many times the largest possible flight (BDP + buffer) in the receiver's and sender's
+# buffer, each byte of payload taking up to about twice its size in kernel memory.
+WINDOW_FLIGHTS = 4
+MIN_WINDOW_BYTES = 64 << 20
+# A sender whose buffer starts large is woken seldom; shared among flows so that a guest's memory stays bounded.
+SEND_BUFFER_TOTAL_BYTES = 8 << 20
+
+
+class Hosts:
+    """Hands out hosts: one per (direction, RTT, jitter, own RTT or the network's), which is one per delay path."""
+
+    def __init__(self, scenario: Scenario):
+        self.scenario = scenario
+        self.specs: list[dict[str, Any]] = []
+        self.by_key: dict[tuple[Any, ...], dict[str, Any]] = {}
+
+    def _add(self, switch: str, **fields: Any) -> dict[str, Any]:
+        side = {"s1": 1, "s2": 2}[switch]
+        number = sum(h["switch"] == switch for h in self.specs) + 1
+        spec = {
+            "name": f"{'h' if side == 1 else 'r'}{number}",
+            "switch": switch,
+            "ip": f"10.0.{side * 16 + number // 250}.{number % 250 + 1}",
+            "sends": False,
+            "receives": False,
+            "delay_us": 0.0,
+            "jitter_kind": None,
+            "jitter_us": 0.0,
+            "pacing": self.scenario.hosts.pacing,
+            **fields,
+        }
+        self.specs.append(spec)
+        return spec
+
+    def sender(self, group: int, flow: Flow, rtt_ms: float, copy: int = 0) -> dict[str, Any]:
+        """The host that sends a group's flows with one RTT; ``copy`` tells those apart that take turns."""
+        jitter = self.scenario.network.jitter
+        shaken = jitter is not None and jitter.group in (None, group)
+        key = ("send", flow.direction, rtt_ms, shaken, flow.rtt_ms is None, copy)
+        if key not in self.by_key:
+            self.by_key[key] = self._add(
+                "s1" if flow.direction == "forward" else "s2",
+                sends=True,
+                delay_us=rtt_ms * 1000,
+                jitter_kind=jitter.kind if shaken and jitter else None,
+                jitter_us=jitter.ms * 1000 if shaken and jitter else 0.0,
+                network_rtt=flow.rtt_ms is None,
+            )
+        return self.by_key[key]
+
+    def receiver(self, flow: Flow) -> dict[str, Any]:
+        """The host that receives all flows of a direction."""
+        key = ("receive", flow.direction)
+        if key not in self.by_key:
+            self.by_key[key] = self._add("s2" if flow.direction == "forward" else "s1", receives=True)
+        return self.by_key[key]
+
+
+def sysctls(scenario: Scenario, rtt_max_ms: float, flow_count: int) -> dict[str, Any]:
+    """Kernel settings of every end host."""
+    rates = [scenario.network.rate_mbit] + [c.rate_mbit for c in scenario.network.changes if c.rate_mbit]
+    rtts = [rtt_max_ms] + [c.rtt_ms for c in scenario.network.changes if c.rtt_ms]
+    flight = max(rates) * 1e6 / 8 * max(rtts) * 1e-3 + scenario.network.buffer_bytes
+    window = min(1 << 30, max(MIN_WINDOW_BYTES, int(WINDOW_FLIGHTS * flight)))
+    rmem, wmem = scenario.hosts.rmem_max_bytes, scenario.hosts.wmem_max_bytes
+    start = max(64 << 10, SEND_BUFFER_TOTAL_BYTES // flow_count)
+    return {
+        "net.ipv4.tcp_ecn": 1 if scenario.hosts.ecn == "on" else 0,
+        "net.ipv4.tcp_no_metrics_save": 1,
+        "net.ipv4.tcp_rmem": f"4096 {rmem or window} {rmem or window}",
+        "net.ipv4.tcp_wmem": f"4096 {min(start, wmem or window)} {wmem or window}",
+    }

@@ -1,0 +1,168 @@
+"""A virtual machine that runs the guest's program: one process on one core, watched, and nothing left of it.
+
+What UML (virtual time) and QEMU (real time) have in common.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, TextIO
+
+from bbrlab.base.errors import UserError
+from bbrlab.experiment.machine.cores import one_core
+
+PR_SET_CHILD_SUBREAPER = 36
+WATCHDOG_S = 60  # real seconds without a sign of life
+POLL_S = 0.05
+MIN_MEMORY_BYTES = 384 << 20
+MEMORY_PER_FLIGHT = 4  # kernel memory per byte in flight or queued, with room to spare
+# A guest that runs out of memory ends: with one of its processes killed it would hang, or go on without it.
+PANIC_ARGUMENTS = ["sysctl.vm.panic_on_oom=2", "panic=-1"]
+OUT_OF_MEMORY = "Kernel panic - not syncing: Out of memory"
+PROGRESS = re.compile(r"^bbrlab (\w+)(?: (.*))?$")
+_libc = ctypes.CDLL(None)
+
+
+class GuestFailed(Exception):
+    """The guest did not finish; the text says how, in words for the user."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of the guest's program.
+
+    Attributes:
+        scratch: folder with ``guest`` (the guest's code, with its first program ``init``), ``lib`` (compiled helpers) and
+            ``out`` (the one folder that it may write to); also gets what the machine needs on its way.
+        seed: of its entropy, where that can be chosen.
+        memory_bytes: of the machine.
+        arguments: further kernel arguments.
+        log: gets everything that its console prints.
+        watchdog_s: real seconds without a line from the guest after which it is ended.
+        on_progress: called with each "bbrlab VERB TEXT" line.
+        die_with_parent: end the guest when this process loses its parent (a killed campaign).
+    """
+
+    scratch: Path
+    seed: int
+    memory_bytes: int
+    arguments: list[str]
+    log: Path
+    watchdog_s: float = WATCHDOG_S
+    on_progress: Callable[[str, str], None] = lambda verb, text: None
+    die_with_parent: bool = False
+
+
+def memory_bytes(flight_bytes: float, program_bytes: float = 0) -> int:
+    """Guest memory for experiments with ``flight_bytes`` in flight and in queues and ``program_bytes`` in programs."""
+    return int(MIN_MEMORY_BYTES + MEMORY_PER_FLIGHT * flight_bytes + program_bytes)
+
+
+def scratch_parent() -> Path:
+    """Where guests keep their memory files: the fastest temporary folder from which a program may be mapped to run."""
+    for name in (os.environ.get("TMPDIR"), "/dev/shm", "/tmp", "/var/tmp"):  # noqa: S108
+        if name and os.access(name, os.W_OK | os.X_OK) and not os.statvfs(name).f_flag & os.ST_NOEXEC:
+            return Path(name)
+    raise UserError(
+        "no temporary folder allows programs to run (all are mounted noexec); set TMPDIR to a folder on a disk that does"
+    )
+
+
+def run(job: Job, argv: list[str]) -> None:
+    """Start a machine with the scratch folder as its working directory and wait until it switches itself off.
+
+    Its console is its standard output: a file, never a pipe, for a reader of a pipe makes the host signal its writer,
+    and a UML guest would take an interrupt at a moment that depends on real time.
+
+    Raises:
+        GuestFailed: if it hangs, dies or reports a failure.
+        UserError: if the program is not there.
+    """
+    parent = os.getppid()
+    # Adopt the machine's processes when it dies, so that they can be collected.
+    _libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
+    environment = {"PATH": "/usr/bin:/bin", "TMPDIR": str(job.scratch), "HOME": str(job.scratch)}
+    console = job.scratch / "console"
+    with one_core() as core:
+        pinned = ["taskset", "-c", str(core), "setpriv", "--pdeathsig", "KILL", *argv]
+        with open(console, "wb") as output:
+            process = subprocess.Popen(
+                pinned, env=environment, cwd=job.scratch, stdin=subprocess.DEVNULL, stdout=output,
+                stderr=subprocess.STDOUT, start_new_session=True,
+            )  # fmt: skip
+        before = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, {core})  # what follows the guest belongs to its core, too
+        try:
+            with open(console, "rb") as lines, open(job.log, "w", encoding="utf-8") as kept:
+                _follow(process, lines, kept, job, parent)
+        finally:
+            _end(process)
+            os.sched_setaffinity(0, before)
+
+
+def _reap() -> None:
+    with_children = True
+    while with_children:
+        try:
+            with_children = os.waitpid(-1, os.WNOHANG)[0] != 0
+        except ChildProcessError:
+            with_children = False
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            process.kill()
+    process.wait()
+    _reap()
+
+
+def _follow(process: subprocess.Popen[bytes], console: BinaryIO, kept: TextIO, job: Job, parent: int) -> None:
+    """Read the console until the guest ends; keep all but the heartbeats. GuestFailed if it ends badly or hangs."""
+    last_life, failed, finished, virtual, pending = time.monotonic(), None, False, None, b""
+    while True:
+        ended = process.poll() is not None  # asked before reading: what it wrote before its end is read, too
+        *lines, pending = (pending + console.read()).split(b"\n")
+        for raw in lines:
+            line = raw.decode(errors="replace").rstrip("\r")
+            match = PROGRESS.match(line)
+            verb, text = (match[1], match[2] or "") if match else ("", "")
+            if match:
+                last_life = time.monotonic()
+                job.on_progress(verb, text)
+            if verb == "at":
+                virtual = text
+            else:
+                kept.write(line + "\n")
+            failed = text if verb == "failed" else failed
+            if OUT_OF_MEMORY in line:
+                kept.flush()
+                raise GuestFailed(f"the guest's {job.memory_bytes >> 20} MiB of memory did not suffice; its log is {job.log}")  # fmt: skip
+            finished = finished or verb == "done"
+        if ended:
+            break
+        if job.die_with_parent and os.getppid() != parent:
+            raise GuestFailed("the campaign that started this run is gone")
+        if time.monotonic() - last_life > job.watchdog_s:
+            at = f"at {virtual} s of virtual time" if virtual else "while setting up"
+            raise GuestFailed(
+                f"the guest hung {at}: no sign of life for {job.watchdog_s:g} s of real time; its log is {job.log}"
+            )
+        time.sleep(POLL_S)
+    kept.flush()
+    if failed:
+        raise GuestFailed(f"the guest gave up: {failed}; its log is {job.log}")
+    if not finished:
+        code = process.returncode
+        how = f"was killed by signal {-code}" if code < 0 else f"ended with status {code}"
+        raise GuestFailed(f"the guest {how} before the experiment was over; its log is {job.log}")

@@ -1,0 +1,41 @@
+"""User-Mode Linux in virtual time: the guest's clock stands still while it computes."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from bbrlab.experiment.machine import process
+from bbrlab.experiment.machine.process import Job
+from bbrlab.kernel.built import Kernel
+
+# The guest's kernel mixes its command line into its entropy, and every step of a path walk moves its clock, so no path
+# of this run or checkout may reach the guest: its process runs in the scratch folder, and hostfs, which opens files in
+# the name of that process, knows the folder by this name.
+HERE = "/proc/self/cwd"
+# hostfs takes its folder as a bare mount option, which Debian 13's mount passes on only by the old system call.
+OLD_MOUNT = "LIBMOUNT_FORCE_MOUNT2=always"
+EPOCH_S = 1_700_000_000  # what the guest's wall clock shows at its start
+# What programs do may hang on their addresses (the C library's mkstemp asks its stack's for a file name), and the addresses
+# of those that the set-up starts would hang on what it drew before.
+FIXED_ADDRESSES = "norandmaps"
+# The TCP hash tables are walked for every sample; the default is thousands of empty buckets.
+HASH_ENTRIES = 128
+
+
+def command(kernel: Kernel, job: Job) -> list[str]:
+    """The command that boots ``kernel`` for a job, to be run in its scratch folder."""
+    # UML empties and uses uml_dir/umid: a folder where nothing else may ever stand.
+    (job.scratch / "control").mkdir()
+    return [
+        kernel.image, f"mem={job.memory_bytes >> 20}M", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro",
+        "time-travel=inf-cpu", f"time-travel-start={EPOCH_S}", f"random_seed={job.seed}", FIXED_ADDRESSES,
+        f"hostfs_writable={HERE}/out", f"thash_entries={HASH_ENTRIES}", "umid=guest", f"uml_dir={HERE}/control/",
+        f"HERE={HERE}", "con=null", "con0=null,fd:1", "quiet", *process.PANIC_ARGUMENTS, *job.arguments, "init=/bin/sh", "--", "-c",
+        f'"{OLD_MOUNT} mount -t hostfs -o ro,noatime,{HERE}/guest none /mnt && exec /mnt/init"',
+    ]  # fmt: skip
+
+
+def is_supported() -> bool:
+    """Whether this machine can run UML guests at all."""
+    return sys.platform == "linux" and os.uname().machine == "x86_64"

@@ -1,1 +1,0 @@
-"""Where experiments run: virtual time (uml) or this machine (host)."""

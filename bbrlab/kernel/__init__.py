@@ -1,0 +1,1 @@
+"""Guest kernels: where they come from, how they are built, what they can do."""

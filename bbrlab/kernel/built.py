@@ -1,0 +1,95 @@
+"""A kernel that has been built: where it is and what it can do."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from bbrlab.base import paths
+from bbrlab.base.errors import UserError
+from bbrlab.kernel.compiler import compiler
+from bbrlab.kernel.sources import locate
+from bbrlab.kernel.specs import KernelSpec, find_spec, recipe
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A built kernel.
+
+    Attributes:
+        name: its entry in kernels.yaml.
+        release: what ``uname -r`` prints in it.
+        build_id: SHA-256 of the binary, first 16 digits.
+        key: hash of everything it was built from.
+        image: path of the binary.
+        ccas: {field's name: kernel's name}, only those that the kernel really has.
+        parameters: {kernel's name of a CCA: its module parameters}.
+        source: the source package and version.
+        compiler: first line of ``cc --version``.
+        build_s: wall-clock seconds of the build.
+        acceleration: how QEMU ran it when it was tried out ("kvm" or "tcg"; empty for other backends).
+    """
+
+    name: str
+    release: str
+    build_id: str
+    key: str
+    image: str
+    ccas: dict[str, str]
+    parameters: dict[str, list[str]]
+    source: str
+    compiler: str
+    build_s: float
+    acceleration: str = ""
+
+
+def build_key(spec: KernelSpec, source: str, compiler_line: str) -> str:
+    """Hash of (source version, options, patches, added files, compiler, this recipe's steps)."""
+    parts = recipe(spec)
+    digest = hashlib.sha256()
+    for part in (source, compiler_line, spec.arch, "recipe 3"):
+        digest.update(part.encode() + b"\0")
+    for path, target in [*((p, "") for p in [*parts.options, *parts.patches]), *parts.added]:
+        digest.update(f"{target}/{path.name}".encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
+
+
+def kernel_folder(key: str) -> Path:
+    """Where the kernel with this build key is, if it is there."""
+    return paths.build_folder() / "kernels" / key
+
+
+def read_kernel(name: str, key: str) -> Kernel | None:
+    """The kernel with this build key; None if it is not built."""
+    info = kernel_folder(key) / "kernel.json"
+    if not info.exists():
+        return None
+    content = json.loads(info.read_text(encoding="utf-8"))
+    content.update(name=name, image=str(kernel_folder(key) / "linux"))
+    return Kernel(**content)
+
+
+def get_kernel(name: str | None = None) -> Kernel:
+    """A kernel that is built already. UserError with the command that builds it."""
+    name, spec = find_spec(name)
+    try:
+        source = locate(spec.source, fetch=False).identity
+        kernel = read_kernel(name, build_key(spec, source, compiler()))
+    except UserError:
+        if spec.source.debian:
+            raise
+        kernel = None
+    if kernel is None:
+        raise UserError(f"kernel {name} is not built yet; run: bbrlab kernel build {name}")
+    return kernel
+
+
+def describe_kernel(kernel: Kernel) -> dict[str, Any]:
+    """What a result says of the kernel that it came from."""
+    content = asdict(kernel)
+    for key in ("image", "build_s", "parameters", "ccas", *(() if kernel.acceleration else ("acceleration",))):
+        del content[key]
+    return content

@@ -1,0 +1,77 @@
+"""Boots a new kernel once and asks it what it can do."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from bbrlab.base import paths
+from bbrlab.base.errors import UserError
+
+PROBE_TIMEOUT_S = 120
+KVM_TIMEOUT_S = 20
+QEMU = "qemu-system-x86_64"
+
+
+def _probe_command(image: Path, arch: str, acceleration: str, folder: str) -> list[str]:
+    probe = paths.KERNELS / "probe"
+    if arch == "um":
+        return [str(image), "mem=64M", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro", "time-travel=inf-cpu",
+                f"init={probe}", "con=null", "con0=null,fd:1", "quiet", f"uml_dir={folder}/"]  # fmt: skip
+    root = "root=root rootfstype=9p rootflags=trans=virtio,version=9p2000.L ro"
+    return [QEMU, "-machine", "q35", "-accel", acceleration, "-cpu", "host" if acceleration == "kvm" else "max", "-m", "512M",
+            "-nodefaults", "-no-reboot", "-display", "none", "-serial", "stdio",
+            "-virtfs", "local,path=/,mount_tag=root,security_model=none,multidevs=remap,readonly=on",
+            "-kernel", str(image), "-append", f"console=ttyS0 reboot=t panic=-1 quiet {root} init={probe}"]  # fmt: skip
+
+
+def _try_out(image: Path, arch: str) -> tuple[str, str]:
+    """Boot a new kernel with the probe as its first program. Returns what it printed and how QEMU was accelerated.
+
+    KVM is only taken if the kernel boots with it: on a virtual machine it may be there and not work.
+    """
+    if arch == "um":
+        accelerations = [""]
+    elif shutil.which(QEMU) is None:
+        raise UserError(
+            f"a kernel for QEMU is tried out after it is built; run: apt-get install qemu-system-x86 (no {QEMU})"
+        )
+    else:
+        accelerations = ["kvm", "tcg"] if os.access("/dev/kvm", os.R_OK | os.W_OK) else ["tcg"]
+    output = ""
+    for acceleration in accelerations:
+        timeout_s = KVM_TIMEOUT_S if acceleration == "kvm" else PROBE_TIMEOUT_S
+        with tempfile.TemporaryDirectory(prefix="bbrlab-") as folder:
+            argv = _probe_command(image, arch, acceleration, folder)
+            try:
+                done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                      text=True, timeout=timeout_s, check=False)  # fmt: skip
+                output = done.stdout
+            except subprocess.TimeoutExpired as error:
+                output = (error.stdout or b"").decode(errors="replace")
+            except OSError as error:
+                raise UserError(f"the built kernel does not start ({error.strerror}): {image}") from None
+        if "probe end" in output:
+            break
+    return output, acceleration
+
+
+def probe_kernel(image: Path, arch: str, log: Path) -> dict[str, Any]:
+    """Boot a new kernel and ask it for its release, CCAs and their parameters."""
+    output, acceleration = _try_out(image, arch)
+    with open(log, "a", encoding="utf-8") as file:
+        file.write(output)
+    if "probe end" not in output:
+        raise UserError(f"the built kernel does not boot; run 'bbrlab doctor', and see the end of {log}")
+    parameters: dict[str, list[str]] = {}
+    for module, parameter in re.findall(r"probe parameter /sys/module/tcp_(\w+)/parameters/(\w+)", output):
+        parameters.setdefault(module, []).append(parameter)
+    release = re.search(r"probe release (\S+)", output)
+    ccas = re.search(r"probe ccas (.*)", output)
+    assert release and ccas
+    return {"release": release[1], "ccas": ccas[1].split(), "parameters": parameters, "acceleration": acceleration}

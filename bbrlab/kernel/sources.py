@@ -1,0 +1,179 @@
+"""Where a kernel's source comes from: a Debian source package, or a commit of a Git repository."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import model_validator
+
+from bbrlab.base import files, paths
+from bbrlab.base.errors import UserError
+from bbrlab.base.strict import Strict
+
+FULL_COMMIT = re.compile(r"[0-9a-f]{40}")
+LOCK = paths.KERNELS / "sources.lock.json"
+# What a build for these architectures never compiles, but unpacking would write: two thirds of the tree.
+UNPACK_EXCLUDES = (
+    "*/Documentation/*.rst", "*/Documentation/*.yaml", "*/Documentation/*.txt", "*/sound/*.[ch]", "*/tools/testing/*", "*/tools/perf/*", "*/samples/*.[ch]",
+    "*/drivers/gpu/*.[chS]", "*/drivers/net/ethernet/*.[ch]", "*/drivers/net/wireless/*.[ch]",
+    "*/drivers/media/*.[ch]", "*/drivers/staging/*.[ch]", "*/drivers/infiniband/*.[ch]", "*/drivers/scsi/*.[ch]",
+    "*/arch/*/boot/dts/*",
+)  # fmt: skip
+Run = Callable[[str, list[str]], None]
+
+
+class Source(Strict):
+    """Where the source comes from: ``debian``, or ``git`` with ``commit``, ``branch`` or both.
+
+    An abbreviated commit is looked for in ``branch``; a branch alone means its latest commit when it is first fetched.
+    """
+
+    debian: str | None = None
+    git: str | None = None
+    commit: str | None = None
+    branch: str | None = None
+
+    @model_validator(mode="after")
+    def _one_of_them(self) -> Source:
+        if (self.debian is None) == (self.git is None):
+            raise ValueError("give either debian (a source package) or git (a repository)")
+        if self.debian and (self.commit or self.branch):
+            raise ValueError("commit and branch belong to git")
+        if self.commit and not re.fullmatch(r"[0-9a-f]{7,40}", self.commit):
+            raise ValueError("commit must be 7 to 40 hexadecimal digits")
+        if self.git and not self.branch and not FULL_COMMIT.fullmatch(self.commit or ""):
+            raise ValueError("git needs branch, or a commit of 40 digits")
+        return self
+
+    @property
+    def name(self) -> str:
+        """What the lock file calls it."""
+        return f"{self.git} {self.commit or self.branch}"
+
+
+@dataclass(frozen=True)
+class Located:
+    """A source at a known version.
+
+    Attributes:
+        identity: "package version" or "URL commit (tree)"; part of the kernel's hash and of every result.
+        unpack: unpacks it into a folder, given a function that runs (step, command).
+    """
+
+    identity: str
+    unpack: Callable[[Path, Run], None]
+
+
+def locate(source: Source, *, fetch: bool, say: Callable[[str], None] = lambda text: None) -> Located:
+    """Find a source, if need be (and if ``fetch``) over the network.
+
+    Raises:
+        UserError: if it is not there, with the command that gets it; if a repository no longer has what the first
+            fetch recorded.
+    """
+    return _debian(source.debian) if source.debian else _git(source, fetch, say)
+
+
+def _debian(package: str) -> Located:
+    tarball = Path("/usr/src") / f"{package}.tar.xz"
+    query = subprocess.run(["dpkg-query", "-W", "-f=${Version}", package], capture_output=True, text=True, check=False)
+    if query.returncode or not tarball.exists():
+        raise UserError(
+            f"the kernel source {package} is not installed; run 'make setup' (the default kernel's), or: apt-get install {package}"
+        )
+
+    def unpack(folder: Path, run: Run) -> None:
+        excludes = [f"--exclude={pattern}" for pattern in UNPACK_EXCLUDES]
+        run("unpack", ["tar", "-C", str(folder), "-xf", str(tarball), "--strip-components=1", *excludes])
+
+    return Located(f"{package} {query.stdout}", unpack)
+
+
+def read_lock() -> dict[str, dict[str, str]]:
+    """{"URL commit": {"commit": full, "tree": full}}: what the first fetches found."""
+    return json.loads(LOCK.read_text(encoding="utf-8")) if LOCK.exists() else {}
+
+
+def _git(source: Source, fetch: bool, say: Callable[[str], None]) -> Located:
+    assert source.git
+    repository = paths.build_folder() / "sources" / (hashlib.sha256(source.git.encode()).hexdigest()[:16] + ".git")
+    locked = read_lock().get(source.name)
+    if locked is None or (fetch and not _has(repository, locked["commit"])):
+        if not fetch:
+            raise UserError(f"the source {source.name} has not been fetched yet")
+        say(f"fetching {source.git}")
+        _fetch(repository, source, (locked or {}).get("commit"))
+        wanted = (locked or {}).get("commit") or source.commit or "FETCH_HEAD"
+        found = {part: _rev_parse(repository, f"{wanted}^{{{part}}}", source) for part in ("commit", "tree")}
+        if locked is not None and found != locked:
+            raise UserError(
+                f"{source.name}: has tree {found['tree']}, but {LOCK.name} says {locked['tree']}: "
+                "this is not the source that was fetched before; if that is meant, remove its entry there"
+            )
+        if locked is None:
+            files.write_json(LOCK, dict(sorted({**read_lock(), source.name: found}.items())))
+        locked = found
+
+    def unpack(folder: Path, run: Run) -> None:
+        command = [
+            "git",
+            f"--git-dir={repository}",
+            f"--work-tree={folder}",
+            "checkout",
+            "-f",
+            locked["commit"],
+            "--",
+            ".",
+        ]
+        run("unpack", ["env", f"GIT_INDEX_FILE={folder.parent / 'index'}", *command])
+
+    return Located(f"{source.git} {locked['commit']} (tree {locked['tree']})", unpack)
+
+
+def _git_call(*arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+    try:
+        return subprocess.run(["git", *arguments], capture_output=True, text=True, check=False, env=environment)
+    except FileNotFoundError:
+        raise UserError("git is not installed; run: apt-get install git") from None
+
+
+def _has(repository: Path, commit: str) -> bool:
+    return repository.exists() and not _git_call(f"--git-dir={repository}", "cat-file", "-e", commit).returncode
+
+
+def _rev_parse(repository: Path, what: str, source: Source) -> str:
+    done = _git_call(f"--git-dir={repository}", "rev-parse", "--verify", "--quiet", what)
+    if done.returncode:
+        where = f"branch {source.branch}" if source.branch else "it"
+        raise UserError(f"{source.git}: {where} has no commit {source.commit}; check config/kernels.yaml")
+    return done.stdout.strip()
+
+
+def _fetch(repository: Path, source: Source, full_commit: str | None) -> None:
+    """Fetch one commit, or the history of a branch (without its files) in which an abbreviated commit can be found."""
+    assert source.git
+    repository.parent.mkdir(parents=True, exist_ok=True)
+    _git_call("init", "--quiet", "--bare", str(repository))
+    commit = full_commit or (source.commit if FULL_COMMIT.fullmatch(source.commit or "") else None)
+    # A remote by name, so that git can get the files of a commit when they are checked out.
+    _git_call(f"--git-dir={repository}", "remote", "add", "origin", source.git)
+    if commit or not source.commit:
+        what = ["--depth=1", "origin", commit or f"refs/heads/{source.branch}"]
+    else:
+        what = ["--filter=blob:none", "origin", f"refs/heads/{source.branch}"]
+    done = _git_call(f"--git-dir={repository}", "fetch", "--quiet", "--no-tags", *what)
+    if done.returncode:
+        words = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+        raise UserError(
+            f"cannot fetch {source.git}: {words}; this kernel needs a network that reaches it. Without one, give a copy of "
+            "the repository on this machine as source.git in config/kernels.yaml (commit and tree are checked all the "
+            "same), or use the kernels that come from Debian packages (bbrlab kernel list)"
+        )

@@ -1,0 +1,94 @@
+"""config/kernels.yaml: which kernels can be built, and the files that each is made from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, ValidationError
+
+from bbrlab.base import paths
+from bbrlab.base.errors import UserError
+from bbrlab.base.strict import Strict
+from bbrlab.base.yaml_files import read_yaml
+from bbrlab.kernel.sources import Source
+
+
+class KernelSpec(Strict):
+    """One entry of config/kernels.yaml."""
+
+    description: str
+    source: Source
+    arch: Literal["um", "x86_64"] = "um"
+    options: Annotated[list[str], Field(min_length=1)]
+    patches: list[str] = []
+    add: dict[str, str] = {}
+    names: dict[str, str]
+
+
+class KernelsFile(Strict):
+    """config/kernels.yaml."""
+
+    default: str
+    kernels: dict[str, KernelSpec]
+
+
+def load_specs(path: Path | None = None) -> KernelsFile:
+    """config/kernels.yaml, checked. UserError naming file, field and value."""
+    path = path or paths.CONFIG / "kernels.yaml"
+    try:
+        found = KernelsFile.model_validate(read_yaml(path))
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(p) for p in first["loc"])
+        raise UserError(f"{path}: {where}: {first['msg']} (found {first['input']!r})") from None
+    if found.default not in found.kernels:
+        raise UserError(f"{path}: default: '{found.default}' is not one of {', '.join(found.kernels)}")
+    return found
+
+
+def find_spec(name: str | None) -> tuple[str, KernelSpec]:
+    """The entry called ``name`` (default: the file's default). UserError listing what there is."""
+    specs = load_specs()
+    name = name or specs.default
+    if name not in specs.kernels:
+        raise UserError(f"--kernel {name}: no such kernel; config/kernels.yaml has {', '.join(specs.kernels)}")
+    return name, specs.kernels[name]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The files that a kernel is made from, besides its source: option fragments, patches in the order in which they are
+    applied, and (file, folder of the source tree that it is added to)."""
+
+    options: list[Path]
+    patches: list[Path]
+    added: list[tuple[Path, str]]
+
+
+def recipe(spec: KernelSpec) -> Recipe:
+    """The recipe of an entry of kernels.yaml. UserError for a file or folder that does not exist."""
+    options = [paths.KERNELS / "options" / o for o in spec.options]
+    for path in options:
+        if not path.is_file():
+            raise UserError(f"config/kernels.yaml: options: {path} does not exist")
+    patches: list[Path] = []
+    for folder in spec.patches:
+        found = sorted((paths.KERNELS / "patches" / folder).glob("*.patch"))
+        if not found:
+            raise UserError(f"config/kernels.yaml: patches: kernels/patches/{folder} holds no .patch file")
+        patches += found
+    added: list[tuple[Path, str]] = []
+    for target, folder in spec.add.items():
+        sources = sorted((paths.KERNELS / folder).glob("*.[ch]"))
+        if not sources:
+            raise UserError(f"config/kernels.yaml: add: kernels/{folder} holds no source file")
+        added += [(path, target) for path in sources]
+    return Recipe(options, patches, added)
+
+
+def ingredients(name: str | None = None) -> list[Path]:
+    """The files of this project whose change makes another kernel, kernels.yaml itself apart."""
+    parts = recipe(find_spec(name)[1])
+    return [*parts.options, *parts.patches, *(path for path, _ in parts.added)]

@@ -1,0 +1,1 @@
+"""What a guest's samples say: decoded, measured, checked."""

@@ -1,0 +1,51 @@
+"""Small numbers of many: means, percentiles, Jain's index; None where there is nothing to tell."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bbrlab.base.arrays import Array
+
+DIGITS = 9
+PERCENTILES = (5, 25, 50, 75, 95, 99)
+
+
+def jain_index(values: Array) -> float:
+    """Jain's fairness index of non-negative values, 1/n to 1; 1 if all are zero."""
+    values = np.asarray(values, dtype=float)
+    squares = float((values**2).sum())
+    return float(values.sum() ** 2 / (len(values) * squares)) if squares else 1.0
+
+
+def ratio(part: float, whole: float) -> float:
+    """part / whole, or 0 if there is no whole."""
+    return part / whole if whole else 0.0
+
+
+def rounded(value: float) -> float:
+    """A number with DIGITS decimals, so that equal runs print alike."""
+    return round(float(value), DIGITS)
+
+
+def mean(values: Array) -> float | None:
+    """The mean; None of nothing."""
+    return rounded(values.mean()) if len(values) else None
+
+
+def mean_of(entries: list[dict[str, Any]], *keys: str) -> float | None:
+    """Mean over entries of a value some levels down; None if one of them has none."""
+    values: list[Any] = list(entries)
+    for key in keys:
+        values = [v.get(key) if isinstance(v, dict) else None for v in values]
+    return rounded(np.mean(values)) if values and all(v is not None for v in values) else None
+
+
+def spread_of(values: Array) -> dict[str, float | None]:
+    """Mean, percentiles and maximum; None each if there is nothing to tell."""
+    names = [f"p{p:02d}" for p in PERCENTILES]
+    if not len(values):
+        return dict.fromkeys(["mean", *names, "max"])
+    percentiles = map(rounded, np.percentile(values, PERCENTILES))
+    return {"mean": mean(values), **dict(zip(names, percentiles, strict=True)), "max": rounded(values.max())}

@@ -1,0 +1,63 @@
+"""The states that a BBR flow went through, from its samples or its ACKs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bbrlab.base.arrays import Array
+from bbrlab.measure.bbr_record import STATES
+from bbrlab.measure.numbers import mean
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def phases(table: pd.DataFrame, flow: int = 0) -> pd.DataFrame:
+    """Stays in one state, in order.
+
+    Args:
+        table: samples.parquet or (exact to the ACK) acks.parquet.
+        flow: index of the flow.
+
+    Returns:
+        One row per stay: ``state`` (its name), ``start_s`` and ``end_s`` (of the next state's first row; NaN for the
+        last), ``first`` and ``last`` (labels of its rows in ``table``).
+    """
+    import pandas as pd  # takes a second that runs need not wait
+
+    mine = table[(table["flow"] == flow) & table["bbr_state"].notna()]
+    if mine.empty:
+        return pd.DataFrame({"state": [], "start_s": [], "end_s": [], "first": [], "last": []})
+    codes = mine["bbr_state"].to_numpy(dtype=int)
+    starts = np.flatnonzero(np.diff(codes, prepend=-1))
+    ends = np.append(starts[1:], len(mine)) - 1
+    times = mine["time_s"].to_numpy()
+    return pd.DataFrame({
+        "state": [STATES[c] for c in codes[starts]],
+        "start_s": times[starts],
+        "end_s": np.append(times[starts[1:]], np.nan),
+        "first": mine.index[starts],
+        "last": mine.index[ends],
+    })  # fmt: skip
+
+
+PHASES = ("startup_s", "up_s", "down_s", "cruise_s", "between_probe_rtt_s", "between_up_s")
+
+
+def phase_lengths(columns: dict[str, Array]) -> dict[str, float | None]:
+    """Mean lengths and distances of a BBR flow's phases in s (module docstring); None for what did not happen."""
+    known = ~np.isnan(columns["bbr_state"])
+    codes, times = columns["bbr_state"][known].astype(int), columns["time_s"][known]
+    starts = np.flatnonzero(np.diff(codes, prepend=-1))
+    begins, states = times[starts], codes[starts]
+    lengths = np.diff(begins)
+    whole = states[1:] != STATES.index("ProbeRTT")
+
+    found: dict[str, float | None] = {}
+    for name in ("Startup", "UP", "DOWN", "CRUISE"):
+        found[f"{name.lower()}_s"] = mean(lengths[whole & (states[:-1] == STATES.index(name))])
+    for key, name in (("between_probe_rtt_s", "ProbeRTT"), ("between_up_s", "UP")):
+        found[key] = mean(np.diff(begins[states == STATES.index(name)]))
+    return found

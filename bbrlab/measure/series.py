@@ -1,0 +1,50 @@
+"""Goodput and BBR's estimate of the jitter over time, from samples.parquet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+
+def goodput_series(samples: pd.DataFrame, bin_s: float, by: str = "flow") -> dict[int, tuple[Any, Any]]:
+    """Goodput over time, in bins of ``bin_s``.
+
+    Args:
+        samples: time_s, flow, bytes_acked (and group, if that is asked for) of samples.parquet.
+        bin_s: width of a bin.
+        by: "flow", or "group" for the sum over each group's flows.
+
+    Returns:
+        {flow or group: (begins of the bins in s, goodput in Mbit/s)}.
+    """
+    data = samples[samples["flow"] >= 0].assign(bin=lambda d: (d["time_s"] / bin_s).astype(int))
+    flows = list(dict.fromkeys([by, "flow"]))
+    rates = data.groupby([*flows, "bin"])["bytes_acked"].last().groupby(flows).diff() * 8e-6 / bin_s
+    found = {}
+    for which, rows in rates.groupby(by):
+        rate = rows.groupby("bin").sum(min_count=1).iloc[:-1]  # the last bin is hardly ever whole
+        found[int(str(which))] = (rate.index.to_numpy() * bin_s, rate.to_numpy())
+    return found
+
+
+def jitter_series(samples: pd.DataFrame, bin_s: float) -> dict[int, tuple[Any, Any]]:
+    """BBR's own estimate of the jitter over time: extra_acked over the smoothed goodput (Bless et al. 2025, Fig. 12).
+
+    Args:
+        samples: time_s, flow, bytes_acked, snd_mss and bbr_extra_acked of samples.parquet.
+        bin_s: width of the bins over which both are averaged.
+
+    Returns:
+        {flow: (begins of the bins in s, ms)}; NaN where nothing was delivered.
+    """
+    data = samples[samples["flow"] >= 0].assign(
+        bin=lambda d: (d["time_s"] / bin_s).astype(int), kbit=lambda d: d["bbr_extra_acked"] * d["snd_mss"] * 8e-3
+    )
+    extra = data.groupby(["flow", "bin"])["kbit"].mean()
+    found = {}
+    for flow, (begins, goodput) in goodput_series(samples, bin_s).items():
+        kbit = extra[flow].reindex((begins / bin_s).round().astype(int)).to_numpy()
+        found[flow] = (begins, kbit / np.where(goodput > 0, goodput, np.nan))
+    return found

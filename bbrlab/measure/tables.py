@@ -1,0 +1,77 @@
+"""The tables of a run: samples.parquet, acks.parquet, short_flows.parquet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bbrlab.experiment.plan import Plan
+from bbrlab.measure.queues import Queue
+from bbrlab.measure.sockets import Flows
+
+
+def short_flows_table(short: dict[int, Any]) -> Any:
+    """The Arrow table of short_flows.parquet (docs/results.md describes the columns)."""
+    import pyarrow as pa
+
+    parts = [pa.Table.from_pandas(table.assign(group=group), preserve_index=False) for group, table in short.items()]
+    return pa.concat_tables(parts)
+
+
+def acks_table(flows: Flows, start_ns: int) -> Any:
+    """The Arrow table of acks.parquet (docs/results.md describes the columns)."""
+    import pyarrow as pa
+
+    assert flows.acks is not None
+    columns = dict(flows.acks)
+    return pa.table({"time_s": (columns.pop("time_ns") - start_ns) / 1e9, **columns})
+
+
+def samples_table(plan: Plan, flows: Flows, queues: dict[str, Queue]) -> Any:
+    """The Arrow table of samples.parquet: one row per instant and flow (docs/results.md describes the columns).
+
+    An instant without any flow has one row with ``flow`` = -1, so that the bottleneck is always there.
+    """
+    import pyarrow as pa
+
+    group_of = np.array([f.group for f in plan.flows] + [-1], dtype="i2")
+    transfers = plan.content["transfers"]
+    device = [
+        next(b for b in plan.content["bottlenecks"] if _crosses(b, transfers[f.transfer], plan)) for f in plan.flows
+    ]
+    direction_of = [b["direction"] for b in device]
+    main = queues[plan.content["bottlenecks"][0]["direction"]].columns
+    silent = ~np.isin(main["time_s"], flows.columns["time_s"])
+    count = int(silent.sum())
+    columns: dict[str, Any] = {}
+    for name, values in flows.columns.items():
+        if name == "time_s":
+            filler: Any = main["time_s"][silent]
+        elif name == "flow":
+            filler = np.full(count, -1, values.dtype)
+        else:
+            filler = np.full(count, np.nan) if values.dtype.kind == "f" else np.zeros(count, values.dtype)
+        columns[name] = np.concatenate([values, filler])
+    order = np.lexsort((columns["flow"], columns["time_s"]))
+    columns = {k: v[order] for k, v in columns.items()}
+    columns["group"] = group_of[columns["flow"]]
+    for name in ("bytes", "packets", "sent_bytes", "sent_packets", "drops", "marks"):
+        values = _at(main, name, columns["time_s"])
+        for direction, queue in queues.items():
+            if queue.columns is not main:
+                mine = np.array([f >= 0 and direction_of[f] == direction for f in columns["flow"]], dtype=bool)
+                values[mine] = _at(queue.columns, name, columns["time_s"][mine])
+        columns[f"queue_{name}"] = values
+    first = ["time_s", "flow", "group"]
+    return pa.table({k: columns[k] for k in first + [k for k in columns if k not in first]})
+
+
+def _crosses(link: dict[str, Any], transfer: dict[str, Any], plan: Plan) -> bool:
+    client = next(h for h in plan.content["hosts"] if h["name"] == transfer["client"])
+    return bool((link["direction"] == "forward") == (client["switch"] == "s1"))
+
+
+def _at(columns: dict[str, Any], name: str, times_s: Any) -> Any:
+    index = np.clip(np.searchsorted(columns["time_s"], times_s), 0, len(columns["time_s"]) - 1)
+    return columns[name][index].copy()

@@ -1,0 +1,85 @@
+"""Decodes the guest's raw netlink replies into tables.
+
+Kernel structures: ``struct inet_diag_msg`` (uapi/linux/inet_diag.h), ``struct tcp_info`` (uapi/linux/tcp.h), BBR's own
+(bbrlab/measure/bbr_record.py); qdisc statistics: ``struct gnet_stats_basic``, ``gnet_stats_queue`` (uapi/linux/gen_stats.h).
+The replies of one kind differ in nothing but their values from sample to sample, so whole stacks of equally long
+replies are decoded at once.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+
+from bbrlab.base.arrays import Array
+from bbrlab.experiment.plan import Plan
+from bbrlab.measure import bbr_record, netlink
+from bbrlab.measure.netlink import KIND_ACKS, KIND_DESTROYED, KIND_QDISC, KIND_SOCKETS, stacks_of
+from bbrlab.measure.queues import Queue, queue_of
+from bbrlab.measure.sockets import Flows, concatenated, decode_stack, flows_of
+
+
+def decode(path: Path, plan: Plan) -> tuple[Flows, dict[str, Queue]]:
+    """Decode samples.raw.
+
+    Args:
+        path: the file.
+        plan: the plan that made it.
+
+    Returns:
+        The flows' table and {direction: the bottleneck's table}.
+
+    Raises:
+        ValueError: if the file is cut off or holds something unknown.
+    """
+    data = path.read_bytes()
+    raw = np.frombuffer(data, np.uint8)
+    groups: dict[tuple[int, int, int], tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
+    queues: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
+    acks: dict[int, list[Array]] = defaultdict(list)
+    for time_ns, source, kind, offset, length in netlink.records(data):
+        if kind == KIND_QDISC:
+            queues[source].append((time_ns, offset, length))
+        elif kind == KIND_ACKS:
+            acks[source].append(raw[offset : offset + length])
+        else:
+            times, offsets = groups[kind, source, length]
+            times.append(time_ns)
+            offsets.append(offset)
+    parts: dict[int, list[dict[str, Array]]] = {KIND_SOCKETS: [], KIND_DESTROYED: []}
+    for (kind, source, length), (times, offsets) in groups.items():
+        stamps = np.asarray(times)
+        for chosen, block, messages in stacks_of(raw, data, offsets, length):
+            first = offsets[chosen[0]]
+            for offset, size in messages:
+                columns = decode_stack(block, data, first, offset, size)
+                if columns is not None:
+                    columns["time_ns"] = stamps[chosen]
+                    columns["key"][:, 0] = source
+                    parts[kind].append(columns)
+    flows, assigned = flows_of(concatenated(parts[KIND_SOCKETS]), concatenated(parts[KIND_DESTROYED]), plan)
+    if plan.content["trace_acks"]:
+        modules = [np.concatenate(parts).view(bbr_record.ACK_RECORD) for parts in acks.values()]
+        _add_acks(flows, modules, assigned, plan)
+    links = plan.content["bottlenecks"]
+    return flows, {links[i]["direction"]: queue_of(data, records) for i, records in queues.items()}
+
+
+def _add_acks(flows: Flows, modules: list[Array], assigned: dict[tuple[int, int, int], int], plan: Plan) -> None:
+    """Add the ACKs that each module recorded."""
+    records = np.concatenate(modules) if modules else np.zeros(0, bbr_record.ACK_RECORD)
+    address_of = [int(ipaddress.ip_address(h["ip"])) for h in plan.content["hosts"]]
+    flow = np.full(len(records), -1, "<i4")
+    for (source, local, remote), number in assigned.items():
+        mine = (records["source_port"] == local) & (records["destination_port"] == remote)
+        flow[mine & (records["source_address"] == address_of[source])] = number
+    keep = flow >= 0  # the others are iperf3's control connections
+    chosen = records[keep]
+    columns: dict[str, Array] = {"time_ns": chosen["time_ns"].astype("<i8"), "flow": flow[keep]}
+    columns |= {name: chosen[name].copy() for name in bbr_record.ACK_FIELDS}
+    order = np.argsort(columns["time_ns"], kind="stable")
+    flows.acks = {name: values[order] for name, values in (columns | bbr_record.lab_columns(chosen["info"])).items()}
+    flows.acks_missing = sum(int(m["number"][-1]) + 1 - len(m) for m in modules)

@@ -1,0 +1,119 @@
+"""Measured against published values and models, point by point and panel by panel.
+
+Works for any figure whose published table (data/PAPER/FIGURE.csv) has the columns ``buffer_bdp``, ``bbr_flows`` and
+``share_of_capacity``: N BBR flows (group 0) against loss-based ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from bbrlab.base import paths
+from bbrlab.campaign.collect import point_means
+from bbrlab.campaign.figures import Figure, scenario_files
+from bbrlab.models import ware
+from bbrlab.scenario.load import load_scenario
+
+KEYS = {"network.buffer.bdp": "buffer_bdp", "flows.0.count": "bbr_flows"}
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One figure's comparison.
+
+    Attributes:
+        figure: its id.
+        title: for people.
+        points: one row per point: buffer_bdp, bbr_flows, measured, ci95, runs, failed, published, published_low,
+            published_high, ware, residual (measured - published).
+        scaled: whether the runs were shorter than the scenario's own, so that published values are no yardstick.
+    """
+
+    figure: str
+    title: str
+    points: pd.DataFrame
+    scaled: bool
+
+    @property
+    def rmse(self) -> float:
+        """Root mean square of measured - published over all points; NaN if there are none."""
+        return rms(self.points["residual"])
+
+    @property
+    def ware_rmse(self) -> float:
+        """Root mean square of Ware model - measured."""
+        return rms(self.points["ware"] - self.points["measured"])
+
+    @property
+    def ware_published_rmse(self) -> float:
+        """Root mean square of Ware model - published, over the same points."""
+        return rms(self.points["ware"] - self.points["published"])
+
+
+def rms(values: pd.Series) -> float:
+    """Root mean square of the values that are there; NaN if none is."""
+    present = values.dropna().to_numpy(dtype=float)
+    return float(np.sqrt((present**2).mean())) if len(present) else float("nan")
+
+
+def published_table(figure: str) -> pd.DataFrame:
+    """The published table of a figure. FileNotFoundError if there is none."""
+    return pd.read_csv(paths.DATA / f"{figure}.csv")
+
+
+def has_panel(figure: Figure) -> bool:
+    """Whether a figure is one of N BBR flows against loss-based ones, with a published table."""
+    if set(figure.scenario.sweep) != set(KEYS) or figure.scenario.cases:
+        return False
+    path = paths.DATA / f"{figure.id}.csv"
+    return path.exists() and "share_of_capacity" in path.read_text(encoding="utf-8").split("\n", 1)[0].split(",")
+
+
+def panel_of(figure: Figure, runs: pd.DataFrame) -> Panel:
+    """Compare a figure's runs (collect.table()) with the published values and the Ware model."""
+    bbr = runs[runs["group"] == 0].drop(columns="buffer_bdp").rename(columns=KEYS)
+    measured = point_means(bbr, list(KEYS.values())).rename(columns={"mean": "measured"})
+    reference = published_table(figure.id).rename(
+        columns={"share_of_capacity": "published", "two_sem_low": "published_low", "two_sem_high": "published_high"}
+    )
+    columns = [*KEYS.values(), "published", "published_low", "published_high"]
+    points = measured.merge(reference[columns], on=list(KEYS.values()), how="left")
+    network = figure.scenario.network
+    points["ware"] = ware.bbr_share(network.rate_mbit, network.mean_rtt_ms, points["buffer_bdp"], points["bbr_flows"])
+    points["residual"] = points["measured"] - points["published"]
+    whole = load_scenario(scenario_files()[figure.id]).duration_s
+    return Panel(figure.id, figure.scenario.figure, points, figure.scenario.duration_s < whole)
+
+
+# There is no fluid model of BBRv3; its panels are put beside BBRv2's.
+FLUID_OF = {"sarpkaya2025/fig5a": "sarpkaya2025/fig3a", "sarpkaya2025/fig5c": "sarpkaya2025/fig3c"}
+
+
+def with_fluid(panel: Panel, of: Figure, results: Path) -> Panel:
+    """The panel with the fluid model's share_of_capacity at each point, from the workflow's results/models.
+
+    Args:
+        of: the figure whose predictions to take (the panel's own, or FLUID_OF's).
+        results: the folder ``results``.
+
+    Returns:
+        ``points`` with ``fluid_9s``, ``fluid_own`` (NaN where there is no prediction) and ``fluid_step``: the largest change
+        of the two when their step is doubled.
+    """
+    rows = []
+    for point in of.points:
+        row = {KEYS[k]: v for k, v in point.values.items()}
+        folder = results / "models" / of.id / point.label
+        for length in ("9s", "own"):
+            path = folder / f"{length}.parquet"
+            if path.exists():
+                found = pd.read_parquet(path).iloc[0]
+                row[f"fluid_{length}"] = found["share_of_capacity"]
+                row["fluid_step"] = max(row.get("fluid_step", 0.0), found["step_difference"])
+        rows.append(row)
+    table = pd.DataFrame(rows, columns=[*KEYS.values(), "fluid_9s", "fluid_own", "fluid_step"])
+    return replace(panel, points=panel.points.merge(table, on=list(KEYS.values()), how="left"))

@@ -1,0 +1,1 @@
+"""The plots. Each function draws one figure and returns it."""

@@ -1,0 +1,83 @@
+"""Runs over time, and distributions of what they sampled."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from bbrlab.measure.series import goodput_series
+from bbrlab.report.plots.style import ABOVE, CCA_COLOURS, WARE
+
+
+def run_over_time(samples: Path, rate_mbit: float, buffer_bytes: int, groups: list[str], bin_s: float = 2.0) -> Figure:
+    """One run over time: goodput of each group, and the bottleneck queue.
+
+    Args:
+        samples: samples.parquet of the run.
+        rate_mbit: bottleneck rate.
+        buffer_bytes: bottleneck buffer.
+        groups: the CCA of each flow group.
+        bin_s: width of the bins over which goodput is averaged.
+    """
+    columns = ["time_s", "flow", "group", "bytes_acked", "queue_bytes"]
+    data = pd.read_parquet(samples, columns=columns)
+    figure, (top, bottom) = plt.subplots(
+        2, 1, figsize=(10.5, 4.6), sharex=True, layout="constrained", height_ratios=[3, 2]
+    )
+    for group, goodput in goodput_series(data, bin_s, "group").items():
+        cca = groups[group]
+        top.plot(*goodput, lw=0.9, color=CCA_COLOURS[cca], label=f"{cca} (group {group})")
+    top.set(ylabel="goodput (Mbit/s)", ylim=(0, rate_mbit * 1.05))
+    top.legend(ncols=len(groups), **ABOVE)
+    queue = data.drop_duplicates("time_s")
+    bottom.plot(queue["time_s"], queue["queue_bytes"] * 8e-3 / rate_mbit, lw=0.5, color="0.3")
+    bottom.axhline(buffer_bytes * 8e-3 / rate_mbit, color=WARE, lw=0.8, ls="--")
+    bottom.set(ylabel="queue (ms)", xlabel="virtual time (s)", ylim=(0, None))
+    return figure
+
+
+def distributions(samples: dict[str, pd.DataFrame], window_s: list[float], rate_mbit: float, rtt_ms: float) -> Figure:
+    """Distribution functions of the queueing delay in units of the base RTT.
+
+    Args:
+        samples: {label: samples.parquet with time_s and queue_bytes}.
+        window_s: the samples between these are counted.
+        rate_mbit: bottleneck rate, by which backlog becomes delay.
+        rtt_ms: base RTT.
+    """
+    figure, axes = plt.subplots(figsize=(6.5, 3.6), layout="constrained")
+    for label, data in samples.items():
+        inside = data[data["time_s"].between(window_s[0], window_s[1])].drop_duplicates("time_s")
+        delay = np.sort(inside["queue_bytes"].to_numpy() * 8e-3 / rate_mbit / rtt_ms)
+        axes.plot(delay, np.arange(1, len(delay) + 1) / len(delay), label=label, lw=1.4)
+    axes.set(xlabel="queueing delay (base RTTs)", ylabel="fraction of samples", ylim=(0, 1), xlim=(0, None))
+    axes.legend(frameon=True)
+    return figure
+
+
+def time_series(panels: dict[str, dict[str, tuple[Any, Any]]], *, xlabel: str = "virtual time (s)", xlim: tuple[float, float] | None = None) -> Figure:  # fmt: skip
+    """Stacked time series that share their time axis.
+
+    Args:
+        panels: {y label: {legend: (times, values)}}.
+        xlabel: of the common axis.
+        xlim: of the common axis.
+    """
+    figure, grid = plt.subplots(len(panels), 1, figsize=(10.5, 1.9 * len(panels)), sharex=True, squeeze=False, layout="constrained")  # fmt: skip
+    explained: list[str] = []
+    for axes, (label, lines) in zip(grid.flat, panels.items(), strict=True):
+        for name, (times, values) in lines.items():
+            axes.plot(times, values, lw=1.0, label=name, color=CCA_COLOURS.get(name))
+        axes.set_ylabel(label)
+        if len(lines) > 1 and list(lines) != explained:
+            explained = list(lines)
+            axes.legend(ncols=len(lines), fontsize=8, **ABOVE)
+    grid.flat[-1].set_xlabel(xlabel)
+    if xlim:
+        grid.flat[-1].set_xlim(*xlim)
+    return figure

@@ -1,0 +1,141 @@
+"""Means over the seeds as curves and as maps; a decision tree; verdicts as bars."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from bbrlab.campaign.collect import point_means
+from bbrlab.report.plots.style import bdp_axis, line_colours, multiples, plain, rows_with
+
+
+def curves(
+    table: pd.DataFrame,
+    x: str,
+    y: str,
+    line: str | None = None,
+    panel: str | None = None,
+    *,
+    published: pd.DataFrame | None = None,
+    models: dict[str, pd.DataFrame] | None = None,
+    scale: float = 1.0,
+    group: int = 0,
+    log_x: bool = True,
+    labels: tuple[str, str] = ("", ""),
+    limits: tuple[float | None, float | None] = (0, None),
+) -> Figure:
+    """Means over the seeds with 95 % intervals, one line per value of ``line``, one axes per value of ``panel``.
+
+    Args:
+        table: collect.table() of a figure.
+        x, y: columns; y is multiplied by ``scale``.
+        line, panel: columns whose values become lines and axes.
+        published: the same columns of published values, drawn as open circles in the line's colour.
+        models: {name: the same columns of a model}, drawn dashed.
+        group: the flow group whose rows are drawn.
+        log_x: whether x is drawn to base 2, with a tick at each value.
+        labels: of the axes.
+        limits: of y.
+    """
+    mine = table[table["group"] == group]
+    keys = [k for k in (panel, line, x) if k]
+    points = point_means(mine, keys, y)
+    panels = sorted(points[panel].unique(), key=str) if panel else [None]
+    lines = list(dict.fromkeys(points[line])) if line else [None]
+    colours = line_colours(lines)
+    figure, grid = multiples(len(panels))
+    for axes, at in zip(grid.flat, panels, strict=False):
+        for name in lines:
+            here = rows_with(points, {panel: at, line: name}).sort_values(x)
+            label = "measured here" if name is None else plain(name)
+            axes.errorbar(here[x], here["mean"] * scale, yerr=here["ci95"].fillna(0) * scale, fmt=".-", ms=7, lw=1.3, capsize=2,
+                          color=colours[name], label=label)  # fmt: skip
+            if published is not None:
+                theirs = rows_with(published, {panel: at, line: name}).sort_values(x)
+                axes.plot(theirs[x], theirs[y] * scale, "o", mfc="white", ms=7, color=colours[name], zorder=3)
+            for style_, (model, values) in zip(("--", ":", "-."), (models or {}).items(), strict=False):
+                theirs = rows_with(values, {panel: at, line: name}).sort_values(x)
+                axes.plot(
+                    theirs[x],
+                    theirs[y] * scale,
+                    style_,
+                    lw=1.2,
+                    color=colours[name],
+                    label=model if name is None else f"{label}: {model}",
+                )
+        if at is not None:
+            axes.set_title(f"{panel} = {plain(at)}" if isinstance(at, (int, float)) else str(at))
+        if log_x:
+            bdp_axis(axes, sorted(points[x].unique()))
+        axes.set_ylim(*limits)
+    highest = max(axes.dataLim.y1 for axes in grid.flat[: len(panels)])
+    if limits[1] is None and np.isfinite(highest):  # room above: of the whole height, not of the data's span
+        grid.flat[0].set_ylim(top=highest + 0.06 * (highest - grid.flat[0].get_ylim()[0]))
+    figure.supxlabel(labels[0], fontsize=11)
+    figure.supylabel(labels[1], fontsize=11)
+    handles, names = grid.flat[0].get_legend_handles_labels()
+    if published is not None:
+        handles.append(Line2D([], [], marker="o", mfc="white", color="0.3", ls=""))
+        names.append("published")
+    title = line if any(isinstance(name, (int, float)) for name in lines) else None
+    figure.legend(handles, names, title=title, loc="outside upper center", ncols=4, frameon=False, fontsize=9)
+    return figure
+
+
+def heat_maps(tables: dict[str, pd.DataFrame], x: str, y: str, value: str, *, span: float, fmt: str = "+.0f", labels: tuple[str, str] = ("", "")) -> Figure:  # fmt: skip
+    """Heat maps side by side on one colour scale around 0.
+
+    Args:
+        tables: {title: one row per cell}.
+        x, y, value: columns.
+        span: the value at which the colour is full.
+        fmt: of the numbers in the cells.
+        labels: of the axes.
+    """
+    rows = max(t[y].nunique() for t in tables.values())
+    figure, grid = plt.subplots(1, len(tables), figsize=(10.5, 1.2 + 0.42 * rows), squeeze=False, layout="constrained")
+    for axes, (title, cells) in zip(grid.flat, tables.items(), strict=True):
+        matrix = cells.pivot(index=y, columns=x, values=value).sort_index(ascending=False)
+        sns.heatmap(matrix, ax=axes, vmin=-span, vmax=span, cmap="RdBu_r", annot=True, fmt=fmt, annot_kws={"size": 8}, cbar=False, linewidths=0.5)  # fmt: skip
+        axes.set(title=title, xlabel=labels[0], ylabel=labels[1])
+        axes.tick_params(axis="both", rotation=0)
+    return figure
+
+
+def tree_plot(fitted: Any, features: list[str], classes: tuple[str, str]) -> Figure:
+    """A decision tree (bbrlab.decision_tree)."""
+    from sklearn.tree import plot_tree
+
+    figure, axes = plt.subplots(figsize=(10.5, 4.5), layout="constrained")
+    plot_tree(
+        fitted, feature_names=features, class_names=list(classes), filled=True, impurity=False, fontsize=7, ax=axes
+    )
+    return figure
+
+
+def verdict_bars(counts: pd.DataFrame, colours: dict[str, str]) -> Figure:
+    """Claims per paper as stacked bars.
+
+    Args:
+        counts: judge.counts().
+        colours: of each verdict.
+    """
+    papers = counts.drop(index="all").iloc[::-1]
+    figure, axes = plt.subplots(figsize=(9, 0.6 + 0.42 * len(papers)), layout="constrained")
+    left = np.zeros(len(papers))
+    for verdict in counts.columns:
+        axes.barh(papers.index, papers[verdict], left=left, color=colours[verdict], label=verdict, alpha=0.85)
+        for i, value in enumerate(papers[verdict]):
+            if value:
+                axes.text(left[i] + value / 2, i, str(value), ha="center", va="center", color="white", fontsize=8)
+        left += papers[verdict].to_numpy()
+    axes.set_xlabel("claims")
+    axes.grid(axis="y", visible=False)
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4, frameon=False, fontsize=9)
+    return figure

@@ -1,0 +1,110 @@
+"""Executes a notebook and writes it as one HTML page, whole or not at all, and its figures as files."""
+
+from __future__ import annotations
+
+import base64
+import html
+import os
+import re
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from bbrlab.base import files
+from bbrlab.base.errors import UserError
+
+# A figure as a file: for a screen and for a paper.
+FORMATS = {"image/png": ".png", "application/pdf": ".pdf"}
+
+
+def render_notebook(notebook: Path, out: Path, parameters: dict[str, str], figures: Path | None = None) -> None:
+    """Execute ``notebook`` with ``parameters`` and write it to ``out``.
+
+    Args:
+        figures: folder for the notebook's figures, each as PNG and PDF, replaced as a whole; None: no files.
+
+    Raises:
+        UserError: naming the cell that failed.
+    """
+    import nbformat
+    import papermill
+    from nbconvert import HTMLExporter
+    from papermill.exceptions import PapermillExecutionError
+
+    os.environ.setdefault("JUPYTER_PLATFORM_DIRS", "1")
+    # The date in a PDF, so that equal figures are equal files.
+    os.environ.setdefault("SOURCE_DATE_EPOCH", "0")
+    formats = "%matplotlib inline\n%config InlineBackend.figure_formats = ['png', 'pdf']"
+    with tempfile.TemporaryDirectory() as folder:
+        prepared, executed = Path(folder) / notebook.name, Path(folder) / f"executed-{notebook.name}"
+        content = nbformat.read(str(notebook), as_version=4)  # type: ignore[no-untyped-call]
+        content.cells.insert(0, nbformat.v4.new_code_cell(formats, id="formats"))  # type: ignore[no-untyped-call]
+        nbformat.write(content, str(prepared))  # type: ignore[no-untyped-call]
+        try:
+            papermill.execute_notebook(
+                str(prepared), str(executed), parameters=parameters, cwd=str(notebook.parent), progress_bar=False,
+                kernel_name="python3", log_output=False,
+            )  # fmt: skip
+        except PapermillExecutionError as error:
+            failed = out.with_suffix(".failed.ipynb")
+            out.parent.mkdir(parents=True, exist_ok=True)
+            failed.write_bytes(executed.read_bytes())
+            raise UserError(
+                f"{notebook}: cell {error.exec_count} failed: {error.ename}: {error.evalue}; the notebook up to there is {failed}"
+            ) from None
+        content = nbformat.read(str(executed), as_version=4)  # type: ignore[no-untyped-call]
+    content.cells = [cell for cell in content.cells if cell.get("id") != "formats"]
+    content.metadata.get("papermill", {}).update(input_path=notebook.name, output_path=out.with_suffix(".ipynb").name)
+    drawn = take_figures(content)
+    exporter = HTMLExporter(exclude_input_prompt=True, exclude_output_prompt=True, embed_images=True)  # type: ignore[no-untyped-call]
+    exporter.exclude_input = True
+    page, _ = exporter.from_notebook_node(content)
+    # The page's template has no place for them.
+    texts = iter([t for cell in content.cells for o in cell.get("outputs", []) if (t := _alternative(o))])
+    page = re.sub('alt="No description[^"]*"', lambda unnamed: f'alt="{html.escape(next(texts, ""))}"', page)
+    if figures is not None:
+        files.write_folder(figures, drawn)
+    with files.aside(out.with_suffix(".ipynb")) as temporary:
+        nbformat.write(content, str(temporary))  # type: ignore[no-untyped-call]
+    files.write_text(out, page)
+
+
+def take_figures(content: Any) -> dict[str, bytes]:
+    """The figures of an executed notebook; takes their PDFs out of it (a page shows the PNGs) and gives each image a text.
+
+    Args:
+        content: notebook (nbformat 4).
+
+    Returns:
+        {file name: bytes}, named by the heading that the figure stands under, numbered from the second on.
+    """
+    found: dict[str, bytes] = {}
+    heading, count = "figure", 0
+    for cell in content.cells:
+        told: list[Any] = (
+            [{"data": {"text/markdown": cell.source}}] if cell.cell_type == "markdown" else cell.get("outputs", [])
+        )
+        for output in told:
+            data = output.get("data", {})
+            if headings := re.findall(r"^#+ +(.+)$", data.get("text/markdown", ""), re.MULTILINE):
+                heading, count = headings[-1], 0
+            if "image/png" not in data:
+                continue
+            count += 1
+            name = _slug(heading) if count == 1 else f"{_slug(heading)}-{count}"
+            output.metadata["image/png"] = {"alt": heading if count == 1 else f"{heading} ({count})"}
+            while f"{name}.png" in found:
+                name += "-more"
+            found |= {f"{name}{suffix}": base64.b64decode(data[k]) for k, suffix in FORMATS.items() if k in data}
+            data.pop("application/pdf", None)
+    return found
+
+
+def _alternative(output: Any) -> str:
+    """An image's text for who cannot see it."""
+    return str(output.get("metadata", {}).get("image/png", {}).get("alt", ""))
+
+
+def _slug(heading: str) -> str:
+    """A heading as a file's name."""
+    return re.sub(r"[^a-z0-9]+", "-", heading.lower().replace(". ", " ")).strip("-")[:70].strip("-") or "figure"

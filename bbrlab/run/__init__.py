@@ -1,0 +1,1 @@
+"""One run: from a point and a seed to a result folder."""

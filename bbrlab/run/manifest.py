@@ -1,0 +1,75 @@
+"""What a result came from: manifest.json."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from bbrlab.base import files, paths
+from bbrlab.experiment.plan import Plan
+from bbrlab.kernel.built import Kernel, describe_kernel
+from bbrlab.scenario.point import Point
+from bbrlab.scenario.schema import GRID
+
+GUEST_PACKAGES = ("iperf3", "mininet", "openvswitch-switch", "python3-pyroute2", "iproute2", "python3")
+
+
+def manifest_of(point: Point, seed: int, backend: str, plan: Plan, the_kernel: Kernel, folder: Path) -> dict[str, Any]:
+    """The content of manifest.json (docs/results.md)."""
+    import hashlib
+    import json
+
+    guest = {p.name: files.sha256(p) for p in sorted(paths.GUEST_CODE.iterdir()) if p.is_file()}
+    scenario = point.scenario.model_dump(exclude=GRID)
+    return {
+        "scenario": scenario,
+        "values": point.values,
+        "fingerprint": point.fingerprint,
+        "seed": seed,
+        "backend": backend,
+        "kernel": describe_kernel(the_kernel),
+        "plan_sha256": hashlib.sha256(json.dumps(plan.content, sort_keys=True).encode()).hexdigest(),
+        "guest_code_sha256": guest,
+        "source": _git_state(),
+        "packages": _package_versions(),
+        "report": json.loads((folder / "report.json").read_text(encoding="utf-8")),
+        "iperf3": {str(t["id"]): _iperf3_totals(folder / f"client-{t['id']}.json") for t in plan.content["transfers"]},
+    }
+
+
+def _iperf3_totals(report: Path) -> dict[str, Any] | None:
+    """What iperf3 itself counted; None for a transfer that the end of the run cut off before it could report."""
+    import json
+
+    try:
+        end = json.loads(report.read_text(encoding="utf-8"))["end"]
+        return {
+            "sent_bytes": end["sum_sent"]["bytes"],
+            "received_bytes": end["sum_received"]["bytes"],
+            "retransmits": end["sum_sent"].get("retransmits"),
+            "seconds": end["sum_sent"]["seconds"],
+        }
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def _git_state() -> dict[str, Any]:
+    def git(*argv: str) -> str | None:
+        try:
+            done = subprocess.run(["git", "-C", str(paths.ROOT), *argv], capture_output=True, text=True, check=False)
+        except OSError:
+            return None
+        return done.stdout.strip() if done.returncode == 0 else None
+
+    status = git("status", "--porcelain", "--untracked-files=no")
+    return {"commit": git("rev-parse", "HEAD"), "modified": bool(status) if status is not None else None}
+
+
+def _package_versions() -> dict[str, str]:
+    argv = ["dpkg-query", "-W", "-f=${Package} ${Version}\n", *GUEST_PACKAGES]
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    except OSError:
+        return {}
+    return dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line)

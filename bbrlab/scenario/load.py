@@ -1,0 +1,108 @@
+"""Reads scenario files: ``--set`` overrides, cases, and the points of a sweep."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from bbrlab.base.errors import UserError
+from bbrlab.base.yaml_files import Lines, read_yaml
+from bbrlab.scenario.messages import validate
+from bbrlab.scenario.point import Point
+from bbrlab.scenario.schema import CASE, GRID, NOT_DECISIVE, Scenario
+
+
+def parse_value(text: str) -> Any:
+    """The YAML value of ``text`` as given on a command line."""
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError:
+        return text
+
+
+def assign(content: Any, path: str, value: Any, where: str) -> None:
+    """Put ``value`` at dotted ``path`` of a raw scenario. UserError if the path cannot exist in a scenario."""
+    parts = path.split(".")
+    target = content
+    for depth, part in enumerate(parts):
+        last = depth == len(parts) - 1
+        so_far = ".".join(parts[: depth + 1])
+        if isinstance(target, list):
+            if not part.isdigit() or int(part) >= len(target):
+                count = len(target)
+                raise UserError(f"{where}: path '{path}' does not exist: '{so_far}' is not one of 0 to {count - 1}")
+            if last:
+                target[int(part)] = value
+            else:
+                target = target[int(part)]
+        elif isinstance(target, dict):
+            if last:
+                if parts[:-1] == ["network", "buffer"]:
+                    target.clear()  # bdp, bytes and packets exclude each other
+                target[part] = value
+            else:
+                if target.get(part) is None:
+                    target[part] = {}
+                target = target[part]
+        else:
+            raise UserError(f"{where}: path '{path}' does not exist: '{'.'.join(parts[:depth])}' holds a single value")
+
+
+def load_scenario(path: Path, overrides: dict[str, Any] | None = None, case: str | None = None) -> Scenario:
+    """Read, override and check a scenario file.
+
+    Args:
+        path: the YAML file.
+        overrides: {dotted path: value}; a path that is swept becomes a fixed value.
+        case: put this case's values in, before the overrides; the others are gone.
+
+    Raises:
+        UserError: naming file, field, value and what would be valid.
+    """
+    content = read_yaml(path)
+    if not isinstance(content, dict):
+        raise UserError(f"{path}: a scenario is a mapping of keys to values; see config/README.md")
+    content = copy.deepcopy(content)
+    if case is not None:
+        cases = content.pop("cases", {})
+        if not isinstance(cases, dict) or case not in cases:
+            known = ", ".join(cases) if isinstance(cases, dict) and cases else "none"
+            raise UserError(f"--case {case}: {path} has no such case (it has: {known})")
+        overrides = {**(cases[case] or {}), **(overrides or {})}
+        content.get("scales", {}).clear()
+    for key, value in (overrides or {}).items():
+        assign(content, key, value, f"--set {key}={value}")
+        if isinstance(content.get("sweep"), dict):
+            content["sweep"].pop(key, None)
+    scenario = validate(content, str(path), None if overrides else Lines(path))
+    points_of(scenario, str(path))  # every point of the sweep must be valid, too
+    return scenario
+
+
+def points_of(scenario: Scenario, where: str = "scenario") -> list[Point]:
+    """All points of the sweep, the last path varying fastest. UserError for a path or value that is not valid."""
+    base = scenario.model_dump(exclude=GRID, exclude_unset=True)
+    found = []
+    for case, *combination in itertools.product(scenario.cases or [None], *scenario.sweep.values()):
+        chosen = {} if case is None else {CASE: case}
+        swept = dict(zip(scenario.sweep, combination, strict=True))
+        changes = {} if case is None else scenario.cases[case]
+        for path in changes.keys() & swept.keys():
+            raise UserError(f"{where}: '{path}' is both in cases.{case} and in sweep; keep one")
+        content = copy.deepcopy(base)
+        for path, value in (changes | swept).items():
+            if path.split(".")[0] in NOT_DECISIVE:
+                raise UserError(f"{where}: '{path}' cannot differ among the points of one scenario")
+            assign(content, path, copy.deepcopy(value), f"{where}: {'sweep' if path in swept else f'cases.{case}'}")
+        at = ", ".join(f"{k}={v}" for k, v in (chosen | swept).items())
+        found.append(Point(validate(content, f"{where}{': sweep at ' + at if at else ''}"), chosen | swept))
+    return found
+
+
+def base_point(scenario: Scenario) -> Point:
+    """The scenario as written, with its sweep left out."""
+    return Point(validate(scenario.model_dump(exclude=GRID, exclude_unset=True), scenario.name), {})

@@ -1,0 +1,316 @@
+"""The schema of scenario files; config/README.md describes each field, ``bbrlab schema`` prints it as JSON Schema."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, field_validator, model_validator
+
+from bbrlab.base.strict import NonNegative, Positive, Probability, Strict
+
+FRAME_BYTES = 1514  # full-size Ethernet frame, as tc counts it
+MAX_STREAMS = 128  # parallel streams that one iperf3 allows
+PLAIN_WORD = re.compile(r"[\w.,:+-]{1,64}")  # what may stand on a kernel command line
+Cca = Literal["bbr1", "bbr2", "bbr3", "cubic", "reno", "dctcp"]
+
+
+def _switch(value: Any) -> Any:
+    """YAML 1.1 reads the bare words off and on as booleans."""
+    return {True: "on", False: "off"}[value] if isinstance(value, bool) else value
+
+
+Switch = BeforeValidator(_switch)
+RttMs = Annotated[float, Field(gt=0, le=10_000)]
+
+
+class Buffer(Strict):
+    """Bottleneck buffer: exactly one of BDP, bytes, packets (of 1514 bytes)."""
+
+    bdp: Positive | None = Field(None, description="multiples of rate_mbit x rtt_ms (mean of a range)")
+    bytes: Annotated[int, Field(ge=FRAME_BYTES)] | None = Field(None, description="bytes, as tc counts them (L2)")
+    packets: Annotated[int, Field(ge=1)] | None = Field(None, description="full-size frames of 1514 bytes")
+
+    @model_validator(mode="after")
+    def _one(self) -> Buffer:
+        given = [k for k in ("bdp", "bytes", "packets") if getattr(self, k) is not None]
+        if len(given) != 1:
+            raise ValueError(f"give exactly one of bdp, bytes, packets (found: {', '.join(given) or 'none'})")
+        return self
+
+
+QDISC_OPTIONS: dict[str, set[str]] = {
+    "fifo": set(),
+    "red": {"ecn", "harddrop", "adaptive", "min_bytes", "max_bytes", "avpkt_bytes", "burst_packets", "probability"},
+    "codel": {"ecn", "target_ms", "interval_ms", "ce_threshold_ms"},
+    "fq_codel": {"ecn", "target_ms", "interval_ms", "ce_threshold_ms", "flows", "quantum_bytes"},
+    "pie": {"ecn", "target_ms", "tupdate_ms", "alpha", "beta"},
+    "cake": {"rtt_ms", "isolation"},
+    "fq": {"ce_threshold_ms", "quantum_bytes", "flow_limit_packets"},
+}
+
+
+class Qdisc(Strict):
+    """Bottleneck queue discipline with the options of its kind (see ``man tc-<kind>``)."""
+
+    kind: Literal["fifo", "red", "codel", "fq_codel", "pie", "cake", "fq"] = "fifo"
+    ecn: bool | None = Field(None, description="mark ECT packets in place of dropping them (red, codel, fq_codel, pie)")
+    harddrop: bool | None = Field(None, description="red: drop above max_bytes even if ECT")
+    adaptive: bool | None = Field(None, description="red: adapt the probability")
+    min_bytes: Annotated[int, Field(gt=0)] | None = Field(None, description="red: lower threshold; default: limit / 12")
+    max_bytes: Annotated[int, Field(gt=0)] | None = Field(None, description="red: upper threshold; default: limit / 4")
+    avpkt_bytes: Annotated[int, Field(gt=0)] | None = Field(None, description="red: mean packet size; default: 1514")
+    burst_packets: Annotated[int, Field(gt=0)] | None = Field(None, description="red: burst; default: from min and max")
+    probability: Annotated[float, Field(gt=0, le=1)] | None = Field(
+        None, description="red: mark probability at max_bytes"
+    )
+    target_ms: Positive | None = Field(None, description="codel, fq_codel, pie: target delay")
+    interval_ms: Positive | None = Field(None, description="codel, fq_codel: interval")
+    tupdate_ms: Positive | None = Field(None, description="pie: update interval")
+    alpha: Annotated[int, Field(ge=0, le=32)] | None = Field(None, description="pie")
+    beta: Annotated[int, Field(ge=0, le=32)] | None = Field(None, description="pie")
+    ce_threshold_ms: Positive | None = Field(None, description="codel, fq_codel, fq: mark above this sojourn time")
+    flows: Annotated[int, Field(gt=0)] | None = Field(None, description="fq_codel: number of queues")
+    quantum_bytes: Annotated[int, Field(gt=0)] | None = Field(None, description="fq_codel, fq")
+    flow_limit_packets: Annotated[int, Field(gt=0)] | None = Field(None, description="fq: default: the whole buffer")
+    rtt_ms: Positive | None = Field(None, description="cake: the RTT it is tuned for")
+    isolation: Literal["flowblind", "srchost", "dsthost", "hosts", "flows", "dual-srchost", "dual-dsthost", "triple-isolate"] | None = Field(None, description="cake: what is kept apart")  # fmt: skip
+
+    @model_validator(mode="after")
+    def _known(self) -> Qdisc:
+        given = {k for k in type(self).model_fields if k != "kind" and getattr(self, k) is not None}
+        wrong = given - QDISC_OPTIONS[self.kind]
+        if wrong:
+            known = ", ".join(sorted(QDISC_OPTIONS[self.kind])) or "none"
+            raise ValueError(f"qdisc {self.kind} has no option {', '.join(sorted(wrong))} (its options: {known})")
+        if self.min_bytes and self.max_bytes and self.min_bytes >= self.max_bytes:
+            raise ValueError(f"min_bytes {self.min_bytes} must be below max_bytes {self.max_bytes}")
+        return self
+
+
+class Jitter(Strict):
+    """Adds between 0 and ``ms`` to the path's delay (in the ACK direction); never reorders."""
+
+    kind: Literal["slotted", "per-packet"]
+    ms: Positive
+    group: Annotated[int, Field(ge=0)] | None = Field(None, description="flow group; default: every group")
+
+
+class Change(Strict):
+    """What changes at ``at_s``. The buffer keeps its bytes."""
+
+    at_s: NonNegative
+    rate_mbit: Positive | None = None
+    rtt_ms: RttMs | None = Field(None, description="for every flow without an rtt_ms of its own")
+    loss: Probability | None = None
+
+    @model_validator(mode="after")
+    def _something(self) -> Change:
+        if self.rate_mbit is None and self.rtt_ms is None and self.loss is None:
+            raise ValueError("a change needs at least one of rate_mbit, rtt_ms, loss")
+        return self
+
+
+class RttRange(Strict):
+    """Internal form of ``rtt_ms: [low, high]``."""
+
+    low: RttMs
+    high: RttMs
+
+
+def _rtt(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        if len(value) != 2 or not all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in value):
+            raise ValueError("an RTT range is a list of two numbers, [low, high]")
+        if value[0] > value[1]:
+            raise ValueError(f"an RTT range is [low, high], but {value[0]:g} > {value[1]:g}")
+    return value
+
+
+RttValue = RttMs | Annotated[list[RttMs], Field(min_length=2, max_length=2)]
+
+
+class Network(Strict):
+    """The dumbbell: one bottleneck, a base RTT, what its queue does, what goes wrong on the path."""
+
+    rate_mbit: Annotated[float, Field(gt=0, le=100_000)]
+    rtt_ms: RttValue = Field(description="base RTT; [low, high] is drawn uniformly per flow and seed")
+    buffer: Buffer
+    qdisc: Qdisc = Qdisc()
+    loss: Probability = 0.0
+    jitter: Jitter | None = None
+    changes: list[Change] = []
+
+    @model_validator(mode="after")
+    def _range(self) -> Network:
+        _rtt(self.rtt_ms)
+        return self
+
+    @property
+    def mean_rtt_ms(self) -> float:
+        """Base RTT in ms; the mean of a range."""
+        return sum(self.rtt_ms) / 2 if isinstance(self.rtt_ms, list) else self.rtt_ms
+
+    @property
+    def bdp_bytes(self) -> float:
+        """Bandwidth-delay product in bytes: rate_mbit x (mean) rtt_ms."""
+        return self.rate_mbit * 1e6 * self.mean_rtt_ms * 1e-3 / 8
+
+    @property
+    def buffer_bytes(self) -> int:
+        """Bottleneck buffer in bytes, at least one frame."""
+        if self.buffer.bdp is not None:
+            return max(FRAME_BYTES, round(self.buffer.bdp * self.bdp_bytes))
+        if self.buffer.bytes is not None:
+            return self.buffer.bytes
+        assert self.buffer.packets is not None
+        return self.buffer.packets * FRAME_BYTES
+
+
+class Hosts(Strict):
+    """Settings of the end hosts."""
+
+    pacing: Literal["internal", "fq"] = Field("internal", description="TCP's own pacing timer, or the fq qdisc")
+    segmentation: Annotated[Literal["off", "nic"], Switch] = Field(
+        "off",
+        description="off: TCP sends single packets; nic: it builds segments of up to 64 KiB, cut at the sender's interface",
+    )
+    ecn: Annotated[Literal["off", "on"], Switch] = "off"
+    rmem_max_bytes: Annotated[int, Field(ge=4096)] | None = Field(None, description="default: never the limit")
+    wmem_max_bytes: Annotated[int, Field(ge=4096)] | None = Field(None, description="default: never the limit")
+
+
+class Traffic(Strict):
+    """Short flows that come and go, in place of long ones (bbrlab/workload)."""
+
+    mode: Literal["replay", "collapsed", "synthetic"] = Field(
+        "replay", description="with its pauses; each flow at once; or sizes and interarrival times drawn independently"
+    )
+    trace: str = Field("model", description="model, or a file made by: bbrlab traffic CAPTURE.pcap --out FILE.csv")
+    offered_mbit: Positive = Field(1250.0, description="mean load of the model")
+    senders: Annotated[int, Field(ge=1, le=16)] = Field(2, description="hosts that take turns in sending a flow")
+
+    @field_validator("trace")
+    @classmethod
+    def _there(cls, trace: str) -> str:
+        if trace != "model" and not Path(trace).is_file():
+            raise ValueError(
+                f"'{trace}' is not a file (make one with: bbrlab traffic CAPTURE.pcap --out FILE.csv) and not 'model'"
+            )
+        return trace
+
+
+class Flow(Strict):
+    """A group of equal flows, or of short flows (``traffic``)."""
+
+    cca: Cca
+    count: Annotated[int, Field(ge=1, le=1000)] = 1
+    start_s: NonNegative = Field(0.0, description="when iperf3 starts; its handshake takes about six RTTs")
+    stop_s: Positive | None = Field(None, description="default: the end of the run")
+    bytes: Annotated[int, Field(gt=0)] | None = Field(None, description="size of each flow; default: unlimited")
+    rtt_ms: RttValue | None = Field(None, description="default: network.rtt_ms")
+    direction: Literal["forward", "reverse"] = "forward"
+    traffic: Traffic | None = Field(None, description="short flows in place of count long ones")
+    params: dict[str, int | float | str | bool] = Field({}, description="module parameters of the CCA")
+
+    @field_validator("params")
+    @classmethod
+    def _ecn_is_a_word(cls, params: dict[str, Any]) -> dict[str, Any]:
+        """YAML reads a bare on or off as a truth value; the modules' ``ecn`` is one of three words."""
+        if isinstance(params.get("ecn"), bool):
+            return params | {"ecn": "on" if params["ecn"] else "off"}
+        return params
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Flow:
+        _rtt(self.rtt_ms)
+        if self.stop_s is not None and self.stop_s <= self.start_s:
+            raise ValueError(f"stop_s {self.stop_s} must be after start_s {self.start_s}")
+        if self.traffic is not None:
+            for key, plain in (
+                ("count", 1),
+                ("bytes", None),
+                ("start_s", 0.0),
+                ("stop_s", None),
+                ("direction", "forward"),
+            ):
+                if getattr(self, key) != plain:
+                    raise ValueError(f"{key} has no meaning for short flows (traffic); leave it out")
+            if isinstance(self.rtt_ms, list):
+                raise ValueError("rtt_ms of short flows (traffic) is one number")
+        for name, value in self.params.items():
+            if not name.isidentifier():
+                raise ValueError(f"params: '{name}' is not a parameter name")
+            if isinstance(value, str) and not PLAIN_WORD.fullmatch(value):
+                raise ValueError(f"params: {name}: '{value}' is not a plain value (letters, digits and . , : + - only)")
+        return self
+
+
+class Override(Strict):
+    """How a scale of config/config.yaml changes one scenario."""
+
+    skip: bool = Field(False, description="leave the figure out at this scale")
+    trials: Annotated[int, Field(ge=1)] | None = None
+    duration_s: Positive | None = None
+    window_s: Annotated[list[NonNegative], Field(min_length=2, max_length=2)] | None = None
+    cases: Annotated[list[str], Field(min_length=1)] | None = Field(None, description="these cases only")
+    sweep: dict[str, Annotated[list[Any], Field(min_length=1)]] | None = None
+
+
+class Scenario(Strict):
+    """One experiment, or with ``cases`` and ``sweep`` a grid of them."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
+    paper: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")] = "none"
+    figure: str = ""
+    network: Network
+    hosts: Hosts = Hosts()
+    flows: Annotated[list[Flow], Field(min_length=1)]
+    duration_s: Annotated[float, Field(gt=0, le=86_000)]
+    window_s: Annotated[list[NonNegative], Field(min_length=2, max_length=2)]
+    trials: Annotated[int, Field(ge=1)] = 3
+    sample_hz: Annotated[float, Field(gt=0, le=1000)] = 10
+    cases: dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]*$")], dict[str, Any]] = Field(
+        {}, description="name: {dotted path: value}; every case is combined with the whole sweep"
+    )
+    sweep: dict[str, Annotated[list[Any], Field(min_length=1)]] = {}
+    scales: dict[str, Override] = Field({}, description="what a scale of config.yaml changes")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Scenario:
+        low, high = self.window_s
+        if not low < high <= self.duration_s:
+            raise ValueError(
+                f"window_s {self.window_s} must lie within the run: 0 <= start < end <= {self.duration_s:g} s"
+            )
+        for i, flow in enumerate(self.flows):
+            if flow.params.get("ecn", "off") != "off" and self.hosts.ecn == "off":
+                raise ValueError(
+                    f"flows.{i}.params.ecn '{flow.params['ecn']}' would have no effect: the hosts do not negotiate ECN "
+                    "(set hosts.ecn: on)"
+                )
+            for key in ("start_s", "stop_s"):
+                value = getattr(flow, key)
+                if value is not None and value > self.duration_s:
+                    raise ValueError(f"flows.{i}.{key} {value:g} is after the end of the run ({self.duration_s:g} s)")
+            for other in self.flows[:i]:
+                if other.cca == flow.cca and other.params != flow.params:
+                    raise ValueError(
+                        f"flows.{i}.params: module parameters hold for a whole kernel, so every {flow.cca} group "
+                        f"needs the same ones (found {other.params} and {flow.params})"
+                    )
+            if flow.traffic is not None and isinstance(flow.rtt_ms or self.network.rtt_ms, list):
+                raise ValueError(f"flows.{i}.traffic: short flows need one rtt_ms, not a range")
+        for i, change in enumerate(self.network.changes):
+            if change.at_s > self.duration_s:
+                raise ValueError(f"network.changes.{i}.at_s {change.at_s:g} is after the end of the run")
+        jitter = self.network.jitter
+        if jitter and jitter.group is not None and jitter.group >= len(self.flows):
+            raise ValueError(f"network.jitter.group {jitter.group} does not exist (groups 0 to {len(self.flows) - 1})")
+        return self
+
+
+GRID = {"cases", "sweep", "scales"}  # what makes many points of one scenario
+NOT_DECISIVE = {"name", "paper", "figure", "trials", *GRID}  # two points that differ in these only have one outcome
+CASE = "case"

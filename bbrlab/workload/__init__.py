@@ -1,0 +1,1 @@
+"""Short flows: a model of a backbone trace, captures, and the ways to send them."""

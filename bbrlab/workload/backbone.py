@@ -1,0 +1,135 @@
+"""Short flows: a traffic model with the published facts of a backbone trace, and the same from a capture of one's own.
+
+Bless et al. 2025, section VI, replay a backbone trace in three ways. A flow is a sequence of *chunks*, stretches of
+data without a pause of 100 ms or more:
+
+- **replay**: each chunk starts when the one before it has been sent and its pause has gone by;
+- **collapsed**: each flow is one transmission of all its chunks, without pauses;
+- **synthetic**: sizes and interarrival times of the collapsed flows, drawn independently of each other, which takes
+  the bursts out.
+
+The model (``trace: model``) has the trace's published sizes: 10 % of the flows are larger than 18.2 kB, 90 % of the bytes
+lie in flows of more than 6.4 MB and half of them in flows of more than 280.7 MB. A log-normal tail has exactly the
+second and third property, and the share of flows that come from it gives the first; the others are mice below 18.2 kB.
+How flows arrive and pause is not published: here at a rate that changes every half second, and with pauses in large flows.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy import optimize, stats
+
+from bbrlab.base.arrays import Array
+from bbrlab.workload.chunks import COLUMNS, MIN_BYTES, PAUSE_S
+
+# Published facts of MAWI 2020/06/10 (Bless et al. 2025, section VI).
+LARGE_BYTES, LARGE_SHARE = 18.2e3, 0.10
+BYTES_10TH, BYTES_50TH = 6.4e6, 280.7e6
+MODEL_OFFERED_MBIT = 1250.0
+LARGEST_BYTES = (
+    7e9  # a twentieth of the 15 minutes' bytes; without a bound the largest flow would be larger than the trace
+)
+MOUSE_BYTES = (64.0, LARGE_BYTES)  # mice are uniform in the logarithm between these
+BURST_S = 0.5  # so long the rate of arrivals stays as it is; then it is drawn anew, from a gamma distribution:
+BURST_SHAPE = 2.0  # smaller: more bursts
+CHUNK_BYTES = 2e6  # bytes between two pauses, on average
+MEAN_PAUSE_S = 1.0
+
+
+@dataclass(frozen=True)
+class Tail:
+    """The log-normal tail, cut at LARGEST_BYTES: of the logarithm mean and deviation, and its share of the flows."""
+
+    mu: float
+    sigma: float
+    share: float
+
+
+@functools.cache
+def tail() -> Tail:
+    """The tail whose bytes have the two published quantiles.
+
+    The bytes of a log-normal(mu, sigma) are distributed as log-normal(mu + sigma^2, sigma); cut at the largest flow, their
+    distribution function is divided by its value there.
+    """
+    logs = np.log([BYTES_10TH, BYTES_50TH, LARGEST_BYTES])
+
+    def off(unknown: Array) -> Array:
+        below = stats.norm.cdf((logs - unknown[0]) / unknown[1])
+        gap: Array = below[:2] / below[2] - np.array([0.1, 0.5])
+        return gap
+
+    mean, sigma = optimize.root(off, [logs[1], 3.0]).x
+    mu = mean - sigma**2
+    large, whole = stats.norm.cdf((np.log([LARGE_BYTES, LARGEST_BYTES]) - mu) / sigma)
+    return Tail(float(mu), float(sigma), float(LARGE_SHARE / (1 - large / whole)))
+
+
+def flow_sizes(count: int, rng: np.random.Generator) -> Array:
+    """Sizes in bytes of ``count`` flows of the model, in random order.
+
+    Drawn by strata, one from each of ``count`` equally likely ranges, so that a trace of 15 minutes has the published
+    properties with every seed.
+    """
+    of_tail = tail()
+    many = round(count * of_tail.share)
+    whole = stats.norm.cdf((math.log(LARGEST_BYTES) - of_tail.mu) / of_tail.sigma)
+    strata = (np.arange(many) + rng.random(many)) / max(many, 1)
+    large = np.exp(of_tail.mu + of_tail.sigma * stats.norm.ppf(strata * whole))
+    low, high = np.log(MOUSE_BYTES)
+    mice = np.exp(rng.uniform(low, high, count - many))
+    sizes = np.maximum(MIN_BYTES, np.concatenate([large, mice])).astype(np.int64)
+    shuffled: Array = rng.permutation(sizes)
+    return shuffled
+
+
+MEAN_OF = 200_000  # flows over which the model's mean size is taken
+
+
+def _with_load(sizes: Array, target: float) -> Array:
+    """The sizes with the mice left as they are and the others scaled so that all add up to ``target``."""
+    large = sizes > LARGE_BYTES
+    rest = target - float(sizes[~large].sum())
+    if not large.any() or rest <= 0:
+        return sizes
+    scaled = np.where(large, np.maximum(LARGE_BYTES + 1, sizes * (rest / float(sizes[large].sum()))), sizes)
+    return scaled.astype(np.int64)
+
+
+def backbone_chunks(seed: int, duration_s: float, offered_mbit: float = MODEL_OFFERED_MBIT) -> pd.DataFrame:
+    """Chunks of the model.
+
+    Args:
+        seed: of everything that is drawn.
+        duration_s: within which all flows start.
+        offered_mbit: mean load. The tail is so heavy that few flows make it up: its sizes are scaled a little, so that
+            every seed offers the same load. In a short trace the largest flows of a long one have no room.
+
+    Returns:
+        Columns COLUMNS, a row per chunk, by start: ``start_s`` of the flow (its first chunk), ``pause_s`` before the chunk.
+    """
+    rng = np.random.default_rng(seed)
+    target = offered_mbit * 1e6 / 8 * duration_s
+    sizes = flow_sizes(max(1, round(target / float(np.mean(flow_sizes(MEAN_OF, np.random.default_rng(0)))))), rng)
+    sizes = _with_load(sizes[sizes <= target], target)
+    periods = max(1, math.ceil(duration_s / BURST_S))
+    rates = rng.gamma(BURST_SHAPE, size=periods)
+    drawn = rng.choice(periods, len(sizes), p=rates / rates.sum())
+    starts = np.sort((drawn + rng.random(len(sizes))) / periods * duration_s)
+    rows = []
+    for flow, (start, size) in enumerate(zip(starts.tolist(), sizes.tolist(), strict=True)):
+        pauses = int(min(rng.poisson(size / CHUNK_BYTES / 10), (duration_s - start) / (2 * MEAN_PAUSE_S)))
+        cuts = np.sort(rng.uniform(0, 1, pauses)) if size > CHUNK_BYTES else np.zeros(0)
+        edges = np.concatenate([[0.0], cuts, [1.0]]) * size
+        pieces = np.diff(np.round(edges)).astype(np.int64)
+        pieces = pieces[pieces >= MIN_BYTES]
+        pieces[-1] += size - int(pieces.sum())
+        for chunk, piece in enumerate(pieces):
+            pause = 0.0 if chunk == 0 else PAUSE_S + float(rng.exponential(MEAN_PAUSE_S - PAUSE_S))
+            rows.append((flow, chunk, start, pause, int(piece)))
+    return pd.DataFrame(rows, columns=list(COLUMNS))

@@ -1,0 +1,61 @@
+"""Short flows as chunks: files of them, and the three ways to send them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from bbrlab.base import files
+from bbrlab.base.errors import UserError
+
+PAUSE_S = 0.1  # "no data is sent for at least 100 ms"
+MIN_BYTES = 8  # what tells a receiver which flow it is
+COLUMNS = ("flow", "chunk", "start_s", "pause_s", "bytes")
+
+
+def collapsed_chunks(chunks: pd.DataFrame) -> pd.DataFrame:
+    """Each flow as one chunk."""
+    grouped = chunks.groupby("flow", sort=True).agg(start_s=("start_s", "first"), bytes=("bytes", "sum")).reset_index()
+    return grouped.assign(chunk=0, pause_s=0.0)[list(COLUMNS)]
+
+
+def synthetic_chunks(chunks: pd.DataFrame, seed: int) -> pd.DataFrame:
+    """Interarrival times and sizes of the collapsed flows, each shuffled on its own; load and duration stay."""
+    whole = collapsed_chunks(chunks)
+    rng = np.random.default_rng(seed)
+    gaps = np.diff(whole["start_s"].to_numpy(), prepend=0.0)
+    return whole.assign(start_s=np.cumsum(rng.permutation(gaps)), bytes=rng.permutation(whole["bytes"].to_numpy()))
+
+
+def write_chunks(chunks: pd.DataFrame, path: Path) -> None:
+    """Write chunks as CSV."""
+    with files.aside(path) as temporary:
+        chunks.to_csv(temporary, index=False)
+
+
+def read_chunks(path: Path) -> pd.DataFrame:
+    """Chunks that write() wrote. UserError naming file, line and what is wrong."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise UserError(f"{path}: cannot be read; make it with: bbrlab traffic CAPTURE.pcap --out FILE.csv") from None
+    rows = list(csv.reader(io.StringIO(text)))
+    if not rows or rows[0] != list(COLUMNS):
+        raise UserError(f"{path}:1: the columns must be {', '.join(COLUMNS)}")
+    found = []
+    for line, row in enumerate(rows[1:], 2):
+        try:
+            flow, chunk, start, pause, size = int(row[0]), int(row[1]), float(row[2]), float(row[3]), int(row[4])
+        except (ValueError, IndexError):
+            raise UserError(f"{path}:{line}: not a row of numbers: {','.join(row)}") from None
+        if not (0 <= start < math.inf and 0 <= pause < math.inf and size >= MIN_BYTES and flow >= 0 and chunk >= 0):
+            raise UserError(f"{path}:{line}: start and pause must be at least 0, bytes at least {MIN_BYTES}")
+        found.append((flow, chunk, start, pause, size))
+    if not found:
+        raise UserError(f"{path}: has no flow")
+    return pd.DataFrame(found, columns=list(COLUMNS))
