@@ -119,7 +119,7 @@ def test_a_point_has_one_folder_at_every_scale():
 
 
 def test_one_campaign_at_a_time(tmp_path):
-    script = "from bbrlab import campaign; from pathlib import Path; campaign.hold_lock(Path({!r})); print('held', flush=True); input()"
+    script = "from bbrlab.campaign.lock import hold_lock; from pathlib import Path; hold_lock(Path({!r})); print('held', flush=True); input()"
     first = subprocess.Popen(
         [sys.executable, "-c", script.format(str(tmp_path))], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
