@@ -174,7 +174,7 @@ def main() -> int:
             for (n, x), r in corners.items()
         ],
     }
-    files.write_json(paths.ROOT / "results" / "bench.json", content)
+    files.write_json(paths.results_folder() / "bench.json", content)
     return 0 if all(r["ok"] for r in rows) else 1
 
 

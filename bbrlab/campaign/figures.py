@@ -122,7 +122,7 @@ def check_ccas(chosen: Iterable[Figure], kernel_name: str | None = None) -> None
 
 def runs_of(figure: Figure, results: Path | None = None) -> list[Run]:
     """Every run of a figure."""
-    results = results or paths.ROOT / "results"
+    results = results or paths.results_folder()
     return [
         Run(figure.id, point, seed, results / "runs" / figure.id / point.label / f"seed-{seed}")
         for point in figure.points

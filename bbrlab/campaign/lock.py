@@ -17,7 +17,7 @@ def hold_lock(results: Path | None = None) -> None:
     The kernel drops the lock with its owner, however that ends, so a killed campaign never blocks the next one.
     """
     global _lock  # noqa: PLW0603 - the lock is the process's
-    path = (results or paths.ROOT / "results") / ".lock"
+    path = (results or paths.results_folder()) / ".lock"
     path.parent.mkdir(parents=True, exist_ok=True)
     handle = open(path, "a")  # noqa: SIM115 - must stay open
     try:

@@ -112,7 +112,7 @@ def _same(point: Point, key: str, value: Any) -> bool:
 
 def load_page(scale: str, paper: str, results: Path | None = None) -> Page:
     """A paper's page from results/SCALE/PAPER. UserError if nothing of it has been run."""
-    results = results or paths.ROOT / "results"
+    results = results or paths.results_folder()
     figures = {
         f.id.split("/")[1]: f
         for f in figures_at(scale, [])
