@@ -1,10 +1,13 @@
-"""What the tests share: small scenarios, and runs that several tests look at."""
+"""What the tests share: small scenarios, runs that several tests look at, and a results folder that is not the user's."""
 
 from __future__ import annotations
 
 import copy
+import fcntl
 import json
 import os
+import shutil
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,9 +16,69 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from bbrlab.base import paths
 from bbrlab.run.run import run_point
 from bbrlab.scenario.load import assign, base_point
 from bbrlab.scenario.messages import validate
+
+USERS_RESULTS = paths.ROOT / "results"
+State = dict[str, tuple[int, int]]
+
+
+def state_of(folder: Path) -> State:
+    """{path: (time of its last change in ns, size)} of everything in a folder; empty without the folder."""
+    found = {}
+    for parent, folders, names in os.walk(folder):
+        for name in [*folders, *names]:
+            path = Path(parent, name)
+            status = path.lstat()
+            found[str(path.relative_to(folder))] = (status.st_mtime_ns, status.st_size)
+    return found
+
+
+def changed(before: State, after: State) -> list[str]:
+    """Paths that came, went or changed."""
+    return sorted(p for p in before.keys() | after.keys() if before.get(p) != after.get(p))
+
+
+def campaign_runs(results: Path) -> bool:
+    """Whether a campaign is writing to ``results`` (bbrlab/campaign/lock.py)."""
+    try:
+        with open(results / ".lock", "rb") as handle:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    return False
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Give the session, its workers and what they start a results folder of their own."""
+    if hasattr(config, "workerinput"):
+        return  # a worker of xdist has its session's environment
+    os.environ["BBRLAB_RESULTS"] = tempfile.mkdtemp(prefix="bbrlab-tests-")
+    config.stash[_SESSION] = (Path(os.environ["BBRLAB_RESULTS"]), state_of(USERS_RESULTS), campaign_runs(USERS_RESULTS))
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail the session if the checkout's own results changed, unless a campaign of the user's may have done it."""
+    if _SESSION not in session.config.stash:
+        return
+    _, before, campaign = session.config.stash[_SESSION]
+    touched = changed(before, state_of(USERS_RESULTS))
+    if touched and not campaign and not campaign_runs(USERS_RESULTS):
+        print(f"\nERROR: the tests changed {USERS_RESULTS}: {', '.join(touched[:5])} ({len(touched)} in all)")
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Remove the session's results."""
+    if _SESSION in config.stash:
+        shutil.rmtree(config.stash[_SESSION][0], ignore_errors=True)
+
+
+_SESSION = pytest.StashKey[tuple[Path, State, bool]]()
 
 BASE: dict[str, Any] = {
     "name": "test",

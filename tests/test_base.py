@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +12,7 @@ import pytest
 from bbrlab.base import paths
 from bbrlab.campaign.figures import figures_at, runs_of
 from bbrlab.campaign.lock import hold_lock
+from tests.conftest import campaign_runs, changed, state_of
 
 
 @pytest.mark.parametrize(("given", "meant"), [("", "results"), ("other", "other"), ("/elsewhere", "/elsewhere")])
@@ -37,3 +41,47 @@ def test_nothing_but_paths_builds_the_results_folder():
 def _literal(path: Path) -> bool:
     text = path.read_text(encoding="utf-8").replace('\\"', '"')
     return '"results"' in text or '"results/' in text
+
+
+def test_a_session_has_results_of_its_own():
+    mine = Path(os.environ["BBRLAB_RESULTS"])
+    assert mine.is_dir()
+    assert not mine.is_relative_to(paths.ROOT)
+    code = "from bbrlab.base import paths; print(paths.results_folder())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=paths.ROOT)
+    assert done.stdout.strip() == str(mine), "what the tests start writes there, too"
+
+
+@pytest.mark.parametrize("meddle", ["results.write_text('x')", "pass"])
+def test_a_session_that_touches_the_users_results_fails(tmp_path, meddle):
+    """The guard in conftest.py, tried with another folder in the place of the checkout's."""
+    (tmp_path / "results").mkdir()
+    (tmp_path / "conftest.py").write_text(
+        "from pathlib import Path\nimport tests.conftest as real\nfrom tests.conftest import *\n"
+        f"real.USERS_RESULTS = Path({str(tmp_path / 'results')!r})\n"
+    )
+    (tmp_path / "test_it.py").write_text(
+        f"from pathlib import Path\ndef test_it():\n    results = Path({str(tmp_path / 'results' / 'new')!r})\n    {meddle}\n"
+    )
+    argv = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", tmp_path, tmp_path]
+    done = subprocess.run(argv, capture_output=True, text=True, cwd=paths.ROOT)
+    assert done.returncode == (0 if meddle == "pass" else 1), done.stdout
+    assert ("the tests changed" in done.stdout) == (meddle != "pass")
+
+
+def test_what_counts_as_a_change(tmp_path):
+    (tmp_path / "kept").write_text("a")
+    (tmp_path / "lost").write_text("a")
+    before = state_of(tmp_path)
+    assert changed(before, state_of(tmp_path)) == []
+    (tmp_path / "lost").unlink()
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "kept").write_text("longer")
+    assert changed(before, state_of(tmp_path)) == ["folder", "kept", "lost"]
+    assert state_of(tmp_path / "none") == {}
+
+
+def test_a_campaign_that_runs_is_seen(tmp_path):
+    assert not campaign_runs(tmp_path)
+    hold_lock(tmp_path)
+    assert campaign_runs(tmp_path)
