@@ -26,7 +26,7 @@ bench: setup    ## Measure speed and memory against the targets; writes results/
 	@source .venv/bin/activate && python -m tests.bench
 
 lint:           ## Formatters, linters, types; changes nothing
-	@source .venv/bin/activate && ruff check . && ruff format --check . && mypy && snakefmt --check Snakefile rules && \
+	@source .venv/bin/activate && ruff check . && ruff format --check . && mypy && lint-imports --no-logo --no-cache && snakefmt --check Snakefile rules && \
 	snakemake --lint && bbrlab check scenarios/*/*.yaml data/claims.yaml
 
 format:         ## Let the formatters decide the layout
