@@ -16,7 +16,7 @@ from bbrlab.measure.bbr_record import STATES
 from bbrlab.measure.counters import Counter
 from bbrlab.measure.metrics import summarise
 from bbrlab.measure.numbers import jain_index
-from bbrlab.measure.phases import phase_lengths
+from bbrlab.measure.phases import phase_lengths, phase_queues
 from bbrlab.measure.queues import Queue
 from bbrlab.scenario.load import base_point
 from bbrlab.scenario.messages import validate
@@ -58,6 +58,17 @@ def test_a_stay_that_probe_rtt_cut_short_is_not_counted():
         "startup_s": 1, "up_s": 1.5, "down_s": 3, "cruise_s": 1, "between_probe_rtt_s": None, "between_up_s": 5,
     }  # fmt: skip
     assert set(phase_lengths({"time_s": columns["time_s"][:2], "bbr_state": np.array(none)}).values()) == {None}
+
+
+def test_the_queue_of_a_phase_is_that_of_its_own_samples():
+    # One sample a second; the first UP began before the window, the last has no end in it.
+    names = ["UP", "UP", "DOWN", "CRUISE", "CRUISE", "UP", "UP", "DOWN", "CRUISE", "UP", "UP"]
+    delay = np.array([50.0, 60, 70, 0, 4, 2, 8, 10, 8, 90, 99])
+    columns = {"time_s": np.arange(11.0), "bbr_state": np.array([float(STATES.index(n)) for n in names])}
+    found = phase_queues(columns, delay, 1, 9.5)
+    assert (found["up_start_queue_ms"], found["up_peak_queue_ms"]) == (2, 10), "the peak may be seen as DOWN begins"
+    assert found["cruise_queue_ms_p05"] == pytest.approx(0.4), "of 0, 4, 8: a tenth of the way to 4"
+    assert set(phase_queues(columns, delay, 9, 10).values()) == {None}
 
 
 def test_capacity_with_changes():
@@ -121,3 +132,29 @@ def test_a_group_is_described_by_the_flows_that_were_sampled():
     (group,) = summary["groups"]
     assert [f["rtt_ms"]["mean"] for f in summary["flows"]] == [20, None]
     assert (group["rtt_ms_mean"], group["cwnd_packets"], group["in_flight_packets"]) == (20, 20_000, 20_000)
+
+
+def test_what_bbr_makes_of_the_path_and_how_long_the_queue_is():
+    """Two flows of one group and one of another, 10 Mbit/s and 40 ms; the queue is 0, 10 and 60 ms long."""
+    flows = [{"cca": "bbr3", "count": 2}, {"cca": "bbr3"}]
+    point = base_point(validate(scenario_dict(flows=flows, window_s=[0, 10]), "s"))
+    plan = make_plan(point, 1, {"bbr3": "bbr3"})
+    times = np.array([0.0, 5.0, 10.0])
+    names = ("total_retrans", "data_segs_out", "delivered", "delivered_ce", "srtt_us", "min_rtt_us", "cwnd", "unacked")
+
+    def flow(mbyte, bandwidth_mbit):
+        columns = dict.fromkeys(names, np.zeros(3, int)) | {
+            "time_s": times, "bytes_acked": np.array([0, 0, mbyte * 1_000_000]), "snd_mss": np.full(3, 1448),
+            "bbr_state": np.full(3, np.nan), "bbr_extra_acked": np.zeros(3), "bbr_min_rtt_us": np.array([np.nan, 40e3, 60e3]),
+            "bbr_bw": np.array([np.nan, 1, 3]) * bandwidth_mbit / 8e-6,
+        }  # fmt: skip
+        return Counter(times, columns, None)
+
+    counters_of = dict.fromkeys(("packets", "sent_bytes", "sent_packets", "drops", "marks"), np.zeros(3))
+    queue = Queue({"time_s": times, "bytes": np.array([0, 12_500, 75_000])} | counters_of)
+    summary = summarise(point.scenario, plan, [flow(1, 2), flow(2, 3), flow(9, 4)], {"forward": queue})
+    first, second = summary["groups"]
+    assert (first["bbr_bw_mbit"], second["bbr_bw_mbit"]) == (2 * (2 + 3), 2 * 4)
+    assert first["bbr_min_rtt_ms"] == 50
+    assert (first["share_of_goodput"], second["share_of_goodput"]) == (0.25, 0.75)
+    assert list(summary["bottleneck"]["queue_cdf"].values()) == pytest.approx([1 / 3, 2 / 3, 2 / 3, 1, 1])

@@ -11,6 +11,8 @@ import pandas as pd
 from bbrlab.base import files
 from bbrlab.campaign.figures import Figure, Run, runs_of
 from bbrlab.campaign.interval import half_width
+from bbrlab.measure.metrics import BANDWIDTH, QUEUE_CDF, SMALLEST_RTT
+from bbrlab.measure.phases import PHASE_QUEUES
 
 BOTTLENECK = (
     "utilisation", "link_utilisation", "loss", "loss_over_delivered", "drops", "ecn_marks", "occupancy", "occupancy_p50",
@@ -18,16 +20,17 @@ BOTTLENECK = (
 )  # fmt: skip
 # Every metric of a table and its unit. Those of a group differ among the groups of a run, the others do not.
 GROUP_UNITS = {
-    "goodput_mbit": "Mbit/s", "share_of_capacity": "1", "retransmits": "packets", "jain_index": "1", "rtt_ms_mean": "ms",
+    "goodput_mbit": "Mbit/s", "share_of_capacity": "1", "share_of_goodput": "1", "retransmits": "packets", "jain_index": "1", "rtt_ms_mean": "ms",
     "ecn_marked": "1", "cwnd_packets": "packets", "in_flight_packets": "packets", "completion_s": "s",
     "bbr_jitter_ms": "ms", "startup_s": "s", "up_s": "s", "down_s": "s", "cruise_s": "s", "between_probe_rtt_s": "s",
-    "between_up_s": "s", "chunks": "transmissions", "unfinished": "transmissions", "concurrent_max": "transmissions",
+    "between_up_s": "s", **dict.fromkeys(PHASE_QUEUES, "ms"), BANDWIDTH: "Mbit/s", SMALLEST_RTT: "ms", "chunks": "transmissions", "unfinished": "transmissions", "concurrent_max": "transmissions",
     "slowdown_mean": "1", "slowdown_p50": "1", "slowdown_p95": "1", "slowdown_p99": "1", "srpt_slowdown_mean": "1",
 }  # fmt: skip
 RUN_UNITS = {
     "jain_index_all": "1", "utilisation": "1", "link_utilisation": "1", "loss": "1", "loss_over_delivered": "1",
     "drops": "packets", "ecn_marks": "packets", "occupancy": "1", "occupancy_p50": "1", "occupancy_p95": "1",
     **{f"queue_ms_{key}": "ms" for key in ("mean", "p05", "p25", "p50", "p75", "p95", "p99", "max")},
+    **dict.fromkeys(QUEUE_CDF, "1"),
 }  # fmt: skip
 UNITS = GROUP_UNITS | RUN_UNITS
 METRICS = set(UNITS)
@@ -49,6 +52,7 @@ def run_rows(run: Run) -> list[dict[str, Any]]:
         "jain_index_all": summary["jain_index"],
         **{key: bottleneck[key] for key in BOTTLENECK},
         **{f"queue_ms_{key}": value for key, value in bottleneck["queue_ms"].items()},
+        **bottleneck["queue_cdf"],
         "kernel": f"{summary['kernel']['name']} ({summary['kernel']['release']})",
         "virtual_s": summary["virtual_s"],
         "wall_s": summary["wall_s"],

@@ -17,10 +17,16 @@ Everything is a mean over the window ``window_s`` = [w0, w1] of virtual time unl
 - **queueing delay**: backlog bytes x 8 / rate at the samples (as Bless et al. 2025). **occupancy**: backlog over buffer.
 - **cwnd**, **in flight**: tcp_info ``snd_cwnd`` and ``unacked`` at the samples, in packets; a group's is the sum over its
   flows, without those that have no sample.
+- **distribution of the queueing delay**: the fraction of the samples at which it is at most .05, .5, 1, 1.5 and 2 base RTTs
+  (the mean of a range).
+- **share of goodput** of a group: its goodput over that of all groups.
+- **BBR's estimates** of a flow: of the bandwidth (a group's is the sum over its flows) and of the smallest RTT, mean over
+  the samples.
 - **BBR's jitter estimate** of a flow: its extra_acked times the segment size over its goodput, in ms (as Bless et al.
   2025, Fig. 12); ``bbr2`` and ``bbr3`` only.
 - **phases** of a BBR flow, over the whole run and as fine as the samples: mean length of a stay in UP, DOWN, CRUISE and
   Startup, without those that ProbeRTT cut short, mean time between two entries into ProbeRTT and into UP.
+- **queue in the phases** of a BBR flow, within the window: bbrlab.measure.phases.phase_queues().
 - Percentiles interpolate linearly between samples (numpy default, method 7 of Hyndman and Fan).
 """
 
@@ -30,10 +36,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bbrlab.base.arrays import Array
 from bbrlab.experiment.plan import Plan
 from bbrlab.measure.counters import EDGE_TOLERANCE_S, Counter
 from bbrlab.measure.numbers import jain_index, mean, mean_of, ratio, rounded, spread_of
-from bbrlab.measure.phases import PHASES, phase_lengths
+from bbrlab.measure.phases import PHASE_QUEUES, PHASES, phase_lengths, phase_queues
 from bbrlab.measure.queues import Queue
 from bbrlab.scenario.rates import capacity_mbit, rate_at
 from bbrlab.scenario.schema import Scenario
@@ -42,8 +49,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def flow_summary(scenario: Scenario, plan: Plan, counter: Counter, index: int) -> dict[str, Any]:
-    """The ``flows`` entry of summary.json for one flow."""
+BANDWIDTH, SMALLEST_RTT = "bbr_bw_mbit", "bbr_min_rtt_ms"  # BBR's own estimates
+QUEUE_CDF_RTTS = (0.05, 0.5, 1, 1.5, 2)  # where the distribution of the queueing delay is told, in base RTTs
+QUEUE_CDF = tuple(f"queue_cdf_{rtts:g}".replace(".", "_") for rtts in QUEUE_CDF_RTTS)
+
+
+def flow_summary(scenario: Scenario, plan: Plan, counter: Counter, index: int, queue: Queue) -> dict[str, Any]:
+    """The ``flows`` entry of summary.json for one flow; ``queue`` is the bottleneck that it crosses."""
     low, high = scenario.window_s
     spec = plan.flows[index]
     group = scenario.flows[spec.group]
@@ -77,11 +89,22 @@ def flow_summary(scenario: Scenario, plan: Plan, counter: Counter, index: int) -
         goodput = delta("bytes_acked") * 8e-6 / (high - low)
         known = len(extra) > 0 and not np.isnan(extra).any() and goodput > 0
         entry["bbr_jitter_ms"] = rounded(extra.mean() * 8e-3 / goodput) if known else None
+        told = inside & ~np.isnan(counter.columns["bbr_bw"])
+        entry[BANDWIDTH] = mean(counter.columns["bbr_bw"][told] * 8e-6)
+        entry[SMALLEST_RTT] = mean(counter.columns["bbr_min_rtt_us"][told] / 1e3)
+        backlog = queue.columns["bytes"][_latest(queue.columns["time_s"], counter.times_s)]
+        delay_ms = backlog * 8e-3 / rate_at(scenario, counter.times_s)
+        entry["phase_queues"] = phase_queues(counter.columns, delay_ms, low, high)
     if group.bytes is not None:
         done = counter.final is not None and counter.final["bytes_acked"] >= group.bytes
         # The time in which the sender had unacknowledged data: for a bulk transfer, first byte sent to last byte acked.
         entry["completion_s"] = rounded(counter.final["busy_us"] / 1e6) if done and counter.final else None
     return entry
+
+
+def _latest(sampled_s: Array, times_s: Array) -> Array:
+    """Index of the latest sample at each of ``times_s``; samples of one instant are some microseconds apart."""
+    return np.clip(np.searchsorted(sampled_s, times_s + EDGE_TOLERANCE_S, side="right") - 1, 0, None)
 
 
 def bottleneck_summary(scenario: Scenario, queue: Queue, goodput_mbit: float) -> dict[str, Any]:
@@ -111,6 +134,10 @@ def bottleneck_summary(scenario: Scenario, queue: Queue, goodput_mbit: float) ->
         "occupancy_p50": occupied["p50"],
         "occupancy_p95": occupied["p95"],
         "queue_ms": spread_of(delay_ms),
+        "queue_cdf": {
+            name: mean(delay_ms <= rtts * scenario.network.mean_rtt_ms)
+            for name, rtts in zip(QUEUE_CDF, QUEUE_CDF_RTTS, strict=True)
+        },
     }
 
 
@@ -143,8 +170,8 @@ def short_flows_summary(scenario: Scenario, group: int, table: pd.DataFrame) -> 
         "cwnd_packets": None,
         "in_flight_packets": None,
         "completion_s": mean((whole["end_s"] - whole["begin_s"]).to_numpy()),
-        "bbr_jitter_ms": None,
-        **dict.fromkeys(PHASES),
+        **dict.fromkeys(("bbr_jitter_ms", BANDWIDTH, SMALLEST_RTT)),
+        **dict.fromkeys(PHASES + PHASE_QUEUES),
         "chunks": len(begun),
         "unfinished": len(begun) - len(whole),
         "concurrent_max": concurrent_chunks(table, scenario.duration_s),
@@ -167,7 +194,10 @@ def summarise(
     """
     low, high = scenario.window_s
     capacity = capacity_mbit(scenario, low, high)
-    entries = [flow_summary(scenario, plan, c, i) for i, c in enumerate(counters)]
+    entries = [
+        flow_summary(scenario, plan, c, i, queues[scenario.flows[plan.flows[i].group].direction])
+        for i, c in enumerate(counters)
+    ]
     groups = []
     for g, group in enumerate(scenario.flows):
         if short and g in short:
@@ -190,8 +220,14 @@ def summarise(
             "in_flight_packets": rounded(sum(e["in_flight_packets"] for e in sampled)) if sampled else None,
             "completion_s": mean_of(mine, "completion_s"),
             "bbr_jitter_ms": mean_of(mine, "bbr_jitter_ms"),
+            BANDWIDTH: _sum_of(mine, BANDWIDTH),
+            SMALLEST_RTT: mean_of(mine, SMALLEST_RTT),
             **{key: mean_of(mine, "phases", key) for key in PHASES},
+            **{key: mean_of(mine, "phase_queues", key) for key in PHASE_QUEUES},
         })  # fmt: skip
+    whole = sum(g["goodput_mbit"] for g in groups)
+    for entry in groups:
+        entry["share_of_goodput"] = rounded(entry["goodput_mbit"] / whole) if whole else None
     content: dict[str, Any] = {"groups": groups, "flows": entries}
     main = scenario.flows[0].direction
     for direction, queue in queues.items():
@@ -202,6 +238,12 @@ def summarise(
     content["bottleneck"]["loss_over_delivered"] = _over_delivered(scenario, counters, plan)
     content["jain_index"] = rounded(jain_index(np.array([e["goodput_mbit"] for e in entries])))
     return content
+
+
+def _sum_of(entries: list[dict[str, Any]], key: str) -> float | None:
+    """Sum over entries of a value; None if one of them has none."""
+    values = [e[key] for e in entries if e.get(key) is not None]
+    return rounded(sum(values)) if values and len(values) == len(entries) else None
 
 
 def _over_delivered(scenario: Scenario, counters: list[Counter], plan: Plan) -> float:

@@ -8,7 +8,7 @@ import numpy as np
 
 from bbrlab.base.arrays import Array
 from bbrlab.measure.bbr_record import STATES
-from bbrlab.measure.numbers import mean
+from bbrlab.measure.numbers import mean, rounded
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,3 +61,31 @@ def phase_lengths(columns: dict[str, Array]) -> dict[str, float | None]:
     for key, name in (("between_probe_rtt_s", "ProbeRTT"), ("between_up_s", "UP")):
         found[key] = mean(np.diff(begins[states == STATES.index(name)]))
     return found
+
+
+PHASE_QUEUES = ("up_start_queue_ms", "up_peak_queue_ms", "cruise_queue_ms_p05")
+
+
+def phase_queues(columns: dict[str, Array], delay_ms: Array, low_s: float, high_s: float) -> dict[str, float | None]:
+    """The queueing delay in a BBR flow's phases, as fine as the samples; None for what did not happen.
+
+    Args:
+        columns: ``time_s`` and ``bbr_state`` of the flow, shape (samples,).
+        delay_ms: the bottleneck's queueing delay at the same samples.
+        low_s, high_s: the window.
+
+    Returns:
+        Means over the stays in UP that began and ended within the window, of the delay at the first sample
+        (``up_start_queue_ms``) and of the largest delay up to the first sample after it (``up_peak_queue_ms``); the
+        5th percentile of the delay at the window's samples in CRUISE (``cruise_queue_ms_p05``).
+    """
+    inside = ~np.isnan(columns["bbr_state"]) & (columns["time_s"] >= low_s) & (columns["time_s"] <= high_s)
+    codes, delay = columns["bbr_state"][inside].astype(int), delay_ms[inside]
+    edges = np.flatnonzero(np.diff(codes)) + 1  # first samples of a state, without the window's first, which may be old
+    whole = [(a, b) for a, b in zip(edges[:-1], edges[1:], strict=True) if codes[a] == STATES.index("UP")]
+    cruising = delay[codes == STATES.index("CRUISE")]
+    return {
+        "up_start_queue_ms": mean(np.array([delay[a] for a, _ in whole])),
+        "up_peak_queue_ms": mean(np.array([delay[a : b + 1].max() for a, b in whole])),
+        "cruise_queue_ms_p05": rounded(np.percentile(cruising, 5)) if len(cruising) else None,
+    }
