@@ -27,7 +27,7 @@ bench: setup    ## Measure speed and memory against the targets; writes results/
 
 lint:           ## Formatters, linters, types; changes nothing
 	@source .venv/bin/activate && ruff check . && ruff format --check . && mypy && lint-imports --no-logo --no-cache && snakefmt --check Snakefile rules && \
-	snakemake --lint && bbrlab check scenarios/*/*.yaml data/claims.yaml
+	snakemake --lint && bbrlab check scenarios/*/*.yaml data/*/claims.yaml
 
 format:         ## Let the formatters decide the layout
 	@source .venv/bin/activate && ruff check --fix . ; ruff format . && snakefmt Snakefile rules

@@ -8,7 +8,7 @@ from bbrlab.campaign.forecast import show_forecast, to_stderr
 from bbrlab.campaign.lock import hold_lock
 from bbrlab.campaign.snakemake import lift_job_rate_limit
 from bbrlab.campaign.targets import asked_for, targets_of
-from bbrlab.claims.load import load_claims
+from bbrlab.claims.load import claims_files, load_statements
 from bbrlab.kernel.specs import ingredients
 from bbrlab.models.predict import speaks_of
 from bbrlab.report.panel import has_panel
@@ -25,7 +25,7 @@ SCALE = config["scale"]
 KERNEL = config.get("kernel") or ""
 FIGURES = {f.id: f for f in figures_at(SCALE, config.get("figures"))}
 # What is wrong is told before anything runs.
-load_claims()
+load_statements()
 check_ccas(FIGURES.values(), KERNEL or None)
 
 

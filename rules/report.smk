@@ -3,12 +3,13 @@ JUDGE_CODE = [
     str(p.relative_to(paths.ROOT))
     for p in sorted((paths.ROOT / "bbrlab" / "claims").glob("*.py"))
 ]
+CLAIMS = [str(p.relative_to(paths.ROOT)) for p in claims_files()]
 
 
 rule claims:
     input:
         tables=all_tables(),
-        claims="data/claims.yaml",
+        claims=CLAIMS,
         code=JUDGE_CODE,
     output:
         table=f"results/{SCALE}/claims.parquet",
@@ -53,7 +54,7 @@ rule scorecard:
 rule figure_claims:
     input:
         table=f"results/{SCALE}/{{paper}}/{{figure}}.parquet",
-        claims="data/claims.yaml",
+        claims=CLAIMS,
         code=JUDGE_CODE,
     output:
         table=f"results/{SCALE}/{{paper}}/{{figure}}.claims.parquet",

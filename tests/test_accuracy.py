@@ -7,7 +7,7 @@ import math
 import pytest
 
 from bbrlab.base import paths
-from bbrlab.claims.load import load_claims
+from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.report.panel import published_table
 from bbrlab.scenario.load import load_scenario
 
@@ -18,7 +18,7 @@ POINTS = [(n, x) for n in (1, 4, 16) for x in (1, 4, 16, 64)]
 @pytest.mark.parametrize("panel", ["fig2a", "fig2c", "fig3a", "fig5a", "fig5c"])
 def test_sarpkaya(run_scenario, panel):
     """One seed of up to twelve points at the paper's duration: RMSE within the target of the full comparison."""
-    claim = next(c for c in load_claims() if c.id == f"SA-{panel.removeprefix('fig')}-RMSE")
+    claim = next(c for c in claims_of(load_statements()) if c.id == f"SA-{panel.removeprefix('fig')}-RMSE")
     where = claim.at[""].where
     published = published_table(f"sarpkaya2025/{panel}").set_index(["bbr_flows", "buffer_bdp"])["share_of_capacity"]
     scenario = load_scenario(paths.ROOT / "scenarios" / "sarpkaya2025" / f"{panel}.yaml", {})

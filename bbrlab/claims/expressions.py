@@ -7,82 +7,78 @@ so an expression can do nothing but compute.
 from __future__ import annotations
 
 import ast
-import operator
+import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from bbrlab.base.errors import UserError
+from bbrlab.claims import series
 
 Value = Any  # a float, or an array of shape (points,)
 MAX_EXPONENT = 16
+MAX_CHARACTERS = 500
+MAX_ARGUMENTS = 20
 
 
-def trend(values: Value) -> float:
-    """Kendall's rank correlation of values with their place: 1 only rising, -1 only falling; 0 if all are equal."""
-    values = np.atleast_1d(values)
-    found = stats.kendalltau(np.arange(len(values)), values).statistic
-    return 0.0 if np.isnan(found) else float(found)
+@dataclass(frozen=True)
+class Function:
+    """A function of expressions.
 
-
-def _power(base: Value, exponent: Value) -> Value:
-    if np.max(np.abs(exponent)) > MAX_EXPONENT:
-        raise UserError(f"exponent {exponent}: at most {MAX_EXPONENT}")
-    return base**exponent
-
-
-def crossing(x: Value, y: Value, fraction: Value) -> float:
-    """The x at which y, in the order of x, first falls below ``fraction`` of its first value; NaN if it never does.
-
-    Linear between points.
+    Attributes:
+        compute: what it does.
+        arguments: their names, for messages; the last is repeatable if it ends in "...".
+        each: whether it gives a value for each point; else it makes one number of its arguments.
+        together: how many of the first arguments must have a value for each of the same points; -1: all of them.
     """
-    order = np.argsort(x)
-    x, y = np.asarray(x)[order], np.asarray(y)[order]
-    limit = float(fraction) * y[0]
-    below = np.flatnonzero(y < limit)
-    if not len(below) or below[0] == 0:
-        return float("nan")
-    i = int(below[0])
-    return float(x[i - 1] + (x[i] - x[i - 1]) * (y[i - 1] - limit) / (y[i - 1] - y[i]))
+
+    compute: Callable[..., Value]
+    arguments: tuple[str, ...]
+    each: bool = False
+    together: int = 0
+
+    @property
+    def arity(self) -> tuple[int, int]:
+        """Least and largest number of arguments."""
+        return len(self.arguments), MAX_ARGUMENTS if self.arguments[-1].endswith("...") else len(self.arguments)
 
 
-def tree_accuracy(first: Value, second: Value, *features: Value) -> float:
-    """How well a decision tree tells from ``features`` whether ``first`` exceeds ``second``: decision_tree.accuracy()."""
-    from bbrlab.claims import decision_tree
-
-    return decision_tree.accuracy(np.column_stack(features), np.asarray(first) > np.asarray(second))
+def _all(values: tuple[Value, ...]) -> Value:
+    return np.concatenate([np.atleast_1d(v) for v in values])
 
 
-ELEMENTWISE = {"abs"}  # every other function makes one number of its arguments
-FUNCTIONS: dict[str, Callable[..., Value]] = {
-    "abs": np.abs,
-    "crossing": crossing,
-    "first": lambda x: np.atleast_1d(x)[0],
-    "last": lambda x: np.atleast_1d(x)[-1],
-    "max": lambda *x: np.max(np.concatenate([np.atleast_1d(v) for v in x])),
-    "mean": np.mean,
-    "median": np.median,
-    "min": lambda *x: np.min(np.concatenate([np.atleast_1d(v) for v in x])),
-    "rms": lambda x: np.sqrt(np.mean(np.square(x))),
-    "sum": np.sum,
-    "tree_accuracy": tree_accuracy,
-    "trend": trend,
+FUNCTIONS: dict[str, Function] = {
+    "abs": Function(np.abs, ("x",), each=True),
+    "crossing": Function(series.crossing, ("x", "y", "fraction"), together=2),
+    "first": Function(lambda x: np.atleast_1d(x)[0], ("x",)),
+    "grouped_rms": Function(series.grouped_rms, ("values", "key"), together=2),
+    "last": Function(lambda x: np.atleast_1d(x)[-1], ("x",)),
+    "max": Function(lambda *x: np.max(_all(x)), ("x...",)),
+    "mean": Function(np.mean, ("x",)),
+    "median": Function(np.median, ("x",)),
+    "min": Function(lambda *x: np.min(_all(x)), ("x...",)),
+    "rms": Function(series.rms, ("x",)),
+    "sum": Function(np.sum, ("x",)),
+    "tree_accuracy": Function(series.tree_accuracy, ("first", "second", "features..."), together=-1),
+    "trend": Function(series.trend, ("x",)),
 }
 BINARY: dict[type[ast.operator], Callable[[Value, Value], Value]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
+    ast.Add: np.add,
+    ast.Sub: np.subtract,
+    ast.Mult: np.multiply,
     ast.Div: np.divide,
-    ast.Pow: _power,
+    ast.Pow: np.float_power,
 }
 
 
 def parse(text: str) -> ast.expr:
     """The tree of an expression. UserError, with the text, if it is not one."""
+    if len(text) > MAX_CHARACTERS:
+        raise UserError(f"'{text[:60]}...': an expression has at most {MAX_CHARACTERS} characters")
     try:
-        tree = ast.parse(str(text), mode="eval").body
+        tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         raise UserError(
             f"'{text}' is not an expression (numbers, columns, + - * / **, {', '.join(FUNCTIONS)})"
@@ -92,50 +88,85 @@ def parse(text: str) -> ast.expr:
 
 
 def _check(node: ast.expr, text: str) -> None:
+    """UserError for what is not arithmetic, and for a function that is unknown or has a wrong number of arguments."""
     if isinstance(node, ast.BinOp) and type(node.op) in BINARY:
         _check(node.left, text)
         _check(node.right, text)
+        if isinstance(node.op, ast.Pow) and not _small_number(node.right):
+            raise UserError(f"'{text}': an exponent must be a number of at most {MAX_EXPONENT}")
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         _check(node.operand, text)
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
-        if node.func.id not in FUNCTIONS:
-            raise UserError(f"'{text}': there is no function {node.func.id} (there are {', '.join(FUNCTIONS)})")
+        name = node.func.id
+        if name not in FUNCTIONS:
+            raise UserError(f"'{text}': there is no function {name} (there are {', '.join(FUNCTIONS)})")
+        least, largest = FUNCTIONS[name].arity
+        if not least <= len(node.args) <= largest:
+            wanted = ", ".join(FUNCTIONS[name].arguments)
+            raise UserError(
+                f"'{text}': '{ast.unparse(node)}' has {len(node.args)} arguments; it needs {name}({wanted})"
+            )
         for argument in node.args:
             _check(argument, text)
     elif isinstance(node, ast.Name) or (isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)):
         pass
-    elif not (isinstance(node, ast.Constant) and type(node.value) in (int, float)):
+    elif not (isinstance(node, ast.Constant) and _finite(node.value)):
         raise UserError(f"'{text}': '{ast.unparse(node)}' is not allowed in an expression")
+
+
+def _finite(value: object) -> bool:
+    try:
+        return type(value) in (int, float) and math.isfinite(float(value))  # type: ignore[arg-type]
+    except OverflowError:
+        return False
+
+
+def _small_number(node: ast.expr) -> bool:
+    if isinstance(node, ast.UnaryOp):
+        node = node.operand
+    return isinstance(node, ast.Constant) and _finite(node.value) and abs(float(node.value)) <= MAX_EXPONENT  # type: ignore[arg-type]
+
+
+def _children(node: ast.expr) -> list[ast.expr]:
+    return node.args if isinstance(node, ast.Call) else [n for n in ast.iter_child_nodes(node) if isinstance(n, ast.expr)]  # fmt: skip
 
 
 def names(tree: ast.expr) -> set[str]:
     """The columns that an expression reads, ``column`` or ``term.column``."""
-    if isinstance(tree, ast.Name):
-        return {tree.id}
-    if isinstance(tree, ast.Attribute):
+    if isinstance(tree, ast.Name | ast.Attribute):
         return {ast.unparse(tree)}
-    children = (
-        tree.args if isinstance(tree, ast.Call) else [n for n in ast.iter_child_nodes(tree) if isinstance(n, ast.expr)]
-    )
-    return set().union(*(names(child) for child in children)) if children else set()
+    return set().union(*(names(child) for child in _children(tree)))
 
 
-def is_scalar(tree: ast.expr, series: set[str]) -> bool:
-    """Whether the expression is one number, where the names in ``series`` have a value for each point."""
+def points_of(tree: ast.expr, lengths: Mapping[str, int]) -> int | None:
+    """For how many points an expression has a value each; None if it is one number.
+
+    Args:
+        tree: from parse().
+        lengths: how many points each column has that has a value for each; others are single numbers.
+
+    Raises:
+        UserError: for series of different lengths where they must go together, or a number where a series is needed.
+    """
+    if isinstance(tree, ast.Name | ast.Attribute):
+        return lengths.get(ast.unparse(tree))
+    inner = [points_of(child, lengths) for child in _children(tree)]
     if isinstance(tree, ast.Call):
         assert isinstance(tree.func, ast.Name)
-        if tree.func.id not in ELEMENTWISE:
-            return True
-    children = (
-        tree.args if isinstance(tree, ast.Call) else [n for n in ast.iter_child_nodes(tree) if isinstance(n, ast.expr)]
-    )
-    if isinstance(tree, ast.Name | ast.Attribute):
-        return ast.unparse(tree) not in series
-    return all(is_scalar(child, series) for child in children)
+        function = FUNCTIONS[tree.func.id]
+        together = inner if function.together < 0 else inner[: function.together]
+        if together and (None in together or len(set(together)) > 1):
+            raise UserError(f"'{ast.unparse(tree)}': {tree.func.id} needs series over the same points")
+        return inner[0] if function.each else None
+    several = {n for n in inner if n is not None}
+    if len(several) > 1:
+        counts = " and ".join(map(str, sorted(several)))
+        raise UserError(f"'{ast.unparse(tree)}': series of {counts} points cannot be put together")
+    return several.pop() if several else None
 
 
 def evaluate(tree: ast.expr, columns: Mapping[str, Value]) -> Value:
-    """The value of a parsed expression.
+    """The value of a parsed expression: what cannot be computed (0 / 0) is NaN or infinite.
 
     Args:
         tree: from parse().
@@ -144,16 +175,20 @@ def evaluate(tree: ast.expr, columns: Mapping[str, Value]) -> Value:
     Returns:
         A float, or an array of the columns' shape.
     """
+    with np.errstate(all="ignore"):
+        return _evaluate(tree, columns)
+
+
+def _evaluate(tree: ast.expr, columns: Mapping[str, Value]) -> Value:
     match tree:
         case ast.Constant(value=int() | float() as value):
             return float(value)
         case ast.Name() | ast.Attribute():
             return columns[ast.unparse(tree)]
         case ast.UnaryOp(operand=operand):
-            return -evaluate(operand, columns)
+            return -_evaluate(operand, columns)
         case ast.BinOp(left=left, op=op, right=right):
-            with np.errstate(divide="ignore", invalid="ignore"):
-                return BINARY[type(op)](evaluate(left, columns), evaluate(right, columns))
+            return BINARY[type(op)](_evaluate(left, columns), _evaluate(right, columns))
         case ast.Call(func=ast.Name(id=name), args=arguments):
-            return FUNCTIONS[name](*(evaluate(a, columns) for a in arguments))
+            return FUNCTIONS[name].compute(*(_evaluate(a, columns) for a in arguments))
     raise AssertionError(ast.dump(tree))  # parse() lets nothing else pass

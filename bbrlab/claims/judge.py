@@ -13,7 +13,7 @@ from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.campaign.figures import Figure
 from bbrlab.campaign.interval import half_width
-from bbrlab.claims import expressions
+from bbrlab.claims import expressions, series
 from bbrlab.claims.schema import PUBLISHED, WARE, Claim, Term
 from bbrlab.claims.select import full_figures, select
 from bbrlab.models import ware
@@ -52,6 +52,7 @@ class Verdict:
         """One row of claims.parquet (docs/results.md)."""
         return {
             "id": self.claim.id,
+            "statement": self.claim.statement,
             "paper": self.claim.paper,
             "says": self.claim.says,
             "figures": ", ".join(dict.fromkeys(t.figure for t in self.claim.at.values())),
@@ -63,7 +64,7 @@ class Verdict:
             "ci95_high": self.high,
             "seeds": self.seeds,
             "why": self.why,
-            "finding": self.claim.finding or "",
+            "finding": self.claim.finding.text if self.claim.finding else "",
             "because": self.claim.because,
             "source": self.claim.source,
             "exactness": self.claim.exactness,
@@ -82,9 +83,9 @@ def judge_claim(claim: Claim, figures: dict[str, Figure], tables: dict[str, pd.D
     for name, term in claim.at.items():
         if term.figure not in figures or term.figure not in tables:
             return Verdict(claim, NOT_RUN, why=f"{term.figure} was not run")
-        chosen = select(term, figures[term.figure].points).points
-        whole = select(term, full_figures()[term.figure].points).points
-        if len(chosen) < (len(whole) if claim.all_points else 2 if term.along else 1):
+        chosen = select(term, figures[term.figure].points)
+        whole = select(term, full_figures()[term.figure].points)
+        if len(chosen) < (len(whole)):
             return Verdict(claim, NOT_RUN, why=f"this scale has {len(chosen)} of its {len(whole)} points")
         short = [p for p in chosen if _too_short(claim, term, p)]
         if short:
@@ -164,14 +165,14 @@ def _value(claim: Claim, columns: dict[str, pd.DataFrame], seed: int) -> float:
     known = {}
     for name in claim.columns:
         term, _, column = name.rpartition(".")
-        series = columns[term].loc[seed][column].to_numpy(dtype=float)
-        known[name] = series if claim.at[term].along else float(series[0])
+        values = columns[term].loc[seed][column].to_numpy(dtype=float)
+        known[name] = values if claim.at[term].along else float(values[0])
     values = [expressions.evaluate(tree, known) for tree in claim.trees]
     if claim.expect.order:
         return float(np.min(np.diff(np.array(values, dtype=float))))
     if claim.expect.trend:
-        return expressions.trend(values[0])
-    return float(np.min(values[0])) if claim.expect.above is not None else float(np.max(values[0]))
+        return series.trend(values[0])
+    return float(np.min(values[0])) if claim.expect.kind in ("above", "at_least") else float(np.max(values[0]))
 
 
 def judge_all(claims: list[Claim], figures: list[Figure], tables: dict[str, pd.DataFrame]) -> list[Verdict]:

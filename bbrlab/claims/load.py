@@ -1,4 +1,4 @@
-"""What the papers claim: data/claims.yaml, checked against the scenarios before anything runs.
+"""Reads data/PAPER/claims.yaml: statements with their claims, each checked in itself and against the scenarios.
 
 A claim says where it holds (``at``: points of a figure), what is measured there (``metric``: an expression over the
 columns of the figure tables, docs/results.md) and what is expected of it. bbrlab.claims.judge compares it with the runs.
@@ -8,62 +8,205 @@ from __future__ import annotations
 
 import ast
 import csv
-from collections.abc import Iterator
+import difflib
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
+from typing import Any, TypeVar
 
-import yaml
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
-from bbrlab.base.yaml_files import SafeLoader, read_yaml
+from bbrlab.base.yaml_files import Lines, read_yaml
 from bbrlab.campaign.collect import UNITS
-from bbrlab.campaign.figures import Figure
+from bbrlab.campaign.figures import Figure, scenario_files
 from bbrlab.claims import expressions
-from bbrlab.claims.schema import CONDITIONS, PUBLISHED, WARE, Claim
-from bbrlab.claims.select import full_figures, select
+from bbrlab.claims.expand import ONLY_HERE, PLACEHOLDER, expand, with_paper
+from bbrlab.claims.schema import (
+    CONDITIONS,
+    INHERITED,
+    PUBLISHED,
+    TREND_POINTS,
+    WARE,
+    Claim,
+    Expectation,
+    Finding,
+    Statement,
+    Term,
+    Wording,
+)
+from bbrlab.claims.select import full_figures, select, traits_of
+
+FILE_NAME = "claims.yaml"
+SECOND = "there is another with this id already; choose another name"
+Place = tuple[Any, ...]  # where in the file: keys and places in lists, from the outermost
 
 
-def _lines(path: Path) -> list[int]:
-    """The line of each entry of a YAML list."""
-    root = yaml.compose(path.read_text(encoding="utf-8"), Loader=SafeLoader)
-    return [node.start_mark.line + 1 for node in root.value] if isinstance(root, yaml.SequenceNode) else []
+class _File:
+    """One claims.yaml, for messages: file, line, statement, claim, field."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        self.paper = path.absolute().parent.name
+        self.content = read_yaml(path)
+
+    @cached_property
+    def lines(self) -> Lines:
+        return Lines(self.path)
+
+    def error(self, place: Place, problem: str) -> UserError:
+        """The UserError for what is wrong at ``place``."""
+        names: list[str] = []
+        node = self.content
+        for part in place[:3:2] if len(place) > 2 and place[1] == "claims" else place[:1]:
+            node = node[part] if isinstance(node, list) and isinstance(part, int) else None
+            if isinstance(node, dict):
+                names.append(str(node.get("id", "statement" if not names else f"claim {part + 1}"))[:80])
+                node = node.get("claims")
+        head = f"{self.path}:{self.lines.of(place)}"
+        return UserError(": ".join([head, *dict.fromkeys(names), problem]))
 
 
-def load_claims(path: Path | None = None) -> list[Claim]:
-    """All claims, each checked in itself and against the scenarios at their full size.
+def load_statements(files: Sequence[Path] | None = None) -> list[Statement]:
+    """All statements with their claims.
+
+    Args:
+        files: claims files, each in the folder named as its paper; default: all of data/.
 
     Raises:
-        UserError: naming file, line and claim, for whatever is wrong: a missing source, an unknown figure, column or
-            group, a selector that matches no point, or several where one is meant.
+        UserError: naming file, line, statement, claim and field, for whatever is wrong: a missing source, an unknown
+            figure, column or group, a selector that matches no point, or several where one is meant.
     """
-    path = path or paths.DATA / "claims.yaml"
-    content = read_yaml(path)
-    if not isinstance(content, list):
-        raise UserError(f"{path}: must be a list of claims; see data/README.md")
-    check_published()
-    figures = full_figures()
-    found: list[Claim] = []
-    for entry, line in zip(content, _lines(path), strict=True):
-        where = f"{path}:{line}: {entry.get('id', 'claim') if isinstance(entry, dict) else 'claim'}"
+    if files is None:
+        check_published()
+        files = claims_files()
+    found: list[Statement] = []
+    statement_ids: set[str] = set()
+    claim_ids: set[str] = set()
+    for path in files:
+        file = _File(path)
         try:
-            claim = Claim.model_validate({**entry, "line": line} if isinstance(entry, dict) else entry)
-        except ValidationError as error:
-            first = error.errors()[0]
-            field = ".".join(str(p) for p in first["loc"])
-            raise UserError(
-                f"{where}: {field + ': ' if field else ''}{first['msg'].removeprefix('Value error, ')}"
-            ) from None
-        for other in found:
-            if other.id == claim.id:
-                raise UserError(f"{where}: line {other.line} has this id already")
-        try:
-            for problem in _problems(claim, figures):
-                raise UserError(problem)
-        except UserError as error:
-            raise UserError(f"{where}: {error}") from None
-        found.append(claim)
+            for place, statement in _statements(file):
+                if statement.id in statement_ids:
+                    raise file.error((*place, "id"), f"id: {statement.id}: {SECOND}")
+                for claim in statement.claims:
+                    if claim.id in claim_ids:
+                        raise file.error((*place, "claims"), f"id: {claim.id}: {SECOND}")
+                    claim_ids.add(claim.id)
+                statement_ids.add(statement.id)
+                found.append(statement)
+        except RecursionError:
+            raise UserError(f"{path}: is nested too deeply; write it flat") from None
     return found
+
+
+def claims_of(statements: Iterable[Statement]) -> list[Claim]:
+    """Every claim of some statements."""
+    return [claim for statement in statements for claim in statement.claims]
+
+
+def claims_files() -> list[Path]:
+    """Every paper's claims."""
+    return sorted(paths.DATA.glob(f"*/{FILE_NAME}"))
+
+
+def _statements(file: _File) -> Iterator[tuple[Place, Statement]]:
+    """The statements of one file, each with its place."""
+    papers = sorted({name.split("/")[0] for name in scenario_files()})
+    if file.paper not in papers:
+        raise UserError(f"{file.path}: its folder must be named as one of scenarios/ ({', '.join(papers)})")
+    if not isinstance(file.content, list):
+        raise UserError(f"{file.path}: must be a list of statements; see data/README.md")
+    for index, entry in enumerate(file.content):
+        place: Place = (index,)
+        if not isinstance(entry, dict):
+            raise file.error(place, "a statement is a mapping of keys to values; see data/README.md")
+        entries = entry.get("claims")
+        if not isinstance(entries, list) or not entries:
+            raise file.error((*place, "claims"), "claims: a list of at least one claim is needed")
+        content = {k: v for k, v in entry.items() if k not in ("claims", "paper")} | {"paper": file.paper}
+        if "paper" in entry:
+            raise file.error((*place, "paper"), "paper: is the file's folder; remove it here")
+        _model(Wording, content, file, place)
+        if PLACEHOLDER.search(content["says"]):
+            raise file.error(
+                (*place, "says"), "says: only a claim has a table's row; a statement speaks of all of them"
+            )
+        claims = []
+        for number, claim_entry in enumerate(entries):
+            claims += list(_claims(claim_entry, content, file, (*place, "claims", number), len(entries)))
+        yield place, _model(Statement, content | {"claims": claims}, file, place)
+
+
+def _claims(entry: Any, statement: dict[str, Any], file: _File, place: Place, siblings: int) -> Iterator[Claim]:
+    """The claims that one entry stands for."""
+    if not isinstance(entry, dict):
+        raise file.error(place, "a claim is a mapping of keys to values; see data/README.md")
+    if "id" not in entry and siblings > 1:
+        raise file.error(place, "id: is missing (only the one claim of a statement may go without)")
+    whole = {k: statement[k] for k in ("id", *INHERITED) if k in statement} | entry
+    try:
+        expanded = expand(whole, file.paper)
+    except UserError as error:
+        raise file.error(place, str(error)) from None
+    for key in ("paper", "statement"):
+        if key in entry:
+            raise file.error((*place, key), f"{key}: unknown key; remove it")
+    for content in expanded:
+        known = _names_with_paper(content, file.paper)
+        claim = _model(Claim, known | {"paper": file.paper, "statement": statement["id"]}, file, place)
+        for field, problem in _problems(claim, full_figures()):
+            raise file.error((*place, *field), f"{'.'.join(filter(None, field))}: {problem}")
+        yield claim
+
+
+def _names_with_paper(content: dict[str, Any], paper: str) -> dict[str, Any]:
+    """The claim with PAPER/ before each figure and table that is named without."""
+    at = content.get("at")
+    if not isinstance(at, dict):
+        return content
+    terms = {"": at} if "figure" in at else at
+
+    def whole(term: Any) -> Any:
+        return term | {k: with_paper(term[k], paper) for k in ("figure", "published") if isinstance(term.get(k), str)} if isinstance(term, dict) else term  # fmt: skip
+
+    return content | {"at": {name: whole(term) for name, term in terms.items()}}
+
+
+Model = TypeVar("Model", bound=BaseModel)
+# pydantic puts the kinds of a union into the place of an error.
+NOT_FIELDS = ("str", "list[str]", "dict[str,any]", "")
+
+
+def _model(kind: type[Model], content: dict[str, Any], file: _File, place: Place) -> Model:
+    """The content as a model; UserError for the first thing that is wrong with it."""
+    try:
+        return kind.model_validate(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+    field = [p for p in first["loc"] if p not in NOT_FIELDS and not str(p).startswith("[")]
+    name = ".".join(str(p) for p in field)
+    message = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "extra_forbidden":
+        message = f"unknown key{_suggestion(str(field[-1]), kind, field)}"
+    elif first["type"] == "missing":
+        message = "is missing"
+    elif first["type"] != "value_error":
+        found = repr(first["input"])
+        message = f"{message[0].lower() + message[1:]} (found {found if len(found) <= 60 else found[:57] + '...'})"
+    raise file.error((*place, *field), f"{name + ': ' if name else ''}{message}")
+
+
+def _suggestion(key: str, kind: type[BaseModel], field: Sequence[Any]) -> str:
+    """What was meant by an unknown key."""
+    inner: dict[str, type[BaseModel]] = {"expect": Expectation, "finding": Finding, "at": Term}
+    model = inner.get(str(field[0]), kind) if len(field) > 1 else kind
+    known = [*model.model_fields, *(ONLY_HERE if model is Claim else ()), *(("claims",) if model is Wording else ())]
+    known = [k for k in known if k not in ("paper", "statement")]
+    close = difflib.get_close_matches(key, known, 1)
+    return f"; did you mean '{close[0]}'?" if close else f" (there are {', '.join(known)})"
 
 
 def check_published() -> None:
@@ -76,45 +219,89 @@ def check_published() -> None:
                     raise UserError(f"{path}:{reader.line_num}: this published value has no source")
 
 
-def _problems(claim: Claim, figures: dict[str, Figure]) -> Iterator[str]:
+def _problems(claim: Claim, figures: dict[str, Figure]) -> Iterator[tuple[Place, str]]:
+    """What is wrong with a claim beside the scenarios: (field, problem) each."""
     known: set[str] = set()
-    papers = {name.split("/")[0] for name in figures}
-    if claim.paper not in papers:
-        yield f"paper: there is no '{claim.paper}' (there are {', '.join(sorted(papers))})"
+    lengths: dict[str, int] = {}
     for name, term in claim.at.items():
-        prefix = f"at.{name}: " if name else "at: "
-        if term.figure not in figures:
-            yield f"{prefix}there is no figure '{term.figure}' (there are {', '.join(figures)})"
-        figure = figures[term.figure]
-        choices = set().union(*(p.traits for p in figure.points))
-        for key in [*term.where, *term.keys]:
-            if key not in choices:
-                yield f"{prefix}'{key}' tells no points of {term.figure} apart (these do: {', '.join(sorted(choices))})"
-        chosen = select(term, figure.points).points
-        if not chosen:
-            yield f"{prefix}no point of {term.figure} matches {term.where}"
-        if not term.along and len(chosen) > 1:
-            labels = "; ".join(p.label for p in chosen[:3])
-            yield f"{prefix}{len(chosen)} points of {term.figure} match {term.where}, one is meant (or give along): {labels}"
-        if term.along and len(chosen) < 2:
-            yield f"{prefix}one point of {term.figure} matches {term.where}, but along needs several"
-        for point in chosen:
-            if term.group >= len(point.scenario.flows):
-                yield f"{prefix}group {term.group} does not exist (groups 0 to {len(point.scenario.flows) - 1})"
-        if term.published:
-            table, column = term.published.split(":")
-            file = paths.DATA / f"{table}.csv"
-            if not file.exists() or column not in file.read_text(encoding="utf-8").split("\n", 1)[0].split(","):
-                yield f"{prefix}published: data/{table}.csv has no column {column}"
-        available = {*UNITS, *CONDITIONS, *([PUBLISHED] if term.published else [])}
-        if len(figure.scenario.flows) > 1 and term.group == 0:
-            available.add(WARE)
+        for field, problem in _term_problems(term, figures):
+            yield ("at", name, field), problem
+        available = _columns_of(term, figures[term.figure])
         known |= {f"{name}.{column}" if name else column for column in available}
-    for column in sorted(claim.columns - known):
-        yield f"metric: there is no column '{column}' (docs/results.md lists them; terms: {', '.join(claim.at) or 'none'})"
-    if claim.expect.value is not None or claim.expect.range or claim.expect.order:
+        if term.along:
+            count = len(select(term, figures[term.figure].points))
+            lengths |= {f"{name}.{column}" if name else column: count for column in available}
+    field = "expect" if claim.expect.order else "metric"
+    try:
+        for column in sorted(claim.columns - known):
+            terms = ", ".join(name for name in claim.at if name) or "without names"
+            yield (field,), f"there is no column '{column}' (docs/results.md lists them; terms: {terms})"
+        counts = [expressions.points_of(tree, lengths) for tree in claim.trees]
+    except UserError as error:
+        yield (field,), str(error)
+        return
+    yield from _series_problems(claim, counts, field)
+
+
+def _term_problems(term: Term, figures: dict[str, Figure]) -> Iterator[tuple[str, str]]:
+    """What is wrong with a term: (field, problem) each."""
+    if term.figure not in figures:
+        close = difflib.get_close_matches(term.figure, figures, 1)
+        hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(figures)}"
+        yield "figure", f"there is no figure '{term.figure}' ({hint})"
+    figure = figures[term.figure]
+    choices = traits_of(term.figure)
+    for field, keys in (("where", term.where), ("along", term.keys)):
+        for key in keys:
+            if key not in choices:
+                yield (
+                    field,
+                    f"'{key}' tells no points of {term.figure} apart (these do: {', '.join(sorted(choices))})",
+                )
+    chosen = select(term, figure.points)
+    if not chosen:
+        yield "where", f"no point of {term.figure} matches {term.where}"
+    if not term.along and len(chosen) > 1:
+        labels = "; ".join(p.label for p in chosen[:3])
+        yield (
+            "where",
+            f"{len(chosen)} points of {term.figure} match {term.where}, one is meant (or give along): {labels}",
+        )
+    if term.along is not None and len(chosen) < 2:
+        yield "along", f"one point of {term.figure} matches {term.where}, but along needs several"
+    for point in chosen:
+        if term.group >= len(point.scenario.flows):
+            yield "group", f"group {term.group} does not exist (groups 0 to {len(point.scenario.flows) - 1})"
+    if term.published:
+        table, column = term.published.split(":")
+        file = paths.DATA / f"{table}.csv"
+        if not file.exists() or column not in file.read_text(encoding="utf-8").split("\n", 1)[0].split(","):
+            yield "published", f"data/{table}.csv has no column {column}"
+
+
+def _columns_of(term: Term, figure: Figure) -> set[str]:
+    """The columns that a claim may read of a term."""
+    available = {*UNITS, *CONDITIONS, *([PUBLISHED] if term.published else [])}
+    if len(figure.scenario.flows) > 1 and term.group == 0:
+        available.add(WARE)
+    return available
+
+
+def _series_problems(claim: Claim, counts: list[int | None], field: str) -> Iterator[tuple[Place, str]]:
+    """One number where one is meant, a series where one is needed."""
+    kind = claim.expect.kind
+    if kind in ("value", "range", "order"):
         # What no function has made one number of would leave open which of its values is meant.
-        series = {c for c in claim.columns if claim.at[c.rpartition(".")[0]].along}
-        for tree in claim.trees:
-            if not expressions.is_scalar(tree, series):
-                yield f"metric: '{ast.unparse(tree)}' has a value for each point; take the mean, max or another function of it"
+        for tree, count in zip(claim.trees, counts, strict=True):
+            if count is not None:
+                yield (
+                    (field,),
+                    f"'{ast.unparse(tree)}' has a value for each point; take the mean, max or another function of it",
+                )
+    if kind == "trend" and (counts[0] or 0) < TREND_POINTS:
+        yield (
+            ("expect", "trend"),
+            f"needs a metric with a value for each of at least {TREND_POINTS} points (found: {counts[0] or 'one number'})",
+        )
+    if not all(math.isfinite(bound) or claim.expect.tolerance == math.inf for bound in claim.expect.bounds):
+        yield ("expect",), "its bounds are too large"

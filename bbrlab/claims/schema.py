@@ -1,4 +1,4 @@
-"""The format of claims: what is said, where it holds, what is measured there and what is expected of it."""
+"""The format of claims.yaml: statements of a paper, each with the claims that test it (data/README.md)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import functools
 import math
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, FiniteFloat, field_validator, model_validator
 
 from bbrlab.base.strict import Strict
 from bbrlab.claims import expressions
@@ -19,8 +19,17 @@ CONDITIONS = (
     "rate_mbit", "base_rtt_ms", "buffer_bytes", "buffer_bdp", "random_loss", "duration_s", "window_start_s",
     "window_end_s",
 )  # fmt: skip
-PUBLISHED, WARE = "published", "ware"  # columns that bbrlab.claims.judge adds: published values, the Ware model's share
+PUBLISHED, WARE = "published", "ware"  # columns that the judge adds: published values, the Ware model's share
+TREND = 0.5  # rank correlation beyond which a series counts as rising
+TREND_POINTS = 4  # of fewer points a rank correlation says little: of two it is always 1 or -1
 RELATIVE_TOLERANCE = 1e-3  # buffers are whole bytes
+
+Id = Annotated[str, Field(pattern=r"^[A-Z]{2}-[A-Za-z0-9.+-]+$")]
+Text = Annotated[str, Field(min_length=10)]
+Source = Annotated[str, Field(min_length=5)]
+Reason = Annotated[str, Field(min_length=5)]
+Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+TableName = Annotated[str, Field(pattern=r"^[\w-]+(/[\w-]+)?$")]
 
 
 def rounded(value: float, digits: int) -> str:
@@ -40,7 +49,7 @@ class Term(Strict):
     where: dict[str, Any] = {}
     group: Annotated[int, Field(ge=0)] = 0
     along: str | list[str] | None = None
-    published: Annotated[str, Field(pattern=r"^[\w./-]+:[\w.]+$")] | None = Field(
+    published: Annotated[str, Field(pattern=r"^[\w-]+(/[\w-]+)?:[\w.]+$")] | None = Field(
         None, description="PAPER/TABLE:COLUMN of data/, joined by the columns that table and points share"
     )
 
@@ -51,14 +60,16 @@ class Term(Strict):
 
 
 class Expectation(Strict):
-    """Exactly one kind: value with ``within``, range, above, below, order, or trend."""
+    """What is expected of the judged number: exactly one kind (KINDS)."""
 
-    value: float | None = None
-    within: Annotated[float, Field(ge=0)] | None = Field(None, description="absolute tolerance of value")
-    within_percent: Annotated[float, Field(ge=0)] | None = Field(None, description="the same, relative")
-    range: Annotated[list[float], Field(min_length=2, max_length=2)] | None = None
-    above: float | None = None
-    below: float | None = None
+    value: FiniteFloat | None = None
+    within: Annotated[FiniteFloat, Field(gt=0)] | None = Field(None, description="absolute tolerance of value")
+    within_percent: Annotated[FiniteFloat, Field(gt=0)] | None = Field(None, description="the same, relative")
+    range: Annotated[list[FiniteFloat], Field(min_length=2, max_length=2)] | None = None
+    above: FiniteFloat | None = None
+    below: FiniteFloat | None = None
+    at_least: FiniteFloat | None = None
+    at_most: FiniteFloat | None = None
     order: Annotated[list[str], Field(min_length=2)] | None = Field(
         None, description="expressions from the smallest to the largest, in place of metric"
     )
@@ -66,64 +77,104 @@ class Expectation(Strict):
 
     @model_validator(mode="after")
     def _one(self) -> Expectation:
-        given = [k for k in ("value", "range", "above", "below", "order", "trend") if getattr(self, k) is not None]
+        given = [k for k in KINDS if getattr(self, k) is not None]
         if len(given) != 1:
-            raise ValueError(f"expect needs exactly one of value, range, above, below, order, trend (found: {', '.join(given) or 'none'})")  # fmt: skip
+            raise ValueError(f"exactly one of {', '.join(KINDS)} is needed (found: {', '.join(given) or 'none'})")
         tolerances = [k for k in ("within", "within_percent") if getattr(self, k) is not None]
         if len(tolerances) != (1 if self.value is not None else 0):
             raise ValueError("a value needs one of within, within_percent, and nothing else does")
+        if self.value == 0 and self.within_percent:
+            raise ValueError("a percentage of a value of 0 is no tolerance; give within")
         if self.range and self.range[0] >= self.range[1]:
             raise ValueError(f"range {self.range} must be [low, high]")
         return self
 
     @property
+    def kind(self) -> str:
+        """Which of KINDS it is."""
+        return next(k for k in KINDS if getattr(self, k) is not None)
+
+    @property
     def bounds(self) -> tuple[float, float]:
         """Lowest and highest value of the judged number (of an order: its smallest step; of a trend: Kendall's tau)."""
-        if self.value is not None:
-            width = self.within if self.within is not None else abs(self.value) * (self.within_percent or 0) / 100
-            return self.value - width, self.value + width
-        if self.range:
-            return self.range[0], self.range[1]
-        if self.order:
-            return 0.0, math.inf
-        if self.trend:
-            return (TREND, 1.0) if self.trend == "rising" else (-1.0, -TREND)
-        return (self.above, math.inf) if self.above is not None else (-math.inf, float(self.below or 0))
+        match self.kind:
+            case "value":
+                value = self.value or 0.0
+                width = self.within if self.within is not None else abs(value) * (self.within_percent or 0) / 100
+                return value - width, value + width
+            case "range":
+                low, high = self.range or (0.0, 0.0)
+                return low, high
+            case "order":
+                return 0.0, math.inf
+            case "trend":
+                return (TREND, math.inf) if self.trend == "rising" else (-math.inf, -TREND)
+            case "above" | "at_least" as kind:
+                return getattr(self, kind), math.inf
+            case kind:
+                return -math.inf, getattr(self, kind)
+
+    @property
+    def strict(self) -> bool:
+        """Whether the bounds themselves are outside."""
+        return self.kind in ("above", "below", "order", "trend")
+
+    @property
+    def tolerance(self) -> float:
+        """Half the width of what is expected; infinite if a side is open."""
+        low, high = self.bounds
+        return (high - low) / 2
+
+    def holds(self, number: float) -> bool:
+        """Whether a number is as expected."""
+        low, high = self.bounds
+        return low < number < high if self.strict else low <= number <= high
 
     def __str__(self) -> str:
         low, high = self.bounds
-        if self.value is not None:
-            return f"{rounded(self.value, 12)} ± {rounded(high - self.value, 3)}"
-        if self.order:
-            return " < ".join(self.order)
-        if self.trend:
-            return self.trend
-        if self.range:
-            return f"{rounded(low, 12)} to {rounded(high, 12)}"
-        return f"> {rounded(low, 12)}" if self.above is not None else f"< {rounded(high, 12)}"
+        match self.kind:
+            case "value":
+                return f"{rounded(self.value or 0.0, 12)} ± {rounded(high - (self.value or 0.0), 3)}"
+            case "order":
+                return " < ".join(self.order or [])
+            case "trend":
+                return str(self.trend)
+            case "range":
+                return f"{rounded(low, 12)} to {rounded(high, 12)}"
+            case kind:
+                sign = {"above": ">", "below": "<", "at_least": "≥", "at_most": "≤"}[kind]
+                return f"{sign} {rounded(low if math.isinf(high) else high, 12)}"
 
 
-TREND = 0.5  # rank correlation from which on a series counts as rising
+KINDS = ("value", "range", "above", "below", "at_least", "at_most", "order", "trend")
+
+
+class Finding(Strict):
+    """What an investigation found where a statement does not reproduce."""
+
+    text: Text
+    shows: Annotated[str, Field(min_length=5)] | None = Field(None, description="command that shows it")
 
 
 class Claim(Strict):
-    """One testable statement of a paper."""
+    """One number that tests a statement. What its statement says for all its claims is already put in."""
 
-    id: Annotated[str, Field(pattern=r"^[A-Z]{2}-[A-Za-z0-9.+-]+$")]
+    id: Id
+    statement: Id
     paper: str
-    says: Annotated[str, Field(min_length=10)]
-    at: dict[str, Term]
+    says: Text
+    variant: Annotated[str, Field(min_length=1)] | None = Field(None, description="one reading of what is open")
+    at: Annotated[dict[str, Term], Field(min_length=1)]
     metric: str | None = None
     expect: Expectation
-    source: Annotated[str, Field(min_length=5)]
+    source: Source
     exactness: Exactness
-    because: Annotated[str, Field(min_length=5)] = Field(description="the reason for the tolerance")
-    shortest_s: Annotated[float, Field(gt=0)] | None = Field(
+    because: Reason = Field(description="the reason for the tolerance")
+    chosen_after: Reason | None = Field(None, description="what was chosen after a comparison and this depends on")
+    finding: Finding | None = None
+    shortest_s: Seconds | None = Field(
         None, description="runs at least so long can judge it; default: as long as the scenario's"
     )
-    all_points: bool = Field(False, description="only judged where every point of the full scenario was run")
-    finding: str | None = Field(None, description="what an investigation found, where it does not reproduce")
-    line: int = 0
 
     @field_validator("at", mode="before")
     @classmethod
@@ -134,7 +185,7 @@ class Claim(Strict):
     @model_validator(mode="after")
     def _consistent(self) -> Claim:
         if (self.metric is None) != (self.expect.order is not None):
-            raise ValueError("a claim needs a metric, or expect.order with the expressions")
+            raise ValueError("a claim needs a metric, or expect.order with the expressions, not both")
         return self
 
     @functools.cached_property
@@ -142,7 +193,43 @@ class Claim(Strict):
         """The parsed metric, or the parsed expressions of an order."""
         return [expressions.parse(text) for text in self.expect.order or [self.metric or ""]]
 
-    @property
+    @functools.cached_property
     def columns(self) -> set[str]:
         """Every ``column`` or ``term.column`` that it reads."""
         return set().union(*(expressions.names(tree) for tree in self.trees))
+
+    @property
+    def figures(self) -> list[str]:
+        """The figures that it reads."""
+        return list(dict.fromkeys(term.figure for term in self.at.values()))
+
+
+class Wording(Strict):
+    """A statement of a paper without the claims that test it."""
+
+    id: Id
+    paper: str
+    says: Text
+    source: Source
+    exactness: Exactness
+    because: Reason | None = None
+    chosen_after: Reason | None = None
+    open: Text | None = Field(None, description="what the paper leaves open; needed if claims have variants")
+    finding: Finding | None = None
+    shortest_s: Seconds | None = None
+
+
+class Statement(Wording):
+    """One statement of a paper, with every claim that tests it (each row of a table, each variant)."""
+
+    claims: Annotated[list[Claim], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _open(self) -> Statement:
+        if self.open is None and any(c.variant for c in self.claims):
+            raise ValueError("its claims have variants: say under 'open' what the paper leaves open")
+        return self
+
+
+# What a claim takes from its statement where it does not say it itself.
+INHERITED = ("says", "source", "exactness", "because", "chosen_after", "finding", "shortest_s")

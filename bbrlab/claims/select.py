@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import dataclass
 from typing import Any
 
 from bbrlab.campaign.figures import Figure, figures_at, scenario_files
@@ -12,31 +11,35 @@ from bbrlab.claims.schema import RELATIVE_TOLERANCE, Term
 from bbrlab.scenario.point import Point
 
 
-@dataclass(frozen=True)
-class Chosen:
-    """The points that a term selects from a figure, in order."""
-
-    term: Term
-    points: list[Point]
-
-
 def _equal(have: Any, want: Any) -> bool:
     if isinstance(want, list):
         return any(_equal(have, w) for w in want)
-    if isinstance(have, (int, float)) and isinstance(want, (int, float)):
+    if isinstance(have, int | float) and isinstance(want, int | float):
         return math.isclose(have, want, rel_tol=RELATIVE_TOLERANCE)
     return bool(have == want)
 
 
-def select(term: Term, points: list[Point]) -> Chosen:
+def _rank(value: Any) -> tuple[bool, float, str]:
+    """Numbers by size, then everything else by its text."""
+    number = isinstance(value, int | float)
+    return not number, value if number else 0.0, "" if number else str(value)
+
+
+def select(term: Term, points: list[Point]) -> list[Point]:
     """The points that match, in the order of ``along``."""
     found = [p for p in points if all(_equal(p.traits.get(k), v) for k, v in term.where.items())]
     if term.along:
-        found.sort(key=lambda p: tuple(p.traits[k] for k in term.keys))
-    return Chosen(term, found)
+        found.sort(key=lambda p: tuple(_rank(p.traits.get(k)) for k in term.keys))
+    return found
 
 
 @functools.cache
 def full_figures() -> dict[str, Figure]:
     """Every figure at its full size, by id."""
     return {f.id: f for f in figures_at("full", list(scenario_files()))}
+
+
+@functools.cache
+def traits_of(figure: str) -> frozenset[str]:
+    """What the points of a figure can be chosen by."""
+    return frozenset().union(*(p.traits for p in full_figures()[figure].points))

@@ -41,16 +41,21 @@ def schema() -> None:
 @app.command()
 def check(
     scenarios: Annotated[
-        list[Path], typer.Argument(metavar="FILE.yaml...", help="Scenario files; claims.yaml is one of claims.")
+        list[Path],
+        typer.Argument(metavar="FILE.yaml...", help="Scenario files; those called claims.yaml are of claims."),
     ],
 ) -> None:
     """Check scenario files, and claims against the scenarios, without running anything."""
-    from bbrlab.claims.load import load_claims
+    from bbrlab.claims.load import FILE_NAME, claims_of, load_statements
     from bbrlab.scenario.load import load_scenario, points_of
 
+    claims_files = [path for path in scenarios if path.name == FILE_NAME]
+    statements = load_statements(claims_files)
+    for path in claims_files:
+        own = [s for s in statements if s.paper == path.absolute().parent.name]
+        typer.echo(f"{path}: {len(own)} statements, {len(claims_of(own))} claims")
     for path in scenarios:
-        if path.name == "claims.yaml":
-            typer.echo(f"{path}: {len(load_claims(path))} claims")
+        if path.name == FILE_NAME:
             continue
         loaded = load_scenario(path)
         typer.echo(

@@ -67,11 +67,11 @@ def judge(
     from bbrlab.campaign.collect import write_table
     from bbrlab.campaign.figures import figures_at
     from bbrlab.claims.judge import judge_all, verdict_frame
-    from bbrlab.claims.load import load_claims
+    from bbrlab.claims.load import claims_of, load_statements
     from bbrlab.report.scorecard import show_verdicts
 
     found = _tables(tables)
-    chosen = [c for c in load_claims() if not only or {t.figure for t in c.at.values()} & set(found)]
+    chosen = [c for c in claims_of(load_statements()) if not only or {t.figure for t in c.at.values()} & set(found)]
     verdicts = judge_all(chosen, figures_at(scale, list(found)), found)
     frame = verdict_frame(verdicts)
     if only:

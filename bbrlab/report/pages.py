@@ -14,7 +14,7 @@ from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.campaign.figures import Figure, Run, figures_at, runs_of
 from bbrlab.claims.judge import INCONCLUSIVE, NOT_REPRODUCED, VERDICTS, judge_all, verdict_frame
-from bbrlab.claims.load import load_claims
+from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.claims.schema import rounded
 from bbrlab.scenario.point import Point
 
@@ -43,7 +43,9 @@ class Page:
     def verdicts(self) -> pd.DataFrame:
         """judge.frame() of the claims that this paper's figures alone can judge, whoever made them."""
         tables = {f"{self.paper}/{name}": table for name, table in self.tables.items()}
-        own = [c for c in load_claims() if all(t.figure.split("/")[0] == self.paper for t in c.at.values())]
+        own = [
+            c for c in claims_of(load_statements()) if all(t.figure.split("/")[0] == self.paper for t in c.at.values())
+        ]
         return verdict_frame(judge_all(own, list(self.figures.values()), tables))
 
     def glance(self) -> str:

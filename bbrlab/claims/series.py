@@ -1,0 +1,71 @@
+"""What claims make of a series of values, one per point: trends, crossings, averages of groups, a decision tree."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import stats
+
+from bbrlab.base.arrays import Array
+
+
+def trend(values: Array) -> float:
+    """Kendall's rank correlation of values with their place: 1 only rising, -1 only falling; 0 if all are equal.
+
+    Args:
+        values: shape (points,). NaN if one of them is not finite.
+    """
+    values = np.atleast_1d(values)
+    if not np.isfinite(values).all():
+        return float("nan")
+    found = stats.kendalltau(np.arange(len(values)), values).statistic
+    return 0.0 if np.isnan(found) else float(found)
+
+
+def crossing(x: Array, y: Array, fraction: float) -> float:
+    """The x at which y, in the order of x, first falls below ``fraction`` of its first value; NaN if it never does.
+
+    Linear between points.
+
+    Args:
+        x, y: shape (points,).
+        fraction: of y at the smallest x.
+    """
+    x, y = np.atleast_1d(x), np.atleast_1d(y)
+    order = np.argsort(x)
+    x, y = x[order], y[order]
+    limit = float(fraction) * y[0]
+    below = np.flatnonzero(y < limit)
+    if not len(below) or below[0] == 0:
+        return float("nan")
+    i = int(below[0])
+    return float(x[i - 1] + (x[i] - x[i - 1]) * (y[i - 1] - limit) / (y[i - 1] - y[i]))
+
+
+def rms(values: Array) -> float:
+    """Root mean square."""
+    return float(np.sqrt(np.mean(np.square(values))))
+
+
+def grouped_rms(values: Array, key: Array) -> float:
+    """Mean over the distinct values of ``key`` of the root mean square within each.
+
+    So Sarpkaya et al. (2025) average their RMSEs: over the buffers for each number of flows, then over these numbers.
+
+    Args:
+        values, key: shape (points,).
+    """
+    values, key = np.atleast_1d(values), np.atleast_1d(key)
+    return float(np.mean([rms(values[key == one]) for one in np.unique(key)]))
+
+
+def tree_accuracy(first: Array, second: Array, *features: Array) -> float:
+    """How well a decision tree tells from ``features`` whether ``first`` exceeds ``second``: decision_tree.accuracy().
+
+    Args:
+        first, second, features: shape (points,). NaN if a value is not finite.
+    """
+    from bbrlab.claims import decision_tree
+
+    if not all(np.isfinite(np.atleast_1d(series)).all() for series in (first, second, *features)):
+        return float("nan")
+    return decision_tree.accuracy(np.column_stack(features), np.atleast_1d(first) > np.atleast_1d(second))
