@@ -119,7 +119,7 @@ class Result:
 
     @property
     def failed(self) -> list[str]:
-        return [c["name"] for c in self.summary["checks"] if not c["ok"]]
+        return [c["name"] for c in self.summary["checks"] if c["ok"] is False]
 
 
 def processes_of(marker: str) -> list[int]:

@@ -1,12 +1,195 @@
-"""The self-checks can fail: what differs from what was asked for is caught, and the run is marked."""
+"""The self-checks can fail: what differs from what was asked for is caught, and the run is marked.
+
+First each check by itself, on what a sound run would have measured and one thing that is wrong in it; then whole runs of a
+guest whose plan was tampered with.
+"""
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
 import pytest
 
-pytestmark = pytest.mark.guest
+from bbrlab.experiment.plan import make_plan
+from bbrlab.measure.checks.check import failed_of, left_out_of
+from bbrlab.measure.checks.suite import run_checks
+from bbrlab.measure.flow_counters import FlowCounters
+from bbrlab.measure.queues import Queue
+from bbrlab.measure.sockets import Flows
+from bbrlab.scenario.load import base_point
+from bbrlab.scenario.messages import validate
+from tests.conftest import scenario_dict
+
+RATE_MBIT, BUFFER_BYTES, HZ, DURATION_S = 10, 100_000, 10, 10
+FLOWS = [
+    {"cca": "cubic"},
+    {"cca": "bbr3", "params": {"ecn": "on", "round_ms": 5}},
+    {"cca": "cubic", "direction": "reverse"},
+    {"cca": "bbr3", "params": {"ecn": "on", "round_ms": 5}, "traffic": {"offered_mbit": 2}},
+]
 
 
+def sound_queue() -> Queue:
+    """A queue that is busy throughout and carries what the rate allows."""
+    times = np.arange(DURATION_S * HZ + 1) / HZ + 2e-7
+    sent = np.arange(len(times)) * int(RATE_MBIT * 1e6 / 8 / HZ)
+    same = np.full(len(times), 50_000)
+    return Queue({"time_s": times, "bytes": same, "packets": same // 1514, "sent_bytes": sent, "sent_packets": sent // 1514,
+                  "drops": 0 * sent, "marks": 0 * sent})  # fmt: skip
+
+
+def sound_counter() -> FlowCounters:
+    """A flow that sends from beginning to end and is never limited by its buffers."""
+    times = np.arange(DURATION_S * HZ + 1) / HZ
+    columns = {
+        "bytes_acked": 38 + (times * 1e5).astype(int), "busy_us": (times * 1e6).astype(int), "state": np.full(len(times), 1),
+        "notsent_bytes": np.full(len(times), 90_000), "snd_mss": np.full(len(times), 1448),
+        "unacked": np.full(len(times), 10), "cwnd": np.full(len(times), 10), "rwnd_limited_us": np.zeros(len(times), int),
+    }  # fmt: skip
+    return FlowCounters(times, columns, None)
+
+
+def sound_run(**changes: Any) -> SimpleNamespace:
+    """What a run measures that goes as its scenario says: all that run_checks() looks at."""
+    fields = {
+        "flows": FLOWS,
+        "hosts__ecn": "on",
+        "network__loss": 0.01,
+        "network__buffer": {"bytes": BUFFER_BYTES},
+    } | changes
+    point = base_point(validate(scenario_dict(**fields), "test"))
+    plan = make_plan(point, 1, {"cubic": "cubic", "bbr3": "bbr3"}, traceable=["bbr3"])
+    links, hosts = plan.content["bottlenecks"], plan.content["hosts"]
+    rtt = {h["name"]: point.scenario.network.mean_rtt_ms for h in hosts}
+    lossy = [{"device": f"{h['switch']}-{h['name']}", "handle": 1, "kind": "netem"} for h in hosts if h["receives"]]
+    report = {
+        "burst": [{"rate_bps": RATE_MBIT * 1e6, "buffer_bytes": BUFFER_BYTES - 80, "filled": True, "packets": 100} for _ in links],
+        "ping_ms": [rtt[p["host"]] + 0.001 for p in plan.content["pings"]],
+        "qdiscs_before": [q | {"drops": 5, "packets": 100} for q in lossy],
+        "qdiscs": [q | {"drops": 105, "packets": 10_000} for q in lossy]
+        + [{"device": link["device"], "handle": 30, "kind": "bfifo", "drops": 7, "packets": 9} for link in links]
+        + [{"device": "s1-x", "handle": 1, "kind": "netem", "drops": 0, "packets": 9}],
+        "host_drops": {h["name"]: {"TcpExtTCPRcvQDrop": 0} for h in hosts},
+        "switch_misses": 0,
+        "traffic_failures": [],
+        "parameters": {"bbr3": {"ecn": "on", "round_ms": "5", "trace_acks": str(1 << 17)}},
+    }  # fmt: skip
+    short = {}
+    for group, chunks in plan.workloads.items():
+        first = chunks["chunk"] == 0
+        short[group] = chunks.assign(begin_s=chunks["start_s"] + np.where(first, 1e-6, 0.5))
+    acks = {"time_ns": np.arange(5)} if plan.content["trace_acks"] else None
+    return SimpleNamespace(
+        scenario=point.scenario, plan=plan, report=report, counters=[sound_counter() for _ in plan.flows],
+        queues={link["direction"]: sound_queue() for link in links}, short=short, flows=Flows({}, {}, acks, 0),
+    )  # fmt: skip
+
+
+def outcome_of(run: SimpleNamespace) -> list[dict[str, Any]]:
+    return run_checks(run.scenario, run.plan, run.report, run.counters, run.queues, run.short, run.flows)
+
+
+def cut_off(run: SimpleNamespace, at_s: float) -> None:
+    for queue in run.queues.values():
+        inside = queue.columns["time_s"] <= at_s + 1e-3
+        queue.columns = {name: values[inside] for name, values in queue.columns.items()}
+
+
+def carry(run: SimpleNamespace, direction: str, factor: float) -> None:
+    columns = run.queues[direction].columns
+    columns["sent_bytes"] = (columns["sent_bytes"] * factor).astype(int)
+
+
+def only_the_cookie(run: SimpleNamespace) -> None:
+    columns = run.counters[1].columns
+    columns["bytes_acked"] = np.minimum(columns["bytes_acked"], 38)
+
+
+def late_short_flow(run: SimpleNamespace) -> None:
+    (table,) = run.short.values()
+    table.loc[table.index[0], "begin_s"] += 0.002
+
+
+WRONG = {
+    "rate": lambda r: r.report["burst"][0].update(rate_bps=9.9e6),
+    "rate_reverse": lambda r: r.report["burst"][1].update(rate_bps=10.1e6),
+    "buffer": lambda r: r.report["burst"][0].update(buffer_bytes=BUFFER_BYTES - 1514),
+    "buffer_reverse": lambda r: r.report["burst"][1].update(buffer_bytes=BUFFER_BYTES + 1),
+    "queue_peak": lambda r: r.queues["forward"].columns["bytes"].__setitem__(3, BUFFER_BYTES + 1),
+    "queue_peak_reverse": lambda r: r.queues["reverse"].columns["bytes"].__setitem__(3, BUFFER_BYTES + 1),
+    "busy_rate": lambda r: carry(r, "forward", 1.01),
+    "busy_rate_reverse": lambda r: carry(r, "reverse", 1.01),
+    "base_rtt": lambda r: r.report["ping_ms"].__setitem__(-1, 40.1),
+    "random_loss": lambda r: [q.update(drops=300) for q in r.report["qdiscs"] if q["drops"] == 105],
+    "drops_elsewhere": lambda r: r.report["qdiscs"][-1].update(drops=1),
+    "flows_ran": only_the_cookie,
+    "receive_window": lambda r: r.counters[0].columns["rwnd_limited_us"].__setitem__(slice(50, None), 10**6),
+    "send_buffer": lambda r: r.counters[2].columns.update(unacked=np.full(101, 8), notsent_bytes=np.zeros(101, int)),
+    "short_flows": late_short_flow,
+    "parameter bbr3.ecn": lambda r: r.report["parameters"]["bbr3"].update(ecn="off"),
+    "parameter bbr3.round_ms": lambda r: r.report["parameters"]["bbr3"].pop("round_ms"),
+    "parameter bbr3.trace_acks": lambda r: r.report["parameters"]["bbr3"].update(trace_acks="0"),
+    "samples": lambda r: cut_off(r, 5),
+    "acks_traced": lambda r: setattr(r.flows, "acks_missing", 1),
+}
+
+
+def test_a_sound_run_has_every_check_and_passes_it():
+    found = outcome_of(sound_run())
+    assert {c["name"]: c["ok"] for c in found} == dict.fromkeys(WRONG, True), (
+        "a new check needs its way to fail in WRONG"
+    )
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_each_check_can_fail(name):
+    run = sound_run()
+    WRONG[name](run)
+    assert [c["name"] for c in failed_of(outcome_of(run))] == [name]
+
+
+@pytest.mark.parametrize("at_s", [0.05, 5, 9.95])
+def test_a_missing_tail_is_seen(at_s):
+    run = sound_run()
+    cut_off(run, at_s)
+    (check,) = [c for c in outcome_of(run) if c["name"] == "samples"]
+    assert (check["ok"], check["asked"], check["measured"]) == (False, 101, int(at_s * 10) + 1)
+
+
+def test_a_flow_that_closed_after_its_cookie_sent_no_data():
+    run = sound_run()
+    final = {"time_ns": 10**9, "bytes_acked": 39, "busy_us": 1, "rwnd_limited_us": 0}
+    run.counters[0] = FlowCounters(np.array([]), {k: v[:0] for k, v in sound_counter().columns.items()}, final)
+    assert [c["detail"] for c in failed_of(outcome_of(run))] == ["flow 0 sent no data"]
+
+
+NOT_MADE = {
+    "a qdisc that drops early": ({"network__qdisc": {"kind": "red"}}, lambda r: r.report.update(burst=[None, None]),
+                                 {"rate", "rate_reverse", "buffer", "buffer_reverse"}),
+    "a burst too short to time": ({}, lambda r: r.report["burst"][0].update(rate_bps=None), {"rate"}),
+    "a queue that is never busy": ({}, lambda r: r.queues["forward"].columns["bytes"].fill(0), {"busy_rate"}),
+    "a trace without ACKs": ({}, lambda r: r.flows.acks.update(time_ns=np.array([])), {"acks_traced"}),
+    "a window of the scenario's": ({"hosts__rmem_max_bytes": 30_000}, lambda r: None, {"receive_window"}),
+    "nothing but short flows": ({"flows": FLOWS[3:]}, lambda r: None, {"flows_ran", "receive_window", "send_buffer"}),
+    "short flows that are all due later": ({"flows": FLOWS[3:] + FLOWS[:1]}, lambda r: r.plan.workloads.update(
+        {g: w.assign(start_s=99.0) for g, w in r.plan.workloads.items()}), {"short_flows"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", NOT_MADE)
+def test_what_a_run_cannot_show_is_told_and_is_no_pass(case):
+    changes, spoil, names = NOT_MADE[case]
+    run = sound_run(**changes)
+    spoil(run)
+    found = outcome_of(run)
+    assert {c["name"] for c in left_out_of(found)} == names
+    assert all(c["detail"].startswith("not checked: ") for c in left_out_of(found))
+    assert failed_of(found) == []
+
+
+@pytest.mark.guest
 def test_a_sound_run_passes_everything(run_scenario):
     result = run_scenario()
     assert result.failed == []
@@ -16,6 +199,7 @@ def test_a_sound_run_passes_everything(run_scenario):
     }
 
 
+@pytest.mark.guest
 def test_a_wrong_rate_is_caught(run_scenario):
     def tamper(plan):
         plan["bottlenecks"][0]["rate_bps"] = 9_900_000  # 1 % too slow
@@ -25,6 +209,7 @@ def test_a_wrong_rate_is_caught(run_scenario):
     assert result.summary["ok"] is False
 
 
+@pytest.mark.guest
 def test_a_rate_that_is_too_high_is_also_caught_during_the_run(run_scenario):
     def tamper(plan):
         plan["bottlenecks"][0]["rate_bps"] = 11_000_000
@@ -32,6 +217,7 @@ def test_a_rate_that_is_too_high_is_also_caught_during_the_run(run_scenario):
     assert {"rate", "busy_rate"} <= set(run_scenario(tamper=tamper).failed)
 
 
+@pytest.mark.guest
 def test_a_wrong_delay_is_caught(run_scenario):
     def tamper(plan):
         plan["hosts"][0]["delay_us"] = 40_100  # .1 ms too long
@@ -39,6 +225,7 @@ def test_a_wrong_delay_is_caught(run_scenario):
     assert "base_rtt" in run_scenario(tamper=tamper).failed
 
 
+@pytest.mark.guest
 @pytest.mark.parametrize("change", [-3000, +3000])
 def test_a_wrong_buffer_is_caught(run_scenario, change):
     def tamper(plan):
@@ -47,6 +234,7 @@ def test_a_wrong_buffer_is_caught(run_scenario, change):
     assert "buffer" in run_scenario(tamper=tamper).failed
 
 
+@pytest.mark.guest
 def test_drops_elsewhere_are_caught(run_scenario):
     def tamper(plan):
         plan["loss_hop"], plan["loss"] = True, 0.001
@@ -54,6 +242,7 @@ def test_drops_elsewhere_are_caught(run_scenario):
     assert "drops_elsewhere" in run_scenario(tamper=tamper).failed
 
 
+@pytest.mark.guest
 def test_a_wrong_loss_rate_is_caught(run_scenario):
     def tamper(plan):
         plan["loss"] = 0.05
@@ -61,6 +250,7 @@ def test_a_wrong_loss_rate_is_caught(run_scenario):
     assert "random_loss" in run_scenario(tamper=tamper, network__loss=0.01).failed
 
 
+@pytest.mark.guest
 def test_a_window_that_was_the_limit_is_caught(run_scenario):
     def tamper(plan):
         plan["sysctls"]["net.ipv4.tcp_rmem"] = "4096 30000 30000"
@@ -69,6 +259,7 @@ def test_a_window_that_was_the_limit_is_caught(run_scenario):
     assert "receive_window" in run_scenario(tamper=tamper).failed
 
 
+@pytest.mark.guest
 def test_a_send_buffer_that_was_the_limit_is_caught(run_scenario):
     def tamper(plan):
         plan["sysctls"]["net.ipv4.tcp_wmem"] = "4096 30000 30000"
@@ -76,6 +267,7 @@ def test_a_send_buffer_that_was_the_limit_is_caught(run_scenario):
     assert "send_buffer" in run_scenario(tamper=tamper).failed
 
 
+@pytest.mark.guest
 def test_a_flow_that_could_not_run_is_caught(run_scenario):
     def tamper(plan):
         plan["transfers"][1]["server_ip"] = "10.0.200.200"  # nobody there

@@ -46,7 +46,7 @@ def run_in_process(folder: Path, seed: int = 1, **environment: str) -> Path:
 def content(folder: Path) -> tuple[dict[str, bytes], dict]:
     summary = json.loads((folder / "summary.json").read_text())
     assert summary.pop("wall_s") > 0  # the only wall-clock field
-    assert summary["ok"] is True, [c for c in summary["checks"] if not c["ok"]]
+    assert summary["ok"] is True, [c for c in summary["checks"] if c["ok"] is False]
     return {table.name: table.read_bytes() for table in sorted(folder.glob("*.parquet"))}, summary
 
 

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
+from bbrlab.scenario.frames import FRAME_BYTES
 from bbrlab.scenario.load import base_point, load_scenario, points_of
 from bbrlab.scenario.messages import validate
-from bbrlab.scenario.schema import FRAME_BYTES, Scenario
+from bbrlab.scenario.schema import Scenario
 from tests.conftest import scenario_dict
 
 DESIGN_EXAMPLE = """

@@ -10,7 +10,7 @@ import pytest
 
 from bbrlab.experiment.plan import FlowPlan, Plan
 from bbrlab.measure import bbr_record
-from bbrlab.measure.netlink import HEAD
+from bbrlab.measure.netlink import HEAD, records
 from bbrlab.measure.queues import queue_counters
 from bbrlab.measure.sockets import TCP_INFO
 from bbrlab.measure.traces import decode
@@ -176,6 +176,12 @@ def test_ecn_marks_of_each_kind(kind, app, marks):
 
 
 def test_a_file_that_is_cut_off_is_refused(decoded):
-    decoded.path.write_bytes(decoded.path.read_bytes()[:-10])
-    with pytest.raises(ValueError, match="cut off"):
-        decode(decoded.path, plan())
+    """Anywhere: within a record, and within the head of one; a whole number of records is no cut."""
+    data = decoded.path.read_bytes()
+    last = len(data) - max(offset for _, _, _, offset, _ in records(data)) + HEAD.size
+    for missing in [*range(1, last), last + 1]:
+        decoded.path.write_bytes(data[:-missing])
+        with pytest.raises(ValueError, match="cut off"):
+            decode(decoded.path, plan())
+    decoded.path.write_bytes(data[:-last])
+    decode(decoded.path, plan())

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bbrlab.campaign.figures import Run
+from bbrlab.scenario.frames import FRAME_BYTES
 from bbrlab.scenario.point import Point
-from bbrlab.scenario.schema import FRAME_BYTES, Flow, Scenario
+from bbrlab.scenario.schema import Flow, Scenario
 
 # Wall-clock model of a run, fitted to 554 runs of every figure on two busy cores, and .8 s for the job around it
 # (docs/benchmarks.md).

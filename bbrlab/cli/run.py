@@ -40,6 +40,7 @@ def run(
     die_with_parent: Annotated[bool, typer.Option(hidden=True)] = False,
 ) -> None:
     """Run one point of a scenario once."""
+    from bbrlab.measure.checks.check import failed_of
     from bbrlab.run.run import BACKENDS, run_point
     from bbrlab.scenario.load import base_point, load_scenario
 
@@ -59,7 +60,7 @@ def run(
                                    die_with_parent=die_with_parent, trace_acks=trace_acks, on_progress=tell)  # fmt: skip
     if not quiet:
         _show(summary, out)
-    failed = [c["name"] for c in summary["checks"] if not c["ok"]]
+    failed = [c["name"] for c in failed_of(summary["checks"])]
     if failed:
         if quiet:
             typer.echo(
@@ -107,9 +108,15 @@ def _progress(duration_s: float, quiet: bool) -> Iterator[Any]:
         yield tell
 
 
+def _number(value: float | None, digits: int) -> str:
+    return "-" if value is None else f"{value:.{digits}f}"
+
+
 def _show(summary: dict[str, Any], out: Path) -> None:
     from rich.console import Console
     from rich.table import Table
+
+    from bbrlab.measure.checks.check import failed_of, left_out_of
 
     console = Console()
     speed = summary["virtual_s"] / summary["wall_s"]
@@ -124,13 +131,15 @@ def _show(summary: dict[str, Any], out: Path) -> None:
     for name, _ in shown.values():
         table.add_column(name, justify="right")
     for group in summary["groups"]:
-        cells = ["-" if group.get(k) is None else f"{group[k]:.{digits}f}" for k, (_, digits) in shown.items()]
+        cells = [_number(group.get(k), digits) for k, (_, digits) in shown.items()]
         table.add_row(f"{group['count']} {group['cca']}", *cells)
     console.print(table)
     b = summary["bottleneck"]
-    console.print(f"bottleneck: utilisation {b['utilisation']:.3f}, loss {b['loss']:.4f}, occupancy {b['occupancy']:.2f}, "
-                  f"queue {b['queue_ms']['mean']:.1f} ms (p95 {b['queue_ms']['p95']:.1f})", highlight=False, soft_wrap=True)  # fmt: skip
-    failed = [c for c in summary["checks"] if not c["ok"]]
+    delay = b["queue_ms"]
+    console.print(f"bottleneck: utilisation {_number(b['utilisation'], 3)}, loss {_number(b['loss'], 4)}, "
+                  f"occupancy {_number(b['occupancy'], 2)}, queue {_number(delay['mean'], 1)} ms (p95 {_number(delay['p95'], 1)})",
+                  highlight=False, soft_wrap=True)  # fmt: skip
+    failed, left_out = failed_of(summary["checks"]), left_out_of(summary["checks"])
     if failed:
         console.print(f"[bold red]{len(failed)} of {len(summary['checks'])} self-checks failed[/bold red]; "
                       "this run is marked and left out of averages:")  # fmt: skip
@@ -139,5 +148,7 @@ def _show(summary: dict[str, Any], out: Path) -> None:
                 f"  {c['name']}: asked {c['asked']}, measured {c['measured']} ({c['detail']})", highlight=False
             )
     else:
-        console.print(f"[green]all {len(summary['checks'])} self-checks passed[/green]")
+        console.print(f"[green]all {len(summary['checks']) - len(left_out)} self-checks passed[/green]")
+    for c in left_out:
+        console.print(f"  {c['name']}: {c['detail']}", highlight=False)
     console.print(f"results: {out}", highlight=False, soft_wrap=True)

@@ -18,12 +18,13 @@ def point(
     kernel: Annotated[str | None, typer.Option()] = None,
 ) -> None:
     """Run one point of a campaign (used by the workflow)."""
+    from bbrlab.measure.checks.check import failed_of
     from bbrlab.run.run import run_point
     from bbrlab.scenario.point_files import read_point
 
     make_interruptible()
     summary = run_point(read_point(file), seed, out, kernel_name=kernel, die_with_parent=True)
-    failed = [c["name"] for c in summary["checks"] if not c["ok"]]
+    failed = [c["name"] for c in failed_of(summary["checks"])]
     if failed:
         typer.echo(
             f"bbrlab: {out}: self-checks failed: {', '.join(failed)}; the run is marked and left out of averages",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bbrlab.scenario.schema import FRAME_BYTES, Qdisc
+from bbrlab.scenario.frames import FRAME_BYTES
+from bbrlab.scenario.schema import Qdisc
 
 
 def qdisc_words(qdisc: Qdisc, buffer_bytes: int, rate_mbit: float) -> list[str]:

@@ -38,7 +38,7 @@ import numpy as np
 
 from bbrlab.base.arrays import Array
 from bbrlab.experiment.plan import Plan
-from bbrlab.measure.counters import EDGE_TOLERANCE_S, Counter
+from bbrlab.measure.flow_counters import EDGE_TOLERANCE_S, FlowCounters
 from bbrlab.measure.numbers import jain_index, mean, mean_of, ratio, rounded, spread_of
 from bbrlab.measure.phases import PHASE_QUEUES, PHASES, phase_lengths, phase_queues
 from bbrlab.measure.queues import Queue
@@ -54,7 +54,7 @@ QUEUE_CDF_RTTS = (0.05, 0.5, 1, 1.5, 2)  # where the distribution of the queuein
 QUEUE_CDF = tuple(f"queue_cdf_{rtts:g}".replace(".", "_") for rtts in QUEUE_CDF_RTTS)
 
 
-def flow_summary(scenario: Scenario, plan: Plan, counter: Counter, index: int, queue: Queue) -> dict[str, Any]:
+def flow_summary(scenario: Scenario, plan: Plan, counter: FlowCounters, index: int, queue: Queue) -> dict[str, Any]:
     """The ``flows`` entry of summary.json for one flow; ``queue`` is the bottleneck that it crosses."""
     low, high = scenario.window_s
     spec = plan.flows[index]
@@ -183,7 +183,7 @@ def short_flows_summary(scenario: Scenario, group: int, table: pd.DataFrame) -> 
 def summarise(
     scenario: Scenario,
     plan: Plan,
-    counters: list[Counter],
+    counters: list[FlowCounters],
     queues: dict[str, Queue],
     short: dict[int, pd.DataFrame] | None = None,
 ) -> dict[str, Any]:
@@ -246,7 +246,7 @@ def _sum_of(entries: list[dict[str, Any]], key: str) -> float | None:
     return rounded(sum(values)) if values and len(values) == len(entries) else None
 
 
-def _over_delivered(scenario: Scenario, counters: list[Counter], plan: Plan) -> float:
+def _over_delivered(scenario: Scenario, counters: list[FlowCounters], plan: Plan) -> float | None:
     low, high = scenario.window_s
     main = scenario.flows[0].direction
     mine = [c for c, f in zip(counters, plan.flows, strict=True) if scenario.flows[f.group].direction == main]

@@ -15,9 +15,15 @@ NLMSG_HEADER, DIAG_MESSAGE, TC_MESSAGE = 16, 72, 20
 
 
 def records(data: bytes) -> Iterator[tuple[int, int, int, int, int]]:
-    """(time_ns, source, kind, offset, length) of each record."""
+    """(time_ns, source, kind, offset, length) of each record; offset and length (bytes) of what follows its head.
+
+    Raises:
+        ValueError: if the data ends within a record, or within a record's head.
+    """
     position, end = 0, len(data)
-    while position + HEAD.size <= end:
+    while position < end:
+        if position + HEAD.size > end:
+            raise ValueError(f"samples.raw is cut off at byte {position}, within the head of a record")
         time_ns, source, kind, length = HEAD.unpack_from(data, position)
         position += HEAD.size
         if position + length > end:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -12,21 +12,28 @@ DIGITS = 9
 PERCENTILES = (5, 25, 50, 75, 95, 99)
 
 
-def jain_index(values: Array) -> float:
-    """Jain's fairness index of non-negative values, 1/n to 1; 1 if all are zero."""
+def jain_index(values: Array) -> float | None:
+    """Jain's fairness index of non-negative values of shape (n,), 1/n to 1; None of nothing, and if all are zero."""
     values = np.asarray(values, dtype=float)
-    squares = float((values**2).sum())
-    return float(values.sum() ** 2 / (len(values) * squares)) if squares else 1.0
+    largest = float(values.max(initial=0))
+    if not largest:
+        return None
+    scaled = values / largest  # squares of very small numbers would be zero
+    return float(scaled.sum() ** 2 / (len(scaled) * (scaled**2).sum()))
 
 
-def ratio(part: float, whole: float) -> float:
-    """part / whole, or 0 if there is no whole."""
-    return part / whole if whole else 0.0
+def ratio(part: float, whole: float) -> float | None:
+    """part / whole; None if there is no whole."""
+    return part / whole if whole else None
 
 
-def rounded(value: float) -> float:
-    """A number with DIGITS decimals, so that equal runs print alike."""
-    return round(float(value), DIGITS)
+@overload
+def rounded(value: float) -> float: ...
+@overload
+def rounded(value: None) -> None: ...
+def rounded(value: float | None) -> float | None:
+    """A number with DIGITS decimals, so that equal runs print alike; None stays None."""
+    return None if value is None else round(float(value), DIGITS)
 
 
 def mean(values: Array) -> float | None:

@@ -22,8 +22,9 @@ from numpy.typing import NDArray
 
 from bbrlab.base.errors import UserError
 from bbrlab.models import _fluid_kernel
+from bbrlab.scenario.frames import FRAME_BYTES
 
-PACKET_BYTES = 1514
+PACKET_BYTES = FRAME_BYTES  # the public code's packets are full-size frames
 CCAS = {
     "reno": _fluid_kernel.RENO,
     "cubic": _fluid_kernel.CUBIC,

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bbrlab.base.errors import UserError
+from bbrlab.scenario.frames import PAYLOAD_PER_FRAME
 from bbrlab.scenario.schema import Scenario
 
 PACKET_BYTES = 1500  # the paper's packets
@@ -20,8 +21,6 @@ PROBE_RTT_PACKETS = 4  # BBRv1's window in ProbeRTT, per flow
 PROBE_RTT_S = 0.2
 PROBE_INTERVAL_S = 10.0
 INFLIGHT_CAP_GAIN = 2.0
-# Payload per frame of a full segment with timestamps: what of a share of the link iperf3 counts as goodput.
-GOODPUT_PER_LINK = 1448 / 1514
 Counts = Literal["link", "goodput"]
 Array = NDArray[np.float64]
 
@@ -65,7 +64,7 @@ def bbr_share(
     c, l, x, _ = _inputs(rate_mbit, rtt_ms, buffer_bdp, bbr_flows, packet_bytes)
     share = 1 - loss_based_share(rate_mbit, rtt_ms, buffer_bdp, bbr_flows, inflight_cap, packet_bytes)
     if counts == "goodput":
-        share = share * GOODPUT_PER_LINK
+        share = share * PAYLOAD_PER_FRAME  # what of a share of the link iperf3 counts
     if not probe_rtt:
         return share
     probing = (x * l + PROBE_RTT_S + l) / PROBE_INTERVAL_S + 0 * c

@@ -95,17 +95,19 @@ class Page:
         return pd.read_parquet(self.run(figure, seed, **values).folder / "samples.parquet", columns=columns)
 
     def checks(self) -> pd.DataFrame:
-        """Every self-check of every run: how many passed, lowest and highest measurement."""
+        """Every self-check of every run: how many passed, failed, could not be made; lowest and highest measurement."""
         rows = []
         for name, figure in self.figures.items():
             for run in runs_of(figure, self.results):
                 summary = json.loads((run.folder / "summary.json").read_text(encoding="utf-8"))
-                rows += [{"figure": name, "check": c["name"], "measured": c["measured"], "ok": c["ok"]} for c in summary["checks"]]  # fmt: skip
-        return (
-            pd.DataFrame(rows)
-            .groupby(["figure", "check"])
-            .agg(runs=("ok", "size"), passed=("ok", "sum"), lowest=("measured", "min"), highest=("measured", "max"))
-        )
+                rows += [
+                    {"figure": name, "check": c["name"], "measured": c["measured"], "passed": c["ok"] is True,
+                     "failed": c["ok"] is False, "not checked": c["ok"] is None}
+                    for c in summary["checks"]
+                ]  # fmt: skip
+        grouped = pd.DataFrame(rows).astype({"measured": float}).groupby(["figure", "check"])
+        counts = grouped[["passed", "failed", "not checked"]].sum()
+        return counts.assign(lowest=grouped["measured"].min(), highest=grouped["measured"].max())
 
 
 def _same(point: Point, key: str, value: Any) -> bool:

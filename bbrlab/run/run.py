@@ -19,8 +19,9 @@ from bbrlab.experiment.machine import host, process, qemu, uml
 from bbrlab.experiment.plan import Plan, make_plan
 from bbrlab.kernel.built import Kernel, describe_kernel, get_kernel
 from bbrlab.kernel.specs import load_specs
-from bbrlab.measure.checks import acks_traced, run_checks
-from bbrlab.measure.counters import flow_counters
+from bbrlab.measure.checks.check import failed_of
+from bbrlab.measure.checks.suite import run_checks
+from bbrlab.measure.flow_counters import flow_counters
 from bbrlab.measure.metrics import summarise
 from bbrlab.measure.tables import acks_table, samples_table, short_flows_table
 from bbrlab.measure.traces import decode
@@ -221,14 +222,13 @@ def _evaluate(
     counters = flow_counters(flows, len(plan.flows))
     short = {e["group"]: _short_flows(e, point, plan, folder) for e in plan.content["short_flows"]}
     summary |= summarise(scenario, plan, counters, queues, short)
-    summary["checks"] = run_checks(scenario, plan, report, counters, queues, short)
+    summary["checks"] = run_checks(scenario, plan, report, counters, queues, short, flows)
     tables = {"samples.parquet": samples_table(plan, flows, queues)}
     if short:
         tables["short_flows.parquet"] = short_flows_table(short)
     if flows.acks is not None:
-        summary["checks"].append(acks_traced(flows))
         tables["acks.parquet"] = acks_table(flows, report["start_ns"])
-    summary["ok"] = all(c["ok"] for c in summary["checks"])
+    summary["ok"] = not failed_of(summary["checks"])
     return summary, tables
 
 

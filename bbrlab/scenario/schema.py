@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from bbrlab.base.strict import NonNegative, Positive, Probability, Strict
+from bbrlab.scenario.frames import FRAME_BYTES
 
-FRAME_BYTES = 1514  # full-size Ethernet frame, as tc counts it
 MAX_STREAMS = 128  # parallel streams that one iperf3 allows
 PLAIN_WORD = re.compile(r"[\w.,:+-]{1,64}")  # what may stand on a kernel command line
 Cca = Literal["bbr1", "bbr2", "bbr3", "cubic", "reno", "dctcp"]

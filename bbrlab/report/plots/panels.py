@@ -8,7 +8,8 @@ import seaborn as sns
 from matplotlib.figure import Figure
 
 from bbrlab.report.panel import Panel
-from bbrlab.report.plots.style import CEILING, MEASURED, PUBLISHED, WARE, bdp_axis, multiples
+from bbrlab.report.plots.style import MEASURED, PUBLISHED, WARE, bdp_axis, multiples
+from bbrlab.scenario.frames import PAYLOAD_PER_FRAME
 
 
 def shares(panel: Panel) -> Figure:
@@ -18,7 +19,7 @@ def shares(panel: Panel) -> Figure:
     figure, grid = multiples(len(counts))
     for axes, count in zip(grid.flat, counts, strict=False):
         mine = panel.points[panel.points["bbr_flows"] == count].sort_values("buffer_bdp")
-        axes.axhline(CEILING, color="0.7", lw=0.8, ls=":", zorder=0)
+        axes.axhline(PAYLOAD_PER_FRAME, color="0.7", lw=0.8, ls=":", zorder=0)
         axes.plot(mine["buffer_bdp"], mine["ware"], color=WARE, ls="--", lw=1.5, label="Ware model")
         spread = [mine["published"] - mine["published_low"], mine["published_high"] - mine["published"]]
         axes.errorbar(mine["buffer_bdp"], mine["published"], yerr=np.array(spread), fmt="o", mfc="white", ms=7, color=PUBLISHED,
@@ -85,7 +86,7 @@ def three_models(panel: Panel) -> Figure:
     for axes, count in zip(grid.flat, counts, strict=False):
         mine = panel.points[panel.points["bbr_flows"] == count].sort_values("buffer_bdp")
         x = mine["buffer_bdp"]
-        axes.axhline(CEILING, color="0.7", lw=0.8, ls=":", zorder=0)
+        axes.axhline(PAYLOAD_PER_FRAME, color="0.7", lw=0.8, ls=":", zorder=0)
         axes.plot(x, mine["ware"], color=WARE, ls="--", lw=1.5, label="Ware, steady state")
         axes.plot(x, mine["fluid_9s"], color=FLUID_SHORT, ls="-.", marker="^", ms=4, lw=1.2, label="fluid, 9 s")
         axes.plot(

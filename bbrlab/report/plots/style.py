@@ -21,7 +21,6 @@ CCA_COLOURS = {
     "reno": "#CC79A7",
     "dctcp": "#E69F00",
 }
-CEILING = 1448 / 1514  # payload over frame
 COLUMNS = 3
 # A legend over the axes, where it hides no data.
 ABOVE: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1, 1), "frameon": False, "borderaxespad": 0.1}

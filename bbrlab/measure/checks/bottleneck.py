@@ -1,0 +1,83 @@
+"""The bottleneck's rate and buffer: of a burst before the experiment, and of its queue during it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bbrlab.measure.checks.check import Check, Tolerance, not_checked, suffix_of
+from bbrlab.measure.flow_counters import EDGE_TOLERANCE_S
+from bbrlab.measure.queues import Queue
+from bbrlab.scenario.frames import FRAME_BYTES
+from bbrlab.scenario.rates import rate_at
+from bbrlab.scenario.schema import Scenario
+
+BUSY_RATE_TOLERANCE = 0.005
+MIN_BUSY_INTERVALS = 10
+FQ_CODEL_DROP_BATCH = 64  # net/sched/sch_fq_codel.c, drop_batch_size
+FQ_FAST_PATH = 8  # net/sched/sch_fq.c, fq_fastpath_check()
+
+
+def burst_checks(scenario: Scenario, direction: str, burst: dict[str, Any] | None, tolerance: Tolerance) -> list[Check]:
+    """``rate`` and ``buffer``: how fast an overflowing burst leaves, and how much of it was held."""
+    rate, limit = scenario.network.rate_mbit, scenario.network.buffer_bytes
+    names = ("rate" + suffix_of(direction), "buffer" + suffix_of(direction))
+    if burst is None:
+        why = f"{scenario.network.qdisc.kind} drops a burst before the buffer is full"
+        return [not_checked(names[0], rate, why), not_checked(names[1], limit, why)]
+    if burst["rate_bps"] is None:
+        checks = [not_checked(names[0], rate, "the buffer holds too few packets to time their departures")]
+    else:
+        measured = burst["rate_bps"] / 1e6
+        ok = abs(measured / rate - 1) <= tolerance.rate
+        how = "Mbit/s at which a burst leaves the bottleneck before the experiment"
+        checks = [Check(names[0], rate, round(measured, 6), ok, how)]
+    low, high, how = _buffer_bounds(scenario, limit)
+    if not burst["filled"]:  # a buffer too large to be filled before every experiment: all that was sent must be there
+        low, how = int(0.9 * (burst["packets"] - 3) * FRAME_BYTES), "bytes of a burst that all fit"
+    size = burst["buffer_bytes"]
+    return [*checks, Check(names[1], limit, size, low <= size <= high, how)]
+
+
+def _buffer_bounds(scenario: Scenario, limit: int) -> tuple[int, int, str]:
+    """What an overflowing burst of one flow may leave in the buffer, in bytes, and why."""
+    qdisc = scenario.network.qdisc
+    packets = limit // FRAME_BYTES
+    if qdisc.kind == "fifo":  # one that overflowed holds its limit less at most one frame
+        return limit - FRAME_BYTES + 1, limit, "bytes that an overflowing burst leaves in the buffer"
+    if qdisc.kind == "fq_codel":  # overflowing, it drops up to 64 packets of the longest queue at once
+        low = (packets - FQ_CODEL_DROP_BATCH) * FRAME_BYTES
+        return low, limit, "bytes left of an overflowing burst, of which fq_codel drops up to 64 packets at once"
+    if qdisc.kind == "fq":  # its first packets do not count against the limit of a flow
+        packets = min(packets, qdisc.flow_limit_packets or packets)
+        high = (packets + FQ_FAST_PATH) * FRAME_BYTES
+        return packets * FRAME_BYTES, high, "bytes that an overflowing burst leaves; fq lets 8 packets more in"
+    return (packets - 1) * FRAME_BYTES, packets * FRAME_BYTES, "bytes that an overflowing burst leaves in the buffer"
+
+
+def queue_checks(scenario: Scenario, direction: str, queue: Queue) -> list[Check]:
+    """``queue_peak`` and ``busy_rate``: no backlog beyond the buffer, no more carried than the rate allows."""
+    limit = scenario.network.buffer_bytes
+    columns, times = queue.columns, queue.columns["time_s"]
+    names = ("queue_peak" + suffix_of(direction), "busy_rate" + suffix_of(direction))
+    if len(times):
+        room = limit + (FQ_FAST_PATH * FRAME_BYTES if scenario.network.qdisc.kind == "fq" else 0)
+        largest = int(columns["bytes"].max())
+        peak = Check(names[0], limit, largest, largest <= room, "largest backlog sampled, bytes")
+    else:
+        peak = not_checked(names[0], limit, "no sample of the queue")
+    busy = (columns["bytes"][:-1] > 2 * FRAME_BYTES) & (columns["bytes"][1:] > 2 * FRAME_BYTES) & (np.diff(times) > 0)
+    rates = rate_at(scenario, times + EDGE_TOLERANCE_S)
+    busy &= rates[:-1] == rates[1:]
+    if busy.sum() < MIN_BUSY_INTERVALS:
+        why = (
+            f"the queue was busy at both ends of {int(busy.sum())} sampling intervals, {MIN_BUSY_INTERVALS} are needed"
+        )
+        return [peak, not_checked(names[1], 1.0, why)]
+    # A queue can run empty between two samples; what cannot be is a link that carries more than its rate.
+    carried = np.diff(columns["sent_bytes"])[busy] * 8e-6
+    possible = (rates[:-1] * np.diff(times))[busy]
+    measured = float(carried.sum() / possible.sum())
+    how = "bytes carried while the queue was busy, over what the rate allows"
+    return [peak, Check(names[1], 1.0, round(measured, 6), measured <= 1 + BUSY_RATE_TOLERANCE, how)]

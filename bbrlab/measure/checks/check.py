@@ -1,0 +1,63 @@
+"""One comparison, its three outcomes, and how far a measurement may be from what was asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from bbrlab.measure.flow_counters import EDGE_TOLERANCE_S
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """How far from what was asked a measurement may be: ``rate`` as a fraction, RTT, lateness of a sample."""
+
+    rate: float
+    rtt_ms: float
+    sample_s: float
+
+
+# Why these tolerances: the rate is measured between departures that are polled 50 times a frame, over 26 frames or
+# more, so it is right to .1 %; ping prints microseconds and crosses two veth pairs in no time.
+VIRTUAL_TIME = Tolerance(rate=0.002, rtt_ms=0.02, sample_s=EDGE_TOLERANCE_S)
+# In real time the poller, ping and the sampler compete with everything else for a processor.
+REAL_TIME = Tolerance(rate=0.03, rtt_ms=2.0, sample_s=0.05)
+
+
+@dataclass(frozen=True)
+class Check:
+    """One comparison.
+
+    Attributes:
+        name: what is compared; it implies the unit of ``asked`` and ``measured``.
+        asked, measured: what the scenario says and what the guest measured; None where there is no such number.
+        ok: True passed, False failed, None not checked: this run could not show it, and ``detail`` says why.
+        detail: how and where.
+    """
+
+    name: str
+    asked: float | None
+    measured: float | None
+    ok: bool | None
+    detail: str = ""
+
+
+def not_checked(name: str, asked: float | None, why: str, measured: float | None = None) -> Check:
+    """A comparison that this run could not make."""
+    return Check(name, asked, measured, None, f"not checked: {why}")
+
+
+def suffix_of(direction: str) -> str:
+    """What the names of the reverse bottleneck's checks end with."""
+    return "" if direction == "forward" else "_reverse"
+
+
+def failed_of(checks: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The checks of a summary.json that failed; a run without one is sound."""
+    return [c for c in checks if c["ok"] is False]
+
+
+def left_out_of(checks: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The checks of a summary.json that the run could not make."""
+    return [c for c in checks if c["ok"] is None]

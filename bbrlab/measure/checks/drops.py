@@ -1,0 +1,59 @@
+"""Packets that were dropped: by random loss as asked, and anywhere but at the bottleneck."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from bbrlab.experiment.plan import Plan
+from bbrlab.measure.checks.check import Check
+from bbrlab.measure.queues import Queue
+from bbrlab.scenario.schema import Scenario
+
+LOSS_SIGMAS = 4.5
+
+
+def drop_checks(scenario: Scenario, plan: Plan, report: dict[str, Any], queues: dict[str, Queue]) -> list[Check]:
+    """``random_loss`` and ``drops_elsewhere``."""
+    bottlenecks = {link["device"] for link in plan.content["bottlenecks"]}
+    receivers = {f"{h['switch']}-{h['name']}" for h in plan.content["hosts"] if h["receives"]}
+    before = {(q["device"], q["handle"]): q for q in report["qdiscs_before"]}
+    elsewhere, where, lost, offered = 0, [], 0, 0
+    for q in report["qdiscs"]:
+        old = before.get((q["device"], q["handle"]), {"drops": 0, "packets": 0})
+        drops = q["drops"] - old["drops"]
+        if q["device"] in bottlenecks:
+            continue
+        if q["device"] in receivers and q["kind"] == "netem":
+            lost += drops
+            offered += drops + q["packets"] - old["packets"]
+        elif drops:
+            elsewhere += drops
+            where.append(f"{q['device']} {q['kind']}: {drops}")
+    for host, counters in report["host_drops"].items():
+        for name, count in counters.items():
+            if count:
+                elsewhere += count
+                where.append(f"{host} {name}: {count}")
+    if report["switch_misses"]:
+        elsewhere += report["switch_misses"]
+        where.append(f"Open vSwitch had no flow for {report['switch_misses']} packets")
+    checks = []
+    changing = any(c.loss is not None for c in scenario.network.changes)
+    if scenario.network.loss > 0 and not changing:
+        asked, measured = scenario.network.loss, lost / max(offered, 1)
+        sigma = math.sqrt(asked * (1 - asked) / max(offered, 1))
+        checks.append(Check("random_loss", asked, round(measured, 9), abs(measured - asked) <= LOSS_SIGMAS * sigma,
+                            f"{lost} of {offered} packets behind the bottleneck"))  # fmt: skip
+    elif not changing:
+        elsewhere += lost
+    checks.append(
+        Check(
+            "drops_elsewhere",
+            0,
+            elsewhere,
+            elsewhere == 0,
+            "; ".join(where) or "packets dropped anywhere but at the bottleneck",
+        )
+    )
+    return checks

@@ -1,0 +1,74 @@
+"""Whether every flow ran, and whether it was the network that limited it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from bbrlab.experiment.plan import Plan
+from bbrlab.measure.checks.check import Check, not_checked
+from bbrlab.measure.flow_counters import BEFORE_DATA_BYTES, EDGE_TOLERANCE_S, FlowCounters
+from bbrlab.measure.numbers import ratio
+from bbrlab.scenario.schema import Scenario
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+WINDOW_LIMITED_TOLERANCE = 0.01
+TCP_ESTABLISHED = 1
+
+
+def flow_checks(scenario: Scenario, plan: Plan, report: dict[str, Any], counters: list[FlowCounters]) -> list[Check]:
+    """``flows_ran``, ``receive_window`` and ``send_buffer`` of the long flows."""
+    failures = {transfer: text for transfer, text in report["traffic_failures"]}
+    silent = [
+        f.flow for f, c in zip(plan.flows, counters, strict=True) if c.data_bytes(scenario.duration_s) <= 0
+    ]  # fmt: skip
+    detail = [f"flow {i} sent no data" for i in silent] + [f"transfer {k}: {v}" for k, v in failures.items()]
+    ran = len(counters) - len(silent)
+    if counters or failures:
+        ok = not silent and not failures
+        checks = [Check("flows_ran", len(counters), ran, ok, "; ".join(detail) or "flows that carried data")]
+    else:
+        checks = [not_checked("flows_ran", 0, "there is no long flow")]
+    end = scenario.duration_s
+    limited = [ratio(c.at(end, "rwnd_limited_us"), c.at(end, "busy_us")) for c in counters]
+    how = "fraction of a flow's busy time (tcp_info) that it was the limit"
+    checks.append(_limit("receive_window", limited, scenario.hosts.rmem_max_bytes, how))
+    unlimited = [c for f, c in zip(plan.flows, counters, strict=True) if scenario.flows[f.group].bytes is None]
+    how = "fraction of a flow's samples with room in the window and nothing to send"
+    checks.append(_limit("send_buffer", [_starved(c) for c in unlimited], scenario.hosts.wmem_max_bytes, how))
+    return checks
+
+
+def _limit(name: str, fractions: list[float | None], asked_bytes: int | None, how: str) -> Check:
+    """The largest of the flows' fractions must be almost nothing, unless the scenario makes it the limit."""
+    known = [f for f in fractions if f is not None]
+    if not known:
+        return not_checked(name, 0.0, "no flow of unlimited size sent data")
+    largest = round(max(known), 6)
+    if asked_bytes is not None:
+        return not_checked(
+            name, 0.0, f"the scenario sets it to {asked_bytes} bytes, so that it may be the limit", largest
+        )
+    return Check(name, 0.0, largest, largest <= WINDOW_LIMITED_TOLERANCE, f"largest {how}")
+
+
+def _starved(counter: FlowCounters) -> float | None:
+    """Fraction of a flow's samples, once data flows, in which its socket held no byte that the window would admit."""
+    columns = counter.columns
+    alive = (columns["state"] == TCP_ESTABLISHED) & (columns["bytes_acked"] > BEFORE_DATA_BYTES)
+    starving = (columns["notsent_bytes"] < columns["snd_mss"]) & (columns["unacked"] + 1 < columns["cwnd"])
+    return ratio(float((starving & alive).sum()), float(alive.sum()))
+
+
+def short_flows_check(scenario: Scenario, plan: Plan, group: int, table: pd.DataFrame) -> Check:
+    """``short_flows``: every short flow that was due in the run must have been begun at its time."""
+    workload = plan.workloads[group]
+    due = workload[(workload["chunk"] == 0) & (workload["start_s"] < scenario.duration_s)]
+    if due.empty:
+        return not_checked("short_flows", 0, f"none of group {group} was due in the run")
+    begun = table[table["chunk"] == 0].set_index("flow")["begin_s"]
+    late = (begun - due.set_index("flow")["start_s"]).abs()
+    on_time = int((late <= EDGE_TOLERANCE_S).sum())
+    how = f"short flows of group {group}, each begun within {EDGE_TOLERANCE_S * 1000:g} ms of its time"
+    return Check("short_flows", len(due), on_time, on_time == len(due), how)

@@ -1,0 +1,33 @@
+"""The base RTT of every sending host."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bbrlab.experiment.plan import Plan
+from bbrlab.measure.checks.check import Check, Tolerance, not_checked
+from bbrlab.scenario.schema import Scenario
+
+
+def base_rtt_check(scenario: Scenario, plan: Plan, report: dict[str, Any], tolerance: Tolerance) -> Check:
+    """``base_rtt``: ping on the idle path; the worst of the hosts."""
+    asked: dict[str, list[float]] = {}
+    for spec in plan.flows:
+        host = plan.content["transfers"][spec.transfer]["client"]
+        asked.setdefault(host, []).append(spec.rtt_ms)
+    for entry in plan.content["short_flows"]:
+        for host in entry["clients"]:
+            asked.setdefault(host, []).append(entry["rtt_ms"])
+    jitter = scenario.network.jitter
+    found: list[tuple[bool, float, Check]] = []
+    for ping, measured in zip(plan.content["pings"], report["ping_ms"], strict=True):
+        host = next(h for h in plan.content["hosts"] if h["name"] == ping["host"])
+        rtt = asked[ping["host"]][0]
+        room = jitter.ms if jitter and host["jitter_kind"] else 0.0
+        error = measured - rtt
+        ok = -tolerance.rtt_ms <= error <= room + tolerance.rtt_ms
+        how = f"ms, ping on the idle path (worst of {len(report['ping_ms'])} hosts)"
+        found.append((not ok, abs(error), Check("base_rtt", rtt, measured, ok, how)))
+    if not found:
+        return not_checked("base_rtt", None, "no host was pinged")
+    return max(found, key=lambda entry: entry[:2])[2]  # a host that failed goes before one that passed

@@ -1,0 +1,58 @@
+"""All checks of a run."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from bbrlab.experiment.plan import Plan
+from bbrlab.measure.checks.bottleneck import burst_checks, queue_checks
+from bbrlab.measure.checks.check import REAL_TIME, VIRTUAL_TIME, Check
+from bbrlab.measure.checks.drops import drop_checks
+from bbrlab.measure.checks.flows import flow_checks, short_flows_check
+from bbrlab.measure.checks.guest import acks_check, parameter_checks, samples_check
+from bbrlab.measure.checks.path import base_rtt_check
+from bbrlab.measure.flow_counters import FlowCounters
+from bbrlab.measure.queues import Queue
+from bbrlab.measure.sockets import Flows
+from bbrlab.scenario.schema import Scenario
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def run_checks(
+    scenario: Scenario,
+    plan: Plan,
+    report: dict[str, Any],
+    counters: list[FlowCounters],
+    queues: dict[str, Queue],
+    short: dict[int, pd.DataFrame] | None = None,
+    flows: Flows | None = None,
+) -> list[dict[str, Any]]:
+    """All checks of a run, as dictionaries (of Check) for summary.json.
+
+    Args:
+        scenario: what was asked for. (Not the plan: a wrong plan must be found, too.)
+        plan: names of hosts and devices, order of flows.
+        report: the guest's report.json.
+        counters: one per flow.
+        queues: {direction: samples of its bottleneck}.
+        short: {group: what became of its short flows (short_flows.chunk_outcomes())}.
+        flows: the decoded samples; needed only if ACKs were traced.
+    """
+    links = plan.content["bottlenecks"]
+    tolerance = VIRTUAL_TIME if plan.content["virtual"] else REAL_TIME
+    found: list[Check] = []
+    for link, burst in zip(links, report["burst"], strict=True):
+        found += burst_checks(scenario, link["direction"], burst, tolerance)
+        found += queue_checks(scenario, link["direction"], queues[link["direction"]])
+    found.append(base_rtt_check(scenario, plan, report, tolerance))
+    found += drop_checks(scenario, plan, report, queues)
+    found += flow_checks(scenario, plan, report, counters)
+    found += [short_flows_check(scenario, plan, group, table) for group, table in (short or {}).items()]
+    found += parameter_checks(plan, report)
+    found.append(samples_check(scenario, queues, tolerance))
+    if flows is not None and flows.acks is not None:
+        found.append(acks_check(flows))
+    return [asdict(c) for c in found]
