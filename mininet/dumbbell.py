@@ -5,7 +5,12 @@
 - Rate limiter (htb) and queue stand alone on the bottleneck's egress.
 - A path's whole base RTT is a netem on the switch port *towards the sender*, so that only ACKs are delayed and the
   delay never shares a queue with data.
-- Random loss is a netem on the switch port towards the receiver, behind the bottleneck.
+- Random loss is a netem on the switch port towards the receiver, behind the bottleneck; or, where the plan says so, before
+  it, between a switch of the senders' own (s3, s4) and the one with the bottleneck's queue:
+
+    senders --- s3 ---loss--- s1 ===bottleneck=== s2 --- receivers
+
+  Not at the sender's interface: there it would lose whole segments that are yet to be cut.
 """
 
 import contextlib
@@ -118,6 +123,12 @@ def datapath_misses():
     return int(re.search(r"missed:(\d+)", call("ovs-dpctl", "show"))[1])
 
 
+def netem_loss(loss):
+    """tc arguments of a netem that loses packets with probability ``loss`` and passes on the others at once, in order."""
+    words = ["netem", "limit", str(NETEM_LIMIT_PACKETS)]
+    return words + (["loss", "random", "%.8f%%" % (100 * loss)] if loss else [])
+
+
 def netem(delay_us, loss, jitter_kind, jitter_us):
     """tc arguments of a netem that delays by ``delay_us``, never reorders, and loses packets with probability ``loss``.
 
@@ -154,9 +165,13 @@ class Dumbbell:
 
     def build(self):
         """Create hosts, switches, links; set offloads, socket limits and queues."""
-        left, right = (self.net.addSwitch(n, cls=OVSSwitch, failMode="standalone") for n in ("s1", "s2"))
-        switches = {"s1": left, "s2": right}
-        self.net.addLink(left, right, intfName1="s1-s2", intfName2="s2-s1")
+        links = self.plan["switch_links"]
+        names = dict.fromkeys(name for pair in links for name in pair)
+        switches = {n: self.net.addSwitch(n, cls=OVSSwitch, failMode="standalone") for n in names}
+        trunks = []
+        for one, other in links:
+            trunks += ["%s-%s" % (one, other), "%s-%s" % (other, one)]
+            self.net.addLink(switches[one], switches[other], intfName1=trunks[-2], intfName2=trunks[-1])
         for spec in self.plan["hosts"]:
             name = spec["name"]
             host = self.net.addHost(name, cls=Host, ip=spec["ip"] + "/16")
@@ -172,7 +187,7 @@ class Dumbbell:
         for name, host in self.hosts.items():
             with network_of(host.pid):
                 self._configure_host(name)
-        switch_ports = ["s1-s2", "s2-s1", *self.ports.values()]
+        switch_ports = trunks + list(self.ports.values())
         off = OFFLOADS["off"]
         for port in switch_ports:
             self._ethtool(port, off)
@@ -220,21 +235,25 @@ class Dumbbell:
             ]
         return lines
 
-    def port_commands(self, verb, names=None):
-        """tc batch lines that add or change the netem of the switch ports towards ``names`` (default: all hosts)."""
-        words = {name: self.port_netem(name) for name in names or self.ports}
-        return ["qdisc %s dev %s root handle 2: %s" % (verb, self.ports[n], " ".join(w)) for n, w in words.items() if w]
+    def port_commands(self, verb, devices=None):
+        """tc batch lines that add or change the netem of ``devices`` (default: all that have one)."""
+        words = self.netems()
+        return ["qdisc %s dev %s root handle 2: %s" % (verb, d, " ".join(words[d])) for d in devices or words]
 
-    def port_netem(self, name):
-        """netem words of the switch port towards host ``name``: its delay if it sends, the loss if it receives."""
-        spec = self.host_plans[name]
-        loss = self.loss if spec["receives"] else 0.0
-        if not spec["sends"] and not self.plan["loss_hop"]:
-            return None
-        return netem(spec["delay_us"] if spec["sends"] else 0.0, loss, spec["jitter_kind"], spec["jitter_us"])
+    def netems(self):
+        """{switch port: words of its netem}: the delay towards a host that sends, and the random loss."""
+        lossy = self.plan["loss_devices"]
+        words = {}
+        for name, port in self.ports.items():
+            spec = self.host_plans[name]
+            if spec["sends"] or port in lossy:
+                loss = self.loss if port in lossy else 0.0
+                words[port] = netem(spec["delay_us"], loss, spec["jitter_kind"], spec["jitter_us"])
+        words.update((d, netem_loss(self.loss)) for d in lossy if d not in words)
+        return words
 
     def renew_queues(self, loss=0.0):
-        """Put fresh queues in place of all, which lose packets with probability ``loss`` behind the bottleneck.
+        """Put fresh queues in place of all, which lose packets with probability ``loss`` where the plan says.
 
         Calibration then leaves no trace in an AQM's state, and netem, which draws its seed when it is made, draws it
         from the run's seed alone (guest.py).
@@ -255,10 +274,10 @@ class Dumbbell:
         touched = set()
         for name, delay_us in (step.get("delay_us") or {}).items():
             self.host_plans[name]["delay_us"] = delay_us
-            touched.add(name)
+            touched.add(self.ports[name])
         if step.get("loss") is not None:
             self.loss = step["loss"]
-            touched |= {n for n, h in self.host_plans.items() if h["receives"]}
+            touched.update(self.plan["loss_devices"])
         self.tc(lines + (self.port_commands("change", sorted(touched)) if touched else []))
 
     @staticmethod

@@ -150,6 +150,13 @@ def test_each_check_can_fail(name):
     assert [c["name"] for c in failed_of(outcome_of(run))] == [name]
 
 
+def test_random_loss_is_looked_for_where_it_was_asked_for():
+    """What was lost behind the bottleneck is no loss before it."""
+    run = sound_run()
+    run.scenario.network.loss_place = "before"
+    assert [c["name"] for c in failed_of(outcome_of(run))] == ["random_loss", "drops_elsewhere"]
+
+
 @pytest.mark.parametrize("at_s", [0.05, 5, 9.95])
 def test_a_missing_tail_is_seen(at_s):
     run = sound_run()
@@ -237,9 +244,19 @@ def test_a_wrong_buffer_is_caught(run_scenario, change):
 @pytest.mark.guest
 def test_drops_elsewhere_are_caught(run_scenario):
     def tamper(plan):
-        plan["loss_hop"], plan["loss"] = True, 0.001
+        plan["loss_devices"], plan["loss"] = ["s2-r1"], 0.001
 
     assert "drops_elsewhere" in run_scenario(tamper=tamper).failed
+
+
+@pytest.mark.guest
+def test_random_loss_in_the_wrong_place_is_caught(run_scenario):
+    def tamper(plan):
+        plan["loss_devices"] = ["s2-r1"]
+
+    assert {"random_loss", "drops_elsewhere"} <= set(
+        run_scenario(tamper=tamper, network__loss=0.01, network__loss_place="before").failed
+    )
 
 
 @pytest.mark.guest

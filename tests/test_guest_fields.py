@@ -171,6 +171,31 @@ def test_random_loss(run_scenario):
     assert result.summary["flows"][0]["retransmits"] > 0
 
 
+def test_loss_before_the_bottleneck_costs_the_link_nothing(run_scenario):
+    """Enough flows fill the link with what is not lost; what is lost behind it has used it."""
+    asked, ceiling = 0.1, 1448 / 1514
+    shares = {}
+    for place in ("before", "behind"):
+        result = run_scenario(network__loss=asked, network__loss_place=place, flows=[{"cca": "cubic", "count": 20}])
+        assert result.failed == []
+        assert place in result.check("random_loss")["detail"]
+        shares[place] = share(result)
+    assert shares["behind"] < (1 - asked) * ceiling
+    assert shares["before"] == pytest.approx(ceiling, rel=0.01)
+
+
+def test_loss_before_the_bottleneck_in_both_directions_and_changed(run_scenario):
+    flows = [{"cca": "bbr1"}, {"cca": "bbr1", "direction": "reverse"}]
+    changes = [{"at_s": 5, "loss": 0.3}]
+    result = run_scenario(network__loss_place="before", network__changes=changes, network__buffer__bdp=16, flows=flows)
+    assert result.failed == []
+    for _, mine in result.samples.query("flow >= 0").groupby("flow"):
+        assert during(mine, 0, 4.9)["total_retrans"].max() == 0
+        assert during(mine, 5, 10)["total_retrans"].max() > 50
+    lost = {q["device"]: q["drops"] for q in result.manifest["report"]["qdiscs"] if q["drops"]}
+    assert set(lost) == {"s3-s1", "s4-s2"}
+
+
 @pytest.mark.parametrize("kind", ["slotted", "per-packet"])
 def test_jitter_shakes_its_group_only_and_never_reorders(run_scenario, kind):
     result = run_scenario(flows=[{"cca": "bbr1"}, {"cca": "bbr1"}], network__jitter={"kind": kind, "ms": 10, "group": 1},

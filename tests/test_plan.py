@@ -78,7 +78,24 @@ def test_changes_touch_only_flows_without_an_rtt_of_their_own():
     plan = plan_of(flows=flows, network__changes=[{"at_s": 1, "rtt_ms": 90}])
     (change,) = plan.content["changes"]
     assert change["delay_us"] == {"h1": 90_000.0}
-    assert plan.content["loss_hop"] is False
+    assert plan.content["loss_devices"] == []
+
+
+@pytest.mark.parametrize(
+    ("place", "loss", "links", "devices"),
+    [
+        ("behind", 0.1, [("s1", "s2")], ["s2-r1", "s1-h2"]),
+        ("before", 0.1, [("s1", "s2"), ("s3", "s1"), ("s4", "s2")], ["s3-s1", "s4-s2"]),
+        ("before", 0, [("s1", "s2")], []),
+    ],
+)
+def test_random_loss_has_its_place(place, loss, links, devices):
+    flows = [{"cca": "reno"}, {"cca": "reno", "direction": "reverse"}]
+    plan = plan_of(flows=flows, network__loss=loss, network__loss_place=place).content
+    assert plan["switch_links"] == links
+    assert sorted(plan["loss_devices"]) == sorted(devices)
+    assert {h["switch"] for h in plan["hosts"] if h["receives"]} == {"s1", "s2"}
+    assert [b["device"] for b in plan["bottlenecks"]] == ["s1-s2", "s2-s1"]
 
 
 def test_a_missing_cca_is_refused_before_anything_starts():

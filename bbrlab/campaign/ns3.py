@@ -39,6 +39,8 @@ def lacks(point: Point) -> str | None:
             return f"flows.{i}.{'params' if flow.params else 'direction'}"
     if network.qdisc.kind != "fifo" or network.jitter or network.changes or point.scenario.hosts.ecn != "off":
         return "a qdisc other than fifo, jitter, changes or ECN"
+    if network.loss and network.loss_place != "behind":
+        return f"network.loss_place {network.loss_place}"
     if any(len(set(row)) > 1 for row in draw_rtts(point.scenario, 1)):
         return "RTTs drawn from a range"
     return None

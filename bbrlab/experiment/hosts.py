@@ -6,12 +6,34 @@ from typing import Any
 
 from bbrlab.scenario.schema import Flow, Scenario
 
+# Random loss before the bottleneck stands between a switch of the senders' own and the one with the bottleneck.
+OUTER_SWITCH = {"s1": "s3", "s2": "s4"}
 # "Never the limit": room for this many times the largest possible flight (BDP + buffer) in the receiver's and sender's
 # buffer, each byte of payload taking up to about twice its size in kernel memory.
 WINDOW_FLIGHTS = 4
 MIN_WINDOW_BYTES = 64 << 20
 # A sender whose buffer starts large is woken seldom; shared among flows so that a guest's memory stays bounded.
 SEND_BUFFER_TOTAL_BYTES = 8 << 20
+
+
+def has_loss(scenario: Scenario) -> bool:
+    """Whether packets are lost at random at any time of the run."""
+    return scenario.network.loss > 0 or any(c.loss is not None for c in scenario.network.changes)
+
+
+def loss_devices(scenario: Scenario, specs: list[dict[str, Any]]) -> list[str]:
+    """The switch ports on whose egress packets are lost at random: towards receivers, or towards the bottleneck."""
+    if not has_loss(scenario):
+        return []
+    if scenario.network.loss_place == "before":
+        return sorted({f"{h['switch']}-{h['side']}" for h in specs if h["sends"]})
+    return [f"{h['switch']}-{h['name']}" for h in specs if h["receives"]]
+
+
+def switch_links(specs: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    """The cables between switches; the bottleneck's is the first."""
+    outer = sorted({h["switch"] for h in specs} & set(OUTER_SWITCH.values()))
+    return [("s1", "s2"), *((o, i) for i, o in OUTER_SWITCH.items() if o in outer)]
 
 
 class Hosts:
@@ -21,15 +43,17 @@ class Hosts:
         self.scenario = scenario
         self.specs: list[dict[str, Any]] = []
         self.by_key: dict[tuple[Any, ...], dict[str, Any]] = {}
+        self.loss_first = has_loss(scenario) and scenario.network.loss_place == "before"
 
-    def _add(self, switch: str, **fields: Any) -> dict[str, Any]:
-        side = {"s1": 1, "s2": 2}[switch]
-        number = sum(h["switch"] == switch for h in self.specs) + 1
+    def _add(self, inner: str, *, sends: bool = False, **fields: Any) -> dict[str, Any]:
+        side = {"s1": 1, "s2": 2}[inner]
+        number = sum(h["side"] == inner for h in self.specs) + 1
         spec = {
             "name": f"{'h' if side == 1 else 'r'}{number}",
-            "switch": switch,
+            "side": inner,
+            "switch": OUTER_SWITCH[inner] if sends and self.loss_first else inner,
             "ip": f"10.0.{side * 16 + number // 250}.{number % 250 + 1}",
-            "sends": False,
+            "sends": sends,
             "receives": False,
             "delay_us": 0.0,
             "jitter_kind": None,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from bbrlab.base.errors import UserError
-from bbrlab.experiment.hosts import Hosts, sysctls
+from bbrlab.experiment.hosts import Hosts, loss_devices, switch_links, sysctls
 from bbrlab.experiment.qdisc import qdisc_words
 from bbrlab.scenario.draws import draw_rtts
 from bbrlab.scenario.point import Point
@@ -156,7 +156,7 @@ def make_plan(
             })  # fmt: skip
     senders = [h for h in hosts.specs if h["sends"]]
     other_end = {"s1": receivers.get("forward"), "s2": receivers.get("reverse")}
-    pings = [{"host": h["name"], "address": other_end[h["switch"]]["ip"]} for h in senders]  # type: ignore[index]
+    pings = [{"host": h["name"], "address": other_end[h["side"]]["ip"]} for h in senders]  # type: ignore[index]
     changes = [
         {
             "at_ns": round(c.at_s * NS),
@@ -175,12 +175,13 @@ def make_plan(
         "sample_hz": scenario.sample_hz,
         "duration_ns": end_ns,
         "window_ns": [round(s * NS) for s in scenario.window_s],
+        "switch_links": switch_links(hosts.specs),
         "hosts": hosts.specs,
         "bottlenecks": links,
         "segmentation": scenario.hosts.segmentation,
         "sysctls": sysctls(scenario, max(max(r) for r in rtts), len(flows) + SHORT_FLOWS_AT_ONCE * len(short)),
         "loss": network.loss,
-        "loss_hop": network.loss > 0 or any(c.loss is not None for c in network.changes),
+        "loss_devices": loss_devices(scenario, hosts.specs),
         "changes": changes,
         "pings": pings,
         "transfers": transfers,

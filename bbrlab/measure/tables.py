@@ -69,7 +69,7 @@ def samples_table(plan: Plan, flows: Flows, queues: dict[str, Queue]) -> Any:
 
 def _crosses(link: dict[str, Any], transfer: dict[str, Any], plan: Plan) -> bool:
     client = next(h for h in plan.content["hosts"] if h["name"] == transfer["client"])
-    return bool((link["direction"] == "forward") == (client["switch"] == "s1"))
+    return bool((link["direction"] == "forward") == (client["side"] == "s1"))
 
 
 def _at(columns: dict[str, Any], name: str, times_s: Any) -> Any:

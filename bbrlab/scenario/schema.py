@@ -103,7 +103,7 @@ class Change(Strict):
     at_s: NonNegative
     rate_mbit: Positive | None = None
     rtt_ms: RttMs | None = Field(None, description="for every flow without an rtt_ms of its own")
-    loss: Probability | None = None
+    loss: Probability | None = Field(None, description="where network.loss_place says")
 
     @model_validator(mode="after")
     def _something(self) -> Change:
@@ -138,7 +138,11 @@ class Network(Strict):
     rtt_ms: RttValue = Field(description="base RTT; [low, high] is drawn uniformly per flow and seed")
     buffer: Buffer
     qdisc: Qdisc = Qdisc()
-    loss: Probability = 0.0
+    loss: Probability = Field(0.0, description="random loss of packets on their way to the receiver")
+    loss_place: Literal["behind", "before"] = Field(
+        "behind",
+        description="behind the bottleneck: what is lost has used the link; before it: what is lost never reaches the queue",
+    )
     jitter: Jitter | None = None
     changes: list[Change] = []
 

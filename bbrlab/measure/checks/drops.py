@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from bbrlab.experiment.hosts import loss_devices
 from bbrlab.experiment.plan import Plan
 from bbrlab.measure.checks.check import Check
 from bbrlab.measure.queues import Queue
@@ -16,7 +17,7 @@ LOSS_SIGMAS = 4.5
 def drop_checks(scenario: Scenario, plan: Plan, report: dict[str, Any], queues: dict[str, Queue]) -> list[Check]:
     """``random_loss`` and ``drops_elsewhere``."""
     bottlenecks = {link["device"] for link in plan.content["bottlenecks"]}
-    receivers = {f"{h['switch']}-{h['name']}" for h in plan.content["hosts"] if h["receives"]}
+    lossy = set(loss_devices(scenario, plan.content["hosts"]))
     before = {(q["device"], q["handle"]): q for q in report["qdiscs_before"]}
     elsewhere, where, lost, offered = 0, [], 0, 0
     for q in report["qdiscs"]:
@@ -24,7 +25,7 @@ def drop_checks(scenario: Scenario, plan: Plan, report: dict[str, Any], queues: 
         drops = q["drops"] - old["drops"]
         if q["device"] in bottlenecks:
             continue
-        if q["device"] in receivers and q["kind"] == "netem":
+        if q["device"] in lossy and q["kind"] == "netem":
             lost += drops
             offered += drops + q["packets"] - old["packets"]
         elif drops:
@@ -43,10 +44,9 @@ def drop_checks(scenario: Scenario, plan: Plan, report: dict[str, Any], queues: 
     if scenario.network.loss > 0 and not changing:
         asked, measured = scenario.network.loss, lost / max(offered, 1)
         sigma = math.sqrt(asked * (1 - asked) / max(offered, 1))
-        checks.append(Check("random_loss", asked, round(measured, 9), abs(measured - asked) <= LOSS_SIGMAS * sigma,
-                            f"{lost} of {offered} packets behind the bottleneck"))  # fmt: skip
-    elif not changing:
-        elsewhere += lost
+        ok = offered > 0 and abs(measured - asked) <= LOSS_SIGMAS * sigma
+        checks.append(Check("random_loss", asked, round(measured, 9), ok,
+                            f"{lost} of {offered} packets {scenario.network.loss_place} the bottleneck"))  # fmt: skip
     checks.append(
         Check(
             "drops_elsewhere",
