@@ -145,6 +145,9 @@ def table(figure: Figure, value=lambda point, seed: 0.5) -> pd.DataFrame:
         ),
         ("    - at:", "    - each: fig2a\n      at:", ["another with this id"]),
         ("  claims:\n", "  claims: []\n  x:\n", ["claims: a list of at least one claim"]),
+        ("within: 0.1", "within: 0.1 +", ["expect.within", "'0.1 +' is not an expression"]),
+        ("within: 0.1", "within: 2 * loss", ["expect.within", "a row's cells only (found: loss)"]),
+        ("within: 0.1", "within: 1 / 0", ["expect.within", "finite"]),
     ],
 )
 def test_refusals_name_line_and_reason(tmp_path, old, new, words):
@@ -370,6 +373,30 @@ def test_rows_choose_and_empty_cells_are_skipped(tmp_path):
         {"id": "I-1", "deep": [{"value": 2.5, "text": "b is 2.50"}]},
         {"id": "I-x", "deep": [{"value": 1000.0, "text": "b is 1e3"}]},
     ]
+
+
+def test_what_is_expected_may_be_arithmetic_on_a_row_s_cells(tmp_path):
+    arithmetic = EACH.replace("within: 0.05", 'within: "max(0.05, ({two_sem_high} - {two_sem_low}) / 2)"')
+    (statement,) = load_statements([written(tmp_path, arithmetic.replace("fig2a", "fig2c"))])
+    rows = pd.read_csv("data/sarpkaya2025/fig2c.csv")
+    found = {c.id: c.expect.within for c in statement.claims}
+    assert found["SA-p-N8-X64"] == pytest.approx(0.0734)  # of three trials one had more goodput than the link carries
+    assert sum(within == 0.05 for within in found.values()) == len(rows) - 1
+    ranged = EACH.replace(
+        'value: "{share_of_capacity}", within: 0.05', 'range: ["{two_sem_low} - 0.05", "{two_sem_high}"]'
+    )
+    (statement,) = load_statements([written(tmp_path, ranged)])
+    assert statement.claims[0].expect.bounds == pytest.approx((0.7613, 0.8169))
+
+
+def test_the_number_of_flows_groups_a_panel(tmp_path):
+    text = GOOD.replace(
+        "where: {network.buffer.bdp: 4, flows.0.count: 1}", "along: [flows.0.count, network.buffer.bdp]"
+    )
+    claim = only_claim(
+        tmp_path, text.replace("metric: share_of_capacity", "metric: 'grouped_rms(share_of_capacity, count)'")
+    )
+    assert claim.columns == {"share_of_capacity", "count"}
 
 
 def test_what_a_statement_says_its_claims_inherit(tmp_path):

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, FiniteFloat, field_validator, model_validator
 
+from bbrlab.base.errors import UserError
 from bbrlab.base.strict import Strict
 from bbrlab.claims import expressions
 
@@ -17,7 +18,7 @@ Exactness = Literal[
 ]
 CONDITIONS = (
     "rate_mbit", "base_rtt_ms", "buffer_bytes", "buffer_bdp", "random_loss", "duration_s", "window_start_s",
-    "window_end_s",
+    "window_end_s", "count",
 )  # fmt: skip
 PUBLISHED, WARE = "published", "ware"  # columns that the judge adds: published values, the Ware model's share
 TREND = 0.5  # rank correlation beyond which a series counts as rising
@@ -74,6 +75,26 @@ class Expectation(Strict):
         None, description="expressions from the smallest to the largest, in place of metric"
     )
     trend: Literal["rising", "falling"] | None = Field(None, description="of metric along the points")
+
+    @field_validator(
+        "value", "within", "within_percent", "range", "above", "below", "at_least", "at_most", mode="before"
+    )
+    @classmethod
+    def _arithmetic(cls, number: Any) -> Any:
+        """Text is arithmetic on a row's cells, which are numbers by now: ``max(0.05, {two_sem})``."""
+        if isinstance(number, list):
+            return [cls._arithmetic(one) for one in number]
+        if not isinstance(number, str):
+            return number
+        try:
+            tree = expressions.parse(number)
+        except UserError as error:
+            raise ValueError(str(error)) from None
+        if names := sorted(expressions.names(tree)):
+            raise ValueError(
+                f"'{number}': here is arithmetic on numbers and a row's cells only (found: {', '.join(names)})"
+            )
+        return float(expressions.evaluate(tree, {}))
 
     @model_validator(mode="after")
     def _one(self) -> Expectation:
