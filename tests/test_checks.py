@@ -153,7 +153,7 @@ def test_each_check_can_fail(name):
 def test_random_loss_is_looked_for_where_it_was_asked_for():
     """What was lost behind the bottleneck is no loss before it."""
     run = sound_run()
-    run.scenario.network.loss_place = "before"
+    run.scenario = sound_run(network__loss_place="before").scenario
     assert [c["name"] for c in failed_of(outcome_of(run))] == ["random_loss", "drops_elsewhere"]
 
 
