@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import itertools
 import json
 from pathlib import Path
 
@@ -10,11 +12,15 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bbrlab.base import files as base_files
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
-from bbrlab.scenario.frames import FRAME_BYTES
-from bbrlab.scenario.load import base_point, load_scenario, points_of
+from bbrlab.campaign.figures import Figure, write_points
+from bbrlab.experiment.plan import make_plan
+from bbrlab.scenario.load import assign, base_point, load_scenario, points_of
 from bbrlab.scenario.messages import validate
+from bbrlab.scenario.point import Point
+from bbrlab.scenario.point_files import read_point
 from bbrlab.scenario.schema import Scenario
 from tests.conftest import scenario_dict
 
@@ -110,6 +116,19 @@ def test_every_shipped_scenario_is_valid(path):
         ({"flows": [{"cca": "cubic", "params": {"beta": "1 init=/bin/sh"}}]}, ["flows.0", "beta", "not a plain value"]),
         ({"flows": [{"cca": "bbr3", "params": {"ecn": "on"}}]}, ["flows.0.params.ecn", "no effect", "hosts.ecn: on"]),
         ({"duration_s": float("inf")}, ["duration_s"]),
+        ({"network__rate_mbit": float("nan")}, ["network.rate_mbit", "finite"]),
+        ({"network__loss": float("nan")}, ["network.loss", "finite"]),
+        ({"network__buffer": {"bdp": 1e308}}, ["network", "buffer", "tc's limit is 4294967295"]),
+        ({"network__buffer": {"bytes": 2**32}}, ["buffer", "tc's limit"]),
+        ({"network__buffer": {"packets": 10**9}}, ["buffer", "tc's limit"]),
+        ({"network__jitter": {"kind": "slotted", "ms": 1e308}}, ["network.jitter.ms", "1e+308"]),
+        ({"network__changes": [{"at_s": 1, "rate_mbit": 1e308}]}, ["network.changes.0.rate_mbit", "1e+308"]),
+        ({"network__qdisc": {"kind": "codel", "target_ms": 1e308}}, ["network.qdisc.target_ms", "1e+308"]),
+        ({"flows": [{"cca": "bbr3", "params": {"x": float("inf")}}]}, ["flows.0.params.x", "finite"]),
+        ({"flows": [{"cca": "bbr3", "traffic": {"offered_mbit": 1e308}}]}, ["flows.0.traffic.offered_mbit", "1e+308"]),
+        ({"sweep": {"network.buffer.bdp": [1, 1e308]}}, ["sweep at network.buffer.bdp=1e+308", "buffer"]),
+        ({"sweep": {"network.buffer.bdp": [1, 2, 1]}}, ["2 points", "the same", "buffer.bdp=1"]),
+        ({"sweep": {f"flows.0.{key}": [*range(1, 101)] for key in ("count", "bytes", "rtt_ms")}}, ["1000000 points"]),
         ({"sample_hz": 0}, ["sample_hz"]),
         ({"name": "../evil"}, ["name"]),
         ({"sweep": {"network.buffer.bpd": [1]}}, ["network.buffer.bpd", "sweep"]),
@@ -182,23 +201,35 @@ def test_schema_is_complete():
     )
 
 
-@given(
-    rate=st.floats(0.1, 10_000),
-    rtt=st.floats(0.1, 1000),
-    bdp=st.floats(0.1, 100),
+@pytest.mark.parametrize(
+    ("rate_mbit", "rtt_ms", "bdp", "size_bytes"),
+    [
+        (10, 40, 1, 50_000),
+        (100, 20, 3, 750_000),
+        (1000, 1, 0.5, 62_500),
+        (0.1, 1, 1, 1514),
+        (10_000, 100, 2, 250_000_000),
+    ],
 )
-def test_buffer_is_bdp_times_factor(rate, rtt, bdp):
-    network = validate(
-        scenario_dict(network__rate_mbit=rate, network__rtt_ms=rtt, network__buffer__bdp=bdp), "s"
-    ).network
-    assert network.buffer_bytes == max(
-        FRAME_BYTES, round(rate * rtt * 125 * bdp)
-    ) or network.buffer_bytes == pytest.approx(rate * rtt * 125 * bdp, abs=1)
+def test_buffer_is_a_multiple_of_the_bdp(rate_mbit, rtt_ms, bdp, size_bytes):
+    changes = {"network__rate_mbit": rate_mbit, "network__rtt_ms": rtt_ms, "network__buffer__bdp": bdp}
+    assert validate(scenario_dict(**changes), "s").network.buffer_bytes == size_bytes
+
+
+@given(st.floats(0.1, 1000), st.floats(1, 100), st.floats(1, 10))
+def test_buffer_grows_with_rate_rtt_and_factor(rate, rtt, bdp):
+    def size(**more):
+        changes = {"network__rate_mbit": rate, "network__rtt_ms": rtt, "network__buffer__bdp": bdp} | more
+        return validate(scenario_dict(**changes), "s").network.buffer_bytes
+
+    twice = {size(network__rate_mbit=2 * rate), size(network__rtt_ms=2 * rtt), size(network__buffer__bdp=2 * bdp)}
+    assert len(twice) == 1, "each counts alike"
+    assert size() == 1514 or abs(twice.pop() - 2 * size()) <= 1
 
 
 def test_bdp_of_a_range_uses_its_mean():
     network = validate(scenario_dict(network__rtt_ms=[30, 40], network__buffer__bdp=1), "s").network
-    assert network.buffer_bytes == round(10e6 * 0.035 / 8)
+    assert network.buffer_bytes == 43_750
 
 
 def test_fingerprint_changes_with_what_matters_only():
@@ -210,9 +241,6 @@ def test_fingerprint_changes_with_what_matters_only():
 
 
 def test_a_point_survives_the_way_through_its_file(tmp_path, monkeypatch):
-    from bbrlab.campaign.figures import Figure, write_points
-    from bbrlab.scenario.point_files import read_point
-
     path = tmp_path / "fig2a.yaml"
     path.write_text(DESIGN_EXAMPLE)
     scenario = load_scenario(path)
@@ -282,3 +310,185 @@ def test_one_case_of_a_file(tmp_path):
     assert load_scenario(file, {"network.rtt_ms": 20}, "v3").network.rtt_ms == 20, "--set after --case"
     with pytest.raises(UserError, match=r"no such case \(it has: v1, v3\)"):
         load_scenario(file, {}, "v2")
+
+
+AXES = st.fixed_dictionaries(
+    {},
+    optional={
+        "network.buffer.bdp": st.lists(st.floats(0.1, 100), min_size=1, max_size=3, unique=True),
+        "network.rtt_ms": st.lists(st.floats(0.1, 100), min_size=1, max_size=3, unique=True),
+        "flows.0.count": st.lists(st.integers(1, 100), min_size=1, max_size=3, unique=True),
+        "flows.0.cca": st.lists(st.sampled_from(["bbr1", "bbr3", "reno"]), min_size=1, max_size=3, unique=True),
+        "network.qdisc": st.lists(
+            st.sampled_from([{"kind": "fifo"}, {"kind": "red", "ecn": True}, {"kind": "codel", "target_ms": 5}]),
+            min_size=1,
+            max_size=3,
+            unique_by=lambda v: v["kind"],
+        ),
+    },
+)
+
+
+def value_at(content, path):
+    for part in path.split("."):
+        content = content[int(part)] if isinstance(content, list) else content[part]
+    return content
+
+
+@given(AXES, st.sampled_from([{}, {"a": {"duration_s": 11}, "b": {}}]))
+def test_points_are_every_combination_once(axes, cases):
+    scenario = validate(scenario_dict(sweep=axes, cases=cases), "s")
+    found = points_of(scenario)
+    wanted = [
+        dict(zip(axes, values, strict=True)) | ({} if case is None else {"case": case})
+        for case in cases or [None]
+        for values in itertools.product(*axes.values())
+    ]
+    assert [p.values for p in found] == wanted, "all of them, the last path varying fastest"
+    assert len({p.label for p in found}) == len(found)
+    assert all(len(p.label.encode()) <= 255 and "/" not in p.label for p in found)
+    for point in found:
+        assert point.scenario.duration_s == (11 if point.values.get("case") == "a" else 10)
+        content = point.scenario.model_dump(exclude_unset=True)
+        assert all(value_at(content, path) == value for path, value in point.values.items() if path != "case")
+        assert not point.scenario.sweep
+
+
+@given(st.lists(st.text("abcdé/ ,=", max_size=200), min_size=2, max_size=2, unique=True))
+def test_points_with_long_or_odd_values_have_names_of_their_own(texts):
+    scenario = validate(scenario_dict(), "s")
+    points = [Point(scenario, {"network.buffer.bdp": text}) for text in texts]
+    names = [point.label for point in points]
+    assert all(0 < len(name.encode()) <= 255 and "/" not in name for name in names)
+    assert all(name.endswith(point.fingerprint) for name, point in zip(names, points, strict=True))
+
+
+@given(
+    st.sampled_from(
+        ["network.rate_mbit", "network.rtt_ms", "flows.0.cca", "flows.1.params.beta", "hosts.ecn", "sweep.x"]
+    ),
+    st.one_of(st.integers(), st.text(max_size=5), st.lists(st.integers(), max_size=2)),
+)
+def test_assign_changes_one_value_and_nothing_else(path, value):
+    before = scenario_dict(flows=[{"cca": "cubic"}, {"cca": "reno"}])
+    after = copy.deepcopy(before)
+    assign(after, path, value, "s")
+    assert value_at(after, path) == value
+    old, new = dict(leaves(before)), dict(leaves(after))
+    inside = [p for p in old.keys() | new.keys() if f"{p}.".startswith(f"{path}.")]
+    assert {p: v for p, v in old.items() if p not in inside} == {p: v for p, v in new.items() if p not in inside}
+
+
+def leaves(content, path=""):
+    items = content.items() if isinstance(content, dict) else enumerate(content) if isinstance(content, list) else ()
+    if not items:
+        yield path, content
+    for key, value in items:
+        yield from leaves(value, f"{path}.{key}".lstrip("."))
+
+
+def test_assign_to_the_buffer_takes_the_other_unit_away():
+    content = scenario_dict(network__buffer={"bdp": 2})
+    assign(content, "network.buffer.packets", 9, "s")
+    assert content["network"]["buffer"] == {"packets": 9}
+
+
+@pytest.fixture
+def with_trace(tmp_path):
+    """A scenario file in a folder of its own, with a trace beside it."""
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    for name, size in (("a.csv", 1000), ("b.csv", 2000)):
+        (folder / name).write_text(f"flow,chunk,start_s,pause_s,bytes\n0,0,0.5,0,{size}\n")
+    changes = {"flows": [{"cca": "bbr3", "traffic": {"trace": "a.csv"}}], "network__buffer__bdp": 2}
+    path = folder / "s.yaml"
+
+    def write(**more) -> Path:
+        path.write_text(yaml.safe_dump(scenario_dict(**changes, **more)))
+        return path
+
+    return write
+
+
+def test_a_trace_is_relative_to_its_scenario(with_trace, tmp_path, monkeypatch):
+    path = with_trace()
+    monkeypatch.chdir(tmp_path)
+    for given_path in (path, Path("mine/s.yaml")):
+        point = base_point(load_scenario(given_path))
+        assert point.scenario.flows[0].traffic.trace == str(path.parent / "a.csv")
+        assert make_plan(point, 1, {"bbr3": "bbr3"}).workloads[0]["bytes"].tolist() == [1000]
+    for value in ("b.csv", str(path.parent / "b.csv"), "../mine/b.csv"):
+        point = base_point(load_scenario(path, {"flows.0.traffic.trace": value}))
+        assert point.scenario.flows[0].traffic.trace == str(path.parent / "b.csv")
+    (tmp_path / "here.csv").write_text("")
+    with pytest.raises(UserError, match=r"mine/here\.csv is not a file.*relative to the scenario's folder"):
+        load_scenario(path, {"flows.0.traffic.trace": "here.csv"})
+
+
+def test_a_sweep_over_traces(with_trace, tmp_path, monkeypatch):
+    """Relative to the scenario as well, whole in the workflow's files, hashed once each."""
+    path = with_trace(sweep={"flows.0.traffic.trace": ["a.csv", "b.csv"], "network.rtt_ms": [1, 2, 3]})
+    monkeypatch.chdir(tmp_path)
+    hashed = []
+    real = base_files.sha256
+    monkeypatch.setattr(base_files, "sha256", lambda p: hashed.append(p.name) or real(p))
+    scenario = load_scenario(path)
+    points = points_of(scenario)
+    assert sorted(hashed) == ["a.csv", "b.csv"]
+    assert len({p.fingerprint for p in points}) == 6
+    assert points[0].label.startswith("flows.0.traffic.trace=a.csv,rtt_ms=1,")
+    files = write_points(Figure("p/f", scenario, points, 1), tmp_path / "results")
+    monkeypatch.chdir("/")
+    for point in points:
+        again = read_point(files[point.label])
+        assert again.fingerprint == point.fingerprint
+        assert Path(again.scenario.flows[0].traffic.trace).is_absolute()
+
+
+def test_a_trace_that_changes_or_goes(with_trace):
+    path = with_trace()
+    before = base_point(load_scenario(path)).fingerprint
+    trace = path.parent / "a.csv"
+    trace.write_text(trace.read_text() + "1,0,0.6,0,1000\n")
+    point = base_point(load_scenario(path))
+    assert point.fingerprint != before
+    point = base_point(load_scenario(path))
+    trace.unlink()
+    with pytest.raises(UserError, match=r"a\.csv: flows: traffic\.trace cannot be read \(No such file"):
+        _ = point.fingerprint
+
+
+def test_a_file_that_is_no_point(with_trace):
+    with pytest.raises(UserError, match=r"s\.yaml: is no point of a campaign"):
+        read_point(with_trace())
+
+
+def test_more_short_flows_than_a_guest_can_hold():
+    content = scenario_dict(
+        flows=[{"cca": "bbr3", "traffic": {"offered_mbit": 100_000}}], duration_s=1000, window_s=[0, 9]
+    )
+    with pytest.raises(UserError, match=r"offered_mbit 100000 for 1000 s are \d+ flows; at most 2000000"):
+        make_plan(base_point(validate(content, "s")), 1, {"bbr3": "bbr3"})
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a: &x [*x]\n", ":1:8: .*an alias .*not possible"),
+        ("a: &x [1]\nb: *x\n", ":2:4: .*an alias .*not possible"),
+        ("a: 2020-13-01\n", "'2020-13-01' is no valid timestamp"),
+        ("a: !!bool x\n", "'x' is no valid bool"),
+        ("[" * 5000, "nested too deeply"),
+        ("a: " + "9" * 5000, "is no valid int"),
+    ],
+)
+def test_yaml_that_is_more_than_data(tmp_path, text, words):
+    (tmp_path / "s.yaml").write_text(text)
+    with pytest.raises(UserError, match=words):
+        load_scenario(tmp_path / "s.yaml")
+
+
+def test_a_case_that_is_no_mapping(tmp_path):
+    (tmp_path / "s.yaml").write_text(yaml.safe_dump(scenario_dict(cases={"a": 5}, scales=3)))
+    with pytest.raises(UserError, match=r"s\.yaml: cases\.a: is a mapping of dotted paths"):
+        load_scenario(tmp_path / "s.yaml", {}, "a")

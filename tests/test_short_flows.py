@@ -215,7 +215,7 @@ def test_every_field_of_traffic_reaches_the_plan(tmp_path):
     [
         ({"cca": "bbr3", "count": 2, "traffic": {}}, "count has no meaning"),
         ({"cca": "bbr3", "bytes": 1000, "traffic": {}}, "bytes has no meaning"),
-        ({"cca": "bbr3", "traffic": {"trace": "nowhere.csv"}}, "'nowhere.csv' is not a file"),
+        ({"cca": "bbr3", "traffic": {"trace": "nowhere.csv"}}, "nowhere.csv is not a file"),
         ({"cca": "bbr3", "traffic": {"mode": "other"}}, "mode"),
         ({"cca": "bbr3", "rtt_ms": [10, 20], "traffic": {}}, "one number"),
     ],

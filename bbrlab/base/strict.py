@@ -12,6 +12,6 @@ Probability = Annotated[float, Field(ge=0, lt=1)]
 
 
 class Strict(BaseModel):
-    """Unknown keys are errors, and values are never silently converted between text and number."""
+    """Unknown keys are errors, and numbers are finite."""
 
-    model_config = ConfigDict(extra="forbid", strict=False, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=False, frozen=True, allow_inf_nan=False)

@@ -1,4 +1,7 @@
-"""YAML files, each key once, and the line of each field for messages."""
+"""YAML files: plain data, each key once, no aliases; and the line of each field for messages.
+
+The loaders are the safe ones: a file's tags construct numbers, texts, lists and mappings, never objects of a program.
+"""
 
 from __future__ import annotations
 
@@ -16,24 +19,55 @@ def read_yaml(path: Path) -> Any:
     try:
         text = path.read_text(encoding="utf-8")
         try:
-            return yaml.load(text, Loader=_FastUniqueLoader)
-        except yaml.YAMLError:  # the other parser says more exactly where
-            return yaml.load(text, Loader=_UniqueLoader)
+            content = yaml.load(text, Loader=_FastUniqueLoader)
+            if not _shares(content, set()):
+                return content
+        except yaml.YAMLError:
+            pass
+        return yaml.load(text, Loader=_UniqueLoader)  # which says more exactly where, and takes no aliases
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror}); give the path of a scenario file") from None
     except UnicodeDecodeError:
         raise UserError(f"{path}: is not a UTF-8 text file") from None
+    except RecursionError:
+        raise UserError(f"{path}: is nested too deeply") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f":{mark.line + 1}:{mark.column + 1}" if mark else ""
         raise UserError(f"{path}{where}: not valid YAML: {getattr(error, 'problem', error)}") from None
 
 
+def _shares(content: Any, met: set[int]) -> bool:
+    """Whether a list or mapping stands in ``content`` more than once, as aliases make it."""
+    if not isinstance(content, (dict, list)):
+        return False
+    if id(content) in met:
+        return True
+    met.add(id(content))
+    return any(_shares(value, met) for value in (content.values() if isinstance(content, dict) else content))
+
+
 SafeLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times faster, where PyYAML was built with it
 
 
 class _Unique:
-    """YAML allows a key twice and keeps the last; a scenario file must not."""
+    """YAML allows a key twice and keeps the last, and parts that stand for others, even for themselves; we do not."""
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        loader: Any = self
+        if loader.check_event(yaml.AliasEvent):
+            event = loader.peek_event()
+            problem = f"an alias (*{event.anchor}) is not possible here; write the value out"
+            raise yaml.composer.ComposerError(None, None, problem, event.start_mark)
+        node: yaml.Node | None = super().compose_node(parent, index)  # type: ignore[misc]
+        return node
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        try:
+            return super().construct_object(node, deep=deep)  # type: ignore[misc]
+        except (ValueError, LookupError, AttributeError):  # 2020-13-01 looks like a date, and is none
+            problem = f"'{str(node.value)[:60]}' is no valid {node.tag.rsplit(':', 1)[-1]}"
+            raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark) from None
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         loader: Any = self

@@ -101,7 +101,7 @@ def _scaled(name: str, path: Path, scale_name: str, config: Config) -> Figure | 
         content["sweep"] = {k: override.sweep.get(k, v) for k, v in scenario.sweep.items()}
     if override.cases is not None:
         content["cases"] = {k: v for k, v in scenario.cases.items() if k in override.cases}
-    scaled = validate(content, f"{path} (at scale {scale_name})")
+    scaled = validate(content, f"{path} (at scale {scale_name})", folder=path.parent)
     trials = override.trials or min(scaled.trials, scale.trials or scaled.trials)
     return Figure(name, scaled, points_of(scaled, str(path)), trials)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import itertools
+import math
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,8 @@ from bbrlab.base.yaml_files import Lines, read_yaml
 from bbrlab.scenario.messages import validate
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.schema import CASE, GRID, NOT_DECISIVE, Scenario
+
+POINTS_MAX = 10_000  # of one scenario; the largest that comes with the package has some hundred
 
 
 def parse_value(text: str) -> Any:
@@ -72,19 +76,25 @@ def load_scenario(path: Path, overrides: dict[str, Any] | None = None, case: str
         if not isinstance(cases, dict) or case not in cases:
             known = ", ".join(cases) if isinstance(cases, dict) and cases else "none"
             raise UserError(f"--case {case}: {path} has no such case (it has: {known})")
-        overrides = {**(cases[case] or {}), **(overrides or {})}
-        content.get("scales", {}).clear()
+        chosen = {} if cases[case] is None else cases[case]
+        if not isinstance(chosen, dict) or not all(isinstance(key, str) for key in chosen):
+            raise UserError(f"{path}: cases.{case}: is a mapping of dotted paths to values")
+        overrides = {**chosen, **(overrides or {})}
+        content.pop("scales", None)
     for key, value in (overrides or {}).items():
         assign(content, key, value, f"--set {key}={value}")
         if isinstance(content.get("sweep"), dict):
             content["sweep"].pop(key, None)
-    scenario = validate(content, str(path), None if overrides else Lines(path))
+    scenario = validate(content, str(path), None if overrides else Lines(path), folder=path.absolute().parent)
     points_of(scenario, str(path))  # every point of the sweep must be valid, too
     return scenario
 
 
 def points_of(scenario: Scenario, where: str = "scenario") -> list[Point]:
     """All points of the sweep, the last path varying fastest. UserError for a path or value that is not valid."""
+    count = math.prod([len(scenario.cases) or 1, *(len(values) for values in scenario.sweep.values())])
+    if count > POINTS_MAX:
+        raise UserError(f"{where}: cases and sweep make {count} points; at most {POINTS_MAX} are possible")
     base = scenario.model_dump(exclude=GRID, exclude_unset=True)
     found = []
     for case, *combination in itertools.product(scenario.cases or [None], *scenario.sweep.values()):
@@ -99,10 +109,15 @@ def points_of(scenario: Scenario, where: str = "scenario") -> list[Point]:
                 raise UserError(f"{where}: '{path}' cannot differ among the points of one scenario")
             assign(content, path, copy.deepcopy(value), f"{where}: {'sweep' if path in swept else f'cases.{case}'}")
         at = ", ".join(f"{k}={v}" for k, v in (chosen | swept).items())
-        found.append(Point(validate(content, f"{where}{': sweep at ' + at if at else ''}"), chosen | swept))
+        at = f"{where}{': sweep at ' + at if at else ''}"
+        found.append(Point(validate(content, at, folder=scenario.folder), chosen | swept))
+    for label, count in Counter(point.label for point in found).items():
+        if count > 1:
+            raise UserError(f"{where}: {count} points of the sweep are the same ({label}); leave out what stands twice")
     return found
 
 
 def base_point(scenario: Scenario) -> Point:
     """The scenario as written, with its sweep left out."""
-    return Point(validate(scenario.model_dump(exclude=GRID, exclude_unset=True), scenario.name), {})
+    content = scenario.model_dump(exclude=GRID, exclude_unset=True)
+    return Point(validate(content, scenario.name, folder=scenario.folder), {})

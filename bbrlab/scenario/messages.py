@@ -3,35 +3,60 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from bbrlab.base.errors import UserError
 from bbrlab.base.yaml_files import Lines
-from bbrlab.scenario.schema import Buffer, Change, Flow, Hosts, Jitter, Network, Override, Qdisc, Scenario, Traffic
+from bbrlab.scenario.schema import (
+    FOLDER,
+    Buffer,
+    Change,
+    Flow,
+    Hosts,
+    Jitter,
+    Network,
+    Override,
+    Qdisc,
+    Scenario,
+    Traffic,
+)
+
+PYDANTICS_OWN = {
+    "float",
+    "int",
+    "str",
+    "bool",
+    "constrained-float",
+    "constrained-int",
+}  # words for one of several types
 
 
-def validate(content: Any, where: str, lines: Lines | None = None) -> Scenario:
+def validate(content: Any, where: str, lines: Lines | None = None, folder: Path | None = None) -> Scenario:
     """A Scenario from a dictionary. UserError naming ``where``, each wrong field, its value and what would be valid.
 
     Args:
         content: the dictionary.
         where: what to call it, such as its file.
         lines: of that file, to name the line as well.
+        folder: of that file, which ``traffic.trace`` is relative to; default: the working directory.
     """
     if not isinstance(content, dict):
         raise UserError(f"{where}: a scenario is a mapping of keys to values; see config/README.md")
     try:
-        return Scenario.model_validate(content)
+        scenario = Scenario.model_validate(content, context={FOLDER: folder or Path.cwd()})
     except ValidationError as error:
         told = (explain_error(f"{where}:{lines.of(e['loc'])}" if lines else where, e, content) for e in error.errors())
         raise UserError("\n".join(dict.fromkeys(told))) from None
+    scenario.keep_folder(folder)
+    return scenario
 
 
 def explain_error(where: str, error: Any, content: Any) -> str:
     """A pydantic error in words: file, field, value, what would be valid."""
-    known = [p for p in error["loc"] if not (isinstance(p, str) and ("[" in p or p in {"float", "int", "str", "bool"}))]
+    known = [p for p in error["loc"] if not (isinstance(p, str) and ("[" in p or p in PYDANTICS_OWN))]
     path = ".".join(str(p) for p in known)
     if error["type"] == "extra_forbidden":
         return f"{where}: unknown key '{path}'{_suggest(path, content)}"

@@ -8,7 +8,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+from bbrlab.base import files
+from bbrlab.base.errors import UserError
 from bbrlab.scenario.schema import NOT_DECISIVE, Scenario
+
+WORDS_BYTES = 200  # of a label; a file's name has at most 255
 
 
 class Point:
@@ -23,7 +27,7 @@ class Point:
         self.scenario = scenario
         self.values = values
 
-    @property
+    @functools.cached_property
     def fingerprint(self) -> str:
         """Hash of all that decides a run's outcome, apart from kernel and seed (not: name, paper, figure, trials)."""
         content: dict[str, Any] = self.scenario.model_dump(exclude=NOT_DECISIVE)
@@ -31,7 +35,7 @@ class Point:
             if flow["traffic"] is None:
                 del flow["traffic"]
             elif flow["traffic"]["trace"] != "model":
-                flow["traffic"]["trace"] = hashlib.sha256(Path(flow["traffic"]["trace"]).read_bytes()).hexdigest()
+                flow["traffic"]["trace"] = _hash_of(Path(flow["traffic"]["trace"]))
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:10]
 
     @functools.cached_property
@@ -55,11 +59,28 @@ class Point:
         """What a point may be chosen by: conditions, case, swept values."""
         return self.conditions | self.values
 
-    @property
+    @functools.cached_property
     def label(self) -> str:
-        """A folder name: the swept values in words and the fingerprint."""
+        """A folder name: the swept values in words, as far as a name can hold them, and the fingerprint."""
         words = [f"{k.removeprefix('network.')}={_word(v)}" for k, v in self.values.items()]
+        while len(",".join(words).encode()) > WORDS_BYTES:
+            words = [word[: len(word) * 3 // 4] for word in words]
         return ",".join([*words, self.fingerprint])
+
+
+def _hash_of(trace: Path) -> str:
+    """SHA-256 of a trace's content. UserError if it cannot be read (any more)."""
+    try:
+        status = trace.stat()
+        return _hash_at(trace, status.st_mtime_ns, status.st_size)
+    except OSError as error:
+        raise UserError(f"{trace}: flows: traffic.trace cannot be read ({error.strerror})") from None
+
+
+@functools.lru_cache
+def _hash_at(trace: Path, mtime_ns: int, size_bytes: int) -> str:
+    """The hash of a file as it was then: every point of a sweep asks for it."""
+    return files.sha256(trace)
 
 
 def _word(value: Any) -> str:

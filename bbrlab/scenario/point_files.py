@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from bbrlab.base.errors import UserError
 from bbrlab.base.yaml_files import read_yaml
 from bbrlab.scenario.messages import validate
 from bbrlab.scenario.point import Point
 
 
 def read_point(path: Path) -> Point:
-    """The point that write_points() wrote."""
+    """The point that write_points() wrote. UserError if the file is not one of those."""
     content = read_yaml(path)
+    if not isinstance(content, dict) or not {"scenario", "values"} <= content.keys():
+        raise UserError(f"{path}: is no point of a campaign; for a scenario file use: bbrlab run")
     return Point(validate(content["scenario"], str(path)), content["values"])

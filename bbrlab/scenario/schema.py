@@ -6,13 +6,14 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, PrivateAttr, ValidationInfo, field_validator, model_validator
 
 from bbrlab.base.strict import NonNegative, Positive, Probability, Strict
 from bbrlab.scenario.frames import FRAME_BYTES
 
 MAX_STREAMS = 128  # parallel streams that one iperf3 allows
 PLAIN_WORD = re.compile(r"[\w.,:+-]{1,64}")  # what may stand on a kernel command line
+FOLDER = "folder"  # in a validation's context: the folder of the scenario file
 Cca = Literal["bbr1", "bbr2", "bbr3", "cubic", "reno", "dctcp"]
 
 
@@ -23,6 +24,10 @@ def _switch(value: Any) -> Any:
 
 Switch = BeforeValidator(_switch)
 RttMs = Annotated[float, Field(gt=0, le=10_000)]
+RateMbit = Annotated[float, Field(gt=0, le=100_000)]
+WORD_MAX = 2**32 - 1  # tc keeps sizes and numbers in 32 bits
+Word = Annotated[int, Field(gt=0, le=WORD_MAX)]
+SocketBytes = Annotated[int, Field(ge=4096, le=2**31 - 1)]
 
 
 class Buffer(Strict):
@@ -58,23 +63,23 @@ class Qdisc(Strict):
     ecn: bool | None = Field(None, description="mark ECT packets in place of dropping them (red, codel, fq_codel, pie)")
     harddrop: bool | None = Field(None, description="red: drop above max_bytes even if ECT")
     adaptive: bool | None = Field(None, description="red: adapt the probability")
-    min_bytes: Annotated[int, Field(gt=0)] | None = Field(None, description="red: lower threshold; default: limit / 12")
-    max_bytes: Annotated[int, Field(gt=0)] | None = Field(None, description="red: upper threshold; default: limit / 4")
-    avpkt_bytes: Annotated[int, Field(gt=0)] | None = Field(None, description="red: mean packet size; default: 1514")
-    burst_packets: Annotated[int, Field(gt=0)] | None = Field(None, description="red: burst; default: from min and max")
+    min_bytes: Word | None = Field(None, description="red: lower threshold; default: limit / 12")
+    max_bytes: Word | None = Field(None, description="red: upper threshold; default: limit / 4")
+    avpkt_bytes: Word | None = Field(None, description="red: mean packet size; default: 1514")
+    burst_packets: Word | None = Field(None, description="red: burst; default: from min and max")
     probability: Annotated[float, Field(gt=0, le=1)] | None = Field(
         None, description="red: mark probability at max_bytes"
     )
-    target_ms: Positive | None = Field(None, description="codel, fq_codel, pie: target delay")
-    interval_ms: Positive | None = Field(None, description="codel, fq_codel: interval")
-    tupdate_ms: Positive | None = Field(None, description="pie: update interval")
+    target_ms: RttMs | None = Field(None, description="codel, fq_codel, pie: target delay")
+    interval_ms: RttMs | None = Field(None, description="codel, fq_codel: interval")
+    tupdate_ms: RttMs | None = Field(None, description="pie: update interval")
     alpha: Annotated[int, Field(ge=0, le=32)] | None = Field(None, description="pie")
     beta: Annotated[int, Field(ge=0, le=32)] | None = Field(None, description="pie")
-    ce_threshold_ms: Positive | None = Field(None, description="codel, fq_codel, fq: mark above this sojourn time")
-    flows: Annotated[int, Field(gt=0)] | None = Field(None, description="fq_codel: number of queues")
-    quantum_bytes: Annotated[int, Field(gt=0)] | None = Field(None, description="fq_codel, fq")
-    flow_limit_packets: Annotated[int, Field(gt=0)] | None = Field(None, description="fq: default: the whole buffer")
-    rtt_ms: Positive | None = Field(None, description="cake: the RTT it is tuned for")
+    ce_threshold_ms: RttMs | None = Field(None, description="codel, fq_codel, fq: mark above this sojourn time")
+    flows: Word | None = Field(None, description="fq_codel: number of queues")
+    quantum_bytes: Word | None = Field(None, description="fq_codel, fq")
+    flow_limit_packets: Word | None = Field(None, description="fq: default: the whole buffer")
+    rtt_ms: RttMs | None = Field(None, description="cake: the RTT it is tuned for")
     isolation: Literal["flowblind", "srchost", "dsthost", "hosts", "flows", "dual-srchost", "dual-dsthost", "triple-isolate"] | None = Field(None, description="cake: what is kept apart")  # fmt: skip
 
     @model_validator(mode="after")
@@ -93,7 +98,7 @@ class Jitter(Strict):
     """Adds between 0 and ``ms`` to the path's delay (in the ACK direction); never reorders."""
 
     kind: Literal["slotted", "per-packet"]
-    ms: Positive
+    ms: RttMs
     group: Annotated[int, Field(ge=0)] | None = Field(None, description="flow group; default: every group")
 
 
@@ -101,7 +106,7 @@ class Change(Strict):
     """What changes at ``at_s``. The buffer keeps its bytes."""
 
     at_s: NonNegative
-    rate_mbit: Positive | None = None
+    rate_mbit: RateMbit | None = None
     rtt_ms: RttMs | None = Field(None, description="for every flow without an rtt_ms of its own")
     loss: Probability | None = Field(None, description="where network.loss_place says")
 
@@ -134,7 +139,7 @@ RttValue = RttMs | Annotated[list[RttMs], Field(min_length=2, max_length=2)]
 class Network(Strict):
     """The dumbbell: one bottleneck, a base RTT, what its queue does, what goes wrong on the path."""
 
-    rate_mbit: Annotated[float, Field(gt=0, le=100_000)]
+    rate_mbit: RateMbit
     rtt_ms: RttValue = Field(description="base RTT; [low, high] is drawn uniformly per flow and seed")
     buffer: Buffer
     qdisc: Qdisc = Qdisc()
@@ -147,8 +152,11 @@ class Network(Strict):
     changes: list[Change] = []
 
     @model_validator(mode="after")
-    def _range(self) -> Network:
+    def _possible(self) -> Network:
         _rtt(self.rtt_ms)
+        size = self.buffer.bdp * self.bdp_bytes if self.buffer.bdp else self.buffer_bytes
+        if size > WORD_MAX:
+            raise ValueError(f"buffer: {size:g} bytes, but tc's limit is {WORD_MAX}")
         return self
 
     @property
@@ -181,8 +189,8 @@ class Hosts(Strict):
         description="off: TCP sends single packets; nic: it builds segments of up to 64 KiB, cut at the sender's interface",
     )
     ecn: Annotated[Literal["off", "on"], Switch] = "off"
-    rmem_max_bytes: Annotated[int, Field(ge=4096)] | None = Field(None, description="default: never the limit")
-    wmem_max_bytes: Annotated[int, Field(ge=4096)] | None = Field(None, description="default: never the limit")
+    rmem_max_bytes: SocketBytes | None = Field(None, description="default: never the limit")
+    wmem_max_bytes: SocketBytes | None = Field(None, description="default: never the limit")
 
 
 class Traffic(Strict):
@@ -191,18 +199,30 @@ class Traffic(Strict):
     mode: Literal["replay", "collapsed", "synthetic"] = Field(
         "replay", description="with its pauses; each flow at once; or sizes and interarrival times drawn independently"
     )
-    trace: str = Field("model", description="model, or a file made by: bbrlab traffic CAPTURE.pcap --out FILE.csv")
-    offered_mbit: Positive = Field(1250.0, description="mean load of the model")
+    trace: str = Field(
+        "model",
+        description="model, or a file made by: bbrlab traffic CAPTURE.pcap --out FILE.csv; relative to the scenario's folder",
+    )
+    offered_mbit: RateMbit = Field(1250.0, description="mean load of the model")
     senders: Annotated[int, Field(ge=1, le=16)] = Field(2, description="hosts that take turns in sending a flow")
 
     @field_validator("trace")
     @classmethod
-    def _there(cls, trace: str) -> str:
-        if trace != "model" and not Path(trace).is_file():
+    def _there(cls, trace: str, info: ValidationInfo) -> str:
+        """The file's whole path, so that it means the same wherever the scenario goes."""
+        if trace == "model":
+            return trace
+        path = (info.context or {}).get(FOLDER, Path.cwd()) / trace
+        try:
+            there = path.is_file()
+        except ValueError:  # a path with a null byte
+            there = False
+        if not there:
             raise ValueError(
-                f"'{trace}' is not a file (make one with: bbrlab traffic CAPTURE.pcap --out FILE.csv) and not 'model'"
+                f"{path} is not a file; give 'model' or a file made by: bbrlab traffic CAPTURE.pcap --out FILE.csv "
+                "(a relative path is relative to the scenario's folder)"
             )
-        return trace
+        return str(path.resolve())
 
 
 class Flow(Strict):
@@ -212,7 +232,9 @@ class Flow(Strict):
     count: Annotated[int, Field(ge=1, le=1000)] = 1
     start_s: NonNegative = Field(0.0, description="when iperf3 starts; its handshake takes about six RTTs")
     stop_s: Positive | None = Field(None, description="default: the end of the run")
-    bytes: Annotated[int, Field(gt=0)] | None = Field(None, description="size of each flow; default: unlimited")
+    bytes: Annotated[int, Field(gt=0, le=10**15)] | None = Field(
+        None, description="size of each flow; default: unlimited"
+    )
     rtt_ms: RttValue | None = Field(None, description="default: network.rtt_ms")
     direction: Literal["forward", "reverse"] = "forward"
     traffic: Traffic | None = Field(None, description="short flows in place of count long ones")
@@ -255,7 +277,7 @@ class Override(Strict):
     """How a scale of config/config.yaml changes one scenario."""
 
     skip: bool = Field(False, description="leave the figure out at this scale")
-    trials: Annotated[int, Field(ge=1)] | None = None
+    trials: Annotated[int, Field(ge=1, le=10_000)] | None = None
     duration_s: Positive | None = None
     window_s: Annotated[list[NonNegative], Field(min_length=2, max_length=2)] | None = None
     cases: Annotated[list[str], Field(min_length=1)] | None = Field(None, description="these cases only")
@@ -273,13 +295,23 @@ class Scenario(Strict):
     flows: Annotated[list[Flow], Field(min_length=1)]
     duration_s: Annotated[float, Field(gt=0, le=86_000)]
     window_s: Annotated[list[NonNegative], Field(min_length=2, max_length=2)]
-    trials: Annotated[int, Field(ge=1)] = 3
+    trials: Annotated[int, Field(ge=1, le=10_000)] = 3
     sample_hz: Annotated[float, Field(gt=0, le=1000)] = 10
     cases: dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]*$")], dict[str, Any]] = Field(
         {}, description="name: {dotted path: value}; every case is combined with the whole sweep"
     )
     sweep: dict[str, Annotated[list[Any], Field(min_length=1)]] = {}
     scales: dict[str, Override] = Field({}, description="what a scale of config.yaml changes")
+    _folder: Path | None = PrivateAttr(None)
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder of the file that the scenario comes from, which ``traffic.trace`` of its sweep is relative to."""
+        return self._folder
+
+    def keep_folder(self, folder: Path | None) -> None:
+        """Remember ``folder``."""
+        self._folder = folder
 
     @model_validator(mode="after")
     def _consistent(self) -> Scenario:

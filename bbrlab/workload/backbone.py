@@ -25,6 +25,7 @@ import pandas as pd
 from scipy import optimize, stats
 
 from bbrlab.base.arrays import Array
+from bbrlab.base.errors import UserError
 from bbrlab.workload.chunks import COLUMNS, MIN_BYTES, PAUSE_S
 
 # Published facts of MAWI 2020/06/10 (Bless et al. 2025, section VI).
@@ -88,6 +89,7 @@ def flow_sizes(count: int, rng: np.random.Generator) -> Array:
     return shuffled
 
 
+FLOWS_MAX = 2_000_000  # seven times as many as the trace of 15 minutes
 MEAN_OF = 200_000  # flows over which the model's mean size is taken
 
 
@@ -112,10 +114,19 @@ def backbone_chunks(seed: int, duration_s: float, offered_mbit: float = MODEL_OF
 
     Returns:
         Columns COLUMNS, a row per chunk, by start: ``start_s`` of the flow (its first chunk), ``pause_s`` before the chunk.
+
+    Raises:
+        UserError: for more flows than a guest can hold.
     """
     rng = np.random.default_rng(seed)
     target = offered_mbit * 1e6 / 8 * duration_s
-    sizes = flow_sizes(max(1, round(target / float(np.mean(flow_sizes(MEAN_OF, np.random.default_rng(0)))))), rng)
+    count = max(1, round(target / float(np.mean(flow_sizes(MEAN_OF, np.random.default_rng(0))))))
+    if count > FLOWS_MAX:
+        raise UserError(
+            f"flows: traffic: offered_mbit {offered_mbit:g} for {duration_s:g} s are {count} flows; at most {FLOWS_MAX} are "
+            "possible (a guest has them all in its memory)"
+        )
+    sizes = flow_sizes(count, rng)
     sizes = _with_load(sizes[sizes <= target], target)
     periods = max(1, math.ceil(duration_s / BURST_S))
     rates = rng.gamma(BURST_SHAPE, size=periods)
