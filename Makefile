@@ -2,6 +2,7 @@
 SHELL := /bin/bash
 CORES ?= $(shell nproc)
 SCALE ?=
+RESULTS = $(or $(BBRLAB_RESULTS),results)
 SNAKEMAKE = source .venv/bin/activate && snakemake --cores $(CORES) $(if $(SCALE),--config scale=$(SCALE))
 
 .DEFAULT_GOAL := help
@@ -22,7 +23,7 @@ test: setup     ## Set up, then lint, type-check and test (under 30 minutes from
 test-slow: setup ## The long tests: accuracy against published data, endurance
 	@source .venv/bin/activate && pytest -m slow
 
-bench: setup    ## Measure speed and memory against the targets; writes results/bench.json
+bench: setup    ## Measure speed and memory against the targets; writes bench.json to the results folder
 	@source .venv/bin/activate && python -m tests.bench
 
 lint:           ## Formatters, linters, types; changes nothing
@@ -36,12 +37,13 @@ lock:           ## Renew envs/requirements.lock from envs/requirements.in
 	@source .venv/bin/activate && pip install -q uv && cd envs && uv pip compile -q --upgrade --generate-hashes --universal \
 	--python-version 3.11 --no-emit-index-url --no-header requirements.in -o requirements.lock
 
-ns3: setup      ## Install ns-3 for the optional check by another engine (500 MB), and run Tang's scenarios in it
+PAPER = tang
+ns3: setup      ## Install ns-3 for the optional check by another engine (500 MB), and run PAPER's scenarios in it (tang)
 	@[ -x .venv-ns3/bin/python ] || { python3 -m venv .venv-ns3 && .venv-ns3/bin/pip install -q -r envs/ns3.txt; }
-	@.venv/bin/bbrlab ns3 tang $(if $(SCALE),--scale $(SCALE)) --out results/$(or $(SCALE),quick)/ns3.parquet
+	@.venv/bin/bbrlab ns3 $(PAPER) $(if $(SCALE),--scale $(SCALE)) --out $(RESULTS)/$(or $(SCALE),quick)/ns3/$(PAPER).parquet
 
 doctor: setup   ## Say what this machine lacks
 	@.venv/bin/bbrlab doctor
 
 clean:          ## Remove results, but not the environment and the kernel
-	rm -rf results .snakemake
+	rm -rf $(RESULTS) .snakemake

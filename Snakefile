@@ -4,17 +4,18 @@ import sys
 
 from bbrlab.base import paths
 from bbrlab.campaign.figures import check_ccas, figures_at, runs_of, write_points
-from bbrlab.campaign.forecast import show_forecast, to_stderr
-from bbrlab.campaign.lock import hold_lock
-from bbrlab.campaign.snakemake import lift_job_rate_limit
-from bbrlab.campaign.targets import asked_for, targets_of
-from bbrlab.claims.load import claims_files, load_statements
+from bbrlab.claims.load import load_statements
 from bbrlab.kernel.specs import ingredients
 from bbrlab.models.predict import speaks_of
 from bbrlab.report.panel import has_panel
+from bbrlab.workflow.forecast import show_forecast, to_stderr
+from bbrlab.workflow.lock import hold_lock
+from bbrlab.workflow.snakemake import lift_job_rate_limit, name_of
+from bbrlab.workflow.stages import write_stages
+from bbrlab.workflow.targets import asked_for, targets_of
 
 
-configfile: "config/config.yaml"
+configfile: paths.CONFIG / "config.yaml"
 
 
 # Only used with --software-deployment-method apptainer; `docker build -t bbrlab:0.1.0 .` makes it.
@@ -33,8 +34,8 @@ include: "rules/common.smk"
 include: "rules/kernels.smk"
 include: "rules/experiments.smk"
 include: "rules/models.smk"
-include: "rules/notebooks.smk"
-include: "rules/report.smk"
+include: "rules/claims.smk"
+include: "rules/pages.smk"
 include: "rules/targets.smk"
 
 
@@ -50,6 +51,6 @@ onstart:
 rule all:
     default_target: True
     input:
-        scorecard=f"results/{SCALE}/scorecard.json",
-        points=f"results/{SCALE}/points.parquet",
-        notebooks=notebook_pages(),
+        scorecard=f"{AT_SCALE}/scorecard.json",
+        points=f"{AT_SCALE}/points.parquet",
+        pages=[f"{AT_SCALE}/{page}.html" for page in PAGES],

@@ -1,71 +1,45 @@
-# What the rules share: where things are and which runs a figure needs. No logic beyond looking up.
-RUNS = {
-    (run.figure, run.point.label, run.seed): run
-    for figure in FIGURES.values()
-    for run in runs_of(figure)
-}
-POINTS = {
-    id: write_points(figure, paths.ROOT / "results") for id, figure in FIGURES.items()
-}
-GUEST_CODE = sorted(
-    str(p.relative_to(paths.ROOT)) for p in paths.GUEST_CODE.iterdir() if p.is_file()
-)
-# A change in how a run is planned, decoded, measured or checked changes its result.
-RUN_CODE = sorted(
-    str(p.relative_to(paths.ROOT))
-    for package in ("scenario", "workload", "experiment", "measure", "run")
-    for p in (paths.ROOT / "bbrlab" / package).rglob("*.py")
-)
+# What the rules share: where things are and which files a figure has. Looked up here, decided in bbrlab.
+RESULTS = name_of(paths.results_folder())
+AT_SCALE = f"{RESULTS}/{SCALE}"
+LOGS = f"{RESULTS}/logs"
+# One small file for each stage stands for all code and data that decides its results.
+CODE = {stage: name_of(file) for stage, file in write_stages().items()}
+PAPERS = sorted({id.split("/")[0] for id in FIGURES})
+PAGES = [*PAPERS, "models", "overview"]
+TABLES = {id: f"{AT_SCALE}/{id}.parquet" for id in FIGURES}
+PANELS = {id: figure for id, figure in FIGURES.items() if has_panel(figure)}
+for figure in FIGURES.values():
+    write_points(figure)
 
 
-def summaries_of(figure):
-    return [
-        f"results/runs/{id}/{label}/seed-{seed}/summary.json"
-        for id, label, seed in RUNS
-        if id == figure
-    ]
+wildcard_constraints:
+    paper="[^/]+",
+    figure="[^/.]+",
+    label="[^/]+",
+    seed=r"\d+",
 
 
-def papers():
-    return sorted({id.split("/")[0] for id in FIGURES})
+def summaries_of(wildcards):
+    figure = FIGURES[f"{wildcards.paper}/{wildcards.figure}"]
+    return [name_of(run.folder / "summary.json") for run in runs_of(figure)]
 
 
-def notebook_pages():
-    return [
-        f"results/{SCALE}/{page}.html" for page in [*papers(), "models", "overview"]
-    ]
+def tables_of(wildcards):
+    return [t for id, t in TABLES.items() if id.split("/")[0] == wildcards.paper]
 
 
-def all_tables():
-    return [f"results/{SCALE}/{id}.parquet" for id in FIGURES]
-
-
-def fluid_predictions():
+def predictions():
     """What the fluid model says of the panels that it can describe, at 9 s and as long as the experiment."""
     return [
-        f"results/models/{id}/{point.label}/{length}.parquet"
-        for id, figure in FIGURES.items()
-        if has_panel(figure) and speaks_of(figure.scenario)
+        f"{RESULTS}/models/{id}/{point.label}/{length}.parquet"
+        for id, figure in PANELS.items()
+        if speaks_of(figure.scenario)
         for point in figure.points
         for length in FLUID_LENGTHS
     ]
 
 
-def tables_of(wildcards):
-    return [
-        f"results/{SCALE}/{id}.parquet"
-        for id in FIGURES
-        if id.split("/")[0] == wildcards.paper
-    ]
-
-
-def published_of(wildcards):
-    folder = paths.DATA / wildcards.paper
-    return sorted(str(p.relative_to(paths.ROOT)) for p in folder.glob("*.csv"))
-
-
 def other_engine_of(wildcards):
-    """What `make ns3` wrote, where it has: only Tang's page shows it."""
-    table = f"results/{SCALE}/ns3.parquet"
-    shown = wildcards.paper == "tang" and (paths.ROOT / table).exists()
-    return [table] if shown else []
+    """What `make ns3` wrote, where it has."""
+    table = paths.results_folder() / SCALE / "ns3" / f"{wildcards.paper}.parquet"
+    return [name_of(table)] if table.exists() else []

@@ -1,39 +1,49 @@
-# Stage 2: one guest per point and seed.
+# Stage 2: one guest per point and seed, and a table of each figure's runs.
 # `exec` makes bbrlab a child of snakemake itself, so that a killed campaign takes its guests with it.
-
-
-# One file for all code that decides a run's outcome: snakemake looks at each input of each job many times.
-rule code:
-    input:
-        GUEST_CODE,
-        RUN_CODE,
-    output:
-        "results/code.sha256",
-    log:
-        "results/logs/code.log",
-    shell:
-        "sha256sum {input} > {output} 2> {log}"
 
 
 rule run:
     input:
-        kernel="results/kernel.json",
-        point="results/points/{paper}/{figure}/{label}.yaml",
-        code="results/code.sha256",
+        kernel=f"{RESULTS}/kernel.json",
+        point=f"{RESULTS}/points/{{paper}}/{{figure}}/{{label}}.yaml",
+        code=CODE["runs"],
     output:
-        summary="results/runs/{paper}/{figure}/{label}/seed-{seed}/summary.json",
-        samples="results/runs/{paper}/{figure}/{label}/seed-{seed}/samples.parquet",
-        manifest="results/runs/{paper}/{figure}/{label}/seed-{seed}/manifest.json",
+        summary=f"{RESULTS}/runs/{{paper}}/{{figure}}/{{label}}/seed-{{seed}}/summary.json",
+        samples=f"{RESULTS}/runs/{{paper}}/{{figure}}/{{label}}/seed-{{seed}}/samples.parquet",
+        manifest=f"{RESULTS}/runs/{{paper}}/{{figure}}/{{label}}/seed-{{seed}}/manifest.json",
     log:
-        "results/logs/runs/{paper}/{figure}/{label}/seed-{seed}.log",
-    wildcard_constraints:
-        paper="[^/]+",
-        figure="[^/]+",
-        label="[^/]+",
-        seed=r"\d+",
+        f"{LOGS}/runs/{{paper}}/{{figure}}/{{label}}/seed-{{seed}}.log",
     threads: 1
     params:
         folder=subpath(output.summary, parent=True),
         kernel=f"--kernel {KERNEL}" if KERNEL else "",
     shell:
         "exec bbrlab point {input.point} --seed {wildcards.seed} --out {params.folder} {params.kernel} > {log} 2>&1"
+
+
+rule collect:
+    input:
+        runs=summaries_of,
+        code=CODE["tables"],
+    output:
+        table=f"{AT_SCALE}/{{paper}}/{{figure}}.parquet",
+        csv=f"{AT_SCALE}/{{paper}}/{{figure}}.csv",
+    log:
+        f"{LOGS}/{SCALE}/{{paper}}/{{figure}}.collect.log",
+    params:
+        scale=SCALE,
+    shell:
+        "bbrlab collect {wildcards.paper}/{wildcards.figure} --scale {params.scale} --out {output.table} > {log} 2>&1"
+
+
+rule points:
+    input:
+        tables=TABLES.values(),
+        code=CODE["tables"],
+    output:
+        table=f"{AT_SCALE}/points.parquet",
+        csv=f"{AT_SCALE}/points.csv",
+    log:
+        f"{LOGS}/{SCALE}/points.log",
+    shell:
+        "bbrlab points {input.tables} --out {output.table} > {log} 2>&1"

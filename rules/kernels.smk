@@ -3,12 +3,13 @@
 
 rule kernel:
     input:
-        "config/kernels.yaml",
-        [str(p) for p in ingredients(KERNEL or None)],
+        name_of(paths.CONFIG / "kernels.yaml"),
+        [name_of(path) for path in ingredients(KERNEL or None)],
+        code=CODE["kernel"],
     output:
-        "results/kernel.json",
+        f"{RESULTS}/kernel.json",
     log:
-        "results/logs/kernel.log",
+        f"{LOGS}/kernel.log",
     threads: workflow.cores
     params:
         kernel=KERNEL,

@@ -1,18 +1,15 @@
 # Stage 3: the fluid model at every point that it can describe, one job per point and length.
 FLUID_LENGTHS = {"9s": "--duration-s 9 --step-ms 0.01", "own": "--step-ms 0.05"}
-FLUID_CODE = [
-    f"bbrlab/models/{name}.py" for name in ("fluid", "_fluid_kernel", "predict")
-]
 
 
 rule fluid:
     input:
-        point="results/points/{paper}/{figure}/{label}.yaml",
-        code=FLUID_CODE,
+        point=f"{RESULTS}/points/{{paper}}/{{figure}}/{{label}}.yaml",
+        code=CODE["models"],
     output:
-        "results/models/{paper}/{figure}/{label}/{length}.parquet",
+        f"{RESULTS}/models/{{paper}}/{{figure}}/{{label}}/{{length}}.parquet",
     log:
-        "results/logs/models/{paper}/{figure}/{label}/{length}.log",
+        f"{LOGS}/models/{{paper}}/{{figure}}/{{label}}/{{length}}.log",
     wildcard_constraints:
         length="|".join(FLUID_LENGTHS),
     params:

@@ -7,5 +7,5 @@ for target, chosen in targets_of(FIGURES).items():
         name:
             target
         input:
-            [f"results/{SCALE}/{id}.claims.parquet" for id in chosen],
-            [f"results/{SCALE}/{target}.html"] if target in papers() else [],
+            [f"{AT_SCALE}/{id}.claims.txt" for id in chosen],
+            [f"{AT_SCALE}/{target}.html"] if target in PAPERS else [],

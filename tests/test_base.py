@@ -11,7 +11,7 @@ import pytest
 
 from bbrlab.base import paths
 from bbrlab.campaign.figures import figures_at, runs_of
-from bbrlab.campaign.lock import hold_lock
+from bbrlab.workflow.lock import hold_lock
 from tests.conftest import campaign_runs, changed, state_of
 
 

@@ -5,8 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 
+from bbrlab.base import paths
+from bbrlab.base.errors import UserError
+from bbrlab.campaign.figures import figures_at
 from bbrlab.measure.series import goodput_series, jitter_series
+from bbrlab.models.predict import speaks_of
+from bbrlab.report.panel import fluid_figure
 
 
 def samples() -> pd.DataFrame:
@@ -36,3 +42,23 @@ def test_jitter_is_extra_acked_over_goodput():
     assert found[1][1][1:] == pytest.approx(10)
     stalled = samples().assign(bytes_acked=0)
     assert np.isnan(jitter_series(stalled, 1.0)[0][1]).all()
+
+
+def test_whose_fluid_predictions_stand_beside_a_figure(tmp_path, monkeypatch):
+    monkeypatch.setattr(paths, "DATA", tmp_path)
+    assert fluid_figure("a/fig1") == "a/fig1", "no file: its own"
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "models.yaml").write_text("fluid_of: {fig5: fig3}\n")
+    assert (fluid_figure("a/fig5"), fluid_figure("a/fig1")) == ("a/fig3", "a/fig1")
+    (tmp_path / "a" / "models.yaml").write_text("fluid_of: [fig5]\n")
+    with pytest.raises(UserError, match=r"models\.yaml: fluid_of"):
+        fluid_figure("a/fig5")
+
+
+def test_every_stand_in_is_a_figure_that_the_fluid_model_describes():
+    figures = {f.id: f for f in figures_at("full", [])}
+    for file in paths.DATA.glob("*/models.yaml"):
+        for name in yaml.safe_load(file.read_text())["fluid_of"]:
+            of = figures[fluid_figure(f"{file.parent.name}/{name}")]
+            assert speaks_of(of.scenario)
+            assert [p.values for p in of.points] == [p.values for p in figures[f"{file.parent.name}/{name}"].points]

@@ -65,6 +65,12 @@ def write_text(path: Path, text: str) -> None:
         temporary.write_text(text, encoding="utf-8")
 
 
+def write_if_changed(path: Path, text: str) -> None:
+    """Write ``text`` to ``path`` unless it has it already, so that its time tells when it changed."""
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        write_text(path, text)
+
+
 def write_folder(folder: Path, content: dict[str, bytes]) -> None:
     """Write files to ``folder`` in place of all that it had."""
     folder.parent.mkdir(parents=True, exist_ok=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -129,6 +130,11 @@ def tidy(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
     result["seeds"] = result["seeds"].fillna(0).astype(int)
     result["ci95_low"], result["ci95_high"] = result["mean"] - result["half"], result["mean"] + result["half"]
     return result.loc[:, list(TIDY)]
+
+
+def read_tables(tables: Iterable[Path]) -> dict[str, pd.DataFrame]:
+    """{figure: its table} of SCALE/PAPER/FIGURE.parquet files."""
+    return {f"{p.parent.name}/{p.stem}": pd.read_parquet(p) for p in tables}
 
 
 def write_table(content: pd.DataFrame, out: Path) -> None:

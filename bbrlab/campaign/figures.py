@@ -6,7 +6,7 @@ has not changed is never run twice, whichever scale or sweep it belongs to, and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -120,24 +120,29 @@ def check_ccas(chosen: Iterable[Figure], kernel_name: str | None = None) -> None
             )
 
 
-def runs_of(figure: Figure, results: Path | None = None) -> list[Run]:
-    """Every run of a figure."""
+def runs_of(figure: Figure, seeds: Mapping[str, int] | None = None, results: Path | None = None) -> list[Run]:
+    """Every run of a figure.
+
+    Args:
+        seeds: {point label: how many, from 1 on}; a point that is not in it has the figure's trials.
+        results: default: the results folder.
+    """
     results = results or paths.results_folder()
+    counts = seeds or {}
     return [
         Run(figure.id, point, seed, results / "runs" / figure.id / point.label / f"seed-{seed}")
         for point in figure.points
-        for seed in range(1, figure.trials + 1)
+        for seed in range(1, counts.get(point.label, figure.trials) + 1)
     ]
 
 
-def write_points(figure: Figure, results: Path) -> dict[str, Path]:
+def write_points(figure: Figure, results: Path | None = None) -> dict[str, Path]:
     """Write one file per point for the workflow, untouched if it is there already. Returns {label: file}."""
     written = {}
+    results = results or paths.results_folder()
     for point in figure.points:
         path = results / "points" / figure.id / f"{point.label}.yaml"
         content = {"scenario": point.scenario.model_dump(exclude=GRID, exclude_unset=True), "values": point.values}
-        text = yaml.safe_dump(content, sort_keys=True)
-        if not path.exists() or path.read_text(encoding="utf-8") != text:
-            files.write_text(path, text)
+        files.write_if_changed(path, yaml.safe_dump(content, sort_keys=True))
         written[point.label] = path
     return written

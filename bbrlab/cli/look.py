@@ -70,6 +70,6 @@ def plan(
 ) -> None:
     """Show what a campaign would run: points, seeds, and how long it will take and how much disk it needs."""
     from bbrlab.campaign.figures import figures_at
-    from bbrlab.campaign.forecast import show_forecast
+    from bbrlab.workflow.forecast import show_forecast
 
     show_forecast(figures_at(scale, figures or None))

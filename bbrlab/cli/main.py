@@ -6,8 +6,14 @@ import sys
 
 import typer
 
+# Each adds its commands.
+import bbrlab.cli.stages.claims
+import bbrlab.cli.stages.models
+import bbrlab.cli.stages.pages
+import bbrlab.cli.stages.runs
+import bbrlab.cli.stages.tables  # noqa: F401
 from bbrlab.base.errors import UserError
-from bbrlab.cli import kernels, look, models, run, tools, workflow  # noqa: F401 - each adds its commands
+from bbrlab.cli import kernels, look, models, run, tools  # noqa: F401
 from bbrlab.cli.app import EXIT_FAILED, EXIT_INTERRUPTED, Interrupted, app, kernel_app, model_app
 
 app.add_typer(kernel_app, name="kernel")

@@ -13,8 +13,7 @@ import pandas as pd
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.campaign.figures import Figure, Run, figures_at, runs_of
-from bbrlab.claims.judge import INCONCLUSIVE, NOT_REPRODUCED, VERDICTS, judge_all, verdict_frame
-from bbrlab.claims.load import claims_of, load_statements
+from bbrlab.claims.judge import INCONCLUSIVE, NOT_REPRODUCED, VERDICTS
 from bbrlab.claims.schema import rounded
 from bbrlab.scenario.point import Point
 
@@ -41,12 +40,8 @@ class Page:
 
     @cached_property
     def verdicts(self) -> pd.DataFrame:
-        """judge.frame() of the claims that this paper's figures alone can judge, whoever made them."""
-        tables = {f"{self.paper}/{name}": table for name, table in self.tables.items()}
-        own = [
-            c for c in claims_of(load_statements()) if all(t.figure.split("/")[0] == self.paper for t in c.at.values())
-        ]
-        return verdict_frame(judge_all(own, list(self.figures.values()), tables))
+        """Those of SCALE/PAPER.claims.parquet: the claims that this paper's figures alone can judge, whoever made them."""
+        return pd.read_parquet(self.results / self.scale / f"{self.paper}.claims.parquet")
 
     def glance(self) -> str:
         """What was run, in a sentence, and how its claims came out (Markdown)."""
@@ -83,7 +78,7 @@ class Page:
         wanted = {k.replace("__", "."): v for k, v in values.items()}
         found = [
             r
-            for r in runs_of(self.figures[figure], self.results)
+            for r in runs_of(self.figures[figure], results=self.results)
             if r.seed == seed and all(_same(r.point, k, v) for k, v in wanted.items())
         ]
         if len(found) != 1:
@@ -98,7 +93,7 @@ class Page:
         """Every self-check of every run: how many passed, failed, could not be made; lowest and highest measurement."""
         rows = []
         for name, figure in self.figures.items():
-            for run in runs_of(figure, self.results):
+            for run in runs_of(figure, results=self.results):
                 summary = json.loads((run.folder / "summary.json").read_text(encoding="utf-8"))
                 rows += [
                     {"figure": name, "check": c["name"], "measured": c["measured"], "passed": c["ok"] is True,

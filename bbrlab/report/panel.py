@@ -11,8 +11,12 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from pydantic import ValidationError
 
 from bbrlab.base import paths
+from bbrlab.base.errors import UserError
+from bbrlab.base.strict import Strict
+from bbrlab.base.yaml_files import read_yaml
 from bbrlab.campaign.collect import point_means
 from bbrlab.campaign.figures import Figure, scenario_files
 from bbrlab.models import ware
@@ -89,15 +93,35 @@ def panel_of(figure: Figure, runs: pd.DataFrame) -> Panel:
     return Panel(figure.id, figure.scenario.figure, points, figure.scenario.duration_s < whole)
 
 
-# There is no fluid model of BBRv3; its panels are put beside BBRv2's.
-FLUID_OF = {"sarpkaya2025/fig5a": "sarpkaya2025/fig3a", "sarpkaya2025/fig5c": "sarpkaya2025/fig3c"}
+class _Models(Strict):
+    """data/PAPER/models.yaml."""
+
+    fluid_of: dict[str, str]
+
+
+def fluid_figure(figure: str) -> str:
+    """The figure whose fluid predictions stand beside a figure: what data/PAPER/models.yaml says, or the figure itself.
+
+    Raises:
+        UserError: if that file is not as it should be.
+    """
+    paper, name = figure.split("/")
+    path = paths.DATA / paper / "models.yaml"
+    if not path.exists():
+        return figure
+    try:
+        known = _Models.model_validate(read_yaml(path)).fluid_of
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise UserError(f"{path}: {'.'.join(str(p) for p in first['loc'])}: {first['msg']}") from None
+    return f"{paper}/{known.get(name, name)}"
 
 
 def with_fluid(panel: Panel, of: Figure, results: Path) -> Panel:
     """The panel with the fluid model's share_of_capacity at each point, from the workflow's results/models.
 
     Args:
-        of: the figure whose predictions to take (the panel's own, or FLUID_OF's).
+        of: the figure whose predictions to take (fluid_figure()).
         results: the folder ``results``.
 
     Returns:

@@ -9,8 +9,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from bbrlab.campaign.estimate import disk_bytes, estimate_s
 from bbrlab.campaign.figures import Figure, runs_of
+from bbrlab.workflow.estimate import disk_bytes, estimate_s
 
 MANY_CORES = 16
 
@@ -19,7 +19,7 @@ def forecast_rows(figures: list[Figure], results: Path | None = None) -> list[di
     """One row per figure: points, seeds, runs, done, virtual hours, and core minutes and bytes that are left."""
     found = []
     for figure in figures:
-        runs = runs_of(figure, results)
+        runs = runs_of(figure, results=results)
         left = [r for r in runs if not (r.folder / "summary.json").exists()]
         found.append({
             "figure": figure.id,

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
+
+from bbrlab.base import paths
 
 
 def lift_job_rate_limit(workflow: Any) -> None:
@@ -20,3 +23,10 @@ def lift_job_rate_limit(workflow: Any) -> None:
     chosen = (getattr(limit, "max_jobs", None), getattr(limit, "timespan", None)) != (100, 1)
     if getattr(scheduler, "job_rate_limiter", None) is not None and not chosen and not workflow.remote_exec:
         scheduler.job_rate_limiter = None
+
+
+def name_of(path: Path) -> str:
+    """A file as the rules call it: relative to Snakemake's working folder where it is below that, so that it can be asked
+    for by the name that a person would type (results/full/tang/fig2.csv); else absolute."""
+    path = paths.ROOT / path
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)

@@ -1,0 +1,49 @@
+"""Stage ``pages``: notebooks rendered, verdicts and the scorecard printed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bbrlab.cli.app import app
+
+
+@app.command(hidden=True)
+def render(
+    notebook: Path,
+    out: Annotated[Path, typer.Option()],
+    figures: Annotated[Path | None, typer.Option()] = None,
+    parameter: Annotated[list[str] | None, typer.Option("-p")] = None,
+) -> None:
+    """Execute a notebook and write it as HTML, its figures as files (used by the workflow)."""
+    from bbrlab.report.render import render_notebook
+
+    render_notebook(notebook, out, dict(item.split("=", 1) for item in parameter or []), figures)
+
+
+@app.command(hidden=True)
+def verdicts(claims: Path) -> None:
+    """Print the verdicts of a claims table (used by the workflow)."""
+    import pandas as pd
+
+    from bbrlab.report.scorecard import show_verdicts
+
+    show_verdicts(pd.read_parquet(claims))
+
+
+@app.command(hidden=True)
+def report(
+    tables: list[Path],
+    claims: Annotated[Path, typer.Option()],
+    scale: Annotated[str, typer.Option()],
+    out: Annotated[Path, typer.Option()],
+) -> None:
+    """Print and write the scorecard (used by the workflow)."""
+    import pandas as pd
+
+    from bbrlab.campaign.collect import read_tables
+    from bbrlab.report.scorecard import write_scorecard
+
+    write_scorecard(read_tables(tables), pd.read_parquet(claims), scale, out)

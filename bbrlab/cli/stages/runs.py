@@ -1,0 +1,32 @@
+"""Stage ``runs``: one guest per point and seed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bbrlab.cli.app import app, make_interruptible
+
+
+@app.command(hidden=True)
+def point(
+    file: Annotated[Path, typer.Argument(help="Point file made by the workflow.")],
+    seed: Annotated[int, typer.Option()],
+    out: Annotated[Path, typer.Option()],
+    kernel: Annotated[str | None, typer.Option()] = None,
+) -> None:
+    """Run one point of a campaign (used by the workflow)."""
+    from bbrlab.measure.checks.check import failed_of
+    from bbrlab.run.run import run_point
+    from bbrlab.scenario.point_files import read_point
+
+    make_interruptible()
+    summary = run_point(read_point(file), seed, out, kernel_name=kernel, die_with_parent=True)
+    failed = [c["name"] for c in failed_of(summary["checks"])]
+    if failed:
+        typer.echo(
+            f"bbrlab: {out}: self-checks failed: {', '.join(failed)}; the run is marked and left out of averages",
+            err=True,
+        )

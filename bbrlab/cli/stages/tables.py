@@ -1,0 +1,28 @@
+"""Stage ``tables``: a figure's runs as one table, every point of every figure as another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bbrlab.cli.app import app
+
+
+@app.command(hidden=True)
+def collect(figure: str, scale: Annotated[str, typer.Option()], out: Annotated[Path, typer.Option()]) -> None:
+    """Gather the runs of a figure into one tidy table (used by the workflow)."""
+    from bbrlab.campaign.collect import figure_table, write_table
+    from bbrlab.campaign.figures import figures_at
+
+    (chosen,) = figures_at(scale, [figure])
+    write_table(figure_table(chosen), out)
+
+
+@app.command(hidden=True)
+def points(tables: list[Path], out: Annotated[Path, typer.Option()]) -> None:
+    """Gather every point of every figure into one tidy table (used by the workflow)."""
+    from bbrlab.campaign.collect import read_tables, tidy, write_table
+
+    write_table(tidy(read_tables(tables)), out)

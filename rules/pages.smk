@@ -1,0 +1,88 @@
+# Stage 5: notebooks, executed and written as HTML pages; verdicts and the scorecard, on the terminal and as files.
+
+
+rule notebook:
+    input:
+        notebook=name_of(paths.ROOT / "notebooks" / "{paper}.ipynb"),
+        tables=tables_of,
+        claims=f"{AT_SCALE}/{{paper}}.claims.parquet",
+        other_engine=other_engine_of,
+        code=CODE["pages"],
+    output:
+        page=f"{AT_SCALE}/{{paper}}.html",
+        notebook=f"{AT_SCALE}/{{paper}}.ipynb",
+        figures=directory(f"{AT_SCALE}/figures/{{paper}}"),
+    log:
+        f"{LOGS}/{SCALE}/{{paper}}.notebook.log",
+    wildcard_constraints:
+        paper="|".join(PAPERS),
+    params:
+        scale=SCALE,
+    shell:
+        "bbrlab render {input.notebook} --out {output.page} --figures {output.figures} -p scale={params.scale} > {log} 2>&1"
+
+
+rule models_notebook:
+    input:
+        notebook=name_of(paths.ROOT / "notebooks" / "models.ipynb"),
+        tables=[TABLES[id] for id in PANELS],
+        predictions=predictions(),
+        code=CODE["pages"],
+    output:
+        page=f"{AT_SCALE}/models.html",
+        notebook=f"{AT_SCALE}/models.ipynb",
+        figures=directory(f"{AT_SCALE}/figures/models"),
+    log:
+        f"{LOGS}/{SCALE}/models.notebook.log",
+    params:
+        scale=SCALE,
+    shell:
+        "bbrlab render {input.notebook} --out {output.page} --figures {output.figures} -p scale={params.scale} -p interactive=no > {log} 2>&1"
+
+
+rule overview_notebook:
+    input:
+        notebook=name_of(paths.ROOT / "notebooks" / "overview.ipynb"),
+        tables=TABLES.values(),
+        claims=f"{AT_SCALE}/claims.parquet",
+        points=f"{AT_SCALE}/points.parquet",
+        predictions=predictions(),
+        code=CODE["pages"],
+    output:
+        page=f"{AT_SCALE}/overview.html",
+        notebook=f"{AT_SCALE}/overview.ipynb",
+        figures=directory(f"{AT_SCALE}/figures/overview"),
+    log:
+        f"{LOGS}/{SCALE}/overview.notebook.log",
+    params:
+        scale=SCALE,
+    shell:
+        "bbrlab render {input.notebook} --out {output.page} --figures {output.figures} -p scale={params.scale} > {log} 2>&1"
+
+
+rule scorecard:
+    input:
+        tables=TABLES.values(),
+        claims=f"{AT_SCALE}/claims.parquet",
+        code=CODE["pages"],
+    output:
+        f"{AT_SCALE}/scorecard.json",
+    log:
+        f"{LOGS}/{SCALE}/scorecard.log",
+    params:
+        scale=SCALE,
+    shell:
+        "bbrlab report {input.tables} --claims {input.claims} --scale {params.scale} --out {output} 2>&1 | tee {log} >&2"
+
+
+# One figure's claims on the terminal.
+rule verdicts:
+    input:
+        claims=f"{AT_SCALE}/{{paper}}/{{figure}}.claims.parquet",
+        code=CODE["pages"],
+    output:
+        f"{AT_SCALE}/{{paper}}/{{figure}}.claims.txt",
+    log:
+        f"{LOGS}/{SCALE}/{{paper}}/{{figure}}.verdicts.log",
+    shell:
+        "bbrlab verdicts {input.claims} 2> {log} | tee {output} >&2"

@@ -1,0 +1,204 @@
+"""What a change makes anew: exactly what stands behind it."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bbrlab.base import paths
+from bbrlab.base.errors import UserError
+from bbrlab.workflow.stages import STAGES, files_of
+
+# Rooms that only pass words on: what a person types and sees, and what Snakemake asks.
+DECIDES_NOTHING = ("bbrlab/cli/", "bbrlab/workflow/")
+COMMANDS = {stage: f"bbrlab.cli.stages.{stage}" for stage in ("runs", "tables", "models", "claims", "pages")}
+
+
+def imported(path: Path, package: str) -> Iterator[str]:
+    """Modules of bbrlab that a file imports, anywhere in it."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
+            names = [base, *(f"{base}.{alias.name}" for alias in node.names)]
+        yield from (name for name in names if name.startswith("bbrlab."))
+
+
+def file_of(module: str) -> Path | None:
+    place = paths.ROOT / module.replace(".", "/")
+    return next((p for p in (place.with_suffix(".py"), place / "__init__.py") if p.exists()), None)
+
+
+def closure(module: str) -> set[Path]:
+    """Every file of bbrlab that a module can come to, the frame of the command line apart."""
+    seen: set[str] = set()
+    left = [module]
+    while left:
+        name = left.pop()
+        path = file_of(name)
+        if path is None or name in seen or name == "bbrlab.cli.app":
+            continue
+        seen.add(name)
+        package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+        left += imported(path, package)
+    return {path.relative_to(paths.ROOT) for name in seen if (path := file_of(name))}
+
+
+def test_every_module_belongs_to_a_stage():
+    covered = {path for stage in STAGES for path in files_of(stage)}
+    modules = {p.relative_to(paths.ROOT) for p in (paths.ROOT / "bbrlab").rglob("*.py")}
+    lost = {str(p) for p in modules - covered if p.name != "__init__.py"}
+    assert {p for p in lost if not p.startswith(DECIDES_NOTHING)} == set()
+    assert not {p for p in lost if p.startswith("bbrlab/cli/stages/")}
+
+
+@pytest.mark.parametrize("stage", COMMANDS)
+def test_a_stage_has_all_that_its_command_imports(stage):
+    found = closure(COMMANDS[stage])
+    assert len(found) > 5
+    assert {str(p) for p in found - set(files_of(stage)) if p.name != "__init__.py"} == set()
+
+
+def test_pages_have_all_that_notebooks_import(tmp_path):
+    for notebook in (paths.ROOT / "notebooks").glob("*.ipynb"):
+        cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+        code = tmp_path / "cells.py"
+        code.write_text("\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "code"), encoding="utf-8")
+        found = set().union(*(closure(name) for name in imported(code, "")))
+        assert {str(p) for p in found - set(files_of("pages")) if p.name != "__init__.py"} == set(), notebook
+
+
+def test_a_stage_whose_folder_is_gone(tmp_path):
+    with pytest.raises(UserError, match=r"base: is not there, but stage runs"):
+        files_of("runs", tmp_path)
+
+
+PARTS = ("bbrlab", "mininet", "data", "scenarios", "notebooks", "config", "kernels", "profiles", "rules", "Snakefile")
+PARTS += tuple(p.name for p in paths.ROOT.glob("snakemake_logger_plugin_*"))
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory) -> Path:
+    """A copy of the checkout that may be changed."""
+    copy = tmp_path_factory.mktemp("checkout")
+    for name in PARTS:
+        source = paths.ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy2(source, copy / name)
+    return copy
+
+
+def test_code_files_change_with_what_code_does_only(checkout, tmp_path):
+    """In processes of their own, as a campaign has them."""
+
+    def written() -> dict[str, int]:
+        code = f"from pathlib import Path; from bbrlab.workflow.stages import write_stages; write_stages(Path({str(tmp_path)!r}))"
+        subprocess.run([sys.executable, "-c", code], check=True, cwd=checkout)
+        return {p.stem: p.stat().st_mtime_ns for p in (tmp_path / "code").iterdir()}
+
+    before = written()
+    assert set(before) == set(STAGES)
+    path = checkout / "bbrlab/measure/series.py"
+    text = path.read_text()
+    path.write_text(text.replace('"""', '"""Other words. ', 1) + "# a remark\n")
+    assert written() == before
+    path.write_text(text + "ANOTHER = 1\n")
+    assert {stage for stage, time_ns in written().items() if time_ns != before[stage]} == {
+        "runs", "tables", "claims", "pages",
+    }  # fmt: skip
+    path.write_text(text)
+
+
+# In bbrlab's place: writes what a job has to write, at once.
+STAND_IN = """#!/bin/bash
+outs=(); while [ $# -gt 0 ]; do case $1 in
+  --out) case $2 in */seed-*) outs+=("$2/summary.json" "$2/samples.parquet" "$2/manifest.json");; *) outs+=("$2");; esac; shift;;
+  --record) outs+=("$2"); shift;;
+  --figures) mkdir -p "$2"; shift;;
+esac; shift; done
+for out in "${outs[@]}"; do
+  mkdir -p "$(dirname "$out")"; echo '{}' > "$out"
+  case $out in */seed-*) ;; *.parquet) echo > "${out%.parquet}.csv";; *.html) echo > "${out%.html}.ipynb";; esac
+done
+"""
+SCORED = {"scorecard", "all"}
+PAGES = {"notebook", "models_notebook", "overview_notebook"} | SCORED
+CLAIMS = {"claims", "paper_claims"} | PAGES
+TABLES = {"collect", "points"} | CLAIMS
+RUNS = {"run"} | TABLES
+
+
+@pytest.fixture(scope="module")
+def finished(checkout):
+    """A campaign of two papers, finished in no time; returns what a dry run of the same says is to be done."""
+    (checkout / "bin").mkdir()
+    (checkout / "bin" / "bbrlab").write_text(STAND_IN)
+    (checkout / "bin" / "bbrlab").chmod(0o755)
+    environment = {
+        **os.environ, "PYTHONPATH": str(checkout), "PATH": f"{checkout / 'bin'}:{os.environ['PATH']}", "BBRLAB_RESULTS": "",
+    }  # fmt: skip
+
+    def snakemake(*argv: str) -> str:
+        command = ["snakemake", "--cores", "2", *argv, "--config", "scale=smoke", "figures=[tang,sarpkaya2025/fig2c]"]
+        done = subprocess.run(
+            [*command, "--", "all"], cwd=checkout, env=environment, capture_output=True, text=True, timeout=300
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    def planned() -> set[str]:
+        return {rule for rule, _ in re.findall(r"^(\w+) +(\d+)$", snakemake("-n"), re.MULTILINE)} - {"total"}
+
+    snakemake()
+    assert planned() == set(), "nothing is left to be done"
+    return planned
+
+
+@pytest.mark.parametrize(
+    ("path", "anew"),
+    [
+        ("mininet/dumbbell.py", RUNS),
+        ("bbrlab/experiment/qdisc.py", RUNS),
+        ("bbrlab/scenario/schema.py", RUNS | {"fluid"}),
+        ("bbrlab/base/arrays.py", RUNS | {"fluid", "kernel"}),
+        ("bbrlab/kernel/specs.py", RUNS | {"kernel"}),
+        ("bbrlab/measure/a_new_metric.py", RUNS),
+        ("bbrlab/campaign/interval.py", TABLES),
+        ("bbrlab/models/ware.py", CLAIMS | {"fluid"}),
+        ("bbrlab/claims/judge.py", CLAIMS),
+        ("data/tang/table2.csv", CLAIMS),
+        ("bbrlab/report/plots/style.py", PAGES),
+        ("notebooks/tang.ipynb", {"notebook", "all"}),
+    ],
+)
+def test_exactly_what_stands_behind_a_change_is_made_anew(checkout, finished, path, anew):
+    file = checkout / path
+    assert file.parent.is_dir()
+    before = file.read_bytes() if file.exists() else None
+    file.write_bytes((before or b"") + (b"ANOTHER = 1\n" if file.suffix == ".py" else b"\n"))
+    try:
+        assert finished() == anew
+    finally:
+        file.unlink() if before is None else file.write_bytes(before)
+
+
+def test_what_decides_nothing_makes_nothing_anew(checkout, finished):
+    """Besides: the changes above were taken back."""
+    for path in ("bbrlab/workflow/forecast.py", "bbrlab/cli/look.py", "data/README.md"):
+        with open(checkout / path, "a", encoding="utf-8") as file:
+            file.write("\n")
+    assert finished() == set()
