@@ -4,7 +4,8 @@ Usage: short_flows.py send|receive PLAN GROUP INDEX START_NS
 
 A sender begins flow number INDEX, INDEX + (number of senders), ... of PLAN's workload; the receiver takes them all. The
 first bytes of a connection are the flow's number. Both write lines "flow chunk nanoseconds since START_NS": when a chunk
-was begun (the first one with the connection), and when its last byte was read.
+was begun (the first one with the connection), and when its last byte was read. The receiver also writes how much it had read
+at the edges of the window (short-GROUP-read.log: lines "nanoseconds bytes").
 """
 
 import array
@@ -182,12 +183,29 @@ class Connection:
 class Receiver:
     """Takes every flow and notes when each of its chunks is whole."""
 
-    def __init__(self, entry, workload, start_ns, log):
+    def __init__(self, entry, workload, start_ns, log, edges_ns, edge_log):
         self.workload, self.start_ns, self.log = workload, start_ns, log
+        self.edges_ns, self.edge_log, self.total, self.alarm = edges_ns, edge_log, 0, Alarm()
         self.listener = socket.create_server((entry["server_ip"], entry["port"]), backlog=4096)
         self.listener.setblocking(False)
         self.epoll, self.open, self.buffer = select.epoll(), {}, bytearray(1 << 20)
         self.epoll.register(self.listener.fileno(), select.EPOLLIN)
+        self.epoll.register(self.alarm.fd, select.EPOLLIN)
+        self._await_edge()
+
+    def _await_edge(self):
+        if self.edges_ns:
+            self.alarm.set(self.start_ns + self.edges_ns[0])
+
+    def note_edge(self):
+        """Read what has come and note how much that is, at an edge of the window."""
+        if not self.edges_ns:
+            return
+        for fd, connection in list(self.open.items()):
+            self._read(fd, connection)
+        self.edge_log.write("%d %d\n" % (self.edges_ns[0], self.total))
+        self.edges_ns.pop(0)
+        self._await_edge()
 
     def _accept(self):
         while True:
@@ -219,6 +237,7 @@ class Receiver:
                 total += size
                 connection.ends.append(total)
         connection.got += count
+        self.total += count
         while connection.chunk < len(connection.ends) and connection.got >= connection.ends[connection.chunk]:
             now_ns = time.monotonic_ns() - self.start_ns
             self.log.write("%d %d %d\n" % (connection.number, connection.chunk, now_ns))
@@ -232,7 +251,10 @@ class Receiver:
             for fd, _ in self.epoll.poll():
                 if fd == self.listener.fileno():
                     self._accept()
-                else:
+                elif fd == self.alarm.fd:
+                    self.alarm.clear()
+                    self.note_edge()
+                elif fd in self.open:  # not closed while an edge was noted
                     self._read(fd, self.open[fd])
 
 
@@ -259,7 +281,12 @@ def main(role, plan_path, group, index, start_ns):
                 Sender(entry, workload, int(index), int(start_ns), log).run(running)
                 signal.pause()
             else:
-                Receiver(entry, workload, int(start_ns), log).run(running)
+                with open("%s/short-%s-read.log" % (out, group), "w", encoding="ascii") as edge_log:
+                    receiver = Receiver(entry, workload, int(start_ns), log, list(plan["window_ns"]), edge_log)
+                    try:
+                        receiver.run(running)
+                    finally:
+                        receiver.note_edge()  # the end of the run can be an edge and come before its alarm
         except Stop:
             pass
 

@@ -17,6 +17,7 @@ from bbrlab.measure.checks.check import failed_of, left_out_of
 from bbrlab.measure.checks.suite import run_checks
 from bbrlab.measure.flow_counters import FlowCounters
 from bbrlab.measure.queues import Queue
+from bbrlab.measure.short_flows import ShortFlows
 from bbrlab.measure.sockets import Flows
 from bbrlab.scenario.load import base_point
 from bbrlab.scenario.messages import validate
@@ -79,7 +80,8 @@ def sound_run(**changes: Any) -> SimpleNamespace:
     short = {}
     for group, chunks in plan.workloads.items():
         first = chunks["chunk"] == 0
-        short[group] = chunks.assign(begin_s=chunks["start_s"] + np.where(first, 1e-6, 0.5))
+        table = chunks.assign(begin_s=chunks["start_s"] + np.where(first, 1e-6, 0.5))
+        short[group] = ShortFlows(point.scenario, 40, table, 0)
     acks = {"time_ns": np.arange(5)} if plan.content["trace_acks"] else None
     return SimpleNamespace(
         scenario=point.scenario, plan=plan, report=report, counters=[sound_counter() for _ in plan.flows],
@@ -108,8 +110,8 @@ def only_the_cookie(run: SimpleNamespace) -> None:
 
 
 def late_short_flow(run: SimpleNamespace) -> None:
-    (table,) = run.short.values()
-    table.loc[table.index[0], "begin_s"] += 0.002
+    (short,) = run.short.values()
+    short.table.loc[short.table.index[0], "begin_s"] += 0.002
 
 
 WRONG = {

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bbrlab.base.errors import UserError
-from bbrlab.campaign.collect import UNITS
 from bbrlab.campaign.figures import Figure, figures_at, scenario_files
 from bbrlab.claims import expressions
 from bbrlab.claims import series as of_series
@@ -31,6 +30,7 @@ from bbrlab.claims.judge import (
 from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.claims.schema import Claim, Expectation, rounded
 from bbrlab.claims.select import full_figures, select
+from bbrlab.measure.schema import METRICS
 
 GOOD = """
 - id: SA-x
@@ -79,7 +79,7 @@ def table(figure: Figure, value=lambda point, seed: 0.5) -> pd.DataFrame:
     for point in figure.points:
         for seed in range(1, figure.trials + 1):
             for group in range(len(point.scenario.flows)):
-                metrics = dict.fromkeys(UNITS, value(point, seed))
+                metrics = dict.fromkeys(METRICS, value(point, seed))
                 rows.append({"point": point.label, "seed": seed, "ok": True, **point.values, **point.conditions, "group": group, **metrics})  # fmt: skip
     return pd.DataFrame(rows)
 

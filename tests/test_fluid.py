@@ -15,6 +15,7 @@ import pytest
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
+from bbrlab.measure.numbers import jain_index
 from bbrlab.models import _fluid_kernel, fluid
 from bbrlab.models.fluid import ALIGNED, REFERENCE, Quirks, simulate
 from bbrlab.models.predict import STEP_TOLERANCE, fluid_share
@@ -155,6 +156,16 @@ def test_shares_fill_the_link():
     run = pair("bbr1", "cubic", 1)
     assert run.delivered.sum() == pytest.approx(run.capacity, rel=0.002)
     assert run.sent.sum() * (1 - run.loss) == pytest.approx(run.capacity, rel=0.002)
+
+
+def test_fairness_is_of_what_the_mode_counts():
+    """Reference mode compares what flows send, lost packets included; aligned mode what the link delivers."""
+    for mode in ("reference", "aligned"):
+        run = simulate(["bbr1", "cubic"], 10, 10, [10, 10], 20, duration_s=9, step_ms=0.05, mode=mode)
+        rates = np.array([run.sent, run.delivered])
+        sent, delivered = jain_index(rates[0]), jain_index(rates[1])
+        assert abs(sent - delivered) > 1e-3, "they differ here"
+        assert run.jain_index == pytest.approx(sent if mode == "reference" else delivered, abs=1e-12)
 
 
 def test_equilibrium_of_bbr1_alone():

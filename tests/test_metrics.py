@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from bbrlab.campaign import collect
@@ -14,10 +14,12 @@ from bbrlab.campaign.interval import half_width
 from bbrlab.experiment.plan import make_plan
 from bbrlab.measure.bbr_record import STATES
 from bbrlab.measure.flow_counters import FlowCounters
+from bbrlab.measure.long_flows import LONG, LongFlow, LongGroup
 from bbrlab.measure.metrics import summarise
 from bbrlab.measure.numbers import jain_index
 from bbrlab.measure.phases import phase_lengths, phase_queues
 from bbrlab.measure.queues import Queue
+from bbrlab.measure.sockets import TCP_INFO
 from bbrlab.scenario.load import base_point
 from bbrlab.scenario.messages import validate
 from bbrlab.scenario.rates import capacity_mbit, rate_at
@@ -87,6 +89,29 @@ def test_confidence_interval_is_students_t():
     assert np.isnan(half_width(pd.Series([1.0])))
     assert half_width(pd.Series([0.1 + 0.2, 0.3, 0.3])) == 0, "rounding is no scatter"
     assert half_width(pd.Series([0.0, 0.0])) == 0
+    assert half_width(pd.Series([1.0, 2.0, np.nan])) == pytest.approx(12.7062 * 0.5, rel=1e-4), "two values, not three"
+    assert np.isnan(half_width(pd.Series([np.inf, np.inf]))), "infinities are not equal"
+    assert np.isnan(half_width(pd.Series([1.0, 1.0, np.inf])))
+    assert np.isnan(half_width(pd.Series([np.nan, 3.0])))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.one_of(st.floats(-1e6, 1e6), st.sampled_from([np.nan, np.inf, -np.inf])), min_size=1, max_size=8))
+def test_pages_and_points_agree(values):
+    """Whatever the seeds say: point_means(), which pages and plots use, and points.parquet."""
+    conditions = base_point(validate(scenario_dict(), "s")).conditions
+    table = pd.DataFrame(conditions | {"figure": "p/f", "point": "a", "group": 0, "seed": range(len(values)), "cca": "cubic",
+                                       "ok": True, "count": 1, "goodput_mbit": values})  # fmt: skip
+    (page,) = point_means(table, ["point"], "goodput_mbit").to_dict("records")
+    found = collect.tidy({"p/f": table})
+    if np.isnan(values).all():
+        assert found.empty
+        return
+    row = found.iloc[0]
+    assert row["seeds"] == page["runs"] == np.count_nonzero(~np.isnan(values))
+    np.testing.assert_equal(row["mean"], page["mean"])
+    np.testing.assert_equal(row["ci95_high"], page["mean"] + page["ci95"])
+    assert np.isfinite(page["ci95"]) == (row["seeds"] > 1 and not np.isinf(values).any())
 
 
 def test_failed_runs_are_counted_and_not_averaged():
@@ -134,6 +159,63 @@ def test_a_group_is_described_by_the_flows_that_were_sampled():
     (group,) = summary["groups"]
     assert [f["rtt_ms"]["mean"] for f in summary["flows"]] == [20, None]
     assert (group["rtt_ms_mean"], group["cwnd_packets"], group["in_flight_packets"]) == (20, 20_000, 20_000)
+
+
+def flow_of(index=0, final=None, **columns):
+    """A long flow with these columns at 0, 5 and 10 s."""
+    point = base_point(
+        validate(scenario_dict(flows=[{"cca": "cubic", "count": 2, "bytes": 1000}], window_s=[0, 10]), "s")
+    )
+    plan = make_plan(point, 1, {"cubic": "cubic"})
+    names = (
+        "bytes_acked",
+        "unacked",
+        "busy_us",
+        "delivered",
+        "delivered_ce",
+        "total_retrans",
+        "data_segs_out",
+        "srtt_us",
+        "min_rtt_us",
+        "cwnd",
+    )
+    given = dict.fromkeys(names, np.zeros(3, int)) | {k: np.array(v) for k, v in columns.items()}
+    return LongFlow(point.scenario, plan.flows[index], FlowCounters(np.array([0.0, 5.0, 10.0]), given, final), None)
+
+
+def ended(**fields):
+    return (
+        dict.fromkeys(TCP_INFO, 0)
+        | {"time_ns": 10**10, "bytes_acked": 1000 + 38 + 1, "min_rtt_us": 200_000, "busy_us": 1_281_000}
+        | fields
+    )
+
+
+def test_completion_is_the_time_of_the_data_alone():
+    """iperf3's cookie and the FIN are unacknowledged for a round trip each: by the samples around the data, or one RTT each."""
+    seen = flow_of(final=ended(), bytes_acked=[38, 500, 1038], unacked=[0, 5, 0], busy_us=[210_000, 600_000, 1_081_000])
+    assert seen.completion_s == pytest.approx(1.081 - 0.210)
+    assert flow_of(final=ended(), bytes_acked=[1, 500, 1038], unacked=[1, 5, 3]).completion_s == pytest.approx(0.881)
+    assert flow_of(final=ended(bytes_acked=1037)).completion_s is None, "a cookie's bytes are no data"
+    assert flow_of().completion_s is None
+
+
+def test_a_group_that_did_not_end_says_how_many():
+    done, left = flow_of(final=ended()), flow_of(1)
+    scenario = done.scenario
+    both, half = (LONG.values(LongGroup(scenario, flows, 1.0)) for flows in ([done, done], [done, left]))
+    assert (both["completion_s"], both["unfinished_flows"]) == (pytest.approx(0.881), 0)
+    assert (half["completion_s"], half["unfinished_flows"]) == (None, 1)
+
+
+def test_marks_of_a_group_are_a_ratio_of_sums():
+    """A flow with one packet weighs as one packet, not as half of the group."""
+    flows = [
+        flow_of(0, delivered=[0, 0, 999], delivered_ce=[0, 0, 0]),
+        flow_of(1, delivered=[0, 0, 1], delivered_ce=[0, 0, 1]),
+    ]
+    values = LONG.values(LongGroup(flows[0].scenario, flows, 1.0))
+    assert values["ecn_marked"] == 0.001
 
 
 def test_what_bbr_makes_of_the_path_and_how_long_the_queue_is():

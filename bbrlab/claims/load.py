@@ -20,7 +20,6 @@ from pydantic import BaseModel, ValidationError
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.yaml_files import Lines, read_yaml
-from bbrlab.campaign.collect import UNITS
 from bbrlab.campaign.figures import Figure, scenario_files
 from bbrlab.claims import expressions
 from bbrlab.claims.expand import ONLY_HERE, PLACEHOLDER, expand, with_paper
@@ -38,6 +37,7 @@ from bbrlab.claims.schema import (
     Wording,
 )
 from bbrlab.claims.select import full_figures, select, traits_of
+from bbrlab.measure.schema import METRICS
 
 FILE_NAME = "claims.yaml"
 SECOND = "there is another with this id already; choose another name"
@@ -281,7 +281,7 @@ def _term_problems(term: Term, figures: dict[str, Figure]) -> Iterator[tuple[str
 
 def _columns_of(term: Term, figure: Figure) -> set[str]:
     """The columns that a claim may read of a term."""
-    available = {*UNITS, *CONDITIONS, *([PUBLISHED] if term.published else [])}
+    available = {*METRICS, *CONDITIONS, *([PUBLISHED] if term.published else [])}
     if len(figure.scenario.flows) > 1 and term.group == 0:
         available.add(WARE)
     return available

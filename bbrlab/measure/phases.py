@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+def _first_of_stays(codes: Array) -> Array:
+    """Indices at which a stay in one state begins, of codes of shape (samples,) that are at least 0."""
+    return np.flatnonzero(np.diff(codes, prepend=-1))
+
+
 def phases(table: pd.DataFrame, flow: int = 0) -> pd.DataFrame:
     """Stays in one state, in order.
 
@@ -31,7 +36,7 @@ def phases(table: pd.DataFrame, flow: int = 0) -> pd.DataFrame:
     if mine.empty:
         return pd.DataFrame({"state": [], "start_s": [], "end_s": [], "first": [], "last": []})
     codes = mine["bbr_state"].to_numpy(dtype=int)
-    starts = np.flatnonzero(np.diff(codes, prepend=-1))
+    starts = _first_of_stays(codes)
     ends = np.append(starts[1:], len(mine)) - 1
     times = mine["time_s"].to_numpy()
     return pd.DataFrame({
@@ -47,10 +52,17 @@ PHASES = ("startup_s", "up_s", "down_s", "cruise_s", "between_probe_rtt_s", "bet
 
 
 def phase_lengths(columns: dict[str, Array]) -> dict[str, float | None]:
-    """Mean lengths and distances of a BBR flow's phases in s (module docstring); None for what did not happen."""
+    """Mean lengths and distances of a BBR flow's phases (bbrlab/measure/schema.py); None for what did not happen.
+
+    Args:
+        columns: ``time_s`` (s) and ``bbr_state`` (index into STATES, NaN: not told) of the flow, shape (samples,).
+
+    Returns:
+        PHASES, in s.
+    """
     known = ~np.isnan(columns["bbr_state"])
     codes, times = columns["bbr_state"][known].astype(int), columns["time_s"][known]
-    starts = np.flatnonzero(np.diff(codes, prepend=-1))
+    starts = _first_of_stays(codes)
     begins, states = times[starts], codes[starts]
     lengths = np.diff(begins)
     whole = states[1:] != STATES.index("ProbeRTT")
@@ -81,7 +93,7 @@ def phase_queues(columns: dict[str, Array], delay_ms: Array, low_s: float, high_
     """
     inside = ~np.isnan(columns["bbr_state"]) & (columns["time_s"] >= low_s) & (columns["time_s"] <= high_s)
     codes, delay = columns["bbr_state"][inside].astype(int), delay_ms[inside]
-    edges = np.flatnonzero(np.diff(codes)) + 1  # first samples of a state, without the window's first, which may be old
+    edges = _first_of_stays(codes)[1:]  # first samples of a state, without the window's first, which may be old
     whole = [(a, b) for a, b in zip(edges[:-1], edges[1:], strict=True) if codes[a] == STATES.index("UP")]
     cruising = delay[codes == STATES.index("CRUISE")]
     return {

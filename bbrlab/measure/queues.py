@@ -48,9 +48,12 @@ def queue_counters(data: bytes, offset: int, length: int) -> tuple[int, int, int
     return backlog, packets, sent_bytes, sent_packets, drops, marks
 
 
-# Offset of the ECN-mark counter (u32) in each qdisc's own statistics (uapi/linux/pkt_sched.h):
+# Offsets of the ECN-mark counters (u32) in each qdisc's own statistics (uapi/linux/pkt_sched.h):
 # tc_red_xstats{early, pdrop, other, marked}; tc_codel_xstats{..., ecn_mark, ..., ce_mark};
 # tc_fq_codel_xstats{type, union{qdisc{maxpacket, drop_overlimit, ecn_mark, new_flow_count, ..., ce_mark}}};
+# CoDel's ecn_mark are marks in place of drops, ce_mark those beyond ce_threshold; codel_dequeue() (net/codel_impl.h) takes a
+# packet that it has just marked through the threshold, too, and INET_ECN_set_ce() is true of a marked one, so that both may
+# count it: the larger is how many were marked at least, and exactly without a threshold or with one below the target.
 # tc_pie_xstats{prob u64, delay, avg_dq_rate, ..., ecn_mark}; tc_fq_qd_stats: ce_mark behind 8 u64 and 4 u32.
 MARKS = {"red": (12,), "codel": (24, 32), "fq_codel": (12, 28), "pie": (36,), "fq": (80,)}
 TCA_CAKE_STATS_TIN_STATS, TCA_CAKE_TIN_STATS_ECN_MARKED_PACKETS = 10, 8
@@ -64,4 +67,5 @@ def _marks(kind: str, data: bytes, offset: int, length: int) -> int:
             found = attributes_of(data, at, at + size).get(TCA_CAKE_TIN_STATS_ECN_MARKED_PACKETS)
             total += struct.unpack_from("<I", data, found[0])[0] if found else 0
         return total
-    return sum(struct.unpack_from("<I", data, offset + at)[0] for at in MARKS.get(kind, ()) if at + 4 <= length)
+    counts = [struct.unpack_from("<I", data, offset + at)[0] for at in MARKS.get(kind, ()) if at + 4 <= length]
+    return max(counts, default=0)

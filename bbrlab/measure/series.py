@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pandas as pd
+
+from bbrlab.measure.jitter import jitter_ms
 
 
 def goodput_series(samples: pd.DataFrame, bin_s: float, by: str = "flow") -> dict[int, tuple[Any, Any]]:
@@ -40,11 +41,11 @@ def jitter_series(samples: pd.DataFrame, bin_s: float) -> dict[int, tuple[Any, A
         {flow: (begins of the bins in s, ms)}; NaN where nothing was delivered.
     """
     data = samples[samples["flow"] >= 0].assign(
-        bin=lambda d: (d["time_s"] / bin_s).astype(int), kbit=lambda d: d["bbr_extra_acked"] * d["snd_mss"] * 8e-3
+        bin=lambda d: (d["time_s"] / bin_s).astype(int), extra=lambda d: d["bbr_extra_acked"] * d["snd_mss"]
     )
-    extra = data.groupby(["flow", "bin"])["kbit"].mean()
-    found = {}
+    extra = data.groupby(["flow", "bin"])["extra"].mean()
+    found: dict[int, tuple[Any, Any]] = {}
     for flow, (begins, goodput) in goodput_series(samples, bin_s).items():
-        kbit = extra[flow].reindex((begins / bin_s).round().astype(int)).to_numpy()
-        found[flow] = (begins, kbit / np.where(goodput > 0, goodput, np.nan))
+        extra_bytes = extra[flow].reindex((begins / bin_s).round().astype(int)).to_numpy()
+        found[flow] = (begins, jitter_ms(extra_bytes, goodput))
     return found

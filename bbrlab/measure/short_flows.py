@@ -2,37 +2,68 @@
 
 from __future__ import annotations
 
+import heapq
 import math
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from bbrlab.base.arrays import Array
+from bbrlab.measure import schema
+from bbrlab.measure.numbers import mean, ratio, rounded, spread_of
+from bbrlab.measure.registry import Registry, Value
+from bbrlab.scenario.rates import capacity_mbit
+from bbrlab.scenario.schema import Scenario
+
+SHORT: Registry[ShortGroup] = Registry(schema.GROUP)
 
 
-def ideal_s(sizes: Array, rate_mbit: float, rtt_ms: float) -> Array:
-    """Completion times in an empty network: one base RTT and the bytes at the bottleneck's rate."""
-    ideal: Array = np.asarray(sizes) * 8e-6 / rate_mbit + rtt_ms * 1e-3
+def set_up_s(chunk: Array, rtt_ms: float) -> Array:
+    """How long each chunk must wait for its connection: one base RTT for the first of a flow, nothing for the others.
+
+    Args:
+        chunk: number of the chunk within its flow, shape (n,).
+        rtt_ms: base RTT.
+
+    Returns:
+        s, shape (n,).
+    """
+    waits: Array = np.where(np.asarray(chunk) == 0, rtt_ms * 1e-3, 0.0)
+    return waits
+
+
+def ideal_s(chunk: Array, sizes: Array, rate_mbit: float, rtt_ms: float) -> Array:
+    """Completion times in an empty network: the connection's set-up, one base RTT, and the bytes at the bottleneck's rate.
+
+    Args:
+        chunk: number of the chunk within its flow, shape (n,).
+        sizes: bytes, shape (n,).
+        rate_mbit, rtt_ms: bottleneck and base RTT.
+
+    Returns:
+        s, shape (n,).
+    """
+    ideal: Array = set_up_s(chunk, rtt_ms) + np.asarray(sizes) * 8e-6 / rate_mbit + rtt_ms * 1e-3
     return ideal
 
 
-def srpt_s(starts: Array, sizes: Array, rate_mbit: float, rtt_ms: float) -> Array:
+def srpt_s(starts: Array, sizes: Array, rate_mbit: float) -> Array:
     """Completion times if the bottleneck always served the transmission with the least bytes left (Schrage 1968).
 
-    No order of service has a lower mean completion time, so this bounds what any congestion control can reach.
+    At every instant no order of service has fewer transmissions under way, so that none has a lower mean completion time,
+    also if the time of each is cut off at a common end: this bounds what any congestion control can reach.
 
     Args:
-        starts: s, shape (n,).
+        starts: s at which the first byte can be sent, shape (n,).
         sizes: bytes, shape (n,).
         rate_mbit: the bottleneck's.
-        rtt_ms: added to each.
 
     Returns:
-        Seconds from start to end, shape (n,).
+        Seconds from start to the last byte's departure, shape (n,).
     """
-    import heapq
-
     order = np.argsort(starts, kind="stable")
     left: list[tuple[float, int]] = []
     done = np.zeros(len(starts))
@@ -51,7 +82,7 @@ def srpt_s(starts: Array, sizes: Array, rate_mbit: float, rtt_ms: float) -> Arra
         else:
             heapq.heappush(left, (size - (following - now) * bytes_per_s, who))
             now = following
-    taken: Array = done - np.asarray(starts) + rtt_ms * 1e-3
+    taken: Array = done - np.asarray(starts)
     return taken
 
 
@@ -75,22 +106,146 @@ def chunk_outcomes(
 
     Returns:
         A row per chunk that was begun: ``flow``, ``chunk``, ``bytes``, ``begin_s``, ``end_s`` (the way back included: NaN if
-        the run ended before), ``slowdown`` (completion time over that in an empty network) and ``srpt_slowdown``.
+        the run ended before), ``ideal_s`` (completion time in an empty network), ``slowdown`` (completion time over that).
     """
     keys = ["flow", "chunk"]
     begun, ended = _record(sent, "begin_ns"), _record(received, "end_ns")
     table = chunks[[*keys, "bytes"]].merge(begun, on=keys).merge(ended, on=keys, how="left")
     table["begin_s"] = table.pop("begin_ns") / 1e9
     table["end_s"] = table.pop("end_ns") / 1e9 + rtt_ms * 1e-3
-    ideal = ideal_s(table["bytes"].to_numpy(), rate_mbit, rtt_ms)
-    table["slowdown"] = (table["end_s"] - table["begin_s"]) / ideal
-    bound = srpt_s(table["begin_s"].to_numpy(), table["bytes"].to_numpy(), rate_mbit, rtt_ms)
-    table["srpt_slowdown"] = bound / ideal
+    table["ideal_s"] = ideal_s(table["chunk"].to_numpy(), table["bytes"].to_numpy(), rate_mbit, rtt_ms)
+    table["slowdown"] = (table["end_s"] - table["begin_s"]) / table["ideal_s"]
     return table.sort_values(["begin_s", *keys], ignore_index=True)
 
 
+def bytes_between(record: Path, low_s: float, high_s: float) -> int:
+    """Bytes that a receiver read between two instants.
+
+    Args:
+        record: lines "nanoseconds bytes": what it had read by then, one line at each of the two instants.
+        low_s, high_s: the two.
+
+    Raises:
+        ValueError: if the record lacks one of them.
+    """
+    rows = [line.split() for line in record.read_text(encoding="ascii").splitlines()]
+    read = {int(time_ns) / 1e9: int(count) for time_ns, count in rows}
+    found = [next((v for t, v in read.items() if abs(t - at) <= 1e-3), None) for at in (low_s, high_s)]
+    if found[0] is None or found[1] is None:
+        raise ValueError(f"{record.name}: does not say what had been read at {low_s:g} s and {high_s:g} s")
+    return found[1] - found[0]
+
+
+@dataclass(frozen=True)
+class ShortFlows:
+    """What became of a group of short flows.
+
+    Attributes:
+        scenario: what was asked for.
+        rtt_ms: base RTT.
+        table: of chunk_outcomes(), a row per chunk.
+        read_bytes: what the receivers read in the window.
+    """
+
+    scenario: Scenario
+    rtt_ms: float
+    table: pd.DataFrame
+    read_bytes: int
+
+    @property
+    def goodput_mbit(self) -> float:
+        """Mbit/s in the window."""
+        low, high = self.scenario.window_s
+        return self.read_bytes * 8e-6 / (high - low)
+
+    @cached_property
+    def begun(self) -> pd.DataFrame:
+        """The chunks that were begun in the window: of these are all metrics of completion times."""
+        low, high = self.scenario.window_s
+        return self.table[(self.table["begin_s"] >= low) & (self.table["begin_s"] < high)]
+
+    @property
+    def count(self) -> int:
+        """Flows that began a chunk in the window."""
+        return int(self.begun["flow"].nunique())
+
+
+@dataclass(frozen=True)
+class ShortGroup:
+    """A group's short flows, and the goodput of all groups of the run."""
+
+    flows: ShortFlows
+    run_goodput_mbit: float
+
+    def up_to_the_end(self, taken_s: Array) -> Array:
+        """Times from begin, cut off at the end of the run; NaN becomes the time up to then. Shape (chunks begun,)."""
+        left_s = self.flows.scenario.duration_s - self.flows.begun["begin_s"].to_numpy()
+        return np.fmin(taken_s, left_s)
+
+    @cached_property
+    def taken_s(self) -> Array:
+        """Completion time of each chunk begun in the window, as up_to_the_end() has it."""
+        begun = self.flows.begun
+        return self.up_to_the_end((begun["end_s"] - begun["begin_s"]).to_numpy())
+
+    @cached_property
+    def srpt_taken_s(self) -> Array:
+        """The same if nothing but these chunks were on the link, and it served the one with the least bytes left."""
+        begun, rtt_ms = self.flows.begun, self.flows.rtt_ms
+        network = self.flows.scenario.network
+        rate_mbit = max([network.rate_mbit, *(c.rate_mbit for c in network.changes if c.rate_mbit)])
+        waits = set_up_s(begun["chunk"].to_numpy(), rtt_ms)
+        served = srpt_s(begun["begin_s"].to_numpy() + waits, begun["bytes"].to_numpy(), rate_mbit)
+        return self.up_to_the_end(waits + served + rtt_ms * 1e-3)
+
+    def slowdowns(self, taken_s: Array) -> Array:
+        """Times over those in an empty network, at least 1 (one cut off at the end of the run can have had less)."""
+        found: Array = np.maximum(1.0, taken_s / self.flows.begun["ideal_s"].to_numpy())
+        return found
+
+
+@SHORT.of("goodput_mbit", "share_of_capacity", "share_of_goodput")
+def _goodput(group: ShortGroup) -> dict[str, Value]:
+    goodput, scenario = group.flows.goodput_mbit, group.flows.scenario
+    return {
+        "goodput_mbit": rounded(goodput),
+        "share_of_capacity": rounded(goodput / capacity_mbit(scenario, *scenario.window_s)),
+        "share_of_goodput": rounded(ratio(goodput, group.run_goodput_mbit)),
+    }
+
+
+@SHORT.of("chunks", "unfinished", "concurrent_max")
+def _counts(group: ShortGroup) -> dict[str, Value]:
+    begun, end_s = group.flows.begun, group.flows.scenario.duration_s
+    return {
+        "chunks": len(begun),
+        "unfinished": int((~(begun["end_s"] <= end_s)).sum()),
+        "concurrent_max": concurrent_chunks(group.flows.table, end_s),
+    }
+
+
+@SHORT.of("completion_s", "srpt_completion_s")
+def _completion(group: ShortGroup) -> dict[str, Value]:
+    return {"completion_s": mean(group.taken_s), "srpt_completion_s": mean(group.srpt_taken_s)}
+
+
+@SHORT.of("slowdown_mean", "slowdown_p50", "slowdown_p95", "slowdown_p99", "srpt_slowdown_mean")
+def _slowdown(group: ShortGroup) -> dict[str, Value]:
+    spread = spread_of(group.slowdowns(group.taken_s))
+    found: dict[str, Value] = {f"slowdown_{key}": spread[key] for key in ("mean", "p50", "p95", "p99")}
+    return found | {"srpt_slowdown_mean": mean(group.slowdowns(group.srpt_taken_s))}
+
+
 def concurrent_chunks(table: pd.DataFrame, end_s: float) -> int:
-    """The largest number of chunks under way at once."""
+    """The largest number of chunks under way at once.
+
+    Args:
+        table: columns ``begin_s`` and ``end_s`` (NaN: not ended) of chunk_outcomes(), a row per chunk.
+        end_s: of the run.
+
+    Returns:
+        A number of chunks; one that ends when another begins is not counted beside it.
+    """
     ends = table["end_s"].fillna(end_s).to_numpy()
     times = np.concatenate([table["begin_s"].to_numpy(), ends])
     steps = np.concatenate([np.ones(len(table)), -np.ones(len(table))])

@@ -15,7 +15,7 @@ def short_flows_table(short: dict[int, Any]) -> Any:
     """The Arrow table of short_flows.parquet (docs/results.md describes the columns)."""
     import pyarrow as pa
 
-    parts = [pa.Table.from_pandas(table.assign(group=group), preserve_index=False) for group, table in short.items()]
+    parts = [pa.Table.from_pandas(s.table.assign(group=group), preserve_index=False) for group, s in short.items()]
     return pa.concat_tables(parts)
 
 

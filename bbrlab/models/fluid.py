@@ -86,6 +86,7 @@ class Run:
         queue_packets: mean queue over the window.
         utilisation: mean of min(1, arrivals over capacity), 1 while there is a queue.
         buffer_packets, capacity: of the link; packets and packets/ms.
+        quirks: what it was integrated with.
     """
 
     trace: pd.DataFrame
@@ -96,6 +97,7 @@ class Run:
     utilisation: float
     buffer_packets: float
     capacity: float
+    quirks: Quirks
 
     @property
     def occupancy(self) -> float:
@@ -104,8 +106,9 @@ class Run:
 
     @property
     def jain_index(self) -> float:
-        """Jain's fairness index of the sending rates, as the public code has it."""
-        return float(self.sent.sum() ** 2 / (len(self.sent) * (self.sent**2).sum()))
+        """Jain's fairness index of what flows send (quirk ``sending_rate``: as the public code has it), else of what arrives."""
+        rates = self.sent if self.quirks.sending_rate else self.delivered
+        return float(rates.sum() ** 2 / (len(rates) * (rates**2).sum()))
 
     def share(self, chosen: Sequence[bool] | NDArray[np.bool_], quirks: Quirks = ALIGNED) -> float:
         """Share of the link of the flows chosen (one truth value per flow), with the quirks of how shares are counted."""
@@ -201,6 +204,7 @@ def simulate(
         utilisation=float(totals[4] / seen),
         buffer_packets=float(buffer_packets),
         capacity=capacity,
+        quirks=chosen,
     )
 
 

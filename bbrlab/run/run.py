@@ -234,13 +234,15 @@ def _evaluate(
 
 def _short_flows(entry: dict[str, Any], point: Point, plan: Plan, folder: Path) -> Any:
     """What became of a group's short flows."""
-    from bbrlab.measure.short_flows import chunk_outcomes
+    from bbrlab.measure.short_flows import ShortFlows, bytes_between, chunk_outcomes
 
     group = entry["group"]
     sent = [folder / f"short-{group}-send-{i}.log" for i in range(len(entry["clients"]))]
     received = [folder / f"short-{group}-receive-0.log"]
     rate_mbit = point.scenario.network.rate_mbit
-    return chunk_outcomes(plan.workloads[group], sent, received, rate_mbit, entry["rtt_ms"])
+    table = chunk_outcomes(plan.workloads[group], sent, received, rate_mbit, entry["rtt_ms"])
+    read_bytes = bytes_between(folder / f"short-{group}-read.log", *point.scenario.window_s)
+    return ShortFlows(point.scenario, entry["rtt_ms"], table, read_bytes)
 
 
 def _write(

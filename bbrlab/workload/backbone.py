@@ -11,7 +11,9 @@ data without a pause of 100 ms or more:
 The model (``trace: model``) has the trace's published sizes: 10 % of the flows are larger than 18.2 kB, 90 % of the bytes
 lie in flows of more than 6.4 MB and half of them in flows of more than 280.7 MB. A log-normal tail has exactly the
 second and third property, and the share of flows that come from it gives the first; the others are mice below 18.2 kB.
-How flows arrive and pause is not published: here at a rate that changes every half second, and with pauses in large flows.
+How flows arrive and pause is not published. Here they arrive at a rate that changes every half second; and a flow pauses after
+2 MB on average, wherever it is (a Poisson process over its bytes), for a second on average. The pauses of a flow must fit into
+half of what is left of the trace when it starts: those of the largest flows are shorter for it, and in a trace of seconds fewer.
 """
 
 from __future__ import annotations
@@ -39,7 +41,8 @@ MOUSE_BYTES = (64.0, LARGE_BYTES)  # mice are uniform in the logarithm between t
 BURST_S = 0.5  # so long the rate of arrivals stays as it is; then it is drawn anew, from a gamma distribution:
 BURST_SHAPE = 2.0  # smaller: more bursts
 CHUNK_BYTES = 2e6  # bytes between two pauses, on average
-MEAN_PAUSE_S = 1.0
+MEAN_PAUSE_S = 1.0  # where that many fit
+PAUSING_PART = 0.5  # of what is left of the trace: so long a flow may pause altogether
 
 
 @dataclass(frozen=True)
@@ -134,13 +137,15 @@ def backbone_chunks(seed: int, duration_s: float, offered_mbit: float = MODEL_OF
     starts = np.sort((drawn + rng.random(len(sizes))) / periods * duration_s)
     rows = []
     for flow, (start, size) in enumerate(zip(starts.tolist(), sizes.tolist(), strict=True)):
-        pauses = int(min(rng.poisson(size / CHUNK_BYTES / 10), (duration_s - start) / (2 * MEAN_PAUSE_S)))
-        cuts = np.sort(rng.uniform(0, 1, pauses)) if size > CHUNK_BYTES else np.zeros(0)
+        room_s = PAUSING_PART * (duration_s - start)
+        pauses = min(int(rng.poisson(size / CHUNK_BYTES)), int(room_s / PAUSE_S))
+        mean_s = min(MEAN_PAUSE_S, room_s / pauses) if pauses else MEAN_PAUSE_S
+        cuts = np.sort(rng.uniform(0, 1, pauses))
         edges = np.concatenate([[0.0], cuts, [1.0]]) * size
         pieces = np.diff(np.round(edges)).astype(np.int64)
-        pieces = pieces[pieces >= MIN_BYTES]
+        pieces = pieces[pieces >= MIN_BYTES] if (pieces >= MIN_BYTES).any() else np.zeros(1, np.int64)
         pieces[-1] += size - int(pieces.sum())
         for chunk, piece in enumerate(pieces):
-            pause = 0.0 if chunk == 0 else PAUSE_S + float(rng.exponential(MEAN_PAUSE_S - PAUSE_S))
+            pause = 0.0 if chunk == 0 else PAUSE_S + float(rng.exponential(mean_s - PAUSE_S))
             rows.append((flow, chunk, start, pause, int(piece)))
     return pd.DataFrame(rows, columns=list(COLUMNS))

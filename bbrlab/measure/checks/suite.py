@@ -18,7 +18,7 @@ from bbrlab.measure.sockets import Flows
 from bbrlab.scenario.schema import Scenario
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from bbrlab.measure.short_flows import ShortFlows
 
 
 def run_checks(
@@ -27,7 +27,7 @@ def run_checks(
     report: dict[str, Any],
     counters: list[FlowCounters],
     queues: dict[str, Queue],
-    short: dict[int, pd.DataFrame] | None = None,
+    short: dict[int, ShortFlows] | None = None,
     flows: Flows | None = None,
 ) -> list[dict[str, Any]]:
     """All checks of a run, as dictionaries (of Check) for summary.json.
@@ -38,7 +38,7 @@ def run_checks(
         report: the guest's report.json.
         counters: one per flow.
         queues: {direction: samples of its bottleneck}.
-        short: {group: what became of its short flows (short_flows.chunk_outcomes())}.
+        short: {group: what became of its short flows (short_flows.ShortFlows)}.
         flows: the decoded samples; needed only if ACKs were traced.
     """
     links = plan.content["bottlenecks"]
@@ -50,7 +50,7 @@ def run_checks(
     found.append(base_rtt_check(scenario, plan, report, tolerance))
     found += drop_checks(scenario, plan, report, queues)
     found += flow_checks(scenario, plan, report, counters)
-    found += [short_flows_check(scenario, plan, group, table) for group, table in (short or {}).items()]
+    found += [short_flows_check(scenario, plan, group, s.table) for group, s in (short or {}).items()]
     found += parameter_checks(plan, report)
     found.append(samples_check(scenario, queues, tolerance))
     if flows is not None and flows.acks is not None:

@@ -1,0 +1,115 @@
+"""Metrics of a bottleneck, and of the run as a whole (definitions: bbrlab/measure/schema.py)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from bbrlab.base.arrays import Array
+from bbrlab.measure import schema
+from bbrlab.measure.flow_counters import EDGE_TOLERANCE_S
+from bbrlab.measure.long_flows import LongFlow
+from bbrlab.measure.numbers import jain_index, mean, ratio, rounded, spread_of
+from bbrlab.measure.queues import Queue
+from bbrlab.measure.registry import Registry, Value
+from bbrlab.scenario.rates import capacity_mbit, rate_at
+from bbrlab.scenario.schema import Scenario
+
+RUN: Registry[Bottleneck] = Registry(schema.RUN)
+
+
+@dataclass(frozen=True)
+class Bottleneck:
+    """One direction's bottleneck within the window.
+
+    Attributes:
+        scenario: what was asked for.
+        queue: its samples.
+        goodput_mbit: of all groups that cross it.
+        flows: the long flows that cross it.
+        all_flows: the long flows of the run.
+    """
+
+    scenario: Scenario
+    queue: Queue
+    goodput_mbit: float
+    flows: list[LongFlow]
+    all_flows: list[LongFlow]
+
+    @cached_property
+    def inside(self) -> Array:
+        """Whether each sample lies in the window, shape (samples,)."""
+        low, high = self.scenario.window_s
+        times = self.queue.columns["time_s"]
+        found: Array = (times >= low - EDGE_TOLERANCE_S) & (times <= high + EDGE_TOLERANCE_S)
+        return found
+
+    @property
+    def capacity_mbit(self) -> float:
+        """Mean nominal rate in the window."""
+        return capacity_mbit(self.scenario, *self.scenario.window_s)
+
+    @property
+    def backlog_bytes(self) -> Array:
+        """At the window's samples."""
+        found: Array = self.queue.columns["bytes"][self.inside]
+        return found
+
+    @cached_property
+    def delay_ms(self) -> Array:
+        """Queueing delay at the window's samples."""
+        return self.backlog_bytes * 8e-3 / rate_at(self.scenario, self.queue.columns["time_s"][self.inside])
+
+    def growth(self, name: str) -> int | None:
+        """Growth of a counter between the window's first and last sample; None without samples."""
+        values = self.queue.columns[name][self.inside]
+        return int(values[-1] - values[0]) if len(values) else None
+
+
+@RUN.of("jain_index_all")
+def _jain_index(link: Bottleneck) -> Value:
+    return rounded(jain_index(np.array([f.goodput_mbit for f in link.all_flows])))
+
+
+@RUN.of("utilisation", "link_utilisation")
+def _utilisation(link: Bottleneck) -> dict[str, Value]:
+    low, high = link.scenario.window_s
+    sent = link.growth("sent_bytes")
+    whole_frames = None if sent is None else rounded(sent * 8e-6 / (high - low) / link.capacity_mbit)
+    return {"utilisation": rounded(link.goodput_mbit / link.capacity_mbit), "link_utilisation": whole_frames}
+
+
+@RUN.of("loss", "drops", "ecn_marks")
+def _loss(link: Bottleneck) -> dict[str, Value]:
+    drops, sent = link.growth("drops"), link.growth("sent_packets")
+    loss = None if drops is None or sent is None else rounded(ratio(drops, drops + sent))
+    return {"loss": loss, "drops": drops, "ecn_marks": link.growth("marks")}
+
+
+@RUN.of("loss_over_delivered")
+def _loss_over_delivered(link: Bottleneck) -> Value:
+    retransmits = sum(f.growth("total_retrans") for f in link.flows)
+    return rounded(ratio(retransmits, sum(f.growth("delivered") for f in link.flows)))
+
+
+@RUN.of("occupancy", "occupancy_p50", "occupancy_p95")
+def _occupancy(link: Bottleneck) -> dict[str, Value]:
+    found = spread_of(link.backlog_bytes / link.scenario.network.buffer_bytes)
+    return {"occupancy": found["mean"], "occupancy_p50": found["p50"], "occupancy_p95": found["p95"]}
+
+
+_QUEUE = tuple(m for m in schema.RUN.values() if m.place[:2] == ("bottleneck", "queue_ms"))
+
+
+@RUN.of(*(m.name for m in _QUEUE))
+def _queue(link: Bottleneck) -> dict[str, Value]:
+    found = spread_of(link.delay_ms)
+    return {m.name: found[m.place[-1]] for m in _QUEUE}
+
+
+@RUN.of(*map(schema.queue_cdf_name, schema.QUEUE_CDF_RTTS))
+def _queue_cdf(link: Bottleneck) -> dict[str, Value]:
+    rtt_ms = link.scenario.network.mean_rtt_ms
+    return {schema.queue_cdf_name(n): mean(link.delay_ms <= n * rtt_ms) for n in schema.QUEUE_CDF_RTTS}

@@ -1,0 +1,226 @@
+"""Metrics of long flows: of one, and of a group (definitions: bbrlab/measure/schema.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from bbrlab.base.arrays import Array
+from bbrlab.experiment.plan import FlowPlan
+from bbrlab.measure import schema
+from bbrlab.measure.flow_counters import BEFORE_DATA_BYTES, EDGE_TOLERANCE_S, FIN_BYTES, FlowCounters
+from bbrlab.measure.jitter import jitter_ms
+from bbrlab.measure.numbers import jain_index, mean, ratio, rounded, spread_of
+from bbrlab.measure.phases import PHASE_QUEUES, PHASES, phase_lengths, phase_queues
+from bbrlab.measure.queues import Queue
+from bbrlab.measure.registry import Registry, Value
+from bbrlab.scenario.rates import capacity_mbit, rate_at
+from bbrlab.scenario.schema import Flow, Scenario
+
+LONG: Registry[LongGroup] = Registry(schema.GROUP)
+
+
+@dataclass(frozen=True)
+class LongFlow:
+    """One flow within the window: what was asked of it, its counters, the bottleneck that it crosses."""
+
+    scenario: Scenario
+    spec: FlowPlan
+    counters: FlowCounters
+    queue: Queue
+
+    @property
+    def asked(self) -> Flow:
+        """Its group in the scenario."""
+        return self.scenario.flows[self.spec.group]
+
+    def growth(self, name: str) -> int:
+        """Growth of a counter in the window."""
+        low, high = self.scenario.window_s
+        return self.counters.at(high, name) - self.counters.at(low, name)
+
+    @cached_property
+    def inside(self) -> Array:
+        """Whether each sample lies in the window, shape (samples,)."""
+        low, high = self.scenario.window_s
+        times = self.counters.times_s
+        found: Array = (times >= low - EDGE_TOLERANCE_S) & (times <= high + EDGE_TOLERANCE_S)
+        return found
+
+    def samples(self, name: str) -> Array:
+        """A column's values at the window's samples."""
+        values: Array = self.counters.columns[name][self.inside]
+        return values
+
+    @cached_property
+    def goodput_mbit(self) -> float:
+        """Mbit/s; 0 for a flow that is silent in the window."""
+        low, high = self.scenario.window_s
+        return self.growth("bytes_acked") * 8e-6 / (high - low)
+
+    @property
+    def is_bbr(self) -> bool:
+        """Whether BBR's own record goes with its samples."""
+        return self.asked.cca.startswith("bbr")
+
+    @cached_property
+    def bbr(self) -> dict[str, Value]:
+        """What BBR tells of itself: its estimates, phases, and the queue in them; {} for other CCAs."""
+        if not self.is_bbr:
+            return {}
+        told = ~np.isnan(self.samples("bbr_bw"))
+        extra_bytes = self.samples("bbr_extra_acked") * self.samples("snd_mss")
+        jitter = jitter_ms(extra_bytes.mean(), np.array(self.goodput_mbit)) if len(extra_bytes) else np.array(np.nan)
+        times = self.counters.times_s
+        backlog = self.queue.columns["bytes"][_latest(self.queue.columns["time_s"], times)]
+        delay_ms = backlog * 8e-3 / rate_at(self.scenario, times)
+        return {
+            "bbr_jitter_ms": None if np.isnan(jitter) else rounded(float(jitter)),
+            "bbr_bw_mbit": mean(self.samples("bbr_bw")[told] * 8e-6),
+            "bbr_min_rtt_ms": mean(self.samples("bbr_min_rtt_us")[told] / 1e3),
+            **phase_lengths(self.counters.columns),
+            **phase_queues(self.counters.columns, delay_ms, *self.scenario.window_s),
+        }
+
+    @cached_property
+    def completion_s(self) -> float | None:
+        """How long the transfer of a finite flow took; None if it did not end, or has no size.
+
+        tcp_info's busy_time also runs while iperf3's cookie and, after all data, the FIN are unacknowledged. Samples between
+        these and the data tell how much that was; where there is none, it was one round trip each.
+        """
+        final, columns = self.counters.final, self.counters.columns
+        if self.asked.bytes is None or final is None or final["bytes_acked"] < self.asked.bytes + BEFORE_DATA_BYTES:
+            return None
+        acked, idle, busy_us = columns["bytes_acked"], columns["unacked"] == 0, columns["busy_us"]
+        before = busy_us[idle & (acked == BEFORE_DATA_BYTES)]
+        after = busy_us[idle & (acked >= final["bytes_acked"] - FIN_BYTES)]
+        begin_us = int(before[-1]) if len(before) else final["min_rtt_us"]
+        end_us = int(after[-1]) if len(after) else final["busy_us"] - final["min_rtt_us"]
+        return rounded((end_us - begin_us) / 1e6)
+
+    def entry(self) -> dict[str, Any]:
+        """The ``flows`` entry of summary.json."""
+        retransmits, delivered = self.growth("total_retrans"), self.growth("delivered")
+        minimum_us = self.samples("min_rtt_us")
+        found: dict[str, Any] = {
+            "flow": self.spec.flow,
+            "group": self.spec.group,
+            "cca": self.asked.cca,
+            "base_rtt_ms": self.spec.rtt_ms,
+            "goodput_mbit": rounded(self.goodput_mbit),
+            "delivered_bytes": self.counters.at(self.scenario.duration_s, "bytes_acked"),
+            "retransmits": retransmits,
+            "loss": rounded(ratio(retransmits, self.growth("data_segs_out"))),
+            "loss_over_delivered": rounded(ratio(retransmits, delivered)),
+            "ecn_marked": rounded(ratio(self.growth("delivered_ce"), delivered)),
+            "rtt_ms": {
+                "min": rounded(minimum_us.min() / 1e3) if len(minimum_us) else None,
+                **spread_of(self.samples("srtt_us") / 1e3),
+            },
+            "cwnd_packets": mean(self.samples("cwnd")),
+            "in_flight_packets": mean(self.samples("unacked")),
+            "first_sample_s": rounded(self.counters.times_s[0]) if len(self.counters.times_s) else None,
+        }
+        if self.is_bbr:
+            found |= self.bbr
+        if self.asked.bytes is not None:
+            found["completion_s"] = self.completion_s
+        return found
+
+
+def _latest(sampled_s: Array, times_s: Array) -> Array:
+    """Index of the latest sample at each of ``times_s``; samples of one instant are some microseconds apart."""
+    return np.clip(np.searchsorted(sampled_s, times_s + EDGE_TOLERANCE_S, side="right") - 1, 0, None)
+
+
+@dataclass(frozen=True)
+class LongGroup:
+    """A group's flows, and the goodput of all groups of the run."""
+
+    scenario: Scenario
+    flows: list[LongFlow]
+    run_goodput_mbit: float
+
+    @property
+    def goodput_mbit(self) -> float:
+        """Mbit/s, the sum over its flows."""
+        return sum(f.goodput_mbit for f in self.flows)
+
+    def growth(self, name: str) -> int:
+        """Growth of a counter in the window, summed over the flows."""
+        return sum(f.growth(name) for f in self.flows)
+
+    @cached_property
+    def sampled(self) -> list[LongFlow]:
+        """Its flows with a sample in the window."""
+        return [f for f in self.flows if f.inside.any()]
+
+    def of_all(
+        self, value: Callable[[LongFlow], float | None], combine: Callable[[Any], Any] = np.mean
+    ) -> float | None:
+        """A number of each flow, combined; None if one of them has none."""
+        found = [value(f) for f in self.flows]
+        return rounded(combine(found)) if found and None not in found else None
+
+    def of_sampled(self, column: str, combine: Callable[[Any], Any]) -> float | None:
+        """The mean of a column at each sampled flow's samples, combined; None if none was sampled."""
+        found = [float(f.samples(column).mean()) for f in self.sampled]
+        return rounded(combine(found)) if found else None
+
+
+@LONG.of("goodput_mbit", "share_of_capacity", "share_of_goodput")
+def _goodput(group: LongGroup) -> dict[str, Value]:
+    goodput = group.goodput_mbit
+    return {
+        "goodput_mbit": rounded(goodput),
+        "share_of_capacity": rounded(goodput / capacity_mbit(group.scenario, *group.scenario.window_s)),
+        "share_of_goodput": rounded(ratio(goodput, group.run_goodput_mbit)),
+    }
+
+
+@LONG.of("retransmits")
+def _retransmits(group: LongGroup) -> Value:
+    return group.growth("total_retrans")
+
+
+@LONG.of("jain_index")
+def _jain_index(group: LongGroup) -> Value:
+    return rounded(jain_index(np.array([f.goodput_mbit for f in group.flows])))
+
+
+@LONG.of("ecn_marked")
+def _ecn_marked(group: LongGroup) -> Value:
+    return rounded(ratio(group.growth("delivered_ce"), group.growth("delivered")))
+
+
+@LONG.of("rtt_ms_mean", "cwnd_packets", "in_flight_packets", "sampled_flows")
+def _sampled(group: LongGroup) -> dict[str, Value]:
+    rtt_us = group.of_sampled("srtt_us", np.mean)
+    return {
+        "rtt_ms_mean": None if rtt_us is None else rounded(rtt_us / 1e3),
+        "cwnd_packets": group.of_sampled("cwnd", sum),
+        "in_flight_packets": group.of_sampled("unacked", sum),
+        "sampled_flows": len(group.sampled),
+    }
+
+
+@LONG.of("completion_s", "unfinished_flows")
+def _completion(group: LongGroup) -> dict[str, Value]:
+    times = [f.completion_s for f in group.flows if f.asked.bytes is not None]
+    return {
+        "completion_s": group.of_all(lambda f: f.completion_s),
+        "unfinished_flows": times.count(None) if times else None,
+    }
+
+
+@LONG.of("bbr_jitter_ms", "bbr_bw_mbit", "bbr_min_rtt_ms", *PHASES, *PHASE_QUEUES)
+def _bbr(group: LongGroup) -> dict[str, Value]:
+    def of(name: str) -> Value:
+        return group.of_all(lambda f: f.bbr.get(name), sum if name == "bbr_bw_mbit" else np.mean)
+
+    return {name: of(name) for name in ("bbr_jitter_ms", "bbr_bw_mbit", "bbr_min_rtt_ms", *PHASES, *PHASE_QUEUES)}

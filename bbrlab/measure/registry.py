@@ -1,0 +1,47 @@
+"""Which function computes which metric of the schema."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, TypeVar
+
+from bbrlab.measure.schema import Metric
+
+Subject = TypeVar("Subject")
+Value = float | int | None
+
+
+class Registry(Generic[Subject]):
+    """The functions that compute the metrics of one kind of subject.
+
+    A function for one metric returns its value, one for several a dictionary of them.
+    """
+
+    def __init__(self, scope: Mapping[str, Metric]):
+        self.scope = scope
+        self.functions: dict[tuple[str, ...], Callable[[Any], Any]] = {}
+
+    def of(self, *names: str) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
+        """Decorator: the function computes these metrics. KeyError for one that is not in the schema or computed twice."""
+        for name in names:
+            if name not in self.scope or name in self.names:
+                raise KeyError(f"metric {name}: not in bbrlab/measure/schema.py, or computed by two functions")
+
+        def register(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+            self.functions[names] = function
+            return function
+
+        return register
+
+    @property
+    def names(self) -> set[str]:
+        """Every metric that a function computes."""
+        return {name for names in self.functions for name in names}
+
+    def values(self, subject: Subject) -> dict[str, Value]:
+        """Every metric of the scope in its order; None for those that this kind of subject does not have."""
+        found: dict[str, Value] = {}
+        for names, function in self.functions.items():
+            result = function(subject)
+            found |= {name: result[name] for name in names} if len(names) > 1 else {names[0]: result}
+        return {name: found.get(name) for name in self.scope}

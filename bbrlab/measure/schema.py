@@ -1,0 +1,170 @@
+"""Every metric of a run: name, unit, axis label, meaning, definition, source. Columns, units, labels and docs come from here.
+
+A new metric is one entry here and the function that computes it (registry.py): in groups.py or short_flows.py for one of a
+flow group, in bottleneck.py for one of the whole run.
+
+Everything is over the window ``window_s`` = [w0, w1] of virtual time unless the definition says otherwise. A metric is null
+where nothing was seen. A mean over the flows of a group is over all of them, or null: it never leaves out those without a
+value; where it does, ``over`` names the metric that counts who was in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One number of a flow group or of a run.
+
+    Attributes:
+        name: its key in summary.json and its column in the tables.
+        unit: "1" for a ratio.
+        label: short, for an axis, without the unit.
+        meaning: in a few words, for people.
+        definition: what is computed from what.
+        source: whose definition it is: a paper, an RFC, the kernel; empty for a plain count or mean.
+        over: the metric that says over how many flows a mean is that may leave some out.
+        place: where it stands in summary.json, for a metric of the run; empty: under ``bottleneck``, by its name.
+    """
+
+    name: str
+    unit: str
+    label: str
+    meaning: str
+    definition: str
+    source: str = ""
+    over: str = ""
+    place: tuple[str, ...] = ()
+
+    def of_run(self, summary: Mapping[str, Any]) -> Any:
+        """Its value in a summary.json, for a metric of the run."""
+        found: Any = summary
+        for key in self.place or ("bottleneck", self.name):
+            found = found[key]
+        return found
+
+
+_SAMPLED = "sampled_flows"
+_BLESS = "Bless et al. 2025"
+_PHASE = "mean length of the stays that ended, over the whole run, without those that ProbeRTT cut short; as fine as sample_hz"
+
+_GROUP = (
+    Metric("goodput_mbit", "Mbit/s", "goodput", "goodput of the group",
+           "bytes newly acknowledged in the window (tcp_info bytes_acked), exact at its edges, over its length; of short flows, bytes read by the receiver",
+           "RFC 4898, tcpEStatsAppHCThruOctetsAcked"),
+    Metric("share_of_capacity", "1", "share of capacity", "goodput over the nominal bottleneck rate",
+           "goodput_mbit over the mean nominal rate in the window; a loss-free link reaches payload over frame, 1448/1514 = .956",
+           "Sarpkaya et al. 2025, Fig. 2"),
+    Metric("share_of_goodput", "1", "share of all goodput", "goodput over that of all groups", "goodput_mbit over its sum over all groups"),
+    Metric("retransmits", "packets", "retransmitted packets", "segments retransmitted", "growth of tcp_info total_retrans in the window"),
+    Metric("jain_index", "1", "Jain's index", "fairness among the flows of the group",
+           "(sum x)^2 / (n sum x^2) of the flows' goodputs x; null if all are zero", "Jain, Chiu, Hawe 1984"),
+    Metric("rtt_ms_mean", "ms", "smoothed RTT", "mean RTT", "mean over flows of the mean of tcp_info rtt at the window's samples",
+           "RFC 6298 (smoothed RTT)", _SAMPLED),
+    Metric("ecn_marked", "1", "marked packets over delivered", "fraction of the delivered packets that were marked",
+           "sum over flows of tcp_info delivered_ce over the sum of delivered, growth in the window", "RFC 3168"),
+    Metric("cwnd_packets", "packets", "congestion window", "congestion windows, summed",
+           "sum over flows of the mean of tcp_info snd_cwnd at the window's samples", "", _SAMPLED),
+    Metric("in_flight_packets", "packets", "packets in flight", "packets in flight, summed",
+           "sum over flows of the mean of tcp_info unacked at the window's samples", "", _SAMPLED),
+    Metric(_SAMPLED, "flows", "flows sampled", "flows with at least one sample in the window",
+           "those over which RTT, window and packets in flight are; a short finite flow may have none"),
+    Metric("completion_s", "s", "completion time", "mean completion time of finite flows, without connection set-up and close",
+           "time in which the sender had unacknowledged data (tcp_info busy_time), less that of iperf3's cookie and of the FIN: where no sample lies between those "
+           "and the data, one smallest RTT each; null if a flow did not end. Of short flows: mean time from begin to the last byte's "
+           "acknowledgement over the transmissions begun in the window, one that is not whole counts with the time up to the end of the run",
+           "", "unfinished_flows"),
+    Metric("unfinished_flows", "flows", "unfinished flows", "finite flows that did not end within the run", "count; null for a group without a size"),
+    Metric("bbr_jitter_ms", "ms", "BBR's estimate of the jitter", "BBR's own estimate of the jitter (bbr2, bbr3)",
+           "mean over flows of extra_acked x segment size over the flow's goodput, at the window's samples", f"{_BLESS}, Fig. 12"),
+    Metric("bbr_bw_mbit", "Mbit/s", "BBR's bandwidth estimate", "BBR's own estimate of the bandwidth, summed",
+           "sum over flows of the mean of BBR's bw at the window's samples"),
+    Metric("bbr_min_rtt_ms", "ms", "BBR's smallest RTT", "BBR's own smallest RTT",
+           "mean over flows of the mean of BBR's min_rtt at the window's samples"),
+    Metric("startup_s", "s", "time in Startup", "mean stay in Startup", _PHASE, "draft-ietf-ccwg-bbr (states)"),
+    Metric("up_s", "s", "time in ProbeBW UP", "mean stay in ProbeBW UP", _PHASE, "draft-ietf-ccwg-bbr (states)"),
+    Metric("down_s", "s", "time in ProbeBW DOWN", "mean stay in ProbeBW DOWN", _PHASE, "draft-ietf-ccwg-bbr (states)"),
+    Metric("cruise_s", "s", "time in ProbeBW CRUISE", "mean stay in ProbeBW CRUISE", _PHASE, "draft-ietf-ccwg-bbr (states)"),
+    Metric("between_probe_rtt_s", "s", "time between ProbeRTTs", "mean time between two entries into ProbeRTT",
+           "over the whole run, as fine as sample_hz"),
+    Metric("between_up_s", "s", "time between UPs", "mean time between two entries into ProbeBW UP",
+           "over the whole run, as fine as sample_hz"),
+    Metric("up_start_queue_ms", "ms", "queueing delay when UP begins", "queueing delay when a stay in UP begins",
+           "mean over the stays within the window of the delay at their first sample; mean over flows"),
+    Metric("up_peak_queue_ms", "ms", "largest queueing delay of UP", "largest queueing delay of a stay in UP",
+           "mean over the stays within the window of the largest delay up to the first sample after it; mean over flows"),
+    Metric("cruise_queue_ms_p05", "ms", "queueing delay in CRUISE (5th percentile)", "smallest queueing delays in CRUISE",
+           "5th percentile of the delay at the window's samples in CRUISE; mean over flows"),
+    Metric("chunks", "transmissions", "transmissions", "short flows: transmissions begun in the window",
+           "a transmission is a stretch of a flow's data without a pause of 100 ms", f"{_BLESS}, section VI"),
+    Metric("unfinished", "transmissions", "unfinished transmissions", "short flows: of these, those not whole at the end of the run",
+           "they count in slowdown and completion time with the time that they have had by then, which is less than they need"),
+    Metric("concurrent_max", "transmissions", "concurrent transmissions", "short flows: largest number under way at once", "over the whole run"),
+    *(Metric(f"slowdown_{key}", "1", f"slowdown ({words})", f"short flows: slowdown, {words}",
+             "of the transmissions begun in the window: completion time over that in an empty network (one base RTT, one more for the set-up "
+             "of the flow's connection, and the bytes at the bottleneck's rate), at least 1", f"{_BLESS}, section VI")
+      for key, words in (("mean", "mean"), ("p50", "median"), ("p95", "95th percentile"), ("p99", "99th percentile"))),
+    Metric("srpt_slowdown_mean", "1", "slowdown under SRPT (mean)", "short flows: mean slowdown of the same transmissions if the bottleneck always served the one with the least bytes left",
+           "alone on the link, by the same rule as slowdown_mean. SRPT has the least mean completion time of all orders of service; of the mean "
+           "slowdown it is a yardstick (at most twice the least), no bound", "Schrage 1968; Muthukrishnan et al. 1999"),
+    Metric("srpt_completion_s", "s", "completion time under SRPT", "short flows: mean completion time of the same transmissions under SRPT",
+           "by the same rule as completion_s; no order of service, and so no congestion control, has a lower mean", "Schrage 1968"),
+)  # fmt: skip
+
+_PERCENTILE = "linear between samples (NumPy's default, method 7 of Hyndman and Fan 1996)"
+QUEUE_CDF_RTTS = (0.05, 0.5, 1, 1.5, 2)  # where the distribution of the queueing delay is told, in base RTTs
+
+
+def queue_cdf_name(rtts: float) -> str:
+    """The metric of the fraction of samples with at most so many base RTTs of queueing delay."""
+    return f"queue_cdf_{rtts:g}".replace(".", "_")
+
+
+_RUN = (
+    Metric("jain_index_all", "1", "Jain's index", "fairness among all long flows of the run",
+           "(sum x)^2 / (n sum x^2) of the flows' goodputs x; null without long flows and if all are zero", "Jain, Chiu, Hawe 1984",
+           place=("jain_index",)),
+    Metric("utilisation", "1", "utilisation", "goodput of all flows over the nominal rate",
+           "sum of goodput_mbit over the groups of the bottleneck's direction, over the mean nominal rate", "Sarpkaya et al. 2025; Scherrer et al. 2022"),
+    Metric("link_utilisation", "1", "utilisation of the link", "whole frames carried over the nominal rate",
+           "growth of the qdisc's sent bytes between the window's first and last sample, over its length and the mean nominal rate"),
+    Metric("loss", "1", "lost over sent", "fraction of the packets sent that the bottleneck dropped",
+           "drops over drops and packets sent on; null if none came (of a flow: retransmits over segments sent)", "Scherrer et al. 2022"),
+    Metric("loss_over_delivered", "1", "lost over delivered", "retransmitted over delivered segments",
+           "sum over the long flows of the direction of total_retrans, over that of delivered, growth in the window; null if none was delivered",
+           "Sarpkaya et al. 2025, Fig. 4 (retransmits x 1500 B / delivered bytes)"),
+    Metric("drops", "packets", "dropped packets", "packets dropped at the bottleneck", "growth of the qdisc's drops in the window"),
+    Metric("ecn_marks", "packets", "marked packets", "packets marked at the bottleneck",
+           "growth of the qdisc's mark counters in the window; CoDel and FQ-CoDel with a ce_threshold: the larger of their two counters, for they may count a packet in both",
+           "RFC 3168"),
+    Metric("occupancy", "1", "buffer occupancy", "mean backlog over the buffer", "mean over the window's samples"),
+    Metric("occupancy_p50", "1", "buffer occupancy (median)", "median backlog over the buffer", f"of the window's samples, {_PERCENTILE}"),
+    Metric("occupancy_p95", "1", "buffer occupancy (95th percentile)", "95th percentile of the backlog over the buffer", f"of the window's samples, {_PERCENTILE}"),
+    Metric("queue_ms_mean", "ms", "queueing delay", "mean queueing delay", "backlog bytes x 8 over the nominal rate, at the window's samples",
+           _BLESS, place=("bottleneck", "queue_ms", "mean")),
+    *(Metric(f"queue_ms_p{p:02d}", "ms", f"queueing delay ({p}th percentile)", f"{p}th percentile of the queueing delay", f"as the mean; {_PERCENTILE}",
+             _BLESS, place=("bottleneck", "queue_ms", f"p{p:02d}"))
+      for p in (5, 25, 50, 75, 95, 99)),
+    Metric("queue_ms_max", "ms", "largest queueing delay", "largest queueing delay sampled", "as the mean", _BLESS, place=("bottleneck", "queue_ms", "max")),
+    *(Metric(queue_cdf_name(rtts), "1", f"fraction of time with at most {rtts:g} RTT of queueing delay",
+             f"fraction of the samples with at most {rtts:g} base RTTs of queueing delay", "over the window's samples; base RTT: the mean of a range",
+             _BLESS, place=("bottleneck", "queue_cdf", queue_cdf_name(rtts)))
+      for rtts in QUEUE_CDF_RTTS),
+)  # fmt: skip
+
+GROUP: dict[str, Metric] = {m.name: m for m in _GROUP}
+"""Metrics of a flow group, in the order of the tables."""
+RUN: dict[str, Metric] = {m.name: m for m in _RUN}
+"""Metrics of a run; if flows go both ways, of the bottleneck that the first group crosses."""
+METRICS: dict[str, Metric] = GROUP | RUN
+
+
+def label_of(name: str) -> str:
+    """The axis label of a metric, with its unit; of any other column its name."""
+    if name not in METRICS:
+        return name
+    metric = METRICS[name]
+    return metric.label if metric.unit == "1" else f"{metric.label} ({metric.unit})"

@@ -1,0 +1,185 @@
+"""One schema of metrics: everything in it is computed, stands in summary.json, in the tables and in the docs; nothing else does."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bbrlab.base import paths
+from bbrlab.base.errors import UserError
+from bbrlab.campaign.collect import IDENTITY, figure_table, run_rows, tidy, write_table
+from bbrlab.campaign.figures import Figure, Run
+from bbrlab.experiment.plan import make_plan
+from bbrlab.measure import bbr_record, schema
+from bbrlab.measure.bottleneck import RUN
+from bbrlab.measure.flow_counters import flow_counters
+from bbrlab.measure.long_flows import LONG
+from bbrlab.measure.metrics import summarise
+from bbrlab.measure.queues import Queue
+from bbrlab.measure.registry import Registry
+from bbrlab.measure.short_flows import SHORT, ShortFlows
+from bbrlab.measure.sockets import TCP_INFO, Flows
+from bbrlab.measure.tables import samples_table
+from bbrlab.report.metric_tables import PAGE, renewed
+from bbrlab.scenario.load import base_point
+from bbrlab.scenario.messages import validate
+from tests.conftest import scenario_dict
+
+FLOWS = [{"cca": "cubic", "count": 2}, {"cca": "bbr3"}, {"cca": "cubic", "bytes": 1000}, {"cca": "bbr3", "traffic": {}}]
+
+
+def empty_queue(times):
+    names = ("bytes", "packets", "sent_bytes", "sent_packets", "drops", "marks")
+    return Queue({"time_s": np.array(times, float), **{n: np.zeros(len(times), int) for n in names}})
+
+
+def flow_columns(times, flows):
+    columns = {name: np.zeros(len(times), kind) for name, (_, kind) in TCP_INFO.items()}
+    columns |= {name: np.full(len(times), np.nan) for name in bbr_record.COLUMNS}
+    return {"time_s": np.array(times, float), "flow": np.array(flows, "i4")} | columns
+
+
+def summary_of(flows=FLOWS, times=(), **changes):
+    """summary.json's measured part of a run in which nobody sent anything."""
+    point = base_point(validate(scenario_dict(flows=flows, **changes), "test"))
+    plan = make_plan(point, 1, {"cubic": "cubic", "bbr3": "bbr3"})
+    table = pd.DataFrame({"flow": [], "chunk": [], "bytes": [], "begin_s": [], "end_s": [], "ideal_s": []}, dtype=float)
+    short = {g: ShortFlows(point.scenario, 40, table, 0) for g in plan.workloads}
+    counters = flow_counters(Flows(flow_columns([], []), {}), len(plan.flows))
+    return point, plan, summarise(point.scenario, plan, counters, {"forward": empty_queue(times)}, short)
+
+
+def test_every_metric_is_computed_and_nothing_else():
+    assert LONG.names | SHORT.names == set(schema.GROUP)
+    assert RUN.names == set(schema.RUN)
+    with pytest.raises(KeyError, match="not in"):
+        LONG.of("surprise")
+    twice = Registry(schema.GROUP)
+    twice.of("goodput_mbit")(lambda group: 1.0)
+    with pytest.raises(KeyError, match="computed by two"):
+        twice.of("goodput_mbit")
+
+
+def leaves(content, place=()):
+    if not isinstance(content, dict):
+        return {place}
+    return set().union(*(leaves(value, (*place, key)) for key, value in content.items()))
+
+
+def names_in(summary):
+    """(of each group, of the run) what summary.json says beside what is asked for."""
+    of_run = leaves({k: summary[k] for k in ("bottleneck", "jain_index")}) - {("bottleneck", "buffer_bytes")}
+    return [set(group) - set(IDENTITY) for group in summary["groups"]], of_run
+
+
+def test_a_summary_has_exactly_the_schemas_names():
+    groups, of_run = names_in(summary_of()[2])
+    assert groups == [set(schema.GROUP)] * len(FLOWS)
+    assert of_run == {m.place or ("bottleneck", name) for name, m in schema.RUN.items()}
+
+
+@pytest.mark.guest
+def test_a_runs_summary_has_exactly_the_schemas_names(run_scenario):
+    groups, of_run = names_in(run_scenario().summary)
+    assert groups == [set(schema.GROUP)]
+    assert of_run == {m.place or ("bottleneck", name) for name, m in schema.RUN.items()}
+
+
+def test_where_nothing_was_seen_nothing_is_told():
+    """No sample, no flow that sent: counts and sums are 0, all else is null."""
+    _, _, summary = summary_of()
+    counts = {"goodput_mbit": 0, "share_of_capacity": 0}
+    long, _, finite, short = summary["groups"]
+    said = {k: v for k, v in long.items() if v is not None and k not in IDENTITY}
+    assert said == counts | {"retransmits": 0, "sampled_flows": 0}
+    assert {k: finite[k] for k in ("completion_s", "unfinished_flows")} == {"completion_s": None, "unfinished_flows": 1}
+    said = {k: v for k, v in short.items() if v is not None and k not in IDENTITY}
+    assert said == counts | {"chunks": 0, "unfinished": 0, "concurrent_max": 0}
+    values = {name: m.of_run(summary) for name, m in schema.RUN.items()}
+    assert {k: v for k, v in values.items() if v is not None} == {"utilisation": 0}
+    assert {f[k] for f in summary["flows"] for k in ("loss", "loss_over_delivered", "ecn_marked")} == {None}
+
+
+def test_a_run_of_short_flows_only_has_no_fairness():
+    _, _, summary = summary_of(FLOWS[3:], times=[5, 10])
+    values = {name: m.of_run(summary) for name, m in schema.RUN.items()}
+    assert (values["jain_index_all"], values["loss_over_delivered"], values["loss"]) == (None, None, None)
+    assert (values["drops"], values["occupancy"]) == (0, 0)
+
+
+def test_rows_of_a_run(tmp_path):
+    point, _, measured = summary_of()
+    summary = measured | {"ok": True, "kernel": {"name": "k", "release": "6"}, "virtual_s": 10, "wall_s": 1.5}
+    run = Run("p/f", point, 3, tmp_path)
+    (tmp_path / "summary.json").write_text(json.dumps(summary))
+    rows = run_rows(run)
+    assert [(r["group"], r["cca"], r["count"], r["seed"], r["figure"]) for r in rows] == [
+        (0, "cubic", 2, 3, "p/f"), (1, "bbr3", 1, 3, "p/f"), (2, "cubic", 1, 3, "p/f"), (3, "bbr3", 0, 3, "p/f"),
+    ]  # fmt: skip
+    assert all(set(schema.METRICS) <= set(row) for row in rows)
+    assert (rows[0]["kernel"], rows[0]["virtual_s"], rows[0]["utilisation"]) == ("k (6)", 10, 0)
+    del summary["groups"][1]["up_s"]
+    (tmp_path / "summary.json").write_text(json.dumps(summary))
+    with pytest.raises(UserError, match=r"summary.json: has no 'up_s': made by another version"):
+        run_rows(run)
+
+
+def test_a_table_of_runs_has_numbers_where_nobody_has_a_value(tmp_path, monkeypatch):
+    point, _, measured = summary_of()
+    folder = tmp_path / "runs/p/f" / point.label / "seed-1"
+    folder.mkdir(parents=True)
+    summary = measured | {"ok": True, "kernel": {"name": "k", "release": "6"}, "virtual_s": 10, "wall_s": 1.5}
+    (folder / "summary.json").write_text(json.dumps(summary))
+    monkeypatch.setenv("BBRLAB_RESULTS", str(tmp_path))
+    table = figure_table(Figure("p/f", point.scenario, [point], 1))
+    assert {str(table[name].dtype) for name in schema.METRICS} == {"float64"}
+    assert table["jain_index_all"].isna().all()
+    found = tidy({"p/f": table})
+    assert set(found["unit"]) <= {m.unit for m in schema.METRICS.values()}
+    assert "jain_index_all" not in set(found["metric"]), "nobody has it"
+    write_table(found, tmp_path / "points.parquet")
+    assert len(pd.read_csv(tmp_path / "points.csv")) == len(found)
+
+
+def test_the_docs_have_the_schemas_tables():
+    text = PAGE.read_text(encoding="utf-8")
+    assert renewed(text) == text, "docs/results.md is stale: run make format"
+    with pytest.raises(ValueError, match="needs the lines"):
+        renewed("a page without marks")
+
+
+def test_an_instant_without_flows_has_one_row():
+    """``flow`` = -1 with the bottleneck's columns; no number of a flow is made up."""
+    _, plan, _ = summary_of()
+    flows = Flows(flow_columns([1.0, 1.0, 2.0], [0, 1, 1]), {})
+    queue = empty_queue([0.0, 1.0, 2.0, 3.0])
+    queue.columns["bytes"][:] = [5, 6, 7, 8]
+    table = samples_table(plan, flows, {"forward": queue}).to_pandas()
+    assert list(table[["time_s", "flow", "queue_bytes"]].itertuples(index=False, name=None)) == [
+        (0, -1, 5), (1, 0, 6), (1, 1, 6), (2, 1, 7), (3, -1, 8),
+    ]  # fmt: skip
+    filler = table[table["flow"] == -1]
+    assert set(filler["group"]) == {-1}
+    assert filler["bbr_bw"].isna().all()
+    assert table[["time_s", "flow"]].duplicated().sum() == 0
+
+
+def test_the_docs_name_every_column_of_the_samples():
+    _, plan, _ = summary_of()
+    table = samples_table(plan, Flows(flow_columns([1.0], [0]), {}), {"forward": empty_queue([1.0])})
+    text = (paths.ROOT / "docs/results.md").read_text(encoding="utf-8")
+    section = text.split("## samples.parquet")[1].split("##")[0]
+    rows = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
+    assert sorted(re.findall(r"`(\w+)`", " ".join(rows))) == sorted(table.column_names)
+
+
+def test_axis_labels():
+    assert schema.label_of("goodput_mbit") == "goodput (Mbit/s)"
+    assert schema.label_of("share_of_capacity") == "share of capacity"
+    assert schema.label_of("network.rtt_ms") == "network.rtt_ms"
+    assert len({m.label for m in schema.GROUP.values()}) == len(schema.GROUP)
+    assert len({m.label for m in schema.RUN.values()}) == len(schema.RUN)
