@@ -16,7 +16,7 @@ def page(tmp_path):
     """A page of Fig. 2a at smoke with tables and samples made up."""
     (figure,) = figures_at("smoke", ["sarpkaya2025/fig2a"])
     rows = []
-    for run in runs_of(figure, tmp_path):
+    for run in runs_of(figure, results=tmp_path):
         run.folder.mkdir(parents=True)
         pd.DataFrame({"time_s": [1.0, 1.0, 2.0], "flow": [0, 1, 0], "queue_bytes": [25000, 25000, 50000]}).to_parquet(
             run.folder / "samples.parquet"
