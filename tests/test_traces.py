@@ -1,47 +1,100 @@
-"""The decoder, on messages built byte by byte from the kernel's structures."""
+"""The decoder, on messages built from the kernel's structures where the compiler puts their fields (kernel_layout.py)."""
 
 from __future__ import annotations
 
+import re
 import struct
+import tempfile
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from bbrlab.base import paths
 from bbrlab.experiment.plan import FlowPlan, Plan
 from bbrlab.measure import bbr_record
+from bbrlab.measure.flow_counters import EDGE_TOLERANCE_S, FlowCounters
 from bbrlab.measure.netlink import HEAD, records
 from bbrlab.measure.queues import queue_counters
-from bbrlab.measure.sockets import TCP_INFO
+from bbrlab.measure.sockets import TCP_INFO, Sockets
 from bbrlab.measure.traces import decode
+from tests import kernel_layout
+
+pytestmark = pytest.mark.skipif(kernel_layout.COMPILER is None, reason="there is no C compiler")
 
 HOSTS = [{"name": "h1", "ip": "10.0.16.2", "sends": True}, {"name": "r1", "ip": "10.0.32.2", "sends": False}]
 LINKS = [{"direction": "forward", "device": "s1-s2"}]
+
+
+# tcp_info's names of the fields whose own are others in the table
+KERNEL_NAMES = {
+    "rto_us": "rto", "srtt_us": "rtt", "rttvar_us": "rttvar", "ssthresh": "snd_ssthresh", "cwnd": "snd_cwnd",
+    "min_rtt_us": "min_rtt", "busy_us": "busy_time", "rwnd_limited_us": "rwnd_limited", "sndbuf_limited_us": "sndbuf_limited",
+}  # fmt: skip
+FORMATS = {1: "B", 2: "H", 4: "I", 8: "Q"}
+NUMBERS = (
+    "INET_DIAG_INFO", "INET_DIAG_BBRINFO", "TCA_KIND", "TCA_STATS2", "TCA_STATS_BASIC", "TCA_STATS_QUEUE", "TCA_STATS_APP",
+    "TCA_STATS_PKT64", "TCA_CAKE_STATS_TIN_STATS", "TCA_CAKE_TIN_STATS_ECN_MARKED_PACKETS", "sizeof(struct nlmsghdr)",
+    "sizeof(struct inet_diag_msg)", "sizeof(struct tcmsg)", "sizeof(struct tcp_info)",
+)  # fmt: skip
+
+
+def numbers() -> dict[str, int]:
+    return kernel_layout.constants(NUMBERS)
+
+
+def info_fields() -> dict[str, tuple[int, int]]:
+    """{name in the table: (offset, size) in struct tcp_info}."""
+    kernel = tuple(f"tcpi_{KERNEL_NAMES.get(name, name)}" for name in TCP_INFO)
+    found = kernel_layout.fields("tcp_info", kernel[2:])  # the first two are bytes before the bit fields
+    first = kernel_layout.fields("tcp_info", kernel[:2])
+    return dict(zip(TCP_INFO, [*first.values(), *found.values()], strict=True))
 
 
 def attribute(kind: int, payload: bytes) -> bytes:
     return struct.pack("<HH", 4 + len(payload), kind) + payload + b"\0" * (-len(payload) % 4)
 
 
-def socket_message(sport: int, dport: int, inode: int, bbr: tuple[int, ...] | None = None, **fields: int) -> bytes:
-    info = bytearray(248)
-    for name, value in fields.items():
-        offset, kind = TCP_INFO[name]
-        struct.pack_into({"u1": "B", "<u4": "<I", "<u8": "<Q"}[kind], info, offset, value)
-    body = bytearray(72)
-    struct.pack_into(">HH", body, 4, sport, dport)
-    struct.pack_into("<I", body, 68, inode)
-    payload = bytes(body) + attribute(2, bytes(info)) + (attribute(16, struct.pack("<5I", *bbr)) if bbr else b"")
-    return struct.pack("<IHHII", 16 + len(payload), 20, 2, 1, 0) + payload
+def structure(name: str, size: int, **values: int) -> bytes:
+    """A structure of the kernel's with these fields, all else 0."""
+    raw = bytearray(size)
+    for field, (offset, width) in kernel_layout.fields(name, tuple(values)).items():
+        struct.pack_into("<" + FORMATS[width], raw, offset, values[field])
+    return bytes(raw)
+
+
+def socket_message(sport: int, dport: int, inode: int, bbr: tuple[int, ...] | None = None, **given: int) -> bytes:
+    known = numbers()
+    info = bytearray(known["sizeof(struct tcp_info)"])
+    for name, value in given.items():
+        offset, width = info_fields()[name]
+        struct.pack_into("<" + FORMATS[width], info, offset, value)
+    body = bytearray(known["sizeof(struct inet_diag_msg)"])
+    places = kernel_layout.fields("inet_diag_msg", ("id.idiag_sport", "id.idiag_dport", "idiag_inode"))
+    struct.pack_into(">H", body, places["id.idiag_sport"][0], sport)
+    struct.pack_into(">H", body, places["id.idiag_dport"][0], dport)
+    struct.pack_into("<I", body, places["idiag_inode"][0], inode)
+    payload = bytes(body) + attribute(known["INET_DIAG_INFO"], bytes(info))
+    if bbr:
+        names = ("bbr_bw_lo", "bbr_bw_hi", "bbr_min_rtt", "bbr_pacing_gain", "bbr_cwnd_gain")
+        payload += attribute(
+            known["INET_DIAG_BBRINFO"], structure("tcp_bbr_info", 20, **dict(zip(names, bbr, strict=True)))
+        )
+    return struct.pack("<IHHII", known["sizeof(struct nlmsghdr)"] + len(payload), 20, 2, 1, 0) + payload
 
 
 def qdisc_message(kind: bytes, sent: int, packets: int, backlog: int, drops: int, app: bytes = b"") -> bytes:
-    stats = attribute(1, struct.pack("<QII", sent, packets, 0)) + attribute(
-        3, struct.pack("<5I", backlog // 1514, backlog, drops, 0, 0)
-    )
-    stats += attribute(4, app) if app else b""
-    payload = b"\0" * 20 + attribute(1, kind + b"\0") + attribute(7, stats)
-    return struct.pack("<IHHII", 16 + len(payload), 36, 0, 1, 0) + payload
+    known = numbers()
+    basic = structure("gnet_stats_basic", 16, bytes=sent, packets=packets)
+    queue = structure("gnet_stats_queue", 20, qlen=backlog // 1514, backlog=backlog, drops=drops)
+    stats = attribute(known["TCA_STATS_BASIC"], basic) + attribute(known["TCA_STATS_QUEUE"], queue)
+    stats += attribute(known["TCA_STATS_APP"], app) if app else b""
+    payload = bytes(known["sizeof(struct tcmsg)"]) + attribute(known["TCA_KIND"], kind + b"\0")
+    payload += attribute(known["TCA_STATS2"], stats)
+    return struct.pack("<IHHII", known["sizeof(struct nlmsghdr)"] + len(payload), 36, 0, 1, 0) + payload
 
 
 def record(time_ns: int, source: int, kind: int, data: bytes) -> bytes:
@@ -160,19 +213,145 @@ def test_queue_counters(decoded):
     assert set(columns["bytes"]) == {3028}
 
 
+FQ_CODEL = "qdisc_stats."  # the union's part for the qdisc as a whole
+
+
+def marked(kind: str, **counts: int) -> bytes:
+    """The qdisc's own statistics with marks where the kernel has them."""
+    if kind == "cake":
+        per_tin = [attribute(i, attribute(numbers()["TCA_CAKE_TIN_STATS_ECN_MARKED_PACKETS"], struct.pack("<I", n)))
+                   for i, n in enumerate(counts.values(), 1)]  # fmt: skip
+        return attribute(numbers()["TCA_CAKE_STATS_TIN_STATS"], b"".join(per_tin))
+    return structure("tc_fq_qd_stats" if kind == "fq" else f"tc_{kind}_xstats", 128, **counts)
+
+
 @pytest.mark.parametrize(
-    ("kind", "app", "marks"),
+    ("kind", "counts", "marks"),
     [
-        (b"red", struct.pack("<4I", 1, 2, 3, 4), 4),
-        (b"codel", struct.pack("<9I", *range(9)), 8),
-        (b"fq_codel", struct.pack("<10I", *range(10)), 7),
-        (b"pie", struct.pack("<Q8I", 0, *range(8)), 7),
-        (b"bfifo", b"", 0),
+        ("red", {"early": 1, "pdrop": 2, "other": 3, "marked": 4}, 4),
+        ("codel", {"count": 9, "ecn_mark": 6, "drop_overlimit": 9, "ce_mark": 8}, 8),
+        ("codel", {"ecn_mark": 6}, 6),
+        ("fq_codel", {FQ_CODEL + "ecn_mark": 3, FQ_CODEL + "new_flow_count": 9, FQ_CODEL + "ce_mark": 7}, 7),
+        ("pie", {"prob": 9, "dropped": 9, "maxq": 9, "ecn_mark": 7}, 7),
+        ("fq", {"gc_flows": 9, "flows": 9, "unthrottle_latency_ns": 9, "ce_mark": 5}, 5),
+        ("cake", {"first": 2, "second": 3}, 5),
+        ("bfifo", None, 0),
     ],
 )
-def test_ecn_marks_of_each_kind(kind, app, marks):
-    message = qdisc_message(kind, 1, 1, 0, 0, app)
+def test_ecn_marks_of_each_kind(kind, counts, marks):
+    message = qdisc_message(kind.encode(), 1, 1, 0, 0, marked(kind, **counts) if counts else b"")
     assert queue_counters(message, 0, len(message))[5] == marks
+
+
+def test_a_packet_count_of_64_bits_goes_before_the_one_of_32(decoded):
+    known = numbers()
+    stats = attribute(known["TCA_STATS_BASIC"], structure("gnet_stats_basic", 16, bytes=2**40, packets=7))
+    stats += attribute(known["TCA_STATS_PKT64"], struct.pack("<Q", 2**33 + 7))
+    stats += attribute(known["TCA_STATS_QUEUE"], structure("gnet_stats_queue", 20))
+    payload = bytes(20) + attribute(known["TCA_KIND"], b"bfifo\0") + attribute(known["TCA_STATS2"], stats)
+    message = struct.pack("<IHHII", 16 + len(payload), 36, 0, 1, 0) + payload
+    assert queue_counters(message, 0, len(message))[2:4] == (2**40, 2**33 + 7)
+
+
+def lines_of(path: str, begin: str) -> str:
+    """A C structure's declaration as a source file or a patch has it."""
+    text = re.sub(r"(?m)^\+", "", (paths.ROOT / path).read_text(encoding="utf-8"))
+    return begin + text.split(begin, 1)[1].split("};", 1)[0] + "};"
+
+
+def test_records_of_the_lab_are_where_its_modules_have_them():
+    info = lines_of("kernels/patches/bbr/0003-tcp-add-bbr2-and-bbr3.patch", "struct tcp_bbr_lab_info {")
+    ack = lines_of("kernels/bbr/tcp_bbr_model.h", "struct ack_record {")
+    for struct_name, dtype, others in (
+        ("tcp_bbr_lab_info", bbr_record.LAB_INFO, {
+            "bw": "bbr.bbr_bw_lo", "min_rtt_us": "bbr.bbr_min_rtt", "pacing_gain": "bbr.bbr_pacing_gain",
+            "cwnd_gain": "bbr.bbr_cwnd_gain", "max_bw": "max_bw_low", "bw_lo": "bw_lo_low"}),
+        ("ack_record", bbr_record.ACK_RECORD, {"pacing_rate": "pacing_rate_bytes"}),
+    ):  # fmt: skip
+        names = {n: others.get(n, n) for n in dtype.names if n != "padding"}
+        found = kernel_layout.fields(struct_name, tuple(names.values()), info + ack)
+        ours = {n: dtype.fields[n][1] for n in names}
+        assert ours == {n: found[c][0] for n, c in names.items()}
+        (size,) = kernel_layout.constants((f"sizeof(struct {struct_name})",), info + ack).values()
+        assert dtype.itemsize in (size, size - 4), "but for padding at the end"
+
+
+FIELD_VALUES = st.fixed_dictionaries(
+    {name: st.integers(0, 2 ** (8 * np.dtype(kind).itemsize) - 1) for name, (_, kind) in TCP_INFO.items()}
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.lists(FIELD_VALUES, min_size=3, max_size=3), min_size=1, max_size=4), st.randoms())
+def test_what_the_kernel_says_is_what_the_table_has(samples, random):
+    """Any value of any field, in any order of the sockets, also if replies are of unlike length."""
+    ports = ((1002, 5201, 51), (1004, 5201, 52), (2002, 5202, 61))
+    data = b""
+    for k, values in enumerate(samples):
+        controls = [
+            socket_message(1000, 5201, 50, bytes_received=2**64 - 1),
+            socket_message(2000, 5202, 60, bytes_received=2**64 - 1),
+        ]
+        bbr = (1, 2, 3, 256, 512) if random.random() < 0.5 else None
+        flows = [socket_message(*port, bbr, **v) for port, v in zip(ports, values, strict=True)]
+        reply = [*controls, *flows]
+        random.shuffle(reply)
+        data += record(k * 10**8, 0, 0, b"".join(reply)) + record(k * 10**8, 0, 2, qdisc_message(b"bfifo", k, k, k, k))
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "samples.raw"
+        path.write_bytes(data)
+        found, queues = decode(path, plan())
+    assert list(found.columns["flow"]) == [0, 1, 2] * len(samples)
+    for field in TCP_INFO:
+        assert found.columns[field].tolist() == [v[field] for values in samples for v in values]
+    assert queues["forward"].columns["sent_packets"].tolist() == list(range(len(samples)))
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(1, 9000), st.integers(0, 10**9)), max_size=8, unique_by=lambda s: s[0]),
+    st.integers(9001, 9999) | st.none(),
+    st.floats(-1, 11),
+)
+def test_a_counter_is_its_latest_sample(samples, ended_ms, at_s):
+    samples = sorted(samples)
+    final = None if ended_ms is None else {"time_ns": ended_ms * 10**6, "delivered": 777}
+    counters = FlowCounters(
+        np.array([t / 1e3 for t, _ in samples]), {"delivered": np.array([v for _, v in samples], int)}, final
+    )
+    latest = [v for t, v in samples if t / 1e3 <= at_s + EDGE_TOLERANCE_S]
+    expected = latest[-1] if latest else 0
+    if ended_ms is not None and ended_ms / 1e3 <= at_s + EDGE_TOLERANCE_S:
+        expected = 777
+    assert counters.at(at_s, "delivered") == expected
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.integers(1, 6), min_size=1, max_size=4), st.randoms(), st.booleans())
+def test_sockets_find_their_flows(streams, random, answered):
+    """Of each transfer the first socket is the control connection, the others its streams in order, whatever the ports."""
+    hosts = [{"name": f"h{i}"} for i in range(len(streams))]
+    transfers = [{"id": i, "client": f"h{i}", "port": 5201 + i} for i in range(len(streams))]
+    flows = [(t, k) for t, count in enumerate(streams) for k in range(count)]
+    the_plan = Plan(
+        {"hosts": hosts, "transfers": transfers}, [FlowPlan(i, 0, t, k, 40.0) for i, (t, k) in enumerate(flows)], []
+    )
+    seen, expected = {}, {}
+    for t, count in enumerate(streams):
+        ports = random.sample(range(30_000, 60_000), count + 1)
+        inodes = sorted(random.sample(range(1, 10_000), count + 1))
+        for k in range(count + 1):
+            key = (t, ports[k], 5201 + t)
+            seen[key] = (inodes[k], 300 if k == 0 and answered else 0)
+            if k:
+                expected[key] = flows.index((t, k - 1))
+        seen[t, 9, 22] = (5, 9)  # somebody else's
+        seen[(t + 1) % (len(streams) + 1), 10, 5201 + t] = (6, 9)  # to the same port, but from another host
+    order = list(seen)
+    random.shuffle(order)
+    assert (
+        Sockets(the_plan, [h["name"] for h in hosts] + ["other"]).assign({key: seen[key] for key in order}) == expected
+    )
 
 
 def test_a_file_that_is_cut_off_is_refused(decoded):
