@@ -1,6 +1,6 @@
 """Measures the finished topology before the first flow: base RTT, bottleneck rate, buffer size.
 
-The plan says what was asked for; these numbers say what the kernel does. bbrlab/checks.py compares the two.
+The plan says what was asked for; these numbers say what the kernel does. bbrlab/measure/checks/ compares the two.
 """
 
 import re

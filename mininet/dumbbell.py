@@ -5,6 +5,9 @@
 - Rate limiter (htb) and queue stand alone on the bottleneck's egress.
 - A path's whole base RTT is a netem on the switch port *towards the sender*, so that only ACKs are delayed and the
   delay never shares a queue with data.
+- Receive offload, where the plan says so: a netem below the port's own, or alone, on every switch port towards a host. It keeps
+  packets for a time after the first came and then hands over all at once, as a NIC does that delays its interrupt; the host
+  merges those of a flow (GRO).
 - Random loss is a netem on the switch port towards the receiver, behind the bottleneck; or, where the plan says so, before
   it, between a switch of the senders' own (s3, s4) and the one with the bottleneck's queue:
 
@@ -129,6 +132,11 @@ def netem_loss(loss):
     return words + (["loss", "random", "%.8f%%" % (100 * loss)] if loss else [])
 
 
+def netem_interrupts(delay_us):
+    """tc arguments of a netem that hands over what came within ``delay_us`` after a first packet, in order, at once."""
+    return ["netem", "limit", str(NETEM_LIMIT_PACKETS), "slot", "%.3fus" % delay_us, "%.3fus" % delay_us]
+
+
 def netem(delay_us, loss, jitter_kind, jitter_us):
     """tc arguments of a netem that delays by ``delay_us``, never reorders, and loses packets with probability ``loss``.
 
@@ -191,7 +199,7 @@ class Dumbbell:
         off = OFFLOADS["off"]
         for port in switch_ports:
             self._ethtool(port, off)
-        self.tc(self.queue_commands() + self.port_commands("add"))
+        self.tc(self.queue_commands() + self.port_commands("add") + self.interrupt_commands())
 
     def _configure_host(self, name):
         """Set the offloads, sysctls and qdisc of host ``name``, in whose network namespace this process is."""
@@ -200,6 +208,8 @@ class Dumbbell:
         if self.plan["segmentation"] == "off":
             # Since Linux 4.17 TCP builds segments of several packets whatever ethtool says; this makes it stop.
             call("ip", "link", "set", "dev", dev, "gso_max_segs", "1")
+        if self.plan["interrupt_delay_us"]:
+            self._ethtool(dev, ["gro", "on"])
         for key, value in self.plan["sysctls"].items():
             set_sysctl(key, value)
         if self.plan["virtual"]:
@@ -240,6 +250,14 @@ class Dumbbell:
         words = self.netems()
         return ["qdisc %s dev %s root handle 2: %s" % (verb, d, " ".join(words[d])) for d in devices or words]
 
+    def interrupt_commands(self):
+        """tc batch lines that put the delay of interrupts on every port towards a host, below its netem if it has one."""
+        if not self.plan["interrupt_delay_us"]:
+            return []
+        words, above = " ".join(netem_interrupts(self.plan["interrupt_delay_us"])), self.netems()
+        places = [(port, "parent 2:" if port in above else "root") for port in self.ports.values()]
+        return ["qdisc add dev %s %s handle 3: %s" % (port, place, words) for port, place in places]
+
     def netems(self):
         """{switch port: words of its netem}: the delay towards a host that sends, and the random loss."""
         lossy = self.plan["loss_devices"]
@@ -259,8 +277,9 @@ class Dumbbell:
         from the run's seed alone (guest.py).
         """
         self.loss = loss
-        ports = self.port_commands("add")
-        devices = [link["device"] for link in self.plan["bottlenecks"]] + [line.split()[3] for line in ports]
+        ports = self.port_commands("add") + self.interrupt_commands()
+        devices = [link["device"] for link in self.plan["bottlenecks"]]
+        devices += dict.fromkeys(line.split()[3] for line in ports)
         self.tc(["qdisc del dev %s root" % d for d in devices] + self.queue_commands() + ports)
 
     def change(self, step):

@@ -3,11 +3,13 @@
 Usage: guest.py OUT_DIR    (OUT_DIR/plan.json goes in; samples.raw, report.json and the iperf3 logs come out)
 """
 
+import ctypes
 import fcntl
 import json
 import os
 import signal
 import socket
+import struct
 import sys
 import time
 
@@ -33,6 +35,7 @@ FIRST_START_NS = 40_000_000_000
 # Long enough for what follows the first packets: ARP confirms its entries after 5 s, Open vSwitch revises its flows.
 SETTLE_S = 10
 RNDRESEEDCRNG = 0x5207
+SIOCETHTOOL, ETHTOOL_GGRO = 0x8946, 0x2B
 
 
 def say(console, text):
@@ -176,6 +179,26 @@ def listen_drops(dumbbell):
     return found
 
 
+def received(dumbbell):
+    """{host: what its interface received}: whether GRO is on, packets, packets lost in between, segments that TCP got."""
+    found = {}
+    for name, host in dumbbell.hosts.items():
+        device = name + "-eth0"
+        with network_of(host.pid), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+            state = ctypes.create_string_buffer(struct.pack("II", ETHTOOL_GGRO, 0))
+            fcntl.ioctl(sock, SIOCETHTOOL, struct.pack("16sP", device.encode(), ctypes.addressof(state)))
+            devices = dict(line.split(":", 1) for line in read("/proc/self/net/dev").splitlines()[2:])
+            rows = [line.split() for line in read("/proc/self/net/snmp").splitlines() if line.startswith("Tcp:")]
+        counters = {name.strip(): fields.split() for name, fields in devices.items()}[device]
+        found[name] = {
+            "gro": bool(struct.unpack("II", state.raw[:8])[1]),
+            "packets": int(counters[1]),
+            "drops": int(counters[3]),
+            "tcp_segments": int(dict(zip(*rows))["InSegs"]),
+        }
+    return found
+
+
 def interrupted(signum, frame):
     """Handler of SIGTERM: what this program has built is taken down on its way out."""
     raise SystemExit(128 + signum)
@@ -224,11 +247,13 @@ def main(out):
         ]
         dumbbell.renew_queues(loss=plan["loss"])
         before, missed = interface_drops(dumbbell), datapath_misses() if plan["virtual"] else 0
+        received_before = received(dumbbell)
         say(console, "bbrlab stage experiment")
         report["start_ns"], short_failures = run(plan, dumbbell, sampler, traffic, console)
         sampler.close()
         report["qdiscs_before"], report["qdiscs"] = before, interface_drops(dumbbell)
         report["host_drops"] = listen_drops(dumbbell)
+        report["received_before"], report["received"] = received_before, received(dumbbell)
         report["switch_misses"] = datapath_misses() - missed if plan["virtual"] else 0
         report["parameters"] = module_parameters(plan["ccas"])
         report["congestion_control"] = read("/proc/sys/net/ipv4/tcp_available_congestion_control").split()

@@ -1,7 +1,7 @@
 """Reads tcp_info of every sender and the bottleneck's queue at fixed instants, in one process, over netlink.
 
 A system call is the dear thing in a guest, so requests are encoded once, sockets stay open, and the raw replies are
-appended to a file with a time stamp; bbrlab/traces.py decodes them outside.
+appended to a file with a time stamp; bbrlab/measure/traces.py decodes them outside.
 
 File format (little-endian), repeated: int64 time_ns since the experiment's start | uint16 source | uint16 kind |
 uint32 length | that many bytes of netlink messages. ``source`` counts hosts in plan order (kind 0: inet_diag dump,

@@ -73,6 +73,8 @@ def sound_run(**changes: Any) -> SimpleNamespace:
         + [{"device": link["device"], "handle": 30, "kind": "bfifo", "drops": 7, "packets": 9} for link in links]
         + [{"device": "s1-x", "handle": 1, "kind": "netem", "drops": 0, "packets": 9}],
         "host_drops": {h["name"]: {"TcpExtTCPRcvQDrop": 0} for h in hosts},
+        "received_before": {h["name"]: {"gro": False, "packets": 70, "drops": 3, "tcp_segments": 2} for h in hosts},
+        "received": {h["name"]: {"gro": False, "packets": 9_070, "drops": 3, "tcp_segments": 9_000} for h in hosts},
         "switch_misses": 0,
         "traffic_failures": [],
         "parameters": {"bbr3": {"ecn": "on", "round_ms": "5", "trace_acks": str(1 << 17)}},
@@ -126,6 +128,7 @@ WRONG = {
     "base_rtt": lambda r: r.report["ping_ms"].__setitem__(-1, 40.1),
     "random_loss": lambda r: [q.update(drops=300) for q in r.report["qdiscs"] if q["drops"] == 105],
     "drops_elsewhere": lambda r: r.report["qdiscs"][-1].update(drops=1),
+    "receive_offload": lambda r: r.report["received"]["r1"].update(gro=True),
     "flows_ran": only_the_cookie,
     "receive_window": lambda r: r.counters[0].columns["rwnd_limited_us"].__setitem__(slice(50, None), 10**6),
     "send_buffer": lambda r: r.counters[2].columns.update(unacked=np.full(101, 8), notsent_bytes=np.zeros(101, int)),
@@ -157,6 +160,63 @@ def test_random_loss_is_looked_for_where_it_was_asked_for():
     run = sound_run()
     run.scenario = sound_run(network__loss_place="before").scenario
     assert [c["name"] for c in failed_of(outcome_of(run))] == ["random_loss", "drops_elsewhere"]
+
+
+def offloading_run(rate_mbit: float = 100) -> SimpleNamespace:
+    """A sound run whose hosts merge three packets on average."""
+    run = sound_run()
+    changes = {"network__rate_mbit": rate_mbit, "hosts__receive_offload": "gro", "hosts__receive_offload_us": 300}
+    run.scenario = sound_run(**changes).scenario
+    for entry in run.report["received"].values():
+        entry.update(gro=True, tcp_segments=3_002)
+    run.report["qdiscs"] += [
+        {"device": f"{h['switch']}-{h['name']}", "handle": "3:", "kind": "netem", "drops": 0, "packets": 9}
+        for h in run.plan.content["hosts"]
+    ]
+    return run
+
+
+def receive_offload(run: SimpleNamespace) -> dict[str, Any]:
+    return next(c for c in outcome_of(run) if c["name"] == "receive_offload")
+
+
+def test_receive_offload_that_merges_passes():
+    assert receive_offload(offloading_run()) == {
+        "name": "receive_offload", "asked": None, "measured": 3.0, "ok": True,
+        "detail": "packets for each segment that receivers got; GRO on at 5 of 5 hosts, interrupts delayed at 5",
+    }  # fmt: skip
+
+
+OFFLOAD_FAULTS = {
+    "a host without GRO": lambda r: r.report["received"]["h1"].update(gro=False),
+    "a host with prompt interrupts": lambda r: r.report["qdiscs"].pop(),
+    "nothing merged": lambda r: [e.update(tcp_segments=9_000) for e in r.report["received"].values()],
+}
+
+
+@pytest.mark.parametrize("fault", OFFLOAD_FAULTS)
+def test_receive_offload_that_is_not_there_is_seen(fault):
+    run = offloading_run()
+    OFFLOAD_FAULTS[fault](run)
+    assert receive_offload(run)["ok"] is False
+
+
+def test_packets_that_come_one_by_one_cannot_be_merged():
+    run = offloading_run(rate_mbit=10)
+    OFFLOAD_FAULTS["nothing merged"](run)
+    assert receive_offload(run)["ok"] is True
+
+
+def test_packets_merged_unasked_are_seen():
+    run = sound_run()
+    run.report["received"]["r1"]["tcp_segments"] = 3_002
+    assert receive_offload(run)["ok"] is False
+
+
+def test_packets_lost_in_a_host_s_interface_are_seen():
+    run = sound_run()
+    run.report["received"]["h1"]["drops"] += 1
+    assert [c["detail"] for c in failed_of(outcome_of(run))] == ["h1 interface: 1"]
 
 
 @pytest.mark.parametrize("at_s", [0.05, 5, 9.95])

@@ -247,6 +247,43 @@ def test_segmentation_at_the_nic_makes_bursts(run_scenario):
     assert queue_ms["nic"] > queue_ms["off"]
 
 
+FAST = {"network__rate_mbit": 200, "network__rtt_ms": 10, "duration_s": 4, "window_s": [1, 4]}
+
+
+def test_receive_offload_hands_over_what_came_in_its_time(run_scenario):
+    """A frame takes 61 us at 200 Mbit/s: an interrupt 200 us after a packet is for that one and three more."""
+    flows = [{"cca": "bbr1"}, {"cca": "bbr1", "direction": "reverse"}]
+    merged, pings = {}, {}
+    for us in (None, 50, 200):
+        fields = {} if us is None else {"hosts__receive_offload": "gro", "hosts__receive_offload_us": us}
+        result = run_scenario(**FAST, flows=flows, **fields)
+        assert result.failed == []
+        assert result.manifest["scenario"]["hosts"]["receive_offload_us"] == us
+        merged[us] = result.check("receive_offload")["measured"]
+        pings[us] = result.manifest["report"]["ping_ms"]
+    assert merged[None] == pytest.approx(1, abs=0.001)
+    assert merged[50] < 1.5
+    assert 2.5 < merged[200] < 4.5
+    assert pings[200] == pytest.approx([10.4, 10.4], abs=0.02)
+
+
+@pytest.mark.parametrize("kind", ["slotted", "per-packet"])
+def test_receive_offload_with_all_else_that_stands_on_a_port(run_scenario, kind):
+    """Delay, jitter, loss and changes of the path keep their place above the delay of interrupts. Twice: the same bytes."""
+    fields = {
+        "hosts__receive_offload": "gro",
+        "hosts__pacing": "fq",
+        "network__jitter": {"kind": kind, "ms": 4},
+        "network__loss": 0.01,
+        "network__changes": [{"at_s": 2, "rtt_ms": 20}],
+    } | FAST
+    one, other = (run_scenario(seed=3, tamper=lambda plan: None, **fields) for _ in range(2))
+    assert one.failed == []
+    srtt_us = one.samples.query("flow == 0").set_index("time_s")["srtt_us"]
+    assert srtt_us[1.0:1.9].mean() < 19_000 < srtt_us[3.0:4.0].mean()
+    assert (one.folder / "samples.parquet").read_bytes() == (other.folder / "samples.parquet").read_bytes()
+
+
 def test_receive_window_limit(run_scenario):
     result = run_scenario(hosts__rmem_max_bytes=32_768)
     assert result.failed == []  # asked for, hence no fault

@@ -98,6 +98,14 @@ def test_random_loss_has_its_place(place, loss, links, devices):
     assert [b["device"] for b in plan["bottlenecks"]] == ["s1-s2", "s2-s1"]
 
 
+def test_the_delay_of_interrupts_has_a_default():
+    delays = [
+        plan_of(**changes).content["interrupt_delay_us"]
+        for changes in ({}, {"hosts__receive_offload": "gro"}, {"hosts__receive_offload": "gro", "hosts__receive_offload_us": 250})
+    ]  # fmt: skip
+    assert delays == [None, 50, 250]
+
+
 def test_a_missing_cca_is_refused_before_anything_starts():
     with pytest.raises(UserError, match=r"no bbr3 .*it has bbr1, cubic.*--kernel"):
         plan_of(flows=[{"cca": "bbr3"}])

@@ -99,6 +99,10 @@ def test_every_shipped_scenario_is_valid(path):
         ({"network__buffer": {"bdp": 1, "bytes": 5000}}, ["network.buffer", "exactly one", "bdp, bytes"]),
         ({"network__qdisc": {"kind": "fifo", "ecn": True}}, ["network.qdisc", "fifo has no option ecn"]),
         ({"network__qdisc": {"kind": "blue"}}, ["network.qdisc.kind", "blue", "fifo"]),
+        (
+            {"hosts__receive_offload_us": 100},
+            ["hosts", "receive_offload_us 100", "receive_offload is off", "set it to gro"],
+        ),
         ({"network__loss": 1.5}, ["network.loss", "1.5", "less than 1"]),
         ({"network__rtt_ms": [40, 30]}, ["RTT range", "40 > 30"]),
         ({"network__rtt_ms": 0}, ["network.rtt_ms", "0"]),

@@ -179,6 +179,7 @@ def make_plan(
         "hosts": hosts.specs,
         "bottlenecks": links,
         "segmentation": scenario.hosts.segmentation,
+        "interrupt_delay_us": scenario.hosts.interrupt_delay_us,
         "sysctls": sysctls(scenario, max(max(r) for r in rtts), len(flows) + SHORT_FLOWS_AT_ONCE * len(short)),
         "loss": network.loss,
         "loss_devices": loss_devices(scenario, hosts.specs),

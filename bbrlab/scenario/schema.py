@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, Field, PrivateAttr, ValidationInfo, field_
 from bbrlab.base.strict import NonNegative, Positive, Probability, Strict
 from bbrlab.scenario.frames import FRAME_BYTES
 
+RECEIVE_OFFLOAD_US = 50.0  # 20,000 interrupts a second, as Intel's e1000e driver has them for little traffic
 MAX_STREAMS = 128  # parallel streams that one iperf3 allows
 PLAIN_WORD = re.compile(r"[\w.,:+-]{1,64}")  # what may stand on a kernel command line
 FOLDER = "folder"  # in a validation's context: the folder of the scenario file
@@ -188,9 +189,30 @@ class Hosts(Strict):
         "off",
         description="off: TCP sends single packets; nic: it builds segments of up to 64 KiB, cut at the sender's interface",
     )
+    receive_offload: Annotated[Literal["off", "gro"], Switch] = Field(
+        "off",
+        description="gro: a host is interrupted for several packets at once, and merges those of a flow (GRO)",
+    )
+    receive_offload_us: Annotated[float, Field(gt=0, le=10_000)] | None = Field(
+        None, description="gro: how long after a packet came the interrupt comes; default: 50"
+    )
     ecn: Annotated[Literal["off", "on"], Switch] = "off"
     rmem_max_bytes: SocketBytes | None = Field(None, description="default: never the limit")
     wmem_max_bytes: SocketBytes | None = Field(None, description="default: never the limit")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Hosts:
+        if self.receive_offload_us is not None and self.receive_offload == "off":
+            raise ValueError(
+                f"receive_offload_us {self.receive_offload_us:g} would have no effect: receive_offload is off "
+                "(set it to gro, or leave the time out)"
+            )
+        return self
+
+    @property
+    def interrupt_delay_us(self) -> float | None:
+        """How long after a packet came a host is interrupted, in us; None: at once, for each packet."""
+        return None if self.receive_offload == "off" else self.receive_offload_us or RECEIVE_OFFLOAD_US
 
 
 class Traffic(Strict):

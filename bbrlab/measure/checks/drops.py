@@ -8,6 +8,7 @@ from typing import Any
 from bbrlab.experiment.hosts import loss_devices
 from bbrlab.experiment.plan import Plan
 from bbrlab.measure.checks.check import Check
+from bbrlab.measure.checks.reception import INTERRUPT_QDISC
 from bbrlab.measure.queues import Queue
 from bbrlab.scenario.schema import Scenario
 
@@ -25,7 +26,7 @@ def drop_checks(scenario: Scenario, plan: Plan, report: dict[str, Any], queues: 
         drops = q["drops"] - old["drops"]
         if q["device"] in bottlenecks:
             continue
-        if q["device"] in lossy and q["kind"] == "netem":
+        if q["device"] in lossy and q["kind"] == "netem" and q["handle"] != INTERRUPT_QDISC:
             lost += drops
             offered += drops + q["packets"] - old["packets"]
         elif drops:
@@ -36,6 +37,11 @@ def drop_checks(scenario: Scenario, plan: Plan, report: dict[str, Any], queues: 
             if count:
                 elsewhere += count
                 where.append(f"{host} {name}: {count}")
+    for host, entry in report["received"].items():
+        lost_there = entry["drops"] - report["received_before"][host]["drops"]
+        if lost_there:
+            elsewhere += lost_there
+            where.append(f"{host} interface: {lost_there}")
     if report["switch_misses"]:
         elsewhere += report["switch_misses"]
         where.append(f"Open vSwitch had no flow for {report['switch_misses']} packets")
