@@ -53,6 +53,7 @@ FUNCTIONS: dict[str, Function] = {
     "abs": Function(np.abs, ("x",), each=True),
     "crossing": Function(series.crossing, ("x", "y", "fraction"), together=2),
     "first": Function(lambda x: np.atleast_1d(x)[0], ("x",)),
+    "fraction_above": Function(series.fraction_above, ("values", "limit")),
     "grouped_rms": Function(series.grouped_rms, ("values", "key"), together=2),
     "last": Function(lambda x: np.atleast_1d(x)[-1], ("x",)),
     "max": Function(lambda *x: np.max(_all(x)), ("x...",)),

@@ -41,6 +41,16 @@ def crossing(x: Array, y: Array, fraction: float) -> float:
     return float(x[i - 1] + (x[i] - x[i - 1]) * (y[i - 1] - limit) / (y[i - 1] - y[i]))
 
 
+def fraction_above(values: Array, limit: float) -> float:
+    """The part of the values that exceeds ``limit``; NaN if one of them is not finite.
+
+    Args:
+        values: shape (points,).
+    """
+    values = np.atleast_1d(values)
+    return float(np.mean(values > limit)) if np.isfinite(values).all() else float("nan")
+
+
 def rms(values: Array) -> float:
     """Root mean square."""
     return float(np.sqrt(np.mean(np.square(values))))

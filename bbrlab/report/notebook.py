@@ -9,6 +9,7 @@ A page begins with ``page = open_page(scale, "PAPER")`` and ``glance(page)`` and
     ware_beside(table, *keys)                   the Ware model's share at each point, rate, RTT and buffer as run
     part_of_both(table)                         group 0's part of what groups 0 and 1 carry, for each run
     samples_of(page, FIGURE, columns, ...)      a run's samples, or None where this scale lacks the point
+    beside_ns3(page)                            goodput in ns-3 beside goodput here, or None if ns-3 was not run
     queueing_delay(page, FIGURE, ...)           time and queueing delay of a run, in ms or in base RTTs
     flow_names(figure)                          names of a figure's flow groups, for people
 
@@ -167,3 +168,21 @@ def queueing_delay(
     samples = samples.drop_duplicates("time_s")
     delay_ms = samples["queue_bytes"] * 8e-3 / network.rate_mbit
     return samples["time_s"], delay_ms / network.mean_rtt_ms if in_rtts else delay_ms
+
+
+def beside_ns3(page: Page) -> pd.DataFrame | None:
+    """Goodput (Mbit/s) of each flow group in ns-3 and here, mean over the seeds; None if ns-3 was not run (``make ns3``).
+
+    Returns:
+        Columns "ns-3" and "here", indexed by figure, point, group and algorithm.
+    """
+    file = page.results / page.scale / "ns3" / f"{page.paper}.parquet"
+    if not file.exists():
+        return None
+    keys = ["figure", "point", "group", "cca"]
+    ours = pd.concat([t[t["ok"]].assign(figure=f"{page.paper}/{name}") for name, t in page.tables.items()])
+    both = {"ns-3": pd.read_parquet(file), "here": ours}
+    means = {name: table.groupby(keys)["goodput_mbit"].mean() for name, table in both.items()}
+    table = pd.concat(means, axis=1).loc[means["ns-3"].index].reset_index()
+    table["point"] = table["point"].str.rsplit(",", n=1).str[0]  # without its fingerprint
+    return table.set_index(keys)

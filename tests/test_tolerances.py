@@ -1,0 +1,35 @@
+"""The tables of data/ whose tolerances follow from published numbers are what their scripts make of these."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bbrlab.base import paths
+from bbrlab.claims import expressions
+
+SCRIPTS = sorted(paths.DATA.glob("*/*.py"))
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda p: f"{p.parent.name}-{p.stem}")
+def test_tolerances_are_what_the_script_makes(script: Path) -> None:
+    for name, made in runpy.run_path(str(script))["tables"]().items():
+        there = pd.read_csv(script.parent / f"{name}.csv")
+        pd.testing.assert_frame_equal(there[sorted(there)], made[sorted(made)], check_dtype=False, obj=f"data/{script.parent.name}/{name}.csv")  # fmt: skip
+
+
+def test_half_of_the_second_laboratory_is_within_cao_s_tolerance() -> None:
+    table = pd.read_csv(paths.DATA / "cao2019/fig5.csv")
+    near = (table["second_laboratory_percent"] - table["gain_percent"]).abs() <= table["tolerance_points"] + 0.1
+    assert near.groupby([table["buffer_bytes"], table["rate_mbit"]]).mean().min() >= 0.5
+    assert near.mean() < 0.6
+
+
+@pytest.mark.parametrize(("values", "limit", "part"), [([1, 2, 3, 4], 2, 0.5), ([1], 1, 0), ([0.1, np.nan], 0, np.nan)])
+def test_fraction_above(values: list[float], limit: float, part: float) -> None:
+    tree = expressions.parse("fraction_above(x, limit)")
+    assert expressions.evaluate(tree, {"x": np.array(values), "limit": limit}) == pytest.approx(part, nan_ok=True)
