@@ -4,7 +4,8 @@ import sys
 
 from bbrlab.base import paths
 from bbrlab.campaign.figures import check_ccas, figures_at, runs_of, write_points
-from bbrlab.claims.load import load_statements
+from bbrlab.claims.columns import fluid_files
+from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.kernel.specs import ingredients
 from bbrlab.models.predict import speaks_of
 from bbrlab.report.panel import has_panel
@@ -26,7 +27,7 @@ SCALE = config["scale"]
 KERNEL = config.get("kernel") or ""
 FIGURES = {f.id: f for f in figures_at(SCALE, config.get("figures"))}
 # What is wrong is told before anything runs.
-load_statements()
+STATEMENTS = load_statements()
 check_ccas(FIGURES.values(), KERNEL or None)
 
 

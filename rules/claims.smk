@@ -1,13 +1,21 @@
-# Stage 4: the claims judged by the tables.
+# Stage 4: the claims judged by the tables, and the statements by their claims.
+
+
+def fluid_of(figures):
+    """The fluid model's predictions that claims read at the figures' points."""
+    return [name_of(path) for path in fluid_files(claims_of(STATEMENTS), figures)]
 
 
 rule claims:
     input:
         tables=TABLES.values(),
+        fluid=fluid_of(FIGURES.values()),
         code=CODE["claims"],
     output:
         table=f"{AT_SCALE}/claims.parquet",
         csv=f"{AT_SCALE}/claims.csv",
+        statements=f"{AT_SCALE}/statements.parquet",
+        statements_csv=f"{AT_SCALE}/statements.csv",
     log:
         f"{LOGS}/{SCALE}/claims.log",
     params:
@@ -16,14 +24,19 @@ rule claims:
         "bbrlab judge {input.tables} --scale {params.scale} --out {output.table} > {log} 2>&1"
 
 
-# What one figure alone can judge, and what one paper's figures can: no other paper need be run.
+# Statements of which one figure alone, or one paper's figures, can judge a claim: no other paper need be run.
 rule figure_claims:
     input:
         tables=f"{AT_SCALE}/{{paper}}/{{figure}}.parquet",
+        fluid=lambda wildcards: fluid_of(
+            [FIGURES[f"{wildcards.paper}/{wildcards.figure}"]]
+        ),
         code=CODE["claims"],
     output:
         table=f"{AT_SCALE}/{{paper}}/{{figure}}.claims.parquet",
         csv=f"{AT_SCALE}/{{paper}}/{{figure}}.claims.csv",
+        statements=f"{AT_SCALE}/{{paper}}/{{figure}}.statements.parquet",
+        statements_csv=f"{AT_SCALE}/{{paper}}/{{figure}}.statements.csv",
     log:
         f"{LOGS}/{SCALE}/{{paper}}/{{figure}}.claims.log",
     params:
@@ -35,10 +48,15 @@ rule figure_claims:
 use rule figure_claims as paper_claims with:
     input:
         tables=tables_of,
+        fluid=lambda wildcards: fluid_of(
+            f for id, f in FIGURES.items() if id.split("/")[0] == wildcards.paper
+        ),
         code=CODE["claims"],
     output:
         table=f"{AT_SCALE}/{{paper}}.claims.parquet",
         csv=f"{AT_SCALE}/{{paper}}.claims.csv",
+        statements=f"{AT_SCALE}/{{paper}}.statements.parquet",
+        statements_csv=f"{AT_SCALE}/{{paper}}.statements.csv",
     log:
         f"{LOGS}/{SCALE}/{{paper}}.claims.log",
     wildcard_constraints:

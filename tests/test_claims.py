@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from unittest import mock
 
 import numpy as np
@@ -13,75 +12,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bbrlab.base.errors import UserError
-from bbrlab.campaign.figures import Figure, figures_at, scenario_files
+from bbrlab.campaign.figures import scenario_files
 from bbrlab.claims import expressions
 from bbrlab.claims import series as of_series
 from bbrlab.claims.expand import expand
-from bbrlab.claims.judge import (
-    INCONCLUSIVE,
-    NOT_REPRODUCED,
-    NOT_RUN,
-    REPRODUCED,
-    Verdict,
-    _published,
-    judge_all,
-    judge_claim,
-)
 from bbrlab.claims.load import claims_of, load_statements
-from bbrlab.claims.schema import Claim, Expectation, rounded
+from bbrlab.claims.schema import Expectation, rounded
 from bbrlab.claims.select import full_figures, select
-from bbrlab.measure.schema import METRICS
-
-GOOD = """
-- id: SA-x
-  says: One flow takes half of the link.
-  source: Fig. 2a
-  exactness: raw data
-  because: two laboratories differ by so much
-  claims:
-    - at: {figure: sarpkaya2025/fig2a, where: {network.buffer.bdp: 4, flows.0.count: 1}}
-      metric: share_of_capacity
-      expect: {value: 0.5, within: 0.1}
-"""
+from tests.made_up import GOOD, only_claim, written
 
 
-def written(folder: Path, text: str, paper: str = "sarpkaya2025") -> Path:
-    """A claims file in its paper's folder."""
-    file = folder / paper / "claims.yaml"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(text)
-    return file
-
-
-def only_claim(folder: Path, text: str) -> Claim:
-    (claim,) = claims_of(load_statements([written(folder, text)]))
-    return claim
-
-
-@pytest.fixture(scope="module")
-def all_claims():
-    return claims_of(load_statements())
-
-
-def test_there_are_enough_and_every_paper_has_some(all_claims):
-    assert {c.paper for c in all_claims} == {id.split("/")[0] for id in scenario_files()}
-
-
-def test_quick_can_judge_a_hundred(all_claims):
-    """Every claim whose points quick runs long enough, with runs that are made up."""
-    figures = figures_at("quick")
-    verdicts = judge_all(all_claims, figures, {f.id: table(f) for f in figures})
-    assert sum(v.verdict != NOT_RUN for v in verdicts) >= 50
-
-
-def table(figure: Figure, value=lambda point, seed: 0.5) -> pd.DataFrame:
-    rows = []
-    for point in figure.points:
-        for seed in range(1, figure.trials + 1):
-            for group in range(len(point.scenario.flows)):
-                metrics = dict.fromkeys(METRICS, value(point, seed))
-                rows.append({"point": point.label, "seed": seed, "ok": True, **point.values, **point.conditions, "group": group, **metrics})  # fmt: skip
-    return pd.DataFrame(rows)
+def test_every_paper_has_statements_and_every_row_its_claim():
+    statements = load_statements()
+    assert {s.paper for s in statements} == {id.split("/")[0] for id in scenario_files()}
+    assert len({c.id for c in claims_of(statements)}) == len(claims_of(statements))
 
 
 @pytest.mark.parametrize(
@@ -179,99 +123,6 @@ def test_a_series_needs_a_function(tmp_path):
         load_statements([written(tmp_path, text)])
 
 
-def one(tmp_path, text: str, value, scale: str = "full") -> Verdict:
-    claim = only_claim(tmp_path, text)
-    figures = figures_at(scale, sorted({t.figure for t in claim.at.values()}))
-    known = {f.id: f for f in figures}
-    return judge_claim(claim, known, {id: table(f, value) for id, f in known.items()})
-
-
-@pytest.mark.parametrize(
-    ("values", "verdict"),
-    [
-        ((0.49, 0.50, 0.51), REPRODUCED),  # .50 +- .025
-        ((0.79, 0.80, 0.81), NOT_REPRODUCED),
-        ((0.58, 0.60, 0.62), INCONCLUSIVE),  # .60 +- .05
-        ((0.30, 0.50, 0.70), INCONCLUSIVE),
-    ],
-)
-def test_verdicts(tmp_path, values, verdict):
-    found = one(tmp_path, GOOD, lambda point, seed: values[seed - 1])
-    assert found.verdict == verdict
-    assert found.seeds == 3
-    assert found.mean == pytest.approx(np.mean(values))
-    half = 4.302653 * np.std(values, ddof=1) / math.sqrt(3)
-    assert (found.low, found.high) == pytest.approx((found.mean - half, found.mean + half), abs=1e-6)
-
-
-def test_a_failed_run_does_not_count(tmp_path):
-    claim = only_claim(tmp_path, GOOD)
-    (figure,) = figures_at("full", ["sarpkaya2025/fig2a"])
-    runs = table(figure)
-    runs.loc[runs["seed"] == 2, ["ok", "share_of_capacity"]] = [False, 99.0]
-    found = judge_claim(claim, {figure.id: figure}, {figure.id: runs})
-    assert (found.verdict, found.seeds, found.mean) == (REPRODUCED, 2, 0.5)
-    runs.loc[runs["seed"] == 3, "ok"] = False
-    found = judge_claim(claim, {figure.id: figure}, {figure.id: runs})
-    assert found.verdict == INCONCLUSIVE
-    assert "no interval" in found.why
-
-
-def test_what_was_not_run(tmp_path):
-    assert one(tmp_path, GOOD, lambda p, s: 0.5, "smoke").why == "runs of 60 s are too short for it"
-    deep = GOOD.replace("network.buffer.bdp: 4", "network.buffer.bdp: 64")
-    assert one(tmp_path, deep, lambda p, s: 0.5, "quick").verdict == NOT_RUN
-
-
-def series(expect: str) -> str:
-    return GOOD.replace("{network.buffer.bdp: 4, flows.0.count: 1}", "{flows.0.count: 1}, along: network.buffer.bdp").replace("expect: {value: 0.5, within: 0.1}", f"expect: {expect}")  # fmt: skip
-
-
-def test_trends_and_bounds_along_a_series(tmp_path):
-    def share(point, seed):
-        return point.values["network.buffer.bdp"] / 64
-
-    assert one(tmp_path, series("{trend: rising}"), share).verdict == REPRODUCED
-    assert one(tmp_path, series("{trend: falling}"), share).verdict == NOT_REPRODUCED
-    assert one(tmp_path, series("{above: 0.01}"), share).mean == pytest.approx(1 / 64), "the lowest counts"
-    assert one(tmp_path, series("{below: 0.9}"), share).mean == pytest.approx(1), "the highest counts"
-
-
-ORDER = GOOD.replace(
-    """    - at: {figure: sarpkaya2025/fig2a, where: {network.buffer.bdp: 4, flows.0.count: 1}}
-      metric: share_of_capacity
-""",
-    """    - at:
-        few: {figure: fig2a, where: {network.buffer.bdp: 4, flows.0.count: 1}}
-        many: {figure: fig2a, where: {network.buffer.bdp: 4, flows.0.count: 4}}
-""",
-).replace("{value: 0.5, within: 0.1}", "{order: [few.share_of_capacity, many.share_of_capacity]}")
-
-
-def test_an_order(tmp_path):
-    found = one(tmp_path, ORDER, lambda point, seed: point.values["flows.0.count"] / 10)
-    assert found.verdict == REPRODUCED
-    assert found.mean == pytest.approx(0.3)
-
-
-def test_published_values_are_joined_by_point(tmp_path):
-    text = series("{below: 0.001}").replace("along: network.buffer.bdp}", "along: network.buffer.bdp, published: 'sarpkaya2025/fig2a:share_of_capacity'}")  # fmt: skip
-    text = text.replace("metric: share_of_capacity", "metric: rms(share_of_capacity - published)")
-    rows = pd.read_csv("data/sarpkaya2025/fig2a.csv").set_index(["buffer_bdp", "bbr_flows"])["share_of_capacity"]
-    assert one(tmp_path, text, lambda p, s: rows[p.values["network.buffer.bdp"], 1]).verdict == REPRODUCED
-    assert one(tmp_path, text, lambda p, s: rows[p.values["network.buffer.bdp"], 2]).verdict == NOT_REPRODUCED
-
-
-def test_every_point_has_its_published_value(all_claims):
-    """No claim joins a table that lacks a row for a point of the full scenario."""
-    figures = full_figures()
-    for claim in all_claims:
-        for term in claim.at.values():
-            if term.published:
-                chosen = select(term, figures[term.figure].points)
-                assert np.isfinite(_published(term, chosen)).all(), claim.id
-
-
 @given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6))
 def test_expressions_compute(a, b):
     tree = expressions.parse("2 * (x - y) / y ** 2 + abs(-x)")
@@ -306,24 +157,6 @@ def test_the_tree_finds_a_rule():
     accuracy = of_series.tree_accuracy(won.astype(float), np.full(200, 0.5), *features.T)
     assert accuracy > 0.95
     assert math.isnan(of_series.tree_accuracy(np.ones(200), np.zeros(200), *features.T)), "one kind only"
-
-
-def test_shortest_s(tmp_path):
-    patient = GOOD.rstrip("\n") + "\n      shortest_s: 60\n"
-    assert one(tmp_path, patient, lambda p, s: 0.5, "smoke").why != "runs of 60 s are too short for it"
-    patient = patient.replace("60", "61")
-    assert one(tmp_path, patient, lambda p, s: 0.5, "smoke").why == "runs of 60 s are too short for it"
-
-
-def test_relative_tolerance_and_group(tmp_path):
-    text = GOOD.replace("value: 0.5, within: 0.1", "value: 0.5, within_percent: 10")
-    assert one(tmp_path, text, lambda p, s: 0.54).verdict == REPRODUCED
-    assert one(tmp_path, text, lambda p, s: 0.56).verdict == NOT_REPRODUCED
-    claim = only_claim(tmp_path, GOOD.replace("flows.0.count: 1}}", "flows.0.count: 1}, group: 1}"))
-    (figure,) = figures_at("full", ["sarpkaya2025/fig2a"])
-    runs = table(figure)
-    runs.loc[runs["group"] == 1, "share_of_capacity"] = 0.9
-    assert judge_claim(claim, {figure.id: figure}, {figure.id: runs}).mean == pytest.approx(0.9)
 
 
 def test_numbers_are_for_reading():

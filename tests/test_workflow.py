@@ -20,7 +20,8 @@ from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.campaign.config import load_config
 from bbrlab.campaign.figures import _scaled, check_ccas, figures_at, runs_of, scenario_files
-from bbrlab.claims.load import check_published
+from bbrlab.claims.judge import VERDICTS
+from bbrlab.claims.load import check_published, claims_of, load_statements
 from bbrlab.workflow.estimate import estimate_s
 from bbrlab.workflow.lock import hold_lock
 from bbrlab.workflow.snakemake import lift_job_rate_limit
@@ -163,7 +164,9 @@ def test_smoke_campaign(campaign_done):
     known = {f.id for f in figures_at("smoke")}
     assert {f["figure"] for f in card["figures"]} == known
     assert all(f["runs_failed"] == 0 for f in card["figures"])
-    assert sum(card["claims"]["all"].values()) >= 150
+    statements = load_statements()
+    assert sum(card["statements"]["all"].values()) == len(statements)
+    assert sum(card["claims"]["all"][v] for v in VERDICTS) == len(claims_of(statements))
     for paper in {id.split("/")[0] for id in known} | {"overview"}:
         assert "<img" in (RESULTS / "smoke" / f"{paper}.html").read_text(), paper
         drawn = sorted(p.name for p in (RESULTS / "smoke" / "figures" / paper).iterdir() if p.name[0] != ".")

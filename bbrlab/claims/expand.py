@@ -28,6 +28,12 @@ def published_rows(name: str) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
+def published_columns(name: str) -> list[str]:
+    """The columns of data/PAPER/TABLE.csv. UserError if there is no such table."""
+    rows = published_rows(name)
+    return list(rows[0]) if rows else []
+
+
 def with_paper(name: str, paper: str) -> str:
     """PAPER/NAME; a name without a slash is of the same paper."""
     return name if "/" in name else f"{paper}/{name}"
@@ -60,7 +66,7 @@ def expand(entry: dict[str, Any], paper: str) -> list[dict[str, Any]]:
         rows = published_rows(with_paper(name, paper))
     except UserError as error:
         raise UserError(f"each: {error}") from None
-    columns = list(rows[0]) if rows else []
+    columns = published_columns(with_paper(name, paper))
     for column in used:
         if column not in columns:
             raise UserError(f"'{{{column}}}': data/{with_paper(name, paper)}.csv has no column '{column}' (it has {', '.join(columns)})")  # fmt: skip

@@ -15,6 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
 from pydantic import BaseModel, ValidationError
 
 from bbrlab.base import paths
@@ -22,9 +23,11 @@ from bbrlab.base.errors import UserError
 from bbrlab.base.yaml_files import Lines, read_yaml
 from bbrlab.campaign.figures import Figure, scenario_files
 from bbrlab.claims import expressions
-from bbrlab.claims.expand import ONLY_HERE, PLACEHOLDER, expand, with_paper
+from bbrlab.claims.columns import has_fluid, has_models, published
+from bbrlab.claims.expand import ONLY_HERE, PLACEHOLDER, expand, published_columns, with_paper
 from bbrlab.claims.schema import (
     CONDITIONS,
+    FLUID,
     INHERITED,
     PUBLISHED,
     TREND_POINTS,
@@ -38,6 +41,7 @@ from bbrlab.claims.schema import (
 )
 from bbrlab.claims.select import full_figures, select, traits_of
 from bbrlab.measure.schema import METRICS
+from bbrlab.scenario.point import Point
 
 FILE_NAME = "claims.yaml"
 SECOND = "there is another with this id already; choose another name"
@@ -221,21 +225,27 @@ def check_published() -> None:
 
 def _problems(claim: Claim, figures: dict[str, Figure]) -> Iterator[tuple[Place, str]]:
     """What is wrong with a claim beside the scenarios: (field, problem) each."""
+    field = "expect" if claim.expect.order else "metric"
+    try:
+        read = claim.columns
+    except UserError as error:
+        yield (field,), str(error)
+        return
     known: set[str] = set()
     lengths: dict[str, int] = {}
     for name, term in claim.at.items():
-        for field, problem in _term_problems(term, figures):
-            yield ("at", name, field), problem
-        available = _columns_of(term, figures[term.figure])
-        known |= {f"{name}.{column}" if name else column for column in available}
+        for term_field, problem in _term_problems(term, figures):
+            yield ("at", name, term_field), problem
+        available = {f"{name}.{c}" if name else c for c in _columns_of(term, figures[term.figure])}
+        if (fluid := f"{name}.{FLUID}" if name else FLUID) in read and has_fluid(term, figures[term.figure]):
+            available.add(fluid)
+        known |= available
         if term.along:
-            count = len(select(term, figures[term.figure].points))
-            lengths |= {f"{name}.{column}" if name else column: count for column in available}
-    field = "expect" if claim.expect.order else "metric"
+            lengths |= dict.fromkeys(available, len(select(term, figures[term.figure].points)))
+    for column in sorted(read - known):
+        terms = ", ".join(name for name in claim.at if name) or "without names"
+        yield (field,), f"there is no column '{column}' (docs/results.md lists them; terms: {terms})"
     try:
-        for column in sorted(claim.columns - known):
-            terms = ", ".join(name for name in claim.at if name) or "without names"
-            yield (field,), f"there is no column '{column}' (docs/results.md lists them; terms: {terms})"
         counts = [expressions.points_of(tree, lengths) for tree in claim.trees]
     except UserError as error:
         yield (field,), str(error)
@@ -273,16 +283,40 @@ def _term_problems(term: Term, figures: dict[str, Figure]) -> Iterator[tuple[str
         if term.group >= len(point.scenario.flows):
             yield "group", f"group {term.group} does not exist (groups 0 to {len(point.scenario.flows) - 1})"
     if term.published:
-        table, column = term.published.split(":")
-        file = paths.DATA / f"{table}.csv"
-        if not file.exists() or column not in file.read_text(encoding="utf-8").split("\n", 1)[0].split(","):
-            yield "published", f"data/{table}.csv has no column {column}"
+        yield from _published_problems(term, chosen)
+
+
+def _published_problems(term: Term, chosen: list[Point]) -> Iterator[tuple[str, str]]:
+    """What is wrong with a term's published values: (field, problem) each."""
+    table, column = (term.published or ":").split(":")
+    try:
+        columns = published_columns(table)
+    except UserError as error:
+        yield "published", str(error)
+        return
+    for field, names in (("published", [column]), ("rows", term.rows), ("join", term.join)):
+        for name in names:
+            if name not in columns:
+                yield field, f"data/{table}.csv has no column '{name}' (it has {', '.join(columns)})"
+    for name, key in term.join.items():
+        if key not in traits_of(term.figure):
+            yield "join", f"{name}: '{key}' tells no points of {term.figure} apart"
+    try:
+        if not np.isfinite(published(term, chosen)).all():
+            yield (
+                "published",
+                f"data/{table}.csv lacks a value of {column} for one of the points; leave it out with where",
+            )
+    except (UserError, ValueError) as error:
+        yield "published", str(error)
 
 
 def _columns_of(term: Term, figure: Figure) -> set[str]:
-    """The columns that a claim may read of a term."""
-    available = {*METRICS, *CONDITIONS, *([PUBLISHED] if term.published else [])}
-    if len(figure.scenario.flows) > 1 and term.group == 0:
+    """The columns that a claim may read of a term, but for the fluid model's."""
+    available = {*METRICS, *CONDITIONS}
+    if term.published:
+        available.add(PUBLISHED)
+    if has_models(term, figure):
         available.add(WARE)
     return available
 

@@ -20,7 +20,8 @@ CONDITIONS = (
     "rate_mbit", "base_rtt_ms", "buffer_bytes", "buffer_bdp", "random_loss", "duration_s", "window_start_s",
     "window_end_s", "count",
 )  # fmt: skip
-PUBLISHED, WARE = "published", "ware"  # columns that the judge adds: published values, the Ware model's share
+# Columns that stand beside the measured ones: published values, the models' shares of group 0 (bbrlab.claims.columns).
+PUBLISHED, WARE, FLUID = "published", "ware", "fluid"
 TREND = 0.5  # rank correlation beyond which a series counts as rising
 TREND_POINTS = 4  # of fewer points a rank correlation says little: of two it is always 1 or -1
 RELATIVE_TOLERANCE = 1e-3  # buffers are whole bytes
@@ -53,6 +54,16 @@ class Term(Strict):
     published: Annotated[str, Field(pattern=r"^[\w-]+(/[\w-]+)?:[\w.]+$")] | None = Field(
         None, description="PAPER/TABLE:COLUMN of data/, joined by the columns that table and points share"
     )
+    rows: dict[str, str | int | float] = Field({}, description="of published: only the table's rows with these values")
+    join: dict[str, str] = Field(
+        {}, description="of published: {column: path or condition that it is}, if named otherwise"
+    )
+
+    @model_validator(mode="after")
+    def _joined(self) -> Term:
+        if self.published is None and (self.rows or self.join):
+            raise ValueError("rows and join choose among published values; give published")
+        return self
 
     @property
     def keys(self) -> list[str]:

@@ -1,4 +1,5 @@
-"""What the papers' notebooks share: their figures and tables, their claims judged, their runs' samples and self-checks."""
+"""What the papers' notebooks share: their figures and tables, what came of their statements, their runs' samples and
+self-checks."""
 
 from __future__ import annotations
 
@@ -13,11 +14,11 @@ import pandas as pd
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.campaign.figures import Figure, Run, figures_at, runs_of
-from bbrlab.claims.judge import INCONCLUSIVE, NOT_REPRODUCED, VERDICTS
-from bbrlab.claims.schema import rounded
+from bbrlab.claims.judge import FINAL, NOT_REPRODUCED, REPRODUCED
+from bbrlab.claims.statements import STATEMENT_VERDICTS, statements_beside
+from bbrlab.report.statement_table import statement_table
 from bbrlab.scenario.point import Point
 
-COLOURS = dict(zip(VERDICTS, ("#1b7837", "#b2182b", "#8a6d00", "#777777"), strict=True))
 NAMES = {"bbr1": "BBRv1", "bbr2": "BBRv2", "bbr3": "BBRv3", "cubic": "CUBIC", "reno": "Reno", "dctcp": "DCTCP"}
 
 
@@ -28,8 +29,8 @@ class Page:
     Attributes:
         scale, paper: which.
         figures: {name: figure}, of those that have been run.
-        tables: {name: collect.table()}.
-        results: the folder ``results``.
+        tables: {name: collect.figure_table()}.
+        results: the folder of results.
     """
 
     scale: str
@@ -38,48 +39,57 @@ class Page:
     tables: dict[str, pd.DataFrame]
     results: Path
 
+    @property
+    def _claims_file(self) -> Path:
+        return self.results / self.scale / f"{self.paper}.claims.parquet"
+
     @cached_property
     def verdicts(self) -> pd.DataFrame:
-        """Those of SCALE/PAPER.claims.parquet: the claims that this paper's figures alone can judge, whoever made them."""
-        return pd.read_parquet(self.results / self.scale / f"{self.paper}.claims.parquet")
+        """The claims on this paper's figures, whoever made them, as judge.verdict_frame() (SCALE/PAPER.claims.parquet)."""
+        return pd.read_parquet(self._claims_file)
+
+    @cached_property
+    def statements(self) -> pd.DataFrame:
+        """Their statements, as statements.statement_frame() (SCALE/PAPER.statements.parquet)."""
+        return pd.read_parquet(statements_beside(self._claims_file))
 
     def glance(self) -> str:
-        """What was run, in a sentence, and how its claims came out (Markdown)."""
+        """What was run, in a sentence, and how its statements came out (Markdown)."""
         rows = [t.groupby(["point", "seed"])[["ok", "virtual_s", "wall_s"]].first() for t in self.tables.values()]
         runs = pd.concat(rows)
         kernel = next(iter(self.tables.values()))["kernel"].iloc[0]
-        counts = self.verdicts["verdict"].value_counts()
-        words = ", ".join(f"**{counts.get(v, 0)}** {v}" for v in VERDICTS)
         failed = int((~runs["ok"]).sum())
         return (
             f"Scale **{self.scale}**, kernel {kernel}: {len(runs)} runs, {runs['virtual_s'].sum() / 3600:.1f} hours of testbed time in "
             f"{runs['wall_s'].sum() / 60:.0f} core minutes; {failed or 'none'} of them failed its self-checks.\n\n"
-            f"Claims on these figures, whoever made them: {words}."
+            f"Statements on these figures, whoever made them: {statement_words(self.statements)}. {claim_words(self.verdicts)}"
         )
 
     def claims(self, figure: str | None = None) -> Any:
-        """The claims as a table, of one figure or of all."""
-        table = self.verdicts
+        """The statements with their claims as a table, of one figure or of all."""
+        claims = self.verdicts
         if figure is not None:
-            table = table[table["figures"].str.split(", ").map(lambda names: f"{self.paper}/{figure}" in names)]
-        return verdict_table(table)
+            of_figure = claims["figures"].str.split(", ").map(lambda names: f"{self.paper}/{figure}" in names)
+            claims = claims[claims["statement"].isin(claims["statement"][of_figure])]
+        return verdict_table(self.statements[self.statements["id"].isin(claims["statement"])], claims)
 
     def findings(self) -> str:
-        """What investigations of claims that do not reproduce found (Markdown)."""
-        table = self.verdicts
-        missed = table[table["verdict"].isin([NOT_REPRODUCED, INCONCLUSIVE]) & (table["finding"] != "")]
-        if missed.empty:
-            return "None of the claims that have a finding missed at this scale."
-        grouped = missed.groupby("finding", sort=False)["id"].agg(", ".join)
-        return "\n\n".join(f"- **{ids}**: {finding}" for finding, ids in grouped.items())
+        """What investigations of statements that do not reproduce found, each with the command that shows it (Markdown)."""
+        return (
+            findings_text(self.statements, self.verdicts)
+            or "None of the claims that have a finding missed at this scale."
+        )
+
+    def runs(self, figure: str) -> list[Run]:
+        """Every run of a figure: the seeds that its table has of each point."""
+        seeds = {str(point): int(n) for point, n in self.tables[figure].groupby("point")["seed"].nunique().items()}
+        return runs_of(self.figures[figure], seeds, self.results)
 
     def run(self, figure: str, seed: int = 1, **values: Any) -> Run:
         """The run of one point, chosen by its traits ("." written as "__"). UserError if there is not exactly one."""
         wanted = {k.replace("__", "."): v for k, v in values.items()}
         found = [
-            r
-            for r in runs_of(self.figures[figure], results=self.results)
-            if r.seed == seed and all(_same(r.point, k, v) for k, v in wanted.items())
+            r for r in self.runs(figure) if r.seed == seed and all(_same(r.point, k, v) for k, v in wanted.items())
         ]
         if len(found) != 1:
             raise UserError(f"{self.paper}/{figure}: {len(found)} points have {wanted}, one is needed")
@@ -92,8 +102,8 @@ class Page:
     def checks(self) -> pd.DataFrame:
         """Every self-check of every run: how many passed, failed, could not be made; lowest and highest measurement."""
         rows = []
-        for name, figure in self.figures.items():
-            for run in runs_of(figure, results=self.results):
+        for name in self.figures:
+            for run in self.runs(name):
                 summary = json.loads((run.folder / "summary.json").read_text(encoding="utf-8"))
                 rows += [
                     {"figure": name, "check": c["name"], "measured": c["measured"], "passed": c["ok"] is True,
@@ -125,25 +135,43 @@ def load_page(scale: str, paper: str, results: Path | None = None) -> Page:
     return Page(scale, paper, figures, tables, results)
 
 
-def verdict_table(verdicts: pd.DataFrame) -> Any:
-    """Claims as a coloured table: what is said, expected, measured (mean and 95 % interval), and the verdict."""
-    shown = pd.DataFrame({
-        "claim": verdicts["id"],
-        "says": verdicts["says"],
-        "expected": verdicts["expected"],
-        "measured": [_measured(r) for r in verdicts.to_dict(orient="records")],
-        "verdict": verdicts["verdict"],
-        "source": verdicts["source"] + " (" + verdicts["exactness"] + ")",
-    })  # fmt: skip
+def statement_words(statements: pd.DataFrame) -> str:
+    """How many statements came out how (Markdown)."""
+    found = statements["verdict"].value_counts()
+    return ", ".join(f"**{found.get(v, 0)}** {v}" for v in STATEMENT_VERDICTS)
+
+
+def claim_words(claims: pd.DataFrame) -> str:
+    """How many claims have a verdict, which, and how many of these stand (Markdown)."""
+    found = claims["verdict"].value_counts()
+    judged = int(sum(found.get(v, 0) for v in FINAL))
     return (
-        shown.style.hide(axis="index")
-        .map(lambda v: f"color: {COLOURS[v]}; font-weight: bold", subset=["verdict"])
-        .set_table_styles([{"selector": "th, td", "props": "text-align: left; vertical-align: top"}])
+        f"Of the {len(claims)} claims that test them {judged} are judged: {found.get(REPRODUCED, 0)} reproduced, "
+        f"{found.get(NOT_REPRODUCED, 0)} not; {int(claims['stands'].fillna(False).sum())} of these verdicts stand when all are "
+        "judged together."
     )
 
 
-def _measured(row: Any) -> str:
-    if pd.isna(row["mean"]):
-        return str(row["why"])
-    half = (row["ci95_high"] - row["ci95_low"]) / 2
-    return f"{rounded(row['mean'], 4)} ± {rounded(half, 2)}"
+def findings_text(statements: pd.DataFrame, claims: pd.DataFrame) -> str:
+    """The findings of claims that missed, finally or so far, grouped by finding (Markdown); empty if there are none."""
+    missed = claims[
+        (claims["finding"] != "")
+        & ~claims["verdict"].isin([REPRODUCED])
+        & ~claims["interim"].isin([REPRODUCED])
+        & claims["mean"].notna()
+    ]
+    own = statements.set_index("id")["finding"]
+    # A finding of the statement is told of the statement, not of each of its claims.
+    told_of = [s if own.get(s, "") == f else c for s, c, f in missed[["statement", "id", "finding"]].to_numpy()]
+    lines = []
+    for (finding, shows), of in missed.assign(told_of=told_of).groupby(["finding", "shows"], sort=False)["told_of"]:
+        command = f" Shown by `{shows}`." if shows else ""
+        lines.append(f"- **{', '.join(dict.fromkeys(of))}**: {finding}{command}")
+    return "\n\n".join(lines)
+
+
+def verdict_table(statements: pd.DataFrame, claims: pd.DataFrame) -> Any:
+    """Statements with their claims (statement_table()), to display in a notebook."""
+    from IPython.display import HTML
+
+    return HTML(statement_table(statements, claims))  # type: ignore[no-untyped-call]

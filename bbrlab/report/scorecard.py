@@ -9,26 +9,29 @@ from typing import Any
 
 import pandas as pd
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from bbrlab.base import files
 from bbrlab.campaign.figures import Figure, figures_at
-from bbrlab.claims.judge import VERDICTS, verdict_counts
-from bbrlab.claims.schema import rounded
+from bbrlab.claims.judge import FINAL, verdict_counts
+from bbrlab.claims.statements import statement_counts
 from bbrlab.report.panel import has_panel, panel_of
+from bbrlab.report.verdicts import TERMINAL, marks_text, measured_text, verdict_text
 
-COLOURS = dict(zip(VERDICTS, ("green", "red", "yellow", "dim"), strict=True))
 WIDTH = 120
 
 
 def figure_entry(figure: Figure, table: pd.DataFrame) -> dict[str, Any]:
     """One figure's line: what was run, what it cost, and how far published values and the Ware model are."""
+    seeds = table.groupby("point")["seed"].nunique()
     per_run = table.groupby(["seed", "point"])[["ok", "virtual_s", "wall_s"]].first()
     found: dict[str, Any] = {
         "figure": figure.id,
         "title": figure.scenario.figure,
         "points": len(figure.points),
-        "seeds": figure.trials,
+        "seeds": int(seeds.min()),
+        "seeds_most": int(seeds.max()),
         "runs_failed": int((~per_run["ok"]).sum()),
         "kernel": str(table["kernel"].iloc[0]),
         "virtual_h": round(float(per_run["virtual_s"].sum()) / 3600, 2),
@@ -54,65 +57,95 @@ def _number(value: float) -> float | None:
     return None if math.isnan(value) else round(float(value), 6)
 
 
-def write_scorecard(tables: dict[str, pd.DataFrame], claims: pd.DataFrame, scale: str, out: Path) -> None:
+def write_scorecard(
+    tables: dict[str, pd.DataFrame], claims: pd.DataFrame, statements: pd.DataFrame, scale: str, out: Path
+) -> None:
     """Print the scorecard and write it to ``out``.
 
     Args:
-        tables: collect.table() of each figure, by id.
-        claims: judge.frame().
+        tables: collect.figure_table() of each figure, by id.
+        claims: judge.verdict_frame().
+        statements: statements.statement_frame().
         scale: their scale.
         out: scorecard.json.
     """
     known = {f.id: f for f in figures_at(scale, list(tables))}
     entries = [figure_entry(known[id], table) for id, table in tables.items()]
-    counts = verdict_counts(claims)
-    show_scorecard(entries, counts, scale)
-    content = {"scale": scale, "claims": counts.to_dict(orient="index"), "figures": entries}
+    of_statements, of_claims = statement_counts(statements), claim_counts(claims)
+    show_figures(entries, scale)
+    show_counts(of_statements, f"Statements of the papers, scale {scale}")
+    show_counts(of_claims, f"The claims that test them, scale {scale}")
+    content = {
+        "scale": scale,
+        "statements": of_statements.to_dict(orient="index"),
+        "claims": of_claims.to_dict(orient="index"),
+        "figures": entries,
+    }
     files.write_text(out, json.dumps(content, indent=1) + "\n")
 
 
-def show_scorecard(entries: list[dict[str, Any]], counts: pd.DataFrame, scale: str) -> None:
-    """Print figures and claims."""
-    console = Console(width=WIDTH)
+def claim_counts(claims: pd.DataFrame) -> pd.DataFrame:
+    """judge.verdict_counts() with ``judged``, how many have a verdict, and ``stand``, how many that stand among so many."""
+    found = verdict_counts(claims)
+    found["judged"] = found[list(FINAL)].sum(axis=1)
+    stand = claims[claims["stands"].fillna(False).astype(bool)]["paper"].value_counts()
+    found["stand"] = [int(stand.sum() if paper == "all" else stand.get(paper, 0)) for paper in found.index]
+    return found
+
+
+def show_figures(entries: list[dict[str, Any]], scale: str, console: Console | None = None) -> None:
+    """Print what was run."""
+    console = console or Console(width=WIDTH)
     table = Table(title=f"Figures, scale {scale}", title_justify="left", box=None, pad_edge=False)
     for name in ("figure", "points", "seeds", "failed", "virtual h", "core min", "RMSE to published"):
         table.add_column(name, justify="left" if name == "figure" else "right")
     for e in entries:
         failed = f"[red]{e['runs_failed']}[/red]" if e["runs_failed"] else "0"
+        seeds = str(e["seeds"]) if e["seeds"] == e["seeds_most"] else f"{e['seeds']} to {e['seeds_most']}"
         note = " (shorter runs)" if e.get("shorter_than_the_paper") else ""
-        table.add_row(e["figure"], str(e["points"]), str(e["seeds"]), failed, f"{e['virtual_h']:.1f}",
+        table.add_row(e["figure"], str(e["points"]), seeds, failed, f"{e['virtual_h']:.1f}",
                       f"{e['core_minutes']:.1f}", "-" if e["rmse"] is None else f"{e['rmse']:.3f}{note}")  # fmt: skip
     console.print(table)
-    show_counts(counts, scale, console)
 
 
-def show_counts(counts: pd.DataFrame, scale: str, console: Console | None = None) -> None:
-    """Print how many claims of each paper came out how."""
+def show_counts(counts: pd.DataFrame, title: str, console: Console | None = None) -> None:
+    """Print how many of each paper came out how; the last row is all of them.
+
+    Args:
+        counts: statements.statement_counts(), or claim_counts().
+    """
     console = console or Console(width=WIDTH)
-    table = Table(title=f"\nClaims, scale {scale}", title_justify="left", box=None, pad_edge=False)
+    table = Table(title=f"\n{title}", title_justify="left", box=None, pad_edge=False)
     table.add_column("paper")
-    for verdict in VERDICTS:
-        table.add_column(verdict, justify="right", style=COLOURS[verdict])
+    for column in counts.columns:
+        table.add_column(str(column), justify="right", style=TERMINAL.get(str(column)))
     for paper, row in counts.iterrows():
-        table.add_row(str(paper), *(str(row[v]) for v in VERDICTS))
+        bold = "bold" if paper == "all" else None
+        table.add_row(str(paper), *(str(n) if n else "·" for n in row), style=bold)
     console.print(table)
 
 
-def measured_text(claim: Any) -> str:
-    """The judged number with its interval, as text."""
-    if math.isnan(claim["mean"]):
-        return "-"
-    mean, low, high = (rounded(claim[name], 4) for name in ("mean", "ci95_low", "ci95_high"))
-    return f"{mean} [{low}, {high}]"
+def show_verdicts(claims: pd.DataFrame, statements: pd.DataFrame, console: Console | None = None) -> None:
+    """Print each statement with its verdict and, where it has several claims, each of these below it.
 
-
-def show_verdicts(claims: pd.DataFrame) -> None:
-    """Print each claim with its verdict."""
-    console = Console(width=WIDTH)
+    Args:
+        claims: judge.verdict_frame().
+        statements: statements.statement_frame().
+    """
+    console = console or Console(width=WIDTH)
     table = Table(box=None, pad_edge=False)
-    for name in ("claim", "expected", "measured", "verdict"):
+    for name in ("claim", "expected", "measured", "verdict", ""):
         table.add_column(name, overflow="fold")
-    for claim in claims.to_dict(orient="records"):
-        colour = COLOURS[claim["verdict"]]
-        table.add_row(claim["id"], claim["expected"], measured_text(claim), f"[{colour}]{claim['verdict']}[/{colour}]")
+    for statement in statements.to_dict(orient="records"):
+        mine = claims[claims["statement"] == statement["id"]].to_dict(orient="records")
+        if len(mine) > 1:
+            colour = TERMINAL[statement["verdict"]]
+            table.add_row(
+                f"[bold]{statement['id']}[/bold]", "", "", f"[{colour}]{statement['in_words']}[/{colour}]", ""
+            )
+        for claim in mine:
+            colour = TERMINAL[claim["interim"] or claim["verdict"]]
+            name = f"  {claim['id']}" if len(mine) > 1 else f"[bold]{claim['id']}[/bold]"
+            verdict = f"[{colour}]{verdict_text(claim)}[/{colour}]"
+            table.add_row(name, escape(claim["expected"]), measured_text(claim), verdict, escape(marks_text(claim)))
     console.print(table)

@@ -15,15 +15,19 @@ def judge(
     tables: list[Path],
     scale: Annotated[str, typer.Option()],
     out: Annotated[Path, typer.Option()],
-    only: Annotated[bool, typer.Option("--only", help="Only the claims that these figures alone can judge.")] = False,
+    only: Annotated[
+        bool, typer.Option("--only", help="Only statements of which these figures alone can judge a claim.")
+    ] = False,
 ) -> None:
-    """Judge the papers' claims by the tables of a campaign (used by the workflow)."""
+    """Judge the papers' claims by the tables of a campaign; statements go beside them (used by the workflow)."""
     from bbrlab.campaign.collect import read_tables, write_table
     from bbrlab.campaign.figures import figures_at
     from bbrlab.claims.judge import judge_all, verdict_frame
     from bbrlab.claims.load import claims_of, load_statements
+    from bbrlab.claims.statements import statement_frame, statements_beside
 
     found = read_tables(tables)
-    chosen = [c for c in claims_of(load_statements()) if not only or {t.figure for t in c.at.values()} <= set(found)]
-    verdicts = judge_all(chosen, figures_at(scale, list(found)), found)
+    chosen = [s for s in load_statements() if not only or any(set(c.figures) <= set(found) for c in s.claims)]
+    verdicts = judge_all(claims_of(chosen), figures_at(scale, list(found)), found)
     write_table(verdict_frame(verdicts), out)
+    write_table(statement_frame(chosen, verdicts), statements_beside(out))

@@ -25,12 +25,13 @@ def render(
 
 @app.command(hidden=True)
 def verdicts(claims: Path) -> None:
-    """Print the verdicts of a claims table (used by the workflow)."""
+    """Print the verdicts of a table of claims and of the statements beside it (used by the workflow)."""
     import pandas as pd
 
+    from bbrlab.claims.statements import statements_beside
     from bbrlab.report.scorecard import show_verdicts
 
-    show_verdicts(pd.read_parquet(claims))
+    show_verdicts(pd.read_parquet(claims), pd.read_parquet(statements_beside(claims)))
 
 
 @app.command(hidden=True)
@@ -44,6 +45,9 @@ def report(
     import pandas as pd
 
     from bbrlab.campaign.collect import read_tables
+    from bbrlab.claims.statements import statements_beside
     from bbrlab.report.scorecard import write_scorecard
 
-    write_scorecard(read_tables(tables), pd.read_parquet(claims), scale, out)
+    write_scorecard(
+        read_tables(tables), pd.read_parquet(claims), pd.read_parquet(statements_beside(claims)), scale, out
+    )

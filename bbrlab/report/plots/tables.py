@@ -120,10 +120,10 @@ def tree_plot(fitted: Any, features: list[str], classes: tuple[str, str]) -> Fig
 
 
 def verdict_bars(counts: pd.DataFrame, colours: dict[str, str]) -> Figure:
-    """Claims per paper as stacked bars.
+    """Statements per paper as stacked bars.
 
     Args:
-        counts: judge.counts().
+        counts: statements.statement_counts().
         colours: of each verdict.
     """
     papers = counts.drop(index="all").iloc[::-1]
@@ -135,7 +135,7 @@ def verdict_bars(counts: pd.DataFrame, colours: dict[str, str]) -> Figure:
             if value:
                 axes.text(left[i] + value / 2, i, str(value), ha="center", va="center", color="white", fontsize=8)
         left += papers[verdict].to_numpy()
-    axes.set_xlabel("claims")
+    axes.set_xlabel("statements")
     axes.grid(axis="y", visible=False)
-    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4, frameon=False, fontsize=9)
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, frameon=False, fontsize=9)
     return figure

@@ -1,0 +1,129 @@
+"""The columns that claims read of a figure's points: measured, published, and what the models say."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from bbrlab.base import paths
+from bbrlab.base.arrays import Array
+from bbrlab.base.errors import UserError
+from bbrlab.campaign.figures import Figure
+from bbrlab.claims.schema import FLUID, PUBLISHED, WARE, Claim, Term
+from bbrlab.claims.select import select
+from bbrlab.models import ware
+from bbrlab.models.predict import speaks_of
+from bbrlab.scenario.point import Point
+
+# Columns of published tables that have another name among a point's traits; a term's ``join`` names others.
+COMMON_NAMES = {"bbr_flows": "flows.0.count", "buffer_packets": "network.buffer.packets"}
+MODELLED_GROUP = 0  # whose share the models speak of
+
+
+def has_models(term: Term, figure: Figure) -> bool:
+    """Whether the Ware model may be put beside the points of a term."""
+    return term.group == MODELLED_GROUP and len(figure.scenario.flows) > 1
+
+
+def has_fluid(term: Term, figure: Figure) -> bool:
+    """Whether the fluid model may be: it must know the scenario's algorithms and queue."""
+    return has_models(term, figure) and all(speaks_of(p.scenario) for p in select(term, figure.points))
+
+
+def beside(name: str, term: Term, chosen: Sequence[Point], results: Path | None = None) -> Array:
+    """What stands beside the measured values: shape (points,).
+
+    Args:
+        name: PUBLISHED, WARE or FLUID.
+        term, chosen: its points.
+        results: the folder of results that has the fluid model's predictions.
+
+    Raises:
+        UserError: if a published table has no row, or several, for a point, or a prediction is missing.
+    """
+    if name == PUBLISHED:
+        return published(term, chosen)
+    if name == WARE:
+        return np.array([_ware_share(p) for p in chosen])
+    return np.array([_fluid_share(path) for path in _fluid_paths(term.figure, chosen, results)])
+
+
+def _ware_share(point: Point) -> float:
+    network = point.scenario.network
+    flows = point.scenario.flows[MODELLED_GROUP].count
+    return float(
+        ware.bbr_share(network.rate_mbit, network.mean_rtt_ms, network.buffer_bytes / network.bdp_bytes, flows)
+    )
+
+
+@functools.cache
+def _table(name: str) -> pd.DataFrame:
+    return pd.read_csv(paths.DATA / f"{name}.csv")
+
+
+def published(term: Term, chosen: Sequence[Point]) -> Array:
+    """The published value of each point: of the row that agrees in every column that table and points share.
+
+    Columns that ``rows`` chooses by are not compared with the points.
+
+    Returns:
+        Shape (points,).
+
+    Raises:
+        UserError: if a point has no such row or several.
+    """
+    name, column = (term.published or ":").split(":")
+    table = _table(name)
+    names = COMMON_NAMES | term.join
+    keep = np.ones(len(table), dtype=bool)
+    for own, wanted in term.rows.items():
+        keep &= _agree(table[own], wanted)
+    values = []
+    for point in chosen:
+        traits = point.traits
+        match = keep.copy()
+        for own in map(str, table.columns):
+            key = names.get(own, own)
+            if key in traits and own != column and own not in term.rows:
+                match &= _agree(table[own], traits[key])
+        if match.sum() != 1:
+            told = "choose among them with rows" if match.any() else "leave the point out with where, or add the row"
+            raise UserError(f"data/{name}.csv: {match.sum()} rows for point {point.label}, one is needed; {told}")
+        values.append(float(table[column][match].iloc[0]))
+    return np.array(values)
+
+
+def _agree(cells: pd.Series, wanted: Any) -> Array:
+    """Which cells have the value."""
+    if pd.api.types.is_numeric_dtype(cells) and isinstance(wanted, int | float):
+        return np.asarray(np.isclose(cells.to_numpy(dtype=float), wanted))
+    return np.asarray(cells.astype(str) == str(wanted))
+
+
+def _fluid_paths(figure: str, chosen: Sequence[Point], results: Path | None) -> list[Path]:
+    folder = (results or paths.results_folder()) / "models" / figure
+    return [folder / p.label / "own.parquet" for p in chosen]
+
+
+@functools.cache
+def _fluid_share(path: Path) -> float:
+    if not path.exists():
+        raise UserError(f"{path}: the fluid model's prediction is missing; run: snakemake --cores 2 -- {path}")
+    return float(pd.read_parquet(path)["share_of_capacity"].iloc[0])
+
+
+def fluid_files(claims: Iterable[Claim], figures: Iterable[Figure], results: Path | None = None) -> list[Path]:
+    """The fluid model's predictions that claims read at some figures' points."""
+    known = {f.id: f for f in figures}
+    found: dict[Path, None] = {}
+    for claim in claims:
+        for name, term in claim.at.items():
+            if (f"{name}.{FLUID}" if name else FLUID) in claim.columns and term.figure in known:
+                chosen = select(term, known[term.figure].points)
+                found |= dict.fromkeys(_fluid_paths(term.figure, chosen, results))
+    return list(found)

@@ -1,0 +1,93 @@
+"""What comes of a statement, by what came of its claims: every row of a table and every variant counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from bbrlab.claims.judge import FINAL, INCONCLUSIVE, NOT_REPRODUCED, NOT_RUN, PARTLY_RUN, REPRODUCED, Verdict, counts
+from bbrlab.claims.schema import Statement
+
+PARTLY = "partly reproduced"
+STATEMENT_VERDICTS = (REPRODUCED, PARTLY, NOT_REPRODUCED, INCONCLUSIVE, PARTLY_RUN, NOT_RUN)
+
+
+def statement_verdict(verdicts: Sequence[str]) -> str:
+    """One of STATEMENT_VERDICTS.
+
+    Args:
+        verdicts: of the statement's claims (judge.VERDICTS), at least one.
+    """
+    if all(v == NOT_RUN for v in verdicts):
+        return NOT_RUN
+    if any(v not in FINAL for v in verdicts):
+        return PARTLY_RUN
+    good = verdicts.count(REPRODUCED)
+    if good:
+        return REPRODUCED if good == len(verdicts) else PARTLY
+    return NOT_REPRODUCED if NOT_REPRODUCED in verdicts else INCONCLUSIVE
+
+
+def statements_beside(claims: Path) -> Path:
+    """Where the statements' verdicts stand, beside the file of their claims: [NAME.]claims.parquet."""
+    return claims.with_name(claims.name.replace("claims", "statements"))
+
+
+def in_words(verdict: str, claims: Sequence[Verdict]) -> str:
+    """The verdict with its counts."""
+    final = [v for v in claims if v.verdict in FINAL]
+    if verdict == PARTLY:
+        return f"partly reproduced: {sum(v.verdict == REPRODUCED for v in final)} of {len(claims)}"
+    if verdict == PARTLY_RUN:
+        return (
+            f"partly run: {len(final)} of {len(claims)} judged" if len(claims) > 1 else f"partly run: {claims[0].why}"
+        )
+    return verdict
+
+
+def statement_counts(table: pd.DataFrame) -> pd.DataFrame:
+    """How many statements of each paper came out how: judge.counts() of statement_frame()."""
+    return counts(table, STATEMENT_VERDICTS)
+
+
+def statement_frame(statements: Iterable[Statement], verdicts: Iterable[Verdict]) -> pd.DataFrame:
+    """statements.parquet: one row per statement (docs/results.md).
+
+    Args:
+        statements: those of which a verdict on every claim is there.
+        verdicts: judge.judge_all().
+    """
+    by_id = {v.claim.id: v for v in verdicts}
+    rows = []
+    for statement in statements:
+        mine = [by_id[c.id] for c in statement.claims]
+        kinds = [v.verdict for v in mine]
+        verdict = statement_verdict(kinds)
+        interim = [v.interim for v in mine if v.interim]
+        rows.append({
+            "id": statement.id,
+            "paper": statement.paper,
+            "says": statement.says,
+            "verdict": verdict,
+            "in_words": in_words(verdict, mine),
+            "claims": len(mine),
+            "reproduced": kinds.count(REPRODUCED),
+            "not_reproduced": kinds.count(NOT_REPRODUCED),
+            "inconclusive": kinds.count(INCONCLUSIVE),
+            "partly_run": kinds.count(PARTLY_RUN),
+            "not_run": kinds.count(NOT_RUN),
+            "stand": sum(v.stands is True for v in mine),
+            "interim_reproduced": interim.count(REPRODUCED),
+            "interim_not_reproduced": interim.count(NOT_REPRODUCED),
+            "interim_inconclusive": interim.count(INCONCLUSIVE),
+            "open": statement.open or "",
+            "chosen_after": statement.chosen_after or "",
+            "finding": statement.finding.text if statement.finding else "",
+            "shows": (statement.finding.shows or "") if statement.finding else "",
+            "because": statement.because or "",
+            "source": statement.source,
+            "exactness": statement.exactness,
+        })  # fmt: skip
+    return pd.DataFrame(rows)

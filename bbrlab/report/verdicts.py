@@ -1,0 +1,49 @@
+"""How verdicts look and read, on pages and on the terminal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+from bbrlab.claims.judge import FINAL, INCONCLUSIVE, NOT_REPRODUCED, NOT_RUN, PARTLY_RUN, REPRODUCED
+from bbrlab.claims.schema import rounded
+from bbrlab.claims.statements import PARTLY
+
+# Of each verdict: on a page, on the terminal.
+_LOOKS = {
+    REPRODUCED: ("#1b7837", "green"),
+    PARTLY: ("#5a8f00", "cyan"),
+    NOT_REPRODUCED: ("#b2182b", "red"),
+    INCONCLUSIVE: ("#8a6d00", "yellow"),
+    PARTLY_RUN: ("#4a6b8a", "blue"),
+    NOT_RUN: ("#777777", "dim"),
+}
+COLOURS = {verdict: page for verdict, (page, _) in _LOOKS.items()}
+TERMINAL = {verdict: terminal for verdict, (_, terminal) in _LOOKS.items()}
+
+
+def measured_text(claim: Any) -> str:
+    """The judged number of a row of claims.parquet with its interval or why there is none; "-" if it was not run."""
+    if pd.isna(claim["mean"]):
+        return "-"
+    mean = rounded(claim["mean"], 4)
+    if pd.isna(claim["low"]):
+        return f"{mean} ({claim['spread']})" if claim["spread"] else mean
+    return f"{mean} ± {rounded((claim['high'] - claim['low']) / 2, 2)}"
+
+
+def verdict_text(claim: Any) -> str:
+    """The verdict of a row of claims.parquet, that of what was partly run with its interim outcome."""
+    return f"{claim['verdict']} (so far: {claim['interim']})" if claim["interim"] else str(claim["verdict"])
+
+
+def marks_text(claim: Any) -> str:
+    """What a reader should know of a verdict of claims.parquet: what is missing, seeds without a number, whether it stands."""
+    parts = [claim["why"]] if claim["why"] else []
+    if not claim["why"] or claim["verdict"] == PARTLY_RUN:
+        parts += [f"{claim['failed']} of {claim['seeds']} seeds failed"] if claim["failed"] else []
+        parts += [f"{claim['without']} of {claim['seeds']} seeds have no number"] if claim["without"] else []
+    if claim["verdict"] in FINAL and claim["verdict"] != INCONCLUSIVE and not claim["stands"]:
+        parts.append("does not stand among so many claims")
+    return "; ".join(parts)

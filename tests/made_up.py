@@ -1,0 +1,90 @@
+"""Made-up claims and made-up tables of figures, for tests of what is said of the runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from bbrlab.campaign.figures import Figure, figures_at
+from bbrlab.claims.judge import Verdict, judge_claim
+from bbrlab.claims.load import claims_of, load_statements
+from bbrlab.claims.schema import Claim
+from bbrlab.measure.schema import METRICS
+from bbrlab.scenario.point import Point
+
+GOOD = """
+- id: SA-x
+  says: One flow takes half of the link.
+  source: Fig. 2a
+  exactness: raw data
+  because: two laboratories differ by so much
+  claims:
+    - at: {figure: sarpkaya2025/fig2a, where: {network.buffer.bdp: 4, flows.0.count: 1}}
+      metric: share_of_capacity
+      expect: {value: 0.5, within: 0.1}
+"""
+ORDER = GOOD.replace(
+    """    - at: {figure: sarpkaya2025/fig2a, where: {network.buffer.bdp: 4, flows.0.count: 1}}
+      metric: share_of_capacity
+""",
+    """    - at:
+        few: {figure: fig2a, where: {network.buffer.bdp: 4, flows.0.count: 1}}
+        many: {figure: fig2a, where: {network.buffer.bdp: 4, flows.0.count: 4}}
+""",
+).replace("{value: 0.5, within: 0.1}", "{order: [few.share_of_capacity, many.share_of_capacity]}")
+Value = Callable[[Point, int], float]
+
+
+def expecting(expect: str, text: str = GOOD) -> str:
+    """A claims file in which something else is expected."""
+    return text.replace("{value: 0.5, within: 0.1}", expect)
+
+
+def series(expect: str) -> str:
+    """A claims file about the seven buffers of one flow."""
+    whole = GOOD.replace("{network.buffer.bdp: 4, flows.0.count: 1}", "{flows.0.count: 1}, along: network.buffer.bdp")
+    return expecting(expect, whole)
+
+
+def written(folder: Path, text: str, paper: str = "sarpkaya2025") -> Path:
+    """A claims file in its paper's folder."""
+    file = folder / paper / "claims.yaml"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    return file
+
+
+def only_claim(folder: Path, text: str) -> Claim:
+    (claim,) = claims_of(load_statements([written(folder, text)]))
+    return claim
+
+
+def table(figure: Figure, value: Value = lambda point, seed: 0.5, trials: int | None = None) -> pd.DataFrame:
+    """A figure's table: every metric of a point and seed has the same value, but for one that tells the runs apart."""
+    rows: list[dict[str, Any]] = []
+    for point in figure.points:
+        for seed in range(1, (trials or figure.trials) + 1):
+            for group, flow in enumerate(point.scenario.flows):
+                metrics = dict.fromkeys(METRICS, value(point, seed)) | {"drops": float(seed)}
+                rows.append({
+                    "point": point.label, "seed": seed, "ok": True, "count": flow.count, "kernel": "lab (6.12)",
+                    "virtual_s": point.scenario.duration_s, "wall_s": 1.0,
+                    **point.values, **point.conditions, "group": group, **metrics,
+                })  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def one(folder: Path, text: str, value: Value, scale: str = "full", trials: int | None = None) -> Verdict:
+    """The verdict on the only claim of a file, by made-up tables."""
+    claim = only_claim(folder, text)
+    known = {f.id: f for f in figures_at(scale, claim.figures)}
+    return judge_claim(claim, known, {id: table(f, value, trials) for id, f in known.items()})
+
+
+def of_seeds(*values: float) -> Value:
+    """A value for each seed, the same at every point."""
+    return lambda point, seed: float(np.asarray(values)[seed - 1])
