@@ -13,6 +13,7 @@ from bbrlab.campaign.figures import figures_at
 from bbrlab.measure.series import goodput_series, jitter_series
 from bbrlab.models.predict import speaks_of
 from bbrlab.report.panel import fluid_figure
+from bbrlab.report.plots.tables import curves
 
 
 def samples() -> pd.DataFrame:
@@ -62,3 +63,10 @@ def test_every_stand_in_is_a_figure_that_the_fluid_model_describes():
             of = figures[fluid_figure(f"{file.parent.name}/{name}")]
             assert speaks_of(of.scenario)
             assert [p.values for p in of.points] == [p.values for p in figures[f"{file.parent.name}/{name}"].points]
+
+
+def test_a_curve_without_a_label_has_the_metrics():
+    table = pd.DataFrame({"group": 0, "ok": True, "x": [1, 2], "queue_ms_mean": [3.0, 4.0]})
+    assert curves(table, "x", "queue_ms_mean").get_supylabel() == "queueing delay (ms)"
+    assert curves(table, "x", "queue_ms_mean", labels=("", "own")).get_supylabel() == "own"
+    assert curves(table, "x", "queue_ms_mean", scale=1e-3).get_supylabel() == "", "its unit is another then"

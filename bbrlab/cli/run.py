@@ -117,21 +117,21 @@ def _show(summary: dict[str, Any], out: Path) -> None:
     from rich.table import Table
 
     from bbrlab.measure.checks.check import failed_of, left_out_of
+    from bbrlab.measure.schema import label_of
 
     console = Console()
     speed = summary["virtual_s"] / summary["wall_s"]
     console.print(f"[bold]{summary['scenario']}[/bold] seed {summary['seed']}: {summary['virtual_s']:g} s in "
                   f"{summary['wall_s']:.1f} s ({speed:.0f} x real time), Linux {summary['kernel']['release']}", highlight=False)  # fmt: skip
-    columns = {"goodput_mbit": ("goodput Mbit/s", 3), "share_of_capacity": ("share", 3), "retransmits": ("retransmits", 0),
-               "rtt_ms_mean": ("RTT ms", 1), "jain_index": ("Jain", 3), "slowdown_mean": ("slowdown", 2),
-               "unfinished": ("unfinished", 0)}  # fmt: skip
-    shown = {k: v for k, v in columns.items() if any(g.get(k) is not None for g in summary["groups"])}
+    digits = {"goodput_mbit": 3, "share_of_capacity": 3, "retransmits": 0, "rtt_ms_mean": 1, "jain_index": 3, "completion_s": 3,
+              "slowdown_mean": 2, "unfinished": 0}  # fmt: skip
+    shown = [k for k in digits if any(g.get(k) is not None for g in summary["groups"])]
     table = Table(box=None, pad_edge=False)
     table.add_column("flows")
-    for name, _ in shown.values():
-        table.add_column(name, justify="right")
+    for name in shown:
+        table.add_column(label_of(name), justify="right")
     for group in summary["groups"]:
-        cells = [_number(group.get(k), digits) for k, (_, digits) in shown.items()]
+        cells = [_number(group.get(k), digits[k]) for k in shown]
         table.add_row(f"{group['count']} {group['cca']}", *cells)
     console.print(table)
     b = summary["bottleneck"]

@@ -44,12 +44,16 @@ class Panel:
 
     @property
     def rmse(self) -> float:
-        """Root mean square of measured - published over all points; NaN if there are none."""
+        """Root mean square of measured - published; NaN if there are no points.
+
+        ``measured`` are means over the seeds, so that the seeds' own scatter is not in it; every point weighs the same. (Claims
+        take the error of each seed, and may average over the numbers of flows, as the paper does: grouped_rms().)
+        """
         return rms(self.points["residual"])
 
     @property
     def ware_rmse(self) -> float:
-        """Root mean square of Ware model - measured."""
+        """Root mean square of Ware model - measured, by the same average."""
         return rms(self.points["ware"] - self.points["measured"])
 
     @property

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from bbrlab.campaign.collect import point_means
+from bbrlab.measure.schema import label_of
 from bbrlab.report.plots.style import bdp_axis, line_colours, multiples, plain, rows_with
 
 
@@ -40,7 +41,7 @@ def curves(
         models: {name: the same columns of a model}, drawn dashed.
         group: the flow group whose rows are drawn.
         log_x: whether x is drawn to base 2, with a tick at each value.
-        labels: of the axes.
+        labels: of the axes; an empty one of y is the metric's (bbrlab/measure/schema.py), if it is not scaled.
         limits: of y.
     """
     mine = table[table["group"] == group]
@@ -78,7 +79,7 @@ def curves(
     if limits[1] is None and np.isfinite(highest):  # room above: of the whole height, not of the data's span
         grid.flat[0].set_ylim(top=highest + 0.06 * (highest - grid.flat[0].get_ylim()[0]))
     figure.supxlabel(labels[0], fontsize=11)
-    figure.supylabel(labels[1], fontsize=11)
+    figure.supylabel(labels[1] or (label_of(y) if scale == 1 else ""), fontsize=11)
     handles, names = grid.flat[0].get_legend_handles_labels()
     if published is not None:
         handles.append(Line2D([], [], marker="o", mfc="white", color="0.3", ls=""))
