@@ -179,6 +179,7 @@ def test_the_docs_name_every_column_of_the_samples():
 
 def test_axis_labels():
     assert schema.label_of("goodput_mbit") == "goodput (Mbit/s)"
+    assert schema.label_of("drops") == "dropped packets"
     assert schema.label_of("share_of_capacity") == "share of capacity"
     assert schema.label_of("network.rtt_ms") == "network.rtt_ms"
     assert len({m.label for m in schema.GROUP.values()}) == len(schema.GROUP)

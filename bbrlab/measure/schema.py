@@ -59,7 +59,7 @@ _GROUP = (
            "goodput_mbit over the mean nominal rate in the window; a loss-free link reaches payload over frame, 1448/1514 = .956",
            "Sarpkaya et al. 2025, Fig. 2"),
     Metric("share_of_goodput", "1", "share of all goodput", "goodput over that of all groups", "goodput_mbit over its sum over all groups"),
-    Metric("retransmits", "packets", "retransmitted packets", "segments retransmitted", "growth of tcp_info total_retrans in the window"),
+    Metric("retransmits", "packets", "retransmits", "segments retransmitted", "growth of tcp_info total_retrans in the window"),
     Metric("jain_index", "1", "Jain's index", "fairness among the flows of the group",
            "(sum x)^2 / (n sum x^2) of the flows' goodputs x; null if all are zero", "Jain, Chiu, Hawe 1984"),
     Metric("rtt_ms_mean", "ms", "smoothed RTT", "mean RTT", "mean over flows of the mean of tcp_info rtt at the window's samples",
@@ -163,8 +163,8 @@ METRICS: dict[str, Metric] = GROUP | RUN
 
 
 def label_of(name: str) -> str:
-    """The axis label of a metric, with its unit; of any other column its name."""
+    """The axis label of a metric, with its unit unless the words say it; of any other column its name."""
     if name not in METRICS:
         return name
     metric = METRICS[name]
-    return metric.label if metric.unit == "1" else f"{metric.label} ({metric.unit})"
+    return metric.label if metric.unit == "1" or metric.unit in metric.label else f"{metric.label} ({metric.unit})"

@@ -7,7 +7,7 @@ from typing import Any
 
 from bbrlab.experiment.hosts import loss_devices
 from bbrlab.experiment.plan import Plan
-from bbrlab.measure.checks.check import Check
+from bbrlab.measure.checks.check import Check, not_checked
 from bbrlab.measure.checks.reception import INTERRUPT_QDISC
 from bbrlab.measure.queues import Queue
 from bbrlab.scenario.schema import Scenario
@@ -53,6 +53,8 @@ def drop_checks(scenario: Scenario, plan: Plan, report: dict[str, Any], queues: 
         ok = offered > 0 and abs(measured - asked) <= LOSS_SIGMAS * sigma
         checks.append(Check("random_loss", asked, round(measured, 9), ok,
                             f"{lost} of {offered} packets {scenario.network.loss_place} the bottleneck"))  # fmt: skip
+    elif changing:
+        checks.append(not_checked("random_loss", scenario.network.loss, "it changes during the run"))
     checks.append(
         Check(
             "drops_elsewhere",
