@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bbrlab.base import paths
-from bbrlab.experiment.plan import FlowPlan, Plan
+from bbrlab.experiment.plan import Plan
+from bbrlab.experiment.transfers import FlowPlan
 from bbrlab.measure import bbr_record
 from bbrlab.measure.flow_counters import EDGE_TOLERANCE_S, FlowCounters
 from bbrlab.measure.netlink import HEAD, records

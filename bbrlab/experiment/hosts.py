@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from bbrlab.experiment.plan_types import Direction, HostPlan, Side
 from bbrlab.scenario.schema import Flow, Scenario
 
 # Random loss before the bottleneck stands between a switch of the senders' own and the one with the bottleneck.
-OUTER_SWITCH = {"s1": "s3", "s2": "s4"}
+OUTER_SWITCH: dict[Side, str] = {"s1": "s3", "s2": "s4"}
 # "Never the limit": room for this many times the largest possible flight (BDP + buffer) in the receiver's and sender's
 # buffer, each byte of payload taking up to about twice its size in kernel memory.
 WINDOW_FLIGHTS = 4
@@ -21,7 +20,7 @@ def has_loss(scenario: Scenario) -> bool:
     return scenario.network.loss > 0 or any(c.loss is not None for c in scenario.network.changes)
 
 
-def loss_devices(scenario: Scenario, specs: list[dict[str, Any]]) -> list[str]:
+def loss_devices(scenario: Scenario, specs: list[HostPlan]) -> list[str]:
     """The switch ports on whose egress packets are lost at random: towards receivers, or towards the bottleneck."""
     if not has_loss(scenario):
         return []
@@ -30,65 +29,71 @@ def loss_devices(scenario: Scenario, specs: list[dict[str, Any]]) -> list[str]:
     return [f"{h['switch']}-{h['name']}" for h in specs if h["receives"]]
 
 
-def switch_links(specs: list[dict[str, Any]]) -> list[tuple[str, str]]:
+def switch_links(specs: list[HostPlan]) -> list[tuple[str, str]]:
     """The cables between switches; the bottleneck's is the first."""
     outer = sorted({h["switch"] for h in specs} & set(OUTER_SWITCH.values()))
     return [("s1", "s2"), *((o, i) for i, o in OUTER_SWITCH.items() if o in outer)]
 
 
 class Hosts:
-    """Hands out hosts: one per (direction, RTT, jitter, own RTT or the network's), which is one per delay path."""
+    """Hands out hosts: one per (direction, RTT, jitter, own RTT or the network's), which is one per delay path.
+
+    Attributes:
+        specs: every host, in the order in which they were asked for.
+        receivers: {direction: the host that receives all its flows}.
+    """
 
     def __init__(self, scenario: Scenario):
         self.scenario = scenario
-        self.specs: list[dict[str, Any]] = []
-        self.by_key: dict[tuple[Any, ...], dict[str, Any]] = {}
-        self.loss_first = has_loss(scenario) and scenario.network.loss_place == "before"
+        self.specs: list[HostPlan] = []
+        self.receivers: dict[Direction, HostPlan] = {}
+        self._senders: dict[tuple[Direction, float, bool, bool, int], HostPlan] = {}
+        self._loss_first = has_loss(scenario) and scenario.network.loss_place == "before"
 
-    def _add(self, inner: str, *, sends: bool = False, **fields: Any) -> dict[str, Any]:
-        side = {"s1": 1, "s2": 2}[inner]
-        number = sum(h["side"] == inner for h in self.specs) + 1
-        spec = {
-            "name": f"{'h' if side == 1 else 'r'}{number}",
-            "side": inner,
-            "switch": OUTER_SWITCH[inner] if sends and self.loss_first else inner,
-            "ip": f"10.0.{side * 16 + number // 250}.{number % 250 + 1}",
+    def _new(self, side: Side, *, sends: bool) -> HostPlan:
+        letter, net = {"s1": ("h", 1), "s2": ("r", 2)}[side]
+        number = sum(h["side"] == side for h in self.specs) + 1
+        spec: HostPlan = {
+            "name": f"{letter}{number}",
+            "side": side,
+            "switch": OUTER_SWITCH[side] if sends and self._loss_first else side,
+            "ip": f"10.0.{net * 16 + number // 250}.{number % 250 + 1}",
             "sends": sends,
-            "receives": False,
+            "receives": not sends,
             "delay_us": 0.0,
             "jitter_kind": None,
             "jitter_us": 0.0,
             "pacing": self.scenario.hosts.pacing,
-            **fields,
+            "network_rtt": False,
         }
         self.specs.append(spec)
         return spec
 
-    def sender(self, group: int, flow: Flow, rtt_ms: float, copy: int = 0) -> dict[str, Any]:
+    def sender(self, group: int, flow: Flow, rtt_ms: float, copy: int = 0) -> HostPlan:
         """The host that sends a group's flows with one RTT; ``copy`` tells those apart that take turns."""
         jitter = self.scenario.network.jitter
         shaken = jitter is not None and jitter.group in (None, group)
-        key = ("send", flow.direction, rtt_ms, shaken, flow.rtt_ms is None, copy)
-        if key not in self.by_key:
-            self.by_key[key] = self._add(
-                "s1" if flow.direction == "forward" else "s2",
-                sends=True,
-                delay_us=rtt_ms * 1000,
-                jitter_kind=jitter.kind if shaken and jitter else None,
-                jitter_us=jitter.ms * 1000 if shaken and jitter else 0.0,
-                network_rtt=flow.rtt_ms is None,
-            )
-        return self.by_key[key]
+        key = (flow.direction, rtt_ms, shaken, flow.rtt_ms is None, copy)
+        if key not in self._senders:
+            spec = self._new("s1" if flow.direction == "forward" else "s2", sends=True)
+            spec["delay_us"], spec["network_rtt"] = rtt_ms * 1000, flow.rtt_ms is None
+            if shaken and jitter:
+                spec["jitter_kind"], spec["jitter_us"] = jitter.kind, jitter.ms * 1000
+            self._senders[key] = spec
+        return self._senders[key]
 
-    def receiver(self, flow: Flow) -> dict[str, Any]:
+    def first_sender(self, direction: Direction) -> HostPlan:
+        """The first host that was asked for to send in a direction."""
+        return next(spec for key, spec in self._senders.items() if key[0] == direction)
+
+    def receiver(self, flow: Flow) -> HostPlan:
         """The host that receives all flows of a direction."""
-        key = ("receive", flow.direction)
-        if key not in self.by_key:
-            self.by_key[key] = self._add("s2" if flow.direction == "forward" else "s1", receives=True)
-        return self.by_key[key]
+        if flow.direction not in self.receivers:
+            self.receivers[flow.direction] = self._new("s2" if flow.direction == "forward" else "s1", sends=False)
+        return self.receivers[flow.direction]
 
 
-def sysctls(scenario: Scenario, rtt_max_ms: float, flow_count: int) -> dict[str, Any]:
+def sysctls(scenario: Scenario, rtt_max_ms: float, flow_count: int) -> dict[str, int | str]:
     """Kernel settings of every end host."""
     rates = [scenario.network.rate_mbit] + [c.rate_mbit for c in scenario.network.changes if c.rate_mbit]
     rtts = [rtt_max_ms] + [c.rtt_ms for c in scenario.network.changes if c.rtt_ms]

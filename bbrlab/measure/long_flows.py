@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bbrlab.base.arrays import Array
-from bbrlab.experiment.plan import FlowPlan
+from bbrlab.experiment.transfers import FlowPlan
 from bbrlab.measure import schema
 from bbrlab.measure.flow_counters import BEFORE_DATA_BYTES, EDGE_TOLERANCE_S, FIN_BYTES, FlowCounters
 from bbrlab.measure.jitter import jitter_ms

@@ -88,13 +88,13 @@ class Sockets:
             transfer = self.by_port.get(remote)
             if transfer and transfer["client"] == self.host_names[source]:
                 by_transfer[transfer["id"]].append((inode, received, key))
-        for transfer, sockets in by_transfer.items():
+        for number, sockets in by_transfer.items():
             sockets.sort()
             control = max(sockets, key=lambda s: s[1]) if any(s[1] > 1 for s in sockets) else sockets[0]
             sockets.remove(control)
             for stream, (_, _, key) in enumerate(sockets):
-                if (transfer, stream) in self.flow_of:
-                    result[key] = self.flow_of[transfer, stream]
+                if (number, stream) in self.flow_of:
+                    result[key] = self.flow_of[number, stream]
         return result
 
 

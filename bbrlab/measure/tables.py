@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from bbrlab.experiment.plan import Plan
+from bbrlab.experiment.plan_types import LinkPlan, TransferPlan
 from bbrlab.measure.queues import Queue
 from bbrlab.measure.sockets import Flows
 
@@ -67,9 +68,9 @@ def samples_table(plan: Plan, flows: Flows, queues: dict[str, Queue]) -> Any:
     return pa.table({k: columns[k] for k in first + [k for k in columns if k not in first]})
 
 
-def _crosses(link: dict[str, Any], transfer: dict[str, Any], plan: Plan) -> bool:
+def _crosses(link: LinkPlan, transfer: TransferPlan, plan: Plan) -> bool:
     client = next(h for h in plan.content["hosts"] if h["name"] == transfer["client"])
-    return bool((link["direction"] == "forward") == (client["side"] == "s1"))
+    return (link["direction"] == "forward") == (client["side"] == "s1")
 
 
 def _at(columns: dict[str, Any], name: str, times_s: Any) -> Any:

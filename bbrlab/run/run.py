@@ -17,6 +17,7 @@ from bbrlab.base.errors import UserError
 from bbrlab.experiment import iperf3_library
 from bbrlab.experiment.machine import host, process, qemu, uml
 from bbrlab.experiment.plan import Plan, make_plan
+from bbrlab.experiment.plan_types import GuestPlan, ShortFlowsPlan
 from bbrlab.kernel.built import Kernel, describe_kernel, get_kernel
 from bbrlab.kernel.specs import load_specs
 from bbrlab.measure.checks.check import failed_of
@@ -57,7 +58,7 @@ def run_point(
     die_with_parent: bool = False,
     trace_acks: bool = False,
     on_progress: Progress = lambda verb, text: None,
-    tamper: Callable[[dict[str, Any]], None] | None = None,
+    tamper: Callable[[GuestPlan], None] | None = None,
 ) -> dict[str, Any]:
     """Run one point once.
 
@@ -232,7 +233,7 @@ def _evaluate(
     return summary, tables
 
 
-def _short_flows(entry: dict[str, Any], point: Point, plan: Plan, folder: Path) -> Any:
+def _short_flows(entry: ShortFlowsPlan, point: Point, plan: Plan, folder: Path) -> Any:
     """What became of a group's short flows."""
     from bbrlab.measure.short_flows import ShortFlows, bytes_between, chunk_outcomes
 

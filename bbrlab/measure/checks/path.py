@@ -12,12 +12,12 @@ from bbrlab.scenario.schema import Scenario
 def base_rtt_check(scenario: Scenario, plan: Plan, report: dict[str, Any], tolerance: Tolerance) -> Check:
     """``base_rtt``: ping on the idle path; the worst of the hosts."""
     asked: dict[str, list[float]] = {}
-    for spec in plan.flows:
-        host = plan.content["transfers"][spec.transfer]["client"]
-        asked.setdefault(host, []).append(spec.rtt_ms)
+    for flow in plan.flows:
+        client = plan.content["transfers"][flow.transfer]["client"]
+        asked.setdefault(client, []).append(flow.rtt_ms)
     for entry in plan.content["short_flows"]:
-        for host in entry["clients"]:
-            asked.setdefault(host, []).append(entry["rtt_ms"])
+        for client in entry["clients"]:
+            asked.setdefault(client, []).append(entry["rtt_ms"])
     jitter = scenario.network.jitter
     interrupts_ms = 2 * (scenario.hosts.interrupt_delay_us or 0.0) / 1000  # of both hosts; a real path has them, too
     found: list[tuple[bool, float, Check]] = []

@@ -1,0 +1,55 @@
+"""The plan's bottlenecks, what changes on them and on the path, and the paths that are pinged."""
+
+from __future__ import annotations
+
+from bbrlab.experiment.hosts import Hosts
+from bbrlab.experiment.plan_types import ChangePlan, Direction, LinkPlan, PingPlan
+from bbrlab.experiment.qdisc import qdisc_words
+from bbrlab.scenario.schema import Scenario
+
+NS = 1_000_000_000
+DEVICES: dict[Direction, str] = {"forward": "s1-s2", "reverse": "s2-s1"}
+DROPS_EARLY = ("red", "cake")  # a burst does not fill their buffer
+
+
+def bottlenecks(scenario: Scenario, hosts: Hosts) -> list[LinkPlan]:
+    """One for each direction in which there are flows."""
+    network = scenario.network
+    return [
+        {
+            "direction": direction,
+            "device": device,
+            "rate_bps": round(network.rate_mbit * 1e6),
+            "buffer_bytes": network.buffer_bytes,
+            "qdisc": qdisc_words(network.qdisc, network.buffer_bytes, network.rate_mbit),
+            "burst": network.qdisc.kind not in DROPS_EARLY,
+            "burst_from": hosts.first_sender(direction)["name"],
+            "burst_to_ip": hosts.receivers[direction]["ip"],
+        }
+        for direction, device in DEVICES.items()
+        if direction in hosts.receivers
+    ]
+
+
+def pings(hosts: Hosts) -> list[PingPlan]:
+    """From each sender to the receiver of its flows."""
+    direction_of: dict[str, Direction] = {"s1": "forward", "s2": "reverse"}
+    return [
+        {"host": h["name"], "address": hosts.receivers[direction_of[h["side"]]]["ip"]}
+        for h in hosts.specs
+        if h["sends"]
+    ]
+
+
+def changes(scenario: Scenario, hosts: Hosts) -> list[ChangePlan]:
+    """What changes when; a new RTT is for the hosts that have the network's."""
+    of_the_network = [h["name"] for h in hosts.specs if h["sends"] and h["network_rtt"]]
+    return [
+        {
+            "at_ns": round(c.at_s * NS),
+            "rate_bps": None if c.rate_mbit is None else round(c.rate_mbit * 1e6),
+            "delay_us": None if c.rtt_ms is None else {name: c.rtt_ms * 1000 for name in of_the_network},
+            "loss": c.loss,
+        }
+        for c in scenario.network.changes
+    ]

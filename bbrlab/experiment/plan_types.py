@@ -1,0 +1,109 @@
+"""The guest's plan, field by field; docs/plan.md says what each means."""
+
+from __future__ import annotations
+
+from typing import Literal, TypedDict
+
+Direction = Literal["forward", "reverse"]
+Side = Literal["s1", "s2"]
+
+
+class HostPlan(TypedDict):
+    """A host, and what its path does to its packets."""
+
+    name: str
+    side: Side
+    switch: str
+    ip: str
+    sends: bool
+    receives: bool
+    delay_us: float
+    jitter_kind: Literal["slotted", "per-packet"] | None
+    jitter_us: float
+    pacing: Literal["internal", "fq"]
+    network_rtt: bool
+
+
+class LinkPlan(TypedDict):
+    """A bottleneck, its queue, and how calibration fills it."""
+
+    direction: Direction
+    device: str
+    rate_bps: int
+    buffer_bytes: int
+    qdisc: list[str]
+    burst: bool
+    burst_from: str
+    burst_to_ip: str
+
+
+class ChangePlan(TypedDict):
+    """What changes at one instant; None: it stays."""
+
+    at_ns: int
+    rate_bps: int | None
+    delay_us: dict[str, float] | None
+    loss: float | None
+
+
+class PingPlan(TypedDict):
+    """A path whose base RTT is measured before the experiment."""
+
+    host: str
+    address: str
+
+
+class TransferPlan(TypedDict):
+    """An iperf3 client and its server."""
+
+    id: int
+    client: str
+    server: str
+    server_ip: str
+    port: int
+    cca: str
+    streams: int
+    start_ns: int
+    stop_ns: int
+    bytes: int | None
+    receive_lowat_bytes: int
+
+
+class ShortFlowsPlan(TypedDict):
+    """A group of short flows: who sends what to whom."""
+
+    group: int
+    clients: list[str]
+    server: str
+    server_ip: str
+    port: int
+    cca: str
+    rtt_ms: float
+    workload: str
+
+
+class GuestPlan(TypedDict):
+    """plan.json."""
+
+    format: int
+    virtual: bool
+    own_machine: bool
+    seed: int
+    sample_hz: float
+    duration_ns: int
+    window_ns: list[int]
+    switch_links: list[tuple[str, str]]
+    hosts: list[HostPlan]
+    bottlenecks: list[LinkPlan]
+    segmentation: Literal["off", "nic"]
+    interrupt_delay_us: float | None
+    sysctls: dict[str, int | str]
+    loss: float
+    loss_devices: list[str]
+    changes: list[ChangePlan]
+    pings: list[PingPlan]
+    transfers: list[TransferPlan]
+    short_flows: list[ShortFlowsPlan]
+    preload: str | None
+    trace_acks: list[str]
+    ccas: list[str]

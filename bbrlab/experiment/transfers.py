@@ -1,0 +1,128 @@
+"""The plan's traffic: which iperf3 process carries which flows, and who sends the short flows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bbrlab.experiment.hosts import Hosts
+from bbrlab.experiment.plan_types import ShortFlowsPlan, TransferPlan
+from bbrlab.scenario.schema import MAX_STREAMS, Flow, Scenario
+
+NS = 1_000_000_000
+FIRST_PORT = 5201  # iperf3's own
+SHORT_FLOWS_PORT = 6201
+# So much may lie unread at the receivers; each is woken for its part of it, within bounds.
+RECEIVE_LOWAT_TOTAL_BYTES = 4 << 20
+RECEIVE_LOWAT_BOUNDS_BYTES = (64 << 10, 512 << 10)
+EAGER_TRANSFER_BYTES = 64 << 20
+
+
+@dataclass(frozen=True)
+class FlowPlan:
+    """One TCP flow: which group it belongs to, which transfer carries it and as which of its streams."""
+
+    flow: int
+    group: int
+    transfer: int
+    stream: int
+    rtt_ms: float
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """All flows of a plan.
+
+    Attributes:
+        transfers: the iperf3 pairs.
+        flows: every long flow, in order.
+        short_flows: an entry for each group of short flows.
+    """
+
+    transfers: list[TransferPlan]
+    flows: list[FlowPlan]
+    short_flows: list[ShortFlowsPlan]
+
+
+def plan_traffic(scenario: Scenario, hosts: Hosts, rtts_ms: list[list[float]], ccas: dict[str, str]) -> Traffic:
+    """Who sends what to whom.
+
+    Args:
+        scenario: what to run.
+        hosts: hands out the hosts, group by group.
+        rtts_ms: base RTT of each flow of each group.
+        ccas: the kernel's names of the CCAs.
+    """
+    transfers: list[TransferPlan] = []
+    flows: list[FlowPlan] = []
+    short_flows: list[ShortFlowsPlan] = []
+    first = 0
+    for g, flow in enumerate(scenario.flows):
+        cca = ccas[flow.cca]
+        if flow.traffic is not None:
+            short_flows.append(_short_flows(hosts, g, flow, rtts_ms[g][0], cca))
+            continue
+        for members in _members(flow, rtts_ms[g]):
+            rtt_ms = rtts_ms[g][members[0]]
+            number = len(transfers)
+            transfers.append(_transfer(scenario, hosts, g, rtt_ms, cca, number, len(members)))
+            flows += [FlowPlan(first + i, g, number, k, rtt_ms) for k, i in enumerate(members)]
+        first += flow.count
+    return Traffic(transfers, sorted(flows, key=lambda f: f.flow), short_flows)
+
+
+def _transfer(
+    scenario: Scenario, hosts: Hosts, group: int, rtt_ms: float, cca: str, number: int, streams: int
+) -> TransferPlan:
+    flow = scenario.flows[group]
+    client, server = hosts.sender(group, flow, rtt_ms), hosts.receiver(flow)
+    return {
+        "id": number,
+        "client": client["name"],
+        "server": server["name"],
+        "server_ip": server["ip"],
+        "port": FIRST_PORT + number,
+        "cca": cca,
+        "streams": streams,
+        "start_ns": round(flow.start_s * NS),
+        "stop_ns": round((scenario.duration_s if flow.stop_s is None else flow.stop_s) * NS),
+        "bytes": flow.bytes,
+        "receive_lowat_bytes": _receive_lowat_bytes(scenario, flow),
+    }
+
+
+def _short_flows(hosts: Hosts, group: int, flow: Flow, rtt_ms: float, cca: str) -> ShortFlowsPlan:
+    assert flow.traffic is not None
+    clients = [hosts.sender(group, flow, rtt_ms, copy)["name"] for copy in range(flow.traffic.senders)]
+    server = hosts.receiver(flow)
+    return {
+        "group": group,
+        "clients": clients,
+        "server": server["name"],
+        "server_ip": server["ip"],
+        "port": SHORT_FLOWS_PORT + group,
+        "cca": cca,
+        "rtt_ms": rtt_ms,
+        "workload": f"short-{group}.csv",
+    }
+
+
+def _members(flow: Flow, rtts_ms: list[float]) -> list[list[int]]:
+    """Indices of the group's flows that one iperf3 process carries: equal RTT, at most 128, finite ones alone."""
+    if flow.bytes is not None:  # iperf3 -n counts all streams together
+        return [[i] for i in range(flow.count)]
+    by_rtt: dict[float, list[int]] = {}
+    for i, rtt_ms in enumerate(rtts_ms):
+        by_rtt.setdefault(rtt_ms, []).append(i)
+    return [members[k : k + MAX_STREAMS] for members in by_rtt.values() for k in range(0, len(members), MAX_STREAMS)]
+
+
+def _receive_lowat_bytes(scenario: Scenario, flow: Flow) -> int:
+    """How much a receiver waits for before it reads; 0: for every packet.
+
+    A window of the user's own size must be emptied at once. So must a finite transfer, or iperf3 would not count its
+    last bytes; only where that would cost too much is it read like the others.
+    """
+    if scenario.hosts.rmem_max_bytes or (flow.bytes is not None and flow.bytes <= EAGER_TRANSFER_BYTES):
+        return 0
+    low, high = RECEIVE_LOWAT_BOUNDS_BYTES
+    return max(low, min(high, RECEIVE_LOWAT_TOTAL_BYTES // sum(f.count for f in scenario.flows)))
