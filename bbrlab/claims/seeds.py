@@ -1,0 +1,103 @@
+"""How many seeds the points of a figure need for verdicts on its claims.
+
+A claim with a tolerance needs as many as make its interval narrow enough, whatever its mean: the rule sees the variance
+only, as Stein's (1945) does. A claim without one (bounds, orders, trends) is looked at when its points have the figure's trials, twice
+and four times as many, each time with an interval so wide that all looks together keep the error (Bonferroni).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from bbrlab.base.arrays import Array
+from bbrlab.base.errors import UserError
+from bbrlab.campaign.figures import Figure
+from bbrlab.claims.inference import LOOKS, all_equal, confidence_of
+from bbrlab.claims.judge import INCONCLUSIVE, outcome
+from bbrlab.claims.sample import Reach, Sample, reach, sample
+from bbrlab.claims.schema import FLUID, Claim
+
+PART_OF_TOLERANCE = 1 / 3  # half-width of the interval that is narrow enough
+
+
+def wanted_seeds(figure: Figure, table: pd.DataFrame, claims: Sequence[Claim], *, cap: int) -> dict[str, int]:
+    """How many seeds each point of a figure should have in all.
+
+    Only claims that speak of this figure alone and can have a final verdict at its scale ask for seeds.
+
+    Args:
+        figure: at its scale.
+        table: its runs so far (collect.figure_table()).
+        claims: those of all papers.
+        cap: at most so many, unless the figure's trials are more.
+
+    Returns:
+        {point label: seeds}, at least the figure's trials and never less than the table has.
+    """
+    have = table.groupby("point")["seed"].nunique()
+    found = {p.label: max(figure.trials, int(have.get(p.label, 0))) for p in figure.points}
+    cap = max(cap, figure.trials)
+    for claim in claims:
+        if claim.figures != [figure.id] or any(c.rpartition(".")[2] == FLUID for c in claim.columns):
+            continue
+        reached = reach(claim, {figure.id: figure})
+        if not reached.final:
+            continue
+        needed = _needed(claim, reached, figure, table, cap)
+        for point in {p.label for points in reached.points.values() for p in points}:
+            found[point] = max(found[point], needed)
+    return found
+
+
+def _needed(claim: Claim, reached: Reach, figure: Figure, table: pd.DataFrame, cap: int) -> int:
+    """How many seeds the points of a claim need."""
+    try:
+        so_far = sample(claim, reached.points, {figure.id: table})
+    except UserError:
+        return 0
+    if so_far.seeds == 0 or so_far.identical or not len(so_far.values):
+        return 0  # nothing to learn from repeats
+    if math.isfinite(claim.expect.tolerance):
+        return _for_tolerance(so_far, claim.expect.tolerance, cap)
+    if outcome(claim.expect, so_far).verdict != INCONCLUSIVE:
+        return 0
+    return next((n for n in looks(figure.trials, cap) if n > so_far.seeds), cap)
+
+
+def looks(trials: int, cap: int) -> list[int]:
+    """With how many seeds a claim without a tolerance is looked at: LOOKS times, twice as many each time."""
+    return sorted({min(max(trials, 2) * 2**i, cap) for i in range(LOOKS)})
+
+
+def _for_tolerance(so_far: Sample, tolerance: float, cap: int) -> int:
+    """Seeds that make the interval's half-width PART_OF_TOLERANCE of the tolerance, from the variance so far."""
+    lost = so_far.seeds - len(so_far.values)  # those that failed or have no number add nothing
+    if len(so_far.values) < 2:
+        return min(cap, 2 + lost)
+    return min(cap, narrow_enough(so_far.values, tolerance * PART_OF_TOLERANCE, cap) + lost)
+
+
+def narrow_enough(values: Array, half_width: float, cap: int) -> int:
+    """The smallest number of values whose interval, if they have this variance, has at most a half-width.
+
+    Asked again with the new values, since the variance of a few is not well known.
+
+    Args:
+        values: shape (seeds,), at least two.
+        half_width: larger than 0.
+        cap: at most so many, or as many as there are.
+    """
+    count = len(values)
+    if all_equal(values):
+        return count
+    deviation = float(np.std(values, ddof=1))
+    while count < cap and stats.t.ppf((1 + confidence_of(1)) / 2, count - 1) * deviation > half_width * math.sqrt(
+        count
+    ):
+        count += 1
+    return count

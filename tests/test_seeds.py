@@ -1,0 +1,154 @@
+"""How many seeds claims ask for, on made-up tables."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bbrlab.campaign.figures import figures_at
+from bbrlab.claims.inference import estimate
+from bbrlab.claims.judge import INCONCLUSIVE, REPRODUCED, outcome
+from bbrlab.claims.sample import Sample
+from bbrlab.claims.schema import Expectation
+from bbrlab.claims.seeds import looks, narrow_enough, wanted_seeds
+from tests.made_up import GOOD, expecting, of_seeds, only_claim, series, table
+
+FIG2A = "sarpkaya2025/fig2a"
+CAP = 12
+
+
+@pytest.fixture(scope="module")
+def fig2a():
+    return figures_at("full", [FIG2A])[0]
+
+
+def asked(folder, figure, text, value, trials=None, cap=CAP) -> dict[str, int]:
+    """Seeds that the claim's point, and that another, are given."""
+    runs = table(figure, value, trials)
+    found = wanted_seeds(figure, runs, [only_claim(folder, text)], cap=cap)
+    assert set(found) == {p.label for p in figure.points}
+    named = {str(p.values): found[p.label] for p in figure.points}
+    return {
+        "own": named["{'network.buffer.bdp': 4, 'flows.0.count': 1}"],
+        "other": named["{'network.buffer.bdp': 64, 'flows.0.count': 32}"],
+    }
+
+
+def test_narrow_enough_asks_for_no_more(tmp_path, fig2a):
+    assert asked(tmp_path, fig2a, GOOD, of_seeds(0.500, 0.501, 0.502)) == {"own": 3, "other": 3}
+
+
+@pytest.mark.parametrize("mean", [0.5, 0.6, 5.0])
+def test_a_wide_interval_asks_for_more_whatever_the_mean(tmp_path, fig2a, mean):
+    found = asked(tmp_path, fig2a, GOOD, of_seeds(mean - 0.03, mean, mean + 0.03))
+    assert found == {"own": 6, "other": 3}  # 2.57 x .03 / 6 ** .5 is .0315, with 5 seeds .037; wanted: .1 / 3
+
+
+def test_the_cap_is_kept(tmp_path, fig2a):
+    assert asked(tmp_path, fig2a, GOOD, of_seeds(0, 0.5, 1)) == {"own": CAP, "other": 3}
+    assert asked(tmp_path, fig2a, GOOD, of_seeds(0, 0.5, 1), cap=2) == {"own": 3, "other": 3}, "never below the trials"
+    many = lambda point, seed: seed % 2  # noqa: E731
+    assert asked(tmp_path, fig2a, GOOD, many, trials=20)["own"] == 20, "never below what there is"
+
+
+def test_bounds_are_looked_at_three_times(tmp_path, fig2a):
+    above = expecting("{above: 0.5}")
+    close = lambda point, seed: 0.5 + (seed % 2) / 100 - 0.004  # noqa: E731
+    assert [asked(tmp_path, fig2a, above, close, n, 40)["own"] for n in (3, 6, 12)] == [6, 12, 40]
+    assert asked(tmp_path, fig2a, above, of_seeds(0.8, 0.81, 0.82)) == {"own": 3, "other": 3}, "decided"
+    assert asked(tmp_path, fig2a, above, of_seeds(0.2, 0.21, 0.22)) == {"own": 3, "other": 3}, "decided, too"
+    assert looks(3, 12) == [3, 6, 12]
+    assert looks(3, 10) == [3, 6, 10]
+    assert looks(3, 3) == [3]
+
+
+def test_repeats_that_are_identical_ask_for_no_more(tmp_path, fig2a):
+    runs = table(fig2a, of_seeds(0.5, 0.5, 0.5)).assign(drops=1.0)
+    for text in (GOOD, expecting("{above: 0.5}"), expecting("{value: 9, within: 1}")):
+        assert set(wanted_seeds(fig2a, runs, [only_claim(tmp_path, text)], cap=CAP).values()) == {3}
+
+
+def test_nothing_without_a_number_asks_for_ever(tmp_path, fig2a):
+    assert asked(tmp_path, fig2a, GOOD, lambda p, s: math.nan) == {"own": 3, "other": 3}
+
+
+def test_failed_runs_are_made_up_for(tmp_path, fig2a):
+    runs = table(fig2a, of_seeds(0.47, 0.5, 0.53, 9.0), trials=4)
+    runs.loc[runs["seed"] == 4, "ok"] = False
+    found = wanted_seeds(fig2a, runs, [only_claim(tmp_path, GOOD)], cap=CAP)
+    assert max(found.values()) == 6 + 1
+
+
+def test_all_points_of_a_series_get_the_same(tmp_path, fig2a):
+    noisy = lambda point, seed: 0.5 + (-1) ** seed  # noqa: E731
+    found = wanted_seeds(fig2a, table(fig2a, noisy), [only_claim(tmp_path, series("{below: 1.4}"))], cap=CAP)
+    wanted = {p.label: 6 if p.values["flows.0.count"] == 1 else 3 for p in fig2a.points}
+    assert found == wanted
+
+
+def test_only_what_can_have_a_verdict_asks(tmp_path):
+    (quick,) = figures_at("quick", [FIG2A])
+    noisy = table(quick, of_seeds(0, 0.5, 1))
+    assert set(wanted_seeds(quick, noisy, [only_claim(tmp_path, series("{below: 1.4}"))], cap=CAP).values()) == {3}
+    other = only_claim(tmp_path, GOOD.replace("fig2a, where", "fig2c, where"))
+    assert set(wanted_seeds(quick, noisy, [other], cap=CAP).values()) == {3}
+    (smoke,) = figures_at("smoke", [FIG2A])
+    short = wanted_seeds(smoke, table(smoke, of_seeds(0, 1)), [only_claim(tmp_path, GOOD)], cap=CAP)
+    assert set(short.values()) == {2}
+
+
+@settings(deadline=None)
+@given(st.lists(st.floats(-1, 1), min_size=2, max_size=6), st.floats(1, 5), st.floats(0.01, 1))
+def test_more_variance_asks_for_no_fewer(values, factor, half_width):
+    numbers = np.array(values)
+    assert narrow_enough(numbers * factor, half_width, 60) >= narrow_enough(numbers, half_width, 60)
+
+
+@settings(deadline=None)
+@given(st.lists(st.floats(-1, 1), min_size=2, max_size=6), st.floats(-9, 9), st.floats(0.01, 1))
+def test_the_mean_decides_nothing(values, shift, half_width):
+    numbers = np.round(np.array(values), 6)
+    shifted = np.round(numbers + round(shift, 6), 6)
+    assert narrow_enough(shifted, half_width, 60) == narrow_enough(numbers, half_width, 60)
+
+
+@pytest.mark.parametrize("deviation", [0.1, 0.33, 0.5, 1.0])
+def test_the_error_rate_with_seeds_added(deviation):
+    """A mean on the very edge of a tolerance of 1 is called reproduced in at most one of twenty campaigns (data/README.md)."""
+    rng = np.random.default_rng(11)
+    expect = Expectation(value=1, within=1)
+    campaigns, wrong = 3000, 0
+    for _ in range(campaigns):
+        draws, count = rng.normal(0, deviation, CAP), 3
+        for _round in range(3):
+            count = narrow_enough(draws[:count], 1 / 3, CAP)
+        wrong += outcome(expect, Sample(draws[:count], count, 0, 0, False)).verdict == REPRODUCED
+    assert wrong / campaigns < 0.06
+
+
+def test_the_error_rate_of_three_looks():
+    """A mean on the very bound is called above in at most one of forty campaigns that look three times."""
+    rng = np.random.default_rng(12)
+    expect = Expectation(above=0)
+    campaigns, wrong = 3000, 0
+    for _ in range(campaigns):
+        draws = rng.normal(0, 1, CAP)
+        for count in looks(3, CAP):
+            found = outcome(expect, Sample(draws[:count], count, 0, 0, False)).verdict
+            if found != INCONCLUSIVE:
+                wrong += found == REPRODUCED
+                break
+    assert wrong / campaigns < 0.03
+
+
+def test_with_its_seeds_an_interval_is_narrow_enough():
+    """Deterministic: three rounds from the same seeds end at the same number, and its interval is a third of the tolerance."""
+    draws = np.random.default_rng(2).normal(0.5, 0.05, 60)
+    count = 3
+    for _ in range(6):
+        count = narrow_enough(draws[:count], 0.1 / 3, 60)
+    assert estimate(draws[:count]).half_width <= 0.1 / 3
