@@ -1,16 +1,20 @@
 # The whole campaign: `snakemake --cores <n> all`, or one paper or figure of it: `snakemake --cores <n> fig2a`.
 # Configuration: config/config.yaml; rules by stage: rules/.
 import sys
+from pathlib import Path
 
 from bbrlab.base import paths
 from bbrlab.campaign.figures import check_ccas, figures_at, runs_of, write_points
+from bbrlab.campaign.seeds import ROUNDS, read_seeds, settled
 from bbrlab.claims.columns import fluid_files
 from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.kernel.specs import ingredients
 from bbrlab.models.predict import speaks_of
 from bbrlab.report.panel import has_panel
+from bbrlab.workflow.asking import write_asking
 from bbrlab.workflow.forecast import show_forecast, to_stderr
 from bbrlab.workflow.lock import hold_lock
+from bbrlab.workflow.progress import begin
 from bbrlab.workflow.snakemake import lift_job_rate_limit, name_of
 from bbrlab.workflow.stages import write_stages
 from bbrlab.workflow.targets import asked_for, targets_of
@@ -47,6 +51,7 @@ if workflow.output_settings.dryrun:
 onstart:
     hold_lock()
     lift_job_rate_limit(workflow)
+    begin(FIGURES, workflow)
 
 
 rule all:

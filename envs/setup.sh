@@ -40,9 +40,10 @@ mark=$(cat envs/requirements.lock pyproject.toml | sha256sum | cut -d' ' -f1)
 if [ "$(cat .venv/bbrlab.mark 2>/dev/null)" != "$mark" ] || [ ! -x .venv/bin/bbrlab ]; then
     rm -rf .venv
     {
+        # editable_mode=compat puts this folder on Python's path, where Snakemake looks for its plugins.
         /usr/bin/python3 -m venv .venv &&
             .venv/bin/pip install --disable-pip-version-check --no-input --no-deps --require-hashes -r envs/requirements.lock &&
-            .venv/bin/pip install --disable-pip-version-check --no-input --no-deps --no-build-isolation -e .
+            .venv/bin/pip install --disable-pip-version-check --no-input --no-deps --no-build-isolation --config-settings editable_mode=compat -e .
     } >>"$log" 2>&1 || { tail_of_log; rm -rf .venv; fail "the Python environment could not be made (log: $log)"; }
     echo "$mark" >.venv/bbrlab.mark
     done_ "made from envs/requirements.lock"

@@ -1,11 +1,6 @@
 # Stage 4: the claims judged by the tables, and the statements by their claims.
 
 
-def fluid_of(figures):
-    """The fluid model's predictions that claims read at the figures' points."""
-    return [name_of(path) for path in fluid_files(claims_of(STATEMENTS), figures)]
-
-
 rule claims:
     input:
         tables=TABLES.values(),

@@ -12,16 +12,54 @@ for figure in FIGURES.values():
     write_points(figure)
 
 
+# {figure: file} of those that claims may ask more seeds of.
+ASKING = {
+    id: name_of(file)
+    for id, file in write_asking(FIGURES.values(), claims_of(STATEMENTS)).items()
+}
+
+
 wildcard_constraints:
+    round=r"\d+",
     paper="[^/]+",
     figure="[^/.]+",
     label="[^/]+",
     seed=r"\d+",
 
 
+def rounds_before(wildcards):
+    """A look is at the runs of the rounds before it; a table has those of all."""
+    return int(getattr(wildcards, "round", ROUNDS + 1)) - 1
+
+
+def seeds_of(wildcards):
+    """The file that says how many seeds each point has by then; none: the figure's trials."""
+    id = f"{wildcards.paper}/{wildcards.figure}"
+    place = dict(paper=wildcards.paper, figure=wildcards.figure)
+    return settled(
+        FIGURES[id],
+        rounds_before(wildcards) if id in ASKING else 1,
+        lambda round: Path(checkpoints.seeds.get(**place, round=round).output[0]),
+    )
+
+
 def summaries_of(wildcards):
-    figure = FIGURES[f"{wildcards.paper}/{wildcards.figure}"]
-    return [name_of(run.folder / "summary.json") for run in runs_of(figure)]
+    seeds = seeds_of(wildcards)
+    runs = runs_of(
+        FIGURES[f"{wildcards.paper}/{wildcards.figure}"],
+        read_seeds(seeds) if seeds else None,
+    )
+    return [name_of(run.folder / "summary.json") for run in runs]
+
+
+def option(name, function):
+    """A command's option whose value the function finds, or nothing."""
+
+    def found(wildcards):
+        value = function(wildcards)
+        return f"--{name} {value}" if value else ""
+
+    return found
 
 
 def tables_of(wildcards):
@@ -37,6 +75,11 @@ def predictions():
         for point in figure.points
         for length in FLUID_LENGTHS
     ]
+
+
+def fluid_of(figures):
+    """The fluid model's predictions that claims read at the figures' points."""
+    return [name_of(path) for path in fluid_files(claims_of(STATEMENTS), figures)]
 
 
 def other_engine_of(wildcards):

@@ -21,6 +21,26 @@ rule run:
         "exec bbrlab point {input.point} --seed {wildcards.seed} --out {params.folder} {params.kernel} > {log} 2>&1"
 
 
+# As many seeds as it takes: after a round of runs, how many each point needs for its claims.
+checkpoint seeds:
+    input:
+        runs=summaries_of,
+        fluid=lambda wildcards: fluid_of(
+            [FIGURES[f"{wildcards.paper}/{wildcards.figure}"]]
+        ),
+        asking=lambda wildcards: ASKING[f"{wildcards.paper}/{wildcards.figure}"],
+        code=CODE["seeds"],
+    output:
+        f"{AT_SCALE}/seeds/{{paper}}/{{figure}}.{{round}}.json",
+    log:
+        f"{LOGS}/{SCALE}/{{paper}}/{{figure}}.{{round}}.seeds.log",
+    params:
+        scale=SCALE,
+        before=option("before", seeds_of),
+    shell:
+        "bbrlab seeds {wildcards.paper}/{wildcards.figure} --scale {params.scale} {params.before} --out {output} > {log} 2>&1"
+
+
 rule collect:
     input:
         runs=summaries_of,
@@ -32,8 +52,9 @@ rule collect:
         f"{LOGS}/{SCALE}/{{paper}}/{{figure}}.collect.log",
     params:
         scale=SCALE,
+        seeds=option("seeds", seeds_of),
     shell:
-        "bbrlab collect {wildcards.paper}/{wildcards.figure} --scale {params.scale} --out {output.table} > {log} 2>&1"
+        "bbrlab collect {wildcards.paper}/{wildcards.figure} --scale {params.scale} {params.seeds} --out {output.table} > {log} 2>&1"
 
 
 rule points:

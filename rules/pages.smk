@@ -1,4 +1,5 @@
-# Stage 5: notebooks, executed and written as HTML pages; verdicts and the scorecard, on the terminal and as files.
+# Stage 5: notebooks, executed and written as HTML pages; verdicts and the scorecard as text, which the terminal
+# shows at the end of a campaign.
 
 
 rule notebook:
@@ -66,16 +67,17 @@ rule scorecard:
         claims=f"{AT_SCALE}/claims.parquet",
         code=CODE["pages"],
     output:
-        f"{AT_SCALE}/scorecard.json",
+        json=f"{AT_SCALE}/scorecard.json",
+        text=f"{AT_SCALE}/scorecard.txt",
     log:
         f"{LOGS}/{SCALE}/scorecard.log",
     params:
         scale=SCALE,
     shell:
-        "bbrlab report {input.tables} --claims {input.claims} --scale {params.scale} --out {output} 2>&1 | tee {log} >&2"
+        "bbrlab report {input.tables} --claims {input.claims} --scale {params.scale} --out {output.json} > {output.text} 2> {log}"
 
 
-# One figure's claims on the terminal.
+# One figure's claims to read.
 rule verdicts:
     input:
         claims=f"{AT_SCALE}/{{paper}}/{{figure}}.claims.parquet",
@@ -85,4 +87,4 @@ rule verdicts:
     log:
         f"{LOGS}/{SCALE}/{{paper}}/{{figure}}.verdicts.log",
     shell:
-        "bbrlab verdicts {input.claims} 2> {log} | tee {output} >&2"
+        "bbrlab verdicts {input.claims} > {output} 2> {log}"

@@ -22,6 +22,7 @@ from bbrlab.workflow.stages import STAGES, files_of
 # Rooms that only pass words on: what a person types and sees, and what Snakemake asks.
 DECIDES_NOTHING = ("bbrlab/cli/", "bbrlab/workflow/")
 COMMANDS = {stage: f"bbrlab.cli.stages.{stage}" for stage in ("runs", "tables", "models", "claims", "pages")}
+COMMANDS["seeds"] = COMMANDS["claims"]
 
 
 def imported(path: Path, package: str) -> Iterator[str]:
@@ -118,7 +119,7 @@ def test_code_files_change_with_what_code_does_only(checkout, tmp_path):
     assert written() == before
     path.write_text(text + "ANOTHER = 1\n")
     assert {stage for stage, time_ns in written().items() if time_ns != before[stage]} == {
-        "runs", "tables", "claims", "pages",
+        "runs", "tables", "seeds", "claims", "pages",
     }  # fmt: skip
     path.write_text(text)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -47,9 +47,13 @@ def run_rows(run: Run) -> list[dict[str, Any]]:
     return [shared | {"group": index} | group | outcome | made for index, group in enumerate(groups)]
 
 
-def figure_table(figure: Figure) -> pd.DataFrame:
-    """One row per run and flow group (columns: docs/results.md). Runs that failed their checks are in it, ``ok`` False."""
-    found = pd.DataFrame([row for run in runs_of(figure) for row in run_rows(run)])
+def figure_table(figure: Figure, seeds: Mapping[str, int] | None = None) -> pd.DataFrame:
+    """One row per run and flow group (columns: docs/results.md). Runs that failed their checks are in it, ``ok`` False.
+
+    Args:
+        seeds: {point label: how many}; default: the figure's trials.
+    """
+    found = pd.DataFrame([row for run in runs_of(figure, seeds) for row in run_rows(run)])
     for column in schema.METRICS.keys() & set(found):  # a column of nothing but None must still be one of numbers
         found[column] = found[column].astype(float)
     return found

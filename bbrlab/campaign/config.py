@@ -20,6 +20,9 @@ class Scale(Strict):
     trials: Annotated[int, Field(ge=1)] | None = Field(
         None, description="at most so many trials; default: the scenario's"
     )
+    seeds_cap: Annotated[int, Field(ge=1)] | None = Field(
+        None, description="points whose claims need more seeds than trials get up to so many; default: no more"
+    )
 
 
 class Config(Strict):

@@ -24,12 +24,14 @@ from bbrlab.scenario.schema import GRID, Override, Scenario
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure at a scale: ``id`` is paper/name, ``trials`` seeds 1..trials for each point."""
+    """A figure at a scale: ``id`` is paper/name, ``trials`` seeds 1..trials for each point to begin with, and up to
+    ``seeds_cap`` where its claims need more."""
 
     id: str
     scenario: Scenario
     points: list[Point]
     trials: int
+    seeds_cap: int = 0
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,7 @@ def _scaled(name: str, path: Path, scale_name: str, config: Config) -> Figure | 
         content["cases"] = {k: v for k, v in scenario.cases.items() if k in override.cases}
     scaled = validate(content, f"{path} (at scale {scale_name})", folder=path.parent)
     trials = override.trials or min(scaled.trials, scale.trials or scaled.trials)
-    return Figure(name, scaled, points_of(scaled, str(path)), trials)
+    return Figure(name, scaled, points_of(scaled, str(path)), trials, max(trials, scale.seeds_cap or trials))
 
 
 def check_ccas(chosen: Iterable[Figure], kernel_name: str | None = None) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -15,47 +15,74 @@ from bbrlab.workflow.estimate import disk_bytes, estimate_s
 MANY_CORES = 16
 
 
-def forecast_rows(figures: list[Figure], results: Path | None = None) -> list[dict[str, Any]]:
-    """One row per figure: points, seeds, runs, done, virtual hours, and core minutes and bytes that are left."""
-    found = []
-    for figure in figures:
-        runs = runs_of(figure, results=results)
-        left = [r for r in runs if not (r.folder / "summary.json").exists()]
-        found.append({
-            "figure": figure.id,
-            "points": len(figure.points),
-            "seeds": figure.trials,
-            "runs": len(runs),
-            "done": len(runs) - len(left),
-            "virtual_h": sum(r.point.scenario.duration_s for r in runs) / 3600,
-            "left_core_min": sum(estimate_s(r.point) for r in left) / 60,
-            "left_bytes": sum(disk_bytes(r) for r in left),
-        })  # fmt: skip
-    return found
+@dataclass(frozen=True)
+class Forecast:
+    """One figure of a campaign, or the sum of several.
+
+    Attributes:
+        figure: its id.
+        points, seeds: how many, seeds of each point to begin with.
+        runs, done: of those seeds; how many of them are there already.
+        more_runs: at most so many more seeds of points may follow, where claims need them.
+        virtual_s: testbed time of all runs.
+        left_core_s, left_bytes: real time on one core, and disk, of what is left.
+    """
+
+    figure: str
+    points: int
+    seeds: int
+    runs: int
+    done: int
+    more_runs: int
+    virtual_s: float
+    left_core_s: float
+    left_bytes: float
+
+
+def forecast_of(figure: Figure, results: Path | None = None) -> Forecast:
+    """What a figure would run and cost."""
+    runs = runs_of(figure, results=results)
+    left = [r for r in runs if not (r.folder / "summary.json").exists()]
+    return Forecast(
+        figure=figure.id,
+        points=len(figure.points),
+        seeds=figure.trials,
+        runs=len(runs),
+        done=len(runs) - len(left),
+        more_runs=len(figure.points) * max(0, figure.seeds_cap - figure.trials),
+        virtual_s=sum(r.point.scenario.duration_s for r in runs),
+        left_core_s=sum(estimate_s(r.point) for r in left),
+        left_bytes=sum(disk_bytes(r) for r in left),
+    )
 
 
 def show_forecast(figures: list[Figure], console: Console | None = None) -> None:
     """Print the plan and how long it will take here and on a larger machine."""
     console = console or Console()
-    found = forecast_rows(figures)
+    found = [forecast_of(figure) for figure in figures]
     table = Table(box=None, pad_edge=False)
-    table.add_column("figure", no_wrap=True, min_width=max(len(row["figure"]) for row in found) if found else 0)
+    table.add_column("figure", no_wrap=True, min_width=max((len(row.figure) for row in found), default=0))
     for name in ("points", "seeds", "runs", "done", "virtual h", "core min*", "MB*"):
         table.add_column(name, justify="right")
     for row in found:
-        table.add_row(row["figure"], str(row["points"]), str(row["seeds"]), str(row["runs"]), str(row["done"]),
-                      f"{row['virtual_h']:.1f}", f"{row['left_core_min']:.1f}", f"{row['left_bytes'] / 1e6:.0f}")  # fmt: skip
+        table.add_row(row.figure, str(row.points), str(row.seeds), str(row.runs), str(row.done),
+                      f"{row.virtual_s / 3600:.1f}", f"{row.left_core_s / 60:.1f}", f"{row.left_bytes / 1e6:.0f}")  # fmt: skip
     console.print(table)
-    minutes, size = sum(r["left_core_min"] for r in found), sum(r["left_bytes"] for r in found)
-    runs, hours = sum(r["runs"] - r["done"] for r in found), sum(r["virtual_h"] for r in found)
-    cores = len(os.sched_getaffinity(0))
-    console.print(
-        f"* of what is left: {runs} of {sum(r['runs'] for r in found)} runs ({hours:.0f} hours of testbed time): about "
-        f"{duration(minutes / cores)} on the {cores} cores of this machine, {duration(minutes / MANY_CORES)} on {MANY_CORES}, "
-        f"{size / 1e9:.1f} GB of disk",
-        highlight=False,
-        soft_wrap=True,
+    minutes, size = sum(row.left_core_s for row in found) / 60, sum(row.left_bytes for row in found)
+    runs, done, more = (
+        sum(row.runs for row in found),
+        sum(row.done for row in found),
+        sum(row.more_runs for row in found),
     )
+    cores = len(os.sched_getaffinity(0))
+    words = (
+        f"* of what is left: {runs - done} of {runs} runs ({sum(row.virtual_s for row in found) / 3600:.0f} hours of testbed "
+        f"time): about {duration(minutes / cores)} on the {cores} cores of this machine, {duration(minutes / MANY_CORES)} "
+        f"on {MANY_CORES}, {size / 1e9:.1f} GB of disk"
+    )
+    if more:
+        words += f"\nPoints whose claims these seeds cannot decide get more, in two rounds: at most {more} more runs."
+    console.print(words, highlight=False, soft_wrap=True)
 
 
 def to_stderr() -> Console:

@@ -22,9 +22,8 @@ _RUNS = (
     "bbrlab/run", "mininet", "bbrlab/cli/stages/runs.py",
 )  # fmt: skip
 _TABLES = (*_RUNS, "bbrlab/campaign", "bbrlab/cli/stages/tables.py")
-_CLAIMS = (
-    *_TABLES, "bbrlab/models", "bbrlab/claims", "bbrlab/cli/stages/claims.py", "data", "scenarios", "config/config.yaml",
-)  # fmt: skip
+_SEEDS = (*_TABLES, "bbrlab/models", "bbrlab/claims", "bbrlab/cli/stages/claims.py")  # the claims: asking.py
+_CLAIMS = (*_SEEDS, "data", "scenarios", "config/config.yaml")
 STAGES: dict[str, tuple[str, ...]] = {
     "kernel": (
         "bbrlab/base",
@@ -36,6 +35,7 @@ STAGES: dict[str, tuple[str, ...]] = {
     "runs": _RUNS,
     "models": ("bbrlab/base", "bbrlab/scenario", "bbrlab/models", "bbrlab/cli/stages/models.py"),
     "tables": _TABLES,
+    "seeds": _SEEDS,
     "claims": _CLAIMS,
     "pages": (*_CLAIMS, "bbrlab/report", "bbrlab/cli/stages/pages.py"),
 }

@@ -11,13 +11,19 @@ from bbrlab.cli.app import app
 
 
 @app.command(hidden=True)
-def collect(figure: str, scale: Annotated[str, typer.Option()], out: Annotated[Path, typer.Option()]) -> None:
+def collect(
+    figure: str,
+    scale: Annotated[str, typer.Option()],
+    out: Annotated[Path, typer.Option()],
+    seeds: Annotated[Path | None, typer.Option(help="How many of each point; default: the figure's trials.")] = None,
+) -> None:
     """Gather the runs of a figure into one tidy table (used by the workflow)."""
     from bbrlab.campaign.collect import figure_table, write_table
     from bbrlab.campaign.figures import figures_at
+    from bbrlab.campaign.seeds import read_seeds
 
     (chosen,) = figures_at(scale, [figure])
-    write_table(figure_table(chosen), out)
+    write_table(figure_table(chosen, read_seeds(seeds) if seeds else None), out)
 
 
 @app.command(hidden=True)

@@ -1,0 +1,43 @@
+"""What of the claims decides how many seeds a figure gets."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+from bbrlab.base import files, paths
+from bbrlab.campaign.figures import Figure
+from bbrlab.claims.schema import Claim
+
+
+def asking(figure: Figure, claims: Iterable[Claim]) -> list[Claim]:
+    """The claims that may ask for more seeds of a figure: those that it alone can judge; none at its cap."""
+    if figure.seeds_cap <= figure.trials:
+        return []
+    return [c for c in claims if {term.figure for term in c.at.values()} == {figure.id}]
+
+
+def write_asking(figures: Iterable[Figure], claims: list[Claim], results: Path | None = None) -> dict[str, Path]:
+    """Write ``asking/PAPER/FIGURE.json`` for each figure that claims may ask seeds of, untouched where nothing changed.
+
+    So a claim that is corrected has the seeds of its own figure counted again, and no other's.
+
+    Returns:
+        {figure: file}, without the figures that nothing asks of.
+    """
+    written = {}
+    for figure in figures:
+        own = asking(figure, claims)
+        if not own:
+            continue
+        tables = sorted({t.published.split(":")[0] for c in own for t in c.at.values() if t.published})
+        content = {
+            "cap": figure.seeds_cap,
+            "trials": figure.trials,
+            "claims": [c.model_dump(mode="json", include={"id", "at", "metric", "expect", "shortest_s"}) for c in own],
+            "tables": {name: files.sha256(paths.DATA / f"{name}.csv") for name in tables},
+        }
+        written[figure.id] = (results or paths.results_folder()) / "asking" / f"{figure.id}.json"
+        files.write_if_changed(written[figure.id], json.dumps(content, indent=1) + "\n")
+    return written

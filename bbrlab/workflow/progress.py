@@ -1,0 +1,136 @@
+"""How far a campaign is: runs, hours of testbed time, speed, and the time that is left."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from bbrlab.campaign.figures import Figure, runs_of
+from bbrlab.workflow.estimate import estimate_s
+
+Key = tuple[str, str, int]  # figure, point label, seed
+TRUSTED_SHARE = 0.02  # of the work, from which on what it took tells more than the estimate
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a run is expected to take.
+
+    Attributes:
+        virtual_s: testbed time.
+        core_s: real time on one core.
+    """
+
+    virtual_s: float
+    core_s: float
+
+
+@dataclass
+class Progress:
+    """A campaign under way.
+
+    Attributes:
+        figures: all of the scale, by id.
+        cores: how many run at once.
+        clock: seconds that pass.
+        planned: the runs of this campaign, done or not.
+        done, failed: those that are over; those of them whose self-checks failed.
+    """
+
+    figures: Mapping[str, Figure]
+    cores: int
+    clock: Callable[[], float] = time.monotonic
+    planned: dict[Key, Cost] = field(default_factory=dict)
+    done: set[Key] = field(default_factory=set)
+    failed: int = 0
+    start_s: float = field(init=False)
+    last_s: float = field(init=False)  # when the last run was over
+    _costs: dict[tuple[str, str], Cost] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.start_s = self.last_s = self.clock()
+
+    def plan(self, keys: Iterable[Key]) -> None:
+        """Add runs to what is planned."""
+        for key in keys:
+            self.planned[key] = self._cost(key)
+
+    def plan_seeds(self, figure: str, seeds: Mapping[str, int]) -> None:
+        """Add what a look at a figure's claims asked for: the runs of those seeds that are not there yet."""
+        runs = runs_of(self.figures[figure], seeds)
+        self.plan((r.figure, r.point.label, r.seed) for r in runs if not (r.folder / "summary.json").exists())
+
+    def finish(self, key: Key, ok: bool = True) -> None:
+        """A run is over."""
+        self.plan([key])
+        self.done.add(key)
+        self.failed += not ok
+        self.last_s = self.clock()
+
+    def _cost(self, key: Key) -> Cost:
+        figure, label, _ = key
+        if (figure, label) not in self._costs:
+            for point in self.figures[figure].points:
+                self._costs[figure, point.label] = Cost(point.scenario.duration_s, estimate_s(point))
+        return self._costs[figure, label]
+
+    @property
+    def virtual_s(self) -> float:
+        """Testbed time that is over."""
+        return sum(self.planned[key].virtual_s for key in self.done)
+
+    @property
+    def elapsed_s(self) -> float:
+        """Real time since the start."""
+        return self.clock() - self.start_s
+
+    @property
+    def left_s(self) -> float:
+        """Expected real time of the runs that are left: by the estimate, and by how well it did as soon as that is known."""
+        all_s = sum(cost.core_s for cost in self.planned.values())
+        done_s = sum(self.planned[key].core_s for key in self.done)
+        left_s = (all_s - done_s) / self.cores
+        if done_s > TRUSTED_SHARE * all_s:
+            left_s *= (self.last_s - self.start_s) * self.cores / done_s
+        return max(0.0, left_s - (self.clock() - self.last_s))
+
+    def words(self) -> str:
+        """Where the campaign is, in one line."""
+        hours, all_hours = self.virtual_s / 3600, sum(cost.virtual_s for cost in self.planned.values()) / 3600
+        parts = [f"runs {len(self.done)} of {len(self.planned)}", f"{hours:.1f} of {all_hours:.1f} virtual hours"]
+        if self.done:
+            parts.append(f"{self.virtual_s / max(self.elapsed_s, 1e-9):.0f} x real time")
+        parts.append(f"{span(self.left_s)} left")
+        if self.failed:
+            parts.append(f"{self.failed} failed their checks")
+        return " · ".join(parts)
+
+    def summary(self) -> str:
+        """What was done, in one line."""
+        speed = self.virtual_s / max(self.elapsed_s, 1e-9)
+        failed = f"{self.failed} failed their checks" if self.failed else "all passed their checks"
+        return f"{len(self.done)} runs, {self.virtual_s / 3600:.1f} virtual hours in {span(self.elapsed_s)} ({speed:.0f} x real time); {failed}"
+
+
+def span(seconds: float) -> str:
+    """A time in words."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.1f} hours"
+
+
+current: Progress | None = None  # of this process, for the terminal (terminal.py), which Snakemake makes
+
+
+def begin(figures: Mapping[str, Figure], workflow: Any) -> None:
+    """A campaign starts: plan the runs that Snakemake is going to start.
+
+    Args:
+        workflow: Snakemake's, once its DAG exists (``onstart``).
+    """
+    global current  # noqa: PLW0603 - one campaign in a process
+    current = Progress(figures, workflow.resource_settings.cores or 1)
+    jobs = [job.wildcards for job in workflow.dag.needrun_jobs() if job.rule.name == "run"]
+    current.plan((f"{w.paper}/{w.figure}", w.label, int(w.seed)) for w in jobs)

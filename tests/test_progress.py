@@ -1,0 +1,167 @@
+"""What a campaign says of itself: how far it is, what is left, what goes wrong."""
+
+from __future__ import annotations
+
+import json
+import logging
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from snakemake_interface_logger_plugins.common import LogEvent
+
+from bbrlab.base.errors import UserError
+from bbrlab.campaign.figures import figures_at, runs_of
+from bbrlab.campaign.seeds import read_seeds, settled, write_seeds
+from bbrlab.workflow import progress
+from bbrlab.workflow.forecast import forecast_of
+from bbrlab.workflow.progress import Cost, Progress, span
+from bbrlab.workflow.terminal import LogHandler
+from snakemake_logger_plugin_bbrlab import LogHandler as found
+
+
+@pytest.fixture
+def figure():
+    return figures_at("smoke", ["tang/fig2"])[0]
+
+
+class Clock:
+    now_s = 0.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+def test_what_is_left_follows_what_it_took(figure, monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(Progress, "_cost", lambda self, key: Cost(virtual_s=3600, core_s=10))
+    campaign = Progress({figure.id: figure}, cores=2, clock=clock)
+    keys = [(figure.id, "p", seed) for seed in range(1, 101)]
+    campaign.plan(keys)
+    assert campaign.left_s == 500, "nothing is known yet but the estimate: 100 runs of 10 s on 2 cores"
+    clock.now_s = 100
+    for key in keys[:10]:
+        campaign.finish(key)
+    assert campaign.left_s == pytest.approx(900), "they took twice as long as estimated"
+    clock.now_s = 150
+    assert campaign.left_s == pytest.approx(850), "it ticks down between two runs"
+    campaign.finish(keys[10], ok=False)
+    assert campaign.words() == (
+        "runs 11 of 100 · 11.0 of 100.0 virtual hours · 264 x real time · 20 minutes left · 1 failed their checks"
+    )
+    assert campaign.summary().endswith("1 failed their checks")
+
+
+def test_seeds_that_are_asked_for_are_planned(figure, tmp_path, monkeypatch):
+    monkeypatch.setenv("BBRLAB_RESULTS", str(tmp_path))
+    labels = [point.label for point in figure.points]
+    campaign = Progress({figure.id: figure}, cores=1)
+    for run in runs_of(figure):
+        run.folder.mkdir(parents=True)
+        (run.folder / "summary.json").write_text("{}")
+    campaign.plan_seeds(figure.id, {labels[0]: figure.trials + 2, labels[1]: figure.trials})
+    assert set(campaign.planned) == {(figure.id, labels[0], figure.trials + n) for n in (1, 2)}, (
+        "only what is not there"
+    )
+    assert forecast_of(figure).done == len(runs_of(figure))
+
+
+@pytest.mark.parametrize(("seconds", "words"), [(3, "3 s"), (99, "99 s"), (150, "2 minutes"), (9000, "2.5 hours")])
+def test_spans(seconds, words):
+    assert span(seconds) == words
+
+
+def record(event: LogEvent | None, message: str = "", level: int = logging.INFO, **extra: Any) -> logging.LogRecord:
+    made = logging.LogRecord("snakemake", level, "", 0, message, None, None)
+    made.__dict__ |= {"event": event, **extra} if event else extra
+    return made
+
+
+@pytest.fixture
+def handler(monkeypatch):
+    monkeypatch.setattr(progress, "current", None)
+    settings = SimpleNamespace(
+        quiet={"rules"}, show_failed_logs=True, dryrun=False, verbose=False, debug_dag=False, printshellcmds=False,
+        nocolor=True, stdout=False,
+    )  # fmt: skip
+    return LogHandler(settings, None)
+
+
+def job(number: int, rule: str, output: str, **wildcards: str) -> logging.LogRecord:
+    return record(LogEvent.JOB_INFO, jobid=number, rule_name=rule, wildcards=wildcards, output=[output])
+
+
+def test_a_campaign_in_a_file(handler, figure, tmp_path, capsys):
+    """No line for each job; the texts that steps wrote for reading come last."""
+    summary, card = tmp_path / "summary.json", tmp_path / "scorecard.txt"
+    summary.write_text(json.dumps({"ok": False}))
+    card.write_text("THE SCORECARD\n")
+    progress.current = Progress({figure.id: figure}, cores=2)
+    progress.current.plan((figure.id, p.label, 1) for p in figure.points)
+    place = {"paper": "tang", "figure": "fig2", "label": figure.points[0].label, "seed": "1"}
+    handler.emit(record(None, "Select jobs to execute..."))
+    handler.emit(job(1, "scorecard", str(card)))
+    handler.emit(job(2, "run", str(summary), **place))
+    for number in (1, 2):
+        handler.emit(record(LogEvent.JOB_FINISHED, job_id=number))
+    assert progress.current.words().startswith("runs 1 of 2")
+    handler.said_s -= 61
+    handler.emit(record(LogEvent.PROGRESS, done=2, total=9))
+    handler.close()
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split(" · ")[0] for line in lines] == [
+        "runs 1 of 2", next(line for line in lines if line.startswith("1 runs, ")), "THE SCORECARD"
+    ]  # fmt: skip
+    assert "1 failed their checks" in lines[1]
+
+
+def test_what_goes_wrong_is_shown_with_its_log(handler, tmp_path, capsys):
+    log = tmp_path / "seed-1.log"
+    log.write_text("bbrlab: the guest said nothing for 60 s\n")
+    told = {"rule_name": "run", "rule_msg": None, "jobid": 3, "input": [], "output": ["o"], "log": [str(log)],
+            "conda_env": None, "shellcmd": "bbrlab point", "aux": {}}  # fmt: skip
+    handler.emit(record(LogEvent.JOB_ERROR, "", logging.ERROR, **told))
+    handler.emit(record(None, "Exiting because a job execution failed.", logging.ERROR))
+    handler.emit(record(None, "Nothing to be done (all requested files are present and up to date)."))
+    said = capsys.readouterr().err
+    assert "the guest said nothing for 60 s" in said
+    assert "Exiting because" in said
+    assert "Nothing to be done" in said
+
+
+def test_snakemake_finds_the_plugin():
+    assert found is LogHandler
+
+
+def test_files_of_seeds(tmp_path):
+    write_seeds(tmp_path / "2.json", {"b": 3, "a": 6})
+    assert read_seeds(tmp_path / "2.json") == {"a": 6, "b": 3}
+    (tmp_path / "2.json").write_text('{"seeds": {"a": 0}}')
+    with pytest.raises(UserError, match=r"2\.json: seeds\.a: .*greater than or equal to 1"):
+        read_seeds(tmp_path / "2.json")
+    (tmp_path / "2.json").write_text("{")
+    with pytest.raises(UserError, match=r"2\.json: content: .*remove it"):
+        read_seeds(tmp_path / "2.json")
+    with pytest.raises(UserError, match=r"3\.json: there is no such file"):
+        read_seeds(tmp_path / "3.json")
+
+
+def test_a_round_that_asks_for_nothing_is_the_last(figure, tmp_path):
+    first, second = (point.label for point in figure.points)
+    few = {first: figure.trials, second: figure.trials}
+    looked = []
+
+    def file_of(number):
+        looked.append(number)
+        return tmp_path / f"{number}.json"
+
+    assert settled(figure, 1, file_of) is None
+    write_seeds(tmp_path / "2.json", few)
+    assert settled(figure, 3, file_of) is None
+    assert set(looked) == {2}, "nobody looks a third time"
+    write_seeds(tmp_path / "2.json", few | {first: 8})
+    write_seeds(tmp_path / "3.json", few | {first: 12})
+    assert settled(figure, 2, file_of) == tmp_path / "2.json"
+    assert settled(figure, 3, file_of) == tmp_path / "3.json"
+    write_seeds(tmp_path / "3.json", few | {first: 8})
+    assert settled(figure, 3, file_of) == tmp_path / "2.json"
