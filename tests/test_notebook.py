@@ -1,6 +1,7 @@
 """What the pages' cells share: published values by the points' names, the model in the conditions run, queueing delay."""
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -9,6 +10,7 @@ from bbrlab.campaign.figures import figures_at, runs_of
 from bbrlab.models import ware
 from bbrlab.report import notebook
 from bbrlab.report.pages import Page
+from bbrlab.report.panel import Panel, in_words
 
 
 @pytest.fixture
@@ -18,9 +20,10 @@ def page(tmp_path):
     rows = []
     for run in runs_of(figure, results=tmp_path):
         run.folder.mkdir(parents=True)
-        pd.DataFrame({"time_s": [1.0, 1.0, 2.0], "flow": [0, 1, 0], "queue_bytes": [25000, 25000, 50000]}).to_parquet(
-            run.folder / "samples.parquet"
-        )
+        pd.DataFrame(
+            {"time_s": [1.0, 1.0, 2.0], "flow": [0, 1, 0], "group": [0, 1, 0], "queue_bytes": [25000, 25000, 50000],
+             "ssthresh": [9, 9, 9]}
+        ).to_parquet(run.folder / "samples.parquet")  # fmt: skip
         for group, goodput in ((0, 6.0), (1, 2.0)):
             values = run.point.conditions | run.point.values
             rows.append({"point": run.point.label, "seed": run.seed, "group": group, "ok": run.seed == 1,
@@ -80,6 +83,30 @@ def test_queueing_delay_is_backlog_over_the_scenario_s_rate(page):
     assert list(delay_ms) == pytest.approx([20, 40])  # 25,000 bytes at 10 Mbit/s
     assert list(notebook.queueing_delay(page, "fig2a", in_rtts=True, **point)[1]) == pytest.approx([0.5, 1])
     assert notebook.queueing_delay(page, "fig2a", network__buffer__bdp=64) is None
+
+
+def test_time_between_window_cuts_of_each_run(page):
+    run = page.run("fig2a", seed=2, **{"network__buffer__bdp": 1, "flows__0__count": 4})
+    times = [60.0, 70.0, 110.0, 150.0]
+    pd.DataFrame({"time_s": times, "flow": 4, "group": 1, "ssthresh": [9, 8, 7, 6]}).to_parquet(
+        run.folder / "samples.parquet"
+    )
+    found = notebook.between_cuts(page, "fig2a").set_index(["network.buffer.bdp", "flows.0.count", "seed"])
+    assert len(found) == 8, "every point and seed"
+    assert found.loc[(1, 4, 2), "between_cuts_s"] == 40
+    assert np.isinf(found.loc[(1, 4, 1), "between_cuts_s"]), "no cut"
+
+
+def test_a_panel_in_words():
+    points = pd.DataFrame(
+        {"buffer_bdp": [1, 32], "bbr_flows": [1, 1], "measured": [0.8, 0.5], "ci95": [0.01, 0.02], "runs": [3, 3],
+         "published": [0.79, 0.4], "ware": [0.9, 0.44], "residual": [0.01, 0.1]}
+    )  # fmt: skip
+    said = in_words(Panel("sarpkaya2025/fig2a", "Fig. 2a", points, False))
+    assert "1 of 2 points are within 0.05" in said
+    assert "+0.100 at 1 BBR flows and 32 BDP (published 0.400, measured 0.500 ± 0.020)" in said
+    assert "+0.100 off for a single BBR flow up to 8 BDP" in said
+    assert "-0.060 off at 32 BDP and more" in said
 
 
 def test_figures_are_let_go(capsys):

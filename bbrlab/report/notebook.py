@@ -11,6 +11,8 @@ A page begins with ``page = open_page(scale, "PAPER")`` and ``glance(page)`` and
     samples_of(page, FIGURE, columns, ...)      a run's samples, or None where this scale lacks the point
     beside_ns3(page)                            goodput in ns-3 beside goodput here, or None if ns-3 was not run
     queueing_delay(page, FIGURE, ...)           time and queueing delay of a run, in ms or in base RTTs
+    one_run(page, FIGURE, ...)                  a run over time: goodput of each group, and the queue
+    between_cuts(page, FIGURE, group)           mean time between a loss-based group's window cuts, for each run
     flow_names(figure)                          names of a figure's flow groups, for people
 
 Numbers of papers come from ``data/`` through ``published``; rates and RTTs from the figures' own scenarios.
@@ -22,6 +24,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 from IPython.display import Markdown, display
 from matplotlib.figure import Figure as Drawing
@@ -29,8 +32,10 @@ from matplotlib.figure import Figure as Drawing
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.campaign.figures import Figure
+from bbrlab.measure.sawtooth import loss_epochs
 from bbrlab.models import ware
 from bbrlab.report.pages import NAMES, Page, load_page
+from bbrlab.report.plots.runs import run_over_time
 from bbrlab.report.plots.style import set_style
 
 
@@ -110,8 +115,9 @@ def published(
     if missing := [c for c in names or {} if c not in values]:
         raise UserError(f"{path}: there is no column {missing[0]} (there are {', '.join(map(str, values.columns))})")
     values = values.rename(columns=dict(names or {}))
-    for column in on:
-        values = values[values[column].isin(set(among[column]) if among is not None else set())]
+    if among is not None:
+        for column in on:
+            values = values[values[column].isin(set(among[column]))]
     return values
 
 
@@ -186,3 +192,40 @@ def beside_ns3(page: Page) -> pd.DataFrame | None:
     table = pd.concat(means, axis=1).loc[means["ns-3"].index].reset_index()
     table["point"] = table["point"].str.rsplit(",", n=1).str[0]  # without its fingerprint
     return table.set_index(keys)
+
+
+def one_run(page: Page, figure: str, seed: int = 1, **values: Any) -> None:
+    """Show one run over time, if this scale has it: goodput of each flow group, and the bottleneck queue.
+
+    For values see samples_of().
+    """
+    if samples_of(page, figure, ["time_s"], seed, **values) is None:
+        return
+    run = page.run(figure, seed, **values)
+    scenario = run.point.scenario
+    say(f"**{scenario.figure}**: {' against '.join(flow_names(page.figures[figure]))}, {scenario.duration_s:g} s")
+    network = scenario.network
+    ccas: list[str] = [flow.cca for flow in scenario.flows]
+    show(run_over_time(run.folder / "samples.parquet", network.rate_mbit, network.buffer_bytes, ccas))
+
+
+def between_cuts(page: Page, figure: str, group: int = 1) -> pd.DataFrame:
+    """Mean time between the window cuts of a loss-based group's first flow, for each run of a figure.
+
+    Returns:
+        One row per run: the swept paths, ``seed`` and ``between_cuts_s``; infinite for fewer than two cuts.
+    """
+    rows = []
+    for point in page.figures[figure].points:
+        table = page.tables[figure]
+        for seed in sorted(table.loc[table["point"] == point.label, "seed"].unique()):
+            samples = page.samples(figure, ["time_s", "flow", "group", "ssthresh"], int(seed), **_words(point.values))
+            cuts = loss_epochs(samples, group)
+            apart = float(np.diff(cuts).mean()) if len(cuts) > 1 else float("inf")
+            rows.append(point.values | {"seed": int(seed), "between_cuts_s": apart})
+    return pd.DataFrame(rows)
+
+
+def _words(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Swept paths as keyword arguments: "." written as "__"."""
+    return {path.replace(".", "__"): value for path, value in values.items()}

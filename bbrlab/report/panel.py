@@ -97,6 +97,31 @@ def panel_of(figure: Figure, runs: pd.DataFrame) -> Panel:
     return Panel(figure.id, figure.scenario.figure, points, figure.scenario.duration_s < whole)
 
 
+def in_words(panel: Panel, near: float = 0.05) -> str:
+    """How many points are near the published means, the farthest one, and how far the Ware model is (Markdown).
+
+    Args:
+        near: what counts as near; .05 is how far two laboratories are apart.
+    """
+    points = panel.points.dropna(subset=["residual"])
+    if points.empty:
+        return f"**{panel.title}.** None of its points was run."
+    worst = points.iloc[int(points["residual"].abs().argmax())]
+    interval = f" \u00b1 {worst['ci95']:.3f}" if worst["runs"] > 1 else ""
+    said = (
+        f"**{panel.title}.** {int((points['residual'].abs() <= near).sum())} of {len(points)} points are within {near:g} of the "
+        f"published mean; the largest difference is {worst['residual']:+.3f} at {worst['bbr_flows']:.0f} BBR flows and "
+        f"{worst['buffer_bdp']:.0f} BDP (published {worst['published']:.3f}, measured {worst['measured']:.3f}{interval})."
+    )
+    for name, mine in (
+        ("for a single BBR flow up to 8 BDP", points[(points["buffer_bdp"] <= 8) & (points["bbr_flows"] == 1)]),
+        ("at 32 BDP and more", points[points["buffer_bdp"] >= 32]),
+    ):
+        if len(mine):
+            said += f" The model is {(mine['ware'] - mine['measured']).mean():+.3f} off {name}."
+    return said
+
+
 class _Models(Strict):
     """data/PAPER/models.yaml."""
 
