@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -17,11 +20,14 @@ import yaml
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
-from bbrlab.kernel import sources
+from bbrlab.base.owned import owned_folder
+from bbrlab.campaign.collect import figure_table
+from bbrlab.campaign.figures import figures_at, runs_of
+from bbrlab.kernel import build, sources
 from bbrlab.kernel.build import build_kernel, lost_options
 from bbrlab.kernel.built import build_key, get_kernel
 from bbrlab.kernel.specs import find_spec, load_specs
-from bbrlab.run import run
+from bbrlab.run import fit
 from bbrlab.run.run import run_point
 from bbrlab.scenario.load import base_point
 from bbrlab.scenario.messages import validate
@@ -82,7 +88,7 @@ def test_one_clear_message(scenario_file, tmp_path, argv, words):
 def test_a_cca_that_the_kernel_lacks(tmp_path, monkeypatch):
     real = get_kernel()
     poorer = dataclasses.replace(real, ccas={k: v for k, v in real.ccas.items() if k != "bbr3"})
-    monkeypatch.setattr(run, "get_kernel", lambda name: poorer)
+    monkeypatch.setattr(fit, "get_kernel", lambda name: poorer)
     point = base_point(validate(scenario_dict(flows=[{"cca": "bbr3"}]), "s"))
     with pytest.raises(UserError, match=r"this kernel has no bbr3 \(it has .*bbr2.*--kernel"):
         run_point(point, 1, tmp_path)
@@ -97,9 +103,23 @@ def test_out_is_a_file(scenario_file, tmp_path):
     assert (tmp_path / "out").read_text() == "mine"
 
 
+def own_mounts() -> list[str] | None:
+    """A command that gives what follows mounts of its own; None where this machine allows none (as in many containers)."""
+    for flags in (["-m"], ["-Urm"]) if os.geteuid() == 0 else (["-Urm"],):
+        argv = ["unshare", *flags]
+        with contextlib.suppress(OSError):
+            tried = [*argv, "sh", "-c", "mount -t tmpfs none /tmp"]
+            if subprocess.run(tried, capture_output=True).returncode == 0:
+                return argv
+    return None
+
+
 def in_namespace(script: str, *argv: object) -> subprocess.CompletedProcess[str]:
-    """Run a shell script as root of a user and mount namespace of its own."""
-    command = ["unshare", "-Urm", "sh", "-c", script, "sh", *map(str, argv)]
+    """Run a shell script as root of a mount namespace of its own, and of a user namespace if need be."""
+    enter = own_mounts()
+    if enter is None:
+        pytest.skip("neither `unshare -m` nor `unshare -Urm` may mount a tmpfs here (no user namespaces?)")
+    command = [*enter, "sh", "-c", script, "sh", *map(str, argv)]
     return subprocess.run(command, capture_output=True, text=True, cwd=paths.ROOT, timeout=120)
 
 
@@ -109,7 +129,7 @@ def test_out_is_read_only(scenario_file, tmp_path):
     script = 'mount -t tmpfs -o ro none "$1" && shift && exec "$@"'
     done = in_namespace(script, tmp_path / "out", *BBRLAB, "run", scenario_file(), "--out", tmp_path / "out")
     assert done.returncode == 2, done.stderr
-    assert f"{tmp_path / 'out'}: not writable" in done.stderr
+    assert f"{tmp_path / 'out'}: no permission" in done.stderr
 
 
 @pytest.mark.guest
@@ -121,21 +141,88 @@ def test_disk_full(scenario_file, tmp_path):
         script, tmp_path / "out", *BBRLAB, "run", scenario_file(duration_s=200), "--out", tmp_path / "out", "--quiet"
     )
     assert done.returncode == 2, done.stderr
-    assert "the disk is full" in done.stderr
+    assert f"{tmp_path / 'out'}: the disk is full" in done.stderr
+    assert "TMPDIR" not in done.stderr
     assert "summary.json" not in done.stdout
     assert "partial" not in done.stdout
 
 
 @pytest.mark.guest
 def test_temporary_disk_full(scenario_file, tmp_path):
-    """The guest's own folder fills up."""
+    """The guest's own folder fills up: that folder is named, and not the one of the results."""
     (tmp_path / "tmp").mkdir()
     script = 'mount -t tmpfs -o size=30m none "$1"; export TMPDIR="$1"; shift; exec "$@"'
     done = in_namespace(script, tmp_path / "tmp", *BBRLAB, "run", scenario_file(), "--out", tmp_path / "out", "--quiet")
     assert done.returncode == 2
-    assert "guest" in done.stderr
+    assert f"{tmp_path / 'tmp'} had 29 MiB free, but the guest's memory" in done.stderr, done.stderr
+    assert "set TMPDIR to another folder" in done.stderr
+    assert str(tmp_path / "out: the disk") not in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "out" / "summary.json").exists()
+
+
+def test_no_room_for_the_guests_input(scenario_file, tmp_path):
+    """TMPDIR is full before the guest starts: it is named, and not the folder of the results."""
+    (tmp_path / "tmp").mkdir()
+    script = 'mount -t tmpfs -o size=4k,nr_inodes=6 none "$1"; export TMPDIR="$1"; shift; exec "$@"'
+    done = in_namespace(script, tmp_path / "tmp", *BBRLAB, "run", scenario_file(), "--out", tmp_path / "out", "--quiet")
+    assert done.returncode == 2
+    assert f"{tmp_path / 'tmp'}: the disk is full" in done.stderr, done.stderr
+    assert "TMPDIR" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1", b"PAR1" + bytes(100) + b"PAR1", b"not parquet", None])
+@pytest.mark.parametrize("command", [["points", "{f}", "--out", "{o}"], ["verdicts", "{f}"]], ids=lambda c: c[0])
+def test_a_damaged_table_is_named(tmp_path, command, content):
+    path = tmp_path / "paper" / "fig1.parquet"
+    path.parent.mkdir()
+    if content is not None:
+        path.write_bytes(content)
+    names = {"{f}": path, "{o}": tmp_path / "out.parquet"}
+    done = bbrlab(*[names.get(a, a) for a in command])
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"bbrlab: {path}: is {'damaged' if content is not None else 'not there'}"), (
+        done.stderr
+    )
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("content", ["", '{"groups": [', "[1, 2", "\ufffd", None])
+def test_a_damaged_summary_is_named(tmp_path, monkeypatch, content):
+    monkeypatch.setenv("BBRLAB_RESULTS", str(tmp_path))
+    (figure,) = figures_at("smoke", ["tang/fig2"])
+    path = runs_of(figure)[0].folder / "summary.json"
+    path.parent.mkdir(parents=True)
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(UserError, match=re.escape(f"{path}: is {'damaged' if content is not None else 'not there'}")):
+        figure_table(figure)
+
+
+def test_a_broken_notebook_is_named(tmp_path):
+    (tmp_path / "n.ipynb").write_text("{")
+    for name, words in (("n.ipynb", "is no notebook"), ("none.ipynb", "is not there")):
+        done = bbrlab("render", tmp_path / name, "--out", tmp_path / "n.html")
+        assert done.returncode == 2
+        assert done.stderr.startswith(f"bbrlab: {tmp_path / name}: {words}"), done.stderr
+
+
+def test_a_table_that_cannot_be_written(tmp_path):
+    (tmp_path / "file").write_text("")
+    capture = tmp_path / "none.pcap"
+    done = bbrlab("traffic", capture, "--out", tmp_path / "x.csv")
+    assert done.returncode == 2
+    assert str(capture) in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_reader_that_goes_away():
+    command = f"{sys.executable} -m bbrlab.cli.main schema | head -c 1"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, cwd=paths.ROOT)
+    assert done.stdout == "{"
+    assert "Traceback" not in done.stderr
+    assert "Exception" not in done.stderr
 
 
 @pytest.fixture
@@ -243,7 +330,7 @@ def kernels(tmp_path, monkeypatch):
 
 
 def leftovers(tmp_path: Path) -> list[str]:
-    return [p.name for p in (tmp_path / "build" / "kernels").iterdir() if p.name != "lab-6.12.log"]
+    return [p.name for p in (tmp_path / "build" / "kernels").iterdir() if not p.name.endswith((".log", ".lock"))]
 
 
 def test_kernel_build_that_fails_names_step_and_log(kernels, tmp_path, monkeypatch):
@@ -254,6 +341,65 @@ def test_kernel_build_that_fails_names_step_and_log(kernels, tmp_path, monkeypat
     assert leftovers(tmp_path) == []
     with pytest.raises(UserError, match="not built yet"):
         get_kernel()
+
+
+@pytest.fixture
+def fake_builds(kernels, monkeypatch):
+    """Kernel builds that take half a second and compile nothing; the list of them."""
+    built = []
+
+    def fake(name, spec, source, key, scratch, jobs, say):
+        built.append(key)
+        (scratch / "out").mkdir()
+        time.sleep(0.5)
+        (scratch / "out" / "linux").write_text("an image")
+        info = {"release": "6", "build_id": "b", "key": key, "ccas": {}, "parameters": {}, "source": "s", "compiler": "c",
+                "build_s": 1.0}  # fmt: skip
+        (scratch / "out" / "kernel.json").write_text(json.dumps(info))
+
+    monkeypatch.setattr(build, "_build", fake)
+    return built
+
+
+def test_two_kernel_builds_at_once_build_once(fake_builds, tmp_path):
+    said: list[str] = []
+    with ThreadPoolExecutor(3) as pool:
+        found = list(pool.map(lambda _: build_kernel(say=said.append), range(3)))
+    assert len(fake_builds) == 1
+    assert found == [found[0]] * 3
+    assert [text for text in said if "another process is building it" in text]
+    assert Path(found[0].image).read_text() == "an image"
+    assert leftovers(tmp_path) == [found[0].key]
+
+
+def test_a_damaged_kernel_is_built_anew_and_what_runs_it_goes_on(fake_builds, tmp_path):
+    first = build_kernel(say=lambda text: None)
+    folder = Path(first.image).parent
+    with open(first.image, encoding="utf-8") as running:
+        (folder / "kernel.json").write_text('{"release": ')
+        with pytest.raises(UserError, match="not built yet"):
+            get_kernel()
+        assert build_kernel(say=lambda text: None) == first
+        assert running.read() == "an image"
+    assert len(fake_builds) == 2
+    assert leftovers(tmp_path) == [first.key]
+    (folder / "linux").unlink()
+    build_kernel(say=lambda text: None)
+    assert len(fake_builds) == 3
+
+
+def test_a_long_build_is_no_leftover(fake_builds, tmp_path, monkeypatch):
+    """Only what nobody works in any more is removed, however old."""
+    parent = tmp_path / "build" / "kernels"
+    parent.mkdir(parents=True)
+    with owned_folder(parent, build.PREFIX) as alive:
+        dead = parent / f"{build.PREFIX}dead"
+        dead.mkdir()
+        for folder in (alive, dead):
+            os.utime(folder, (0, 0))
+        build_kernel(say=lambda text: None)
+        assert alive.exists()
+        assert not dead.exists()
 
 
 def test_kernel_key_follows_its_ingredients(kernels):

@@ -9,8 +9,8 @@ import pytest
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
-from bbrlab.run import run
-from bbrlab.run.run import _keep_console, run_point
+from bbrlab.run import guest
+from bbrlab.run.run import run_point
 from bbrlab.scenario.load import base_point
 from bbrlab.scenario.messages import validate
 from tests.conftest import scenario_dict
@@ -54,13 +54,13 @@ def test_a_guest_cannot_write_elsewhere(tmp_path, monkeypatch):
     (code / "attempts.sh").write_text(ATTEMPTS.replace("TARGET", str(target)))
     (code / "guest.py").write_text("import subprocess\nsubprocess.run(['sh', '/run/guest/attempts.sh'])\n")
     monkeypatch.setattr(paths, "GUEST_CODE", code)
-    keep = _keep_console
+    keep = guest.keep_console
 
     def keep_all(folder: Path, log: Path) -> None:
         shutil.copytree(folder, kept, dirs_exist_ok=True)
         keep(folder, log)
 
-    monkeypatch.setattr(run, "_keep_console", keep_all)
+    monkeypatch.setattr(guest, "keep_console", keep_all)
     with pytest.raises(UserError):  # it runs no experiment
         run_point(base_point(validate(scenario_dict(), "s")), 1, tmp_path / "out")
     assert (kept / "attempts").read_text() == ""

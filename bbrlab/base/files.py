@@ -18,14 +18,34 @@ from bbrlab.base.errors import UserError
 CHUNK_BYTES = 1 << 20
 
 
-def explain(error: OSError, path: Path) -> UserError:
-    """The UserError for a failed write below ``path``."""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+def explain(error: OSError, path: Path, or_else: str = "") -> UserError:
+    """The UserError for what could not be read or written at ``path``; ``or_else``: what else can be done about it."""
+    also = f", {or_else}" if or_else else ""
+    if error.errno in FULL:
         free = shutil.disk_usage(existing_parent(path)).free
-        return UserError(f"{path}: the disk is full ({free / 1e6:.0f} MB free); make room and start again")
+        return UserError(f"{path}: the disk is full ({free / 1e6:.0f} MB free); make room and start again{also}")
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return UserError(f"{path}: not writable ({error.strerror}); choose another folder or change its permissions")
-    return UserError(f"{path}: {error.strerror}")
+        return UserError(
+            f"{path}: no permission ({error.strerror}); choose another place or change its permissions{also}"
+        )
+    if error.errno == errno.ENOENT:
+        return UserError(f"{path}: is not there; was it moved, or is it still to be made?{also}")
+    return UserError(f"{path}: {error.strerror or error}{also}")
+
+
+def place_of(error: OSError, *folders: Path) -> Path:
+    """Which of ``folders`` an error is about: the one that holds the file it names, or the one with the least room."""
+    for name in (error.filename, error.filename2):
+        if isinstance(name, (str, os.PathLike)):
+            for folder in folders:
+                if Path(name).absolute().is_relative_to(folder.absolute()):
+                    return folder
+    if error.errno in FULL:
+        return min(folders, key=lambda folder: shutil.disk_usage(existing_parent(folder)).free)
+    return folders[0]
 
 
 def existing_parent(path: Path) -> Path:
@@ -86,8 +106,18 @@ def write_folder(folder: Path, content: dict[str, bytes]) -> None:
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Write ``content`` as JSON with sorted layout to ``path``, whole or not at all."""
+    """Write ``content`` as indented JSON, keys in their order, to ``path``, whole or not at all."""
     write_text(path, json.dumps(content, indent=1) + "\n")
+
+
+def read_json(path: Path) -> Any:
+    """The content of a JSON file of ours. UserError naming it if it is missing, cut off or no JSON."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise explain(error, path) from None
+    except ValueError as error:  # UnicodeDecodeError is one, too
+        raise UserError(f"{path}: is damaged ({error}); delete it, and what made it makes it anew") from None
 
 
 def sha256(path: Path) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import pandas as pd
 
 from bbrlab.base import files
 from bbrlab.base.errors import UserError
+from bbrlab.base.tables import read_table
 from bbrlab.campaign.figures import Figure, Run, runs_of
 from bbrlab.campaign.interval import over_seeds
 from bbrlab.measure import schema
@@ -25,7 +25,7 @@ def run_rows(run: Run) -> list[dict[str, Any]]:
         UserError: if its summary.json lacks a metric, and so was made by another version of this package.
     """
     path = run.folder / "summary.json"
-    summary = json.loads(path.read_text(encoding="utf-8"))
+    summary = files.read_json(path)
     shared = {
         "figure": run.figure,
         "point": run.point.label,
@@ -121,7 +121,7 @@ def tidy(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
 
 def read_tables(tables: Iterable[Path]) -> dict[str, pd.DataFrame]:
     """{figure: its table} of SCALE/PAPER/FIGURE.parquet files."""
-    return {f"{p.parent.name}/{p.stem}": pd.read_parquet(p) for p in tables}
+    return {f"{p.parent.name}/{p.stem}": read_table(p) for p in tables}
 
 
 def write_table(content: pd.DataFrame, out: Path) -> None:

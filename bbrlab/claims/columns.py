@@ -13,6 +13,7 @@ import pandas as pd
 from bbrlab.base import paths
 from bbrlab.base.arrays import Array
 from bbrlab.base.errors import UserError
+from bbrlab.base.tables import read_table
 from bbrlab.campaign.figures import Figure
 from bbrlab.claims.schema import FLUID, PUBLISHED, WARE, Claim, Term
 from bbrlab.claims.select import select
@@ -114,7 +115,7 @@ def _fluid_paths(figure: str, chosen: Sequence[Point], results: Path | None) -> 
 def _fluid_share(path: Path) -> float:
     if not path.exists():
         raise UserError(f"{path}: the fluid model's prediction is missing; run: snakemake --cores 2 -- {path}")
-    return float(pd.read_parquet(path)["share_of_capacity"].iloc[0])
+    return float(read_table(path)["share_of_capacity"].iloc[0])
 
 
 def fluid_files(claims: Iterable[Claim], figures: Iterable[Figure], results: Path | None = None) -> list[Path]:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
-from bbrlab.experiment.machine import cores, process, uml
+from bbrlab.experiment.machine import cores, scratch, uml
 from bbrlab.kernel.built import get_kernel
 
 NEEDED_DISK_BYTES = 4e9
@@ -68,7 +67,7 @@ def _debian() -> Finding:
 
 def _temporary() -> Finding:
     try:
-        folder = process.scratch_parent()
+        folder = scratch.scratch_parent()
     except UserError as error:
         return Finding("temporary folder", False, str(error), "export TMPDIR=/some/folder/on/a/disk/mounted/with/exec")
     free = shutil.disk_usage(folder).free
@@ -94,8 +93,10 @@ def _ptrace() -> Finding:
 
 
 def _cores() -> Finding:
-    with tempfile.TemporaryDirectory():
+    try:
         folder = cores.lock_folder()
+    except UserError as error:
+        return Finding("cores", False, str(error), "remove that folder")
     usable = len(os.sched_getaffinity(0))
     return Finding("cores", usable > 0, f"{usable} usable, one guest each (locks in {folder})")
 

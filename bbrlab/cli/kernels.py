@@ -33,12 +33,19 @@ def kernel_build(
     iperf3_library.library_folder()
     if record:
         content = describe_kernel(built) | {"ccas": built.ccas, "parameters": built.parameters}
-        if not record.exists() or json.loads(record.read_text(encoding="utf-8")) != content:
+        if not record.exists() or _content(record) != content:
             files.write_json(record, content)
         else:
             os.utime(record)
     typer.echo(f"kernel {built.name}: Linux {built.release}, {', '.join(sorted(built.ccas))} (build {built.build_id}, "
                f"{time.monotonic() - start:.1f} s)")  # fmt: skip
+
+
+def _content(record: Path) -> object:
+    try:
+        return json.loads(record.read_text(encoding="utf-8"))
+    except ValueError:  # damaged: written anew
+        return None
 
 
 @kernel_app.command("list")

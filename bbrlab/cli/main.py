@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from pathlib import Path
 
 import typer
 
@@ -12,6 +14,7 @@ import bbrlab.cli.stages.models
 import bbrlab.cli.stages.pages
 import bbrlab.cli.stages.runs
 import bbrlab.cli.stages.tables  # noqa: F401
+from bbrlab.base import files
 from bbrlab.base.errors import UserError
 from bbrlab.cli import kernels, look, models, run, tools  # noqa: F401
 from bbrlab.cli.app import EXIT_FAILED, EXIT_INTERRUPTED, Interrupted, app, kernel_app, model_app
@@ -27,6 +30,14 @@ def main() -> None:
         sys.exit(status if isinstance(status, int) else 0)  # typer returns the code of an Exit
     except UserError as error:
         typer.echo(f"bbrlab: {error}", err=True)
+        sys.exit(EXIT_FAILED)
+    except BrokenPipeError:  # who read our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(EXIT_FAILED)
+    except OSError as error:
+        place = [Path(os.fsdecode(name)) for name in (error.filename,) if isinstance(name, (str, bytes, os.PathLike))]
+        told = files.explain(error, place[0]) if place else error.strerror or error
+        typer.echo(f"bbrlab: {told}", err=True)
         sys.exit(EXIT_FAILED)
     except (Interrupted, KeyboardInterrupt):
         typer.echo("bbrlab: interrupted; nothing half-done was kept", err=True)

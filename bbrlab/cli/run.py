@@ -40,8 +40,10 @@ def run(
     die_with_parent: Annotated[bool, typer.Option(hidden=True)] = False,
 ) -> None:
     """Run one point of a scenario once."""
+    from bbrlab.cli.outcome import show_outcome
     from bbrlab.measure.checks.check import failed_of
-    from bbrlab.run.run import BACKENDS, run_point
+    from bbrlab.run.fit import BACKENDS
+    from bbrlab.run.run import run_point
     from bbrlab.scenario.load import base_point, load_scenario
 
     if backend not in BACKENDS:
@@ -59,7 +61,7 @@ def run(
         summary = run_point(point, seed, out, kernel_name=kernel, backend=backend, watchdog_s=watchdog_s,
                                    die_with_parent=die_with_parent, trace_acks=trace_acks, on_progress=tell)  # fmt: skip
     if not quiet:
-        _show(summary, out)
+        show_outcome(summary, out)
     failed = [c["name"] for c in failed_of(summary["checks"])]
     if failed:
         if quiet:
@@ -106,49 +108,3 @@ def _progress(duration_s: float, quiet: bool) -> Iterator[Any]:
                 bar.update(task, completed=float(text))
 
         yield tell
-
-
-def _number(value: float | None, digits: int) -> str:
-    return "-" if value is None else f"{value:.{digits}f}"
-
-
-def _show(summary: dict[str, Any], out: Path) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    from bbrlab.measure.checks.check import failed_of, left_out_of
-    from bbrlab.measure.schema import label_of
-
-    console = Console()
-    speed = summary["virtual_s"] / summary["wall_s"]
-    console.print(f"[bold]{summary['scenario']}[/bold] seed {summary['seed']}: {summary['virtual_s']:g} s in "
-                  f"{summary['wall_s']:.1f} s ({speed:.0f} x real time), Linux {summary['kernel']['release']}", highlight=False)  # fmt: skip
-    digits = {"goodput_mbit": 3, "share_of_capacity": 3, "retransmits": 0, "rtt_ms_mean": 1, "jain_index": 3, "completion_s": 3,
-              "slowdown_mean": 2, "unfinished": 0}  # fmt: skip
-    shown = [k for k in digits if any(g.get(k) is not None for g in summary["groups"])]
-    table = Table(box=None, pad_edge=False)
-    table.add_column("flows")
-    for name in shown:
-        table.add_column(label_of(name), justify="right")
-    for group in summary["groups"]:
-        cells = [_number(group.get(k), digits[k]) for k in shown]
-        table.add_row(f"{group['count']} {group['cca']}", *cells)
-    console.print(table)
-    b = summary["bottleneck"]
-    delay = b["queue_ms"]
-    console.print(f"bottleneck: utilisation {_number(b['utilisation'], 3)}, loss {_number(b['loss'], 4)}, "
-                  f"occupancy {_number(b['occupancy'], 2)}, queue {_number(delay['mean'], 1)} ms (p95 {_number(delay['p95'], 1)})",
-                  highlight=False, soft_wrap=True)  # fmt: skip
-    failed, left_out = failed_of(summary["checks"]), left_out_of(summary["checks"])
-    if failed:
-        console.print(f"[bold red]{len(failed)} of {len(summary['checks'])} self-checks failed[/bold red]; "
-                      "this run is marked and left out of averages:")  # fmt: skip
-        for c in failed:
-            console.print(
-                f"  {c['name']}: asked {c['asked']}, measured {c['measured']} ({c['detail']})", highlight=False
-            )
-    else:
-        console.print(f"[green]all {len(summary['checks']) - len(left_out)} self-checks passed[/green]")
-    for c in left_out:
-        console.print(f"  {c['name']}: {c['detail']}", highlight=False)
-    console.print(f"results: {out}", highlight=False, soft_wrap=True)

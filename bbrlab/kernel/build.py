@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import shutil
@@ -15,6 +14,7 @@ from typing import Any
 
 from bbrlab.base import files
 from bbrlab.base.errors import UserError
+from bbrlab.base.owned import lock, owned_folder, remove_abandoned
 from bbrlab.kernel.built import Kernel, build_key, kernel_folder, read_kernel
 from bbrlab.kernel.compiler import compiler
 from bbrlab.kernel.probe import probe_kernel
@@ -23,12 +23,12 @@ from bbrlab.kernel.specs import KernelSpec, find_spec, recipe
 
 Say = Callable[[str], None]
 LOG_TAIL_LINES = 6
-LEFTOVER_S = 3600
+PREFIX = ".build-"  # of the folders that kernels are built in
 TARGETS = {"um": ("linux", "linux"), "x86_64": ("bzImage", "arch/x86/boot/bzImage")}  # what to make, where it then is
 
 
 def build_kernel(name: str | None = None, jobs: int | None = None, say: Say = print) -> Kernel:
-    """Build a kernel unless it is there already.
+    """Build a kernel unless it is there already. Of two processes that need the same one, one builds and one waits.
 
     Args:
         name: entry of kernels.yaml.
@@ -45,49 +45,58 @@ def build_kernel(name: str | None = None, jobs: int | None = None, say: Say = pr
     if kernel := read_kernel(name, key):
         return kernel
     folder = kernel_folder(key)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    log = folder.parent / f"{name}.log"
-    _remove_leftovers(folder.parent)
-    start = time.monotonic()
     try:
-        with tempfile.TemporaryDirectory(prefix=f".{name}.", dir=folder.parent) as scratch:
-            tree, out = Path(scratch) / "source", Path(scratch) / "out"
-            tree.mkdir()
-            out.mkdir()
-            with open(log, "w", encoding="utf-8") as file:
-                steps = _Steps(name, tree, log, file, say)
-                _compile(steps, spec, source, jobs or os.cpu_count() or 1)
-                shutil.copy2(tree / TARGETS[spec.arch][1], out / "linux")
-                shutil.copy2(tree / ".config", out / "config")
-                probe = steps.timed("probe", lambda: probe_kernel(out / "linux", spec.arch, log))
-            ccas = {field: kernel for field, kernel in spec.names.items() if kernel in probe["ccas"]}
-            info = {
-                "release": probe["release"],
-                "build_id": files.sha256(out / "linux")[:16],
-                "key": key,
-                "ccas": ccas,
-                "parameters": probe["parameters"],
-                "source": source.identity,
-                "compiler": compiler_line,
-                "build_s": round(time.monotonic() - start, 1),
-                "acceleration": probe["acceleration"],
-            }
-            files.write_json(out / "kernel.json", info)
-            shutil.rmtree(folder, ignore_errors=True)
-            out.replace(folder)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with lock(
+            folder.parent / f".{key}.lock",
+            lambda: say(f"kernel {name}: another process is building it; waiting for that"),
+        ):
+            if kernel := read_kernel(name, key):  # what was waited for
+                return kernel
+            remove_abandoned(folder.parent, PREFIX)
+            with owned_folder(folder.parent, PREFIX) as scratch:
+                _build(name, spec, source, key, scratch, jobs or os.cpu_count() or 1, say)
+                _put(scratch / "out", folder)
     except OSError as error:
-        raise files.explain(error, folder) from None
+        raise files.explain(error, files.place_of(error, folder.parent, Path(tempfile.gettempdir()))) from None
     kernel = read_kernel(name, key)
     assert kernel is not None
     return kernel
 
 
-def _remove_leftovers(folder: Path) -> None:
-    """Remove the trees of builds that were killed: hidden folders in which nothing has changed for a while."""
-    for old in folder.glob(".*"):
-        with contextlib.suppress(OSError):
-            if time.time() - max(p.stat().st_mtime for p in (old, *old.iterdir())) > LEFTOVER_S:
-                shutil.rmtree(old, ignore_errors=True)
+def _build(name: str, spec: KernelSpec, source: Located, key: str, scratch: Path, jobs: int, say: Say) -> None:
+    """Compile a kernel and try it out; its folder is ``out`` in ``scratch`` then."""
+    start = time.monotonic()
+    tree, out = scratch / "source", scratch / "out"
+    tree.mkdir()
+    out.mkdir()
+    log = scratch.parent / f"{name}.log"
+    with open(log, "w", encoding="utf-8") as file:
+        steps = _Steps(name, tree, log, file, say)
+        _compile(steps, spec, source, jobs)
+        shutil.copy2(tree / TARGETS[spec.arch][1], out / "linux")
+        shutil.copy2(tree / ".config", out / "config")
+        probe = steps.timed("probe", lambda: probe_kernel(out / "linux", spec.arch, log))
+    info = {
+        "release": probe["release"],
+        "build_id": files.sha256(out / "linux")[:16],
+        "key": key,
+        "ccas": {field: kernel for field, kernel in spec.names.items() if kernel in probe["ccas"]},
+        "parameters": probe["parameters"],
+        "source": source.identity,
+        "compiler": compiler(),
+        "build_s": round(time.monotonic() - start, 1),
+        "acceleration": probe["acceleration"],
+    }
+    files.write_json(out / "kernel.json", info)
+
+
+def _put(new: Path, folder: Path) -> None:
+    """Put a whole kernel in its place. A damaged one that is there goes aside first, and away after: what runs it goes on."""
+    aside = new.with_name("old")
+    if folder.exists():
+        folder.replace(aside)
+    new.replace(folder)
 
 
 class _Steps:

@@ -63,13 +63,15 @@ def kernel_folder(key: str) -> Path:
 
 
 def read_kernel(name: str, key: str) -> Kernel | None:
-    """The kernel with this build key; None if it is not built."""
-    info = kernel_folder(key) / "kernel.json"
-    if not info.exists():
+    """The kernel with this build key; None if it is not built, or damaged."""
+    folder = kernel_folder(key)
+    try:
+        content = json.loads((folder / "kernel.json").read_text(encoding="utf-8"))
+        if not (folder / "linux").is_file():
+            return None
+        return Kernel(**content | {"name": name, "image": str(folder / "linux")})
+    except (OSError, ValueError, TypeError):
         return None
-    content = json.loads(info.read_text(encoding="utf-8"))
-    content.update(name=name, image=str(kernel_folder(key) / "linux"))
-    return Kernel(**content)
 
 
 def get_kernel(name: str | None = None) -> Kernel:

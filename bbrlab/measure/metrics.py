@@ -10,6 +10,7 @@ from bbrlab.measure.flow_counters import FlowCounters
 from bbrlab.measure.long_flows import LONG, LongFlow, LongGroup
 from bbrlab.measure.queues import Queue
 from bbrlab.measure.registry import Value
+from bbrlab.measure.summary import Measured
 from bbrlab.scenario.schema import Scenario
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ def summarise(
     counters: list[FlowCounters],
     queues: dict[str, Queue],
     short: dict[int, ShortFlows] | None = None,
-) -> dict[str, Any]:
+) -> Measured:
     """The measured part of summary.json.
 
     Args:
@@ -57,7 +58,7 @@ def summarise(
         else:
             counted, values = asked.count, LONG.values(LongGroup(scenario, members[g], whole))
         groups.append({"cca": asked.cca, "count": counted, "direction": asked.direction, **values})
-    content: dict[str, Any] = {"groups": groups, "flows": [f.entry() for f in flows]}
+    content: Measured = {"groups": groups, "flows": [f.entry() for f in flows], "bottleneck": {}, "jain_index": None}
     main = scenario.flows[0].direction
     for direction, queue in queues.items():
         goodput = sum(goodputs[g] for g, asked in enumerate(scenario.flows) if asked.direction == direction)
@@ -65,7 +66,7 @@ def summarise(
         values = RUN.values(Bottleneck(scenario, queue, goodput, crossing, flows))
         found = _placed(values) | {"buffer_bytes": scenario.network.buffer_bytes}
         if direction == main:
-            content |= {"bottleneck": found, "jain_index": values["jain_index_all"]}
+            content["bottleneck"], content["jain_index"] = found, values["jain_index_all"]
         else:
             content["bottleneck_reverse"] = found
     return content

@@ -31,6 +31,7 @@ from matplotlib.figure import Figure as Drawing
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
+from bbrlab.base.tables import read_table
 from bbrlab.campaign.figures import Figure
 from bbrlab.measure.sawtooth import loss_epochs
 from bbrlab.models import ware
@@ -187,7 +188,7 @@ def beside_ns3(page: Page) -> pd.DataFrame | None:
         return None
     keys = ["figure", "point", "group", "cca"]
     ours = pd.concat([t[t["ok"]].assign(figure=f"{page.paper}/{name}") for name, t in page.tables.items()])
-    both = {"ns-3": pd.read_parquet(file), "here": ours}
+    both = {"ns-3": read_table(file), "here": ours}
     means = {name: table.groupby(keys)["goodput_mbit"].mean() for name, table in both.items()}
     table = pd.concat(means, axis=1).loc[means["ns-3"].index].reset_index()
     table["point"] = table["point"].str.rsplit(",", n=1).str[0]  # without its fingerprint

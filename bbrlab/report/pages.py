@@ -3,7 +3,6 @@ self-checks."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +12,8 @@ import pandas as pd
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
+from bbrlab.base.files import read_json
+from bbrlab.base.tables import read_table
 from bbrlab.campaign.figures import Figure, Run, figures_at, runs_of
 from bbrlab.claims.judge import FINAL, NOT_REPRODUCED, REPRODUCED
 from bbrlab.claims.statements import STATEMENT_VERDICTS, statements_beside
@@ -46,12 +47,12 @@ class Page:
     @cached_property
     def verdicts(self) -> pd.DataFrame:
         """The claims on this paper's figures, whoever made them, as judge.verdict_frame() (SCALE/PAPER.claims.parquet)."""
-        return pd.read_parquet(self._claims_file)
+        return read_table(self._claims_file)
 
     @cached_property
     def statements(self) -> pd.DataFrame:
         """Their statements, as statements.statement_frame() (SCALE/PAPER.statements.parquet)."""
-        return pd.read_parquet(statements_beside(self._claims_file))
+        return read_table(statements_beside(self._claims_file))
 
     def glance(self) -> str:
         """What was run, in a sentence, and how its statements came out (Markdown)."""
@@ -97,14 +98,14 @@ class Page:
 
     def samples(self, figure: str, columns: list[str], seed: int = 1, **values: Any) -> pd.DataFrame:
         """Columns of a run's samples.parquet (docs/results.md)."""
-        return pd.read_parquet(self.run(figure, seed, **values).folder / "samples.parquet", columns=columns)
+        return read_table(self.run(figure, seed, **values).folder / "samples.parquet", columns)
 
     def checks(self) -> pd.DataFrame:
         """Every self-check of every run: how many passed, failed, could not be made; lowest and highest measurement."""
         rows = []
         for name in self.figures:
             for run in self.runs(name):
-                summary = json.loads((run.folder / "summary.json").read_text(encoding="utf-8"))
+                summary = read_json(run.folder / "summary.json")
                 rows += [
                     {"figure": name, "check": c["name"], "measured": c["measured"], "passed": c["ok"] is True,
                      "failed": c["ok"] is False, "not checked": c["ok"] is None}
@@ -131,7 +132,7 @@ def load_page(scale: str, paper: str, results: Path | None = None) -> Page:
         raise UserError(
             f"{results / scale}: nothing of {paper} has been run at this scale; run: snakemake --cores 2 {paper}"
         )
-    tables = {name: pd.read_parquet(results / scale / f"{f.id}.parquet") for name, f in figures.items()}
+    tables = {name: read_table(results / scale / f"{f.id}.parquet") for name, f in figures.items()}
     return Page(scale, paper, figures, tables, results)
 
 

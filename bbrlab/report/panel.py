@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.strict import Strict
+from bbrlab.base.tables import read_table
 from bbrlab.base.yaml_files import read_yaml
 from bbrlab.campaign.collect import point_means
 from bbrlab.campaign.figures import Figure, scenario_files
@@ -164,7 +165,7 @@ def with_fluid(panel: Panel, of: Figure, results: Path) -> Panel:
         for length in ("9s", "own"):
             path = folder / f"{length}.parquet"
             if path.exists():
-                found = pd.read_parquet(path).iloc[0]
+                found = read_table(path).iloc[0]
                 row[f"fluid_{length}"] = found["share_of_capacity"]
                 row["fluid_step"] = max(row.get("fluid_step", 0.0), found["step_difference"])
         rows.append(row)

@@ -37,7 +37,12 @@ def render_notebook(notebook: Path, out: Path, parameters: dict[str, str], figur
     formats = "%matplotlib inline\n%config InlineBackend.figure_formats = ['png', 'pdf']"
     with tempfile.TemporaryDirectory() as folder:
         prepared, executed = Path(folder) / notebook.name, Path(folder) / f"executed-{notebook.name}"
-        content = nbformat.read(str(notebook), as_version=4)  # type: ignore[no-untyped-call]
+        try:
+            content = nbformat.read(str(notebook), as_version=4)  # type: ignore[no-untyped-call]
+        except OSError as error:
+            raise files.explain(error, notebook) from None
+        except ValueError as error:
+            raise UserError(f"{notebook}: is no notebook ({str(error).splitlines()[0][:200]})") from None
         content.cells.insert(0, nbformat.v4.new_code_cell(formats, id="formats"))  # type: ignore[no-untyped-call]
         nbformat.write(content, str(prepared))  # type: ignore[no-untyped-call]
         try:

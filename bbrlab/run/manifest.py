@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -15,11 +17,8 @@ from bbrlab.scenario.schema import GRID
 GUEST_PACKAGES = ("iperf3", "mininet", "openvswitch-switch", "python3-pyroute2", "iproute2", "python3")
 
 
-def manifest_of(point: Point, seed: int, backend: str, plan: Plan, the_kernel: Kernel, folder: Path) -> dict[str, Any]:
+def manifest_of(point: Point, seed: int, backend: str, plan: Plan, kernel: Kernel, folder: Path) -> dict[str, Any]:
     """The content of manifest.json (docs/results.md)."""
-    import hashlib
-    import json
-
     guest = {p.name: files.sha256(p) for p in sorted(paths.GUEST_CODE.iterdir()) if p.is_file()}
     scenario = point.scenario.model_dump(exclude=GRID)
     return {
@@ -28,20 +27,18 @@ def manifest_of(point: Point, seed: int, backend: str, plan: Plan, the_kernel: K
         "fingerprint": point.fingerprint,
         "seed": seed,
         "backend": backend,
-        "kernel": describe_kernel(the_kernel),
+        "kernel": describe_kernel(kernel),
         "plan_sha256": hashlib.sha256(json.dumps(plan.content, sort_keys=True).encode()).hexdigest(),
         "guest_code_sha256": guest,
         "source": _git_state(),
         "packages": _package_versions(),
-        "report": json.loads((folder / "report.json").read_text(encoding="utf-8")),
+        "report": files.read_json(folder / "report.json"),
         "iperf3": {str(t["id"]): _iperf3_totals(folder / f"client-{t['id']}.json") for t in plan.content["transfers"]},
     }
 
 
 def _iperf3_totals(report: Path) -> dict[str, Any] | None:
     """What iperf3 itself counted; None for a transfer that the end of the run cut off before it could report."""
-    import json
-
     try:
         end = json.loads(report.read_text(encoding="utf-8"))["end"]
         return {

@@ -26,12 +26,11 @@ def render(
 @app.command(hidden=True)
 def verdicts(claims: Path) -> None:
     """Print the verdicts of a table of claims and of the statements beside it (used by the workflow)."""
-    import pandas as pd
-
+    from bbrlab.base.tables import read_table
     from bbrlab.claims.statements import statements_beside
     from bbrlab.report.scorecard import show_verdicts
 
-    show_verdicts(pd.read_parquet(claims), pd.read_parquet(statements_beside(claims)))
+    show_verdicts(read_table(claims), read_table(statements_beside(claims)))
 
 
 @app.command(hidden=True)
@@ -42,12 +41,10 @@ def report(
     out: Annotated[Path, typer.Option()],
 ) -> None:
     """Print and write the scorecard (used by the workflow)."""
-    import pandas as pd
 
+    from bbrlab.base.tables import read_table
     from bbrlab.campaign.collect import read_tables
     from bbrlab.claims.statements import statements_beside
     from bbrlab.report.scorecard import write_scorecard
 
-    write_scorecard(
-        read_tables(tables), pd.read_parquet(claims), pd.read_parquet(statements_beside(claims)), scale, out
-    )
+    write_scorecard(read_tables(tables), read_table(claims), read_table(statements_beside(claims)), scale, out)

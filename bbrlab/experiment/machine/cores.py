@@ -9,38 +9,80 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import stat
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from bbrlab.base.errors import UserError
+from bbrlab.base.owned import open_lock
+
 POLL_S = 0.05
+TELL_AFTER_S = 5  # of waiting
+SHARED = Path("/tmp")  # noqa: S108
 
 
 def lock_folder() -> Path:
-    """The folder of the lock files, one per user, wherever TMPDIR points: all guests of a user must meet here."""
-    shared = Path("/tmp")  # noqa: S108
-    folder = (shared if os.access(shared, os.W_OK) else Path(tempfile.gettempdir())) / f"bbrlab-cores-{os.getuid()}"
-    folder.mkdir(mode=0o700, exist_ok=True)
+    """The folder of the lock files, one per user, wherever TMPDIR points: all guests of a user must meet here.
+
+    Raises:
+        UserError: if somebody else made it, or may write to it.
+    """
+    try:
+        folder = (SHARED if os.access(SHARED, os.W_OK) else Path(tempfile.gettempdir())) / f"bbrlab-cores-{os.getuid()}"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        status = folder.lstat()
+    except OSError as error:
+        raise UserError(
+            f"no folder for the locks of the cores: {error}; set TMPDIR to one that you may write to"
+        ) from None
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o022:
+        raise UserError(f"{folder}: must be a folder of yours that nobody else may write to; remove it and start again")
     return folder
 
 
+def holders(folder: Path, cores: list[int]) -> list[str]:
+    """Who holds the cores, as "core 0: process 123", as far as they have said it."""
+    found = []
+    for core in cores:
+        with contextlib.suppress(OSError):
+            pid = (folder / f"core-{core}.lock").read_text(encoding="ascii", errors="replace").strip()
+            found.append(f"core {core}: process {pid or 'unknown'}")
+    return found
+
+
 @contextlib.contextmanager
-def one_core() -> Iterator[int]:
-    """Wait for a free core and hold it. The lock goes with the process, however it ends."""
+def one_core(on_wait: Callable[[str], None] = lambda text: None) -> Iterator[int]:
+    """Wait for a free core and hold it. The lock goes with the process, however it ends.
+
+    Args:
+        on_wait: told once, in words, if that takes a while: who has the cores.
+    """
     folder = lock_folder()
     cores = sorted(os.sched_getaffinity(0))
+    start, told = time.monotonic(), False
     while True:
         for core in cores:
-            handle = os.open(folder / f"core-{core}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                handle = open_lock(folder / f"core-{core}.lock")
+            except OSError as error:
+                raise UserError(
+                    f"{folder}/core-{core}.lock: {error.strerror or error}; remove it and start again"
+                ) from None
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 os.close(handle)
                 continue
             try:
+                os.ftruncate(handle, 0)
+                os.pwrite(handle, b"%d\n" % os.getpid(), 0)
                 yield core
             finally:
                 os.close(handle)
             return
+        if not told and time.monotonic() - start > TELL_AFTER_S:
+            told = True
+            on_wait(f"waiting for a free core ({', '.join(holders(folder, cores))})")
         time.sleep(POLL_S)

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
-from bbrlab.base.errors import UserError
 from bbrlab.experiment.machine.cores import one_core
 
 PR_SET_CHILD_SUBREAPER = 36
@@ -66,16 +65,6 @@ def memory_bytes(flight_bytes: float, program_bytes: float = 0) -> int:
     return int(MIN_MEMORY_BYTES + MEMORY_PER_FLIGHT * flight_bytes + program_bytes)
 
 
-def scratch_parent() -> Path:
-    """Where guests keep their memory files: the fastest temporary folder from which a program may be mapped to run."""
-    for name in (os.environ.get("TMPDIR"), "/dev/shm", "/tmp", "/var/tmp"):  # noqa: S108
-        if name and os.access(name, os.W_OK | os.X_OK) and not os.statvfs(name).f_flag & os.ST_NOEXEC:
-            return Path(name)
-    raise UserError(
-        "no temporary folder allows programs to run (all are mounted noexec); set TMPDIR to a folder on a disk that does"
-    )
-
-
 def run(job: Job, argv: list[str]) -> None:
     """Start a machine with the scratch folder as its working directory and wait until it switches itself off.
 
@@ -91,7 +80,7 @@ def run(job: Job, argv: list[str]) -> None:
     _libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
     environment = {"PATH": "/usr/bin:/bin", "TMPDIR": str(job.scratch), "HOME": str(job.scratch)}
     console = job.scratch / "console"
-    with one_core() as core:
+    with one_core(lambda text: job.on_progress("stage", text)) as core:
         pinned = ["taskset", "-c", str(core), "setpriv", "--pdeathsig", "KILL", *argv]
         with open(console, "wb") as output:
             process = subprocess.Popen(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from bbrlab.experiment.hosts import loss_devices
 from bbrlab.experiment.plan import Plan
+from bbrlab.experiment.report import Report
 from bbrlab.measure.checks.check import Check, not_checked
 from bbrlab.measure.checks.reception import INTERRUPT_QDISC
 from bbrlab.measure.queues import Queue
@@ -15,7 +15,7 @@ from bbrlab.scenario.schema import Scenario
 LOSS_SIGMAS = 4.5
 
 
-def drop_checks(scenario: Scenario, plan: Plan, report: dict[str, Any], queues: dict[str, Queue]) -> list[Check]:
+def drop_checks(scenario: Scenario, plan: Plan, report: Report, queues: dict[str, Queue]) -> list[Check]:
     """``random_loss`` and ``drops_elsewhere``."""
     bottlenecks = {link["device"] for link in plan.content["bottlenecks"]}
     lossy = set(loss_devices(scenario, plan.content["hosts"]))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bbrlab.experiment.plan import Plan
+from bbrlab.experiment.report import Report
 from bbrlab.measure.checks.check import Check, not_checked
 from bbrlab.measure.flow_counters import BEFORE_DATA_BYTES, EDGE_TOLERANCE_S, FlowCounters
 from bbrlab.measure.numbers import ratio
@@ -17,7 +18,7 @@ WINDOW_LIMITED_TOLERANCE = 0.01
 TCP_ESTABLISHED = 1
 
 
-def flow_checks(scenario: Scenario, plan: Plan, report: dict[str, Any], counters: list[FlowCounters]) -> list[Check]:
+def flow_checks(scenario: Scenario, plan: Plan, report: Report, counters: list[FlowCounters]) -> list[Check]:
     """``flows_ran``, ``receive_window`` and ``send_buffer`` of the long flows."""
     failures = {transfer: text for transfer, text in report["traffic_failures"]}
     silent = [

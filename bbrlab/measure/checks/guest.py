@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from bbrlab.experiment.plan import Plan
+from bbrlab.experiment.report import Report
 from bbrlab.measure.checks.check import Check, Tolerance, not_checked
 from bbrlab.measure.flow_counters import EDGE_TOLERANCE_S
 from bbrlab.measure.queues import Queue
@@ -14,7 +13,7 @@ from bbrlab.measure.sockets import Flows
 from bbrlab.scenario.schema import Scenario
 
 
-def parameter_checks(plan: Plan, report: dict[str, Any]) -> list[Check]:
+def parameter_checks(plan: Plan, report: Report) -> list[Check]:
     """``parameter MODULE.NAME`` for each module parameter of the plan; words are compared as words."""
     checks = []
     for argument in plan.kernel_arguments:

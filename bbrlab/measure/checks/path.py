@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from bbrlab.experiment.plan import Plan
+from bbrlab.experiment.report import Report
 from bbrlab.measure.checks.check import Check, Tolerance, not_checked
 from bbrlab.scenario.schema import Scenario
 
 
-def base_rtt_check(scenario: Scenario, plan: Plan, report: dict[str, Any], tolerance: Tolerance) -> Check:
+def base_rtt_check(scenario: Scenario, plan: Plan, report: Report, tolerance: Tolerance) -> Check:
     """``base_rtt``: ping on the idle path; the worst of the hosts."""
     asked: dict[str, list[float]] = {}
     for flow in plan.flows:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from bbrlab.experiment.plan import Plan
+from bbrlab.experiment.report import Report
 from bbrlab.measure.checks.check import Check
 from bbrlab.scenario.frames import FRAME_BYTES
 from bbrlab.scenario.schema import Scenario
@@ -15,7 +14,7 @@ FEW_PACKETS = 1000  # of fewer, chance may let none come together
 INTERRUPT_QDISC = "3:"  # handle of the netem that hands over several packets at once (mininet/dumbbell.py)
 
 
-def receive_offload_check(scenario: Scenario, plan: Plan, report: dict[str, Any]) -> Check:
+def receive_offload_check(scenario: Scenario, plan: Plan, report: Report) -> Check:
     """``receive_offload``: GRO and the delay of interrupts are where they were asked for and nowhere else, and packets are
     merged where several can come within that delay. It measures packets for each segment that receivers' TCP got."""
     delay_us = scenario.hosts.interrupt_delay_us

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from bbrlab.experiment.plan import Plan
+from bbrlab.experiment.report import Report
 from bbrlab.measure.checks.bottleneck import burst_checks, queue_checks
 from bbrlab.measure.checks.check import REAL_TIME, VIRTUAL_TIME, Check
 from bbrlab.measure.checks.drops import drop_checks
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 def run_checks(
     scenario: Scenario,
     plan: Plan,
-    report: dict[str, Any],
+    report: Report,
     counters: list[FlowCounters],
     queues: dict[str, Queue],
     short: dict[int, ShortFlows] | None = None,

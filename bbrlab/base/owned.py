@@ -1,0 +1,81 @@
+"""Folders that belong to a living process, and locks.
+
+Both stand on flock: the system takes a lock away when its holder ends, however it ends. So who holds a lock is alive, and
+a folder whose lock is free was left behind.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import stat
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+YOUNG_S = 60  # a folder may be so old before its maker has locked it
+
+
+@contextlib.contextmanager
+def owned_folder(parent: Path, prefix: str) -> Iterator[Path]:
+    """A new folder in ``parent`` that is removed at the end of the block, or after a kill, by the next remove_abandoned().
+
+    Raises:
+        OSError: if it cannot be made.
+    """
+    folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(handle)
+
+
+def remove_abandoned(parent: Path, prefix: str) -> list[Path]:
+    """Remove the folders that owned_folder() made in ``parent`` for processes that are gone. Returns those removed.
+
+    Only this user's real folders: what belongs to others and what links elsewhere stays, and so does what is young.
+    """
+    removed = []
+    for folder in sorted(parent.glob(f"{prefix}*")):
+        with contextlib.suppress(OSError):  # gone meanwhile, a link, a file, or locked: somebody's
+            handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                status = os.fstat(handle)
+                if status.st_uid != os.geteuid() or time.time() - status.st_mtime < YOUNG_S:
+                    continue
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder)  # by handles of its own, which do not follow links
+                removed.append(folder)
+            finally:
+                os.close(handle)
+    return removed
+
+
+def open_lock(path: Path) -> int:
+    """A handle of a lock file, made if need be; OSError for a link and for what is no file."""
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(f"{path}: is no file")
+    return handle
+
+
+@contextlib.contextmanager
+def lock(path: Path, on_wait: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """Hold the lock file ``path`` for the block; calls ``on_wait`` once if somebody else has it."""
+    handle = open_lock(path)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            on_wait()
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)

@@ -1,0 +1,28 @@
+"""Parquet files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bbrlab.base.errors import UserError
+from bbrlab.base.files import explain
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def read_table(path: Path, columns: Sequence[str] | None = None) -> pd.DataFrame:
+    """A Parquet file, or some of its columns. UserError naming it if it is missing, cut off or no Parquet."""
+    import pandas as pd
+    import pyarrow as pa
+
+    try:
+        with open(path, "rb") as file:  # PyArrow's own errors have no number
+            return pd.read_parquet(file, columns=None if columns is None else list(columns))
+    except (pa.ArrowException, ValueError, OSError) as error:
+        if isinstance(error, OSError) and error.errno:
+            raise explain(error, path) from None
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise UserError(f"{path}: is damaged ({reason}); delete it, and what made it makes it anew") from None

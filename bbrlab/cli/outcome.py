@@ -1,0 +1,54 @@
+"""What a run came to, on the terminal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from bbrlab.measure.checks.check import failed_of, left_out_of
+from bbrlab.measure.schema import label_of
+from bbrlab.measure.summary import Summary
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "-" if value is None else f"{value:.{digits}f}"
+
+
+def show_outcome(summary: Summary, out: Path) -> None:
+    """Print groups, bottleneck and self-checks of a run, and where its results are."""
+    console = Console()
+    wall_s = summary["wall_s"] or 0.0
+    speed = summary["virtual_s"] / wall_s if wall_s else 0.0
+    console.print(f"[bold]{summary['scenario']}[/bold] seed {summary['seed']}: {summary['virtual_s']:g} s in "
+                  f"{wall_s:.1f} s ({speed:.0f} x real time), Linux {summary['kernel']['release']}", highlight=False)  # fmt: skip
+    digits = {"goodput_mbit": 3, "share_of_capacity": 3, "retransmits": 0, "rtt_ms_mean": 1, "jain_index": 3, "completion_s": 3,
+              "slowdown_mean": 2, "unfinished": 0}  # fmt: skip
+    shown = [k for k in digits if any(g.get(k) is not None for g in summary["groups"])]
+    table = Table(box=None, pad_edge=False)
+    table.add_column("flows")
+    for name in shown:
+        table.add_column(label_of(name), justify="right")
+    for group in summary["groups"]:
+        cells = [_number(group.get(k), digits[k]) for k in shown]
+        table.add_row(f"{group['count']} {group['cca']}", *cells)
+    console.print(table)
+    b = summary["bottleneck"]
+    delay = b["queue_ms"]
+    console.print(f"bottleneck: utilisation {_number(b['utilisation'], 3)}, loss {_number(b['loss'], 4)}, "
+                  f"occupancy {_number(b['occupancy'], 2)}, queue {_number(delay['mean'], 1)} ms (p95 {_number(delay['p95'], 1)})",
+                  highlight=False, soft_wrap=True)  # fmt: skip
+    failed, left_out = failed_of(summary["checks"]), left_out_of(summary["checks"])
+    if failed:
+        console.print(f"[bold red]{len(failed)} of {len(summary['checks'])} self-checks failed[/bold red]; "
+                      "this run is marked and left out of averages:")  # fmt: skip
+        for c in failed:
+            console.print(
+                f"  {c['name']}: asked {c['asked']}, measured {c['measured']} ({c['detail']})", highlight=False
+            )
+    else:
+        console.print(f"[green]all {len(summary['checks']) - len(left_out)} self-checks passed[/green]")
+    for c in left_out:
+        console.print(f"  {c['name']}: {c['detail']}", highlight=False)
+    console.print(f"results: {out}", highlight=False, soft_wrap=True)

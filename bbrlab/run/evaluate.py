@@ -1,0 +1,73 @@
+"""From what the guest wrote to the content of summary.json and the tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from bbrlab.base import files
+from bbrlab.experiment.plan import Plan
+from bbrlab.experiment.plan_types import ShortFlowsPlan
+from bbrlab.experiment.report import Report
+from bbrlab.kernel.built import Kernel, describe_kernel
+from bbrlab.measure.checks.check import failed_of
+from bbrlab.measure.checks.suite import run_checks
+from bbrlab.measure.flow_counters import flow_counters
+from bbrlab.measure.metrics import summarise
+from bbrlab.measure.summary import Summary
+from bbrlab.measure.tables import acks_table, samples_table, short_flows_table
+from bbrlab.measure.traces import decode
+from bbrlab.scenario.point import Point
+
+
+def evaluate(
+    point: Point, seed: int, backend: str, plan: Plan, kernel: Kernel, folder: Path
+) -> tuple[Summary, dict[str, Any]]:
+    """The content of summary.json (``wall_s`` apart) and {file name: Arrow table}.
+
+    Args:
+        folder: the guest's.
+
+    Raises:
+        UserError: if what the guest wrote is cut off or missing.
+    """
+    scenario = point.scenario
+    report: Report = files.read_json(folder / "report.json")
+    flows, queues = decode(folder / "samples.raw", plan)
+    counters = flow_counters(flows, len(plan.flows))
+    short = {e["group"]: _short_flows(e, point, plan, folder) for e in plan.content["short_flows"]}
+    checks = run_checks(scenario, plan, report, counters, queues, short, flows)
+    summary: Summary = {
+        "scenario": scenario.name,
+        "paper": scenario.paper,
+        "figure": scenario.figure,
+        "values": point.values,
+        "seed": seed,
+        "backend": backend,
+        "virtual_s": scenario.duration_s,
+        "window_s": list(scenario.window_s),
+        "wall_s": None,
+        "kernel": describe_kernel(kernel),
+        **summarise(scenario, plan, counters, queues, short),
+        "checks": checks,
+        "ok": not failed_of(checks),
+    }
+    tables = {"samples.parquet": samples_table(plan, flows, queues)}
+    if short:
+        tables["short_flows.parquet"] = short_flows_table(short)
+    if flows.acks is not None:
+        tables["acks.parquet"] = acks_table(flows, report["start_ns"])
+    return summary, tables
+
+
+def _short_flows(entry: ShortFlowsPlan, point: Point, plan: Plan, folder: Path) -> Any:
+    """What became of a group's short flows."""
+    from bbrlab.measure.short_flows import ShortFlows, bytes_between, chunk_outcomes
+
+    group = entry["group"]
+    sent = [folder / f"short-{group}-send-{i}.log" for i in range(len(entry["clients"]))]
+    received = [folder / f"short-{group}-receive-0.log"]
+    rate_mbit = point.scenario.network.rate_mbit
+    table = chunk_outcomes(plan.workloads[group], sent, received, rate_mbit, entry["rtt_ms"])
+    read_bytes = bytes_between(folder / f"short-{group}-read.log", *point.scenario.window_s)
+    return ShortFlows(point.scenario, entry["rtt_ms"], table, read_bytes)

@@ -1,0 +1,51 @@
+"""Whether a kernel and a backend can do what a point asks for."""
+
+from __future__ import annotations
+
+from bbrlab.base.errors import UserError
+from bbrlab.experiment.machine import host
+from bbrlab.kernel.built import Kernel, get_kernel
+from bbrlab.kernel.specs import load_specs
+from bbrlab.scenario.point import Point
+
+BACKENDS = {"uml": "um", "qemu": "x86_64", "host": None}  # and the architecture of their kernels
+
+
+def kernel_for(name: str | None, backend: str) -> Kernel:
+    """The kernel for a backend. UserError for one of another architecture, naming those that fit."""
+    arch = BACKENDS[backend]
+    if arch is None:
+        return host.host_kernel()
+    specs = load_specs()
+    fitting = [n for n, spec in specs.kernels.items() if spec.arch == arch]
+    name = name or (specs.default if specs.default in fitting else next(iter(fitting), specs.default))
+    if name in specs.kernels and name not in fitting:
+        raise UserError(
+            f"--backend {backend}: kernel {name} is not for it; those that are: {', '.join(fitting) or 'none'}"
+        )
+    return get_kernel(name)
+
+
+def traceable_ccas(point: Point, kernel: Kernel) -> list[str]:
+    """The kernel's names of the CCAs that can record their ACKs. UserError if no flow has one."""
+    able = [name for name, parameters in kernel.parameters.items() if "trace_acks" in parameters]
+    if not {kernel.ccas.get(f.cca) for f in point.scenario.flows} & set(able):
+        fields = sorted(field for field, name in kernel.ccas.items() if name in able)
+        raise UserError(
+            f"--trace-acks: no flow of {point.scenario.name} has a CCA that can record its ACKs "
+            f"(kernel {kernel.name} can for {', '.join(fields) or 'none'})"
+        )
+    return able
+
+
+def check_parameters(point: Point, kernel: Kernel) -> None:
+    """UserError for a module parameter that the kernel's CCA does not have."""
+    for flow in point.scenario.flows:
+        module = kernel.ccas[flow.cca]
+        known = kernel.parameters.get(module, [])
+        for name in flow.params:
+            if name not in known:
+                raise UserError(
+                    f"{point.scenario.name}: params: {flow.cca} has no parameter '{name}' in kernel {kernel.name} "
+                    f"(it has: {', '.join(known) or 'none'})"
+                )

@@ -1,0 +1,96 @@
+"""Runs a plan on a backend and leaves its log."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from bbrlab.base import files, paths
+from bbrlab.base.errors import UserError
+from bbrlab.experiment.machine import host, process, qemu, uml
+from bbrlab.experiment.plan import Plan
+from bbrlab.kernel.built import Kernel
+from bbrlab.run.memory import flight_bytes, workload_bytes
+from bbrlab.scenario.point import Point
+
+Progress = Callable[[str, str], None]
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a plan is run on, and how it is watched: run_point()'s arguments of the same names.
+
+    Attributes:
+        library: folder of the compiled helper (iperf3_library).
+    """
+
+    backend: str
+    kernel: Kernel
+    library: Path
+    seed: int
+    watchdog_s: float
+    die_with_parent: bool
+    on_progress: Progress
+
+
+def write_inputs(scratch: Path, plan: Plan) -> Path:
+    """Write what the guest reads to its folder in ``scratch``. Returns that folder."""
+    folder = scratch / "out"
+    folder.mkdir()
+    files.write_json(folder / "plan.json", plan.content)
+    for entry in plan.content["short_flows"]:
+        from bbrlab.workload.chunks import write_chunks
+
+        write_chunks(plan.workloads[entry["group"]], folder / entry["workload"])
+    return folder
+
+
+def run_guest(machine: Machine, scratch: Path, point: Point, plan: Plan, log: Path) -> None:
+    """Run the guest to its end; its console and what its programs printed are in ``log`` then.
+
+    Raises:
+        UserError: if it fails, with its last words; the log stays.
+    """
+    folder, free_bytes = scratch / "out", shutil.disk_usage(scratch).free
+    needed_bytes = process.memory_bytes(flight_bytes(point), workload_bytes(plan))
+    try:
+        if machine.backend == "host":
+            host.run(folder=folder, log=log, on_progress=machine.on_progress)
+        else:
+            (scratch / "guest").symlink_to(paths.GUEST_CODE)
+            (scratch / "lib").symlink_to(machine.library)
+            job = process.Job(
+                scratch=scratch, seed=machine.seed, memory_bytes=needed_bytes, arguments=plan.kernel_arguments, log=log,
+                watchdog_s=machine.watchdog_s, on_progress=machine.on_progress, die_with_parent=machine.die_with_parent,
+            )  # fmt: skip
+            process.run(job, (uml if machine.backend == "uml" else qemu).command(machine.kernel, job))
+    except process.GuestFailed as error:
+        keep_console(folder, log)
+        room = "" if machine.backend != "uml" or free_bytes >= needed_bytes else (
+            f"\n{scratch.parent} had {free_bytes >> 20} MiB free, but the guest's memory, which lies there, may grow to "
+            f"{needed_bytes >> 20} MiB; make room, or set TMPDIR to another folder"
+        )  # fmt: skip
+        raise UserError(f"{point.scenario.name}: {error}{room}{_last_words(log)}") from None
+    except BaseException:  # interrupted: the log of half a run says nothing
+        log.unlink(missing_ok=True)
+        raise
+    keep_console(folder, log)
+
+
+def keep_console(folder: Path, log: Path) -> None:
+    """Append what the guest's programs printed to the log."""
+    console = folder / "console.log"
+    if console.exists() and console.stat().st_size:
+        with open(log, "a", encoding="utf-8") as file:
+            file.write(console.read_text(encoding="utf-8", errors="replace"))
+
+
+def _last_words(log: Path) -> str:
+    lines = (
+        [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
+        if log.exists()
+        else []
+    )
+    return "".join(f"\n  | {line}" for line in lines[-4:])
