@@ -79,7 +79,7 @@ def _change(content: Any, rng: random.Random) -> None:
             container[key] = value
 
 
-def _garble(text: str, rng: random.Random) -> str:
+def garble(text: str, rng: random.Random) -> str:
     """One change of the text itself."""
     lines = text.splitlines()
     number = rng.randrange(len(lines))
@@ -109,7 +109,7 @@ def mutants(count: int, seed: int) -> Iterator[tuple[Path, str]]:
     for _ in range(count):
         path = rng.choice(list(texts))
         if rng.random() < 0.25:
-            yield path, _garble(texts[path], rng)
+            yield path, garble(texts[path], rng)
             continue
         content = yaml.safe_load(texts[path])
         if "traffic" in texts[path]:  # a workload of 15 minutes takes seconds to draw

@@ -36,6 +36,20 @@ ORDER = GOOD.replace(
         many: {figure: fig2a, where: {network.buffer.bdp: 4, flows.0.count: 4}}
 """,
 ).replace("{value: 0.5, within: 0.1}", "{order: [few.share_of_capacity, many.share_of_capacity]}")
+EACH = """
+- id: SA-p
+  says: The share of N BBRv1 flows is as published.
+  source: Fig. 2a
+  exactness: raw data
+  because: two laboratories differ by so much
+  claims:
+    - id: SA-p-N{bbr_flows}-X{buffer_bdp}
+      each: fig2a
+      says: "{bbr_flows} flows in {buffer_bdp} BDP take {share_of_capacity}."
+      at: {figure: fig2a, where: {flows.0.count: "{bbr_flows}", network.buffer.bdp: "{buffer_bdp}"}}
+      metric: share_of_capacity
+      expect: {value: "{share_of_capacity}", within: 0.05}
+"""
 Value = Callable[[Point, int], float]
 
 

@@ -19,7 +19,7 @@ from bbrlab.claims.expand import expand
 from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.claims.schema import Expectation, rounded
 from bbrlab.claims.select import full_figures, select
-from tests.made_up import GOOD, only_claim, written
+from tests.made_up import EACH, GOOD, only_claim, written
 
 
 def test_every_paper_has_statements_and_every_row_its_claim():
@@ -165,22 +165,6 @@ def test_numbers_are_for_reading():
     assert str(Expectation(value=235798, within_percent=50)) == "235798 ± 118000"
     assert str(Expectation(range=[102, 408])) == "102 to 408"
     assert str(Expectation(below=50)) == "< 50"
-
-
-EACH = """
-- id: SA-p
-  says: The share of N BBRv1 flows is as published.
-  source: Fig. 2a
-  exactness: raw data
-  because: two laboratories differ by so much
-  claims:
-    - id: SA-p-N{bbr_flows}-X{buffer_bdp}
-      each: fig2a
-      says: "{bbr_flows} flows in {buffer_bdp} BDP take {share_of_capacity}."
-      at: {figure: fig2a, where: {flows.0.count: "{bbr_flows}", network.buffer.bdp: "{buffer_bdp}"}}
-      metric: share_of_capacity
-      expect: {value: "{share_of_capacity}", within: 0.05}
-"""
 
 
 def test_a_claim_for_each_row_of_a_table(tmp_path):

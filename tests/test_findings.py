@@ -1,29 +1,98 @@
-"""Each finding's command exists: the command line takes it, and its scenario loads with its case and its overrides."""
+"""Each finding names a command of this package that shows it, and the command would run."""
 
 from __future__ import annotations
 
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
 
-from bbrlab.base import paths
-from bbrlab.claims.load import load_statements
-from bbrlab.cli.app import overrides_of
-from bbrlab.cli.main import app
+from bbrlab.base.errors import UserError
+from bbrlab.campaign.figures import figures_at, scenario_files
+from bbrlab.claims.load import claims_of, load_statements
+from bbrlab.cli.app import app, overrides_of
+from bbrlab.cli.main import main  # noqa: F401 - adds every command to app
 from bbrlab.scenario.load import base_point, load_scenario
+from bbrlab.workflow.targets import targets_of
 
 
-def commands() -> list[str]:
-    findings = [f for s in load_statements() for f in (s.finding, *(c.finding for c in s.claims)) if f]
-    return sorted({f.shows for f in findings if f.shows and f.shows.startswith("bbrlab run ")})
+def problem_of(command: str) -> str:
+    """What is wrong with a command line; empty if it would run."""
+    program, *words = shlex.split(command)
+    try:
+        if program == "bbrlab":
+            _parse(words)
+        elif program == "snakemake":
+            _targets(words)
+        else:
+            return f"{program} is no command of this package (bbrlab, snakemake)"
+    except Exception as error:  # Typer has its own copy of Click's errors
+        return str(error) or type(error).__name__
+    return ""
 
 
-@pytest.mark.parametrize("command", commands())
-def test_a_findings_command_exists(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(paths.ROOT)
-    words = shlex.split(command)[2:]
-    run = typer.main.get_command(app).commands["run"]  # type: ignore[attr-defined]
-    options = run.make_context("run", [*words, *([] if "--out" in words else ["--out", "DIR"])]).params
-    base_point(load_scenario(Path(options["scenario"]), overrides_of(options["set_"]), options["case"]))
+def _parse(words: list[str]) -> None:
+    """Read the words as the command line does, run nothing, and load the scenario with its case and values."""
+    command: Any = typer.main.get_command(app)
+    context = command.make_context("bbrlab", list(words))
+    while hasattr(command, "commands"):
+        name, command, words = command.resolve_command(context, words)
+        context = command.make_context(name, list(words), parent=context)
+    given = context.params
+    if "scenario" in given:
+        base_point(load_scenario(Path(given["scenario"]), overrides_of(given.get("set_")), given.get("case")))
+
+
+def _targets(words: list[str]) -> None:
+    """Know the scale and the targets."""
+    scale = next((w.partition("=")[2] for w in words if w.startswith("scale=")), None)
+    options = {i + 1 for i, w in enumerate(words) if w in ("--cores", "-c", "--config")}
+    targets = [w for i, w in enumerate(words) if not w.startswith("-") and i not in options]
+    known = {"all", *targets_of(scenario_files())}
+    if not targets or not set(targets) <= known:
+        raise UserError(f"targets: {', '.join(sorted(set(targets) - known)) or 'none'}")
+    figures_at(scale, [id for t in targets if t != "all" for id in targets_of(scenario_files())[t]])
+
+
+def findings() -> dict[str, str]:
+    """{statement or claim: the command of its finding}."""
+    told = [*load_statements(), *claims_of(load_statements())]
+    return {x.id: x.finding.shows for x in told if x.finding}
+
+
+def test_each_finding_has_a_command_that_would_run():
+    wrong = {id: problem_of(shows) for id, shows in findings().items()}
+    assert {id: problem for id, problem in wrong.items() if problem} == {}
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        ("rm -rf results", "rm is no command of this package"),
+        ("bbrlab rin scenarios/ware2019/fig3.yaml --out x", "No such command"),
+        ("bbrlab run scenarios/ware2019/fig3.yaml", "Missing parameter: out"),
+        ("bbrlab run scenarios/ware2019/fig99.yaml --out x", "fig99.yaml"),
+        ("bbrlab run scenarios/ware2019/fig3.yaml --out x --speed 3", "No such option"),
+        ("bbrlab run scenarios/ware2019/fig3.yaml --out x --set network.buffer.bpd=3", "bpd"),
+        ("bbrlab run scenarios/bless2025/fig4.yaml --out x --case nobody", "no such case"),
+        ("snakemake --cores 2 fig99", "fig99"),
+        ("snakemake --cores 2 --config scale=huge -- fig3", "huge"),
+    ],
+)
+def test_a_command_that_would_not_run(command, says):
+    assert says in problem_of(command)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "bbrlab run scenarios/bless2025/fig4.yaml --case bbr3 --set network.rtt_ms=20 --out results/look",
+        "bbrlab model ware scenarios/ware2019/fig3.yaml",
+        "snakemake --cores 2 --config scale=full -- ware2019",
+        "snakemake --cores 8 fig2a",
+    ],
+)
+def test_a_command_that_would(command):
+    assert problem_of(command) == ""

@@ -157,7 +157,7 @@ class Verdict:
             "shorter_s": math.nan if self.shorter_s is None else self.shorter_s,
             "why": self.why or found.why,
             "finding": claim.finding.text if claim.finding else "",
-            "shows": (claim.finding.shows or "") if claim.finding else "",
+            "shows": claim.finding.shows if claim.finding else "",
             "because": claim.because,
             "chosen_after": claim.chosen_after or "",
             "source": claim.source,

@@ -185,7 +185,7 @@ class Finding(Strict):
     """What an investigation found where a statement does not reproduce."""
 
     text: Text
-    shows: Annotated[str, Field(min_length=5)] | None = Field(None, description="command that shows it")
+    shows: Annotated[str, Field(min_length=5, description="command of this package that shows it")]
 
 
 class Claim(Strict):

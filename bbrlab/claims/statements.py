@@ -85,7 +85,7 @@ def statement_frame(statements: Iterable[Statement], verdicts: Iterable[Verdict]
             "open": statement.open or "",
             "chosen_after": statement.chosen_after or "",
             "finding": statement.finding.text if statement.finding else "",
-            "shows": (statement.finding.shows or "") if statement.finding else "",
+            "shows": statement.finding.shows if statement.finding else "",
             "because": statement.because or "",
             "source": statement.source,
             "exactness": statement.exactness,

@@ -1,0 +1,116 @@
+"""What is told of the verdicts: the scorecard, a page's tables and findings."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pandas as pd
+import pytest
+from rich.console import Console
+
+from bbrlab.campaign.collect import write_table
+from bbrlab.campaign.figures import figures_at
+from bbrlab.claims.judge import INCONCLUSIVE, NOT_REPRODUCED, NOT_RUN, PARTLY_RUN, REPRODUCED, judge_all, verdict_frame
+from bbrlab.claims.load import claims_of, load_statements
+from bbrlab.claims.statements import PARTLY, STATEMENT_VERDICTS, statement_frame, statements_beside
+from bbrlab.report.pages import load_page
+from bbrlab.report.scorecard import show_verdicts, write_scorecard
+from bbrlab.report.statement_table import MANY, statement_table
+from bbrlab.report.verdicts import COLOURS, TERMINAL
+from tests.made_up import EACH, GOOD, series, table, written
+
+FIG2A = "sarpkaya2025/fig2a"
+VARIANTS = """
+- id: SA-v
+  says: Four flows <b>take</b> most.
+  source: Fig. 2a
+  exactness: raw data
+  because: a reason
+  open: which of the two was meant
+  chosen_after: the larger was chosen by eye
+  finding: {text: It is the queue., shows: bbrlab run scenarios/sarpkaya2025/fig2a.yaml --out x}
+  claims:
+    - {id: SA-v-low, variant: low, at: {figure: fig2a, where: {network.buffer.bdp: 4, flows.0.count: 4}}, metric: share_of_capacity, expect: {above: 0.2}}
+    - {id: SA-v-high, variant: high, at: {figure: fig2a, where: {network.buffer.bdp: 4, flows.0.count: 4}}, metric: share_of_capacity, expect: {above: 0.8}}
+"""
+
+
+@pytest.fixture
+def judged(tmp_path):
+    """Statements of every kind at quick: claims, statements, tables."""
+    deep = GOOD.replace("SA-x", "SA-deep").replace("bdp: 4", "bdp: 64").lstrip()
+    text = GOOD + series("{below: 2}").replace("SA-x", "SA-s").lstrip() + deep + VARIANTS.lstrip() + EACH.lstrip()
+    statements = load_statements([written(tmp_path, text)])
+    figures = figures_at("quick", [FIG2A])
+    tables = {FIG2A: table(figures[0], lambda p, s: 0.5 + s / 1000)}
+    verdicts = judge_all(claims_of(statements), figures, tables)
+    return verdict_frame(verdicts), statement_frame(statements, verdicts), tables
+
+
+def test_the_scorecard_counts_statements_and_beside_them_claims(judged, tmp_path, capsys):
+    claims, statements, tables = judged
+    tables[FIG2A].loc[tables[FIG2A]["seed"] == 3, "ok"] = False
+    write_scorecard(tables, claims, statements, "quick", tmp_path / "card.json")
+    card = json.loads((tmp_path / "card.json").read_text())
+    assert card["statements"]["all"] == {
+        REPRODUCED: 1, PARTLY: 1, NOT_REPRODUCED: 0, INCONCLUSIVE: 0, PARTLY_RUN: 2, NOT_RUN: 1
+    }  # fmt: skip
+    assert card["statements"]["sarpkaya2025"] == card["statements"]["all"]
+    of_claims = card["claims"]["all"]
+    assert of_claims["judged"] == of_claims[REPRODUCED] + of_claims[NOT_REPRODUCED] + of_claims[INCONCLUSIVE]
+    assert (
+        sum(of_claims[v] for v in (REPRODUCED, NOT_REPRODUCED, INCONCLUSIVE, PARTLY_RUN, NOT_RUN)) == len(claims) == 47
+    )
+    assert of_claims["stand"] == int(claims["stands"].fillna(False).sum()) > 0
+    (figure,) = card["figures"]
+    assert (figure["runs_failed"], figure["seeds"], figure["seeds_most"]) == (6, 3, 3)
+    points = tables[FIG2A].drop_duplicates(["network.buffer.bdp", "flows.0.count"])
+    published = pd.read_csv("data/sarpkaya2025/fig2a.csv").set_index(["buffer_bdp", "bbr_flows"])["share_of_capacity"]
+    residuals = [0.5015 - published[x, n] for x, n in points[["network.buffer.bdp", "flows.0.count"]].to_numpy()]
+    assert figure["rmse"] == pytest.approx((sum(r * r for r in residuals) / len(residuals)) ** 0.5, abs=1e-5)
+    said = capsys.readouterr().out
+    assert "Statements of the papers" in said and "The claims that test them" in said
+
+
+def test_every_verdict_has_its_colours():
+    assert set(COLOURS) == set(TERMINAL) == set(STATEMENT_VERDICTS)
+    assert len(set(COLOURS.values())) == len(COLOURS)
+
+
+def test_the_terminal_shows_every_claim(judged):
+    claims, statements, _ = judged
+    said = Console(file=io.StringIO(), width=200)
+    show_verdicts(claims, statements, said)
+    text = said.file.getvalue()
+    assert all(id in text for id in claims["id"])
+    assert "partly run: 6 of 42 judged" in text
+    assert "partly run (so far: reproduced)" in text
+
+
+def test_a_page_shows_every_claim_and_variant_whichever_way_it_came_out(judged):
+    claims, statements, _ = judged
+    page = statement_table(statements, claims)
+    assert all(id in page for id in [*claims["id"], *statements["id"]])
+    assert "SA-v-low: low" in page and "SA-v-high: high" in page
+    assert "partly reproduced: 1 of 2" in page
+    assert "open: which of the two was meant" in page and "chosen after a comparison: the larger" in page
+    assert "&lt;b&gt;take&lt;/b&gt;" in page, "text is text"
+    assert page.count("<details>") == 1, f"only what has more than {MANY} claims is folded"
+
+
+def test_a_page_takes_verdicts_and_seeds_from_the_tables(judged, tmp_path):
+    claims, statements, tables = judged
+    runs = pd.concat([tables[FIG2A], tables[FIG2A].query("seed == 1 and `flows.0.count` == 1").assign(seed=4)])
+    file = tmp_path / "quick" / "sarpkaya2025.claims.parquet"
+    write_table(claims, file)
+    write_table(statements, statements_beside(file))
+    write_table(runs, tmp_path / "quick" / f"{FIG2A}.parquet")
+    page = load_page("quick", "sarpkaya2025", tmp_path)
+    of_points = {p: [r.seed for r in page.runs("fig2a") if r.point.label == p] for p in set(runs["point"])}
+    assert sorted(map(len, of_points.values())) == [3, 3, 3, 4, 4, 4]
+    assert "**1** reproduced, **1** partly reproduced" in page.glance()
+    assert "SA-v-high" in page.claims("fig2a").data
+    assert page.findings() == (
+        "- **SA-v**: It is the queue. Shown by `bbrlab run scenarios/sarpkaya2025/fig2a.yaml --out x`."
+    )
