@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -85,3 +87,24 @@ def test_a_campaign_that_runs_is_seen(tmp_path):
     assert not campaign_runs(tmp_path)
     hold_lock(tmp_path)
     assert campaign_runs(tmp_path)
+
+
+def test_the_package_declares_what_it_needs():
+    needed, _ = (paths.ROOT / "envs" / "requirements.in").read_text(encoding="utf-8").split("# development\n")
+    names = [line for line in needed.splitlines() if line and not line.startswith("#")]
+    declared = tomllib.loads((paths.ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
+    assert declared == names
+    locked = (paths.ROOT / "envs" / "requirements.lock").read_text(encoding="utf-8")
+    assert all(f"\n{re.split('[<>=]', name)[0]}==" in f"\n{locked}" for name in names)
+
+
+def test_nothing_that_is_read_is_executed():
+    """Scenarios, submissions and results are data: no pickles, no eval, no loader that makes objects, no shell."""
+    forbidden = r"\b(pickle|joblib|shelve|marshal|dill)\b|\b(eval|exec)\(|read_pickle|allow_pickle|yaml\.(unsafe_|full_)?load\(|shell=True|os\.system"
+    found = {
+        f"{path.relative_to(paths.ROOT)}: {line.strip()}"
+        for path in (paths.ROOT / "bbrlab").rglob("*.py")
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if re.search(forbidden, line)
+    }
+    assert all("base/yaml_files.py: " in line and "UniqueLoader" in line for line in found), found
