@@ -25,9 +25,6 @@ rule run:
 checkpoint seeds:
     input:
         runs=summaries_of,
-        fluid=lambda wildcards: fluid_of(
-            [FIGURES[f"{wildcards.paper}/{wildcards.figure}"]]
-        ),
         asking=lambda wildcards: ASKING[f"{wildcards.paper}/{wildcards.figure}"],
         code=CODE["seeds"],
     output:

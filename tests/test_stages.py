@@ -17,6 +17,8 @@ import pytest
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
+from bbrlab.campaign.figures import figures_at
+from bbrlab.campaign.seeds import write_seeds
 from bbrlab.workflow.stages import STAGES, files_of
 
 # Rooms that only pass words on: what a person types and sees, and what Snakemake asks.
@@ -126,6 +128,11 @@ def test_code_files_change_with_what_code_does_only(checkout, tmp_path):
 
 # In bbrlab's place: writes what a job has to write, at once.
 STAND_IN = """#!/bin/bash
+if [ "$1" = seeds ]; then  # as a look at fig2c's claims would: what ASKED has for the round
+  echo "$@" >> "$BBRLAB_RESULTS/looks"
+  while [ "$1" != --out ]; do shift; done
+  mkdir -p "$(dirname "$2")"; cp "$ASKED/$(basename "$2")" "$2"; exit
+fi
 outs=(); while [ $# -gt 0 ]; do case $1 in
   --out) case $2 in */seed-*) outs+=("$2/summary.json" "$2/samples.parquet" "$2/manifest.json");; *) outs+=("$2");; esac; shift;;
   --record) outs+=("$2"); shift;;
@@ -204,3 +211,48 @@ def test_what_decides_nothing_makes_nothing_anew(checkout, finished):
         with open(checkout / path, "a", encoding="utf-8") as file:
             file.write("\n")
     assert finished() == set()
+
+
+def test_points_get_more_seeds_in_rounds(checkout, tmp_path):
+    """The first look has one point run more, the second another; nothing is run twice, and a second campaign does nothing."""
+    (checkout / "bin").mkdir(exist_ok=True)
+    (checkout / "bin" / "bbrlab").write_text(STAND_IN)
+    (checkout / "bin" / "bbrlab").chmod(0o755)
+    config = checkout / "config" / "config.yaml"
+    before = config.read_text()
+    config.write_text(before.replace("    seeds_cap: 12\n", "    seeds_cap: 5\n"))
+    labels = [point.label for point in figures_at("quick", ["sarpkaya2025/fig2c"])[0].points]
+    few = dict.fromkeys(labels, 3)
+    write_seeds(tmp_path / "fig2c.2.json", few | {labels[0]: 5})
+    write_seeds(tmp_path / "fig2c.3.json", few | {labels[0]: 5, labels[1]: 4})
+    environment = {
+        **os.environ, "PYTHONPATH": str(checkout), "PATH": f"{checkout / 'bin'}:{os.environ['PATH']}",
+        "BBRLAB_RESULTS": str(tmp_path / "results"), "ASKED": str(tmp_path),
+    }  # fmt: skip
+
+    def snakemake(*argv: str) -> str:
+        command = ["snakemake", "--cores", "2", *argv, "--config", "scale=quick", "--", "fig2c"]
+        done = subprocess.run(command, cwd=checkout, env=environment, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    def written() -> dict[str, int]:
+        folder = tmp_path / "results" / "runs" / "sarpkaya2025" / "fig2c"
+        return {f"{p.parts[-3]} {p.parts[-2]}": p.stat().st_mtime_ns for p in folder.glob("*/seed-*/summary.json")}
+
+    try:
+        assert f"at most {2 * len(labels)} more runs" in snakemake("-n")
+        snakemake()
+        first = written()
+        extra = {f"{labels[0]} seed-4", f"{labels[0]} seed-5", f"{labels[1]} seed-4"}
+        assert set(first) == {f"{label} seed-{n}" for label in labels for n in (1, 2, 3)} | extra
+        looks = (tmp_path / "results" / "looks").read_text().splitlines()
+        assert ["--before" in look for look in looks] == [False, True]
+        assert "Nothing to be done" in snakemake()
+        for name in ("2", "3"):  # as after a kill before the second look
+            (tmp_path / "results" / "quick" / "seeds" / "sarpkaya2025" / f"fig2c.{name}.json").unlink()
+        (tmp_path / "results" / "quick" / "sarpkaya2025" / "fig2c.parquet").unlink()
+        snakemake()
+        assert written() == first, "nothing was run twice"
+    finally:
+        config.write_text(before)

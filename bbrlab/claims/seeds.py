@@ -25,10 +25,17 @@ from bbrlab.claims.schema import FLUID, Claim
 PART_OF_TOLERANCE = 1 / 3  # half-width of the interval that is narrow enough
 
 
+def may_ask(claim: Claim, figure: Figure) -> bool:
+    """Whether a claim can ask for seeds of a figure: it speaks of this one alone and can have a final verdict at its scale."""
+    if claim.figures != [figure.id] or any(c.rpartition(".")[2] == FLUID for c in claim.columns):
+        return False
+    return reach(claim, {figure.id: figure}).final
+
+
 def wanted_seeds(figure: Figure, table: pd.DataFrame, claims: Sequence[Claim], *, cap: int) -> dict[str, int]:
     """How many seeds each point of a figure should have in all.
 
-    Only claims that speak of this figure alone and can have a final verdict at its scale ask for seeds.
+    Only claims that may_ask() do.
 
     Args:
         figure: at its scale.
@@ -43,11 +50,9 @@ def wanted_seeds(figure: Figure, table: pd.DataFrame, claims: Sequence[Claim], *
     found = {p.label: max(figure.trials, int(have.get(p.label, 0))) for p in figure.points}
     cap = max(cap, figure.trials)
     for claim in claims:
-        if claim.figures != [figure.id] or any(c.rpartition(".")[2] == FLUID for c in claim.columns):
+        if not may_ask(claim, figure):
             continue
         reached = reach(claim, {figure.id: figure})
-        if not reached.final:
-            continue
         needed = _needed(claim, reached, figure, table, cap)
         for point in {p.label for points in reached.points.values() for p in points}:
             found[point] = max(found[point], needed)

@@ -9,13 +9,14 @@ from pathlib import Path
 from bbrlab.base import files, paths
 from bbrlab.campaign.figures import Figure
 from bbrlab.claims.schema import Claim
+from bbrlab.claims.seeds import may_ask
 
 
 def asking(figure: Figure, claims: Iterable[Claim]) -> list[Claim]:
-    """The claims that may ask for more seeds of a figure: those that it alone can judge; none at its cap."""
+    """The claims that may ask for more seeds of a figure; none where the figure's trials are all that it may have."""
     if figure.seeds_cap <= figure.trials:
         return []
-    return [c for c in claims if {term.figure for term in c.at.values()} == {figure.id}]
+    return [claim for claim in claims if may_ask(claim, figure)]
 
 
 def write_asking(figures: Iterable[Figure], claims: list[Claim], results: Path | None = None) -> dict[str, Path]:

@@ -11,6 +11,27 @@ from bbrlab.cli.app import app
 
 
 @app.command(hidden=True)
+def seeds(
+    figure: str,
+    scale: Annotated[str, typer.Option()],
+    out: Annotated[Path, typer.Option()],
+    before: Annotated[
+        Path | None, typer.Option(help="Seeds of the round before; default: the figure's trials.")
+    ] = None,
+) -> None:
+    """Say how many seeds each point of a figure needs for its claims (used by the workflow)."""
+    from bbrlab.campaign.collect import figure_table
+    from bbrlab.campaign.figures import figures_at
+    from bbrlab.campaign.seeds import read_seeds, write_seeds
+    from bbrlab.claims.load import claims_of, load_statements
+    from bbrlab.claims.seeds import wanted_seeds
+
+    (chosen,) = figures_at(scale, [figure])
+    table = figure_table(chosen, read_seeds(before) if before else None)
+    write_seeds(out, wanted_seeds(chosen, table, claims_of(load_statements()), cap=chosen.seeds_cap))
+
+
+@app.command(hidden=True)
 def judge(
     tables: list[Path],
     scale: Annotated[str, typer.Option()],
