@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pandas as pd
 import pytest
 
@@ -20,6 +21,10 @@ from bbrlab.base import paths
 from bbrlab.run.run import run_point
 from bbrlab.scenario.load import assign, base_point
 from bbrlab.scenario.messages import validate
+
+# The same examples everywhere, however busy the machine is.
+hypothesis.settings.register_profile("bbrlab", deadline=None, derandomize=True)
+hypothesis.settings.load_profile("bbrlab")
 
 USERS_RESULTS = paths.ROOT / "results"
 State = dict[str, tuple[int, int]]
