@@ -117,17 +117,18 @@ def test_the_mean_decides_nothing(values, shift, half_width):
 
 
 @pytest.mark.parametrize("deviation", [0.1, 0.33, 0.5, 1.0])
-def test_the_error_rate_with_seeds_added(deviation):
-    """A mean on the very edge of a tolerance of 1 is called reproduced in at most one of twenty campaigns (data/README.md)."""
+@pytest.mark.parametrize(("first", "largest"), [(2, 1 / 17), (3, 1 / 20)])
+def test_the_error_rate_with_seeds_added(deviation, first, largest):
+    """How often a mean on the very edge of a tolerance of 1 is called reproduced, at most (data/README.md)."""
     rng = np.random.default_rng(11)
     expect = Expectation(value=1, within=1)
     campaigns, wrong = 3000, 0
     for _ in range(campaigns):
-        draws, count = rng.normal(0, deviation, CAP), 3
+        draws, count = rng.normal(0, deviation, CAP), first
         for _round in range(3):
             count = narrow_enough(draws[:count], 1 / 3, CAP)
         wrong += outcome(expect, Sample(draws[:count], count, 0, 0, False)).verdict == REPRODUCED
-    assert wrong / campaigns < 0.06
+    assert wrong / campaigns < largest + 0.01
 
 
 def test_the_error_rate_of_three_looks():
