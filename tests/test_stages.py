@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
@@ -220,7 +221,9 @@ def test_points_get_more_seeds_in_rounds(checkout, tmp_path):
     (checkout / "bin" / "bbrlab").chmod(0o755)
     config = checkout / "config" / "config.yaml"
     before = config.read_text()
-    config.write_text(before.replace("    seeds_cap: 12\n", "    seeds_cap: 5\n"))
+    content = yaml.safe_load(before)
+    content["scales"]["quick"] |= {"trials": 3, "seeds_cap": 5}
+    config.write_text(yaml.safe_dump(content))
     labels = [point.label for point in figures_at("quick", ["sarpkaya2025/fig2c"])[0].points]
     few = dict.fromkeys(labels, 3)
     write_seeds(tmp_path / "fig2c.2.json", few | {labels[0]: 5})
