@@ -77,11 +77,11 @@ def only_claim(folder: Path, text: str) -> Claim:
     return claim
 
 
-def table(figure: Figure, value: Value = lambda point, seed: 0.5, trials: int | None = None) -> pd.DataFrame:
+def table(figure: Figure, value: Value = lambda point, seed: 0.5, trials: int = 3) -> pd.DataFrame:
     """A figure's table: every metric of a point and seed has the same value, but for one that tells the runs apart."""
     rows: list[dict[str, Any]] = []
     for point in figure.points:
-        for seed in range(1, (trials or figure.trials) + 1):
+        for seed in range(1, trials + 1):
             for group, flow in enumerate(point.scenario.flows):
                 metrics = dict.fromkeys(METRICS, value(point, seed)) | {"drops": float(seed)}
                 rows.append({
@@ -92,7 +92,7 @@ def table(figure: Figure, value: Value = lambda point, seed: 0.5, trials: int | 
     return pd.DataFrame(rows)
 
 
-def one(folder: Path, text: str, value: Value, scale: str = "full", trials: int | None = None) -> Verdict:
+def one(folder: Path, text: str, value: Value, scale: str = "full", trials: int = 3) -> Verdict:
     """The verdict on the only claim of a file, by made-up tables."""
     claim = only_claim(folder, text)
     known = {f.id: f for f in figures_at(scale, claim.figures)}

@@ -169,11 +169,11 @@ def test_what_is_said_of_all_points_needs_all_of_them(tmp_path):
 
 
 def test_shorter_runs_are_marked(tmp_path):
-    found = one(tmp_path, GOOD, of_seeds(0.49, 0.51), "smoke")
+    found = one(tmp_path, GOOD, of_seeds(0.49, 0.51), "smoke", trials=2)
     assert (found.verdict, found.interim, found.shorter_s, found.why) == (PARTLY_RUN, INCONCLUSIVE, 60, "runs of 60 s")
     patient = GOOD.rstrip("\n") + "\n      shortest_s: 60\n"
-    assert one(tmp_path, patient, of_seeds(0.499, 0.501), "smoke").verdict == REPRODUCED
-    assert one(tmp_path, patient.replace("60", "61"), of_seeds(0.49, 0.51), "smoke").verdict == PARTLY_RUN
+    assert one(tmp_path, patient, of_seeds(0.499, 0.501), "smoke", trials=2).verdict == REPRODUCED
+    assert one(tmp_path, patient.replace("60", "61"), of_seeds(0.49, 0.51), "smoke", trials=2).verdict == PARTLY_RUN
 
 
 def test_terms_with_other_points_make_no_number(tmp_path):

@@ -26,7 +26,7 @@ def fig2a():
     return figures_at("full", [FIG2A])[0]
 
 
-def asked(folder, figure, text, value, trials=None, cap=CAP) -> dict[str, int]:
+def asked(folder, figure, text, value, trials=3, cap=CAP) -> dict[str, int]:
     """Seeds that the claim's point, and that another, are given."""
     runs = table(figure, value, trials)
     found = wanted_seeds(figure, runs, [only_claim(folder, text)], cap=cap)
@@ -97,7 +97,7 @@ def test_only_what_can_have_a_verdict_asks(tmp_path):
     other = only_claim(tmp_path, GOOD.replace("fig2a, where", "fig2c, where"))
     assert set(wanted_seeds(quick, noisy, [other], cap=CAP).values()) == {3}
     (smoke,) = figures_at("smoke", [FIG2A])
-    short = wanted_seeds(smoke, table(smoke, of_seeds(0, 1)), [only_claim(tmp_path, GOOD)], cap=CAP)
+    short = wanted_seeds(smoke, table(smoke, of_seeds(0, 1), trials=2), [only_claim(tmp_path, GOOD)], cap=CAP)
     assert set(short.values()) == {2}
 
 
