@@ -496,3 +496,9 @@ def test_a_case_that_is_no_mapping(tmp_path):
     (tmp_path / "s.yaml").write_text(yaml.safe_dump(scenario_dict(cases={"a": 5}, scales=3)))
     with pytest.raises(UserError, match=r"s\.yaml: cases\.a: is a mapping of dotted paths"):
         load_scenario(tmp_path / "s.yaml", {}, "a")
+
+
+def test_a_case_whose_name_is_a_number(tmp_path):
+    (tmp_path / "s.yaml").write_text(yaml.safe_dump(scenario_dict(cases={1: {}})))
+    with pytest.raises(UserError, match=r"has no such case \(it has: 1\)"):
+        load_scenario(tmp_path / "s.yaml", {}, "1")

@@ -74,7 +74,7 @@ def load_scenario(path: Path, overrides: dict[str, Any] | None = None, case: str
     if case is not None:
         cases = content.pop("cases", {})
         if not isinstance(cases, dict) or case not in cases:
-            known = ", ".join(cases) if isinstance(cases, dict) and cases else "none"
+            known = ", ".join(map(str, cases)) if isinstance(cases, dict) and cases else "none"
             raise UserError(f"--case {case}: {path} has no such case (it has: {known})")
         chosen = {} if cases[case] is None else cases[case]
         if not isinstance(chosen, dict) or not all(isinstance(key, str) for key in chosen):
