@@ -38,9 +38,14 @@ NETEM_LIMIT_PACKETS = 10_000_000
 OFFLOADS = {
     "off": "tso off gso off gro off lro off".split(),
     "nic": "tso off gso on gro off lro off".split(),
+    # Switch ports are always "off": a segment goes whole through the qdisc of the first one on its way, which is the
+    # bottleneck, and is cut behind it.
+    "router": "tso on gso on gro off lro off".split(),
 }
 RUN = "/run/openvswitch"
 DAEMONS = ("ovs-vswitchd", "ovsdb-server")
+GRO_TIMER = "gro_flush_timeout"
+DEFERRED_INTERRUPTS = 2  # polls of the timer that may find nothing before interrupts are on again
 ARP_REACHABLE_MS = 1_000_000_000
 TCP_MEMORY_PAGES = (1 << 28, 1 << 28, 1 << 28)  # more than any guest has: never the limit
 
@@ -59,13 +64,23 @@ def call(*argv, stdin=None):
     return done.stdout
 
 
-def set_sysctl(key, value):
-    """Set ``key`` (net.ipv4.…) of this process's network namespace."""
+def write(path, value):
+    """Write a value to a file of /proc or /sys."""
     try:
-        with open("/proc/sys/" + key.replace(".", "/"), "w", encoding="utf-8") as file:
+        with open(path, "w", encoding="utf-8") as file:
             file.write(str(value))
     except OSError as error:
-        raise SetupError("sysctl %s=%s: %s" % (key, value, error.strerror)) from None
+        raise SetupError("%s: cannot write %s: %s" % (path, value, error.strerror)) from None
+
+
+def set_sysctl(key, value):
+    """Set ``key`` (net.ipv4.…) of this process's network namespace."""
+    write("/proc/sys/" + key.replace(".", "/"), value)
+
+
+def interface_file(pid, device, name):
+    """The path of a setting of ``device`` as the host with process ``pid`` sees it: /sys shows one namespace's devices."""
+    return "/proc/%d/root/sys/class/net/%s/%s" % (pid, device, name)
 
 
 def open_vswitch_runs():
@@ -208,8 +223,11 @@ class Dumbbell:
         if self.plan["segmentation"] == "off":
             # Since Linux 4.17 TCP builds segments of several packets whatever ethtool says; this makes it stop.
             call("ip", "link", "set", "dev", dev, "gso_max_segs", "1")
-        if self.plan["interrupt_delay_us"]:
+        if self.plan["interrupt_delay_us"] or self.plan["gro_timer_us"]:
             self._ethtool(dev, ["gro", "on"])
+        if self.plan["gro_timer_us"]:
+            write(interface_file(self.hosts[name].pid, dev, GRO_TIMER), round(self.plan["gro_timer_us"] * 1000))
+            write(interface_file(self.hosts[name].pid, dev, "napi_defer_hard_irqs"), DEFERRED_INTERRUPTS)
         for key, value in self.plan["sysctls"].items():
             set_sysctl(key, value)
         if self.plan["virtual"]:

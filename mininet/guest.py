@@ -16,11 +16,13 @@ import time
 import calibration
 import sampler as sampling
 from dumbbell import (
+    GRO_TIMER,
     Dumbbell,
     SetupError,
     call,
     datapath_misses,
     freeze_open_vswitch,
+    interface_file,
     open_vswitch_runs,
     start_open_vswitch,
     stop_open_vswitch,
@@ -35,7 +37,8 @@ FIRST_START_NS = 40_000_000_000
 # Long enough for what follows the first packets: ARP confirms its entries after 5 s, Open vSwitch revises its flows.
 SETTLE_S = 10
 RNDRESEEDCRNG = 0x5207
-SIOCETHTOOL, ETHTOOL_GGRO = 0x8946, 0x2B
+SIOCETHTOOL = 0x8946
+ETHTOOL_GET = {"tso": 0x1E, "gso": 0x23, "gro": 0x2B}
 
 
 def say(console, text):
@@ -179,19 +182,26 @@ def listen_drops(dumbbell):
     return found
 
 
+def feature_is_on(sock, device, command):
+    """What ethtool says of one offload of ``device``, in the network namespace of ``sock``."""
+    state = ctypes.create_string_buffer(struct.pack("II", command, 0))
+    fcntl.ioctl(sock, SIOCETHTOOL, struct.pack("16sP", device.encode(), ctypes.addressof(state)))
+    return bool(struct.unpack("II", state.raw[:8])[1])
+
+
 def received(dumbbell):
-    """{host: what its interface received}: whether GRO is on, packets, packets lost in between, segments that TCP got."""
+    """{host: offloads of its interface, packets that it received and lost, segments that TCP got}."""
     found = {}
     for name, host in dumbbell.hosts.items():
         device = name + "-eth0"
         with network_of(host.pid), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-            state = ctypes.create_string_buffer(struct.pack("II", ETHTOOL_GGRO, 0))
-            fcntl.ioctl(sock, SIOCETHTOOL, struct.pack("16sP", device.encode(), ctypes.addressof(state)))
+            features = {name: feature_is_on(sock, device, command) for name, command in ETHTOOL_GET.items()}
             devices = dict(line.split(":", 1) for line in read("/proc/self/net/dev").splitlines()[2:])
             rows = [line.split() for line in read("/proc/self/net/snmp").splitlines() if line.startswith("Tcp:")]
         counters = {name.strip(): fields.split() for name, fields in devices.items()}[device]
         found[name] = {
-            "gro": bool(struct.unpack("II", state.raw[:8])[1]),
+            **features,
+            "gro_timer_ns": int(read(interface_file(host.pid, device, GRO_TIMER))),
             "packets": int(counters[1]),
             "drops": int(counters[3]),
             "tcp_segments": int(dict(zip(*rows))["InSegs"]),

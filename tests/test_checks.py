@@ -73,8 +73,8 @@ def sound_run(**changes: Any) -> SimpleNamespace:
         + [{"device": link["device"], "handle": 30, "kind": "bfifo", "drops": 7, "packets": 9} for link in links]
         + [{"device": "s1-x", "handle": 1, "kind": "netem", "drops": 0, "packets": 9}],
         "host_drops": {h["name"]: {"TcpExtTCPRcvQDrop": 0} for h in hosts},
-        "received_before": {h["name"]: {"gro": False, "packets": 70, "drops": 3, "tcp_segments": 2} for h in hosts},
-        "received": {h["name"]: {"gro": False, "packets": 9_070, "drops": 3, "tcp_segments": 9_000} for h in hosts},
+        "received_before": {h["name"]: dict(tso=False, gso=False, gro=False, gro_timer_ns=0) | { "packets": 70, "drops": 3, "tcp_segments": 2} for h in hosts},
+        "received": {h["name"]: dict(tso=False, gso=False, gro=False, gro_timer_ns=0) | { "packets": 9_070, "drops": 3, "tcp_segments": 9_000} for h in hosts},
         "switch_misses": 0,
         "traffic_failures": [],
         "parameters": {"bbr3": {"ecn": "on", "round_ms": "5", "trace_acks": str(1 << 17)}},
@@ -128,6 +128,7 @@ WRONG = {
     "base_rtt": lambda r: r.report["ping_ms"].__setitem__(-1, 40.1),
     "random_loss": lambda r: [q.update(drops=300) for q in r.report["qdiscs"] if q["drops"] == 105],
     "drops_elsewhere": lambda r: r.report["qdiscs"][-1].update(drops=1),
+    "segmentation": lambda r: r.report["received"]["h1"].update(gso=True),
     "receive_offload": lambda r: r.report["received"]["r1"].update(gro=True),
     "flows_ran": only_the_cookie,
     "receive_window": lambda r: r.counters[0].columns["rwnd_limited_us"].__setitem__(slice(50, None), 10**6),
@@ -190,6 +191,7 @@ def test_receive_offload_that_merges_passes():
 OFFLOAD_FAULTS = {
     "a host without GRO": lambda r: r.report["received"]["h1"].update(gro=False),
     "a host with prompt interrupts": lambda r: r.report["qdiscs"].pop(),
+    "a timer besides": lambda r: r.report["received"]["h1"].update(gro_timer_ns=50_000),
     "nothing merged": lambda r: [e.update(tcp_segments=9_000) for e in r.report["received"].values()],
 }
 
@@ -199,6 +201,18 @@ def test_receive_offload_that_is_not_there_is_seen(fault):
     run = offloading_run()
     OFFLOAD_FAULTS[fault](run)
     assert receive_offload(run)["ok"] is False
+
+
+def test_receive_offload_by_a_timer_is_that_and_no_delay_of_interrupts():
+    run = offloading_run()
+    run.scenario = sound_run(
+        network__rate_mbit=100, hosts__receive_offload="gro-timer", hosts__receive_offload_us=300
+    ).scenario
+    assert receive_offload(run)["ok"] is False
+    run.report["qdiscs"] = [q for q in run.report["qdiscs"] if q["handle"] != "3:"]
+    for entry in run.report["received"].values():
+        entry["gro_timer_ns"] = 300_000
+    assert receive_offload(run)["ok"] is True
 
 
 def test_packets_that_come_one_by_one_cannot_be_merged():

@@ -247,6 +247,23 @@ def test_segmentation_at_the_nic_makes_bursts(run_scenario):
     assert queue_ms["nic"] > queue_ms["off"]
 
 
+def test_segments_that_cross_the_queue_whole_are_lost_whole(run_scenario):
+    """At 100 Mbit/s BBRv1 builds segments of eight packets, and the buffer holds eight of them."""
+    lost = {}
+    for mode in ("nic", "router"):
+        result = run_scenario(
+            hosts__segmentation=mode,
+            network__rate_mbit=100,
+            network__rtt_ms=10,
+            network__buffer={"bytes": 102_400},
+            flows=[{"cca": "bbr1"}],
+        )
+        assert result.failed == []
+        assert share(result) > 0.9
+        lost[mode] = result.summary["flows"][0]["retransmits"]
+    assert lost["router"] > 100 + 10 * lost["nic"]
+
+
 FAST = {"network__rate_mbit": 200, "network__rtt_ms": 10, "duration_s": 4, "window_s": [1, 4]}
 
 
@@ -265,6 +282,16 @@ def test_receive_offload_hands_over_what_came_in_its_time(run_scenario):
     assert merged[50] < 1.5
     assert 2.5 < merged[200] < 4.5
     assert pings[200] == pytest.approx([10.4, 10.4], abs=0.02)
+
+
+def test_receive_offload_by_the_kernel_s_timer_merges_until_the_next_tick(run_scenario):
+    """Up to 16 frames of 61 us come in 1 ms, whatever the timer says, as long as it finds something each time."""
+    fields = {"hosts__receive_offload": "gro-timer", "hosts__segmentation": "nic", "flows": [{"cca": "bbr1"}]} | FAST
+    one, other = (run_scenario(tamper=lambda plan: None, **fields) for _ in range(2))
+    assert one.failed == []
+    assert 4 < one.check("receive_offload")["measured"] <= 17
+    assert one.manifest["report"]["ping_ms"] == pytest.approx([10], abs=0.02)
+    assert (one.folder / "samples.parquet").read_bytes() == (other.folder / "samples.parquet").read_bytes()
 
 
 @pytest.mark.parametrize("kind", ["slotted", "per-packet"])

@@ -99,11 +99,21 @@ def test_random_loss_has_its_place(place, loss, links, devices):
 
 
 def test_the_delay_of_interrupts_has_a_default():
-    delays = [
-        plan_of(**changes).content["interrupt_delay_us"]
-        for changes in ({}, {"hosts__receive_offload": "gro"}, {"hosts__receive_offload": "gro", "hosts__receive_offload_us": 250})
-    ]  # fmt: skip
-    assert delays == [None, 50, 250]
+    plans = [
+        plan_of(**changes).content
+        for changes in (
+            {},
+            {"hosts__receive_offload": "gro"},
+            {"hosts__receive_offload": "gro", "hosts__receive_offload_us": 250},
+            {"hosts__receive_offload": "gro-timer"},
+        )
+    ]
+    assert [(p["interrupt_delay_us"], p["gro_timer_us"]) for p in plans] == [
+        (None, None),
+        (50, None),
+        (250, None),
+        (None, 50),
+    ]
 
 
 def test_a_missing_cca_is_refused_before_anything_starts():

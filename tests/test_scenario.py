@@ -103,6 +103,10 @@ def test_every_shipped_scenario_is_valid(path):
             {"hosts__receive_offload_us": 100},
             ["hosts", "receive_offload_us 100", "receive_offload is off", "set it to gro"],
         ),
+        (
+            {"network__loss": 0.1, "network__loss_place": "before", "hosts__segmentation": "router"},
+            ["segmentation router is not possible", "use nic"],
+        ),
         ({"network__loss": 1.5}, ["network.loss", "1.5", "less than 1"]),
         ({"network__rtt_ms": [40, 30]}, ["RTT range", "40 > 30"]),
         ({"network__rtt_ms": 0}, ["network.rtt_ms", "0"]),

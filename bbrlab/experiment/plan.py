@@ -95,6 +95,7 @@ def make_plan(
         "bottlenecks": bottlenecks(scenario, hosts),
         "segmentation": scenario.hosts.segmentation,
         "interrupt_delay_us": scenario.hosts.interrupt_delay_us,
+        "gro_timer_us": scenario.hosts.gro_timer_us,
         "sysctls": sysctls(scenario, max(max(r) for r in rtts_ms), connections),
         "loss": network.loss,
         "loss_devices": loss_devices(scenario, hosts.specs),

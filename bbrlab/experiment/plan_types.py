@@ -95,8 +95,9 @@ class GuestPlan(TypedDict):
     switch_links: list[tuple[str, str]]
     hosts: list[HostPlan]
     bottlenecks: list[LinkPlan]
-    segmentation: Literal["off", "nic"]
+    segmentation: Literal["off", "nic", "router"]
     interrupt_delay_us: float | None
+    gro_timer_us: float | None
     sysctls: dict[str, int | str]
     loss: float
     loss_devices: list[str]

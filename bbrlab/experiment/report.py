@@ -5,6 +5,25 @@ from __future__ import annotations
 from typing import Any, TypedDict
 
 
+class Reception(TypedDict):
+    """A host's interface.
+
+    Attributes:
+        tso, gso, gro: whether these offloads are on.
+        gro_timer_ns: its gro_flush_timeout.
+        packets, drops: what came to it, and what it lost of that before any protocol saw it.
+        tcp_segments: what the host's TCP received, merged packets counted as one.
+    """
+
+    tso: bool
+    gso: bool
+    gro: bool
+    gro_timer_ns: int
+    packets: int
+    drops: int
+    tcp_segments: int
+
+
 class Report(TypedDict):
     """report.json.
 
@@ -15,7 +34,7 @@ class Report(TypedDict):
         start_ns: of the experiment, on the guest's monotonic clock.
         qdiscs_before, qdiscs: every qdisc and its drops before and after the experiment.
         host_drops: {host: {counter: packets that it dropped}}.
-        received_before, received: {host: {counter of its interface: packets}} before and after the experiment.
+        received_before, received: {host: Reception} before and after the experiment.
         switch_misses: packets for which Open vSwitch had no flow.
         parameters: {kernel's name of a CCA: {module parameter: value}}.
         congestion_control: the kernel's names of the CCAs that it has.
@@ -30,8 +49,8 @@ class Report(TypedDict):
     qdiscs_before: list[dict[str, Any]]
     qdiscs: list[dict[str, Any]]
     host_drops: dict[str, dict[str, int]]
-    received_before: dict[str, dict[str, int]]
-    received: dict[str, dict[str, int]]
+    received_before: dict[str, Reception]
+    received: dict[str, Reception]
     switch_misses: int
     parameters: dict[str, dict[str, str]]
     congestion_control: list[str]

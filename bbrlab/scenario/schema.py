@@ -185,16 +185,19 @@ class Hosts(Strict):
     """Settings of the end hosts."""
 
     pacing: Literal["internal", "fq"] = Field("internal", description="TCP's own pacing timer, or the fq qdisc")
-    segmentation: Annotated[Literal["off", "nic"], Switch] = Field(
+    segmentation: Annotated[Literal["off", "nic", "router"], Switch] = Field(
         "off",
-        description="off: TCP sends single packets; nic: it builds segments of up to 64 KiB, cut at the sender's interface",
+        description="off: TCP sends single packets; nic: it builds segments of up to 64 KiB, cut at the sender's interface; "
+        "router: cut behind the bottleneck's queue, as by a router that merges what comes back to back (GRO)",
     )
-    receive_offload: Annotated[Literal["off", "gro"], Switch] = Field(
+    receive_offload: Annotated[Literal["off", "gro", "gro-timer"], Switch] = Field(
         "off",
-        description="gro: a host is interrupted for several packets at once, and merges those of a flow (GRO)",
+        description="gro: a host is interrupted for several packets at once, and merges those of a flow (GRO); "
+        "gro-timer: the kernel itself puts interrupts off, and goes on merging until its next tick",
     )
     receive_offload_us: Annotated[float, Field(gt=0, le=10_000)] | None = Field(
-        None, description="gro: how long after a packet came the interrupt comes; default: 50"
+        None,
+        description="gro: how long after a packet came the interrupt comes; gro-timer: gro_flush_timeout; default: 50",
     )
     ecn: Annotated[Literal["off", "on"], Switch] = "off"
     rmem_max_bytes: SocketBytes | None = Field(None, description="default: never the limit")
@@ -205,14 +208,19 @@ class Hosts(Strict):
         if self.receive_offload_us is not None and self.receive_offload == "off":
             raise ValueError(
                 f"receive_offload_us {self.receive_offload_us:g} would have no effect: receive_offload is off "
-                "(set it to gro, or leave the time out)"
+                "(set it to gro or gro-timer, or leave the time out)"
             )
         return self
 
     @property
     def interrupt_delay_us(self) -> float | None:
         """How long after a packet came a host is interrupted, in us; None: at once, for each packet."""
-        return None if self.receive_offload == "off" else self.receive_offload_us or RECEIVE_OFFLOAD_US
+        return (self.receive_offload_us or RECEIVE_OFFLOAD_US) if self.receive_offload == "gro" else None
+
+    @property
+    def gro_timer_us(self) -> float | None:
+        """The hosts' gro_flush_timeout in us; None: GRO, if it is on, holds nothing back."""
+        return (self.receive_offload_us or RECEIVE_OFFLOAD_US) if self.receive_offload == "gro-timer" else None
 
 
 class Traffic(Strict):
@@ -363,6 +371,12 @@ class Scenario(Strict):
         for i, change in enumerate(self.network.changes):
             if change.at_s > self.duration_s:
                 raise ValueError(f"network.changes.{i}.at_s {change.at_s:g} is after the end of the run")
+        random_loss = self.network.loss > 0 or any(c.loss is not None for c in self.network.changes)
+        if self.hosts.segmentation == "router" and random_loss and self.network.loss_place == "before":
+            raise ValueError(
+                "hosts.segmentation router is not possible with network.loss_place before: segments would be cut where the "
+                "loss is, before the bottleneck's queue (use nic, or loss_place: behind)"
+            )
         jitter = self.network.jitter
         if jitter and jitter.group is not None and jitter.group >= len(self.flows):
             raise ValueError(f"network.jitter.group {jitter.group} does not exist (groups 0 to {len(self.flows) - 1})")

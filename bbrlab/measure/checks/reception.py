@@ -1,4 +1,4 @@
-"""How the hosts take packets in: each by itself, or several at once that are merged (receive offload)."""
+"""What the hosts' interfaces do to packets: who cuts segments, and whether several are taken in at once and merged."""
 
 from __future__ import annotations
 
@@ -14,10 +14,20 @@ FEW_PACKETS = 1000  # of fewer, chance may let none come together
 INTERRUPT_QDISC = "3:"  # handle of the netem that hands over several packets at once (mininet/dumbbell.py)
 
 
+def segmentation_check(scenario: Scenario, plan: Plan, report: Report) -> Check:
+    """``segmentation``: what the hosts' interfaces say of the offloads that decide where segments are cut."""
+    asked = {"off": (False, False), "nic": (False, True), "router": (True, True)}[scenario.hosts.segmentation]
+    right = sum((entry["tso"], entry["gso"]) == asked for entry in report["received"].values())
+    count = len(plan.content["hosts"])
+    return Check(
+        "segmentation", count, right, right == count, f"hosts whose offloads are set for {scenario.hosts.segmentation}"
+    )
+
+
 def receive_offload_check(scenario: Scenario, plan: Plan, report: Report) -> Check:
     """``receive_offload``: GRO and the delay of interrupts are where they were asked for and nowhere else, and packets are
     merged where several can come within that delay. It measures packets for each segment that receivers' TCP got."""
-    delay_us = scenario.hosts.interrupt_delay_us
+    delay_us, timer_us = scenario.hosts.interrupt_delay_us, scenario.hosts.gro_timer_us
     hosts = plan.content["hosts"]
     ports = {f"{h['switch']}-{h['name']}" for h in hosts}
     delayed = {q["device"] for q in report["qdiscs"] if q["kind"] == "netem" and q["handle"] == INTERRUPT_QDISC}
@@ -27,14 +37,20 @@ def receive_offload_check(scenario: Scenario, plan: Plan, report: Report) -> Che
         for key in ("packets", "tcp_segments")
     )
     merging = sum(entry["gro"] for entry in report["received"].values())
-    if delay_us is None:
-        in_place = merging == 0 and not delayed
-        ok = in_place and packets - segments <= OTHER_PACKETS_PER_HOST * len(receivers)
-    else:
-        in_place = merging == len(hosts) and delayed == ports
-        together = delay_us > 2 * FRAME_BYTES * 8 / scenario.network.rate_mbit and packets >= FEW_PACKETS
-        ok = in_place and (not together or packets - segments > OTHER_PACKETS_PER_HOST * len(receivers))
+    timers = {entry["gro_timer_ns"] for entry in report["received"].values()}
+    off = delay_us is None and timer_us is None
+    ok = (
+        merging == (0 if off else len(hosts))
+        and delayed == (ports if delay_us else set())
+        and timers == {round((timer_us or 0) * 1000)}
+    )
+    together = (delay_us or timer_us or 0) > 2 * FRAME_BYTES * 8 / scenario.network.rate_mbit and packets >= FEW_PACKETS
+    if off or together:
+        merged = packets - segments > OTHER_PACKETS_PER_HOST * len(receivers)
+        ok = ok and merged == (not off)
     detail = f"packets for each segment that receivers got; GRO on at {merging} of {len(hosts)} hosts"
     detail += f", interrupts delayed at {len(delayed & ports)}"
     measured = round(packets / segments, 6) if segments else None
-    return Check("receive_offload", None if delay_us else 1.0, measured, ok, detail)
+    if timer_us:
+        detail += f", timers of {', '.join(f'{ns / 1000:g}' for ns in sorted(timers))} us"
+    return Check("receive_offload", 1.0 if off else None, measured, ok, detail)

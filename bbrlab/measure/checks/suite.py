@@ -13,7 +13,7 @@ from bbrlab.measure.checks.drops import drop_checks
 from bbrlab.measure.checks.flows import flow_checks, short_flows_check
 from bbrlab.measure.checks.guest import acks_check, parameter_checks, samples_check
 from bbrlab.measure.checks.path import base_rtt_check
-from bbrlab.measure.checks.reception import receive_offload_check
+from bbrlab.measure.checks.reception import receive_offload_check, segmentation_check
 from bbrlab.measure.flow_counters import FlowCounters
 from bbrlab.measure.queues import Queue
 from bbrlab.measure.sockets import Flows
@@ -51,6 +51,7 @@ def run_checks(
         found += queue_checks(scenario, link["direction"], queues[link["direction"]])
     found.append(base_rtt_check(scenario, plan, report, tolerance))
     found += drop_checks(scenario, plan, report, queues)
+    found.append(segmentation_check(scenario, plan, report))
     found.append(receive_offload_check(scenario, plan, report))
     found += flow_checks(scenario, plan, report, counters)
     found += [short_flows_check(scenario, plan, group, s.table) for group, s in (short or {}).items()]
