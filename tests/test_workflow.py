@@ -87,6 +87,8 @@ def test_what_a_scale_changes(tmp_path):
         "sweep": {"network.buffer.bdp": [1, 2, 3]},
     }  # fmt: skip
     config = load_config()
+    quick = config.scales["quick"].model_copy(update={"trials": 3})  # whatever the file says
+    config = config.model_copy(update={"scales": config.scales | {"quick": quick}})
 
     def scaled(**override):
         path = tmp_path / "f.yaml"
