@@ -54,5 +54,3 @@ use rule figure_claims as paper_claims with:
         statements_csv=f"{AT_SCALE}/{{paper}}.statements.csv",
     log:
         f"{LOGS}/{SCALE}/{{paper}}.claims.log",
-    wildcard_constraints:
-        paper="|".join(PAPERS),

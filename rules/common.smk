@@ -21,7 +21,7 @@ ASKING = {
 
 wildcard_constraints:
     round=r"\d+",
-    paper="[^/]+",
+    paper="|".join(PAPERS),
     figure="[^/.]+",
     label="[^/]+",
     seed=r"\d+",

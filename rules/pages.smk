@@ -15,8 +15,6 @@ rule notebook:
         figures=directory(f"{AT_SCALE}/figures/{{paper}}"),
     log:
         f"{LOGS}/{SCALE}/{{paper}}.notebook.log",
-    wildcard_constraints:
-        paper="|".join(PAPERS),
     params:
         scale=SCALE,
     shell:
