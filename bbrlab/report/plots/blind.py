@@ -90,7 +90,7 @@ def blind_comparisons(tables: dict[str, pd.DataFrame]) -> Figure:
         ylabel="predicted",
     )
     # The points off the diagonal have one cause in common (docs/trust.md).
-    alone.annotate("100 kB buffer at 500 Mbit/s:\nreceive offload", (110, 240), (14, 330), fontsize=8, color="0.3")
+    alone.annotate("100 kB buffer at 500 Mbit/s:\nCUBIC missed", (110, 240), (14, 330), fontsize=8, color="0.3")
     alone.legend(fontsize=8, loc="lower right")
 
     gomez = tables["gomez"]
