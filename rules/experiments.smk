@@ -14,6 +14,8 @@ rule run:
     log:
         f"{LOGS}/runs/{{paper}}/{{figure}}/{{label}}/seed-{{seed}}.log",
     threads: 1
+    # Before the short jobs that look at them: a campaign's time is its runs'.
+    priority: 2
     params:
         folder=subpath(output.summary, parent=True),
         kernel=f"--kernel {KERNEL}" if KERNEL else "",
@@ -31,6 +33,7 @@ checkpoint seeds:
         f"{AT_SCALE}/seeds/{{paper}}/{{figure}}.{{round}}.json",
     log:
         f"{LOGS}/{SCALE}/{{paper}}/{{figure}}.{{round}}.seeds.log",
+    priority: 1
     params:
         scale=SCALE,
         before=option("before", seeds_of),

@@ -228,7 +228,7 @@ def test_a_killed_campaign_goes_on_where_it_stopped(campaign_done, tmp_path):
         env={**os.environ, "TMPDIR": str(tmp_path)},
     )  # fmt: skip
     guests = str(tmp_path / "bbrlab-")  # where they work
-    assert wait_for(lambda: bool(processes_of(guests)), 120), "no guest was started"
+    assert wait_for(lambda: bool(processes_of(guests)), 300), "no guest was started"
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert wait_for(lambda: not processes_of(guests)), "guests survive their campaign"
