@@ -13,9 +13,9 @@ rule run:
         manifest=f"{RESULTS}/runs/{{paper}}/{{figure}}/{{label}}/seed-{{seed}}/manifest.json",
     log:
         f"{LOGS}/runs/{{paper}}/{{figure}}/{{label}}/seed-{{seed}}.log",
-    threads: 1
     # Before the short jobs that look at them: a campaign's time is its runs'.
     priority: 2
+    threads: 1
     params:
         folder=subpath(output.summary, parent=True),
         kernel=f"--kernel {KERNEL}" if KERNEL else "",
