@@ -14,6 +14,7 @@ from bbrlab.campaign.interval import half_width
 from bbrlab.experiment.plan import make_plan
 from bbrlab.measure.bbr_record import STATES
 from bbrlab.measure.flow_counters import FlowCounters
+from bbrlab.measure.lateness import lateness_s
 from bbrlab.measure.long_flows import LONG, LongFlow, LongGroup
 from bbrlab.measure.metrics import summarise
 from bbrlab.measure.numbers import jain_index
@@ -242,3 +243,20 @@ def test_what_bbr_makes_of_the_path_and_how_long_the_queue_is():
     assert first["bbr_min_rtt_ms"] == 50
     assert (first["share_of_goodput"], second["share_of_goodput"]) == (0.25, 0.75)
     assert list(summary["bottleneck"]["queue_cdf"].values()) == pytest.approx([1 / 3, 2 / 3, 2 / 3, 1, 1])
+
+
+@pytest.mark.parametrize(("virtual", "expected"), [(True, 1000), (False, 1800)])
+def test_a_counter_at_an_edge_whose_sample_came_late(virtual, expected):
+    """25 ms late at 10 Hz: in real time four fifths of the way between its neighbours; in virtual time no sample is late."""
+    times = np.array([4.9, 5.025, 5.1])
+    counters = FlowCounters(times, {"bytes_acked": np.array([1000, 2000, 3000])}, None, lateness_s(virtual))
+    assert counters.at(5.0, "bytes_acked") == expected
+    assert counters.at(4.9, "bytes_acked") == 1000  # exact at samples
+    assert counters.at(5.1, "bytes_acked") == 3000
+    assert counters.at(4.8, "bytes_acked") == 0  # not begun
+    assert counters.at(6.0, "bytes_acked") == 3000
+
+
+def test_a_counter_far_from_the_next_sample_is_not_guessed():
+    counters = FlowCounters(np.array([4.0, 5.0]), {"bytes_acked": np.array([1000, 2000])}, None, lateness_s(False))
+    assert counters.at(4.5, "bytes_acked") == 1000

@@ -304,10 +304,17 @@ def test_nothing_begun_is_nothing_told():
     } == {None}
 
 
+def test_a_late_read_counts_in_real_time_only(tmp_path):
+    (tmp_path / "read.log").write_text("5020000000 1000\n10030000000 4500\n")
+    assert bytes_between(tmp_path / "read.log", 5, 10, 0.05) == 3500
+    with pytest.raises(UserError, match="did not live to the end of the run"):
+        bytes_between(tmp_path / "read.log", 5, 10)
+
+
 def test_bytes_between_the_edges_of_the_window(tmp_path):
     (tmp_path / "read.log").write_text("5000000000 1000\n10000000000 4500\n")
     assert bytes_between(tmp_path / "read.log", 5, 10) == 3500
-    with pytest.raises(ValueError, match=r"read.log: does not say what had been read at 0 s and 10 s"):
+    with pytest.raises(UserError, match=r"read.log: does not say what the receiver had read at 0 s and at 10 s"):
         bytes_between(tmp_path / "read.log", 0, 10)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from bbrlab.base.arrays import Array
 from bbrlab.measure import schema
-from bbrlab.measure.flow_counters import EDGE_TOLERANCE_S
+from bbrlab.measure.lateness import EDGE_TOLERANCE_S
 from bbrlab.measure.long_flows import LongFlow
 from bbrlab.measure.numbers import jain_index, mean, ratio, rounded, spread_of
 from bbrlab.measure.queues import Queue

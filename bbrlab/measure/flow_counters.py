@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from bbrlab.base.arrays import Array
+from bbrlab.measure.lateness import EDGE_TOLERANCE_S
 from bbrlab.measure.sockets import Flows
 
-EDGE_TOLERANCE_S = 1e-3  # a sample at a window's edge is stamped some hundred nanoseconds after it
 SYN_BYTES = 1  # SYN and FIN count as a byte each (RFC 9293, 3.4), in tcp_info's bytes_acked, too
 FIN_BYTES = 1
 IPERF3_COOKIE_BYTES = 37  # the first thing on every connection; the data follows one or two RTTs later
@@ -20,24 +20,33 @@ BEFORE_DATA_BYTES = SYN_BYTES + IPERF3_COOKIE_BYTES
 class FlowCounters:
     """A flow's samples and its counters at any time: exact at samples, carried on from the last one between them.
 
+    In real time the sample that was meant for an instant comes late: there a counter lies between its neighbours'.
+
     Attributes:
         times_s: of the samples, s since the experiment's start, ascending, shape (samples,).
         columns: {field of tcp_info or bbr_*: shape (samples,)}, units as in sockets.Flows.
         final: the last value of each field when the socket was destroyed, with ``time_ns``; None if it lived on.
+        late_s: how long after its instant a sample may have been taken (lateness.lateness_s()).
     """
 
     times_s: Array
     columns: dict[str, Array]
     final: dict[str, int] | None
+    late_s: float = EDGE_TOLERANCE_S
 
     def at(self, time_s: float, name: str) -> int:
         """Value of counter ``name`` at ``time_s``: 0 before the flow's first sample, its last value after its end."""
-        index = int(np.searchsorted(self.times_s, time_s + EDGE_TOLERANCE_S, side="right")) - 1
+        times = self.times_s
+        index = int(np.searchsorted(times, time_s + EDGE_TOLERANCE_S, side="right")) - 1
         if self._ended(time_s) and self.final is not None:
             return self.final[name]
         if index < 0:
             return 0
-        return int(self.columns[name][index])
+        values = self.columns[name]
+        late = index + 1 < len(times) and EDGE_TOLERANCE_S < times[index + 1] - time_s <= self.late_s
+        if late and time_s - times[index] > EDGE_TOLERANCE_S:
+            return round(float(np.interp(time_s, times[index : index + 2], values[index : index + 2])))
+        return int(values[index])
 
     def _ended(self, time_s: float) -> bool:
         return self.final is not None and time_s + EDGE_TOLERANCE_S >= self.final["time_ns"] / 1e9
@@ -48,13 +57,13 @@ class FlowCounters:
         return self.at(time_s, "bytes_acked") - BEFORE_DATA_BYTES - closing
 
 
-def flow_counters(flows: Flows, count: int) -> list[FlowCounters]:
-    """One FlowCounters for each of ``count`` flows."""
+def flow_counters(flows: Flows, count: int, late_s: float = EDGE_TOLERANCE_S) -> list[FlowCounters]:
+    """One FlowCounters for each of ``count`` flows; ``late_s``: how late their samples may be."""
     order = np.argsort(flows.columns["flow"], kind="stable")
     edges = np.searchsorted(flows.columns["flow"][order], np.arange(count + 1))
     ordered = {name: values[order] for name, values in flows.columns.items()}
     result = []
     for f in range(count):
         columns = {name: values[edges[f] : edges[f + 1]] for name, values in ordered.items()}
-        result.append(FlowCounters(columns["time_s"], columns, flows.final.get(f)))
+        result.append(FlowCounters(columns["time_s"], columns, flows.final.get(f), late_s))
     return result

@@ -12,8 +12,9 @@ import numpy as np
 from bbrlab.base.arrays import Array
 from bbrlab.experiment.transfers import FlowPlan
 from bbrlab.measure import schema
-from bbrlab.measure.flow_counters import BEFORE_DATA_BYTES, EDGE_TOLERANCE_S, FIN_BYTES, FlowCounters
+from bbrlab.measure.flow_counters import BEFORE_DATA_BYTES, FIN_BYTES, FlowCounters
 from bbrlab.measure.jitter import jitter_ms
+from bbrlab.measure.lateness import EDGE_TOLERANCE_S
 from bbrlab.measure.numbers import jain_index, mean, ratio, rounded, spread_of
 from bbrlab.measure.phases import PHASE_QUEUES, PHASES, phase_lengths, phase_queues
 from bbrlab.measure.queues import Queue

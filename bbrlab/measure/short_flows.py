@@ -12,7 +12,9 @@ import numpy as np
 import pandas as pd
 
 from bbrlab.base.arrays import Array
+from bbrlab.base.errors import UserError
 from bbrlab.measure import schema
+from bbrlab.measure.lateness import EDGE_TOLERANCE_S
 from bbrlab.measure.numbers import mean, ratio, rounded, spread_of
 from bbrlab.measure.registry import Registry, Value
 from bbrlab.scenario.rates import capacity_mbit
@@ -118,21 +120,25 @@ def chunk_outcomes(
     return table.sort_values(["begin_s", *keys], ignore_index=True)
 
 
-def bytes_between(record: Path, low_s: float, high_s: float) -> int:
+def bytes_between(record: Path, low_s: float, high_s: float, late_s: float = EDGE_TOLERANCE_S) -> int:
     """Bytes that a receiver read between two instants.
 
     Args:
         record: lines "nanoseconds bytes": what it had read by then, one line at each of the two instants.
         low_s, high_s: the two.
+        late_s: how long after its instant each may have been written.
 
     Raises:
-        ValueError: if the record lacks one of them.
+        UserError: if the record lacks one of them, as when the receiver died before the end.
     """
     rows = [line.split() for line in record.read_text(encoding="ascii").splitlines()]
     read = {int(time_ns) / 1e9: int(count) for time_ns, count in rows}
-    found = [next((v for t, v in read.items() if abs(t - at) <= 1e-3), None) for at in (low_s, high_s)]
+    found = [next((v for t, v in read.items() if abs(t - at) <= late_s), None) for at in (low_s, high_s)]
     if found[0] is None or found[1] is None:
-        raise ValueError(f"{record.name}: does not say what had been read at {low_s:g} s and {high_s:g} s")
+        raise UserError(
+            f"{record.name}: does not say what the receiver had read at {low_s:g} s and at {high_s:g} s, so it did not live "
+            "to the end of the run; guest.log beside it tells more"
+        )
     return found[1] - found[0]
 
 

@@ -13,6 +13,7 @@ from bbrlab.kernel.built import Kernel, describe_kernel
 from bbrlab.measure.checks.check import failed_of
 from bbrlab.measure.checks.suite import run_checks
 from bbrlab.measure.flow_counters import flow_counters
+from bbrlab.measure.lateness import lateness_s
 from bbrlab.measure.metrics import summarise
 from bbrlab.measure.summary import Summary
 from bbrlab.measure.tables import acks_table, samples_table, short_flows_table
@@ -34,7 +35,7 @@ def evaluate(
     scenario = point.scenario
     report: Report = files.read_json(folder / "report.json")
     flows, queues = decode(folder / "samples.raw", plan)
-    counters = flow_counters(flows, len(plan.flows))
+    counters = flow_counters(flows, len(plan.flows), lateness_s(plan.content["virtual"]))
     short = {e["group"]: _short_flows(e, point, plan, folder) for e in plan.content["short_flows"]}
     checks = run_checks(scenario, plan, report, counters, queues, short, flows)
     summary: Summary = {
@@ -69,5 +70,7 @@ def _short_flows(entry: ShortFlowsPlan, point: Point, plan: Plan, folder: Path) 
     received = [folder / f"short-{group}-receive-0.log"]
     rate_mbit = point.scenario.network.rate_mbit
     table = chunk_outcomes(plan.workloads[group], sent, received, rate_mbit, entry["rtt_ms"])
-    read_bytes = bytes_between(folder / f"short-{group}-read.log", *point.scenario.window_s)
+    low_s, high_s = point.scenario.window_s
+    late_s = lateness_s(plan.content["virtual"])
+    read_bytes = bytes_between(folder / f"short-{group}-read.log", low_s, high_s, late_s)
     return ShortFlows(point.scenario, entry["rtt_ms"], table, read_bytes)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from bbrlab.measure.checks.check import Check, Tolerance, not_checked, suffix_of
-from bbrlab.measure.flow_counters import EDGE_TOLERANCE_S
+from bbrlab.measure.lateness import EDGE_TOLERANCE_S
 from bbrlab.measure.queues import Queue
 from bbrlab.scenario.frames import FRAME_BYTES
 from bbrlab.scenario.rates import rate_at

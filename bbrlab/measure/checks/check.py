@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bbrlab.measure.flow_counters import EDGE_TOLERANCE_S
+from bbrlab.measure.lateness import EDGE_TOLERANCE_S, REAL_TIME_LATENESS_S
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Tolerance:
 # more, so it is right to .1 %; ping prints microseconds and crosses two veth pairs in no time.
 VIRTUAL_TIME = Tolerance(rate=0.002, rtt_ms=0.02, sample_s=EDGE_TOLERANCE_S)
 # In real time the poller, ping and the sampler compete with everything else for a processor.
-REAL_TIME = Tolerance(rate=0.03, rtt_ms=2.0, sample_s=0.05)
+REAL_TIME = Tolerance(rate=0.03, rtt_ms=2.0, sample_s=REAL_TIME_LATENESS_S)
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from bbrlab.experiment.plan import Plan
 from bbrlab.experiment.report import Report
-from bbrlab.measure.checks.check import Check, not_checked
-from bbrlab.measure.flow_counters import BEFORE_DATA_BYTES, EDGE_TOLERANCE_S, FlowCounters
+from bbrlab.measure.checks.check import Check, Tolerance, not_checked
+from bbrlab.measure.flow_counters import BEFORE_DATA_BYTES, FlowCounters
 from bbrlab.measure.numbers import ratio
 from bbrlab.scenario.schema import Scenario
 
@@ -62,7 +62,7 @@ def _starved(counter: FlowCounters) -> float | None:
     return ratio(float((starving & alive).sum()), float(alive.sum()))
 
 
-def short_flows_check(scenario: Scenario, plan: Plan, group: int, table: pd.DataFrame) -> Check:
+def short_flows_check(scenario: Scenario, plan: Plan, group: int, table: pd.DataFrame, tolerance: Tolerance) -> Check:
     """``short_flows``: every short flow that was due in the run must have been begun at its time."""
     workload = plan.workloads[group]
     due = workload[(workload["chunk"] == 0) & (workload["start_s"] < scenario.duration_s)]
@@ -70,6 +70,6 @@ def short_flows_check(scenario: Scenario, plan: Plan, group: int, table: pd.Data
         return not_checked("short_flows", 0, f"none of group {group} was due in the run")
     begun = table[table["chunk"] == 0].set_index("flow")["begin_s"]
     late = (begun - due.set_index("flow")["start_s"]).abs()
-    on_time = int((late <= EDGE_TOLERANCE_S).sum())
-    how = f"short flows of group {group}, each begun within {EDGE_TOLERANCE_S * 1000:g} ms of its time"
+    on_time = int((late <= tolerance.sample_s).sum())
+    how = f"short flows of group {group}, each begun within {tolerance.sample_s * 1000:g} ms of its time"
     return Check("short_flows", len(due), on_time, on_time == len(due), how)

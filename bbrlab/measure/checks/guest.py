@@ -7,7 +7,7 @@ import numpy as np
 from bbrlab.experiment.plan import Plan
 from bbrlab.experiment.report import Report
 from bbrlab.measure.checks.check import Check, Tolerance, not_checked
-from bbrlab.measure.flow_counters import EDGE_TOLERANCE_S
+from bbrlab.measure.lateness import EDGE_TOLERANCE_S
 from bbrlab.measure.queues import Queue
 from bbrlab.measure.sockets import Flows
 from bbrlab.scenario.schema import Scenario

@@ -54,7 +54,7 @@ def run_checks(
     found.append(segmentation_check(scenario, plan, report))
     found.append(receive_offload_check(scenario, plan, report))
     found += flow_checks(scenario, plan, report, counters)
-    found += [short_flows_check(scenario, plan, group, s.table) for group, s in (short or {}).items()]
+    found += [short_flows_check(scenario, plan, group, s.table, tolerance) for group, s in (short or {}).items()]
     found += parameter_checks(plan, report)
     found.append(samples_check(scenario, queues, tolerance))
     if flows is not None and flows.acks is not None:
