@@ -140,7 +140,7 @@ def outcome(paper: str, text: str, folder: Path) -> str:
     verdict_frame(verdicts)
     statement_frame(statements, verdicts)
     for figure in figures:
-        wanted_seeds(figure, tables[figure.id], claims_of(statements), cap=6)
+        wanted_seeds(figure, tables[figure.id], claims_of(statements))
     return "understood"
 
 

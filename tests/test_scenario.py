@@ -138,6 +138,13 @@ def test_every_shipped_scenario_is_valid(path):
         ({"sweep": {"network.buffer.bdp": [1, 2, 1]}}, ["2 points", "the same", "buffer.bdp=1"]),
         ({"sweep": {f"flows.0.{key}": [*range(1, 101)] for key in ("count", "bytes", "rtt_ms")}}, ["1000000 points"]),
         ({"sample_hz": 0}, ["sample_hz"]),
+        # A number in quotes, or true, is no number: a table's column would have both.
+        ({"network__rate_mbit": "10"}, ["network.rate_mbit", '"10"', "number"]),
+        ({"network__rate_mbit": True}, ["network.rate_mbit", "true", "number"]),
+        ({"trials": "3"}, ["trials", '"3"', "integer"]),
+        ({"trials": 2.0}, ["trials", "2.0", "integer"]),
+        ({"window_s": ["5", 10]}, ["window_s.0", '"5"', "number"]),
+        ({"sweep": {"network.buffer.bdp": ["1", 2]}}, ["sweep at network.buffer.bdp=1", "number"]),
         ({"name": "../evil"}, ["name"]),
         ({"sweep": {"network.buffer.bpd": [1]}}, ["network.buffer.bpd", "sweep"]),
         ({"sweep": {"flows.3.count": [1]}}, ["flows.3.count", "0 to 0"]),

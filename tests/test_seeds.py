@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -29,7 +30,7 @@ def fig2a():
 def asked(folder, figure, text, value, trials=3, cap=CAP) -> dict[str, int]:
     """Seeds that the claim's point, and that another, are given."""
     runs = table(figure, value, trials)
-    found = wanted_seeds(figure, runs, [only_claim(folder, text)], cap=cap)
+    found = wanted_seeds(replace(figure, seeds_cap=cap), runs, [only_claim(folder, text)])
     assert set(found) == {p.label for p in figure.points}
     named = {str(p.values): found[p.label] for p in figure.points}
     return {
@@ -69,7 +70,11 @@ def test_bounds_are_looked_at_three_times(tmp_path, fig2a):
 def test_repeats_that_are_identical_ask_for_no_more(tmp_path, fig2a):
     runs = table(fig2a, of_seeds(0.5, 0.5, 0.5)).assign(drops=1.0)
     for text in (GOOD, expecting("{above: 0.5}"), expecting("{value: 9, within: 1}")):
-        assert set(wanted_seeds(fig2a, runs, [only_claim(tmp_path, text)], cap=CAP).values()) == {3}
+        assert set(
+            wanted_seeds(
+                replace(fig2a, seeds_cap=CAP, seeds_packets=math.inf), runs, [only_claim(tmp_path, text)]
+            ).values()
+        ) == {3}
 
 
 def test_nothing_without_a_number_asks_for_ever(tmp_path, fig2a):
@@ -79,13 +84,17 @@ def test_nothing_without_a_number_asks_for_ever(tmp_path, fig2a):
 def test_failed_runs_are_made_up_for(tmp_path, fig2a):
     runs = table(fig2a, of_seeds(0.47, 0.5, 0.53, 9.0), trials=4)
     runs.loc[runs["seed"] == 4, "ok"] = False
-    found = wanted_seeds(fig2a, runs, [only_claim(tmp_path, GOOD)], cap=CAP)
+    found = wanted_seeds(replace(fig2a, seeds_cap=CAP, seeds_packets=math.inf), runs, [only_claim(tmp_path, GOOD)])
     assert max(found.values()) == 6 + 1
 
 
 def test_all_points_of_a_series_get_the_same(tmp_path, fig2a):
     noisy = lambda point, seed: 0.5 + (-1) ** seed  # noqa: E731
-    found = wanted_seeds(fig2a, table(fig2a, noisy), [only_claim(tmp_path, series("{below: 1.4}"))], cap=CAP)
+    found = wanted_seeds(
+        replace(fig2a, seeds_cap=CAP, seeds_packets=math.inf),
+        table(fig2a, noisy),
+        [only_claim(tmp_path, series("{below: 1.4}"))],
+    )
     wanted = {p.label: 6 if p.values["flows.0.count"] == 1 else 3 for p in fig2a.points}
     assert found == wanted
 
@@ -93,11 +102,19 @@ def test_all_points_of_a_series_get_the_same(tmp_path, fig2a):
 def test_only_what_can_have_a_verdict_asks(tmp_path):
     (quick,) = figures_at("quick", [FIG2A])
     noisy = table(quick, of_seeds(0, 0.5, 1))
-    assert set(wanted_seeds(quick, noisy, [only_claim(tmp_path, series("{below: 1.4}"))], cap=CAP).values()) == {3}
+    assert set(
+        wanted_seeds(
+            replace(quick, seeds_cap=CAP, seeds_packets=math.inf), noisy, [only_claim(tmp_path, series("{below: 1.4}"))]
+        ).values()
+    ) == {3}
     other = only_claim(tmp_path, GOOD.replace("fig2a, where", "fig2c, where"))
-    assert set(wanted_seeds(quick, noisy, [other], cap=CAP).values()) == {3}
+    assert set(wanted_seeds(replace(quick, seeds_cap=CAP, seeds_packets=math.inf), noisy, [other]).values()) == {3}
     (smoke,) = figures_at("smoke", [FIG2A])
-    short = wanted_seeds(smoke, table(smoke, of_seeds(0, 1), trials=2), [only_claim(tmp_path, GOOD)], cap=CAP)
+    short = wanted_seeds(
+        replace(smoke, seeds_cap=CAP, seeds_packets=math.inf),
+        table(smoke, of_seeds(0, 1), trials=2),
+        [only_claim(tmp_path, GOOD)],
+    )
     assert set(short.values()) == {2}
 
 
@@ -153,3 +170,13 @@ def test_with_its_seeds_an_interval_is_narrow_enough():
     for _ in range(6):
         count = narrow_enough(draws[:count], 0.1 / 3, 60)
     assert estimate(draws[:count]).half_width <= 0.1 / 3
+
+
+def test_what_seeds_may_cost_caps_those_of_costly_points(tmp_path, fig2a):
+    """10 Mbit/s for 1000 s are 825,627 packets of 1514 bytes: of two millions, two seeds more; the cap holds besides."""
+    noisy = lambda point, seed: 0.5 + 0.2 * (-1) ** seed  # noqa: E731
+    for packets, cap, expected in ((2e6, CAP, 5), (8e5, CAP, 3), (2e6, 4, 4), (math.inf, CAP, CAP)):
+        figure = replace(fig2a, seeds_cap=cap, seeds_packets=packets)
+        assert set(figure.caps.values()) == {expected}
+        found = wanted_seeds(figure, table(figure, noisy), [only_claim(tmp_path, GOOD)])
+        assert max(found.values()) == expected

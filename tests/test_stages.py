@@ -222,7 +222,7 @@ def test_points_get_more_seeds_in_rounds(checkout, tmp_path):
     config = checkout / "config" / "config.yaml"
     before = config.read_text()
     content = yaml.safe_load(before)
-    content["scales"]["quick"] |= {"trials": 3, "seeds_cap": 5}
+    content["scales"]["quick"] |= {"trials": 3, "seeds_cap": 5, "seeds_packets": None}
     config.write_text(yaml.safe_dump(content))
     labels = [point.label for point in figures_at("quick", ["sarpkaya2025/fig2c"])[0].points]
     few = dict.fromkeys(labels, 3)

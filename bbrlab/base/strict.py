@@ -12,6 +12,6 @@ Probability = Annotated[float, Field(ge=0, lt=1)]
 
 
 class Strict(BaseModel):
-    """Unknown keys are errors, and numbers are finite."""
+    """Unknown keys are errors, numbers are finite, and "10" or true is no number."""
 
-    model_config = ConfigDict(extra="forbid", strict=False, frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)

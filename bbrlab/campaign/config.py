@@ -23,6 +23,10 @@ class Scale(Strict):
     seeds_cap: Annotated[int, Field(ge=1)] | None = Field(
         None, description="points whose claims need more seeds than trials get up to so many; default: no more"
     )
+    seeds_packets: Annotated[float, Field(gt=0)] | None = Field(
+        None,
+        description="these further seeds of a point carry at most so many packets together; default: any number",
+    )
 
 
 class Config(Strict):

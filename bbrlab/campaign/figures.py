@@ -1,4 +1,4 @@
-"""What a campaign consists of: figures at a scale, their points, the folder of each run, and how long it will take.
+"""What a campaign consists of: figures at a scale, their points, and the folder of each run.
 
 A run's folder is named by the swept values and a fingerprint of everything that decides its outcome. So a point that
 has not changed is never run twice, whichever scale or sweep it belongs to, and a changed one never takes an old result.
@@ -6,6 +6,8 @@ has not changed is never run twice, whichever scale or sweep it belongs to, and 
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +17,7 @@ import yaml
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.campaign.config import Config, load_config
+from bbrlab.campaign.cost import packets_of
 from bbrlab.kernel.specs import find_spec
 from bbrlab.scenario.load import load_scenario, points_of
 from bbrlab.scenario.messages import validate
@@ -24,14 +27,30 @@ from bbrlab.scenario.schema import GRID, Override, Scenario
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure at a scale: ``id`` is paper/name, ``trials`` seeds 1..trials for each point to begin with, and up to
-    ``seeds_cap`` where its claims need more."""
+    """A figure at a scale.
+
+    Attributes:
+        id: paper/name.
+        trials: seeds 1..trials for each point to begin with.
+        seeds_cap: up to so many where its claims need more.
+        seeds_packets: as long as those beyond the trials carry no more packets together (cost.packets_of()).
+    """
 
     id: str
     scenario: Scenario
     points: list[Point]
     trials: int
     seeds_cap: int = 0
+    seeds_packets: float = math.inf
+
+    @functools.cached_property
+    def caps(self) -> dict[str, int]:
+        """{point label: how many seeds it may have}."""
+        return {p.label: self._cap(p) for p in self.points}
+
+    def _cap(self, point: Point) -> int:
+        more = max(0, self.seeds_cap - self.trials)
+        return self.trials + int(min(more, self.seeds_packets / packets_of(point.scenario)))
 
 
 @dataclass(frozen=True)
@@ -105,7 +124,14 @@ def _scaled(name: str, path: Path, scale_name: str, config: Config) -> Figure | 
         content["cases"] = {k: v for k, v in scenario.cases.items() if k in override.cases}
     scaled = validate(content, f"{path} (at scale {scale_name})", folder=path.parent)
     trials = override.trials or min(scaled.trials, scale.trials or scaled.trials)
-    return Figure(name, scaled, points_of(scaled, str(path)), trials, max(trials, scale.seeds_cap or trials))
+    return Figure(
+        name,
+        scaled,
+        points_of(scaled, str(path)),
+        trials,
+        max(trials, scale.seeds_cap or trials),
+        scale.seeds_packets or math.inf,
+    )
 
 
 def check_ccas(chosen: Iterable[Figure], kernel_name: str | None = None) -> None:

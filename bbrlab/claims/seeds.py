@@ -32,30 +32,29 @@ def may_ask(claim: Claim, figure: Figure) -> bool:
     return reach(claim, {figure.id: figure}).final
 
 
-def wanted_seeds(figure: Figure, table: pd.DataFrame, claims: Sequence[Claim], *, cap: int) -> dict[str, int]:
-    """How many seeds each point of a figure should have in all.
+def wanted_seeds(figure: Figure, table: pd.DataFrame, claims: Sequence[Claim]) -> dict[str, int]:
+    """How many seeds each point of a figure should have in all, at most what it may have (Figure.caps).
 
-    Only claims that may_ask() do.
+    Only claims that may_ask() do. A claim asks the same of all its points.
 
     Args:
         figure: at its scale.
         table: its runs so far (collect.figure_table()).
         claims: those of all papers.
-        cap: at most so many, unless the figure's trials are more.
 
     Returns:
         {point label: seeds}, at least the figure's trials and never less than the table has.
     """
     have = table.groupby("point")["seed"].nunique()
     found = {p.label: max(figure.trials, int(have.get(p.label, 0))) for p in figure.points}
-    cap = max(cap, figure.trials)
+    cap = max(figure.caps.values(), default=figure.trials)
     for claim in claims:
         if not may_ask(claim, figure):
             continue
         reached = reach(claim, {figure.id: figure})
         needed = _needed(claim, reached, figure, table, cap)
         for point in {p.label for points in reached.points.values() for p in points}:
-            found[point] = max(found[point], needed)
+            found[point] = max(found[point], min(needed, figure.caps[point]))
     return found
 
 

@@ -14,7 +14,7 @@ from bbrlab.claims.seeds import may_ask
 
 def asking(figure: Figure, claims: Iterable[Claim]) -> list[Claim]:
     """The claims that may ask for more seeds of a figure; none where the figure's trials are all that it may have."""
-    if figure.seeds_cap <= figure.trials:
+    if max(figure.caps.values()) <= figure.trials:
         return []
     return [claim for claim in claims if may_ask(claim, figure)]
 
@@ -34,7 +34,7 @@ def write_asking(figures: Iterable[Figure], claims: list[Claim], results: Path |
             continue
         tables = sorted({t.published.split(":")[0] for c in own for t in c.at.values() if t.published})
         content = {
-            "cap": figure.seeds_cap,
+            "caps": figure.caps,
             "trials": figure.trials,
             "claims": [c.model_dump(mode="json", include={"id", "at", "metric", "expect", "shortest_s"}) for c in own],
             "tables": {name: files.sha256(paths.DATA / f"{name}.csv") for name in tables},

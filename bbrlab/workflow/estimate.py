@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from bbrlab.campaign.cost import packets_of, volume_bytes
 from bbrlab.campaign.figures import Run
-from bbrlab.scenario.frames import FRAME_BYTES
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.schema import Flow, Scenario
 
@@ -19,28 +19,17 @@ SECONDS_PER_SHORT_FLOW = 1.2e-3
 SHORT_FLOW_BYTES = 487e3
 
 
-def _volume_bytes(flow: Flow, duration_s: float) -> float | None:
-    """How much a group of flows has to send; None if there is no end to it."""
-    if flow.traffic is not None:
-        return flow.traffic.offered_mbit * 1e6 / 8 * duration_s
-    return None if flow.bytes is None else float(flow.count * flow.bytes)
-
-
 def estimate_s(point: Point) -> float:
     """Expected wall-clock seconds of one run on one core."""
     scenario = point.scenario
-    carried = scenario.network.rate_mbit * 1e6 / 8 * scenario.duration_s
-    volumes = [_volume_bytes(f, scenario.duration_s) for f in scenario.flows]
-    if None not in volumes:
-        carried = min(carried, sum(v for v in volumes if v is not None))
     samples = scenario.sample_hz * scenario.duration_s
     flows = sum(f.count for f in scenario.flows)
-    short = sum(v for f, v in zip(scenario.flows, volumes, strict=True) if f.traffic is not None and v is not None)
+    short = sum(volume_bytes(f, scenario.duration_s) or 0.0 for f in scenario.flows if f.traffic is not None)
     return (
         SETUP_S
         + SECONDS_PER_HOST * (1 + sum(_senders(f, scenario) for f in scenario.flows))
         + SECONDS_PER_FLOW * flows
-        + SECONDS_PER_PACKET * carried / FRAME_BYTES
+        + SECONDS_PER_PACKET * packets_of(scenario)
         + SECONDS_PER_FLOW_SAMPLE * samples * flows
         + SECONDS_PER_SHORT_FLOW * short / SHORT_FLOW_BYTES
     )

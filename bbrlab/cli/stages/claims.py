@@ -28,7 +28,7 @@ def seeds(
 
     (chosen,) = figures_at(scale, [figure])
     table = figure_table(chosen, read_seeds(before) if before else None)
-    write_seeds(out, wanted_seeds(chosen, table, claims_of(load_statements()), cap=chosen.seeds_cap))
+    write_seeds(out, wanted_seeds(chosen, table, claims_of(load_statements())))
 
 
 @app.command(hidden=True)
