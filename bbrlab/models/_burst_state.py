@@ -1,0 +1,117 @@
+"""What the burst model's compiled parts share: constants, and the records of a flow, a burst, an ACK and a version of BBR.
+
+Units everywhere: seconds, packets of one frame, packets per second. Truth values are kept as int64, 0 or 1.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+Record = Any  # a numba record: attributes are the fields of the dtypes below
+
+RENO, CUBIC, BBR1, BBR2, BBR3 = range(5)
+# States of BBR; BBRv1's ProbeBW is CRUISE with a place in its cycle of eight.
+STARTUP, DRAIN, DOWN, CRUISE, REFILL, UP, PROBE_RTT = range(7)
+STATES = ("Startup", "Drain", "DOWN", "CRUISE", "REFILL", "UP", "ProbeRTT")
+INIT, REFILLING, PROBE_STARTING, PROBE_FEEDBACK, PROBE_STOPPING = range(5)
+
+NONE = -1  # no such burst
+INFINITE = np.inf
+INITIAL_CWND = 10.0
+MIN_CWND = 4.0
+QUANTUM_S = 1e-3  # a send quantum is what the pacing rate gives in 1 ms ...
+QUANTUM_MAX = 45.0  # ... and at most 64 KiB of payload
+QUANTA_IN_FLIGHT = 3.0
+PACING_MARGIN = 0.99
+FULL_BW_GROWTH, FULL_BW_ROUNDS = 1.25, 3
+MIN_RTT_WINDOW_S = 10.0
+PROBE_RTT_S = 0.2
+EXTRA_ACKED_BUCKET_ROUNDS = 5
+SRTT_GAIN = 0.125
+BW_ROUNDS = 10  # BBRv1's max filter
+
+FLOW = np.dtype(
+    [
+        ("kind", "i8"),
+        ("rtt", "f8"),
+        # the transport (Linux: tcp_sock)
+        *((name, "f8") for name in (
+            "cwnd", "inflight", "delivered", "delivered_time", "first_send_time", "lost", "app_limited", "srtt", "rate",
+            "quantum", "departure", "limited_at", "timer", "recovery_start", "prior_cwnd",
+        )),
+        *((name, "i8") for name in ("recovery", "recovery_entered", "first", "live", "last")),
+        # over the window
+        *((name, "f8") for name in ("window_sent", "window_lost", "window_delivered")),
+        # every BBR
+        *((name, "i8") for name in (
+            "state", "round_count", "round_start", "full_bw_count", "full_bw_now", "full_bw_reached",
+            "probe_rtt_round_done", "extra_rounds",
+        )),
+        *((name, "f8") for name in (
+            "next_round_delivered", "max_bw", "full_bw", "min_rtt", "min_rtt_stamp", "probe_rtt_done_stamp", "cycle_stamp",
+            "extra_now", "extra_before", "extra_start", "extra_delivered",
+        )),
+        # BBRv1
+        *((name, "i8") for name in ("cycle", "conservation")),
+        ("bw_rounds", "f8", (BW_ROUNDS,)),
+        # BBRv2 and BBRv3
+        *((name, "i8") for name in (
+            "ack_phase", "rounds_since_probe", "loss_round_start", "loss_in_round", "loss_events", "is_probe_sample",
+            "up_rounds", "prev_too_high", "prev_precautionary", "probe_rtt_expired", "turn_after_probe_rtt",
+        )),
+        *((name, "f8") for name in (
+            "bw_before", "bw_now", "bw_lo", "bw_latest", "inflight_hi", "inflight_lo", "inflight_latest",
+            "loss_round_delivered", "probe_wait", "up_acked", "up_acked_per_inc", "probe_rtt_min", "probe_rtt_min_stamp",
+            "min_rtt_before",
+        )),
+        # CUBIC and Reno
+        *((name, "f8") for name in (
+            "ssthresh", "cwnd_count", "prr_delivered", "prr_out", "last_max", "origin", "k", "epoch_start", "ack_count",
+            "reno_cwnd", "count", "last_update", "last_cwnd", "delay_min", "slow_start_round", "round_rtt",
+        )),
+        *((name, "i8") for name in ("round_samples", "left_slow_start")),
+    ]
+)  # fmt: skip
+
+# What a burst remembers of the moment it was sent; ``size`` packets, of which ``arriving`` get through. ``next``: the
+# flow's next burst, or the next free place.
+BURST = np.dtype(
+    [
+        *((name, "f8") for name in (
+            "sent", "acked_at", "size", "arriving", "delivered", "delivered_time", "first_send_time", "tx_in_flight", "lost",
+        )),
+        *((name, "i8") for name in ("app_limited", "next")),
+    ]
+)  # fmt: skip
+
+# What one ACK says (Linux: rate_sample). ``lost_since_sent``: noticed since the burst was sent.
+ACK = np.dtype(
+    [
+        *((name, "f8") for name in (
+            "now", "sent", "acked", "prior_inflight", "newly_lost", "rate", "rtt", "delivered", "prior_delivered",
+            "tx_in_flight", "lost_since_sent",
+        )),
+        ("app_limited", "i8"),
+    ]
+)  # fmt: skip
+
+# A version of BBR: gains by state, and what it does and does not. burst.Version has the fields' meaning.
+SWITCHES = (
+    "plateau_of_samples", "plateau_ends_up", "min_rtt_ends_down", "loss_exit_looks_at_latest", "loss_anchors_round",
+    "precautionary", "single_packets", "stopping_waits", "bounds_adapt_in_probes", "bounds_adapt_to_high_loss_in_refill",
+    "filter_turns_after_cut_probe",
+)  # fmt: skip
+NUMBERS = (
+    "probe_rtt_interval_s", "probe_rtt_gain", "full_loss_count", "beta", "loss_threshold", "headroom", "reno_rounds",
+    "growth", "extra_acked",
+)  # fmt: skip
+VERSION = np.dtype(
+    [
+        ("pacing_gain", "f8", (len(STATES),)),
+        ("cwnd_gain", "f8", (len(STATES),)),
+        *((name, "f8") for name in NUMBERS),
+        *((name, "i8") for name in SWITCHES),
+    ]
+)
