@@ -6,10 +6,10 @@ from pathlib import Path
 from bbrlab.base import paths
 from bbrlab.campaign.figures import check_ccas, figures_at, runs_of, write_points
 from bbrlab.campaign.seeds import ROUNDS, read_seeds, settled
-from bbrlab.claims.columns import fluid_files
+from bbrlab.claims.columns import prediction_files
 from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.kernel.specs import ingredients
-from bbrlab.models.predict import speaks_of
+from bbrlab.models import burst_scenario, predict
 from bbrlab.report.panel import has_panel
 from bbrlab.workflow.asking import write_asking
 from bbrlab.workflow.forecast import show_forecast, to_stderr

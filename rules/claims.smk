@@ -4,7 +4,7 @@
 rule claims:
     input:
         tables=TABLES.values(),
-        fluid=fluid_of(FIGURES.values()),
+        predictions=predictions_of(FIGURES.values()),
         code=CODE["claims"],
     output:
         table=f"{AT_SCALE}/claims.parquet",
@@ -23,7 +23,7 @@ rule claims:
 rule figure_claims:
     input:
         tables=f"{AT_SCALE}/{{paper}}/{{figure}}.parquet",
-        fluid=lambda wildcards: fluid_of(
+        predictions=lambda wildcards: predictions_of(
             [FIGURES[f"{wildcards.paper}/{wildcards.figure}"]]
         ),
         code=CODE["claims"],
@@ -43,7 +43,7 @@ rule figure_claims:
 use rule figure_claims as paper_claims with:
     input:
         tables=tables_of,
-        fluid=lambda wildcards: fluid_of(
+        predictions=lambda wildcards: predictions_of(
             f for id, f in FIGURES.items() if id.split("/")[0] == wildcards.paper
         ),
         code=CODE["claims"],

@@ -67,19 +67,25 @@ def tables_of(wildcards):
 
 
 def predictions():
-    """What the fluid model says of the panels that it can describe, at 9 s and as long as the experiment."""
-    return [
-        f"{RESULTS}/models/{id}/{point.label}/{length}.parquet"
+    """What the models say of the panels that they can describe: the fluid model at 9 s and as long as the experiment."""
+    kinds = {
+        id: [
+            *(FLUID_LENGTHS if predict.speaks_of(figure.scenario) else []),
+            *(["burst"] if burst_scenario.speaks_of(figure.scenario) else []),
+        ]
         for id, figure in PANELS.items()
-        if speaks_of(figure.scenario)
+    }
+    return [
+        f"{RESULTS}/models/{id}/{point.label}/{kind}.parquet"
+        for id, figure in PANELS.items()
         for point in figure.points
-        for length in FLUID_LENGTHS
+        for kind in kinds[id]
     ]
 
 
-def fluid_of(figures):
-    """The fluid model's predictions that claims read at the figures' points."""
-    return [name_of(path) for path in fluid_files(claims_of(STATEMENTS), figures)]
+def predictions_of(figures):
+    """The models' predictions that claims read at the figures' points."""
+    return [name_of(path) for path in prediction_files(claims_of(STATEMENTS), figures)]
 
 
 def other_engine_of(wildcards):

@@ -386,7 +386,7 @@ def test_the_fluid_model_stands_beside_the_runs(tmp_path):
     )
     claim = only_claim(tmp_path, text)
     (figure,) = figures_at("full", [FIG2A])
-    (path,) = columns.fluid_files([claim], [figure], tmp_path)
+    (path,) = columns.prediction_files([claim], [figure], tmp_path)
     assert path.parent.parent == tmp_path / "models" / FIG2A
     runs = {FIG2A: table(figure, of_seeds(0.59, 0.6, 0.61))}
     missing = judge_claim(claim, {FIG2A: figure}, runs, tmp_path)
@@ -395,4 +395,4 @@ def test_the_fluid_model_stands_beside_the_runs(tmp_path):
     pd.DataFrame({"share_of_capacity": [0.5]}).to_parquet(path)
     found = judge_claim(claim, {FIG2A: figure}, runs, tmp_path)
     assert (found.verdict, found.outcome.mean) == (REPRODUCED, pytest.approx(0.1))
-    assert columns.fluid_files([only_claim(tmp_path, GOOD)], [figure], tmp_path) == []
+    assert columns.prediction_files([only_claim(tmp_path, GOOD)], [figure], tmp_path) == []

@@ -15,15 +15,19 @@ from bbrlab.base.arrays import Array
 from bbrlab.base.errors import UserError
 from bbrlab.base.tables import read_table
 from bbrlab.campaign.figures import Figure
-from bbrlab.claims.schema import FLUID, PUBLISHED, WARE, Claim, Term
+from bbrlab.claims.schema import BURST, FLUID, PREDICTED, PUBLISHED, WARE, Claim, Term
 from bbrlab.claims.select import select
-from bbrlab.models import ware
-from bbrlab.models.predict import speaks_of
+from bbrlab.models import burst_scenario, predict, ware
 from bbrlab.scenario.point import Point
 
 # Columns of published tables that have another name among a point's traits; a term's ``join`` names others.
 COMMON_NAMES = {"bbr_flows": "flows.0.count", "buffer_packets": "network.buffer.packets"}
 MODELLED_GROUP = 0  # whose share the models speak of
+# Of each model whose predictions are files: its file of a point, its name, and whether it describes a scenario.
+_PREDICTIONS = {
+    FLUID: ("own.parquet", "the fluid model", predict.speaks_of),
+    BURST: ("burst.parquet", "the burst model", burst_scenario.speaks_of),
+}
 
 
 def has_models(term: Term, figure: Figure) -> bool:
@@ -31,8 +35,9 @@ def has_models(term: Term, figure: Figure) -> bool:
     return term.group == MODELLED_GROUP and len(figure.scenario.flows) > 1
 
 
-def has_fluid(term: Term, figure: Figure) -> bool:
-    """Whether the fluid model may be: it must know the scenario's algorithms and queue."""
+def has_prediction(model: str, term: Term, figure: Figure) -> bool:
+    """Whether FLUID or BURST may be: the model must know all of the scenario."""
+    speaks_of = _PREDICTIONS[model][2]
     return has_models(term, figure) and all(speaks_of(p.scenario) for p in select(term, figure.points))
 
 
@@ -40,9 +45,9 @@ def beside(name: str, term: Term, chosen: Sequence[Point], results: Path | None 
     """What stands beside the measured values: shape (points,).
 
     Args:
-        name: PUBLISHED, WARE or FLUID.
+        name: PUBLISHED, WARE, FLUID or BURST.
         term, chosen: its points.
-        results: the folder of results that has the fluid model's predictions.
+        results: the folder of results that has the models' predictions.
 
     Raises:
         UserError: if a published table has no row, or several, for a point, or a prediction is missing.
@@ -51,7 +56,7 @@ def beside(name: str, term: Term, chosen: Sequence[Point], results: Path | None 
         return published(term, chosen)
     if name == WARE:
         return np.array([_ware_share(p) for p in chosen])
-    return np.array([_fluid_share(path) for path in _fluid_paths(term.figure, chosen, results)])
+    return np.array([_predicted_share(name, path) for path in _paths(name, term.figure, chosen, results)])
 
 
 def _ware_share(point: Point) -> float:
@@ -106,25 +111,26 @@ def _agree(cells: pd.Series, wanted: Any) -> Array:
     return np.asarray(cells.astype(str) == str(wanted))
 
 
-def _fluid_paths(figure: str, chosen: Sequence[Point], results: Path | None) -> list[Path]:
+def _paths(model: str, figure: str, chosen: Sequence[Point], results: Path | None) -> list[Path]:
     folder = (results or paths.results_folder()) / "models" / figure
-    return [folder / p.label / "own.parquet" for p in chosen]
+    return [folder / p.label / _PREDICTIONS[model][0] for p in chosen]
 
 
 @functools.cache
-def _fluid_share(path: Path) -> float:
+def _predicted_share(model: str, path: Path) -> float:
     if not path.exists():
-        raise UserError(f"{path}: the fluid model's prediction is missing; run: snakemake --cores 2 -- {path}")
+        raise UserError(f"{path}: {_PREDICTIONS[model][1]}'s prediction is missing; run: snakemake --cores 2 -- {path}")
     return float(read_table(path)["share_of_capacity"].iloc[0])
 
 
-def fluid_files(claims: Iterable[Claim], figures: Iterable[Figure], results: Path | None = None) -> list[Path]:
-    """The fluid model's predictions that claims read at some figures' points."""
+def prediction_files(claims: Iterable[Claim], figures: Iterable[Figure], results: Path | None = None) -> list[Path]:
+    """The models' predictions that claims read at some figures' points."""
     known = {f.id: f for f in figures}
     found: dict[Path, None] = {}
     for claim in claims:
         for name, term in claim.at.items():
-            if (f"{name}.{FLUID}" if name else FLUID) in claim.columns and term.figure in known:
-                chosen = select(term, known[term.figure].points)
-                found |= dict.fromkeys(_fluid_paths(term.figure, chosen, results))
+            for model in PREDICTED:
+                if (f"{name}.{model}" if name else model) in claim.columns and term.figure in known:
+                    chosen = select(term, known[term.figure].points)
+                    found |= dict.fromkeys(_paths(model, term.figure, chosen, results))
     return list(found)

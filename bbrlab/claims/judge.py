@@ -174,7 +174,7 @@ def judge_claim(
         claim: what to judge.
         figures: the figures of the scale, by id.
         tables: their tables (collect.figure_table()), by id; a figure that is missing was not run.
-        results: the folder of results that has the fluid model's predictions.
+        results: the folder of results that has the models' predictions.
     """
     reached = reach(claim, {id: figure for id, figure in figures.items() if id in tables})
     here = Verdict(claim, NOT_RUN, points=reached.have, points_full=reached.full, shorter_s=reached.short_s)

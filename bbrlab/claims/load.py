@@ -23,12 +23,12 @@ from bbrlab.base.errors import UserError
 from bbrlab.base.yaml_files import Lines, read_yaml
 from bbrlab.campaign.figures import Figure, scenario_files
 from bbrlab.claims import expressions
-from bbrlab.claims.columns import has_fluid, has_models, published
+from bbrlab.claims.columns import has_models, has_prediction, published
 from bbrlab.claims.expand import ONLY_HERE, PLACEHOLDER, expand, published_columns, with_paper
 from bbrlab.claims.schema import (
     CONDITIONS,
-    FLUID,
     INHERITED,
+    PREDICTED,
     PUBLISHED,
     TREND_POINTS,
     WARE,
@@ -237,8 +237,11 @@ def _problems(claim: Claim, figures: dict[str, Figure]) -> Iterator[tuple[Place,
         for term_field, problem in _term_problems(term, figures):
             yield ("at", name, term_field), problem
         available = {f"{name}.{c}" if name else c for c in _columns_of(term, figures[term.figure])}
-        if (fluid := f"{name}.{FLUID}" if name else FLUID) in read and has_fluid(term, figures[term.figure]):
-            available.add(fluid)
+        for model in PREDICTED:
+            if (own := f"{name}.{model}" if name else model) in read and has_prediction(
+                model, term, figures[term.figure]
+            ):
+                available.add(own)
         known |= available
         if term.along:
             lengths |= dict.fromkeys(available, len(select(term, figures[term.figure].points)))
@@ -312,7 +315,7 @@ def _published_problems(term: Term, chosen: list[Point]) -> Iterator[tuple[str, 
 
 
 def _columns_of(term: Term, figure: Figure) -> set[str]:
-    """The columns that a claim may read of a term, but for the fluid model's."""
+    """The columns that a claim may read of a term, but for those of models whose predictions are files."""
     available = {*METRICS, *CONDITIONS}
     if term.published:
         available.add(PUBLISHED)

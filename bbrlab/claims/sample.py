@@ -17,7 +17,7 @@ from bbrlab.base.errors import UserError
 from bbrlab.campaign.figures import Figure
 from bbrlab.claims import expressions, series
 from bbrlab.claims.columns import beside
-from bbrlab.claims.schema import FLUID, PUBLISHED, TREND_POINTS, WARE, Claim, Term
+from bbrlab.claims.schema import PREDICTED, PUBLISHED, TREND_POINTS, WARE, Claim, Term
 from bbrlab.claims.select import full_figures, select
 from bbrlab.measure.schema import METRICS
 from bbrlab.scenario.point import Point
@@ -135,7 +135,7 @@ def sample(
         claim: what is judged.
         points: of each term (Reach.points).
         tables: of each figure (collect.figure_table()).
-        results: the folder of results that has the fluid model's predictions.
+        results: the folder of results that has the models' predictions.
 
     Raises:
         UserError: if a published value or a prediction is missing for a point.
@@ -171,7 +171,7 @@ def _by_seed(
     column: str, term: Term, chosen: list[Point], rows: pd.DataFrame, seeds: list[int], results: Path | None
 ) -> list[Any]:
     """The column of each seed: an array of shape (points,), or one number of the only point."""
-    if column in (PUBLISHED, WARE, FLUID):
+    if column in (PUBLISHED, WARE, *PREDICTED):
         values = np.broadcast_to(beside(column, term, chosen, results), (len(seeds), len(chosen)))
     else:
         values = rows[column].unstack("place").reindex(seeds).to_numpy(dtype=float)

@@ -21,7 +21,8 @@ CONDITIONS = (
     "window_end_s", "count",
 )  # fmt: skip
 # Columns that stand beside the measured ones: published values, the models' shares of group 0 (bbrlab.claims.columns).
-PUBLISHED, WARE, FLUID = "published", "ware", "fluid"
+PUBLISHED, WARE, FLUID, BURST = "published", "ware", "fluid", "burst"
+PREDICTED = (FLUID, BURST)  # by jobs of the workflow, in files of their own
 TREND = 0.5  # rank correlation beyond which a series counts as rising
 TREND_POINTS = 4  # of fewer points a rank correlation says little: of two it is always 1 or -1
 RELATIVE_TOLERANCE = 1e-3  # buffers are whole bytes

@@ -20,14 +20,14 @@ from bbrlab.campaign.figures import Figure
 from bbrlab.claims.inference import LOOKS, all_equal, confidence_of
 from bbrlab.claims.judge import INCONCLUSIVE, outcome
 from bbrlab.claims.sample import Reach, Sample, reach, sample
-from bbrlab.claims.schema import FLUID, Claim
+from bbrlab.claims.schema import PREDICTED, Claim
 
 PART_OF_TOLERANCE = 1 / 3  # half-width of the interval that is narrow enough
 
 
 def may_ask(claim: Claim, figure: Figure) -> bool:
     """Whether a claim can ask for seeds of a figure: it speaks of this one alone and can have a final verdict at its scale."""
-    if claim.figures != [figure.id] or any(c.rpartition(".")[2] == FLUID for c in claim.columns):
+    if claim.figures != [figure.id] or any(c.rpartition(".")[2] in PREDICTED for c in claim.columns):
         return False
     return reach(claim, {figure.id: figure}).final
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import math
+from collections.abc import Iterable, Iterator
+from statistics import fmean
 from typing import Annotated, Any
 
 import typer
@@ -79,13 +81,58 @@ def model_fluid(
         )  # fmt: skip
 
 
+@model_app.command("burst")
+def model_burst(
+    scenario: ScenarioFile,
+    set_: Overrides = None,
+    seeds: Annotated[int, typer.Option(help="Simulate with this many seeds.")] = 3,
+    reading: Annotated[
+        str | None,
+        typer.Option(help="Of BBRv2's and BBRv3's drafts: draft, observed or narrow; default: the kernel's."),
+    ] = None,
+    duration_s: Annotated[
+        float | None, typer.Option("--duration-s", help="Seconds to simulate; default: as long as the experiment.")
+    ] = None,
+) -> None:
+    """Simulate every point of a scenario burst by burst: shares of capacity (mean ± standard deviation over the seeds), loss,
+    queue, RTT."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from bbrlab.models.burst_scenario import predict
+    from bbrlab.scenario.load import load_scenario, points_of
+
+    loaded = load_scenario(scenario, overrides_of(set_))
+    table = Table(box=None, pad_edge=False)
+    table.add_column("point")
+    for group in loaded.flows:
+        table.add_column(f"{group.cca} share", justify="right")
+    for name in ("Jain", "loss", "occupancy", "RTT p50", "RTT p95 (ms)"):
+        table.add_column(name, justify="right")
+    with _points_progress(points_of(loaded, str(scenario)), "simulating") as points:
+        for p in points:
+            found = predict(p.scenario, seeds, reading, duration_s)
+            runs = found.runs
+            at = " ".join(f"{k}={v}" for k, v in p.values.items())
+            spread = ["" if math.isnan(s) else f" ±{s:.3f}" for s in found.spreads]
+            table.add_row(
+                at or loaded.name,
+                *(f"{mean:.3f}{sd}" for mean, sd in zip(found.means, spread, strict=True)),
+                _mean(r.jain_index for r in runs), _mean((r.loss for r in runs), 4), _mean(r.occupancy for r in runs),
+                _mean((r.rtt_ms(50) for r in runs), 1), _mean((r.rtt_ms(95) for r in runs), 1),
+            )  # fmt: skip
+    Console().print(table, highlight=False)
+
+
+def _mean(values: Iterable[float], digits: int = 3) -> str:
+    return f"{fmean(values):.{digits}f}"
+
+
 @contextlib.contextmanager
-def _points_progress(points: list[Any]) -> Iterator[Iterator[Any]]:
+def _points_progress(points: list[Any], doing: str = "integrating") -> Iterator[Iterator[Any]]:
     """The points, with a progress bar on a terminal."""
     from rich.console import Console
     from rich.progress import track
 
     console = Console(stderr=True)
-    yield iter(
-        track(points, description="integrating", console=console, transient=True, disable=not console.is_terminal)
-    )
+    yield iter(track(points, description=doing, console=console, transient=True, disable=not console.is_terminal))

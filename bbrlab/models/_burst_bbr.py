@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from numba import njit
 
 from bbrlab.models._burst_state import (
-    BBR2, EXTRA_ACKED_BUCKET_ROUNDS, INITIAL_CWND, PACING_MARGIN, QUANTUM_MAX, QUANTUM_S, Record,
+    BBR2,
+    EXTRA_ACKED_BUCKET_ROUNDS,
+    INITIAL_CWND,
+    PACING_MARGIN,
+    QUANTUM_MAX,
+    QUANTUM_S,
+    Record,
 )  # fmt: skip
 from bbrlab.scenario.frames import PAYLOAD_BYTES
 
@@ -36,7 +43,7 @@ def update_round(f: Record, a: Record) -> None:
 
 
 @njit(error_model="numpy")
-def bdp(f: Record, bw: float, gain: float) -> float:
+def bdp(f: Record, bw: float, gain: float) -> Any:
     """[D3] BBRBDPMultiple, a real number of packets."""
     if f.min_rtt == math.inf:
         return INITIAL_CWND
@@ -44,7 +51,7 @@ def bdp(f: Record, bw: float, gain: float) -> float:
 
 
 @njit(error_model="numpy")
-def inflight_at_departure(f: Record, a: Record, bw: float, gain: float) -> float:
+def inflight_at_departure(f: Record, a: Record, bw: float, gain: float) -> Any:
     """In flight when the next packet may leave: before this ACK, less what will be delivered, plus a quantum while probing.
 
     The drafts leave open which in-flight they mean; mainline's BBRv1 takes this one.
@@ -91,4 +98,3 @@ def end_recovery(f: Record, a: Record) -> bool:
         f.recovery = 0
         return True
     return False
-

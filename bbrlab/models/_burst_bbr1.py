@@ -11,11 +11,29 @@ from typing import Any
 from numba import njit
 
 from bbrlab.models._burst_bbr import (
-    bdp, end_recovery, inflight_at_departure, save_cwnd, set_rate, update_extra_acked, update_round,
+    bdp,
+    end_recovery,
+    inflight_at_departure,
+    save_cwnd,
+    set_rate,
+    update_extra_acked,
+    update_round,
 )  # fmt: skip
 from bbrlab.models._burst_state import (
-    BW_ROUNDS, CRUISE, DRAIN, FULL_BW_GROWTH, FULL_BW_ROUNDS, INFINITE, INITIAL_CWND, MIN_CWND, MIN_RTT_WINDOW_S,
-    PROBE_RTT, PROBE_RTT_S, QUANTA_IN_FLIGHT, STARTUP, Record,
+    BW_ROUNDS,
+    CRUISE,
+    DRAIN,
+    FULL_BW_GROWTH,
+    FULL_BW_ROUNDS,
+    INFINITE,
+    INITIAL_CWND,
+    MIN_CWND,
+    MIN_RTT_WINDOW_S,
+    PROBE_RTT,
+    PROBE_RTT_S,
+    QUANTA_IN_FLIGHT,
+    STARTUP,
+    Record,
 )  # fmt: skip
 
 PHASES = 8
@@ -67,12 +85,12 @@ def _pacing_gain(f: Record, v: Record) -> float:
 
 
 @njit(error_model="numpy")
-def _inflight(f: Record, a: Record, v: Record) -> float:
+def _inflight(f: Record, a: Record, v: Record) -> Any:
     return inflight_at_departure(f, a, f.max_bw, _pacing_gain(f, v))
 
 
 @njit(error_model="numpy")
-def _quantized(f: Record, inflight: float) -> float:
+def _quantized(f: Record, inflight: float) -> Any:
     """Three quanta more, rounded up to even, and two packets more while probing."""
     inflight = 2.0 * math.ceil((inflight + QUANTA_IN_FLIGHT * f.quantum) / 2.0)
     return inflight + UP_BONUS if f.state == CRUISE and f.cycle == UP_PHASE else inflight
@@ -88,7 +106,7 @@ def _start_probe_bw(f: Record, now: float, draws: Any) -> None:
 
 @njit(error_model="numpy")
 def _update_bw(f: Record, a: Record) -> None:
-    """The maximum over the last ten rounds."""
+    """The maximum over this round and the ten before it."""
     update_round(f, a)
     if f.round_start == 1:
         f.conservation = 0

@@ -12,11 +12,35 @@ from typing import Any
 from numba import njit
 
 from bbrlab.models._burst_bbr import (
-    bdp, end_recovery, inflight_at_departure, save_cwnd, set_rate, update_extra_acked, update_round,
+    bdp,
+    end_recovery,
+    inflight_at_departure,
+    save_cwnd,
+    set_rate,
+    update_extra_acked,
+    update_round,
 )  # fmt: skip
 from bbrlab.models._burst_state import (
-    CRUISE, DOWN, DRAIN, FULL_BW_GROWTH, FULL_BW_ROUNDS, INFINITE, INIT, MIN_CWND, MIN_RTT_WINDOW_S, PROBE_FEEDBACK,
-    PROBE_RTT, PROBE_RTT_S, PROBE_STARTING, PROBE_STOPPING, QUANTA_IN_FLIGHT, REFILL, REFILLING, STARTUP, UP, Record,
+    CRUISE,
+    DOWN,
+    DRAIN,
+    FULL_BW_GROWTH,
+    FULL_BW_ROUNDS,
+    INFINITE,
+    INIT,
+    MIN_CWND,
+    MIN_RTT_WINDOW_S,
+    PROBE_FEEDBACK,
+    PROBE_RTT,
+    PROBE_RTT_S,
+    PROBE_STARTING,
+    PROBE_STOPPING,
+    QUANTA_IN_FLIGHT,
+    REFILL,
+    REFILLING,
+    STARTUP,
+    UP,
+    Record,
 )  # fmt: skip
 
 UP_BONUS = 2.0  # packets more in flight in UP
@@ -81,24 +105,24 @@ def on_loss(f: Record, b: Record, size: float, now: float, v: Record, draws: Any
 
 
 @njit(error_model="numpy")
-def _bw(f: Record) -> float:
+def _bw(f: Record) -> Any:
     return min(f.max_bw, f.bw_lo)
 
 
 @njit(error_model="numpy")
-def _inflight(f: Record, a: Record, v: Record) -> float:
+def _inflight(f: Record, a: Record, v: Record) -> Any:
     return inflight_at_departure(f, a, _bw(f), v.pacing_gain[f.state])
 
 
 @njit(error_model="numpy")
-def _quantized(f: Record, inflight: float) -> float:
+def _quantized(f: Record, inflight: float) -> Any:
     """[D3] BBRQuantizationBudget"""
     inflight = max(inflight, QUANTA_IN_FLIGHT * f.quantum, MIN_CWND)
     return inflight + UP_BONUS if f.state == UP else inflight
 
 
 @njit(error_model="numpy")
-def _with_headroom(f: Record, v: Record) -> float:
+def _with_headroom(f: Record, v: Record) -> Any:
     """[D3] BBRInflightWithHeadroom"""
     if f.inflight_hi == math.inf or v.headroom == 0.0:
         return f.inflight_hi
@@ -204,7 +228,7 @@ def _adapts_lower_bounds(f: Record, a: Record, v: Record) -> bool:
     """[D3] BBRAdaptLowerBoundsFromCongestion: not while probing for bandwidth, but for what a reading adds."""
     if f.state == REFILL and v.bounds_adapt_to_high_loss_in_refill == 1 and _is_sample_too_high(a, v):
         return True
-    if f.state == REFILL or f.state == UP:
+    if f.state in (REFILL, UP):
         return bool(v.bounds_adapt_in_probes == 1)
     return bool(f.state != STARTUP)
 
@@ -291,7 +315,7 @@ def _advance_max_bw_filter(f: Record) -> None:
 def _update_probe_bw_cycle_phase(f: Record, a: Record, v: Record, draws: Any) -> None:
     if _adapt_long_term_model(f, a, v):
         return
-    if f.state == CRUISE or f.state == DOWN:
+    if f.state in (CRUISE, DOWN):
         rounds = min(bdp(f, _bw(f), 1.0), f.cwnd, v.reno_rounds)
         if a.now > f.cycle_stamp + f.probe_wait or f.rounds_since_probe >= rounds:
             _start_refill(f)
@@ -362,7 +386,9 @@ def _check_probe_rtt(f: Record, a: Record, v: Record, draws: Any) -> None:
         if f.probe_rtt_expired == 0:
             return
         f.turn_after_probe_rtt = 0
-        if v.filter_turns_after_cut_probe == 1 and (f.state == UP or (f.state == DOWN and f.ack_phase == PROBE_STOPPING)):
+        if v.filter_turns_after_cut_probe == 1 and (
+            f.state == UP or (f.state == DOWN and f.ack_phase == PROBE_STOPPING)
+        ):
             f.turn_after_probe_rtt = 1
         save_cwnd(f, False)
         f.state = PROBE_RTT
@@ -407,6 +433,6 @@ def _set_cwnd(f: Record, a: Record, v: Record) -> None:
         cap = min(cap, _with_headroom(f, v))
     elif f.state == CRUISE:
         cap = min(cap, _with_headroom(f, v))
-    elif f.state != STARTUP and f.state != DRAIN:
+    elif f.state not in (STARTUP, DRAIN):
         cap = min(cap, f.inflight_hi)
     f.cwnd = min(f.cwnd, max(cap, MIN_CWND))

@@ -19,7 +19,14 @@ from bbrlab.models import _burst_bbr1 as bbr1
 from bbrlab.models import _burst_bbr23 as bbr23
 from bbrlab.models import _burst_loss_based as loss_based
 from bbrlab.models._burst_state import (
-    BBR1, BURST, INFINITE, INITIAL_CWND, NONE, QUANTUM_S, SRTT_GAIN, Record,
+    BBR1,
+    BURST,
+    INFINITE,
+    INITIAL_CWND,
+    NONE,
+    QUANTUM_S,
+    SRTT_GAIN,
+    Record,
 )  # fmt: skip
 
 # Columns of a flow's sample.
@@ -89,7 +96,7 @@ def _lose(f: Record, b: Record, now: float, v: Record, draws: Any) -> float:
 @njit(error_model="numpy")
 def _loop(
     flows: Any, versions: Any, starts: Any, tau: float, buffer: float, end: float, window: Any, draws: Any,
-    ack: Any, bursts: Any, histogram: Any, rtt_scale: float, totals: Any, sample_times: Any,
+    segments: bool, ack: Any, bursts: Any, histogram: Any, rtt_scale: float, totals: Any, sample_times: Any,
     samples: Any, queue_samples: Any,
 ) -> int:  # fmt: skip
     """Run until ``end``; burst.simulate() has the arguments' meaning. Returns the number of events."""
@@ -203,7 +210,7 @@ def _loop(
             if f.kind >= BBR1 and now < f.departure:
                 waits_until = f.departure
                 break
-            size = min(f.quantum, quota)
+            size = min(f.quantum, quota) if segments else 1.0
             if now > queue_since:
                 if busy > queue_since:
                     until = min(now, high)
@@ -268,13 +275,13 @@ def _cached(sources: str) -> Any:
     @njit(cache=True, error_model="numpy")
     def run(
         flows: Any, versions: Any, starts: Any, tau: float, buffer: float, end: float, window: Any, draws: Any,
-        ack: Any, bursts: Any, histogram: Any, rtt_scale: float, totals: Any, sample_times: Any,
+        segments: bool, ack: Any, bursts: Any, histogram: Any, rtt_scale: float, totals: Any, sample_times: Any,
         samples: Any, queue_samples: Any,
     ) -> int:  # fmt: skip
         if sources == "":
             return -1
         return _loop(
-            flows, versions, starts, tau, buffer, end, window, draws, ack, bursts, histogram, rtt_scale,
+            flows, versions, starts, tau, buffer, end, window, draws, segments, ack, bursts, histogram, rtt_scale,
             totals, sample_times, samples, queue_samples,
         )  # fmt: skip
 

@@ -30,7 +30,7 @@ MIN_RTT_WINDOW_S = 10.0
 PROBE_RTT_S = 0.2
 EXTRA_ACKED_BUCKET_ROUNDS = 5
 SRTT_GAIN = 0.125
-BW_ROUNDS = 10  # BBRv1's max filter
+BW_ROUNDS = 11  # BBRv1's max filter: Linux drops a sample that is more than ten rounds old
 
 FLOW = np.dtype(
     [

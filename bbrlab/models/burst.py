@@ -15,7 +15,7 @@ Packets are full-size frames of 1514 bytes with 1448 of payload; a buffer holds 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -26,7 +26,22 @@ from numpy.typing import NDArray
 from bbrlab.base.errors import UserError
 from bbrlab.models import _burst_loop
 from bbrlab.models._burst_state import (
-    ACK, BBR1, BBR2, BBR3, BURST, CUBIC, DOWN, DRAIN, FLOW, NUMBERS, PROBE_RTT, RENO, STARTUP, STATES, SWITCHES, UP,
+    ACK,
+    BBR1,
+    BBR2,
+    BBR3,
+    BURST,
+    CUBIC,
+    DOWN,
+    DRAIN,
+    FLOW,
+    NUMBERS,
+    PROBE_RTT,
+    RENO,
+    STARTUP,
+    STATES,
+    SWITCHES,
+    UP,
     VERSION,
 )  # fmt: skip
 from bbrlab.scenario.frames import FRAME_BYTES, PAYLOAD_BYTES
@@ -43,6 +58,7 @@ IN_FLIGHT_LIMIT = 5e6  # packets that path and buffer hold; some 90 bytes each
 EVENTS_LIMIT = 3e10  # about two hours on one core
 SAMPLES_LIMIT = 1e7
 RTT_BINS = 500
+FIRST_PLACES = 1024  # for bursts that are outstanding; the loop doubles them when there are more
 Floats = NDArray[np.float64]
 Flows = Mapping[str, int] | Sequence[str | tuple[str, int]]
 
@@ -206,6 +222,7 @@ def simulate(
     seed: int = 1,
     reading: str | Reading | None = None,
     start_s: float | Sequence[float] = 0.0,
+    segments: bool = True,
     sample_ms: float | None = None,
     versions: Mapping[str, Version] | None = None,
 ) -> Run:
@@ -221,6 +238,7 @@ def simulate(
         seed: of the starts, the waits between probes and BBRv1's phase. The same seed gives the same run.
         reading: of the drafts: a name in READINGS, or a Reading; default: that of the lab's kernel.
         start_s: when flows start, of all or one for each; up to STARTS_WITHIN_S later, drawn.
+        segments: whether TCP builds segments of several packets, which leave at once; else every packet is a burst.
         sample_ms: keep a trace with a row per flow at this interval.
         versions: in place of VERSIONS, by name: what would be if.
 
@@ -250,8 +268,7 @@ def simulate(
     table = np.zeros(count, dtype=FLOW)
     table["kind"] = [CCAS[name] for name in ccas]
     table["rtt"] = rtt
-    in_flight = packets_per_s * float(rtt.max()) + buffer
-    bursts = np.zeros(64 + 4 * count + int(min(in_flight, 1e5)), dtype=BURST)
+    bursts = np.zeros(FIRST_PLACES, dtype=BURST)
     histogram = np.zeros((count, RTT_BINS))
     longest_wait_s = (buffer + 50) / packets_per_s
     totals = np.zeros(1)
@@ -259,7 +276,7 @@ def simulate(
     queue_samples = np.zeros(len(sample_times))
     events = _burst_loop.run(
         table, _version_table(chosen, versions or {}), starts, 1 / packets_per_s, float(buffer), float(duration_s),
-        np.array([low_s, high_s]), draws, np.zeros(1, dtype=ACK), bursts, histogram, RTT_BINS / longest_wait_s,
+        np.array([low_s, high_s]), draws, segments, np.zeros(1, dtype=ACK), bursts, histogram, RTT_BINS / longest_wait_s,
         totals, sample_times, samples, queue_samples,
     )  # fmt: skip
     length_s = high_s - low_s
@@ -363,13 +380,10 @@ def _version_table(reading: Reading, changed: Mapping[str, Version]) -> NDArray[
 
 
 def _ccas(flows: Flows) -> list[str]:
-    pairs: list[tuple[str, int]]
+    pairs: Iterable[tuple[str, int]]
     if isinstance(flows, str):
         raise UserError(f"flows: must be algorithms with their numbers, as {{'bbr3': 4, 'cubic': 1}}, found '{flows}'")
-    if isinstance(flows, Mapping):
-        pairs = list(flows.items())
-    else:
-        pairs = [(f, 1) if isinstance(f, str) else f for f in flows]
+    pairs = flows.items() if isinstance(flows, Mapping) else [(f, 1) if isinstance(f, str) else f for f in flows]
     found: list[str] = []
     for name, count in pairs:
         if name not in CCAS:
@@ -395,13 +409,17 @@ def _per_flow(name: str, value: float | Sequence[float], count: int, positive: b
     if not np.all(np.isfinite(given)) or (given < 0).any() or (positive and (given == 0).any()):
         least = "positive" if positive else "0 or more"
         raise UserError(f"{name}: must be {least} and finite, found {', '.join(f'{g:g}' for g in given[:5])}")
-    return np.broadcast_to(given, (count,)).copy()
+    return np.array(np.broadcast_to(given, (count,)), dtype=np.float64)
 
 
 def _buffer_packets(
     bdp: float | None, packets: float | None, size_bytes: float | None, rate_mbit: float, rtt_s: float
 ) -> int:
-    given = {k: v for k, v in (("buffer_bdp", bdp), ("buffer_packets", packets), ("buffer_bytes", size_bytes)) if v is not None}
+    given = {
+        k: v
+        for k, v in (("buffer_bdp", bdp), ("buffer_packets", packets), ("buffer_bytes", size_bytes))
+        if v is not None
+    }
     if len(given) != 1:
         raise UserError(
             f"give exactly one of buffer_bdp, buffer_packets, buffer_bytes (found: {', '.join(given) or 'none'})"
@@ -438,8 +456,10 @@ def _sample_times(sample_ms: float | None, duration_s: float, flows: int) -> Flo
     count = math.floor(duration_s * 1e3 / sample_ms * (1 + 1e-12))
     if count * flows > SAMPLES_LIMIT:
         least = duration_s * 1e3 * flows / SAMPLES_LIMIT
-        raise UserError(f"sample_ms: must be at least {least:.3g} for {duration_s:g} s of {flows} flows, found {sample_ms:g}")
-    return (np.arange(count) + 1) * sample_ms / 1e3
+        raise UserError(
+            f"sample_ms: must be at least {least:.3g} for {duration_s:g} s of {flows} flows, found {sample_ms:g}"
+        )
+    return np.arange(1, count + 1, dtype=np.float64) * np.float64(sample_ms / 1e3)
 
 
 def _trace(times: Floats, samples: Floats, queue: Floats) -> pd.DataFrame:
@@ -458,7 +478,5 @@ def _trace(times: Floats, samples: Floats, queue: Floats) -> pd.DataFrame:
         "inflight_hi_packets": column["inflight_hi"].ravel(),
         "max_bw_mbit": column["max_bw"].ravel() * mbit,
         "min_rtt_ms": column["min_rtt"].ravel() * 1e3,
-        "state": pd.Categorical.from_codes(column["state"].ravel().astype(int), list(STATES)),
+        "state": np.array(STATES)[column["state"].ravel().astype(int)],
     })  # fmt: skip
-
-

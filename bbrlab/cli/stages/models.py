@@ -1,4 +1,4 @@
-"""Stage ``models``: what the fluid model says of a point."""
+"""Stage ``models``: what the fluid model and the burst model say of a point."""
 
 from __future__ import annotations
 
@@ -23,3 +23,16 @@ def predict(
     from bbrlab.scenario.point_files import read_point
 
     write_predictions([read_point(point)], duration_s, step_ms, fluid.ALIGNED, out)
+
+
+@app.command(hidden=True)
+def predict_burst(
+    point: Path,
+    out: Annotated[Path, typer.Option()],
+    seeds: Annotated[int, typer.Option()],
+) -> None:
+    """Simulate one point burst by burst (used by the workflow)."""
+    from bbrlab.models.burst_scenario import write_predictions
+    from bbrlab.scenario.point_files import read_point
+
+    write_predictions([read_point(point)], seeds, None, out)

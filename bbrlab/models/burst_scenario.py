@@ -1,0 +1,156 @@
+"""What the burst model says of a scenario: the same files as for the experiments, point by point."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from bbrlab.base import files
+from bbrlab.base.errors import UserError
+from bbrlab.models import burst
+from bbrlab.scenario.draws import draw_rtts
+from bbrlab.scenario.point import Point
+from bbrlab.scenario.schema import Scenario
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """The burst model of one point, over several seeds.
+
+    Attributes:
+        runs: one per seed.
+        shares: goodput over capacity, shape (seeds, flow groups).
+    """
+
+    runs: list[burst.Run]
+    shares: burst.Floats
+
+    @property
+    def means(self) -> burst.Floats:
+        """Of each group, over the seeds."""
+        return np.asarray(self.shares.mean(axis=0))
+
+    @property
+    def spreads(self) -> burst.Floats:
+        """Standard deviation of each group over the seeds; NaN of one seed."""
+        if len(self.shares) < 2:
+            return np.full(self.shares.shape[1], math.nan)
+        return np.asarray(self.shares.std(axis=0, ddof=1))
+
+
+def speaks_of(scenario: Scenario) -> bool:
+    """Whether the burst model describes such a scenario."""
+    return next(_unknown(scenario), None) is None
+
+
+def _unknown(scenario: Scenario) -> Iterator[str]:
+    """What of a scenario the model does not know: the field, and what it knows."""
+    network, hosts = scenario.network, scenario.hosts
+    for i, flow in enumerate(scenario.flows):
+        at = f"flows.{i}"
+        if flow.cca not in burst.CCAS:
+            yield f"{at}.cca {flow.cca}: it knows {', '.join(burst.CCAS)}"
+        for field in ("stop_s", "bytes", "traffic"):
+            if getattr(flow, field) is not None:
+                yield f"{at}.{field}: its flows send without end"
+        if flow.direction != "forward":
+            yield f"{at}.direction {flow.direction}: all its flows go forward"
+        if flow.params:
+            yield f"{at}.params ({', '.join(flow.params)}): it has the published versions, not a kernel's parameters"
+    if network.qdisc.kind != "fifo":
+        yield f"network.qdisc.kind {network.qdisc.kind}: it has a drop-tail queue (fifo)"
+    if network.loss:
+        yield f"network.loss {network.loss:g}: it loses only what the queue has no room for"
+    if network.jitter:
+        yield f"network.jitter ({network.jitter.kind}): its paths' delay is constant"
+    if network.changes:
+        yield "network.changes: its network stays as it is"
+    if hosts.segmentation == "router":
+        yield "hosts.segmentation router: its packets enter the queue one by one (off, nic)"
+    if hosts.receive_offload != "off":
+        yield f"hosts.receive_offload {hosts.receive_offload}: its receivers take packets as they come"
+    if hosts.ecn != "off":
+        yield f"hosts.ecn {hosts.ecn}: it has no marks"
+    if hosts.pacing != "internal":
+        yield f"hosts.pacing {hosts.pacing}: its flows pace as TCP itself does (internal)"
+    for field in ("rmem_max_bytes", "wmem_max_bytes"):
+        if getattr(hosts, field) is not None:
+            yield f"hosts.{field}: its flows are never short of socket memory"
+
+
+def predict(
+    scenario: Scenario, seeds: int = 3, reading: str | burst.Reading | None = None, duration_s: float | None = None
+) -> Prediction:
+    """Simulate a scenario with seeds 1 to ``seeds``.
+
+    Args:
+        reading: of the drafts of BBRv2 and BBRv3 (burst.READINGS).
+        duration_s: default: the scenario's own, with its window; else the means are over the last 40 %.
+
+    Raises:
+        UserError: naming the field, if the model does not speak of such a scenario, or refuses an argument.
+    """
+    problem = next(_unknown(scenario), None)
+    if problem:
+        raise UserError(f"{scenario.name}: the burst model does not know {problem}")
+    if isinstance(seeds, bool) or not 1 <= seeds <= 1000:
+        raise UserError(f"seeds: must be a whole number from 1 to 1000, found {seeds!r}")
+    runs = [burst.simulate(seed=seed, reading=reading, **_arguments(scenario, seed, duration_s))
+            for seed in range(1, seeds + 1)]  # fmt: skip
+    return Prediction(runs, np.array([_group_shares(scenario, run) for run in runs]))
+
+
+def _arguments(scenario: Scenario, seed: int, duration_s: float | None) -> dict[str, Any]:
+    network = scenario.network
+    whole = duration_s is None
+    return {
+        "flows": [flow.cca for flow in scenario.flows for _ in range(flow.count)],
+        "rate_mbit": network.rate_mbit,
+        "rtt_ms": [rtt for group in draw_rtts(scenario, seed) for rtt in group],
+        "buffer_bytes": network.buffer_bytes,
+        "duration_s": scenario.duration_s if duration_s is None else duration_s,
+        "window_s": (scenario.window_s[0], scenario.window_s[1]) if whole else None,
+        "start_s": [flow.start_s for flow in scenario.flows for _ in range(flow.count)],
+        "segments": scenario.hosts.segmentation == "nic",
+    }
+
+
+def _group_shares(scenario: Scenario, run: burst.Run) -> list[float]:
+    shares, first = [], 0
+    each = run.flows["share"].to_numpy()
+    for flow in scenario.flows:
+        shares.append(float(each[first : first + flow.count].sum()))
+        first += flow.count
+    return shares
+
+
+def predictions_of(points: Sequence[Point], seeds: int, reading: str | None) -> pd.DataFrame:
+    """Predictions of several points: their swept values, share_of_capacity and share_sd (group 0), jain_index, loss,
+    occupancy, rtt_p50_ms, rtt_p95_ms (means over the seeds), seeds, reading."""
+    rows = []
+    for point in points:
+        p = predict(point.scenario, seeds, reading)
+        means = {
+            "jain_index": [r.jain_index for r in p.runs], "loss": [r.loss for r in p.runs],
+            "occupancy": [r.occupancy for r in p.runs], "rtt_p50_ms": [r.rtt_ms(50) for r in p.runs],
+            "rtt_p95_ms": [r.rtt_ms(95) for r in p.runs],
+        }  # fmt: skip
+        rows.append({
+            **point.values, "share_of_capacity": p.means[0], "share_sd": p.spreads[0],
+            **{k: float(np.mean(v)) for k, v in means.items()},
+            "seeds": seeds, "reading": reading or burst.DEFAULT_READING,
+        })  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def write_predictions(points: Sequence[Point], seeds: int, reading: str | None, out: Path) -> None:
+    """predictions_of() as a Parquet file, whole or not at all."""
+    predictions = predictions_of(points, seeds, reading)
+    with files.aside(out) as temporary:
+        predictions.to_parquet(temporary, index=False)
