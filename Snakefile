@@ -8,6 +8,7 @@ from bbrlab.campaign.figures import check_ccas, figures_at, runs_of, write_point
 from bbrlab.campaign.seeds import ROUNDS, read_seeds, settled
 from bbrlab.claims.columns import prediction_files
 from bbrlab.claims.load import claims_of, load_statements
+from bbrlab.kernel.built import kernel_identity
 from bbrlab.kernel.specs import ingredients
 from bbrlab.models import burst_scenario, predict
 from bbrlab.report.panel import has_panel

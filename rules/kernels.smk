@@ -13,5 +13,7 @@ rule kernel:
     threads: workflow.cores
     params:
         kernel=KERNEL,
+        # An upgrade of the source package or the compiler makes another kernel, too.
+        identity=kernel_identity(KERNEL or None),
     shell:
         "bbrlab kernel build {params.kernel} --jobs {threads} --record {output} > {log} 2>&1"

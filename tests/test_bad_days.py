@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -20,10 +21,10 @@ import yaml
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
-from bbrlab.base.owned import owned_folder
+from bbrlab.base.owned import owned_folder, remove_abandoned
 from bbrlab.campaign.collect import figure_table
 from bbrlab.campaign.figures import figures_at, runs_of
-from bbrlab.kernel import build, sources
+from bbrlab.kernel import build, probe, sources
 from bbrlab.kernel.build import build_kernel, lost_options
 from bbrlab.kernel.built import build_key, get_kernel
 from bbrlab.kernel.specs import find_spec, load_specs
@@ -391,6 +392,17 @@ def test_a_damaged_kernel_is_built_anew_and_what_runs_it_goes_on(fake_builds, tm
     assert len(fake_builds) == 3
 
 
+def test_a_damaged_kernel_goes_aside_whole(tmp_path):
+    """No moment at which a part of it is there: who starts it meanwhile has either all of the old or all of the new."""
+    folder, new = tmp_path / "key", tmp_path / "scratch" / "out"
+    for place, text in ((folder, "old"), (new, "new")):
+        place.mkdir(parents=True)
+        (place / "linux").write_text(text)
+    build._put(new, folder)
+    assert (folder / "linux").read_text() == "new"
+    assert (tmp_path / "scratch" / "old" / "linux").read_text() == "old"
+
+
 def test_a_long_build_is_no_leftover(fake_builds, tmp_path, monkeypatch):
     """Only what nobody works in any more is removed, however old."""
     parent = tmp_path / "build" / "kernels"
@@ -443,3 +455,22 @@ def test_doctor_in_words():
 
 def test_schema_is_json():
     assert json.loads(bbrlab("schema").stdout)["title"] == "Scenario"
+
+
+def test_trying_out_a_kernel_leaves_no_folder_behind(tmp_path, monkeypatch):
+    """What a killed build left goes with the next one; a folder that is in use stays, however old."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    dead = tmp_path / f"{probe.PREFIX}dead"
+    dead.mkdir()
+    os.utime(dead, (0, 0))
+
+    def booted(argv: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        (own,) = tmp_path.iterdir()
+        assert f"uml_dir={own}/" in argv
+        os.utime(own, (0, 0))
+        assert remove_abandoned(tmp_path, probe.PREFIX) == []
+        return subprocess.CompletedProcess(argv, 0, "probe release 6\nprobe ccas cubic bbr\nprobe end\n")
+
+    monkeypatch.setattr(subprocess, "run", booted)
+    assert probe.probe_kernel(tmp_path / "linux", "um", tmp_path / "log")["ccas"] == ["cubic", "bbr"]
+    assert [p.name for p in tmp_path.iterdir()] == ["log"]

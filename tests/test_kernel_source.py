@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from pydantic import ValidationError
 
 from bbrlab.base.errors import UserError
 from bbrlab.kernel import sources
-from bbrlab.kernel.sources import Source, locate
+from bbrlab.kernel.sources import Source, locate, name_version
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -68,6 +69,26 @@ def test_first_fetch_is_recorded_and_held_to(repository, tmp_path, how):
     commit(repository, "three")  # a branch may move, the source may not
     assert unpack(source, tmp_path / "tree2" / "a") == wanted
     assert first in locate(source, fetch=False).identity
+
+
+def test_fetches_at_once_wait_for_each_other(repository):
+    """Several processes that need sources of one repository: all get theirs, and all are recorded."""
+    git(repository, "branch", "other", "HEAD~1")
+    wanted = [Source(git=str(repository), branch=name) for name in ("v3", "other")]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda source: locate(source, fetch=True).identity, wanted * 2))
+    heads = [git(repository, "rev-parse", name) for name in ("v3", "other")]
+    assert [head in identity for head, identity in zip(heads * 2, found, strict=True)] == [True] * 4
+    assert sources.read_lock().keys() == {source.name for source in wanted}
+
+
+def test_what_names_a_version_is_the_same_before_and_after_the_first_fetch(repository):
+    """Else the workflow would make all runs anew after it."""
+    source = Source(git=str(repository), branch="v3")
+    before = name_version(source)
+    locate(source, fetch=True)
+    assert name_version(source) == before != ""
+    assert name_version(Source(debian="linux-source-0.1")) == ""
 
 
 def test_another_tree_is_refused(repository):

@@ -137,6 +137,16 @@ def test_the_folder_of_the_locks_must_be_ones_own(shared, monkeypatch):
         cores.lock_folder()
 
 
+def test_a_folder_of_locks_that_somebody_else_made_is_refused(shared, monkeypatch):
+    """Who has that name first could keep every guest of ours waiting."""
+    cores.lock_folder()
+    other = os.getuid() + 1
+    shared.rename(shared.with_name(f"bbrlab-cores-{other}"))
+    monkeypatch.setattr(os, "getuid", lambda: other)
+    with pytest.raises(UserError, match="must be a folder of yours"):
+        cores.lock_folder()
+
+
 def test_a_lock_that_is_a_link_is_refused(shared, monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
     victim = shared.parent / "victim"

@@ -94,6 +94,11 @@ def test_every_shipped_scenario_is_valid(path):
         ({"network__rate_mbit": "fast"}, ["network.rate_mbit", "fast", "number"]),
         ({"network__rate_mbti": 10}, ["network.rate_mbti", "did you mean 'rate_mbit'"]),
         ({"netwrok": {}}, ["netwrok", "did you mean 'network'"]),
+        (
+            {"sweep": {"network.rtt_ms": [20, 20]}},
+            ["2 points of the sweep are the same", "leave out what stands twice"],
+        ),
+        ({"sweep": {"network.buffer.bdp": [1, 1.0]}}, ["2 points of the sweep are the same (buffer.bdp=1,"]),
         ({"window_s": [5, 20]}, ["window_s", "20", "10 s"]),
         ({"window_s": [8, 5]}, ["window_s"]),
         ({"network__buffer": {"bdp": 1, "bytes": 5000}}, ["network.buffer", "exactly one", "bdp, bytes"]),

@@ -113,7 +113,12 @@ def test_a_run_of_short_flows_only_has_no_fairness():
 
 def test_rows_of_a_run(tmp_path):
     point, _, measured = summary_of()
-    summary = measured | {"ok": True, "kernel": {"name": "k", "release": "6"}, "virtual_s": 10, "wall_s": 1.5}
+    summary = measured | {
+        "ok": True,
+        "kernel": {"name": "k", "release": "6", "key": "aaaa"},
+        "virtual_s": 10,
+        "wall_s": 1.5,
+    }
     run = Run("p/f", point, 3, tmp_path)
     (tmp_path / "summary.json").write_text(json.dumps(summary))
     rows = run_rows(run)
@@ -132,7 +137,12 @@ def test_a_table_of_runs_has_numbers_where_nobody_has_a_value(tmp_path, monkeypa
     point, _, measured = summary_of()
     folder = tmp_path / "runs/p/f" / point.label / "seed-1"
     folder.mkdir(parents=True)
-    summary = measured | {"ok": True, "kernel": {"name": "k", "release": "6"}, "virtual_s": 10, "wall_s": 1.5}
+    summary = measured | {
+        "ok": True,
+        "kernel": {"name": "k", "release": "6", "key": "aaaa"},
+        "virtual_s": 10,
+        "wall_s": 1.5,
+    }
     (folder / "summary.json").write_text(json.dumps(summary))
     monkeypatch.setenv("BBRLAB_RESULTS", str(tmp_path))
     table = figure_table(Figure("p/f", point.scenario, [point], 1))
@@ -143,6 +153,22 @@ def test_a_table_of_runs_has_numbers_where_nobody_has_a_value(tmp_path, monkeypa
     assert "jain_index_all" not in set(found["metric"]), "nobody has it"
     write_table(found, tmp_path / "points.parquet")
     assert len(pd.read_csv(tmp_path / "points.csv")) == len(found)
+
+
+def test_runs_of_two_kernels_are_no_table(tmp_path, monkeypatch):
+    """The same entry and release, built by two compilers, look alike in every other column."""
+    point, _, measured = summary_of()
+    for seed, key in ((1, "aaaa"), (2, "aaaa"), (3, "bbbb")):
+        folder = tmp_path / "runs/p/f" / point.label / f"seed-{seed}"
+        folder.mkdir(parents=True)
+        kernel = {"name": "k", "release": "6", "key": key}
+        (folder / "summary.json").write_text(
+            json.dumps(measured | {"ok": True, "kernel": kernel, "virtual_s": 10, "wall_s": 1.5})
+        )
+    monkeypatch.setenv("BBRLAB_RESULTS", str(tmp_path))
+    assert set(figure_table(Figure("p/f", point.scenario, [point], 2))["kernel_key"]) == {"aaaa"}
+    with pytest.raises(UserError, match=r"p/f: has runs of 2 kernels: aaaa \(.*seed-1\), bbbb \(.*seed-3\); remove"):
+        figure_table(Figure("p/f", point.scenario, [point], 3))
 
 
 def test_the_docs_have_the_schemas_tables():

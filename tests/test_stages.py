@@ -186,6 +186,8 @@ def finished(checkout):
         ("bbrlab/scenario/schema.py", RUNS | {"fluid"}),
         ("bbrlab/base/arrays.py", RUNS | {"fluid", "kernel"}),
         ("bbrlab/kernel/specs.py", RUNS | {"kernel"}),
+        ("kernels/probe", RUNS | {"kernel"}),
+        ("kernels/options/um.config", RUNS | {"kernel"}),
         ("bbrlab/measure/a_new_metric.py", RUNS),
         ("bbrlab/campaign/interval.py", TABLES),
         ("bbrlab/models/ware.py", CLAIMS | {"fluid"}),
@@ -204,6 +206,17 @@ def test_exactly_what_stands_behind_a_change_is_made_anew(checkout, finished, pa
         assert finished() == anew
     finally:
         file.unlink() if before is None else file.write_bytes(before)
+
+
+def test_another_compiler_makes_another_kernel(checkout, finished):
+    """No file of the checkout changes with an upgrade of gcc or of the source package."""
+    other = checkout / "bin" / "gcc"
+    other.write_text("#!/bin/sh\necho gcc 99\n")
+    other.chmod(0o755)
+    try:
+        assert finished() == RUNS | {"kernel"}
+    finally:
+        other.unlink()
 
 
 def test_what_decides_nothing_makes_nothing_anew(checkout, finished):

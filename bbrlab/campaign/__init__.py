@@ -1,1 +1,1 @@
-"""Many runs: which, how long they take, and their tables."""
+"""Many runs: which, in which folders, and their tables."""

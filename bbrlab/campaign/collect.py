@@ -41,6 +41,7 @@ def run_rows(run: Run) -> list[dict[str, Any]]:
         raise UserError(f"{path}: has no {error}: made by another version of bbrlab; run this point again") from None
     made = {
         "kernel": f"{summary['kernel']['name']} ({summary['kernel']['release']})",
+        "kernel_key": summary["kernel"]["key"],
         "virtual_s": summary["virtual_s"],
         "wall_s": summary["wall_s"],
     }
@@ -52,18 +53,36 @@ def figure_table(figure: Figure, seeds: Mapping[str, int] | None = None) -> pd.D
 
     Args:
         seeds: {point label: how many}; default: the figure's trials.
+
+    Raises:
+        UserError: if runs are of several kernels, which no mean may be of.
     """
-    found = pd.DataFrame([row for run in runs_of(figure, seeds) for row in run_rows(run)])
+    runs = runs_of(figure, seeds)
+    found = pd.DataFrame([row for run in runs for row in run_rows(run)])
+    _check_kernels(found, runs)
     for column in schema.METRICS.keys() & set(found):  # a column of nothing but None must still be one of numbers
         found[column] = found[column].astype(float)
     return found
+
+
+def _check_kernels(table: pd.DataFrame, runs: list[Run]) -> None:
+    """UserError if runs are of several kernels: two builds of one source differ with the compiler."""
+    places = table.drop_duplicates("kernel_key").set_index("kernel_key")[["point", "seed"]]
+    if len(places) < 2:
+        return
+    folders = {(run.point.label, run.seed): run.folder for run in runs}
+    first, second = (f"{key} ({folders[point, seed]})" for key, point, seed in places.head(2).itertuples())
+    raise UserError(
+        f"{runs[0].figure}: has runs of {len(places)} kernels: {first}, {second}; remove the folders of the runs of one of "
+        "them (summary.json says kernel.key) and start the campaign again"
+    )
 
 
 def point_means(runs_table: pd.DataFrame, keys: list[str], value: str = "share_of_capacity") -> pd.DataFrame:
     """Mean, half-width of the 95 % interval and number of good runs with a value for each point.
 
     Args:
-        runs_table: what table() returned, one group only.
+        runs_table: a figure_table(), one group only.
         keys: the columns that identify a point.
         value: the column to average.
 
@@ -92,7 +111,7 @@ def tidy(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
     """Every point of every figure in one long table: one row per point, group and metric (docs/results.md).
 
     Args:
-        tables: table() of each figure, by id.
+        tables: figure_table() of each figure, by id.
 
     Returns:
         Columns TIDY. Metrics of the whole run have ``group`` -1 and stand once per point; runs that failed their checks

@@ -32,7 +32,6 @@ Text = Annotated[str, Field(min_length=10)]
 Source = Annotated[str, Field(min_length=5)]
 Reason = Annotated[str, Field(min_length=5)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-TableName = Annotated[str, Field(pattern=r"^[\w-]+(/[\w-]+)?$")]
 
 
 def rounded(value: float, digits: int) -> str:

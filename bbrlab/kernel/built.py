@@ -11,7 +11,7 @@ from typing import Any
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.kernel.compiler import compiler
-from bbrlab.kernel.sources import locate
+from bbrlab.kernel.sources import locate, name_version
 from bbrlab.kernel.specs import KernelSpec, find_spec, recipe
 
 
@@ -87,6 +87,17 @@ def get_kernel(name: str | None = None) -> Kernel:
     if kernel is None:
         raise UserError(f"kernel {name} is not built yet; run: bbrlab kernel build {name}")
     return kernel
+
+
+def kernel_identity(name: str | None = None) -> str:
+    """What decides a kernel beside this project's files: the source's version and the compiler. "" where either is missing.
+
+    With an upgrade of either the workflow makes the kernel, and all runs, anew.
+    """
+    try:
+        return f"{name_version(find_spec(name)[1].source)}, {compiler()}"
+    except UserError:
+        return ""
 
 
 def describe_kernel(kernel: Kernel) -> dict[str, Any]:

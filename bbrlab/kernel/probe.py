@@ -10,16 +10,18 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from bbrlab.base import paths
 from bbrlab.base.errors import UserError
+from bbrlab.base.owned import owned_folder, remove_abandoned
+from bbrlab.kernel.specs import probe_file
 
 PROBE_TIMEOUT_S = 120
 KVM_TIMEOUT_S = 20
 QEMU = "qemu-system-x86_64"
+PREFIX = "bbrlab-probe-"  # of the folders that UML keeps its socket in; its path must be short
 
 
 def _probe_command(image: Path, arch: str, acceleration: str, folder: str) -> list[str]:
-    probe = paths.KERNELS / "probe"
+    probe = probe_file()
     if arch == "um":
         return [str(image), "mem=64M", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro", "time-travel=inf-cpu",
                 f"init={probe}", "con=null", "con0=null,fd:1", "quiet", f"uml_dir={folder}/"]  # fmt: skip
@@ -44,10 +46,12 @@ def _try_out(image: Path, arch: str) -> tuple[str, str]:
     else:
         accelerations = ["kvm", "tcg"] if os.access("/dev/kvm", os.R_OK | os.W_OK) else ["tcg"]
     output = ""
+    parent = Path(tempfile.gettempdir())
+    remove_abandoned(parent, PREFIX)
     for acceleration in accelerations:
         timeout_s = KVM_TIMEOUT_S if acceleration == "kvm" else PROBE_TIMEOUT_S
-        with tempfile.TemporaryDirectory(prefix="bbrlab-") as folder:
-            argv = _probe_command(image, arch, acceleration, folder)
+        with owned_folder(parent, PREFIX) as folder:
+            argv = _probe_command(image, arch, acceleration, str(folder))
             try:
                 done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                       text=True, timeout=timeout_s, check=False)  # fmt: skip

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import re
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from pydantic import model_validator
 
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
+from bbrlab.base.owned import lock
 from bbrlab.base.strict import Strict
 
 FULL_COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -81,6 +83,15 @@ def locate(source: Source, *, fetch: bool, say: Callable[[str], None] = lambda t
     return _debian(source.debian) if source.debian else _git(source, fetch, say)
 
 
+def name_version(source: Source) -> str:
+    """What of a source can change without a change of this project's files: a package's version, "" if it is not installed.
+    A repository's commit does not: LOCK holds it. So this says the same before and after the first fetch."""
+    try:
+        return _debian(source.debian).identity if source.debian else source.name
+    except UserError:
+        return ""
+
+
 def _debian(package: str) -> Located:
     tarball = Path("/usr/src") / f"{package}.tar.xz"
     query = subprocess.run(["dpkg-query", "-W", "-f=${Version}", package], capture_output=True, text=True, check=False)
@@ -108,18 +119,8 @@ def _git(source: Source, fetch: bool, say: Callable[[str], None]) -> Located:
     if locked is None or (fetch and not _has(repository, locked["commit"])):
         if not fetch:
             raise UserError(f"the source {source.name} has not been fetched yet")
-        say(f"fetching {source.git}")
-        _fetch(repository, source, (locked or {}).get("commit"))
-        wanted = (locked or {}).get("commit") or source.commit or "FETCH_HEAD"
-        found = {part: _rev_parse(repository, f"{wanted}^{{{part}}}", source) for part in ("commit", "tree")}
-        if locked is not None and found != locked:
-            raise UserError(
-                f"{source.name}: has tree {found['tree']}, but {LOCK.name} says {locked['tree']}: "
-                "this is not the source that was fetched before; if that is meant, remove its entry there"
-            )
-        if locked is None:
-            files.write_json(LOCK, dict(sorted({**read_lock(), source.name: found}.items())))
-        locked = found
+        with _alone(repository.parent, say):
+            locked = _fetched(repository, source, say)
 
     def unpack(folder: Path, run: Run) -> None:
         command = [
@@ -135,6 +136,38 @@ def _git(source: Source, fetch: bool, say: Callable[[str], None]) -> Located:
         run("unpack", ["env", f"GIT_INDEX_FILE={folder.parent / 'index'}", *command])
 
     return Located(f"{source.git} {locked['commit']} (tree {locked['tree']})", unpack)
+
+
+@contextlib.contextmanager
+def _alone(repositories: Path, say: Callable[[str], None]) -> Iterator[None]:
+    """One process at a time fetches: a lock for the repositories of a build folder, which checkouts may share, and one for
+    LOCK, which build folders may share."""
+    repositories.mkdir(parents=True, exist_ok=True)
+
+    def wait() -> None:
+        say("another process is fetching a source; waiting for that")
+
+    with lock(repositories / ".lock", wait), lock(LOCK.with_name(f".{LOCK.name}.lock"), wait):
+        yield
+
+
+def _fetched(repository: Path, source: Source, say: Callable[[str], None]) -> dict[str, str]:
+    """What LOCK says of a source that is there now; both are made or renewed. Only for one process at a time."""
+    locked = read_lock().get(source.name)  # which another process may have written meanwhile
+    if locked is not None and _has(repository, locked["commit"]):
+        return locked
+    say(f"fetching {source.git}")
+    _fetch(repository, source, (locked or {}).get("commit"))
+    wanted = (locked or {}).get("commit") or source.commit or "FETCH_HEAD"
+    found = {part: _rev_parse(repository, f"{wanted}^{{{part}}}", source) for part in ("commit", "tree")}
+    if locked is not None and found != locked:
+        raise UserError(
+            f"{source.name}: has tree {found['tree']}, but {LOCK.name} says {locked['tree']}: "
+            "this is not the source that was fetched before; if that is meant, remove its entry there"
+        )
+    if locked is None:
+        files.write_json(LOCK, dict(sorted({**read_lock(), source.name: found}.items())))
+    return found
 
 
 def _git_call(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -57,6 +57,11 @@ def find_spec(name: str | None) -> tuple[str, KernelSpec]:
     return name, specs.kernels[name]
 
 
+def probe_file() -> Path:
+    """The first program of a new kernel: by what it prints a kernel is known to have a CCA or a parameter."""
+    return paths.KERNELS / "probe"
+
+
 @dataclass(frozen=True)
 class Recipe:
     """The files that a kernel is made from, besides its source: option fragments, patches in the order in which they are
@@ -91,4 +96,4 @@ def recipe(spec: KernelSpec) -> Recipe:
 def ingredients(name: str | None = None) -> list[Path]:
     """The files of this project whose change makes another kernel, kernels.yaml itself apart."""
     parts = recipe(find_spec(name)[1])
-    return [*parts.options, *parts.patches, *(path for path, _ in parts.added)]
+    return [*parts.options, *parts.patches, *(path for path, _ in parts.added), probe_file()]

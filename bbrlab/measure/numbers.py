@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, overload
+from typing import overload
 
 import numpy as np
 
@@ -39,14 +39,6 @@ def rounded(value: float | None) -> float | None:
 def mean(values: Array) -> float | None:
     """The mean; None of nothing."""
     return rounded(values.mean()) if len(values) else None
-
-
-def mean_of(entries: list[dict[str, Any]], *keys: str) -> float | None:
-    """Mean over entries of a value some levels down; None if one of them has none."""
-    values: list[Any] = list(entries)
-    for key in keys:
-        values = [v.get(key) if isinstance(v, dict) else None for v in values]
-    return rounded(np.mean(values)) if values and all(v is not None for v in values) else None
 
 
 def spread_of(values: Array) -> dict[str, float | None]:

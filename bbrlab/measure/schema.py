@@ -1,6 +1,6 @@
 """Every metric of a run: name, unit, axis label, meaning, definition, source. Columns, units, labels and docs come from here.
 
-A new metric is one entry here and the function that computes it (registry.py): in groups.py or short_flows.py for one of a
+A new metric is one entry here and the function that computes it (registry.py): in long_flows.py or short_flows.py for one of a
 flow group, in bottleneck.py for one of the whole run.
 
 Everything is over the window ``window_s`` = [w0, w1] of virtual time unless the definition says otherwise. A metric is null

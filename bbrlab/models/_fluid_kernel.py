@@ -60,7 +60,7 @@ def steps(
     kernel_cubic: bool, rtprop_expires: bool, window: Any, ring_x: int, ring_xmax: int,
     samples: Floats, totals: Floats, flow_totals: Floats,
 ) -> tuple[int, int]:  # fmt: skip
-    """Integrate ``count`` steps of ``h`` ms; see fluid.integrate().
+    """Integrate ``count`` steps of ``h`` ms; see fluid.simulate().
 
     Args:
         kind, rtt, to_link_steps, cycle_start, first_probe_rtt, probe_rtt_every: per flow.

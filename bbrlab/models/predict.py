@@ -144,7 +144,7 @@ def predictions_of(
 def write_predictions(
     points: Sequence[Point], duration_s: float | None, step_ms: float, quirks: fluid.Quirks, out: Path
 ) -> None:
-    """table() as a Parquet file, whole or not at all."""
+    """predictions_of() as a Parquet file, whole or not at all."""
     predictions = predictions_of(points, duration_s, step_ms, quirks)
     with files.aside(out) as temporary:
         predictions.to_parquet(temporary, index=False)

@@ -126,7 +126,7 @@ def ware_beside(table: pd.DataFrame, *keys: str, column: str = "share_of_capacit
     """The Ware model's share of group 0 at each point of a figure table, in the conditions that were run.
 
     Args:
-        table: collect.table() of a figure.
+        table: collect.figure_table() of a figure.
         keys: columns that tell its points apart; they stand beside the share.
         column: the share's name here.
     """

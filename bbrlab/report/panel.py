@@ -83,7 +83,7 @@ def has_panel(figure: Figure) -> bool:
 
 
 def panel_of(figure: Figure, runs: pd.DataFrame) -> Panel:
-    """Compare a figure's runs (collect.table()) with the published values and the Ware model."""
+    """Compare a figure's runs (collect.figure_table()) with the published values and the Ware model."""
     bbr = runs[runs["group"] == 0].drop(columns="buffer_bdp").rename(columns=KEYS)
     measured = point_means(bbr, list(KEYS.values())).rename(columns={"mean": "measured"})
     reference = published_table(figure.id).rename(

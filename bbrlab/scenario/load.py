@@ -111,9 +111,12 @@ def points_of(scenario: Scenario, where: str = "scenario") -> list[Point]:
         at = ", ".join(f"{k}={v}" for k, v in (chosen | swept).items())
         at = f"{where}{': sweep at ' + at if at else ''}"
         found.append(Point(validate(content, at, folder=scenario.folder), chosen | swept))
-    for label, count in Counter(point.label for point in found).items():
-        if count > 1:
-            raise UserError(f"{where}: {count} points of the sweep are the same ({label}); leave out what stands twice")
+    same = Counter((point.values.get(CASE), point.fingerprint) for point in found)  # 1 and 1.0 are one value
+    for point in found:
+        if (count := same[point.values.get(CASE), point.fingerprint]) > 1:
+            raise UserError(
+                f"{where}: {count} points of the sweep are the same ({point.label}); leave out what stands twice"
+            )
     return found
 
 

@@ -118,13 +118,6 @@ class Change(Strict):
         return self
 
 
-class RttRange(Strict):
-    """Internal form of ``rtt_ms: [low, high]``."""
-
-    low: RttMs
-    high: RttMs
-
-
 def _rtt(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         if len(value) != 2 or not all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in value):

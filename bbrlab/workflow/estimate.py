@@ -42,7 +42,7 @@ def _senders(flow: Flow, scenario: Scenario) -> int:
     return flow.count if isinstance(flow.rtt_ms or scenario.network.rtt_ms, list) else 1
 
 
-# What a run leaves on disk, fitted like campaign's seconds: its four files, and samples.parquet for each flow and sample.
+# What a run leaves on disk, fitted to the same runs: its four files, and samples.parquet for each flow and sample.
 RUN_BYTES = 30e3
 BYTES_PER_FLOW_SAMPLE = 60.0
 

@@ -18,7 +18,7 @@ def targets_of(chosen: Iterable[str]) -> dict[str, list[str]]:
 def asked_for(chosen: Iterable[str], names: Iterable[str]) -> list[str]:
     """The figures that the words of a command line ask for; all if none does.
 
-    A word is a name of targets(), or a file of a figure's or a paper's results (results/full/tang/fig2.csv).
+    A word is a name of targets_of(), or a file of a figure's or a paper's results (results/full/tang/fig2.csv).
     """
     known = targets_of(chosen) | {id: [id] for id in chosen}
     wanted: dict[str, None] = {}

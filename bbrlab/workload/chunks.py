@@ -39,7 +39,7 @@ def write_chunks(chunks: pd.DataFrame, path: Path) -> None:
 
 
 def read_chunks(path: Path) -> pd.DataFrame:
-    """Chunks that write() wrote. UserError naming file, line and what is wrong."""
+    """Chunks that write_chunks() wrote. UserError naming file, line and what is wrong."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):

@@ -16,7 +16,7 @@ def workload_of(mode: str, trace: str, seed: int, duration_s: float, offered_mbi
 
     Args:
         mode: "replay", "collapsed" or "synthetic".
-        trace: "model", or a file that write() made.
+        trace: "model", or a file that write_chunks() made.
         seed: the run's; of a file it decides the shuffling of "synthetic" only.
         duration_s: flows that start later are left out.
         offered_mbit: of the model.

@@ -79,7 +79,7 @@ FLUID_SHORT, FLUID_OWN = "#E69F00", "#009E73"
 def three_models(panel: Panel) -> Figure:
     """Small multiples, one per number of BBR flows: published, measured, Ware, and the fluid model at two lengths.
 
-    ``panel.points`` has the columns ``fluid_9s`` and ``fluid_own`` (compare.with_fluid()).
+    ``panel.points`` has the columns ``fluid_9s`` and ``fluid_own`` (panel.with_fluid()).
     """
     counts = sorted(panel.points["bbr_flows"].unique())
     figure, grid = multiples(len(counts))

@@ -34,7 +34,7 @@ def curves(
     """Means over the seeds with 95 % intervals, one line per value of ``line``, one axes per value of ``panel``.
 
     Args:
-        table: collect.table() of a figure.
+        table: collect.figure_table() of a figure.
         x, y: columns; y is multiplied by ``scale``.
         line, panel: columns whose values become lines and axes.
         published: the same columns of published values, drawn as open circles in the line's colour.
@@ -110,7 +110,7 @@ def heat_maps(tables: dict[str, pd.DataFrame], x: str, y: str, value: str, *, sp
 
 
 def tree_plot(fitted: Any, features: list[str], classes: tuple[str, str]) -> Figure:
-    """A decision tree (bbrlab.decision_tree)."""
+    """A decision tree (bbrlab.claims.decision_tree)."""
     from sklearn.tree import plot_tree
 
     figure, axes = plt.subplots(figsize=(10.5, 4.5), layout="constrained")
