@@ -19,7 +19,7 @@ from bbrlab.claims.expand import expand
 from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.claims.schema import Expectation, rounded
 from bbrlab.claims.select import full_figures, select
-from tests.made_up import EACH, GOOD, only_claim, written
+from tests.made_up import EACH, GOOD, ORDER, only_claim, written
 
 
 def test_every_paper_has_statements_and_every_row_its_claim():
@@ -117,10 +117,20 @@ def test_the_folder_is_the_paper(tmp_path):
         load_statements([written(tmp_path, GOOD, "nobody")])
 
 
-def test_a_series_needs_a_function(tmp_path):
-    text = GOOD.replace("{network.buffer.bdp: 4, flows.0.count: 1}", "{flows.0.count: 1}, along: network.buffer.bdp")
-    with pytest.raises(UserError, match="a value for each point"):
-        load_statements([written(tmp_path, text)])
+def test_an_order_is_of_series_over_the_same_points(tmp_path):
+    along = ORDER.replace("network.buffer.bdp: 4, flows.0.count: 1}", "flows.0.count: 1}, along: network.buffer.bdp")
+    with pytest.raises(UserError, match="each expression must have a value .* has 7, .* has one number"):
+        load_statements([written(tmp_path, along)])
+    both = along.replace("network.buffer.bdp: 4, flows.0.count: 4}", "flows.0.count: 4}, along: network.buffer.bdp")
+    assert only_claim(tmp_path, both).expect.kind == "order"
+
+
+def test_own_is_the_statement_s(tmp_path):
+    own = GOOD.replace("  source:", "  own: true\n  source:")
+    assert only_claim(tmp_path, own).own
+    assert not only_claim(tmp_path, GOOD).own
+    with pytest.raises(UserError, match="own: belongs to the statement"):
+        load_statements([written(tmp_path, GOOD.replace("    - at:", "    - own: true\n      at:"))])
 
 
 @given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6))

@@ -210,6 +210,14 @@ def test_bounds_along_a_series(tmp_path):
     assert one(tmp_path, series("{at_most: 0.9}"), share).outcome.mean == pytest.approx(1, abs=1e-3)
 
 
+def test_a_value_of_a_series_is_expected_at_each_point(tmp_path):
+    near = lambda point, seed: 0.45 + point.values["network.buffer.bdp"] / 640 + seed / 1e4  # noqa: E731 - .45 to .55
+    assert one(tmp_path, series("{value: 0.5, within: 0.06}"), near).verdict == REPRODUCED
+    assert one(tmp_path, series("{range: [0.44, 0.56]}"), near).verdict == REPRODUCED
+    assert one(tmp_path, series("{range: [0.40, 0.54]}"), near).verdict == NOT_REPRODUCED
+    assert one(tmp_path, series("{value: 0.5, within: 0.04}"), near).verdict == NOT_REPRODUCED
+
+
 def test_an_order_is_its_smallest_step(tmp_path):
     found = one(tmp_path, ORDER, lambda point, seed: point.values["flows.0.count"] / 10 + seed / 1e4)
     assert found.verdict == REPRODUCED

@@ -11,10 +11,19 @@ from rich.console import Console
 
 from bbrlab.campaign.collect import write_table
 from bbrlab.campaign.figures import figures_at
-from bbrlab.claims.judge import INCONCLUSIVE, NOT_REPRODUCED, NOT_RUN, PARTLY_RUN, REPRODUCED, judge_all, verdict_frame
+from bbrlab.claims.judge import (
+    INCONCLUSIVE,
+    NOT_REPRODUCED,
+    NOT_RUN,
+    OWN,
+    PARTLY_RUN,
+    REPRODUCED,
+    judge_all,
+    verdict_frame,
+)
 from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.claims.statements import PARTLY, STATEMENT_VERDICTS, statement_frame, statements_beside
-from bbrlab.report.pages import load_page
+from bbrlab.report.pages import load_page, statement_words
 from bbrlab.report.scorecard import show_verdicts, write_scorecard
 from bbrlab.report.statement_table import MANY, statement_table
 from bbrlab.report.verdicts import COLOURS, TERMINAL
@@ -71,6 +80,19 @@ def test_the_scorecard_counts_statements_and_beside_them_claims(judged, tmp_path
     assert figure["rmse"] == pytest.approx((sum(r * r for r in residuals) / len(residuals)) ** 0.5, abs=1e-5)
     said = capsys.readouterr().out
     assert "Statements of the papers" in said and "The claims that test them" in said
+
+
+def test_the_lab_s_own_readings_are_counted_apart(judged, tmp_path):
+    claims, statements, tables = judged
+    own = statements["id"] == "SA-v"
+    statements, claims = statements.assign(own=own), claims.assign(own=claims["statement"] == "SA-v")
+    write_scorecard(tables, claims, statements, "quick", tmp_path / "card.json")
+    card = json.loads((tmp_path / "card.json").read_text())
+    assert sum(card["statements"]["all"].values()) == len(statements) - 1
+    assert card["statements"][OWN] == dict.fromkeys(STATEMENT_VERDICTS, 0) | {PARTLY: 1}
+    assert (card["claims"][OWN][REPRODUCED], card["claims"][OWN]["judged"]) == (1, 2)
+    assert "**0** partly reproduced" in statement_words(statements)
+    assert statement_words(statements).endswith("(and the lab's own: 1 partly reproduced)")
 
 
 def test_every_verdict_has_its_colours():

@@ -25,6 +25,7 @@ REPRODUCED, NOT_REPRODUCED, INCONCLUSIVE = "reproduced", "not reproduced", "inco
 PARTLY_RUN, NOT_RUN = "partly run", "not run"
 FINAL = (REPRODUCED, NOT_REPRODUCED, INCONCLUSIVE)
 VERDICTS = (*FINAL, PARTLY_RUN, NOT_RUN)
+ALL, OWN = "all", "the lab's own"  # rows of counts() below those of the papers
 MISSING_LARGEST = 0.2  # of a claim's seeds that may have failed or have no number
 DETERMINISTIC, EQUAL = "deterministic", "equal in every seed"  # why there is no interval
 
@@ -162,6 +163,7 @@ class Verdict:
             "chosen_after": claim.chosen_after or "",
             "source": claim.source,
             "exactness": claim.exactness,
+            "own": claim.own,
         }
 
 
@@ -227,7 +229,9 @@ def verdict_counts(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def counts(table: pd.DataFrame, verdicts: Sequence[str]) -> pd.DataFrame:
-    """How many rows of each paper came out how; rows: papers and "all", columns: the verdicts."""
-    found = pd.crosstab(table["paper"], table["verdict"]).reindex(columns=list(verdicts), fill_value=0)
-    found.loc["all"] = found.sum()
+    """How many rows of each paper came out how; rows: papers, "all", and OWN, the lab's own, if there are such; columns: the verdicts."""
+    found = pd.crosstab(table["paper"][~table["own"]], table["verdict"]).reindex(columns=list(verdicts), fill_value=0)
+    found.loc[ALL] = found.sum()
+    if table["own"].any():
+        found.loc[OWN] = table["verdict"][table["own"]].value_counts().reindex(list(verdicts), fill_value=0)
     return found

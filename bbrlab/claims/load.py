@@ -155,9 +155,11 @@ def _claims(entry: Any, statement: dict[str, Any], file: _File, place: Place, si
         expanded = expand(whole, file.paper)
     except UserError as error:
         raise file.error(place, str(error)) from None
-    for key in ("paper", "statement"):
+    for key in ("paper", "statement", "own"):
         if key in entry:
-            raise file.error((*place, key), f"{key}: unknown key; remove it")
+            raise file.error(
+                (*place, key), f"{key}: {'belongs to the statement' if key == 'own' else 'unknown key'}; remove it"
+            )
     for content in expanded:
         known = _names_with_paper(content, file.paper)
         claim = _model(Claim, known | {"paper": file.paper, "statement": statement["id"]}, file, place)
@@ -325,16 +327,13 @@ def _columns_of(term: Term, figure: Figure) -> set[str]:
 
 
 def _series_problems(claim: Claim, counts: list[int | None], field: str) -> Iterator[tuple[Place, str]]:
-    """One number where one is meant, a series where one is needed."""
+    """A series where one is needed, and of an order all over as many points."""
     kind = claim.expect.kind
-    if kind in ("value", "range", "order"):
-        # What no function has made one number of would leave open which of its values is meant.
-        for tree, count in zip(claim.trees, counts, strict=True):
-            if count is not None:
-                yield (
-                    (field,),
-                    f"'{ast.unparse(tree)}' has a value for each point; take the mean, max or another function of it",
-                )
+    if kind == "order" and len(set(counts)) > 1:
+        told = ", ".join(
+            f"'{ast.unparse(t)}' has {n or 'one number'}" for t, n in zip(claim.trees, counts, strict=True)
+        )
+        yield (field,), f"each expression must have a value for each of the same points, or one number ({told})"
     if kind == "trend" and (counts[0] or 0) < TREND_POINTS:
         yield (
             ("expect", "trend"),

@@ -183,7 +183,7 @@ def _number(claim: Claim, columns: Mapping[str, Any]) -> float:
     values = [expressions.evaluate(tree, columns) for tree in claim.trees]
     match claim.expect.kind:
         case "order":
-            return float(np.min(np.diff(np.array(values, dtype=float))))
+            return float(np.min(np.diff(np.array(values, dtype=float), axis=0)))
         case "trend":
             return series.trend(values[0])
         case "above" | "at_least":
@@ -191,7 +191,9 @@ def _number(claim: Claim, columns: Mapping[str, Any]) -> float:
         case "below" | "at_most":
             return float(np.max(values[0]))
         case _:
-            return float(values[0])
+            middle = sum(claim.expect.bounds) / 2
+            numbers = np.atleast_1d(values[0])
+            return float(numbers[np.argmax(np.abs(numbers - middle))])  # NaN, if there is one
 
 
 def _same(term: Term, chosen: list[Point], table: pd.DataFrame, seeds: list[int]) -> bool:

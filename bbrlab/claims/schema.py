@@ -128,7 +128,7 @@ class Expectation(Strict):
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Lowest and highest value of the judged number (of an order: its smallest step; of a trend: Kendall's tau)."""
+        """Lowest and highest value of the judged number (of an order: each of its steps; of a trend: Kendall's tau)."""
         match self.kind:
             case "value":
                 value = self.value or 0.0
@@ -203,6 +203,7 @@ class Claim(Strict):
     exactness: Exactness
     because: Reason = Field(description="the reason for the tolerance")
     chosen_after: Reason | None = Field(None, description="what was chosen after a comparison and this depends on")
+    own: bool = Field(False, description="not the paper's: a reading of the lab's, counted apart")
     finding: Finding | None = None
     shortest_s: Seconds | None = Field(
         None, description="runs at least so long can judge it; default: as long as the scenario's"
@@ -246,6 +247,7 @@ class Wording(Strict):
     exactness: Exactness
     because: Reason | None = None
     chosen_after: Reason | None = None
+    own: bool = False
     open: Text | None = Field(None, description="what the paper leaves open; needed if claims have variants")
     finding: Finding | None = None
     shortest_s: Seconds | None = None
@@ -264,4 +266,4 @@ class Statement(Wording):
 
 
 # What a claim takes from its statement where it does not say it itself.
-INHERITED = ("says", "source", "exactness", "because", "chosen_after", "finding", "shortest_s")
+INHERITED = ("says", "source", "exactness", "because", "chosen_after", "own", "finding", "shortest_s")

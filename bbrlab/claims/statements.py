@@ -89,5 +89,6 @@ def statement_frame(statements: Iterable[Statement], verdicts: Iterable[Verdict]
             "because": statement.because or "",
             "source": statement.source,
             "exactness": statement.exactness,
+            "own": statement.own,
         })  # fmt: skip
     return pd.DataFrame(rows)

@@ -15,7 +15,7 @@ from bbrlab.base.errors import UserError
 from bbrlab.base.files import read_json
 from bbrlab.base.tables import read_table
 from bbrlab.campaign.figures import Figure, Run, figures_at, runs_of
-from bbrlab.claims.judge import FINAL, NOT_REPRODUCED, REPRODUCED
+from bbrlab.claims.judge import FINAL, NOT_REPRODUCED, OWN, REPRODUCED
 from bbrlab.claims.statements import STATEMENT_VERDICTS, statements_beside
 from bbrlab.report.statement_table import statement_table
 from bbrlab.scenario.point import Point
@@ -137,9 +137,11 @@ def load_page(scale: str, paper: str, results: Path | None = None) -> Page:
 
 
 def statement_words(statements: pd.DataFrame) -> str:
-    """How many statements came out how (Markdown)."""
-    found = statements["verdict"].value_counts()
-    return ", ".join(f"**{found.get(v, 0)}** {v}" for v in STATEMENT_VERDICTS)
+    """How many statements of papers came out how, and behind them the lab's own (Markdown)."""
+    found = statements["verdict"][~statements["own"]].value_counts()
+    words = ", ".join(f"**{found.get(v, 0)}** {v}" for v in STATEMENT_VERDICTS)
+    own = statements["verdict"][statements["own"]].value_counts()
+    return words + (f" (and {OWN}: {', '.join(f'{n} {v}' for v, n in own.items())})" if len(own) else "")
 
 
 def claim_words(claims: pd.DataFrame) -> str:

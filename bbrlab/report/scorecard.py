@@ -14,7 +14,7 @@ from rich.table import Table
 
 from bbrlab.base import files
 from bbrlab.campaign.figures import Figure, figures_at
-from bbrlab.claims.judge import FINAL, verdict_counts
+from bbrlab.claims.judge import ALL, FINAL, OWN, verdict_counts
 from bbrlab.claims.statements import statement_counts
 from bbrlab.report.panel import has_panel, panel_of
 from bbrlab.report.verdicts import TERMINAL, marks_text, measured_text, verdict_text
@@ -88,8 +88,10 @@ def claim_counts(claims: pd.DataFrame) -> pd.DataFrame:
     """judge.verdict_counts() with ``judged``, how many have a verdict, and ``stand``, how many that stand among so many."""
     found = verdict_counts(claims)
     found["judged"] = found[list(FINAL)].sum(axis=1)
-    stand = claims[claims["stands"].fillna(False).astype(bool)]["paper"].value_counts()
-    found["stand"] = [int(stand.sum() if paper == "all" else stand.get(paper, 0)) for paper in found.index]
+    stand = claims[claims["stands"].fillna(False).astype(bool)]
+    papers = stand["paper"][~stand["own"]].value_counts()
+    sums = papers.to_dict() | {ALL: papers.sum(), OWN: stand["own"].sum()}
+    found["stand"] = [int(sums.get(row, 0)) for row in found.index]
     return found
 
 
@@ -109,7 +111,7 @@ def show_figures(entries: list[dict[str, Any]], scale: str, console: Console | N
 
 
 def show_counts(counts: pd.DataFrame, title: str, console: Console | None = None) -> None:
-    """Print how many of each paper came out how; the last row is all of them.
+    """Print how many of each paper came out how, those of all papers, and the lab's own.
 
     Args:
         counts: statements.statement_counts(), or claim_counts().
@@ -120,7 +122,7 @@ def show_counts(counts: pd.DataFrame, title: str, console: Console | None = None
     for column in counts.columns:
         table.add_column(str(column), justify="right", style=TERMINAL.get(str(column)))
     for paper, row in counts.iterrows():
-        bold = "bold" if paper == "all" else None
+        bold = "bold" if paper == ALL else None
         table.add_row(str(paper), *(str(n) if n else "·" for n in row), style=bold)
     console.print(table)
 

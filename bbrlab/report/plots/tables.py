@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from bbrlab.campaign.collect import point_means
+from bbrlab.claims.judge import ALL
 from bbrlab.measure.schema import label_of
 from bbrlab.report.plots.style import bdp_axis, line_colours, multiples, plain, rows_with
 
@@ -127,7 +128,7 @@ def verdict_bars(counts: pd.DataFrame, colours: dict[str, str]) -> Figure:
         counts: statements.statement_counts().
         colours: of each verdict.
     """
-    papers = counts.drop(index="all").iloc[::-1]
+    papers = counts.drop(index=ALL).iloc[::-1]
     figure, axes = plt.subplots(figsize=(9, 0.6 + 0.42 * len(papers)), layout="constrained")
     left = np.zeros(len(papers))
     for verdict in counts.columns:
