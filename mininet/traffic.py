@@ -56,14 +56,15 @@ class Traffic:
                     str(start_ns),
                 ]
                 log = open("%s/short-%d-%s-%d.err" % (self.out, entry["group"], role, index), "wb")  # noqa: SIM115
-                self.short.append(self.dumbbell.popen(host, argv, stdout=log, stderr=log))
+                name = "short flows of group %d, %s" % (entry["group"], role)
+                self.short.append((name, self.dumbbell.popen(host, argv, stdout=log, stderr=log)))
 
     def stop_short_flows(self):
-        """End them and wait until their records are written. Returns (number, words) of each that failed."""
-        for process in self.short:
+        """End them and wait until their records are written. Returns (which, words) of each that failed."""
+        for _, process in self.short:
             process.terminate()
-        codes = [process.wait() for process in self.short]
-        return [(i, "short_flows.py ended with %d" % code) for i, code in enumerate(codes) if code]
+        codes = [(name, process.wait()) for name, process in self.short]
+        return [(name, "short_flows.py ended with %d" % code) for name, code in codes if code]
 
     def next_start_ns(self):
         """When the next transfer is due, or None."""
@@ -110,7 +111,7 @@ class Traffic:
 
     def stop(self):
         """End every process that is left (real-time backend; a virtual machine is simply switched off)."""
-        left = self.servers + self.short + [process for _, process in self.clients.values()]
+        left = self.servers + [process for _, process in self.short] + [process for _, process in self.clients.values()]
         for process in left:
             process.kill()
         for process in left:

@@ -24,11 +24,14 @@ from bbrlab.base.errors import UserError
 from bbrlab.base.owned import owned_folder, remove_abandoned
 from bbrlab.campaign.collect import figure_table
 from bbrlab.campaign.figures import figures_at, runs_of
+from bbrlab.experiment.plan import make_plan
 from bbrlab.kernel import build, probe, sources
 from bbrlab.kernel.build import build_kernel, lost_options
 from bbrlab.kernel.built import build_key, get_kernel
 from bbrlab.kernel.specs import find_spec, load_specs
 from bbrlab.run import fit
+from bbrlab.run.evaluate import evaluate
+from bbrlab.run.guest import keep_console
 from bbrlab.run.run import run_point
 from bbrlab.scenario.load import base_point
 from bbrlab.scenario.messages import validate
@@ -261,6 +264,49 @@ def test_a_guest_that_breaks_says_why(tmp_path, guest_program):
     guest_program("raise RuntimeError('the cable is loose')\n")
     with pytest.raises(UserError, match=r"(?s)guest\.log.*the cable is loose"):
         run_point(base_point(validate(scenario_dict(), "s")), 1, tmp_path / "out")
+
+
+def read_back(tmp_path: Path, flows: list[dict[str, object]], failures: list[object], samples: bytes = b"") -> None:
+    """Evaluate what a guest left in a folder."""
+    point = base_point(validate(scenario_dict(flows=flows, duration_s=10, window_s=[5, 10]), "s"))
+    plan = make_plan(point, 1, {"cubic": "cubic"})
+    (tmp_path / "report.json").write_text(json.dumps({"traffic_failures": failures}))
+    (tmp_path / "samples.raw").write_bytes(samples)
+    evaluate(point, 1, "uml", plan, None, tmp_path)
+
+
+def test_samples_that_are_cut_off_are_told(tmp_path):
+    with pytest.raises(UserError, match=r"what the guest wrote cannot be read \(samples.raw is cut off.*guest.log"):
+        read_back(tmp_path, [{"cca": "cubic"}], [], samples=b"\0" * 17)
+
+
+SHORT = [{"cca": "cubic", "traffic": {"offered_mbit": 1}}]
+LOGS = {"short-0-send-0.log": "", "short-0-send-1.log": "", "short-0-receive-0.log": "", "short-0-read.log": ""}
+
+
+@pytest.mark.parametrize(
+    ("broken", "words"),
+    [
+        ({}, r"short-0-read.log does not say what the receiver had read at 5 s and at 10 s"),
+        ({"short-0-send-1.log": "3 0 12"}, "short-0-send-1.log is cut off within its last line"),
+        ({"short-0-receive-0.log": None}, "the guest did not write short-0-receive-0.log"),
+    ],
+)
+def test_a_receiver_that_died_is_told_first(tmp_path, broken, words):
+    for name, text in (LOGS | broken).items():
+        if text is not None:
+            (tmp_path / name).write_text(text)
+    died = [["short flows of group 0, receive", "short_flows.py ended with 1"]]
+    with pytest.raises(UserError, match=rf"short flows of group 0, receive: short_flows.py ended with 1; .*{words}"):
+        read_back(tmp_path, SHORT, died)
+
+
+def test_what_short_flows_said_last_is_in_the_log(tmp_path):
+    (tmp_path / "console.log").write_text("of the guest\n")
+    (tmp_path / "short-0-receive-0.err").write_text("MemoryError\n")
+    (tmp_path / "short-0-send-0.err").write_text("")
+    keep_console(tmp_path, tmp_path / "guest.log")
+    assert (tmp_path / "guest.log").read_text() == "of the guest\nshort-0-receive-0:\nMemoryError\n"
 
 
 def start(tmp_path: Path, scenario: Path) -> tuple[subprocess.Popen[str], Path]:

@@ -6,6 +6,7 @@ guest whose plan was tampered with.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,7 +18,7 @@ from bbrlab.measure.checks.check import failed_of, left_out_of
 from bbrlab.measure.checks.suite import run_checks
 from bbrlab.measure.flow_counters import FlowCounters
 from bbrlab.measure.queues import Queue
-from bbrlab.measure.short_flows import ShortFlows
+from bbrlab.measure.short_flows import Read, ShortFlows
 from bbrlab.measure.sockets import Flows
 from bbrlab.scenario.load import base_point
 from bbrlab.scenario.messages import validate
@@ -83,7 +84,8 @@ def sound_run(**changes: Any) -> SimpleNamespace:
     for group, chunks in plan.workloads.items():
         first = chunks["chunk"] == 0
         table = chunks.assign(begin_s=chunks["start_s"] + np.where(first, 1e-6, 0.5))
-        short[group] = ShortFlows(point.scenario, 40, table, 0)
+        low, high = point.scenario.window_s
+        short[group] = ShortFlows(point.scenario, 40, table, Read(0, (low + 1e-6, high + 1e-6)))
     acks = {"time_ns": np.arange(5)} if plan.content["trace_acks"] else None
     return SimpleNamespace(
         scenario=point.scenario, plan=plan, report=report, counters=[sound_counter() for _ in plan.flows],
@@ -231,6 +233,81 @@ def test_packets_lost_in_a_host_s_interface_are_seen():
     run = sound_run()
     run.report["received"]["h1"]["drops"] += 1
     assert [c["detail"] for c in failed_of(outcome_of(run))] == ["h1 interface: 1"]
+
+
+def test_a_receiver_that_noted_an_edge_late_is_seen():
+    run = sound_run()
+    ((group, short),) = run.short.items()
+    run.short[group] = replace(short, read=Read(0, (short.read.at_s[0], short.read.at_s[1] + 0.03)))
+    (check,) = failed_of(outcome_of(run))
+    assert check["name"] == "short_flows"
+    assert check["detail"].endswith("noted 30 ms late")
+    run.plan.content["virtual"] = False
+    assert failed_of(outcome_of(run)) == []
+
+
+def test_which_short_flows_failed_is_said():
+    run = sound_run()
+    run.report["traffic_failures"] = [
+        (2, "unable to connect"),
+        ("short flows of group 3, send", "short_flows.py ended with 1"),
+    ]
+    assert [c["detail"] for c in failed_of(outcome_of(run))] == [
+        "transfer 2: unable to connect; short flows of group 3, send: short_flows.py ended with 1"
+    ]
+
+
+def samples_outcome(run: SimpleNamespace) -> tuple[bool | None, float | None, float | None]:
+    (check,) = [c for c in outcome_of(run) if c["name"] == "samples"]
+    return check["ok"], check["asked"], check["measured"]
+
+
+def sampled_at(run: SimpleNamespace, times_s: np.ndarray) -> None:
+    """Samples at these instants only."""
+    for queue in run.queues.values():
+        queue.columns = {n: np.resize(v, len(times_s)) for n, v in queue.columns.items()} | {"time_s": times_s}
+
+
+def test_edges_of_the_window_must_be_sampled():
+    run = sound_run(sample_hz=1, window_s=[2.25, 7.75])
+    sampled_at(run, np.arange(11) + 2e-7)
+    assert samples_outcome(run)[:2] == (False, 13)
+    sampled_at(run, np.sort([*np.arange(11), 2.25, 7.75]) + 2e-7)
+    assert samples_outcome(run) == (True, 13, 13)
+
+
+def test_one_sample_serves_one_instant_in_real_time_too():
+    run = sound_run(sample_hz=100)
+    run.plan.content["virtual"] = False
+    sampled_at(run, np.arange(0, 1001) / 100 + 0.03)
+    assert samples_outcome(run) == (True, 1001, 1001)
+    sampled_at(run, np.arange(0, 1001, 5) / 100 + 0.03)
+    assert samples_outcome(run)[0] is False
+
+
+def test_each_bottleneck_must_be_sampled():
+    run = sound_run()
+    columns = run.queues["reverse"].columns
+    run.queues["reverse"].columns = {name: values[columns["time_s"] < 5] for name, values in columns.items()}
+    assert samples_outcome(run) == (False, 101, 50)
+
+
+def test_a_sample_too_many_is_told():
+    run = sound_run()
+    times = run.queues["forward"].columns["time_s"]
+    sampled_at(run, np.append(times, times[-1] + 1e-6))
+    assert samples_outcome(run) == (False, 101, 101)
+
+
+def test_a_link_may_seem_as_fast_as_the_rate_may_be_wrong():
+    """3 % in real time, .5 % in virtual time."""
+    run = sound_run()
+    carry(run, "forward", 1.02)
+    assert [c["name"] for c in failed_of(outcome_of(run))] == ["busy_rate"]
+    run.plan.content["virtual"] = False
+    assert failed_of(outcome_of(run)) == []
+    carry(run, "forward", 1.02)
+    assert [c["name"] for c in failed_of(outcome_of(run))] == ["busy_rate"]
 
 
 @pytest.mark.parametrize("at_s", [0.05, 5, 9.95])

@@ -20,7 +20,8 @@ from bbrlab.measure.metrics import summarise
 from bbrlab.measure.numbers import jain_index
 from bbrlab.measure.phases import phase_lengths, phase_queues
 from bbrlab.measure.queues import Queue
-from bbrlab.measure.sockets import TCP_INFO
+from bbrlab.measure.sockets import TCP_INFO, Flows
+from bbrlab.run import evaluate as evaluation
 from bbrlab.scenario.load import base_point
 from bbrlab.scenario.messages import validate
 from bbrlab.scenario.rates import capacity_mbit, rate_at
@@ -245,6 +246,35 @@ def test_what_bbr_makes_of_the_path_and_how_long_the_queue_is():
     assert list(summary["bottleneck"]["queue_cdf"].values()) == pytest.approx([1 / 3, 2 / 3, 2 / 3, 1, 1])
 
 
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from([10, 25, 100]),
+    st.sampled_from([(0.0, 1.0), (4.0, 5.0), (3.25, 8.5), (5.0, 10.0)]),
+    st.sampled_from([0.0, 0.05]),
+    st.randoms(use_true_random=False),
+)
+def test_metrics_do_not_depend_on_how_late_samples_are(hz, window_s, most_s, random):
+    """A link that is full and drops 100 packets a second; each sample up to 50 ms late, as in real time."""
+    point = base_point(validate(scenario_dict(window_s=list(window_s), sample_hz=hz), "s"))
+    plan = make_plan(point, 1, {"cubic": "cubic"})
+    due = np.unique([*np.arange(10 * hz + 1) / hz, *window_s])
+    times = np.sort(np.maximum(due, due + [random.uniform(0, most_s) for _ in due]))
+    counts = {"sent_bytes": 1.25e6, "sent_packets": 825, "drops": 100, "marks": 0}
+    columns = {name: np.round(times * per_s).astype(int) for name, per_s in counts.items()}
+    queue = Queue({"time_s": times, "bytes": np.full(len(times), 9000), **columns}, lateness_s(not most_s))
+    acked = {name: np.zeros(len(times), int) for name in TCP_INFO} | {
+        "bytes_acked": np.round(times * 1.2e6).astype(int)
+    }
+    counters = [FlowCounters(times, acked, None, lateness_s(not most_s))]
+    summary = summarise(point.scenario, plan, counters, {"forward": queue})
+    link, (group,) = summary["bottleneck"], summary["groups"]
+    length = window_s[1] - window_s[0]
+    allowed = 1e-2 if window_s[0] else 0.06  # nothing was sampled before the first instant
+    assert link["link_utilisation"] == pytest.approx(1, rel=allowed if most_s else 1e-6)
+    assert link["drops"] == pytest.approx(100 * length, rel=allowed if most_s else 1e-6, abs=1)
+    assert group["goodput_mbit"] == pytest.approx(9.6, rel=1e-2 if most_s else 1e-6)
+
+
 @pytest.mark.parametrize(("virtual", "expected"), [(True, 1000), (False, 1800)])
 def test_a_counter_at_an_edge_whose_sample_came_late(virtual, expected):
     """25 ms late at 10 Hz: in real time four fifths of the way between its neighbours; in virtual time no sample is late."""
@@ -260,3 +290,24 @@ def test_a_counter_at_an_edge_whose_sample_came_late(virtual, expected):
 def test_a_counter_far_from_the_next_sample_is_not_guessed():
     counters = FlowCounters(np.array([4.0, 5.0]), {"bytes_acked": np.array([1000, 2000])}, None, lateness_s(False))
     assert counters.at(4.5, "bytes_acked") == 1000
+
+
+@pytest.mark.parametrize("virtual", [True, False])
+def test_how_late_samples_may_be_reaches_every_counter(virtual, tmp_path, monkeypatch):
+    """By the backend: of flows and of the bottleneck."""
+    point = base_point(validate(scenario_dict(), "s"))
+    plan = make_plan(point, 1, {"cubic": "cubic"}, virtual=virtual)
+    (tmp_path / "report.json").write_text("{}")
+    columns = dict.fromkeys(("time_s", "flow", "bytes_acked"), np.array([]))
+    monkeypatch.setattr(evaluation, "decode", lambda path, plan: (Flows(columns, {}), {"forward": Queue({})}))
+    seen = []
+
+    def look(*arguments):
+        seen.extend(arguments[3:5])
+        raise InterruptedError
+
+    monkeypatch.setattr(evaluation, "run_checks", look)
+    with pytest.raises(InterruptedError):
+        evaluation.evaluate(point, 1, "uml", plan, None, tmp_path)
+    (counters,), queues = seen
+    assert counters.late_s == queues["forward"].late_s == lateness_s(virtual)

@@ -21,7 +21,7 @@ from bbrlab.measure.long_flows import LONG
 from bbrlab.measure.metrics import summarise
 from bbrlab.measure.queues import Queue
 from bbrlab.measure.registry import Registry
-from bbrlab.measure.short_flows import SHORT, ShortFlows
+from bbrlab.measure.short_flows import SHORT, Read, ShortFlows
 from bbrlab.measure.sockets import TCP_INFO, Flows
 from bbrlab.measure.tables import samples_table
 from bbrlab.report.metric_tables import PAGE, renewed
@@ -48,7 +48,7 @@ def summary_of(flows=FLOWS, times=(), **changes):
     point = base_point(validate(scenario_dict(flows=flows, **changes), "test"))
     plan = make_plan(point, 1, {"cubic": "cubic", "bbr3": "bbr3"})
     table = pd.DataFrame({"flow": [], "chunk": [], "bytes": [], "begin_s": [], "end_s": [], "ideal_s": []}, dtype=float)
-    short = {g: ShortFlows(point.scenario, 40, table, 0) for g in plan.workloads}
+    short = {g: ShortFlows(point.scenario, 40, table, Read(0, point.scenario.window_s)) for g in plan.workloads}
     counters = flow_counters(Flows(flow_columns([], []), {}), len(plan.flows))
     return point, plan, summarise(point.scenario, plan, counters, {"forward": empty_queue(times)}, short)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import io
 import socket
 import struct
 import tracemalloc
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
-from bbrlab.measure.short_flows import SHORT, ShortFlows, ShortGroup, bytes_between, ideal_s, srpt_s
+from bbrlab.measure.short_flows import SHORT, Read, ShortFlows, ShortGroup, ideal_s, read_between, srpt_s
 from bbrlab.scenario.frames import FRAME_BYTES, PAYLOAD_PER_FRAME
 from bbrlab.scenario.messages import validate
 from bbrlab.workload.backbone import backbone_chunks
@@ -216,7 +217,12 @@ def group_of(flows, served, *, rtt_ms=100.0, window_s=(0.0, 10.0), duration_s=10
     table = pd.DataFrame({"flow": range(len(flows)), "chunk": 0, "bytes": sizes, "begin_s": starts, "end_s": end_s})
     table["ideal_s"] = ideal_s(table["chunk"].to_numpy(), sizes, 10, rtt_ms)
     return ShortGroup(
-        ShortFlows(scenario, rtt_ms, table.assign(end_s=table["end_s"].where(table["end_s"] < duration_s + rtt_s)), 0),
+        ShortFlows(
+            scenario,
+            rtt_ms,
+            table.assign(end_s=table["end_s"].where(table["end_s"] < duration_s + rtt_s)),
+            Read(0, window_s),
+        ),
         0.0,
     )
 
@@ -304,18 +310,50 @@ def test_nothing_begun_is_nothing_told():
     } == {None}
 
 
-def test_a_late_read_counts_in_real_time_only(tmp_path):
-    (tmp_path / "read.log").write_text("5020000000 1000\n10030000000 4500\n")
-    assert bytes_between(tmp_path / "read.log", 5, 10, 0.05) == 3500
-    with pytest.raises(UserError, match="did not live to the end of the run"):
-        bytes_between(tmp_path / "read.log", 5, 10)
+def read_of(tmp_path, text, low_s=5, high_s=10):
+    (tmp_path / "read.log").write_text(text)
+    return read_between(tmp_path / "read.log", low_s, high_s)
 
 
-def test_bytes_between_the_edges_of_the_window(tmp_path):
-    (tmp_path / "read.log").write_text("5000000000 1000\n10000000000 4500\n")
-    assert bytes_between(tmp_path / "read.log", 5, 10) == 3500
-    with pytest.raises(UserError, match=r"read.log: does not say what the receiver had read at 0 s and at 10 s"):
-        bytes_between(tmp_path / "read.log", 0, 10)
+def test_a_late_read_counts_with_the_time_that_it_had(tmp_path):
+    """1 Mbit/s throughout: 125 bytes a millisecond."""
+    late = read_of(tmp_path, "5000000000 0\n10030000000 628750\n")
+    assert (late.count, late.at_s) == (628_750, (5, 10.03))
+    assert late.goodput_mbit((5, 10)) == pytest.approx(1)
+    prompt = read_of(tmp_path, "5000000200 0\n10000000900 625000\n")
+    assert prompt.goodput_mbit((5, 10)) == 1, "some hundred nanoseconds are not looked at"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "does not say what the receiver had read at 5 s and at 10 s"),
+        ("5000000000 1000\n", "did not live to the end of the run"),
+        ("5000000000 1000\n9000000000 4500\n", "did not live to the end of the run"),
+        ("5000000000 1000\n10000000000 45", "read.log is cut off within its last line"),
+    ],
+)
+def test_a_read_that_is_not_there_is_told(tmp_path, text, words):
+    with pytest.raises(ValueError, match=words):
+        read_of(tmp_path, text)
+
+
+def guest_module(name):
+    """A module of the guest's program."""
+    spec = importlib.util.spec_from_file_location("guest_" + name, paths.GUEST_CODE / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_receiver_notes_when_it_looked(monkeypatch):
+    """Not the edge of the window, when its alarm is heard late."""
+    guest, log = guest_module("short_flows"), io.StringIO()
+    monkeypatch.setattr(guest.time, "monotonic_ns", lambda: 7_030_000_000)
+    receiver = guest.Receiver({"server_ip": "127.0.0.1", "port": 0}, None, 2_000_000_000, log, [5 * 10**9], log)
+    receiver.note_edge()
+    receiver.listener.close()
+    assert log.getvalue() == "5030000000 0\n"
 
 
 @settings(max_examples=25, deadline=None)
@@ -429,9 +467,6 @@ def test_a_trace_with_gaps_and_out_of_order(tmp_path):
     write_chunks(pd.DataFrame(rows, columns=list(COLUMNS)), tmp_path / "w.csv")
     chunks = workload_of("replay", str(tmp_path / "w.csv"), 1, 30, 1)
     write_chunks(chunks, tmp_path / "guest.csv")
-    spec = importlib.util.spec_from_file_location("guest_short_flows", paths.GUEST_CODE / "short_flows.py")
-    guest = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(guest)
-    workload = guest.Workload(tmp_path / "guest.csv")
+    workload = guest_module("short_flows").Workload(tmp_path / "guest.csv")
     assert list(workload.start_ns) == [1_000_000_000, 2_000_000_000]  # flow 5 starts too late
     assert [workload.chunks(f) for f in (0, 1)] == [[(0, 10), (500_000_000, 20)], [(0, 100)]]

@@ -365,3 +365,9 @@ def test_a_file_that_is_cut_off_is_refused(decoded):
             decode(decoded.path, plan())
     decoded.path.write_bytes(data[:-last])
     decode(decoded.path, plan())
+
+
+def test_a_bottleneck_without_a_sample_has_an_empty_table(tmp_path):
+    (tmp_path / "samples.raw").write_bytes(b"")
+    flows, queues = decode(tmp_path / "samples.raw", plan())
+    assert len(flows.columns["time_s"]) == len(queues["forward"].columns["drops"]) == 0

@@ -38,7 +38,7 @@ class Report(TypedDict):
         switch_misses: packets for which Open vSwitch had no flow.
         parameters: {kernel's name of a CCA: {module parameter: value}}.
         congestion_control: the kernel's names of the CCAs that it has.
-        traffic_failures: (transfer or group, what its program said).
+        traffic_failures: (number of a transfer, or which short flows; what its program said).
     """
 
     kernel: str
@@ -54,4 +54,4 @@ class Report(TypedDict):
     switch_misses: int
     parameters: dict[str, dict[str, str]]
     congestion_control: list[str]
-    traffic_failures: list[tuple[Any, str]]
+    traffic_failures: list[tuple[int | str, str]]

@@ -9,7 +9,7 @@ import numpy as np
 
 from bbrlab.base.arrays import Array
 from bbrlab.measure import schema
-from bbrlab.measure.lateness import EDGE_TOLERANCE_S
+from bbrlab.measure.lateness import EDGE_TOLERANCE_S, value_at
 from bbrlab.measure.long_flows import LongFlow
 from bbrlab.measure.numbers import jain_index, mean, ratio, rounded, spread_of
 from bbrlab.measure.queues import Queue
@@ -63,9 +63,13 @@ class Bottleneck:
         return self.backlog_bytes * 8e-3 / rate_at(self.scenario, self.queue.columns["time_s"][self.inside])
 
     def growth(self, name: str) -> int | None:
-        """Growth of a counter between the window's first and last sample; None without samples."""
-        values = self.queue.columns[name][self.inside]
-        return int(values[-1] - values[0]) if len(values) else None
+        """Growth of a counter in the window, from the first sample on if the window begins before that; None without samples
+        in it."""
+        if not self.inside.any():
+            return None
+        times, values, late_s = self.queue.columns["time_s"], self.queue.columns[name], self.queue.late_s
+        low, high = (value_at(times, values, at_s, late_s) for at_s in self.scenario.window_s)
+        return None if high is None else high - (int(values[0]) if low is None else low)
 
 
 @RUN.of("jain_index_all")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bbrlab.base.arrays import Array
-from bbrlab.measure.lateness import EDGE_TOLERANCE_S
+from bbrlab.measure.lateness import EDGE_TOLERANCE_S, value_at
 from bbrlab.measure.sockets import Flows
 
 SYN_BYTES = 1  # SYN and FIN count as a byte each (RFC 9293, 3.4), in tcp_info's bytes_acked, too
@@ -18,9 +18,7 @@ BEFORE_DATA_BYTES = SYN_BYTES + IPERF3_COOKIE_BYTES
 
 @dataclass(frozen=True)
 class FlowCounters:
-    """A flow's samples and its counters at any time: exact at samples, carried on from the last one between them.
-
-    In real time the sample that was meant for an instant comes late: there a counter lies between its neighbours'.
+    """A flow's samples and its counters at any time (lateness.value_at()).
 
     Attributes:
         times_s: of the samples, s since the experiment's start, ascending, shape (samples,).
@@ -36,17 +34,9 @@ class FlowCounters:
 
     def at(self, time_s: float, name: str) -> int:
         """Value of counter ``name`` at ``time_s``: 0 before the flow's first sample, its last value after its end."""
-        times = self.times_s
-        index = int(np.searchsorted(times, time_s + EDGE_TOLERANCE_S, side="right")) - 1
         if self._ended(time_s) and self.final is not None:
             return self.final[name]
-        if index < 0:
-            return 0
-        values = self.columns[name]
-        late = index + 1 < len(times) and EDGE_TOLERANCE_S < times[index + 1] - time_s <= self.late_s
-        if late and time_s - times[index] > EDGE_TOLERANCE_S:
-            return round(float(np.interp(time_s, times[index : index + 2], values[index : index + 2])))
-        return int(values[index])
+        return value_at(self.times_s, self.columns[name], time_s, self.late_s) or 0
 
     def _ended(self, time_s: float) -> bool:
         return self.final is not None and time_s + EDGE_TOLERANCE_S >= self.final["time_ns"] / 1e9

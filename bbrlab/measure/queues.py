@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bbrlab.base.arrays import Array
+from bbrlab.measure.lateness import EDGE_TOLERANCE_S
 from bbrlab.measure.netlink import NLMSG_HEADER, TC_MESSAGE, attributes_of
 
 TCA_KIND, TCA_STATS2, TCA_STATS_APP = 1, 7, 4
@@ -17,9 +18,11 @@ TCA_STATS_BASIC, TCA_STATS_QUEUE, TCA_STATS_PKT64 = 1, 3, 8
 @dataclass
 class Queue:
     """All samples of one bottleneck: ``time_s``, ``bytes``, ``packets``, and the counters ``sent_bytes``,
-    ``sent_packets``, ``drops``, ``marks``, each of shape (samples,)."""
+    ``sent_packets``, ``drops``, ``marks``, each of shape (samples,). ``late_s``: how long after its instant a sample may
+    have been taken (lateness.lateness_s())."""
 
     columns: dict[str, Array]
+    late_s: float = EDGE_TOLERANCE_S
 
 
 def queue_of(data: bytes, records: list[tuple[int, int, int]]) -> Queue:

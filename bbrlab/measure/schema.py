@@ -130,7 +130,7 @@ _RUN = (
     Metric("utilisation", "1", "utilisation", "goodput of all flows over the nominal rate",
            "sum of goodput_mbit over the groups of the bottleneck's direction, over the mean nominal rate", "Sarpkaya et al. 2025; Scherrer et al. 2022"),
     Metric("link_utilisation", "1", "utilisation of the link", "whole frames carried over the nominal rate",
-           "growth of the qdisc's sent bytes between the window's first and last sample, over its length and the mean nominal rate"),
+           "growth of the qdisc's sent bytes in the window, over its length and the mean nominal rate"),
     Metric("loss", "1", "lost over sent", "fraction of the packets sent that the bottleneck dropped",
            "drops over drops and packets sent on; null if none came (of a flow: retransmits over segments sent)", "Scherrer et al. 2022"),
     Metric("loss_over_delivered", "1", "lost over delivered", "retransmitted over delivered segments",

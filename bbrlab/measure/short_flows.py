@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +13,6 @@ import numpy as np
 import pandas as pd
 
 from bbrlab.base.arrays import Array
-from bbrlab.base.errors import UserError
 from bbrlab.measure import schema
 from bbrlab.measure.lateness import EDGE_TOLERANCE_S
 from bbrlab.measure.numbers import mean, ratio, rounded, spread_of
@@ -91,7 +91,7 @@ def srpt_s(starts: Array, sizes: Array, rate_mbit: float) -> Array:
 def _record(paths: list[Path], name: str) -> pd.DataFrame:
     """The lines "flow chunk nanoseconds" of the guest's records."""
     names = ["flow", "chunk", name]
-    parts = [pd.read_csv(p, sep=" ", names=names, dtype="int64") for p in paths if p.stat().st_size]
+    parts = [pd.read_csv(p, sep=" ", names=names, dtype="int64") for p in paths if whole_lines(p)]
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=names, dtype="int64")
 
 
@@ -120,26 +120,49 @@ def chunk_outcomes(
     return table.sort_values(["begin_s", *keys], ignore_index=True)
 
 
-def bytes_between(record: Path, low_s: float, high_s: float, late_s: float = EDGE_TOLERANCE_S) -> int:
-    """Bytes that a receiver read between two instants.
+@dataclass(frozen=True)
+class Read:
+    """What a receiver read in the window: ``count`` bytes between ``at_s``, the two instants at which it noted its edges."""
+
+    count: int
+    at_s: tuple[float, float]
+
+    def goodput_mbit(self, window_s: Sequence[float]) -> float:
+        """Mbit/s: over the window, or over the time between the notes where these came late."""
+        low_s, high_s = window_s
+        if any(abs(at_s - edge_s) > EDGE_TOLERANCE_S for at_s, edge_s in zip(self.at_s, window_s, strict=True)):
+            low_s, high_s = self.at_s
+        return self.count * 8e-6 / (high_s - low_s)
+
+
+def read_between(record: Path, low_s: float, high_s: float) -> Read:
+    """Bytes that a receiver read between the edges of the window.
 
     Args:
-        record: lines "nanoseconds bytes": what it had read by then, one line at each of the two instants.
-        low_s, high_s: the two.
-        late_s: how long after its instant each may have been written.
+        record: lines "nanoseconds bytes": what it had read by then, a line for each of the two edges.
+        low_s, high_s: the two; a note is never earlier.
 
     Raises:
-        UserError: if the record lacks one of them, as when the receiver died before the end.
+        ValueError: if the record lacks one of them, as when the receiver died before the end, or is cut off.
     """
-    rows = [line.split() for line in record.read_text(encoding="ascii").splitlines()]
-    read = {int(time_ns) / 1e9: int(count) for time_ns, count in rows}
-    found = [next((v for t, v in read.items() if abs(t - at) <= late_s), None) for at in (low_s, high_s)]
-    if found[0] is None or found[1] is None:
-        raise UserError(
-            f"{record.name}: does not say what the receiver had read at {low_s:g} s and at {high_s:g} s, so it did not live "
-            "to the end of the run; guest.log beside it tells more"
+    rows = [line.split() for line in whole_lines(record)]
+    if len(rows) != 2 or any(
+        int(row[0]) / 1e9 < at - EDGE_TOLERANCE_S for row, at in zip(rows, (low_s, high_s), strict=True)
+    ):
+        raise ValueError(
+            f"{record.name} does not say what the receiver had read at {low_s:g} s and at {high_s:g} s, so it did not live "
+            "to the end of the run"
         )
-    return found[1] - found[0]
+    (low_ns, before), (high_ns, after) = ((int(time_ns), int(count)) for time_ns, count in rows)
+    return Read(after - before, (low_ns / 1e9, high_ns / 1e9))
+
+
+def whole_lines(path: Path) -> list[str]:
+    """The lines of one of the guest's records. ValueError if the last one is cut off."""
+    text = path.read_text(encoding="ascii")
+    if text and not text.endswith("\n"):
+        raise ValueError(f"{path.name} is cut off within its last line")
+    return text.splitlines()
 
 
 @dataclass(frozen=True)
@@ -150,19 +173,18 @@ class ShortFlows:
         scenario: what was asked for.
         rtt_ms: base RTT.
         table: of chunk_outcomes(), a row per chunk.
-        read_bytes: what the receivers read in the window.
+        read: what the receivers read in the window.
     """
 
     scenario: Scenario
     rtt_ms: float
     table: pd.DataFrame
-    read_bytes: int
+    read: Read
 
     @property
     def goodput_mbit(self) -> float:
         """Mbit/s in the window."""
-        low, high = self.scenario.window_s
-        return self.read_bytes * 8e-6 / (high - low)
+        return self.read.goodput_mbit(self.scenario.window_s)
 
     @cached_property
     def begun(self) -> pd.DataFrame:

@@ -65,7 +65,7 @@ def decode(path: Path, plan: Plan) -> tuple[Flows, dict[str, Queue]]:
         modules = [np.concatenate(parts).view(bbr_record.ACK_RECORD) for parts in acks.values()]
         _add_acks(flows, modules, assigned, plan)
     links = plan.content["bottlenecks"]
-    return flows, {links[i]["direction"]: queue_of(data, records) for i, records in queues.items()}
+    return flows, {link["direction"]: queue_of(data, queues[i]) for i, link in enumerate(links)}
 
 
 def _add_acks(flows: Flows, modules: list[Array], assigned: dict[tuple[int, int, int], int], plan: Plan) -> None:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from struct import error as StructError
 from typing import Any
 
 from bbrlab.base import files
+from bbrlab.base.errors import UserError
 from bbrlab.experiment.plan import Plan
 from bbrlab.experiment.plan_types import ShortFlowsPlan
 from bbrlab.experiment.report import Report
@@ -34,9 +39,12 @@ def evaluate(
     """
     scenario = point.scenario
     report: Report = files.read_json(folder / "report.json")
-    flows, queues = decode(folder / "samples.raw", plan)
-    counters = flow_counters(flows, len(plan.flows), lateness_s(plan.content["virtual"]))
-    short = {e["group"]: _short_flows(e, point, plan, folder) for e in plan.content["short_flows"]}
+    late_s = lateness_s(plan.content["virtual"])
+    with _told(scenario.name, report):
+        flows, found = decode(folder / "samples.raw", plan)
+        short = {e["group"]: _short_flows(e, point, plan, folder) for e in plan.content["short_flows"]}
+    queues = {direction: replace(queue, late_s=late_s) for direction, queue in found.items()}
+    counters = flow_counters(flows, len(plan.flows), late_s)
     checks = run_checks(scenario, plan, report, counters, queues, short, flows)
     summary: Summary = {
         "scenario": scenario.name,
@@ -61,16 +69,29 @@ def evaluate(
     return summary, tables
 
 
+@contextmanager
+def _told(name: str, report: Report) -> Iterator[None]:
+    """What the guest left broken as a UserError, and before it which of its programs for short flows failed."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        broken = f"the guest did not write {Path(error.filename).name}"
+    except (ValueError, KeyError, StructError) as error:
+        broken = f"what the guest wrote cannot be read ({error})"
+    else:
+        return
+    failed = "".join(f"{who}: {words}; " for who, words in report["traffic_failures"] if isinstance(who, str))
+    raise UserError(f"{name}: {failed}{broken}; guest.log beside the results tells more. Run it again")
+
+
 def _short_flows(entry: ShortFlowsPlan, point: Point, plan: Plan, folder: Path) -> Any:
     """What became of a group's short flows."""
-    from bbrlab.measure.short_flows import ShortFlows, bytes_between, chunk_outcomes
+    from bbrlab.measure.short_flows import ShortFlows, chunk_outcomes, read_between
 
     group = entry["group"]
     sent = [folder / f"short-{group}-send-{i}.log" for i in range(len(entry["clients"]))]
     received = [folder / f"short-{group}-receive-0.log"]
     rate_mbit = point.scenario.network.rate_mbit
     table = chunk_outcomes(plan.workloads[group], sent, received, rate_mbit, entry["rtt_ms"])
-    low_s, high_s = point.scenario.window_s
-    late_s = lateness_s(plan.content["virtual"])
-    read_bytes = bytes_between(folder / f"short-{group}-read.log", low_s, high_s, late_s)
-    return ShortFlows(point.scenario, entry["rtt_ms"], table, read_bytes)
+    read = read_between(folder / f"short-{group}-read.log", *point.scenario.window_s)
+    return ShortFlows(point.scenario, entry["rtt_ms"], table, read)

@@ -80,11 +80,12 @@ def run_guest(machine: Machine, scratch: Path, point: Point, plan: Plan, log: Pa
 
 
 def keep_console(folder: Path, log: Path) -> None:
-    """Append what the guest's programs printed to the log."""
-    console = folder / "console.log"
-    if console.exists() and console.stat().st_size:
-        with open(log, "a", encoding="utf-8") as file:
-            file.write(console.read_text(encoding="utf-8", errors="replace"))
+    """Append what the guest's programs printed to the log, those of short flows (mininet/traffic.py) under their names."""
+    for path in (folder / "console.log", *sorted(folder.glob("short-*.err"))):
+        if path.exists() and path.stat().st_size:
+            with open(log, "a", encoding="utf-8") as file:
+                file.write(f"{path.stem}:\n" if path.suffix == ".err" else "")
+                file.write(path.read_text(encoding="utf-8", errors="replace"))
 
 
 def _last_words(log: Path) -> str:

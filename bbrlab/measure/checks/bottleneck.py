@@ -56,7 +56,7 @@ def _buffer_bounds(scenario: Scenario, limit: int) -> tuple[int, int, str]:
     return (packets - 1) * FRAME_BYTES, packets * FRAME_BYTES, "bytes that an overflowing burst leaves in the buffer"
 
 
-def queue_checks(scenario: Scenario, direction: str, queue: Queue) -> list[Check]:
+def queue_checks(scenario: Scenario, direction: str, queue: Queue, tolerance: Tolerance) -> list[Check]:
     """``queue_peak`` and ``busy_rate``: no backlog beyond the buffer, no more carried than the rate allows."""
     limit = scenario.network.buffer_bytes
     columns, times = queue.columns, queue.columns["time_s"]
@@ -80,4 +80,5 @@ def queue_checks(scenario: Scenario, direction: str, queue: Queue) -> list[Check
     possible = (rates[:-1] * np.diff(times))[busy]
     measured = float(carried.sum() / possible.sum())
     how = "bytes carried while the queue was busy, over what the rate allows"
-    return [peak, Check(names[1], 1.0, round(measured, 6), measured <= 1 + BUSY_RATE_TOLERANCE, how)]
+    most = 1 + max(BUSY_RATE_TOLERANCE, tolerance.rate)
+    return [peak, Check(names[1], 1.0, round(measured, 6), measured <= most, how)]

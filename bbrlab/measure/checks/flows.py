@@ -12,7 +12,7 @@ from bbrlab.measure.numbers import ratio
 from bbrlab.scenario.schema import Scenario
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from bbrlab.measure.short_flows import ShortFlows
 
 WINDOW_LIMITED_TOLERANCE = 0.01
 TCP_ESTABLISHED = 1
@@ -24,7 +24,8 @@ def flow_checks(scenario: Scenario, plan: Plan, report: Report, counters: list[F
     silent = [
         f.flow for f, c in zip(plan.flows, counters, strict=True) if c.data_bytes(scenario.duration_s) <= 0
     ]  # fmt: skip
-    detail = [f"flow {i} sent no data" for i in silent] + [f"transfer {k}: {v}" for k, v in failures.items()]
+    detail = [f"flow {i} sent no data" for i in silent]
+    detail += [f"transfer {who}: {v}" if isinstance(who, int) else f"{who}: {v}" for who, v in failures.items()]
     ran = len(counters) - len(silent)
     if counters or failures:
         ok = not silent and not failures
@@ -62,14 +63,20 @@ def _starved(counter: FlowCounters) -> float | None:
     return ratio(float((starving & alive).sum()), float(alive.sum()))
 
 
-def short_flows_check(scenario: Scenario, plan: Plan, group: int, table: pd.DataFrame, tolerance: Tolerance) -> Check:
-    """``short_flows``: every short flow that was due in the run must have been begun at its time."""
+def short_flows_check(scenario: Scenario, plan: Plan, group: int, short: ShortFlows, tolerance: Tolerance) -> Check:
+    """``short_flows``: every short flow that was due in the run must have been begun at its time, and what the receiver had
+    read must have been noted at the window's edges."""
     workload = plan.workloads[group]
     due = workload[(workload["chunk"] == 0) & (workload["start_s"] < scenario.duration_s)]
     if due.empty:
         return not_checked("short_flows", 0, f"none of group {group} was due in the run")
-    begun = table[table["chunk"] == 0].set_index("flow")["begin_s"]
+    begun = short.table[short.table["chunk"] == 0].set_index("flow")["begin_s"]
     late = (begun - due.set_index("flow")["start_s"]).abs()
     on_time = int((late <= tolerance.sample_s).sum())
     how = f"short flows of group {group}, each begun within {tolerance.sample_s * 1000:g} ms of its time"
-    return Check("short_flows", len(due), on_time, on_time == len(due), how)
+    pairs = zip(short.read.at_s, scenario.window_s, strict=True)
+    late_s = max(abs(at_s - edge_s) for at_s, edge_s in pairs)
+    if late_s > tolerance.sample_s:
+        how += f"; what had been read at the window's edges was noted {late_s * 1000:.0f} ms late"
+    ok = on_time == len(due) and late_s <= tolerance.sample_s
+    return Check("short_flows", len(due), on_time, ok, how)

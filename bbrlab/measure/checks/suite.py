@@ -48,13 +48,13 @@ def run_checks(
     found: list[Check] = []
     for link, burst in zip(links, report["burst"], strict=True):
         found += burst_checks(scenario, link["direction"], burst, tolerance)
-        found += queue_checks(scenario, link["direction"], queues[link["direction"]])
+        found += queue_checks(scenario, link["direction"], queues[link["direction"]], tolerance)
     found.append(base_rtt_check(scenario, plan, report, tolerance))
     found += drop_checks(scenario, plan, report, queues)
     found.append(segmentation_check(scenario, plan, report))
     found.append(receive_offload_check(scenario, plan, report))
     found += flow_checks(scenario, plan, report, counters)
-    found += [short_flows_check(scenario, plan, group, s.table, tolerance) for group, s in (short or {}).items()]
+    found += [short_flows_check(scenario, plan, group, s, tolerance) for group, s in (short or {}).items()]
     found += parameter_checks(plan, report)
     found.append(samples_check(scenario, queues, tolerance))
     if flows is not None and flows.acks is not None:
