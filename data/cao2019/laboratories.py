@@ -3,8 +3,9 @@
 Reads the published values beside it and second_laboratory.csv (kernel 4.15, Cao et al.'s own), and writes the columns
 that follow from both. Nothing that bbrlab measured goes in. ``python data/cao2019/laboratories.py`` makes them anew.
 
-- fig5.csv: ``second_laboratory_percent``, and ``tolerance_points``: the median over the eight RTTs of a rate and buffer of
-  the distance between the two laboratories' gains. Half of the second laboratory's cells are within it, half are not.
+- fig5.csv: ``second_laboratory_percent``, and ``low_percent`` and ``high_percent``: the gain if BBRv1's goodput over CUBIC's
+  is ``factor`` times smaller or larger, where ``factor`` is the median over the eight RTTs of a rate and buffer of the factor
+  between the two laboratories' ratios. Half of the second laboratory's cells are within it, half are not.
 - text.csv, loss.csv: ``second_laboratory`` and ``tolerance``, the distance between the two in that very number
   (half a packet at least: a count is whole).
 - table1.csv: ``low_*`` and ``high_*``: FACTOR below and above the count, where the second laboratory has no counterpart;
@@ -39,16 +40,17 @@ def second() -> pd.DataFrame:
 
 
 def gains(theirs: pd.DataFrame) -> pd.DataFrame:
-    """fig5.csv with the second laboratory's gain and the tolerance."""
+    """fig5.csv with the second laboratory's gain and the bounds."""
     table = pd.read_csv(HERE / "fig5.csv")
     goodput = theirs["goodput_mbit"].unstack()
     gain = 100 * (goodput["bbr1"] / goodput["cubic"] - 1)
     table["second_laboratory_percent"] = gain.loc[list(zip(*(table[k] for k in KEYS), strict=True))].round(1).to_numpy()
-    distance = (table["second_laboratory_percent"] - table["gain_percent"]).abs()
-    table["tolerance_points"] = (
-        distance.groupby([table["buffer_bytes"], table["rate_mbit"]]).transform("median").round(1)
-    )
-    return table
+    published, repeated = 1 + table["gain_percent"] / 100, 1 + table["second_laboratory_percent"] / 100
+    between = np.maximum(published / repeated, repeated / published)
+    table["factor"] = between.groupby([table["buffer_bytes"], table["rate_mbit"]]).transform("median").round(3)
+    table["low_percent"] = (100 * (published / table["factor"] - 1)).round(1)
+    table["high_percent"] = (100 * (published * table["factor"] - 1)).round(1)
+    return table.drop(columns="tolerance_points", errors="ignore")
 
 
 def numbers(theirs: pd.DataFrame) -> pd.DataFrame:
