@@ -12,11 +12,13 @@ from dataclasses import fields, replace
 import numpy as np
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
+from bbrlab.cli.models import model_app
 from bbrlab.measure.numbers import jain_index
-from bbrlab.models import _fluid_kernel, fluid
+from bbrlab.models import _fluid_kernel, fluid, predict
 from bbrlab.models.fluid import ALIGNED, REFERENCE, Quirks, simulate
 from bbrlab.models.predict import STEP_TOLERANCE, fluid_share
 from bbrlab.scenario.load import base_point
@@ -210,8 +212,26 @@ def test_a_step_that_matters_is_told():
     ).scenario
     fine = fluid_share(scenario, 9, 0.01, check_step=True)
     assert not fine.step_matters
-    assert fine.step_difference < STEP_TOLERANCE
-    assert replace(fine, step_difference=0.02).step_matters
+    assert 0 < fine.step_difference < STEP_TOLERANCE
+    assert math.isnan(fluid_share(scenario, 9, 0.05).step_difference), "not asked"
+    flows = [{"cca": "bbr2", "count": 3}, {"cca": "cubic", "count": 3}]
+    scenario = base_point(validate(scenario_dict(flows=flows, network__buffer__bdp=1), "t")).scenario
+    coarse = fluid_share(scenario, 9, 0.05, check_step=True)
+    assert coarse.step_difference > STEP_TOLERANCE
+    assert coarse.step_matters
+
+
+def test_the_command_marks_a_step_that_matters(monkeypatch):
+    monkeypatch.setattr(predict, "STEP_TOLERANCE", 0)
+    figure = str(paths.SCENARIOS / "sarpkaya2025/fig2a.yaml")
+    one = ["--set", "sweep={}", "--set", "network.buffer.bdp=1", "--set", "flows.0.count=1", "--duration-s", "2"]
+    marked = CliRunner().invoke(model_app, ["fluid", figure, *one])
+    assert " !" in marked.stdout
+    assert "warning: 1 point(s) marked ! change by more than 0 with the step" in marked.stderr
+    monkeypatch.setattr(predict, "STEP_TOLERANCE", 1)
+    sound = CliRunner().invoke(model_app, ["fluid", figure, *one])
+    assert (sound.exit_code, sound.stderr) == (0, "")
+    assert "!" not in sound.stdout
 
 
 def test_seed_draws_the_rtts():

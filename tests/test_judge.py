@@ -218,6 +218,13 @@ def test_a_value_of_a_series_is_expected_at_each_point(tmp_path):
     assert one(tmp_path, series("{value: 0.5, within: 0.04}"), near).verdict == NOT_REPRODUCED
 
 
+@pytest.mark.parametrize(("few", "many", "mean"), [(0.3, 0.1 + 0.2, 0), (0.3, 0.3 + 1e-9, 1e-9), (0, 5e-324, 5e-324)])
+def test_what_differs_by_rounding_is_a_tie(tmp_path, few, many, mean):
+    verdict = one(tmp_path, ORDER, lambda point, seed: few if point.values["flows.0.count"] == 1 else many)
+    assert verdict.outcome.mean == pytest.approx(mean, rel=1e-6)
+    assert verdict.outcome.verdict == (REPRODUCED if mean else NOT_REPRODUCED)
+
+
 def test_an_order_is_its_smallest_step(tmp_path):
     found = one(tmp_path, ORDER, lambda point, seed: point.values["flows.0.count"] / 10 + seed / 1e4)
     assert found.verdict == REPRODUCED

@@ -111,6 +111,7 @@ def test_pages_and_points_agree(values):
         return
     row = found.iloc[0]
     assert row["seeds"] == page["runs"] == np.count_nonzero(~np.isnan(values))
+    assert (row["failed"], row["without"]) == (0, np.count_nonzero(np.isnan(values)))
     np.testing.assert_equal(row["mean"], page["mean"])
     np.testing.assert_equal(row["ci95_high"], page["mean"] + page["ci95"])
     assert np.isfinite(page["ci95"]) == (row["seeds"] > 1 and not np.isinf(values).any())
@@ -137,7 +138,7 @@ def test_a_point_is_one_row_per_metric():
     assert (row["flows"], row["seeds"], row["failed"], row["mean"]) == (11, 3, 0, 2)
     assert row["ci95_low"] == pytest.approx(2 - 4.3027 / 3**0.5, rel=1e-4)
     row = tidy.loc[("b", "slowdown_mean")]
-    assert (row["flows"], row["seeds"], row["failed"]) == (5, 0, 2)
+    assert (row["flows"], row["seeds"], row["failed"], row["without"]) == (5, 0, 2, 0)
     assert np.isnan(row["mean"])
     assert tuple(tidy.loc[("a", "utilisation"), ["group", "flows", "seeds"]]) == (-1, 0, 3)
 

@@ -98,7 +98,7 @@ def point_means(runs_table: pd.DataFrame, keys: list[str], value: str = "share_o
 TIDY = (
     "paper", "figure", "point", "case", "group", "cca", "flows", "rate_mbit", "base_rtt_ms", "buffer_bytes", "buffer_bdp",
     "qdisc", "random_loss", "duration_s", "window_start_s", "window_end_s", "metric", "unit", "mean", "ci95_low",
-    "ci95_high", "standard_deviation", "seeds", "failed",
+    "ci95_high", "standard_deviation", "seeds", "failed", "without",
 )  # fmt: skip
 
 
@@ -115,7 +115,8 @@ def tidy(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
 
     Returns:
         Columns TIDY. Metrics of the whole run have ``group`` -1 and stand once per point; runs that failed their checks
-        are left out of the means and counted in ``failed``. A point of which all did has no mean, and 0 ``seeds``.
+        are left out of the means and counted in ``failed``, good ones that have no value in ``without``. A point of which
+        all failed has no mean, and 0 ``seeds``.
     """
     parts = []
     for figure, content in tables.items():
@@ -129,11 +130,12 @@ def tidy(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
             counts = every.agg(runs=("ok", "size"), good=("ok", "sum"), values=("value", "count"))
             counts["failed"] = counts["runs"] - counts["good"]
             good = over_seeds(long[long["ok"]].groupby([*keys, "metric"], sort=False)["value"])
-            found = counts.loc[counts["values"] > 0, ["failed"]].join(good)
+            found = counts.loc[counts["values"] > 0, ["failed", "good"]].join(good)
             rows = found.reset_index()
             parts.append(rows.assign(unit=rows["metric"].map(lambda name: schema.METRICS[name].unit)))
     result: pd.DataFrame = pd.concat(parts, ignore_index=True)
     result["seeds"] = result["seeds"].fillna(0).astype(int)
+    result["without"] = result["good"] - result["seeds"]
     result["ci95_low"], result["ci95_high"] = result["mean"] - result["half"], result["mean"] + result["half"]
     return result.loc[:, list(TIDY)]
 

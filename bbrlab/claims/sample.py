@@ -15,6 +15,7 @@ import pandas as pd
 from bbrlab.base.arrays import Array
 from bbrlab.base.errors import UserError
 from bbrlab.campaign.figures import Figure
+from bbrlab.campaign.interval import ROUNDING
 from bbrlab.claims import expressions, series
 from bbrlab.claims.columns import beside
 from bbrlab.claims.schema import PREDICTED, PUBLISHED, TREND_POINTS, WARE, Claim, Term
@@ -183,7 +184,7 @@ def _number(claim: Claim, columns: Mapping[str, Any]) -> float:
     values = [expressions.evaluate(tree, columns) for tree in claim.trees]
     match claim.expect.kind:
         case "order":
-            return float(np.min(np.diff(np.array(values, dtype=float), axis=0)))
+            return _smallest_step(np.array(values, dtype=float))
         case "trend":
             return series.trend(values[0])
         case "above" | "at_least":
@@ -194,6 +195,14 @@ def _number(claim: Claim, columns: Mapping[str, Any]) -> float:
             middle = sum(claim.expect.bounds) / 2
             numbers = np.atleast_1d(values[0])
             return float(numbers[np.argmax(np.abs(numbers - middle))])  # NaN, if there is one
+
+
+def _smallest_step(values: Array) -> float:
+    """The smallest step between neighbours of shape (terms,) or (terms, points); two that are equal but for the last digits are a tie, 0."""
+    steps = np.diff(values, axis=0)
+    sizes = np.maximum(np.abs(values[:-1]), np.abs(values[1:]))
+    ties = np.isfinite(sizes) & (np.abs(steps) <= ROUNDING * sizes)
+    return float(np.min(np.where(ties, 0.0, steps)))
 
 
 def _same(term: Term, chosen: list[Point], table: pd.DataFrame, seeds: list[int]) -> bool:

@@ -23,6 +23,9 @@ from bbrlab.campaign.figures import Figure, scenario_files
 from bbrlab.models import ware
 from bbrlab.scenario.load import load_scenario
 
+AVERAGED = (
+    "Each error is of each point's mean over the seeds; claims take each seed by itself, so that theirs may be larger."
+)
 KEYS = {"network.buffer.bdp": "buffer_bdp", "flows.0.count": "bbr_flows"}
 
 

@@ -1,0 +1,113 @@
+"""What is said of runs and verdicts: no pass is made of what was not checked, no number of what is not there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from bbrlab.base import paths
+from bbrlab.campaign.figures import figures_at, runs_of
+from bbrlab.claims.judge import NOT_REPRODUCED, PARTLY_RUN, REPRODUCED
+from bbrlab.cli.outcome import show_outcome
+from bbrlab.report.pages import Page
+from bbrlab.report.panel import KEYS, Panel, with_fluid
+from bbrlab.report.verdicts import marks_text
+
+CHECKS = [
+    {"name": "rate", "asked": 10.0, "measured": 9.0, "ok": False, "detail": "Mbit/s"},
+    {"name": "buffer", "asked": 9.0, "measured": 9.0, "ok": True, "detail": "bytes"},
+    {
+        "name": "busy_rate",
+        "asked": 1.0,
+        "measured": None,
+        "ok": None,
+        "detail": "not checked: the queue was never busy",
+    },
+]
+
+
+def test_checks_of_a_page_are_counted_by_what_they_came_to(tmp_path):
+    (figure,) = figures_at("smoke", ["sarpkaya2025/fig2a"])
+    runs = runs_of(figure, results=tmp_path)
+    for run in runs:
+        run.folder.mkdir(parents=True)
+        (run.folder / "summary.json").write_text(json.dumps({"checks": CHECKS}))
+    table = pd.DataFrame({"point": [r.point.label for r in runs], "seed": [r.seed for r in runs]})
+    found = Page("smoke", "sarpkaya2025", {"fig2a": figure}, {"fig2a": table}, tmp_path).checks().loc["fig2a"]
+    count, states = len(runs), ["passed", "failed", "not checked"]
+    assert {name: list(found.loc[name, states]) for name in found.index} == {
+        "rate": [0, count, 0], "buffer": [count, 0, 0], "busy_rate": [0, 0, count],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("failing", "said"), [(False, "all 1 self-checks passed"), (True, "1 of 3 self-checks failed")]
+)
+def test_what_was_not_checked_is_printed_and_is_no_pass(capsys, failing, said):
+    summary = {
+        "scenario": "s", "seed": 1, "virtual_s": 10.0, "wall_s": 1.0, "kernel": {"release": "6"},
+        "groups": [{"cca": "cubic", "count": 1, "goodput_mbit": 5.0}],
+        "bottleneck": {"utilisation": 0.5, "loss": None, "occupancy": 0.1, "queue_ms": {"mean": 1.0, "p95": 2.0}},
+        "checks": CHECKS if failing else CHECKS[1:],
+    }  # fmt: skip
+    show_outcome(summary, Path("out"))
+    lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    assert any(line.startswith(said) for line in lines)
+    assert "busy_rate: not checked: the queue was never busy" in lines
+    assert any(line.startswith("rate: asked 10.0, measured 9.0") for line in lines) == failing
+
+
+CLAIM = {"why": "", "verdict": REPRODUCED, "failed": 0, "without": 0, "seeds": 5, "stands": True}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, ""),
+        ({"failed": 1}, "1 of 5 seeds failed"),
+        ({"failed": 1, "without": 2}, "1 of 5 seeds failed; 2 of 5 seeds have no number"),
+        ({"verdict": NOT_REPRODUCED, "stands": False}, "does not stand among so many claims"),
+        ({"why": "2 of 3 points", "verdict": PARTLY_RUN, "without": 1}, "2 of 3 points; 1 of 5 seeds have no number"),
+    ],
+)
+def test_what_a_verdict_lacks_is_said(changes, said):
+    assert marks_text(CLAIM | changes) == said
+
+
+def panel(**columns: list[float]) -> Panel:
+    return Panel("sarpkaya2025/fig2a", "Fig. 2a", pd.DataFrame(columns), scaled=False)
+
+
+def test_errors_of_the_ware_model_by_hand():
+    found = panel(measured=[0.5, 0.5, 0.5], published=[0.6, 0.5, 0.4], residual=[-0.1, 0, 0.1], ware=[0.8, 0.9, 0.5])
+    assert found.ware_rmse == pytest.approx(((0.09 + 0.16) / 3) ** 0.5)
+    assert found.ware_published_rmse == pytest.approx(((0.04 + 0.16 + 0.01) / 3) ** 0.5)
+    assert found.rmse == pytest.approx((0.02 / 3) ** 0.5)
+
+
+def test_the_fluid_model_stands_beside_its_points(tmp_path):
+    """Each length under its own name, the larger change with the step, nothing where nothing was predicted."""
+    (figure,) = figures_at("smoke", ["sarpkaya2025/fig2a"])
+    first, second, *_ = figure.points
+    for point, length, share, step in (
+        (first, "9s", 0.1, 0.001), (first, "own", 0.2, 0.02), (second, "own", 0.3, 0.003),
+    ):  # fmt: skip
+        file = tmp_path / "models" / figure.id / point.label / f"{length}.parquet"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        pd.DataFrame({"share_of_capacity": [share], "step_difference": [step]}).to_parquet(file)
+    places = {name: [p.values[path] for p in figure.points] for path, name in KEYS.items()}
+    points = with_fluid(panel(**places), figure, tmp_path).points
+    columns = points[["fluid_9s", "fluid_own", "fluid_step"]].astype(object)
+    found = columns.where(columns.notna(), None).to_numpy().tolist()
+    assert found[:2] == [[0.1, 0.2, 0.02], [None, 0.3, 0.003]]
+    assert all(row == [None] * 3 for row in found[2:])
+
+
+def test_pages_that_show_errors_say_what_was_averaged():
+    pages = [p.read_text(encoding="utf-8") for p in sorted((paths.ROOT / "notebooks").glob("*.ipynb"))]
+    showing = [text for text in pages if "panel.rmse" in text]
+    assert len(showing) >= 2
+    assert all("AVERAGED)" in text for text in showing)
