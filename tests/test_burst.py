@@ -17,6 +17,8 @@ from bbrlab.claims.schema import BURST, FLUID, Term
 from bbrlab.cli.main import app
 from bbrlab.models import burst, burst_scenario
 from bbrlab.models.burst import READINGS, VERSIONS, share, simulate
+from bbrlab.report.panel import KEYS, Panel, with_burst
+from bbrlab.report.plots.panels import three_models
 from bbrlab.scenario.frames import PAYLOAD_PER_FRAME
 from bbrlab.scenario.messages import validate
 from tests.conftest import scenario_dict
@@ -313,3 +315,18 @@ def test_column_of_claims(tmp_path):
     assert done.exit_code == 0, done.output
     (found,) = beside(BURST, term, [point], tmp_path)
     assert found == pytest.approx(simulate({"bbr3": 1, "cubic": 1}, 10, 40, buffer_bdp=1).shares["bbr3"])
+
+
+def test_curve_beside_a_panel(tmp_path):
+    """The page's curve is the workflow's prediction, point by point; without one there is none."""
+    (figure,) = figures_at("quick", ["sarpkaya2025/fig5a"])
+    keys = [{KEYS[k]: v for k, v in p.values.items()} for p in figure.points]
+    table = pd.DataFrame(keys).assign(measured=0.5, published=0.5, residual=0.0, ware=0.5, fluid_9s=0.5, fluid_own=0.5)
+    first = figure.points[0]
+    out = tmp_path / "models" / figure.id / first.label / "burst.parquet"
+    out.parent.mkdir(parents=True)
+    pd.DataFrame({"share_of_capacity": [0.4], "share_sd": [0.02]}).to_parquet(out)
+    panel = with_burst(Panel(figure.id, "Fig. 5a", table, False), figure, tmp_path)
+    assert panel.points["burst"].tolist()[0] == 0.4 and panel.points["burst"].isna().sum() == len(keys) - 1
+    lines = {line.get_label() for axes in three_models(panel).axes for line in axes.lines}
+    assert "burst" in lines

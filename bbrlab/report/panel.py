@@ -174,3 +174,24 @@ def with_fluid(panel: Panel, of: Figure, results: Path) -> Panel:
         rows.append(row)
     table = pd.DataFrame(rows, columns=[*KEYS.values(), "fluid_9s", "fluid_own", "fluid_step"])
     return replace(panel, points=panel.points.merge(table, on=list(KEYS.values()), how="left"))
+
+
+def with_burst(panel: Panel, figure: Figure, results: Path) -> Panel:
+    """The panel with the burst model's share_of_capacity at each point, from the workflow's results/models.
+
+    Args:
+        figure: the panel's.
+        results: the folder ``results``.
+
+    Returns:
+        ``points`` with ``burst`` and ``burst_sd``, its standard deviation over seeds (both NaN where there is no prediction).
+    """
+    rows = []
+    for point in figure.points:
+        path = results / "models" / figure.id / point.label / "burst.parquet"
+        if path.exists():
+            found = read_table(path).iloc[0]
+            keys = {KEYS[k]: v for k, v in point.values.items()}
+            rows.append({**keys, "burst": found["share_of_capacity"], "burst_sd": found["share_sd"]})
+    table = pd.DataFrame(rows, columns=[*KEYS.values(), "burst", "burst_sd"]).astype(float)
+    return replace(panel, points=panel.points.merge(table, on=list(KEYS.values()), how="left"))

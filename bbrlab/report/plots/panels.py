@@ -73,13 +73,14 @@ def against_published(panels: list[Panel]) -> Figure:
     return figure
 
 
-FLUID_SHORT, FLUID_OWN = "#E69F00", "#009E73"
+FLUID_SHORT, FLUID_OWN, BURST = "#E69F00", "#009E73", "#CC79A7"
 
 
 def three_models(panel: Panel) -> Figure:
-    """Small multiples, one per number of BBR flows: published, measured, Ware, and the fluid model at two lengths.
+    """Small multiples, one per number of BBR flows: published, measured, Ware, the fluid model at two lengths, and the burst model
+    (a band of one standard deviation over its seeds).
 
-    ``panel.points`` has the columns ``fluid_9s`` and ``fluid_own`` (panel.with_fluid()).
+    ``panel.points`` has the columns of panel.with_fluid() and panel.with_burst().
     """
     counts = sorted(panel.points["bbr_flows"].unique())
     figure, grid = multiples(len(counts))
@@ -92,6 +93,10 @@ def three_models(panel: Panel) -> Figure:
         axes.plot(
             x, mine["fluid_own"], color=FLUID_OWN, ls="-", marker="v", ms=4, lw=1.2, label="fluid, as long as the runs"
         )
+        axes.plot(x, mine["burst"], color=BURST, lw=1.6, label="burst")
+        axes.fill_between(
+            x, mine["burst"] - mine["burst_sd"], mine["burst"] + mine["burst_sd"], color=BURST, alpha=0.3, lw=0
+        )
         axes.plot(x, mine["published"], "o", mfc="white", ms=7, color=PUBLISHED, label="published")
         axes.plot(x, mine["measured"], ".", ms=8, color=MEASURED, label="measured here")
         axes.set_title(f"{count} BBR flow{'s' if count > 1 else ''}")
@@ -100,5 +105,5 @@ def three_models(panel: Panel) -> Figure:
     figure.supxlabel("bottleneck buffer (BDP of the path)", fontsize=11)
     figure.supylabel("BBR flows' share of capacity", fontsize=11)
     handles, labels = grid.flat[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=5, frameon=False)
+    figure.legend(handles, labels, loc="outside upper center", ncols=6, frameon=False)
     return figure
