@@ -16,7 +16,7 @@ from bbrlab.claims.columns import beside, has_prediction
 from bbrlab.claims.schema import BURST, FLUID, Term
 from bbrlab.cli.main import app
 from bbrlab.models import burst, burst_scenario
-from bbrlab.models.burst import READINGS, VERSIONS, share, simulate
+from bbrlab.models.burst import READINGS, VERSIONS, Reading, share, simulate
 from bbrlab.report.panel import KEYS, Panel, with_burst
 from bbrlab.report.plots.panels import three_models
 from bbrlab.scenario.frames import PAYLOAD_PER_FRAME
@@ -216,6 +216,7 @@ SOUND = {"flows": {"bbr3": 1, "cubic": 1}, "rate_mbit": 10, "rtt_ms": 40, "buffe
         ({"seed": -1}, "seed: must be a whole number, 0 or more, found -1"),
         ({"seed": 1.5}, "seed: must be a whole number"),
         ({"reading": "fitted"}, "reading: must be one of draft, observed, narrow, found 'fitted'"),
+        ({"reading": Reading("never")}, "reading: lower_bounds must be one of outside-probes, lossy-refill, probes-too, found"),
         ({"sample_ms": 0}, "sample_ms: must be positive and finite, found 0"),
         ({"sample_ms": 1e-6}, "sample_ms: must be at least"),
         ({"versions": {"cubic": VERSIONS["bbr3"]}}, "versions: must be of bbr1, bbr2, bbr3, found 'cubic'"),

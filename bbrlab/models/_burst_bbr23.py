@@ -21,6 +21,8 @@ from bbrlab.models._burst_bbr import (
     update_round,
 )  # fmt: skip
 from bbrlab.models._burst_state import (
+    AFTER_CUT_UP,
+    ALWAYS,
     CRUISE,
     DOWN,
     DRAIN,
@@ -28,6 +30,7 @@ from bbrlab.models._burst_state import (
     FULL_BW_ROUNDS,
     INFINITE,
     INIT,
+    LOSSY_REFILL,
     MIN_CWND,
     MIN_RTT_WINDOW_S,
     PROBE_FEEDBACK,
@@ -35,6 +38,7 @@ from bbrlab.models._burst_state import (
     PROBE_RTT_S,
     PROBE_STARTING,
     PROBE_STOPPING,
+    PROBES_TOO,
     QUANTA_IN_FLIGHT,
     REFILL,
     REFILLING,
@@ -226,10 +230,10 @@ def _update_congestion_signals(f: Record, a: Record, v: Record) -> None:
 @njit(error_model="numpy")
 def _adapts_lower_bounds(f: Record, a: Record, v: Record) -> bool:
     """[D3] BBRAdaptLowerBoundsFromCongestion: not while probing for bandwidth, but for what a reading adds."""
-    if f.state == REFILL and v.bounds_adapt_to_high_loss_in_refill == 1 and _is_sample_too_high(a, v):
+    if f.state == REFILL and v.lower_bounds == LOSSY_REFILL and _is_sample_too_high(a, v):
         return True
     if f.state in (REFILL, UP):
-        return bool(v.bounds_adapt_in_probes == 1)
+        return bool(v.lower_bounds == PROBES_TOO)
     return bool(f.state != STARTUP)
 
 
@@ -281,7 +285,7 @@ def _adapt_long_term_model(f: Record, a: Record, v: Record) -> bool:
             f.is_probe_sample = 0
             in_probe_bw = f.state != PROBE_RTT
             turns = in_probe_bw and a.app_limited == 0
-            if turns or v.stopping_waits == 0:
+            if turns or v.filter_after_probe_rtt != ALWAYS:
                 f.ack_phase = INIT
             if turns:
                 _advance_max_bw_filter(f)
@@ -316,7 +320,7 @@ def _update_probe_bw_cycle_phase(f: Record, a: Record, v: Record, draws: Any) ->
     if _adapt_long_term_model(f, a, v):
         return
     if f.state in (CRUISE, DOWN):
-        rounds = min(bdp(f, _bw(f), 1.0), f.cwnd, v.reno_rounds)
+        rounds = min(bdp(f, _bw(f), 1.0), f.cwnd, v.reno_rounds) if v.reno_rounds < math.inf else math.inf
         if a.now > f.cycle_stamp + f.probe_wait or f.rounds_since_probe >= rounds:
             _start_refill(f)
         elif f.state == DOWN and _is_time_to_cruise(f, a, v):
@@ -386,7 +390,7 @@ def _check_probe_rtt(f: Record, a: Record, v: Record, draws: Any) -> None:
         if f.probe_rtt_expired == 0:
             return
         f.turn_after_probe_rtt = 0
-        if v.filter_turns_after_cut_probe == 1 and (
+        if v.filter_after_probe_rtt == AFTER_CUT_UP and (
             f.state == UP or (f.state == DOWN and f.ack_phase == PROBE_STOPPING)
         ):
             f.turn_after_probe_rtt = 1

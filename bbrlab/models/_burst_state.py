@@ -97,11 +97,16 @@ ACK = np.dtype(
     ]
 )  # fmt: skip
 
+# Values of burst.Reading, by their numbers in a version's record.
+LOWER_BOUNDS = ("outside-probes", "lossy-refill", "probes-too")
+FILTER_AFTER_PROBE_RTT = ("kept", "after-cut-up", "always")
+LOSSY_REFILL, PROBES_TOO = 1, 2
+AFTER_CUT_UP, ALWAYS = 1, 2
+
 # A version of BBR: gains by state, and what it does and does not. burst.Version has the fields' meaning.
 SWITCHES = (
     "plateau_of_samples", "plateau_ends_up", "min_rtt_ends_down", "loss_exit_looks_at_latest", "loss_anchors_round",
-    "precautionary", "single_packets", "stopping_waits", "bounds_adapt_in_probes", "bounds_adapt_to_high_loss_in_refill",
-    "filter_turns_after_cut_probe",
+    "precautionary", "single_packets",
 )  # fmt: skip
 NUMBERS = (
     "probe_rtt_interval_s", "probe_rtt_gain", "full_loss_count", "beta", "loss_threshold", "headroom", "reno_rounds",
@@ -112,6 +117,6 @@ VERSION = np.dtype(
         ("pacing_gain", "f8", (len(STATES),)),
         ("cwnd_gain", "f8", (len(STATES),)),
         *((name, "f8") for name in NUMBERS),
-        *((name, "i8") for name in SWITCHES),
+        *((name, "i8") for name in (*SWITCHES, "lower_bounds", "filter_after_probe_rtt")),
     ]
 )

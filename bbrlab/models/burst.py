@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal, get_args, get_type_hints
 
 import numpy as np
 import pandas as pd
@@ -34,7 +34,9 @@ from bbrlab.models._burst_state import (
     CUBIC,
     DOWN,
     DRAIN,
+    FILTER_AFTER_PROBE_RTT,
     FLOW,
+    LOWER_BOUNDS,
     NUMBERS,
     PROBE_RTT,
     RENO,
@@ -55,7 +57,7 @@ SHARE_DURATION_S = 1000.0
 SHARE_WINDOW_S = {"cubic": 400.0, "reno": 200.0}
 FLOWS_LIMIT = 1000
 IN_FLIGHT_LIMIT = 5e6  # packets that path and buffer hold; some 90 bytes each
-EVENTS_LIMIT = 3e10  # about two hours on one core
+EVENTS_LIMIT = 1e11  # about two hours on one core
 SAMPLES_LIMIT = 1e7
 RTT_BINS = 500
 FIRST_PLACES = 1024  # for bursts that are outstanding; the loop doubles them when there are more
@@ -65,34 +67,25 @@ Flows = Mapping[str, int] | Sequence[str | tuple[str, int]]
 
 @dataclass(frozen=True)
 class Reading:
-    """How the drafts of BBRv2 and BBRv3 are read where they leave it open, or where another reading was tried.
+    """How the drafts of BBRv2 and BBRv3 are read in two places where their letter does not give what was measured with deep
+    buffers. The defaults are the letter. Names and values are those of the lab's kernel (docs/bbr.md)."""
 
-    All False: the drafts to the letter, as the lab's kernel has them by default.
-    """
-
-    stopping_waits: bool = False
-    """PROBE_STOPPING lasts until a round that is not application-limited, also after ProbeRTT, and the max filter turns then;
-    without it, it lasts one round, and the filter does not turn if that round was application-limited."""
-    bounds_adapt_in_probes: bool = False
-    """Losses lower bw_lo and inflight_lo in REFILL and UP, too."""
-    bounds_adapt_to_high_loss_in_refill: bool = False
-    """They do in REFILL if more than the loss threshold was lost. With a long RTT a loss round begins before REFILL and ends
-    in it, and is otherwise answered by nothing."""
-    filter_turns_after_cut_probe: bool = False
-    """The max filter turns after ProbeRTT if that cut an UP short, or the round after it. The drafts' prose turns it one round
-    after UP."""
-    v2_loss_anchors_round: bool = False
-    """BBRv2's loss rounds, too, begin with their first loss: it is in no list of what BBRv3 changed."""
+    lower_bounds: Literal["outside-probes", "lossy-refill", "probes-too"] = "outside-probes"
+    """When bw_lo and inflight_lo fall at the end of a round with losses: not in Startup, REFILL and UP; in REFILL, too, if more
+    than the loss threshold was lost (with a long RTT a round that began in CRUISE ends there, and is otherwise answered by
+    nothing); or in REFILL and UP."""
+    filter_after_probe_rtt: Literal["kept", "after-cut-up", "always"] = "kept"
+    """Whether ProbeRTT turns the max filter: no; if it cut off UP or the round after it (the drafts' prose turns the filter one
+    round after UP); or in the first round after it that is not application-limited."""
 
 
-# "observed" and "narrow" were chosen after comparisons with published shares, "narrow" with the lab's, too. Neither is the
-# kernel's default: lower bounds that adapt in all probes break BBR's tolerance of random loss.
+# "observed" and "narrow" were chosen after comparisons with published shares, "narrow" with the lab's, too. Lower bounds that
+# adapt in all probes break BBR's tolerance of random loss, so "observed" is not what the kernels do.
 READINGS = {
     "draft": Reading(),
-    "observed": Reading(stopping_waits=True, bounds_adapt_in_probes=True),
-    "narrow": Reading(bounds_adapt_to_high_loss_in_refill=True, filter_turns_after_cut_probe=True,
-                      v2_loss_anchors_round=True),
-}  # fmt: skip
+    "observed": Reading("probes-too", "always"),
+    "narrow": Reading("lossy-refill", "after-cut-up"),
+}
 DEFAULT_READING = "draft"
 
 
@@ -118,7 +111,7 @@ class Version:
     headroom: float = 0.15
     """What CRUISE leaves free of inflight_hi."""
     reno_rounds: float = 63.0
-    """Rounds after which a probe comes at the latest, if the BDP has no fewer packets."""
+    """Rounds after which a probe comes at the latest, or as many as the BDP has packets; infinite: only the clock decides."""
     growth: float = 1.0
     """Whether UP raises inflight_hi; 0: not."""
     extra_acked: float = 1.0
@@ -131,7 +124,7 @@ class Version:
     """DOWN ends after one RTprop if the headroom is free."""
     loss_exit_looks_at_latest: bool = False
     loss_anchors_round: bool = False
-    """A loss round begins with its first loss."""
+    """A loss round begins with its first loss. BBRv2's, too: it is in no list of what BBRv3 changed."""
     precautionary: bool = False
     """The probe after one that was too high ends at inflight_hi."""
     single_packets: bool = False
@@ -140,7 +133,8 @@ class Version:
 
 VERSIONS = {
     "bbr1": Version(2.885, 2.885, 1 / 2.885, 2.885, 2.0, 0.75, probe_rtt_interval_s=10.0, single_packets=True),
-    "bbr2": Version(2.89, 2.89, 1 / 2.885, 2.89, 2.0, 0.75, full_loss_count=8, min_rtt_ends_down=True, precautionary=True,
+    "bbr2": Version(2.89, 2.89, 1 / 2.885, 2.89, 2.0, 0.75, full_loss_count=8, min_rtt_ends_down=True,
+                    loss_anchors_round=True, precautionary=True,
                     single_packets=True),
     "bbr3": Version(2.77, 2.0, 0.35, 2.0, 2.25, 0.9, full_loss_count=6, plateau_of_samples=True, plateau_ends_up=True,
                     loss_exit_looks_at_latest=True, loss_anchors_round=True, precautionary=True),
@@ -346,6 +340,11 @@ def shares(
 def reading_of(reading: str | Reading | None) -> Reading:
     """A reading by its name. UserError for one that is not known."""
     if isinstance(reading, Reading):
+        for field, kind in get_type_hints(Reading).items():
+            if getattr(reading, field) not in get_args(kind):
+                raise UserError(
+                    f"reading: {field} must be one of {', '.join(get_args(kind))}, found '{getattr(reading, field)}'"
+                )
         return reading
     name = reading or DEFAULT_READING
     if name not in READINGS:
@@ -362,8 +361,6 @@ def _version_table(reading: Reading, changed: Mapping[str, Version]) -> NDArray[
         if name in LOSS_BASED:
             continue
         version = (dict(VERSIONS) | dict(changed))[name]
-        if name == "bbr2" and reading.v2_loss_anchors_round:
-            version = replace(version, loss_anchors_round=True)
         row = table[kind]
         row["pacing_gain"] = 1.0
         row["pacing_gain"][[STARTUP, DRAIN, UP, DOWN]] = [
@@ -373,9 +370,10 @@ def _version_table(reading: Reading, changed: Mapping[str, Version]) -> NDArray[
         row["cwnd_gain"][[STARTUP, DRAIN, UP, PROBE_RTT]] = [
             version.startup_cwnd_gain, version.drain_cwnd_gain, version.up_cwnd_gain, version.probe_rtt_gain,
         ]  # fmt: skip
-        own = {f.name for f in fields(Version)}
         for field in (*NUMBERS, *SWITCHES):
-            row[field] = getattr(version if field in own else reading, field)
+            row[field] = getattr(version, field)
+        row["lower_bounds"] = LOWER_BOUNDS.index(reading.lower_bounds)
+        row["filter_after_probe_rtt"] = FILTER_AFTER_PROBE_RTT.index(reading.filter_after_probe_rtt)
     return table
 
 
