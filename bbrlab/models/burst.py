@@ -175,7 +175,7 @@ class Run:
     @property
     def occupancy(self) -> float:
         """Mean queue over buffer."""
-        return self.queue_packets / self.buffer_packets if self.buffer_packets else 0.0
+        return self.queue_packets / self.buffer_packets
 
     @property
     def jain_index(self) -> float:
@@ -379,11 +379,14 @@ def _version_table(reading: Reading, changed: Mapping[str, Version]) -> NDArray[
 
 def _ccas(flows: Flows) -> list[str]:
     pairs: Iterable[tuple[str, int]]
-    if isinstance(flows, str):
-        raise UserError(f"flows: must be algorithms with their numbers, as {{'bbr3': 4, 'cubic': 1}}, found '{flows}'")
+    if isinstance(flows, str) or not isinstance(flows, Iterable):
+        raise UserError(f"flows: must be algorithms with their numbers, as {{'bbr3': 4, 'cubic': 1}}, found {flows!r}")
     pairs = flows.items() if isinstance(flows, Mapping) else [(f, 1) if isinstance(f, str) else f for f in flows]
     found: list[str] = []
-    for name, count in pairs:
+    for pair in pairs:
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise UserError(f"flows: each must be a name, or a name and a number, found {pair!r}")
+        name, count = pair
         if name not in CCAS:
             raise UserError(f"flows: the burst model knows {', '.join(CCAS)}, found '{name}'")
         if isinstance(count, bool) or not isinstance(count, int | np.integer) or not 0 <= count <= FLOWS_LIMIT:
@@ -396,12 +399,17 @@ def _ccas(flows: Flows) -> list[str]:
 
 def _positive(**values: float) -> None:
     for name, value in values.items():
+        if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+            raise UserError(f"{name}: must be a number, found {value!r}")
         if not (math.isfinite(value) and value > 0):
             raise UserError(f"{name}: must be positive and finite, found {value:g}")
 
 
 def _per_flow(name: str, value: float | Sequence[float], count: int, positive: bool) -> Floats:
-    given = np.atleast_1d(np.asarray(value, dtype=float))
+    try:
+        given = np.atleast_1d(np.asarray(value, dtype=float))
+    except (TypeError, ValueError):
+        raise UserError(f"{name}: must be a number, or one per flow, found {value!r}") from None
     if given.ndim != 1 or len(given) not in (1, count):
         raise UserError(f"{name}: must be one number, or one per flow ({count}), found {len(given)}")
     if not np.all(np.isfinite(given)) or (given < 0).any() or (positive and (given == 0).any()):
@@ -428,6 +436,8 @@ def _buffer_packets(
     size = packets if packets is not None else (size_bytes or 0.0) / FRAME_BYTES
     if size > IN_FLIGHT_LIMIT:
         raise UserError(f"{next(iter(given))}: must be at most {IN_FLIGHT_LIMIT:g} packets, found {size:.4g}")
+    if size < 1:
+        raise UserError(f"{next(iter(given))}: must hold at least one packet of {FRAME_BYTES} bytes, found {size:.3g}")
     return math.floor(size)
 
 
