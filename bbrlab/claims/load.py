@@ -6,42 +6,23 @@ columns of the figure tables, docs/results.md) and what is expected of it. bbrla
 
 from __future__ import annotations
 
-import ast
 import csv
 import difflib
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
 from pydantic import BaseModel, ValidationError
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.yaml_files import Lines, read_yaml
-from bbrlab.campaign.figures import Figure, scenario_files
-from bbrlab.claims import expressions
-from bbrlab.claims.columns import has_models, has_prediction, published
-from bbrlab.claims.expand import ONLY_HERE, PLACEHOLDER, expand, published_columns, with_paper
-from bbrlab.claims.schema import (
-    CONDITIONS,
-    INHERITED,
-    PREDICTED,
-    PUBLISHED,
-    TREND_POINTS,
-    WARE,
-    Claim,
-    Expectation,
-    Finding,
-    Statement,
-    Term,
-    Wording,
-)
-from bbrlab.claims.select import full_figures, select, traits_of
-from bbrlab.measure.schema import METRICS
-from bbrlab.scenario.point import Point
+from bbrlab.campaign.figures import scenario_files
+from bbrlab.claims.check import problems_of
+from bbrlab.claims.expand import ONLY_HERE, PLACEHOLDER, expand, with_paper
+from bbrlab.claims.schema import INHERITED, Claim, Expectation, Finding, Statement, Term, Wording
+from bbrlab.claims.select import full_figures
 
 FILE_NAME = "claims.yaml"
 SECOND = "there is another with this id already; choose another name"
@@ -163,7 +144,7 @@ def _claims(entry: Any, statement: dict[str, Any], file: _File, place: Place, si
     for content in expanded:
         known = _names_with_paper(content, file.paper)
         claim = _model(Claim, known | {"paper": file.paper, "statement": statement["id"]}, file, place)
-        for field, problem in _problems(claim, full_figures()):
+        for field, problem in problems_of(claim, full_figures()):
             raise file.error((*place, *field), f"{'.'.join(filter(None, field))}: {problem}")
         yield claim
 
@@ -223,121 +204,3 @@ def check_published() -> None:
             for row in reader:
                 if not (row.get("source") or "").strip():
                     raise UserError(f"{path}:{reader.line_num}: this published value has no source")
-
-
-def _problems(claim: Claim, figures: dict[str, Figure]) -> Iterator[tuple[Place, str]]:
-    """What is wrong with a claim beside the scenarios: (field, problem) each."""
-    field = "expect" if claim.expect.order else "metric"
-    try:
-        read = claim.columns
-    except UserError as error:
-        yield (field,), str(error)
-        return
-    known: set[str] = set()
-    lengths: dict[str, int] = {}
-    for name, term in claim.at.items():
-        for term_field, problem in _term_problems(term, figures):
-            yield ("at", name, term_field), problem
-        available = {f"{name}.{c}" if name else c for c in _columns_of(term, figures[term.figure])}
-        for model in PREDICTED:
-            if (own := f"{name}.{model}" if name else model) in read and has_prediction(
-                model, term, figures[term.figure]
-            ):
-                available.add(own)
-        known |= available
-        if term.along:
-            lengths |= dict.fromkeys(available, len(select(term, figures[term.figure].points)))
-    for column in sorted(read - known):
-        terms = ", ".join(name for name in claim.at if name) or "without names"
-        yield (field,), f"there is no column '{column}' (docs/results.md lists them; terms: {terms})"
-    try:
-        counts = [expressions.points_of(tree, lengths) for tree in claim.trees]
-    except UserError as error:
-        yield (field,), str(error)
-        return
-    yield from _series_problems(claim, counts, field)
-
-
-def _term_problems(term: Term, figures: dict[str, Figure]) -> Iterator[tuple[str, str]]:
-    """What is wrong with a term: (field, problem) each."""
-    if term.figure not in figures:
-        close = difflib.get_close_matches(term.figure, figures, 1)
-        hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(figures)}"
-        yield "figure", f"there is no figure '{term.figure}' ({hint})"
-    figure = figures[term.figure]
-    choices = traits_of(term.figure)
-    for field, keys in (("where", term.where), ("along", term.keys)):
-        for key in keys:
-            if key not in choices:
-                yield (
-                    field,
-                    f"'{key}' tells no points of {term.figure} apart (these do: {', '.join(sorted(choices))})",
-                )
-    chosen = select(term, figure.points)
-    if not chosen:
-        yield "where", f"no point of {term.figure} matches {term.where}"
-    if not term.along and len(chosen) > 1:
-        labels = "; ".join(p.label for p in chosen[:3])
-        yield (
-            "where",
-            f"{len(chosen)} points of {term.figure} match {term.where}, one is meant (or give along): {labels}",
-        )
-    if term.along is not None and len(chosen) < 2:
-        yield "along", f"one point of {term.figure} matches {term.where}, but along needs several"
-    for point in chosen:
-        if term.group >= len(point.scenario.flows):
-            yield "group", f"group {term.group} does not exist (groups 0 to {len(point.scenario.flows) - 1})"
-    if term.published:
-        yield from _published_problems(term, chosen)
-
-
-def _published_problems(term: Term, chosen: list[Point]) -> Iterator[tuple[str, str]]:
-    """What is wrong with a term's published values: (field, problem) each."""
-    table, column = (term.published or ":").split(":")
-    try:
-        columns = published_columns(table)
-    except UserError as error:
-        yield "published", str(error)
-        return
-    for field, names in (("published", [column]), ("rows", term.rows), ("join", term.join)):
-        for name in names:
-            if name not in columns:
-                yield field, f"data/{table}.csv has no column '{name}' (it has {', '.join(columns)})"
-    for name, key in term.join.items():
-        if key not in traits_of(term.figure):
-            yield "join", f"{name}: '{key}' tells no points of {term.figure} apart"
-    try:
-        if not np.isfinite(published(term, chosen)).all():
-            yield (
-                "published",
-                f"data/{table}.csv lacks a value of {column} for one of the points; leave it out with where",
-            )
-    except (UserError, ValueError) as error:
-        yield "published", str(error)
-
-
-def _columns_of(term: Term, figure: Figure) -> set[str]:
-    """The columns that a claim may read of a term, but for those of models whose predictions are files."""
-    available = {*METRICS, *CONDITIONS}
-    if term.published:
-        available.add(PUBLISHED)
-    if has_models(term, figure):
-        available.add(WARE)
-    return available
-
-
-def _series_problems(claim: Claim, counts: list[int | None], field: str) -> Iterator[tuple[Place, str]]:
-    """A series where one is needed, and of an order all over as many points."""
-    kind = claim.expect.kind
-    if kind == "order" and len(set(counts)) > 1:
-        told = ", ".join(
-            f"'{ast.unparse(t)}' has {n or 'one number'}" for t, n in zip(claim.trees, counts, strict=True)
-        )
-        yield (field,), f"each expression must have a value for each of the same points, or one number ({told})"
-    if kind == "trend" and (counts[0] or 0) < TREND_POINTS:
-        yield (
-            ("expect", "trend"),
-            f"needs a metric with a value for each of at least {TREND_POINTS} points (found: {counts[0] or 'one number'})",
-        )
-    if not all(math.isfinite(bound) or claim.expect.tolerance == math.inf for bound in claim.expect.bounds):
-        yield ("expect",), "its bounds are too large"

@@ -1,4 +1,4 @@
-"""Commands that look and run nothing: doctor, schema, check, plan."""
+"""Commands that look and run nothing: doctor, schema, check, forecast."""
 
 from __future__ import annotations
 
@@ -63,8 +63,9 @@ def check(
         )
 
 
+@app.command("plan", hidden=True)  # its old name
 @app.command()
-def plan(
+def forecast(
     figures: Annotated[list[str] | None, typer.Argument(help="paper, paper/figure ...; default: all.")] = None,
     scale: Annotated[str | None, typer.Option(help="smoke, quick or full; default: config.yaml's.")] = None,
 ) -> None:
