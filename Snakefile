@@ -10,7 +10,7 @@ from bbrlab.claims.columns import prediction_files
 from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.kernel.built import kernel_identity
 from bbrlab.kernel.specs import ingredients
-from bbrlab.models import burst_scenario, predict
+from bbrlab.models.predictions import KINDS, files_of
 from bbrlab.report.panel import has_panel
 from bbrlab.workflow.asking import write_asking
 from bbrlab.workflow.forecast import show_forecast, to_stderr

@@ -8,6 +8,12 @@ PAPERS = sorted({id.split("/")[0] for id in FIGURES})
 PAGES = [*PAPERS, "models", "overview"]
 TABLES = {id: f"{AT_SCALE}/{id}.parquet" for id in FIGURES}
 PANELS = {id: figure for id, figure in FIGURES.items() if has_panel(figure)}
+# What the models say of the panels that they can describe.
+PREDICTIONS = [
+    name_of(path)
+    for id, figure in PANELS.items()
+    for path in files_of(id, figure.scenario, figure.points)
+]
 for figure in FIGURES.values():
     write_points(figure)
 
@@ -64,23 +70,6 @@ def option(name, function):
 
 def tables_of(wildcards):
     return [t for id, t in TABLES.items() if id.split("/")[0] == wildcards.paper]
-
-
-def predictions():
-    """What the models say of the panels that they can describe: the fluid model at 9 s and as long as the experiment."""
-    kinds = {
-        id: [
-            *(FLUID_LENGTHS if predict.speaks_of(figure.scenario) else []),
-            *(["burst"] if burst_scenario.speaks_of(figure.scenario) else []),
-        ]
-        for id, figure in PANELS.items()
-    }
-    return [
-        f"{RESULTS}/models/{id}/{point.label}/{kind}.parquet"
-        for id, figure in PANELS.items()
-        for point in figure.points
-        for kind in kinds[id]
-    ]
 
 
 def predictions_of(figures):

@@ -25,7 +25,7 @@ rule models_notebook:
     input:
         notebook=name_of(paths.ROOT / "notebooks" / "models.ipynb"),
         tables=[TABLES[id] for id in PANELS],
-        predictions=predictions(),
+        predictions=PREDICTIONS,
         code=CODE["pages"],
     output:
         page=f"{AT_SCALE}/models.html",
@@ -45,7 +45,7 @@ rule overview_notebook:
         tables=TABLES.values(),
         claims=f"{AT_SCALE}/claims.parquet",
         points=f"{AT_SCALE}/points.parquet",
-        predictions=predictions(),
+        predictions=PREDICTIONS,
         code=CODE["pages"],
     output:
         page=f"{AT_SCALE}/overview.html",

@@ -105,8 +105,8 @@ def test_a_panel_in_words():
     said = in_words(Panel("sarpkaya2025/fig2a", "Fig. 2a", points, False))
     assert "1 of 2 points are within 0.05" in said
     assert "+0.100 at 1 BBR flows and 32 BDP (published 0.400, measured 0.500 ± 0.020)" in said
-    assert "+0.100 off for a single BBR flow up to 8 BDP" in said
-    assert "-0.060 off at 32 BDP and more" in said
+    assert "The Ware model is nearest at 32 BDP (-0.060 on average)" in said
+    assert "farthest at 1 BDP (+0.100 on average)" in said
 
 
 def test_figures_are_let_go(capsys):

@@ -89,7 +89,19 @@ def test_a_stage_whose_folder_is_gone(tmp_path):
         files_of("runs", tmp_path)
 
 
-PARTS = ("bbrlab", "mininet", "data", "scenarios", "notebooks", "config", "kernels", "profiles", "rules", "Snakefile")
+PARTS = (
+    "bbrlab",
+    "mininet",
+    "data",
+    "scenarios",
+    "notebooks",
+    "config",
+    "kernels",
+    "envs",
+    "profiles",
+    "rules",
+    "Snakefile",
+)
 PARTS += tuple(p.name for p in paths.ROOT.glob("snakemake_logger_plugin_*"))
 
 
@@ -162,18 +174,18 @@ def finished(checkout):
         **os.environ, "PYTHONPATH": str(checkout), "PATH": f"{checkout / 'bin'}:{os.environ['PATH']}", "BBRLAB_RESULTS": "",
     }  # fmt: skip
 
-    def snakemake(*argv: str) -> str:
+    def snakemake(target: str, *argv: str) -> str:
         command = ["snakemake", "--cores", "2", *argv, "--config", "scale=smoke", "figures=[tang,sarpkaya2025/fig2c]"]
-        done = subprocess.run(
-            [*command, "--", "all"], cwd=checkout, env=environment, capture_output=True, text=True, timeout=300
-        )
+        command += ["--", target]
+        done = subprocess.run(command, cwd=checkout, env=environment, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout + done.stderr
 
-    def planned() -> set[str]:
-        return {rule for rule, _ in re.findall(r"^(\w+) +(\d+)$", snakemake("-n"), re.MULTILINE)} - {"total"}
+    def planned(target: str = "all") -> set[str]:
+        told = snakemake(target, "-n")
+        return {rule for rule, _ in re.findall(r"^(\w+) +(\d+)$", told, re.MULTILINE)} - {"total"}
 
-    snakemake()
+    snakemake("all")
     assert planned() == set(), "nothing is left to be done"
     return planned
 
@@ -183,14 +195,16 @@ def finished(checkout):
     [
         ("mininet/dumbbell.py", RUNS),
         ("bbrlab/experiment/qdisc.py", RUNS),
-        ("bbrlab/scenario/schema.py", RUNS | {"fluid"}),
-        ("bbrlab/base/arrays.py", RUNS | {"fluid", "kernel"}),
+        ("bbrlab/scenario/schema.py", RUNS | {"prediction"}),
+        ("bbrlab/base/arrays.py", RUNS | {"prediction", "kernel"}),
         ("bbrlab/kernel/specs.py", RUNS | {"kernel"}),
         ("kernels/probe", RUNS | {"kernel"}),
         ("kernels/options/um.config", RUNS | {"kernel"}),
         ("bbrlab/measure/a_new_metric.py", RUNS),
         ("bbrlab/campaign/interval.py", TABLES),
-        ("bbrlab/models/ware.py", CLAIMS | {"fluid"}),
+        ("bbrlab/models/ware.py", CLAIMS | {"prediction"}),
+        ("envs/requirements.lock", TABLES | {"prediction"}),
+        ("data/sarpkaya2025/models.yaml", CLAIMS | {"prediction"}),
         ("bbrlab/claims/judge.py", CLAIMS),
         ("data/tang/table2.csv", CLAIMS),
         ("bbrlab/report/plots/style.py", PAGES),
@@ -217,6 +231,35 @@ def test_another_compiler_makes_another_kernel(checkout, finished):
         assert finished() == RUNS | {"kernel"}
     finally:
         other.unlink()
+
+
+FLUID_CLAIM = """
+- id: SA-t
+  says: The fluid model has the share of one flow.
+  source: made up for a test
+  exactness: qualitative
+  because: made up for a test
+  claims:
+    - at: {figure: fig2c, along: network.buffer.bdp}
+      metric: max(share_of_capacity - fluid)
+      expect: {below: 1}
+"""
+
+
+def test_claims_wait_for_the_predictions_that_they_read(checkout, finished):
+    """A prediction that is missing is made before the claim is judged, in whatever order jobs are started."""
+    table = "results/smoke/claims.parquet"
+    claims = checkout / "data/sarpkaya2025/claims.yaml"
+    before = claims.read_text(encoding="utf-8")
+    prediction = next((checkout / "results/models/sarpkaya2025/fig2c").glob("*/own.parquet"))
+    try:
+        prediction.rename(prediction.with_suffix(".away"))
+        assert "prediction" not in finished(table), "no claim reads one"
+        claims.write_text(before + FLUID_CLAIM, encoding="utf-8")
+        assert finished(table) == {"prediction", "claims"}
+    finally:
+        claims.write_text(before, encoding="utf-8")
+        prediction.with_suffix(".away").rename(prediction)
 
 
 def test_what_decides_nothing_makes_nothing_anew(checkout, finished):

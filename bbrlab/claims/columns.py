@@ -17,17 +17,13 @@ from bbrlab.base.tables import read_table
 from bbrlab.campaign.figures import Figure
 from bbrlab.claims.schema import BURST, FLUID, PREDICTED, PUBLISHED, WARE, Claim, Term
 from bbrlab.claims.select import select
-from bbrlab.models import burst_scenario, predict, ware
+from bbrlab.models import predictions, ware
 from bbrlab.scenario.point import Point
 
 # Columns of published tables that have another name among a point's traits; a term's ``join`` names others.
 COMMON_NAMES = {"bbr_flows": "flows.0.count", "buffer_packets": "network.buffer.packets"}
 MODELLED_GROUP = 0  # whose share the models speak of
-# Of each model whose predictions are files: its file of a point, its name, and whether it describes a scenario.
-_PREDICTIONS = {
-    FLUID: ("own.parquet", "the fluid model", predict.speaks_of),
-    BURST: ("burst.parquet", "the burst model", burst_scenario.speaks_of),
-}
+_KINDS = {FLUID: predictions.FLUID_OWN, BURST: predictions.BURST}  # of PREDICTED: which of its predictions
 
 
 def has_models(term: Term, figure: Figure) -> bool:
@@ -37,7 +33,7 @@ def has_models(term: Term, figure: Figure) -> bool:
 
 def has_prediction(model: str, term: Term, figure: Figure) -> bool:
     """Whether FLUID or BURST may be: the model must know all of the scenario."""
-    speaks_of = _PREDICTIONS[model][2]
+    speaks_of = predictions.KINDS[_KINDS[model]].speaks_of
     return has_models(term, figure) and all(speaks_of(p.scenario) for p in select(term, figure.points))
 
 
@@ -112,14 +108,15 @@ def _agree(cells: pd.Series, wanted: Any) -> Array:
 
 
 def _paths(model: str, figure: str, chosen: Sequence[Point], results: Path | None) -> list[Path]:
-    folder = (results or paths.results_folder()) / "models" / figure
-    return [folder / p.label / _PREDICTIONS[model][0] for p in chosen]
+    return [predictions.prediction_file(_KINDS[model], figure, p, results) for p in chosen]
 
 
 @functools.cache
 def _predicted_share(model: str, path: Path) -> float:
     if not path.exists():
-        raise UserError(f"{path}: {_PREDICTIONS[model][1]}'s prediction is missing; run: snakemake --cores 2 -- {path}")
+        raise UserError(
+            f"{path}: {predictions.KINDS[_KINDS[model]].model}'s prediction is missing; run: snakemake --cores 2 -- {path}"
+        )
     return float(read_table(path)["share_of_capacity"].iloc[0])
 
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from bbrlab.base import files
 from bbrlab.base.errors import UserError
 from bbrlab.models import burst
 from bbrlab.scenario.draws import draw_rtts
@@ -147,10 +145,3 @@ def predictions_of(points: Sequence[Point], seeds: int, reading: str | None) -> 
             "seeds": seeds, "reading": reading or burst.DEFAULT_READING,
         })  # fmt: skip
     return pd.DataFrame(rows)
-
-
-def write_predictions(points: Sequence[Point], seeds: int, reading: str | None, out: Path) -> None:
-    """predictions_of() as a Parquet file, whole or not at all."""
-    predictions = predictions_of(points, seeds, reading)
-    with files.aside(out) as temporary:
-        predictions.to_parquet(temporary, index=False)

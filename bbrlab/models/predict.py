@@ -5,19 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import pandas as pd
 
-from bbrlab.base import files
 from bbrlab.base.errors import UserError
 from bbrlab.models import fluid
+from bbrlab.models.of_paper import models_of
 from bbrlab.scenario.draws import draw_rtts
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.schema import Scenario
 
-# The published set-ups have 10 of 40 ms and 7.5 of 30 ms of RTT as the link's one-way delay.
-LINK_SHARE_OF_RTT = 0.25
 # Two steps, one twice the other, must agree to this in the share of the link.
 STEP_TOLERANCE = 0.01
 
@@ -73,7 +70,7 @@ def _arguments(scenario: Scenario, seed: int, quirks: fluid.Quirks) -> dict[str,
         if value:
             raise UserError(f"{where} has no {field} of the path; network.{field} is set")
     rtts = [rtt for group in draw_rtts(scenario, seed) for rtt in group]
-    link_ms = LINK_SHARE_OF_RTT * min(rtts)
+    link_ms = models_of(scenario.paper).link_share_of_rtt * min(rtts)
     buffer = network.buffer_bytes / fluid.PACKET_BYTES
     if quirks.link_bdp_buffer:
         link_bdp = math.ceil(network.rate_mbit * 1000 / 8 * link_ms / fluid.PACKET_BYTES)
@@ -139,12 +136,3 @@ def predictions_of(
             "duration_s": duration_s or point.scenario.duration_s, "step_ms": step_ms, "step_difference": p.step_difference,
         })  # fmt: skip
     return pd.DataFrame(rows)
-
-
-def write_predictions(
-    points: Sequence[Point], duration_s: float | None, step_ms: float, quirks: fluid.Quirks, out: Path
-) -> None:
-    """predictions_of() as a Parquet file, whole or not at all."""
-    predictions = predictions_of(points, duration_s, step_ms, quirks)
-    with files.aside(out) as temporary:
-        predictions.to_parquet(temporary, index=False)

@@ -11,16 +11,13 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from pydantic import ValidationError
 
 from bbrlab.base import paths
-from bbrlab.base.errors import UserError
-from bbrlab.base.strict import Strict
 from bbrlab.base.tables import read_table
-from bbrlab.base.yaml_files import read_yaml
 from bbrlab.campaign.collect import point_means
 from bbrlab.campaign.figures import Figure, scenario_files
 from bbrlab.models import ware
+from bbrlab.models.of_paper import models_of
 from bbrlab.scenario.load import load_scenario
 
 AVERAGED = (
@@ -37,7 +34,7 @@ class Panel:
         figure: its id.
         title: for people.
         points: one row per point: buffer_bdp, bbr_flows, measured, ci95, runs, failed, published, published_low,
-            published_high, ware, residual (measured - published).
+            published_high, trials (of the published mean), ware, residual (measured - published).
         scaled: whether the runs were shorter than the scenario's own, so that published values are no yardstick.
     """
 
@@ -92,7 +89,7 @@ def panel_of(figure: Figure, runs: pd.DataFrame) -> Panel:
     reference = published_table(figure.id).rename(
         columns={"share_of_capacity": "published", "two_sem_low": "published_low", "two_sem_high": "published_high"}
     )
-    columns = [*KEYS.values(), "published", "published_low", "published_high"]
+    columns = [*KEYS.values(), "published", "published_low", "published_high", "trials"]
     points = measured.merge(reference[columns], on=list(KEYS.values()), how="left")
     network = figure.scenario.network
     points["ware"] = ware.bbr_share(network.rate_mbit, network.mean_rtt_ms, points["buffer_bdp"], points["bbr_flows"])
@@ -117,37 +114,17 @@ def in_words(panel: Panel, near: float = 0.05) -> str:
         f"published mean; the largest difference is {worst['residual']:+.3f} at {worst['bbr_flows']:.0f} BBR flows and "
         f"{worst['buffer_bdp']:.0f} BDP (published {worst['published']:.3f}, measured {worst['measured']:.3f}{interval})."
     )
-    for name, mine in (
-        ("for a single BBR flow up to 8 BDP", points[(points["buffer_bdp"] <= 8) & (points["bbr_flows"] == 1)]),
-        ("at 32 BDP and more", points[points["buffer_bdp"] >= 32]),
-    ):
-        if len(mine):
-            said += f" The model is {(mine['ware'] - mine['measured']).mean():+.3f} off {name}."
+    off = (points["ware"] - points["measured"]).groupby(points["buffer_bdp"]).mean().dropna()
+    sizes = np.abs(off.to_numpy())
+    for words, place in (("nearest", int(sizes.argmin())), ("farthest", int(sizes.argmax()))) if len(off) else ():
+        said += f" The Ware model is {words} at {off.index[place]:g} BDP ({off.iloc[place]:+.3f} on average)."
     return said
 
 
-class _Models(Strict):
-    """data/PAPER/models.yaml."""
-
-    fluid_of: dict[str, str]
-
-
 def fluid_figure(figure: str) -> str:
-    """The figure whose fluid predictions stand beside a figure: what data/PAPER/models.yaml says, or the figure itself.
-
-    Raises:
-        UserError: if that file is not as it should be.
-    """
+    """The figure whose fluid predictions stand beside a figure: what data/PAPER/models.yaml says, or the figure itself."""
     paper, name = figure.split("/")
-    path = paths.DATA / paper / "models.yaml"
-    if not path.exists():
-        return figure
-    try:
-        known = _Models.model_validate(read_yaml(path)).fluid_of
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise UserError(f"{path}: {'.'.join(str(p) for p in first['loc'])}: {first['msg']}") from None
-    return f"{paper}/{known.get(name, name)}"
+    return f"{paper}/{models_of(paper).fluid_of.get(name, name)}"
 
 
 def with_fluid(panel: Panel, of: Figure, results: Path) -> Panel:

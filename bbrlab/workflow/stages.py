@@ -15,13 +15,15 @@ from pathlib import Path
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 
-# Folders (or files) below the checkout. Of bbrlab/ a stage has its own rooms, all rooms that these import from, and its
+# Folders, files or patterns of them below the checkout. Of bbrlab/ a stage has its own rooms, all rooms that these import from, and its
 # command; tests/test_stages.py follows the imports. The rest of cli/ and workflow/ only pass words on.
 _RUNS = (
     "bbrlab/base", "bbrlab/scenario", "bbrlab/workload", "bbrlab/kernel", "bbrlab/experiment", "bbrlab/measure",
     "bbrlab/run", "mininet", "bbrlab/cli/stages/runs.py",
 )  # fmt: skip
-_TABLES = (*_RUNS, "bbrlab/campaign", "bbrlab/cli/stages/tables.py")
+# What is computed here by NumPy, SciPy and numba; of a run they make sums and percentiles only, which no version changes.
+_LIBRARIES = "envs/requirements.lock"
+_TABLES = (*_RUNS, _LIBRARIES, "bbrlab/campaign", "bbrlab/cli/stages/tables.py")
 _SEEDS = (*_TABLES, "bbrlab/models", "bbrlab/claims", "bbrlab/cli/stages/claims.py")  # the claims: asking.py
 _CLAIMS = (*_SEEDS, "data", "scenarios", "config/config.yaml")
 STAGES: dict[str, tuple[str, ...]] = {
@@ -33,7 +35,14 @@ STAGES: dict[str, tuple[str, ...]] = {
         "bbrlab/cli/kernels.py",
     ),
     "runs": _RUNS,
-    "models": ("bbrlab/base", "bbrlab/scenario", "bbrlab/models", "bbrlab/cli/stages/models.py"),
+    "models": (
+        "bbrlab/base",
+        "bbrlab/scenario",
+        "bbrlab/models",
+        "data/*/models.yaml",
+        _LIBRARIES,
+        "bbrlab/cli/stages/models.py",
+    ),
     "tables": _TABLES,
     "seeds": _SEEDS,
     "claims": _CLAIMS,
@@ -51,13 +60,14 @@ def files_of(stage: str, root: Path | None = None) -> list[Path]:
     root = root or paths.ROOT
     found: set[Path] = set()
     for name in STAGES[stage]:
-        place = root / name
-        if not place.exists():
+        places = list(root.glob(name))
+        if not places:
             raise UserError(
-                f"{place}: is not there, but stage {stage} of a campaign depends on it (bbrlab/workflow/stages.py)"
+                f"{root / name}: is not there, but stage {stage} of a campaign depends on it (bbrlab/workflow/stages.py)"
             )
-        below = place.rglob("*") if place.is_dir() else [place]
-        found |= {p.relative_to(root) for p in below if p.is_file() and p.suffix not in LEFT_OUT}
+        for place in places:
+            below = place.rglob("*") if place.is_dir() else [place]
+            found |= {p.relative_to(root) for p in below if p.is_file() and p.suffix not in LEFT_OUT}
     return sorted(p for p in found if not any(part.startswith(".") for part in p.parts))
 
 

@@ -1,0 +1,37 @@
+"""data/PAPER/models.yaml: what the models must be told of a paper's set-ups."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, ValidationError
+
+from bbrlab.base import paths
+from bbrlab.base.errors import UserError
+from bbrlab.base.strict import Strict
+from bbrlab.base.yaml_files import read_yaml
+
+
+class PaperModels(Strict):
+    """A paper's models.yaml; without one, the defaults."""
+
+    link_share_of_rtt: Annotated[float, Field(gt=0, le=0.5)] = Field(
+        0.25, description="the bottleneck link's one-way delay over the smallest base RTT; the fluid model needs it"
+    )
+    fluid_of: dict[str, str] = Field({}, description="{figure: the figure whose fluid predictions stand beside it}")
+
+
+def models_of(paper: str) -> PaperModels:
+    """What a paper's models.yaml says.
+
+    Raises:
+        UserError: if the file is not as it should be.
+    """
+    path = paths.DATA / paper / "models.yaml"
+    if not paper or not path.exists():
+        return PaperModels()
+    try:
+        return PaperModels.model_validate(read_yaml(path))
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise UserError(f"{path}: {'.'.join(str(p) for p in first['loc'])}: {first['msg']}") from None

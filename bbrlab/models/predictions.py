@@ -1,0 +1,78 @@
+"""The models' predictions of a campaign's points, as files: results/models/PAPER/FIGURE/POINT/KIND.parquet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from bbrlab.base import files, paths
+from bbrlab.models import burst_scenario, fluid, predict
+from bbrlab.scenario.point import Point
+from bbrlab.scenario.schema import Scenario
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of predictions.
+
+    Attributes:
+        model: its name, for people.
+        speaks_of: whether it describes a scenario.
+        of_points: its table of some points.
+    """
+
+    model: str
+    speaks_of: Callable[[Scenario], bool]
+    of_points: Callable[[list[Point]], pd.DataFrame]
+
+
+SHORT_S = 9  # as long as the fluid model's published curves
+BURST_SEEDS = 3
+FLUID_SHORT, FLUID_OWN, BURST = "9s", "own", "burst"
+KINDS = {
+    FLUID_SHORT: Kind(
+        "the fluid model",
+        predict.speaks_of,
+        lambda points: predict.predictions_of(points, SHORT_S, 0.01, fluid.ALIGNED),
+    ),
+    # As long as the experiment. Five times the step: what it changes stands beside the result (step_difference).
+    FLUID_OWN: Kind(
+        "the fluid model", predict.speaks_of, lambda points: predict.predictions_of(points, None, 0.05, fluid.ALIGNED)
+    ),
+    BURST: Kind(
+        "the burst model",
+        burst_scenario.speaks_of,
+        lambda points: burst_scenario.predictions_of(points, BURST_SEEDS, None),
+    ),
+}
+
+
+def prediction_file(kind: str, figure: str, point: Point, results: Path | None = None) -> Path:
+    """Where a prediction of a figure's point is, or will be.
+
+    Args:
+        kind: one of KINDS.
+        figure: paper/name.
+        results: default: the results folder.
+    """
+    return (results or paths.results_folder()) / "models" / figure / point.label / f"{kind}.parquet"
+
+
+def files_of(figure: str, scenario: Scenario, points: Iterable[Point], results: Path | None = None) -> list[Path]:
+    """What every kind says of a figure's points, if it describes its scenario."""
+    kinds = [name for name, kind in KINDS.items() if kind.speaks_of(scenario)]
+    return [prediction_file(name, figure, point, results) for point in points for name in kinds]
+
+
+def write_prediction(kind: str, point: Point, out: Path) -> None:
+    """A point's prediction as a Parquet file of one row, whole or not at all.
+
+    Raises:
+        UserError: if the model does not describe the point.
+    """
+    table = KINDS[kind].of_points([point])
+    with files.aside(out) as temporary:
+        table.to_parquet(temporary, index=False)
