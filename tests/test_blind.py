@@ -1,10 +1,12 @@
 """What the lab predicted of data that nobody here had seen: the tables that ship, and how the distance is told."""
 
+import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 
 from bbrlab.base import paths
-from bbrlab.report.plots.blind import agreement, blind_tables
+from bbrlab.base.errors import UserError
+from bbrlab.report.plots.blind import agreement, blind_comparisons, blind_panels, blind_tables
 
 
 def test_agreement_of_known_numbers():
@@ -34,3 +36,22 @@ def test_what_ships_says_what_the_documentation_says():
         0.034,
     ]
     assert found.loc[("gomez", "goodput_mbit"), "median_percent"] == pytest.approx(5, abs=1)
+
+
+def test_what_ships_is_drawn_as_its_panels_say():
+    folder = paths.DATA / "blind"
+    panels = blind_panels(folder)
+    figure = blind_comparisons(blind_tables(folder), panels)
+    assert [axes.get_title() for axes in figure.axes] == [panel.title for panel in panels]
+    series = {axes.get_title(): axes.get_legend_handles_labels()[1] for axes in figure.axes}
+    assert series["Five flows against five, 100 Mbit/s"] == [
+        "Jain's index", "lost over delivered", "queue occupancy", "utilisation",
+    ]  # fmt: skip
+    assert series["Two BBRv3 flows, 1 Gbit/s (Mbit/s)"] == ["flow of 20 ms", "flow of 100 ms"]
+    plt.close(figure)
+
+
+def test_wrong_panels_are_named(tmp_path):
+    (tmp_path / "panels.yaml").write_text("- {table: a, title: b, by: c, scale: cubic}\n")
+    with pytest.raises(UserError, match=r"panels\.yaml: scale: "):
+        blind_panels(tmp_path)

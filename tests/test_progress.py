@@ -129,6 +129,19 @@ def test_what_goes_wrong_is_shown_with_its_log(handler, tmp_path, capsys):
     assert "Nothing to be done" in said
 
 
+def test_a_dry_run_is_in_snakemakes_words_without_a_line_for_each_checkpoint(monkeypatch, capsys):
+    settings = SimpleNamespace(
+        quiet={"rules"}, show_failed_logs=True, dryrun=True, verbose=False, debug_dag=False, printshellcmds=False,
+        nocolor=True, stdout=False,
+    )  # fmt: skip
+    wordy = LogHandler(settings, None)
+    for words in ("Building DAG of jobs...", "DAG of jobs will be updated after completion.", "This was a dry-run"):
+        wordy.emit(record(None, words))
+    said = capsys.readouterr().err
+    assert "Building DAG" in said and "This was a dry-run" in said
+    assert "will be updated" not in said
+
+
 def test_snakemake_finds_the_plugin():
     assert found is LogHandler
 

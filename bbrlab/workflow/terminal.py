@@ -25,9 +25,11 @@ from bbrlab.campaign.seeds import read_seeds
 from bbrlab.workflow import progress
 
 EVERY_S = 60  # between two lines of progress where there is no terminal
+# Said of every checkpoint of a dry run, after its job's lines; without these (quiet: rules) it says nothing.
+ONCE_PER_CHECKPOINT = "DAG of jobs will be updated"
 # Snakemake's plain words that say nothing to a person who waits; all others are shown.
 CHATTER = (
-    "Assuming unrestricted", "Building DAG", "Complete log", "Config file", "DAG of jobs will be updated", "Elapsed time",
+    "Assuming unrestricted", "Building DAG", "Complete log", "Config file", ONCE_PER_CHECKPOINT, "Elapsed time",
     "Execute ", "host:", "Select jobs", "Singularity containers", "Updating checkpoint", "Using shell", "None",
 )  # fmt: skip
 
@@ -83,7 +85,8 @@ class LogHandler(LogHandlerBase):
         """Take in one event. Snakemake calls this in a thread of its own, one event at a time."""
         try:
             if self.wordy is not None:
-                self.wordy.handle(record)
+                if not str(record.msg).startswith(ONCE_PER_CHECKPOINT):
+                    self.wordy.handle(record)
             else:
                 self._take(record)
         except Exception:  # a bug here must not stop a campaign

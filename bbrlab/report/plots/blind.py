@@ -2,17 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated, Literal
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from pydantic import Field, ValidationError
 
+from bbrlab.base.errors import UserError
+from bbrlab.base.strict import Strict
+from bbrlab.base.yaml_files import read_yaml
 from bbrlab.report.plots.style import CCA_COLOURS
 
-LARGEST_SHARE = 1.05
+COLUMNS = 2
+Pair = Annotated[list[float], Field(min_length=2, max_length=2)]
+
+
+class Note(Strict):
+    """Words at a place of a panel: [published, predicted]."""
+
+    text: str
+    at: Pair
+
+
+class BlindPanel(Strict):
+    """An entry of data/blind/panels.yaml, which says what its fields are."""
+
+    table: str
+    title: str
+    by: str
+    label: str = "{}"
+    names: dict[str, str] = {}
+    where: dict[str, str] = {}
+    scale: Literal["linear", "log"] = "linear"
+    limits: Pair | None = None
+    note: Note | None = None
 
 
 def blind_tables(folder: Path) -> dict[str, pd.DataFrame]:
@@ -51,58 +79,44 @@ def agreement(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def blind_comparisons(tables: dict[str, pd.DataFrame]) -> Figure:
-    """Four panels, a dot for each value: what the lab predicted over what was published; on the diagonal they agree.
+def blind_panels(folder: Path) -> list[BlindPanel]:
+    """How they are drawn: panels.yaml of the folder. UserError for what is wrong there."""
+    path = folder / "panels.yaml"
+    try:
+        return [BlindPanel.model_validate(entry) for entry in read_yaml(path)]
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise UserError(f"{path}: {'.'.join(str(p) for p in first['loc'])}: {first['msg']}") from None
+
+
+def blind_comparisons(tables: dict[str, pd.DataFrame], panels: Sequence[BlindPanel]) -> Figure:
+    """A dot for each value, in panels: what the lab predicted over what was published; on the diagonal they agree.
 
     Args:
         tables: blind_tables().
+        panels: blind_panels().
     """
-    figure, grid = plt.subplots(2, 2, figsize=(9.5, 8.6), layout="constrained")
-    shares, pairs, alone, fairness = grid.flat
-
-    panel = tables["fig2b"]
-    _diagonal(shares, 0, LARGEST_SHARE)
-    for count, part in panel.groupby("bbr_flows"):
-        shares.plot(part["published"], part["here"], "o", ms=6, label=f"{count} BBRv1 v CUBIC")
-    shares.set(title="Share of the link, 50 Mbit/s, 30 ms", xlabel="published", ylabel="predicted")
-    shares.legend(fontsize=8)
-
-    _diagonal(pairs, 0, LARGEST_SHARE)
-    for metric, label in (("jain_index", "Jain's index"), ("occupancy", "queue occupancy"), ("utilisation", "utilisation"),
-                          ("loss_over_delivered", "lost over delivered")):  # fmt: skip
-        part = tables["pairs"][tables["pairs"]["metric"] == metric]
-        pairs.plot(part["published"], part["here"], "o", ms=5, alpha=0.8, label=label)
-    pairs.set(title="Five flows against five, 100 Mbit/s", xlabel="published", ylabel="predicted")
-    pairs.legend(fontsize=8)
-
-    grid_table = tables["cao_grid"]
-    goodput = grid_table[(grid_table["metric"] == "goodput_mbit") & (grid_table["kernel"] == "5.15")]
-    for cca, part in goodput.groupby("cca"):
-        alone.plot(
-            part["published"], part["here"], "o", ms=5, alpha=0.8, color=CCA_COLOURS[str(cca)], label=f"{cca} alone"
-        )
-    _diagonal(alone, goodput["published"].min() * 0.8, goodput["published"].max() * 1.2)
-    alone.set(
-        xscale="log",
-        yscale="log",
-        title="Goodput of one flow (Mbit/s), 32 paths",
-        xlabel="published",
-        ylabel="predicted",
-    )
-    # The points off the diagonal have one cause in common (docs/trust.md).
-    alone.annotate("100 kB buffer at 500 Mbit/s:\nCUBIC missed", (110, 240), (14, 330), fontsize=8, color="0.3")
-    alone.legend(fontsize=8, loc="lower right")
-
-    gomez = tables["gomez"]
-    gomez = gomez[gomez["metric"] == "goodput_mbit"]
-    for rtt, part in gomez.groupby("flow_rtt_ms"):
-        fairness.plot(part["published"], part["here"], "o", ms=6, label=f"flow of {rtt:g} ms")
-    _diagonal(fairness, 0, gomez[["published", "here"]].to_numpy().max() * 1.1)
-    fairness.set(title="Two BBRv3 flows, 1 Gbit/s (Mbit/s)", xlabel="published", ylabel="predicted")
-    fairness.legend(fontsize=8)
+    rows = -(-len(panels) // COLUMNS)
+    figure, grid = plt.subplots(rows, COLUMNS, figsize=(9.5, 4.3 * rows), squeeze=False, layout="constrained")
+    for axes, panel in zip(grid.flat, panels, strict=False):
+        _draw(axes, panel, tables[panel.table])
     return figure
 
 
-def _diagonal(axes: Axes, low: float, high: float) -> None:
+def _draw(axes: Axes, panel: BlindPanel, table: pd.DataFrame) -> None:
+    for column, wanted in panel.where.items():
+        table = table[table[column] == wanted]
+    for value, part in table.groupby(panel.by):
+        if panel.names and value not in panel.names:
+            continue
+        name = panel.names.get(str(value), f"{value:g}" if isinstance(value, float) else str(value))
+        axes.plot(part["published"], part["here"], "o", ms=5, alpha=0.8, label=panel.label.format(name),
+                  color=CCA_COLOURS.get(str(value)))  # fmt: skip
+    both = table[["published", "here"]].to_numpy(dtype=float)
+    low, high = panel.limits or (0 if panel.scale == "linear" else 0.8 * np.nanmin(both), 1.1 * np.nanmax(both))
     axes.plot([low, high], [low, high], color="0.6", lw=1, zorder=0)
-    axes.set(xlim=(low, high), ylim=(low, high))
+    axes.set(xlim=(low, high), ylim=(low, high), xscale=panel.scale, yscale=panel.scale, title=panel.title,
+             xlabel="published", ylabel="predicted")  # fmt: skip
+    if panel.note:
+        axes.text(panel.note.at[0], panel.note.at[1], panel.note.text, fontsize=8, color="0.3")
+    axes.legend(fontsize=8)
