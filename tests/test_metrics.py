@@ -20,7 +20,8 @@ from bbrlab.measure.metrics import summarise
 from bbrlab.measure.numbers import jain_index
 from bbrlab.measure.phases import phase_lengths, phase_queues
 from bbrlab.measure.queues import Queue
-from bbrlab.measure.sockets import TCP_INFO, Flows
+from bbrlab.measure.sample_schema import TCP_INFO
+from bbrlab.measure.sockets import Flows
 from bbrlab.run import evaluate as evaluation
 from bbrlab.scenario.load import base_point
 from bbrlab.scenario.messages import validate

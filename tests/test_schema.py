@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import json
-import re
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.campaign.collect import IDENTITY, figure_table, run_rows, tidy, write_table
 from bbrlab.campaign.figures import Figure, Run
 from bbrlab.experiment.plan import make_plan
-from bbrlab.measure import bbr_record, schema
+from bbrlab.measure import schema
 from bbrlab.measure.bottleneck import RUN
 from bbrlab.measure.flow_counters import flow_counters
 from bbrlab.measure.long_flows import LONG
 from bbrlab.measure.metrics import summarise
 from bbrlab.measure.queues import Queue
 from bbrlab.measure.registry import Registry
-from bbrlab.measure.short_flows import SHORT, Read, ShortFlows
-from bbrlab.measure.sockets import TCP_INFO, Flows
-from bbrlab.measure.tables import samples_table
+from bbrlab.measure.sample_schema import ACKS, BBR_COLUMNS, SAMPLES, SHORT_FLOWS, TCP_INFO
+from bbrlab.measure.short_flows import SHORT, Read, ShortFlows, chunk_outcomes
+from bbrlab.measure.sockets import Flows
+from bbrlab.measure.tables import samples_table, short_flows_table
 from bbrlab.report.metric_tables import PAGE, renewed
 from bbrlab.scenario.load import base_point
 from bbrlab.scenario.messages import validate
@@ -39,7 +38,7 @@ def empty_queue(times):
 
 def flow_columns(times, flows):
     columns = {name: np.zeros(len(times), kind) for name, (_, kind) in TCP_INFO.items()}
-    columns |= {name: np.full(len(times), np.nan) for name in bbr_record.COLUMNS}
+    columns |= {name: np.full(len(times), np.nan) for name in BBR_COLUMNS}
     return {"time_s": np.array(times, float), "flow": np.array(flows, "i4")} | columns
 
 
@@ -194,13 +193,22 @@ def test_an_instant_without_flows_has_one_row():
     assert table[["time_s", "flow"]].duplicated().sum() == 0
 
 
-def test_the_docs_name_every_column_of_the_samples():
-    _, plan, _ = summary_of()
+def test_the_tables_of_a_run_have_their_schemas_columns(tmp_path):
+    """In their order; acks.parquet: test_traces."""
+    point, plan, _ = summary_of()
     table = samples_table(plan, Flows(flow_columns([1.0], [0]), {}), {"forward": empty_queue([1.0])})
-    text = (paths.ROOT / "docs/results.md").read_text(encoding="utf-8")
-    section = text.split("## samples.parquet")[1].split("##")[0]
-    rows = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
-    assert sorted(re.findall(r"`(\w+)`", " ".join(rows))) == sorted(table.column_names)
+    assert table.column_names == list(SAMPLES)
+    (tmp_path / "log").write_text("0 0 1000000000\n")
+    outcomes = chunk_outcomes(next(iter(plan.workloads.values())), [tmp_path / "log"], [tmp_path / "log"], 10, 40)
+    short = short_flows_table({3: ShortFlows(point.scenario, 40, outcomes, Read(0, point.scenario.window_s))})
+    assert short.column_names == list(SHORT_FLOWS)
+
+
+def test_a_name_means_one_thing_in_every_table():
+    seen = {}
+    for column in (*SAMPLES.values(), *ACKS.values(), *SHORT_FLOWS.values()):
+        assert seen.setdefault(column.name, (column.unit, column.label)) == (column.unit, column.label), column.name
+    assert set(seen) & set(schema.METRICS) == set()
 
 
 def test_axis_labels():
@@ -208,5 +216,8 @@ def test_axis_labels():
     assert schema.label_of("drops") == "dropped packets"
     assert schema.label_of("share_of_capacity") == "share of capacity"
     assert schema.label_of("network.rtt_ms") == "network.rtt_ms"
+    assert schema.label_of("cwnd") == "cwnd (packets)"
+    assert schema.label_of("srtt_us") == "smoothed RTT (us)"
+    assert (schema.label_of("slowdown"), schema.label_of("group")) == ("slowdown", "group")
     assert len({m.label for m in schema.GROUP.values()}) == len(schema.GROUP)
     assert len({m.label for m in schema.RUN.values()}) == len(schema.RUN)

@@ -20,7 +20,9 @@ from bbrlab.measure import bbr_record
 from bbrlab.measure.flow_counters import EDGE_TOLERANCE_S, FlowCounters
 from bbrlab.measure.netlink import HEAD, records
 from bbrlab.measure.queues import queue_counters
-from bbrlab.measure.sockets import TCP_INFO, Sockets
+from bbrlab.measure.sample_schema import ACKS, BBR_COLUMNS, TCP_INFO
+from bbrlab.measure.sockets import Sockets
+from bbrlab.measure.tables import acks_table
 from bbrlab.measure.traces import decode
 from tests import kernel_layout
 
@@ -171,7 +173,7 @@ def lab_info(**fields: int) -> np.ndarray:
 def test_record_of_the_lab_and_of_strangers():
     info = lab_info(state=5, bw=10**6, pacing_gain=320, cwnd_gain=576, inflight_hi=70, ecn_alpha=32768)
     columns = bbr_record.columns(info.view(np.uint8).reshape(1, -1))
-    assert set(columns) == set(bbr_record.COLUMNS)
+    assert tuple(columns) == BBR_COLUMNS
     assert (columns["bbr_cwnd_gain"][0], columns["bbr_inflight_hi"][0], columns["bbr_ecn_alpha"][0]) == (2.25, 70, 0.5)
     assert np.isinf([columns["bbr_bw_lo"][0], columns["bbr_inflight_lo"][0]]).all()
     info["magic"] = 0  # as long, but not ours: only what all kernels have
@@ -200,6 +202,7 @@ def test_acks_find_their_flows_and_gaps_are_counted(tmp_path):
     assert list(flows.acks["cwnd"]) == [4, 6, 7]
     assert set(flows.acks["bbr_state"]) == {3.0}
     assert flows.acks_missing == 2
+    assert acks_table(flows, 0).column_names == list(ACKS)
 
 
 def test_last_words_of_a_destroyed_socket(decoded):

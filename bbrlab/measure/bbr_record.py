@@ -34,18 +34,6 @@ ACK_RECORD = np.dtype([
     ("rate_delivered", "<i4"), ("rate_interval_us", "<i4"), ("rtt_us", "<i4"), ("padding", "<u4"),
     ("pacing_rate", "<u8"), ("info", LAB_INFO),
 ])  # fmt: skip
-# The fields of an ACK record that are not an address, a counter or BBR's own.
-ACK_FIELDS = (
-    "cwnd", "in_flight", "prior_in_flight", "acked", "losses", "delivered", "lost", "rate_delivered",
-    "rate_interval_us", "rtt_us", "pacing_rate",
-)  # fmt: skip
-# Columns of a table, NaN where a CCA or kernel does not say. Rates are in bytes/s, volumes in packets; a bound that is
-# not set is infinite.
-COLUMNS = (
-    "bbr_state", "bbr_bw", "bbr_min_rtt_us", "bbr_pacing_gain", "bbr_cwnd_gain", "bbr_ack_phase", "bbr_flags",
-    "bbr_round_count", "bbr_max_bw", "bbr_bw_lo", "bbr_inflight_hi", "bbr_inflight_lo", "bbr_extra_acked",
-    "bbr_ecn_alpha", "bbr_losses_seen", "bbr_undos", "bbr_probe_wait_us", "bbr_tx_in_flight", "bbr_sample_lost",
-)  # fmt: skip
 
 
 def _bound(values: Array) -> Array:
@@ -62,7 +50,7 @@ def _states_of_v1(pacing_gain: Array, cwnd_gain: Array) -> Array:
 
 
 def lab_columns(info: Array) -> dict[str, Array]:
-    """Columns of records of the lab's modules (dtype LAB_INFO)."""
+    """Columns of records of the lab's modules (dtype LAB_INFO): sample_schema.BBR_COLUMNS."""
     return {
         "bbr_state": info["state"].astype(float),
         "bbr_bw": info["bw"].astype(float),

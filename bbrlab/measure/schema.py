@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from bbrlab.measure.sample_schema import COLUMNS
+
 
 @dataclass(frozen=True)
 class Metric:
@@ -163,8 +165,9 @@ METRICS: dict[str, Metric] = GROUP | RUN
 
 
 def label_of(name: str) -> str:
-    """The axis label of a metric, with its unit unless the words say it; of any other column its name."""
-    if name not in METRICS:
+    """The axis label of a metric or of a column of a run's tables (sample_schema.py), with its unit unless the words say it;
+    of any other column its name."""
+    known = METRICS.get(name) or COLUMNS.get(name)
+    if known is None:
         return name
-    metric = METRICS[name]
-    return metric.label if metric.unit == "1" or metric.unit in metric.label else f"{metric.label} ({metric.unit})"
+    return known.label if known.unit == "1" or known.unit in known.label else f"{known.label} ({known.unit})"

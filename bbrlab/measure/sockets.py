@@ -11,39 +11,9 @@ from bbrlab.base.arrays import Array
 from bbrlab.experiment.plan import Plan
 from bbrlab.measure import bbr_record
 from bbrlab.measure.netlink import DIAG_MESSAGE, NLMSG_HEADER, attributes_of, field_of
+from bbrlab.measure.sample_schema import BBR_COLUMNS, TCP_INFO
 
 ATTR_INFO, ATTR_BBR = 2, 16
-# name in the table: (offset in struct tcp_info, numpy type)
-TCP_INFO = {
-    "state": (0, "u1"),
-    "ca_state": (1, "u1"),
-    "rto_us": (8, "<u4"),
-    "snd_mss": (16, "<u4"),
-    "unacked": (24, "<u4"),
-    "sacked": (28, "<u4"),
-    "lost": (32, "<u4"),
-    "retrans": (36, "<u4"),
-    "srtt_us": (68, "<u4"),
-    "rttvar_us": (72, "<u4"),
-    "ssthresh": (76, "<u4"),
-    "cwnd": (80, "<u4"),
-    "total_retrans": (100, "<u4"),
-    "pacing_rate": (104, "<u8"),
-    "bytes_acked": (120, "<u8"),
-    "bytes_received": (128, "<u8"),
-    "segs_out": (136, "<u4"),
-    "notsent_bytes": (144, "<u4"),
-    "min_rtt_us": (148, "<u4"),
-    "data_segs_out": (156, "<u4"),
-    "delivery_rate": (160, "<u8"),
-    "busy_us": (168, "<u8"),
-    "rwnd_limited_us": (176, "<u8"),
-    "sndbuf_limited_us": (184, "<u8"),
-    "delivered": (192, "<u4"),
-    "delivered_ce": (196, "<u4"),
-    "bytes_sent": (200, "<u8"),
-    "bytes_retrans": (208, "<u8"),
-}
 TCP_INFO_BYTES = 216  # what the fields above need; kernels append, they never move
 
 
@@ -54,7 +24,7 @@ class Flows:
     Attributes:
         columns: {name: array of shape (samples,)}. ``time_s``: seconds since the experiment's start; ``flow``: index;
             tcp_info fields with units in their names; rates in bytes/s as the kernel gives them; ``bbr_*``
-            (bbr_record.COLUMNS) are NaN for flows of other CCAs.
+            (sample_schema.BBR_COLUMNS) are NaN for flows of other CCAs.
         final: {flow: {field: last value of the destroyed socket}}.
         acks: one row per ACK if they were traced, else None: ``time_ns`` on the guest's clock, ``flow``, the fields of
             bbr_record.ACK_RECORD and ``bbr_*``.
@@ -106,7 +76,7 @@ def _empty(count: int) -> dict[str, Array]:
     }
     for name, (_, kind) in TCP_INFO.items():
         columns[name] = np.zeros(count, kind)
-    for name in bbr_record.COLUMNS:
+    for name in BBR_COLUMNS:
         columns[name] = np.full(count, np.nan)
     return columns
 
@@ -174,7 +144,7 @@ def flows_of(
         "time_s": (living["time_ns"][keep] / 1e9)[order],
         "flow": flow[keep][order].astype("<i4"),
     }
-    for name in [*TCP_INFO, *bbr_record.COLUMNS]:
+    for name in [*TCP_INFO, *BBR_COLUMNS]:
         columns[name] = living[name][keep][order]
     final: dict[int, dict[str, int]] = {}
     for i, f in enumerate(flow_column(dead)):

@@ -13,7 +13,7 @@ from bbrlab.measure.sockets import Flows
 
 
 def short_flows_table(short: dict[int, Any]) -> Any:
-    """The Arrow table of short_flows.parquet (docs/results.md describes the columns)."""
+    """The Arrow table of short_flows.parquet (columns: sample_schema.py)."""
     import pyarrow as pa
 
     parts = [pa.Table.from_pandas(s.table.assign(group=group), preserve_index=False) for group, s in short.items()]
@@ -21,7 +21,7 @@ def short_flows_table(short: dict[int, Any]) -> Any:
 
 
 def acks_table(flows: Flows, start_ns: int) -> Any:
-    """The Arrow table of acks.parquet (docs/results.md describes the columns)."""
+    """The Arrow table of acks.parquet (columns: sample_schema.py)."""
     import pyarrow as pa
 
     assert flows.acks is not None
@@ -30,7 +30,7 @@ def acks_table(flows: Flows, start_ns: int) -> Any:
 
 
 def samples_table(plan: Plan, flows: Flows, queues: dict[str, Queue]) -> Any:
-    """The Arrow table of samples.parquet: one row per instant and flow (docs/results.md describes the columns).
+    """The Arrow table of samples.parquet: one row per instant and flow (columns: sample_schema.py).
 
     An instant without any flow has one row with ``flow`` = -1, so that the bottleneck is always there.
     """

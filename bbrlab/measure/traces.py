@@ -19,6 +19,7 @@ from bbrlab.experiment.plan import Plan
 from bbrlab.measure import bbr_record, netlink
 from bbrlab.measure.netlink import KIND_ACKS, KIND_DESTROYED, KIND_QDISC, KIND_SOCKETS, stacks_of
 from bbrlab.measure.queues import Queue, queue_of
+from bbrlab.measure.sample_schema import ACK_FIELDS
 from bbrlab.measure.sockets import Flows, concatenated, decode_stack, flows_of
 
 
@@ -79,7 +80,7 @@ def _add_acks(flows: Flows, modules: list[Array], assigned: dict[tuple[int, int,
     keep = flow >= 0  # the others are iperf3's control connections
     chosen = records[keep]
     columns: dict[str, Array] = {"time_ns": chosen["time_ns"].astype("<i8"), "flow": flow[keep]}
-    columns |= {name: chosen[name].copy() for name in bbr_record.ACK_FIELDS}
+    columns |= {name: chosen[name].copy() for name in ACK_FIELDS}
     order = np.argsort(columns["time_ns"], kind="stable")
     flows.acks = {name: values[order] for name, values in (columns | bbr_record.lab_columns(chosen["info"])).items()}
     flows.acks_missing = sum(int(m["number"][-1]) + 1 - len(m) for m in modules)

@@ -1,4 +1,4 @@
-"""The tables of metrics in docs/results.md, from the schema: ``python -m bbrlab.report.metric_tables`` writes them anew."""
+"""The tables of metrics and columns in docs/results.md, from the schemas: ``python -m bbrlab.report.metric_tables`` writes them anew."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from bbrlab.base import files, paths
-from bbrlab.measure import schema
+from bbrlab.measure import sample_schema, schema
+from bbrlab.measure.sample_schema import Column
 from bbrlab.measure.schema import Metric
 
 PAGE = paths.ROOT / "docs/results.md"
-BEGIN, END = "<!-- made by: python -m bbrlab.report.metric_tables -->", "<!-- end of what is made -->"
+BEGIN, END = "<!-- made by: python -m bbrlab.report.metric_tables ({}) -->", "<!-- end of what is made -->"
 
 
 def _rows(metrics: Mapping[str, Metric]) -> list[str]:
@@ -27,13 +28,29 @@ def metric_tables() -> str:
     return "\n".join(lines)
 
 
+def column_table(columns: Mapping[str, Column]) -> str:
+    """The columns of a table of a run, as Markdown."""
+    rows = ["| column | unit | meaning | from |", "|---|---|---|---|"]
+    rows += [f"| `{c.name}` | {c.unit} | {c.meaning} | {c.source} |" for c in columns.values()]
+    return "\n".join(rows)
+
+
+def made() -> dict[str, str]:
+    """{what a pair of marks on the page names: what stands between them}."""
+    tables = {"samples": sample_schema.SAMPLES, "acks": sample_schema.ACKS, "short_flows": sample_schema.SHORT_FLOWS}
+    return {name: column_table(columns) for name, columns in tables.items()} | {"metrics": metric_tables()}
+
+
 def renewed(text: str) -> str:
-    """A page with what is between its two marks made anew. ValueError if it lacks them."""
-    before, _, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not end:
-        raise ValueError(f"the page needs the lines '{BEGIN}' and '{END}'")
-    return f"{before}{BEGIN}\n{metric_tables()}\n{END}{after}"
+    """A page with what is between its marks made anew. ValueError if it lacks them."""
+    for name, content in made().items():
+        begin = BEGIN.format(name)
+        before, _, rest = text.partition(begin)
+        _, end, after = rest.partition(END)
+        if not end:
+            raise ValueError(f"the page needs the lines '{begin}' and '{END}'")
+        text = f"{before}{begin}\n{content}\n{END}{after}"
+    return text
 
 
 def write_tables(page: Path = PAGE) -> None:
