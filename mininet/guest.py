@@ -38,6 +38,7 @@ FIRST_START_NS = 40_000_000_000
 SETTLE_S = 10
 RNDRESEEDCRNG = 0x5207
 SIOCETHTOOL = 0x8946
+SETS = "/sys/module/tcp_%s/parameters/sets"
 ETHTOOL_GET = {"tso": 0x1E, "gso": 0x23, "gro": 0x2B}
 
 
@@ -134,6 +135,28 @@ def module_parameters(names):
     return found
 
 
+def add_parameter_sets(sets):
+    """Ask the modules for the plan's parameter sets. SetupError if a module refuses one."""
+    for entry in sets:
+        words = ["%s=%s" % item for item in entry["values"].items()]
+        try:
+            with open(SETS % entry["module"], "w", encoding="ascii") as file:
+                file.write(" ".join([entry["name"], entry["base"], *words]))
+        except OSError as error:
+            what = (entry["base"], " ".join(words), error.strerror)
+            raise SetupError("the kernel refused the parameters of %s: %s (%s)" % what) from None
+
+
+def parameters_of_sets(sets):
+    """{parameter set: {parameter: value}} as the modules have them now."""
+    lines = []
+    for module in sorted({entry["module"] for entry in sets}):
+        lines += read(SETS % module).splitlines()
+    wanted = {entry["name"] for entry in sets}
+    found = {line.split()[0]: line.split()[1:] for line in lines}
+    return {name: dict(word.split("=", 1) for word in found[name]) for name in sorted(wanted & set(found))}
+
+
 def check_ccas(names):
     """SetupError if the kernel lacks a CCA that was built into it: its module refused its parameters."""
     missing = set(names) - set(read("/proc/sys/net/ipv4/tcp_available_congestion_control").split())
@@ -226,6 +249,7 @@ def main(out):
     console = open("/dev/console", "w", encoding="utf-8") if plan["own_machine"] else sys.stdout  # noqa: SIM115
     try:
         check_ccas(plan["ccas"])
+        add_parameter_sets(plan["parameter_sets"])
         say(console, "bbrlab stage open-vswitch")
         if switch_is_ours:
             start_open_vswitch(plan["own_machine"])
@@ -265,7 +289,8 @@ def main(out):
         report["host_drops"] = listen_drops(dumbbell)
         report["received_before"], report["received"] = received_before, received(dumbbell)
         report["switch_misses"] = datapath_misses() - missed if plan["virtual"] else 0
-        report["parameters"] = module_parameters(plan["ccas"])
+        report["parameters"] = module_parameters(plan["ccas"] + plan["trace_acks"])
+        report["parameters"].update(parameters_of_sets(plan["parameter_sets"]))
         report["congestion_control"] = read("/proc/sys/net/ipv4/tcp_available_congestion_control").split()
         report["traffic_failures"] = traffic.failures() + short_failures
         with open(out + "/report.json", "w", encoding="utf-8") as file:

@@ -196,7 +196,7 @@ class Sampler:
         self.route = netlink_in(os.getpid(), socket.NETLINK_ROUTE)
         # The bottleneck queues: qdisc 30: below class 1:3.
         self.queues = [tc_request(RTM_GETQDISC, device, 0x300000, 0x10003) for device in devices]
-        self.acks = [os.open("/proc/%s_acks" % cca, os.O_RDONLY) for cca in traced]
+        self.acks = [os.open("/proc/tcp_%s_acks" % module, os.O_RDONLY) for module in traced]
         self.records = memoryview(bytearray(ACKS_BYTES if traced else 0))
 
     def qdisc(self, index):

@@ -219,7 +219,9 @@ def test_bounds_of_window_and_pacing(lone):
     acks = lone.acks[lone.acks["time_s"] > 2]
     bdp = acks["bbr_max_bw"] / MSS * acks["bbr_min_rtt_us"] * 1e-6
     quantum = np.maximum(acks["pacing_rate"] / 1024 // MSS, 2)
-    most = np.maximum(acks["bbr_cwnd_gain"] * bdp + 1 + acks["bbr_extra_acked"], 3 * quantum) + 2
+    rounding = 0.01  # of the rates in the records; the window itself is not rounded up
+    in_up = acks["bbr_state"] == bbr_record.STATES.index("UP")
+    most = np.maximum(acks["bbr_cwnd_gain"] * bdp + acks["bbr_extra_acked"], 3 * quantum) + 2 * in_up + rounding
     probing_rtt = acks["bbr_state"] == bbr_record.STATES.index("ProbeRTT")
     assert (acks["cwnd"] <= most)[~probing_rtt].all()
     assert (acks["cwnd"] >= 4).all()
@@ -273,15 +275,13 @@ def test_in_flight_at_transmission_is_exact(traced, cca):
 
 @pytest.mark.parametrize("cca", V2_V3)
 def test_in_flight_at_transmission_of_large_segments(traced, cca):
-    """An ACK may cover a part of a segment of up to 64 kB; the snapshot belongs to the whole of it."""
+    """An ACK may cover a part of a segment of up to 64 kB: its packets left before the others, which do not count."""
     run = traced(
         cca, network__rate_mbit=1000, network__rtt_ms=10, duration_s=4, window_s=[2, 4], hosts__segmentation="nic"
     )
     sampled = run.acks[run.acks["rate_delivered"] > 0]
-    excess = sampled["bbr_tx_in_flight"] - sampled["rate_delivered"]
-    assert excess.max() > 0  # there are such ACKs
-    assert (excess >= 0).all()
-    assert (excess <= 65536 // MSS).all()
+    assert (sampled["acked"] % 2 == 1).any()  # there are such ACKs
+    assert (sampled["bbr_tx_in_flight"] == sampled["rate_delivered"]).all()
 
 
 # ---- 11.3: loss ----
@@ -346,7 +346,7 @@ def test_cruise_leaves_headroom(traced, cca):
     assert stays
     for stay in stays:
         rows = run.rows(stay)
-        room = np.maximum(rows["bbr_inflight_hi"] - np.maximum(np.floor(rows["bbr_inflight_hi"] * 0.15), 1), 4)
+        room = np.maximum(rows["bbr_inflight_hi"] - np.maximum(rows["bbr_inflight_hi"] * 0.15, 1), 4)
         assert (rows["cwnd"] <= room).all()
     greedy = traced(cca, **shallow, flows=[{"cca": cca, "params": {"headroom": False}}])
     late = greedy.acks[(greedy.acks["bbr_state"] == bbr_record.STATES.index("CRUISE")) & (greedy.acks["time_s"] > 20)]
@@ -477,11 +477,51 @@ def test_policer_detection_is_a_parameter(run_scenario):
 
 
 @pytest.mark.parametrize(
-    ("cca", "params"), [("bbr3", {"profile": "v2alpha"}), ("bbr1", {"up_pacing_gain_percent": 400})]
+    ("cca", "params"),
+    [
+        ("bbr3", {"profile": "v2alpha"}),
+        ("bbr3", {"ecn": "maybe"}),
+        ("bbr2", {"up_pacing_gain_percent": 30000}),
+        ("bbr2", {"down_pacing_gain_percent": 0}),
+        ("bbr1", {"up_pacing_gain_percent": 400}),
+    ],
 )
 def test_impossible_parameters_are_refused(run_scenario, cca, params):
     with pytest.raises(UserError, match="refused the parameters of"):
-        run_scenario(flows=[{"cca": cca, "params": params}])
+        run_scenario(
+            flows=[{"cca": cca, "params": params}],
+            duration_s=2,
+            window_s=[1, 2],
+            **({"hosts__ecn": "on"} if "ecn" in params else {}),
+        )
+
+
+def test_groups_have_parameters_of_their_own(run_scenario):
+    """Three groups at one bottleneck: bbr3, bbr3 with another profile and gain, bbr2 with another gain."""
+    flows = [
+        {"cca": "bbr3"},
+        {"cca": "bbr3", "params": {"profile": "v3-06", "up_pacing_gain_percent": 150}},
+        {"cca": "bbr2", "params": {"down_pacing_gain_percent": 50}},
+    ]
+    result = run_scenario(flows=flows, trace_acks=True, network__rate_mbit=50, network__buffer__bdp=4, duration_s=20)
+    assert result.failed == []
+    gains = {
+        (flow, state): set(rows["bbr_pacing_gain"].round(2))
+        for (flow, state), rows in result.acks.groupby(["flow", "bbr_state"])
+    }
+    expected = {"Drain": [0.35, 0.5, 0.34], "UP": [1.25, 1.5, 1.25], "DOWN": [0.9, 0.9, 0.5]}
+    for state, values in expected.items():
+        for flow, gain in enumerate(values):
+            assert gains[flow, bbr_record.STATES.index(state)] == {gain}, (flow, state)
+
+
+def test_a_set_equal_to_the_default_changes_nothing(run_scenario):
+    """bbr3 by its own name, and as a set that names its default profile: the same ACKs."""
+    plain, named = (
+        run_scenario(flows=[{"cca": "bbr3", "params": params}], trace_acks=True, network__loss=0.005)
+        for params in ({}, {"profile": "v3"})
+    )
+    assert plain.acks.equals(named.acks)
 
 
 ECN_PATH = {

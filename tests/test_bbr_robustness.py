@@ -40,19 +40,34 @@ def test_hooks_change_nothing_else(mainline, run_scenario, changes):
     assert (lab.folder / "samples.parquet").read_bytes() == (plain.folder / "samples.parquet").read_bytes()
 
 
-def test_thousands_of_connections_leave_nothing(tmp_path):
-    """Opened, used, switched to another CCA on the way, aborted, refused: no panic, no socket and no memory left."""
+def selftest(name, folder):
+    """What a program of kernels/selftest prints in a bare guest."""
     built = get_kernel()
     argv = [built.image, "mem=256M", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro", "time-travel=inf-cpu",
-            f"init={paths.KERNELS / 'selftest' / 'init'}", "con=null", "con0=null,fd:1", "quiet", f"uml_dir={tmp_path}/"]  # fmt: skip
+            f"init={paths.KERNELS / 'selftest' / 'init'}", "con=null", "con0=null,fd:1", "quiet", f"selftest={name}",
+            f"uml_dir={folder}/"]  # fmt: skip
     done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300, check=False)
-    rows = re.findall(r"selftest measured (\w+) (\d+) (\d+) (\d+) (\d+)", done.stdout)
     assert "selftest end" in done.stdout, done.stdout[-2000:]
+    assert "WARNING" not in done.stdout
+    return done.stdout
+
+
+def test_thousands_of_connections_leave_nothing(tmp_path):
+    """Opened, used, switched to another CCA on the way, aborted, refused: no panic, no socket and no memory left."""
+    output = selftest("connections", tmp_path)
+    rows = re.findall(r"selftest measured (\w+) (\d+) (\d+) (\d+) (\d+)", output)
     assert {row[0] for row in rows} >= {"bbr", "bbr2", "bbr3", "cubic"}
     for cca, *numbers in rows:
         sockets_before, slab_before, sockets_after, slab_after = map(int, numbers)
         assert sockets_after <= sockets_before, cca
         assert slab_after - slab_before < 200, cca  # kB, for a thousand connections
+
+
+def test_receivers_echo_marks(tmp_path):
+    """A socket with bbr2 or bbr3, which ask for no ECT themselves, tells its peer of marks as one with CUBIC does."""
+    echoed = dict(re.findall(r"selftest echoed (\w+) (\d+)", selftest("ecn", tmp_path)))
+    assert set(echoed) == {"cubic", "bbr2", "bbr3"}
+    assert all(int(marks) > 0 for marks in echoed.values()), echoed
 
 
 @pytest.mark.parametrize("cca", ["bbr2", "bbr3"])

@@ -15,6 +15,7 @@ import pytest
 
 from bbrlab.experiment.plan import make_plan
 from bbrlab.measure.checks.check import failed_of, left_out_of
+from bbrlab.measure.checks.guest import parameter_checks
 from bbrlab.measure.checks.suite import run_checks
 from bbrlab.measure.flow_counters import FlowCounters
 from bbrlab.measure.queues import Queue
@@ -444,3 +445,14 @@ def test_a_flow_that_could_not_run_is_caught(run_scenario):
         plan["transfers"][1]["server_ip"] = "10.0.200.200"  # nobody there
 
     assert "flows_ran" in run_scenario(tamper=tamper, flows=[{"cca": "cubic"}, {"cca": "reno"}]).failed
+
+
+def test_parameters_of_a_set_are_checked():
+    """Each value of a flow group's own set is compared with what the module says that it has."""
+    flows = [{"cca": "bbr3", "params": {"profile": "v3-06", "headroom": False}}]
+    point = base_point(validate(scenario_dict(flows=flows), "s"))
+    plan = make_plan(point, 1, {"bbr3": "bbr3"}, modules={"bbr3": "bbr_model"})
+    for headroom, passed in (("N", True), ("Y", False)):
+        report: Any = {"parameters": {"bbr3_set1": {"profile": "v3-06", "headroom": headroom}}}
+        found = {c.name: c.ok for c in parameter_checks(plan, report)}
+        assert found == {"parameter bbr3_set1.profile": True, "parameter bbr3_set1.headroom": passed}

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from bbrlab.base.errors import UserError
 from bbrlab.experiment.plan import make_plan
 from bbrlab.experiment.qdisc import qdisc_words
+from bbrlab.kernel.built import Kernel
+from bbrlab.run.fit import check_parameters
 from bbrlab.scenario.load import base_point
 from bbrlab.scenario.messages import validate
 from bbrlab.scenario.schema import Qdisc
@@ -126,6 +130,30 @@ def test_module_parameters_go_to_the_kernel_command_line():
     assert plan.kernel_arguments == ["tcp_cubic.beta=700", "tcp_cubic.hystart=N"]
 
 
+def test_parameters_of_a_group_are_its_own_where_the_kernel_has_sets():
+    """Groups with equal parameters share a set; those without use the algorithm itself; nothing goes to the command line."""
+    flows = [
+        {"cca": "bbr3", "params": {"headroom": False, "profile": "v3-06"}},
+        {"cca": "bbr3"},
+        {"cca": "bbr2", "params": {"headroom": False}, "count": 2, "rtt_ms": [40, 60]},
+        {"cca": "bbr3", "params": {"profile": "v3-06", "headroom": False}},
+        {"cca": "cubic", "params": {"beta": 700}},
+    ]
+    ccas = {"bbr2": "bbr2", "bbr3": "bbr3", "cubic": "cubic"}
+    point = base_point(validate(scenario_dict(flows=flows), "s"))
+    plan = make_plan(point, 1, ccas, modules={"bbr2": "bbr_model", "bbr3": "bbr_model"}, traceable=["bbr2", "bbr3"])
+    module = {"module": "bbr_model"}
+    assert plan.content["parameter_sets"] == [
+        module | {"name": "bbr3_set1", "base": "bbr3", "values": {"profile": "v3-06", "headroom": "N"}},
+        module | {"name": "bbr2_set2", "base": "bbr2", "values": {"headroom": "N"}},
+    ]
+    assert [t["cca"] for t in plan.content["transfers"]] == [
+        "bbr3_set1", "bbr3", "bbr2_set2", "bbr2_set2", "bbr3_set1", "cubic",
+    ]  # fmt: skip
+    assert plan.content["trace_acks"] == ["bbr_model"]
+    assert plan.kernel_arguments == ["tcp_cubic.beta=700", f"tcp_bbr_model.trace_acks={1 << 17}"]
+
+
 @pytest.mark.parametrize(
     ("qdisc", "words"),
     [
@@ -144,3 +172,13 @@ def test_module_parameters_go_to_the_kernel_command_line():
 )
 def test_qdisc_words(qdisc, words):
     assert " ".join(qdisc_words(Qdisc(**qdisc), 100_000, 10)) == words
+
+
+def test_groups_that_want_a_kernel_wide_parameter_differently_are_refused():
+    """A kernel whose bbr3 has no parameter sets (Google's) cannot give two groups different ones."""
+    flows = [{"cca": "bbr3", "params": {"gain": 1}}, {"cca": "bbr3", "params": {"gain": 2}}]
+    point = base_point(validate(scenario_dict(flows=flows), "s"))
+    kernel = Kernel("k", "6", "b", "key", "image", {"bbr3": "bbr"}, {"bbr": ["gain"]}, "source", "cc", 1.0)
+    with pytest.raises(UserError, match=r"flows.1.params: the parameters of bbr3 hold for the whole kernel k"):
+        check_parameters(point, kernel)
+    check_parameters(point, dataclasses.replace(kernel, modules={"bbr": "module"}))

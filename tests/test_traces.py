@@ -162,8 +162,8 @@ def test_states_of_bbr1_follow_from_its_gains(gains, state):
 
 
 def lab_info(**fields: int) -> np.ndarray:
-    info = np.zeros(1, bbr_record.LAB_INFO)
-    info["magic"] = bbr_record.MAGIC
+    info = np.zeros(1, bbr_record.MODEL_INFO)
+    info["version"] = 3
     info["bw_lo"], info["inflight_hi"], info["inflight_lo"] = 2**64 - 1, 2**32 - 1, 2**32 - 1
     for name, value in fields.items():
         info[name] = value
@@ -176,7 +176,7 @@ def test_record_of_the_lab_and_of_strangers():
     assert tuple(columns) == BBR_COLUMNS
     assert (columns["bbr_cwnd_gain"][0], columns["bbr_inflight_hi"][0], columns["bbr_ecn_alpha"][0]) == (2.25, 70, 0.5)
     assert np.isinf([columns["bbr_bw_lo"][0], columns["bbr_inflight_lo"][0]]).all()
-    info["magic"] = 0  # as long, but not ours: only what all kernels have
+    info["version"] = 0  # as long, but not ours: only what all kernels have
     assert "bbr_inflight_hi" not in bbr_record.columns(info.view(np.uint8).reshape(1, -1))
     assert bbr_record.columns(np.zeros((1, 19), np.uint8)) == {}
 
@@ -264,20 +264,21 @@ def lines_of(path: str, begin: str) -> str:
 
 
 def test_records_of_the_lab_are_where_its_modules_have_them():
-    info = lines_of("kernels/patches/bbr/0003-tcp-add-bbr2-and-bbr3.patch", "struct tcp_bbr_lab_info {")
-    ack = lines_of("kernels/bbr/tcp_bbr_model.h", "struct ack_record {")
+    (patch,) = (paths.KERNELS / "patches" / "bbr").glob("0007-*.patch")
+    info = lines_of(f"kernels/patches/bbr/{patch.name}", "struct tcp_bbr_model_info {")
+    ack = lines_of("kernels/bbr/tcp_bbr_records.c", "struct bbrm_ack_record {")
     for struct_name, dtype, others in (
-        ("tcp_bbr_lab_info", bbr_record.LAB_INFO, {
+        ("tcp_bbr_model_info", bbr_record.MODEL_INFO, {
             "bw": "bbr.bbr_bw_lo", "min_rtt_us": "bbr.bbr_min_rtt", "pacing_gain": "bbr.bbr_pacing_gain",
             "cwnd_gain": "bbr.bbr_cwnd_gain", "max_bw": "max_bw_low", "bw_lo": "bw_lo_low"}),
-        ("ack_record", bbr_record.ACK_RECORD, {"pacing_rate": "pacing_rate_bytes"}),
+        ("bbrm_ack_record", bbr_record.ACK_RECORD, {"pacing_rate": "pacing_rate_bytes"}),
     ):  # fmt: skip
-        names = {n: others.get(n, n) for n in dtype.names if n != "padding"}
+        names = {n: others.get(n, n) for n in dtype.names}
         found = kernel_layout.fields(struct_name, tuple(names.values()), info + ack)
         ours = {n: dtype.fields[n][1] for n in names}
         assert ours == {n: found[c][0] for n, c in names.items()}
         (size,) = kernel_layout.constants((f"sizeof(struct {struct_name})",), info + ack).values()
-        assert dtype.itemsize in (size, size - 4), "but for padding at the end"
+        assert dtype.itemsize == size
 
 
 FIELD_VALUES = st.fixed_dictionaries(

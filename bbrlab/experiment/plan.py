@@ -6,13 +6,14 @@ decision or a random draw is decided here, so that the guest's code needs nothin
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bbrlab.base.errors import UserError
 from bbrlab.experiment.hosts import Hosts, loss_devices, switch_links, sysctls
 from bbrlab.experiment.links import NS, bottlenecks, changes, pings
+from bbrlab.experiment.parameters import plan_parameters
 from bbrlab.experiment.plan_types import GuestPlan
 from bbrlab.experiment.transfers import FlowPlan, plan_traffic
 from bbrlab.scenario.draws import draw_rtts
@@ -54,6 +55,7 @@ def make_plan(
     own_machine: bool = True,
     preload: str | None = None,
     traceable: Collection[str] = (),
+    modules: Mapping[str, str] | None = None,
 ) -> Plan:
     """The plan for one run.
 
@@ -65,6 +67,7 @@ def make_plan(
         own_machine: whether the guest is a machine of its own, not this one.
         preload: the iperf3 helper library as the guest sees it, or None.
         traceable: the kernel's names of the CCAs of which every ACK is to be recorded, if the scenario has them.
+        modules: {the kernel's name of a CCA that may be had in parameter sets: the module that has it}.
 
     Raises:
         UserError: for a CCA that the kernel lacks.
@@ -79,8 +82,11 @@ def make_plan(
         )
     rtts_ms = draw_rtts(scenario, seed)
     hosts = Hosts(scenario)
-    traffic = plan_traffic(scenario, hosts, rtts_ms, ccas)
-    traced = sorted({ccas[f.cca] for f in scenario.flows} & set(traceable))
+    modules = modules or {}
+    parameters = plan_parameters(scenario, ccas, modules)
+    traffic = plan_traffic(scenario, hosts, rtts_ms, parameters.names)
+    used = {ccas[f.cca] for f in scenario.flows}
+    traced = sorted({modules.get(name, name) for name in used & set(traceable)})
     connections = len(traffic.flows) + SHORT_FLOWS_AT_ONCE * len(traffic.short_flows)
     content: GuestPlan = {
         "format": PLAN_FORMAT,
@@ -105,18 +111,11 @@ def make_plan(
         "short_flows": traffic.short_flows,
         "preload": preload,
         "trace_acks": traced,
-        "ccas": sorted({ccas[f.cca] for f in scenario.flows}),
+        "ccas": sorted(used),
+        "parameter_sets": parameters.sets,
     }
-    return Plan(content, traffic.flows, _kernel_arguments(scenario, ccas, traced), _workloads(scenario, seed))
-
-
-def _kernel_arguments(scenario: Scenario, ccas: dict[str, str], traced: list[str]) -> list[str]:
-    """The CCAs' module parameters, as the kernel's command line has them."""
-    arguments = []
-    for name in sorted({f.cca for f in scenario.flows}):
-        params = next(f.params for f in scenario.flows if f.cca == name)
-        arguments += [f"tcp_{ccas[name]}.{k}={_module_value(v)}" for k, v in params.items()]
-    return arguments + [f"tcp_{name}.trace_acks={TRACE_RECORDS}" for name in traced]
+    arguments = parameters.kernel_arguments + [f"tcp_{name}.trace_acks={TRACE_RECORDS}" for name in traced]
+    return Plan(content, traffic.flows, arguments, _workloads(scenario, seed))
 
 
 def _workloads(scenario: Scenario, seed: int) -> dict[int, pd.DataFrame]:
@@ -130,7 +129,3 @@ def _workloads(scenario: Scenario, seed: int) -> dict[int, pd.DataFrame]:
         g: workload_of(traffic.mode, traffic.trace, seed, scenario.duration_s, traffic.offered_mbit)
         for g, traffic in groups.items()
     }
-
-
-def _module_value(value: Any) -> str:
-    return {True: "Y", False: "N"}[value] if isinstance(value, bool) else str(value)

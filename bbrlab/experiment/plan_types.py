@@ -69,6 +69,15 @@ class TransferPlan(TypedDict):
     receive_lowat_bytes: int
 
 
+class ParameterSetPlan(TypedDict):
+    """A congestion control that the guest asks a module for, by a name of its own, before anything starts."""
+
+    module: str
+    name: str
+    base: str
+    values: dict[str, str]
+
+
 class ShortFlowsPlan(TypedDict):
     """A group of short flows: who sends what to whom."""
 
@@ -108,3 +117,4 @@ class GuestPlan(TypedDict):
     preload: str | None
     trace_acks: list[str]
     ccas: list[str]
+    parameter_sets: list[ParameterSetPlan]

@@ -43,21 +43,21 @@ class Traffic:
     short_flows: list[ShortFlowsPlan]
 
 
-def plan_traffic(scenario: Scenario, hosts: Hosts, rtts_ms: list[list[float]], ccas: dict[str, str]) -> Traffic:
+def plan_traffic(scenario: Scenario, hosts: Hosts, rtts_ms: list[list[float]], names: list[str]) -> Traffic:
     """Who sends what to whom.
 
     Args:
         scenario: what to run.
         hosts: hands out the hosts, group by group.
         rtts_ms: base RTT of each flow of each group.
-        ccas: the kernel's names of the CCAs.
+        names: for each group what the kernel calls its CCA.
     """
     transfers: list[TransferPlan] = []
     flows: list[FlowPlan] = []
     short_flows: list[ShortFlowsPlan] = []
     first = 0
     for g, flow in enumerate(scenario.flows):
-        cca = ccas[flow.cca]
+        cca = names[g]
         if flow.traffic is not None:
             short_flows.append(_short_flows(hosts, g, flow, rtts_ms[g][0], cca))
             continue

@@ -83,6 +83,7 @@ def _build(name: str, spec: KernelSpec, source: Located, key: str, scratch: Path
         "key": key,
         "ccas": {field: kernel for field, kernel in spec.names.items() if kernel in probe["ccas"]},
         "parameters": probe["parameters"],
+        "modules": {name: module for name, module in probe["modules"].items() if name in spec.names.values()},
         "source": source.identity,
         "compiler": compiler(),
         "build_s": round(time.monotonic() - start, 1),

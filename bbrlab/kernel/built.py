@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +26,11 @@ class Kernel:
         key: hash of everything it was built from.
         image: path of the binary.
         ccas: {field's name: kernel's name}, only those that the kernel really has.
-        parameters: {kernel's name of a CCA: its module parameters}.
+        parameters: {module, or kernel's name of a CCA: its parameters}.
         source: the source package and version.
         compiler: first line of ``cc --version``.
         build_s: wall-clock seconds of the build.
+        modules: {kernel's name of a CCA that may be had in parameter sets: the module that has it}.
         acceleration: how QEMU ran it when it was tried out ("kvm" or "tcg"; empty for other backends).
     """
 
@@ -44,6 +45,7 @@ class Kernel:
     compiler: str
     build_s: float
     acceleration: str = ""
+    modules: dict[str, str] = field(default_factory=dict)
 
 
 def build_key(spec: KernelSpec, source: str, compiler_line: str) -> str:
@@ -103,6 +105,13 @@ def kernel_identity(name: str | None = None) -> str:
 def describe_kernel(kernel: Kernel) -> dict[str, Any]:
     """What a result says of the kernel that it came from."""
     content = asdict(kernel)
-    for key in ("image", "build_s", "parameters", "ccas", *(() if kernel.acceleration else ("acceleration",))):
+    for key in (
+        "image",
+        "build_s",
+        "parameters",
+        "ccas",
+        "modules",
+        *(() if kernel.acceleration else ("acceleration",)),
+    ):
         del content[key]
     return content

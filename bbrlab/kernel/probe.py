@@ -75,7 +75,12 @@ def probe_kernel(image: Path, arch: str, log: Path) -> dict[str, Any]:
     parameters: dict[str, list[str]] = {}
     for module, parameter in re.findall(r"probe parameter /sys/module/tcp_(\w+)/parameters/(\w+)", output):
         parameters.setdefault(module, []).append(parameter)
+    modules: dict[str, str] = {}
+    for module, cca, options in re.findall(r"probe set tcp_(\w+) (\w+) (.*)", output):
+        modules[cca] = module
+        parameters[cca] = options.split()
     release = re.search(r"probe release (\S+)", output)
     ccas = re.search(r"probe ccas (.*)", output)
     assert release and ccas
-    return {"release": release[1], "ccas": ccas[1].split(), "parameters": parameters, "acceleration": acceleration}
+    return {"release": release[1], "ccas": ccas[1].split(), "parameters": parameters, "modules": modules,
+            "acceleration": acceleration}  # fmt: skip

@@ -1,7 +1,7 @@
 """What BBR tells of itself: the record behind INET_DIAG_BBRINFO and, of the lab's bbr2 and bbr3, one record per ACK.
 
 Mainline's BBRv1 sends five u32 (``struct tcp_bbr_info``, uapi/linux/inet_diag.h). The lab's modules append theirs
-(``struct tcp_bbr_lab_info``, kernels/patches/bbr/0003); other kernels may append something else, which is left alone.
+(``struct tcp_bbr_model_info``, kernels/patches/bbr/0007); other kernels may append something else, which is left alone.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ FLAGS = (
     "loss_in_round", "idle_restart", "round_start",
 )  # fmt: skip
 GAIN_UNIT, ECN_UNIT = 256, 65536
-MAGIC = 0x31626272
+VERSIONS = (2, 3)
 INFO = np.dtype([
     ("bw", "<u8"), ("min_rtt_us", "<u4"), ("pacing_gain", "<u4"), ("cwnd_gain", "<u4"),
 ])  # fmt: skip
-LAB_INFO = np.dtype([
-    *INFO.descr, ("magic", "<u4"), ("state", "u1"), ("ack_phase", "u1"), ("full_bw_count", "u1"), ("flags", "u1"),
+MODEL_INFO = np.dtype([
+    *INFO.descr, ("version", "u1"), ("state", "u1"), ("ack_phase", "u1"), ("full_bw_count", "u1"), ("flags", "<u4"),
     ("round_count", "<u4"), ("rounds_since_probe", "<u4"), ("max_bw", "<u8"), ("bw_lo", "<u8"),
     ("inflight_hi", "<u4"), ("inflight_lo", "<u4"), ("extra_acked", "<u4"), ("ecn_alpha", "<u4"),
     ("losses_seen", "<u4"), ("undos", "<u4"), ("probe_wait_us", "<u4"), ("tx_in_flight", "<u4"), ("lost", "<i4"),
@@ -31,8 +31,8 @@ ACK_RECORD = np.dtype([
     ("number", "<u8"), ("time_ns", "<u8"), ("source_address", ">u4"), ("destination_address", ">u4"),
     ("source_port", "<u2"), ("destination_port", "<u2"), ("cwnd", "<u4"), ("in_flight", "<u4"),
     ("prior_in_flight", "<u4"), ("acked", "<u4"), ("losses", "<i4"), ("delivered", "<u4"), ("lost", "<u4"),
-    ("rate_delivered", "<i4"), ("rate_interval_us", "<i4"), ("rtt_us", "<i4"), ("padding", "<u4"),
-    ("pacing_rate", "<u8"), ("info", LAB_INFO),
+    ("rate_delivered", "<i4"), ("rate_interval_us", "<i4"), ("rtt_us", "<i4"), ("reserved", "<u4"),
+    ("pacing_rate", "<u8"), ("info", MODEL_INFO),
 ])  # fmt: skip
 
 
@@ -49,8 +49,8 @@ def _states_of_v1(pacing_gain: Array, cwnd_gain: Array) -> Array:
                      drain_or_startup).astype(float)  # fmt: skip
 
 
-def lab_columns(info: Array) -> dict[str, Array]:
-    """Columns of records of the lab's modules (dtype LAB_INFO): sample_schema.BBR_COLUMNS."""
+def model_columns(info: Array) -> dict[str, Array]:
+    """Columns of records of the lab's modules (dtype MODEL_INFO): sample_schema.BBR_COLUMNS."""
     return {
         "bbr_state": info["state"].astype(float),
         "bbr_bw": info["bw"].astype(float),
@@ -83,10 +83,13 @@ def columns(block: Array) -> dict[str, Array]:
     rows, width = block.shape
     if width < INFO.itemsize:
         return {}
-    if width >= LAB_INFO.itemsize:
-        info = np.ascontiguousarray(block[:, : LAB_INFO.itemsize]).view(LAB_INFO)[:, 0]
-        if (info["magic"] == MAGIC).all():
-            return lab_columns(info)
+    if width == MODEL_INFO.itemsize:
+        info = np.ascontiguousarray(block).view(MODEL_INFO)[:, 0]
+        known = (
+            np.isin(info["version"], VERSIONS) & (info["state"] < len(STATES)) & (info["ack_phase"] < len(ACK_PHASES))
+        )
+        if known.all():
+            return model_columns(info)
     info = np.ascontiguousarray(block[:, : INFO.itemsize]).view(INFO)[:, 0]
     pacing, cwnd = info["pacing_gain"] / GAIN_UNIT, info["cwnd_gain"] / GAIN_UNIT
     return {

@@ -82,5 +82,5 @@ def _add_acks(flows: Flows, modules: list[Array], assigned: dict[tuple[int, int,
     columns: dict[str, Array] = {"time_ns": chosen["time_ns"].astype("<i8"), "flow": flow[keep]}
     columns |= {name: chosen[name].copy() for name in ACK_FIELDS}
     order = np.argsort(columns["time_ns"], kind="stable")
-    flows.acks = {name: values[order] for name, values in (columns | bbr_record.lab_columns(chosen["info"])).items()}
+    flows.acks = {name: values[order] for name, values in (columns | bbr_record.model_columns(chosen["info"])).items()}
     flows.acks_missing = sum(int(m["number"][-1]) + 1 - len(m) for m in modules)

@@ -28,7 +28,11 @@ def kernel_for(name: str | None, backend: str) -> Kernel:
 
 def traceable_ccas(point: Point, kernel: Kernel) -> list[str]:
     """The kernel's names of the CCAs that can record their ACKs. UserError if no flow has one."""
-    able = [name for name, parameters in kernel.parameters.items() if "trace_acks" in parameters]
+    able = [
+        name
+        for name in kernel.ccas.values()
+        if "trace_acks" in kernel.parameters.get(kernel.modules.get(name, name), [])
+    ]
     if not {kernel.ccas.get(f.cca) for f in point.scenario.flows} & set(able):
         fields = sorted(field for field, name in kernel.ccas.items() if name in able)
         raise UserError(
@@ -39,10 +43,17 @@ def traceable_ccas(point: Point, kernel: Kernel) -> list[str]:
 
 
 def check_parameters(point: Point, kernel: Kernel) -> None:
-    """UserError for a module parameter that the kernel's CCA does not have."""
-    for flow in point.scenario.flows:
+    """UserError for a parameter that the kernel's CCA does not have, and for groups that want one kernel-wide parameter
+    differently."""
+    flows = point.scenario.flows
+    for i, flow in enumerate(flows):
         module = kernel.ccas[flow.cca]
         known = kernel.parameters.get(module, [])
+        if module not in kernel.modules and any(f.cca == flow.cca and f.params != flow.params for f in flows[:i]):
+            raise UserError(
+                f"{point.scenario.name}: flows.{i}.params: the parameters of {flow.cca} hold for the whole kernel "
+                f"{kernel.name}, so every {flow.cca} group needs the same ones"
+            )
         for name in flow.params:
             if name not in known:
                 raise UserError(

@@ -71,7 +71,7 @@ def run_point(
         )
     traceable = traceable_ccas(point, kernel) if trace_acks else []
     plan = make_plan(point, seed, kernel.ccas, virtual=virtual, own_machine=own_machine, preload=preload,
-                     traceable=traceable)  # fmt: skip
+                     traceable=traceable, modules=kernel.modules)  # fmt: skip
     check_parameters(point, kernel)
     if tamper:
         tamper(plan.content)

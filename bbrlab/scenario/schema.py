@@ -16,6 +16,7 @@ MAX_STREAMS = 128  # parallel streams that one iperf3 allows
 PLAIN_WORD = re.compile(r"[\w.,:+-]{1,64}")  # what may stand on a kernel command line
 FOLDER = "folder"  # in a validation's context: the folder of the scenario file
 Cca = Literal["bbr1", "bbr2", "bbr3", "cubic", "reno", "dctcp"]
+PARAMETER_SETS = ("bbr2", "bbr3")  # of which each flow group may have parameters of its own
 
 
 def _switch(value: Any) -> Any:
@@ -261,7 +262,7 @@ class Flow(Strict):
     rtt_ms: RttValue | None = Field(None, description="default: network.rtt_ms")
     direction: Literal["forward", "reverse"] = "forward"
     traffic: Traffic | None = Field(None, description="short flows in place of count long ones")
-    params: dict[str, int | float | str | bool] = Field({}, description="module parameters of the CCA")
+    params: dict[str, int | float | str | bool] = Field({}, description="parameters of the CCA")
 
     @field_validator("params")
     @classmethod
@@ -354,7 +355,7 @@ class Scenario(Strict):
                 if value is not None and value > self.duration_s:
                     raise ValueError(f"flows.{i}.{key} {value:g} is after the end of the run ({self.duration_s:g} s)")
             for other in self.flows[:i]:
-                if other.cca == flow.cca and other.params != flow.params:
+                if other.cca == flow.cca and other.params != flow.params and flow.cca not in PARAMETER_SETS:
                     raise ValueError(
                         f"flows.{i}.params: module parameters hold for a whole kernel, so every {flow.cca} group "
                         f"needs the same ones (found {other.params} and {flow.params})"

@@ -14,15 +14,21 @@ from bbrlab.scenario.schema import Scenario
 
 
 def parameter_checks(plan: Plan, report: Report) -> list[Check]:
-    """``parameter MODULE.NAME`` for each module parameter of the plan; words are compared as words."""
-    checks = []
+    """``parameter MODULE.NAME`` for each module parameter of the plan, and each of a parameter set; words are compared as
+    words."""
+    wanted = []
     for argument in plan.kernel_arguments:
         name, _, asked = argument.partition("=")
         module, _, parameter = name.removeprefix("tcp_").partition(".")
+        wanted.append((module, parameter, asked))
+    for entry in plan.content["parameter_sets"]:
+        wanted += [(entry["name"], parameter, asked) for parameter, asked in entry["values"].items()]
+    checks = []
+    for module, parameter, asked in wanted:
         actual = report["parameters"].get(module, {}).get(parameter)
         number = _number(asked)
         same = actual is not None and (actual == asked if number is None else _number(actual) == number)
-        how = "module parameter in the guest"
+        how = "parameter of the module, or of the group's own set, in the guest"
         if number is None:
             how += f": asked {asked}, found {actual}"
         checks.append(Check(f"parameter {module}.{parameter}", number, _number(actual), same, how))
