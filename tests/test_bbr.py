@@ -307,7 +307,7 @@ def test_shallow_buffer(run_scenario, cca):
 
 
 def test_random_loss_cliffs(run_scenario):
-    """v1 hardly notices 3 %; v2 and v3 stand .25 %, and collapse at some percent: v3 stands a little more than v2."""
+    """v1 hardly notices 3 %; v2 and v3 stand .25 %, and at 3 % lose more than half of what they have then."""
     goodput = {}
     for cca in ("bbr1", *V2_V3):
         for loss in (0.0025, 0.01, 0.03):
@@ -318,7 +318,7 @@ def test_random_loss_cliffs(run_scenario):
     assert goodput["bbr1", 0.03] > 85
     for cca in V2_V3:
         assert goodput[cca, 0.0025] > 70
-        assert goodput[cca, 0.03] < 30
+        assert goodput[cca, 0.03] < goodput[cca, 0.0025] / 2
         assert goodput[cca, 0.0025] > goodput[cca, 0.01] > goodput[cca, 0.03]
     assert goodput["bbr3", 0.01] > goodput["bbr2", 0.01]
 

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 
-DATA = b"x" * 2_000_000
+DATA = b"x" * 20_000_000
 TCP_INFO_BYTES, DELIVERED_CE_AT = 256, 196  # struct tcp_info, uapi/linux/tcp.h
 
 
