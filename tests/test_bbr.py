@@ -346,7 +346,7 @@ def test_cruise_leaves_headroom(traced, cca):
     assert stays
     for stay in stays:
         rows = run.rows(stay)
-        room = np.maximum(rows["bbr_inflight_hi"] - np.maximum(rows["bbr_inflight_hi"] * 0.15, 1), 4)
+        room = np.maximum(rows["bbr_inflight_hi"] - np.maximum(np.floor(rows["bbr_inflight_hi"] * 0.15), 1), 4)
         assert (rows["cwnd"] <= room).all()
     greedy = traced(cca, **shallow, flows=[{"cca": cca, "params": {"headroom": False}}])
     late = greedy.acks[(greedy.acks["bbr_state"] == bbr_record.STATES.index("CRUISE")) & (greedy.acks["time_s"] > 20)]

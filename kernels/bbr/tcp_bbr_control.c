@@ -76,18 +76,17 @@ u64 bbrm_target_inflight(const struct sock *sk)
 		   bbrm_packets(tcp_snd_cwnd(tcp_sk(sk))));
 }
 
-/* [D3] BBRInflightWithHeadroom; all ones: no bound. */
-u64 bbrm_inflight_with_headroom(const struct sock *sk)
+/* [D3] BBRInflightWithHeadroom, in packets. inflight_hi is a number of packets here, and so is the
+ * room: its whole packets, at least one. Small windows notice (docs/bbr.md).
+ */
+u32 bbrm_inflight_with_headroom(const struct sock *sk)
 {
-	const struct bbrm *bbr = bbrm_of(sk);
-	u64 bound = bbrm_packets(bbr->inflight_hi), room;
+	u32 bound = bbrm_of(sk)->inflight_hi, room;
 
-	if (bbr->inflight_hi == BBRM_INFINITE)
-		return U64_MAX;
-	if (!bbrm_params_of(sk)->headroom)
+	if (bound == BBRM_INFINITE || !bbrm_params_of(sk)->headroom)
 		return bound;
-	room = max(bound / 100 * BBRM_HEADROOM_PERCENT, bbrm_packets(1));
-	return max(bound - min(bound, room), bbrm_packets(BBRM_MIN_CWND));
+	room = max_t(u32, (u64)bound * BBRM_HEADROOM_PERCENT / 100, 1);
+	return max_t(u32, bound - min(bound, room), BBRM_MIN_CWND);
 }
 
 /* The drafts say "inflight" and leave open when. What is to be judged is how full the path will be
@@ -201,7 +200,7 @@ static u32 bbrm_model_cap(const struct sock *sk)
 	u32 cap = BBRM_INFINITE;
 
 	if (bbr->state == BBRM_CRUISE || bbr->state == BBRM_PROBE_RTT)
-		cap = min_t(u64, bbrm_inflight_with_headroom(sk) >> BBRM_SCALE, BBRM_INFINITE);
+		cap = bbrm_inflight_with_headroom(sk);
 	else if (bbrm_in_probe_bw(bbr))
 		cap = bbr->inflight_hi;
 	return max_t(u32, min(cap, bbr->inflight_lo), BBRM_MIN_CWND);

@@ -279,7 +279,7 @@ static bool bbrm_is_time_to_cruise(struct sock *sk, const struct rate_sample *rs
 	const struct bbrm *bbr = bbrm_of(sk);
 	u64 inflight = bbrm_inflight_at_departure(sk, rs);
 
-	if (inflight > bbrm_inflight_with_headroom(sk))
+	if (inflight > (u64)bbrm_inflight_with_headroom(sk) << BBRM_SCALE)
 		return false;
 	if (bbrm_params_of(sk)->min_rtt_ends_down &&
 	    bbrm_now_us(sk) > bbr->cycle_stamp + bbr->min_rtt_us)

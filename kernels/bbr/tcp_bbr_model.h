@@ -272,7 +272,7 @@ u64 bbrm_bdp_multiple(const struct bbrm *bbr, u32 bw, u32 gain);
 u64 bbrm_inflight_for(struct sock *sk, u32 bw, u32 gain);
 u64 bbrm_target_inflight(const struct sock *sk);
 u64 bbrm_inflight_at_departure(struct sock *sk, const struct rate_sample *rs);
-u64 bbrm_inflight_with_headroom(const struct sock *sk);
+u32 bbrm_inflight_with_headroom(const struct sock *sk);
 u32 bbrm_probe_rtt_cwnd(const struct sock *sk);
 void bbrm_save_cwnd(struct sock *sk);
 void bbrm_restore_cwnd(struct sock *sk);
