@@ -1,0 +1,49 @@
+"""The fluid model's curves beside the published shares: made by this package, and with the errors that the paper prints."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bbrlab.base import paths
+from bbrlab.claims.select import full_figures
+from bbrlab.claims.series import grouped_rms
+from bbrlab.models import fluid
+from bbrlab.models.predict import fluid_share
+
+CURVES = pd.read_csv(paths.DATA / "sarpkaya2025/fluid_9s.csv")
+
+
+def drawn_errors(panel: str) -> pd.DataFrame:
+    """The curve as drawn less the published share, cell by cell."""
+    measured = pd.read_csv(paths.DATA / f"sarpkaya2025/{panel}.csv")
+    table = CURVES[CURVES["panel"] == panel].merge(measured, on=["bbr_flows", "buffer_bdp"], validate="1:1")
+    assert len(table) == 42
+    return table.assign(error=table["drawn_share"] - table["share_of_capacity"])
+
+
+def test_the_drawn_curves_of_fig_2_have_the_printed_errors():
+    panels = [drawn_errors(f"fig2{letter}") for letter in "abc"]
+    said = pd.read_csv(paths.DATA / "sarpkaya2025/model_errors.csv").set_index(["model", "figure"]).loc[("fluid", 2)]
+    rmse = np.mean([grouped_rms(p["error"].to_numpy(), p["bbr_flows"].to_numpy()) for p in panels])
+    assert rmse == pytest.approx(said["rmse"], abs=0.005), "printed with two digits"
+    assert np.mean([(p["error"] ** 2).mean() for p in panels]) == pytest.approx(said["mse"], abs=0.0015), (
+        ".0569 and .058"
+    )
+
+
+def test_every_panel_of_figs_2_and_3_is_there_once():
+    keys = CURVES[["panel", "bbr_flows", "buffer_bdp"]]
+    assert not keys.duplicated().any()
+    assert set(keys["panel"]) == {f"fig{n}{letter}" for n in (2, 3) for letter in "abc"}
+    assert len(keys) == 6 * 42
+
+
+@pytest.mark.parametrize(("panel", "flows", "buffer"), [("fig2a", 1, 2), ("fig2b", 2, 16), ("fig3c", 4, 64)])
+def test_the_curves_are_what_the_model_makes(panel, flows, buffer):
+    row = CURVES.query("panel == @panel and bbr_flows == @flows and buffer_bdp == @buffer").iloc[0]
+    wanted = {"flows.0.count": flows, "network.buffer.bdp": buffer}
+    (point,) = (p for p in full_figures()[f"sarpkaya2025/{panel}"].points if p.values == wanted)
+    for column, quirks in (("drawn_share", fluid.REFERENCE), ("aligned_share", fluid.ALIGNED)):
+        assert fluid_share(point.scenario, 9, quirks=quirks).shares[0] == pytest.approx(row[column], abs=1e-4)
