@@ -37,10 +37,10 @@ lock:           ## Renew envs/requirements.lock from envs/requirements.in
 	@source .venv/bin/activate && pip install -q uv && cd envs && uv pip compile -q --upgrade --generate-hashes --universal \
 	--python-version 3.11 --no-emit-index-url --no-header requirements.in -o requirements.lock
 
-PAPER = tang
-ns3: setup      ## Install ns-3 for the optional check by another engine (500 MB), and run PAPER's scenarios in it (tang)
+PAPER ?=
+ns3: setup      ## Install ns-3 for the optional check by another engine (500 MB), and run in it what it can (or PAPER=...)
 	@[ -x .venv-ns3/bin/python ] || { python3 -m venv .venv-ns3 && .venv-ns3/bin/pip install -q -r envs/ns3.txt; }
-	@.venv/bin/bbrlab ns3 $(PAPER) $(if $(SCALE),--scale $(SCALE)) --out $(RESULTS)/$(or $(SCALE),quick)/ns3/$(PAPER).parquet
+	@.venv/bin/bbrlab ns3 $(PAPER) $(if $(SCALE),--scale $(SCALE))
 
 doctor: setup   ## Say what this machine lacks
 	@.venv/bin/bbrlab doctor

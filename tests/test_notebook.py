@@ -1,12 +1,17 @@
 """What the pages' cells share: published values by the points' names, the model in the conditions run, queueing delay."""
 
+import ast
+import json
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
 
+from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.campaign.figures import figures_at, runs_of
+from bbrlab.campaign.ns3 import program_identity
 from bbrlab.models import ware
 from bbrlab.report import notebook
 from bbrlab.report.pages import Page
@@ -113,3 +118,73 @@ def test_figures_are_let_go(capsys):
     figure, _ = plt.subplots()
     notebook.show(figure)
     assert not plt.fignum_exists(figure.number)
+
+
+def ns3_table(page, **changes) -> pd.DataFrame:
+    table = page.tables["fig2a"].assign(
+        figure="sarpkaya2025/fig2a", cca="cubic", program=program_identity(), goodput_mbit=5.0
+    )
+    return table.assign(**changes)
+
+
+def test_ns3_stands_beside_the_points_that_the_page_has(page, capsys):
+    page.tables["fig2a"]["cca"] = "cubic"
+    assert notebook.beside_ns3(page) is None
+    notebook.other_engine(page)
+    assert capsys.readouterr().out == "", "not run: nothing is said"
+    file = page.results / "smoke" / "ns3" / "sarpkaya2025.parquet"
+    file.parent.mkdir(parents=True)
+    ns3_table(page).to_parquet(file)
+    found, stale = notebook.beside_ns3(page)
+    assert stale == ""
+    assert len(found) == 8
+    assert set(found["ns-3"]) == {5.0} and set(found["here"]) == {6.0, 2.0}
+
+
+def test_old_numbers_of_ns3_are_left_out_and_told(page):
+    """After a changed scenario a point has another name; after a changed program all numbers may be others."""
+    page.tables["fig2a"]["cca"] = "cubic"
+    first = page.figures["fig2a"].points[0].label
+    table = ns3_table(page, program="another")
+    file = page.results / "smoke" / "ns3" / "sarpkaya2025.parquet"
+    file.parent.mkdir(parents=True)
+    table.assign(point=table["point"].replace(first, "as,it,was")).to_parquet(file)
+    found, stale = notebook.beside_ns3(page)
+    assert len(found) == 6
+    assert "another version of its program" in stale
+    assert "1 of its points are not of this page's scenarios" in stale and "run `make ns3` again" in stale
+
+
+def test_good_runs_have_delays_in_base_rtts(page):
+    for p in ("mean", "p25", "p50", "p75", "p95", "max"):
+        page.tables["fig2a"][f"queue_ms_{p}"] = 80.0
+    found = notebook.good(page, "fig2a")
+    assert set(found["group"]) == {0} and found["ok"].all()
+    assert set(found["qd_p50"]) == {2.0}
+    assert set(found["setting"]) == {"10 Mbit/s, 40 ms"}
+
+
+def test_both_sides_of_a_case():
+    rows = [
+        {"case": "on", "group": group, "ok": ok, "goodput_mbit": mbit, "ecn_marked": marked, "share_of_goodput": share}
+        for group, ok, mbit, marked, share in (
+            (0, True, 6, 0.1, 0.75),
+            (1, True, 2, 0.2, 0.25),
+            (0, False, 9, 0.9, 0.9),
+        )
+    ]
+    found = notebook.both_sides(pd.DataFrame(rows), ("BBR", "CUBIC")).loc["on"]
+    assert found.to_dict() == {
+        "Mbit/s, BBR": 6, "Mbit/s, CUBIC": 2, "marked, BBR": 0.1, "marked, CUBIC": 0.2, "BBR's part": 0.75,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("path", sorted((paths.ROOT / "notebooks").glob("*.ipynb")), ids=lambda path: path.stem)
+def test_notebooks_define_nothing(path):
+    """A function in a notebook has no test and no type."""
+    if path.stem == "models":
+        pytest.skip("takes the fluid model apart with functions of its own")
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    code = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+    found = [n for n in ast.walk(ast.parse(code)) if isinstance(n, ast.FunctionDef | ast.ClassDef)]
+    assert [node.name for node in found] == []

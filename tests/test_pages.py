@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -13,8 +14,9 @@ from bbrlab.campaign.figures import figures_at, runs_of
 from bbrlab.claims.judge import NOT_REPRODUCED, PARTLY_RUN, REPRODUCED
 from bbrlab.cli.outcome import show_outcome
 from bbrlab.report.pages import Page
-from bbrlab.report.panel import KEYS, Panel, with_fluid
+from bbrlab.report.panel import KEYS, Panel, panel_rows, panels_at, with_fluid
 from bbrlab.report.verdicts import marks_text
+from tests import made_up
 
 CHECKS = [
     {"name": "rate", "asked": 10.0, "measured": 9.0, "ok": False, "detail": "Mbit/s"},
@@ -106,8 +108,26 @@ def test_the_fluid_model_stands_beside_its_points(tmp_path):
     assert all(row == [None] * 3 for row in found[2:])
 
 
+def test_every_panel_that_was_run_has_a_row(tmp_path):
+    """Of the figures without a table nothing is said; a model without predictions has no number."""
+    (figure,) = figures_at("smoke", ["sarpkaya2025/fig2a"])
+    file = tmp_path / "smoke" / f"{figure.id}.parquet"
+    file.parent.mkdir(parents=True)
+    made_up.table(figure, lambda point, seed: 0.5).to_parquet(file)
+    for point in figure.points:
+        own = tmp_path / "models" / figure.id / point.label / "own.parquet"
+        own.parent.mkdir(parents=True)
+        pd.DataFrame({"share_of_capacity": [0.6], "step_difference": [0.0]}).to_parquet(own)
+    (row,) = panel_rows(panels_at("smoke", tmp_path)).reset_index().to_dict("records")
+    assert (row["panel"], row["BBR"], row["against"]) == (figure.scenario.figure, "BBRv1", "CUBIC")
+    assert row["points"] == len(figure.points)
+    assert row["fluid (own length) - measured"] == pytest.approx(0.1)
+    assert np.isnan(row["fluid (9 s) - measured"]) and np.isnan(row["burst - measured"])
+    assert panel_rows(panels_at("smoke", tmp_path / "nothing")).empty
+
+
 def test_pages_that_show_errors_say_what_was_averaged():
     pages = [p.read_text(encoding="utf-8") for p in sorted((paths.ROOT / "notebooks").glob("*.ipynb"))]
-    showing = [text for text in pages if "panel.rmse" in text]
+    showing = [text for text in pages if "panel.rmse" in text or "panel_rows" in text]
     assert len(showing) >= 2
     assert all("AVERAGED)" in text for text in showing)

@@ -15,7 +15,7 @@ from typing import Any
 
 import pandas as pd
 
-from bbrlab.base import paths
+from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.campaign.figures import Figure
 from bbrlab.scenario.draws import draw_rtts
@@ -23,7 +23,13 @@ from bbrlab.scenario.point import Point
 
 PYTHON = paths.ROOT / ".venv-ns3" / "bin" / "python"
 PROGRAM = paths.ROOT / "ns3" / "dumbbell.py"
+PACKAGES = paths.ROOT / "envs" / "ns3.txt"
 CCAS = ("bbr1", "cubic", "reno")
+
+
+def program_identity() -> str:
+    """Hash of the program and of the version of ns-3 that it runs in."""
+    return "".join(files.sha256(path)[:8] for path in (PROGRAM, PACKAGES))
 
 
 def lacks(point: Point) -> str | None:
@@ -82,7 +88,7 @@ def run(figures: list[Figure], seeds: int) -> pd.DataFrame:
 
     Returns:
         A row per point, seed and group: ``figure``, ``point``, ``seed``, the point's values, ``group``, ``cca``,
-        ``goodput_mbit``, ``share_of_capacity``, ``wall_s``.
+        ``goodput_mbit``, ``share_of_capacity``, ``wall_s``, ``program`` (program_identity()).
 
     Raises:
         UserError: if ns-3 is not installed, no point can be done, or it fails.
@@ -108,5 +114,6 @@ def run(figures: list[Figure], seeds: int) -> pd.DataFrame:
                 "figure": figure.id, "point": point.label, "seed": seed, **point.values, "group": group,
                 "cca": point.scenario.flows[group].cca, "goodput_mbit": goodput,
                 "share_of_capacity": goodput / point.scenario.network.rate_mbit, "wall_s": result["wall_s"],
+                "program": program_identity(),
             })  # fmt: skip
     return pd.DataFrame(rows)

@@ -7,23 +7,36 @@ from typing import Annotated
 
 import typer
 
+from bbrlab.base import paths
 from bbrlab.cli.app import app
 
 
 @app.command()
 def ns3(
-    figures: Annotated[list[str], typer.Argument(help="paper, paper/figure ...")],
-    out: Annotated[Path, typer.Option(help="Table to write (.parquet, and .csv beside it).")],
+    figures: Annotated[
+        list[str] | None, typer.Argument(help="paper, paper/figure ...; default: all that it can do a point of.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for PAPER.parquet and .csv; default: where a campaign's pages look.")
+    ] = None,
     scale: Annotated[str | None, typer.Option(help="smoke, quick or full; default: config.yaml's.")] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Per point.")] = 1,
 ) -> None:
     """Run figures in ns-3, as a check by another engine (optional: make ns3)."""
     from bbrlab.campaign.collect import write_table
+    from bbrlab.campaign.config import load_config
     from bbrlab.campaign.figures import figures_at
-    from bbrlab.campaign.ns3 import run
+    from bbrlab.campaign.ns3 import able, run
 
-    write_table(run(figures_at(scale, figures), seeds), out)
-    typer.echo(f"results: {out}")
+    scale = scale or load_config().scale
+    chosen = figures_at(scale, figures)
+    if not figures:
+        chosen = list({figure.id: figure for figure, _ in able(chosen)}.values())
+    folder = out or paths.results_folder() / scale / "ns3"
+    for paper in dict.fromkeys(figure.id.split("/")[0] for figure in chosen):
+        table = folder / f"{paper}.parquet"
+        write_table(run([figure for figure in chosen if figure.id.startswith(f"{paper}/")], seeds), table)
+        typer.echo(f"results: {table}")
 
 
 @app.command()

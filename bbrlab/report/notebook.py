@@ -1,7 +1,7 @@
 """What the pages' cells have in common, so that a notebook holds only what is its own paper's.
 
 A page begins with ``page = open_page(scale, "PAPER")`` and ``glance(page)`` and ends with ``close_page(page)``
-(findings, every claim, soundness, each under its heading). Between them:
+(ns-3 where it was run, findings, every claim, soundness, each under its heading). Between them:
 
     say(text)                                   Markdown
     show(figure), show(table)                   a figure or a table; figures are closed
@@ -9,11 +9,14 @@ A page begins with ``page = open_page(scale, "PAPER")`` and ``glance(page)`` and
     ware_beside(table, *keys)                   the Ware model's share at each point, rate, RTT and buffer as run
     part_of_both(table)                         group 0's part of what groups 0 and 1 carry, for each run
     samples_of(page, FIGURE, columns, ...)      a run's samples, or None where this scale lacks the point
-    beside_ns3(page)                            goodput in ns-3 beside goodput here, or None if ns-3 was not run
     queueing_delay(page, FIGURE, ...)           time and queueing delay of a run, in ms or in base RTTs
     one_run(page, FIGURE, ...)                  a run over time: goodput of each group, and the queue
     between_cuts(page, FIGURE, group)           mean time between a loss-based group's window cuts, for each run
     flow_names(figure)                          names of a figure's flow groups, for people
+    good(page, FIGURE)                          its good runs' first flow group, with queueing delays in base RTTs
+    means(table, keys, columns)                 means over the runs, for reading
+    both_sides(table, names)                    goodput and marks of groups 0 and 1, and group 0's part, by case
+    case_over_time(page, FIGURE, case, names)   goodput of groups 0 and 1 and the queueing delay of a case's first seed
 
 Numbers of papers come from ``data/`` through ``published``; rates and RTTs from the figures' own scenarios.
 """
@@ -33,11 +36,13 @@ from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.tables import read_table
 from bbrlab.campaign.figures import Figure
+from bbrlab.campaign.ns3 import program_identity
 from bbrlab.measure.sawtooth import loss_epochs
+from bbrlab.measure.series import goodput_series
 from bbrlab.models import ware
 from bbrlab.report.pages import NAMES, Page, load_page
-from bbrlab.report.plots.runs import run_over_time
-from bbrlab.report.plots.style import set_style
+from bbrlab.report.plots.runs import run_over_time, time_series
+from bbrlab.report.plots.style import plain, set_style
 
 
 def open_page(scale: str, paper: str) -> Page:
@@ -83,8 +88,18 @@ def soundness(page: Page) -> None:
     show(page.checks().style.format({"lowest": "{:.6g}", "highest": "{:.6g}"}))
 
 
+def other_engine(page: Page) -> None:
+    """The same points in ns-3, if it was run."""
+    if (both := beside_ns3(page)) is None:
+        return
+    table, stale = both
+    say(f"## By another engine: ns-3\n\nMean goodput of each group (Mbit/s) there and here. {stale}")
+    show(table.style.format("{:.2f}"))
+
+
 def close_page(page: Page) -> None:
-    """The end of every page: findings, claims, soundness."""
+    """The end of every page: ns-3 beside it, where that was run, findings, claims, soundness."""
+    other_engine(page)
     found(page)
     every_claim(page)
     soundness(page)
@@ -177,22 +192,32 @@ def queueing_delay(
     return samples["time_s"], delay_ms / network.mean_rtt_ms if in_rtts else delay_ms
 
 
-def beside_ns3(page: Page) -> pd.DataFrame | None:
+def beside_ns3(page: Page) -> tuple[pd.DataFrame, str] | None:
     """Goodput (Mbit/s) of each flow group in ns-3 and here, mean over the seeds; None if ns-3 was not run (``make ns3``).
 
     Returns:
-        Columns "ns-3" and "here", indexed by figure, point, group and algorithm.
+        Columns "ns-3" and "here", indexed by figure, point, group and algorithm, of the points that this page has; and what
+        of ns-3's table is of other points or of another program than today's, in words ("" if nothing is).
     """
     file = page.results / page.scale / "ns3" / f"{page.paper}.parquet"
     if not file.exists():
         return None
     keys = ["figure", "point", "group", "cca"]
     ours = pd.concat([t[t["ok"]].assign(figure=f"{page.paper}/{name}") for name, t in page.tables.items()])
-    both = {"ns-3": read_table(file), "here": ours}
-    means = {name: table.groupby(keys)["goodput_mbit"].mean() for name, table in both.items()}
-    table = pd.concat(means, axis=1).loc[means["ns-3"].index].reset_index()
+    theirs = read_table(file)
+    told = []
+    if set(theirs.get("program", [""])) != {program_identity()}:
+        told.append("These numbers of ns-3 are of another version of its program")
+    stale = ~theirs["point"].isin(set(ours["point"]))  # a point's name has the hash of all that decides its outcome
+    if stale.any():
+        told.append(
+            f"{theirs['point'][stale].nunique()} of its points are not of this page's scenarios and are left out"
+        )
+    both = {"ns-3": theirs[~stale], "here": ours}
+    means_of = {name: table.groupby(keys)["goodput_mbit"].mean() for name, table in both.items()}
+    table = pd.concat(means_of, axis=1).loc[means_of["ns-3"].index].reset_index()
     table["point"] = table["point"].str.rsplit(",", n=1).str[0]  # without its fingerprint
-    return table.set_index(keys)
+    return table.set_index(keys), f"{'; '.join(told)}: run `make ns3` again." if told else ""
 
 
 def one_run(page: Page, figure: str, seed: int = 1, **values: Any) -> None:
@@ -230,3 +255,66 @@ def between_cuts(page: Page, figure: str, group: int = 1) -> pd.DataFrame:
 def _words(values: Mapping[str, Any]) -> dict[str, Any]:
     """Swept paths as keyword arguments: "." written as "__"."""
     return {path.replace(".", "__"): value for path, value in values.items()}
+
+
+def good(page: Page, figure: str) -> pd.DataFrame:
+    """A figure's good runs, first flow group.
+
+    Returns:
+        Its table with ``setting`` (rate and RTT in words) and ``qd_mean``, ``qd_p25`` ... ``qd_max``: queueing delays in base
+        RTTs.
+    """
+    table = page.tables[figure]
+    mine = table[table["ok"] & (table["group"] == 0)]
+    setting = mine["rate_mbit"].map("{:g} Mbit/s, ".format) + mine["base_rtt_ms"].map("{:g} ms".format)
+    delays = {
+        f"qd_{p}": mine[f"queue_ms_{p}"] / mine["base_rtt_ms"] for p in ("mean", "p25", "p50", "p75", "p95", "max")
+    }
+    return mine.assign(setting=setting, **delays)
+
+
+def means(
+    table: pd.DataFrame,
+    keys: list[str],
+    columns: Mapping[str, str],
+    fmt: Any = "{:.2f}",
+    caption: str = "",
+) -> Any:
+    """Means over the runs, for show().
+
+    Args:
+        keys: columns that tell the rows apart.
+        columns: {column: heading}.
+        fmt: of all numbers, or {heading: of its numbers}.
+    """
+    found = table.groupby(keys)[list(columns)].mean().rename(columns=dict(columns))
+    shown = found.style.format_index(plain).format(fmt)
+    return shown.set_caption(caption) if caption else shown
+
+
+def both_sides(table: pd.DataFrame, names: tuple[str, str]) -> pd.DataFrame:
+    """Goodput (Mbit/s) of groups 0 and 1 and how much of their packets is marked, and group 0's part, by case.
+
+    Args:
+        table: collect.figure_table() of a figure with cases.
+        names: of the groups.
+    """
+    ok = table[table["ok"]]
+    wide = ok.pivot_table(index="case", columns="group", values=["goodput_mbit", "ecn_marked"])
+    told = {"ecn_marked": "marked", "goodput_mbit": "Mbit/s"}
+    headings = [f"{told[place[0]]}, {names[int(place[1])]}" for place in wide.columns.to_flat_index()]
+    part = ok[ok["group"] == 0].groupby("case")["share_of_goodput"].mean()
+    return wide.set_axis(headings, axis=1).assign(**{f"{names[0]}'s part": part})
+
+
+def case_over_time(page: Page, figure: str, case: str, names: tuple[str, str]) -> None:
+    """Show goodput of groups 0 and 1 (several flows as a sum) and the queueing delay of a case's first seed, if it was run."""
+    data = samples_of(page, figure, ["time_s", "flow", "group", "bytes_acked"], case=case)
+    if data is None:
+        return
+    rates = goodput_series(data, 2.0, "group")
+    say(f"**{case}**")
+    lines: dict[str, dict[str, tuple[Any, Any]]] = {"Mbit/s": {name: rates[i] for i, name in enumerate(names)}}
+    if (delay := queueing_delay(page, figure, case=case)) is not None:
+        lines["queue (ms)"] = {"": delay}
+    show(time_series(lines))

@@ -6,6 +6,7 @@ Works for any figure whose published table (data/PAPER/FIGURE.csv) has the colum
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,9 +16,10 @@ import pandas as pd
 from bbrlab.base import paths
 from bbrlab.base.tables import read_table
 from bbrlab.campaign.collect import point_means
-from bbrlab.campaign.figures import Figure, scenario_files
-from bbrlab.models import ware
+from bbrlab.campaign.figures import Figure, figures_at, scenario_files
+from bbrlab.models import predictions, ware
 from bbrlab.models.of_paper import models_of
+from bbrlab.report.pages import NAMES
 from bbrlab.scenario.load import load_scenario
 
 AVERAGED = (
@@ -141,12 +143,11 @@ def with_fluid(panel: Panel, of: Figure, results: Path) -> Panel:
     rows = []
     for point in of.points:
         row = {KEYS[k]: v for k, v in point.values.items()}
-        folder = results / "models" / of.id / point.label
-        for length in ("9s", "own"):
-            path = folder / f"{length}.parquet"
+        for kind in (predictions.FLUID_SHORT, predictions.FLUID_OWN):
+            path = predictions.prediction_file(kind, of.id, point, results)
             if path.exists():
                 found = read_table(path).iloc[0]
-                row[f"fluid_{length}"] = found["share_of_capacity"]
+                row[f"fluid_{kind}"] = found["share_of_capacity"]
                 row["fluid_step"] = max(row.get("fluid_step", 0.0), found["step_difference"])
         rows.append(row)
     table = pd.DataFrame(rows, columns=[*KEYS.values(), "fluid_9s", "fluid_own", "fluid_step"])
@@ -165,10 +166,56 @@ def with_burst(panel: Panel, figure: Figure, results: Path) -> Panel:
     """
     rows = []
     for point in figure.points:
-        path = results / "models" / figure.id / point.label / "burst.parquet"
+        path = predictions.prediction_file(predictions.BURST, figure.id, point, results)
         if path.exists():
             found = read_table(path).iloc[0]
             keys = {KEYS[k]: v for k, v in point.values.items()}
             rows.append({**keys, "burst": found["share_of_capacity"], "burst_sd": found["share_sd"]})
     table = pd.DataFrame(rows, columns=[*KEYS.values(), "burst", "burst_sd"]).astype(float)
     return replace(panel, points=panel.points.merge(table, on=list(KEYS.values()), how="left"))
+
+
+def panels_at(scale: str, results: Path | None = None) -> list[tuple[Figure, Panel]]:
+    """Every panel of a scale that was run, with all models beside it.
+
+    Args:
+        results: default: the results folder.
+    """
+    results = results or paths.results_folder()
+    known = {f.id: f for f in figures_at(scale, [])}
+    found = []
+    for figure in known.values():
+        table = results / scale / f"{figure.id}.parquet"
+        if has_panel(figure) and table.exists():
+            panel = with_fluid(panel_of(figure, read_table(table)), known.get(fluid_figure(figure.id), figure), results)
+            found.append((figure, with_burst(panel, figure, results)))
+    return found
+
+
+def panel_rows(panels: Sequence[tuple[Figure, Panel]]) -> pd.DataFrame:
+    """How far published values and the models are from the measurements: a row for each panel.
+
+    Args:
+        panels: panels_at().
+
+    Returns:
+        Indexed by ``panel``; columns ``BBR``, ``against``, ``points``, one root mean square difference for each comparison
+        (NaN without a value), ``shorter than the paper``.
+    """
+    rows = []
+    for figure, panel in panels:
+        p = panel.points
+        first, second = (NAMES[flow.cca] for flow in figure.scenario.flows)
+        rows.append({
+            "panel": panel.title,
+            "BBR": first,
+            "against": second,
+            "points": len(p),
+            "measured - published": panel.rmse,
+            "Ware - measured": panel.ware_rmse,
+            "fluid (9 s) - measured": rms(p["fluid_9s"] - p["measured"]),
+            "fluid (own length) - measured": rms(p["fluid_own"] - p["measured"]),
+            "burst - measured": rms(p["burst"] - p["measured"]),
+            "shorter than the paper": panel.scaled,
+        })  # fmt: skip
+    return pd.DataFrame(rows, columns=None if rows else ["panel"]).set_index("panel")
