@@ -12,6 +12,7 @@ import pandas as pd
 from bbrlab.campaign.figures import Figure, figures_at
 from bbrlab.claims.judge import Verdict, judge_claim
 from bbrlab.claims.load import claims_of, load_statements
+from bbrlab.claims.sample import Sample
 from bbrlab.claims.schema import Claim
 from bbrlab.measure.schema import METRICS
 from bbrlab.scenario.point import Point
@@ -102,3 +103,12 @@ def one(folder: Path, text: str, value: Value, scale: str = "full", trials: int 
 def of_seeds(*values: float) -> Value:
     """A value for each seed, the same at every point."""
     return lambda point, seed: float(np.asarray(values)[seed - 1])
+
+
+def of_parts(values: Any, failed: int = 0, without: int = 0, identical: bool = False) -> Sample:
+    """A sample of these numbers: shape (seeds,), or (seeds, parts)."""
+    numbers = np.asarray(values, dtype=float)
+    numbers = numbers[:, None] if numbers.ndim == 1 else numbers
+    parts = numbers.shape[1]
+    labels = ("",) if parts == 1 else tuple(f"point {i}" for i in range(parts))
+    return Sample(numbers, len(numbers) + failed + without, failed, without, np.full(parts, identical), labels)

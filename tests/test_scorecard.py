@@ -63,7 +63,7 @@ def test_the_scorecard_counts_statements_and_beside_them_claims(judged, tmp_path
     write_scorecard(tables, claims, statements, "quick", tmp_path / "card.json")
     card = json.loads((tmp_path / "card.json").read_text())
     assert card["statements"]["all"] == {
-        REPRODUCED: 1, PARTLY: 1, NOT_REPRODUCED: 0, INCONCLUSIVE: 0, PARTLY_RUN: 2, NOT_RUN: 1
+        REPRODUCED: 1, PARTLY: 1, NOT_REPRODUCED: 0, INCONCLUSIVE: 0, PARTLY_RUN: 2, NOT_RUN: 1, "stand": 2
     }  # fmt: skip
     assert card["statements"]["sarpkaya2025"] == card["statements"]["all"]
     of_claims = card["claims"]["all"]
@@ -88,11 +88,11 @@ def test_the_lab_s_own_readings_are_counted_apart(judged, tmp_path):
     statements, claims = statements.assign(own=own), claims.assign(own=claims["statement"] == "SA-v")
     write_scorecard(tables, claims, statements, "quick", tmp_path / "card.json")
     card = json.loads((tmp_path / "card.json").read_text())
-    assert sum(card["statements"]["all"].values()) == len(statements) - 1
-    assert card["statements"][OWN] == dict.fromkeys(STATEMENT_VERDICTS, 0) | {PARTLY: 1}
+    assert sum(card["statements"]["all"][v] for v in STATEMENT_VERDICTS) == len(statements) - 1
+    assert card["statements"][OWN] == dict.fromkeys(STATEMENT_VERDICTS, 0) | {PARTLY: 1, "stand": 1}
     assert (card["claims"][OWN][REPRODUCED], card["claims"][OWN]["judged"]) == (1, 2)
     assert "**0** partly reproduced" in statement_words(statements)
-    assert statement_words(statements).endswith("(and the lab's own: 1 partly reproduced)")
+    assert statement_words(statements).endswith("; 1 of these verdicts stand (and the lab's own: 1 partly reproduced)")
 
 
 def test_every_verdict_has_its_colours():

@@ -11,12 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bbrlab.campaign.figures import figures_at
-from bbrlab.claims.inference import estimate
-from bbrlab.claims.judge import INCONCLUSIVE, REPRODUCED, outcome
-from bbrlab.claims.sample import Sample
+from bbrlab.claims.inference import enough_equal, estimate, looks
+from bbrlab.claims.judge import INCONCLUSIVE, REPRODUCED, judge_claim, outcome
 from bbrlab.claims.schema import Expectation
-from bbrlab.claims.seeds import looks, narrow_enough, wanted_seeds
-from tests.made_up import GOOD, expecting, of_seeds, only_claim, series, table
+from bbrlab.claims.seeds import narrow_enough, wanted_seeds
+from tests.made_up import GOOD, ORDER, expecting, of_parts, of_seeds, only_claim, series, table
 
 FIG2A = "sarpkaya2025/fig2a"
 CAP = 12
@@ -59,7 +58,7 @@ def test_the_cap_is_kept(tmp_path, fig2a):
 def test_bounds_are_looked_at_three_times(tmp_path, fig2a):
     above = expecting("{above: 0.5}")
     close = lambda point, seed: 0.5 + (seed % 2) / 100 - 0.004  # noqa: E731
-    assert [asked(tmp_path, fig2a, above, close, n, 40)["own"] for n in (3, 6, 12)] == [6, 12, 40]
+    assert [asked(tmp_path, fig2a, above, close, n, 40)["own"] for n in (3, 6, 12)] == [6, 12, 12]
     assert asked(tmp_path, fig2a, above, of_seeds(0.8, 0.81, 0.82)) == {"own": 3, "other": 3}, "decided"
     assert asked(tmp_path, fig2a, above, of_seeds(0.2, 0.21, 0.22)) == {"own": 3, "other": 3}, "decided, too"
     assert looks(3, 12) == [3, 6, 12]
@@ -75,6 +74,36 @@ def test_repeats_that_are_identical_ask_for_no_more(tmp_path, fig2a):
                 replace(fig2a, seeds_cap=CAP, seeds_packets=math.inf), runs, [only_claim(tmp_path, text)]
             ).values()
         ) == {3}
+
+
+def test_equal_numbers_ask_until_they_tell_something(tmp_path, fig2a):
+    """Other runs with the same number: six of them tell it, at three looks the third does."""
+    equal = lambda point, seed: 0.5  # noqa: E731
+    assert enough_equal() == 6
+    assert asked(tmp_path, fig2a, GOOD, equal) == {"own": 6, "other": 3}
+    assert asked(tmp_path, fig2a, GOOD, equal, cap=4) == {"own": 4, "other": 3}
+    above = expecting("{above: 0.4}")
+    assert [asked(tmp_path, fig2a, above, equal, n)["own"] for n in (3, 6, 8)] == [6, 12, 8]
+
+
+def test_a_claim_that_cannot_ask_is_looked_at_once(tmp_path, fig2a):
+    """One over two figures, and one whose points may have no more seeds, have the whole error for their only look."""
+    (other,) = figures_at("full", ["sarpkaya2025/fig2c"])
+    known = {f.id: replace(f, trials=3, seeds_cap=CAP) for f in (fig2a, other)}
+    tables = {id: table(f, lambda p, s: p.values["flows.0.count"] + s / 10, 3) for id, f in known.items()}
+    two = ORDER.replace("many: {figure: fig2a", "many: {figure: fig2c")
+    confidence = {}
+    for name, text, figures in (
+        ("two figures", two, known),
+        ("one", ORDER, known),
+        ("at its cap", ORDER, {FIG2A: replace(fig2a, trials=3, seeds_cap=3)}),
+        ("two looks", ORDER, {FIG2A: replace(fig2a, trials=3, seeds_cap=5)}),
+    ):
+        found = judge_claim(only_claim(tmp_path, text), figures, tables).outcome
+        spread = tables[FIG2A]  # the seeds' scatter cancels out in the difference: equal numbers
+        assert len(spread) and found.spread == "equal in every seed"
+        confidence[name] = found.p
+    assert confidence == {"two figures": 2 / 8, "one": 6 / 8, "at its cap": 2 / 8, "two looks": 4 / 8}
 
 
 def test_nothing_without_a_number_asks_for_ever(tmp_path, fig2a):
@@ -144,7 +173,7 @@ def test_the_error_rate_with_seeds_added(deviation, first, largest):
         draws, count = rng.normal(0, deviation, CAP), first
         for _round in range(3):
             count = narrow_enough(draws[:count], 1 / 3, CAP)
-        wrong += outcome(expect, Sample(draws[:count], count, 0, 0, False)).verdict == REPRODUCED
+        wrong += outcome(expect, of_parts(draws[:count])).verdict == REPRODUCED
     assert wrong / campaigns < largest + 0.01
 
 
@@ -156,7 +185,7 @@ def test_the_error_rate_of_three_looks():
     for _ in range(campaigns):
         draws = rng.normal(0, 1, CAP)
         for count in looks(3, CAP):
-            found = outcome(expect, Sample(draws[:count], count, 0, 0, False)).verdict
+            found = outcome(expect, of_parts(draws[:count]), 3).verdict
             if found != INCONCLUSIVE:
                 wrong += found == REPRODUCED
                 break

@@ -32,12 +32,15 @@ class Function:
         arguments: their names, for messages; the last is repeatable if it ends in "...".
         each: whether it gives a value for each point; else it makes one number of its arguments.
         together: how many of the first arguments must have a value for each of the same points; -1: all of them.
+        of_means: whether it is meant of the seeds' means and not of each seed, since the mean of a largest value is more than
+            the largest mean, and that of a root mean square holds the scatter of the seeds.
     """
 
     compute: Callable[..., Value]
     arguments: tuple[str, ...]
     each: bool = False
     together: int = 0
+    of_means: bool = False
 
     @property
     def arity(self) -> tuple[int, int]:
@@ -50,20 +53,20 @@ def _all(values: tuple[Value, ...]) -> Value:
 
 
 FUNCTIONS: dict[str, Function] = {
-    "abs": Function(np.abs, ("x",), each=True),
-    "crossing": Function(series.crossing, ("x", "y", "fraction"), together=2),
+    "abs": Function(np.abs, ("x",), each=True, of_means=True),
+    "crossing": Function(series.crossing, ("x", "y", "fraction"), together=2, of_means=True),
     "first": Function(lambda x: np.atleast_1d(x)[0], ("x",)),
     "fraction_above": Function(series.fraction_above, ("values", "limit")),
-    "grouped_rms": Function(series.grouped_rms, ("values", "key"), together=2),
+    "grouped_rms": Function(series.grouped_rms, ("values", "key"), together=2, of_means=True),
     "last": Function(lambda x: np.atleast_1d(x)[-1], ("x",)),
-    "max": Function(lambda *x: np.max(_all(x)), ("x...",)),
+    "max": Function(lambda *x: np.max(_all(x)), ("x...",), of_means=True),
     "mean": Function(np.mean, ("x",)),
-    "median": Function(np.median, ("x",)),
-    "min": Function(lambda *x: np.min(_all(x)), ("x...",)),
-    "rms": Function(series.rms, ("x",)),
+    "median": Function(np.median, ("x",), of_means=True),
+    "min": Function(lambda *x: np.min(_all(x)), ("x...",), of_means=True),
+    "rms": Function(series.rms, ("x",), of_means=True),
     "sum": Function(np.sum, ("x",)),
     "tree_accuracy": Function(series.tree_accuracy, ("first", "second", "features..."), together=-1),
-    "trend": Function(series.trend, ("x",)),
+    "trend": Function(series.trend, ("values", "key"), together=2),
 }
 BINARY: dict[type[ast.operator], Callable[[Value, Value], Value]] = {
     ast.Add: np.add,
@@ -137,6 +140,17 @@ def names(tree: ast.expr) -> set[str]:
     if isinstance(tree, ast.Name | ast.Attribute):
         return {ast.unparse(tree)}
     return set().union(*(names(child) for child in _children(tree)))
+
+
+def of_means(tree: ast.expr) -> bool:
+    """Whether an expression is meant of the seeds' means: it has such a function (Function.of_means), or a power, of a column."""
+    if not names(tree):
+        return False
+    if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and FUNCTIONS[tree.func.id].of_means:
+        return True
+    if isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.Pow):
+        return True
+    return any(of_means(child) for child in _children(tree))
 
 
 def points_of(tree: ast.expr, lengths: Mapping[str, int]) -> int | None:

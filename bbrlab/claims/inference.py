@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from scipy import stats
@@ -12,7 +13,7 @@ from scipy import stats
 from bbrlab.base.arrays import Array
 
 ERROR = 0.05  # both sides together
-LOOKS = 3  # how often a claim without a tolerance may be looked at while seeds are added (bbrlab.claims.seeds)
+LOOKS = 3  # how often a claim without a tolerance is looked at, at most, while seeds are added
 ROUNDING = 1e-12
 
 
@@ -48,19 +49,24 @@ def all_equal(values: Array) -> bool:
     return bool(np.ptp(values) <= ROUNDING * np.abs(values).max() or np.std(values) == 0)
 
 
-def confidence_of(looks: int) -> float:
-    """Confidence of one interval if there may be so many looks (Bonferroni)."""
-    return 1 - ERROR / looks
+def looks(trials: int, cap: int) -> list[int]:
+    """With how many seeds a claim without a tolerance is looked at: LOOKS times at most, twice as many each time."""
+    return sorted({min(max(trials, 2) * 2**i, cap) for i in range(LOOKS)})
 
 
-def estimate(values: Array, looks: int = 1) -> Estimate:
+def confidence_of(intervals: int) -> float:
+    """Confidence of one interval where there are so many: looks times points (Bonferroni)."""
+    return 1 - ERROR / intervals
+
+
+def estimate(values: Array, intervals: int = 1) -> Estimate:
     """Mean and interval of independent numbers.
 
     Args:
         values: shape (seeds,), finite, at least two.
-        looks: how often the interval may be looked at while numbers are added.
+        intervals: how many there are of which any may be wrong.
     """
-    confidence, count = confidence_of(looks), len(values)
+    confidence, count = confidence_of(intervals), len(values)
     if all_equal(values):
         return Estimate(float(np.mean(values)), 0.0, confidence, count)
     quantile = float(stats.t.ppf((1 + confidence) / 2, count - 1))
@@ -69,35 +75,48 @@ def estimate(values: Array, looks: int = 1) -> Estimate:
     )
 
 
-def p_value(values: Array, low: float, high: float, looks: int = 1) -> float:
-    """The smallest error (both sides) at which the mean can be told to be within the bounds, or to be outside.
+def p_values(values: Array, low: float, high: float, looks: int = 1) -> tuple[float, float]:
+    """The smallest errors (both sides) at which a mean can be told to be within the bounds, and to be outside.
 
-    Where the sample mean is within: two one-sided t tests of the means outside (equivalence test), the larger p; where it is
-    outside: the one-sided t test of the means within. Doubled, times ``looks``, at most 1. It is at most ERROR exactly if
-    the interval of estimate() lies on one side of the bounds.
-
-    Equal numbers have no spread to compare with; a sign test of their side takes its place: .5 to the power of their count.
+    Within: two one-sided t tests of the means outside (equivalence test), the larger p. Outside: the one-sided t tests of the
+    means within, the smaller p. Doubled, times ``looks``, and so more than 1 where the sample mean is on the other side. One of
+    them is at most ERROR exactly if the interval of estimate() lies on one side of the bounds.
 
     Args:
-        values: shape (seeds,), finite, at least two.
+        values: shape (seeds,), finite, at least two, not all equal (p_equal()).
         low, high: bounds, infinite where a side is open.
-        looks: how often there may have been a look.
+        looks: how often there may be a look.
     """
     mean, count = float(np.mean(values)), len(values)
-    if all_equal(values):
-        return min(1.0, 2 * looks * 0.5**count)
     error = float(np.std(values, ddof=1)) / math.sqrt(count)
-    above, below = (mean - low) / error, (high - mean) / error
-    distance = min(above, below) if low <= mean <= high else max(-above, -below)
-    return min(1.0, 2 * looks * float(stats.t.sf(distance, count - 1)))
+    distance = min(mean - low, high - mean) / error
+    within, outside = stats.t.sf(distance, count - 1), stats.t.cdf(distance, count - 1)
+    return 2 * looks * float(within), 2 * looks * float(outside)
 
 
-def standing(p_values: Sequence[float]) -> list[bool]:
-    """Which of many verdicts stand: of those that do, at most ERROR are expected to be wrong (Benjamini and Hochberg 1995).
+def p_equal(count: int, looks: int = 1) -> float:
+    """What takes the place of p_values() where all numbers are equal and there is no spread: a sign test of their side.
+
+    Args:
+        count: how many numbers.
+        looks: how often there may be a look.
+    """
+    return 2 * looks * float(stats.binom.pmf(count, count, 0.5))
+
+
+def enough_equal() -> int:
+    """How many equal numbers tell their side at one look."""
+    return next(n for n in range(2, 100) if p_equal(n) <= ERROR)
+
+
+def standing(p_values: Sequence[float], method: Literal["bh", "by"] = "bh") -> list[bool]:
+    """Which of many verdicts stand: of those that do, at most ERROR are expected to be wrong.
 
     Args:
         p_values: of every claim that was judged, whatever came out.
+        method: "bh", Benjamini and Hochberg (1995), for claims that are independent or err together; "by", Benjamini and
+            Yekutieli (2001), however they depend.
     """
     if not len(p_values):
         return []
-    return [bool(p <= ERROR) for p in stats.false_discovery_control(np.asarray(p_values, dtype=float))]
+    return [bool(p <= ERROR) for p in stats.false_discovery_control(np.asarray(p_values, dtype=float), method=method)]

@@ -17,9 +17,9 @@ import pandas as pd
 
 from bbrlab.base.errors import UserError
 from bbrlab.campaign.figures import Figure
-from bbrlab.claims.inference import LOOKS, all_equal, confidence_of, estimate, p_value, standing
-from bbrlab.claims.sample import Sample, reach, sample
-from bbrlab.claims.schema import Claim, Expectation
+from bbrlab.claims.inference import ERROR, all_equal, estimate, looks, p_equal, p_values, standing
+from bbrlab.claims.sample import Reach, Sample, reach, sample
+from bbrlab.claims.schema import PREDICTED, Claim, Expectation
 
 REPRODUCED, NOT_REPRODUCED, INCONCLUSIVE = "reproduced", "not reproduced", "inconclusive"
 PARTLY_RUN, NOT_RUN = "partly run", "not run"
@@ -27,21 +27,24 @@ FINAL = (REPRODUCED, NOT_REPRODUCED, INCONCLUSIVE)
 VERDICTS = (*FINAL, PARTLY_RUN, NOT_RUN)
 ALL, OWN = "all", "the lab's own"  # rows of counts() below those of the papers
 MISSING_LARGEST = 0.2  # of a claim's seeds that may have failed or have no number
-DETERMINISTIC, EQUAL = "deterministic", "equal in every seed"  # why there is no interval
+# Why there is no interval.
+DETERMINISTIC, EQUAL, RANKS = "deterministic", "equal in every seed", "by ranks"
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the seeds say of a number.
+    """What the seeds say of a claim's numbers.
 
     Attributes:
         verdict: one of FINAL.
-        mean: over the seeds that have a number; NaN without any.
+        mean: over the seeds that have a number, of the part that decides; NaN without any.
         low, high: its interval; NaN if there is none.
         confidence: of that interval; NaN if there is none.
-        p: inference.p_value(); NaN if nothing was tested: repeats are identical, or too many seeds lack a number.
+        part: the label of the part that decides (Sample.labels).
+        p: the smallest error at which there could be a verdict, at most 1; NaN if nothing was tested: repeats are identical,
+            or too many seeds lack a number.
         seeds, failed, without: how many there were, of how many a run failed, and how many had no finite number.
-        spread: DETERMINISTIC, EQUAL or "": why there is no interval.
+        spread: DETERMINISTIC, EQUAL, RANKS or "": why there is no interval.
         why: of what is inconclusive, why.
     """
 
@@ -50,6 +53,7 @@ class Outcome:
     low: float = math.nan
     high: float = math.nan
     confidence: float = math.nan
+    part: str = ""
     p: float = math.nan
     seeds: int = 0
     failed: int = 0
@@ -58,41 +62,92 @@ class Outcome:
     why: str = ""
 
 
-def looks_of(expect: Expectation) -> int:
-    """How often a claim may be looked at: one with a tolerance gets its seeds whatever the mean, so once."""
-    return 1 if math.isfinite(expect.tolerance) else LOOKS
+def asks(claim: Claim, reached: Reach) -> bool:
+    """Whether a claim can ask for seeds: it speaks of one figure alone and can have a final verdict at its scale."""
+    return (
+        reached.final and len(claim.figures) == 1 and not any(c.rpartition(".")[2] in PREDICTED for c in claim.columns)
+    )
 
 
-def outcome(expect: Expectation, found: Sample) -> Outcome:
-    """What the seeds say."""
+def looks_at(claim: Claim, reached: Reach, figures: Mapping[str, Figure]) -> list[int]:
+    """With how many seeds a claim is looked at: once, but if it has no tolerance and can ask for more each time.
+
+    One with a tolerance asks for its seeds whatever the mean.
+    """
+    figure = figures[claim.figures[0]]
+    if math.isfinite(claim.expect.tolerance) or not asks(claim, reached):
+        return [figure.trials]
+    return looks(figure.trials, min(figure.caps[p.label] for points in reached.points.values() for p in points))
+
+
+def outcome(expect: Expectation, found: Sample, looks: int = 1) -> Outcome:
+    """What the seeds say: an intersection-union test over the parts.
+
+    Every part must be as expected, so that each is tested at the whole error (Berger 1982); that one of them is not, at the
+    error divided by their number (Bonferroni).
+
+    Args:
+        expect: of each part.
+        found: the seeds' numbers.
+        looks: how often there may be a look (looks_at()).
+    """
     values, lacking = found.values, found.failed + found.without
     result = Outcome(INCONCLUSIVE, seeds=found.seeds, failed=found.failed, without=found.without)
+    low, high = expect.bounds
     if len(values):
-        result = dataclasses.replace(result, mean=float(np.mean(values)))
+        means = values.mean(axis=0)
+        farthest = int(np.argmin(np.minimum(means - low, high - means)))
+        result = dataclasses.replace(result, mean=float(means[farthest]), part=found.labels[farthest])
     if lacking > MISSING_LARGEST * found.seeds:
         return dataclasses.replace(result, why=f"{_lack(found)} of {found.seeds} seeds")
     if len(values) < 2:
         return dataclasses.replace(result, why=f"{len(values)} seeds with a number: two are needed")
+    parts = [_part(expect, found, i, looks) for i in range(values.shape[1])]
+    outside, first = min((p.outside * len(parts), i) for i, p in enumerate(parts))
+    inside, _, last = max((p.inside, -p.distance, i) for i, p in enumerate(parts))
+    if outside <= ERROR:
+        verdict, p, chosen = NOT_REPRODUCED, outside, first
+    else:
+        verdict, p, chosen = REPRODUCED if inside <= ERROR else INCONCLUSIVE, min(inside, outside), last
+    mean = float(means[chosen])
+    result = dataclasses.replace(result, verdict=verdict, mean=mean, part=found.labels[chosen], p=min(1.0, p))
+    if parts[chosen].spread == RANKS:
+        why = "the series neither rise nor fall surely" if verdict == INCONCLUSIVE else ""
+        return dataclasses.replace(result, spread=RANKS, why=why)
+    if parts[chosen].spread:
+        why = f"equal in {len(values)} seeds: too few to tell" if verdict == INCONCLUSIVE else ""
+        tested = math.nan if parts[chosen].spread == DETERMINISTIC else result.p
+        return dataclasses.replace(result, spread=parts[chosen].spread, p=tested, why=why)
+    interval = estimate(values[:, chosen], looks * (1 if low <= mean <= high else len(parts)))
+    why = "the interval straddles what is expected" if verdict == INCONCLUSIVE else ""
+    return dataclasses.replace(result, low=interval.low, high=interval.high, confidence=interval.confidence, why=why)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What the seeds say of one part: the smallest errors at which it is inside and outside, and how far inside its mean is."""
+
+    inside: float
+    outside: float
+    distance: float
+    spread: str = ""
+
+
+def _part(expect: Expectation, found: Sample, part: int, looks: int) -> _Part:
+    """One part. A number without chance is inside or outside without error."""
     low, high = expect.bounds
-    looks = looks_of(expect)
-    if all_equal(values):
-        p = math.nan if found.identical else p_value(values, low, high, looks)
-        spread = DETERMINISTIC if found.identical else EQUAL
-        verdict = REPRODUCED if expect.holds(result.mean) else NOT_REPRODUCED
-        return dataclasses.replace(result, verdict=verdict, p=p, spread=spread)
-    interval = estimate(values, looks)
-    result = dataclasses.replace(
-        result,
-        low=interval.low,
-        high=interval.high,
-        confidence=confidence_of(looks),
-        p=p_value(values, low, high, looks),
-    )
-    if low <= interval.low and interval.high <= high:
-        return dataclasses.replace(result, verdict=REPRODUCED)
-    if interval.high < low or high < interval.low:
-        return dataclasses.replace(result, verdict=NOT_REPRODUCED)
-    return dataclasses.replace(result, why="the interval straddles what is expected")
+    values, identical = found.values[:, part], bool(found.identical[part])
+    mean = float(values.mean())
+    distance = min(mean - low, high - mean)
+    if expect.trend and not expect.beyond and not identical and found.trends:
+        rising, falling = (2 * looks * p for p in found.trends)
+        sides = (rising, falling) if expect.trend == "rising" else (falling, rising)
+        return _Part(*sides, distance, RANKS)
+    if not all_equal(values):
+        return _Part(*p_values(values, low, high, looks), distance)
+    p = 0.0 if identical else p_equal(len(values), looks)
+    spread = DETERMINISTIC if identical else EQUAL
+    return _Part(p, math.inf, distance, spread) if expect.holds(mean) else _Part(math.inf, p, distance, spread)
 
 
 def _lack(found: Sample) -> str:
@@ -112,6 +167,7 @@ class Verdict:
         points, points_full: how many of its points were run, and how many it has at full.
         shorter_s: length of its shortest run, if shorter than it must be.
         stands: whether a final verdict is among those that stand when all claims are judged together; None: no verdict.
+        stands_by: the same, however the claims depend on each other.
         why: what keeps it from a verdict.
     """
 
@@ -122,6 +178,7 @@ class Verdict:
     points_full: int = 0
     shorter_s: float | None = None
     stands: bool | None = None
+    stands_by: bool | None = None
     why: str = ""
 
     @property
@@ -143,6 +200,7 @@ class Verdict:
             "expected": str(claim.expect),
             "verdict": self.verdict,
             "interim": self.interim,
+            "part": found.part,
             "mean": found.mean,
             "low": found.low,
             "high": found.high,
@@ -150,6 +208,7 @@ class Verdict:
             "spread": found.spread,
             "p": found.p,
             "stands": self.stands,
+            "stands_by": self.stands_by,
             "seeds": found.seeds,
             "failed": found.failed,
             "without": found.without,
@@ -184,7 +243,8 @@ def judge_claim(
         part = f"{reached.have} of {reached.full} points: " if 0 < reached.have < reached.full else ""
         return dataclasses.replace(here, why=part + reached.why)
     try:
-        found = outcome(claim.expect, sample(claim, reached.points, tables, results))
+        counted = len(looks_at(claim, reached, figures))
+        found = outcome(claim.expect, sample(claim, reached.points, tables, results), counted)
     except UserError as error:
         return dataclasses.replace(here, why=str(error))
     if found.seeds == 0:
@@ -203,24 +263,25 @@ def judge_all(
 
 
 def with_standing(verdicts: list[Verdict]) -> list[Verdict]:
-    """The verdicts with ``stands``: of a deterministic number always, of an inconclusive one never."""
+    """The verdicts with ``stands`` and ``stands_by``: of a deterministic number always, of an inconclusive one never."""
     tested = [v for v in verdicts if v.verdict in FINAL and v.outcome and v.outcome.spread != DETERMINISTIC]
     # What lacks too many seeds was not tested; it counts among the claims with a p value that shows nothing.
     p_values = [1.0 if math.isnan(v.outcome.p) else v.outcome.p for v in tested if v.outcome]
-    stands = dict(zip((v.claim.id for v in tested), standing(p_values), strict=True))
+    ids = [v.claim.id for v in tested]
+    stands, stands_by = (dict(zip(ids, standing(p_values, method), strict=True)) for method in ("bh", "by"))
 
-    def one(verdict: Verdict) -> bool | None:
+    def one(verdict: Verdict, among: Mapping[str, bool]) -> bool | None:
         if verdict.verdict not in FINAL:
             return None
-        return verdict.verdict != INCONCLUSIVE and stands.get(verdict.claim.id, True)
+        return verdict.verdict != INCONCLUSIVE and among.get(verdict.claim.id, True)
 
-    return [dataclasses.replace(v, stands=one(v)) for v in verdicts]
+    return [dataclasses.replace(v, stands=one(v, stands), stands_by=one(v, stands_by)) for v in verdicts]
 
 
 def verdict_frame(verdicts: Iterable[Verdict]) -> pd.DataFrame:
     """claims.parquet: one row per claim."""
     found = pd.DataFrame([v.row() for v in verdicts])
-    return found.astype({"stands": "boolean"}) if len(found) else found
+    return found.astype({"stands": "boolean", "stands_by": "boolean"}) if len(found) else found
 
 
 def verdict_counts(table: pd.DataFrame) -> pd.DataFrame:
@@ -235,3 +296,11 @@ def counts(table: pd.DataFrame, verdicts: Sequence[str]) -> pd.DataFrame:
     if table["own"].any():
         found.loc[OWN] = table["verdict"][table["own"]].value_counts().reindex(list(verdicts), fill_value=0)
     return found
+
+
+def standing_counts(table: pd.DataFrame, column: str, rows: Iterable[str]) -> list[int]:
+    """How many rows are true in a column, for each row of counts()."""
+    true = table[table[column].fillna(False).astype(bool)]
+    papers = true["paper"][~true["own"]].value_counts()
+    sums = papers.to_dict() | {ALL: papers.sum(), OWN: true["own"].sum()}
+    return [int(sums.get(row, 0)) for row in rows]

@@ -1,7 +1,9 @@
-"""The number that a claim judges, seed by seed, and how much of the claim's points a scale has."""
+"""The numbers that a claim judges, seed by seed, and how much of the claim's points a scale has."""
 
 from __future__ import annotations
 
+import ast
+import itertools
 import json
 import math
 from collections.abc import Mapping
@@ -19,7 +21,7 @@ from bbrlab.campaign.interval import ROUNDING
 from bbrlab.claims import expressions, series
 from bbrlab.claims.columns import beside
 from bbrlab.claims.schema import PREDICTED, PUBLISHED, TREND_POINTS, WARE, Claim, Term
-from bbrlab.claims.select import full_figures, select
+from bbrlab.claims.select import full_figures, name_of, ranks, select
 from bbrlab.measure.schema import METRICS
 from bbrlab.scenario.point import Point
 
@@ -32,6 +34,7 @@ class Reach:
         points: of each term, those that were run.
         have, full: how many points that are, of all terms, and how many they have at full.
         short_s: length of the shortest run, if that is too short for a verdict.
+        elsewhere_s: the window of a run that is not within the window at full, and this, if runs are long enough.
         why: why nothing can be said, even for the time being; empty if something can.
     """
 
@@ -39,12 +42,13 @@ class Reach:
     have: int
     full: int
     short_s: float | None = None
+    elsewhere_s: tuple[list[float], list[float]] | None = None
     why: str = ""
 
     @property
     def final(self) -> bool:
-        """Whether there can be a verdict: every point, as long as it must be."""
-        return not self.why and self.have == self.full and self.short_s is None
+        """Whether there can be a verdict: every point, as long as it must be, measured when it must be."""
+        return not self.why and self.have == self.full and self.short_s is None and self.elsewhere_s is None
 
     @property
     def told(self) -> str:
@@ -52,6 +56,9 @@ class Reach:
         parts = [f"{self.have} of {self.full} points"] if self.have < self.full else []
         if self.short_s is not None:
             parts.append(f"runs of {self.short_s:g} s")
+        elif self.elsewhere_s is not None:
+            (low, high), (low_full, high_full) = self.elsewhere_s
+            parts.append(f"measured from {low:g} to {high:g} s, not within {low_full:g} to {high_full:g} s")
         return ", ".join(parts)
 
 
@@ -65,8 +72,9 @@ def reach(claim: Claim, figures: Mapping[str, Figure]) -> Reach:
     points: dict[str, list[Point]] = {}
     lengths: dict[str, int] = {}
     full, short, missing = 0, math.inf, ""
+    elsewhere = None
     for name, term in claim.at.items():
-        at_full = _durations(term)
+        at_full = _at_full(term)
         full += len(at_full)
         chosen = select(term, figures[term.figure].points) if term.figure in figures else []
         chosen = [p for p in chosen if _key(p) in at_full]
@@ -74,9 +82,11 @@ def reach(claim: Claim, figures: Mapping[str, Figure]) -> Reach:
             what = "its point of " if term.figure in figures and not term.along else ""
             missing = missing or f"{what}{term.figure} was not run"
         for point in chosen:
-            needed_s = min(at_full[_key(point)], claim.shortest_s or math.inf)
-            if point.scenario.duration_s < needed_s:
-                short = min(short, point.scenario.duration_s)
+            here, there = point.scenario, at_full[_key(point)].scenario
+            if here.duration_s < min(there.duration_s, claim.shortest_s or math.inf):
+                short = min(short, here.duration_s)
+            if here.window_s[0] < there.window_s[0] or here.window_s[1] > there.window_s[1]:
+                elsewhere = elsewhere or (here.window_s, there.window_s)
         points[name] = chosen
         if term.along:
             lengths |= {c: len(chosen) for c in claim.columns if c.rpartition(".")[0] == name}
@@ -84,7 +94,7 @@ def reach(claim: Claim, figures: Mapping[str, Figure]) -> Reach:
                 missing = missing or f"one point of {term.figure} alone"
     have = sum(map(len, points.values()))
     why = missing or _not_together(claim, lengths)
-    return Reach(points, have, full, short if math.isfinite(short) else None, why)
+    return Reach(points, have, full, short if math.isfinite(short) else None, elsewhere, why)
 
 
 def _not_together(claim: Claim, lengths: Mapping[str, int]) -> str:
@@ -92,6 +102,8 @@ def _not_together(claim: Claim, lengths: Mapping[str, int]) -> str:
     try:
         counts = [expressions.points_of(tree, lengths) for tree in claim.trees]
     except UserError:
+        return "its terms have different points"
+    if len(set(counts)) > 1:
         return "its terms have different points"
     if claim.expect.trend and (counts[0] or 0) < TREND_POINTS:
         return f"a trend needs {TREND_POINTS} points"
@@ -103,34 +115,42 @@ def _key(point: Point) -> str:
     return json.dumps(point.values, sort_keys=True, default=str)
 
 
-def _durations(term: Term) -> dict[str, float]:
-    """Of each of a term's points at full how long it runs."""
-    return {_key(p): p.scenario.duration_s for p in select(term, full_figures()[term.figure].points)}
+def _at_full(term: Term) -> dict[str, Point]:
+    """Each of a term's points at full."""
+    return {_key(p): p for p in select(term, full_figures()[term.figure].points)}
 
 
 @dataclass(frozen=True)
 class Sample:
-    """The judged number over the seeds that every point of a claim was run with.
+    """The judged numbers over the seeds that every point of a claim was run with.
+
+    A part is what must be as expected by itself: a point of a series, a step of an order; else the one number.
 
     Attributes:
-        values: shape (good seeds with a finite number,).
+        values: shape (good seeds with finite numbers, parts). Of a claim of means (Claim.of_means): the jackknife's
+            pseudo-values, whose mean and scatter are those of the number.
         seeds: how many there were.
         failed: of how many a run failed its self-checks.
         without: how many more had no finite number.
-        identical: whether every seed measured the same at every point: repeats that say nothing of chance.
+        identical: shape (parts,), whether every seed measured the same at all points of a part: repeats that say nothing of
+            chance.
+        labels: what tells the parts apart; empty if there is one.
+        trends: of a trend: how surely the seeds' series rise and fall (series.p_trends()).
     """
 
     values: Array
     seeds: int
     failed: int
     without: int
-    identical: bool
+    identical: Array
+    labels: tuple[str, ...] = ("",)
+    trends: tuple[float, float] | None = None
 
 
 def sample(
     claim: Claim, points: Mapping[str, list[Point]], tables: Mapping[str, pd.DataFrame], results: Path | None = None
 ) -> Sample:
-    """The number of each seed.
+    """The numbers of each seed.
 
     Args:
         claim: what is judged.
@@ -149,10 +169,90 @@ def sample(
     for name in claim.columns:
         term, _, column = name.rpartition(".")
         columns[name] = _by_seed(column, claim.at[term], points[term], rows[term], good, results)
-    numbers = [_number(claim, {k: v[i] for k, v in columns.items()}) for i in range(len(good))]
-    finite = np.array([n for n in numbers if math.isfinite(n)], dtype=float)
-    same = len(good) > 1 and all(_same(claim.at[n], points[n], tables[claim.at[n].figure], good) for n in claim.at)
-    return Sample(finite, len(seeds), len(seeds) - len(good), len(good) - len(finite), same)
+    along = next((n for n, term in claim.at.items() if term.along and n in _terms(claim)), None)
+    key = ranks(claim.at[along], points[along]) if along is not None else []
+    numbers = [_numbers(claim, {k: v[i] for k, v in columns.items()}, key) for i in range(len(good))]
+    finite = [i for i, n in enumerate(numbers) if np.isfinite(n).all()]
+    values = np.array([numbers[i] for i in finite]) if finite else np.empty((0, 1))
+    if claim.of_means and len(finite) > 1:
+        values = _pseudo_values(claim, {k: v[finite] for k, v in columns.items()}, key)
+    names = [name_of(claim.at[along], p) for p in points[along]] if along is not None else []
+    labels = _labels(claim, names, values.shape[1])
+    same = {n: _same(points[n], tables[claim.at[n].figure], good) for n in claim.at}
+    identical = _identical(claim, same, values.shape[1])
+    trends = None
+    if claim.expect.trend and len(finite) > 1:
+        curves = [expressions.evaluate(claim.trees[0], {k: v[i] for k, v in columns.items()}) for i in finite]
+        trends = series.p_trends(curves, np.array(key))
+    return Sample(values, len(seeds), len(seeds) - len(good), len(good) - len(values), identical, labels, trends)
+
+
+def _terms(claim: Claim) -> set[str]:
+    """The terms whose columns it reads."""
+    return {name.rpartition(".")[0] for name in claim.columns}
+
+
+def _numbers(claim: Claim, columns: Mapping[str, Any], key: list[int]) -> Array:
+    """The judged number of each part, of one seed or of means: shape (parts,).
+
+    Args:
+        columns: each a number, or an array of shape (points,).
+        key: of a trend: the place of each point.
+    """
+    values = [expressions.evaluate(tree, columns) for tree in claim.trees]
+    match claim.expect.kind:
+        case "order":
+            return _steps(np.array(values, dtype=float)).ravel()
+        case "trend":
+            return np.array([series.trend(values[0], np.array(key))])
+        case _:
+            return np.atleast_1d(np.asarray(values[0], dtype=float))
+
+
+def _steps(values: Array) -> Array:
+    """Steps between neighbours of shape (terms,) or (terms, points); two that are equal but for the last digits are a tie, 0."""
+    steps = np.diff(values, axis=0)
+    sizes = np.maximum(np.abs(values[:-1]), np.abs(values[1:]))
+    ties = np.isfinite(sizes) & (np.abs(steps) <= ROUNDING * sizes)
+    return np.where(ties, 0.0, steps)
+
+
+def _pseudo_values(claim: Claim, columns: Mapping[str, Array], key: list[int]) -> Array:
+    """The jackknife's pseudo-values (Tukey 1958): shape (seeds, parts), without seeds of which one is not finite.
+
+    Args:
+        columns: each of shape (seeds,) or (seeds, points), of at least two seeds.
+        key: of a trend: the place of each point.
+    """
+    count = len(next(iter(columns.values())))
+    whole = _numbers(claim, {k: v.mean(axis=0) for k, v in columns.items()}, key)
+    others = [_numbers(claim, {k: np.delete(v, i, axis=0).mean(axis=0) for k, v in columns.items()}, key) for i in range(count)]  # fmt: skip
+    found: Array = count * whole - (count - 1) * np.array(others)
+    return found[np.isfinite(found).all(axis=1)]
+
+
+def _labels(claim: Claim, names: list[str], parts: int) -> tuple[str, ...]:
+    """What tells the parts of a claim apart."""
+    if parts == 1:
+        return ("",)
+    texts = [ast.unparse(tree) for tree in claim.trees]
+    steps = [f"{a} < {b}" for a, b in itertools.pairwise(texts)] if len(texts) > 2 else [""]
+    places = names if len(names) * len(steps) == parts else [""]
+    return tuple(", ".join(filter(None, both)) for both in itertools.product(steps, places))
+
+
+def _identical(claim: Claim, same: Mapping[str, Array], parts: int) -> Array:
+    """Whether all points of each part are the same with every seed: shape (parts,).
+
+    Args:
+        same: of each term: shape (points,).
+    """
+    lengths = {len(same[n]) for n, term in claim.at.items() if term.along}
+    points = lengths.pop() if len(lengths) == 1 else 0
+    steps = max(1, len(claim.trees) - 1)
+    if points * steps != parts:
+        return np.full(parts, all(s.all() for s in same.values()))
+    return np.tile(np.logical_and.reduce([np.broadcast_to(s, points) for s in same.values()]), steps)
 
 
 def _rows(term: Term, chosen: list[Point], table: pd.DataFrame) -> pd.DataFrame:
@@ -170,43 +270,20 @@ def _complete(rows: pd.DataFrame, count: int) -> list[int]:
 
 def _by_seed(
     column: str, term: Term, chosen: list[Point], rows: pd.DataFrame, seeds: list[int], results: Path | None
-) -> list[Any]:
-    """The column of each seed: an array of shape (points,), or one number of the only point."""
+) -> Array:
+    """The column of each seed: shape (seeds, points), or (seeds,) of the only point."""
     if column in (PUBLISHED, WARE, *PREDICTED):
         values = np.broadcast_to(beside(column, term, chosen, results), (len(seeds), len(chosen)))
     else:
-        values = rows[column].unstack("place").reindex(seeds).to_numpy(dtype=float)
-    return [v if term.along else float(v[0]) for v in values]
+        values = rows[column].unstack("place").reindex(index=seeds, columns=range(len(chosen))).to_numpy(dtype=float)
+    return values if term.along else values[:, 0]
 
 
-def _number(claim: Claim, columns: Mapping[str, Any]) -> float:
-    """The judged number of one seed; NaN if a step of an order or a point of a series has none."""
-    values = [expressions.evaluate(tree, columns) for tree in claim.trees]
-    match claim.expect.kind:
-        case "order":
-            return _smallest_step(np.array(values, dtype=float))
-        case "trend":
-            return series.trend(values[0])
-        case "above" | "at_least":
-            return float(np.min(values[0]))
-        case "below" | "at_most":
-            return float(np.max(values[0]))
-        case _:
-            middle = sum(claim.expect.bounds) / 2
-            numbers = np.atleast_1d(values[0])
-            return float(numbers[np.argmax(np.abs(numbers - middle))])  # NaN, if there is one
-
-
-def _smallest_step(values: Array) -> float:
-    """The smallest step between neighbours of shape (terms,) or (terms, points); two that are equal but for the last digits are a tie, 0."""
-    steps = np.diff(values, axis=0)
-    sizes = np.maximum(np.abs(values[:-1]), np.abs(values[1:]))
-    ties = np.isfinite(sizes) & (np.abs(steps) <= ROUNDING * sizes)
-    return float(np.min(np.where(ties, 0.0, steps)))
-
-
-def _same(term: Term, chosen: list[Point], table: pd.DataFrame, seeds: list[int]) -> bool:
-    """Whether all that was measured at a term's points is the same with every seed."""
+def _same(chosen: list[Point], table: pd.DataFrame, seeds: list[int]) -> Array:
+    """Whether all that was measured at each point is the same with every seed, of at least two: shape (points,)."""
+    if len(seeds) < 2:
+        return np.zeros(len(chosen), dtype=bool)
     mine = table[table["point"].isin([p.label for p in chosen]) & table["seed"].isin(seeds)]
     measured = [c for c in METRICS if c in mine]
-    return bool((mine.groupby(["point", "group"])[measured].nunique(dropna=False) <= 1).all(axis=None))
+    varying = (mine.groupby(["point", "group"])[measured].nunique(dropna=False) > 1).any(axis=1)
+    return ~varying.groupby("point").any().reindex([p.label for p in chosen]).to_numpy(dtype=bool)

@@ -23,7 +23,6 @@ CONDITIONS = (
 # Columns that stand beside the measured ones: published values, the models' shares of group 0 (bbrlab.claims.columns).
 PUBLISHED, WARE, FLUID, BURST = "published", "ware", "fluid", "burst"
 PREDICTED = (FLUID, BURST)  # by jobs of the workflow, in files of their own
-TREND = 0.5  # rank correlation beyond which a series counts as rising
 TREND_POINTS = 4  # of fewer points a rank correlation says little: of two it is always 1 or -1
 RELATIVE_TOLERANCE = 1e-3  # buffers are whole bytes
 
@@ -86,9 +85,12 @@ class Expectation(Strict):
         None, description="expressions from the smallest to the largest, in place of metric"
     )
     trend: Literal["rising", "falling"] | None = Field(None, description="of metric along the points")
+    beyond: Annotated[FiniteFloat, Field(ge=0, lt=1)] | None = Field(
+        None, description="of trend: Kendall's tau is farther from 0 than this; default: 0"
+    )
 
     @field_validator(
-        "value", "within", "within_percent", "range", "above", "below", "at_least", "at_most", mode="before"
+        "value", "within", "within_percent", "range", "above", "below", "at_least", "at_most", "beyond", mode="before"
     )
     @classmethod
     def _arithmetic(cls, number: Any) -> Any:
@@ -117,6 +119,8 @@ class Expectation(Strict):
             raise ValueError("a value needs one of within, within_percent, and nothing else does")
         if self.value == 0 and self.within_percent:
             raise ValueError("a percentage of a value of 0 is no tolerance; give within")
+        if self.beyond is not None and self.trend is None:
+            raise ValueError("beyond is of a trend")
         if self.range and self.range[0] >= self.range[1]:
             raise ValueError(f"range {self.range} must be [low, high]")
         return self
@@ -140,7 +144,8 @@ class Expectation(Strict):
             case "order":
                 return 0.0, math.inf
             case "trend":
-                return (TREND, math.inf) if self.trend == "rising" else (-math.inf, -TREND)
+                limit = self.beyond or 0.0
+                return (limit, math.inf) if self.trend == "rising" else (-math.inf, -limit)
             case "above" | "at_least" as kind:
                 return getattr(self, kind), math.inf
             case kind:
@@ -170,7 +175,7 @@ class Expectation(Strict):
             case "order":
                 return " < ".join(self.order or [])
             case "trend":
-                return str(self.trend)
+                return f"{self.trend} beyond {rounded(self.beyond, 3)}" if self.beyond else str(self.trend)
             case "range":
                 return f"{rounded(low, 12)} to {rounded(high, 12)}"
             case kind:
@@ -230,6 +235,11 @@ class Claim(Strict):
     def columns(self) -> set[str]:
         """Every ``column`` or ``term.column`` that it reads."""
         return set().union(*(expressions.names(tree) for tree in self.trees))
+
+    @functools.cached_property
+    def of_means(self) -> bool:
+        """Whether it is computed of the seeds' means (expressions.of_means())."""
+        return any(expressions.of_means(tree) for tree in self.trees)
 
     @property
     def figures(self) -> list[str]:

@@ -17,19 +17,17 @@ from scipy import stats
 from bbrlab.base.arrays import Array
 from bbrlab.base.errors import UserError
 from bbrlab.campaign.figures import Figure
-from bbrlab.claims.inference import LOOKS, all_equal, confidence_of
-from bbrlab.claims.judge import INCONCLUSIVE, outcome
+from bbrlab.claims.inference import all_equal, confidence_of, enough_equal
+from bbrlab.claims.judge import INCONCLUSIVE, asks, looks_at, outcome
 from bbrlab.claims.sample import Reach, Sample, reach, sample
-from bbrlab.claims.schema import PREDICTED, Claim
+from bbrlab.claims.schema import Claim
 
 PART_OF_TOLERANCE = 1 / 3  # half-width of the interval that is narrow enough
 
 
 def may_ask(claim: Claim, figure: Figure) -> bool:
-    """Whether a claim can ask for seeds of a figure: it speaks of this one alone and can have a final verdict at its scale."""
-    if claim.figures != [figure.id] or any(c.rpartition(".")[2] in PREDICTED for c in claim.columns):
-        return False
-    return reach(claim, {figure.id: figure}).final
+    """Whether a claim can ask for seeds of a figure (judge.asks())."""
+    return figure.id in claim.figures and asks(claim, reach(claim, {figure.id: figure}))
 
 
 def wanted_seeds(figure: Figure, table: pd.DataFrame, claims: Sequence[Claim]) -> dict[str, int]:
@@ -64,32 +62,30 @@ def _needed(claim: Claim, reached: Reach, figure: Figure, table: pd.DataFrame, c
         so_far = sample(claim, reached.points, {figure.id: table})
     except UserError:
         return 0
-    if so_far.seeds == 0 or so_far.identical or not len(so_far.values):
+    if so_far.seeds == 0 or so_far.identical.all() or not len(so_far.values):
         return 0  # nothing to learn from repeats
     if math.isfinite(claim.expect.tolerance):
         return _for_tolerance(so_far, claim.expect.tolerance, cap)
-    if outcome(claim.expect, so_far).verdict != INCONCLUSIVE:
+    looks = looks_at(claim, reached, {figure.id: figure})
+    if outcome(claim.expect, so_far, len(looks)).verdict != INCONCLUSIVE:
         return 0
-    return next((n for n in looks(figure.trials, cap) if n > so_far.seeds), cap)
-
-
-def looks(trials: int, cap: int) -> list[int]:
-    """With how many seeds a claim without a tolerance is looked at: LOOKS times, twice as many each time."""
-    return sorted({min(max(trials, 2) * 2**i, cap) for i in range(LOOKS)})
+    return next((n for n in looks if n > so_far.seeds), looks[-1])
 
 
 def _for_tolerance(so_far: Sample, tolerance: float, cap: int) -> int:
-    """Seeds that make the interval's half-width PART_OF_TOLERANCE of the tolerance, from the variance so far."""
+    """Seeds that make the interval's half-width PART_OF_TOLERANCE of the tolerance in every part, from the variance so far."""
     lost = so_far.seeds - len(so_far.values)  # those that failed or have no number add nothing
     if len(so_far.values) < 2:
         return min(cap, 2 + lost)
-    return min(cap, narrow_enough(so_far.values, tolerance * PART_OF_TOLERANCE, cap) + lost)
+    needed = [narrow_enough(v, tolerance * PART_OF_TOLERANCE, cap) for v in so_far.values.T[~so_far.identical]]
+    return min(cap, max(needed) + lost)
 
 
 def narrow_enough(values: Array, half_width: float, cap: int) -> int:
     """The smallest number of values whose interval, if they have this variance, has at most a half-width.
 
-    Asked again with the new values, since the variance of a few is not well known.
+    Asked again with the new values, since the variance of a few is not well known. Equal values have none: as many as tell
+    their side (enough_equal()).
 
     Args:
         values: shape (seeds,), at least two.
@@ -98,7 +94,7 @@ def narrow_enough(values: Array, half_width: float, cap: int) -> int:
     """
     count = len(values)
     if all_equal(values):
-        return count
+        return max(count, min(enough_equal(), cap))
     deviation = float(np.std(values, ddof=1))
     while count < cap and stats.t.ppf((1 + confidence_of(1)) / 2, count - 1) * deviation > half_width * math.sqrt(
         count

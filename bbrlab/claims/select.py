@@ -33,6 +33,22 @@ def select(term: Term, points: list[Point]) -> list[Point]:
     return found
 
 
+def ranks(term: Term, chosen: list[Point]) -> list[int]:
+    """The place of each point in the order of ``along``; points with the same values share one.
+
+    Args:
+        chosen: from select().
+    """
+    keys = [tuple(_rank(p.traits.get(k)) for k in term.keys) for p in chosen]
+    places = {key: place for place, key in enumerate(dict.fromkeys(keys))}
+    return [places[key] for key in keys]
+
+
+def name_of(term: Term, point: Point) -> str:
+    """What tells a point from the others of ``along``: ``buffer_bdp 4, count 2``."""
+    return ", ".join(f"{key.removeprefix('network.')} {point.traits.get(key)}" for key in term.keys)
+
+
 @functools.cache
 def full_figures() -> dict[str, Figure]:
     """Every figure at its full size, by id."""

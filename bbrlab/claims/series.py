@@ -2,23 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from scipy import stats
 
 from bbrlab.base.arrays import Array
 
 
-def trend(values: Array) -> float:
-    """Kendall's rank correlation of values with their place: 1 only rising, -1 only falling; 0 if all are equal.
+def trend(values: Array, key: Array) -> float:
+    """Kendall's rank correlation (tau-b) of values with a key: 1 only rising, -1 only falling; 0 if all are equal.
 
     Args:
         values: shape (points,). NaN if one of them is not finite.
+        key: shape (points,); points of one key are not compared with each other.
     """
     values = np.atleast_1d(values)
     if not np.isfinite(values).all():
         return float("nan")
-    found = stats.kendalltau(np.arange(len(values)), values).statistic
+    found = stats.kendalltau(key, values).statistic
     return 0.0 if np.isnan(found) else float(found)
+
+
+def p_trends(seeds: Sequence[Array], key: Array) -> tuple[float, float]:
+    """One-sided p values of some seeds' series together: that they rise, and that they fall, with a key.
+
+    Each series is compared with its permutations (Kendall's test), as if its points scattered independently about one value;
+    the seeds' p values are combined by Fisher's method.
+
+    Args:
+        seeds: the series of each seed, shape (points,), finite.
+        key: shape (points,).
+    """
+    found = []
+    for alternative in ("greater", "less"):
+        p = [float(stats.kendalltau(key, values, alternative=alternative).pvalue) for values in seeds]
+        # All equal: nothing speaks for a trend.
+        found.append(float(stats.combine_pvalues(np.nan_to_num(p, nan=1.0)).pvalue))
+    return found[0], found[1]
 
 
 def crossing(x: Array, y: Array, fraction: float) -> float:

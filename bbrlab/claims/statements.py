@@ -7,10 +7,21 @@ from pathlib import Path
 
 import pandas as pd
 
-from bbrlab.claims.judge import FINAL, INCONCLUSIVE, NOT_REPRODUCED, NOT_RUN, PARTLY_RUN, REPRODUCED, Verdict, counts
+from bbrlab.claims.judge import (
+    FINAL,
+    INCONCLUSIVE,
+    NOT_REPRODUCED,
+    NOT_RUN,
+    PARTLY_RUN,
+    REPRODUCED,
+    Verdict,
+    counts,
+    standing_counts,
+)
 from bbrlab.claims.schema import Statement
 
 PARTLY = "partly reproduced"
+DECIDED = (REPRODUCED, PARTLY, NOT_REPRODUCED)
 STATEMENT_VERDICTS = (REPRODUCED, PARTLY, NOT_REPRODUCED, INCONCLUSIVE, PARTLY_RUN, NOT_RUN)
 
 
@@ -36,10 +47,13 @@ def statements_beside(claims: Path) -> Path:
 
 
 def in_words(verdict: str, claims: Sequence[Verdict]) -> str:
-    """The verdict with its counts."""
+    """The verdict with its counts, and how many of the claims' verdicts that make it stand, unless all do."""
     final = [v for v in claims if v.verdict in FINAL]
     if verdict == PARTLY:
-        return f"partly reproduced: {sum(v.verdict == REPRODUCED for v in final)} of {len(claims)}"
+        good = _decisive(claims)
+        return f"partly reproduced: {len(good)} of {len(claims)}{_standing(good)}"
+    if verdict in DECIDED:
+        return f"{verdict}{_standing(_decisive(claims))}"
     if verdict == PARTLY_RUN:
         return (
             f"partly run: {len(final)} of {len(claims)} judged" if len(claims) > 1 else f"partly run: {claims[0].why}"
@@ -47,9 +61,31 @@ def in_words(verdict: str, claims: Sequence[Verdict]) -> str:
     return verdict
 
 
+def _decisive(claims: Sequence[Verdict]) -> list[Verdict]:
+    """The claims that make a statement's verdict: those that reproduced; if none did, those that did not."""
+    good = [v for v in claims if v.verdict == REPRODUCED]
+    return good or [v for v in claims if v.verdict == NOT_REPRODUCED]
+
+
+def _if_only_what_stands(claims: Sequence[Verdict]) -> list[str]:
+    """The claims' verdicts, inconclusive where they do not stand."""
+    return [INCONCLUSIVE if v.verdict in FINAL and not v.stands else v.verdict for v in claims]
+
+
+def _standing(claims: Sequence[Verdict]) -> str:
+    """How many of some verdicts stand, unless all do."""
+    stand = sum(v.stands is True for v in claims)
+    if stand == len(claims):
+        return ""
+    return " (does not stand)" if len(claims) == 1 else f" ({stand} of {len(claims)} stand)"
+
+
 def statement_counts(table: pd.DataFrame) -> pd.DataFrame:
-    """How many statements of each paper came out how: judge.counts() of statement_frame()."""
-    return counts(table, STATEMENT_VERDICTS)
+    """How many statements of each paper came out how: judge.counts() of statement_frame(); ``stand``: how many of those that
+    (partly) reproduced or did not would come out the same by the claims' verdicts that stand alone."""
+    found = counts(table, STATEMENT_VERDICTS)
+    found["stand"] = standing_counts(table, "verdict_stands", found.index)
+    return found
 
 
 def statement_frame(statements: Iterable[Statement], verdicts: Iterable[Verdict]) -> pd.DataFrame:
@@ -79,6 +115,9 @@ def statement_frame(statements: Iterable[Statement], verdicts: Iterable[Verdict]
             "partly_run": kinds.count(PARTLY_RUN),
             "not_run": kinds.count(NOT_RUN),
             "stand": sum(v.stands is True for v in mine),
+            "stand_by": sum(v.stands_by is True for v in mine),
+            "reproduced_stand": sum(v.stands is True for v in mine if v.verdict == REPRODUCED),
+            "verdict_stands": verdict in DECIDED and verdict == statement_verdict(_if_only_what_stands(mine)),
             "interim_reproduced": interim.count(REPRODUCED),
             "interim_not_reproduced": interim.count(NOT_REPRODUCED),
             "interim_inconclusive": interim.count(INCONCLUSIVE),

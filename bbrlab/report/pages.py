@@ -140,6 +140,7 @@ def statement_words(statements: pd.DataFrame) -> str:
     """How many statements of papers came out how, and behind them the lab's own (Markdown)."""
     found = statements["verdict"][~statements["own"]].value_counts()
     words = ", ".join(f"**{found.get(v, 0)}** {v}" for v in STATEMENT_VERDICTS)
+    words += f"; {int(statements['verdict_stands'][~statements['own']].sum())} of these verdicts stand"
     own = statements["verdict"][statements["own"]].value_counts()
     return words + (f" (and {OWN}: {', '.join(f'{n} {v}' for v, n in own.items())})" if len(own) else "")
 
@@ -151,7 +152,7 @@ def claim_words(claims: pd.DataFrame) -> str:
     return (
         f"Of the {len(claims)} claims that test them {judged} are judged: {found.get(REPRODUCED, 0)} reproduced, "
         f"{found.get(NOT_REPRODUCED, 0)} not; {int(claims['stands'].fillna(False).sum())} of these verdicts stand when all are "
-        "judged together."
+        f"judged together ({int(claims['stands_by'].fillna(False).sum())} if nothing is supposed of how claims depend on each other)."
     )
 
 

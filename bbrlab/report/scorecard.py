@@ -14,7 +14,7 @@ from rich.table import Table
 
 from bbrlab.base import files
 from bbrlab.campaign.figures import Figure, figures_at
-from bbrlab.claims.judge import ALL, FINAL, OWN, verdict_counts
+from bbrlab.claims.judge import ALL, FINAL, standing_counts, verdict_counts
 from bbrlab.claims.statements import statement_counts
 from bbrlab.report.panel import has_panel, panel_of
 from bbrlab.report.verdicts import TERMINAL, marks_text, measured_text, verdict_text
@@ -85,13 +85,12 @@ def write_scorecard(
 
 
 def claim_counts(claims: pd.DataFrame) -> pd.DataFrame:
-    """judge.verdict_counts() with ``judged``, how many have a verdict, and ``stand``, how many that stand among so many."""
+    """judge.verdict_counts() with ``judged``, how many have a verdict; ``stand``, how many that stands among so many; and
+    ``stand_by``, how many that does however the claims depend on each other."""
     found = verdict_counts(claims)
     found["judged"] = found[list(FINAL)].sum(axis=1)
-    stand = claims[claims["stands"].fillna(False).astype(bool)]
-    papers = stand["paper"][~stand["own"]].value_counts()
-    sums = papers.to_dict() | {ALL: papers.sum(), OWN: stand["own"].sum()}
-    found["stand"] = [int(sums.get(row, 0)) for row in found.index]
+    for column, counted in (("stand", "stands"), ("stand_by", "stands_by")):
+        found[column] = standing_counts(claims, counted, found.index)
     return found
 
 

@@ -24,13 +24,18 @@ TERMINAL = {verdict: terminal for verdict, (_, terminal) in _LOOKS.items()}
 
 
 def measured_text(claim: Any) -> str:
-    """The judged number of a row of claims.parquet with its interval or why there is none; "-" if it was not run."""
+    """The judged number of a row of claims.parquet with its interval or why there is none; "-" if it was not run.
+
+    Of several parts it is the one that decides, with its name.
+    """
     if pd.isna(claim["mean"]):
         return "-"
-    mean = rounded(claim["mean"], 4)
-    if pd.isna(claim["low"]):
-        return f"{mean} ({claim['spread']})" if claim["spread"] else mean
-    return f"{mean} ± {rounded((claim['high'] - claim['low']) / 2, 2)}"
+    said = rounded(claim["mean"], 4)
+    if not pd.isna(claim["low"]):
+        said += f" ± {rounded((claim['high'] - claim['low']) / 2, 2)}"
+    elif claim["spread"]:
+        said += f" ({claim['spread']})"
+    return f"{said} at {claim['part']}" if claim["part"] else said
 
 
 def verdict_text(claim: Any) -> str:

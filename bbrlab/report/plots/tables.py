@@ -131,7 +131,7 @@ def verdict_bars(counts: pd.DataFrame, colours: dict[str, str]) -> Figure:
     papers = counts.drop(index=ALL).iloc[::-1]
     figure, axes = plt.subplots(figsize=(9, 0.6 + 0.42 * len(papers)), layout="constrained")
     left = np.zeros(len(papers))
-    for verdict in counts.columns:
+    for verdict in [v for v in counts.columns if v in colours]:
         axes.barh(papers.index, papers[verdict], left=left, color=colours[verdict], label=verdict, alpha=0.85)
         for i, value in enumerate(papers[verdict]):
             if value:
