@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bbrlab.base.errors import UserError
-from bbrlab.campaign.figures import scenario_files
+from bbrlab.campaign.figures import figures_at, scenario_files
 from bbrlab.claims import expressions
 from bbrlab.claims import series as of_series
 from bbrlab.claims.expand import expand
@@ -236,3 +236,31 @@ def test_what_a_statement_says_its_claims_inherit(tmp_path):
     assert (first.chosen_after, first.shortest_s, first.because) == ("a comparison", 60, statement.because)
     assert second.because == "another reason"
     assert first.says == second.says == statement.says
+
+
+@pytest.mark.parametrize("id", ["zeynali2024/fig1", "zeynali2024/red"])
+def test_quick_has_every_way_in_which_bbr_may_use_ecn(id):
+    """The paper does not say which; quick must not leave out those that fail."""
+    (quick,) = figures_at("quick", [id])
+    assert {p.values["case"] for p in quick.points} == {p.values["case"] for p in full_figures()[id].points}
+
+
+@pytest.mark.parametrize("id", ["CA-15", "CA-16", "CA-17"])
+def test_a_cliff_is_looked_for_among_all_losses(id):
+    (claim,) = [c for c in claims_of(load_statements()) if c.id == id]
+    (term,) = claim.at.values()
+    losses = {p.values["network.loss"] for p in full_figures()["cao2019/fig7"].points}
+    assert {p.values["network.loss"] for p in select(term, full_figures()[term.figure].points)} == losses
+
+
+@pytest.mark.parametrize("statement", ["TA-06", "TA-07", "TA-08", "TA-loss"])
+def test_tang_s_delays_are_read_both_ways(statement):
+    """Section V-C does not say whether 10 and 50 ms are one way or RTTs."""
+    found: dict[str, set[float]] = {"one way": set(), "round trip": set()}
+    for claim in claims_of(load_statements()):
+        if claim.statement == statement:
+            reading = next(r for r in found if r in (claim.variant or ""))
+            for term in claim.at.values():
+                points = select(term, full_figures()[term.figure].points)
+                found[reading] |= {p.values["network.rtt_ms"] for p in points}
+    assert found == {"one way": {20, 100}, "round trip": {10, 50}}
