@@ -38,15 +38,27 @@ def test_grid(setting):
     assert np.abs(model - grid).max() <= 0.001
 
 
-@pytest.mark.parametrize("panel", ["fig2a", "fig2b", "fig2c", "fig3a", "fig3c", "fig5a", "fig5c"])
-def test_rmse_from_published_data(panel):
-    """Published comparison: mean over N of the RMSE over the buffers (data/ware2019/rmse.csv)."""
+def rmse_of(panel):
+    """Mean over N of the root mean square over the buffers of model - published measurement."""
     table = published_table(f"sarpkaya2025/{panel}")
     link = (50, 30) if panel.endswith("b") else (10, 40)
     table["error"] = ware.bbr_share(*link, table["buffer_bdp"], table["bbr_flows"]) - table["share_of_capacity"]
-    rmse = table.groupby("bbr_flows")["error"].agg(lambda e: np.sqrt((e**2).mean())).mean()
+    return table.groupby("bbr_flows")["error"].agg(lambda e: np.sqrt((e**2).mean())).mean()
+
+
+@pytest.mark.parametrize("panel", ["fig2a", "fig2b", "fig2c", "fig3a", "fig3c", "fig5a", "fig5c"])
+def test_rmse_from_published_data(panel):
+    """data/ware2019/rmse.csv; of Figs 3b and 5b the values are not at hand."""
     expected = pd.read_csv(paths.DATA / "ware2019/rmse.csv").set_index("panel").loc[f"sarpkaya2025/{panel}", "rmse"]
-    assert rmse == pytest.approx(expected, abs=0.0006)
+    assert rmse_of(panel) == pytest.approx(expected, abs=0.0006)
+
+
+def test_rmse_over_figure_2():
+    """All three panels are at hand: .071, which the paper rounds to .07."""
+    mean = np.mean([rmse_of(panel) for panel in ("fig2a", "fig2b", "fig2c")])
+    assert mean == pytest.approx(0.071, abs=0.0005)
+    said = published_table("sarpkaya2025/model_errors").set_index("id").loc["SA-01-02", "rmse"]
+    assert mean == pytest.approx(said, abs=0.005)
 
 
 def test_goodput_is_what_frames_carry():
