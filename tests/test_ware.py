@@ -48,7 +48,7 @@ def rmse_of(panel):
 
 @pytest.mark.parametrize("panel", ["fig2a", "fig2b", "fig2c", "fig3a", "fig3c", "fig5a", "fig5c"])
 def test_rmse_from_published_data(panel):
-    """data/ware2019/rmse.csv; of Figs 3b and 5b the values are not at hand."""
+    """data/ware2019/rmse.csv; of Figs 3b and 5b only single cells are at hand."""
     expected = pd.read_csv(paths.DATA / "ware2019/rmse.csv").set_index("panel").loc[f"sarpkaya2025/{panel}", "rmse"]
     assert rmse_of(panel) == pytest.approx(expected, abs=0.0006)
 
