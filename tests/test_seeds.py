@@ -209,3 +209,13 @@ def test_what_seeds_may_cost_caps_those_of_costly_points(tmp_path, fig2a):
         assert set(figure.caps.values()) == {expected}
         found = wanted_seeds(figure, table(figure, noisy), [only_claim(tmp_path, GOOD)])
         assert max(found.values()) == expected
+
+
+def test_a_claim_asks_no_more_than_its_costliest_point_may_have(tmp_path, fig2a):
+    """Only seeds that all its points have are looked at, so more of the cheap ones are run for nothing."""
+    noisy = lambda point, seed: 0.5 + 0.2 * (-1) ** seed  # noqa: E731
+    figure = replace(fig2a, seeds_cap=CAP)
+    costly = figure.points[0].label
+    figure.__dict__["caps"] = figure.caps | {costly: figure.trials}
+    found = wanted_seeds(figure, table(figure, noisy), [only_claim(tmp_path, series("{below: 0.6}"))])
+    assert set(found.values()) == {figure.trials}

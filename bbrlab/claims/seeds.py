@@ -45,14 +45,15 @@ def wanted_seeds(figure: Figure, table: pd.DataFrame, claims: Sequence[Claim]) -
     """
     have = table.groupby("point")["seed"].nunique()
     found = {p.label: max(figure.trials, int(have.get(p.label, 0))) for p in figure.points}
-    cap = max(figure.caps.values(), default=figure.trials)
     for claim in claims:
         if not may_ask(claim, figure):
             continue
         reached = reach(claim, {figure.id: figure})
-        needed = _needed(claim, reached, figure, table, cap)
-        for point in {p.label for points in reached.points.values() for p in points}:
-            found[point] = max(found[point], min(needed, figure.caps[point]))
+        points = {p.label for chosen in reached.points.values() for p in chosen}
+        # Only seeds that all its points have are looked at: the costliest point's cap is the claim's.
+        needed = _needed(claim, reached, figure, table, min(figure.caps[point] for point in points))
+        for point in points:
+            found[point] = max(found[point], needed)
     return found
 
 

@@ -28,7 +28,7 @@ def seeds(
 
     (chosen,) = figures_at(scale, [figure])
     table = figure_table(chosen, read_seeds(before) if before else None)
-    write_seeds(out, wanted_seeds(chosen, table, claims_of(load_statements())))
+    write_seeds(out, wanted_seeds(chosen, table, claims_of(load_statements(known_good=True))))
 
 
 @app.command(hidden=True)
@@ -48,7 +48,9 @@ def judge(
     from bbrlab.claims.statements import statement_frame, statements_beside
 
     found = read_tables(tables)
-    chosen = [s for s in load_statements() if not only or any(set(c.figures) <= set(found) for c in s.claims)]
+    chosen = [
+        s for s in load_statements(known_good=True) if not only or any(set(c.figures) <= set(found) for c in s.claims)
+    ]
     verdicts = judge_all(claims_of(chosen), figures_at(scale, list(found)), found)
     write_table(verdict_frame(verdicts), out)
     write_table(statement_frame(chosen, verdicts), statements_beside(out))
