@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from unittest import mock
 
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,10 +17,11 @@ from bbrlab.base.errors import UserError
 from bbrlab.campaign.figures import figures_at, scenario_files
 from bbrlab.claims import expressions
 from bbrlab.claims import series as of_series
-from bbrlab.claims.expand import expand
-from bbrlab.claims.load import claims_of, load_statements
+from bbrlab.claims.expand import expand, published_rows, with_paper
+from bbrlab.claims.load import claims_files, claims_of, load_statements
 from bbrlab.claims.schema import Expectation, rounded
 from bbrlab.claims.select import full_figures, select
+from bbrlab.report.readme_counts import PAGE, renewed
 from tests.made_up import EACH, GOOD, ORDER, only_claim, written
 
 
@@ -26,6 +29,44 @@ def test_every_paper_has_statements_and_every_row_its_claim():
     statements = load_statements()
     assert {s.paper for s in statements} == {id.split("/")[0] for id in scenario_files()}
     assert len({c.id for c in claims_of(statements)}) == len(claims_of(statements))
+
+
+def test_the_readme_counts_statements_and_claims():
+    page = PAGE.read_text()
+    assert page == renewed(page, load_statements()), "run: python -m bbrlab.report.readme_counts"
+    with pytest.raises(ValueError, match="rows for"):
+        renewed(page.replace("(scenarios/tang)", "(scenarios/nobody)"), load_statements())
+
+
+# Claims whose tolerance is wider than all that their table spans, and why.
+WIDER_THAN_THE_TABLE = {
+    "CA-07": "four mean losses; a second laboratory is half as far from the largest as they span",
+    "SA-4-jain-bbr2+bbr2-f6": "2 standard errors: one of three trials went another way",
+    "SA-6-utilisation-bbr3+cubic-f8": "2 standard errors: one trial has 99.87 %",
+    "SC-utilisation-": "a twentieth of the axis, where the model has 97 to 100 %: a verdict says that the link is full",
+}
+
+
+def test_no_tolerance_is_wider_than_the_table_that_it_is_for():
+    """A `value` of a table of at least four numbers must be able to fail: else the verdict says nothing of the number."""
+    by_id = {claim.id: claim for claim in claims_of(load_statements())}
+    wide = set()
+    for file in claims_files():
+        for statement in yaml.safe_load(file.read_text()):
+            for entry in statement["claims"]:
+                columns = re.findall(r"\{(\w+)\}", str(entry["expect"].get("value", "")))
+                if "each" not in entry or len(columns) != 1:
+                    continue
+                rows = published_rows(with_paper(entry["each"], file.parent.name))
+                values = pd.to_numeric([row[columns[0]] for row in rows])
+                values = values[np.isfinite(values)]
+                if len(values) < 4 or not np.ptp(values):
+                    continue
+                ids = [one["id"] for one in expand({"id": statement["id"]} | entry, file.parent.name)]
+                wide |= {id for id in ids if 2 * by_id[id].expect.tolerance > np.ptp(values)}
+    unknown = {id for id in wide if not id.startswith(tuple(WIDER_THAN_THE_TABLE))}
+    assert unknown == set()
+    assert {name for name in WIDER_THAN_THE_TABLE if not any(id.startswith(name) for id in wide)} == set(), "not needed"
 
 
 @pytest.mark.parametrize(
