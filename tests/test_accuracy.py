@@ -7,8 +7,8 @@ import math
 import pytest
 
 from bbrlab.base import paths
+from bbrlab.base.tables import published_table
 from bbrlab.claims.load import claims_of, load_statements
-from bbrlab.report.panel import published_table
 from bbrlab.scenario.load import load_scenario
 
 pytestmark = [pytest.mark.guest, pytest.mark.slow]

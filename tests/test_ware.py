@@ -8,8 +8,8 @@ import pytest
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
+from bbrlab.base.tables import published_table
 from bbrlab.models import ware
-from bbrlab.report.panel import published_table
 from bbrlab.scenario.messages import validate
 from tests.conftest import scenario_dict
 

@@ -1,4 +1,4 @@
-"""Parquet files."""
+"""Tables in files: Parquet, and the published ones of data/."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.files import explain
 
@@ -26,3 +27,17 @@ def read_table(path: Path, columns: Sequence[str] | None = None) -> pd.DataFrame
             raise explain(error, path) from None
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise UserError(f"{path}: is damaged ({reason}); delete it, and what made it makes it anew") from None
+
+
+def published_table(name: str) -> pd.DataFrame:
+    """Published values: data/PAPER/TABLE.csv. UserError if there is no such table.
+
+    Args:
+        name: PAPER/TABLE.
+    """
+    import pandas as pd
+
+    path = paths.DATA / f"{name}.csv"
+    if not path.exists():
+        raise UserError(f"{path}: there is no such published table")
+    return pd.read_csv(path)

@@ -2,29 +2,45 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
+from bbrlab.base.arrays import Array
+
 CONFIDENCE = 0.95
 ROUNDING = 1e-12
 
 
-def half_width(values: pd.Series) -> float:
-    """Half the width of the 95 % confidence interval of the mean (Student's t), shape (seeds,).
+def all_equal(values: Array) -> bool:
+    """Whether the numbers are equal but for their last digits."""
+    return bool(np.ptp(values) <= ROUNDING * np.abs(values).max() or np.std(values) == 0)
 
-    Seeds without a value (NaN) do not count. NaN for fewer than two values, and if one of them is infinite; 0 if all are
-    equal.
+
+def students_half_width(values: Array, confidence: float = CONFIDENCE) -> float:
+    """Half the width of the confidence interval of the mean by Student's t; 0 if all are equal.
+
+    Args:
+        values: shape (seeds,), finite, at least two.
+    """
+    if all_equal(values):
+        return 0.0
+    quantile = float(stats.t.ppf((1 + confidence) / 2, len(values) - 1))
+    return quantile * float(np.std(values, ddof=1)) / math.sqrt(len(values))
+
+
+def half_width(values: pd.Series) -> float:
+    """students_half_width() of a column, shape (seeds,).
+
+    Seeds without a value (NaN) do not count. NaN for fewer than two values, and if one of them is infinite.
     """
     present = values.dropna().to_numpy(dtype=float)
-    count = len(present)
-    if count < 2 or not np.isfinite(present).all():
+    if len(present) < 2 or not np.isfinite(present).all():
         return float("nan")
-    if np.ptp(present) <= ROUNDING * np.abs(present).max():  # equal but for the last digits
-        return 0.0
-    return float(stats.t.ppf((1 + CONFIDENCE) / 2, count - 1) * present.std(ddof=1) / count**0.5)
+    return students_half_width(present)
 
 
 def over_seeds(grouped: Any) -> pd.DataFrame:

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bbrlab.base import paths
 from bbrlab.base.arrays import Array
 from bbrlab.base.errors import UserError
-from bbrlab.base.tables import read_table
+from bbrlab.base.tables import published_table, read_table
 from bbrlab.campaign.figures import Figure
 from bbrlab.claims.schema import BURST, FLUID, PREDICTED, PUBLISHED, WARE, Claim, Term
 from bbrlab.claims.select import select
@@ -63,9 +62,7 @@ def _ware_share(point: Point) -> float:
     )
 
 
-@functools.cache
-def _table(name: str) -> pd.DataFrame:
-    return pd.read_csv(paths.DATA / f"{name}.csv")
+_table = functools.cache(published_table)
 
 
 def published(term: Term, chosen: Sequence[Point]) -> Array:

@@ -11,10 +11,10 @@ import numpy as np
 from scipy import stats
 
 from bbrlab.base.arrays import Array
+from bbrlab.campaign.interval import students_half_width
 
 ERROR = 0.05  # both sides together
 LOOKS = 3  # how often a claim without a tolerance is looked at, at most, while seeds are added
-ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -44,11 +44,6 @@ class Estimate:
         return self.mean + self.half_width
 
 
-def all_equal(values: Array) -> bool:
-    """Whether the numbers are equal but for their last digits."""
-    return bool(np.ptp(values) <= ROUNDING * np.abs(values).max() or np.std(values) == 0)
-
-
 def looks(trials: int, cap: int) -> list[int]:
     """With how many seeds a claim without a tolerance is looked at: LOOKS times at most, twice as many each time."""
     return sorted({min(max(trials, 2) * 2**i, cap) for i in range(LOOKS)})
@@ -66,13 +61,8 @@ def estimate(values: Array, intervals: int = 1) -> Estimate:
         values: shape (seeds,), finite, at least two.
         intervals: how many there are of which any may be wrong.
     """
-    confidence, count = confidence_of(intervals), len(values)
-    if all_equal(values):
-        return Estimate(float(np.mean(values)), 0.0, confidence, count)
-    quantile = float(stats.t.ppf((1 + confidence) / 2, count - 1))
-    return Estimate(
-        float(np.mean(values)), quantile * float(np.std(values, ddof=1)) / math.sqrt(count), confidence, count
-    )
+    confidence = confidence_of(intervals)
+    return Estimate(float(np.mean(values)), students_half_width(values, confidence), confidence, len(values))
 
 
 def p_values(values: Array, low: float, high: float, looks: int = 1) -> tuple[float, float]:

@@ -17,7 +17,8 @@ import pandas as pd
 
 from bbrlab.base.errors import UserError
 from bbrlab.campaign.figures import Figure
-from bbrlab.claims.inference import ERROR, all_equal, estimate, looks, p_equal, p_values, standing
+from bbrlab.campaign.interval import all_equal
+from bbrlab.claims.inference import ERROR, estimate, looks, p_equal, p_values, standing
 from bbrlab.claims.sample import Reach, Sample, reach, sample
 from bbrlab.claims.schema import PREDICTED, Claim, Expectation
 

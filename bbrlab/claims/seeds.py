@@ -17,7 +17,8 @@ from scipy import stats
 from bbrlab.base.arrays import Array
 from bbrlab.base.errors import UserError
 from bbrlab.campaign.figures import Figure
-from bbrlab.claims.inference import all_equal, confidence_of, enough_equal
+from bbrlab.campaign.interval import all_equal
+from bbrlab.claims.inference import confidence_of, enough_equal
 from bbrlab.claims.judge import INCONCLUSIVE, asks, looks_at, outcome
 from bbrlab.claims.sample import Reach, Sample, reach, sample
 from bbrlab.claims.schema import Claim

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+from typing import TypedDict
 
 
 class Reception(TypedDict):
@@ -24,13 +24,38 @@ class Reception(TypedDict):
     tcp_segments: int
 
 
+class Burst(TypedDict):
+    """What a burst showed of a bottleneck.
+
+    Attributes:
+        rate_bps: at which it left; None if its departures could not be timed.
+        buffer_bytes: the largest backlog; the buffer's size only if it was ``filled``, that is, overflowed.
+        packets: how many were sent.
+    """
+
+    rate_bps: float | None
+    buffer_bytes: int
+    filled: bool
+    packets: int
+
+
+class Qdisc(TypedDict):
+    """A qdisc's counters: packets that left it, and that it dropped."""
+
+    device: str
+    kind: str
+    handle: str
+    packets: int
+    drops: int
+
+
 class Report(TypedDict):
     """report.json.
 
     Attributes:
         kernel, kernel_version: what ``uname -r`` and ``uname -v`` print in the guest.
         ping_ms: RTT of the idle path of each of the plan's pings, in ms.
-        burst: for each bottleneck what calibration.burst() measured of its rate; None where it cannot.
+        burst: for each bottleneck what calibration.burst() measured of it; None where it cannot.
         start_ns: of the experiment, on the guest's monotonic clock.
         qdiscs_before, qdiscs: every qdisc and its drops before and after the experiment.
         host_drops: {host: {counter: packets that it dropped}}.
@@ -44,10 +69,10 @@ class Report(TypedDict):
     kernel: str
     kernel_version: str
     ping_ms: list[float]
-    burst: list[dict[str, Any] | None]
+    burst: list[Burst | None]
     start_ns: int
-    qdiscs_before: list[dict[str, Any]]
-    qdiscs: list[dict[str, Any]]
+    qdiscs_before: list[Qdisc]
+    qdiscs: list[Qdisc]
     host_drops: dict[str, dict[str, int]]
     received_before: dict[str, Reception]
     received: dict[str, Reception]

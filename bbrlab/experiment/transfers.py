@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bbrlab.experiment.hosts import Hosts
+from bbrlab.experiment.links import NS
 from bbrlab.experiment.plan_types import ShortFlowsPlan, TransferPlan
 from bbrlab.scenario.schema import MAX_STREAMS, Flow, Scenario
 
-NS = 1_000_000_000
 FIRST_PORT = 5201  # iperf3's own
 SHORT_FLOWS_PORT = 6201
 # So much may lie unread at the receivers; each is woken for its part of it, within bounds.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NotRequired, TypedDict
 
+from bbrlab.measure.checks.check import CheckEntry
+
 
 class Measured(TypedDict):
     """What was measured of a run (metrics.summarise()).
@@ -45,5 +47,5 @@ class Summary(Measured):
     window_s: list[float]
     wall_s: float | None
     kernel: dict[str, Any]
-    checks: list[dict[str, Any]]
+    checks: list[CheckEntry]
     ok: bool

@@ -32,9 +32,8 @@ import pandas as pd
 from IPython.display import Markdown, display
 from matplotlib.figure import Figure as Drawing
 
-from bbrlab.base import paths
 from bbrlab.base.errors import UserError
-from bbrlab.base.tables import read_table
+from bbrlab.base.tables import published_table, read_table
 from bbrlab.campaign.figures import Figure
 from bbrlab.campaign.ns3 import program_identity
 from bbrlab.measure.sawtooth import loss_epochs
@@ -124,12 +123,11 @@ def published(
     Raises:
         UserError: if there is no such table or column.
     """
-    path = paths.DATA / f"{table}.csv"
-    if not path.exists():
-        raise UserError(f"{path}: there is no such published table")
-    values = pd.read_csv(path)
+    values = published_table(table)
     if missing := [c for c in names or {} if c not in values]:
-        raise UserError(f"{path}: there is no column {missing[0]} (there are {', '.join(map(str, values.columns))})")
+        raise UserError(
+            f"data/{table}.csv: there is no column {missing[0]} (there are {', '.join(map(str, values.columns))})"
+        )
     values = values.rename(columns=dict(names or {}))
     if among is not None:
         for column in on:

@@ -14,9 +14,10 @@ import numpy as np
 import pandas as pd
 
 from bbrlab.base import paths
-from bbrlab.base.tables import read_table
+from bbrlab.base.tables import published_table, read_table
 from bbrlab.campaign.collect import point_means
 from bbrlab.campaign.figures import Figure, figures_at, scenario_files
+from bbrlab.claims import series
 from bbrlab.models import predictions, ware
 from bbrlab.models.of_paper import models_of
 from bbrlab.report.pages import NAMES
@@ -68,12 +69,7 @@ class Panel:
 def rms(values: pd.Series) -> float:
     """Root mean square of the values that are there; NaN if none is."""
     present = values.dropna().to_numpy(dtype=float)
-    return float(np.sqrt((present**2).mean())) if len(present) else float("nan")
-
-
-def published_table(figure: str) -> pd.DataFrame:
-    """The published table of a figure. FileNotFoundError if there is none."""
-    return pd.read_csv(paths.DATA / f"{figure}.csv")
+    return series.rms(present) if len(present) else float("nan")
 
 
 def has_panel(figure: Figure) -> bool:

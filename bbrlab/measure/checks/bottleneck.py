@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from bbrlab.experiment.report import Burst
 from bbrlab.measure.checks.check import Check, Tolerance, not_checked, suffix_of
 from bbrlab.measure.lateness import EDGE_TOLERANCE_S
 from bbrlab.measure.queues import Queue
@@ -19,7 +18,7 @@ FQ_CODEL_DROP_BATCH = 64  # net/sched/sch_fq_codel.c, drop_batch_size
 FQ_FAST_PATH = 8  # net/sched/sch_fq.c, fq_fastpath_check()
 
 
-def burst_checks(scenario: Scenario, direction: str, burst: dict[str, Any] | None, tolerance: Tolerance) -> list[Check]:
+def burst_checks(scenario: Scenario, direction: str, burst: Burst | None, tolerance: Tolerance) -> list[Check]:
     """``rate`` and ``buffer``: how fast an overflowing burst leaves, and how much of it was held."""
     rate, limit = scenario.network.rate_mbit, scenario.network.buffer_bytes
     names = ("rate" + suffix_of(direction), "buffer" + suffix_of(direction))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
 from bbrlab.measure.lateness import EDGE_TOLERANCE_S, REAL_TIME_LATENESS_S
 
@@ -43,6 +43,27 @@ class Check:
     detail: str = ""
 
 
+class CheckEntry(TypedDict):
+    """A Check as summary.json has it."""
+
+    name: str
+    asked: float | None
+    measured: float | None
+    ok: bool | None
+    detail: str
+
+
+def entry_of(check: Check) -> CheckEntry:
+    """A check for summary.json."""
+    return {
+        "name": check.name,
+        "asked": check.asked,
+        "measured": check.measured,
+        "ok": check.ok,
+        "detail": check.detail,
+    }
+
+
 def not_checked(name: str, asked: float | None, why: str, measured: float | None = None) -> Check:
     """A comparison that this run could not make."""
     return Check(name, asked, measured, None, f"not checked: {why}")
@@ -53,11 +74,11 @@ def suffix_of(direction: str) -> str:
     return "" if direction == "forward" else "_reverse"
 
 
-def failed_of(checks: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def failed_of(checks: Iterable[CheckEntry]) -> list[CheckEntry]:
     """The checks of a summary.json that failed; a run without one is sound."""
     return [c for c in checks if c["ok"] is False]
 
 
-def left_out_of(checks: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def left_out_of(checks: Iterable[CheckEntry]) -> list[CheckEntry]:
     """The checks of a summary.json that the run could not make."""
     return [c for c in checks if c["ok"] is None]

@@ -22,7 +22,7 @@ def drop_checks(scenario: Scenario, plan: Plan, report: Report, queues: dict[str
     before = {(q["device"], q["handle"]): q for q in report["qdiscs_before"]}
     elsewhere, where, lost, offered = 0, [], 0, 0
     for q in report["qdiscs"]:
-        old = before.get((q["device"], q["handle"]), {"drops": 0, "packets": 0})
+        old = before.get((q["device"], q["handle"]), q | {"drops": 0, "packets": 0})
         drops = q["drops"] - old["drops"]
         if q["device"] in bottlenecks:
             continue

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bbrlab.experiment.plan import Plan
 from bbrlab.experiment.report import Report
 from bbrlab.measure.checks.bottleneck import burst_checks, queue_checks
-from bbrlab.measure.checks.check import REAL_TIME, VIRTUAL_TIME, Check
+from bbrlab.measure.checks.check import REAL_TIME, VIRTUAL_TIME, Check, CheckEntry, entry_of
 from bbrlab.measure.checks.drops import drop_checks
 from bbrlab.measure.checks.flows import flow_checks, short_flows_check
 from bbrlab.measure.checks.guest import acks_check, parameter_checks, samples_check
@@ -31,7 +30,7 @@ def run_checks(
     queues: dict[str, Queue],
     short: dict[int, ShortFlows] | None = None,
     flows: Flows | None = None,
-) -> list[dict[str, Any]]:
+) -> list[CheckEntry]:
     """All checks of a run, as dictionaries (of Check) for summary.json.
 
     Args:
@@ -59,4 +58,4 @@ def run_checks(
     found.append(samples_check(scenario, queues, tolerance))
     if flows is not None and flows.acks is not None:
         found.append(acks_check(flows))
-    return [asdict(c) for c in found]
+    return [entry_of(c) for c in found]
