@@ -469,6 +469,11 @@ def test_kernel_key_follows_its_ingredients(kernels):
     assert key == build_key(spec, "source 1", "gcc 12")
     assert key != build_key(spec, "source 2", "gcc 12")
     assert key != build_key(spec, "source 1", "gcc 13")
+    probe = kernels / "probe"
+    before = probe.read_text()
+    probe.write_text(before + "\n")
+    assert key != build_key(spec, "source 1", "gcc 12"), "what it prints decides what the kernel is said to have"
+    probe.write_text(before)
     patch = next((kernels / "patches" / "um").glob("*.patch"))
     patch.write_text(patch.read_text() + "\n")
     assert key != build_key(spec, "source 1", "gcc 12")

@@ -12,7 +12,7 @@ from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.kernel.compiler import compiler
 from bbrlab.kernel.sources import locate, name_version
-from bbrlab.kernel.specs import KernelSpec, find_spec, recipe
+from bbrlab.kernel.specs import KernelSpec, find_spec, probe_file, recipe
 
 
 @dataclass(frozen=True)
@@ -49,12 +49,12 @@ class Kernel:
 
 
 def build_key(spec: KernelSpec, source: str, compiler_line: str) -> str:
-    """Hash of (source version, options, patches, added files, compiler, this recipe's steps)."""
+    """Hash of (source version, options, patches, added files, what tries it out, compiler, this recipe's steps)."""
     parts = recipe(spec)
     digest = hashlib.sha256()
-    for part in (source, compiler_line, spec.arch, "recipe 3"):
+    for part in (source, compiler_line, spec.arch, "recipe 4"):
         digest.update(part.encode() + b"\0")
-    for path, target in [*((p, "") for p in [*parts.options, *parts.patches]), *parts.added]:
+    for path, target in [*((p, "") for p in [*parts.options, *parts.patches, probe_file()]), *parts.added]:
         digest.update(f"{target}/{path.name}".encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:16]
 
