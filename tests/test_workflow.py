@@ -19,7 +19,7 @@ from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.campaign.config import load_config
 from bbrlab.campaign.figures import _scaled, check_ccas, figures_at, runs_of, scenario_files
-from bbrlab.claims.judge import VERDICTS
+from bbrlab.claims.judge import ALL, OWN, VERDICTS
 from bbrlab.claims.load import check_published, claims_of, load_statements
 from bbrlab.workflow.estimate import estimate_s
 from bbrlab.workflow.lock import hold_lock
@@ -167,8 +167,9 @@ def test_smoke_campaign(campaign_done):
     assert {f["figure"] for f in card["figures"]} == known
     assert all(f["runs_failed"] == 0 for f in card["figures"])
     statements = load_statements()
-    assert sum(card["statements"]["all"].values()) == len(statements)
-    assert sum(card["claims"]["all"][v] for v in VERDICTS) == len(claims_of(statements))
+    counted = {kind: [card[kind][row] for row in (ALL, OWN)] for kind in ("statements", "claims")}
+    assert sum(sum(row.values()) for row in counted["statements"]) == len(statements)
+    assert sum(row[v] for row in counted["claims"] for v in VERDICTS) == len(claims_of(statements))
     for paper in {id.split("/")[0] for id in known} | {"overview"}:
         assert "<img" in (RESULTS / "smoke" / f"{paper}.html").read_text(), paper
         drawn = sorted(p.name for p in (RESULTS / "smoke" / "figures" / paper).iterdir() if p.name[0] != ".")
