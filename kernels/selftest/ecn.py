@@ -10,6 +10,8 @@ import sys
 import threading
 
 DATA = b"x" * 20_000_000
+# "loss" with "ecn" marks what may be marked in place of dropping it.
+MARKS = "qdisc add dev lo root netem delay 2ms loss 5% ecn"
 TCP_INFO_BYTES, DELIVERED_CE_AT = 256, 196  # struct tcp_info, uapi/linux/tcp.h
 
 
@@ -36,9 +38,12 @@ def echoed(receiver_cca):
     thread = threading.Thread(target=drain, args=(server,))
     thread.start()
     client.connect(server.getsockname())
+    # Marks begin after the handshake: a SYN may not be marked and is dropped, and sent again it asks for no ECN.
+    subprocess.run(["tc", *MARKS.split()], check=True)
     client.sendall(DATA)
     client.shutdown(socket.SHUT_WR)
     thread.join()
+    subprocess.run(["tc", "qdisc", "del", "dev", "lo", "root"], check=True)
     info = client.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, TCP_INFO_BYTES)
     client.close()
     return struct.unpack_from("<I", info, DELIVERED_CE_AT)[0]
@@ -48,9 +53,6 @@ def main(ccas):
     """One connection to a receiver with each CCA, over a link that marks a twentieth."""
     with open("/proc/sys/net/ipv4/tcp_ecn", "w", encoding="ascii") as file:
         file.write("1")
-    # "loss" with "ecn" marks what may be marked in place of dropping it.
-    words = "qdisc add dev lo root netem delay 2ms loss 5% ecn"
-    subprocess.run(["tc", *words.split()], check=True)
     for cca in ccas:
         print("selftest echoed", cca, echoed(cca), flush=True)
 
