@@ -182,8 +182,6 @@ def test_both_sides_of_a_case():
 @pytest.mark.parametrize("path", sorted((paths.ROOT / "notebooks").glob("*.ipynb")), ids=lambda path: path.stem)
 def test_notebooks_define_nothing(path):
     """A function in a notebook has no test and no type."""
-    if path.stem == "models":
-        pytest.skip("takes the fluid model apart with functions of its own")
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     code = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
     found = [n for n in ast.walk(ast.parse(code)) if isinstance(n, ast.FunctionDef | ast.ClassDef)]

@@ -10,11 +10,11 @@ import pandas as pd
 import pytest
 
 from bbrlab.base import paths
-from bbrlab.campaign.figures import figures_at, runs_of
+from bbrlab.campaign.figures import Figure, figures_at, runs_of
 from bbrlab.claims.judge import NOT_REPRODUCED, PARTLY_RUN, REPRODUCED
 from bbrlab.cli.outcome import show_outcome
 from bbrlab.report.pages import Page
-from bbrlab.report.panel import KEYS, Panel, panel_rows, panels_at, with_fluid
+from bbrlab.report.panel import KEYS, Panel, not_run, panel_rows, panels_at, with_fluid
 from bbrlab.report.verdicts import marks_text
 from tests import made_up
 
@@ -123,7 +123,37 @@ def test_every_panel_that_was_run_has_a_row(tmp_path):
     assert row["points"] == len(figure.points)
     assert row["fluid (own length) - measured"] == pytest.approx(0.1)
     assert np.isnan(row["fluid (9 s) - measured"]) and np.isnan(row["burst - measured"])
+    assert row["fluid moves with the step"] == 0
     assert panel_rows(panels_at("smoke", tmp_path / "nothing")).empty
+
+
+def test_models_stand_against_what_is_asked_for(tmp_path):
+    figure, panel_ = _one_panel(measured=[0.5, 0.5], published=[0.6, 0.4], residual=[-0.1, 0.1], ware=[0.9, 0.9],
+                                fluid_9s=[0.7, 0.3], fluid_own=[0.5, np.nan], fluid_step=[0.02, 0.001],
+                                burst=[0.5, 0.5])  # fmt: skip
+    (row,) = panel_rows([(figure, panel_)], against=("measured", "published")).to_dict("records")
+    assert row["fluid (9 s) - measured"] == pytest.approx(0.2)
+    assert row["fluid (9 s) - published"] == pytest.approx(0.1)
+    assert row["fluid (own length) - published"] == pytest.approx(0.1), "of the points that have one"
+    assert row["fluid moves with the step"] == 1
+    assert not [c for c in panel_rows([(figure, panel_)]) if c.endswith("- published") and not c.startswith("measured")]
+
+
+def test_what_the_panels_lack_is_named(tmp_path):
+    """Figures without measurements, and of those with: points without a prediction, by model."""
+    figure, panel_ = _one_panel(fluid_9s=[0.1, 0.1], fluid_own=[0.1, np.nan], burst=[0.1, 0.1])
+    file = tmp_path / "smoke" / f"{figure.id}.parquet"
+    file.parent.mkdir(parents=True)
+    file.touch()
+    lacking = not_run([(figure, panel_)], "smoke", tmp_path)
+    assert "measurements of sarpkaya2025/fig3a" in lacking
+    assert f"measurements of {figure.id}" not in lacking
+    assert [words for words in lacking if "model" in words] == [f"the fluid model at 1 of 2 points of {figure.id}"]
+
+
+def _one_panel(**columns: list[float]) -> tuple[Figure, Panel]:
+    (figure,) = figures_at("smoke", ["sarpkaya2025/fig2a"])
+    return figure, panel(**columns)
 
 
 def test_pages_that_show_errors_say_what_was_averaged():

@@ -20,12 +20,15 @@ from bbrlab.campaign.figures import Figure, figures_at, scenario_files
 from bbrlab.claims import series
 from bbrlab.models import predictions, ware
 from bbrlab.models.of_paper import models_of
+from bbrlab.models.predict import STEP_TOLERANCE
 from bbrlab.report.pages import NAMES
 from bbrlab.scenario.load import load_scenario
 
 AVERAGED = (
     "Each error is of each point's mean over the seeds; claims take each seed by itself, so that theirs may be larger."
 )
+# The models' names on pages, and their columns of Panel.points (with_fluid(), with_burst()).
+MODELS = {"Ware": "ware", "fluid (9 s)": "fluid_9s", "fluid (own length)": "fluid_own", "burst": "burst"}
 KEYS = {"network.buffer.bdp": "buffer_bdp", "flows.0.count": "bbr_flows"}
 
 
@@ -180,23 +183,49 @@ def panels_at(scale: str, results: Path | None = None) -> list[tuple[Figure, Pan
     results = results or paths.results_folder()
     known = {f.id: f for f in figures_at(scale, [])}
     found = []
-    for figure in known.values():
-        table = results / scale / f"{figure.id}.parquet"
-        if has_panel(figure) and table.exists():
+    for figure in filter(has_panel, known.values()):
+        table = _table_of(figure, scale, results)
+        if table.exists():
             panel = with_fluid(panel_of(figure, read_table(table)), known.get(fluid_figure(figure.id), figure), results)
             found.append((figure, with_burst(panel, figure, results)))
     return found
 
 
-def panel_rows(panels: Sequence[tuple[Figure, Panel]]) -> pd.DataFrame:
+def _table_of(figure: Figure, scale: str, results: Path) -> Path:
+    return results / scale / f"{figure.id}.parquet"
+
+
+def not_run(panels: Sequence[tuple[Figure, Panel]], scale: str, results: Path | None = None) -> list[str]:
+    """What the panels of a scale lack, in words: measurements of figures, predictions at points.
+
+    Args:
+        panels: panels_at() of that scale.
+        results: default: the results folder.
+    """
+    results = results or paths.results_folder()
+    missing = [
+        f"measurements of {figure.id}"
+        for figure in filter(has_panel, figures_at(scale, []))
+        if not _table_of(figure, scale, results).exists()
+    ]
+    for figure, panel in panels:
+        for model, columns in {"fluid": ["fluid_9s", "fluid_own"], "burst": ["burst"]}.items():
+            if lacking := int(panel.points[columns].isna().any(axis=1).sum()):
+                missing.append(f"the {model} model at {lacking} of {len(panel.points)} points of {figure.id}")
+    return missing
+
+
+def panel_rows(panels: Sequence[tuple[Figure, Panel]], against: Sequence[str] = ("measured",)) -> pd.DataFrame:
     """How far published values and the models are from the measurements: a row for each panel.
 
     Args:
         panels: panels_at().
+        against: what each model is compared with: ``measured``, ``published``.
 
     Returns:
         Indexed by ``panel``; columns ``BBR``, ``against``, ``points``, one root mean square difference for each comparison
-        (NaN without a value), ``shorter than the paper``.
+        (NaN without a value), ``fluid moves with the step``: the points at which it does by more than STEP_TOLERANCE (of
+        those that have a prediction), ``shorter than the paper``.
     """
     rows = []
     for figure, panel in panels:
@@ -208,10 +237,8 @@ def panel_rows(panels: Sequence[tuple[Figure, Panel]]) -> pd.DataFrame:
             "against": second,
             "points": len(p),
             "measured - published": panel.rmse,
-            "Ware - measured": panel.ware_rmse,
-            "fluid (9 s) - measured": rms(p["fluid_9s"] - p["measured"]),
-            "fluid (own length) - measured": rms(p["fluid_own"] - p["measured"]),
-            "burst - measured": rms(p["burst"] - p["measured"]),
+            **{f"{name} - {what}": rms(p[column] - p[what]) for what in against for name, column in MODELS.items()},
+            "fluid moves with the step": int((p["fluid_step"] > STEP_TOLERANCE).sum()),
             "shorter than the paper": panel.scaled,
         })  # fmt: skip
     return pd.DataFrame(rows, columns=None if rows else ["panel"]).set_index("panel")

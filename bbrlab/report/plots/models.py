@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from bbrlab.models import taken_apart
 from bbrlab.models.fluid import Run
 from bbrlab.report.plots.style import CCA_COLOURS, MEASURED, PUBLISHED
 
@@ -49,6 +50,29 @@ def model_over_time(run: Run, ccas: Sequence[str], title: str) -> Figure:
     queue.plot(t, filled, color="0.3", lw=0.8)
     queue.set(xlabel="time (s)", ylabel="queue / buffer", ylim=(-0.02, 1.05))
     phase.set(xlabel="queue / buffer", ylabel="sending rate / capacity", title="phase portrait")
+    return figure
+
+
+def one_case(
+    first: str = "bbr1", flows: int = 1, buffer_bdp: float = 2.0, seconds: float = 20, rtprop_may_rise: bool = False
+) -> Figure:
+    """The aligned fluid model of some flows against one CUBIC flow, integrated and drawn; for ipywidgets.interact.
+
+    Args:
+        first: the CCA of the flows.
+        flows: how many.
+        buffer_bdp: in BDP of the path.
+        seconds: how long to integrate.
+        rtprop_may_rise: whether ProbeRTT may raise RTprop.
+
+    Returns:
+        A figure that pyplot no longer holds, so that a notebook shows it once.
+    """
+    ccas = [first] * flows + ["cubic"]
+    run = taken_apart.over_time(ccas, buffer_bdp, seconds, rtprop_may_rise=rtprop_may_rise)
+    share = run.share([True] * flows + [False])
+    figure = model_over_time(run, ccas, f"{flows} {first} v 1 cubic, {buffer_bdp:g} BDP: share {share:.3f}")
+    plt.close(figure)
     return figure
 
 
