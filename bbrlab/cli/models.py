@@ -88,7 +88,9 @@ def model_burst(
     seeds: Annotated[int, typer.Option(help="Simulate with this many seeds.")] = 3,
     reading: Annotated[
         str | None,
-        typer.Option(help="Of BBRv2's and BBRv3's drafts: draft, observed or narrow; default: the kernel's."),
+        typer.Option(
+            help="Of BBRv2's and BBRv3's drafts: draft, cut, narrow or observed; default: each version's as in the kernel."
+        ),
     ] = None,
     duration_s: Annotated[
         float | None, typer.Option("--duration-s", help="Seconds to simulate; default: as long as the experiment.")

@@ -79,14 +79,17 @@ class Reading:
     round after UP); or in the first round after it that is not application-limited."""
 
 
-# "observed" and "narrow" were chosen after comparisons with published shares, "narrow" with the lab's, too. Lower bounds that
+# All but "draft" were chosen after comparisons with published shares, "narrow" and "cut" with the lab's, too. Lower bounds that
 # adapt in all probes break BBR's tolerance of random loss, so "observed" is not what the kernels do.
 READINGS = {
     "draft": Reading(),
     "observed": Reading("probes-too", "always"),
     "narrow": Reading("lossy-refill", "after-cut-up"),
+    "cut": Reading(filter_after_probe_rtt="after-cut-up"),
 }
-DEFAULT_READING = "draft"
+# Each version as the lab's kernel has it by default (docs/bbr.md has how that was chosen).
+KERNEL_READING = "kernel"
+KERNEL_READINGS = {"bbr1": "draft", "bbr2": "draft", "bbr3": "cut"}
 
 
 @dataclass(frozen=True)
@@ -230,7 +233,7 @@ def simulate(
         duration_s: how long.
         window_s: over which means are taken; default: the last 40 %.
         seed: of the starts, the waits between probes and BBRv1's phase. The same seed gives the same run.
-        reading: of the drafts: a name in READINGS, or a Reading; default: that of the lab's kernel.
+        reading: of the drafts: a name in READINGS, or a Reading; default ("kernel"): each version's as in the lab's kernel.
         start_s: when flows start, of all or one for each; up to STARTS_WITHIN_S later, drawn.
         segments: whether TCP builds segments of several packets, which leave at once; else every packet is a burst.
         sample_ms: keep a trace with a row per flow at this interval.
@@ -240,7 +243,7 @@ def simulate(
         UserError: for an argument that is not possible, naming it and its limit.
     """
     ccas = _ccas(flows)
-    chosen = reading_of(reading)
+    chosen = readings_of(reading)
     rtt = _per_flow("rtt_ms", rtt_ms, len(ccas), positive=True) / 1e3
     start = _per_flow("start_s", start_s, len(ccas), positive=False)
     _positive(rate_mbit=rate_mbit, duration_s=duration_s)
@@ -337,8 +340,14 @@ def shares(
     ])  # fmt: skip
 
 
-def reading_of(reading: str | Reading | None) -> Reading:
-    """A reading by its name. UserError for one that is not known."""
+def readings_of(reading: str | Reading | None) -> dict[str, Reading]:
+    """{version: how its draft is read} for a reading, its name, or None: as the kernel. UserError for one that is not known."""
+    if isinstance(reading, str | None) and (reading or KERNEL_READING) == KERNEL_READING:
+        return {version: READINGS[name] for version, name in KERNEL_READINGS.items()}
+    return dict.fromkeys(VERSIONS, _reading_of(reading))
+
+
+def _reading_of(reading: str | Reading | None) -> Reading:
     if isinstance(reading, Reading):
         for field, kind in get_type_hints(Reading).items():
             if getattr(reading, field) not in get_args(kind):
@@ -346,13 +355,12 @@ def reading_of(reading: str | Reading | None) -> Reading:
                     f"reading: {field} must be one of {', '.join(get_args(kind))}, found '{getattr(reading, field)}'"
                 )
         return reading
-    name = reading or DEFAULT_READING
-    if name not in READINGS:
-        raise UserError(f"reading: must be one of {', '.join(READINGS)}, found '{name}'")
-    return READINGS[name]
+    if reading not in READINGS:
+        raise UserError(f"reading: must be one of {', '.join([KERNEL_READING, *READINGS])}, found '{reading}'")
+    return READINGS[reading]
 
 
-def _version_table(reading: Reading, changed: Mapping[str, Version]) -> NDArray[Any]:
+def _version_table(readings: Mapping[str, Reading], changed: Mapping[str, Version]) -> NDArray[Any]:
     for name in changed:
         if name not in VERSIONS:
             raise UserError(f"versions: must be of {', '.join(VERSIONS)}, found '{name}'")
@@ -372,8 +380,8 @@ def _version_table(reading: Reading, changed: Mapping[str, Version]) -> NDArray[
         ]  # fmt: skip
         for field in (*NUMBERS, *SWITCHES):
             row[field] = getattr(version, field)
-        row["lower_bounds"] = LOWER_BOUNDS.index(reading.lower_bounds)
-        row["filter_after_probe_rtt"] = FILTER_AFTER_PROBE_RTT.index(reading.filter_after_probe_rtt)
+        row["lower_bounds"] = LOWER_BOUNDS.index(readings[name].lower_bounds)
+        row["filter_after_probe_rtt"] = FILTER_AFTER_PROBE_RTT.index(readings[name].filter_after_probe_rtt)
     return table
 
 

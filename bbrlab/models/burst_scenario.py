@@ -142,6 +142,6 @@ def predictions_of(points: Sequence[Point], seeds: int, reading: str | None) -> 
         rows.append({
             **point.values, "share_of_capacity": p.means[0], "share_sd": p.spreads[0],
             **{k: float(np.mean(v)) for k, v in means.items()},
-            "seeds": seeds, "reading": reading or burst.DEFAULT_READING,
+            "seeds": seeds, "reading": reading or burst.KERNEL_READING,
         })  # fmt: skip
     return pd.DataFrame(rows)

@@ -1,0 +1,82 @@
+"""Readings of the drafts of BBRv2 and BBRv3 against what was measured: the numbers of the rule in docs/bbr.md.
+
+From data/questions/readings_*.csv, which the scenarios of the same names gave.
+"""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from bbrlab.base.tables import published_table
+from bbrlab.claims.series import rms
+
+# The published panel of each pair: N BBR flows against one of the other.
+PANELS = {
+    ("bbr2", "cubic"): "sarpkaya2025/fig3a",
+    ("bbr2", "reno"): "sarpkaya2025/fig3c",
+    ("bbr3", "cubic"): "sarpkaya2025/fig5a",
+    ("bbr3", "reno"): "sarpkaya2025/fig5c",
+}
+# What a reading's name stands for: lower_bounds, filter_after_probe_rtt (docs/bbr.md).
+READINGS = {
+    "drafts": ("outside-probes", "kept"),
+    "refill": ("lossy-refill", "kept"),
+    "cut": ("outside-probes", "after-cut-up"),
+    "narrow": ("lossy-refill", "after-cut-up"),
+    "bounds": ("probes-too", "kept"),
+    "bounds-cut": ("probes-too", "after-cut-up"),
+    "rotates": ("outside-probes", "always"),
+    "refill-rotates": ("lossy-refill", "always"),
+    "wide": ("probes-too", "always"),
+}
+RTT_MS = 50.0  # of readings_queue
+LEAST_GOODPUT_MBIT = 75.0
+QUEUE_RTTS = (1.0, 1.25)
+AS_GOOD = 0.005  # what counts as good as the smallest error
+
+
+def shares() -> pd.DataFrame:
+    """One row per cell, reading and seed: cca, rival, reading, buffer_bdp, bbr_flows, seed, share_of_capacity, published."""
+    measured = published_table("questions/readings_shares")
+    parts = []
+    for (cca, rival), figure in PANELS.items():
+        theirs = published_table(figure)[["buffer_bdp", "bbr_flows", "share_of_capacity"]]
+        parts.append(theirs.rename(columns={"share_of_capacity": "published"}).assign(cca=cca, rival=rival))
+    return measured.merge(pd.concat(parts), on=["cca", "rival", "buffer_bdp", "bbr_flows"], validate="m:1")
+
+
+def judged() -> pd.DataFrame:
+    """What the rule looks at, one row per version and reading, NaN where a reading was not run.
+
+    Columns: cca, reading, lower_bounds, filter_after_probe_rtt; goodput_mbit with 1 % random loss and its standard_error;
+    queue (median, RTTmin); rmse_cubic, rmse_reno, rmse (of shares, over both panels); kept (no bound is broken by it),
+    departures (parameters that are not the drafts').
+    """
+    loss = published_table("questions/readings_loss").groupby(["cca", "reading"])["goodput_mbit"]
+    queue = published_table("questions/readings_queue").groupby(["cca", "reading"])["queue_p50_ms"].mean() / RTT_MS
+    table = pd.DataFrame({"goodput_mbit": loss.mean(), "standard_error": loss.sem(), "queue": queue})
+    cells = shares()
+    error = cells["share_of_capacity"] - cells["published"]
+    table["rmse"] = error.groupby([cells["cca"], cells["reading"]]).agg(rms)
+    for rival in ("cubic", "reno"):
+        here = cells[cells["rival"] == rival]
+        table[f"rmse_{rival}"] = error[here.index].groupby([here["cca"], here["reading"]]).agg(rms)
+    table["kept"] = (table["goodput_mbit"] >= LEAST_GOODPUT_MBIT - 2 * table["standard_error"]) & (
+        table["queue"].isna() | table["queue"].between(*QUEUE_RTTS)
+    )
+    table = table.reset_index()
+    letter = READINGS["drafts"]
+    table["lower_bounds"], table["filter_after_probe_rtt"] = zip(
+        *table["reading"].map(READINGS.__getitem__), strict=True
+    )
+    table["departures"] = (table["lower_bounds"] != letter[0]).astype(int) + (
+        table["filter_after_probe_rtt"] != letter[1]
+    )
+    return table
+
+
+def chosen(cca: str) -> str:
+    """The reading that the rule in docs/bbr.md chooses for ``cca``, among those whose shares were compared."""
+    left = judged().query("cca == @cca and kept").dropna(subset=["rmse"])
+    good = left[left["rmse"] <= left["rmse"].min() + AS_GOOD]
+    return str(good.sort_values(["departures", "rmse"])["reading"].iloc[0])

@@ -1,0 +1,70 @@
+"""The readings of BBRv2's and BBRv3's drafts: the kernel's defaults are what the rule in docs/bbr.md chooses from the runs."""
+
+import re
+
+import pytest
+
+from bbrlab.base import paths
+from bbrlab.base.tables import published_table
+from bbrlab.report import readings
+from bbrlab.run.run import run_point
+from bbrlab.scenario.load import load_scenario, points_of
+
+SOURCE = (paths.KERNELS / "bbr" / "tcp_bbr_sets.c").read_text(encoding="utf-8")
+WORDS = {"BBRM_AFTER_CUT_UP": "after-cut-up", "BBRM_ALWAYS": "always", "BBRM_LOSSY_REFILL": "lossy-refill",
+         "BBRM_PROBES_TOO": "probes-too"}  # fmt: skip
+
+
+def default_of(cca):
+    """(lower_bounds, filter_after_probe_rtt) of a profile in the kernel's source."""
+    body = re.search(rf'\.ops\.name = "{cca}",(.*?)\n\t\}},\n', SOURCE, re.DOTALL)[1]
+    found = dict(re.findall(r"\.(lower_bounds|filter_after_probe_rtt) = (\w+)", body))
+    letter = readings.READINGS["drafts"]
+    return tuple(WORDS[found[k]] if k in found else v
+                 for k, v in zip(("lower_bounds", "filter_after_probe_rtt"), letter, strict=True))  # fmt: skip
+
+
+@pytest.mark.parametrize(("cca", "reading"), [("bbr2", "drafts"), ("bbr3", "cut")])
+def test_the_rule_chooses_the_kernels_default(cca, reading):
+    assert readings.chosen(cca) == reading
+    assert default_of(cca) == readings.READINGS[reading]
+
+
+def test_the_letter_stays_as_a_profile():
+    assert default_of("bbr3_drafts") == readings.READINGS["drafts"]
+    assert default_of("bbr3_06") == readings.READINGS["drafts"]
+
+
+def test_every_cell_of_the_rule_is_there():
+    cells = readings.shares()
+    assert len(cells) == 4 * 4 * 20
+    assert cells["published"].notna().all()
+    table = readings.judged().set_index(["cca", "reading"])
+    assert set(table.loc["bbr2"].index) == set(table.loc["bbr3"].index) == set(readings.READINGS)
+    assert not table.loc[("bbr3", "rotates"), "kept"]
+    assert not table.loc[("bbr2", "bounds"), "kept"]
+
+
+def test_the_documentation_has_these_numbers():
+    text = (paths.ROOT / "docs" / "bbr.md").read_text(encoding="utf-8")
+    for row in readings.judged().itertuples():
+        line = f"| {row.cca} | {row.reading} | {row.lower_bounds} | {row.filter_after_probe_rtt} | {row.goodput_mbit:.1f} ± {row.standard_error:.1f} |"
+        line += f" {row.queue:.2f} |" if row.queue == row.queue else " |"
+        assert line in text
+        if row.rmse == row.rmse:
+            assert f"{line} {row.rmse_cubic:.3f} | {row.rmse_reno:.3f} | {row.rmse:.3f} |" in text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("cca", "rival", "reading", "buffer_bdp", "bbr_flows"), [
+    ("bbr3", "cubic", "cut", 8, 1), ("bbr2", "reno", "drafts", 2, 4), ("bbr3", "cubic", "narrow", 32, 8)])  # fmt: skip
+def test_a_cell_again_is_the_same(tmp_path, cca, rival, reading, buffer_bdp, bbr_flows):
+    """The lab's kernel still gives the shares by which the default was chosen, to the last digit."""
+    scenario = load_scenario(paths.SCENARIOS / "questions" / "readings_shares.yaml")
+    wanted = {"case": f"{cca}-{rival}-{reading}", "network.buffer.bdp": buffer_bdp, "flows.0.count": bbr_flows}
+    point = next(p for p in points_of(scenario) if all(p.values[k] == v for k, v in wanted.items()))
+    share = run_point(point, 1, tmp_path / "run")["groups"][0]["share_of_capacity"]
+    table = published_table("questions/readings_shares").set_index(
+        ["cca", "rival", "reading", "buffer_bdp", "bbr_flows"]
+    )
+    assert table.loc[(cca, rival, reading, buffer_bdp, bbr_flows), "share_of_capacity"] == share
