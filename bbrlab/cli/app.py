@@ -15,7 +15,7 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_
                   help="TCP BBR experiments on a real Linux kernel in virtual time.")  # fmt: skip
 kernel_app = typer.Typer(no_args_is_help=True, help="Build and list guest kernels.")
 model_app = typer.Typer(no_args_is_help=True, help="What the models predict for a scenario.")
-EXIT_FAILED, EXIT_CHECKS, EXIT_INTERRUPTED = 2, 4, 130
+EXIT_MOVED, EXIT_FAILED, EXIT_CHECKS, EXIT_INTERRUPTED = 1, 2, 4, 130
 ScenarioFile = Annotated[Path, typer.Argument(metavar="SCENARIO.yaml", help="Scenario file.", show_default=False)]
 Overrides = Annotated[
     list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="Override a value, e.g. network.buffer.bdp=4.")

@@ -1,0 +1,72 @@
+"""``bbrlab compare``."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bbrlab.base.errors import UserError
+from bbrlab.cli.app import EXIT_MOVED, app
+
+
+@app.command()
+def compare(
+    figures: Annotated[list[str] | None, typer.Argument(help="paper, paper/figure ...; default: what both sides have.")] = None,
+    kernel: Annotated[list[str] | None, typer.Option(help="A kernel of config/kernels.yaml; give two.")] = None,
+    config: Annotated[list[str] | None, typer.Option(metavar="'KEY=VALUE ...'", help="Settings of a campaign, as for snakemake --config; give two.")] = None,
+    results: Annotated[list[Path] | None, typer.Option(help="A folder of results, of another commit for example; give two.")] = None,
+    scale: Annotated[str | None, typer.Option(help="smoke, quick or full; default: config.yaml's.")] = None,
+    metric: Annotated[list[str] | None, typer.Option(help="What to compare (docs/results.md); may be given several times. Default: share_of_capacity, utilisation, loss, queue_ms_mean.")] = None,
+    run: Annotated[bool, typer.Option("--run", help="Run what is missing.")] = False,
+    cores: Annotated[int | None, typer.Option(help="Guests at once with --run; default: all cores.")] = None,
+    csv: Annotated[Path | None, typer.Option(help="Write every point to this file.")] = None,
+    json: Annotated[Path | None, typer.Option(help="Write everything to this file.")] = None,
+) -> None:  # fmt: skip
+    """Say which points and verdicts move between two kernels, settings, or folders of results.
+
+    Ends with 0 if nothing moves, 1 if something does, 2 if there is nothing to compare.
+    """
+    from bbrlab.campaign.config import load_config
+    from bbrlab.campaign.figures import figures_at
+    from bbrlab.claims.compare import METRICS, compare_points, compare_verdicts, only_in
+    from bbrlab.claims.judge import judge_all
+    from bbrlab.claims.load import claims_of, load_statements
+    from bbrlab.report.compare import Comparison, show_comparison, write_comparison
+    from bbrlab.workflow.sides import figures_there, kernels_of, run_side, sides_of, tables_at
+
+    sides = sides_of(kernel or [], results or [], config or [])
+    scale = scale or load_config().scale
+    jobs = cores or os.cpu_count() or 1
+    known = {f.id: f for f in figures_at(scale, figures or None)}
+    wanted = list(known) if figures else [id for id in known if all(id in figures_there(s, scale) for s in sides)]
+    if not wanted:
+        raise UserError(f"both sides have no figure at scale {scale} in common; name the papers or figures to compare")
+    if run:
+        for side in sides:
+            if side.settings is not None:
+                run_side(side, scale, wanted, jobs)
+    tables = [tables_at(side, scale, wanted, jobs) for side in sides]
+    points = compare_points(tables[0], tables[1], metric or METRICS)
+    claims = [c for c in claims_of(load_statements()) if set(c.figures) <= set(wanted)]
+    chosen = [known[id] for id in wanted]
+    verdicts = [judge_all(claims, chosen, t, side.folder) for t, side in zip(tables, sides, strict=True)]
+    told = [
+        {"name": side.name, "folder": side.folder, "kernels": kernels_of(t.values())}
+        for t, side in zip(tables, sides, strict=True)
+    ]
+    found = Comparison(
+        (told[0], told[1]),
+        scale,
+        points,
+        compare_verdicts(verdicts[0], verdicts[1]),
+        (only_in(tables[0], tables[1]), only_in(tables[1], tables[0])),
+    )
+    show_comparison(found)
+    write_comparison(found, csv, json)
+    if not len(points):
+        raise UserError("the two sides have no point in common")
+    if found.moved:
+        raise typer.Exit(EXIT_MOVED)

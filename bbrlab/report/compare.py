@@ -1,0 +1,127 @@
+"""Two campaigns against each other, on the terminal and as files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from rich.console import Console
+from rich.table import Table
+
+from bbrlab.base import files
+from bbrlab.claims.compare import MOVED, NOT_COMPARED, OPEN, SAME
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two campaigns against each other.
+
+    Attributes:
+        sides: for each, what it is called, its folder of results, and the kernels that its runs had.
+        scale: of both.
+        points: compare_points().
+        verdicts: compare_verdicts().
+        only: for each side, the points that the other has not.
+    """
+
+    sides: tuple[dict[str, Any], dict[str, Any]]
+    scale: str
+    points: pd.DataFrame
+    verdicts: pd.DataFrame
+    only: tuple[list[str], list[str]]
+
+    @property
+    def moved(self) -> bool:
+        """Whether a point or a verdict moved."""
+        return bool((self.points["outcome"] == MOVED).any() or self.verdicts["moved"].any())
+
+
+def _with_half(mean: float, half: float) -> str:
+    return f"{mean:.4g}" + ("" if pd.isna(half) else f" +- {half:.2g}")
+
+
+def _with_ends(mean: float, low: float, high: float) -> str:
+    return f"{mean:.4g}" + ("" if pd.isna(low) else f" ({low:.3g} to {high:.3g})")
+
+
+def show_comparison(found: Comparison, rows: int = 40) -> None:
+    """Print what moved, the farthest first, and how much did not.
+
+    Args:
+        rows: at most so many points.
+    """
+    console = Console()
+    points, verdicts = found.points, found.verdicts
+    for letter, side in zip("AB", found.sides, strict=True):
+        console.print(f"{letter}: {side['name']}, {', '.join(side['kernels'])} [{side['folder']}]", highlight=False, soft_wrap=True, markup=False)  # fmt: skip
+    counts = points["outcome"].value_counts()
+    words = {
+        SAME: "equal in every seed",
+        MOVED: "moved",
+        OPEN: "not told apart",
+        NOT_COMPARED: "without a good run on one side",
+    }
+    told = ", ".join(f"{counts[k]} {w}" for k, w in words.items() if k in counts) or "none"
+    console.print(f"points at scale {found.scale}: {told}", highlight=False)
+    moved = points[points["outcome"] == MOVED]
+    if len(moved):
+        order = (moved["difference"].abs() / moved[["a_mean", "b_mean"]].abs().max(axis=1)).sort_values(ascending=False)
+        _print_points(console, moved.loc[order.index[:rows]])
+        if len(moved) > rows:
+            console.print(f"... and {len(moved) - rows} more (--csv has all)", highlight=False)
+    for letter, only in zip("AB", found.only, strict=True):
+        if only:
+            console.print(
+                f"only {letter} has {len(only)} points, such as {only[0]}",
+                highlight=False,
+                soft_wrap=True,
+                markup=False,
+            )
+    changed = verdicts[verdicts["moved"]]
+    console.print(f"verdicts: {len(changed)} of {len(verdicts)} differ", highlight=False)
+    if len(changed):
+        table = Table(box=None, pad_edge=False)
+        for name in ("claim", "expected", "A", "", "B", ""):
+            table.add_column(name, overflow="fold")
+        for row in changed.to_dict("records"):
+            numbers = [_with_ends(row[f"{s}_mean"], row[f"{s}_low"], row[f"{s}_high"]) for s in "ab"]
+            table.add_row(row["id"], row["expected"], row["a"], numbers[0], row["b"], numbers[1])
+        console.print(table)
+
+
+def _print_points(console: Console, shown: pd.DataFrame) -> None:
+    table = Table(box=None, pad_edge=False)
+    for name in ("figure", "point", "flows", "metric", "A", "B", "difference (95 %)"):
+        table.add_column(name, overflow="fold")
+    for row in shown.to_dict("records"):
+        name = f"{row['metric']} ({row['unit']})" if row["unit"] != "1" else row["metric"]
+        table.add_row(row["figure"], row["point"], row["cca"], name, _with_half(row["a_mean"], row["a_half"]),
+                      _with_half(row["b_mean"], row["b_half"]), _with_ends(row["difference"], row["low"], row["high"]))  # fmt: skip
+    console.print(table)
+
+
+def write_comparison(found: Comparison, csv: Path | None, json_file: Path | None) -> None:
+    """Write the points as CSV, and everything as JSON (numbers that there are not as null)."""
+    if csv:
+        with files.aside(csv) as temporary:
+            found.points.to_csv(temporary, index=False)
+    if json_file:
+        content = {
+            "scale": found.scale,
+            "moved": found.moved,
+            "sides": {k: {n: str(v) if isinstance(v, Path) else v for n, v in s.items()} for k, s in zip("ab", found.sides, strict=True)},
+            "points": _records(found.points),
+            "verdicts": _records(found.verdicts),
+            "only_a": found.only[0],
+            "only_b": found.only[1],
+        }  # fmt: skip
+        files.write_json(json_file, content)
+
+
+def _records(table: pd.DataFrame) -> Sequence[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(table.to_json(orient="records", double_precision=15))
+    return found

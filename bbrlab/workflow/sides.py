@@ -1,0 +1,124 @@
+"""The two sides of ``bbrlab compare``: what each is, where its results are, and the campaign that makes them."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pandas as pd
+
+from bbrlab.base import paths
+from bbrlab.base.errors import UserError
+from bbrlab.base.tables import read_table
+from bbrlab.kernel.specs import find_spec
+from bbrlab.workflow.snakemake import name_of
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side of a comparison.
+
+    Attributes:
+        name: what the user calls it.
+        folder: of its results.
+        settings: what its campaign is configured with, for ``snakemake --config``; None for a folder of results that is
+            only read.
+    """
+
+    name: str
+    folder: Path
+    settings: dict[str, str] | None = field(default_factory=dict)
+
+    def table(self, scale: str, figure: str) -> Path:
+        """Where the table of a figure is."""
+        return self.folder / scale / f"{figure}.parquet"
+
+    def command(self, scale: str, figures: Iterable[str], cores: int) -> list[str]:
+        """The campaign that makes the tables of these figures; BBRLAB_RESULTS names the folder."""
+        settings = {**(self.settings or {}), "scale": scale}
+        targets = [name_of(self.table(scale, figure)) for figure in figures]
+        return [
+            "snakemake",
+            "--cores",
+            str(cores),
+            "--config",
+            *(f"{k}={v}" for k, v in settings.items()),
+            "--",
+            *targets,
+        ]
+
+
+def sides_of(kernels: list[str], results: list[Path], settings: list[str]) -> tuple[Side, Side]:
+    """The two sides that ``--kernel``, ``--results`` and ``--config`` name, in this order.
+
+    Each campaign with settings has a folder of results of its own below results/compare, so that neither makes the other's
+    runs anew.
+
+    Raises:
+        UserError: if they are not two, or one is not possible.
+    """
+    found = []
+    for name in kernels:
+        find_spec(name)
+        found.append(Side(name, _place(f"kernel={name}"), {"kernel": name}))
+    for folder in results:
+        if not folder.is_dir():
+            raise UserError(f"--results {folder}: there is no such folder")
+        found.append(Side(str(folder), folder.absolute(), None))
+    for text in settings:
+        parts = dict(item.partition("=")[::2] for item in shlex.split(text))
+        if not parts or not all(k and v for k, v in parts.items()) or "scale" in parts:
+            raise UserError(
+                f"--config '{text}': give KEY=VALUE of config/config.yaml, several with spaces between; scale is --scale"
+            )
+        found.append(Side(text, _place(" ".join(f"{k}={v}" for k, v in parts.items())), parts))
+    if len(found) != 2:
+        raise UserError(
+            f"give two sides, not {len(found)}: --kernel A --kernel B, --config 'KEY=VALUE ...' or --results FOLDER"
+        )
+    if found[0].folder == found[1].folder:
+        raise UserError(f"both sides are {found[0].name}")
+    return found[0], found[1]
+
+
+def _place(name: str) -> Path:
+    return paths.results_folder() / "compare" / name.replace("/", "-").replace(" ", ",")
+
+
+def run_side(side: Side, scale: str, figures: list[str], cores: int) -> None:
+    """Run a side's campaign: what is there already is not run again. UserError if it fails."""
+    environment = {**os.environ, "BBRLAB_RESULTS": str(side.folder)}
+    argv = [sys.executable, "-m", *side.command(scale, figures, cores)]
+    if subprocess.run(argv, cwd=paths.ROOT, env=environment, check=False).returncode:
+        raise UserError(f"the campaign of {side.name} failed; what it says stands above, and in {side.folder / 'logs'}")
+
+
+def tables_at(side: Side, scale: str, figures: list[str], cores: int) -> dict[str, pd.DataFrame]:
+    """The tables of a side. UserError with the command that makes what is missing."""
+    missing = [figure for figure in figures if not side.table(scale, figure).exists()]
+    if missing:
+        what = f"{side.folder} has no table of {missing[0]} at scale {scale}"
+        if side.settings is None:
+            raise UserError(what)
+        command = shlex.join(side.command(scale, missing, cores))
+        raise UserError(f"{what}; add --run, or run: BBRLAB_RESULTS={shlex.quote(str(side.folder))} {command}")
+    return {figure: read_table(side.table(scale, figure)) for figure in figures}
+
+
+def figures_there(side: Side, scale: str) -> set[str]:
+    """The figures of which a side has a table."""
+    found = (p.relative_to(side.folder / scale) for p in (side.folder / scale).glob("*/*.parquet"))
+    return {f"{p.parent}/{p.stem}" for p in found if "." not in p.stem and str(p.parent) != "ns3"}
+
+
+def kernels_of(tables: Iterable[pd.DataFrame]) -> list[str]:
+    """The kernels of the runs, each with its key."""
+    named = (
+        f"{r.kernel} {r.kernel_key}" for t in tables for r in t[["kernel", "kernel_key"]].drop_duplicates().itertuples()
+    )
+    return sorted(set(named))

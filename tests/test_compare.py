@@ -1,0 +1,230 @@
+"""bbrlab compare: which points and verdicts move between two campaigns."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from bbrlab.base import paths
+from bbrlab.base.errors import UserError
+from bbrlab.campaign.collect import write_table
+from bbrlab.campaign.figures import figures_at
+from bbrlab.claims.compare import MOVED, NOT_COMPARED, OPEN, SAME, compare_points, compare_verdicts, only_in
+from bbrlab.claims.judge import judge_all
+from bbrlab.cli.main import app
+from bbrlab.report.kernels import every_kernel, kernel_differences
+from bbrlab.report.pages import Page
+from bbrlab.workflow import sides
+from tests.made_up import GOOD, only_claim
+from tests.made_up import table as table_of
+
+FIGURE = "sarpkaya2025/fig2a"
+NOISE = (0.0, 0.01, -0.01, 0.005)
+
+
+def share(shift: float = 0.0, only: int | None = None):
+    """A made-up share of N flows at each point and seed; points of N = ``only`` (None: all) are shifted."""
+
+    def value(point, seed: int) -> float:
+        count = point.values["flows.0.count"]
+        moved = shift if only in (None, count) else 0.0
+        return 0.4 + 0.01 * count + NOISE[seed % len(NOISE)] + moved
+
+    return value
+
+
+@pytest.fixture(scope="module")
+def figure():
+    (found,) = figures_at("quick", [FIGURE])
+    return found
+
+
+def tables(figure, value, **columns):
+    return {FIGURE: table_of(figure, value).assign(**{"cca": "bbr1", "kernel_key": "k"} | columns)}
+
+
+def outcomes(found: pd.DataFrame) -> dict[str, int]:
+    return found["outcome"].value_counts().to_dict()
+
+
+def test_equal_numbers_are_the_same(figure):
+    found = compare_points(tables(figure, share()), tables(figure, share()), ["share_of_capacity"])
+    assert set(outcomes(found)) == {SAME}
+    assert (found["difference"] == 0).all()
+
+
+def test_what_is_shifted_moves_and_nothing_else(figure):
+    """Welch's interval holds the shift; what has other noise only is left open."""
+    other = tables(figure, lambda point, seed: share(0.2, only=4)(point, seed + 1))
+    found = compare_points(tables(figure, share()), other, ["share_of_capacity"])
+    mine = found[found["group"] == 0]
+    moved = mine["point"].str.contains("flows.0.count=4")
+    assert set(mine.loc[moved, "outcome"]) == {MOVED}
+    assert set(mine.loc[~moved, "outcome"]) == {OPEN}
+    assert (mine.loc[moved, "low"] < 0.2).all() and (mine.loc[moved, "high"] > 0.15).all()
+    assert (mine["low"] <= mine["difference"]).all() and (mine["difference"] <= mine["high"]).all()
+
+
+def test_one_seed_tells_nothing_and_no_good_run_even_less(figure):
+    a, b = tables(figure, share()), tables(figure, share(0.2))
+    one = {FIGURE: b[FIGURE][b[FIGURE]["seed"] == 1]}
+    assert set(outcomes(compare_points(a, one, ["share_of_capacity"]))) == {OPEN}
+    none = {FIGURE: b[FIGURE].assign(ok=False)}
+    found = compare_points(a, none, ["share_of_capacity"])
+    assert len(found) == 0 or set(outcomes(found)) == {NOT_COMPARED}
+
+
+def test_numbers_without_spread_move_by_what_they_are(figure):
+    a, b = (tables(figure, lambda point, seed, x=x: x) for x in (0.5, 0.6))
+    found = compare_points(a, b, ["share_of_capacity"])
+    assert set(outcomes(found[found["group"] == 0])) == {MOVED}
+    assert found["low"].tolist() == found["difference"].tolist()
+
+
+def test_points_are_the_same_whatever_their_fingerprints(figure):
+    """Another algorithm in the same place, or another version of a scenario, changes a point's fingerprint and not its name."""
+    b = tables(figure, share())
+    other = b[FIGURE].assign(point=b[FIGURE]["point"].str.rpartition(",")[0] + ",0123456789")
+    a = tables(figure, share())
+    assert set(outcomes(compare_points(a, {FIGURE: other}, ["share_of_capacity"]))) == {SAME}
+    fewer = {FIGURE: other[~other["point"].str.contains("count=4")]}
+    assert only_in(fewer, a) == []
+    assert all("count=4" in name for name in only_in(a, fewer))
+
+
+def test_unknown_metric(figure):
+    with pytest.raises(UserError, match="--metric speed: there is no such metric"):
+        compare_points({}, {}, ["speed"])
+
+
+def test_a_verdict_that_differs_is_told(figure, tmp_path):
+    claim = only_claim(tmp_path, GOOD.replace("0.5, within: 0.1", "0.41, within: 0.1"))
+    both = [judge_all([claim], [figure], tables(figure, share(shift))) for shift in (0.0, 0.4)]
+    (row,) = compare_verdicts(*both).to_dict("records")
+    assert row["moved"] and row["a"] != row["b"]
+    assert row["b_mean"] == pytest.approx(row["a_mean"] + 0.4, abs=0.02)
+    assert not compare_verdicts(both[0], both[0])["moved"].any()
+
+
+# --- the command ---------------------------------------------------------------------------------------------------------
+
+
+def write_side(folder: Path, figure, value, kernel: str = "made-up (1.0)") -> Path:
+    target = folder / "quick" / f"{FIGURE}.parquet"
+    target.parent.mkdir(parents=True)
+    write_table(tables(figure, value, kernel=kernel, kernel_key=kernel)[FIGURE], target)
+    return folder
+
+
+def invoke(*argv: object):
+    return CliRunner().invoke(app, ["compare", *map(str, argv), "--scale", "quick"], catch_exceptions=True)
+
+
+def test_two_folders(figure, tmp_path):
+    a = write_side(tmp_path / "a", figure, share(), "old (5.10)")
+    b = write_side(tmp_path / "b", figure, share(0.3, only=4), "new (7.3)")
+    found = invoke(FIGURE, "--results", a, "--results", b, "--csv", tmp_path / "p.csv", "--json", tmp_path / "all.json")
+    assert found.exit_code == 1, found.output
+    assert "old (5.10)" in found.output and "new (7.3)" in found.output and "moved" in found.output
+    content = json.loads((tmp_path / "all.json").read_text())
+    assert content["moved"] is True
+    points = pd.read_csv(tmp_path / "p.csv")
+    assert len(points) == len(content["points"])
+    moved = [p for p in content["points"] if p["outcome"] == MOVED]
+    assert moved and all(np.isfinite(p["low"]) for p in moved)
+
+
+def test_nothing_moves(figure, tmp_path):
+    a, b = (write_side(tmp_path / name, figure, share()) for name in "ab")
+    found = invoke("--results", a, "--results", b)
+    assert found.exit_code == 0, found.output
+    assert "equal in every seed" in found.output
+    assert "verdicts: 0 of" in found.output
+
+
+def test_what_is_missing_is_told_with_the_command_that_makes_it(monkeypatch, tmp_path):
+    monkeypatch.setenv("BBRLAB_RESULTS", str(tmp_path))
+    found = invoke(FIGURE, "--kernel", "lab-6.12", "--kernel", "lab-6.1", "--cores", "2")
+    assert isinstance(found.exception, UserError)
+    text = str(found.exception)
+    assert "add --run" in text
+    assert (
+        f"BBRLAB_RESULTS={tmp_path}/compare/kernel=lab-6.12 snakemake --cores 2 --config kernel=lab-6.12 scale=quick"
+        in text
+    )
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        ([], "give two sides, not 0"),
+        (["--kernel", "lab-6.12"], "give two sides, not 1"),
+        (["--kernel", "lab-6.12", "--kernel", "lab-6.12"], "both sides are lab-6.12"),
+        (["--kernel", "lab-6.12", "--kernel", "linux-2.0"], "no such kernel"),
+        (["--results", "/nowhere", "--results", "/"], "no such folder"),
+        (["--config", "kernel=", "--kernel", "lab-6.12"], "give KEY=VALUE"),
+        (["--config", "scale=full", "--kernel", "lab-6.12"], "scale is --scale"),
+        (["--kernel", "lab-6.12", "--kernel", "lab-6.1"], "no figure at scale quick in common"),
+    ],
+)
+def test_bad_sides(argv, words, monkeypatch, tmp_path):
+    monkeypatch.setenv("BBRLAB_RESULTS", str(tmp_path))
+    assert words in str(invoke(*argv).exception)
+
+
+def test_run_asks_the_workflow_for_the_tables(figure, monkeypatch, tmp_path):
+    """Each side runs in a folder of its own, for the tables that are wanted only."""
+    monkeypatch.setenv("BBRLAB_RESULTS", str(tmp_path))
+    asked = []
+
+    class Done:
+        returncode = 0
+
+    def run(argv, cwd, env, check):
+        folder = Path(env["BBRLAB_RESULTS"])
+        asked.append((argv, folder))
+        assert cwd == paths.ROOT
+        write_side(folder, figure, share())
+        return Done()
+
+    monkeypatch.setattr(sides.subprocess, "run", run)
+    found = invoke(
+        FIGURE, "--kernel", "lab-6.12", "--config", "kernel=lab-6.1 replace=bbr3:mine", "--run", "--cores", "1"
+    )
+    assert found.exit_code == 0, (found.output, found.exception)
+    assert [folder.name for _, folder in asked] == ["kernel=lab-6.12", "kernel=lab-6.1,replace=bbr3:mine"]
+    argv, folder = asked[1]
+    assert argv[2:] == ["snakemake", "--cores", "1", "--config", "kernel=lab-6.1", "replace=bbr3:mine", "scale=quick", "--",
+                        str(folder / "quick" / f"{FIGURE}.parquet")]  # fmt: skip
+
+
+def test_a_campaign_that_fails_is_told(monkeypatch, tmp_path):
+    monkeypatch.setenv("BBRLAB_RESULTS", str(tmp_path))
+
+    class Failed:
+        returncode = 1
+
+    monkeypatch.setattr(sides.subprocess, "run", lambda *a, **k: Failed())
+    found = invoke(FIGURE, "--kernel", "lab-6.12", "--kernel", "lab-6.1", "--run")
+    assert "the campaign of lab-6.12 failed" in str(found.exception)
+
+
+# --- the page of several kernels -----------------------------------------------------------------------------------------
+
+
+def test_the_page_has_every_kernel_that_was_run(figure, tmp_path):
+    own = tables(figure, share(), kernel="lab-6.12 (6.12)", kernel_key="k0")
+    for name, shift in (("lab-5.10", 0.3), ("lab-7.3", 0.0)):
+        write_side(tmp_path / "compare" / f"kernel={name}", figure, share(shift), name)
+    page = Page("quick", "sarpkaya2025", {"fig2a": figure}, {"fig2a": own[FIGURE]}, tmp_path)
+    table = every_kernel(page, "fig2a")
+    assert list(dict.fromkeys(table["kernel"])) == ["lab-6.12 (6.12)", "lab-5.10", "lab-7.3"]
+    found = kernel_differences(table, FIGURE, ["share_of_capacity"])
+    mine = found[found["group"] == 0]
+    assert set(mine.loc[mine["kernel"] == "lab-5.10", "outcome"]) == {MOVED}
+    assert set(mine.loc[mine["kernel"] == "lab-7.3", "outcome"]) == {SAME}
