@@ -12,7 +12,7 @@ help:           ## Show this list
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 all: setup      ## Set up, run the campaign (SCALE=smoke|quick|full), render the notebooks
-	@$(SNAKEMAKE) all
+	@$(SNAKEMAKE) -- all
 
 setup:          ## Install what is missing: Debian packages, .venv, the guest kernel
 	@envs/setup.sh
