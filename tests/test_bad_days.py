@@ -483,6 +483,9 @@ def test_lost_options_are_found():
     wanted = "# a comment\nCONFIG_A=y\n# CONFIG_B is not set\nCONFIG_C=y\n"
     assert lost_options(wanted, "CONFIG_A=y\nCONFIG_B=y\n") == ["# CONFIG_B is not set", "CONFIG_C=y"]
     assert lost_options(wanted, "CONFIG_A=y\n# CONFIG_B is not set\nCONFIG_C=y\n") == []
+    # Of two lines about one option the later one counts, as it does for kconfig.
+    assert lost_options(wanted + "# CONFIG_C is not set\n", "CONFIG_A=y\n# CONFIG_B is not set\n") == []
+    assert lost_options("CONFIG_A=y\nCONFIG_A=m\n", "CONFIG_A=y\n") == ["CONFIG_A=m"]
 
 
 def test_kernels_yaml_errors(tmp_path):

@@ -11,7 +11,8 @@ import pytest
 from pydantic import ValidationError
 
 from bbrlab.base.errors import UserError
-from bbrlab.kernel import sources
+from bbrlab.base.files import sha256
+from bbrlab.kernel import packages, sources
 from bbrlab.kernel.sources import Source, locate, name_version
 
 
@@ -123,6 +124,58 @@ def test_package_that_is_not_there():
         locate(Source(debian="linux-source-0.1"), fetch=True)
 
 
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """A package of kernel source on a mirror of Debian; returns its source and the file on the mirror."""
+    monkeypatch.setenv("BBRLAB_BUILD", str(tmp_path / "build"))
+    tree, pool = tmp_path / "tree", tmp_path / "mirror" / "pool" / "updates" / "main" / "l" / "linux"
+    (tree / "linux-0.1").mkdir(parents=True)
+    (tree / "linux-0.1" / "Makefile").write_text("of a package")
+    content = tmp_path / "content"
+    for folder in (content / "usr" / "src", content / "DEBIAN", pool):
+        folder.mkdir(parents=True)
+    (content / "DEBIAN" / "control").write_text(
+        "Package: linux-source-0.1\nVersion: 0.1-1~bpo13+1\nArchitecture: all\nMaintainer: t <t@example.org>\nDescription: t\n"
+    )
+    archive = content / "usr" / "src" / "linux-source-0.1.tar.xz"
+    subprocess.run(["tar", "-C", tree, "-cJf", archive, "linux-0.1"], check=True)
+    file = pool / "linux-source-0.1_0.1-1~bpo13+1_all.deb"
+    subprocess.run(["dpkg-deb", "--build", "--root-owner-group", content, file], check=True, capture_output=True)
+    monkeypatch.setattr(packages, "_mirrors", lambda: [f"copy:{tmp_path}/empty/", f"copy:{tmp_path}/mirror/"])
+    (tmp_path / "empty").mkdir()
+    return Source(debian="linux-source-0.1", version="0.1-1~bpo13+1", sha256=sha256(file)), file
+
+
+def test_a_package_of_another_release_is_fetched_once_and_not_installed(package, tmp_path):
+    source, file = package
+    assert locate(source, fetch=False).identity == name_version(source) == "linux-source-0.1 0.1-1~bpo13+1"
+    assert unpack(source, tmp_path / "one" / "a") == "of a package"
+    file.unlink()
+    assert unpack(source, tmp_path / "two" / "a") == "of a package"
+    assert [p.name for p in (tmp_path / "two").iterdir()] == ["a"]
+
+
+def test_a_package_with_another_checksum_is_refused(package, tmp_path):
+    source, file = package
+    with pytest.raises(UserError, match="no mirror of Debian that this machine uses has .*put it into"):
+        unpack(source.model_copy(update={"sha256": "0" * 64}), tmp_path / "one" / "a")
+    assert not list((tmp_path / "build" / "sources").glob("*.deb"))
+    unpack(source, tmp_path / "two" / "a")
+    (there,) = (tmp_path / "build" / "sources").glob("*.deb")
+    there.write_bytes(b"damaged")
+    with pytest.raises(UserError, match="but config/kernels.yaml says .*; remove it"):
+        unpack(source, tmp_path / "three" / "a")
+
+
+def test_a_package_that_no_mirror_has_any_more(package, tmp_path):
+    source, file = package
+    file.unlink()
+    with pytest.raises(UserError, match="mirrors drop old versions: get it from an archive") as caught:
+        unpack(source, tmp_path / "one" / "a")
+    assert source.sha256 in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
@@ -131,6 +184,10 @@ def test_package_that_is_not_there():
         ({"git": "x", "commit": "main"}, "hexadecimal"),
         ({"git": "x", "commit": "abcdef12"}, "branch, or a commit of 40"),
         ({"debian": "x", "branch": "v3"}, "belong to git"),
+        ({"git": "x", "branch": "v3", "version": "1", "sha256": "0" * 64}, "belong to debian"),
+        ({"debian": "x", "version": "1"}, "belong together"),
+        ({"debian": "x", "version": "1", "sha256": "0" * 63}, "64 hexadecimal"),
+        ({"debian": "x", "version": "../1", "sha256": "0" * 64}, "version must be"),
     ],
 )
 def test_bad_sources(fields, words):

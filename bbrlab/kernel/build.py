@@ -157,11 +157,14 @@ def _compile(steps: _Steps, spec: KernelSpec, source: Located, jobs: int) -> Non
 
 
 def lost_options(wanted: str, config: str) -> list[str]:
-    """Lines of an option fragment that a .config does not have."""
+    """Lines of option fragments that a .config does not have. Of two lines about one option the later one counts."""
     have = set(config.splitlines())
-    lost = []
+    last: dict[str, str] = {}
     for line in wanted.splitlines():
-        off = re.fullmatch(r"# (CONFIG_\w+) is not set", line)
-        if off and any(h.startswith(f"{off[1]}=") for h in have) or line.startswith("CONFIG_") and line not in have:
-            lost.append(line)
-    return lost
+        if found := re.fullmatch(r"# (CONFIG_\w+) is not set|(CONFIG_\w+)=.*", line):
+            last[found[1] or found[2]] = line
+    return [
+        line
+        for option, line in last.items()
+        if (any(h.startswith(f"{option}=") for h in have) if line.startswith("#") else line not in have)
+    ]

@@ -1,4 +1,4 @@
-"""Where a kernel's source comes from: a Debian source package, or a commit of a Git repository."""
+"""Where a kernel's source comes from: a Debian package of it, or a commit of a Git repository."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -18,8 +19,11 @@ from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.owned import lock
 from bbrlab.base.strict import Strict
+from bbrlab.kernel.packages import fetch_package
 
 FULL_COMMIT = re.compile(r"[0-9a-f]{40}")
+SHA256 = re.compile(r"[0-9a-f]{64}")
+VERSION = re.compile(r"[0-9][A-Za-z0-9.+~-]*")  # of a Debian package without epoch
 LOCK = paths.KERNELS / "sources.lock.json"
 # What a build for these architectures never compiles, but unpacking would write: two thirds of the tree.
 UNPACK_EXCLUDES = (
@@ -34,10 +38,14 @@ Run = Callable[[str, list[str]], None]
 class Source(Strict):
     """Where the source comes from: ``debian``, or ``git`` with ``commit``, ``branch`` or both.
 
+    A Debian package is the one that is installed or, with ``version`` and ``sha256``, that version of it, which may be of
+    another release: it is fetched and not installed.
     An abbreviated commit is looked for in ``branch``; a branch alone means its latest commit when it is first fetched.
     """
 
     debian: str | None = None
+    version: str | None = None
+    sha256: str | None = None
     git: str | None = None
     commit: str | None = None
     branch: str | None = None
@@ -48,6 +56,14 @@ class Source(Strict):
             raise ValueError("give either debian (a source package) or git (a repository)")
         if self.debian and (self.commit or self.branch):
             raise ValueError("commit and branch belong to git")
+        if not self.debian and (self.version or self.sha256):
+            raise ValueError("version and sha256 belong to debian")
+        if (self.version is None) != (self.sha256 is None):
+            raise ValueError("version and sha256 belong together")
+        if self.sha256 is not None and not SHA256.fullmatch(self.sha256):
+            raise ValueError("sha256 must be 64 hexadecimal digits")
+        if self.version is not None and not VERSION.fullmatch(self.version):
+            raise ValueError("version must be one of a Debian package")
         if self.commit and not re.fullmatch(r"[0-9a-f]{7,40}", self.commit):
             raise ValueError("commit must be 7 to 40 hexadecimal digits")
         if self.git and not self.branch and not FULL_COMMIT.fullmatch(self.commit or ""):
@@ -80,6 +96,8 @@ def locate(source: Source, *, fetch: bool, say: Callable[[str], None] = lambda t
         UserError: if it is not there, with the command that gets it; if a repository no longer has what the first
             fetch recorded.
     """
+    if source.version:
+        return _version(source, say)
     return _debian(source.debian) if source.debian else _git(source, fetch, say)
 
 
@@ -87,7 +105,7 @@ def name_version(source: Source) -> str:
     """What of a source can change without a change of this project's files: a package's version, "" if it is not installed.
     A repository's commit does not: LOCK holds it. So this says the same before and after the first fetch."""
     try:
-        return _debian(source.debian).identity if source.debian else source.name
+        return locate(source, fetch=False).identity if source.debian else source.name
     except UserError:
         return ""
 
@@ -100,11 +118,26 @@ def _debian(package: str) -> Located:
             f"the kernel source {package} is not installed; run 'make setup' (the default kernel's), or: apt-get install {package}"
         )
 
-    def unpack(folder: Path, run: Run) -> None:
-        excludes = [f"--exclude={pattern}" for pattern in UNPACK_EXCLUDES]
-        run("unpack", ["tar", "-C", str(folder), "-xf", str(tarball), "--strip-components=1", *excludes])
+    return Located(f"{package} {query.stdout}", lambda folder, run: _untar(tarball, folder, run))
 
-    return Located(f"{package} {query.stdout}", unpack)
+
+def _version(source: Source, say: Callable[[str], None]) -> Located:
+    """A version of a package. It is fetched when it is unpacked: what is built already needs it no more."""
+    package, version, sha256 = source.debian or "", source.version or "", source.sha256 or ""
+
+    def unpack(folder: Path, run: Run) -> None:
+        file = fetch_package(package, version, sha256, say)
+        opened = folder.parent / "package"
+        run("unpack package", ["dpkg-deb", "-x", str(file), str(opened)])
+        _untar(opened / "usr/src" / f"{package}.tar.xz", folder, run)
+        shutil.rmtree(opened)
+
+    return Located(f"{package} {version}", unpack)
+
+
+def _untar(tarball: Path, folder: Path, run: Run) -> None:
+    excludes = [f"--exclude={pattern}" for pattern in UNPACK_EXCLUDES]
+    run("unpack", ["tar", "-C", str(folder), "-xf", str(tarball), "--strip-components=1", *excludes])
 
 
 def read_lock() -> dict[str, dict[str, str]]:
