@@ -43,7 +43,6 @@ WIDER_THAN_THE_TABLE = {
     "CA-07": "four mean losses; a second laboratory is half as far from the largest as they span",
     "SA-4-jain-bbr2+bbr2-f6": "2 standard errors: one of three trials went another way",
     "SA-6-utilisation-bbr3+cubic-f8": "2 standard errors: one trial has 99.87 %",
-    "SC-utilisation-": "a twentieth of the axis, where the model has 97 to 100 %: a verdict says that the link is full",
 }
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from bbrlab.base import paths
 from bbrlab.claims import expressions
+from bbrlab.claims.load import claims_of, load_statements
 
 SCRIPTS = sorted(paths.DATA.glob("*/*.py"))
 
@@ -43,6 +44,26 @@ def test_cao_s_tolerances_can_fail_but_on_fast_links() -> None:
     wide = table[table["high_percent"] - table["low_percent"] > gains.transform("max") - gains.transform("min")]
     assert set(wide["buffer_bytes"]) == {100_000}
     assert wide["rate_mbit"].min() == 500
+
+
+def test_a_full_link_is_measured_to_four_tenths_of_a_percent() -> None:
+    """The tolerance of utilisation (SA-4, SA-6, SC): one laboratory's two kernels."""
+    table = pd.read_csv(paths.DATA / "cao2019/second_laboratory.csv", dtype={"kernel": str})
+    goodput = table[table["cca"] == "bbr1"].pivot(
+        index=["rate_mbit", "base_rtt_ms", "buffer_bytes"], columns="kernel", values="goodput_mbit"
+    )
+    assert len(goodput) == 128
+    assert round(100 * (goodput["5.15"] / goodput["4.15"] - 1).abs().mean(), 1) == 0.4
+    (within,) = {c.expect.within for c in claims_of(load_statements()) if c.statement == "SC-utilisation"}
+    assert within == 0.4
+
+
+def test_bless_s_one_bdp_holds_of_the_paper_s_own_table_before_it_was_rounded() -> None:
+    table = pd.read_csv(paths.DATA / "bless2025/table1.csv").set_index(["case", "rate_mbit", "buffer_bdp"])
+    cells = table["share_of_jittered_flow"].unstack()
+    farthest = (cells[0.8] - cells[1]).abs().max() + 2 * 0.005  # two digits each
+    (claim,) = [c for c in claims_of(load_statements()) if c.id == "BL-J-one-bdp"]
+    assert claim.expect.bounds == pytest.approx((-farthest, farthest))
 
 
 @pytest.mark.parametrize(("values", "limit", "part"), [([1, 2, 3, 4], 2, 0.5), ([1], 1, 0), ([0.1, np.nan], 0, np.nan)])
