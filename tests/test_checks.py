@@ -300,6 +300,14 @@ def test_a_sample_too_many_is_told():
     assert samples_outcome(run) == (False, 101, 101)
 
 
+def test_a_sample_before_its_instant_is_none():
+    """As many as are due, but one twice and none at the end: the rest comes an interval early."""
+    run = sound_run()
+    times = run.queues["forward"].columns["time_s"]
+    sampled_at(run, np.insert(times, 10, times[10])[:-1])
+    assert samples_outcome(run) == (False, 101, 11)
+
+
 def test_a_link_may_seem_as_fast_as_the_rate_may_be_wrong():
     """3 % in real time, .5 % in virtual time."""
     run = sound_run()

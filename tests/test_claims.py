@@ -17,7 +17,8 @@ from bbrlab.base.errors import UserError
 from bbrlab.campaign.figures import figures_at, scenario_files
 from bbrlab.claims import expressions
 from bbrlab.claims import series as of_series
-from bbrlab.claims.expand import expand, published_rows, with_paper
+from bbrlab.claims.columns import _agree
+from bbrlab.claims.expand import expand, number_or_text, published_rows, with_paper
 from bbrlab.claims.load import claims_files, claims_of, load_statements
 from bbrlab.claims.schema import Expectation, rounded
 from bbrlab.claims.select import full_figures, select
@@ -120,6 +121,12 @@ def test_no_tolerance_is_wider_than_the_table_that_it_is_for():
             [": SA-x: claim 1: each: there is no table data/sarpkaya2025/fig2z.csv"],
         ),
         ("    - at:", "    - rows: {bbr_flows: 1}\n      at:", ["rows", "each"]),
+        (
+            "    - at:",
+            f"    - each: fig2a\n      rows: {{bbr_flows: {10**400}}}\n      at:",
+            ["rows.bbr_flows: no row of the table has 1000"],
+        ),
+        ("network.buffer.bdp: 4", f"network.buffer.bdp: {10**400}", ["no point of sarpkaya2025/fig2a matches"]),
         ("flows.0.count: 1}", "flows.0.count: '{bbr_flows}'}", ["'{bbr_flows}' stands for a cell", "each"]),
         ("    - at:", "    - each: fig2a\n      rows: {bbr_flow: 1}\n      at:", ["no column 'bbr_flow'", "bbr_flows"]),
         (
@@ -242,6 +249,12 @@ def test_rows_choose_and_empty_cells_are_skipped(tmp_path):
     ]
 
 
+def test_a_number_that_no_float_holds_equals_none():
+    assert number_or_text("9" * 400) == "9" * 400
+    assert list(_agree(pd.Series([1, 2.5, math.nan]), 10**400)) == [False, False, False]
+    assert list(_agree(pd.Series([1, 2.5, math.nan]), 2.5)) == [False, True, False]
+
+
 def test_what_is_expected_may_be_arithmetic_on_a_row_s_cells(tmp_path):
     arithmetic = EACH.replace("within: 0.05", 'within: "max(0.05, ({two_sem_high} - {two_sem_low}) / 2)"')
     (statement,) = load_statements([written(tmp_path, arithmetic.replace("fig2a", "fig2c"))])
@@ -276,6 +289,27 @@ def test_what_a_statement_says_its_claims_inherit(tmp_path):
     assert (first.chosen_after, first.shortest_s, first.because) == ("a comparison", 60, statement.because)
     assert second.because == "another reason"
     assert first.says == second.says == statement.says
+
+
+def test_the_reason_of_a_trend_names_its_own_limit():
+    """A rank correlation beyond so much, or, without a limit, its sign."""
+    trends = [c for c in claims_of(load_statements()) if c.expect.trend]
+    assert trends
+    for claim in trends:
+        named = [float(limit) for limit in re.findall(r"beyond (\.\d+)", claim.because)]
+        assert named == ([claim.expect.beyond] if claim.expect.beyond else []), claim.id
+
+
+def test_what_depends_on_a_reading_of_the_drafts_says_so():
+    """BBRv2 and BBRv3 read them in ways that were chosen after comparisons (docs/bbr.md): every claim on them says which."""
+    without = set()
+    for claim in claims_of(load_statements()):
+        points = [p for term in claim.at.values() for p in select(term, full_figures()[term.figure].points)]
+        if {flow.cca for p in points for flow in p.scenario.flows} & {"bbr2", "bbr3"}:
+            told = claim.chosen_after or ""
+            if "headroom" not in told or "filter" not in told:
+                without.add(claim.id)
+    assert without == set()
 
 
 @pytest.mark.parametrize("id", ["zeynali2024/fig1", "zeynali2024/red"])

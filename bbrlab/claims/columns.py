@@ -14,13 +14,14 @@ from bbrlab.base.arrays import Array
 from bbrlab.base.errors import UserError
 from bbrlab.base.tables import published_table, read_table
 from bbrlab.campaign.figures import Figure
-from bbrlab.claims.schema import BURST, FLUID, PREDICTED, PUBLISHED, WARE, Claim, Term
+from bbrlab.claims.schema import BURST, FLUID, PREDICTED, PUBLISHED, WARE, Claim, Term, same_number
 from bbrlab.claims.select import select
 from bbrlab.models import predictions, ware
 from bbrlab.scenario.point import Point
 
 # Columns of published tables that have another name among a point's traits; a term's ``join`` names others.
 COMMON_NAMES = {"bbr_flows": "flows.0.count", "buffer_packets": "network.buffer.packets"}
+JOINED = 1e-5  # how far a row's number may be from a point's, relative
 MODELLED_GROUP = 0  # whose share the models speak of
 _KINDS = {FLUID: predictions.FLUID_OWN, BURST: predictions.BURST}  # of PREDICTED: which of its predictions
 
@@ -100,7 +101,7 @@ def published(term: Term, chosen: Sequence[Point]) -> Array:
 def _agree(cells: pd.Series, wanted: Any) -> Array:
     """Which cells have the value."""
     if pd.api.types.is_numeric_dtype(cells) and isinstance(wanted, int | float):
-        return np.asarray(np.isclose(cells.to_numpy(dtype=float), wanted))
+        return np.array([same_number(cell, wanted, JOINED) for cell in cells.to_numpy(dtype=float)], dtype=bool)
     return np.asarray(cells.astype(str) == str(wanted))
 
 

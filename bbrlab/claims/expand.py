@@ -11,6 +11,7 @@ from typing import Any
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
+from bbrlab.claims.schema import same_number
 
 PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 MISSING = ("", "nan", "na", "none", "null")
@@ -98,7 +99,7 @@ def _same(cell: str | None, value: Any) -> bool:
     have = number_or_text(cell or "")
     if isinstance(have, str) or isinstance(value, bool) or not isinstance(value, int | float):
         return str(have) == str(value)
-    return math.isclose(have, value, rel_tol=1e-9)
+    return same_number(have, value, 1e-9)
 
 
 def _present(cell: str | None) -> bool:
@@ -110,9 +111,9 @@ def number_or_text(cell: str) -> int | float | str:
     for kind in (int, float):
         try:
             found = kind(cell)
-        except ValueError:
+            return found if math.isfinite(found) else cell
+        except (ValueError, OverflowError):  # an integer that no float holds stays text
             continue
-        return found if math.isfinite(found) else cell
     return cell
 
 

@@ -38,6 +38,14 @@ def rounded(value: float, digits: int) -> str:
     return f"{float(f'{value:.{digits}g}'):.15g}"
 
 
+def same_number(have: float, want: float, relative: float) -> bool:
+    """Whether two numbers of files are the same but for so much of the larger; a number beyond all others equals none."""
+    try:
+        return math.isclose(have, want, rel_tol=relative)
+    except OverflowError:  # an integer that no float holds
+        return False
+
+
 class Term(Strict):
     """Points of one figure and a flow group of theirs.
 

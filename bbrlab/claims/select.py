@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import functools
-import math
 from typing import Any
 
 from bbrlab.campaign.figures import Figure, figures_at, scenario_files
-from bbrlab.claims.schema import RELATIVE_TOLERANCE, Term
+from bbrlab.claims.schema import RELATIVE_TOLERANCE, Term, same_number
 from bbrlab.scenario.point import Point
 
 
@@ -15,7 +14,7 @@ def _equal(have: Any, want: Any) -> bool:
     if isinstance(want, list):
         return any(_equal(have, w) for w in want)
     if isinstance(have, int | float) and isinstance(want, int | float):
-        return math.isclose(have, want, rel_tol=RELATIVE_TOLERANCE)
+        return same_number(have, want, RELATIVE_TOLERANCE)
     return bool(have == want)
 
 
