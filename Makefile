@@ -6,7 +6,7 @@ RESULTS = $(or $(BBRLAB_RESULTS),results)
 SNAKEMAKE = source .venv/bin/activate && snakemake --cores $(CORES) $(if $(SCALE),--config scale=$(SCALE))
 
 .DEFAULT_GOAL := help
-.PHONY: help all setup test test-slow bench lint format lock clean doctor ns3
+.PHONY: help all lab setup test test-slow bench lint format lock clean doctor ns3
 
 help:           ## Show this list
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -16,6 +16,11 @@ all: setup      ## Set up, run the campaign (SCALE=smoke|quick|full), render the
 
 setup:          ## Install what is missing: Debian packages, .venv, the guest kernel
 	@envs/setup.sh
+
+LAB ?=
+lab: setup      ## Open the notebooks in JupyterLab, 00_start first (LAB="--no-browser --port=8888": options of JupyterLab)
+	@source .venv/bin/activate && cd notebooks && exec jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) \
+	$(if $(LAB),$(LAB),00_start.ipynb)
 
 test: setup     ## Set up, then lint, type-check and test (under 30 minutes from nothing)
 	@source .venv/bin/activate && $(MAKE) --no-print-directory lint && pytest -n logical --dist loadfile -m "not slow"
@@ -28,10 +33,11 @@ bench: setup    ## Measure speed and memory against the targets; writes bench.js
 
 lint:           ## Formatters, linters, types; changes nothing
 	@source .venv/bin/activate && ruff check . && ruff format --check . && mypy && lint-imports --no-logo --no-cache && snakefmt --check Snakefile rules && \
+	nbstripout --verify --keep-id notebooks/*.ipynb && \
 	snakemake --lint && bbrlab check scenarios/*/*.yaml data/*/claims.yaml
 
 format:         ## Let the formatters decide the layout, and renew the tables of docs/results.md and README.md's counts
-	@source .venv/bin/activate && ruff check --fix . ; ruff format . && snakefmt Snakefile rules && python -m bbrlab.report.metric_tables && \
+	@source .venv/bin/activate && ruff check --fix . ; ruff format . && snakefmt Snakefile rules && nbstripout --keep-id notebooks/*.ipynb && python -m bbrlab.report.metric_tables && \
 	python -m bbrlab.report.readme_counts
 
 lock:           ## Renew envs/requirements.lock from envs/requirements.in
