@@ -1,4 +1,4 @@
-"""Made-up claims and made-up tables of figures, for tests of what is said of the runs."""
+"""Made-up claims, tables of figures and summaries, for tests of what is said of the runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bbrlab.claims.judge import Verdict, judge_claim
 from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.claims.sample import Sample
 from bbrlab.claims.schema import Claim
-from bbrlab.measure.schema import METRICS
+from bbrlab.measure.schema import GROUP, METRICS, RUN
 from bbrlab.scenario.point import Point
 
 GOOD = """
@@ -112,3 +112,32 @@ def of_parts(values: Any, failed: int = 0, without: int = 0, identical: bool = F
     parts = numbers.shape[1]
     labels = ("",) if parts == 1 else tuple(f"point {i}" for i in range(parts))
     return Sample(numbers, len(numbers) + failed + without, failed, without, np.full(parts, identical), labels)
+
+
+def whole_summary(measured: dict[str, Any], key: str = "aaaa", **changes: Any) -> dict[str, Any]:
+    """A summary.json with every field, of what was measured (metrics.summarise()) by the kernel with this key."""
+    kernel = {"name": "k", "release": "6", "build_id": "b", "key": key, "source": "s", "compiler": "c"}
+    asked = {
+        "scenario": "s",
+        "paper": "p",
+        "figure": "Fig.",
+        "values": {},
+        "seed": 1,
+        "backend": "uml",
+        "window_s": [5, 10],
+    }
+    return measured | asked | {"virtual_s": 10, "wall_s": 1.5, "kernel": kernel, "checks": [], "ok": True} | changes
+
+
+def nothing_measured(**changes: Any) -> dict[str, Any]:
+    """The measured part of a summary.json of one CUBIC flow of which only ``changes`` are known: {metric: value}."""
+    group = {"cca": "cubic", "count": 1, "direction": "forward", **dict.fromkeys(GROUP)}
+    found: dict[str, Any] = {"groups": [group], "flows": [], "bottleneck": {"buffer_bytes": 1}, "jain_index": None}
+    group |= {name: value for name, value in changes.items() if name in GROUP}
+    for name, metric in RUN.items():
+        *folders, last = metric.place or ("bottleneck", name)
+        inner = found
+        for key in folders:
+            inner = inner.setdefault(key, {})
+        inner[last] = changes.get(name) if name not in GROUP else None
+    return found

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bbrlab.base import paths
 from bbrlab.experiment.plan import make_plan
 from bbrlab.measure.checks.check import failed_of, left_out_of
 from bbrlab.measure.checks.guest import parameter_checks
@@ -367,6 +368,8 @@ def test_a_sound_run_passes_everything(run_scenario):
     assert {"rate", "buffer", "base_rtt", "drops_elsewhere", "flows_ran", "samples"} <= {
         c["name"] for c in result.summary["checks"]
     }
+    readme = (paths.ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"all {len(result.summary['checks'])} self-checks passed" in readme, "the README's run, of the same kind"
 
 
 @pytest.mark.guest

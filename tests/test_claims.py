@@ -13,14 +13,15 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.campaign.figures import figures_at, scenario_files
 from bbrlab.claims import expressions
 from bbrlab.claims import series as of_series
-from bbrlab.claims.columns import _agree
+from bbrlab.claims.columns import JOINED, _agree
 from bbrlab.claims.expand import expand, number_or_text, published_rows, with_paper
 from bbrlab.claims.load import claims_files, claims_of, load_statements
-from bbrlab.claims.schema import Expectation, rounded
+from bbrlab.claims.schema import Expectation, rounded, same_number
 from bbrlab.claims.select import full_figures, select
 from bbrlab.report.readme_counts import PAGE, renewed
 from tests.made_up import EACH, GOOD, ORDER, only_claim, written
@@ -216,6 +217,13 @@ def test_the_tree_finds_a_rule():
     assert math.isnan(of_series.tree_accuracy(np.ones(200), np.zeros(200), *features.T)), "one kind only"
 
 
+def test_the_documentation_names_every_function():
+    text = (paths.DATA / "README.md").read_text(encoding="utf-8")
+    for name, function in expressions.FUNCTIONS.items():
+        arguments = ", ".join(function.arguments)
+        assert f"`{name}`" in text or f"`{name}({arguments})`" in text, f"{name}({arguments})"
+
+
 def test_numbers_are_for_reading():
     said = [rounded(v, 3) for v in (81140.2, 235798.0, 0.01234, -0.5, 0.0, 2.0, float("nan"))]
     assert said == ["81100", "236000", "0.0123", "-0.5", "0", "2", "nan"]
@@ -253,6 +261,20 @@ def test_a_number_that_no_float_holds_equals_none():
     assert number_or_text("9" * 400) == "9" * 400
     assert list(_agree(pd.Series([1, 2.5, math.nan]), 10**400)) == [False, False, False]
     assert list(_agree(pd.Series([1, 2.5, math.nan]), 2.5)) == [False, True, False]
+
+
+NUMBERS = (
+    st.floats(allow_nan=True, allow_infinity=True)
+    | st.integers(-(10**400), 10**400)
+    | st.sampled_from([0, 1, 1 + 9e-6, 1 - 1.1e-5])
+)
+
+
+@given(st.lists(st.floats(), min_size=1, max_size=4), NUMBERS)
+def test_a_column_is_compared_cell_by_cell(cells, wanted):
+    """All cells at once agree as each would alone, whatever the numbers."""
+    found = _agree(pd.Series([*cells, 1.0]), wanted)
+    assert found.tolist() == [same_number(cell, wanted, JOINED) for cell in [*cells, 1.0]]
 
 
 def test_what_is_expected_may_be_arithmetic_on_a_row_s_cells(tmp_path):

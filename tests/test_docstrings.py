@@ -61,6 +61,23 @@ def broken(words: str, known: dict[str, set[str]]) -> list[str]:
     return found
 
 
+def test_the_tests_that_the_reviews_page_names_are_there():
+    """FILE::TEST, or ::TEST of the file named last."""
+    text = (paths.ROOT / "docs" / "reviews.md").read_text(encoding="utf-8")
+    tests = {
+        path.stem: defined(ast.parse(path.read_text(encoding="utf-8")).body)
+        for path in (paths.ROOT / "tests").glob("test_*.py")
+    }
+    file, lost, count = "", [], 0
+    for module, name, same in re.findall(r"(?<![\w:])(test_\w+)(?:::(test_\w+))?|::(test_\w+)", text):
+        file, test = module or file, name or same
+        if file not in tests or (test and test not in tests[file]):
+            lost.append(f"{file}::{test}")
+        count += bool(test)
+    assert lost == []
+    assert count > 50
+
+
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(paths.ROOT / "bbrlab")))
 def test_what_words_point_to_is_there(path, known):
     assert broken(words_of(path), known) == []

@@ -36,7 +36,9 @@ def test_checks_of_a_page_are_counted_by_what_they_came_to(tmp_path):
     runs = runs_of(figure, results=tmp_path)
     for run in runs:
         run.folder.mkdir(parents=True)
-        (run.folder / "summary.json").write_text(json.dumps({"checks": CHECKS}))
+        (run.folder / "summary.json").write_text(
+            json.dumps(made_up.whole_summary(made_up.nothing_measured(), checks=CHECKS))
+        )
     table = pd.DataFrame({"point": [r.point.label for r in runs], "seed": [r.seed for r in runs]})
     found = Page("smoke", "sarpkaya2025", {"fig2a": figure}, {"fig2a": table}, tmp_path).checks().loc["fig2a"]
     count, states = len(runs), ["passed", "failed", "not checked"]
@@ -49,14 +51,13 @@ def test_checks_of_a_page_are_counted_by_what_they_came_to(tmp_path):
     ("failing", "said"), [(False, "all 1 self-checks passed"), (True, "1 of 3 self-checks failed")]
 )
 def test_what_was_not_checked_is_printed_and_is_no_pass(capsys, failing, said):
-    summary = {
-        "scenario": "s", "seed": 1, "virtual_s": 10.0, "wall_s": 1.0, "kernel": {"release": "6"},
-        "groups": [{"cca": "cubic", "count": 1, "goodput_mbit": 5.0}],
-        "bottleneck": {"utilisation": 0.5, "loss": None, "occupancy": 0.1, "queue_ms": {"mean": 1.0, "p95": 2.0}},
-        "checks": CHECKS if failing else CHECKS[1:],
-    }  # fmt: skip
-    show_outcome(summary, Path("out"))
+    measured = made_up.nothing_measured(
+        goodput_mbit=5.0, utilisation=0.5, occupancy=0.1, queue_ms_mean=1.0, queue_ms_p95=2.0
+    )
+    show_outcome(made_up.whole_summary(measured, checks=CHECKS if failing else CHECKS[1:]), Path("out"))
     lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    assert "bottleneck: utilisation 0.500, loss -, occupancy 0.10, queue 1.0 ms (p95 2.0)" in lines
+    assert ["1", "cubic", "5.000"] in [line.split() for line in lines]
     assert any(line.startswith(said) for line in lines)
     assert "busy_rate: not checked: the queue was never busy" in lines
     assert any(line.startswith("rate: asked 10.0, measured 9.0") for line in lines) == failing

@@ -9,11 +9,13 @@ import pandas as pd
 import pytest
 
 from bbrlab.base.errors import UserError
-from bbrlab.campaign.collect import IDENTITY, figure_table, run_rows, tidy, write_table
+from bbrlab.campaign.collect import figure_table, run_rows, tidy, write_table
 from bbrlab.campaign.figures import Figure, Run
 from bbrlab.experiment.plan import make_plan
+from bbrlab.kernel.built import KernelEntry
 from bbrlab.measure import schema
 from bbrlab.measure.bottleneck import RUN
+from bbrlab.measure.checks.check import CheckEntry
 from bbrlab.measure.flow_counters import flow_counters
 from bbrlab.measure.long_flows import LONG
 from bbrlab.measure.metrics import summarise
@@ -22,12 +24,15 @@ from bbrlab.measure.registry import Registry
 from bbrlab.measure.sample_schema import ACKS, BBR_COLUMNS, SAMPLES, SHORT_FLOWS, TCP_INFO
 from bbrlab.measure.short_flows import SHORT, Read, ShortFlows, chunk_outcomes
 from bbrlab.measure.sockets import Flows
+from bbrlab.measure.summary import FlowEntry, GroupEntry, Summary, read_summary
 from bbrlab.measure.tables import samples_table, short_flows_table
 from bbrlab.report.metric_tables import PAGE, renewed
 from bbrlab.scenario.load import base_point
 from bbrlab.scenario.messages import validate
+from tests import made_up
 from tests.conftest import scenario_dict
 
+IDENTITY = GroupEntry.__required_keys__
 FLOWS = [{"cca": "cubic", "count": 2}, {"cca": "bbr3"}, {"cca": "cubic", "bytes": 1000}, {"cca": "bbr3", "traffic": {}}]
 
 
@@ -88,6 +93,30 @@ def test_a_runs_summary_has_exactly_the_schemas_names(run_scenario):
     assert of_run == {m.place or ("bottleneck", name) for name, m in schema.RUN.items()}
 
 
+@pytest.mark.guest
+def test_a_runs_summary_has_exactly_the_fields_that_its_type_has(run_scenario):
+    """What mypy takes a summary.json to be is what a run writes; beside the typed fields stand metrics only."""
+    summary = run_scenario().summary
+    assert set(summary) == Summary.__required_keys__
+    (group,), (flow,) = summary["groups"], summary["flows"]
+    assert set(group) - set(schema.GROUP) == GroupEntry.__required_keys__
+    assert set(flow) == FlowEntry.__required_keys__
+    assert summary["kernel"].keys() >= KernelEntry.__required_keys__
+    assert all(set(check) == CheckEntry.__required_keys__ for check in summary["checks"])
+
+
+@pytest.mark.parametrize("name", sorted(Summary.__required_keys__))
+def test_a_summary_that_lacks_a_field_is_named(tmp_path, name):
+    content = made_up.whole_summary(summary_of()[2])
+    path = tmp_path / "summary.json"
+    path.write_text(json.dumps(content))
+    assert read_summary(tmp_path) == content
+    del content[name]
+    path.write_text(json.dumps(content))
+    with pytest.raises(UserError, match=rf"summary.json: has no '{name}': made by another version of bbrlab; run this"):
+        read_summary(tmp_path)
+
+
 def test_where_nothing_was_seen_nothing_is_told():
     """No sample, no flow that sent: counts and sums are 0, all else is null."""
     _, _, summary = summary_of()
@@ -112,12 +141,7 @@ def test_a_run_of_short_flows_only_has_no_fairness():
 
 def test_rows_of_a_run(tmp_path):
     point, _, measured = summary_of()
-    summary = measured | {
-        "ok": True,
-        "kernel": {"name": "k", "release": "6", "key": "aaaa"},
-        "virtual_s": 10,
-        "wall_s": 1.5,
-    }
+    summary = made_up.whole_summary(measured)
     run = Run("p/f", point, 3, tmp_path)
     (tmp_path / "summary.json").write_text(json.dumps(summary))
     rows = run_rows(run)
@@ -136,12 +160,7 @@ def test_a_table_of_runs_has_numbers_where_nobody_has_a_value(tmp_path, monkeypa
     point, _, measured = summary_of()
     folder = tmp_path / "runs/p/f" / point.label / "seed-1"
     folder.mkdir(parents=True)
-    summary = measured | {
-        "ok": True,
-        "kernel": {"name": "k", "release": "6", "key": "aaaa"},
-        "virtual_s": 10,
-        "wall_s": 1.5,
-    }
+    summary = made_up.whole_summary(measured)
     (folder / "summary.json").write_text(json.dumps(summary))
     monkeypatch.setenv("BBRLAB_RESULTS", str(tmp_path))
     table = figure_table(Figure("p/f", point.scenario, [point], 1))
@@ -160,10 +179,7 @@ def test_runs_of_two_kernels_are_no_table(tmp_path, monkeypatch):
     for seed, key in ((1, "aaaa"), (2, "aaaa"), (3, "bbbb")):
         folder = tmp_path / "runs/p/f" / point.label / f"seed-{seed}"
         folder.mkdir(parents=True)
-        kernel = {"name": "k", "release": "6", "key": key}
-        (folder / "summary.json").write_text(
-            json.dumps(measured | {"ok": True, "kernel": kernel, "virtual_s": 10, "wall_s": 1.5})
-        )
+        (folder / "summary.json").write_text(json.dumps(made_up.whole_summary(measured, key)))
     monkeypatch.setenv("BBRLAB_RESULTS", str(tmp_path))
     assert set(figure_table(Figure("p/f", point.scenario, [point], 2))["kernel_key"]) == {"aaaa"}
     with pytest.raises(UserError, match=r"p/f: has runs of 2 kernels: aaaa \(.*seed-1\), bbbb \(.*seed-3\); remove"):

@@ -14,8 +14,7 @@ from bbrlab.base.tables import read_table
 from bbrlab.campaign.figures import Figure, Run, runs_of
 from bbrlab.campaign.interval import over_seeds
 from bbrlab.measure import schema
-
-IDENTITY = ("cca", "count", "direction")  # what a summary says of a flow group beside its metrics
+from bbrlab.measure.summary import GroupEntry, another_version, read_summary
 
 
 def run_rows(run: Run) -> list[dict[str, Any]]:
@@ -24,8 +23,7 @@ def run_rows(run: Run) -> list[dict[str, Any]]:
     Raises:
         UserError: if its summary.json lacks a metric, and so was made by another version of this package.
     """
-    path = run.folder / "summary.json"
-    summary = files.read_json(path)
+    summary = read_summary(run.folder)
     shared = {
         "figure": run.figure,
         "point": run.point.label,
@@ -36,9 +34,9 @@ def run_rows(run: Run) -> list[dict[str, Any]]:
     }
     try:
         outcome = {name: metric.of_run(summary) for name, metric in schema.RUN.items()}
-        groups = [{name: group[name] for name in (*IDENTITY, *schema.GROUP)} for group in summary["groups"]]
+        groups = [_group_columns(group) for group in summary["groups"]]
     except KeyError as error:
-        raise UserError(f"{path}: has no {error}: made by another version of bbrlab; run this point again") from None
+        raise UserError(another_version(run.folder / "summary.json", error.args[0])) from None
     made = {
         "kernel": f"{summary['kernel']['name']} ({summary['kernel']['release']})",
         "kernel_key": summary["kernel"]["key"],
@@ -46,6 +44,12 @@ def run_rows(run: Run) -> list[dict[str, Any]]:
         "wall_s": summary["wall_s"],
     }
     return [shared | {"group": index} | group | outcome | made for index, group in enumerate(groups)]
+
+
+def _group_columns(group: GroupEntry) -> dict[str, Any]:
+    """A flow group's columns: who it is, and its metrics."""
+    identity = {"cca": group["cca"], "count": group["count"], "direction": group["direction"]}
+    return identity | {name: metric.of_group(group) for name, metric in schema.GROUP.items()}
 
 
 def figure_table(figure: Figure, seeds: Mapping[str, int] | None = None) -> pd.DataFrame:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from bbrlab.base.arrays import Array
 from bbrlab.base.errors import UserError
 from bbrlab.base.tables import published_table, read_table
 from bbrlab.campaign.figures import Figure
-from bbrlab.claims.schema import BURST, FLUID, PREDICTED, PUBLISHED, WARE, Claim, Term, same_number
+from bbrlab.claims.schema import BURST, FLUID, PREDICTED, PUBLISHED, WARE, Claim, Term
 from bbrlab.claims.select import select
 from bbrlab.models import predictions, ware
 from bbrlab.scenario.point import Point
@@ -99,9 +100,17 @@ def published(term: Term, chosen: Sequence[Point]) -> Array:
 
 
 def _agree(cells: pd.Series, wanted: Any) -> Array:
-    """Which cells have the value."""
+    """Which cells have the value: numbers as same_number() has it, all cells at once."""
     if pd.api.types.is_numeric_dtype(cells) and isinstance(wanted, int | float):
-        return np.array([same_number(cell, wanted, JOINED) for cell in cells.to_numpy(dtype=float)], dtype=bool)
+        try:
+            value = float(wanted)
+        except OverflowError:  # an integer that no float holds
+            return np.zeros(len(cells), dtype=bool)
+        numbers = cells.to_numpy(dtype=float)
+        with np.errstate(invalid="ignore", over="ignore"):  # infinities are near nothing else
+            near = np.abs(numbers - value) <= JOINED * np.maximum(np.abs(numbers), abs(value))
+        found: Array = (numbers == value) | (near & np.isfinite(numbers) & math.isfinite(value))
+        return found
     return np.asarray(cells.astype(str) == str(wanted))
 
 

@@ -26,7 +26,9 @@ def _rank(value: Any) -> tuple[bool, float, str]:
 
 def select(term: Term, points: list[Point]) -> list[Point]:
     """The points that match, in the order of ``along``."""
-    found = [p for p in points if all(_equal(p.traits.get(k), v) for k, v in term.where.items())]
+    found = list(points)
+    for key, value in term.where.items():
+        found = [p for p in found if _equal(p.traits.get(key), value)]
     if term.along:
         found.sort(key=lambda p: tuple(_rank(p.traits.get(k)) for k in term.keys))
     return found

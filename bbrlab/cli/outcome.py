@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bbrlab.measure.checks.check import failed_of, left_out_of
-from bbrlab.measure.schema import label_of
+from bbrlab.measure.schema import GROUP, RUN, label_of
 from bbrlab.measure.summary import Summary
 
 
@@ -25,19 +25,21 @@ def show_outcome(summary: Summary, out: Path) -> None:
                   f"{wall_s:.1f} s ({speed:.0f} x real time), Linux {summary['kernel']['release']}", highlight=False)  # fmt: skip
     digits = {"goodput_mbit": 3, "share_of_capacity": 3, "retransmits": 0, "rtt_ms_mean": 1, "jain_index": 3, "completion_s": 3,
               "slowdown_mean": 2, "unfinished": 0}  # fmt: skip
-    shown = [k for k in digits if any(g.get(k) is not None for g in summary["groups"])]
+    shown = [k for k in digits if any(GROUP[k].of_group(g) is not None for g in summary["groups"])]
     table = Table(box=None, pad_edge=False)
     table.add_column("flows")
     for name in shown:
         table.add_column(label_of(name), justify="right")
     for group in summary["groups"]:
-        cells = [_number(group.get(k), digits[k]) for k in shown]
+        cells = [_number(GROUP[k].of_group(group), digits[k]) for k in shown]
         table.add_row(f"{group['count']} {group['cca']}", *cells)
     console.print(table)
-    b = summary["bottleneck"]
-    delay = b["queue_ms"]
-    console.print(f"bottleneck: utilisation {_number(b['utilisation'], 3)}, loss {_number(b['loss'], 4)}, "
-                  f"occupancy {_number(b['occupancy'], 2)}, queue {_number(delay['mean'], 1)} ms (p95 {_number(delay['p95'], 1)})",
+
+    def told(name: str, digits: int) -> str:
+        return _number(RUN[name].of_run(summary), digits)
+
+    console.print(f"bottleneck: utilisation {told('utilisation', 3)}, loss {told('loss', 4)}, "
+                  f"occupancy {told('occupancy', 2)}, queue {told('queue_ms_mean', 1)} ms (p95 {told('queue_ms_p95', 1)})",
                   highlight=False, soft_wrap=True)  # fmt: skip
     failed, left_out = failed_of(summary["checks"]), left_out_of(summary["checks"])
     if failed:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
@@ -102,16 +102,31 @@ def kernel_identity(name: str | None = None) -> str:
         return ""
 
 
-def describe_kernel(kernel: Kernel) -> dict[str, Any]:
-    """What a result says of the kernel that it came from."""
-    content = asdict(kernel)
-    for key in (
-        "image",
-        "build_s",
-        "parameters",
-        "ccas",
-        "modules",
-        *(() if kernel.acceleration else ("acceleration",)),
-    ):
-        del content[key]
+class _Accelerated(TypedDict, total=False):
+    acceleration: str
+
+
+class KernelEntry(_Accelerated):
+    """What a result says of the kernel that it came from: fields of Kernel; ``acceleration`` where QEMU ran it."""
+
+    name: str
+    release: str
+    build_id: str
+    key: str
+    source: str
+    compiler: str
+
+
+def describe_kernel(kernel: Kernel) -> KernelEntry:
+    """What a result says of a kernel."""
+    content: KernelEntry = {
+        "name": kernel.name,
+        "release": kernel.release,
+        "build_id": kernel.build_id,
+        "key": kernel.key,
+        "source": kernel.source,
+        "compiler": kernel.compiler,
+    }
+    if kernel.acceleration:
+        content["acceleration"] = kernel.acceleration
     return content

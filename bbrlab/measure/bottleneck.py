@@ -11,9 +11,9 @@ from bbrlab.base.arrays import Array
 from bbrlab.measure import schema
 from bbrlab.measure.lateness import EDGE_TOLERANCE_S, value_at
 from bbrlab.measure.long_flows import LongFlow
-from bbrlab.measure.numbers import jain_index, mean, ratio, rounded, spread_of
+from bbrlab.measure.numbers import Value, jain_index, mean, ratio, rounded, spread_of
 from bbrlab.measure.queues import Queue
-from bbrlab.measure.registry import Registry, Value
+from bbrlab.measure.registry import Registry
 from bbrlab.scenario.rates import capacity_mbit, rate_at
 from bbrlab.scenario.schema import Scenario
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -15,10 +15,11 @@ from bbrlab.measure import schema
 from bbrlab.measure.flow_counters import BEFORE_DATA_BYTES, FIN_BYTES, FlowCounters
 from bbrlab.measure.jitter import jitter_ms
 from bbrlab.measure.lateness import EDGE_TOLERANCE_S
-from bbrlab.measure.numbers import jain_index, mean, ratio, rounded, spread_of
+from bbrlab.measure.numbers import Value, jain_index, mean, ratio, rounded, spread_of
 from bbrlab.measure.phases import PHASE_QUEUES, PHASES, phase_lengths, phase_queues
 from bbrlab.measure.queues import Queue
-from bbrlab.measure.registry import Registry, Value
+from bbrlab.measure.registry import Registry
+from bbrlab.measure.summary import FlowEntry
 from bbrlab.scenario.rates import capacity_mbit, rate_at
 from bbrlab.scenario.schema import Flow, Scenario
 
@@ -104,11 +105,11 @@ class LongFlow:
         end_us = int(after[-1]) if len(after) else final["busy_us"] - final["min_rtt_us"]
         return rounded((end_us - begin_us) / 1e6)
 
-    def entry(self) -> dict[str, Any]:
+    def entry(self) -> FlowEntry:
         """The ``flows`` entry of summary.json."""
         retransmits, delivered = self.growth("total_retrans"), self.growth("delivered")
         minimum_us = self.samples("min_rtt_us")
-        found: dict[str, Any] = {
+        found: FlowEntry = {
             "flow": self.spec.flow,
             "group": self.spec.group,
             "cca": self.asked.cca,
@@ -127,8 +128,7 @@ class LongFlow:
             "in_flight_packets": mean(self.samples("unacked")),
             "first_sample_s": rounded(self.counters.times_s[0]) if len(self.counters.times_s) else None,
         }
-        if self.is_bbr:
-            found |= self.bbr
+        found = cast(FlowEntry, found | self.bbr)  # {} for others
         if self.asked.bytes is not None:
             found["completion_s"] = self.completion_s
         return found

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from bbrlab.experiment.plan import Plan
 from bbrlab.measure.bottleneck import RUN, Bottleneck
 from bbrlab.measure.flow_counters import FlowCounters
 from bbrlab.measure.long_flows import LONG, LongFlow, LongGroup
+from bbrlab.measure.numbers import Value
 from bbrlab.measure.queues import Queue
-from bbrlab.measure.registry import Value
-from bbrlab.measure.summary import Measured
+from bbrlab.measure.summary import BottleneckEntry, GroupEntry, Measured
 from bbrlab.scenario.schema import Scenario
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def summarise(
     goodputs = {g: sum(f.goodput_mbit for f in mine) for g, mine in members.items()}
     goodputs |= {g: mine.goodput_mbit for g, mine in (short or {}).items()}
     whole = sum(goodputs.values())
-    groups: list[dict[str, Any]] = []
+    groups: list[GroupEntry] = []
     for g, asked in enumerate(scenario.flows):
         if short and g in short:
             from bbrlab.measure.short_flows import SHORT, ShortGroup
@@ -57,18 +57,23 @@ def summarise(
             counted, values = short[g].count, SHORT.values(ShortGroup(short[g], whole))
         else:
             counted, values = asked.count, LONG.values(LongGroup(scenario, members[g], whole))
-        groups.append({"cca": asked.cca, "count": counted, "direction": asked.direction, **values})
-    content: Measured = {"groups": groups, "flows": [f.entry() for f in flows], "bottleneck": {}, "jain_index": None}
-    main = scenario.flows[0].direction
+        known: GroupEntry = {"cca": asked.cca, "count": counted, "direction": asked.direction}
+        groups.append(cast(GroupEntry, known | values))  # names of metrics are the schema's
+    found: dict[str, BottleneckEntry] = {}
+    fairness: dict[str, float | None] = {}
     for direction, queue in queues.items():
         goodput = sum(goodputs[g] for g, asked in enumerate(scenario.flows) if asked.direction == direction)
         crossing = [f for f in flows if f.asked.direction == direction]
         values = RUN.values(Bottleneck(scenario, queue, goodput, crossing, flows))
-        found = _placed(values) | {"buffer_bytes": scenario.network.buffer_bytes}
-        if direction == main:
-            content["bottleneck"], content["jain_index"] = found, values["jain_index_all"]
-        else:
-            content["bottleneck_reverse"] = found
+        size: BottleneckEntry = {"buffer_bytes": scenario.network.buffer_bytes}
+        found[direction] = cast(BottleneckEntry, _placed(values) | size)
+        fairness[direction] = values["jain_index_all"]
+    main = scenario.flows[0].direction
+    content: Measured = {
+        "groups": groups, "flows": [f.entry() for f in flows], "bottleneck": found.pop(main), "jain_index": fairness[main],
+    }  # fmt: skip
+    for entry in found.values():
+        content["bottleneck_reverse"] = entry
     return content
 
 

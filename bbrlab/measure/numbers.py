@@ -8,6 +8,7 @@ import numpy as np
 
 from bbrlab.base.arrays import Array
 
+Value = float | int | None  # of a metric; None where nothing was seen
 DIGITS = 9
 PERCENTILES = (5, 25, 50, 75, 95, 99)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
 
+from bbrlab.measure.numbers import Value
 from bbrlab.measure.schema import Metric
 
 Subject = TypeVar("Subject")
-Value = float | int | None
 
 
 class Registry(Generic[Subject]):

@@ -12,9 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
+from bbrlab.measure.numbers import Value
 from bbrlab.measure.sample_schema import COLUMNS
+
+if TYPE_CHECKING:
+    from bbrlab.measure.summary import GroupEntry, Measured
 
 
 @dataclass(frozen=True)
@@ -41,12 +45,17 @@ class Metric:
     over: str = ""
     place: tuple[str, ...] = ()
 
-    def of_run(self, summary: Mapping[str, Any]) -> Any:
-        """Its value in a summary.json, for a metric of the run."""
+    def of_run(self, summary: Measured) -> Value:
+        """Its value in a summary.json, for a metric of the run. KeyError if it has none."""
         found: Any = summary
         for key in self.place or ("bottleneck", self.name):
             found = found[key]
-        return found
+        return cast(Value, found)
+
+    def of_group(self, entry: GroupEntry) -> Value:
+        """Its value in the entry of a flow group. KeyError if it has none."""
+        content: Mapping[str, Any] = entry
+        return cast(Value, content[self.name])
 
 
 _SAMPLED = "sampled_flows"

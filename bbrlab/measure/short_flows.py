@@ -15,8 +15,8 @@ import pandas as pd
 from bbrlab.base.arrays import Array
 from bbrlab.measure import schema
 from bbrlab.measure.lateness import EDGE_TOLERANCE_S
-from bbrlab.measure.numbers import mean, ratio, rounded, spread_of
-from bbrlab.measure.registry import Registry, Value
+from bbrlab.measure.numbers import Value, mean, ratio, rounded, spread_of
+from bbrlab.measure.registry import Registry
 from bbrlab.scenario.rates import capacity_mbit
 from bbrlab.scenario.schema import Scenario
 

@@ -2,26 +2,84 @@
 
 from __future__ import annotations
 
-from typing import Any, NotRequired, TypedDict
+from pathlib import Path
+from typing import Any, Literal, TypedDict
 
+from bbrlab.base import files
+from bbrlab.base.errors import UserError
+from bbrlab.kernel.built import KernelEntry
 from bbrlab.measure.checks.check import CheckEntry
 
+Spread = dict[str, float | None]
 
-class Measured(TypedDict):
+
+class GroupEntry(TypedDict):
+    """A flow group: who it is. Its metrics (schema.GROUP) stand beside that; Metric.of_group() reads them.
+
+    Attributes:
+        count: its flows; of short ones those that began a transmission in the window.
+    """
+
+    cca: str
+    count: int
+    direction: Literal["forward", "reverse"]
+
+
+class _FiniteFlow(TypedDict, total=False):
+    completion_s: float | None
+
+
+class FlowEntry(_FiniteFlow):
+    """A long flow. What BBR tells of itself (long_flows.LongFlow.bbr) stands beside that.
+
+    Attributes:
+        flow, group: its index, and that of its group.
+        delivered_bytes: over the whole run.
+        rtt_ms: ``min``, and numbers.spread_of() the smoothed RTT.
+        first_sample_s: when it was first seen; None if never.
+        completion_s: of a flow with a size only.
+    """
+
+    flow: int
+    group: int
+    cca: str
+    base_rtt_ms: float
+    goodput_mbit: float
+    delivered_bytes: int
+    retransmits: int
+    loss: float | None
+    loss_over_delivered: float | None
+    ecn_marked: float | None
+    rtt_ms: Spread
+    cwnd_packets: float | None
+    in_flight_packets: float | None
+    first_sample_s: float | None
+
+
+class BottleneckEntry(TypedDict):
+    """A bottleneck. The metrics of the run (schema.RUN) stand beside its size; Metric.of_run() reads them."""
+
+    buffer_bytes: int
+
+
+class _BothDirections(TypedDict, total=False):
+    bottleneck_reverse: BottleneckEntry
+
+
+class Measured(_BothDirections):
     """What was measured of a run (metrics.summarise()).
 
     Attributes:
         groups: an entry for each flow group.
-        flows: an entry for each flow.
+        flows: an entry for each long flow.
         bottleneck: the one that the first group crosses.
         bottleneck_reverse: the other one, if flows run in both directions.
-        jain_index: of all flows.
+        jain_index: of all long flows.
     """
 
-    groups: list[dict[str, Any]]
-    flows: list[dict[str, Any]]
-    bottleneck: dict[str, Any]
-    bottleneck_reverse: NotRequired[dict[str, Any]]
+    groups: list[GroupEntry]
+    flows: list[FlowEntry]
+    bottleneck: BottleneckEntry
     jain_index: float | None
 
 
@@ -32,7 +90,7 @@ class Summary(Measured):
         scenario, paper, figure, values, seed, backend: what was run, where.
         virtual_s, window_s: length of the run and the window of its metrics, in s of virtual time.
         wall_s: real seconds that it took; None until it is over.
-        kernel: built.describe_kernel().
+        kernel: what it ran on.
         checks: the self-checks (checks.suite.run_checks()).
         ok: whether none of them failed.
     """
@@ -46,6 +104,25 @@ class Summary(Measured):
     virtual_s: float
     window_s: list[float]
     wall_s: float | None
-    kernel: dict[str, Any]
+    kernel: KernelEntry
     checks: list[CheckEntry]
     ok: bool
+
+
+def read_summary(folder: Path) -> Summary:
+    """The summary.json of a run's folder.
+
+    Raises:
+        UserError: if it is not there, damaged, or lacks a field, and so was made by another version of this package.
+    """
+    path = folder / "summary.json"
+    content: Summary = files.read_json(path)
+    for name in sorted(Summary.__required_keys__):
+        if name not in content:
+            raise UserError(another_version(path, name))
+    return content
+
+
+def another_version(path: Path, name: str) -> str:
+    """What to say of a summary.json without the field ``name``."""
+    return f"{path}: has no '{name}': made by another version of bbrlab; run this point again"

@@ -12,11 +12,11 @@ import pandas as pd
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
-from bbrlab.base.files import read_json
 from bbrlab.base.tables import read_table
 from bbrlab.campaign.figures import Figure, Run, figures_at, runs_of
 from bbrlab.claims.judge import FINAL, NOT_REPRODUCED, OWN, REPRODUCED
 from bbrlab.claims.statements import STATEMENT_VERDICTS, statements_beside
+from bbrlab.measure.summary import read_summary
 from bbrlab.report.statement_table import statement_table
 from bbrlab.scenario.point import Point
 
@@ -105,7 +105,7 @@ class Page:
         rows = []
         for name in self.figures:
             for run in self.runs(name):
-                summary = read_json(run.folder / "summary.json")
+                summary = read_summary(run.folder)
                 rows += [
                     {"figure": name, "check": c["name"], "measured": c["measured"], "passed": c["ok"] is True,
                      "failed": c["ok"] is False, "not checked": c["ok"] is None}
