@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from bbrlab.base.errors import UserError
 from bbrlab.experiment.machine import host, process, qemu, uml
 from bbrlab.experiment.plan import Plan
 from bbrlab.kernel.built import Kernel
+from bbrlab.kernel.own import OwnCca, told_place
 from bbrlab.run.memory import flight_bytes, workload_bytes
 from bbrlab.scenario.point import Point
 
@@ -23,11 +24,13 @@ class Machine:
     """What a plan is run on, and how it is watched: run_point()'s arguments of the same names.
 
     Attributes:
+        own: algorithms of one's own that are built into the kernel.
         library: folder of the compiled helper (iperf3_library).
     """
 
     backend: str
     kernel: Kernel
+    own: Sequence[OwnCca]
     library: Path
     seed: int
     watchdog_s: float
@@ -72,7 +75,8 @@ def run_guest(machine: Machine, scratch: Path, point: Point, plan: Plan, log: Pa
             f"\n{scratch.parent} had {free_bytes >> 20} MiB free, but the guest's memory, which lies there, may grow to "
             f"{needed_bytes >> 20} MiB; make room, or set TMPDIR to another folder"
         )  # fmt: skip
-        raise UserError(f"{point.scenario.name}: {error}{room}{_last_words(log)}") from None
+        place = _stopped_by(machine.own, log)
+        raise UserError(f"{place}{point.scenario.name}: {error}{room}{_last_words(log)}") from None
     except BaseException:  # interrupted: the log of half a run says nothing
         log.unlink(missing_ok=True)
         raise
@@ -86,6 +90,13 @@ def keep_console(folder: Path, log: Path) -> None:
             with open(log, "a", encoding="utf-8") as file:
                 file.write(f"{path.stem}:\n" if path.suffix == ".err" else "")
                 file.write(path.read_text(encoding="utf-8", errors="replace"))
+
+
+def _stopped_by(own: Sequence[OwnCca], log: Path) -> str:
+    """The place in an algorithm of one's own at which it stopped the guest's kernel, as a line; empty if none did."""
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if own and log.exists() else []
+    places = [place for cca in own if (place := told_place(cca, lines))]
+    return f"{places[0]}\n" if places else ""
 
 
 def _last_words(log: Path) -> str:
