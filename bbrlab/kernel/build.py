@@ -18,8 +18,9 @@ from bbrlab.kernel.own import OwnCca, own_name
 from bbrlab.kernel.own_build import compile_with_own
 from bbrlab.kernel.probe import probe_kernel
 from bbrlab.kernel.sources import Located, locate
-from bbrlab.kernel.specs import KernelSpec, find_spec
+from bbrlab.kernel.specs import KernelSpec, find_spec, load_specs
 from bbrlab.kernel.steps import TARGETS, Say, Steps, compile_kernel
+from bbrlab.kernel.trees import keep_tree
 
 PREFIX = ".build-"  # of the folders that kernels are built in
 
@@ -80,6 +81,8 @@ def _build(name: str, spec: KernelSpec, source: Located, key: str, scratch: Path
         compile_kernel(steps, spec, source, jobs)
         probe = steps.timed("probe", lambda: probe_kernel(tree / TARGETS[spec.arch][1], spec.arch, log))
     _keep(tree, spec, key, source, probe, start, scratch / "out")
+    if name == load_specs().default:
+        keep_tree(tree, name, key, probe["ccas"], say)
 
 
 def _build_with(

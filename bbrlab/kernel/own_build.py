@@ -1,30 +1,22 @@
-"""Builds a kernel with algorithms of one's own: in a copy of the kernel's built tree, so that only their files are compiled.
-
-The built tree (a gigabyte) is made the first time that a kernel is asked for with an algorithm of one's own, and kept in
-build/trees until the kernel itself changes. It is there whole or not at all; nothing is ever built in it, only in copies.
-"""
+"""Builds a kernel with algorithms of one's own: in a copy of the kernel's built tree, so that only their files are compiled."""
 
 from __future__ import annotations
 
-import contextlib
-import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bbrlab.base import files, paths
 from bbrlab.base.algorithms import TUTORIAL
 from bbrlab.base.errors import UserError
-from bbrlab.base.owned import lock, owned_folder, remove_abandoned
 from bbrlab.kernel.own import OwnCca, check_name, own_name, told_place
 from bbrlab.kernel.probe import BootFailed, probe_kernel
 from bbrlab.kernel.sources import Located
 from bbrlab.kernel.specs import KernelSpec
-from bbrlab.kernel.steps import TARGETS, Say, Steps, compile_kernel, make
+from bbrlab.kernel.steps import TARGETS, Say, Steps, make
+from bbrlab.kernel.trees import built_tree
 
 PLACE = "net/ipv4"  # of the kernel's source, where its own algorithms are
-PREFIX = ".tree-"  # of the folders that trees are made in
 WORDS_MAX = 24  # lines of a compiler that are shown
 # What make says beside the compiler: its own errors, the commands of our log, "  CC      net/ipv4/tcp_mine.o".
 MAKES_OWN = re.compile(r"\$ |make(\[\d+\])?: |  [A-Z][A-Z0-9_]+ +\S")
@@ -90,50 +82,6 @@ def compile_with_own(
     for cca in own:
         _check_registered(cca, name, probe["ccas"], registered, "\n".join(steps.words()[before:]))
     return tree, probe
-
-
-@contextlib.contextmanager
-def built_tree(
-    name: str, spec: KernelSpec, source: Located, key: str, jobs: int, say: Say
-) -> Iterator[tuple[Path, list[str]]]:
-    """The tree in which a kernel was built, made if it is not there, and the names that the kernel registers.
-
-    It stays as it is for the block: of two processes that need it, one waits.
-
-    Raises:
-        UserError: naming the step that failed and the log to read.
-    """
-    parent = paths.build_folder() / "trees"
-    parent.mkdir(parents=True, exist_ok=True)
-    folder, log = parent / name, parent / f"{name}.log"
-    with lock(
-        parent / f".{name}.lock", lambda: say(f"kernel {name}: another process is at its tree; waiting for that")
-    ):
-        remove_abandoned(parent, PREFIX)
-        content = _read(folder)
-        if content is None or content["key"] != key:
-            say(
-                f"kernel {name}: its tree is built once, which takes minutes; an algorithm of one's own takes seconds from then on"
-            )
-            with owned_folder(parent, PREFIX) as scratch, open(log, "w", encoding="utf-8") as file:
-                tree = scratch / "new" / "source"
-                tree.mkdir(parents=True)
-                steps = Steps(name, tree, log, file, say)
-                compile_kernel(steps, spec, source, jobs)
-                probe = steps.timed("probe", lambda: probe_kernel(tree / TARGETS[spec.arch][1], spec.arch, log))
-                content = {"key": key, "registered": probe["ccas"]}
-                files.write_json(scratch / "new" / "tree.json", content)
-                files.put_folder(scratch / "new", folder)
-        yield folder / "source", content["registered"]
-
-
-def _read(folder: Path) -> dict[str, Any] | None:
-    """What stands beside a tree; None if there is none, or it is damaged."""
-    try:
-        content = json.loads((folder / "tree.json").read_text(encoding="utf-8"))
-        return content if {"key", "registered"} <= content.keys() else None
-    except (OSError, ValueError, AttributeError):
-        return None
 
 
 def _make(steps: Steps, own: OwnCca, step: str, argv: list[str]) -> None:
