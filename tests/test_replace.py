@@ -117,7 +117,11 @@ def test_the_page_says_it_first(replaced, tmp_path):
     nbformat.write(nbformat.v4.new_notebook(cells=cells), notebook)
     render_notebook(notebook, tmp_path / "out" / "p.html", {})
     page = (tmp_path / "out" / "p.html").read_text(encoding="utf-8")
-    assert page.index("A paper") < page.index("aimd stands in the place of bbr3") < page.index(">2<" if ">2<" in page else "2")
+    assert (
+        page.index("A paper")
+        < page.index("aimd stands in the place of bbr3")
+        < page.index(">2<" if ">2<" in page else "2")
+    )
     content = nbformat.read(tmp_path / "out" / "p.ipynb", as_version=4)
     assert "aimd stands in the place of bbr3" in content.cells[1].source
 
@@ -145,7 +149,17 @@ def test_a_campaign_of_a_paper_leaves_the_other_results_alone(tmp_path):
     environment = {**os.environ, "PATH": f"{stand_in.parent}:{os.environ['PATH']}", "BBRLAB_RESULTS": str(results)}
 
     def snakemake(*settings: str) -> None:
-        argv = ["snakemake", "--cores", "2", "--config", "scale=smoke", "figures=[sarpkaya2025]", *settings, "--", "sarpkaya2025"]
+        argv = [
+            "snakemake",
+            "--cores",
+            "2",
+            "--config",
+            "scale=smoke",
+            "figures=[sarpkaya2025]",
+            *settings,
+            "--",
+            "sarpkaya2025",
+        ]
         done = subprocess.run(argv, cwd=paths.ROOT, env=environment, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stdout + done.stderr
 
@@ -159,7 +173,9 @@ def test_a_campaign_of_a_paper_leaves_the_other_results_alone(tmp_path):
     assert len(own) == len(asked) + 1, "one kernel more"
     assert len([c for c in own if "kernel build" in c and "--cca-source kernels/cca/aimd.c" in c]) == 1
     with_own = {Path(c.split()[1]).parent.name for c in own if c.startswith("bbr3:aimd|point") and "--cca-source" in c}
-    without = {Path(c.split()[1]).parent.name for c in own if c.startswith("bbr3:aimd|point") and "--cca-source" not in c}
+    without = {
+        Path(c.split()[1]).parent.name for c in own if c.startswith("bbr3:aimd|point") and "--cca-source" not in c
+    }
     assert {"fig5a", "fig5c"} <= with_own
     assert {"fig2a", "fig3a"} <= without
     assert not with_own & without, "all runs of a figure have one kernel"

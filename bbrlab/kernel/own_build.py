@@ -79,8 +79,9 @@ def compile_with_own(
             probe = steps.timed("probe", lambda: probe_kernel(image, spec.arch, log, loud=True))
         except BootFailed as error:
             raise UserError(_stopped(own, steps.words()[before:]) or str(error)) from None
+        console = "\n".join(steps.words()[before:])
     for cca in own:
-        _check_registered(cca, name, probe["ccas"], registered, "\n".join(steps.words()[before:]))
+        _check_registered(cca, name, probe["ccas"], registered, console)
     return tree, probe
 
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * AIMD: Reno with another decrease. An example of an algorithm of one's own (docs/own_algorithm.md).
+ * AIMD: Reno with another decrease. The example of docs/own_algorithm.md.
  *
- * The window grows as Reno's does: by one packet for each acknowledged packet in slow start, by one
- * packet in each round trip after it. A loss cuts it to keep_permille / 1000 of what it was: with 500
+ * The window grows as Reno's does: in slow start by one packet for each packet that arrived, later
+ * by one packet in each round trip. A loss cuts it to keep_permille / 1000 of what it was: with 500
  * it is Reno, with 800 it gives up a fifth where Reno gives up half.
  */
 #include <linux/module.h>
