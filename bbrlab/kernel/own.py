@@ -15,7 +15,7 @@ from bbrlab.kernel.specs import KernelSpec, find_spec
 
 WITHOUT = "struct tcp_congestion_ops"  # this in its text no file registers an algorithm
 FRAME = re.compile(r"\b([A-Za-z_]\w*)(?:\.\w+)*\+0x[0-9a-f]+/0x[0-9a-f]+")  # of a call trace
-STOPPED = re.compile(r"Kernel panic - not syncing: .*|BUG: failure at .*|kernel BUG at .*|WARNING: CPU: .*")
+STOPPED = re.compile(r"Kernel panic - not syncing: .*|BUG: failure at .*|kernel BUG at .*")
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def told_place(own: OwnCca, lines: Sequence[str]) -> str | None:
     Returns:
         "FILE:LINE: in FUNCTION: the kernel's words"; None if nothing of the algorithm stands in the call trace.
     """
-    words = [m[0].strip() for line in lines if (m := STOPPED.search(line)) and not m[0].startswith("WARNING")]
+    words = [m[0].strip() for line in lines if (m := STOPPED.search(line))]
     if not words:
         return None
     in_kernel = f"net/ipv4/{own.module}.c"
@@ -117,6 +117,21 @@ def told_place(own: OwnCca, lines: Sequence[str]) -> str | None:
             if number := _line_of(frame[1], own.text):
                 return f"{own.path}:{number}: in {frame[1]}(): {words[-1]}"
     return None
+
+
+def stopped_at(own: Sequence[OwnCca], lines: Sequence[str]) -> str | None:
+    """Where a kernel with algorithms of one's own stopped, in words; None if it did not stop by itself.
+
+    Args:
+        own: the algorithms, one at least.
+        lines: of the console.
+    """
+    for cca in own:
+        if place := told_place(cca, lines):
+            return place
+    words = [m[0].strip() for line in lines if (m := STOPPED.search(line))]
+    names = ", ".join(str(cca.path) for cca in own)
+    return f"{names}: the kernel with it stopped, and did not say where: {words[-1]}" if words else None
 
 
 def _line_of(function: str, text: str) -> int | None:

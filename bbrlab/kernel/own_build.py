@@ -9,7 +9,7 @@ from typing import Any
 
 from bbrlab.base.algorithms import TUTORIAL
 from bbrlab.base.errors import UserError
-from bbrlab.kernel.own import OwnCca, check_name, own_name, told_place
+from bbrlab.kernel.own import OwnCca, check_name, own_name, stopped_at
 from bbrlab.kernel.probe import BootFailed, probe_kernel
 from bbrlab.kernel.sources import Located
 from bbrlab.kernel.specs import KernelSpec
@@ -55,15 +55,15 @@ def compile_with_own(
         built_tree(name, spec, source, base_key, jobs, say) as (built, registered),
         open(log, "w", encoding="utf-8") as file,
     ):
+        for cca in own:
+            check_name(cca, name, spec, registered)
+            if (built / PLACE / f"{cca.module}.c").exists():
+                raise UserError(
+                    f"{cca.path}: the kernel's source has {PLACE}/{cca.module}.c already; give the file, and what it registers, "
+                    "another name"
+                )
         steps = Steps(own_name(name, own), tree, log, file, say)
         steps.run("copy of the tree", ["cp", "-a", "--reflink=auto", f"{built}/.", "."])
-    for cca in own:
-        check_name(cca, name, spec, registered)
-        if (tree / PLACE / f"{cca.module}.c").exists():
-            raise UserError(
-                f"{cca.path}: the kernel's source has {PLACE}/{cca.module}.c already; give the file, and what it registers, "
-                "another name"
-            )
     with open(log, "a", encoding="utf-8") as file:
         steps = Steps(own_name(name, own), tree, log, file, say)
         (tree / ".version").unlink(missing_ok=True)  # the count of builds in this tree, which would show in the kernel
@@ -78,7 +78,8 @@ def compile_with_own(
         try:
             probe = steps.timed("probe", lambda: probe_kernel(image, spec.arch, log, loud=True))
         except BootFailed as error:
-            raise UserError(_stopped(own, steps.words()[before:]) or str(error)) from None
+            place = stopped_at(own, steps.words()[before:])
+            raise UserError(f"{place}; it stopped as it was started" if place else str(error)) from None
         console = "\n".join(steps.words()[before:])
     for cca in own:
         _check_registered(cca, name, probe["ccas"], registered, console)
@@ -124,14 +125,6 @@ def _link(steps: Steps, own: Sequence[OwnCca], argv: list[str]) -> None:
                         f"the log is {steps.log})"
                     ) from None
         raise
-
-
-def _stopped(own: Sequence[OwnCca], lines: list[str]) -> str | None:
-    """What to say of a kernel that stopped as it started, if one of the algorithms did it."""
-    for cca in own:
-        if place := told_place(cca, lines):
-            return f"{place}; it stopped the kernel as it was started"
-    return None
 
 
 def _check_registered(own: OwnCca, kernel_name: str, found: list[str], before: list[str], console: str) -> None:

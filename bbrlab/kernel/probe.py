@@ -16,7 +16,7 @@ from bbrlab.kernel.specs import probe_file
 
 PROBE_TIMEOUT_S = 120
 KVM_TIMEOUT_S = 20
-NOTICES = "loglevel=6"  # the kernel's words up to KERN_NOTICE on its console
+LOUD = "loglevel=7"  # the kernel's words up to KERN_INFO on its console: why it refuses something, and where it stopped
 QEMU = "qemu-system-x86_64"
 PREFIX = "bbrlab-probe-"  # of the folders that UML keeps its socket in; its path must be short
 
@@ -26,7 +26,7 @@ class BootFailed(UserError):
 
 
 def _probe_command(image: Path, arch: str, acceleration: str, folder: str, loud: bool) -> list[str]:
-    probe, words = probe_file(), NOTICES if loud else "quiet"
+    probe, words = probe_file(), LOUD if loud else "quiet"
     if arch == "um":
         return [str(image), "mem=64M", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro", "time-travel=inf-cpu",
                 f"init={probe}", "con=null", "con0=null,fd:1", words, f"uml_dir={folder}/"]  # fmt: skip

@@ -12,7 +12,8 @@ from bbrlab.base.errors import UserError
 from bbrlab.experiment.machine import host, process, qemu, uml
 from bbrlab.experiment.plan import Plan
 from bbrlab.kernel.built import Kernel
-from bbrlab.kernel.own import OwnCca, told_place
+from bbrlab.kernel.own import OwnCca, stopped_at
+from bbrlab.kernel.probe import LOUD
 from bbrlab.run.memory import flight_bytes, workload_bytes
 from bbrlab.scenario.point import Point
 
@@ -64,8 +65,9 @@ def run_guest(machine: Machine, scratch: Path, point: Point, plan: Plan, log: Pa
         else:
             (scratch / "guest").symlink_to(paths.GUEST_CODE)
             (scratch / "lib").symlink_to(machine.library)
+            arguments = [*plan.kernel_arguments, *([LOUD] if machine.own else [])]
             job = process.Job(
-                scratch=scratch, seed=machine.seed, memory_bytes=needed_bytes, arguments=plan.kernel_arguments, log=log,
+                scratch=scratch, seed=machine.seed, memory_bytes=needed_bytes, arguments=arguments, log=log,
                 watchdog_s=machine.watchdog_s, on_progress=machine.on_progress, die_with_parent=machine.die_with_parent,
             )  # fmt: skip
             process.run(job, (uml if machine.backend == "uml" else qemu).command(machine.kernel, job))
@@ -95,8 +97,8 @@ def keep_console(folder: Path, log: Path) -> None:
 def _stopped_by(own: Sequence[OwnCca], log: Path) -> str:
     """The place in an algorithm of one's own at which it stopped the guest's kernel, as a line; empty if none did."""
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if own and log.exists() else []
-    places = [place for cca in own if (place := told_place(cca, lines))]
-    return f"{places[0]}\n" if places else ""
+    place = own and stopped_at(own, lines)
+    return f"{place}\n" if place else ""
 
 
 def _last_words(log: Path) -> str:
