@@ -72,7 +72,11 @@ def test_a_file_in_the_folder_is_an_algorithm_of_scenarios(kernels):
     shutil.copy(AIMD, kernels / "cca" / "tcp_mine.c")
     assert validate(scenario_dict(flows=[{"cca": "mine"}]), "s.yaml").flows[0].cca == "mine"
     assert [cca.name for cca in own_of(["mine", "cubic"], None)] == ["mine"], "what no flow has is not built in"
-    assert own_of(["cubic", "bbr3"], None) == []
+    (kernels / "cca" / "Notes.c").write_text("")
+    assert own_of(["cubic", "bbr3"], None) == [], "what stands in the folder is nothing to a run without it"
+    with pytest.raises(UserError, match=r"Notes\.c: an algorithm of one's own is one C file"):
+        own_of(["mine"], None)
+    (kernels / "cca" / "Notes.c").unlink()
     shutil.copy(AIMD, kernels / "cca" / "mine.c")
     with pytest.raises(UserError, match=r"tcp_mine\.c: .*mine\.c is 'mine', too"):
         own_sources()

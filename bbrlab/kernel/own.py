@@ -74,8 +74,11 @@ def own_of(used: Iterable[str], kernel_name: str | None, given: Sequence[Path] =
         UserError: for a file that is not possible, or whose name the kernel uses for an algorithm of its own.
     """
     kernel_name, spec = find_spec(kernel_name)
+    unknown = set(used) - set(KNOWN) - set(spec.names)
+    if not unknown and not given:  # whatever stands in the folder
+        return []
     sources = own_sources(given)
-    wanted = {name_of_source(path) for path in given} | (set(used) & set(sources) - set(KNOWN) - set(spec.names))
+    wanted = {name_of_source(path) for path in given} | (unknown & set(sources))
     found = [read_own(sources[name]) for name in sorted(wanted)]
     for own in found:
         check_name(own, kernel_name, spec)

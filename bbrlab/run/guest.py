@@ -96,8 +96,10 @@ def keep_console(folder: Path, log: Path) -> None:
 
 def _stopped_by(own: Sequence[OwnCca], log: Path) -> str:
     """The place in an algorithm of one's own at which it stopped the guest's kernel, as a line; empty if none did."""
-    lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if own and log.exists() else []
-    place = own and stopped_at(own, lines)
+    text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+    if not own or process.OUT_OF_MEMORY in text:
+        return ""
+    place = stopped_at(own, text.splitlines())
     return f"{place}\n" if place else ""
 
 
