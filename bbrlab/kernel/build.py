@@ -91,7 +91,7 @@ def _build_with(
     """The same with algorithms of one's own."""
     start = time.monotonic()
     base_key = build_key(spec, source.identity, compiler())
-    tree, probe = compile_with_own(name, spec, source, base_key, own, scratch, jobs, say)
+    tree, probe = compile_with_own(name, spec, source, base_key, key, own, scratch, jobs, say)
     _keep(tree, spec, key, source, probe, start, scratch / "out", own)
 
 

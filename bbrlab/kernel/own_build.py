@@ -27,6 +27,7 @@ def compile_with_own(
     spec: KernelSpec,
     source: Located,
     base_key: str,
+    key: str,
     own: Sequence[OwnCca],
     scratch: Path,
     jobs: int,
@@ -37,6 +38,7 @@ def compile_with_own(
     Args:
         name, spec, source: the kernel's entry of kernels.yaml, and its source.
         base_key: of that kernel without them.
+        key: of the kernel with them; its log is called by it, for two versions of a file may be built at once.
         own: the algorithms.
         scratch: an empty folder.
         jobs: parallel compilers.
@@ -49,7 +51,7 @@ def compile_with_own(
         UserError: naming the algorithm's file and, where there is one, the line: if its name is taken, it does not
             compile, it stops the kernel as it starts, or it registers nothing, or something else.
     """
-    tree, log = scratch / "source", scratch.parent / f"{own_name(name, own)}.log"
+    tree, log = scratch / "source", scratch.parent / f"{own_name(name, own)}.{key}.log"
     tree.mkdir()
     with (
         built_tree(name, spec, source, base_key, jobs, say) as (built, registered),
