@@ -4,7 +4,15 @@ import sys
 from pathlib import Path
 
 from bbrlab.base import paths
-from bbrlab.campaign.figures import check_ccas, figures_at, runs_of, write_points
+from bbrlab.base.algorithms import own_folder
+from bbrlab.campaign.figures import (
+    check_ccas,
+    figures_at,
+    own_of_figure,
+    runs_of,
+    write_points,
+)
+from bbrlab.campaign.replacement import begin_replacement, check_replaced
 from bbrlab.campaign.seeds import ROUNDS, read_seeds, settled
 from bbrlab.claims.columns import prediction_files
 from bbrlab.claims.load import claims_of, load_statements
@@ -30,10 +38,13 @@ container: "docker-daemon://bbrlab:0.1.0"
 
 SCALE = config["scale"]
 KERNEL = config.get("kernel") or ""
+if "replace" in config:
+    begin_replacement(config["replace"])
 FIGURES = {f.id: f for f in figures_at(SCALE, config.get("figures"))}
 # What is wrong is told before anything runs.
 STATEMENTS = load_statements()
 check_ccas(FIGURES.values(), KERNEL or None)
+check_replaced(point for figure in FIGURES.values() for point in figure.points)
 
 
 include: "rules/common.smk"

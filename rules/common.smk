@@ -18,6 +18,13 @@ for figure in FIGURES.values():
     write_points(figure)
 
 
+# {figure: C files of the algorithms of one's own that its flows have}.
+OWN = {
+    id: {cca.name: name_of(cca.path) for cca in own_of_figure(figure, KERNEL or None)}
+    for id, figure in FIGURES.items()
+}
+
+
 # {figure: file} of those that claims may ask more seeds of.
 ASKING = {
     id: name_of(file)
@@ -26,11 +33,23 @@ ASKING = {
 
 
 wildcard_constraints:
+    own="[a-z0-9_+]+",
     round=r"\d+",
     paper="|".join(PAPERS),
     figure="[^/.]+",
     label="[^/]+",
     seed=r"\d+",
+
+
+def kernel_of(wildcards):
+    """What says which kernel a figure's runs have, once it is built."""
+    own = OWN[f"{wildcards.paper}/{wildcards.figure}"]
+    return f"{RESULTS}/{'+'.join(['kernel', *own])}.json"
+
+
+def with_own(sources):
+    """A command's options for algorithms of one's own."""
+    return " ".join(f"--cca-source {path}" for path in sources)
 
 
 def rounds_before(wildcards):

@@ -4,7 +4,7 @@
 
 rule run:
     input:
-        kernel=f"{RESULTS}/kernel.json",
+        kernel=kernel_of,
         point=f"{RESULTS}/points/{{paper}}/{{figure}}/{{label}}.yaml",
         code=CODE["runs"],
     output:
@@ -19,8 +19,11 @@ rule run:
     params:
         folder=subpath(output.summary, parent=True),
         kernel=f"--kernel {KERNEL}" if KERNEL else "",
+        own=lambda wildcards: with_own(
+            OWN[f"{wildcards.paper}/{wildcards.figure}"].values()
+        ),
     shell:
-        "exec bbrlab point {input.point} --seed {wildcards.seed} --out {params.folder} {params.kernel} > {log} 2>&1"
+        "exec bbrlab point {input.point} --seed {wildcards.seed} --out {params.folder} {params.kernel} {params.own} > {log} 2>&1"
 
 
 # As many seeds as it takes: after a round of runs, how many each point needs for its claims.

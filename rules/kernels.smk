@@ -1,4 +1,5 @@
-# Stage 1: the guest kernel, built once for each (source version, options, patches, compiler).
+# Stage 1: the guest kernel, built once for each (source version, options, patches, compiler); and for figures with
+# algorithms of one's own one that has these, too, so that they change nothing for all other figures.
 
 
 rule kernel:
@@ -17,3 +18,24 @@ rule kernel:
         identity=kernel_identity(KERNEL or None),
     shell:
         "bbrlab kernel build {params.kernel} --jobs {threads} --record {output} > {log} 2>&1"
+
+
+rule own_kernel:
+    input:
+        name_of(paths.CONFIG / "kernels.yaml"),
+        [name_of(path) for path in ingredients(KERNEL or None)],
+        sources=lambda wildcards: [
+            name_of(own_folder() / f"{name}.c") for name in wildcards.own.split("+")
+        ],
+        code=CODE["kernel"],
+    output:
+        f"{RESULTS}/kernel+{{own}}.json",
+    log:
+        f"{LOGS}/kernel+{{own}}.log",
+    threads: workflow.cores
+    params:
+        kernel=KERNEL,
+        own=lambda wildcards, input: with_own(input.sources),
+        identity=kernel_identity(KERNEL or None),
+    shell:
+        "bbrlab kernel build {params.kernel} {params.own} --jobs {threads} --record {output} > {log} 2>&1"

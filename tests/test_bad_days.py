@@ -19,16 +19,17 @@ from pathlib import Path
 import pytest
 import yaml
 
-from bbrlab.base import paths
+from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.owned import owned_folder, remove_abandoned
 from bbrlab.campaign.collect import figure_table
 from bbrlab.campaign.figures import figures_at, runs_of
 from bbrlab.experiment.plan import make_plan
 from bbrlab.kernel import build, probe, sources
-from bbrlab.kernel.build import build_kernel, lost_options
+from bbrlab.kernel.build import build_kernel
 from bbrlab.kernel.built import build_key, get_kernel
 from bbrlab.kernel.specs import find_spec, load_specs
+from bbrlab.kernel.steps import lost_options
 from bbrlab.run import fit
 from bbrlab.run.evaluate import evaluate
 from bbrlab.run.guest import keep_console
@@ -444,7 +445,7 @@ def test_a_damaged_kernel_goes_aside_whole(tmp_path):
     for place, text in ((folder, "old"), (new, "new")):
         place.mkdir(parents=True)
         (place / "linux").write_text(text)
-    build._put(new, folder)
+    files.put_folder(new, folder)
     assert (folder / "linux").read_text() == "new"
     assert (tmp_path / "scratch" / "old" / "linux").read_text() == "old"
 

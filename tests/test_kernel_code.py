@@ -14,7 +14,7 @@ from tests.test_kernel_source import git
 
 pytestmark = pytest.mark.guest  # needs the kernel's source
 
-CODE = sorted((paths.KERNELS / "bbr").glob("*.[ch]"))
+CODE = [*sorted((paths.KERNELS / "bbr").glob("*.[ch]")), paths.KERNELS / "cca" / "aimd.c"]
 SERIES = sorted((paths.KERNELS / "patches" / "bbr").glob("*.patch"))
 CHECKER = ("scripts/checkpatch.pl", "scripts/spelling.txt", "scripts/const_structs.checkpatch")
 # One file says how the kernels differ that the lab is built from; mainline has one kernel only.

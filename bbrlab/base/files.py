@@ -105,6 +105,14 @@ def write_folder(folder: Path, content: dict[str, bytes]) -> None:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
+def put_folder(new: Path, folder: Path) -> None:
+    """Put a whole folder in its place. One that is there goes aside first, beside the new one: who has files of it open goes on."""
+    aside = new.with_name("old")
+    if folder.exists():
+        folder.replace(aside)
+    new.replace(folder)
+
+
 def write_json(path: Path, content: Any) -> None:
     """Write ``content`` as indented JSON, keys in their order, to ``path``, whole or not at all."""
     write_text(path, json.dumps(content, indent=1) + "\n")

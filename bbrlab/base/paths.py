@@ -9,6 +9,7 @@ DATA = ROOT / "data"
 GUEST_CODE = ROOT / "mininet"
 KERNELS = ROOT / "kernels"
 SCENARIOS = ROOT / "scenarios"
+REPLACE = "BBRLAB_REPLACE"  # in the environment: OLD:NEW, set by the workflow (campaign/replacement.py)
 DEBIAN_PACKAGES = ROOT / "envs" / "debian-packages.txt"
 
 
@@ -18,5 +19,13 @@ def build_folder() -> Path:
 
 
 def results_folder() -> Path:
-    """What campaigns write; BBRLAB_RESULTS moves it. A relative path is one below the checkout, wherever a command runs."""
-    return ROOT / (os.environ.get("BBRLAB_RESULTS") or "results")
+    """What campaigns write; BBRLAB_RESULTS moves it. A relative path is one below the checkout, wherever a command runs.
+
+    A campaign that puts one algorithm in the place of another has a folder of its own in it.
+    """
+    return replaced_folder(ROOT / (os.environ.get("BBRLAB_RESULTS") or "results"), os.environ.get(REPLACE))
+
+
+def replaced_folder(results: Path, replaced: str | None) -> Path:
+    """Where in a folder of results a campaign with OLD:NEW replaced (campaign/replacement.py) has its own."""
+    return results / "replace" / replaced.replace(":", "-") if replaced else results

@@ -18,6 +18,8 @@ from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.campaign.config import Config, load_config
 from bbrlab.campaign.cost import packets_of
+from bbrlab.campaign.replacement import Replacement, replacement
+from bbrlab.kernel.own import OwnCca, own_of
 from bbrlab.kernel.specs import find_spec
 from bbrlab.scenario.load import load_scenario, points_of
 from bbrlab.scenario.messages import validate
@@ -68,12 +70,15 @@ def scenario_files() -> dict[str, Path]:
     return {f"{p.parent.name}/{p.stem}": p for p in sorted(paths.SCENARIOS.glob("*/*.yaml"))}
 
 
-def figures_at(scale: str | None = None, chosen: list[str] | None = None) -> list[Figure]:
+def figures_at(
+    scale: str | None = None, chosen: list[str] | None = None, swap: Replacement | None = None
+) -> list[Figure]:
     """The figures of a campaign.
 
     Args:
         scale: entry of config.yaml's ``scales``; default: its ``scale``.
         chosen: "paper/figure" or "paper"; default: config.yaml's ``figures``, or all.
+        swap: an algorithm in the place of another; default: what this process replaces (campaign/replacement.py).
 
     Raises:
         UserError: for an unknown scale or figure, or a scenario that is not valid.
@@ -89,14 +94,15 @@ def figures_at(scale: str | None = None, chosen: list[str] | None = None) -> lis
         if not matching:
             raise UserError(f"there is no figure or paper '{name}' (there are {', '.join(known)})")
         wanted += matching
-    found = [_scaled(name, known[name], scale, config) for name in dict.fromkeys(wanted)]
+    swap = swap or replacement()
+    found = [_scaled(name, known[name], scale, config, swap) for name in dict.fromkeys(wanted)]
     missing = [n for n, f in zip(dict.fromkeys(wanted), found, strict=True) if f is None and n in (chosen or [])]
     if missing:
         raise UserError(f"{missing[0]} is not part of scale {scale}; choose another with --config scale=...")
     return [f for f in found if f is not None]
 
 
-def _scaled(name: str, path: Path, scale_name: str, config: Config) -> Figure | None:
+def _scaled(name: str, path: Path, scale_name: str, config: Config, swap: Replacement | None = None) -> Figure | None:
     """A figure at a scale; None if the scale leaves it out."""
     scale = config.scales[scale_name]
     scenario = load_scenario(path)
@@ -123,11 +129,14 @@ def _scaled(name: str, path: Path, scale_name: str, config: Config) -> Figure | 
     if override.cases is not None:
         content["cases"] = {k: v for k, v in scenario.cases.items() if k in override.cases}
     scaled = validate(content, f"{path} (at scale {scale_name})", folder=path.parent)
+    points = points_of(scaled, str(path))
+    if swap is not None:
+        scaled, points = swap.of_scenario(scaled), [swap.of_point(point) for point in points]
     trials = override.trials or min(scaled.trials, scale.trials or scaled.trials)
     return Figure(
         name,
         scaled,
-        points_of(scaled, str(path)),
+        points,
         trials,
         max(trials, scale.seeds_cap or trials),
         scale.seeds_packets or math.inf,
@@ -135,17 +144,27 @@ def _scaled(name: str, path: Path, scale_name: str, config: Config) -> Figure | 
 
 
 def check_ccas(chosen: Iterable[Figure], kernel_name: str | None = None) -> None:
-    """UserError, naming file and line, if a figure has a CCA that the kernel lacks, or there is no such kernel."""
+    """UserError, naming file and line, if a figure has a CCA that the kernel lacks and that is not one's own, or there is no
+    such kernel."""
     name, spec = find_spec(kernel_name)
     for figure in chosen:
-        used = {flow.cca for point in figure.points for flow in point.scenario.flows}
-        for cca in sorted(used - set(spec.names)):
+        own = {cca.name for cca in own_of_figure(figure, kernel_name)}
+        for cca in sorted(_used(figure) - set(spec.names) - own):
             path = scenario_files()[figure.id]
             number = next((i for i, t in enumerate(path.read_text(encoding="utf-8").splitlines(), 1) if cca in t), 1)
             raise UserError(
                 f"{path}:{number}: kernel {name} has no {cca} (it has {', '.join(sorted(spec.names))}); "
                 "choose another with --config kernel=... (config/kernels.yaml lists them)"
             )
+
+
+def own_of_figure(figure: Figure, kernel_name: str | None = None) -> list[OwnCca]:
+    """The algorithms of one's own that a figure's flows have: one kernel with all of them runs all its points."""
+    return own_of(_used(figure), kernel_name)
+
+
+def _used(figure: Figure) -> set[str]:
+    return {flow.cca for point in figure.points for flow in point.scenario.flows}
 
 
 def runs_of(figure: Figure, seeds: Mapping[str, int] | None = None, results: Path | None = None) -> list[Run]:

@@ -21,6 +21,15 @@ Overrides = Annotated[
     list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="Override a value, e.g. network.buffer.bdp=4.")
 ]
 
+CcaSources = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--cca-source",
+        metavar="FILE.c",
+        help="Build this algorithm of one's own into the kernel, for flows with its name as cca (docs/own_algorithm.md).",
+    ),
+]
+
 
 @app.callback()
 def _main() -> None:

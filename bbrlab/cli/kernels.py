@@ -11,25 +11,27 @@ from typing import Annotated
 import typer
 
 from bbrlab.base.errors import UserError
-from bbrlab.cli.app import kernel_app
+from bbrlab.cli.app import CcaSources, kernel_app
 
 
 @kernel_app.command("build")
 def kernel_build(
     name: Annotated[str | None, typer.Argument(help="Entry of config/kernels.yaml; default: its default.")] = None,
     jobs: Annotated[int | None, typer.Option(help="Parallel compilers; default: all cores.")] = None,
+    cca_source: CcaSources = None,
     record: Annotated[
         Path | None, typer.Option(help="Also write what was built to this JSON file (for Snakemake).")
     ] = None,
 ) -> None:
-    """Build a kernel, once for each (source version, options, patches, compiler)."""
+    """Build a kernel, once for each (source version, options, patches, compiler, algorithms of one's own)."""
     from bbrlab.base import files
     from bbrlab.experiment import iperf3_library
     from bbrlab.kernel.build import build_kernel
     from bbrlab.kernel.built import describe_kernel
+    from bbrlab.kernel.own import own_of
 
     start = time.monotonic()
-    built = build_kernel(name, jobs, say=typer.echo)
+    built = build_kernel(name, jobs, say=typer.echo, own=own_of((), name, cca_source or ()))
     iperf3_library.library_folder()
     if record:
         content = describe_kernel(built) | {"ccas": built.ccas, "parameters": built.parameters}

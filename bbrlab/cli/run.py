@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from bbrlab.base.errors import UserError
-from bbrlab.cli.app import EXIT_CHECKS, Overrides, ScenarioFile, app, make_interruptible, overrides_of
+from bbrlab.cli.app import EXIT_CHECKS, CcaSources, Overrides, ScenarioFile, app, make_interruptible, overrides_of
 
 
 @app.command()
@@ -29,6 +29,7 @@ def run(
         ),
     ] = "uml",
     kernel: Annotated[str | None, typer.Option(help="Entry of config/kernels.yaml.")] = None,
+    cca_source: CcaSources = None,
     watchdog_s: Annotated[
         float, typer.Option(help="End a guest that shows no sign of life for so many real seconds.")
     ] = 60,
@@ -48,7 +49,8 @@ def run(
 
     if backend not in BACKENDS:
         raise UserError(f"--backend {backend}: no such backend; use one of {', '.join(BACKENDS)}")
-    loaded = load_scenario(scenario, overrides_of(set_), case)
+    sources = tuple(cca_source or ())
+    loaded = load_scenario(scenario, overrides_of(set_), case, sources)
     point = base_point(loaded)
     if (loaded.sweep or loaded.cases) and not quiet:
         axes = ([f"{len(loaded.cases)} cases"] if loaded.cases else []) + [
@@ -58,7 +60,7 @@ def run(
                    "Choose others with --set and --case, or run them all with snakemake.")  # fmt: skip
     make_interruptible()
     with _progress(point.scenario.duration_s, quiet) as tell:
-        summary = run_point(point, seed, out, kernel_name=kernel, backend=backend, watchdog_s=watchdog_s,
+        summary = run_point(point, seed, out, kernel_name=kernel, sources=sources, backend=backend, watchdog_s=watchdog_s,
                                    die_with_parent=die_with_parent, trace_acks=trace_acks, on_progress=tell)  # fmt: skip
     if not quiet:
         show_outcome(summary, out)

@@ -78,7 +78,8 @@ def make_plan(
     if missing:
         raise UserError(
             f"{scenario.name}: flows: this kernel has no {', '.join(missing)} (it has {', '.join(sorted(ccas))}); "
-            "choose another kernel with --kernel (config/kernels.yaml lists them)"
+            "choose another kernel with --kernel (config/kernels.yaml lists them), or give the algorithm's source "
+            "(docs/own_algorithm.md)"
         )
     rtts_ms = draw_rtts(scenario, seed)
     hosts = Hosts(scenario)

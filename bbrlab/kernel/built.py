@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypedDict
@@ -11,6 +12,7 @@ from typing import TypedDict
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.kernel.compiler import compiler
+from bbrlab.kernel.own import OwnCca
 from bbrlab.kernel.sources import locate, name_version
 from bbrlab.kernel.specs import KernelSpec, find_spec, probe_file, recipe
 
@@ -31,6 +33,7 @@ class Kernel:
         compiler: first line of ``cc --version``.
         build_s: wall-clock seconds of the build.
         modules: {kernel's name of a CCA that may be had in parameter sets: the module that has it}.
+        own: {algorithm of one's own: SHA-256 of its C file}.
         acceleration: how QEMU ran it when it was tried out ("kvm" or "tcg"; empty for other backends).
     """
 
@@ -46,16 +49,20 @@ class Kernel:
     build_s: float
     acceleration: str = ""
     modules: dict[str, str] = field(default_factory=dict)
+    own: dict[str, str] = field(default_factory=dict)
 
 
-def build_key(spec: KernelSpec, source: str, compiler_line: str) -> str:
-    """Hash of (source version, options, patches, added files, what tries it out, compiler, this recipe's steps)."""
+def build_key(spec: KernelSpec, source: str, compiler_line: str, own: Sequence[OwnCca] = ()) -> str:
+    """Hash of (source version, options, patches, added files, what tries it out, compiler, this recipe's steps, algorithms of
+    one's own)."""
     parts = recipe(spec)
     digest = hashlib.sha256()
     for part in (source, compiler_line, spec.arch, "recipe 4"):
         digest.update(part.encode() + b"\0")
     for path, target in [*((p, "") for p in [*parts.options, *parts.patches, probe_file()]), *parts.added]:
         digest.update(f"{target}/{path.name}".encode() + b"\0" + path.read_bytes() + b"\0")
+    for cca in own:
+        digest.update(f"own {cca.name}".encode() + b"\0" + cca.text.encode() + b"\0")
     return digest.hexdigest()[:16]
 
 
@@ -77,7 +84,7 @@ def read_kernel(name: str, key: str) -> Kernel | None:
 
 
 def get_kernel(name: str | None = None) -> Kernel:
-    """A kernel that is built already. UserError with the command that builds it."""
+    """A kernel without algorithms of one's own that is built already. UserError with the command that builds it."""
     name, spec = find_spec(name)
     try:
         source = locate(spec.source, fetch=False).identity
@@ -102,12 +109,14 @@ def kernel_identity(name: str | None = None) -> str:
         return ""
 
 
-class _Accelerated(TypedDict, total=False):
+class _Sometimes(TypedDict, total=False):
     acceleration: str
+    own: dict[str, str]
 
 
-class KernelEntry(_Accelerated):
-    """What a result says of the kernel that it came from: fields of Kernel; ``acceleration`` where QEMU ran it."""
+class KernelEntry(_Sometimes):
+    """What a result says of the kernel that it came from: fields of Kernel; ``acceleration`` where QEMU ran it,
+    ``own`` where algorithms of one's own are built into it."""
 
     name: str
     release: str
@@ -129,4 +138,6 @@ def describe_kernel(kernel: Kernel) -> KernelEntry:
     }
     if kernel.acceleration:
         content["acceleration"] = kernel.acceleration
+    if kernel.own:
+        content["own"] = kernel.own
     return content

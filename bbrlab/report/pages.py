@@ -58,7 +58,7 @@ class Page:
         """What was run, in a sentence, and how its statements came out (Markdown)."""
         rows = [t.groupby(["point", "seed"])[["ok", "virtual_s", "wall_s"]].first() for t in self.tables.values()]
         runs = pd.concat(rows)
-        kernel = next(iter(self.tables.values()))["kernel"].iloc[0]
+        kernel = ", ".join(dict.fromkeys(k for t in self.tables.values() for k in t["kernel"].unique()))
         failed = int((~runs["ok"]).sum())
         return (
             f"Scale **{self.scale}**, kernel {kernel}: {len(runs)} runs, {runs['virtual_s'].sum() / 3600:.1f} hours of testbed time in "

@@ -230,7 +230,7 @@ def panel_rows(panels: Sequence[tuple[Figure, Panel]], against: Sequence[str] = 
     rows = []
     for figure, panel in panels:
         p = panel.points
-        first, second = (NAMES[flow.cca] for flow in figure.scenario.flows)
+        first, second = (NAMES.get(flow.cca, flow.cca) for flow in figure.scenario.flows)
         rows.append({
             "panel": panel.title,
             "BBR": first,

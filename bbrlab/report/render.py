@@ -12,6 +12,7 @@ from typing import Any
 
 from bbrlab.base import files
 from bbrlab.base.errors import UserError
+from bbrlab.campaign.replacement import replacement
 
 # A figure as a file: for a screen and for a paper.
 FORMATS = {"image/png": ".png", "application/pdf": ".pdf"}
@@ -59,6 +60,8 @@ def render_notebook(notebook: Path, out: Path, parameters: dict[str, str], figur
             ) from None
         content = nbformat.read(str(executed), as_version=4)  # type: ignore[no-untyped-call]
     content.cells = [cell for cell in content.cells if cell.get("id") != "formats"]
+    if swap := replacement():
+        content.cells.insert(1, nbformat.v4.new_markdown_cell(swap.note, id="replaced"))  # type: ignore[no-untyped-call]
     content.metadata.get("papermill", {}).update(input_path=notebook.name, output_path=out.with_suffix(".ipynb").name)
     drawn = take_figures(content)
     exporter = HTMLExporter(exclude_input_prompt=True, exclude_output_prompt=True, embed_images=True)  # type: ignore[no-untyped-call]

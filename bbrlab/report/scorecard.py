@@ -14,6 +14,7 @@ from rich.table import Table
 
 from bbrlab.base import files
 from bbrlab.campaign.figures import Figure, figures_at
+from bbrlab.campaign.replacement import replacement
 from bbrlab.claims.judge import ALL, FINAL, standing_counts, verdict_counts
 from bbrlab.claims.statements import statement_counts
 from bbrlab.report.panel import has_panel, panel_of
@@ -72,16 +73,24 @@ def write_scorecard(
     known = {f.id: f for f in figures_at(scale, list(tables))}
     entries = [figure_entry(known[id], table) for id, table in tables.items()]
     of_statements, of_claims = statement_counts(statements), claim_counts(claims)
+    _say_replaced(Console(width=WIDTH))
     show_figures(entries, scale)
     show_counts(of_statements, f"Statements of the papers, scale {scale}")
     show_counts(of_claims, f"The claims that test them, scale {scale}")
     content = {
         "scale": scale,
+        **({"replaced": {swap.old: swap.new}} if (swap := replacement()) else {}),
         "statements": of_statements.to_dict(orient="index"),
         "claims": of_claims.to_dict(orient="index"),
         "figures": entries,
     }
     files.write_text(out, json.dumps(content, indent=1) + "\n")
+
+
+def _say_replaced(console: Console) -> None:
+    """Say what stands in whose place, if anything does."""
+    if swap := replacement():
+        console.print(f"[bold]{swap.words}[/bold] in these runs; what is expected is the papers', of {swap.old}.")
 
 
 def claim_counts(claims: pd.DataFrame) -> pd.DataFrame:
@@ -134,6 +143,7 @@ def show_verdicts(claims: pd.DataFrame, statements: pd.DataFrame, console: Conso
         statements: statements.statement_frame().
     """
     console = console or Console(width=WIDTH)
+    _say_replaced(console)
     table = Table(box=None, pad_edge=False)
     for name in ("claim", "expected", "measured", "verdict", ""):
         table.add_column(name, overflow="fold")

@@ -2,19 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from bbrlab.base.errors import UserError
 from bbrlab.experiment.machine import host
+from bbrlab.kernel.build import build_kernel
 from bbrlab.kernel.built import Kernel, get_kernel
+from bbrlab.kernel.own import OwnCca
 from bbrlab.kernel.specs import load_specs
+from bbrlab.kernel.steps import Say
 from bbrlab.scenario.point import Point
 
 BACKENDS = {"uml": "um", "qemu": "x86_64", "host": None}  # and the architecture of their kernels
 
 
-def kernel_for(name: str | None, backend: str) -> Kernel:
-    """The kernel for a backend. UserError for one of another architecture, naming those that fit."""
+def kernel_for(name: str | None, backend: str, own: Sequence[OwnCca] = (), say: Say = print) -> Kernel:
+    """The kernel for a backend; one with algorithms of one's own is built if it is not there.
+
+    Args:
+        name: entry of kernels.yaml; default: the first that fits, the file's default before others.
+        backend: one of BACKENDS.
+        own: algorithms of one's own that it has beside those of its entry.
+        say: gets one line per step of a build.
+
+    Raises:
+        UserError: for a kernel of another architecture, naming those that fit; for an algorithm that cannot be built in.
+    """
     arch = BACKENDS[backend]
     if arch is None:
+        if own:
+            raise UserError(
+                f"{own[0].path}: --backend host runs this machine's own kernel, into which nothing is built; use "
+                "uml or qemu"
+            )
         return host.host_kernel()
     specs = load_specs()
     fitting = [n for n, spec in specs.kernels.items() if spec.arch == arch]
@@ -23,7 +43,7 @@ def kernel_for(name: str | None, backend: str) -> Kernel:
         raise UserError(
             f"--backend {backend}: kernel {name} is not for it; those that are: {', '.join(fitting) or 'none'}"
         )
-    return get_kernel(name)
+    return build_kernel(name, say=say, own=own) if own else get_kernel(name)
 
 
 def traceable_ccas(point: Point, kernel: Kernel) -> list[str]:

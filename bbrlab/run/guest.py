@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +12,8 @@ from bbrlab.base.errors import UserError
 from bbrlab.experiment.machine import host, process, qemu, uml
 from bbrlab.experiment.plan import Plan
 from bbrlab.kernel.built import Kernel
+from bbrlab.kernel.own import OwnCca, stopped_at
+from bbrlab.kernel.probe import LOUD
 from bbrlab.run.memory import flight_bytes, workload_bytes
 from bbrlab.scenario.point import Point
 
@@ -23,11 +25,13 @@ class Machine:
     """What a plan is run on, and how it is watched: run_point()'s arguments of the same names.
 
     Attributes:
+        own: algorithms of one's own that are built into the kernel.
         library: folder of the compiled helper (iperf3_library).
     """
 
     backend: str
     kernel: Kernel
+    own: Sequence[OwnCca]
     library: Path
     seed: int
     watchdog_s: float
@@ -61,8 +65,9 @@ def run_guest(machine: Machine, scratch: Path, point: Point, plan: Plan, log: Pa
         else:
             (scratch / "guest").symlink_to(paths.GUEST_CODE)
             (scratch / "lib").symlink_to(machine.library)
+            arguments = [*plan.kernel_arguments, *([LOUD] if machine.own else [])]
             job = process.Job(
-                scratch=scratch, seed=machine.seed, memory_bytes=needed_bytes, arguments=plan.kernel_arguments, log=log,
+                scratch=scratch, seed=machine.seed, memory_bytes=needed_bytes, arguments=arguments, log=log,
                 watchdog_s=machine.watchdog_s, on_progress=machine.on_progress, die_with_parent=machine.die_with_parent,
             )  # fmt: skip
             process.run(job, (uml if machine.backend == "uml" else qemu).command(machine.kernel, job))
@@ -72,7 +77,8 @@ def run_guest(machine: Machine, scratch: Path, point: Point, plan: Plan, log: Pa
             f"\n{scratch.parent} had {free_bytes >> 20} MiB free, but the guest's memory, which lies there, may grow to "
             f"{needed_bytes >> 20} MiB; make room, or set TMPDIR to another folder"
         )  # fmt: skip
-        raise UserError(f"{point.scenario.name}: {error}{room}{_last_words(log)}") from None
+        place = _stopped_by(machine.own, log)
+        raise UserError(f"{place}{point.scenario.name}: {error}{room}{_last_words(log)}") from None
     except BaseException:  # interrupted: the log of half a run says nothing
         log.unlink(missing_ok=True)
         raise
@@ -86,6 +92,15 @@ def keep_console(folder: Path, log: Path) -> None:
             with open(log, "a", encoding="utf-8") as file:
                 file.write(f"{path.stem}:\n" if path.suffix == ".err" else "")
                 file.write(path.read_text(encoding="utf-8", errors="replace"))
+
+
+def _stopped_by(own: Sequence[OwnCca], log: Path) -> str:
+    """The place in an algorithm of one's own at which it stopped the guest's kernel, as a line; empty if none did."""
+    text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+    if not own or process.OUT_OF_MEMORY in text:
+        return ""
+    place = stopped_at(own, text.splitlines())
+    return f"{place}\n" if place else ""
 
 
 def _last_words(log: Path) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from bbrlab.base import files
@@ -13,6 +13,7 @@ from bbrlab.experiment.machine import process
 from bbrlab.experiment.machine.scratch import scratch_folder, scratch_parent
 from bbrlab.experiment.plan import make_plan
 from bbrlab.experiment.plan_types import GuestPlan
+from bbrlab.kernel.own import own_of
 from bbrlab.measure.summary import Summary
 from bbrlab.run.evaluate import evaluate
 from bbrlab.run.fit import check_parameters, kernel_for, traceable_ccas
@@ -28,6 +29,7 @@ def run_point(
     out: Path,
     *,
     kernel_name: str | None = None,
+    sources: Sequence[Path] = (),
     backend: str = "uml",
     watchdog_s: float = process.WATCHDOG_S,
     die_with_parent: bool = False,
@@ -42,6 +44,8 @@ def run_point(
         seed: of the drawn RTTs and the guest's entropy.
         out: result folder; gets summary.json, samples.parquet, manifest.json and guest.log, the first one last.
         kernel_name: entry of kernels.yaml; default: the file's default.
+        sources: C files of algorithms of one's own that are built into the kernel; those of kernels/cca/ that flows have are,
+            too.
         backend: "uml" (virtual time), "qemu" (a virtual machine in real time) or "host" (this machine's kernel, as root,
             in real time).
         watchdog_s: real seconds without a sign of life after which the guest is ended.
@@ -62,7 +66,8 @@ def run_point(
     prepare_out(out)
     marks = {}
     virtual, own_machine = backend == "uml", backend != "host"
-    kernel = kernel_for(kernel_name, backend)
+    own = own_of([flow.cca for flow in point.scenario.flows], kernel_name, sources)
+    kernel = kernel_for(kernel_name, backend, own, lambda text: on_progress("stage", text))
     library = iperf3_library.library_folder()
     preload = f"{'/run/lib' if own_machine else library}/{iperf3_library.LIBRARY}" if virtual else None
     if not own_machine and point.scenario.hosts.pacing == "fq":
@@ -79,7 +84,7 @@ def run_point(
     try:
         with scratch_folder() as scratch:
             folder = write_inputs(scratch, plan)
-            machine = Machine(backend, kernel, library, seed, watchdog_s, die_with_parent, on_progress)
+            machine = Machine(backend, kernel, own, library, seed, watchdog_s, die_with_parent, on_progress)
             run_guest(machine, scratch, point, plan, out / "guest.log")
             marks["guest"] = time.monotonic() - start
             summary, tables = evaluate(point, seed, backend, plan, kernel, folder)

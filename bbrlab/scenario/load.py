@@ -56,13 +56,16 @@ def assign(content: Any, path: str, value: Any, where: str) -> None:
             raise UserError(f"{where}: path '{path}' does not exist: '{'.'.join(parts[:depth])}' holds a single value")
 
 
-def load_scenario(path: Path, overrides: dict[str, Any] | None = None, case: str | None = None) -> Scenario:
+def load_scenario(
+    path: Path, overrides: dict[str, Any] | None = None, case: str | None = None, sources: tuple[Path, ...] = ()
+) -> Scenario:
     """Read, override and check a scenario file.
 
     Args:
         path: the YAML file.
         overrides: {dotted path: value}; a path that is swept becomes a fixed value.
         case: put this case's values in, before the overrides; the others are gone.
+        sources: C files of algorithms of one's own that flows may have, beside those in kernels/cca/.
 
     Raises:
         UserError: naming file, field, value and what would be valid.
@@ -85,7 +88,7 @@ def load_scenario(path: Path, overrides: dict[str, Any] | None = None, case: str
         assign(content, key, value, f"--set {key}={value}")
         if isinstance(content.get("sweep"), dict):
             content["sweep"].pop(key, None)
-    scenario = validate(content, str(path), None if overrides else Lines(path), folder=path.absolute().parent)
+    scenario = validate(content, str(path), None if overrides else Lines(path), path.absolute().parent, sources)
     points_of(scenario, str(path))  # every point of the sweep must be valid, too
     return scenario
 
@@ -110,7 +113,7 @@ def points_of(scenario: Scenario, where: str = "scenario") -> list[Point]:
             assign(content, path, copy.deepcopy(value), f"{where}: {'sweep' if path in swept else f'cases.{case}'}")
         at = ", ".join(f"{k}={v}" for k, v in (chosen | swept).items())
         at = f"{where}{': sweep at ' + at if at else ''}"
-        found.append(Point(validate(content, at, folder=scenario.folder), chosen | swept))
+        found.append(Point(validate(content, at, None, scenario.folder, scenario.sources), chosen | swept))
     same = Counter((point.values.get(CASE), point.fingerprint) for point in found)  # 1 and 1.0 are one value
     for point in found:
         if (count := same[point.values.get(CASE), point.fingerprint]) > 1:
@@ -123,4 +126,4 @@ def points_of(scenario: Scenario, where: str = "scenario") -> list[Point]:
 def base_point(scenario: Scenario) -> Point:
     """The scenario as written, with its sweep left out."""
     content = scenario.model_dump(exclude=GRID, exclude_unset=True)
-    return Point(validate(content, scenario.name, folder=scenario.folder), {})
+    return Point(validate(content, scenario.name, None, scenario.folder, scenario.sources), {})

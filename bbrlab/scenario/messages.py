@@ -12,6 +12,7 @@ from bbrlab.base.errors import UserError
 from bbrlab.base.yaml_files import Lines
 from bbrlab.scenario.schema import (
     FOLDER,
+    SOURCES,
     Buffer,
     Change,
     Flow,
@@ -34,7 +35,9 @@ PYDANTICS_OWN = {
 }  # words for one of several types
 
 
-def validate(content: Any, where: str, lines: Lines | None = None, folder: Path | None = None) -> Scenario:
+def validate(
+    content: Any, where: str, lines: Lines | None = None, folder: Path | None = None, sources: tuple[Path, ...] = ()
+) -> Scenario:
     """A Scenario from a dictionary. UserError naming ``where``, each wrong field, its value and what would be valid.
 
     Args:
@@ -42,15 +45,16 @@ def validate(content: Any, where: str, lines: Lines | None = None, folder: Path 
         where: what to call it, such as its file.
         lines: of that file, to name the line as well.
         folder: of that file, which ``traffic.trace`` is relative to; default: the working directory.
+        sources: C files of algorithms of one's own that flows may have, beside those in kernels/cca/.
     """
     if not isinstance(content, dict):
         raise UserError(f"{where}: a scenario is a mapping of keys to values; see config/README.md")
     try:
-        scenario = Scenario.model_validate(content, context={FOLDER: folder or Path.cwd()})
+        scenario = Scenario.model_validate(content, context={FOLDER: folder or Path.cwd(), SOURCES: sources})
     except ValidationError as error:
         told = (explain_error(f"{where}:{lines.of(e['loc'])}" if lines else where, e, content) for e in error.errors())
         raise UserError("\n".join(dict.fromkeys(told))) from None
-    scenario.keep_folder(folder)
+    scenario.keep_place(folder, sources)
     return scenario
 
 

@@ -10,9 +10,14 @@ from bbrlab.scenario.messages import validate
 from bbrlab.scenario.point import Point
 
 
-def read_point(path: Path) -> Point:
-    """The point that write_points() wrote. UserError if the file is not one of those."""
+def read_point(path: Path, sources: tuple[Path, ...] = ()) -> Point:
+    """The point that write_points() wrote. UserError if the file is not one of those.
+
+    Args:
+        path: the file.
+        sources: C files of algorithms of one's own that flows may have, beside those in kernels/cca/.
+    """
     content = read_yaml(path)
     if not isinstance(content, dict) or not {"scenario", "values"} <= content.keys():
         raise UserError(f"{path}: is no point of a campaign; for a scenario file use: bbrlab run")
-    return Point(validate(content["scenario"], str(path)), content["values"])
+    return Point(validate(content["scenario"], str(path), sources=sources), content["values"])

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PrivateAttr, ValidationInfo, field_validator, model_validator
 
+from bbrlab.base.algorithms import KNOWN, own_sources
 from bbrlab.base.strict import NonNegative, Positive, Probability, Strict
 from bbrlab.scenario.frames import FRAME_BYTES
 
@@ -15,7 +17,7 @@ RECEIVE_OFFLOAD_US = 50.0  # 20,000 interrupts a second, as Intel's e1000e drive
 MAX_STREAMS = 128  # parallel streams that one iperf3 allows
 PLAIN_WORD = re.compile(r"[\w.,:+-]{1,64}")  # what may stand on a kernel command line
 FOLDER = "folder"  # in a validation's context: the folder of the scenario file
-Cca = Literal["bbr1", "bbr2", "bbr3", "cubic", "reno", "dctcp"]
+SOURCES = "sources"  # in a validation's context: C files of algorithms of one's own beside those in kernels/cca/
 PARAMETER_SETS = ("bbr2", "bbr3")  # of which each flow group may have parameters of its own
 
 
@@ -252,7 +254,9 @@ class Traffic(Strict):
 class Flow(Strict):
     """A group of equal flows, or of short flows (``traffic``)."""
 
-    cca: Cca
+    cca: str = Field(
+        description=f"{', '.join(KNOWN)}, or the name of an algorithm of one's own (docs/own_algorithm.md)"
+    )
     count: Annotated[int, Field(ge=1, le=1000)] = 1
     start_s: NonNegative = Field(0.0, description="when iperf3 starts; its handshake takes about six RTTs")
     stop_s: Positive | None = Field(None, description="default: the end of the run")
@@ -263,6 +267,22 @@ class Flow(Strict):
     direction: Literal["forward", "reverse"] = "forward"
     traffic: Traffic | None = Field(None, description="short flows in place of count long ones")
     params: dict[str, int | float | str | bool] = Field({}, description="parameters of the CCA")
+
+    @field_validator("cca")
+    @classmethod
+    def _is_known(cls, cca: str, info: ValidationInfo) -> str:
+        """The name of an algorithm of the field's, or of one whose C file is there."""
+        if cca in KNOWN:
+            return cca
+        own = own_sources((info.context or {}).get(SOURCES, ()))
+        if cca not in own:
+            close = get_close_matches(cca, [*KNOWN, *own], 1)
+            raise ValueError(
+                f"there is no algorithm '{cca}'{f', did you mean {close[0]}?' if close else ''} (there are "
+                f"{', '.join(KNOWN)}; of one's own: {', '.join(own) or 'none'}, by a file NAME.c in kernels/cca/, or with "
+                "--cca-source)"
+            )
+        return cca
 
     @field_validator("params")
     @classmethod
@@ -327,15 +347,21 @@ class Scenario(Strict):
     sweep: dict[str, Annotated[list[Any], Field(min_length=1)]] = {}
     scales: dict[str, Override] = Field({}, description="what a scale of config.yaml changes")
     _folder: Path | None = PrivateAttr(None)
+    _sources: tuple[Path, ...] = PrivateAttr(())
 
     @property
     def folder(self) -> Path | None:
         """The folder of the file that the scenario comes from, which ``traffic.trace`` of its sweep is relative to."""
         return self._folder
 
-    def keep_folder(self, folder: Path | None) -> None:
-        """Remember ``folder``."""
-        self._folder = folder
+    @property
+    def sources(self) -> tuple[Path, ...]:
+        """C files of algorithms of one's own that its flows may have, beside those in kernels/cca/."""
+        return self._sources
+
+    def keep_place(self, folder: Path | None, sources: tuple[Path, ...]) -> None:
+        """Remember ``folder`` and ``sources``."""
+        self._folder, self._sources = folder, sources
 
     @model_validator(mode="after")
     def _consistent(self) -> Scenario:

@@ -15,6 +15,7 @@ import pandas as pd
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.tables import read_table
+from bbrlab.campaign.replacement import Replacement, parse_replacement
 from bbrlab.kernel.specs import find_spec
 from bbrlab.workflow.snakemake import name_of
 
@@ -26,13 +27,22 @@ class Side:
     Attributes:
         name: what the user calls it.
         folder: of its results.
+        home: what BBRLAB_RESULTS has to name for them to come there: the folder, or one above it where the settings put one
+            algorithm in the place of another.
         settings: what its campaign is configured with, for ``snakemake --config``; None for a folder of results that is
             only read.
     """
 
     name: str
     folder: Path
+    home: Path
     settings: dict[str, str] | None = field(default_factory=dict)
+
+    @property
+    def swap(self) -> Replacement | None:
+        """The algorithm that its settings put in the place of another."""
+        text = (self.settings or {}).get("replace")
+        return parse_replacement(text) if text else None
 
     def table(self, scale: str, figure: str) -> Path:
         """Where the table of a figure is."""
@@ -65,18 +75,22 @@ def sides_of(kernels: list[str], results: list[Path], settings: list[str]) -> tu
     found = []
     for name in kernels:
         find_spec(name)
-        found.append(Side(name, _place(f"kernel={name}"), {"kernel": name}))
+        place = _place(f"kernel={name}")
+        found.append(Side(name, place, place, {"kernel": name}))
     for folder in results:
         if not folder.is_dir():
             raise UserError(f"--results {folder}: there is no such folder")
-        found.append(Side(str(folder), folder.absolute(), None))
+        found.append(Side(str(folder), folder.absolute(), folder.absolute(), None))
     for text in settings:
         parts = dict(item.partition("=")[::2] for item in shlex.split(text))
         if not parts or not all(k and v for k, v in parts.items()) or "scale" in parts:
             raise UserError(
                 f"--config '{text}': give KEY=VALUE of config/config.yaml, several with spaces between; scale is --scale"
             )
-        found.append(Side(text, _place(" ".join(f"{k}={v}" for k, v in parts.items())), parts))
+        home = _place(" ".join(f"{k}={v}" for k, v in parts.items()))
+        side = Side(text, paths.replaced_folder(home, parts.get("replace")), home, parts)
+        _ = side.swap  # says what is wrong with it
+        found.append(side)
     if len(found) != 2:
         raise UserError(
             f"give two sides, not {len(found)}: --kernel A --kernel B, --config 'KEY=VALUE ...' or --results FOLDER"
@@ -92,7 +106,7 @@ def _place(name: str) -> Path:
 
 def run_side(side: Side, scale: str, figures: list[str], cores: int) -> None:
     """Run a side's campaign: what is there already is not run again. UserError if it fails."""
-    environment = {**os.environ, "BBRLAB_RESULTS": str(side.folder)}
+    environment = {**os.environ, "BBRLAB_RESULTS": str(side.home)}
     argv = [sys.executable, "-m", *side.command(scale, figures, cores)]
     if subprocess.run(argv, cwd=paths.ROOT, env=environment, check=False).returncode:
         raise UserError(f"the campaign of {side.name} failed; what it says stands above, and in {side.folder / 'logs'}")
@@ -106,7 +120,7 @@ def tables_at(side: Side, scale: str, figures: list[str], cores: int) -> dict[st
         if side.settings is None:
             raise UserError(what)
         command = shlex.join(side.command(scale, missing, cores))
-        raise UserError(f"{what}; add --run, or run: BBRLAB_RESULTS={shlex.quote(str(side.folder))} {command}")
+        raise UserError(f"{what}; add --run, or run: BBRLAB_RESULTS={shlex.quote(str(side.home))} {command}")
     return {figure: read_table(side.table(scale, figure)) for figure in figures}
 
 

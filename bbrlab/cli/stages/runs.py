@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from bbrlab.cli.app import app, make_interruptible
+from bbrlab.cli.app import CcaSources, app, make_interruptible
 
 
 @app.command(hidden=True)
@@ -16,6 +16,7 @@ def point(
     seed: Annotated[int, typer.Option()],
     out: Annotated[Path, typer.Option()],
     kernel: Annotated[str | None, typer.Option()] = None,
+    cca_source: CcaSources = None,
 ) -> None:
     """Run one point of a campaign (used by the workflow)."""
     from bbrlab.measure.checks.check import failed_of
@@ -23,7 +24,8 @@ def point(
     from bbrlab.scenario.point_files import read_point
 
     make_interruptible()
-    summary = run_point(read_point(file), seed, out, kernel_name=kernel, die_with_parent=True)
+    sources = tuple(cca_source or ())
+    summary = run_point(read_point(file, sources), seed, out, kernel_name=kernel, sources=sources, die_with_parent=True)
     failed = [c["name"] for c in failed_of(summary["checks"])]
     if failed:
         typer.echo(

@@ -13,11 +13,11 @@ from pathlib import Path
 from types import FrameType
 
 from bbrlab.base import paths
+from bbrlab.base.algorithms import KNOWN
 from bbrlab.base.errors import UserError
 from bbrlab.experiment.machine.process import PROGRESS, GuestFailed
 from bbrlab.kernel.built import Kernel
 
-NAMES = ("bbr1", "bbr2", "bbr3", "cubic", "reno", "dctcp")
 AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 
 
@@ -26,7 +26,7 @@ def ccas(available: list[str]) -> dict[str, str]:
 
     "bbr" is BBRv1 in mainline and on Google's branch v2alpha, but BBRv3 on the branch v3, which has its BBRv1 as "bbr1".
     """
-    names = {name: name for name in NAMES if name in available}
+    names = {name: name for name in KNOWN if name in available}
     if "bbr" in available:
         names.setdefault("bbr3" if "bbr1" in available else "bbr1", "bbr")
     return names

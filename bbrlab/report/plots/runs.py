@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from bbrlab.base.tables import read_table
 from bbrlab.measure.series import goodput_series
-from bbrlab.report.plots.style import ABOVE, CCA_COLOURS, WARE
+from bbrlab.report.plots.style import ABOVE, CCA_COLOURS, OWN, WARE
 
 
 def run_over_time(samples: Path, rate_mbit: float, buffer_bytes: int, groups: list[str], bin_s: float = 2.0) -> Figure:
@@ -32,7 +32,7 @@ def run_over_time(samples: Path, rate_mbit: float, buffer_bytes: int, groups: li
     )
     for group, goodput in goodput_series(data, bin_s, "group").items():
         cca = groups[group]
-        top.plot(*goodput, lw=0.9, color=CCA_COLOURS[cca], label=f"{cca} (group {group})")
+        top.plot(*goodput, lw=0.9, color=CCA_COLOURS.get(cca, OWN), label=f"{cca} (group {group})")
     top.set(ylabel="goodput (Mbit/s)", ylim=(0, rate_mbit * 1.05))
     top.legend(ncols=len(groups), **ABOVE)
     queue = data.drop_duplicates("time_s")

@@ -21,6 +21,7 @@ CCA_COLOURS = {
     "reno": "#CC79A7",
     "dctcp": "#E69F00",
 }
+OWN = "#666666"  # an algorithm of one's own
 COLUMNS = 3
 # A legend over the axes, where it hides no data.
 ABOVE: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1, 1), "frameon": False, "borderaxespad": 0.1}

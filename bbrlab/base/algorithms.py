@@ -1,0 +1,53 @@
+"""The congestion control algorithms that scenarios may name: the field's, and one's own in kernels/cca/.
+
+An algorithm of one's own is one C file with a ``tcp_congestion_ops``. Its file is called by the name that it registers:
+``mine.c``, or ``tcp_mine.c`` as the kernel's own files are called, registers ``mine``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from bbrlab.base import paths
+from bbrlab.base.errors import UserError
+
+KNOWN = ("bbr1", "bbr2", "bbr3", "cubic", "reno", "dctcp")
+NAME_MAX = 15  # TCP_CA_NAME_MAX of include/net/tcp.h, without the byte that ends it
+NAME = re.compile(rf"[a-z][a-z0-9_]{{0,{NAME_MAX - 1}}}")
+TUTORIAL = "docs/own_algorithm.md"
+
+
+def own_folder() -> Path:
+    """Where algorithms of one's own are found by their names alone."""
+    return paths.KERNELS / "cca"
+
+
+def name_of_source(path: Path) -> str:
+    """The name that a C file has to register. UserError for a file that is not called like one."""
+    name = path.stem.removeprefix("tcp_")
+    if path.suffix != ".c" or not NAME.fullmatch(name):
+        raise UserError(
+            f"{path}: an algorithm of one's own is one C file called by its name, NAME.c or tcp_NAME.c: a small letter, then "
+            f"small letters, digits or _, at most {NAME_MAX} of them ({TUTORIAL})"
+        )
+    return name
+
+
+def own_sources(given: Iterable[Path] = ()) -> dict[str, Path]:
+    """{name: C file} of the algorithms of one's own: those in kernels/cca/, and those ``given``, which come before them.
+
+    Raises:
+        UserError: for a file that is not called like one; for two that have one name.
+    """
+    found: dict[str, Path] = {}
+    for folder in (sorted(own_folder().glob("*.c")), given):
+        here: dict[str, Path] = {}
+        for path in folder:
+            name = name_of_source(path)
+            if name in here and here[name] != path:
+                raise UserError(f"{path}: {here[name]} is '{name}', too; give one of them another name")
+            here[name] = path
+        found |= here
+    return found

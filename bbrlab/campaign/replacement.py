@@ -1,0 +1,103 @@
+"""One algorithm in the place of another through a whole campaign: ``snakemake --config replace=bbr3:mine -- PAPER``.
+
+The process that is asked for it, and all that it starts, have it in their environment, so that every stage speaks of the same
+figures. What they write goes to a folder of its own (paths.results_folder()).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from bbrlab.base import paths
+from bbrlab.base.algorithms import KNOWN, own_folder, own_sources
+from bbrlab.base.errors import UserError
+from bbrlab.scenario.messages import validate
+from bbrlab.scenario.point import Point
+from bbrlab.scenario.schema import GRID, Scenario
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """An algorithm in the place of another: in every flow group that has ``old``, ``new`` runs, without ``params``."""
+
+    old: str
+    new: str
+
+    @property
+    def words(self) -> str:
+        """What stands in whose place."""
+        return f"{self.new} stands in the place of {self.old}"
+
+    @property
+    def note(self) -> str:
+        """The same for a page, with what it means for what else stands there (Markdown)."""
+        return (
+            f"> **{self.new} stands in the place of {self.old}** in every run of this page. Published values, what is said of "
+            f"{self.old}, and the names of cases and swept values are the paper's: a verdict says what {self.new} does where "
+            f"the paper speaks of {self.old}. Parameters that a scenario gives {self.old} are left out. Findings are of "
+            f"{self.old}."
+        )
+
+    def concerns(self, point: Point) -> bool:
+        """Whether a point changes."""
+        return any(flow.cca == self.old for flow in point.scenario.flows)
+
+    def of_point(self, point: Point) -> Point:
+        """The point with the other algorithm. Its swept values keep their words, which claims choose it by."""
+        if not self.concerns(point):
+            return point
+        return Point(self._put(point.scenario, set(GRID), point.label), point.values)
+
+    def of_scenario(self, scenario: Scenario) -> Scenario:
+        """The scenario's own values with the other algorithm; its cases and sweep stay."""
+        return self._put(scenario, set(), scenario.name)
+
+    def _put(self, scenario: Scenario, without: set[str], where: str) -> Scenario:
+        content = scenario.model_dump(exclude=without, exclude_unset=True)
+        for flow in content["flows"]:
+            if flow["cca"] == self.old:
+                flow["cca"] = self.new
+                flow.pop("params", None)
+        return validate(content, f"replace={self.old}:{self.new}: {where}", None, scenario.folder, scenario.sources)
+
+
+def parse_replacement(text: str) -> Replacement:
+    """OLD:NEW. UserError for anything else, and for names that there are not."""
+    old, colon, new = text.partition(":")
+    where = f"replace={text}"
+    if not (colon and old and new) or ":" in new:
+        raise UserError(
+            f"{where}: give OLD:NEW, what is replaced and what stands in its place, for example replace=bbr3:mine"
+        )
+    if old == new:
+        raise UserError(f"{where}: puts {old} in its own place")
+    known = {**dict.fromkeys(KNOWN), **own_sources()}
+    for name in (old, new):
+        if name not in known:
+            raise UserError(
+                f"{where}: there is no algorithm '{name}' (there are {', '.join(known)}; one of your own is a file "
+                f"{own_folder().relative_to(paths.ROOT) if own_folder().is_relative_to(paths.ROOT) else own_folder()}/NAME.c)"
+            )
+    return Replacement(old, new)
+
+
+def begin_replacement(text: object) -> Replacement:
+    """Have this process, and all that it starts, replace an algorithm. UserError as of parse_replacement()."""
+    found = parse_replacement("" if text is None else str(text))
+    os.environ[paths.REPLACE] = f"{found.old}:{found.new}"
+    return found
+
+
+def replacement() -> Replacement | None:
+    """What this process replaces; None: nothing."""
+    text = os.environ.get(paths.REPLACE)
+    return parse_replacement(text) if text else None
+
+
+def check_replaced(points: Iterable[Point]) -> None:
+    """UserError if something is replaced and no point has the algorithm that stands in its place."""
+    swap = replacement()
+    if swap and not any(flow.cca == swap.new for point in points for flow in point.scenario.flows):
+        raise UserError(f"replace={swap.old}:{swap.new}: no figure of this campaign has {swap.old}")

@@ -1,0 +1,143 @@
+"""Algorithms of one's own: C files that are built into a kernel beside what it has."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bbrlab.base.algorithms import KNOWN, TUTORIAL, name_of_source, own_sources
+from bbrlab.base.errors import UserError
+from bbrlab.base.files import explain
+from bbrlab.kernel.specs import KernelSpec, find_spec
+
+WITHOUT = "struct tcp_congestion_ops"  # this in its text no file registers an algorithm
+FRAME = re.compile(r"\b([A-Za-z_]\w*)(?:\.\w+)*\+0x[0-9a-f]+/0x[0-9a-f]+")  # of a call trace
+STOPPED = re.compile(r"Kernel panic - not syncing: .*|BUG: failure at .*|kernel BUG at .*")
+
+
+@dataclass(frozen=True)
+class OwnCca:
+    """An algorithm of one's own.
+
+    Attributes:
+        name: what it registers, and what scenarios call it.
+        path: its C file, as the user named it.
+        text: the file's content.
+    """
+
+    name: str
+    path: Path
+    text: str
+
+    @property
+    def module(self) -> str:
+        """What its file is called in the kernel's source: its parameters are those of the module of this name."""
+        return f"tcp_{self.name}"
+
+    @property
+    def sha256(self) -> str:
+        """Hash of its text."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+
+def read_own(path: Path) -> OwnCca:
+    """An algorithm from its file, which is read as data only. UserError if it cannot be one."""
+    name = name_of_source(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise explain(error, path) from None
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: is not text ({error.reason} at byte {error.start}); give a C file") from None
+    if WITHOUT not in text or "\0" in text:
+        raise UserError(
+            f"{path}: has no '{WITHOUT}', and so registers no algorithm; see {TUTORIAL} and kernels/cca/aimd.c"
+        )
+    return OwnCca(name, path, text)
+
+
+def own_of(used: Iterable[str], kernel_name: str | None, given: Sequence[Path] = ()) -> list[OwnCca]:
+    """The algorithms that are built into a kernel: all that are ``given``, and of kernels/cca/ those that are ``used``.
+
+    Args:
+        used: names that flows have.
+        kernel_name: entry of kernels.yaml; default: its default.
+        given: C files that the user named.
+
+    Returns:
+        Sorted by name; empty if the kernel as it is will do.
+
+    Raises:
+        UserError: for a file that is not possible, or whose name the kernel uses for an algorithm of its own.
+    """
+    kernel_name, spec = find_spec(kernel_name)
+    unknown = set(used) - set(KNOWN) - set(spec.names)
+    if not unknown and not given:  # whatever stands in the folder
+        return []
+    sources = own_sources(given)
+    wanted = {name_of_source(path) for path in given} | (unknown & set(sources))
+    found = [read_own(sources[name]) for name in sorted(wanted)]
+    for own in found:
+        check_name(own, kernel_name, spec)
+    return found
+
+
+def check_name(own: OwnCca, kernel_name: str, spec: KernelSpec, registered: Iterable[str] = ()) -> None:
+    """UserError if an algorithm's name is taken: by the field's names, or by what the kernel registers itself."""
+    if own.name in {*KNOWN, *spec.names, *spec.names.values(), *registered}:
+        raise UserError(
+            f"{own.path}: the name '{own.name}' is taken: kernel {kernel_name} has an algorithm of this name; give the file, "
+            "and what it registers, another one"
+        )
+
+
+def own_name(kernel_name: str, own: Sequence[OwnCca]) -> str:
+    """What a kernel with algorithms of one's own is called in results: lab-6.12+mine."""
+    return "+".join([kernel_name, *(cca.name for cca in own)])
+
+
+def told_place(own: OwnCca, lines: Sequence[str]) -> str | None:
+    """Where in an algorithm's file the kernel stopped, in words, if its console says that it stopped there.
+
+    Args:
+        lines: of the console.
+
+    Returns:
+        "FILE:LINE: in FUNCTION: the kernel's words"; None if nothing of the algorithm stands in the call trace.
+    """
+    words = [m[0].strip() for line in lines if (m := STOPPED.search(line))]
+    if not words:
+        return None
+    in_kernel = f"net/ipv4/{own.module}.c"
+    for word in words:
+        if at := re.search(rf"{re.escape(in_kernel)}:(\d+)", word):
+            return f"{own.path}:{at[1]}: {word.replace(in_kernel, own.path.name)}"
+    for line in lines:
+        for frame in FRAME.finditer(line):
+            if number := _line_of(frame[1], own.text):
+                return f"{own.path}:{number}: in {frame[1]}(): {words[-1]}"
+    return None
+
+
+def stopped_at(own: Sequence[OwnCca], lines: Sequence[str]) -> str | None:
+    """Where a kernel with algorithms of one's own stopped, in words; None if it did not stop by itself.
+
+    Args:
+        own: the algorithms, one at least.
+        lines: of the console.
+    """
+    for cca in own:
+        if place := told_place(cca, lines):
+            return place
+    words = [m[0].strip() for line in lines if (m := STOPPED.search(line))]
+    names = ", ".join(str(cca.path) for cca in own)
+    return f"{names}: the kernel with it stopped, and did not say where: {words[-1]}" if words else None
+
+
+def _line_of(function: str, text: str) -> int | None:
+    """The line at which a function is defined in a C file; None if it is not."""
+    found = re.search(rf"^[A-Za-z_][^;={{}}\n]*\b{re.escape(function)}\s*\([^;{{}}]*\)\s*\{{", text, re.MULTILINE)
+    return None if found is None else text.count("\n", 0, found.start()) + 1

@@ -1,0 +1,153 @@
+"""Builds a kernel with algorithms of one's own: in a copy of the kernel's built tree, so that only their files are compiled."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from bbrlab.base.algorithms import TUTORIAL
+from bbrlab.base.errors import UserError
+from bbrlab.kernel.own import OwnCca, check_name, own_name, stopped_at
+from bbrlab.kernel.probe import BootFailed, probe_kernel
+from bbrlab.kernel.sources import Located
+from bbrlab.kernel.specs import KernelSpec
+from bbrlab.kernel.steps import TARGETS, Say, Steps, make
+from bbrlab.kernel.trees import built_tree
+
+PLACE = "net/ipv4"  # of the kernel's source, where its own algorithms are
+WORDS_MAX = 24  # lines of a compiler that are shown
+# What make says beside the compiler: its own errors, the commands of our log, "  CC      net/ipv4/tcp_mine.o".
+MAKES_OWN = re.compile(r"\$ |make(\[\d+\])?: |  [A-Z][A-Z0-9_]+ +\S")
+
+
+def compile_with_own(
+    name: str,
+    spec: KernelSpec,
+    source: Located,
+    base_key: str,
+    key: str,
+    own: Sequence[OwnCca],
+    scratch: Path,
+    jobs: int,
+    say: Say,
+) -> tuple[Path, dict[str, Any]]:
+    """Compile a kernel with algorithms of one's own and try it out.
+
+    Args:
+        name, spec, source: the kernel's entry of kernels.yaml, and its source.
+        base_key: of that kernel without them.
+        key: of the kernel with them; its log is called by it, for two versions of a file may be built at once.
+        own: the algorithms.
+        scratch: an empty folder.
+        jobs: parallel compilers.
+        say: gets one line per step.
+
+    Returns:
+        The tree with the kernel in it, and what probe_kernel() found.
+
+    Raises:
+        UserError: naming the algorithm's file and, where there is one, the line: if its name is taken, it does not
+            compile, it stops the kernel as it starts, or it registers nothing, or something else.
+    """
+    tree, log = scratch / "source", scratch.parent / f"{own_name(name, own)}.{key}.log"
+    tree.mkdir()
+    with (
+        built_tree(name, spec, source, base_key, jobs, say) as (built, registered),
+        open(log, "w", encoding="utf-8") as file,
+    ):
+        for cca in own:
+            check_name(cca, name, spec, registered)
+            if (built / PLACE / f"{cca.module}.c").exists():
+                raise UserError(
+                    f"{cca.path}: the kernel's source has {PLACE}/{cca.module}.c already; give the file, and what it registers, "
+                    "another name"
+                )
+        steps = Steps(own_name(name, own), tree, log, file, say)
+        steps.run("copy of the tree", ["cp", "-a", "--reflink=auto", f"{built}/.", "."])
+    with open(log, "a", encoding="utf-8") as file:
+        steps = Steps(own_name(name, own), tree, log, file, say)
+        (tree / ".version").unlink(missing_ok=True)  # the count of builds in this tree, which would show in the kernel
+        for cca in own:
+            (tree / PLACE / f"{cca.module}.c").write_text(cca.text, encoding="utf-8")
+            _make(steps, cca, f"compile {cca.name}", make(spec, f"-j{jobs}", f"{PLACE}/{cca.module}.o"))
+        with open(tree / PLACE / "Makefile", "a", encoding="utf-8") as makefile:
+            makefile.write("".join(f"\nobj-y += {cca.module}.o\n" for cca in own))
+        _link(steps, own, make(spec, f"-j{jobs}", TARGETS[spec.arch][0]))
+        image = tree / TARGETS[spec.arch][1]
+        before = len(steps.words())
+        try:
+            probe = steps.timed("probe", lambda: probe_kernel(image, spec.arch, log, loud=True))
+        except BootFailed as error:
+            place = stopped_at(own, steps.words()[before:])
+            raise UserError(f"{place}; it stopped as it was started" if place else str(error)) from None
+        console = "\n".join(steps.words()[before:])
+    for cca in own:
+        _check_registered(cca, name, probe["ccas"], registered, console)
+    return tree, probe
+
+
+def _make(steps: Steps, own: OwnCca, step: str, argv: list[str]) -> None:
+    """Compile one algorithm's file. UserError with the compiler's words, its file called as the user calls it."""
+    before = len(steps.words())
+    failed = False
+    try:
+        steps.run(step, argv)
+    except UserError:
+        if not (words := _compilers(own, steps.words()[before:])):
+            raise
+        failed = True
+    words = _compilers(own, steps.words()[before:])
+    if failed:
+        shown = words[:WORDS_MAX] + ([f"... (all of it: {steps.log})"] if len(words) > WORDS_MAX else [])
+        raise UserError("\n".join([f"{own.path}: does not compile:", *shown]))
+    for warning in (line for line in words if "warning:" in line):
+        steps.say(warning)
+
+
+def _compilers(own: OwnCca, lines: list[str]) -> list[str]:
+    """What the compiler said, from its first error or warning on, about a file by the name that its user knows."""
+    said = [line.replace(f"{PLACE}/{own.module}.c", str(own.path)) for line in lines if not MAKES_OWN.match(line)]
+    return said if any(re.search(r"\b(error|warning)\b", line) for line in said) else []
+
+
+def _link(steps: Steps, own: Sequence[OwnCca], argv: list[str]) -> None:
+    """Compile the rest and link. UserError naming the file whose function or variable the kernel lacks, or has twice."""
+    before = len(steps.words())
+    try:
+        steps.run("link", argv)
+    except UserError:
+        for line in steps.words()[before:]:
+            for cca in own:
+                if f"{cca.module}." in line and re.search("undefined reference|multiple definition", line):
+                    what = line[re.search("undefined reference|multiple definition", line).start() :]  # type: ignore[union-attr]
+                    raise UserError(
+                        f"{cca.path}: does not link: {what} (a function that the kernel {steps.name} has, or has not; "
+                        f"the log is {steps.log})"
+                    ) from None
+        raise
+
+
+def _check_registered(own: OwnCca, kernel_name: str, found: list[str], before: list[str], console: str) -> None:
+    """UserError if an algorithm is not there after the kernel has started, with the kernel's reason if it gave one."""
+    if own.name in found:
+        return
+    other = sorted(set(found) - set(before))
+    if refused := re.findall(r"TCP: (\S+) already registered", console):
+        raise UserError(
+            f"{own.path}: registers the name '{refused[0]}', which is taken: kernel {kernel_name} has an algorithm of this "
+            f"name; register '{own.name}', as the file is called"
+        )
+    if lacking := re.findall(r"TCP: (\S+) does not implement required ops", console):
+        raise UserError(
+            f"{own.path}: the kernel refuses '{lacking[0]}': it needs ssthresh, undo_cwnd, and cong_avoid or cong_control"
+        )
+    if other:
+        raise UserError(
+            f"{own.path}: registers '{', '.join(other)}' and not '{own.name}', as the file is called; give one of them the "
+            "other's name"
+        )
+    raise UserError(
+        f"{own.path}: registers no algorithm; call tcp_register_congestion_control() in its module_init() ({TUTORIAL})"
+    )

@@ -1,0 +1,119 @@
+"""Built source trees: kept so that a kernel with one file more takes seconds.
+
+The default kernel's is kept when it is built, another kernel's is built when it is first asked for. build/trees/KERNEL has it,
+some 300 MB, whole or not at all, until the kernel changes. Nothing is ever built in it, only in copies.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from bbrlab.base import files, paths
+from bbrlab.base.owned import lock, owned_folder, remove_abandoned
+from bbrlab.kernel.probe import probe_kernel
+from bbrlab.kernel.sources import Located
+from bbrlab.kernel.specs import KernelSpec
+from bbrlab.kernel.steps import TARGETS, Say, Steps, compile_kernel
+
+PREFIX = ".tree-"  # of the folders that trees are made in
+# Three quarters of a tree's files are of drivers and machines that the guest has not.
+PRUNED = ("arch", "crypto", "drivers", "fs", "samples", "sound")
+GUESTS_MACHINES = ("arch/um/", "arch/x86/")
+PRUNED_SUFFIXES = {".c", ".h", ".S", ".dts", ".dtsi", ".rs"}
+
+
+def trees_folder() -> Path:
+    """Where trees are."""
+    return paths.build_folder() / "trees"
+
+
+@contextlib.contextmanager
+def built_tree(
+    name: str, spec: KernelSpec, source: Located, key: str, jobs: int, say: Say
+) -> Iterator[tuple[Path, list[str]]]:
+    """The tree in which a kernel was built, made if it is not there, and the names that the kernel registers.
+
+    It stays as it is for the block: of two processes that need it, one waits.
+
+    Args:
+        name, spec, source, key: of the kernel.
+        jobs: parallel compilers.
+        say: gets one line per step.
+
+    Raises:
+        UserError: naming the step that failed and the log to read.
+    """
+    parent = trees_folder()
+    parent.mkdir(parents=True, exist_ok=True)
+    folder, log = parent / name, parent / f"{name}.log"
+    with _alone(name, say):
+        remove_abandoned(parent, PREFIX)
+        content = _read(folder)
+        if content is None or content["key"] != key:
+            say(
+                f"kernel {name}: its tree is built once, which takes minutes; from then on one's own algorithms take seconds"
+            )
+            with owned_folder(parent, PREFIX) as scratch, open(log, "w", encoding="utf-8") as file:
+                tree = scratch / "source"
+                tree.mkdir()
+                steps = Steps(name, tree, log, file, say)
+                compile_kernel(steps, spec, source, jobs)
+                probe = steps.timed("probe", lambda: probe_kernel(tree / TARGETS[spec.arch][1], spec.arch, log))
+                _put(tree, scratch / "new", folder, key, probe["ccas"])
+                content = {"key": key, "registered": probe["ccas"]}
+        yield folder / "source", content["registered"]
+
+
+def keep_tree(tree: Path, name: str, key: str, registered: list[str], say: Say) -> None:
+    """Keep the tree in which a kernel was just built; it is moved.
+
+    Args:
+        tree: folder on the file system of the build folder, in one that is removed after this.
+        name, key: of the kernel.
+        registered: the names of congestion controls that it registers.
+        say: gets a line if another process is at it.
+    """
+    trees_folder().mkdir(parents=True, exist_ok=True)
+    with _alone(name, say):
+        _put(tree, tree.with_name("new"), trees_folder() / name, key, registered)
+
+
+def _alone(name: str, say: Say) -> contextlib.AbstractContextManager[None]:
+    return lock(
+        trees_folder() / f".{name}.lock",
+        lambda: say(f"kernel {name}: another process is at its tree; waiting for that"),
+    )
+
+
+def _put(tree: Path, new: Path, folder: Path, key: str, registered: list[str]) -> None:
+    prune(tree)
+    new.mkdir()
+    tree.rename(new / "source")
+    files.write_json(new / "tree.json", {"key": key, "registered": registered})
+    files.put_folder(new, folder)
+
+
+def prune(tree: Path) -> None:
+    """Remove the source files that nothing was compiled from, where a built tree has most of them."""
+    used: set[str] = set()
+    for record in tree.rglob(".*.cmd"):  # what make was told that a file depends on
+        used |= set(re.findall(r"[\w./,+-]+\.[chS]\b", record.read_text(encoding="utf-8", errors="replace")))
+    for top in PRUNED:
+        for path in (tree / top).rglob("*"):
+            place = path.relative_to(tree).as_posix()
+            if path.suffix in PRUNED_SUFFIXES and place not in used and not place.startswith(GUESTS_MACHINES):
+                path.unlink()
+
+
+def _read(folder: Path) -> dict[str, Any] | None:
+    """What stands beside a tree; None if there is none, or it is damaged."""
+    try:
+        content = json.loads((folder / "tree.json").read_text(encoding="utf-8"))
+        return content if {"key", "registered"} <= content.keys() else None
+    except (OSError, ValueError, AttributeError):
+        return None
