@@ -5,11 +5,11 @@ The plan says what was asked for; these numbers say what the kernel does. bbrlab
 
 import re
 import socket
-import struct
 import subprocess
 import time
 
 from dumbbell import SetupError
+from netlink import queue_state
 
 PINGS = 3
 FRAME_BYTES = 1514  # full-size Ethernet frame as tc counts it
@@ -19,30 +19,6 @@ BURST_CAP_PACKETS = 20_000  # beyond this, filling the buffer would cost more th
 DISCARD_PORT = 9
 POLLS_PER_FRAME = 50
 ARRIVAL_POLLS, ARRIVAL_POLL_S = 1000, 1e-5
-TC_STATS2, TC_STATS_BASIC, TC_STATS_QUEUE = 7, 1, 3
-
-
-def attributes(data, start):
-    """Yield (type, payload) of the netlink attributes of ``data`` from ``start`` on."""
-    while start + 4 <= len(data):
-        length, kind = struct.unpack_from("<HH", data, start)
-        if length < 4:
-            return
-        yield kind & 0x3FFF, data[start + 4 : start + length]
-        start += (length + 3) & ~3
-
-
-def queue_state(reply):
-    """(sent bytes, backlog bytes, drops) of a raw RTM_NEWQDISC message."""
-    sent = backlog = drops = 0
-    for kind, payload in attributes(reply, 36):
-        if kind == TC_STATS2:
-            for inner, value in attributes(payload, 0):
-                if inner == TC_STATS_BASIC:
-                    (sent,) = struct.unpack_from("<Q", value)
-                elif inner == TC_STATS_QUEUE:
-                    _, backlog, drops = struct.unpack_from("<III", value)
-    return sent, backlog, drops
 
 
 def ping_ms(dumbbell, pairs, count=PINGS):
@@ -50,7 +26,7 @@ def ping_ms(dumbbell, pairs, count=PINGS):
     running = []
     for host, address in pairs:
         argv = ["ping", "-n", "-c", str(count), "-i", "0.3", "-W", "10", address]
-        running.append(dumbbell.popen(host, argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
+        running.append(dumbbell.start(host, argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
     found = []
     for (host, address), process in zip(pairs, running):
         output = process.communicate()[0]
@@ -63,10 +39,10 @@ def ping_ms(dumbbell, pairs, count=PINGS):
 
 def _departure(sampler, index, step_s):
     """Wait for the next packet to leave: (when in ns, bytes sent so far, backlog). Gives up after two frame times."""
-    sent0, _, _ = queue_state(sampler.qdisc(index))
+    sent0, *_ = queue_state(sampler.qdisc(index))
     for _ in range(2 * POLLS_PER_FRAME):
         time.sleep(step_s)
-        sent, backlog, _ = queue_state(sampler.qdisc(index))
+        sent, backlog, *_ = queue_state(sampler.qdisc(index))
         if sent != sent0:
             break
     return time.monotonic_ns(), sent, backlog
@@ -79,7 +55,7 @@ def _arrival(sampler, index, packets, before):
     for some microseconds (dumbbell.py). Gives up after a while: then the check of the buffer fails and tells.
     """
     for _ in range(ARRIVAL_POLLS):
-        sent, backlog, drops = queue_state(sampler.qdisc(index))
+        sent, backlog, drops, _ = queue_state(sampler.qdisc(index))
         if (sent - before[0] + backlog) // FRAME_BYTES + drops - before[2] >= packets:
             break
         time.sleep(ARRIVAL_POLL_S)
