@@ -8,9 +8,7 @@ no longer be the same. In QEMU (bbrlab/experiment/machine/qemu.py) 9p shares hav
 
 import contextlib
 import ctypes
-import importlib.util
 import os
-import site
 import sys
 import traceback
 
@@ -49,8 +47,6 @@ def mount_all():
 def run():
     """Run guest.py with its output in CONSOLE. Returns the exit status."""
     sys.path[0] = "/run/guest"
-    if importlib.util.find_spec("distutils") is None:
-        site.main()  # Mininet imports it; Python has none of its own from 3.12 on, setuptools has
     sys.path.append(PACKAGES)
     import guest
 
