@@ -14,6 +14,7 @@ from netlink import queue_state
 PINGS = 3
 PING_INTERVAL_S, PING_TIMEOUT_S = 0.3, 10
 PING_BYTES, PING_ID = 56, 1  # of payload, as ping has it
+PING_FRAME_BYTES = 14 + 20 + 8 + PING_BYTES
 ICMP_ECHO, ICMP_ECHO_REPLY, SO_TIMESTAMPNS = 8, 0, 35
 FRAME_BYTES = 1514  # full-size Ethernet frame as tc counts it
 UDP_PAYLOAD_BYTES = FRAME_BYTES - 14 - 20 - 8
@@ -25,10 +26,12 @@ ARRIVAL_POLLS, ARRIVAL_POLL_S = 1000, 1e-5
 
 
 def ping_ms(dumbbell, pairs, count=PINGS):
-    """Ping each (host, address) ``count`` times, all at once. Returns the minimum RTT of each in ms.
+    """Ping each (host, address) ``count`` times, together. Returns the minimum RTT of each in ms.
 
-    What ping does, in this process: echo requests of its size, and the kernel's time stamp of the answer.
+    What ping does, in this process: echo requests of its size, and the kernel's time stamp of the answer. Requests of
+    several hosts follow each other so that none waits for another at the bottleneck.
     """
+    gap_s = 2 * PING_FRAME_BYTES * 8 / min(link["rate_bps"] for link in dumbbell.plan["bottlenecks"])
     sockets = []
     for host, address in pairs:
         with network_of(dumbbell.hosts[host].pid):
@@ -41,6 +44,8 @@ def ping_ms(dumbbell, pairs, count=PINGS):
     for sequence in range(1, count + 1):
         sent_ns = []
         for sock in sockets:
+            if sent_ns:
+                time.sleep(gap_s)
             sent_ns.append(time.time_ns())
             sock.send(_echo_request(sequence))
         for i, sock in enumerate(sockets):
