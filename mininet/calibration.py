@@ -3,15 +3,19 @@
 The plan says what was asked for; these numbers say what the kernel does. bbrlab/measure/checks/ compares the two.
 """
 
-import re
 import socket
 import struct
-import subprocess
 import time
 
 from dumbbell import SetupError
+from namespaces import network_of
+from netlink import queue_state
 
 PINGS = 3
+PING_INTERVAL_S, PING_TIMEOUT_S = 0.3, 10
+PING_BYTES, PING_ID = 56, 1  # of payload, as ping has it
+PING_FRAME_BYTES = 14 + 20 + 8 + PING_BYTES
+ICMP_ECHO, ICMP_ECHO_REPLY, SO_TIMESTAMPNS = 8, 0, 35
 FRAME_BYTES = 1514  # full-size Ethernet frame as tc counts it
 UDP_PAYLOAD_BYTES = FRAME_BYTES - 14 - 20 - 8
 BURST_SLACK_PACKETS = 40
@@ -19,54 +23,73 @@ BURST_CAP_PACKETS = 20_000  # beyond this, filling the buffer would cost more th
 DISCARD_PORT = 9
 POLLS_PER_FRAME = 50
 ARRIVAL_POLLS, ARRIVAL_POLL_S = 1000, 1e-5
-TC_STATS2, TC_STATS_BASIC, TC_STATS_QUEUE = 7, 1, 3
-
-
-def attributes(data, start):
-    """Yield (type, payload) of the netlink attributes of ``data`` from ``start`` on."""
-    while start + 4 <= len(data):
-        length, kind = struct.unpack_from("<HH", data, start)
-        if length < 4:
-            return
-        yield kind & 0x3FFF, data[start + 4 : start + length]
-        start += (length + 3) & ~3
-
-
-def queue_state(reply):
-    """(sent bytes, backlog bytes, drops) of a raw RTM_NEWQDISC message."""
-    sent = backlog = drops = 0
-    for kind, payload in attributes(reply, 36):
-        if kind == TC_STATS2:
-            for inner, value in attributes(payload, 0):
-                if inner == TC_STATS_BASIC:
-                    (sent,) = struct.unpack_from("<Q", value)
-                elif inner == TC_STATS_QUEUE:
-                    _, backlog, drops = struct.unpack_from("<III", value)
-    return sent, backlog, drops
 
 
 def ping_ms(dumbbell, pairs, count=PINGS):
-    """Ping each (host, address) ``count`` times, all at once. Returns the minimum RTT of each in ms."""
-    running = []
+    """Ping each (host, address) ``count`` times, together. Returns the minimum RTT of each in ms.
+
+    What ping does, in this process: echo requests of its size, and the kernel's time stamp of the answer. Requests of
+    several hosts follow each other so that none waits for another at the bottleneck.
+    """
+    gap_s = 2 * PING_FRAME_BYTES * 8 / min(link["rate_bps"] for link in dumbbell.plan["bottlenecks"])
+    sockets = []
     for host, address in pairs:
-        argv = ["ping", "-n", "-c", str(count), "-i", "0.3", "-W", "10", address]
-        running.append(dumbbell.popen(host, argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
-    found = []
-    for (host, address), process in zip(pairs, running):
-        output = process.communicate()[0]
-        match = re.search(r"= ([\d.]+)/", output)
-        if not match:
-            raise SetupError("%s cannot reach %s:\n%s" % (host, address, output))
-        found.append(float(match.group(1)))
-    return found
+        with network_of(dumbbell.hosts[host].pid):
+            sock = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
+        sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+        sock.settimeout(PING_TIMEOUT_S)
+        sock.connect((address, 0))
+        sockets.append(sock)
+    found_ns = [None] * len(pairs)
+    for sequence in range(1, count + 1):
+        sent_ns = []
+        for sock in sockets:
+            if sent_ns:
+                time.sleep(gap_s)
+            sent_ns.append(time.time_ns())
+            sock.send(_echo_request(sequence))
+        for i, sock in enumerate(sockets):
+            received_ns = _echo_reply_ns(sock, sequence)
+            if received_ns is not None:
+                rtt_ns = received_ns - sent_ns[i]
+                found_ns[i] = rtt_ns if found_ns[i] is None else min(rtt_ns, found_ns[i])
+        if sequence < count:
+            time.sleep(max(0.0, PING_INTERVAL_S - (time.time_ns() - sent_ns[0]) * 1e-9))
+    for (host, address), sock, rtt_ns in zip(pairs, sockets, found_ns):
+        sock.close()
+        if rtt_ns is None:
+            raise SetupError("%s cannot reach %s: no answer to a ping within %d s" % (host, address, PING_TIMEOUT_S))
+    return [rtt_ns // 1000 / 1000 for rtt_ns in found_ns]  # to the us, as ping tells it
+
+
+def _echo_request(sequence):
+    words = [ICMP_ECHO << 8, 0, PING_ID, sequence] + [0] * (PING_BYTES // 2)
+    total = sum(words)
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    words[1] = ~total & 0xFFFF
+    return struct.pack("!%dH" % len(words), *words)
+
+
+def _echo_reply_ns(sock, sequence):
+    """When the answer to a request came, by the wall clock; None if none does."""
+    while True:
+        try:
+            data, stamps, _, _ = sock.recvmsg(1 << 16, 256)
+        except TimeoutError:
+            return None
+        start = (data[0] & 15) * 4  # behind the IP header
+        if struct.unpack_from("!BxxxHH", data, start) == (ICMP_ECHO_REPLY, PING_ID, sequence):
+            seconds, ns = struct.unpack("<qq", stamps[0][2])
+            return seconds * 1_000_000_000 + ns
 
 
 def _departure(sampler, index, step_s):
     """Wait for the next packet to leave: (when in ns, bytes sent so far, backlog). Gives up after two frame times."""
-    sent0, _, _ = queue_state(sampler.qdisc(index))
+    sent0, *_ = queue_state(sampler.qdisc(index))
     for _ in range(2 * POLLS_PER_FRAME):
         time.sleep(step_s)
-        sent, backlog, _ = queue_state(sampler.qdisc(index))
+        sent, backlog, *_ = queue_state(sampler.qdisc(index))
         if sent != sent0:
             break
     return time.monotonic_ns(), sent, backlog
@@ -79,7 +102,7 @@ def _arrival(sampler, index, packets, before):
     for some microseconds (dumbbell.py). Gives up after a while: then the check of the buffer fails and tells.
     """
     for _ in range(ARRIVAL_POLLS):
-        sent, backlog, drops = queue_state(sampler.qdisc(index))
+        sent, backlog, drops, _ = queue_state(sampler.qdisc(index))
         if (sent - before[0] + backlog) // FRAME_BYTES + drops - before[2] >= packets:
             break
         time.sleep(ARRIVAL_POLL_S)

@@ -16,17 +16,23 @@
   Not at the sender's interface: there it would lose whole segments that are yet to be cut.
 """
 
+import array
 import contextlib
+import fcntl
 import os
-import re
 import resource
 import signal
+import socket
+import struct
 import subprocess
 import time
+from hashlib import sha1
 
+import mininet.util
 from mininet.net import Mininet
-from mininet.node import Host, OVSSwitch
 from namespaces import network_of
+from netlink import Netlink
+from nodes import LabHost, LabInterface, LabLink, LabSwitch
 
 # Open vSwitch reads its CPU count once the monotonic clock passes 10 s; before that it starts no upcall handler and
 # silently drops packets. Sleeping costs nothing in virtual time.
@@ -36,12 +42,14 @@ NETEM_FIFO_RATE = "1000gbit"
 NETEM_LIMIT_PACKETS = 10_000_000
 # Checksums stay "offloaded": nothing corrupts packets here, and computing them at every hop changes no outcome.
 OFFLOADS = {
-    "off": "tso off gso off gro off lro off".split(),
-    "nic": "tso off gso on gro off lro off".split(),
+    "off": {"tso": False, "gso": False, "gro": False},
+    "nic": {"tso": False, "gso": True, "gro": False},
     # Switch ports are always "off": a segment goes whole through the qdisc of the first one on its way, which is the
     # bottleneck, and is cut behind it.
-    "router": "tso on gso on gro off lro off".split(),
+    "router": {"tso": True, "gso": True, "gro": False},
 }
+SIOCETHTOOL = 0x8946
+ETHTOOL_GET = {"tso": 0x1E, "gso": 0x23, "gro": 0x2B}  # and one more sets it
 RUN = "/run/openvswitch"
 DAEMONS = ("ovs-vswitchd", "ovsdb-server")
 GRO_TIMER = "gro_flush_timeout"
@@ -88,18 +96,29 @@ def open_vswitch_runs():
     return os.path.exists(RUN + "/db.sock")
 
 
-def start_open_vswitch(own_machine):
-    """Start ovsdb-server and ovs-vswitchd."""
+def start_database():
+    """Start Open vSwitch's database server, on an empty database: one record, its schema (ovsdb(5)).
+
+    `ovsdb-tool create` writes the same record, and takes longer than the server needs to start.
+    """
     os.makedirs(RUN, exist_ok=True)
     db = RUN + "/conf.db"
-    call("ovsdb-tool", "create", db, "/usr/share/openvswitch/vswitch.ovsschema")
+    with open("/usr/share/openvswitch/vswitch.ovsschema", "rb") as file:
+        schema = file.read()
+    with open(db, "wb") as file:
+        file.write(b"OVSDB JSON %d %s\n%s" % (len(schema), sha1(schema).hexdigest().encode(), schema))
     call("ovsdb-server", db, "--remote=punix:%s/db.sock" % RUN, "--no-chdir", "--detach", "--pidfile", "-vconsole:off")
+
+
+def start_open_vswitch(own_machine, bridges):
+    """Start ovsdb-server and ovs-vswitchd, which has the ``bridges``, words of ovs-vsctl, when this returns."""
+    start_database()
     # One handler and one revalidator: there is one CPU. A long revalidation interval: the flow table of a dumbbell is
     # small and static, and each round costs more than a second of traffic.
     call("ovs-vsctl", "--no-wait", "--", "init", "--", "set", "Open_vSwitch", ".",
          "other_config:n-handler-threads=1", "other_config:n-revalidator-threads=1",
          "other_config:max-revalidator=10000", "other_config:max-idle=3600000",
-         "other_config:stats-update-interval=3600000")  # fmt: skip
+         "other_config:stats-update-interval=3600000", *bridges)  # fmt: skip
     if own_machine:
         time.sleep(max(0.0, OVS_SAFE_S - time.monotonic()))
     call(
@@ -136,9 +155,21 @@ def freeze_open_vswitch():
         os.kill(daemon_pid(daemon), signal.SIGSTOP)
 
 
-def datapath_misses():
-    """How many packets had no flow in the switches' kernel part so far."""
-    return int(re.search(r"missed:(\d+)", call("ovs-dpctl", "show"))[1])
+def feature_is_on(sock, device, command):
+    """What ethtool says of one offload of ``device``, in the network namespace of ``sock``."""
+    return bool(_ethtool(sock, device, command, 0))
+
+
+def set_offloads(sock, device, offloads):
+    """Set offloads of ``device``, in the network namespace of ``sock``: {name in ETHTOOL_GET: whether it is on}."""
+    for name, on in offloads.items():
+        _ethtool(sock, device, ETHTOOL_GET[name] + 1, int(on))
+
+
+def _ethtool(sock, device, command, value):
+    state = array.array("I", [command, value])  # struct ethtool_value
+    fcntl.ioctl(sock, SIOCETHTOOL, struct.pack("16sP", device.encode(), state.buffer_info()[0]))
+    return state[1]
 
 
 def netem_loss(loss):
@@ -176,11 +207,15 @@ def netem(delay_us, loss, jitter_kind, jitter_us):
 class Dumbbell:
     """The running topology. ``plan`` is the dictionary of plan.json (its fields: docs/plan.md)."""
 
-    def __init__(self, plan):
-        self.plan = plan
+    def __init__(self, plan, switch_is_ours):
+        self.plan, self.switch_is_ours = plan, switch_is_ours
         # Mininet raises this limit on import of a net; its mnexec then closes every descriptor below it, one call each.
         limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-        self.net = Mininet(switch=OVSSwitch, controller=None, build=False)
+        mininet.util.numCores.ncores = os.cpu_count()  # Mininet would start grep to count them
+        LabSwitch.run_vsctl = self._start_switches
+        self.net = Mininet(
+            switch=LabSwitch, host=LabHost, link=LabLink, intf=LabInterface, controller=None, build=False
+        )
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
         self.hosts, self.ports = {}, {}
         self.host_plans = {h["name"]: h for h in plan["hosts"]}
@@ -190,14 +225,14 @@ class Dumbbell:
         """Create hosts, switches, links; set offloads, socket limits and queues."""
         links = self.plan["switch_links"]
         names = dict.fromkeys(name for pair in links for name in pair)
-        switches = {n: self.net.addSwitch(n, cls=OVSSwitch, failMode="standalone") for n in names}
+        switches = {n: self.net.addSwitch(n) for n in names}
         trunks = []
         for one, other in links:
             trunks += ["%s-%s" % (one, other), "%s-%s" % (other, one)]
             self.net.addLink(switches[one], switches[other], intfName1=trunks[-2], intfName2=trunks[-1])
         for spec in self.plan["hosts"]:
             name = spec["name"]
-            host = self.net.addHost(name, cls=Host, ip=spec["ip"] + "/16")
+            host = self.net.addHost(name, ip=spec["ip"] + "/16")
             port = "%s-%s" % (spec["switch"], name)
             self.net.addLink(host, switches[spec["switch"]], intfName1=name + "-eth0", intfName2=port)
             self.hosts[name], self.ports[name] = host, port
@@ -210,21 +245,29 @@ class Dumbbell:
         for name, host in self.hosts.items():
             with network_of(host.pid):
                 self._configure_host(name)
-        switch_ports = trunks + list(self.ports.values())
-        off = OFFLOADS["off"]
-        for port in switch_ports:
-            self._ethtool(port, off)
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+            for port in trunks + list(self.ports.values()):
+                set_offloads(sock, port, OFFLOADS["off"])
         self.tc(self.queue_commands() + self.port_commands("add") + self.interrupt_commands())
+
+    def _start_switches(self, words):
+        """Tell Open vSwitch of all bridges."""
+        if self.switch_is_ours:
+            start_open_vswitch(self.plan["own_machine"], words)
+        else:
+            call("ovs-vsctl", *words)
 
     def _configure_host(self, name):
         """Set the offloads, sysctls and qdisc of host ``name``, in whose network namespace this process is."""
         dev = name + "-eth0"
-        self._ethtool(dev, OFFLOADS[self.plan["segmentation"]])
+        offloads = dict(OFFLOADS[self.plan["segmentation"]])
+        if self.plan["interrupt_delay_us"] or self.plan["gro_timer_us"]:
+            offloads["gro"] = True
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+            set_offloads(sock, dev, offloads)
         if self.plan["segmentation"] == "off":
             # Since Linux 4.17 TCP builds segments of several packets whatever ethtool says; this makes it stop.
-            call("ip", "link", "set", "dev", dev, "gso_max_segs", "1")
-        if self.plan["interrupt_delay_us"] or self.plan["gro_timer_us"]:
-            self._ethtool(dev, ["gro", "on"])
+            self.hosts[name].netlink.set_gso_max_segs(dev, 1)
         if self.plan["gro_timer_us"]:
             write(interface_file(self.hosts[name].pid, dev, GRO_TIMER), round(self.plan["gro_timer_us"] * 1000))
             write(interface_file(self.hosts[name].pid, dev, "napi_defer_hard_irqs"), DEFERRED_INTERRUPTS)
@@ -243,13 +286,6 @@ class Dumbbell:
             # set-up moves.
             limits = ["limit", "1000000", "flow_limit", "1000000", "buckets", "65536"]
             call("tc", "qdisc", "add", "dev", dev, "root", "fq", *limits)
-
-    @staticmethod
-    def _ethtool(dev, words):
-        # ethtool fails as a whole when a device lacks one feature; what counts is the state, which guest.py records.
-        subprocess.run(
-            ["ethtool", "-K", dev, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False
-        )
 
     def queue_commands(self):
         """tc batch lines for the bottlenecks' queues in their initial state."""
@@ -326,6 +362,20 @@ class Dumbbell:
         """Start a program on host ``name`` through Mininet."""
         return self.hosts[name].popen(argv, shell=False, **options)
 
+    def start(self, name, argv, **options):
+        """Start a program on host ``name`` at once: popen() starts Mininet's mnexec before it."""
+        with network_of(self.hosts[name].pid):
+            return subprocess.Popen(argv, start_new_session=True, close_fds=False, **options)
+
     def stop(self):
         """Take the topology down (real-time backend; a virtual machine is simply switched off)."""
-        self.net.stop()
+        bridges = [["--", "--if-exists", "del-br", switch.name] for switch in self.net.switches]
+        with contextlib.suppress(SetupError):  # Open vSwitch may be what failed
+            call("ovs-vsctl", *[word for words in bridges for word in words])
+        route = Netlink(os.getpid())
+        for device in ["%s-%s" % tuple(pair) for pair in self.plan["switch_links"]] + list(self.ports.values()):
+            with contextlib.suppress(OSError):  # not there yet
+                route.delete(device)
+        route.socket.close()
+        for node in self.net.hosts + self.net.switches:
+            node.terminate()

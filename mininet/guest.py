@@ -3,31 +3,29 @@
 Usage: guest.py OUT_DIR    (OUT_DIR/plan.json goes in; samples.raw, report.json and the iperf3 logs come out)
 """
 
-import ctypes
 import fcntl
 import json
 import os
 import signal
 import socket
-import struct
 import sys
 import time
 
 import calibration
 import sampler as sampling
 from dumbbell import (
+    ETHTOOL_GET,
     GRO_TIMER,
     Dumbbell,
     SetupError,
-    call,
-    datapath_misses,
+    feature_is_on,
     freeze_open_vswitch,
     interface_file,
     open_vswitch_runs,
-    start_open_vswitch,
     stop_open_vswitch,
 )
 from namespaces import network_of
+from netlink import Netlink, datapath_misses
 from traffic import Traffic
 
 HEARTBEAT_NS = 1_000_000_000
@@ -37,9 +35,7 @@ FIRST_START_NS = 40_000_000_000
 # Long enough for what follows the first packets: ARP confirms its entries after 5 s, Open vSwitch revises its flows.
 SETTLE_S = 10
 RNDRESEEDCRNG = 0x5207
-SIOCETHTOOL = 0x8946
 SETS = "/sys/module/tcp_%s/parameters/sets"
-ETHTOOL_GET = {"tso": 0x1E, "gso": 0x23, "gro": 0x2B}
 
 
 def say(console, text):
@@ -165,22 +161,13 @@ def check_ccas(names):
 
 
 def interface_drops(dumbbell):
-    """{interface: dropped packets} of every qdisc and device of the topology except the bottleneck's own queue."""
-    listing = json.loads(call("tc", "-s", "-j", "qdisc", "show"))
-    for name, host in dumbbell.hosts.items():
-        with network_of(host.pid):
-            own = json.loads(call("tc", "-s", "-j", "qdisc", "show"))
-        listing += [dict(q, dev=name + "-eth0") for q in own if q["dev"] != "lo"]
-    return [
-        {
-            "device": q["dev"],
-            "kind": q["kind"],
-            "handle": q["handle"],
-            "packets": q.get("packets", 0),
-            "drops": q.get("drops", 0),
-        }
-        for q in listing
-    ]
+    """What every qdisc and device of the topology dropped, the bottleneck's own queue included."""
+    route = Netlink(os.getpid())
+    listing = list(route.qdiscs())
+    route.socket.close()
+    for host in dumbbell.hosts.values():
+        listing += [qdisc for qdisc in host.netlink.qdiscs() if qdisc[0] != "lo"]
+    return [dict(zip(("device", "kind", "handle", "packets", "drops"), qdisc)) for qdisc in listing]
 
 
 def listen_drops(dumbbell):
@@ -203,13 +190,6 @@ def listen_drops(dumbbell):
             )
         }
     return found
-
-
-def feature_is_on(sock, device, command):
-    """What ethtool says of one offload of ``device``, in the network namespace of ``sock``."""
-    state = ctypes.create_string_buffer(struct.pack("II", command, 0))
-    fcntl.ioctl(sock, SIOCETHTOOL, struct.pack("16sP", device.encode(), ctypes.addressof(state)))
-    return bool(struct.unpack("II", state.raw[:8])[1])
 
 
 def received(dumbbell):
@@ -250,11 +230,8 @@ def main(out):
     try:
         check_ccas(plan["ccas"])
         add_parameter_sets(plan["parameter_sets"])
-        say(console, "bbrlab stage open-vswitch")
-        if switch_is_ours:
-            start_open_vswitch(plan["own_machine"])
         say(console, "bbrlab stage mininet")
-        dumbbell = Dumbbell(plan)
+        dumbbell = Dumbbell(plan, switch_is_ours)
         dumbbell.build()
         traffic = Traffic(dumbbell, plan, out)
         traffic.start_servers()
@@ -284,11 +261,13 @@ def main(out):
         received_before = received(dumbbell)
         say(console, "bbrlab stage experiment")
         report["start_ns"], short_failures = run(plan, dumbbell, sampler, traffic, console)
-        sampler.close()
+        # Before anything waits, so that they are the counters at the end of the experiment.
         report["qdiscs_before"], report["qdiscs"] = before, interface_drops(dumbbell)
         report["host_drops"] = listen_drops(dumbbell)
         report["received_before"], report["received"] = received_before, received(dumbbell)
         report["switch_misses"] = datapath_misses() - missed if plan["virtual"] else 0
+        sampler.close()
+        traffic.await_reports()
         report["parameters"] = module_parameters(plan["ccas"] + plan["trace_acks"])
         report["parameters"].update(parameters_of_sets(plan["parameter_sets"]))
         report["congestion_control"] = read("/proc/sys/net/ipv4/tcp_available_congestion_control").split()

@@ -10,37 +10,13 @@ kind 1: destroyed sockets), bottlenecks (kind 2: qdisc) or traced CCAs (kind 3: 
 
 import ctypes
 import errno
-import importlib.util
 import os
 import socket
 import struct
-import sys
 import time
-import types
 
 from namespaces import network_of
-
-
-def _message_classes():
-    """pyroute2's classes for a socket dump request and a qdisc request.
-
-    The package itself imports everything it has, which takes a guest a third of a second; its modules need none of it.
-    """
-    package = types.ModuleType("pyroute2")
-    package.__path__ = importlib.util.find_spec("pyroute2").submodule_search_locations
-    sys.modules["pyroute2"] = package
-    try:
-        from pyroute2.netlink.diag import inet_diag_req
-        from pyroute2.netlink.rtnl.tcmsg import tcmsg
-    except ImportError:  # a version whose modules do need the package
-        for name in [n for n in sys.modules if n.split(".")[0] == "pyroute2"]:
-            del sys.modules[name]
-        from pyroute2.netlink.diag import inet_diag_req
-        from pyroute2.netlink.rtnl.tcmsg import tcmsg
-    return inet_diag_req, tcmsg
-
-
-inet_diag_req, tcmsg = _message_classes()
+from netlink import encoded
 
 NETLINK_SOCK_DIAG, SOCK_DIAG_BY_FAMILY = 4, 20
 RTM_GETQDISC = 38
@@ -88,33 +64,18 @@ def netlink_in(pid, protocol):
     return sock
 
 
-def _encoded(message, kind, flags):
-    message["header"]["type"] = kind
-    message["header"]["flags"] = flags
-    message["header"]["sequence_number"] = 1
-    message.encode()
-    return bytes(message.data)
-
-
 def socket_request():
     """The dump request for every TCP socket that may carry data, with tcp_info, CCA name and CCA internals."""
-    request = inet_diag_req()
-    request["sdiag_family"] = socket.AF_INET
-    request["sdiag_protocol"] = socket.IPPROTO_TCP
-    request["idiag_ext"] = sum(1 << (ext - 1) for ext in (INFO, VEGASINFO, CONG))
-    request["idiag_states"] = STATES
-    return _encoded(request, SOCK_DIAG_BY_FAMILY, NLM_F_REQUEST | NLM_F_DUMP)
+    extensions = sum(1 << (ext - 1) for ext in (INFO, VEGASINFO, CONG))
+    body = struct.pack("<BBBxI48x", socket.AF_INET, socket.IPPROTO_TCP, extensions, STATES)  # struct inet_diag_req_v2
+    return encoded(SOCK_DIAG_BY_FAMILY, NLM_F_REQUEST | NLM_F_DUMP, body)
 
 
 def tc_request(kind, device, handle, parent):
     """The request for one qdisc or class of ``device``."""
-    request = tcmsg()
-    request["family"] = socket.AF_UNSPEC
-    request["index"] = socket.if_nametoindex(device)
-    request["handle"] = handle
-    request["parent"] = parent
+    body = struct.pack("<BxxxiIII", socket.AF_UNSPEC, socket.if_nametoindex(device), handle, parent, 0)  # struct tcmsg
     # Without ECHO the kernel tells only the listeners of its multicast group.
-    return _encoded(request, kind, NLM_F_REQUEST | NLM_F_ECHO)
+    return encoded(kind, NLM_F_REQUEST | NLM_F_ECHO, body)
 
 
 class _Iovec(ctypes.Structure):

@@ -4,12 +4,15 @@ iperf3 is Debian's, unmodified; a preloaded library keeps it from waking up more
 iperf3_patience.c). Without it a run takes four times as long.
 """
 
+import contextlib
 import json
 import os
 import signal
+import subprocess
 
 # A server gives up a stream from which nothing came for this long; a flow that stalls is a result. iperf3's longest.
 RECEIVE_TIMEOUT_MS = 86_400_000
+REPORT_S = 1  # an interrupted client needs no answer to end
 BLOCK_BYTES = 1 << 20  # the longest block that iperf3 allows: the fewest reads and writes
 
 
@@ -38,7 +41,7 @@ class Traffic:
             env = dict(self.env, BBRLAB_RECEIVE_LOWAT=str(transfer["receive_lowat_bytes"]))
             argv = ["iperf3", "-4", "-s", "-1", "-i", "0", "-p", str(transfer["port"]),
                     "--rcv-timeout", str(RECEIVE_TIMEOUT_MS)]  # fmt: skip
-            self.servers.append(self.dumbbell.popen(transfer["server"], argv, stdout=log, stderr=log, env=env))
+            self.servers.append(self.dumbbell.start(transfer["server"], argv, stdout=log, stderr=log, env=env))
 
     def start_short_flows(self, start_ns):
         """Start the receivers and senders of short flows, which begin at ``start_ns`` of the monotonic clock."""
@@ -108,6 +111,12 @@ class Traffic:
             _, process = self.clients.pop(i)
             self.done[i] = process.returncode
         return bool(ended)
+
+    def await_reports(self):
+        """Let the clients that were told to stop write what they counted: in order (sampler.py), they run while this waits."""
+        for i in sorted(self.stopping & self.clients.keys()):
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.clients[i][1].wait(REPORT_S)
 
     def stop(self):
         """End every process that is left (real-time backend; a virtual machine is simply switched off)."""

@@ -150,8 +150,10 @@ def guest_code(folder: Path, step: str, other: str) -> Path:
 def test_with_another_set_up(changes, tmp_path):
     """What the set-up does, how long it takes, and what random numbers it draws (all differ between versions of
     Debian) must make no difference to the experiment."""
-    other = "        import asyncio; os.urandom(77); call('ls', '/usr'); time.sleep(0.3712345678)\n"
-    code = guest_code(tmp_path / "guest", "        start_open_vswitch(plan", other)
+    other = (
+        "        import asyncio, subprocess; os.urandom(77); subprocess.run(['ls', '/usr']); time.sleep(0.3712345678)\n"
+    )
+    code = guest_code(tmp_path / "guest", "        dumbbell = Dumbbell(plan", other)
     point = base_point(validate(scenario_dict(**changes), "s"))
     run_point(point, 1, tmp_path / "reference")
     assert run_with_other_code(point, 1, code, tmp_path / "out") == content(tmp_path / "reference")

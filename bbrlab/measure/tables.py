@@ -22,11 +22,9 @@ def short_flows_table(short: dict[int, Any]) -> Any:
 
 def acks_table(flows: Flows, start_ns: int) -> Any:
     """The Arrow table of acks.parquet (columns: sample_schema.py)."""
-    import pyarrow as pa
-
     assert flows.acks is not None
     columns = dict(flows.acks)
-    return pa.table({"time_s": (columns.pop("time_ns") - start_ns) / 1e9, **columns})
+    return _table({"time_s": (columns.pop("time_ns") - start_ns) / 1e9, **columns})
 
 
 def samples_table(plan: Plan, flows: Flows, queues: dict[str, Queue]) -> Any:
@@ -34,8 +32,6 @@ def samples_table(plan: Plan, flows: Flows, queues: dict[str, Queue]) -> Any:
 
     An instant without any flow has one row with ``flow`` = -1, so that the bottleneck is always there.
     """
-    import pyarrow as pa
-
     group_of = np.array([f.group for f in plan.flows] + [-1], dtype="i2")
     transfers = plan.content["transfers"]
     device = [
@@ -65,7 +61,20 @@ def samples_table(plan: Plan, flows: Flows, queues: dict[str, Queue]) -> Any:
                 values[mine] = _at(queue.columns, name, columns["time_s"][mine])
         columns[f"queue_{name}"] = values
     first = ["time_s", "flow", "group"]
-    return pa.table({k: columns[k] for k in first + [k for k in columns if k not in first]})
+    return _table({k: columns[k] for k in first + [k for k in columns if k not in first]})
+
+
+def _table(columns: dict[str, Any]) -> Any:
+    """The Arrow table of NumPy arrays of numbers. PyArrow's own way from an array imports pandas, which takes longer than all."""
+    import pyarrow as pa
+
+    def column(values: Any) -> Any:
+        if values.dtype.kind not in "iuf":
+            return pa.array(values)
+        buffers = [None, pa.py_buffer(np.ascontiguousarray(values))]
+        return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), buffers)
+
+    return pa.table({name: column(values) for name, values in columns.items()})
 
 
 def _crosses(link: LinkPlan, transfer: TransferPlan, plan: Plan) -> bool:

@@ -14,7 +14,7 @@ from bbrlab.kernel.built import Kernel, describe_kernel
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.schema import GRID
 
-GUEST_PACKAGES = ("iperf3", "mininet", "openvswitch-switch", "python3-pyroute2", "iproute2", "python3")
+GUEST_PACKAGES = ("iperf3", "mininet", "openvswitch-switch", "iproute2", "python3")
 
 
 def manifest_of(point: Point, seed: int, backend: str, plan: Plan, kernel: Kernel, folder: Path) -> dict[str, Any]:

@@ -7,10 +7,9 @@ from bbrlab.campaign.figures import Run
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.schema import Flow, Scenario
 
-# Wall-clock model of a run, fitted to 554 runs of every figure on two busy cores, and .8 s for the job around it
-# (docs/benchmarks.md).
-SETUP_S = 2.5
-SECONDS_PER_HOST = 0.29
+# Wall-clock model of a run on one of two busy cores, the job around it included; how it was fitted: docs/benchmarks.md.
+SETUP_S = 1.8
+SECONDS_PER_HOST = 0.03
 SECONDS_PER_FLOW = 0.04
 SECONDS_PER_PACKET = 4.9e-6
 SECONDS_PER_FLOW_SAMPLE = 8.6e-5
