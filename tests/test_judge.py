@@ -316,6 +316,13 @@ def test_true_at_every_point_is_rarely_not_reproduced(points, inside, rounds):
         assert told.count(REPRODUCED) / len(told) > 0.5
 
 
+def test_on_the_bound_at_every_point_is_rarely_not_reproduced():
+    """As hard as it gets: at most one of forty, however many points there are, since the error is divided by their number."""
+    rng = np.random.default_rng(11)
+    told = [outcome(Expectation(above=0), of_parts(rng.normal(0, 1, (6, 12)))).verdict for _ in range(600)]
+    assert 0 < told.count(NOT_REPRODUCED) / len(told) <= 0.025 + 0.015
+
+
 def test_false_at_one_point_is_rarely_reproduced():
     """One of twelve points on the bound, the others far inside: reproduced in at most one of forty."""
     rng = np.random.default_rng(8)
