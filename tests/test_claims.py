@@ -299,6 +299,8 @@ def test_the_number_of_flows_groups_a_panel(tmp_path):
         tmp_path, text.replace("metric: share_of_capacity", "metric: 'grouped_rms(share_of_capacity, count)'")
     )
     assert claim.columns == {"share_of_capacity", "count"}
+    content = {"share_of_capacity": np.array([3.0, 4.0, 0.0, 0.0]), "count": np.array([1, 1, 2, 2])}
+    assert expressions.evaluate(claim.trees[0], content) == pytest.approx(math.sqrt(12.5) / 2), "not 2.5, of all pooled"
 
 
 def test_what_a_statement_says_its_claims_inherit(tmp_path):
