@@ -9,6 +9,7 @@ DATA = ROOT / "data"
 GUEST_CODE = ROOT / "mininet"
 KERNELS = ROOT / "kernels"
 SCENARIOS = ROOT / "scenarios"
+SHIPPED = ROOT / "shipped"  # results that ship with the package: bbrlab/report/shipped.py
 DEBIAN_PACKAGES = ROOT / "envs" / "debian-packages.txt"
 
 
