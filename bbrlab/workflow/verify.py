@@ -27,6 +27,7 @@ from bbrlab.campaign.figures import Figure, Run, runs_of, write_points
 from bbrlab.kernel.built import Kernel, get_kernel
 from bbrlab.measure import schema
 from bbrlab.report.shipped import PLACE, RUNS, is_shipped, read_manifest, tampered
+from bbrlab.scenario.point import Point
 from bbrlab.workflow.digest import SUMMARY, TABLES, summary_digest, table_digests
 from bbrlab.workflow.estimate import estimate_s
 
@@ -116,11 +117,17 @@ class Results:
         at = {id: self.folder / self.scale / f"{id}.parquet" for id in self.figures}
         return {id: read_table(path) for id, path in at.items() if path.exists()}
 
+    @cached_property
+    def _points(self) -> dict[str, dict[str, Point]]:
+        return {id: {p.label: p for p in figure.points} for id, figure in self.figures.items()}
+
     def _run(self, key: Key) -> Run | None:
         """A run of this checkout's scenarios; None if they have no such point."""
         figure, label, seed = key
         point = next((p for p in self.figures[figure].points if p.label == label), None)
-        return None if point is None else Run(figure, point, seed, self.folder / "runs" / figure / label / f"seed-{seed}")
+        return (
+            None if point is None else Run(figure, point, seed, self.folder / "runs" / figure / label / f"seed-{seed}")
+        )
 
     def _rows(self, key: Key) -> list[dict[str, Any]]:
         table = self._tables.get(key[0])
@@ -130,6 +137,7 @@ class Results:
         return [{str(k): v for k, v in row.items()} for row in found.to_dict("records")]
 
 
+@dataclass
 class Shipped(Results):
     """Results as they ship."""
 
