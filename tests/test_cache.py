@@ -69,6 +69,10 @@ class Checkout:
         assert done.returncode == 0, done.stdout + done.stderr
         return len(self.log.read_text().splitlines())
 
+    def forget(self) -> None:
+        """Remove its results."""
+        shutil.rmtree(self.folder / "results")
+
     def run(self, point: int, seed: int) -> Path:
         (figure,) = figures_at("smoke", [FIGURE])
         return self.folder / "results/runs" / FIGURE / figure.points[point].label / f"seed-{seed}"
@@ -96,25 +100,23 @@ def second(tmp_path_factory, shared, first) -> Checkout:
 
 
 def test_another_checkout_takes_the_runs_that_are_there(first, second, shared):
-    assert second.make((0, 1), (0, 2), (1, 1)) == 0
-    for run in ((0, 1), (0, 2), (1, 1)):
+    """And no other seed's of the same point."""
+    made = ((0, 1), (0, 2), (1, 1))
+    assert second.make(*made, (1, 2)) == 1
+    assert "--seed 2 " in second.log.read_text()
+    for run in made:
         assert second.asked(*run) == first.asked(*run)
         assert f"--seed {run[1]} " in second.asked(*run)
         for name in ("summary.json", "samples.parquet", "manifest.json"):
             assert (second.run(*run) / name).resolve().parent == shared
-    assert len({second.asked(*run) for run in ((0, 1), (0, 2), (1, 1))}) == 3, "each its own"
-    assert len(cache.entries(shared)) == 3
+    assert len({second.asked(*run) for run in made}) == 3, "each its own"
+    assert len(cache.entries(shared)) == 4
 
 
-def test_another_seed_misses(second):
-    assert second.make((1, 2)) == 1
-
-
-@pytest.mark.parametrize("path", ["mininet/dumbbell.py", "bbrlab/measure/series.py", "kernels/options/um.config"])
-def test_other_code_and_another_kernel_miss(second, path):
-    file = second.folder / path
+def test_other_code_misses(second):
+    file = second.folder / "mininet/dumbbell.py"
     before = file.read_bytes()
-    file.write_bytes(before + (b"ANOTHER = 1\n" if file.suffix == ".py" else b"\n"))
+    file.write_bytes(before + b"ANOTHER = 1\n")
     try:
         assert second.make((0, 1)) == 1
     finally:
@@ -122,35 +124,27 @@ def test_other_code_and_another_kernel_miss(second, path):
     assert second.make((0, 1)) == 0, "back again: from the cache"
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("gcc", "#!/bin/sh\necho gcc 99\n"),
-        ("dpkg-query", '#!/bin/sh\n/usr/bin/dpkg-query "$@" | sed "s/^iperf3 .*/iperf3 99/"\n'),
-    ],
-)
-def test_another_compiler_and_another_iperf3_miss(second, name, text):
-    """Neither is a file of the checkout."""
-    shutil.rmtree(second.folder / "results", ignore_errors=True)
-    program = second.program(name, text)
+def test_another_kernel_misses(second):
+    """Of another compiler, which is no file of the checkout."""
+    program = second.program("gcc", "#!/bin/sh\necho gcc 99\n")
     try:
         assert second.make((0, 1)) == 1
     finally:
         program.unlink()
-        shutil.rmtree(second.folder / "results")
 
 
-def test_an_upgrade_of_iperf3_runs_nothing_again_that_is_there(second):
-    second.make((0, 1))
+def test_another_iperf3_misses(second):
     program = second.program("dpkg-query", '#!/bin/sh\n/usr/bin/dpkg-query "$@" | sed "s/^iperf3 .*/iperf3 99/"\n')
     try:
-        assert second.make((0, 1)) == 0
+        assert second.make((1, 1)) == 0, "of an upgrade nothing is run again that is there"
+        second.forget()
+        assert second.make((1, 1)) == 1
     finally:
         program.unlink()
 
 
 def test_without_the_option_nothing_is_shared(second, shared):
-    shutil.rmtree(second.folder / "results", ignore_errors=True)
+    second.forget()
     before = cache.entries(shared)
     assert second.make((0, 1), options=()) == 1
     assert cache.entries(shared) == before
@@ -158,11 +152,11 @@ def test_without_the_option_nothing_is_shared(second, shared):
 
 
 def test_what_is_pruned_is_run_again(second, shared):
-    shutil.rmtree(second.folder / "results", ignore_errors=True)
+    second.forget()
     assert second.make((0, 1)) == 0
-    results = second.folder / "results"
-    assert cache.prune(shared, older_days=0, keep=[results], now_s=time.time() + 9).left == cache.entries(shared)
-    assert len(cache.entries(shared)) == 1, "what these results link to"
+    left = cache.prune(shared, older_days=0, keep=[second.folder / "results"], now_s=time.time() + 9).left
+    assert left == cache.entries(shared)
+    assert len(left) == 1, "what these results link to"
     assert (second.run(0, 1) / "summary.json").exists()
     cache.prune(shared, older_days=0, keep=[], now_s=time.time() + 9)
     assert not (second.run(0, 1) / "summary.json").exists(), "its link leads nowhere"

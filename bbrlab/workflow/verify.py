@@ -137,6 +137,11 @@ class Results:
         return [{str(k): v for k, v in row.items()} for row in found.to_dict("records")]
 
 
+def _several(file: str, keys: set[Key], what: str) -> Wrong:
+    figure, label, seed = min(keys)
+    return Wrong(file, f"{len(keys)} runs of {figure} are {what}, such as {label} seed {seed}")
+
+
 @dataclass
 class Shipped(Results):
     """Results as they ship."""
@@ -157,14 +162,15 @@ class Shipped(Results):
                 self.wrong.append(
                     Wrong(RUNS, f"has {counts.get(id, 0)} runs of {id}, the manifest says {manifest.figures[id]}")
                 )
-        for key in self._hashes:
-            if self._run(key) is None:
-                self.wrong.append(
-                    Wrong(RUNS, f"{' '.join(map(str, key))}: this checkout's scenarios have no such point")
-                )
-        for id, content in self._tables.items():
-            missing = {k for k in self._hashes if k[0] == id} - set(content[PLACE].itertuples(index=False, name=None))
-            self.wrong += [Wrong(f"{id}.parquet", f"has no run {key[1]} seed {key[2]}") for key in sorted(missing)]
+        for id in self.figures:
+            mine = {key for key in self._hashes if key[0] == id}
+            gone = {key for key in mine if self._run(key) is None}
+            if gone:
+                self.wrong.append(_several(RUNS, gone, "not of a point of this checkout's scenarios"))
+            if id in self._tables:
+                places = self._tables[id][PLACE].itertuples(index=False, name=None)
+                if missing := mine - set(places):
+                    self.wrong.append(_several(f"{id}.parquet", missing, "not in it"))
 
     @property
     def keys(self) -> list[Key]:
