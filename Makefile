@@ -2,8 +2,9 @@
 SHELL := /bin/bash
 CORES ?= $(shell nproc)
 SCALE ?=
+CACHE ?=
 RESULTS = $(or $(BBRLAB_RESULTS),results)
-SNAKEMAKE = source .venv/bin/activate && snakemake --cores $(CORES) $(if $(SCALE),--config scale=$(SCALE))
+SNAKEMAKE = source .venv/bin/activate && $(if $(CACHE),SNAKEMAKE_OUTPUT_CACHE=$(CACHE)) snakemake --cores $(CORES) $(if $(CACHE),--cache) $(if $(SCALE),--config scale=$(SCALE))
 
 .DEFAULT_GOAL := help
 .PHONY: help all lab setup test test-slow bench lint format lock clean doctor ns3

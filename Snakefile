@@ -20,6 +20,7 @@ from bbrlab.kernel.built import kernel_identity
 from bbrlab.kernel.specs import ingredients
 from bbrlab.models.predictions import KINDS, files_of
 from bbrlab.report.panel import has_panel
+from bbrlab.run.manifest import package_versions
 from bbrlab.workflow.asking import write_asking
 from bbrlab.workflow.forecast import show_forecast, to_stderr
 from bbrlab.workflow.lock import hold_lock

@@ -14,6 +14,10 @@ PREDICTIONS = [
     for id, figure in PANELS.items()
     for path in files_of(id, figure.scenario, figure.points)
 ]
+# Versions of the Debian packages that the guest uses.
+GUEST_PACKAGES = ", ".join(f"{k} {v}" for k, v in package_versions().items())
+# The results that ship stand on the overview, too.
+SHIPPED = [name_of(path) for path in sorted(paths.SHIPPED.glob("*/manifest.json"))]
 for figure in FIGURES.values():
     write_points(figure)
 

@@ -13,17 +13,24 @@ rule run:
         manifest=f"{RESULTS}/runs/{{paper}}/{{figure}}/{{label}}/seed-{{seed}}/manifest.json",
     log:
         f"{LOGS}/runs/{{paper}}/{{figure}}/{{label}}/seed-{{seed}}.log",
+    # With --cache: runs are taken from there, and go there (docs/shipped_results.md). Said only then, for Snakemake warns of
+    # every rule that could be cached and is not.
+    cache: workflow.enable_cache
     # Before the short jobs that look at them: a campaign's time is its runs'.
     priority: 2
     threads: 1
+    # All that decides a run and stands in no input file must stand here: Snakemake's key of a cached run has no wildcards.
     params:
-        folder=subpath(output.summary, parent=True),
+        seed=lambda wildcards: wildcards.seed,
+        label=lambda wildcards: wildcards.label,
         kernel=f"--kernel {KERNEL}" if KERNEL else "",
         own=lambda wildcards: with_own(
             OWN[f"{wildcards.paper}/{wildcards.figure}"].values()
         ),
+        # A function of the input is no reason to run again what is there.
+        packages=lambda wildcards, input: GUEST_PACKAGES,
     shell:
-        "exec bbrlab point {input.point} --seed {wildcards.seed} --out {params.folder} {params.kernel} {params.own} > {log} 2>&1"
+        "exec bbrlab point {input.point} --seed {params.seed} --out $(dirname {output.summary}) {params.kernel} {params.own} > {log} 2>&1"
 
 
 # As many seeds as it takes: after a round of runs, how many each point needs for its claims.

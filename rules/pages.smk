@@ -46,6 +46,7 @@ rule overview_notebook:
         claims=f"{AT_SCALE}/claims.parquet",
         points=f"{AT_SCALE}/points.parquet",
         predictions=PREDICTIONS,
+        shipped=SHIPPED,
         code=CODE["pages"],
     output:
         page=f"{AT_SCALE}/overview.html",

@@ -10,6 +10,7 @@ GUEST_CODE = ROOT / "mininet"
 KERNELS = ROOT / "kernels"
 SCENARIOS = ROOT / "scenarios"
 REPLACE = "BBRLAB_REPLACE"  # in the environment: OLD:NEW, set by the workflow (campaign/replacement.py)
+SHIPPED = ROOT / "shipped"  # results that ship with the package: bbrlab/report/shipped.py
 DEBIAN_PACKAGES = ROOT / "envs" / "debian-packages.txt"
 
 

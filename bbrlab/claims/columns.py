@@ -13,7 +13,7 @@ import pandas as pd
 
 from bbrlab.base.arrays import Array
 from bbrlab.base.errors import UserError
-from bbrlab.base.tables import published_table, read_table
+from bbrlab.base.tables import published_table
 from bbrlab.campaign.figures import Figure
 from bbrlab.claims.schema import BURST, FLUID, PREDICTED, PUBLISHED, WARE, Claim, Term
 from bbrlab.claims.select import select
@@ -120,11 +120,12 @@ def _paths(model: str, figure: str, chosen: Sequence[Point], results: Path | Non
 
 @functools.cache
 def _predicted_share(model: str, path: Path) -> float:
-    if not path.exists():
+    table = predictions.read_prediction(path)
+    if table is None:
         raise UserError(
             f"{path}: {predictions.KINDS[_KINDS[model]].model}'s prediction is missing; run: snakemake --cores 2 -- {path}"
         )
-    return float(read_table(path)["share_of_capacity"].iloc[0])
+    return float(table["share_of_capacity"].iloc[0])
 
 
 def prediction_files(claims: Iterable[Claim], figures: Iterable[Figure], results: Path | None = None) -> list[Path]:

@@ -14,6 +14,7 @@ from bbrlab.base.errors import UserError
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
                   help="TCP BBR experiments on a real Linux kernel in virtual time.")  # fmt: skip
 kernel_app = typer.Typer(no_args_is_help=True, help="Build and list guest kernels.")
+cache_app = typer.Typer(no_args_is_help=True, help="Look at and prune the cache of runs that campaigns share.")
 model_app = typer.Typer(no_args_is_help=True, help="What the models predict for a scenario.")
 EXIT_MOVED, EXIT_FAILED, EXIT_CHECKS, EXIT_INTERRUPTED = 1, 2, 4, 130
 ScenarioFile = Annotated[Path, typer.Argument(metavar="SCENARIO.yaml", help="Scenario file.", show_default=False)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pandas as pd
 
 from bbrlab.base import files, paths
+from bbrlab.base.tables import read_table
 from bbrlab.models import burst_scenario, fluid, predict
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.schema import Scenario
@@ -76,3 +78,31 @@ def write_prediction(kind: str, point: Point, out: Path) -> None:
     table = KINDS[kind].of_points([point])
     with files.aside(out) as temporary:
         table.to_parquet(temporary, index=False)
+
+
+# Below SCALE/ of shipped results: all of them in one file, with columns PLACE; a kind's own columns are empty for others.
+PACKED = "predictions.parquet"
+PLACE = ("figure", "point", "kind")
+
+
+def read_prediction(path: Path) -> pd.DataFrame | None:
+    """A prediction, of one row; None if there is none.
+
+    Args:
+        path: prediction_file(); in shipped results it stands for its row of a PACKED file.
+    """
+    if path.exists():
+        return read_table(path)
+    point = path.parent
+    return _packed(point.parents[3]).get((f"{point.parent.parent.name}/{point.parent.name}", point.name, path.stem))
+
+
+@functools.cache
+def _packed(results: Path) -> dict[tuple[str, str, str], pd.DataFrame]:
+    """{figure, point, kind: prediction} of a folder's PACKED files."""
+    found = {}
+    for file in sorted(results.glob(f"*/{PACKED}")):
+        for place, rows in read_table(file).groupby(list(PLACE)):
+            figure, point, kind = map(str, place)
+            found[figure, point, kind] = rows.drop(columns=list(PLACE))
+    return found

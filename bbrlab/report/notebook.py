@@ -156,7 +156,8 @@ def part_of_both(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def samples_of(page: Page, figure: str, columns: list[str], seed: int = 1, **values: Any) -> pd.DataFrame | None:
-    """Columns of a run's samples.parquet (docs/results.md), or None if this scale has no such run.
+    """Columns of a run's samples.parquet (docs/results.md), or None if this scale has no such run, or the page shows what
+    ships.
 
     Args:
         values: the traits that choose the point, "." written as "__"; they must leave at most one.
@@ -164,7 +165,7 @@ def samples_of(page: Page, figure: str, columns: list[str], seed: int = 1, **val
     Raises:
         UserError: if they leave several.
     """
-    if figure not in page.figures:
+    if page.shipped or figure not in page.figures:
         return None
     wanted = {k.replace("__", "."): v for k, v in values.items()}
     points = [p for p in page.figures[figure].points if all(p.traits.get(k) == v for k, v in wanted.items())]
@@ -237,10 +238,10 @@ def between_cuts(page: Page, figure: str, group: int = 1) -> pd.DataFrame:
     """Mean time between the window cuts of a loss-based group's first flow, for each run of a figure.
 
     Returns:
-        One row per run: the swept paths, ``seed`` and ``between_cuts_s``; infinite for fewer than two cuts.
+        One row per run: the swept paths, ``seed`` and ``between_cuts_s``; infinite for fewer than two cuts. None of what ships.
     """
-    rows = []
-    for point in page.figures[figure].points:
+    rows: list[dict[str, Any]] = []
+    for point in [] if page.shipped else page.figures[figure].points:
         table = page.tables[figure]
         for seed in sorted(table.loc[table["point"] == point.label, "seed"].unique()):
             samples = page.samples(figure, ["time_s", "flow", "group", "ssthresh"], int(seed), **_words(point.values))

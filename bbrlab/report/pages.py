@@ -10,13 +10,13 @@ from typing import Any
 
 import pandas as pd
 
-from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.tables import read_table
 from bbrlab.campaign.figures import Figure, Run, figures_at, runs_of
 from bbrlab.claims.judge import FINAL, NOT_REPRODUCED, OWN, REPRODUCED
 from bbrlab.claims.statements import STATEMENT_VERDICTS, statements_beside
 from bbrlab.measure.summary import read_summary
+from bbrlab.report.shipped import CHECKS, Shown, shown
 from bbrlab.report.statement_table import statement_table
 from bbrlab.scenario.point import Point
 
@@ -32,6 +32,8 @@ class Page:
         figures: {name: figure}, of those that have been run.
         tables: {name: collect.figure_table()}.
         results: the folder of results.
+        shipped: whether these are results that ship, which have no samples.
+        words: which results these are (Markdown).
     """
 
     scale: str
@@ -39,6 +41,8 @@ class Page:
     figures: dict[str, Figure]
     tables: dict[str, pd.DataFrame]
     results: Path
+    shipped: bool = False
+    words: str = ""
 
     @property
     def _claims_file(self) -> Path:
@@ -60,9 +64,11 @@ class Page:
         runs = pd.concat(rows)
         kernel = ", ".join(dict.fromkeys(k for t in self.tables.values() for k in t["kernel"].unique()))
         failed = int((~runs["ok"]).sum())
+        took = "" if self.shipped else f" in {runs['wall_s'].sum() / 60:.0f} core minutes"
+        which = f"{self.words}\n\n" if self.words else ""
         return (
-            f"Scale **{self.scale}**, kernel {kernel}: {len(runs)} runs, {runs['virtual_s'].sum() / 3600:.1f} hours of testbed time in "
-            f"{runs['wall_s'].sum() / 60:.0f} core minutes; {failed or 'none'} of them failed its self-checks.\n\n"
+            f"{which}Scale **{self.scale}**, kernel {kernel}: {len(runs)} runs, {runs['virtual_s'].sum() / 3600:.1f} hours of testbed "
+            f"time{took}; {failed or 'none'} of them failed its self-checks.\n\n"
             f"Statements on these figures, whoever made them: {statement_words(self.statements)}. {claim_words(self.verdicts)}"
         )
 
@@ -97,23 +103,35 @@ class Page:
         return found[0]
 
     def samples(self, figure: str, columns: list[str], seed: int = 1, **values: Any) -> pd.DataFrame:
-        """Columns of a run's samples.parquet (docs/results.md)."""
+        """Columns of a run's samples.parquet (docs/results.md). UserError for results that ship."""
+        if self.shipped:
+            raise UserError(f"{self.paper}/{figure}: samples do not ship; run: snakemake --cores 2 {self.paper}")
         return read_table(self.run(figure, seed, **values).folder / "samples.parquet", columns)
 
     def checks(self) -> pd.DataFrame:
         """Every self-check of every run: how many passed, failed, could not be made; lowest and highest measurement."""
+        found = self._shipped_checks() if self.shipped else self._checks_of_runs()
+        ok = found["ok"].astype("boolean")
+        states = {"passed": ok.fillna(False), "failed": (~ok).fillna(False), "not checked": ok.isna()}
+        grouped = found.assign(**states).astype({"measured": float}).groupby(["figure", "check"])
+        counts = grouped[list(states)].sum()
+        return counts.assign(lowest=grouped["measured"].min(), highest=grouped["measured"].max())
+
+    def _checks_of_runs(self) -> pd.DataFrame:
         rows = []
         for name in self.figures:
             for run in self.runs(name):
                 summary = read_summary(run.folder)
                 rows += [
-                    {"figure": name, "check": c["name"], "measured": c["measured"], "passed": c["ok"] is True,
-                     "failed": c["ok"] is False, "not checked": c["ok"] is None}
+                    {"figure": name, "check": c["name"], "measured": c["measured"], "ok": c["ok"]}
                     for c in summary["checks"]
-                ]  # fmt: skip
-        grouped = pd.DataFrame(rows).astype({"measured": float}).groupby(["figure", "check"])
-        counts = grouped[["passed", "failed", "not checked"]].sum()
-        return counts.assign(lowest=grouped["measured"].min(), highest=grouped["measured"].max())
+                ]
+        return pd.DataFrame(rows)
+
+    def _shipped_checks(self) -> pd.DataFrame:
+        table = read_table(self.results / self.scale / CHECKS)
+        own = table[table["figure"].isin([f"{self.paper}/{name}" for name in self.figures])]
+        return own.assign(figure=own["figure"].str.split("/").str[1])
 
 
 def _same(point: Point, key: str, value: Any) -> bool:
@@ -121,19 +139,25 @@ def _same(point: Point, key: str, value: Any) -> bool:
 
 
 def load_page(scale: str, paper: str, results: Path | None = None) -> Page:
-    """A paper's page from results/SCALE/PAPER. UserError if nothing of it has been run."""
-    results = results or paths.results_folder()
+    """A paper's page from results/SCALE/PAPER, or, where there is nothing of it, from what ships.
+
+    Args:
+        results: a folder to take it from and no other; default: as shown() says.
+
+    Raises:
+        UserError: if nothing of it has been run, nor ships.
+    """
+    which = Shown(results, scale, False, "") if results else shown(scale, paper)
+    folder = which.results / which.scale
     figures = {
         f.id.split("/")[1]: f
-        for f in figures_at(scale, [])
-        if f.id.startswith(f"{paper}/") and (results / scale / f"{f.id}.parquet").exists()
+        for f in figures_at(which.scale, [])
+        if f.id.startswith(f"{paper}/") and (folder / f"{f.id}.parquet").exists()
     }
     if not figures:
-        raise UserError(
-            f"{results / scale}: nothing of {paper} has been run at this scale; run: snakemake --cores 2 {paper}"
-        )
-    tables = {name: read_table(results / scale / f"{f.id}.parquet") for name, f in figures.items()}
-    return Page(scale, paper, figures, tables, results)
+        raise UserError(f"{folder}: nothing of {paper} has been run at this scale; run: snakemake --cores 2 {paper}")
+    tables = {name: read_table(folder / f"{f.id}.parquet") for name, f in figures.items()}
+    return Page(which.scale, paper, figures, tables, which.results, which.shipped, which.words)
 
 
 def statement_words(statements: pd.DataFrame) -> str:

@@ -143,9 +143,9 @@ def with_fluid(panel: Panel, of: Figure, results: Path) -> Panel:
     for point in of.points:
         row = {KEYS[k]: v for k, v in point.values.items()}
         for kind in (predictions.FLUID_SHORT, predictions.FLUID_OWN):
-            path = predictions.prediction_file(kind, of.id, point, results)
-            if path.exists():
-                found = read_table(path).iloc[0]
+            table = predictions.read_prediction(predictions.prediction_file(kind, of.id, point, results))
+            if table is not None:
+                found = table.iloc[0]
                 row[f"fluid_{kind}"] = found["share_of_capacity"]
                 row["fluid_step"] = max(row.get("fluid_step", 0.0), found["step_difference"])
         rows.append(row)
@@ -166,8 +166,8 @@ def with_burst(panel: Panel, figure: Figure, results: Path) -> Panel:
     rows = []
     for point in figure.points:
         path = predictions.prediction_file(predictions.BURST, figure.id, point, results)
-        if path.exists():
-            found = read_table(path).iloc[0]
+        if (table := predictions.read_prediction(path)) is not None:
+            found = table.iloc[0]
             keys = {KEYS[k]: v for k, v in point.values.items()}
             rows.append({**keys, "burst": found["share_of_capacity"], "burst_sd": found["share_sd"]})
     table = pd.DataFrame(rows, columns=[*KEYS.values(), "burst", "burst_sd"]).astype(float)

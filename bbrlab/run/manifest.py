@@ -31,7 +31,7 @@ def manifest_of(point: Point, seed: int, backend: str, plan: Plan, kernel: Kerne
         "plan_sha256": hashlib.sha256(json.dumps(plan.content, sort_keys=True).encode()).hexdigest(),
         "guest_code_sha256": guest,
         "source": _git_state(),
-        "packages": _package_versions(),
+        "packages": package_versions(),
         "report": files.read_json(folder / "report.json"),
         "iperf3": {str(t["id"]): _iperf3_totals(folder / f"client-{t['id']}.json") for t in plan.content["transfers"]},
     }
@@ -63,7 +63,8 @@ def _git_state() -> dict[str, Any]:
     return {"commit": git("rev-parse", "HEAD"), "modified": bool(status) if status is not None else None}
 
 
-def _package_versions() -> dict[str, str]:
+def package_versions() -> dict[str, str]:
+    """{Debian package that the guest uses: version}, of those that are installed."""
     argv = ["dpkg-query", "-W", "-f=${Package} ${Version}\n", *GUEST_PACKAGES]
     try:
         done = subprocess.run(argv, capture_output=True, text=True, check=False)

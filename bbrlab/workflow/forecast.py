@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bbrlab.campaign.figures import Figure, runs_of
+from bbrlab.workflow.budget import disk_words, memory_words
 from bbrlab.workflow.estimate import disk_bytes, estimate_s
 
 MANY_CORES = 16
@@ -82,6 +83,9 @@ def show_forecast(figures: list[Figure], console: Console | None = None) -> None
     )
     if more:
         words += f"\nPoints whose claims these seeds cannot decide get more, in two rounds: at most {more} more runs."
+    left = [r for figure in figures for r in runs_of(figure) if not (r.folder / "summary.json").exists()]
+    if left:
+        words += f"\n{memory_words(left, cores)}\n{disk_words(left)}"
     console.print(words, highlight=False, soft_wrap=True)
 
 

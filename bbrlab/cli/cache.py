@@ -1,0 +1,65 @@
+"""``bbrlab cache``."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bbrlab.base.errors import UserError
+from bbrlab.cli.app import cache_app
+
+if TYPE_CHECKING:
+    from bbrlab.workflow.cache import Entry
+
+Folder = Annotated[Path | None, typer.Option(help="Default: SNAKEMAKE_OUTPUT_CACHE.")]
+
+
+def _folder(given: Path | None) -> Path:
+    from bbrlab.workflow.cache import VARIABLE, cache_folder
+
+    if (found := cache_folder(given)) is None:
+        raise UserError(f"no cache is configured; set {VARIABLE}, or give --folder (docs/shipped_results.md)")
+    return found
+
+
+def _sum(entries: Sequence[Entry]) -> str:
+    return f"{len(entries)} runs, {sum(e.size_bytes for e in entries) / 1e9:.2f} GB"
+
+
+@cache_app.command("show")
+def show(folder: Folder = None) -> None:
+    """Say how much is in the cache that campaigns share."""
+    from bbrlab.workflow.cache import DAY_S, entries
+
+    place = _folder(folder)
+    found = entries(place)
+    free = shutil.disk_usage(place).free
+    typer.echo(f"{place}: {_sum(found)}; {free / 1e9:.0f} GB free")
+    if found:
+        typer.echo(f"not used for longest: {(time.time() - found[0].used_s) / DAY_S:.0f} days")
+
+
+@cache_app.command("prune")
+def prune(
+    folder: Folder = None,
+    days: Annotated[float | None, typer.Option(min=0, help="Remove what was not used for so many days.")] = None,
+    gb: Annotated[float | None, typer.Option(min=0, help="Then remove what was not used for longest, until so many GB are left.")] = None,
+    keep: Annotated[list[Path] | None, typer.Option(help="Results whose links stay; may be given several times. Default: this checkout's.")] = None,
+    dry_run: Annotated[bool, typer.Option("-n", "--dry-run", help="Only say what would go.")] = False,
+) -> None:  # fmt: skip
+    """Remove old runs from the cache that campaigns share. What links to them elsewhere is made anew by its campaign."""
+    from bbrlab.workflow import cache
+
+    if days is None and gb is None:
+        raise UserError("say what may go: --days N, --gb N, or both")
+    for results in keep or []:
+        if not results.is_dir():
+            raise UserError(f"--keep {results}: there is no such folder")
+    found = cache.prune(_folder(folder), older_days=days, largest_bytes=None if gb is None else gb * 1e9, keep=keep, dry=dry_run)  # fmt: skip
+    spared = f"; {_sum(found.kept_linked)} stay because results link to them" if found.kept_linked else ""
+    typer.echo(f"{'would remove' if dry_run else 'removed'} {_sum(found.removed)}{spared}; left: {_sum(found.left)}")

@@ -1,0 +1,306 @@
+"""Results that ship with the package: shipped/SCALE/, of a finished campaign (docs/shipped_results.md).
+
+The files lie as in a folder of results, so that pages and comparisons read either. Of the runs there are rows of the figure
+tables, self-checks and hashes; their samples, which are a thousand times larger, are not there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from pydantic import ValidationError
+
+from bbrlab.base import files, paths
+from bbrlab.base.errors import UserError
+from bbrlab.base.strict import Strict
+from bbrlab.base.tables import read_table
+from bbrlab.campaign.config import load_config
+from bbrlab.campaign.figures import figures_at
+from bbrlab.claims.compare import only_in
+from bbrlab.measure import schema
+
+MANIFEST, RUNS, CHECKS = "manifest.json", "runs.parquet", "checks.parquet"
+FORMAT = 1
+PLACE = ["figure", "point", "seed"]  # of a run
+
+
+class Kernel(Strict):
+    """The kernel of all runs (built.describe_kernel())."""
+
+    name: str
+    release: str
+    build_id: str
+    key: str
+    source: str
+    compiler: str
+    acceleration: str = ""
+
+
+class Failed(Strict):
+    """A run that failed self-checks, and why it is shipped all the same."""
+
+    figure: str
+    point: str
+    seed: int
+    checks: list[str]
+    why: str
+
+
+class Manifest(Strict):
+    """manifest.json of shipped results.
+
+    Attributes:
+        figures: {figure: its runs}.
+        commits: {commit: runs made with it}; "unknown" without git, with "+" behind it where files had been changed.
+        guest_code_sha256: {file of mininet/: hash}.
+        packages: {Debian package that the guest uses, with its version: runs}.
+        libraries: {library that wrote the Parquet files: version}.
+        failed: the runs that failed self-checks.
+        files: {file beside this one: SHA-256}.
+        sha256: of all of this but itself (own_hash()).
+    """
+
+    format: int
+    scale: str
+    figures: dict[str, int]
+    commits: dict[str, int]
+    kernel: Kernel
+    guest_code_sha256: dict[str, str]
+    packages: dict[str, int]
+    libraries: dict[str, str]
+    failed: list[Failed]
+    files: dict[str, str]
+    sha256: str
+
+    @property
+    def runs(self) -> int:
+        """How many."""
+        return sum(self.figures.values())
+
+
+def own_hash(content: dict[str, Any]) -> str:
+    """The hash of a manifest's content, its own hash apart."""
+    rest = {key: value for key, value in content.items() if key != "sha256"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+
+
+def is_shipped(folder: Path, scale: str) -> bool:
+    """Whether a folder has results as they ship, and not as a campaign leaves them."""
+    return (folder / scale / MANIFEST).exists() and (folder / scale / RUNS).exists()
+
+
+def read_manifest(folder: Path, scale: str) -> Manifest:
+    """The manifest of shipped results. UserError if there is none, or it is not one."""
+    path = folder / scale / MANIFEST
+    try:
+        return Manifest.model_validate(files.read_json(path))
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise UserError(
+            f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}; it was edited, or made by another version: get it anew"
+        ) from None
+
+
+def tampered(folder: Path, scale: str) -> list[tuple[str, str]]:
+    """What of shipped results is not as the manifest says: (file, what is wrong with it).
+
+    A manifest that was edited is found by its own hash; who renews that as well is found by verify alone, or by git.
+    """
+    manifest = read_manifest(folder, scale)
+    found = []
+    if own_hash(files.read_json(folder / scale / MANIFEST)) != manifest.sha256:
+        found.append((MANIFEST, "was edited: its content has not the hash that it says"))
+    for name, digest in manifest.files.items():
+        path = folder / scale / name
+        if not path.is_file():
+            found.append((name, "is missing"))
+        elif (now := files.sha256(path)) != digest:
+            found.append((name, f"has hash {now[:12]}, the manifest says {digest[:12]}"))
+    known = {*manifest.files, MANIFEST}
+    extra = [p.relative_to(folder / scale) for p in sorted((folder / scale).rglob("*")) if p.is_file()]
+    return found + [(str(p), "is not in the manifest") for p in extra if str(p) not in known]
+
+
+def shipped_scale(wanted: str, folder: Path | None = None) -> str | None:
+    """Which scale of what ships to show for one that is wanted: that one, else the largest; None if nothing ships."""
+    folder = folder or paths.SHIPPED
+    there = [scale for scale in load_config().scales if is_shipped(folder, scale)]
+    return wanted if wanted in there else there[-1] if there else None
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What a page shows: one's own results, or those that ship.
+
+    Attributes:
+        results: the folder, laid out as results/.
+        scale: of what is shown there.
+        shipped: whether it is what ships.
+        words: that in a sentence (Markdown).
+    """
+
+    results: Path
+    scale: str
+    shipped: bool
+    words: str
+
+
+def shown(
+    scale: str,
+    paper: str | None = None,
+    results: Path | None = None,
+    shipped: Path | None = None,
+    needs: str | None = None,
+) -> Shown:
+    """What a page shows: one's own results of a scale if there are any, else what ships.
+
+    Args:
+        paper: of a paper's page: whether there are any of it.
+        results, shipped: default: the results folder and what ships.
+        needs: a file without which there are none of one's own; default: the table of any figure.
+
+    Returns:
+        With neither, one's own, of which there are none: who reads them says so.
+    """
+    own, folder = results or paths.results_folder(), shipped or paths.SHIPPED
+    ids = [figure.id for figure in figures_at(scale, []) if paper in (None, figure.id.split("/")[0])]
+    has_own = any((own / scale / name).exists() for name in ([needs] if needs else [f"{id}.parquet" for id in ids]))
+    instead = None if has_own else shipped_scale(scale, folder)
+    if instead is None:
+        return Shown(own, scale, False, f"Your own results (`{_name(own)}/{scale}`).")
+    manifest = read_manifest(folder, instead)
+    what = f" --config scale={scale} --" if scale != load_config().scale else ""
+    return Shown(
+        folder,
+        instead,
+        True,
+        f"**Shipped results**, scale {instead}: {manifest.runs} runs of commit {' and '.join(_short(c) for c in manifest.commits)}, "
+        f"kernel {manifest.kernel.name} ({manifest.kernel.release}). Of your own there are none at scale {scale}; "
+        f"`snakemake --cores 2{what} {paper or 'all'}` computes them. The runs' samples do not ship: what is drawn "
+        f"from them is left out here. `bbrlab verify {paper or 'all'}` runs a part again and compares.",
+    )
+
+
+def _short(commit: str) -> str:
+    return commit[:10] + ("+" if commit.endswith("+") else "")
+
+
+def _name(folder: Path) -> str:
+    return str(folder.relative_to(paths.ROOT)) if folder.is_relative_to(paths.ROOT) else str(folder)
+
+
+@dataclass(frozen=True)
+class Differences:
+    """One's own results against those that ship.
+
+    Attributes:
+        scale: of those that ship.
+        runs: how many runs both have.
+        points: of the runs of both that are not equal to the last digit, a row for each point, flow group and metric: ``figure``,
+            ``point``, ``group``, ``metric``, ``unit``, ``seeds`` (that differ), ``shipped`` and ``own`` (means over
+            them), ``largest`` (difference of a seed); the largest in proportion first.
+        only_own, only_shipped: points that the other has not.
+        verdicts, statements: whose verdict differs: ``id``, ``says``, ``shipped``, ``own``.
+    """
+
+    scale: str
+    runs: int
+    points: pd.DataFrame
+    only_own: list[str]
+    only_shipped: list[str]
+    verdicts: pd.DataFrame
+    statements: pd.DataFrame
+
+
+def differences(scale: str, results: Path | None = None, shipped: Path | None = None) -> Differences | None:
+    """One's own results of a scale against what ships; None if there is only one of the two."""
+    own, folder = results or paths.results_folder(), shipped or paths.SHIPPED
+    theirs = shipped_scale(scale, folder)
+    mine = _tables(own, scale)
+    if theirs is None or not mine:
+        return None
+    other = _tables(folder, theirs)
+    both = {figure: (other[figure], mine[figure]) for figure in mine if figure in other}
+    parts = [_unequal(figure, *pair) for figure, pair in both.items()]
+    points = pd.concat([part for _, part in parts], ignore_index=True) if parts else pd.DataFrame(columns=DIFFERENT)
+    scaled = points["largest"] / points[["shipped", "own"]].abs().max(axis=1)
+    return Differences(
+        theirs,
+        sum(runs for runs, _ in parts),
+        points.loc[scaled.astype(float).sort_values(ascending=False, kind="stable").index],
+        only_in(mine, other),
+        only_in(other, mine) if theirs == scale else [],
+        _moved(folder / theirs / "claims.parquet", own / scale / "claims.parquet"),
+        _moved(folder / theirs / "statements.parquet", own / scale / "statements.parquet"),
+    )
+
+
+def _tables(folder: Path, scale: str) -> dict[str, pd.DataFrame]:
+    known = {f.id: folder / scale / f"{f.id}.parquet" for f in figures_at(scale, [])}
+    return {id: read_table(path) for id, path in known.items() if path.exists()}
+
+
+DIFFERENT = ["figure", "point", "group", "metric", "unit", "seeds", "shipped", "own", "largest"]
+
+
+def _unequal(figure: str, theirs: pd.DataFrame, mine: pd.DataFrame) -> tuple[int, pd.DataFrame]:
+    """How many runs two tables of a figure have in common, and what of them differs (columns DIFFERENT)."""
+    keys = ["point", "seed", "group"]
+    metrics = [m for m in schema.METRICS if m in theirs and m in mine]
+    long = [t.melt(keys, metrics, "metric", "value").astype({"value": float}) for t in (theirs, mine)]
+    both = long[0].merge(long[1], on=[*keys, "metric"], suffixes=("_shipped", "_own"))
+    runs = len(theirs[keys[:2]].drop_duplicates().merge(mine[keys[:2]].drop_duplicates()))
+    one, two = both["value_shipped"], both["value_own"]
+    both = both[~((one == two) | (one.isna() & two.isna()))]
+    both = both[~(both["metric"].isin(schema.RUN) & (both["group"] != 0))]  # of the run: once
+    both["away"] = (both["value_own"] - both["value_shipped"]).abs()
+    grouped = both.groupby(["point", "group", "metric"], sort=False)
+    found = grouped.agg(seeds=("seed", "nunique"), shipped=("value_shipped", "mean"), own=("value_own", "mean"),
+                        largest=("away", "max")).reset_index()  # fmt: skip
+    found["figure"], found["unit"] = figure, [schema.METRICS[m].unit for m in found["metric"]]
+    return runs, found[DIFFERENT]
+
+
+def _moved(theirs: Path, mine: Path) -> pd.DataFrame:
+    """The claims, or statements, of two tables whose verdict differs, and those that only one has."""
+    if not theirs.exists() or not mine.exists():
+        return pd.DataFrame(columns=["id", "says", "shipped", "own"])
+    sides = [read_table(path) for path in (theirs, mine)]
+    both = sides[0][["id", "says", "verdict"]].merge(
+        sides[1][["id", "says", "verdict"]], on="id", how="outer", suffixes=("_shipped", "_own")
+    )
+    both["says"] = both["says_own"].fillna(both["says_shipped"])
+    both = both.rename(columns={"verdict_shipped": "shipped", "verdict_own": "own"}).fillna("not there")
+    return both.loc[both["shipped"] != both["own"], ["id", "says", "shipped", "own"]].reset_index(drop=True)
+
+
+def difference_words(found: Differences, scale: str) -> str:
+    """Differences in words (Markdown)."""
+    points = len(found.points.drop_duplicates(["figure", "point"])) if len(found.points) else 0
+    lines = [
+        f"Shipped: scale {found.scale}; your own: scale {scale}. {found.runs} runs are in both: "
+        + ("all are equal to the last digit." if not points and found.runs else f"{points} points differ.")
+    ]
+    if found.only_own:
+        lines.append(f"{len(found.only_own)} points are only among your own, such as {found.only_own[0]}.")
+    if found.only_shipped:
+        lines.append(f"{len(found.only_shipped)} points only ship, such as {found.only_shipped[0]}.")
+    moved = f"{len(found.statements)} statements and {len(found.verdicts)} claims have another verdict"
+    less = "" if found.scale == scale else " (a part of the points decides less than all of them)"
+    return " ".join(lines) + f" {moved}{less if len(found.verdicts) else ''}."
+
+
+def difference_tables(found: Differences, rows: int = 200) -> Sequence[tuple[str, pd.DataFrame]]:
+    """What differs, as tables with their headings, empty ones left out; of points at most ``rows`` rows."""
+    tables = [
+        ("Statements with another verdict", found.statements),
+        ("Claims with another verdict", found.verdicts),
+        ("Points that differ" + (f" (the first {rows} rows)" if len(found.points) > rows else ""), found.points.head(rows)),
+    ]  # fmt: skip
+    return [(heading, table) for heading, table in tables if len(table)]

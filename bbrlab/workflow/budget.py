@@ -1,0 +1,78 @@
+"""What a campaign needs of this machine's memory and disk, beside what there is."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from bbrlab.base import files, paths
+from bbrlab.base.errors import UserError
+from bbrlab.campaign.cost import volume_bytes
+from bbrlab.campaign.figures import Run
+from bbrlab.experiment.machine.process import memory_bytes
+from bbrlab.experiment.machine.scratch import scratch_parent
+from bbrlab.run.memory import FQ_FLOW_BYTES, WORKLOAD_BYTES, flight_bytes
+from bbrlab.scenario.point import Point
+from bbrlab.workflow import cache
+from bbrlab.workflow.estimate import SHORT_FLOW_BYTES, disk_bytes
+
+# Of the process that evaluates a run: Python with its libraries and the samples. Resident size of those of scale quick.
+HOST_BYTES = 300e6
+
+
+def guest_bytes(point: Point) -> float:
+    """How large a point's guest may grow. Guests of short flows are estimated: how many these are is drawn."""
+    programs = 0.0
+    for flow in point.scenario.flows:
+        if flow.traffic is not None:
+            short = (volume_bytes(flow, point.scenario.duration_s) or 0.0) / SHORT_FLOW_BYTES
+            programs += short * (WORKLOAD_BYTES * (1 + flow.traffic.senders) + 2 * FQ_FLOW_BYTES)
+    return memory_bytes(flight_bytes(point), programs)
+
+
+def available_bytes() -> float:
+    """Memory that programs may still take; infinite where the system does not say."""
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        return next(float(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
+    except (OSError, StopIteration):
+        return float("inf")
+
+
+def memory_words(left: Sequence[Run], cores: int, available: float | None = None) -> str:
+    """What the guests of these runs may take, so many at once, in a sentence.
+
+    Args:
+        available: bytes that there are; default: available_bytes() and the room where guests' memory lies.
+    """
+    sizes = sorted(((guest_bytes(run.point), run.figure) for run in left), reverse=True)
+    largest, figure = sizes[0]
+    together = sum(size for size, _ in sizes[:cores]) + min(cores, len(sizes)) * HOST_BYTES
+    if available is None:
+        available = available_bytes()
+        with contextlib.suppress(UserError):  # doctor tells
+            available = min(available, shutil.disk_usage(scratch_parent()).free)
+    words = (
+        f"Memory: a guest may grow to {largest / 1e9:.1f} GB ({figure}); the largest {min(cores, len(sizes))} at once, with their "
+        f"processes, to {together / 1e9:.1f} GB of {available / 1e9:.1f} GB that are free."
+    )
+    return words + (" That is too much: use fewer --cores." if together > available else "")
+
+
+def disk_words(left: Sequence[Run], results: Path | None = None) -> str:
+    """What these runs leave on disk, and what the cache has, in a sentence or two."""
+    place = files.existing_parent(results or paths.results_folder())
+    needed, free = sum(disk_bytes(run) for run in left), shutil.disk_usage(place).free
+    words = f"Disk: {needed / 1e9:.1f} GB of {free / 1e9:.0f} GB that are free."
+    words += " That is too much: make room, or set BBRLAB_RESULTS to another disk." if needed > free else ""
+    folder = cache.cache_folder() if "://" not in os.environ.get(cache.VARIABLE, "") else None
+    if folder is None:
+        return words
+    there, free = cache.entries(folder), shutil.disk_usage(folder).free
+    return (
+        f"{words} Cache {folder}, with --cache: {len(there)} runs, {sum(e.size_bytes for e in there) / 1e9:.1f} GB, {free / 1e9:.0f} GB "
+        "free; new runs lie there, and links in the results (bbrlab cache prune)."
+    )

@@ -1,0 +1,333 @@
+"""Packs a finished campaign as results that ship: shipped/SCALE/ (bbrlab/report/shipped.py reads it)."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from pydantic import ValidationError
+
+from bbrlab.base import files
+from bbrlab.base.errors import UserError
+from bbrlab.base.strict import Strict
+from bbrlab.base.tables import read_table
+from bbrlab.base.yaml_files import read_yaml
+from bbrlab.campaign.collect import run_rows
+from bbrlab.campaign.figures import Figure, Run, runs_of
+from bbrlab.claims.columns import prediction_files
+from bbrlab.claims.load import claims_of, load_statements
+from bbrlab.measure.checks.check import failed_of
+from bbrlab.models.predictions import PACKED, PLACE
+from bbrlab.models.predictions import files_of as predictions_of
+from bbrlab.report.panel import has_panel
+from bbrlab.report.shipped import CHECKS, FORMAT, MANIFEST, RUNS, own_hash
+from bbrlab.workflow.digest import SUMMARY, TABLES, summary_digest, table_digests
+
+LIBRARIES = ("pyarrow", "pandas")
+NOT_RESULT = "wall_s"  # the one column of figure tables that is of the machine
+
+
+class Explained(Strict):
+    """Why runs that failed self-checks are shipped all the same; without point or seed: all of the figure's."""
+
+    figure: str
+    why: str
+    point: str | None = None
+    seed: int | None = None
+    check: str | None = None
+
+    def covers(self, run: Run, check: str) -> bool:
+        """Whether this explains a run's check."""
+        said = (self.point, run.point.label), (self.seed, run.seed), (self.check, check)
+        return self.figure == run.figure and all(mine in (None, its) for mine, its in said)
+
+
+def read_explained(path: Path) -> list[Explained]:
+    """A file of explanations: a list of Explained. UserError naming field and value if it is not one."""
+    content = read_yaml(path)
+    if not isinstance(content, list):
+        raise UserError(f"{path}: must be a list of {{figure, why}}, with point, seed and check as far as they matter")
+    try:
+        return [Explained.model_validate(entry) for entry in content]
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise UserError(
+            f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']} (found {first['input']!r})"
+        ) from None
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One run as its folder has it.
+
+    Attributes:
+        rows: of the figure's table.
+        checks: of its summary.
+        tables: {name: SHA-256}.
+        manifest: its manifest.json.
+    """
+
+    run: Run
+    rows: list[dict[str, Any]]
+    checks: list[Any]
+    summary_sha256: str
+    tables: dict[str, str]
+    manifest: dict[str, Any]
+
+    @property
+    def commit(self) -> str:
+        """Of the code that it was run with, "+" behind it if files had been changed."""
+        source = self.manifest["source"]
+        return (source["commit"] or "unknown") + ("+" if source["modified"] else "")
+
+
+def look_at(run: Run) -> Seen:
+    """A run's folder. UserError if it is not whole, or its manifest is of other tables or of another run."""
+    for name in (SUMMARY, TABLES[0], "manifest.json"):
+        if not (run.folder / name).is_file():
+            raise UserError(f"{run.folder / name}: is missing; start the campaign again, it makes what is not there")
+    summary, manifest = files.read_json(run.folder / SUMMARY), files.read_json(run.folder / "manifest.json")
+    tables = table_digests(run.folder)
+    try:
+        said = {name: digest for name, digest in manifest["outputs_sha256"].items() if name in tables}
+        same = (manifest["fingerprint"], manifest["seed"]) == (run.point.fingerprint, run.seed)
+        same &= manifest["kernel"] == summary["kernel"]
+        hashes = {name: manifest["outputs_sha256"][name] for name in TABLES if name in manifest["outputs_sha256"]}
+        found = Seen(run, run_rows(run), summary["checks"], summary_digest(summary), hashes, manifest)
+        found.commit  # noqa: B018 - that it is there
+    except (KeyError, TypeError) as error:
+        raise UserError(
+            f"{run.folder / 'manifest.json'}: has no {error}; remove this folder and start the campaign again"
+        ) from None
+    if not same:
+        raise UserError(
+            f"{run.folder / 'manifest.json'}: is of another run than summary.json; remove this folder and start the campaign again"
+        )
+    if said != tables:
+        wrong = next(name for name in tables if said.get(name) != tables[name])
+        raise UserError(
+            f"{run.folder / wrong}: is not the file that manifest.json has the hash of; remove this folder and start the campaign again"
+        )
+    return found
+
+
+def pack(
+    scale: str,
+    figures: Sequence[Figure],
+    results: Path,
+    out: Path,
+    explained: Sequence[Explained] = (),
+    on_progress: Callable[[str], None] = lambda text: None,
+) -> dict[str, Any]:
+    """Pack a finished campaign into ``out``/SCALE, in place of what was there; whole or not at all.
+
+    The bytes are the same for the same results: nothing of the machine, and no time, is in them.
+
+    Args:
+        figures: all of the scale, or some.
+        results: the folder of results.
+        out: the folder for shipped results.
+        explained: why runs that failed self-checks are shipped all the same.
+        on_progress: told now and then, in words, how far it is.
+
+    Returns:
+        The manifest.
+
+    Raises:
+        UserError: if something is missing, tables are not of these runs, runs are of several kernels or versions of the guest's
+            code, or one failed self-checks unexplained.
+    """
+    place = results / scale
+    papers = list(dict.fromkeys(f.id.split("/")[0] for f in figures))
+    judged = [f"{part}{kind}.parquet" for part in ("", *(f"{p}." for p in papers)) for kind in ("claims", "statements")]
+    names = [*judged, "points.parquet", *(f"{f.id}.parquet" for f in figures)]
+    for name in names:
+        if not (place / name).exists():
+            raise UserError(
+                f"{place / name}: is missing: the campaign is not finished; run: snakemake --cores 2 --config scale={scale} -- all"
+            )
+    tables = {f.id: read_table(place / f"{f.id}.parquet") for f in figures}
+    seen: list[Seen] = []
+    for figure in figures:
+        on_progress(f"{figure.id}: hashing runs")
+        found = _runs_there(figure, tables[figure.id], results)
+        with ThreadPoolExecutor() as pool:  # hashing lets go of the interpreter
+            seen += pool.map(look_at, found)
+        _same_table(figure, tables[figure.id], seen[-len(found) :], place)
+    _check_claims(read_table(place / "claims.parquet"), place)
+    failed = _failed(seen, explained)
+    content: dict[str, pd.DataFrame] = {name: read_table(place / name) for name in names}
+    for figure in figures:
+        content[f"{figure.id}.parquet"] = tables[figure.id].assign(**{NOT_RESULT: float("nan")})
+    content[RUNS], content[CHECKS] = _run_frame(seen), _check_frame(seen)
+    on_progress("predictions")
+    content[PACKED] = _predictions(figures, results)
+    on_progress("writing")
+    return _write(out / scale, content, _manifest(scale, figures, seen, failed))
+
+
+def _runs_there(figure: Figure, table: pd.DataFrame, results: Path) -> list[Run]:
+    """The runs of a figure's table. UserError if the table lacks a point of the figure, or has one that is not there any more."""
+    counts = {str(label): int(n) for label, n in table.groupby("point")["seed"].nunique().items()}
+    labels = {p.label for p in figure.points}
+    for what, wrong in (
+        ("lacks", labels - counts.keys()),
+        ("has, beside those of the scenario,", counts.keys() - labels),
+    ):
+        if wrong:
+            raise UserError(
+                f"{figure.id}: the table {what} {len(wrong)} points, such as {min(wrong)}; start the campaign again"
+            )
+    if short := [label for label, n in counts.items() if n < figure.trials]:
+        raise UserError(f"{figure.id}: {short[0]} has fewer than {figure.trials} seeds; start the campaign again")
+    return runs_of(figure, counts, results)
+
+
+def _same_table(figure: Figure, table: pd.DataFrame, seen: Sequence[Seen], place: Path) -> None:
+    """UserError if a table is not of these runs."""
+    again = pd.DataFrame([row for one in seen for row in one.rows])
+    again = again.astype({c: float for c in again if c in table and table[c].dtype == float})
+    try:
+        pd.testing.assert_frame_equal(again, table, check_exact=True, check_dtype=False, check_like=True)
+    except AssertionError as error:
+        reason = str(error).strip().splitlines()[0]
+        raise UserError(
+            f"{place / figure.id}.parquet: is not the table of the runs that are there ({reason}); start the campaign again"
+        ) from None
+
+
+def _check_claims(claims: pd.DataFrame, place: Path) -> None:
+    """UserError if the verdicts are not on the claims that there are now."""
+    known = {c.id for c in claims_of(load_statements(known_good=True))}
+    if wrong := known ^ set(claims["id"]):
+        raise UserError(
+            f"{place / 'claims.parquet'}: is not of the claims that there are now (such as {min(wrong)}); start the campaign again"
+        )
+
+
+def _failed(seen: Iterable[Seen], explained: Sequence[Explained]) -> list[dict[str, Any]]:
+    """Runs that failed self-checks, with the reasons given. UserError for one without a reason, and for a reason without a run."""
+    found, used = [], set()
+    for one in seen:
+        checks = [c["name"] for c in failed_of(one.checks)]
+        reasons = [[i for i, e in enumerate(explained) if e.covers(one.run, check)] for check in checks]
+        if open_ones := [check for check, why in zip(checks, reasons, strict=True) if not why]:
+            raise UserError(
+                f"{one.run.folder}: failed {', '.join(open_ones)}, unexplained; find out why, then say so with --explained FILE "
+                f"(- {{figure: {one.run.figure}, point: '{one.run.point.label}', seed: {one.run.seed}, check: {open_ones[0]}, why: ...}})"
+            )
+        if checks:
+            chosen = sorted({i for why in reasons for i in why})
+            used |= set(chosen)
+            found.append({"figure": one.run.figure, "point": one.run.point.label, "seed": one.run.seed, "checks": checks,
+                          "why": " ".join(dict.fromkeys(explained[i].why for i in chosen))})  # fmt: skip
+    if idle := [e for i, e in enumerate(explained) if i not in used]:
+        raise UserError(
+            f"--explained: no run of {idle[0].figure} failed as one entry says ({idle[0].why}); take it out"
+        )
+    return found
+
+
+def _run_frame(seen: Iterable[Seen]) -> pd.DataFrame:
+    return pd.DataFrame([
+        {"figure": s.run.figure, "point": s.run.point.label, "seed": s.run.seed, "summary_sha256": s.summary_sha256,
+         **{_column(name): s.tables.get(name) for name in TABLES}, "commit": s.commit}
+        for s in seen
+    ])  # fmt: skip
+
+
+def _column(table: str) -> str:
+    return table.replace(".parquet", "_sha256")
+
+
+def _check_frame(seen: Iterable[Seen]) -> pd.DataFrame:
+    rows = [
+        {
+            "figure": s.run.figure,
+            "point": s.run.point.label,
+            "seed": s.run.seed,
+            "check": c["name"],
+            "measured": c["measured"],
+            "ok": c["ok"],
+        }
+        for s in seen
+        for c in s.checks
+    ]
+    return pd.DataFrame(rows).astype({"measured": float, "ok": "boolean"})
+
+
+def _predictions(figures: Sequence[Figure], results: Path) -> pd.DataFrame:
+    """What the models say of the figures' points: what claims and pages read. UserError if one is missing."""
+    wanted = [*prediction_files(claims_of(load_statements(known_good=True)), figures, results)]
+    for figure in filter(has_panel, figures):
+        wanted += predictions_of(figure.id, figure.scenario, figure.points, results)
+    parts = []
+    for path in sorted(set(wanted)):
+        if not path.exists():
+            raise UserError(f"{path}: is missing: the campaign is not finished; start it again")
+        point = path.parent
+        at = (f"{point.parent.parent.name}/{point.parent.name}", point.name, path.stem)
+        parts.append(read_table(path).assign(**dict(zip(PLACE, at, strict=True))))
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(PLACE), dtype=str)
+
+
+def _manifest(
+    scale: str, figures: Sequence[Figure], seen: Sequence[Seen], failed: list[dict[str, Any]]
+) -> dict[str, Any]:
+    kernel = _only(seen, "kernel")
+    packages = Counter(f"{name} {version}" for s in seen for name, version in s.manifest["packages"].items())
+    return {
+        "format": FORMAT,
+        "scale": scale,
+        "figures": {f.id: sum(s.run.figure == f.id for s in seen) for f in figures},
+        "commits": dict(sorted(Counter(s.commit for s in seen).items())),
+        "kernel": kernel,
+        "guest_code_sha256": _only(seen, "guest_code_sha256"),
+        "packages": dict(sorted(packages.items())),
+        "libraries": {name: importlib.metadata.version(name) for name in LIBRARIES},
+        "failed": failed,
+    }
+
+
+def _only(seen: Sequence[Seen], key: str) -> dict[str, Any]:
+    """What all runs' manifests say of something. UserError if they do not say the same."""
+    first = seen[0]
+    for one in seen:
+        if one.manifest[key] != first.manifest[key]:
+            raise UserError(
+                f"{one.run.folder}: its {key} is another one than that of {first.run.folder}; remove the older of them and start "
+                "the campaign again"
+            )
+    found: dict[str, Any] = first.manifest[key]
+    return found
+
+
+def _write(folder: Path, content: dict[str, pd.DataFrame], manifest: dict[str, Any]) -> dict[str, Any]:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".partial", dir=folder.parent))
+    try:
+        aside.chmod(0o755)
+        for name, table in sorted(content.items()):
+            path = aside / name
+            path.parent.mkdir(exist_ok=True)
+            table.to_parquet(path, index=False, compression="zstd", compression_level=19)
+        manifest["files"] = {name: files.sha256(aside / name) for name in sorted(content)}
+        manifest["sha256"] = own_hash(manifest)
+        files.write_json(aside / MANIFEST, manifest)
+        old = folder.with_name(f".{folder.name}.old")
+        shutil.rmtree(old, ignore_errors=True)
+        if folder.exists():
+            folder.replace(old)
+        aside.replace(folder)
+        shutil.rmtree(old, ignore_errors=True)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+    return manifest

@@ -1,0 +1,382 @@
+"""Results that ship: packed whole or not at all, the same bytes for the same results; shown, compared, and run again."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bbrlab.base import files, paths
+from bbrlab.base.errors import UserError
+from bbrlab.campaign.collect import figure_table, tidy, write_table
+from bbrlab.campaign.figures import figures_at, runs_of
+from bbrlab.claims.judge import judge_all, verdict_frame
+from bbrlab.claims.load import claims_of, load_statements
+from bbrlab.claims.statements import statement_frame
+from bbrlab.models.predictions import PACKED, prediction_file, read_prediction
+from bbrlab.report import shipped
+from bbrlab.report.notebook import between_cuts, samples_of
+from bbrlab.report.pages import load_page
+from bbrlab.run.run import run_point
+from bbrlab.workflow import budget, ship, verify
+from tests.conftest import state_of
+
+FIGURE = "tang/fig2"
+CASE = "case=cubic"
+
+
+def figure():
+    return figures_at("smoke", [FIGURE])[0]
+
+
+def make_tables(results: Path) -> None:
+    """What the workflow makes of the runs."""
+    (chosen,) = figures_at("smoke", [FIGURE])
+    before, paths.results_folder = paths.results_folder, lambda: results
+    try:
+        table = figure_table(chosen)
+    finally:
+        paths.results_folder = before
+    write_table(table, results / "smoke" / f"{FIGURE}.parquet")
+    write_table(tidy({FIGURE: table}), results / "smoke" / "points.parquet")
+    statements = load_statements(known_good=True)
+    verdicts = judge_all(claims_of(statements), [chosen], {FIGURE: table}, results)
+    for part in ("", "tang."):
+        write_table(verdict_frame(verdicts), results / "smoke" / f"{part}claims.parquet")
+        write_table(statement_frame(statements, verdicts), results / "smoke" / f"{part}statements.parquet")
+
+
+@pytest.fixture(scope="module")
+def campaign(tmp_path_factory) -> Path:
+    """A finished campaign of one figure, run by real guests."""
+    results = tmp_path_factory.mktemp("campaign") / "results"
+    for run in runs_of(figure(), results=results):
+        run_point(run.point, run.seed, run.folder)
+    make_tables(results)
+    return results
+
+
+@pytest.fixture
+def mine(campaign, tmp_path) -> Path:
+    """A copy of the campaign that may be changed."""
+    return shutil.copytree(campaign, tmp_path / "mine")
+
+
+@pytest.fixture(scope="module")
+def packed(campaign, tmp_path_factory) -> Path:
+    out = tmp_path_factory.mktemp("packed")
+    ship.pack("smoke", [figure()], campaign, out)
+    return out
+
+
+@pytest.fixture
+def theirs(packed, tmp_path) -> Path:
+    """A copy of what ships that may be changed."""
+    return shutil.copytree(packed, tmp_path / "theirs")
+
+
+def run_of(results: Path, case: str = CASE, seed: int = 1) -> Path:
+    return next((results / "runs" / FIGURE).glob(f"{case}*")) / f"seed-{seed}"
+
+
+def change(path: Path, **fields: object) -> None:
+    files.write_json(path, files.read_json(path) | fields)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+pytestmark = pytest.mark.guest
+
+
+def test_the_same_results_are_the_same_bytes_however_long_they_took(packed, mine, tmp_path):
+    for run in runs_of(figure(), results=mine):
+        change(run.folder / "summary.json", wall_s=99.5)
+    make_tables(mine)
+    found = ship.pack("smoke", [figure()], mine, tmp_path / "again")
+    assert contents(tmp_path / "again") == contents(packed)
+    assert found["figures"] == {FIGURE: 4}
+    assert shipped.tampered(packed, "smoke") == []
+    assert not [p for p in (tmp_path / "again").iterdir() if p.name != "smoke"], "nothing aside is left"
+
+
+def test_what_was_there_is_replaced_as_a_whole(theirs, campaign, packed):
+    (theirs / "smoke" / "old.parquet").write_text("of an older version")
+    ship.pack("smoke", [figure()], campaign, theirs)
+    assert contents(theirs) == contents(packed)
+
+
+@pytest.mark.parametrize(
+    ("broken", "said"),
+    [
+        (lambda r: (r / "smoke" / "points.parquet").unlink(), "points.parquet: is missing: the campaign is not finished"),
+        (lambda r: (run_of(r) / "samples.parquet").unlink(), "samples.parquet: is missing"),
+        (lambda r: shutil.rmtree(run_of(r, seed=2)), "summary.json: is missing"),
+        (lambda r: change(run_of(r) / "summary.json", jain_index=0.5), r"is not the table of the runs that are there"),
+        (lambda r: change(run_of(r) / "manifest.json", seed=7), "is of another run than summary.json"),
+        (lambda r: change(run_of(r) / "manifest.json", outputs_sha256={}), "is not the file that manifest.json has"),
+        (lambda r: change(run_of(r) / "manifest.json", guest_code_sha256={"init": "0"}), "its guest_code_sha256 is another"),
+    ],
+)  # fmt: skip
+def test_what_is_not_whole_is_not_packed(mine, tmp_path, broken, said):
+    broken(mine)
+    with pytest.raises(UserError, match=said):
+        ship.pack("smoke", [figure()], mine, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_figure_of_which_a_point_was_not_run_is_not_packed(mine, tmp_path):
+    path = mine / "smoke" / f"{FIGURE}.parquet"
+    table = pd.read_parquet(path)
+    table[table["case"] == "bbr1"].to_parquet(path, index=False)
+    with pytest.raises(UserError, match="the table lacks 1 points"):
+        ship.pack("smoke", [figure()], mine, tmp_path / "out")
+
+
+def test_a_failed_self_check_needs_a_reason(mine, tmp_path):
+    file = run_of(mine) / "summary.json"
+    summary = files.read_json(file)
+    summary["checks"][0]["ok"], summary["ok"] = False, False
+    files.write_json(file, summary)
+    make_tables(mine)
+    name = summary["checks"][0]["name"]
+    with pytest.raises(UserError, match=f"failed {name}, unexplained"):
+        ship.pack("smoke", [figure()], mine, tmp_path / "out")
+    reasons = tmp_path / "explained.yaml"
+    reasons.write_text(
+        f"- {{figure: {FIGURE}, seed: 1, check: {name}, why: the rate is not reached in so short a run}}\n"
+    )
+    found = ship.pack("smoke", [figure()], mine, tmp_path / "out", ship.read_explained(reasons))
+    assert [(f["seed"], f["checks"]) for f in found["failed"]] == [(1, [name])]
+    assert shipped.read_manifest(tmp_path / "out", "smoke").failed[0].why.startswith("the rate")
+    reasons.write_text(reasons.read_text() + f"- {{figure: {FIGURE}, seed: 2, why: no such thing}}\n")
+    with pytest.raises(UserError, match="no run of tang/fig2 failed as one entry says"):
+        ship.pack("smoke", [figure()], mine, tmp_path / "out", ship.read_explained(reasons))
+    reasons.write_text("- {figure: tang/fig2}\n")
+    with pytest.raises(UserError, match=r"explained.yaml: why"):
+        ship.read_explained(reasons)
+
+
+def test_files_that_were_changed_are_named(theirs):
+    place = theirs / "smoke"
+    (place / "points.parquet").write_bytes(b"other")
+    (place / "claims.parquet").unlink()
+    (place / "more.parquet").write_bytes(b"")
+    change(place / "manifest.json", commits={"f" * 40: 4})
+    found = dict(shipped.tampered(theirs, "smoke"))
+    assert found.keys() == {"manifest.json", "points.parquet", "claims.parquet", "more.parquet"}
+    assert "was edited" in found["manifest.json"]
+    assert "has hash d9298a10d1b0" in found["points.parquet"]
+    assert found["claims.parquet"] == "is missing"
+    change(place / "manifest.json", scale=7)
+    with pytest.raises(UserError, match="scale: Input should be a valid string"):
+        shipped.read_manifest(theirs, "smoke")
+
+
+def test_pages_show_ones_own_and_else_what_ships(campaign, packed, tmp_path, monkeypatch):
+    monkeypatch.setattr(paths, "SHIPPED", packed)
+    monkeypatch.setattr(paths, "results_folder", lambda: tmp_path)
+    page = load_page("quick", "tang")
+    assert (page.shipped, page.scale) == (True, "smoke"), "the scale that there is"
+    assert "**Shipped results**, scale smoke: 4 runs of commit" in page.glance()
+    assert "`snakemake --cores 2 tang` computes them" in page.glance()
+    assert "core minutes" not in page.glance()
+    assert samples_of(page, "fig2", ["time_s"], case="bbr1") is None
+    assert len(between_cuts(page, "fig2")) == 0
+    with pytest.raises(UserError, match="samples do not ship"):
+        page.samples("fig2", ["time_s"], case="bbr1")
+    checks = page.checks()
+    monkeypatch.setattr(paths, "results_folder", lambda: campaign)
+    own = load_page("smoke", "tang")
+    assert not own.shipped
+    assert own.glance().startswith("Your own results")
+    pd.testing.assert_frame_equal(checks, own.checks(), check_dtype=False)
+    pd.testing.assert_frame_equal(page.verdicts, own.verdicts)
+    with pytest.raises(UserError, match="nothing of ware2019 has been run"):
+        load_page("smoke", "ware2019")
+
+
+def test_every_difference_to_what_ships(packed, mine):
+    same = shipped.differences("smoke", mine, packed)
+    assert (same.runs, len(same.points), len(same.verdicts), len(same.statements)) == (4, 0, 0, 0)
+    assert "all are equal to the last digit" in shipped.difference_words(same, "smoke")
+    assert shipped.difference_tables(same) == []
+    path = mine / "smoke" / f"{FIGURE}.parquet"
+    table = pd.read_parquet(path)
+    here = (table["case"] == "cubic") & (table["seed"] == 2)
+    table.loc[here, "goodput_mbit"] = np.nextafter(table.loc[here, "goodput_mbit"], 99)
+    table.loc[here, "drops"] = float("nan")
+    table.to_parquet(path, index=False)
+    for name in ("claims", "statements"):
+        verdicts = pd.read_parquet(mine / "smoke" / f"{name}.parquet")
+        verdicts.loc[0, "verdict"] = "reproduced"
+        verdicts.drop(index=len(verdicts) - 1).to_parquet(mine / "smoke" / f"{name}.parquet", index=False)
+    found = shipped.differences("smoke", mine, packed)
+    assert set(found.points["metric"]) == {"goodput_mbit", "drops"}
+    assert set(found.points["seeds"]) == {1}
+    assert len(found.verdicts) == len(found.statements) == 2
+    assert set(found.verdicts["own"]) == {"reproduced", "not there"}
+    assert "1 points differ" in shipped.difference_words(found, "smoke")
+    assert [heading.split(" ")[0] for heading, _ in shipped.difference_tables(found)] == [
+        "Statements",
+        "Claims",
+        "Points",
+    ]
+    assert shipped.differences("smoke", mine, mine) is None, "nothing ships"
+    assert shipped.differences("quick", mine, packed) is None, "nothing of one's own"
+
+
+def test_predictions_are_read_from_one_file(tmp_path):
+    point = figure().points[0]
+    rows = pd.DataFrame(
+        {"figure": FIGURE, "point": point.label, "kind": ["own", "burst"], "share_of_capacity": [0.25, 0.5]}
+    )
+    (tmp_path / "smoke").mkdir()
+    rows.to_parquet(tmp_path / "smoke" / PACKED, index=False)
+    found = read_prediction(prediction_file("burst", FIGURE, point, tmp_path))
+    assert list(found["share_of_capacity"]) == [0.5]
+    assert read_prediction(prediction_file("9s", FIGURE, point, tmp_path)) is None
+
+
+def said_of(results: Path, again: Path) -> dict[str, str]:
+    """What is wrong with the first cubic run of some results, beside a folder that has it again: {file: words}."""
+    found = verify.results_at(results, "smoke", [figure()])
+    record = found.record(next(k for k in found.keys if k[1].startswith(CASE) and k[2] == 1))
+    told = [*record.wrong, *verify.compare(record, run_of(again), found.libraries)]
+    assert len({w.file for w in told}) == len(told)
+    return {w.file: w.what for w in told}
+
+
+def test_a_changed_digit_is_named_by_run_file_and_field(campaign, mine):
+    assert said_of(mine, campaign) == {}
+    summary = files.read_json(run_of(mine) / "summary.json")
+    summary["groups"][0]["goodput_mbit"] += 1e-9
+    files.write_json(run_of(mine) / "summary.json", summary)
+    path = run_of(mine) / "samples.parquet"
+    table = pd.read_parquet(path)
+    table.loc[17, "cwnd"] += 1
+    table.to_parquet(path, index=False)
+    change(run_of(mine) / "manifest.json", seed=3)
+    found = said_of(mine, campaign)
+    assert found.keys() == {"summary.json", "samples.parquet", "manifest.json"}
+    assert "another result: groups.0.goodput_mbit" in found["summary.json"]
+    assert "its manifest says" in found["samples.parquet"]
+    assert found["manifest.json"] == "seed 3, again 1"
+    digests = verify.table_digests(run_of(mine))
+    change(run_of(mine) / "manifest.json", seed=1, outputs_sha256=digests)  # who hides it
+    found = said_of(mine, campaign)
+    assert ": cwnd, row 17: " in found["samples.parquet"]
+    assert found["manifest.json"].startswith("outputs_sha256.samples.parquet")
+
+
+def test_missing_and_broken_files_are_named(campaign, mine):
+    (run_of(mine) / "samples.parquet").unlink()
+    (run_of(mine) / "manifest.json").write_text("{")
+    found = verify.results_at(mine, "smoke", [figure()])
+    record = found.record(next(k for k in found.keys if k[1].startswith(CASE)))
+    told = {w.file: w.what for w in record.wrong}
+    assert told["samples.parquet"] == "is missing"
+    assert "is damaged" in told["manifest.json"]
+    shutil.rmtree(run_of(mine))
+    found = verify.results_at(mine, "smoke", [figure()])
+    assert len(found.keys) == 4, "the table has it"
+    record = found.record(next(k for k in found.keys if k[1].startswith(CASE)))
+    assert {w.file for w in record.wrong} == {"summary.json", "manifest.json", "samples.parquet"}
+    with pytest.raises(UserError, match="has no run of these figures"):
+        verify.results_at(mine / "none", "smoke", [figure()])
+
+
+def test_of_what_ships_changed_hashes_and_rows_are_named(campaign, theirs):
+    assert said_of(theirs, campaign) == {}
+    place = theirs / "smoke"
+    table = pd.read_parquet(place / f"{FIGURE}.parquet")
+    table["utilisation"] *= 1.001
+    table.to_parquet(place / f"{FIGURE}.parquet", index=False)
+    assert "utilisation" in said_of(theirs, campaign)[f"{FIGURE}.parquet"]
+    runs = pd.read_parquet(place / "runs.parquet").assign(summary_sha256="0" * 64, samples_sha256="1" * 64)
+    runs.drop(index=3).to_parquet(place / "runs.parquet", index=False)
+    found = said_of(theirs, campaign)
+    assert "utilisation" in found["summary.json"]
+    assert found["samples.parquet"].startswith("has hash 111111111111, again ")
+    wrong = {w.file: w.what for w in verify.results_at(theirs, "smoke", [figure()]).wrong if "hash" not in w.what}
+    assert wrong == {"runs.parquet": f"has 3 runs of {FIGURE}, the manifest says 4"}
+
+
+def test_the_choice_is_by_the_seed():
+    keys = [("f", f"p{i}", s) for i in range(50) for s in (1, 2)]
+    assert verify.choose(keys, 20, 1) == verify.choose(keys, 20, 1)
+    assert verify.choose(keys, 20, 1) != verify.choose(keys, 20, 2)
+    assert len(set(verify.choose(keys, 20, 1))) == 20
+    assert verify.choose(keys, 1000, 1) == sorted(keys)
+
+
+def bbrlab(*argv: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "bbrlab.cli.main", *argv]
+    return subprocess.run(command, capture_output=True, text=True, timeout=600, cwd=paths.ROOT)
+
+
+def test_verify_runs_again_and_its_exit_code_tells(mine):
+    """One of the two runs has a digit changed, and is said to be of another kernel."""
+    summary = files.read_json(run_of(mine) / "summary.json")
+    summary["groups"][0]["rtt_ms_mean"] *= 1.0001
+    summary["kernel"]["key"] = "f" * 16
+    files.write_json(run_of(mine) / "summary.json", summary)
+    before = state_of(mine)
+    argv = ("verify", FIGURE, "--results", str(mine), "--scale", "smoke", "--seed", "1")
+    done = bbrlab(*argv, "--sample", "4")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "3 of 4 runs are equal in every hash" in done.stdout
+    place = f"{FIGURE} {run_of(mine).parent.name} seed 1: summary.json: "
+    assert f"{place}is of another kernel: lab-6.12 ffffffffffffffff there, lab-6.12 " in done.stdout
+    assert f"{place}another result: groups.0.rtt_ms_mean" in done.stdout
+    assert state_of(mine) == before, "verifying changes nothing"
+
+
+def test_verify_of_what_ships(packed):
+    done = bbrlab("verify", "--results", str(packed), "--scale", "smoke", "--sample", "1", "--seed", "3")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 of 1 runs are equal in every hash" in done.stdout
+    assert "1 of 4 runs, chosen with --seed 3" in done.stdout
+
+
+def test_a_run_by_another_build_of_the_kernel_that_is_equal_is_told_and_no_fault(campaign, monkeypatch):
+    found = verify.results_at(campaign, "smoke", [figure()])
+    record = found.record(found.keys[0])
+    other = replace(record, kernel=(record.kernel[0], "e" * 16))
+
+    class Done:
+        returncode = 0
+
+        def communicate(self):
+            return None, b""
+
+    monkeypatch.setattr(verify.subprocess, "Popen", lambda *a, **k: Done())
+    kernels = verify.kernels_here([record])
+    outcome = verify._again(other, kernels, Path("point"), record.run.folder, found, [])
+    assert outcome.wrong == []
+    assert "is of another kernel" in outcome.note
+    changed = replace(other, summary_sha256="0" * 64)
+    outcome = verify._again(changed, kernels, Path("point"), record.run.folder, found, [])
+    assert "is of another kernel" in outcome.wrong[0].what
+
+
+def test_memory_and_disk_are_planned(tmp_path, monkeypatch):
+    monkeypatch.delenv("SNAKEMAKE_OUTPUT_CACHE", raising=False)
+    small = runs_of(figure(), results=tmp_path)
+    large = runs_of(figures_at("full", ["bless2025/fig8"])[0], results=tmp_path)
+    assert budget.guest_bytes(large[0].point) > 2 * budget.guest_bytes(small[0].point)
+    assert "too much" not in budget.memory_words(small, 2, available=8e9)
+    assert "(bless2025/fig8)" in budget.memory_words([*small, *large], 2, available=8e9)
+    assert "too much: use fewer --cores" in budget.memory_words(large, 64, available=8e9)
+    assert budget.disk_words(small, tmp_path).startswith("Disk: 0.0 GB of")
+    monkeypatch.setenv("SNAKEMAKE_OUTPUT_CACHE", str(tmp_path))
+    assert f"Cache {tmp_path}, with --cache: 0 runs" in budget.disk_words(small, tmp_path)
+    assert json.dumps(budget.available_bytes()), "a number"
