@@ -101,8 +101,8 @@ class Limits(Strict):
 class JudgedClaim(Strict):
     """A claim on the student's own runs, judged by the package's judge (data/README.md)."""
 
-    id: Name
-    says: Annotated[str, Field(min_length=10)]
+    id: Name = Field(description="questions name a claim by it")
+    says: Annotated[str, Field(min_length=10)] = Field(description="what the runs must show, for people")
     at: dict[str, Any] = Field(
         {}, description="`where`, `along`, `group`, as in claims.yaml, without `figure`; or several with names"
     )
@@ -120,9 +120,9 @@ class JudgedClaim(Strict):
 class Question(Strict):
     """A question. Its right answer is exactly one of ``value``, ``choice``, ``number_of``, ``verdict_of``."""
 
-    id: Name
-    asks: Annotated[str, Field(min_length=10)]
-    points: Points
+    id: Name = Field(description="its key in `answers.yaml`")
+    asks: Annotated[str, Field(min_length=10)] = Field(description="the question")
+    points: Points = Field(description="for the right answer")
     value: Arithmetic | None = Field(None, description="a number, or arithmetic on `{parameter}`")
     choice: str | None = Field(None, description="one of `choices`")
     choices: Annotated[list[str], Field(min_length=2)] | None = Field(None, description="of a question with `choice`")
@@ -155,8 +155,8 @@ class Question(Strict):
 class Rubric(Strict):
     """One assignment."""
 
-    name: Name
-    title: Annotated[str, Field(min_length=3, max_length=120)]
+    name: Name = Field(description="of the assignment: small letters, digits, - and _; part of what is drawn")
+    title: Annotated[str, Field(min_length=3, max_length=120)] = Field(description="for people")
     salt: Annotated[str, Field(min_length=12)] = Field(
         description="a secret of the teacher's: decides what each student draws, and which runs are made again"
     )
@@ -174,9 +174,9 @@ class Rubric(Strict):
     kernel: str | None = Field(None, description="entry of config/kernels.yaml; default: its default")
     points: CheckPoints = Field(description="of the checks")
     rerun: Annotated[int, Field(ge=0, le=100)] = Field(2, description="how many runs are made again")
-    claims: list[JudgedClaim] = []
-    questions: list[Question] = []
-    limits: Limits = Limits()  # fmt: skip
+    claims: list[JudgedClaim] = Field([], description="what the student's own runs are judged by")
+    questions: list[Question] = Field([], description="what is asked besides")
+    limits: Limits = Field(Limits(), description="what a submission may cost")  # fmt: skip
 
     @model_validator(mode="after")
     def _consistent(self) -> Rubric:
