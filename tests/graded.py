@@ -70,7 +70,9 @@ def make_submission(folder: Path, rubric_file: Path, student: str = STUDENT) -> 
         "bdp_bytes": float(rate) * 125 * float(rtt), "share": sum(shares) / len(shares), "holds": "not reproduced", "colour": "red",
     }  # fmt: skip
     (folder / "answers.yaml").write_text(yaml.safe_dump({"student": student, "answers": answers}))
-    (folder / "notebook.ipynb").write_text(json.dumps({"cells": [{}], "nbformat": 4, "nbformat_minor": 5, "metadata": {}}))
+    (folder / "notebook.ipynb").write_text(
+        json.dumps({"cells": [{}], "nbformat": 4, "nbformat_minor": 5, "metadata": {}})
+    )
     return folder
 
 

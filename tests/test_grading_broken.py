@@ -232,16 +232,22 @@ def manifest_reads_files(s):
 
 
 def manifest_of_other_guest(s):
-    edit_json(first_run(s) / "manifest.json", guest_code_sha256={"guest.py": "0", "../../etc/passwd": "1"}, plan_sha256="0")
+    edit_json(
+        first_run(s) / "manifest.json", guest_code_sha256={"guest.py": "0", "../../etc/passwd": "1"}, plan_sha256="0"
+    )
     edit_json(first_run(s) / "summary.json", seed=1)
 
 
 def nan_answer(s):
-    (s / "answers.yaml").write_text("student: ada\nanswers: {bdp_bytes: .nan, share: .inf, holds: [x], colour: {a: b}}\n")
+    (s / "answers.yaml").write_text(
+        "student: ada\nanswers: {bdp_bytes: .nan, share: .inf, holds: [x], colour: {a: b}}\n"
+    )
 
 
 def huge_answer(s):
-    (s / "answers.yaml").write_text(f"student: ada\nanswers: {{bdp_bytes: {'9' * 400}, share: 1, holds: a, colour: red}}\n")
+    (s / "answers.yaml").write_text(
+        f"student: ada\nanswers: {{bdp_bytes: {'9' * 400}, share: 1, holds: a, colour: red}}\n"
+    )
 
 
 def alias_bomb(s):
@@ -278,7 +284,10 @@ def huge_count(s):
 
 def huge_sweep(s):
     with open(s / "scenario.yaml", "a") as file:
-        axes = "".join(f"  {path}: {list(range(1, 101))}\n" for path in ("network.rate_mbit", "network.rtt_ms", "duration_s", "trials"))
+        axes = "".join(
+            f"  {path}: {list(range(1, 101))}\n"
+            for path in ("network.rate_mbit", "network.rtt_ms", "duration_s", "trials")
+        )
         file.write(f"sweep:\n{axes}")
 
 
@@ -450,7 +459,9 @@ def test_it_is_graded_with_a_useful_message(breaks, expected, good, rubric, tmp_
     assert expected in text
     assert "Traceback" not in text and str(tmp_path) not in text
     assert grade["score"] < grade["of"]
-    assert {p for p in tmp_path.iterdir()} - before == {tmp_path / "out"}  # nothing was written elsewhere, nothing executed
+    assert {p for p in tmp_path.iterdir()} - before == {
+        tmp_path / "out"
+    }  # nothing was written elsewhere, nothing executed
     page = (tmp_path / "out" / PAGE).read_text(encoding="utf-8")
     assert "<img" not in page and page == report.page(grade)
     json.loads((tmp_path / "out" / GRADESCOPE).read_text())

@@ -128,7 +128,7 @@ def _again(limits: Limits, run: RunFound, index: int, point: Point, kernel: Kern
     result: Rerun = {"run": index, "name": run["name"], "outcome": NOT_RUN, "kind": "", "told": ""}
     argv = [
         sys.executable, "-m", "bbrlab.cli.main", "run", str(file), "--seed", str(run["seed"]), "--out", str(out),
-        "--kernel", kernel.name, "--quiet", "--die-with-parent",
+        "--kernel", kernel.name, "--watchdog-s", str(limits.end_s), "--quiet", "--die-with-parent",
     ]  # fmt: skip
     # Its memory is a file, too.
     file_bytes = int((limits.memory_mb + limits.disk_mb) * 1e6)

@@ -21,7 +21,9 @@ def tables() -> str:
     lines = []
     for title, model in TABLES.items():
         lines += [f"### {title}", "| key | default | meaning |", "|---|---|---|"]
-        lines += [f"| `{name}` | {_default(info)} | {info.description or ''} |" for name, info in model.model_fields.items()]
+        lines += [
+            f"| `{name}` | {_default(info)} | {info.description or ''} |" for name, info in model.model_fields.items()
+        ]
         lines.append("")
     return "\n".join(lines)
 
@@ -31,7 +33,13 @@ def _default(info: FieldInfo) -> str:
         return "needed"
     if isinstance(info.default, BaseModel):
         return "as below"
-    return "" if info.default in (None, [], {}) else f"{info.default:g}" if isinstance(info.default, float) else str(info.default)
+    return (
+        ""
+        if info.default in (None, [], {})
+        else f"{info.default:g}"
+        if isinstance(info.default, float)
+        else str(info.default)
+    )
 
 
 def renewed(text: str) -> str:

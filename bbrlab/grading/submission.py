@@ -19,13 +19,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+import yaml
+
 from bbrlab.base.errors import UserError
-from bbrlab.base.yaml_files import read_yaml
+from bbrlab.base.yaml_files import SafeLoader, read_yaml
 from bbrlab.grading.rubric import Limits
 
 DEPTH_MAX = 12  # folders in folders
 NAME_MAX = 300  # characters of a name with its folders
 YAML_BYTES = 64 << 10
+YAML_DEPTH_MAX = 50
 NOTEBOOK_BYTES = 50 << 20
 CHUNK_BYTES = 1 << 18
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2")
@@ -298,7 +301,23 @@ def read_foreign_yaml(path: Path, name: str) -> Any:
     data = read_bytes(path, YAML_BYTES, name)
     if b"\0" in data:
         raise UserError(f"{shown(name)}: is not a text file")
+    _check_depth(data, name)
     try:
         return read_yaml(path)
     except UserError as error:
         raise UserError(shown(str(error).replace(str(path), name).split("; give the path")[0], 300)) from None
+
+
+def _check_depth(data: bytes, name: str) -> None:
+    """UserError if parts lie in parts too often. What is no YAML is left to read_yaml(), which says where."""
+    depth = 0
+    try:
+        for event in yaml.parse(data.decode("utf-8", "replace"), Loader=SafeLoader):
+            if isinstance(event, yaml.CollectionStartEvent):
+                depth += 1
+            elif isinstance(event, yaml.CollectionEndEvent):
+                depth -= 1
+            if depth > YAML_DEPTH_MAX:
+                raise UserError(f"{shown(name)}: is nested too deeply")
+    except yaml.YAMLError:
+        return
