@@ -123,11 +123,11 @@ WRONG = [
     ({"points": {}, "claims": [], "questions": []}, "", "at least some points"),
     ({"salt": "short"}, "rubric.yaml:", "salt"),
     ({"limits": {"runs": 1}}, "rubric.yaml:", "more runs than limits.runs"),
-    ({"claims": [{**RUBRIC["claims"][0], "metric": "goodputt"}]}, "rubric.yaml:", "there is no column 'goodputt'"),
-    ({"claims": [{**RUBRIC["claims"][0], "metric": "f(x)"}]}, "rubric.yaml:", "no function f"),
-    ({"claims": [{**RUBRIC["claims"][0], "expect": {"value": 1}}]}, "rubric.yaml:", "needs one of within"),
-    ({"claims": [{**RUBRIC["claims"][0], "at": {"where": {"buffer_bdp": 9}}}]}, "rubric.yaml:", "0 points of the scenario match"),
-    ({"claims": [{**RUBRIC["claims"][0], "at": {"group": 7}}]}, "rubric.yaml:", "group 7 does not exist"),
+    ({"questions": [], "claims": [{**RUBRIC["claims"][0], "metric": "goodputt"}]}, "rubric.yaml:", "there is no column 'goodputt'"),
+    ({"questions": [], "claims": [{**RUBRIC["claims"][0], "metric": "f(x)"}]}, "rubric.yaml:", "no function f"),
+    ({"questions": [], "claims": [{**RUBRIC["claims"][0], "expect": {"value": 1}}]}, "rubric.yaml:", "needs one of within"),
+    ({"questions": [], "claims": [{**RUBRIC["claims"][0], "at": {"where": {"buffer_bdp": 9}}}]}, "rubric.yaml:", "0 points of the scenario match"),
+    ({"questions": [], "claims": [{**RUBRIC["claims"][0], "at": {"group": 7}}]}, "rubric.yaml:", "group 7 does not exist"),
 ]  # fmt: skip
 
 
@@ -265,7 +265,9 @@ def test_a_point_that_costs_too_much_is_not_run(tmp_path):
     assert too_much(small, Limits()) == ""
     (long,) = points_like(tmp_path, duration_s=80_000, window_s=[0, 80_000], sample_hz=1000)
     assert "s, allowed are 60" in too_much(long, Limits()) and "MB of disk, allowed are 500" in too_much(long, Limits())
-    (wide,) = points_like(tmp_path, network={"rate_mbit": 100_000, "rtt_ms": 10_000, "buffer": {"bdp": 100}})
+    (wide,) = points_like(
+        tmp_path, network={"rate_mbit": 100_000, "rtt_ms": 10_000, "buffer": {"bytes": 4_000_000_000}}
+    )
     assert "MB of memory, allowed are 2000" in too_much(wide, Limits())
 
 
@@ -285,13 +287,14 @@ def asleep() -> None:
     [
         (lambda: bytearray(1 << 31), "MiB of memory"), (endless, "more than 1 s"), (asleep, "more than 1 s"),
         (lambda: os.kill(os.getpid(), 11), "signal 11"), (lambda: os._exit(7), "status 7"),
-        (lambda: Path("big").write_bytes(bytes(1 << 21)), "cannot be read"), (lambda: "x" * (80 << 20), "ended with"),
+        (lambda: Path("big").write_bytes(bytes(1 << 21)), "cannot be read"), (lambda: "x" * (8 << 20), "ended with"),
         (lambda: float("nan"), "ended with"),
     ],
 )  # fmt: skip
 def test_a_process_with_limits_ends(work, problem, tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(limited, "SLOWER", 3)
+    monkeypatch.setattr(limited, "SLOWER", 5)
+    monkeypatch.setattr(limited, "END_BYTES", 1 << 20)
     with pytest.raises(Refused, match=problem):
         run_limited(work, seconds=1, memory_bytes=1 << 28, file_bytes=1 << 20)
     assert run_limited(lambda: {"a": [1, "ü"]}, seconds=1, memory_bytes=1 << 28, file_bytes=1 << 20) == {"a": [1, "ü"]}

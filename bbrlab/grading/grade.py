@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import tempfile
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -92,39 +94,59 @@ def examine_submission(path: Path, rubric_file: Path, student: str, out: Path) -
     Raises:
         UserError: for what is wrong with the rubric, the id or this machine; never for what is wrong with the submission.
     """
-    rubric = load_rubric(rubric_file)
-    own, kernel = personal(rubric, student), ready(rubric)
-    key = _key(path, rubric_file, own, kernel)
-    kept = out / EXAMINED
+    return _examined(_Task.of(path, rubric_file, student, out))
+
+
+@dataclass(frozen=True)
+class _Task:
+    """A submission, what it is graded by, and where that is kept."""
+
+    path: Path
+    rubric: Rubric
+    own: Personal
+    kernel: Kernel
+    out: Path
+    key: str
+
+    @staticmethod
+    def of(path: Path, rubric_file: Path, student: str, out: Path) -> _Task:
+        """UserError for what is wrong with the rubric, the id or this machine."""
+        rubric = load_rubric(rubric_file)
+        own, kernel = personal(rubric, student), ready(rubric)
+        return _Task(path, rubric, own, kernel, out, _key(path, rubric_file, own, kernel))
+
+
+def _examined(task: _Task) -> Examined:
+    """What was found in a submission, now or before."""
+    kept = task.out / EXAMINED
     if kept.exists():
         content = files.read_json(kept)
-        if content.get("key") == key:
+        if content.get("key") == task.key:
             found: Examined = content["examined"]
             return found
     import pyarrow.parquet  # noqa: F401  # before the process forks, not in each of its children
 
-    limits = rubric.limits
+    limits = task.rubric.limits
     with tempfile.TemporaryDirectory(prefix="bbrlab-grade-") as scratch:
         try:
             examined: Examined = run_limited(
-                lambda: examine(path, rubric, own, kernel, Path(scratch)),
+                lambda: examine(task.path, task.rubric, task.own, task.kernel, Path(scratch)),
                 seconds=limits.examine_s, memory_bytes=int(limits.memory_mb * 1e6), file_bytes=int(limits.submission_mb * 1e6),
             )  # fmt: skip
         except Refused as error:
             examined = {**NOTHING, "incomplete": [str(error)]}
-    files.write_json(kept, {"key": key, "examined": examined})
+    files.write_json(kept, {"key": task.key, "examined": examined})
     return examined
 
 
 def grade_submission(path: Path, rubric_file: Path, student: str, out: Path, others: Others = ALONE) -> Grade:
     """Grade a submission and write its report (report.write_report()); as examine_submission()."""
-    rubric = load_rubric(rubric_file)
-    own, kernel = personal(rubric, student), ready(rubric)
-    examined = examine_submission(path, rubric_file, student, out)
+    task = _Task.of(path, rubric_file, student, out)
+    examined = _examined(task)
     told = hashlib.sha256(
         repr(sorted(others["seeds"].items())).encode() + repr(sorted(others["equal"].items())).encode()
     )
-    key = f"{files.read_json(out / EXAMINED)['key']}-{told.hexdigest()[:16]}"
+    key = f"{task.key}-{told.hexdigest()[:16]}"
     kept = out / GRADE
     if kept.exists():
         before: Grade = files.read_json(kept)
@@ -132,15 +154,14 @@ def grade_submission(path: Path, rubric_file: Path, student: str, out: Path, oth
             write_report(before, out)
             return before
     with tempfile.TemporaryDirectory(prefix="bbrlab-grade-") as scratch:
-        grade = _graded(key, rubric, own, examined, others, kernel, Path(scratch))
+        grade = _graded(key, task, examined, others, Path(scratch))
     files.write_json(kept, grade)
     write_report(grade, out)
     return grade
 
 
-def _graded(
-    key: str, rubric: Rubric, own: Personal, examined: Examined, others: Others, kernel: Kernel, scratch: Path
-) -> Grade:
+def _graded(key: str, task: _Task, examined: Examined, others: Others, scratch: Path) -> Grade:
+    rubric, own, kernel = task.rubric, task.own, task.kernel
     runs = examined["runs"]
     flags = [(kind, f"{run['name']}: {text}") for run in runs for kind, text in run["flags"]]
     for run in runs:
@@ -340,6 +361,7 @@ def _key(path: Path, rubric_file: Path, own: Personal, kernel: Kernel) -> str:
     return digest.hexdigest()[:32]
 
 
+@functools.cache
 def _package_sha256() -> str:
     """SHA-256 of the code that grades and of the guest's."""
     digest = hashlib.sha256()
