@@ -416,7 +416,7 @@ def _run(folder: _Folder, known: Mapping[str, int], own: Personal, kernel: Kerne
         if not isinstance(summary, dict):
             raise UserError(f"{SUMMARY}: is no summary of a run")
         _of_whom(folder, run, manifest, own, kernel)
-        plan = _plan(folder, manifest, point, kernel)
+        plan, point = _plan(folder, manifest, point, kernel)
         run["scenario"] = point.scenario.model_dump(exclude_unset=True)
         run["sha256"] = files.sha256(folder.files[TABLE])
         if run["sha256"] != manifest.outputs_sha256.get(TABLE):
@@ -464,18 +464,16 @@ def _of_whom(folder: _Folder, run: RunFound, manifest: _Manifest, own: Personal,
         folder.notes.append(f"was made with other guest code than this version's: {_some(changed)}")
 
 
-def _plan(folder: _Folder, manifest: _Manifest, point: Point, kernel: Kernel) -> Plan:
-    """The guest's plan; the manifest's must be the same, unless another version of the package made it."""
+def _plan(folder: _Folder, manifest: _Manifest, point: Point, kernel: Kernel) -> tuple[Plan, Point]:
+    """The guest's plan, and the point as it makes it; the manifest's must be the same, unless another version of the package made it."""
     preload = f"/run/lib/{iperf3_library.LIBRARY}"
-    plans = []
     for variant in (point, _without_defaults(point)):
         plan = make_plan(variant, manifest.seed, kernel.ccas, preload=preload, modules=kernel.modules)
-        plans.append(plan)
         if hashlib.sha256(json.dumps(plan.content, sort_keys=True).encode()).hexdigest() == manifest.plan_sha256:
-            return plan
+            return plan, variant
     if not folder.notes and not folder.flags:
         folder.flag(EDITED_MANIFEST, f"plan_sha256 of {MANIFEST} is not that of its scenario and seed")
-    return plans[0]
+    return plan, variant
 
 
 def _without_defaults(point: Point) -> Point:

@@ -20,7 +20,7 @@ from bbrlab.grading.judge import Judged, judge
 from bbrlab.grading.limited import Refused, run_limited
 from bbrlab.grading.personal import Personal, personal
 from bbrlab.grading.report import write_report
-from bbrlab.grading.rerun import DIFFERS, SAME, Rerun, ready, run_again, sampled
+from bbrlab.grading.rerun import DIFFERS, FAILED_HERE, SAME, Rerun, ready, run_again, sampled
 from bbrlab.grading.rubric import Question, Rubric, load_rubric
 from bbrlab.kernel.built import Kernel
 
@@ -172,7 +172,7 @@ def _graded(key: str, task: _Task, examined: Examined, others: Others, scratch: 
     reruns = run_again(rubric, runs, sampled(rubric, own, examined["content_sha256"], runs, suspects), kernel, scratch)
     outcome_of = {r["run"]: r["outcome"] for r in reruns}
     for again in reruns:
-        if again["outcome"] == DIFFERS and again["run"] not in suspects:
+        if again["kind"] and again["run"] not in suspects:
             flags.append((again["kind"], f"{again['name']}: {again['told']}"))
     for index in sorted(suspects):
         names = ", ".join(others["equal"][str(index)])
@@ -190,8 +190,9 @@ def _graded(key: str, task: _Task, examined: Examined, others: Others, scratch: 
         *(_claim(rubric, id, judged[id]) for id in judged),
         *(_question(question, examined, judged) for question in own.asked.questions),
     ]
+    unfinished = any(again["kind"] == FAILED_HERE for again in reruns)  # to be tried again
     return {
-        "key": key, "student": own.student, "assignment": rubric.name, "title": rubric.title,
+        "key": "" if unfinished else key, "student": own.student, "assignment": rubric.name, "title": rubric.title,
         "parameters": dict(own.parameters), "seeds": own.seeds,
         "score": round(sum(i["score"] for i in items), 2), "of": rubric.total,
         "flags": flags, "notes": examined["notes"], "items": [i for i in items if i["of"] > 0],

@@ -46,15 +46,17 @@ def run_limited(work: Callable[[], Any], *, seconds: float, memory_bytes: int, f
         _work(work, writer, seconds, memory_bytes, file_bytes)
     os.close(writer)
     deadline = time.monotonic() + SLOWER * seconds
+    data, late = b"", True
     try:
         data = _received(reader, deadline)
+        late = time.monotonic() >= deadline
     finally:
         os.close(reader)
-        with contextlib.suppress(ProcessLookupError):
-            if time.monotonic() >= deadline:
+        if late:  # or interrupted
+            with contextlib.suppress(ProcessLookupError):
                 os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
-    if time.monotonic() >= deadline or (os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU):
+    if late or (os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU):
         raise Refused(f"looking at it took more than {seconds:g} s")
     try:
         verb, content = json.loads(data)

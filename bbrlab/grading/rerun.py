@@ -38,6 +38,7 @@ from bbrlab.scenario.point import Point
 from bbrlab.workflow.estimate import disk_bytes, estimate_s
 
 SAME, DIFFERS, NOT_RUN = "the same", "differs", "not run"
+FAILED_HERE = "could not be made again"
 
 
 class Rerun(TypedDict):
@@ -47,7 +48,7 @@ class Rerun(TypedDict):
         run: index of the run in the submission.
         name: its folder.
         outcome: SAME, DIFFERS or NOT_RUN.
-        kind: of what differs: EDITED_SAMPLES or EDITED_SUMMARY, else "".
+        kind: of what differs: EDITED_SAMPLES or EDITED_SUMMARY; FAILED_HERE of what this machine could not finish; else "".
         told: in words.
     """
 
@@ -142,16 +143,14 @@ def _again(limits: Limits, run: RunFound, index: int, point: Point, kernel: Kern
     try:
         _, said = child.communicate(timeout=limits.end_s)
     except subprocess.TimeoutExpired:
-        result["told"] = f"was ended after {limits.end_s:g} s"
-        return result
+        return result | {"kind": FAILED_HERE, "told": f"was ended after {limits.end_s:g} s"}
     finally:
         if child.poll() is None:
             os.killpg(child.pid, signal.SIGKILL)  # its guest dies with it
             child.wait()
     if child.returncode:
         words = said.strip().splitlines() or [f"status {child.returncode}"]
-        result["told"] = f"the run failed here: {words[0][:300]}"
-        return result
+        return result | {"kind": FAILED_HERE, "told": words[0][:300]}
     return result | _compared(run, point, out)  # type: ignore[return-value]
 
 
