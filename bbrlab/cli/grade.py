@@ -1,0 +1,160 @@
+"""``bbrlab grade`` and ``bbrlab assign``: replications in a course (courses/README.md)."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bbrlab.base.errors import UserError
+from bbrlab.cli.app import app
+
+if TYPE_CHECKING:
+    from bbrlab.grading.examine import Examined
+    from bbrlab.grading.grade import Grade
+    from bbrlab.grading.rubric import Rubric
+
+RubricFile = Annotated[Path, typer.Option("--rubric", metavar="RUBRIC.yaml", help="What is asked for, and what gives points.")]  # fmt: skip
+
+
+@app.command()
+def grade(
+    rubric: RubricFile,
+    submission: Annotated[
+        Path | None, typer.Argument(help="Folder, .zip or .tar of one student.", show_default=False)
+    ] = None,
+    class_: Annotated[
+        Path | None, typer.Option("--class", metavar="FOLDER", help="Grade every folder and archive in here.")
+    ] = None,
+    student: Annotated[
+        str | None, typer.Option(help="Whose submission it is; default: the name of the folder or archive.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder for each student's report.html and results.json, and class.csv.")] = Path("grades"),
+    cores: Annotated[int | None, typer.Option(help="Submissions at once with --class; default: all cores.")] = None,
+) -> None:  # fmt: skip
+    """Grade a submission, or a class of them. Nothing of a submission is executed outside a guest.
+
+    What is graded already and has not changed is not graded again.
+    """
+    from bbrlab.grading.grade import grade_submission, submissions_in
+    from bbrlab.grading.personal import known_id
+    from bbrlab.grading.report import CLASS, class_table
+    from bbrlab.grading.rerun import ready
+    from bbrlab.grading.rubric import load_rubric
+
+    if (submission is None) == (class_ is None):
+        raise UserError("give a SUBMISSION, or --class FOLDER with one for each student")
+    loaded = load_rubric(rubric)
+    ready(loaded)
+    _warn_of_salt(loaded)
+    if submission is not None:
+        if not os.path.lexists(submission):
+            raise UserError(f"{submission}: is not there; give the folder or the archive of a submission")
+        name = known_id(student or submissions_name(submission))
+        _show(grade_submission(submission, rubric, name, out / name), out / name)
+        return
+    assert class_ is not None
+    if student is not None:
+        raise UserError("--student is of one submission; in a class the folders' names are the ids")
+    grades = _class(submissions_in(class_), rubric, loaded, out, cores or os.cpu_count() or 1)
+    from bbrlab.base import files
+
+    files.write_text(out / CLASS, class_table(grades))
+    typer.echo(f"{len(grades)} graded: {out / CLASS}")
+
+
+@app.command()
+def assign(
+    rubric: RubricFile,
+    student: Annotated[list[str], typer.Option(help="A student's id; may be given several times.")],
+    csv: Annotated[Path | None, typer.Option(help="Write a row for each student to this file.")] = None,
+    scenario: Annotated[
+        Path | None, typer.Option(help="Write the scenario that is asked of the student to this file (one student).")
+    ] = None,
+) -> None:
+    """Draw what is personal in an assignment (rates, delays, seeds) from students' ids: the same on every machine."""
+    import yaml
+
+    from bbrlab.base import files
+    from bbrlab.grading.personal import personal
+    from bbrlab.grading.report import table_of
+    from bbrlab.grading.rubric import load_rubric
+
+    loaded = load_rubric(rubric)
+    _warn_of_salt(loaded)
+    if scenario is not None and len(student) > 1:
+        raise UserError("--scenario is of one student")
+    drawn = [personal(loaded, id) for id in student]
+    for own in drawn:
+        typer.echo(f"student: {own.student}")
+        for name, value in own.parameters.items():
+            typer.echo(f"  {name}: {value}")
+        typer.echo(f"  seeds: {' '.join(map(str, own.seeds))}")
+    if csv is not None:
+        names = [*loaded.parameters, "seeds"]
+        rows = [[own.student, *map(str, own.parameters.values()), " ".join(map(str, own.seeds))] for own in drawn]
+        files.write_text(csv, table_of(["student", *names], rows))
+    if scenario is not None:
+        content = drawn[0].asked.scenario.model_dump(exclude_unset=True)
+        files.write_text(scenario, yaml.safe_dump(content, sort_keys=False))
+
+
+def submissions_name(path: Path) -> str:
+    """The id that a folder or archive is named by."""
+    from bbrlab.grading.submission import ARCHIVES
+
+    name = path.absolute().name
+    suffix = next((s for s in ARCHIVES if name.lower().endswith(s)), "")
+    return name[: len(name) - len(suffix)]
+
+
+def _warn_of_salt(rubric: Rubric) -> None:
+    from bbrlab.grading.rubric import SHIPPED_SALT
+
+    if SHIPPED_SALT in rubric.salt:
+        typer.echo("bbrlab: the rubric has the salt that it came with, which everybody knows; change it for a course", err=True)  # fmt: skip
+
+
+def _show(found: Grade, out: Path) -> None:
+    """A grade on the terminal."""
+    from bbrlab.grading.report import PAGE, number
+
+    for item in found["items"]:
+        mark = "ok  " if item["score"] == item["of"] else "MISS"
+        typer.echo(f"{mark} {number(item['score']):>5} of {number(item['of']):<5} {item['id']}: {item['told'][0]}")
+        for text in item["told"][1:]:
+            typer.echo(f"                    {text}")
+    for kind, text in found["flags"]:
+        typer.echo(f"LOOK {kind}: {text}")
+    typer.echo(f"{found['student']}: {number(found['score'])} of {number(found['of'])} points: {out / PAGE}")
+
+
+def _class(submissions: dict[str, Path], rubric_file: Path, rubric: Rubric, out: Path, cores: int) -> dict[str, Grade]:
+    """Grade a class, several submissions at once: first look at all of them, then compare them, then make runs again."""
+    from bbrlab.grading.grade import examine_submission, flag_words, grade_submission, others_of
+    from bbrlab.grading.report import number
+
+    with ProcessPoolExecutor(min(cores, len(submissions)), multiprocessing.get_context("spawn")) as pool:
+        try:
+            looking = {
+                student: pool.submit(examine_submission, path, rubric_file, student, out / student)
+                for student, path in submissions.items()
+            }
+            found: dict[str, Examined] = {student: job.result() for student, job in looking.items()}
+            grading = {
+                pool.submit(grade_submission, path, rubric_file, student, out / student, others_of(student, found, rubric)): student
+                for student, path in submissions.items()
+            }  # fmt: skip
+            grades = {}
+            for number_done, job in enumerate(as_completed(grading), 1):
+                graded = grades[grading[job]] = job.result()
+                words = f"{number(graded['score'])} of {number(graded['of'])}"
+                typer.echo(f"[{number_done}/{len(grading)}] {grading[job]}: {words} {flag_words(graded)}".rstrip())
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return grades

@@ -1,0 +1,581 @@
+"""Looks at a submission without running anything: parts, scenario, manifests and hashes, samples, answers.
+
+All that was handed in is read here, in a process with limits (limited.py). What comes out is plain values that were checked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, TypedDict
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from bbrlab.base import files, paths
+from bbrlab.base.arrays import Array
+from bbrlab.base.errors import UserError
+from bbrlab.experiment import iperf3_library
+from bbrlab.experiment.plan import Plan, make_plan
+from bbrlab.grading.personal import Asked, Personal, canonical, flattened
+from bbrlab.grading.recount import can_recount, differences, recounted
+from bbrlab.grading.rubric import Rubric, Values
+from bbrlab.grading.submission import (
+    NOTEBOOK_BYTES,
+    PROGRAMS,
+    Submission,
+    open_submission,
+    read_foreign_yaml,
+    read_strict_json,
+    shown,
+)
+from bbrlab.kernel.built import Kernel, describe_kernel
+from bbrlab.measure import schema
+from bbrlab.measure.sample_schema import SAMPLES
+from bbrlab.scenario.load import points_of
+from bbrlab.scenario.messages import validate
+from bbrlab.scenario.point import Point
+
+SCENARIO, ANSWERS, NOTEBOOK, RESULTS = "scenario.yaml", "answers.yaml", "notebook.ipynb", "results"
+SUMMARY, MANIFEST, TABLE = "summary.json", "manifest.json", "samples.parquet"
+JSON_BYTES = 4 << 20
+CLOSE = 1e-8  # numbers of a summary have nine decimals
+EDITED_SAMPLES, EDITED_SUMMARY, EDITED_MANIFEST = "edited samples", "edited summary", "edited manifest"
+OTHER_KERNEL, COPIED, OTHERS_RUN = "results of another kernel", "copied run", "another student's run"
+KNOWN = (SUMMARY, MANIFEST, TABLE, "guest.log", "acks.parquet")
+TOLD_MAX = 5  # of one kind of difference
+
+
+class RunFound(TypedDict):
+    """A result folder.
+
+    Attributes:
+        name: of the folder.
+        point: index among the points of the figure; -1: none that was asked for.
+        seed: as its manifest says; -1: none.
+        scenario: of its manifest, checked, to run it again.
+        wrong: why it does not count, in words; empty if it does.
+        notes: what else there is to say.
+        flags: (kind, what was found) for the teacher: EDITED_SAMPLES and so on.
+        sha256: of samples.parquet.
+        digest: of the values in it (table_digest()).
+        summary_sha256: of the summary without the real time that it took.
+        summary: what the tables need of it, with the numbers that were recounted.
+    """
+
+    name: str
+    point: int
+    seed: int
+    scenario: dict[str, Any]
+    wrong: list[str]
+    notes: list[str]
+    flags: list[tuple[str, str]]
+    sha256: str
+    digest: str
+    summary_sha256: str
+    summary: dict[str, Any]
+
+
+class Examined(TypedDict):
+    """What was found in a submission.
+
+    Attributes:
+        content_sha256: of all its files and their names.
+        incomplete: what is missing or cannot be read.
+        notes: what else there is to say of its parts.
+        scenario_wrong: how its scenario differs from the one that was asked for.
+        points: the points of the figure: their scenarios and values.
+        answers: {question: number or text}.
+        unanswered: {question: why its answer is none}.
+        runs: every result folder.
+    """
+
+    content_sha256: str
+    incomplete: list[str]
+    notes: list[str]
+    scenario_wrong: list[str]
+    points: list[dict[str, Any]]
+    answers: dict[str, Any]
+    unanswered: dict[str, str]
+    runs: list[RunFound]
+
+
+def examine(path: Path, rubric: Rubric, own: Personal, kernel: Kernel, scratch: Path) -> Examined:
+    """Look at a submission. To be called where what it reads can do no harm (limited.run_limited()).
+
+    Args:
+        path: folder or archive.
+        rubric: of the assignment.
+        own: what is asked of this student.
+        kernel: that the results must be of.
+        scratch: an empty folder.
+
+    Raises:
+        UserError: if it cannot be opened at all.
+    """
+    found = open_submission(path, rubric.limits, scratch)
+    incomplete, notes = list(found.problems), list[str]()
+    others = [n for n in found.files if n not in (SCENARIO, ANSWERS, NOTEBOOK) and n.rpartition("/")[2] not in KNOWN]
+    programs = [n for n in others if n.lower().endswith(PROGRAMS)]
+    if programs:
+        notes.append(f"programs and stored objects are never opened: {_some(programs)}")
+    if len(others) > len(programs):
+        notes.append(f"not part of a submission, not opened: {_some([n for n in others if n not in programs])}")
+    scenario_wrong, points = _scenario(found, rubric, own.asked, incomplete)
+    answers, unanswered = _answers(found, own, incomplete)
+    _notebook(found, incomplete, notes)
+    runs = _runs(found, rubric, own, kernel, points, incomplete)
+    return {
+        "content_sha256": _content_sha256(found),
+        "incomplete": incomplete,
+        "notes": notes,
+        "scenario_wrong": scenario_wrong,
+        "points": [{"scenario": p.scenario.model_dump(exclude_unset=True), "values": p.values} for p in points],
+        "answers": answers,
+        "unanswered": unanswered,
+        "runs": runs,
+    }
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - TOLD_MAX} more" if len(names) > TOLD_MAX else ""
+    return ", ".join(shown(n) for n in names[:TOLD_MAX]) + more
+
+
+def _content_sha256(found: Submission) -> str:
+    """SHA-256 over the files' names and content."""
+    digest = hashlib.sha256()
+    for name in sorted(found.files):
+        digest.update(f"{name}\0{files.sha256(found.files[name])}\0".encode())
+    return digest.hexdigest()
+
+
+def _notebook(found: Submission, incomplete: list[str], notes: list[str]) -> None:
+    """The notebook is looked at as a file. It is never executed."""
+    if NOTEBOOK not in found.files:
+        incomplete.append(f"{NOTEBOOK} is missing")
+        return
+    try:
+        content = read_strict_json(found.files[NOTEBOOK], NOTEBOOK_BYTES, NOTEBOOK)
+        cells = content.get("cells") if isinstance(content, dict) else None
+        if not isinstance(cells, list) or not cells:
+            raise UserError(f"{NOTEBOOK}: is no notebook with cells")
+        notes.append(f"{NOTEBOOK}: {len(cells)} cells; it is for people to read and was not executed")
+    except UserError as error:
+        incomplete.append(str(error))
+
+
+# The scenario that was asked for.
+
+
+def safe_scenario(content: Any, name: str, points_most: int) -> list[Point]:
+    """The points of a foreign scenario.
+
+    Raises:
+        UserError: if it is not valid, reads a file of this machine, or makes more than ``points_most`` points.
+    """
+    if not isinstance(content, dict):
+        raise UserError(f"{name}: a scenario is a mapping of keys to values; see config/README.md")
+    if place := _trace_in(content):
+        raise UserError(f"{name}: {place}: files of traffic are not possible in a submission")
+    count = 1
+    for key in ("cases", "sweep"):
+        part = content.get(key)
+        if isinstance(part, dict):
+            sizes = [len(part) or 1] if key == "cases" else [len(v) for v in part.values() if isinstance(v, list)]
+            for size in sizes:
+                count *= size
+    if count > points_most:
+        raise UserError(f"{name}: cases and sweep make {count} points; at most {points_most} are possible here")
+    scenario = validate(content, name, folder=paths.GUEST_CODE)  # any folder: nothing may be read from it
+    return points_of(scenario, name)
+
+
+def _trace_in(content: Any, place: str = "") -> str:
+    """Where a scenario names a file of traffic; empty if nowhere."""
+    if isinstance(content, dict):
+        for key, value in content.items():
+            inner = f"{place}.{key}" if place else str(key)
+            last = str(key).rpartition(".")[2]
+            if last == "trace" and value != "model" or last == "traffic" and isinstance(value, str):
+                return shown(inner)
+            if found := _trace_in(value, inner):
+                return found
+    elif isinstance(content, list):
+        for index, value in enumerate(content):
+            if found := _trace_in(value, f"{place}.{index}"):
+                return found
+    return ""
+
+
+def identity(point: Point, without: Iterable[str] = ()) -> str:
+    """A point's decisive values as text, equal for points that are the same."""
+    left = {k: canonical(v) for k, v in flattened(point).items() if k not in set(without)}
+    return json.dumps(left, sort_keys=True)
+
+
+def _scenario(found: Submission, rubric: Rubric, asked: Asked, incomplete: list[str]) -> tuple[list[str], list[Point]]:
+    """How the scenario differs from what was asked for, and the points that runs are compared with."""
+    if SCENARIO not in found.files:
+        incomplete.append(f"{SCENARIO} is missing")
+        return [f"{SCENARIO} is missing"], asked.points
+    try:
+        content = read_foreign_yaml(found.files[SCENARIO], SCENARIO)
+        points = safe_scenario(content, SCENARIO, rubric.limits.runs)
+        wrong = [shown(text, 300) for text in compared(points, asked.points, rubric.free)]
+    except UserError as error:
+        incomplete.append(f"{SCENARIO} cannot be used")
+        return [shown(line, 300) for line in str(error).splitlines()[:TOLD_MAX]], asked.points
+    if wrong:
+        return wrong, asked.points
+    return [], [_as_asked(point, asked) for point in points]
+
+
+def compared(points: list[Point], asked: list[Point], free: Mapping[str, Values]) -> list[str]:
+    """How points differ from those that were asked for, in words; empty if they do not.
+
+    Without their free values they must be the same points, each as often.
+    """
+    wrong = []
+    for point in points:
+        flat = flattened(point)
+        for path, values in free.items():
+            if path in flat and not values.allow(flat[path]):
+                wrong.append(f"{path} is {flat[path]!r}; it may be {values}")
+    have = Counter(identity(p, free) for p in points)
+    want = Counter(identity(p, free) for p in asked)
+    extra, missing = have - want, want - have
+    if extra and missing:
+        left = [p for p in points if identity(p, free) in extra]
+        wanted = [p for p in asked if identity(p, free) in missing]
+        differing = min((_differences(a, b, free) for a in left[:20] for b in wanted[:20]), key=len)
+        wrong += differing[:TOLD_MAX]
+    elif extra:
+        wrong.append(f"has {sum(extra.values())} points too many; {len(asked)} are asked for, {len(points)} are there")
+    elif missing:
+        wrong.append(f"lacks {sum(missing.values())} of {len(asked)} points that are asked for")
+    return list(dict.fromkeys(wrong))
+
+
+def _differences(point: Point, asked: Point, free: Mapping[str, Values]) -> list[str]:
+    have, want = flattened(point), flattened(asked)
+    found = []
+    for path in sorted(have.keys() | want.keys()):
+        if path not in free and canonical(have.get(path)) != canonical(want.get(path)):
+            said, should = (json.dumps(v.get(path), default=str) if path in v else "not set" for v in (have, want))
+            found.append(f"{path} is {said[:60]}; asked for is {should[:60]}")
+    return found
+
+
+def _as_asked(point: Point, asked: Asked) -> Point:
+    """A point of the student's with the values that the asked scenario tells its points apart by."""
+    same = next((p for p in asked.points if identity(p) == identity(point)), None)
+    if same is not None:
+        return Point(point.scenario, same.values)
+    flat = flattened(point)
+    return Point(point.scenario, {path: flat[path] for path in asked.points[0].values if path in flat})
+
+
+# Answers.
+
+
+def _answers(found: Submission, own: Personal, incomplete: list[str]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Answers by question, and why others are none."""
+    given: Any = {}
+    if ANSWERS not in found.files:
+        incomplete.append(f"{ANSWERS} is missing")
+    else:
+        try:
+            content = read_foreign_yaml(found.files[ANSWERS], ANSWERS)
+            if not isinstance(content, dict) or not isinstance(content.get("answers"), dict):
+                raise UserError(
+                    f"{ANSWERS}: must have the keys 'student' and 'answers' (a mapping of questions to answers)"
+                )
+            said = str(content.get("student"))
+            if said != own.student:
+                incomplete.append(f"{ANSWERS}: says student {shown(said)!r}; it is graded as {own.student!r}")
+            given = content["answers"]
+        except UserError as error:
+            incomplete.append(str(error))
+    answers: dict[str, Any] = {}
+    unanswered: dict[str, str] = {}
+    for question in own.asked.questions:
+        value = given.get(question.id)
+        options = question.options
+        if value is None:
+            unanswered[question.id] = "no answer"
+        elif options and value not in options:
+            unanswered[question.id] = f"{shown(str(value), 60)!r} is none of: {', '.join(options)}"
+        elif not options and not _is_number(value):
+            unanswered[question.id] = f"{shown(str(value), 60)!r} is no finite number"
+        else:
+            answers[question.id] = value if options else float(value)
+    unknown = [shown(str(k)) for k in given if k not in {q.id for q in own.asked.questions}]
+    if unknown:
+        incomplete.append(f"{ANSWERS}: there is no question {_some(unknown)}")
+    return answers, unanswered
+
+
+def _is_number(value: Any) -> bool:
+    """Whether a value is a finite number."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    try:
+        return abs(float(value)) < float("inf")
+    except OverflowError:
+        return False
+
+
+# Results.
+
+
+class _Kernel(BaseModel):
+    """What a manifest says of its kernel."""
+
+    model_config = ConfigDict(strict=True, extra="ignore")
+    name: str
+    release: str
+    build_id: str
+    key: str
+
+
+class _Manifest(BaseModel):
+    """What is used of manifest.json."""
+
+    model_config = ConfigDict(strict=True, extra="ignore")
+    scenario: dict[str, Any]
+    seed: Annotated[int, Field(ge=0, lt=2**63)]
+    backend: str
+    kernel: _Kernel
+    plan_sha256: str
+    guest_code_sha256: dict[str, str]
+    outputs_sha256: dict[str, str]
+    packages: dict[str, str] = {}
+
+
+@dataclass
+class _Folder:
+    """A result folder that is looked at."""
+
+    name: str
+    files: dict[str, Path]
+    wrong: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    flags: list[tuple[str, str]] = field(default_factory=list)
+
+    def flag(self, kind: str, text: str) -> None:
+        """Something that does not come about by itself: the run does not count, and the teacher is told."""
+        self.flags.append((kind, text))
+        self.wrong.append(f"{kind}: {text}")
+
+
+def _runs(
+    found: Submission, rubric: Rubric, own: Personal, kernel: Kernel, points: list[Point], incomplete: list[str]
+) -> list[RunFound]:
+    """Every result folder, in the order of their names."""
+    folders: dict[str, dict[str, Path]] = {}
+    for name, path in sorted(found.files.items()):
+        folder, _, file = name.rpartition("/")
+        if folder.split("/")[0] == RESULTS and file in KNOWN:
+            folders.setdefault(folder, {})[file] = path
+    if not folders:
+        incomplete.append(f"{RESULTS}/ has no run: no folder with {SUMMARY}, {MANIFEST} and {TABLE}")
+    if len(folders) > rubric.limits.runs:
+        incomplete.append(f"{RESULTS}/ has {len(folders)} runs; only the first {rubric.limits.runs} are looked at")
+    known = {identity(point): index for index, point in enumerate(points)}
+    runs = [_run(_Folder(n, f), known, own, kernel) for n, f in list(folders.items())[: rubric.limits.runs]]
+    taken: dict[tuple[int, int], str] = {}
+    for run in runs:
+        place = (run["point"], run["seed"])
+        if run["point"] >= 0 and not run["wrong"]:
+            if place in taken:
+                run["wrong"].append(f"the same run is in {taken[place]}")
+            taken.setdefault(place, run["name"])
+    return runs
+
+
+def _run(folder: _Folder, known: Mapping[str, int], own: Personal, kernel: Kernel) -> RunFound:
+    """What there is to say of a result folder."""
+    run: RunFound = {
+        "name": shown(folder.name), "point": -1, "seed": -1, "scenario": {}, "wrong": folder.wrong, "notes": folder.notes,
+        "flags": folder.flags, "sha256": "", "digest": "", "summary_sha256": "", "summary": {},
+    }  # fmt: skip
+    missing = [n for n in (SUMMARY, MANIFEST, TABLE) if n not in folder.files]
+    if missing:
+        folder.wrong.append(f"{', '.join(missing)} missing")
+        return run
+    try:
+        manifest = _manifest(folder)
+        run["seed"] = manifest.seed
+        (point,) = safe_scenario(manifest.scenario, MANIFEST, 1)
+        run["point"] = known.get(identity(point), -1)
+        summary = read_strict_json(folder.files[SUMMARY], JSON_BYTES, SUMMARY)
+        if not isinstance(summary, dict):
+            raise UserError(f"{SUMMARY}: is no summary of a run")
+        _of_whom(folder, run, manifest, own, kernel)
+        plan, point = _plan(folder, manifest, point, kernel)
+        run["scenario"] = point.scenario.model_dump(exclude_unset=True)
+        run["sha256"] = files.sha256(folder.files[TABLE])
+        if run["sha256"] != manifest.outputs_sha256.get(TABLE):
+            folder.flag(EDITED_SAMPLES, f"{TABLE} is not the file whose SHA-256 is in {MANIFEST}")
+        columns = read_samples(folder.files[TABLE], point)
+        run["digest"] = table_digest(columns)
+        run["summary_sha256"] = summary_sha256(summary)
+        run["summary"] = _summary(folder, summary, manifest, point, plan, columns)
+    except UserError as error:
+        folder.wrong.append(shown(str(error), 300))
+    return run
+
+
+def _manifest(folder: _Folder) -> _Manifest:
+    content = read_strict_json(folder.files[MANIFEST], JSON_BYTES, MANIFEST)
+    try:
+        return _Manifest.model_validate(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise UserError(f"{MANIFEST}: {place}: {first['msg'][0].lower() + first['msg'][1:]}") from None
+
+
+def _of_whom(folder: _Folder, run: RunFound, manifest: _Manifest, own: Personal, kernel: Kernel) -> None:
+    """Whether a run is one that was asked for, of the kernel that is asked for."""
+    if run["point"] < 0:
+        folder.wrong.append("its conditions are not those of a point that is asked for")
+    elif manifest.seed not in own.seeds:
+        folder.wrong.append(f"seed {manifest.seed} is not asked for (yours: {', '.join(map(str, own.seeds))})")
+    if manifest.backend != "uml":
+        folder.wrong.append(f"was run with backend {shown(manifest.backend)!r}; asked for is uml, virtual time")
+    ours = describe_kernel(kernel)
+    theirs = manifest.kernel.model_dump()
+    if any(theirs[k] != ours[k] for k in theirs):
+        said = f"{shown(theirs['name'])} {shown(theirs['release'])} (build {shown(theirs['key'])}, {shown(theirs['build_id'])})"
+        folder.flag(
+            OTHER_KERNEL,
+            f"{said}; asked for is {ours['name']} {ours['release']} (build {ours['key']}, {ours['build_id']})",
+        )
+    guest = {p.name: files.sha256(p) for p in sorted(paths.GUEST_CODE.iterdir()) if p.is_file()}
+    if guest != manifest.guest_code_sha256:
+        changed = sorted(
+            n for n in guest.keys() | manifest.guest_code_sha256 if guest.get(n) != manifest.guest_code_sha256.get(n)
+        )
+        folder.notes.append(f"was made with other guest code than this version's: {_some(changed)}")
+
+
+def _plan(folder: _Folder, manifest: _Manifest, point: Point, kernel: Kernel) -> tuple[Plan, Point]:
+    """The guest's plan, and the point as it makes it; the manifest's must be the same, unless another version of the package made it."""
+    preload = f"/run/lib/{iperf3_library.LIBRARY}"
+    for variant in (point, _without_defaults(point)):
+        plan = make_plan(variant, manifest.seed, kernel.ccas, preload=preload, modules=kernel.modules)
+        if hashlib.sha256(json.dumps(plan.content, sort_keys=True).encode()).hexdigest() == manifest.plan_sha256:
+            return plan, variant
+    if not folder.notes and not folder.flags:
+        folder.flag(EDITED_MANIFEST, f"plan_sha256 of {MANIFEST} is not that of its scenario and seed")
+    return plan, variant
+
+
+def _without_defaults(point: Point) -> Point:
+    """The point as a file has it that leaves ``sample_hz`` out: its default is written otherwise (10, not 10.0) in a plan."""
+    content = point.scenario.model_dump(exclude_unset=True)
+    if content.get("sample_hz") == type(point.scenario).model_fields["sample_hz"].default:
+        del content["sample_hz"]
+    return Point(validate(content, point.scenario.name), {})
+
+
+def read_samples(path: Path, point: Point) -> dict[str, Array]:
+    """The columns of samples.parquet, each of shape (samples,).
+
+    Raises:
+        UserError: if it is no such table, or has more rows than the run could write.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    scenario = point.scenario
+    flows = sum(f.count for f in scenario.flows)
+    most = 2 * (scenario.sample_hz * scenario.duration_s + 10) * (flows + 1)
+    try:
+        with open(path, "rb") as file:
+            parquet = pq.ParquetFile(file, pre_buffer=False)
+            if parquet.metadata.num_rows > most:
+                raise UserError(f"{TABLE}: has {parquet.metadata.num_rows} rows; such a run has at most {most:.0f}")
+            fields = {f.name: f.type for f in parquet.schema_arrow}
+            for name in SAMPLES:
+                if name not in fields or not (pa.types.is_integer(fields[name]) or pa.types.is_floating(fields[name])):
+                    raise UserError(f"{TABLE}: has no column {name} of numbers")
+            table = parquet.read(columns=list(SAMPLES), use_threads=False)
+            if table.num_rows != parquet.metadata.num_rows:
+                raise UserError(f"{TABLE}: is damaged (rows)")
+            columns = {name: table[name].to_numpy() for name in SAMPLES}
+    except (pa.ArrowException, ValueError, OSError, OverflowError) as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise UserError(f"{TABLE}: is no Parquet file of samples ({shown(reason)})") from None
+    if not len(columns["flow"]) or columns["flow"].min() < -1 or columns["flow"].max() >= flows:
+        raise UserError(f"{TABLE}: has flows that the scenario does not have, or no row")
+    return columns
+
+
+def table_digest(columns: Mapping[str, Array]) -> str:
+    """SHA-256 of a table's values, whoever wrote the file."""
+    digest = hashlib.sha256()
+    for name in sorted(columns):
+        digest.update(f"{name}\0{columns[name].dtype.str}\0".encode() + columns[name].tobytes())
+    return digest.hexdigest()
+
+
+def summary_sha256(summary: Mapping[str, Any]) -> str:
+    """SHA-256 of a summary without the one field of real time."""
+    kept = {k: v for k, v in summary.items() if k != "wall_s"}
+    return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()
+
+
+def _summary(
+    folder: _Folder, summary: dict[str, Any], manifest: _Manifest, point: Point, plan: Plan, columns: dict[str, Array]
+) -> dict[str, Any]:
+    """The part of a summary that tables are made of. What samples and manifest say otherwise is flagged."""
+    scenario = point.scenario
+    should = {
+        "seed": manifest.seed, "backend": manifest.backend, "virtual_s": scenario.duration_s,
+        "window_s": list(scenario.window_s), "kernel": manifest.kernel.model_dump(),
+    }  # fmt: skip
+    wrong = differences(summary, should, CLOSE)
+    if can_recount(scenario):
+        try:
+            counted = dict(recounted(point, plan, columns))
+        except (ValueError, KeyError, IndexError, TypeError, ArithmeticError) as error:
+            raise UserError(f"{TABLE}: makes no sense as samples of a run ({shown(str(error))})") from None
+        wrong += differences(summary, counted, CLOSE)
+    else:
+        folder.notes.append("flows that end before the run does: only a run made again can show an edited summary")
+        counted = _numbers(summary)
+    if wrong:
+        told = "; ".join(f"{place} is {json.dumps(said)[:40]}, its samples and manifest say {json.dumps(have)[:40]}" for place, said, have in wrong[:3])  # fmt: skip
+        more = f" and {len(wrong) - 3} more" if len(wrong) > 3 else ""
+        folder.flag(EDITED_SUMMARY, f"{SUMMARY}: {told}{more}")
+    checks = summary.get("checks")
+    if not isinstance(checks, list) or not checks or not all(isinstance(c, dict) for c in checks):
+        raise UserError(f"{SUMMARY}: has no self-checks")
+    failed = [shown(str(c.get("name"))) for c in checks if c.get("ok") is False]
+    if failed or summary.get("ok") is not True:
+        folder.wrong.append(f"failed its self-checks: {_some(failed) or 'summary says so'}")
+    return {
+        **{k: counted[k] for k in ("groups", "bottleneck", "jain_index")},
+        "ok": True, "virtual_s": scenario.duration_s, "wall_s": None,
+        "kernel": {k: v for k, v in manifest.kernel.model_dump().items() if k in ("name", "release", "key")},
+    }  # fmt: skip
+
+
+def _numbers(summary: dict[str, Any]) -> dict[str, Any]:
+    """Groups, bottleneck and Jain's index of a summary that cannot be recounted. UserError if they are not numbers."""
+    try:
+        for group in summary["groups"]:
+            values = [group[name] for name in schema.GROUP]
+            if not all(v is None or _is_number(v) for v in values) or not isinstance(group["cca"], str):
+                raise TypeError
+        if not all(m.of_run(summary) is None or _is_number(m.of_run(summary)) for m in schema.RUN.values()):
+            raise TypeError
+    except (KeyError, TypeError, AttributeError):
+        raise UserError(f"{SUMMARY}: lacks metrics, or has some that are no numbers") from None
+    return {k: summary[k] for k in ("groups", "bottleneck", "jain_index")}

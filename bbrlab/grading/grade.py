@@ -1,0 +1,371 @@
+"""Puts a grade together: what was found in a submission, what came of the runs made again, claims, answers."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypedDict
+
+from bbrlab.base import files, paths
+from bbrlab.base.errors import UserError
+from bbrlab.claims.schema import rounded
+from bbrlab.grading.examine import COPIED, OTHERS_RUN, Examined, examine
+from bbrlab.grading.judge import Judged, judge
+from bbrlab.grading.limited import Refused, run_limited
+from bbrlab.grading.personal import Personal, personal
+from bbrlab.grading.report import write_report
+from bbrlab.grading.rerun import DIFFERS, FAILED_HERE, SAME, Rerun, ready, run_again, sampled
+from bbrlab.grading.rubric import Question, Rubric, load_rubric
+from bbrlab.kernel.built import Kernel
+
+EXAMINED, GRADE = "examined.json", "grade.json"
+NOTHING: Examined = {
+    "content_sha256": "", "incomplete": [], "notes": [], "scenario_wrong": ["there is no scenario that can be read"],
+    "points": [], "answers": {}, "unanswered": {}, "runs": [],
+}  # fmt: skip
+
+
+class Item(TypedDict):
+    """One thing that there are points for.
+
+    Attributes:
+        id, title: its names.
+        score, of: points.
+        told: what was found, in words that the student may see.
+        for_teacher: the same for the teacher: right answers, names of others.
+    """
+
+    id: str
+    title: str
+    score: float
+    of: float
+    told: list[str]
+    for_teacher: list[str]
+
+
+class Grade(TypedDict):
+    """What is written as grade.json."""
+
+    key: str
+    student: str
+    assignment: str
+    title: str
+    parameters: dict[str, Any]
+    seeds: list[int]
+    score: float
+    of: float
+    flags: list[tuple[str, str]]
+    notes: list[str]
+    items: list[Item]
+    runs: list[dict[str, Any]]
+    reruns: list[Rerun]
+
+
+class Others(TypedDict):
+    """What a class knows beside one submission.
+
+    Attributes:
+        seeds: {seed: the other student who was asked to run it}.
+        equal: {index of a run: the other students who have a run with the same values}.
+    """
+
+    seeds: dict[str, str]
+    equal: dict[str, list[str]]
+
+
+ALONE: Others = {"seeds": {}, "equal": {}}
+
+
+def examine_submission(path: Path, rubric_file: Path, student: str, out: Path) -> Examined:
+    """Look at a submission in a process with limits; what was found is kept in ``out`` and taken from there if nothing changed.
+
+    Args:
+        path: folder or archive.
+        rubric_file: RUBRIC.yaml.
+        student: the id.
+        out: the student's folder of results.
+
+    Raises:
+        UserError: for what is wrong with the rubric, the id or this machine; never for what is wrong with the submission.
+    """
+    return _examined(_Task.of(path, rubric_file, student, out))
+
+
+@dataclass(frozen=True)
+class _Task:
+    """A submission, what it is graded by, and where that is kept."""
+
+    path: Path
+    rubric: Rubric
+    own: Personal
+    kernel: Kernel
+    out: Path
+    key: str
+
+    @staticmethod
+    def of(path: Path, rubric_file: Path, student: str, out: Path) -> _Task:
+        """UserError for what is wrong with the rubric, the id or this machine."""
+        rubric = load_rubric(rubric_file)
+        own, kernel = personal(rubric, student), ready(rubric)
+        return _Task(path, rubric, own, kernel, out, _key(path, rubric_file, own, kernel))
+
+
+def _examined(task: _Task) -> Examined:
+    """What was found in a submission, now or before."""
+    kept = task.out / EXAMINED
+    if kept.exists():
+        content = files.read_json(kept)
+        if content.get("key") == task.key:
+            found: Examined = content["examined"]
+            return found
+    import pyarrow.parquet  # noqa: F401  # before the process forks, not in each of its children
+
+    limits = task.rubric.limits
+    with tempfile.TemporaryDirectory(prefix="bbrlab-grade-") as scratch:
+        try:
+            examined: Examined = run_limited(
+                lambda: examine(task.path, task.rubric, task.own, task.kernel, Path(scratch)),
+                seconds=limits.examine_s, memory_bytes=int(limits.memory_mb * 1e6), file_bytes=int(limits.submission_mb * 1e6),
+            )  # fmt: skip
+        except Refused as error:
+            examined = {**NOTHING, "incomplete": [str(error)]}
+    files.write_json(kept, {"key": task.key, "examined": examined})
+    return examined
+
+
+def grade_submission(path: Path, rubric_file: Path, student: str, out: Path, others: Others = ALONE) -> Grade:
+    """Grade a submission and write its report (report.write_report()); as examine_submission()."""
+    task = _Task.of(path, rubric_file, student, out)
+    examined = _examined(task)
+    told = hashlib.sha256(
+        repr(sorted(others["seeds"].items())).encode() + repr(sorted(others["equal"].items())).encode()
+    )
+    key = f"{task.key}-{told.hexdigest()[:16]}"
+    kept = out / GRADE
+    if kept.exists():
+        before: Grade = files.read_json(kept)
+        if before.get("key") == key:
+            write_report(before, out)
+            return before
+    with tempfile.TemporaryDirectory(prefix="bbrlab-grade-") as scratch:
+        grade = _graded(key, task, examined, others, Path(scratch))
+    files.write_json(kept, grade)
+    write_report(grade, out)
+    return grade
+
+
+def _graded(key: str, task: _Task, examined: Examined, others: Others, scratch: Path) -> Grade:
+    rubric, own, kernel = task.rubric, task.own, task.kernel
+    runs = examined["runs"]
+    flags = [(kind, f"{run['name']}: {text}") for run in runs for kind, text in run["flags"]]
+    for run in runs:
+        owner = others["seeds"].get(str(run["seed"]))
+        if owner is not None and run["seed"] not in own.seeds:
+            flags.append((OTHERS_RUN, f"{run['name']}: seed {run['seed']} was asked of {owner}"))
+    suspects = {int(i) for i in others["equal"]}
+    reruns = run_again(rubric, runs, sampled(rubric, own, examined["content_sha256"], runs, suspects), kernel, scratch)
+    outcome_of = {r["run"]: r["outcome"] for r in reruns}
+    for again in reruns:
+        if again["kind"] and again["run"] not in suspects:
+            flags.append((again["kind"], f"{again['name']}: {again['told']}"))
+    for index in sorted(suspects):
+        names = ", ".join(others["equal"][str(index)])
+        if outcome_of.get(index) == SAME:
+            continue  # other conditions and seeds do not always give other results: this one is the student's own
+        proof = {DIFFERS: "; made again with its own seed it is another"}.get(
+            outcome_of.get(index, ""), "; it was not made again"
+        )
+        flags.append((COPIED, f"{runs[index]['name']}: has the same values as a run of {names}{proof}"))
+    disproved = {r["run"] for r in reruns if r["outcome"] == DIFFERS}
+    counting = [i for i, run in enumerate(runs) if not run["wrong"] and i not in disproved]
+    judged = judge(own, examined, counting, scratch)
+    items = [
+        *_checks(rubric, own, examined, reruns, suspects),
+        *(_claim(rubric, id, judged[id]) for id in judged),
+        *(_question(question, examined, judged) for question in own.asked.questions),
+    ]
+    unfinished = any(again["kind"] == FAILED_HERE for again in reruns)  # to be tried again
+    return {
+        "key": "" if unfinished else key, "student": own.student, "assignment": rubric.name, "title": rubric.title,
+        "parameters": dict(own.parameters), "seeds": own.seeds,
+        "score": round(sum(i["score"] for i in items), 2), "of": rubric.total,
+        "flags": flags, "notes": examined["notes"], "items": [i for i in items if i["of"] > 0],
+        "runs": [
+            {"name": r["name"], "seed": r["seed"], "counts": i in counting, "told": [*r["wrong"], *r["notes"]]}
+            for i, r in enumerate(runs)
+        ],
+        "reruns": reruns,
+    }  # fmt: skip
+
+
+def _item(id: str, title: str, score: float, of: float, told: list[str], for_teacher: list[str] | None = None) -> Item:
+    return {
+        "id": id,
+        "title": title,
+        "score": round(score, 2),
+        "of": of,
+        "told": told,
+        "for_teacher": for_teacher or [],
+    }
+
+
+def _checks(rubric: Rubric, own: Personal, examined: Examined, reruns: list[Rerun], suspects: set[int]) -> list[Item]:
+    """The checks that every assignment has."""
+    points, runs = rubric.points, examined["runs"]
+    incomplete, wrong = examined["incomplete"], examined["scenario_wrong"]
+    asked = max(len(examined["points"]), len(own.asked.points)) * rubric.seeds
+    good = sum(not run["wrong"] for run in runs)
+    lost = [f"{run['name']}: {text}" for run in runs for text in run["wrong"]]
+    told = [f"{good} of {asked} runs are there, whole, of the asked conditions, seeds and kernel", *lost[:20]]
+    differing = [f"{r['name']}: {r['told']}" for r in reruns if r["outcome"] != SAME]
+    same = sum(r["outcome"] == SAME for r in reruns)
+    again = [f"{same} of {len(reruns)} runs were made again here and are the same, byte for byte", *differing]
+    if not reruns:
+        again = ["there is no whole run to make again"]
+    return [
+        _item("complete", "All parts are there", 0 if incomplete else points.complete, points.complete, incomplete or ["every part is there"]),
+        _item("scenario", "Scenario as asked", 0 if wrong else points.scenario, points.scenario, wrong or ["the scenario is the one that was asked for"]),
+        _item("runs", "Runs whole and unedited", points.runs * min(1.0, good / asked), points.runs, told),
+        _item("rerun", "Runs made again", points.rerun if reruns and same == len(reruns) else 0, points.rerun, again),
+    ]  # fmt: skip
+
+
+def _claim(rubric: Rubric, id: str, found: Judged) -> Item:
+    """Points of a claim."""
+    asked = next(c for c in rubric.claims if c.id == id)
+    right = found["verdict"] == asked.verdict
+    told = [f"{found['verdict'] or 'no verdict'}{_measured(found)}", *([found["told"]] if found["told"] else [])]
+    wanted = [f"points for: {asked.verdict}; tolerance: {asked.because}"]
+    return _item(f"claim {id}", asked.says, asked.points if right else 0, asked.points, told, wanted)
+
+
+def _measured(found: Judged) -> str:
+    """The judged number with its interval, in words."""
+    if found["number"] is None:
+        return ""
+    text = f": {rounded(found['number'], 4)}"
+    if found["low"] is not None and found["high"] is not None:
+        text += f" ({rounded(found['low'], 4)} to {rounded(found['high'], 4)})"
+    return text
+
+
+def _question(question: Question, examined: Examined, judged: Mapping[str, Judged]) -> Item:
+    """Points of an answer."""
+    given = examined["answers"].get(question.id)
+    right, tolerance, why = _right_answer(question, judged)
+    if right is None:
+        wanted = [f"no right answer: {why}"]
+    else:
+        wanted = [
+            f"right: {right if isinstance(right, str) else rounded(right, 6)}"
+            + (f" ± {rounded(tolerance, 3)}" if tolerance else "")
+        ]
+    if given is None:
+        told, good = [examined["unanswered"].get(question.id, "no answer")], False
+    elif right is None:
+        told, good = ["there are no runs of yours that count, by which the answer could be judged"], False
+    elif isinstance(right, str):
+        good = given == right
+        told = [f"{given}: {'right' if good else 'not right'}"]
+    else:
+        good = not isinstance(given, str) and abs(given - right) <= tolerance
+        told = [f"{given if isinstance(given, str) else rounded(given, 6)}: {'right' if good else 'not right'}"]
+    return _item(question.id, question.asks, question.points if good else 0, question.points, told, wanted)
+
+
+def _right_answer(question: Question, judged: Mapping[str, Judged]) -> tuple[str | float | None, float, str]:
+    """The right answer (None: there is none), the tolerance of a number, and why there is none."""
+    right: str | float | None
+    why = ""
+    if question.verdict_of is not None:
+        found = judged[question.verdict_of]
+        return found["verdict"] or None, 0.0, found["told"]
+    if question.choice is not None:
+        return question.choice, 0.0, ""
+    if question.number_of is not None:
+        right, why = judged[question.number_of]["number"], judged[question.number_of]["told"]
+    else:
+        right = float(question.value or 0)
+    if right is None:
+        return None, 0.0, why
+    if question.within is not None:
+        return right, float(question.within), ""
+    return right, abs(right) * (question.within_percent or 0.0) / 100, ""
+
+
+# A class.
+
+
+def submissions_in(folder: Path) -> dict[str, Path]:
+    """{student: submission} of a class's folder: sub-folders and archives, named by the students' ids. UserError if there is none."""
+    from bbrlab.grading.personal import known_id
+    from bbrlab.grading.submission import ARCHIVES
+
+    found: dict[str, Path] = {}
+    try:
+        entries = sorted(folder.iterdir())
+    except OSError as error:
+        raise files.explain(error, folder) from None
+    for entry in entries:
+        suffix = next((s for s in ARCHIVES if entry.name.lower().endswith(s)), "")
+        if entry.name.startswith(".") or not (suffix or entry.is_dir()):
+            continue
+        student = known_id(entry.name[: len(entry.name) - len(suffix)])
+        if student in found:
+            raise UserError(f"{entry}: {student} has another submission, {found[student].name}; keep one")
+        found[student] = entry
+    if not found:
+        raise UserError(f"{folder}: has no submission: a folder or an archive for each student, named by the id")
+    return found
+
+
+def others_of(student: str, all_found: Mapping[str, Examined], rubric: Rubric) -> Others:
+    """What the class knows beside one submission: seeds that are others', and runs that are equal to others'."""
+    seeds: dict[str, str] = {}
+    digests: dict[str, list[str]] = {}
+    for other, found in all_found.items():
+        if other != student:
+            seeds |= {str(seed): other for seed in personal(rubric, other).seeds}
+            for digest in {run["digest"] for run in found["runs"] if run["digest"]}:
+                digests.setdefault(digest, []).append(other)
+    equal = {str(i): digests[r["digest"]] for i, r in enumerate(all_found[student]["runs"]) if r["digest"] in digests}
+    return {"seeds": seeds, "equal": equal}
+
+
+def flag_words(grade: Grade) -> str:
+    """The kinds of what was flagged, each with how often."""
+    return "; ".join(f"{kind} ({n})" if n > 1 else kind for kind, n in Counter(k for k, _ in grade["flags"]).items())
+
+
+def _key(path: Path, rubric_file: Path, own: Personal, kernel: Kernel) -> str:
+    """What decides what is found: rubric, student, the submission's files as they are now, this package, the kernel."""
+    digest = hashlib.sha256()
+    for part in (files.sha256(rubric_file), own.student, kernel.key, _package_sha256()):
+        digest.update(part.encode() + b"\0")
+    count = 0
+    for parent, folders, names in (
+        os.walk(os.fsencode(path)) if path.is_dir() else [(os.fsencode(path.parent), [], [os.fsencode(path.name)])]
+    ):
+        folders.sort()
+        for name in sorted([*folders, *names]):
+            status = os.lstat(os.path.join(parent, name))
+            digest.update(parent + b"/" + name + f"\0{status.st_size} {status.st_mtime_ns} {status.st_mode}\0".encode())
+            count += 1
+        if count > 200_000:  # more than any rubric allows
+            break
+    return digest.hexdigest()[:32]
+
+
+@functools.cache
+def _package_sha256() -> str:
+    """SHA-256 of the code that grades and of the guest's."""
+    digest = hashlib.sha256()
+    for path in sorted([*(paths.ROOT / "bbrlab").rglob("*.py"), *paths.GUEST_CODE.glob("*.py")]):
+        digest.update(files.sha256(path).encode())
+    return digest.hexdigest()

@@ -1,0 +1,109 @@
+"""Judges a rubric's claims by a student's own runs, with the judge of the papers' claims (data/README.md)."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Collection
+from pathlib import Path
+from typing import TypedDict
+
+import pandas as pd
+
+from bbrlab.base import files
+from bbrlab.base.errors import UserError
+from bbrlab.campaign.collect import run_rows
+from bbrlab.campaign.figures import Run
+from bbrlab.claims.judge import outcome
+from bbrlab.claims.sample import sample
+from bbrlab.claims.schema import PREDICTED, Claim
+from bbrlab.claims.select import select
+from bbrlab.grading.examine import SUMMARY, Examined
+from bbrlab.grading.personal import FIGURE, PREDICTIONS, Personal
+from bbrlab.measure import schema
+from bbrlab.models import predictions
+from bbrlab.scenario.messages import validate
+from bbrlab.scenario.point import Point
+
+
+class Judged(TypedDict):
+    """What came of a claim.
+
+    Attributes:
+        verdict: of the judge; "" if the claim could not be judged.
+        number: the judged number, the mean over the seeds; None without one.
+        low, high: its interval; None if there is none.
+        told: in words: why not, or why inconclusive.
+    """
+
+    verdict: str
+    number: float | None
+    low: float | None
+    high: float | None
+    told: str
+
+
+def points_of_figure(examined: Examined) -> list[Point]:
+    """The points that the runs of a submission belong to."""
+    return [Point(validate(p["scenario"], "scenario"), p["values"]) for p in examined["points"]]
+
+
+def judge(own: Personal, examined: Examined, counting: Collection[int], scratch: Path) -> dict[str, Judged]:
+    """Judge every claim.
+
+    Args:
+        own: what is asked of the student.
+        examined: the submission.
+        counting: indices of the runs that count.
+        scratch: a folder of ours.
+    """
+    points = points_of_figure(examined)
+    rows = []
+    have = set()
+    for index in counting:
+        run = examined["runs"][index]
+        folder = scratch / f"run-{index}"
+        folder.mkdir()
+        files.write_json(folder / SUMMARY, run["summary"])
+        point = points[run["point"]]
+        have.add((point.label, run["seed"]))
+        rows += run_rows(Run(FIGURE, point, run["seed"], folder))
+    table = pd.DataFrame(rows)
+    for column in schema.METRICS.keys() & set(table):
+        table[column] = table[column].astype(float)
+    return {id: _judged(claim, points, own, have, table, scratch) for id, claim in own.asked.claims.items()}
+
+
+def _judged(
+    claim: Claim, points: list[Point], own: Personal, have: set[tuple[str, int]], table: pd.DataFrame, scratch: Path
+) -> Judged:
+    """What came of one claim."""
+    nothing: Judged = {"verdict": "", "number": None, "low": None, "high": None, "told": ""}
+    chosen = {name: select(term, points) for name, term in claim.at.items()}
+    for name, term in claim.at.items():
+        if not chosen[name] or (not term.along and len(chosen[name]) > 1):
+            return nothing | {"told": f"{len(chosen[name])} points of the scenario match {json.dumps(term.where)}"}
+    needed = {(p.label, seed) for mine in chosen.values() for p in mine for seed in own.seeds}
+    if missing := len(needed - have):
+        return nothing | {"told": f"not judged: {missing} of its {len(needed)} runs are missing or do not count"}
+    try:
+        _predict(claim, chosen, scratch)
+        found = outcome(claim.expect, sample(claim, chosen, {FIGURE: table}, scratch))
+    except UserError as error:
+        return nothing | {"told": str(error)}
+    numbers = {
+        k: v if math.isfinite(v) else None
+        for k, v in (("number", found.mean), ("low", found.low), ("high", found.high))
+    }
+    return {"verdict": found.verdict, "told": found.why, **numbers}  # type: ignore[typeddict-item]
+
+
+def _predict(claim: Claim, chosen: dict[str, list[Point]], results: Path) -> None:
+    """Make the models' predictions that a claim reads."""
+    for name, points in chosen.items():
+        for model in PREDICTED:
+            if (f"{name}.{model}" if name else model) in claim.columns:
+                for point in points:
+                    file = predictions.prediction_file(PREDICTIONS[model], FIGURE, point, results)
+                    if not file.exists():
+                        predictions.write_prediction(PREDICTIONS[model], point, file)

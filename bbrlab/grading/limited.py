@@ -1,0 +1,131 @@
+"""Runs a function on what others wrote in a process of its own, with limits of time, memory and disk.
+
+What comes back is JSON: nothing that the process makes is executed or built into objects here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import resource
+import signal
+import time
+from collections.abc import Callable
+from typing import Any
+
+from bbrlab.base import files
+from bbrlab.base.errors import UserError
+
+END_BYTES = 64 << 20  # of what comes back
+SLOWER = 5  # a machine that others use gives a process its seconds this much later, at most
+DONE, REFUSED, TROUBLE = "done", "refused", "trouble"
+
+
+class Refused(UserError):
+    """What was handed in cannot be looked at; the text says why, for the one who made it."""
+
+
+def run_limited(work: Callable[[], Any], *, seconds: float, memory_bytes: int, file_bytes: int) -> Any:
+    """What ``work`` returns, as JSON has it.
+
+    Args:
+        work: the function; runs in a fork of this process.
+        seconds: of a processor; after SLOWER times as many real ones it is ended, too.
+        memory_bytes: that it may have beyond what this process has.
+        file_bytes: of the largest file that it may write.
+
+    Raises:
+        Refused: what it raised as a UserError, or that it used up a limit, or how it ended.
+        UserError: if this machine's disk is full.
+    """
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reader)
+        _work(work, writer, seconds, memory_bytes, file_bytes)
+    os.close(writer)
+    deadline = time.monotonic() + SLOWER * seconds
+    data, late = b"", True
+    try:
+        data = _received(reader, deadline)
+        late = time.monotonic() >= deadline
+    finally:
+        os.close(reader)
+        if late:  # or interrupted
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
+        _, status = os.waitpid(child, 0)
+    if late or (os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU):
+        raise Refused(f"looking at it took more than {seconds:g} s")
+    try:
+        verb, content = json.loads(data)
+    except (ValueError, TypeError):
+        how = (
+            f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"status {os.waitstatus_to_exitcode(status)}"
+        )
+        raise Refused(f"the process that looked at it ended with {how}: a file in it cannot be read safely") from None
+    if verb == REFUSED:
+        raise Refused(str(content))
+    if verb == TROUBLE:
+        raise UserError(str(content))
+    return content
+
+
+def _received(reader: int, deadline: float) -> bytes:
+    """Everything that the process writes until it ends, the deadline passes or it is too much."""
+    import select
+
+    parts, size = [], 0
+    while (left := deadline - time.monotonic()) > 0:
+        ready, _, _ = select.select([reader], [], [], min(left, 1.0))
+        if not ready:
+            continue
+        part = os.read(reader, 1 << 16)
+        size += len(part)
+        if not part or size > END_BYTES:
+            break
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _work(work: Callable[[], Any], writer: int, seconds: float, memory_bytes: int, file_bytes: int) -> None:
+    """Do the work under limits, write what came of it, and end this process."""
+    status = 1
+    try:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_DFL)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        limits = (
+            (resource.RLIMIT_CPU, int(seconds) + 1),
+            (resource.RLIMIT_AS, _mapped_bytes() + memory_bytes),
+            (resource.RLIMIT_FSIZE, file_bytes),
+        )
+        for what, most in limits:
+            resource.setrlimit(what, (most, most))
+        try:
+            told = [DONE, work()]
+        except UserError as error:
+            told = [REFUSED, str(error)]
+        except MemoryError:
+            told = [REFUSED, f"looking at it took more than {memory_bytes >> 20} MiB of memory"]
+        except RecursionError:
+            told = [REFUSED, "something in it is nested too deeply"]
+        except OSError as error:
+            full = error.errno in files.FULL
+            place = (
+                "no room for looking at submissions; set TMPDIR to a folder with more" if full else "it cannot be read"
+            )
+            told = [TROUBLE if full else REFUSED, f"{place} ({error.strerror or error})"]
+        data = json.dumps(told, allow_nan=False).encode()
+        while data:
+            data = data[os.write(writer, data) :]
+        status = 0
+    finally:
+        os._exit(status)
+
+
+def _mapped_bytes() -> int:
+    """The address space that this process has already."""
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[0]) * resource.getpagesize()

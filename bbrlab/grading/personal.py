@@ -1,0 +1,255 @@
+"""What is asked of one student: the rubric with the values that are drawn from the student's id."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import math
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from bbrlab.base.errors import UserError
+from bbrlab.campaign.figures import Figure
+from bbrlab.claims import expressions
+from bbrlab.claims.columns import has_models
+from bbrlab.claims.expand import PLACEHOLDER
+from bbrlab.claims.schema import BURST, CONDITIONS, FLUID, PREDICTED, TREND_POINTS, WARE, Claim
+from bbrlab.claims.select import select
+from bbrlab.grading.rubric import Misplaced, Question, Rubric, Scalar
+from bbrlab.measure.schema import METRICS
+from bbrlab.models import predictions
+from bbrlab.scenario.load import points_of
+from bbrlab.scenario.messages import validate
+from bbrlab.scenario.point import Point
+from bbrlab.scenario.schema import NOT_DECISIVE, Scenario
+
+FIGURE = "submission"  # the name of the one figure that a rubric's claims speak of
+SEED_MAX = 99_999_999
+ID_MAX = 100
+PREDICTIONS = {FLUID: predictions.FLUID_OWN, BURST: predictions.BURST}  # of PREDICTED: which of a model's predictions
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked of everybody with the same parameters.
+
+    Attributes:
+        scenario: the scenario that is asked for.
+        points: its points.
+        claims: {id in the rubric: claim}.
+        questions: the rubric's, with ``value`` and ``within`` as numbers.
+    """
+
+    scenario: Scenario
+    points: list[Point]
+    claims: dict[str, Claim]
+    questions: list[Question]
+
+
+@dataclass(frozen=True)
+class Personal:
+    """What is asked of one student.
+
+    Attributes:
+        student: the id.
+        parameters: {name: value}.
+        seeds: of every point, ascending.
+        asked: the assignment with the parameters put in.
+    """
+
+    student: str
+    parameters: dict[str, Scalar]
+    seeds: list[int]
+    asked: Asked
+
+
+def known_id(text: str) -> str:
+    """A student's id in one form. UserError if it is no plain text of one line."""
+    found = unicodedata.normalize("NFC", text).strip()
+    if not found or len(found) > ID_MAX or not found.isprintable() or "/" in found or found in (".", ".."):
+        raise UserError(f"--student {text[:40]!r}: an id is 1 to {ID_MAX} printable characters without /")
+    return found
+
+
+def drawn(rubric: Rubric, student: str, name: str, count: int) -> int:
+    """A number below ``count``, decided by the teacher's salt, the assignment, the student and ``name``: the same everywhere.
+
+    A keyed hash (HMAC with SHA-256), so that nobody without the salt can tell what another id draws.
+    """
+    message = "\0".join((rubric.name, student, name)).encode()
+    return int.from_bytes(hmac.digest(rubric.salt.encode(), message, hashlib.sha256), "big") % count
+
+
+def personal(rubric: Rubric, student: str) -> Personal:
+    """What is asked of a student. UserError for an id that is none."""
+    student = known_id(student)
+    parameters = {
+        name: values.all()[drawn(rubric, student, f"parameter {name}", len(values.all()))]
+        for name, values in rubric.parameters.items()
+    }
+    seeds: list[int] = []
+    number = 0
+    while len(seeds) < rubric.seeds:
+        seed = 1 + drawn(rubric, student, f"seed {number}", SEED_MAX)
+        seeds += [seed] if seed not in seeds else []
+        number += 1
+    return Personal(student, parameters, sorted(seeds), filled_in(rubric, parameters))
+
+
+def filled_in(rubric: Rubric, parameters: Mapping[str, Scalar]) -> Asked:
+    """The assignment with parameters put in.
+
+    Raises:
+        Misplaced: for what is not valid then.
+    """
+    scenario, points = _scenario(rubric, parameters)
+    figure = Figure(FIGURE, scenario, points, rubric.seeds)
+    claims = {}
+    for number, judged in enumerate(rubric.claims):
+        place = ("claims", number)
+        content = _filled(judged.model_dump(), parameters, place)
+        at = content["at"]
+        terms = at if at and all(isinstance(v, dict) for v in at.values()) and "where" not in at else {"": at}
+        claim = {
+            "id": f"GR-{judged.id}".replace("_", "-"), "statement": "GR-rubric", "paper": rubric.name, "says": content["says"],
+            "at": {name: term | {"figure": FIGURE} for name, term in terms.items()}, "metric": content["metric"],
+            "expect": content["expect"], "source": "the rubric", "exactness": "text", "because": content["because"],
+        }  # fmt: skip
+        try:
+            claims[judged.id] = Claim.model_validate(claim)
+        except ValidationError as error:
+            first = error.errors()[0]
+            field = [p for p in first["loc"] if p not in ("", "str", "list[str]") and not str(p).startswith("[")]
+            message = first["msg"].removeprefix("Value error, ")
+            raise Misplaced((*place, *field), f"claims.{judged.id}: {'.'.join(map(str, field))}: {message}") from None
+        for field_name, problem in _problems(claims[judged.id], figure):
+            raise Misplaced((*place, field_name), f"claims.{judged.id}: {field_name}: {problem}")
+    questions = []
+    for number, question in enumerate(rubric.questions):
+        content = _filled(question.model_dump(), parameters, ("questions", number))
+        for key in ("value", "within"):
+            if isinstance(content[key], str):
+                content[key] = _computed(content[key], ("questions", number, key), f"questions.{question.id}: {key}")
+        questions.append(Question.model_validate(content))
+    return Asked(scenario, points, claims, questions)
+
+
+def _scenario(rubric: Rubric, parameters: Mapping[str, Scalar]) -> tuple[Scenario, list[Point]]:
+    """The scenario that is asked for, and its points."""
+    content = _filled(rubric.scenario, parameters, ("scenario",))
+    try:
+        scenario = validate(content, "scenario")
+        points = points_of(scenario, "scenario")
+    except UserError as error:
+        raise Misplaced(("scenario",), str(error)) from None
+    if any(flow.traffic is not None for point in points for flow in point.scenario.flows):
+        raise Misplaced(("scenario", "flows"), "scenario: short flows (traffic) cannot be graded; leave them out")
+    if scenario.scales:
+        raise Misplaced(("scenario", "scales"), "scenario: scales are of campaigns; leave them out")
+    if len(points) * rubric.seeds > rubric.limits.runs:
+        asked = f"{len(points)} points and {rubric.seeds} seeds are more runs than limits.runs ({rubric.limits.runs})"
+        raise Misplaced(("scenario",), f"scenario: {asked}")
+    flat = flattened(points[0])
+    for path in rubric.free:
+        if path not in flat:
+            raise Misplaced(
+                ("free", path), f"free: '{path}' is no value of the scenario (for example: network.rate_mbit)"
+            )
+    return scenario, points
+
+
+def flattened(point: Point) -> dict[str, Any]:
+    """{dotted path: value} of everything that decides a point's outcome, but for what is not set (None)."""
+    found: dict[str, Any] = {}
+
+    def walk(prefix: str, value: Any) -> None:
+        if isinstance(value, dict):
+            for key, inner in value.items():
+                walk(f"{prefix}.{key}" if prefix else str(key), inner)
+        elif isinstance(value, list) and value and all(isinstance(v, dict) for v in value):
+            for index, inner in enumerate(value):
+                walk(f"{prefix}.{index}", inner)
+        elif value is not None:
+            found[prefix] = value
+
+    walk("", point.scenario.model_dump(exclude=NOT_DECISIVE))
+    return found
+
+
+def canonical(value: Any) -> str:
+    """A value as text that is the same for equal ones: 1 and 1.0."""
+    if isinstance(value, list):
+        return json.dumps([canonical(v) for v in value])
+    return json.dumps(float(value) if isinstance(value, int) and not isinstance(value, bool) else value)
+
+
+def _filled(content: Any, parameters: Mapping[str, Scalar], place: tuple[Any, ...]) -> Any:
+    """The content with the parameters put in; a text that is nothing but ``{name}`` becomes the value itself."""
+    if isinstance(content, str):
+        for name in PLACEHOLDER.findall(content):
+            if name not in parameters:
+                known = ", ".join(parameters) or "none"
+                raise Misplaced(place, f"'{{{name}}}': there is no parameter '{name}' (there are: {known})")
+        whole = PLACEHOLDER.fullmatch(content)
+        return parameters[whole[1]] if whole else PLACEHOLDER.sub(lambda found: str(parameters[found[1]]), content)
+    if isinstance(content, dict):
+        return {key: _filled(value, parameters, (*place, key)) for key, value in content.items()}
+    if isinstance(content, list):
+        return [_filled(value, parameters, (*place, index)) for index, value in enumerate(content)]
+    return content
+
+
+def _computed(text: str, place: tuple[Any, ...], where: str) -> float:
+    """The number that arithmetic gives."""
+    try:
+        tree = expressions.parse(text)
+        names = expressions.names(tree)
+        number = math.nan if names else float(expressions.evaluate(tree, {}))
+    except (UserError, TypeError, ValueError) as error:
+        raise Misplaced(place, f"{where}: {error}") from None
+    if names:
+        raise Misplaced(place, f"{where}: '{text}': parameters stand in braces, as {{{sorted(names)[0]}}}")
+    if not math.isfinite(number):
+        raise Misplaced(place, f"{where}: '{text}' is no finite number")
+    return number
+
+
+def _problems(claim: Claim, figure: Figure) -> list[tuple[str, str]]:
+    """What is wrong with a claim beside the scenario: (field, problem) each."""
+    field = "expect" if claim.expect.order else "metric"
+    available: set[str] = set()
+    lengths: dict[str, int] = {}
+    for name, term in claim.at.items():
+        if term.published is not None:
+            return [("at", "published values belong to papers; give numbers in expect")]
+        chosen = select(term, figure.points)
+        if not chosen or (not term.along and len(chosen) > 1):
+            return [("at", f"{len(chosen)} points of the scenario match {term.where}; one is needed, or give along")]
+        if any(term.group >= len(p.scenario.flows) for p in chosen):
+            return [("at", f"group {term.group} does not exist")]
+        models = {WARE} if has_models(term, figure) else set()
+        models |= {m for m in PREDICTED if _is_described(m, chosen)}
+        columns = {f"{name}.{c}" if name else c for c in {*METRICS, *CONDITIONS, *models}}
+        available |= columns
+        if term.along:
+            lengths |= dict.fromkeys(columns, len(chosen))
+    try:
+        unknown = sorted(claim.columns - available)
+        counts = [expressions.points_of(tree, lengths) for tree in claim.trees]
+    except UserError as error:
+        return [(field, str(error))]
+    if unknown:
+        return [(field, f"there is no column '{unknown[0]}' here (docs/results.md lists them)")]
+    if claim.expect.trend and (counts[0] or 0) < TREND_POINTS:
+        return [("expect", f"a trend needs a metric with a value for each of at least {TREND_POINTS} points")]
+    return []
+
+
+def _is_described(model: str, chosen: list[Point]) -> bool:
+    """Whether a model of PREDICTED speaks of such points."""
+    return all(predictions.KINDS[PREDICTIONS[model]].speaks_of(p.scenario) for p in chosen)

@@ -1,0 +1,66 @@
+"""The measured part of summary.json made again from samples.parquet: who edits a summary must edit the samples, too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from bbrlab.base.arrays import Array
+from bbrlab.experiment.plan import Plan
+from bbrlab.measure.flow_counters import flow_counters
+from bbrlab.measure.lateness import lateness_s
+from bbrlab.measure.metrics import summarise
+from bbrlab.measure.queues import Queue
+from bbrlab.measure.sockets import Flows
+from bbrlab.measure.summary import Measured
+from bbrlab.scenario.point import Point
+from bbrlab.scenario.schema import Scenario
+
+QUEUE_COLUMNS = ("bytes", "packets", "sent_bytes", "sent_packets", "drops", "marks")
+
+
+def can_recount(scenario: Scenario) -> bool:
+    """Whether the samples alone say it all: every flow sends forward, to the end of the run.
+
+    What a socket had counted when it was closed, and the backlog of the other direction, are not in samples.parquet.
+    """
+    return all(f.direction == "forward" and f.stop_s is None and f.bytes is None for f in scenario.flows)
+
+
+def recounted(point: Point, plan: Plan, columns: Mapping[str, Array]) -> Measured:
+    """What summarise() makes of the samples alone.
+
+    Args:
+        point, plan: of the run.
+        columns: of samples.parquet (measure/sample_schema.py), each of shape (samples,).
+
+    Returns:
+        As summarise(), exactly, of a scenario that can_recount().
+    """
+    late_s = lateness_s(plan.content["virtual"])
+    of_flow = columns["flow"] >= 0
+    flows = Flows({name: values[of_flow] for name, values in columns.items()}, {})
+    times, first = np.unique(columns["time_s"], return_index=True)
+    queue = {name: columns[f"queue_{name}"][first] for name in QUEUE_COLUMNS}
+    queues = {"forward": Queue({"time_s": times, **queue}, late_s)}
+    counters = flow_counters(flows, len(plan.flows), late_s)
+    return summarise(point.scenario, plan, counters, queues)
+
+
+def differences(said: Any, counted: Any, close: float, place: str = "") -> list[tuple[str, Any, Any]]:
+    """Where two measured parts differ: (place, said, counted) each; numbers by more than ``close``, relative."""
+    if isinstance(counted, dict):
+        if not isinstance(said, dict):
+            return [(place, said, counted)]
+        inner = {k: f"{place}.{k}" if place else str(k) for k in counted}
+        return [d for k in counted for d in differences(said.get(k), counted[k], close, inner[k])]
+    if isinstance(counted, list):
+        if not isinstance(said, list) or len(said) != len(counted):
+            return [(place, said, counted)]
+        return [d for i, c in enumerate(counted) for d in differences(said[i], c, close, f"{place}.{i}")]
+    numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in (said, counted))
+    if numbers:
+        return [] if abs(said - counted) <= close * max(abs(said), abs(counted)) else [(place, said, counted)]
+    return [] if said == counted else [(place, said, counted)]

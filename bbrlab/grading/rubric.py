@@ -1,0 +1,276 @@
+"""The format of RUBRIC.yaml: what an assignment asks for, and what it gives points for (courses/README.md)."""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import BaseModel, Field, ValidationError, model_validator
+
+from bbrlab.base.errors import UserError
+from bbrlab.base.strict import NonNegative, Positive, Strict
+from bbrlab.base.yaml_files import Lines, read_yaml
+from bbrlab.claims.judge import FINAL
+from bbrlab.scenario.messages import explain_error
+
+Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,39}$")]
+Number = Annotated[float, Field(allow_inf_nan=False)]
+Arithmetic = int | Number | Annotated[str, Field(min_length=1, max_length=500)]
+Scalar = int | Number | str
+Points = NonNegative
+SHIPPED_SALT = "change this text before the course begins"
+VALUES_MAX = 1_000_000  # that a parameter may be drawn from
+
+
+class Values(Strict):
+    """What a value may be: from ``low`` to ``high`` (in steps), or ``one_of`` some."""
+
+    low: int | Number | None = Field(None, description="smallest")
+    high: int | Number | None = Field(None, description="largest")
+    step: Annotated[int, Field(gt=0)] | Positive | None = Field(
+        None, description="between neighbours; a parameter that is drawn needs it"
+    )
+    one_of: Annotated[list[Scalar], Field(min_length=1, max_length=1000)] | None = Field(
+        None, description="these only, in place of low and high"
+    )
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Values:
+        if self.one_of is not None:
+            if (self.low, self.high, self.step) != (None, None, None):
+                raise ValueError("give one_of, or low and high, not both")
+        elif self.low is None or self.high is None:
+            raise ValueError("give low and high, or one_of")
+        elif self.low > self.high:
+            raise ValueError(f"low {self.low:g} must not be above high {self.high:g}")
+        elif self.step is not None and (self.high - self.low) / self.step >= VALUES_MAX:
+            raise ValueError(f"low to high in such steps makes more than {VALUES_MAX} values")
+        return self
+
+    def all(self) -> list[Scalar]:
+        """Every value, ascending; of a range without ``step`` its ends."""
+        if self.one_of is not None:
+            return list(self.one_of)
+        assert self.low is not None and self.high is not None
+        if self.step is None:
+            return [self.low, self.high]
+        count = int((self.high - self.low) / self.step + 1e-9) + 1
+        values = [self.low + i * self.step for i in range(count)]
+        return [v if isinstance(v, int) else round(v, 9) for v in values]
+
+    def allow(self, value: Any) -> bool:
+        """Whether a value is one of them."""
+        if self.one_of is not None:
+            return value in self.one_of
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        return number and self.low is not None and self.high is not None and bool(self.low <= value <= self.high)
+
+    def __str__(self) -> str:
+        if self.one_of is not None:
+            return "one of " + ", ".join(map(str, self.one_of))
+        return f"{self.low} to {self.high}"
+
+
+class CheckPoints(Strict):
+    """Points of the checks that every assignment has."""
+
+    complete: Points = Field(0.0, description="every part is there and can be read")
+    scenario: Points = Field(0.0, description="`scenario.yaml` is the one that was asked for")
+    runs: Points = Field(
+        0.0, description="every asked run is there, whole and unedited; in proportion to how many of them"
+    )
+    rerun: Points = Field(0.0, description="the sample that is run again is the same, byte for byte")
+
+
+class Limits(Strict):
+    """What a submission may cost. What is beyond is not read or not run, and told."""
+
+    submission_mb: Positive = Field(200.0, description="all of a submission, unpacked")
+    files: Annotated[int, Field(ge=1, le=100_000)] = Field(2000, description="files and folders of a submission")
+    runs: Annotated[int, Field(ge=1, le=1000)] = Field(100, description="result folders that are looked at")
+    examine_s: Positive = Field(300.0, description="time to look at a submission, in s of a processor")
+    run_s: Positive = Field(60.0, description="estimated time of one run, in s")
+    rerun_s: Positive = Field(300.0, description="estimated time of all runs of the sample, in s")
+    end_s: Positive = Field(900.0, description="a run of the sample is ended after so many real seconds")
+    memory_mb: Positive = Field(2000.0, description="memory of a guest, and of the process that looks at a submission")
+    disk_mb: Positive = Field(500.0, description="what a run may write")
+
+
+class JudgedClaim(Strict):
+    """A claim on the student's own runs, judged by the package's judge (data/README.md)."""
+
+    id: Name = Field(description="questions name a claim by it")
+    says: Annotated[str, Field(min_length=10)] = Field(description="what the runs must show, for people")
+    at: dict[str, Any] = Field(
+        {}, description="`where`, `along`, `group`, as in claims.yaml, without `figure`; or several with names"
+    )
+    metric: str | None = Field(
+        None, description="arithmetic on columns, as in claims.yaml; `ware`, `fluid` and `burst` are the models' shares"
+    )
+    expect: dict[str, Any] = Field(description="as in claims.yaml")
+    because: Annotated[str, Field(min_length=5)] = Field(description="the reason for the tolerance")
+    verdict: Literal["reproduced", "not reproduced", "inconclusive"] = Field(
+        "reproduced", description="the verdict that gives the points"
+    )
+    points: Points = Field(0.0, description="0: the claim is there for questions only")  # fmt: skip
+
+
+class Question(Strict):
+    """A question. Its right answer is exactly one of ``value``, ``choice``, ``number_of``, ``verdict_of``."""
+
+    id: Name = Field(description="its key in `answers.yaml`")
+    asks: Annotated[str, Field(min_length=10)] = Field(description="the question")
+    points: Points = Field(description="for the right answer")
+    value: Arithmetic | None = Field(None, description="a number, or arithmetic on `{parameter}`")
+    choice: str | None = Field(None, description="one of `choices`")
+    choices: Annotated[list[str], Field(min_length=2)] | None = Field(None, description="of a question with `choice`")
+    number_of: Name | None = Field(None, description="a claim: the number that the student's own runs give")
+    verdict_of: Name | None = Field(None, description="a claim: the judge's verdict on the student's own runs")
+    within: Arithmetic | None = Field(None, description="absolute tolerance of a number")
+    within_percent: Positive | None = Field(None, description="the same, relative")
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Question:
+        kinds = ("value", "choice", "number_of", "verdict_of")
+        given = [k for k in kinds if getattr(self, k) is not None]
+        if len(given) != 1:
+            raise ValueError(f"exactly one of {', '.join(kinds)} is needed (found: {', '.join(given) or 'none'})")
+        tolerances = [k for k in ("within", "within_percent") if getattr(self, k) is not None]
+        if len(tolerances) != (1 if given[0] in ("value", "number_of") else 0):
+            raise ValueError("a number needs one of within, within_percent, and nothing else does")
+        if (self.choices is not None) != (self.choice is not None):
+            raise ValueError("choice and choices go together")
+        if self.choice is not None and self.choice not in (self.choices or []):
+            raise ValueError(f"choice '{self.choice}' is not one of choices")
+        return self
+
+    @property
+    def options(self) -> list[str]:
+        """What may be chosen; empty if the answer is a number."""
+        return list(FINAL) if self.verdict_of is not None else list(self.choices or [])
+
+
+class Rubric(Strict):
+    """One assignment."""
+
+    name: Name = Field(description="of the assignment: small letters, digits, - and _; part of what is drawn")
+    title: Annotated[str, Field(min_length=3, max_length=120)] = Field(description="for people")
+    salt: Annotated[str, Field(min_length=12)] = Field(
+        description="a secret of the teacher's: decides what each student draws, and which runs are made again"
+    )
+    parameters: dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")], Values] = Field(
+        {},
+        description="what is drawn for each student, by name; `{name}` stands for it in `scenario`, `claims` and `questions`",
+    )
+    seeds: Annotated[int, Field(ge=1, le=20)] = Field(
+        description="how many seeds are drawn for each student; every point is run with each"
+    )
+    scenario: dict[str, Any] = Field(description="the scenario that is asked for (config/README.md)")
+    free: dict[str, Values] = Field(
+        {}, description="{dotted path of the scenario: what the student may choose in place of the asked value}"
+    )
+    kernel: str | None = Field(None, description="entry of config/kernels.yaml; default: its default")
+    points: CheckPoints = Field(description="of the checks")
+    rerun: Annotated[int, Field(ge=0, le=100)] = Field(2, description="how many runs are made again")
+    claims: list[JudgedClaim] = Field([], description="what the student's own runs are judged by")
+    questions: list[Question] = Field([], description="what is asked besides")
+    limits: Limits = Field(Limits(), description="what a submission may cost")  # fmt: skip
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Rubric:
+        for name, values in self.parameters.items():
+            if values.one_of is None and values.step is None:
+                raise ValueError(f"parameters.{name}: a range that is drawn from needs a step")
+        ids = [c.id for c in self.claims]
+        for kind, all_ids in (("claims", ids), ("questions", [q.id for q in self.questions])):
+            for id in all_ids:
+                if all_ids.count(id) > 1:
+                    raise ValueError(f"{kind}: '{id}' stands twice")
+        for question in self.questions:
+            claim = question.number_of or question.verdict_of
+            if claim is not None and claim not in ids:
+                raise ValueError(
+                    f"questions: {question.id}: there is no claim '{claim}' (there are {', '.join(ids) or 'none'})"
+                )
+        if (self.points.rerun > 0) != (self.rerun > 0):
+            raise ValueError("points.rerun and rerun go together: give both, or 0 for both")
+        if self.total <= 0:
+            raise ValueError("points: an assignment gives at least some points")
+        return self
+
+    @property
+    def total(self) -> float:
+        """All points that there are."""
+        checks = sum(getattr(self.points, name) for name in CheckPoints.model_fields)
+        return float(checks + sum(c.points for c in self.claims) + sum(q.points for q in self.questions))
+
+
+def load_rubric(path: Path) -> Rubric:
+    """Read and check a rubric, with the smallest and the largest of each parameter put in.
+
+    Raises:
+        UserError: naming file, line, field, value and what would be valid.
+    """
+    from bbrlab.grading.personal import filled_in
+
+    try:
+        content = read_yaml(path)
+    except UserError as error:
+        raise UserError(
+            str(error).replace("give the path of a scenario file", "give the path of a RUBRIC.yaml")
+        ) from None
+    if not isinstance(content, dict):
+        raise UserError(f"{path}: a rubric is a mapping of keys to values; see courses/README.md")
+    lines = Lines(path)
+    try:
+        rubric = Rubric.model_validate(content)
+    except ValidationError as error:
+        problems = [_explained(f"{path}:{lines.of(e['loc'])}", e, content) for e in error.errors()]
+        raise UserError("\n".join(dict.fromkeys(problems))) from None
+    ends = [sorted({0, len(v.all()) - 1}) for v in rubric.parameters.values()]
+    for places in itertools.islice(itertools.product(*ends), 64):
+        chosen = {n: v.all()[i] for (n, v), i in zip(rubric.parameters.items(), places, strict=True)}
+        try:
+            filled_in(rubric, chosen)
+        except Misplaced as error:
+            with_values = ", ".join(f"{k} {v}" for k, v in chosen.items())
+            told = f" (with {with_values})" if with_values else ""
+            raise UserError(f"{path}:{lines.of(error.place)}: {error}{told}") from None
+    return rubric
+
+
+class Misplaced(UserError):
+    """Something wrong in a rubric that has its parameters put in; ``place``: keys from the outermost."""
+
+    def __init__(self, place: tuple[Any, ...], problem: str):
+        super().__init__(problem)
+        self.place = place
+
+
+def _explained(where: str, error: Any, content: Any) -> str:
+    """A pydantic error in words: file, line, field, value, what would be valid."""
+    if error["type"] != "extra_forbidden":
+        return explain_error(where, error, content)
+    path = [p for p in error["loc"] if isinstance(p, int) or "[" not in p]
+    known = list(_model_at(path[:-1]).model_fields)
+    close = difflib.get_close_matches(str(path[-1]), known, 1)
+    hint = f"; did you mean '{close[0]}'?" if close else f" (valid here: {', '.join(known)})"
+    return f"{where}: unknown key '{'.'.join(map(str, path))}'{hint}"
+
+
+def _model_at(path: list[Any]) -> type[BaseModel]:
+    """The model that stands at a place of a rubric."""
+    model: type[BaseModel] = Rubric
+    for part in path:
+        if part in model.model_fields:
+            inner = _models_in(model.model_fields[part].annotation)
+            model = inner[0] if inner else model
+    return model
+
+
+def _models_in(annotation: Any) -> list[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [model for inner in get_args(annotation) for model in _models_in(inner)]

@@ -1,0 +1,538 @@
+"""Grading: what is drawn, what is asked, what is found, what is written (broken submissions: test_grading_broken.py)."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import nbformat
+import pytest
+import yaml
+
+from bbrlab.base import files, paths
+from bbrlab.base.errors import UserError
+from bbrlab.grading import limited, rubric_tables
+from bbrlab.grading.examine import (
+    COPIED,
+    EDITED_MANIFEST,
+    EDITED_SAMPLES,
+    EDITED_SUMMARY,
+    OTHER_KERNEL,
+    OTHERS_RUN,
+    compared,
+)
+from bbrlab.grading.grade import examine_submission, grade_submission, others_of, submissions_in
+from bbrlab.grading.limited import Refused, run_limited
+from bbrlab.grading.personal import personal
+from bbrlab.grading.report import GRADESCOPE, PAGE, class_table, page
+from bbrlab.grading.rerun import DIFFERS, SAME, sampled, too_much
+from bbrlab.grading.rubric import Limits, load_rubric
+from bbrlab.scenario.load import load_scenario, points_of
+from bbrlab.scenario.point import Point
+from tests.graded import (
+    RUBRIC,
+    copied,
+    edit_json,
+    edit_samples,
+    first_run,
+    graded,
+    kinds,
+    make_submission,
+    score_of,
+    words,
+    write_rubric,
+)
+
+COURSES = sorted(p.parent for p in (paths.ROOT / "courses").glob("*/rubric.yaml"))
+of_each_course = pytest.mark.parametrize("course", COURSES, ids=[c.name for c in COURSES])
+
+
+def bbrlab(*argv: object, cwd: Path = paths.ROOT) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "bbrlab.cli.main", *map(str, argv)]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
+
+
+# What is drawn.
+
+
+def test_the_same_id_draws_the_same_everywhere(tmp_path):
+    """By hand: HMAC-SHA256 with the salt as key over name, id and what is drawn, as a number, modulo how many there are."""
+    own = personal(load_rubric(write_rubric(tmp_path)), "ada")
+    assert own.parameters == {"rate_mbit": 11.0, "rtt_ms": 22}
+    assert own.seeds == [24492000, 67212619]
+    assert own.asked.scenario.network.rate_mbit == 11.0
+
+
+def test_ids_names_and_salts_draw_differently(tmp_path):
+    rubric = load_rubric(write_rubric(tmp_path))
+    seeds = [personal(rubric, f"student-{i}").seeds for i in range(200)]
+    assert len({seed for mine in seeds for seed in mine}) == 400
+    rates = {personal(rubric, f"student-{i}").parameters["rate_mbit"] for i in range(200)}
+    assert rates == {8 + i / 2 for i in range(9)}  # each that there is, both ends included
+    for changes in ({"salt": "another secret of theirs"}, {"name": "other"}):
+        assert personal(load_rubric(write_rubric(tmp_path, **changes)), "student-1").seeds != seeds[1]
+
+
+@pytest.mark.parametrize("id", ["", "  ", "a/b", "..", "a\nb", "x" * 101, "\x1b[2J"])
+def test_an_id_is_plain_text(id, tmp_path):
+    with pytest.raises(UserError, match="--student"):
+        personal(load_rubric(write_rubric(tmp_path)), id)
+
+
+def test_assign_prints_and_writes_what_is_drawn(tmp_path):
+    rubric = write_rubric(tmp_path)
+    done = bbrlab(
+        "assign", "--rubric", rubric, "--student", "ada", "--student", "=bob", "--csv", tmp_path / "drawn.csv"
+    )
+    assert done.returncode == 0, done.stderr
+    assert "student: ada\n  rate_mbit: 11.0\n  rtt_ms: 22\n  seeds: 24492000 67212619\n" in done.stdout
+    rows = list(csv.reader(io.StringIO((tmp_path / "drawn.csv").read_text())))
+    assert rows[:2] == [["student", "rate_mbit", "rtt_ms", "seeds"], ["ada", "11.0", "22", "24492000 67212619"]]
+    assert rows[2][0] == "'=bob"  # no formula of a spreadsheet
+    assert bbrlab("assign", "--rubric", rubric, "--student", "ada", "--scenario", tmp_path / "s.yaml").returncode == 0
+    assert load_scenario(tmp_path / "s.yaml").network.rtt_ms == 22
+
+
+# Rubrics.
+
+WRONG = [
+    ({"claims": [{"id": "a"}]}, "rubric.yaml:", "'claims.0.says' is missing"),
+    ({"seeds": "3"}, "rubric.yaml:", 'seeds = "3": input should be a valid integer'),
+    ({"sedes": 3}, "rubric.yaml:", "unknown key 'sedes'; did you mean 'seeds'?"),
+    ({"limits": {"run": 3}}, "rubric.yaml:", "unknown key 'limits.run'; did you mean 'runs'?"),
+    ({"questions": [{"id": "a", "asks": "What is it, then?", "point": 1}]}, "rubric.yaml:", "did you mean 'points'?"),
+    ({"questions": [{"id": "a", "asks": "What is it, then?", "points": 1}]}, "", "exactly one of value, choice"),
+    ({"questions": [{"id": "a", "asks": "What is it, then?", "points": 1, "value": 1}]}, "", "needs one of within"),
+    ({"questions": [{"id": "a", "asks": "What is it, then?", "points": 1, "verdict_of": "b"}]}, "", "there is no claim 'b'"),
+    ({"questions": [{"id": "a", "asks": "What is it, then?", "points": 1, "value": "{x}", "within": 1}]}, "rubric.yaml:", "no parameter 'x'"),
+    ({"questions": [{"id": "a", "asks": "What is it, then?", "points": 1, "value": "1 / 0", "within": 1}]}, "rubric.yaml:", "no finite number"),
+    ({"questions": [{"id": "a", "asks": "What is it, then?", "points": 1, "value": "open('x')", "within": 1}]}, "", "no function open"),
+    ({"parameters": {"rate_mbit": {"low": 3, "high": 1}, "rtt_ms": {"one_of": [1]}}}, "", "low 3 must not be above high 1"),
+    ({"parameters": {"rate_mbit": {"low": 1, "high": 2}, "rtt_ms": {"one_of": [1]}}}, "", "needs a step"),
+    ({"parameters": {"rate_mbit": {"one_of": [0, 8]}, "rtt_ms": {"one_of": [20]}}}, "rubric.yaml:", "network.rate_mbit = 0"),
+    ({"scenario": {"name": "x"}}, "rubric.yaml:", "'network' is missing"),
+    ({"free": {"network.rate": {"one_of": [1]}}}, "rubric.yaml:", "'network.rate' is no value of the scenario"),
+    ({"points": {"rerun": 5}}, "", "points.rerun and rerun go together"),
+    ({"points": {}, "claims": [], "questions": []}, "", "at least some points"),
+    ({"salt": "short"}, "rubric.yaml:", "salt"),
+    ({"limits": {"runs": 1}}, "rubric.yaml:", "more runs than limits.runs"),
+    ({"questions": [], "claims": [{**RUBRIC["claims"][0], "metric": "goodputt"}]}, "rubric.yaml:", "there is no column 'goodputt'"),
+    ({"questions": [], "claims": [{**RUBRIC["claims"][0], "metric": "f(x)"}]}, "rubric.yaml:", "no function f"),
+    ({"questions": [], "claims": [{**RUBRIC["claims"][0], "expect": {"value": 1}}]}, "rubric.yaml:", "needs one of within"),
+    ({"questions": [], "claims": [{**RUBRIC["claims"][0], "at": {"where": {"buffer_bdp": 9}}}]}, "rubric.yaml:", "0 points of the scenario match"),
+    ({"questions": [], "claims": [{**RUBRIC["claims"][0], "at": {"group": 7}}]}, "rubric.yaml:", "group 7 does not exist"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "where", "problem"), WRONG, ids=[p for _, _, p in WRONG])
+def test_what_is_wrong_with_a_rubric_is_named(changes, where, problem, tmp_path):
+    with pytest.raises(UserError) as told:
+        load_rubric(write_rubric(tmp_path, **changes))
+    assert problem in str(told.value) and where in str(told.value)
+
+
+def test_a_rubric_that_is_none(tmp_path):
+    for text, problem in (("- 1\n", "a rubric is a mapping"), ("a: [\n", "not valid YAML"), ("a: &a [*a]\n", "alias")):
+        (tmp_path / "r.yaml").write_text(text)
+        done = bbrlab("grade", tmp_path, "--rubric", tmp_path / "r.yaml")
+        assert done.returncode == 2 and problem in done.stderr and "Traceback" not in done.stderr
+    assert "give the path of a RUBRIC.yaml" in bbrlab("grade", tmp_path, "--rubric", tmp_path / "none.yaml").stderr
+
+
+def test_the_tables_of_the_keys_are_the_schemas():
+    text = rubric_tables.PAGE.read_text(encoding="utf-8")
+    assert rubric_tables.renewed(text) == text
+    assert all(info.description for model in rubric_tables.TABLES.values() for info in model.model_fields.values())
+
+
+# The teacher's kit.
+
+
+@of_each_course
+def test_an_assignment_is_whole(course):
+    rubric = load_rubric(course / "rubric.yaml")
+    assert rubric.name == course.name and rubric.total == 100
+    text = (course / "assignment.md").read_text(encoding="utf-8")
+    for question in rubric.questions:
+        assert f"| `{question.id}` |" in text
+    for name in rubric.parameters:
+        assert f"`{name}`" in text
+    for folder in ("template", "reference"):
+        answers = yaml.safe_load((course / folder / "answers.yaml").read_text(encoding="utf-8"))
+        assert list(answers["answers"]) == [q.id for q in rubric.questions]
+        notebook = nbformat.read(course / folder / "notebook.ipynb", as_version=4)
+        nbformat.validate(notebook)
+        assert not any(cell.get("outputs") for cell in notebook.cells)
+
+
+@of_each_course
+def test_a_template_is_not_yet_a_solution(course):
+    with pytest.raises(UserError):
+        load_scenario(course / "template" / "scenario.yaml")
+
+
+@of_each_course
+def test_a_reference_solution_answers_its_own_assignment(course):
+    own = personal(load_rubric(course / "rubric.yaml"), "reference")
+    points = points_of(load_scenario(course / "reference" / "scenario.yaml"))
+    assert compared(points, own.asked.points, {}) == []
+    commands = (course / "reference" / "run.sh").read_text(encoding="utf-8")
+    assert f"for seed in {' '.join(map(str, own.seeds))}; do" in commands
+    assert not any(too_much(p, load_rubric(course / "rubric.yaml").limits) for p in points)
+
+
+def full_marks(course: Path, folder: Path) -> None:
+    """Make a reference solution's runs and grade it."""
+    solution = shutil.copytree(course / "reference", folder / "reference")
+    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    subprocess.run([solution / "run.sh"], check=True, env=environment)
+    grade = grade_submission(solution, course / "rubric.yaml", "reference", folder / "out")
+    assert grade["score"] == grade["of"] == 100 and not grade["flags"], words(grade)
+    assert [again["outcome"] for again in grade["reruns"]] == [SAME, SAME]
+
+
+@pytest.mark.guest
+def test_the_first_reference_solution_gets_full_marks(tmp_path):
+    full_marks(paths.ROOT / "courses" / "first-dumbbell", tmp_path)
+
+
+@pytest.mark.guest
+@pytest.mark.slow
+@of_each_course
+def test_each_reference_solution_gets_full_marks(course, tmp_path):
+    full_marks(course, tmp_path)
+
+
+# The scenario that was asked for.
+
+
+def points_like(tmp_path: Path, **changes: object) -> list[Point]:
+    (tmp_path / "s.yaml").write_text(yaml.safe_dump(RUBRIC["scenario"] | {"network": {"rate_mbit": 10, "rtt_ms": 30, "buffer": {"bdp": 2}}} | changes))  # fmt: skip
+    return points_of(load_scenario(tmp_path / "s.yaml"))
+
+
+def test_a_scenario_is_compared_by_what_it_means(tmp_path):
+    asked = points_like(tmp_path, sweep={"network.buffer.bdp": [1, 2, 4]})
+    assert (
+        compared(points_like(tmp_path, name="other", trials=7, sweep={"network.buffer.bdp": [4.0, 1, 2]}), asked, {})
+        == []
+    )
+    cases = {f"b{b}": {"network.buffer.bdp": b} for b in (1, 2, 4)}
+    assert compared(points_like(tmp_path, cases=cases), asked, {}) == []
+    assert compared(points_like(tmp_path, sweep={"network.buffer.bdp": [1, 2]}), asked, {}) == [
+        "lacks 1 of 3 points that are asked for"
+    ]
+    assert compared(points_like(tmp_path, sweep={"network.buffer.bdp": [1, 2, 3]}), asked, {}) == [
+        "network.buffer.bdp is 3.0; asked for is 4.0"
+    ]
+    assert (
+        "points too many" in compared(points_like(tmp_path, sweep={"network.buffer.bdp": [1, 2, 4, 8]}), asked, {})[0]
+    )
+    told = compared(points_like(tmp_path, duration_s=5, sweep={"network.buffer.bdp": [1, 2, 4]}), asked, {})
+    assert told == ["duration_s is 5.0; asked for is 4.0"]  # fmt: skip
+
+
+def test_what_is_free_is_free_within_its_limits(tmp_path):
+    rubric = load_rubric(write_rubric(tmp_path, free={"network.buffer.bdp": {"low": 1, "high": 8}}))
+    asked = points_like(tmp_path, sweep={"network.buffer.bdp": [1, 2]})
+    assert compared(points_like(tmp_path, sweep={"network.buffer.bdp": [3, 7.5]}), asked, rubric.free) == []
+    assert compared(points_like(tmp_path, sweep={"network.buffer.bdp": [3, 9]}), asked, rubric.free) == [
+        "network.buffer.bdp is 9.0; it may be 1 to 8"
+    ]
+    assert compared(points_like(tmp_path, sweep={"network.buffer.bdp": [3]}), asked, rubric.free) == [
+        "lacks 1 of 2 points that are asked for"
+    ]
+    told = compared(
+        points_like(tmp_path, network={"rate_mbit": 10, "rtt_ms": 30, "buffer": {"packets": 9}}, sweep={}),
+        asked[:1],
+        rubric.free,
+    )
+    assert "network.buffer.packets is 9; asked for is not set" in told  # fmt: skip
+
+
+# Limits.
+
+
+def test_a_point_that_costs_too_much_is_not_run(tmp_path):
+    (small,) = points_like(tmp_path)
+    assert too_much(small, Limits()) == ""
+    (long,) = points_like(tmp_path, duration_s=80_000, window_s=[0, 80_000], sample_hz=1000)
+    assert "s, allowed are 60" in too_much(long, Limits()) and "MB of disk, allowed are 500" in too_much(long, Limits())
+    (wide,) = points_like(
+        tmp_path, network={"rate_mbit": 100_000, "rtt_ms": 10_000, "buffer": {"bytes": 4_000_000_000}}
+    )
+    assert "MB of memory, allowed are 2000" in too_much(wide, Limits())
+
+
+def endless() -> None:
+    while True:
+        pass
+
+
+def asleep() -> None:
+    import time
+
+    time.sleep(1000)
+
+
+@pytest.mark.parametrize(
+    ("work", "problem"),
+    [
+        (lambda: bytearray(1 << 31), "MiB of memory"), (endless, "more than 1 s"), (asleep, "more than 1 s"),
+        (lambda: os.kill(os.getpid(), 11), "signal 11"), (lambda: os._exit(7), "status 7"),
+        (lambda: Path("big").write_bytes(bytes(1 << 21)), "cannot be read"), (lambda: "x" * (8 << 20), "ended with"),
+        (lambda: float("nan"), "ended with"),
+    ],
+)  # fmt: skip
+def test_a_process_with_limits_ends(work, problem, tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(limited, "SLOWER", 5)
+    monkeypatch.setattr(limited, "END_BYTES", 1 << 20)
+    with pytest.raises(Refused, match=problem):
+        run_limited(work, seconds=1, memory_bytes=1 << 28, file_bytes=1 << 20)
+    assert run_limited(lambda: {"a": [1, "ü"]}, seconds=1, memory_bytes=1 << 28, file_bytes=1 << 20) == {"a": [1, "ü"]}
+
+
+# Submissions that are whole, and edited ones. The guests run once.
+
+
+@pytest.fixture(scope="module")
+def rubric(tmp_path_factory):
+    return write_rubric(tmp_path_factory.mktemp("rubric"))
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory, rubric):
+    return make_submission(tmp_path_factory.mktemp("good") / "ada", rubric)
+
+
+@pytest.mark.guest
+def test_a_good_submission_gets_full_marks_and_is_not_graded_twice(good, rubric, tmp_path):
+    done = bbrlab("grade", good, "--rubric", rubric, "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    assert "ada: 100 of 100 points" in done.stdout and "LOOK" not in done.stdout
+    kept = tmp_path / "out" / "ada" / "grade.json"
+    before = kept.stat().st_mtime_ns
+    grade = graded(good, rubric, tmp_path / "out" / "ada")
+    assert kept.stat().st_mtime_ns == before and grade["score"] == 100
+    results = json.loads((tmp_path / "out" / "ada" / GRADESCOPE).read_text())
+    assert results["score"] == 100 and sum(t["max_score"] for t in results["tests"]) == 100
+    assert all(t["status"] == "passed" for t in results["tests"])
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize(
+    ("edit", "kind"),
+    [
+        (edit_samples, EDITED_SUMMARY),  # the hash fits, the summary does not
+        (lambda run: (run / "samples.parquet").write_bytes((run / "samples.parquet").read_bytes() + b"x"), EDITED_SAMPLES),
+        (lambda run: edit_json(run / "summary.json", jain_index=0.99), EDITED_SUMMARY),
+        (lambda run: edit_json(run / "summary.json", seed=3), EDITED_SUMMARY),
+        (lambda run: edit_json(run / "manifest.json", plan_sha256="0" * 64), EDITED_MANIFEST),
+        (lambda run: edit_json(run / "manifest.json", kernel={"name": "mine", "release": "6.99", "build_id": "x", "key": "y"}), OTHER_KERNEL),
+    ],
+    ids=["samples and hash", "samples", "metric", "seed of the summary", "manifest", "kernel"],
+)  # fmt: skip
+def test_what_was_edited_is_found_and_named(edit, kind, good, rubric, tmp_path):
+    submission = copied(good, tmp_path / "ada")
+    edit(first_run(submission))
+    grade = graded(submission, rubric, tmp_path / "out")
+    assert kind in kinds(grade)
+    assert (
+        score_of(grade, "runs") == 10 and score_of(grade, "claim some") == 0
+    )  # half of the runs, and not all of a claim's
+    assert score_of(grade, "bdp_bytes") == 10
+    results = (tmp_path / "out" / GRADESCOPE).read_text()
+    assert "A teacher will look at this submission" in results
+    assert f"<b>{kind}</b>" in (tmp_path / "out" / PAGE).read_text(encoding="utf-8")
+
+
+@pytest.mark.guest
+def test_a_lower_seed_in_the_manifest_is_found(good, rubric, tmp_path):
+    """One run handed in for two seeds."""
+    submission = copied(good, tmp_path / "ada")
+    first, second = sorted((submission / "results").iterdir())
+    seed = json.loads((second / "manifest.json").read_text())["seed"]
+    shutil.rmtree(second)
+    shutil.copytree(first, second)
+    for name in ("manifest.json", "summary.json"):
+        edit_json(second / name, seed=seed)
+    assert EDITED_MANIFEST in kinds(graded(submission, rubric, tmp_path / "out"))
+
+
+@pytest.mark.guest
+def test_a_run_made_again_shows_what_was_edited_with_all_care(good, tmp_path):
+    """Samples, hash and summary agree with each other: only another run can tell. And one that was not edited is the same."""
+    rubric = write_rubric(tmp_path, rerun=2, points=RUBRIC["points"] | {"rerun": 30})
+    submission = copied(good, tmp_path / "ada")
+    edited = first_run(submission)
+    edit_samples(edited, factor=0.99)
+    told = next(t for kind, t in graded(submission, rubric, tmp_path / "first")["flags"] if kind == EDITED_SUMMARY)
+    assert "goodput_mbit" in told
+    careful_summary(edited)
+    grade = graded(submission, rubric, tmp_path / "out")
+    assert grade["flags"] == [(EDITED_SAMPLES, f"results/{edited.name}: made again, samples.parquet has other values")]
+    assert {r["name"]: r["outcome"] for r in grade["reruns"]} == {
+        f"results/{run.name}": DIFFERS if run == edited else SAME for run in (submission / "results").iterdir()
+    }
+    assert score_of(grade, "rerun") == 0 and score_of(grade, "claim some") == 0
+
+
+def careful_summary(run: Path) -> None:
+    """A summary that the samples say, too."""
+    from bbrlab.experiment import iperf3_library
+    from bbrlab.experiment.plan import make_plan
+    from bbrlab.grading.examine import read_samples
+    from bbrlab.grading.recount import recounted
+    from bbrlab.kernel.built import get_kernel
+    from bbrlab.scenario.messages import validate
+
+    manifest, kernel = files.read_json(run / "manifest.json"), get_kernel()
+    point = Point(validate(manifest["scenario"], "manifest"), {})
+    plan = make_plan(point, manifest["seed"], kernel.ccas, preload=iperf3_library.LIBRARY, modules=kernel.modules)
+    edit_json(run / "summary.json", **recounted(point, plan, read_samples(run / "samples.parquet", point)))
+
+
+@pytest.mark.guest
+def test_which_runs_are_made_again_hangs_on_the_salt(good, rubric, tmp_path):
+    def order(**changes: object) -> list[int]:
+        loaded = load_rubric(write_rubric(tmp_path, **RUBRIC | {"rerun": 5, "points": {"rerun": 1}} | changes))
+        own = personal(load_rubric(rubric), "ada")
+        found = examine_submission(good, rubric, "ada", tmp_path / "out")
+        runs = [found["runs"][0] | {"digest": str(i)} for i in range(12)]
+        return sampled(loaded, own, found["content_sha256"], runs, [])
+
+    assert order() == order() and len(order()) == 5
+    assert order() != order(salt="another secret of theirs")
+
+
+# A class.
+
+
+@pytest.mark.guest
+def test_a_class_is_graded_and_copied_runs_are_named(good, rubric, tmp_path):
+    """ada's own; bob hands in ada's runs with his name; eve hands in nothing that can be read."""
+    room = tmp_path / "class"
+    copied(good, room / "ada")
+    copied(good, room / "bob")
+    (room / "eve.zip").write_bytes(b"PK")
+    (room / "readme.txt").touch()
+    done = bbrlab("grade", "--class", room, "--rubric", rubric, "--out", tmp_path / "out", "--cores", 2)
+    assert done.returncode == 0, done.stderr
+    rows = {r["student"]: r for r in csv.DictReader(io.StringIO((tmp_path / "out" / "class.csv").read_text()))}
+    assert set(rows) == {"ada", "bob", "eve"}
+    assert float(rows["eve"]["score"]) == 0 and float(rows["bob"]["runs"]) == 0
+    assert OTHERS_RUN in rows["bob"]["flags"] and COPIED in rows["bob"]["flags"]
+    page_of_bob = (tmp_path / "out" / "bob" / PAGE).read_text(encoding="utf-8")
+    assert "was asked of ada" in page_of_bob and "same values as a run of ada" in page_of_bob
+    assert "ada" not in (tmp_path / "out" / "bob" / GRADESCOPE).read_text().replace(str(tmp_path), "")
+    kept = {p: p.stat().st_mtime_ns for p in (tmp_path / "out").glob("*/grade.json")}
+    (tmp_path / "out" / "eve" / "grade.json").unlink()  # as if it had been stopped there
+    again = bbrlab("grade", "--class", room, "--rubric", rubric, "--out", tmp_path / "out", "--cores", 1)
+    assert again.returncode == 0 and "3 graded" in again.stdout
+    assert {p: p.stat().st_mtime_ns for p in kept if p.parent.name != "eve"} == {
+        p: t for p, t in kept.items() if p.parent.name != "eve"
+    }
+
+
+@pytest.mark.guest
+def test_equal_runs_that_are_ones_own_are_not_called_copied(good, tmp_path):
+    """The same conditions may give the same values with another seed: making the run again decides."""
+    rubric = write_rubric(tmp_path, rerun=1, points=RUBRIC["points"] | {"rerun": 1})
+    found = examine_submission(good, rubric, "ada", tmp_path / "out")
+    everybody = {"ada": found, "bob": found | {"runs": found["runs"][:1]}}
+    others = others_of("ada", everybody, load_rubric(rubric))
+    assert others["equal"] == {"0": ["bob"]}
+    grade = grade_submission(good, rubric, "ada", tmp_path / "out", others)
+    assert [r["outcome"] for r in grade["reruns"]] == [SAME] and grade["reruns"][0]["run"] == 0
+    assert grade["flags"] == []
+
+
+def test_a_class_needs_one_submission_for_each_id(tmp_path):
+    with pytest.raises(UserError, match="has no submission"):
+        submissions_in(tmp_path)
+    (tmp_path / "ada").mkdir()
+    (tmp_path / "bob.tar.gz").touch()
+    assert list(submissions_in(tmp_path)) == ["ada", "bob"]
+    (tmp_path / "ada.zip").touch()
+    with pytest.raises(UserError, match="ada has another submission"):
+        submissions_in(tmp_path)
+    with pytest.raises(UserError, match="is not there"):
+        submissions_in(tmp_path / "none")
+
+
+def test_the_command_says_what_it_needs(tmp_path):
+    rubric = write_rubric(tmp_path)
+    for argv, problem in (
+        (("--rubric", rubric), "give a SUBMISSION, or --class"),
+        ((tmp_path / "none", "--rubric", rubric), "is not there"),
+        ((tmp_path, "--rubric", rubric, "--student", "a/b"), "--student"),
+        (("--class", tmp_path / "none", "--rubric", rubric), "is not there"),
+    ):
+        done = bbrlab("grade", *argv, "--out", tmp_path / "out")
+        assert done.returncode == 2 and problem in done.stderr and "Traceback" not in done.stderr, done.stderr
+
+
+# What is written.
+
+MADE_UP = {
+    "key": "k", "student": "<b>eve</b>", "assignment": "tiny", "title": "A & B", "parameters": {"rate_mbit": 8}, "seeds": [1],
+    "score": 1.5, "of": 2.0, "flags": [(COPIED, "of <i>ada</i>")], "notes": ["<script>alert(1)</script>"],
+    "items": [
+        {"id": "=1+1", "title": "x", "score": 1.5, "of": 2.0, "told": ["'\"><img src=x onerror=y>"], "for_teacher": ["right: 7"]},
+    ],
+    "runs": [{"name": "results/<u>", "seed": -1, "counts": False, "told": []}],
+    "reruns": [{"run": 0, "name": "<s>", "outcome": SAME, "kind": "", "told": "<em>"}],
+}  # fmt: skip
+
+
+class Tags(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.depth: list[str] = []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag not in ("meta", "link", "br", "img"):
+            self.depth.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.depth.pop() == tag
+
+
+def test_the_page_is_one_file_and_shows_foreign_text_as_text():
+    text = page(MADE_UP)  # type: ignore[arg-type]
+    seen = Tags()
+    seen.feed(text)
+    assert seen.depth == []
+    assert not {"script", "img", "b", "i", "link", "iframe", "u", "s", "em"} - {"b"} & {t for t, _ in seen.tags}
+    assert not any(key in ("href", "src") or key.startswith("on") for _, attributes in seen.tags for key in attributes)
+    assert "&lt;b&gt;eve&lt;/b&gt;" in text and "&lt;script&gt;" in text and "A &amp; B" in text
+    assert (
+        'lang="en"' in text
+        and "prefers-color-scheme: dark" in text
+        and "max-width: 40rem" in text
+        and "viewport" in text
+    )
+    assert "http://" not in text and "https://" not in text
+
+
+def test_students_are_not_shown_right_answers_or_names(tmp_path):
+    from bbrlab.grading.report import gradescope
+
+    text = json.dumps(gradescope(MADE_UP))  # type: ignore[arg-type]
+    assert "right: 7" not in text and "ada" not in text and "1.5 of 2" in text
+
+
+def test_a_table_of_a_class_has_no_formulas():
+    rows = list(csv.reader(io.StringIO(class_table({"eve": MADE_UP, "@bob": MADE_UP | {"items": []}}))))  # type: ignore[dict-item]
+    assert rows[0] == ["student", "score", "of", "'=1+1", "flags"]
+    assert rows[1] == ["'@bob", "1.5", "2", "", COPIED] and rows[2] == ["eve", "1.5", "2", "1.5", COPIED]
