@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any, TypedDict, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -35,6 +35,7 @@ from bbrlab.grading.submission import (
 from bbrlab.kernel.built import Kernel, describe_kernel
 from bbrlab.measure import schema
 from bbrlab.measure.sample_schema import SAMPLES
+from bbrlab.measure.summary import Measured
 from bbrlab.scenario.load import points_of
 from bbrlab.scenario.messages import validate
 from bbrlab.scenario.point import Point
@@ -448,7 +449,7 @@ def _of_whom(folder: _Folder, run: RunFound, manifest: _Manifest, own: Personal,
         folder.wrong.append(f"seed {manifest.seed} is not asked for (yours: {', '.join(map(str, own.seeds))})")
     if manifest.backend != "uml":
         folder.wrong.append(f"was run with backend {shown(manifest.backend)!r}; asked for is uml, virtual time")
-    ours = describe_kernel(kernel)
+    ours: Mapping[str, Any] = describe_kernel(kernel)
     theirs = manifest.kernel.model_dump()
     if any(theirs[k] != ours[k] for k in theirs):
         said = f"{shown(theirs['name'])} {shown(theirs['release'])} (build {shown(theirs['key'])}, {shown(theirs['build_id'])})"
@@ -569,12 +570,13 @@ def _summary(
 
 def _numbers(summary: dict[str, Any]) -> dict[str, Any]:
     """Groups, bottleneck and Jain's index of a summary that cannot be recounted. UserError if they are not numbers."""
+    measured = cast(Measured, summary)  # that it is none is found out here
     try:
         for group in summary["groups"]:
             values = [group[name] for name in schema.GROUP]
             if not all(v is None or _is_number(v) for v in values) or not isinstance(group["cca"], str):
                 raise TypeError
-        if not all(m.of_run(summary) is None or _is_number(m.of_run(summary)) for m in schema.RUN.values()):
+        if not all(m.of_run(measured) is None or _is_number(m.of_run(measured)) for m in schema.RUN.values()):
             raise TypeError
     except (KeyError, TypeError, AttributeError):
         raise UserError(f"{SUMMARY}: lacks metrics, or has some that are no numbers") from None
