@@ -202,9 +202,10 @@ def test_with_its_seeds_an_interval_is_narrow_enough():
 
 
 def test_what_seeds_may_cost_caps_those_of_costly_points(tmp_path, fig2a):
-    """10 Mbit/s for 1000 s are 825,627 packets of 1514 bytes: of two millions, two seeds more; the cap holds besides."""
+    """10 Mbit/s for 1000 s are 825,627 packets of 1514 bytes: the root of four millions
+    over that is 2.2, so two seeds more; the cap holds besides."""
     noisy = lambda point, seed: 0.5 + 0.2 * (-1) ** seed  # noqa: E731
-    for packets, cap, expected in ((2e6, CAP, 5), (8e5, CAP, 3), (2e6, 4, 4), (math.inf, CAP, CAP)):
+    for packets, cap, expected in ((4e6, CAP, 5), (2e6, CAP, 4), (8e5, CAP, 3), (4e6, 4, 4), (math.inf, CAP, CAP)):
         figure = replace(fig2a, seeds_cap=cap, seeds_packets=packets)
         assert set(figure.caps.values()) == {expected}
         found = wanted_seeds(figure, table(figure, noisy), [only_claim(tmp_path, GOOD)])

@@ -25,7 +25,8 @@ class Scale(Strict):
     )
     seeds_packets: Annotated[float, Field(gt=0)] | None = Field(
         None,
-        description="these further seeds of a point carry at most so many packets together; default: any number",
+        description="a point whose run carries so many packets may get one further seed, others as one over the root of theirs; "
+        "default: any number",
     )
 
 

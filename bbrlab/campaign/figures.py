@@ -35,7 +35,8 @@ class Figure:
         id: paper/name.
         trials: seeds 1..trials for each point to begin with.
         seeds_cap: up to so many where its claims need more.
-        seeds_packets: as long as those beyond the trials carry no more packets together (cost.packets_of()).
+        seeds_packets: a point of which a run carries so many packets (cost.packets_of()) may have one more than the trials,
+            others more or fewer, as one over the root of their packets.
     """
 
     id: str
@@ -52,7 +53,9 @@ class Figure:
 
     def _cap(self, point: Point) -> int:
         more = max(0, self.seeds_cap - self.trials)
-        return self.trials + int(min(more, self.seeds_packets / packets_of(point.scenario)))
+        # Of equal spread, this is how many of each dear and cheap kind tell most for the same cost (Cochran, Sampling
+        # Techniques, 3rd edition 1977, section 5.5: in proportion to the spread over the root of the cost).
+        return self.trials + int(min(more, math.sqrt(self.seeds_packets / packets_of(point.scenario))))
 
 
 @dataclass(frozen=True)
