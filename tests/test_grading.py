@@ -421,7 +421,8 @@ def test_a_class_is_graded_and_copied_runs_are_named(good, rubric, tmp_path):
     """ada's own; bob hands in ada's runs with his name; eve hands in nothing that can be read."""
     room = tmp_path / "class"
     copied(good, room / "ada")
-    copied(good, room / "bob")
+    answers = copied(good, room / "bob") / "answers.yaml"
+    answers.write_text(answers.read_text().replace("student: ada", "student: bob"))
     (room / "eve.zip").write_bytes(b"PK")
     (room / "readme.txt").touch()
     done = bbrlab("grade", "--class", room, "--rubric", rubric, "--out", tmp_path / "out", "--cores", 2)
