@@ -114,6 +114,7 @@ WRONG = [
     ({"questions": [{"id": "a", "asks": "What is it, then?", "points": 1, "value": "{x}", "within": 1}]}, "rubric.yaml:", "no parameter 'x'"),
     ({"questions": [{"id": "a", "asks": "What is it, then?", "points": 1, "value": "1 / 0", "within": 1}]}, "rubric.yaml:", "no finite number"),
     ({"questions": [{"id": "a", "asks": "What is it, then?", "points": 1, "value": "open('x')", "within": 1}]}, "", "no function open"),
+    ({"questions": [{"id": "a", "asks": "What is it, then?", "points": 1, "choice": "{rtt_ms}", "choices": ["{rtt_ms}", "9"]}]}, "rubric.yaml:", "questions.a: choice"),
     ({"parameters": {"rate_mbit": {"low": 3, "high": 1}, "rtt_ms": {"one_of": [1]}}}, "", "low 3 must not be above high 1"),
     ({"parameters": {"rate_mbit": {"low": 1, "high": 2}, "rtt_ms": {"one_of": [1]}}}, "", "needs a step"),
     ({"parameters": {"rate_mbit": {"one_of": [0, 8]}, "rtt_ms": {"one_of": [20]}}}, "rubric.yaml:", "network.rate_mbit = 0"),
@@ -421,7 +422,8 @@ def test_a_class_is_graded_and_copied_runs_are_named(good, rubric, tmp_path):
     """ada's own; bob hands in ada's runs with his name; eve hands in nothing that can be read."""
     room = tmp_path / "class"
     copied(good, room / "ada")
-    copied(good, room / "bob")
+    answers = copied(good, room / "bob") / "answers.yaml"
+    answers.write_text(answers.read_text().replace("student: ada", "student: bob"))
     (room / "eve.zip").write_bytes(b"PK")
     (room / "readme.txt").touch()
     done = bbrlab("grade", "--class", room, "--rubric", rubric, "--out", tmp_path / "out", "--cores", 2)

@@ -135,7 +135,12 @@ def filled_in(rubric: Rubric, parameters: Mapping[str, Scalar]) -> Asked:
         for key in ("value", "within"):
             if isinstance(content[key], str):
                 content[key] = _computed(content[key], ("questions", number, key), f"questions.{question.id}: {key}")
-        questions.append(Question.model_validate(content))
+        try:
+            questions.append(Question.model_validate(content))
+        except ValidationError as error:
+            first = error.errors()[0]
+            problem = f"{'.'.join(map(str, first['loc']))}: {first['msg'].removeprefix('Value error, ')}"
+            raise Misplaced(("questions", number), f"questions.{question.id}: {problem}") from None
     return Asked(scenario, points, claims, questions)
 
 

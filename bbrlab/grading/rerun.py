@@ -38,6 +38,7 @@ from bbrlab.scenario.point import Point
 from bbrlab.workflow.estimate import disk_bytes, estimate_s
 
 SAME, DIFFERS, NOT_RUN = "the same", "differs", "not run"
+MEMORY_HOLE_BYTES = 1 << 30  # by which the sparse file of a UML guest's memory is longer than the memory
 FAILED_HERE = "could not be made again"
 
 
@@ -131,8 +132,7 @@ def _again(limits: Limits, run: RunFound, index: int, point: Point, kernel: Kern
         sys.executable, "-m", "bbrlab.cli.main", "run", str(file), "--seed", str(run["seed"]), "--out", str(out),
         "--kernel", kernel.name, "--watchdog-s", str(limits.end_s), "--quiet", "--die-with-parent",
     ]  # fmt: skip
-    # Its memory is a file, too.
-    file_bytes = int((limits.memory_mb + limits.disk_mb) * 1e6)
+    file_bytes = int((limits.memory_mb + limits.disk_mb) * 1e6) + MEMORY_HOLE_BYTES  # its memory is a file, too
 
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))

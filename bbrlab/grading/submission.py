@@ -38,8 +38,6 @@ PROGRAMS = (
     ".exe",
     ".so",
     ".pkl",
-    ".pickle",
-    ".joblib",
     ".npy",
     ".npz",
     ".pt",
