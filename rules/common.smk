@@ -14,8 +14,9 @@ PREDICTIONS = [
     for id, figure in PANELS.items()
     for path in files_of(id, figure.scenario, figure.points)
 ]
-for figure in FIGURES.values():
-    write_points(figure)
+if workflow.is_main_process:  # a job of a scheduler finds them there
+    for figure in FIGURES.values():
+        write_points(figure)
 
 
 # {figure: file} of those that claims may ask more seeds of.
@@ -56,6 +57,13 @@ def summaries_of(wildcards):
         read_seeds(seeds) if seeds else None,
     )
     return [name_of(run.folder / "summary.json") for run in runs]
+
+
+POINTS = {(id, p.label): p for id, figure in FIGURES.items() for p in figure.points}
+
+
+def point_of(wildcards):
+    return POINTS[f"{wildcards.paper}/{wildcards.figure}", wildcards.label]
 
 
 def option(name, function):

@@ -16,6 +16,12 @@ rule run:
     # Before the short jobs that look at them: a campaign's time is its runs'.
     priority: 2
     threads: 1
+    # What a scheduler is told, and what may share a job there; on this machine neither counts.
+    group:
+        lambda wildcards: group_of(point_of(wildcards))
+    resources:
+        mem_mb=lambda wildcards, attempt: memory_mb(point_of(wildcards), attempt),
+        runtime=lambda wildcards, attempt: runtime_min(point_of(wildcards), attempt),
     params:
         folder=subpath(output.summary, parent=True),
         kernel=f"--kernel {KERNEL}" if KERNEL else "",
