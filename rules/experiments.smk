@@ -15,10 +15,10 @@ rule run:
         f"{LOGS}/runs/{{paper}}/{{figure}}/{{label}}/seed-{{seed}}.log",
     # Before the short jobs that look at them: a campaign's time is its runs'.
     priority: 2
-    threads: 1
     # What a scheduler is told, and what may share a job there; on this machine neither counts.
     group:
         lambda wildcards: group_of(point_of(wildcards))
+    threads: 1
     resources:
         mem_mb=lambda wildcards, attempt: memory_mb(point_of(wildcards), attempt),
         runtime=lambda wildcards, attempt: runtime_min(point_of(wildcards), attempt),

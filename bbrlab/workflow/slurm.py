@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Callable
 from typing import Any
 
 from bbrlab.base.errors import UserError
-from bbrlab.workflow.resources import GROUPS, MODELS
+from bbrlab.scenario.point import Point
+from bbrlab.workflow.resources import GROUPS, MODELS, guest_mb, memory_mb
 
 TIMEOUT_S = 30
 ONE_JOB = 1_000_000  # runs; more than any job has
@@ -48,26 +50,36 @@ def _remedy() -> str:
     return f"see that `scontrol ping` answers, that munged runs here and that slurm.conf ({where}) names the controller. {HOW}"
 
 
-def check_slurm(workflow: Any) -> None:
-    """UserError, before anything is submitted, if Slurm is not reachable or no node has the memory that a run needs.
+def check_slurm(workflow: Any, point_of: Callable[[Any], Point]) -> None:
+    """Look at Slurm and at what was declared before anything is submitted.
 
     Args:
         workflow: Snakemake's, once its DAG exists (``onstart``). Of another executor nothing is looked at.
+        point_of: a run's point by its job's wildcards.
+
+    Raises:
+        UserError: if Slurm is not reachable, a run was declared less memory than its guest needs (``--set-resources``), or
+            no node has as much as was declared.
     """
     if not is_slurm(workflow):
         return
     have_mb = largest_node_mb()
-    runs = [job for job in workflow.dag.needrun_jobs() if job.rule.name == "run"]
-    if not runs:
-        return
-    worst = max(runs, key=lambda job: job.resources["mem_mb"])
-    need_mb = worst.resources["mem_mb"]
-    if need_mb > have_mb:
-        place = worst.wildcards
-        raise UserError(
-            f"Slurm: {place.paper}/{place.figure}/{place.label} needs {need_mb} MB of memory, but the largest node has {have_mb} MB "
-            f"(sinfo); run the other figures by name, or, if you know that less will do, say so: --set-resources run:mem_mb={have_mb}"
-        )
+    for job in workflow.dag.needrun_jobs():
+        if job.rule.name != "run":
+            continue
+        place, declared_mb = job.wildcards, int(job.resources["mem_mb"])
+        needed_mb = guest_mb(point_of(place))
+        words = f"Slurm: {place.paper}/{place.figure}, {place.label}"
+        if declared_mb < needed_mb:
+            raise UserError(
+                f"{words}: {declared_mb} MB of memory are declared, but its guest alone may grow to {needed_mb} MB and would be "
+                f"killed; leave `--set-resources run:mem_mb=...` out (then {memory_mb(point_of(place))} MB are declared)"
+            )
+        if declared_mb > have_mb:
+            raise UserError(
+                f"{words}: needs {declared_mb} MB of memory, but the largest node has {have_mb} MB (sinfo), so the job could never "
+                f"start; run the other figures by name, or declare less at your own risk: --set-resources run:mem_mb={have_mb}"
+            )
 
 
 def keep_to_allocation(workflow: Any) -> None:
