@@ -194,7 +194,9 @@ class Campaign:
 
     def command(self, *options: str, profile: bool = True) -> list[str]:
         where = ["--profile", str(PROFILE)] if profile else ["--cores", "2"]
-        quick = ["--slurm-init-seconds-before-status-checks", "5"] if profile else []
+        # A busy machine may take long to start what a site's node starts in seconds.
+        times = ["--slurm-init-seconds-before-status-checks", "5", "--set-resources", "run:runtime=120"]
+        quick = times if profile else []
         start = ["snakemake", "--snakefile", str(paths.ROOT / "Snakefile"), "--directory", str(self.folder / "work")]
         return [*start, *where, *quick, *options, "--config", "scale=smoke", "--", FIGURE]
 

@@ -25,6 +25,7 @@ BYTES_PER_SHORT_FLOW = 3000
 DRAWN = 1.5
 # A node may be slower than the machine that the estimate is of, and busy; a job over its time is killed.
 PATIENCE = 5
+MIN_RUNTIME_MIN = 3  # Snakemake starts twice in each job, and reads the plan of the whole campaign from a shared disk
 # {group: up to so many estimated seconds}; profiles say how many of each make a job. Longer runs have one of their own.
 GROUPS = {"seconds": 15.0, "minutes": 90.0}
 MODELS = "models"  # the group of the models' jobs
@@ -59,7 +60,7 @@ def _short_flows(flow: Flow, scenario: Scenario) -> float:
 
 def runtime_min(point: Point, attempt: int = 1) -> int:
     """Minutes after which a scheduler may end a run; of a repeated attempt more."""
-    return attempt * math.ceil(PATIENCE * estimate_s(point) / 60)
+    return attempt * max(MIN_RUNTIME_MIN, math.ceil(PATIENCE * estimate_s(point) / 60))
 
 
 def group_of(point: Point) -> str | None:
