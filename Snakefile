@@ -25,7 +25,15 @@ from bbrlab.workflow.asking import write_asking
 from bbrlab.workflow.forecast import show_forecast, to_stderr
 from bbrlab.workflow.lock import hold_lock
 from bbrlab.workflow.progress import begin
-from bbrlab.workflow.snakemake import lift_job_rate_limit, name_of
+from bbrlab.workflow.resources import (
+    MODELS,
+    group_of,
+    kernel_is_built,
+    memory_mb,
+    runtime_min,
+)
+from bbrlab.workflow.slurm import check_slurm, keep_to_allocation
+from bbrlab.workflow.snakemake import lift_job_rate_limit, name_of, pass_commas
 from bbrlab.workflow.stages import write_stages
 from bbrlab.workflow.targets import asked_for, targets_of
 
@@ -61,10 +69,27 @@ if workflow.output_settings.dryrun:
     show_forecast([FIGURES[id] for id in asked_for(FIGURES, sys.argv[1:])], to_stderr())
 
 
+pass_commas()
+keep_to_allocation(workflow)
+
+
 onstart:
     hold_lock()
+    check_slurm(workflow, point_of)
     lift_job_rate_limit(workflow)
     begin(FIGURES, workflow)
+
+
+# Seconds each, and there where snakemake itself runs.
+localrules:
+    seeds,
+    collect,
+    points,
+    claims,
+    figure_claims,
+    paper_claims,
+    scorecard,
+    verdicts,
 
 
 rule all:

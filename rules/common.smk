@@ -18,8 +18,9 @@ PREDICTIONS = [
 GUEST_PACKAGES = ", ".join(f"{k} {v}" for k, v in package_versions().items())
 # The results that ship stand on the overview, too.
 SHIPPED = [name_of(path) for path in sorted(paths.SHIPPED.glob("*/manifest.json"))]
-for figure in FIGURES.values():
-    write_points(figure)
+if workflow.is_main_process:  # a job of a scheduler finds them there
+    for figure in FIGURES.values():
+        write_points(figure)
 
 
 # {figure: C files of the algorithms of one's own that its flows have}.
@@ -79,6 +80,13 @@ def summaries_of(wildcards):
         read_seeds(seeds) if seeds else None,
     )
     return [name_of(run.folder / "summary.json") for run in runs]
+
+
+POINTS = {(id, p.label): p for id, figure in FIGURES.items() for p in figure.points}
+
+
+def point_of(wildcards):
+    return POINTS[f"{wildcards.paper}/{wildcards.figure}", wildcards.label]
 
 
 def option(name, function):

@@ -18,7 +18,13 @@ rule run:
     cache: workflow.enable_cache
     # Before the short jobs that look at them: a campaign's time is its runs'.
     priority: 2
+    # What a scheduler is told, and what may share a job there; on this machine neither counts.
+    group:
+        lambda wildcards: group_of(point_of(wildcards))
     threads: 1
+    resources:
+        mem_mb=lambda wildcards, attempt: memory_mb(point_of(wildcards), attempt),
+        runtime=lambda wildcards, attempt: runtime_min(point_of(wildcards), attempt),
     # All that decides a run and stands in no input file must stand here: Snakemake's key of a cached run has no wildcards.
     params:
         seed=lambda wildcards: wildcards.seed,

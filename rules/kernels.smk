@@ -11,6 +11,8 @@ rule kernel:
         f"{RESULTS}/kernel.json",
     log:
         f"{LOGS}/kernel.log",
+    # One that is there is only recorded.
+    localrule: kernel_is_built(KERNEL or None)
     threads: workflow.cores
     params:
         kernel=KERNEL,

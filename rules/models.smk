@@ -11,5 +11,10 @@ rule prediction:
         f"{LOGS}/models/{{paper}}/{{figure}}/{{label}}/{{kind}}.log",
     wildcard_constraints:
         kind="|".join(KINDS),
+    group:
+        MODELS
+    resources:
+        mem_mb=lambda wildcards, attempt: 2000 * attempt,
+        runtime=lambda wildcards, attempt: 20 * attempt,
     shell:
         "bbrlab predict {input.point} --kind {wildcards.kind} --out {output} > {log} 2>&1"

@@ -25,4 +25,10 @@ def hold_lock(results: Path | None = None) -> None:
     except BlockingIOError:
         handle.close()
         raise UserError(f"another campaign is writing to {path.parent}; wait for it or end it") from None
+    except OSError as error:  # network file systems that know no locks
+        handle.close()
+        raise UserError(
+            f"{path}: this file system has no locks ({error.strerror}), so two campaigns could write here at once; mount it "
+            "with locks (NFS: version 4, or lockd; Lustre: -o flock), or set BBRLAB_RESULTS to a folder on one that has them"
+        ) from None
     _lock = handle

@@ -131,6 +131,9 @@ def begin(figures: Mapping[str, Figure], workflow: Any) -> None:
         workflow: Snakemake's, once its DAG exists (``onstart``).
     """
     global current  # noqa: PLW0603 - one campaign in a process
-    current = Progress(figures, workflow.resource_settings.cores or 1)
+    settings = workflow.resource_settings
+    # Of a scheduler's jobs each has one core; here all runs share the cores.
+    at_once = settings.nodes if workflow.non_local_exec else settings.cores
+    current = Progress(figures, at_once or 1)
     jobs = [job.wildcards for job in workflow.dag.needrun_jobs() if job.rule.name == "run"]
     current.plan((f"{w.paper}/{w.figure}", w.label, int(w.seed)) for w in jobs)

@@ -5,6 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from snakemake.dag import DAG
+from snakemake_interface_executor_plugins.executors import real
+from snakemake_interface_executor_plugins.utils import TargetSpec
+
 from bbrlab.base import paths
 
 
@@ -23,6 +27,36 @@ def lift_job_rate_limit(workflow: Any) -> None:
     chosen = (getattr(limit, "max_jobs", None), getattr(limit, "timespan", None)) != (100, 1)
     if getattr(scheduler, "job_rate_limiter", None) is not None and not chosen and not workflow.remote_exec:
         scheduler.job_rate_limiter = None
+
+
+COMMA = "%2C"  # on its way to a job
+
+
+def pass_commas() -> None:
+    """Let a scheduler's jobs have wildcards with commas, as the names of points have them.
+
+    Snakemake 9.27 gives a job its wildcards as NAME=VALUE,NAME=VALUE and reads a value with a comma as two; so commas are
+    written otherwise on their way, here where jobs are made, and read where a job's own Snakemake begins its plan.
+    """
+    real.encode_target_jobs_cli_args = _encode
+    begin = DAG.__init__
+
+    def begin_decoded(self: Any, workflow: Any, *arguments: Any, **options: Any) -> None:
+        settings = workflow.dag_settings
+        settings.target_jobs = [
+            TargetSpec(job.rulename, {k: v.replace(COMMA, ",") for k, v in job.wildcards_dict.items()})
+            for job in settings.target_jobs
+        ]
+        begin(self, workflow, *arguments, **options)
+
+    DAG.__init__ = begin_decoded
+
+
+def _encode(jobs: list[TargetSpec]) -> list[str]:
+    return [
+        f"{job.rulename}:" + ",".join(f"{k}={v.replace(',', COMMA)}" for k, v in job.wildcards_dict.items())
+        for job in jobs
+    ]
 
 
 def name_of(path: Path) -> str:

@@ -1,0 +1,78 @@
+"""What a scheduler is told of a run: its memory, its time, and which runs may share one job.
+
+Only other machines ask (profiles/slurm, profiles/kubernetes); a campaign on this one starts a guest as soon as a core is free.
+"""
+
+from __future__ import annotations
+
+import math
+
+from bbrlab.base.errors import UserError
+from bbrlab.campaign.cost import volume_bytes
+from bbrlab.experiment.machine.process import memory_bytes
+from bbrlab.kernel.built import get_kernel
+from bbrlab.run.memory import FQ_FLOW_BYTES, WORKLOAD_BYTES, flight_bytes
+from bbrlab.scenario.point import Point
+from bbrlab.scenario.schema import Flow, Scenario
+from bbrlab.workflow.estimate import SHORT_FLOW_BYTES, estimate_s
+
+# Beside the guest: Snakemake twice (who accepts the job, who runs it), bbrlab with its libraries, Slurm's own step.
+HOST_BYTES = 1 << 30
+# Of the host's memory for each sample of each flow while tables are made, and for each short flow.
+BYTES_PER_FLOW_SAMPLE = 2000
+BYTES_PER_SHORT_FLOW = 3000
+# A workload is drawn, and a run must not be killed for a large draw.
+DRAWN = 1.5
+# A node may be slower than the machine that the estimate is of, and busy; a job over its time is killed.
+PATIENCE = 5
+MIN_RUNTIME_MIN = 3  # Snakemake starts twice in each job, and reads the plan of the whole campaign from a shared disk
+# {group: up to so many estimated seconds}; profiles say how many of each make a job. Longer runs have one of their own.
+GROUPS = {"seconds": 15.0, "minutes": 90.0}
+MODELS = "models"  # the group of the models' jobs
+
+
+def guest_mb(point: Point) -> int:
+    """Memory that a run's guest may grow to, in MB."""
+    scenario = point.scenario
+    workload = sum(
+        _short_flows(flow, scenario) * (WORKLOAD_BYTES * (1 + flow.traffic.senders) + 2 * FQ_FLOW_BYTES)
+        for flow in scenario.flows
+        if flow.traffic is not None
+    )
+    return math.ceil(memory_bytes(flight_bytes(point), workload) / 1e6)
+
+
+def memory_mb(point: Point, attempt: int = 1) -> int:
+    """Memory that one run needs at most, guest and host, in MB; of a repeated attempt more."""
+    scenario = point.scenario
+    samples = scenario.sample_hz * scenario.duration_s * sum(f.count for f in scenario.flows)
+    short = sum(_short_flows(f, scenario) for f in scenario.flows)
+    host = HOST_BYTES + BYTES_PER_FLOW_SAMPLE * samples + BYTES_PER_SHORT_FLOW * short
+    return attempt * (guest_mb(point) + math.ceil(host / 1e6))
+
+
+def _short_flows(flow: Flow, scenario: Scenario) -> float:
+    """At most so many short flows that a group draws."""
+    if flow.traffic is None:
+        return 0.0
+    return DRAWN * (volume_bytes(flow, scenario.duration_s) or 0.0) / SHORT_FLOW_BYTES
+
+
+def runtime_min(point: Point, attempt: int = 1) -> int:
+    """Minutes after which a scheduler may end a run; of a repeated attempt more."""
+    return attempt * max(MIN_RUNTIME_MIN, math.ceil(PATIENCE * estimate_s(point) / 60))
+
+
+def group_of(point: Point) -> str | None:
+    """The group of runs with which this one may share a job; None for a long one."""
+    seconds = estimate_s(point)
+    return next((name for name, limit in GROUPS.items() if seconds <= limit), None)
+
+
+def kernel_is_built(name: str | None) -> bool:
+    """Whether the kernel is there, so that the rule ``kernel`` only has to record it, which needs no job."""
+    try:
+        get_kernel(name)
+    except UserError:
+        return False
+    return True

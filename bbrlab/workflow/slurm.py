@@ -1,0 +1,99 @@
+"""What a campaign on Slurm needs, looked at before its first job."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable
+from typing import Any
+
+from bbrlab.base.errors import UserError
+from bbrlab.scenario.point import Point
+from bbrlab.workflow.resources import GROUPS, MODELS, guest_mb, memory_mb
+
+TIMEOUT_S = 30
+ONE_JOB = 1_000_000  # runs; more than any job has
+HOW = "docs/clusters.md says how to set it up; without --profile profiles/slurm the campaign runs on this machine"
+
+
+def is_slurm(workflow: Any) -> bool:
+    """Whether Snakemake submits to Slurm."""
+    plugin = getattr(workflow, "executor_plugin", None)
+    return getattr(plugin, "name", None) == "slurm"
+
+
+def largest_node_mb() -> int:
+    """Memory of the largest node that takes jobs, in MB, as Slurm has it.
+
+    Raises:
+        UserError: if Slurm's programs are not here, its controller does not answer, or no node can take jobs.
+    """
+    argv = ["sinfo", "--noheader", "--Node", "--format=%m %T"]
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=TIMEOUT_S)
+    except FileNotFoundError:
+        raise UserError(
+            f"Slurm: there is no `sinfo` here; start the campaign where jobs are submitted (a login node), or install slurm-client. {HOW}"
+        ) from None
+    except subprocess.TimeoutExpired:
+        raise UserError(f"Slurm: `sinfo` did not answer in {TIMEOUT_S} s; {_remedy()}") from None
+    if done.returncode:
+        raise UserError(f"Slurm does not answer ({(done.stderr or done.stdout).strip()}); {_remedy()}")
+    rows = [line.split() for line in done.stdout.splitlines() if line.strip()]
+    if not rows:
+        raise UserError("Slurm: no partition of yours has a node (`sinfo` is empty); ask its administrator")
+    return max(int(memory.rstrip("+")) for memory, _ in rows)
+
+
+def _remedy() -> str:
+    where = os.environ.get("SLURM_CONF") or "its default place"
+    return f"see that `scontrol ping` answers, that munged runs here and that slurm.conf ({where}) names the controller. {HOW}"
+
+
+def check_slurm(workflow: Any, point_of: Callable[[Any], Point]) -> None:
+    """Look at Slurm and at what was declared before anything is submitted.
+
+    Args:
+        workflow: Snakemake's, once its DAG exists (``onstart``). Of another executor nothing is looked at.
+        point_of: a run's point by its job's wildcards.
+
+    Raises:
+        UserError: if Slurm is not reachable, a run was declared less memory than its guest needs (``--set-resources``), or
+            no node has as much as was declared.
+    """
+    if not is_slurm(workflow):
+        return
+    have_mb = largest_node_mb()
+    for job in workflow.dag.needrun_jobs():
+        if job.rule.name != "run":
+            continue
+        place, declared_mb = job.wildcards, int(job.resources["mem_mb"])
+        needed_mb = guest_mb(point_of(place))
+        words = f"Slurm: {place.paper}/{place.figure}, {place.label}"
+        if declared_mb < needed_mb:
+            raise UserError(
+                f"{words}: {declared_mb} MB of memory are declared, but its guest alone may grow to {needed_mb} MB and would be "
+                f"killed; leave `--set-resources run:mem_mb=...` out (then {memory_mb(point_of(place))} MB are declared)"
+            )
+        if declared_mb > have_mb:
+            raise UserError(
+                f"{words}: needs {declared_mb} MB of memory, but the largest node has {have_mb} MB (sinfo), so the job could never "
+                f"start; run the other figures by name, or declare less at your own risk: --set-resources run:mem_mb={have_mb}"
+            )
+
+
+def keep_to_allocation(workflow: Any) -> None:
+    """In a job of Slurm's: run what was submitted together in one step, and no more at once than the job has cores.
+
+    Snakemake starts itself twice there, once to accept the job and once in its step, and tells neither how many cores the job
+    has nor that its runs are one group: a step would be started for each run, or as many guests as the node has cores where
+    Slurm does not confine a job to its own (TaskPlugin=task/none).
+
+    Args:
+        workflow: Snakemake's, while it reads the Snakefile.
+    """
+    cores = os.environ.get("SLURM_CPUS_PER_TASK")
+    if not workflow.remote_exec or not cores:
+        return
+    workflow.register_resource("_cores", min(int(cores), workflow.cores))
+    workflow.group_settings.group_components = dict.fromkeys((*GROUPS, MODELS), ONE_JOB)
