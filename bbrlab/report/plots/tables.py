@@ -48,7 +48,7 @@ def curves(
     mine = table[table["group"] == group]
     keys = [k for k in (panel, line, x) if k]
     points = point_means(mine, keys, y)
-    panels = sorted(points[panel].unique(), key=str) if panel else [None]
+    panels = sorted(points[panel].unique(), key=lambda at: (isinstance(at, str), at)) if panel else [None]
     lines = list(dict.fromkeys(points[line])) if line else [None]
     colours = line_colours(lines)
     figure, grid = multiples(len(panels))
