@@ -563,6 +563,8 @@ def _summary(
         folder.wrong.append(f"failed its self-checks: {_some(failed) or 'summary says so'}")
     return {
         **{k: counted[k] for k in ("groups", "bottleneck", "jain_index")},
+        "scenario": scenario.name, "paper": scenario.paper, "figure": scenario.figure, "values": point.values,
+        "seed": manifest.seed, "backend": manifest.backend, "window_s": list(scenario.window_s), "flows": [], "checks": [],
         "ok": True, "virtual_s": scenario.duration_s, "wall_s": None,
         "kernel": {k: v for k, v in manifest.kernel.model_dump().items() if k in ("name", "release", "key")},
     }  # fmt: skip

@@ -96,8 +96,9 @@ def _work(work: Callable[[], Any], writer: int, seconds: float, memory_bytes: in
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_DFL)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        # At the second limit the kernel kills without a word why; the first one says it.
+        resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 1, int(seconds) + 3))
         limits = (
-            (resource.RLIMIT_CPU, int(seconds) + 1),
             (resource.RLIMIT_AS, _mapped_bytes() + memory_bytes),
             (resource.RLIMIT_FSIZE, file_bytes),
         )

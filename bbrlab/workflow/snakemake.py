@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from snakemake.dag import DAG
 from snakemake_interface_executor_plugins.executors import real
 from snakemake_interface_executor_plugins.utils import TargetSpec
 
@@ -38,6 +37,8 @@ def pass_commas() -> None:
     Snakemake 9.27 gives a job its wildcards as NAME=VALUE,NAME=VALUE and reads a value with a comma as two; so commas are
     written otherwise on their way, here where jobs are made, and read where a job's own Snakemake begins its plan.
     """
+    from snakemake.dag import DAG  # of itself it cannot be imported before Snakemake's workflow
+
     real.encode_target_jobs_cli_args = _encode
     begin = DAG.__init__
 
