@@ -11,7 +11,7 @@ import pandas as pd
 
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
-from bbrlab.models import burst_panels
+from bbrlab.models import adoption, burst_panels, maps
 
 FOLDER = paths.DATA / "burst"
 
@@ -31,9 +31,17 @@ class Table:
     minutes: float
 
 
+def _map(name: str, minutes: float) -> Table:
+    chosen = maps.MAPS[name]
+    return Table(chosen.cells(), lambda cells: maps.computed(cells, chosen.seeds), minutes)
+
+
 TABLES = {
     "panels": Table(list(burst_panels.PANELS), burst_panels.panels, 3),
     "parts": Table(list(burst_panels.PARTS), burst_panels.parts, 1),
+    "buffer_flows": _map("buffer_flows", 2),
+    "rate_rtt": _map("rate_rtt", 2),
+    "adoption": Table(adoption.populations(), adoption.computed, 6),
 }
 
 
