@@ -5,7 +5,7 @@ LOGS = f"{RESULTS}/logs"
 # One small file for each stage stands for all code and data that decides its results.
 CODE = {stage: name_of(file) for stage, file in write_stages().items()}
 PAPERS = sorted({id.split("/")[0] for id in FIGURES})
-PAGES = [*PAPERS, "models", "overview"]
+PAGES = [*PAPERS, "models", "burst", "overview"]
 TABLES = {id: f"{AT_SCALE}/{id}.parquet" for id in FIGURES}
 PANELS = {id: figure for id, figure in FIGURES.items() if has_panel(figure)}
 # What the models say of the panels that they can describe.

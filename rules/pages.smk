@@ -39,6 +39,22 @@ rule models_notebook:
         "bbrlab render {input.notebook} --out {output.page} --figures {output.figures} -p scale={params.scale} -p interactive=no > {log} 2>&1"
 
 
+rule burst_notebook:
+    input:
+        notebook=name_of(paths.ROOT / "notebooks" / "burst.ipynb"),
+        code=CODE["pages"],
+    output:
+        page=f"{AT_SCALE}/burst.html",
+        notebook=f"{AT_SCALE}/burst.ipynb",
+        figures=directory(f"{AT_SCALE}/figures/burst"),
+    log:
+        f"{LOGS}/{SCALE}/burst.notebook.log",
+    params:
+        scale=SCALE,
+    shell:
+        "bbrlab render {input.notebook} --out {output.page} --figures {output.figures} -p scale={params.scale} -p interactive=no > {log} 2>&1"
+
+
 rule overview_notebook:
     input:
         notebook=name_of(paths.ROOT / "notebooks" / "overview.ipynb"),

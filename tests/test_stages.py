@@ -158,7 +158,7 @@ for out in "${outs[@]}"; do
 done
 """
 SCORED = {"scorecard", "all"}
-PAGES = {"notebook", "models_notebook", "overview_notebook"} | SCORED
+PAGES = {"notebook", "models_notebook", "burst_notebook", "overview_notebook"} | SCORED
 CLAIMS = {"claims", "paper_claims"} | PAGES
 TABLES = {"collect", "points"} | CLAIMS
 RUNS = {"run"} | TABLES

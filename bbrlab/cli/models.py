@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from statistics import fmean
 from typing import Annotated, Any
 
@@ -124,6 +125,20 @@ def model_burst(
                 _mean((r.rtt_ms(50) for r in runs), 1), _mean((r.rtt_ms(95) for r in runs), 1),
             )  # fmt: skip
     Console().print(table, highlight=False)
+
+
+@model_app.command("table")
+def model_table(
+    name: Annotated[str, typer.Argument(help="Its name: data/burst/NAME.csv.")],
+    out: Annotated[Path | None, typer.Option(help="Write it here; default: where it is kept.")] = None,
+) -> None:
+    """Compute a kept table of the burst model again. Takes minutes."""
+    from bbrlab.models import burst_tables
+
+    table = burst_tables.table_of(name)
+    typer.echo(f"{name}: some {table.minutes:g} minutes on one core", err=True)
+    with _points_progress(list(table.items), "simulating") as items:
+        typer.echo(burst_tables.write(name, table.of(items), out))
 
 
 def _mean(values: Iterable[float], digits: int = 3) -> str:

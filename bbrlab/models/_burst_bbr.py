@@ -8,8 +8,6 @@ from typing import Any
 from numba import njit
 
 from bbrlab.models._burst_state import (
-    BBR2,
-    EXTRA_ACKED_BUCKET_ROUNDS,
     INITIAL_CWND,
     PACING_MARGIN,
     QUANTUM_MAX,
@@ -65,36 +63,18 @@ def inflight_at_departure(f: Record, a: Record, bw: float, gain: float) -> Any:
 
 
 @njit(error_model="numpy")
-def update_extra_acked(f: Record, a: Record, v: Record, bw: float) -> None:
-    """How much more is acknowledged than the bandwidth explains; the maximum over two buckets of five rounds.
-
-    In Startup, BBRv2 and BBRv3 look back one round.
-    """
-    if f.round_start == 1:
-        f.extra_rounds += 1
-        if f.extra_rounds >= EXTRA_ACKED_BUCKET_ROUNDS or (f.full_bw_reached == 0 and f.kind >= BBR2):
-            f.extra_rounds = 0
-            f.extra_before = f.extra_now if f.full_bw_reached == 1 else 0.0
-            f.extra_now = 0.0
-    expected = bw * (a.now - f.extra_start)
+def extra_acked(f: Record, a: Record, bw: float) -> Any:
+    """How many packets more are acknowledged than the bandwidth explains, in whole packets."""
+    expected = math.floor(bw * (a.now - f.extra_start))
     if f.extra_delivered <= expected:
         f.extra_delivered = 0.0
         f.extra_start = a.now
-        expected = 0.0
+        expected = 0
     f.extra_delivered += a.acked
-    f.extra_now = max(f.extra_now, v.extra_acked * min(f.extra_delivered - expected, f.cwnd))
+    return min(f.extra_delivered - expected, f.cwnd)
 
 
 @njit(error_model="numpy")
 def save_cwnd(f: Record, probing_rtt: bool) -> None:
     """[D3] BBRSaveCwnd"""
     f.prior_cwnd = max(f.prior_cwnd, f.cwnd) if f.recovery == 1 or probing_rtt else f.cwnd
-
-
-@njit(error_model="numpy")
-def end_recovery(f: Record, a: Record) -> bool:
-    """Recovery ends with the first ACK of something that was sent after it began."""
-    if f.recovery == 1 and a.sent >= f.recovery_start:
-        f.recovery = 0
-        return True
-    return False

@@ -12,11 +12,10 @@ from numba import njit
 
 from bbrlab.models._burst_bbr import (
     bdp,
-    end_recovery,
+    extra_acked,
     inflight_at_departure,
     save_cwnd,
     set_rate,
-    update_extra_acked,
     update_round,
 )  # fmt: skip
 from bbrlab.models._burst_state import (
@@ -25,7 +24,6 @@ from bbrlab.models._burst_state import (
     DRAIN,
     FULL_BW_GROWTH,
     FULL_BW_ROUNDS,
-    INFINITE,
     INITIAL_CWND,
     MIN_CWND,
     MIN_RTT_WINDOW_S,
@@ -39,6 +37,7 @@ from bbrlab.models._burst_state import (
 PHASES = 8
 UP_PHASE, DOWN_PHASE = 0, 1
 UP_BONUS = 2.0
+EXTRA_ACKED_BUCKET_ROUNDS = 5
 EXTRA_ACKED_MAX_S = 0.1  # the aggregation that the window may allow for, as time at the estimated bandwidth
 
 
@@ -46,14 +45,14 @@ EXTRA_ACKED_MAX_S = 0.1  # the aggregation that the window may allow for, as tim
 def begin(f: Record) -> None:
     """The state before the first packet."""
     f.state = STARTUP
-    f.min_rtt = INFINITE
+    f.min_rtt = f.rtt
 
 
 @njit(error_model="numpy")
 def on_ack(f: Record, a: Record, v: Record, draws: Any) -> None:
     """All of an ACK: model, pacing rate, window."""
     _update_bw(f, a)
-    update_extra_acked(f, a, v, f.max_bw)
+    _update_extra_acked(f, a, v)
     if f.state == CRUISE:
         _update_cycle(f, a, v)
     _check_full_bw_reached(f, a)
@@ -67,12 +66,10 @@ def on_ack(f: Record, a: Record, v: Record, draws: Any) -> None:
 
 
 @njit(error_model="numpy")
-def on_loss(f: Record, b: Record, now: float) -> None:
-    """A loss of something sent after recovery began begins another."""
-    if f.recovery == 0 or b.sent >= f.recovery_start:
-        save_cwnd(f, f.state == PROBE_RTT)
-        f.recovery = f.recovery_entered = 1
-        f.recovery_start = now
+def on_recovery(f: Record) -> None:
+    """Recovery begins."""
+    save_cwnd(f, f.state == PROBE_RTT)
+    f.recovery_entered = 1
 
 
 @njit(error_model="numpy")
@@ -119,6 +116,18 @@ def _update_bw(f: Record, a: Record) -> None:
     if a.rate > f.bw_rounds[now] and (a.app_limited == 0 or a.rate >= f.max_bw):
         f.bw_rounds[now] = a.rate
         f.max_bw = max(f.max_bw, a.rate)
+
+
+@njit(error_model="numpy")
+def _update_extra_acked(f: Record, a: Record, v: Record) -> None:
+    """The maximum over two buckets of five rounds."""
+    if f.round_start == 1:
+        f.extra_rounds += 1
+        if f.extra_rounds >= EXTRA_ACKED_BUCKET_ROUNDS:
+            f.extra_rounds = 0
+            f.extra_before = f.extra_now
+            f.extra_now = 0.0
+    f.extra_now = max(f.extra_now, v.extra_acked * extra_acked(f, a, f.max_bw))
 
 
 @njit(error_model="numpy")
@@ -186,7 +195,7 @@ def _set_cwnd(f: Record, a: Record, v: Record) -> None:
     if not _conserves(f, a):
         extra = 0.0
         if f.full_bw_reached == 1:
-            extra = min(max(f.extra_now, f.extra_before), f.max_bw * EXTRA_ACKED_MAX_S)
+            extra = min(max(f.extra_now, f.extra_before), math.floor(f.max_bw * EXTRA_ACKED_MAX_S))
         target = _quantized(f, math.ceil(bdp(f, f.max_bw, v.cwnd_gain[f.state])) + extra)
         if f.full_bw_reached == 1:
             f.cwnd = min(f.cwnd + a.acked, target)
@@ -202,13 +211,12 @@ def _conserves(f: Record, a: Record) -> bool:
     """Losses take from the window; the first round of recovery sends one packet for each that arrived."""
     if a.newly_lost > 0.0:
         f.cwnd = max(f.cwnd - a.newly_lost, 1.0)
-    ended = end_recovery(f, a)
     if f.recovery_entered == 1:
         f.recovery_entered = 0
         f.conservation = 1
         f.next_round_delivered = f.delivered
         f.cwnd = f.inflight + a.acked
-    elif ended:
+    elif a.recovery_ended == 1:
         f.conservation = 0
         f.cwnd = max(f.cwnd, f.prior_cwnd)
     if f.conservation == 1:

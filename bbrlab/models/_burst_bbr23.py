@@ -13,11 +13,10 @@ from numba import njit
 
 from bbrlab.models._burst_bbr import (
     bdp,
-    end_recovery,
+    extra_acked,
     inflight_at_departure,
     save_cwnd,
     set_rate,
-    update_extra_acked,
     update_round,
 )  # fmt: skip
 from bbrlab.models._burst_state import (
@@ -30,6 +29,7 @@ from bbrlab.models._burst_state import (
     FULL_BW_ROUNDS,
     INFINITE,
     INIT,
+    INITIAL_CWND,
     LOSSY_REFILL,
     MIN_CWND,
     MIN_RTT_WINDOW_S,
@@ -50,6 +50,7 @@ from bbrlab.models._burst_state import (
 UP_BONUS = 2.0  # packets more in flight in UP
 PROBE_WAIT_S = 2.0
 UP_ROUNDS_MAX = 30
+EXTRA_ACKED_ROUNDS = 10
 
 
 @njit(error_model="numpy")
@@ -57,17 +58,15 @@ def begin(f: Record) -> None:
     """The state before the first packet."""
     f.state = STARTUP
     f.bw_lo = f.inflight_lo = f.inflight_hi = f.up_acked_per_inc = INFINITE
-    f.min_rtt = f.probe_rtt_min = f.min_rtt_before = INFINITE
+    f.min_rtt = f.probe_rtt_min = f.min_rtt_before = f.rtt
 
 
 @njit(error_model="numpy")
 def on_ack(f: Record, a: Record, v: Record, draws: Any) -> None:
     """All of an ACK, in the drafts' order."""
-    if end_recovery(f, a):
-        f.cwnd = max(f.cwnd, f.prior_cwnd)
     _update_latest_delivery_signals(f, a)
     _update_congestion_signals(f, a, v)
-    update_extra_acked(f, a, v, _bw(f))
+    _update_extra_acked(f, a, v)
     _check_full_bw_reached(f, a, v)
     _check_startup_done(f, a, v)
     if f.state == DRAIN and _inflight(f, a, v) <= _quantized(f, bdp(f, _bw(f), 1.0)):
@@ -86,10 +85,7 @@ def on_ack(f: Record, a: Record, v: Record, draws: Any) -> None:
 @njit(error_model="numpy")
 def on_loss(f: Record, b: Record, size: float, now: float, v: Record, draws: Any) -> None:
     """[D3] BBRHandleLostPacket, for the ``size`` lost packets of a burst, after the transport has counted them."""
-    if f.recovery == 0 or b.sent >= f.recovery_start:
-        save_cwnd(f, f.state == PROBE_RTT)
-        f.recovery = 1
-        f.recovery_start = now
+    save_cwnd(f, f.state == PROBE_RTT)
     if f.loss_in_round == 0 and v.loss_anchors_round == 1:  # [D3] BBRNoteLoss
         f.loss_round_delivered = f.delivered
     f.loss_in_round = 1
@@ -98,14 +94,26 @@ def on_loss(f: Record, b: Record, size: float, now: float, v: Record, draws: Any
         return
     # [D3] BBRInflightAtLoss: where in the burst the loss rate passed the threshold.
     before, lost_before = b.tx_in_flight - size, lost - size
-    at_loss = before + max(v.loss_threshold * before - lost_before, 0.0) / (1.0 - v.loss_threshold)
+    at_loss = before + math.floor(max(v.loss_threshold * before - lost_before, 0.0) / (1.0 - v.loss_threshold))
     # [D3] BBRHandleInflightTooHigh
     f.prev_too_high = 1
     f.is_probe_sample = 0
     if b.app_limited == 0:
-        f.inflight_hi = max(at_loss, v.beta * min(bdp(f, _bw(f), 1.0), f.cwnd))
+        f.inflight_hi = max(at_loss, math.floor(v.beta * min(bdp(f, _bw(f), 1.0), f.cwnd)))
     if f.state == UP:
         _start_down(f, now, draws)
+
+
+@njit(error_model="numpy")
+def on_recovery(f: Record) -> None:
+    """Recovery begins."""
+    save_cwnd(f, f.state == PROBE_RTT)
+
+
+@njit(error_model="numpy")
+def on_repaired(f: Record) -> None:
+    """[D3] BBRRestoreCwnd, when recovery ends; the model bounds it at the end of this ACK."""
+    f.cwnd = max(f.cwnd, f.prior_cwnd)
 
 
 @njit(error_model="numpy")
@@ -127,10 +135,10 @@ def _quantized(f: Record, inflight: float) -> Any:
 
 @njit(error_model="numpy")
 def _with_headroom(f: Record, v: Record) -> Any:
-    """[D3] BBRInflightWithHeadroom"""
+    """[D3] BBRInflightWithHeadroom, in whole packets."""
     if f.inflight_hi == math.inf or v.headroom == 0.0:
         return f.inflight_hi
-    return max(f.inflight_hi - max(1.0, v.headroom * f.inflight_hi), MIN_CWND)
+    return max(f.inflight_hi - max(1.0, math.floor(v.headroom * f.inflight_hi)), MIN_CWND)
 
 
 @njit(error_model="numpy")
@@ -192,7 +200,7 @@ def _start_up(f: Record, a: Record, v: Record) -> None:
 def _raise_inflight_hi_slope(f: Record) -> None:
     growth = 2.0**f.up_rounds
     f.up_rounds = min(f.up_rounds + 1, UP_ROUNDS_MAX)
-    f.up_acked_per_inc = max(f.cwnd / growth, 1.0)
+    f.up_acked_per_inc = max(math.floor(f.cwnd / growth), 1.0)
 
 
 # ---- an ACK's steps
@@ -223,8 +231,39 @@ def _update_congestion_signals(f: Record, a: Record, v: Record) -> None:
         if f.inflight_lo == math.inf:
             f.inflight_lo = f.cwnd
         f.bw_lo = max(f.bw_latest, v.beta * f.bw_lo)
-        f.inflight_lo = max(f.inflight_latest, v.beta * f.inflight_lo)
+        f.inflight_lo = max(f.inflight_latest, math.floor(v.beta * f.inflight_lo))
     f.loss_in_round = 0
+
+
+@njit(error_model="numpy")
+def _update_extra_acked(f: Record, a: Record, v: Record) -> None:
+    """[D3] BBRUpdateACKAggregation, the maximum over ten rounds (in Startup one) as Linux keeps it: the best three (win_minmax.c)."""
+    rounds = EXTRA_ACKED_ROUNDS if f.full_bw_reached == 1 else 1
+    now = f.round_count
+    seen = v.extra_acked * extra_acked(f, a, _bw(f))
+    most, since = f.extra_most, f.extra_round
+    if seen >= most[0] or now - since[2] > rounds:
+        most[:] = seen
+        since[:] = now
+        return
+    if seen >= most[1]:
+        most[1:] = seen
+        since[1:] = now
+    elif seen >= most[2]:
+        most[2] = seen
+        since[2] = now
+    age = now - since[0]
+    if age > rounds:
+        for _ in range(2):
+            if now - since[0] > rounds:
+                most[0], most[1], most[2] = most[1], most[2], seen
+                since[0], since[1], since[2] = since[1], since[2], now
+    elif since[1] == since[0] and age > rounds // 4:
+        most[1:] = seen
+        since[1:] = now
+    elif since[2] == since[1] and age > rounds // 2:
+        most[2] = seen
+        since[2] = now
 
 
 @njit(error_model="numpy")
@@ -267,7 +306,7 @@ def _check_startup_done(f: Record, a: Record, v: Record) -> None:
         if f.loss_round_start == 1:
             if f.loss_events >= v.full_loss_count and _is_sample_too_high(a, v):
                 f.full_bw_reached = 1
-                f.inflight_hi = bdp(f, f.max_bw, 1.0)
+                f.inflight_hi = math.floor(bdp(f, f.max_bw, 1.0))
                 if v.loss_exit_looks_at_latest == 1:
                     f.inflight_hi = max(f.inflight_hi, f.inflight_latest)
             f.loss_events = 0
@@ -346,13 +385,13 @@ def _is_time_to_cruise(f: Record, a: Record, v: Record) -> bool:
 
 @njit(error_model="numpy")
 def _is_time_to_go_down(f: Record, a: Record, v: Record) -> bool:
-    inflight = _inflight(f, a, v)
-    if v.precautionary == 1 and f.prev_too_high == 1 and inflight >= f.inflight_hi:
+    if v.precautionary == 1 and f.prev_too_high == 1 and a.prior_inflight >= f.inflight_hi:
         f.prev_precautionary = 1
         return True
     if v.plateau_ends_up == 0:
         return bool(
-            a.now > f.cycle_stamp + f.min_rtt and inflight > _quantized(f, bdp(f, f.max_bw, v.pacing_gain[f.state]))
+            a.now > f.cycle_stamp + f.min_rtt
+            and _inflight(f, a, v) > _quantized(f, bdp(f, f.max_bw, v.pacing_gain[f.state]))
         )
     if f.limited_at >= a.sent and f.cwnd >= f.inflight_hi:
         _reset_full_bw(f, a.rate)  # held by inflight_hi: a plateau would say nothing about the path
@@ -381,7 +420,8 @@ def _update_min_rtt(f: Record, a: Record, v: Record) -> None:
 def _probe_rtt_cwnd(f: Record, v: Record) -> float:
     """From the RTprop before it expired: it may on entry, and a window from a queue's RTT would not drain that queue."""
     rtt = min(f.min_rtt, f.min_rtt_before)
-    return max(v.probe_rtt_gain * _bw(f) * rtt, MIN_CWND) if rtt < math.inf else MIN_CWND
+    window: float = max(math.floor(v.probe_rtt_gain * _bw(f) * rtt), MIN_CWND)
+    return window
 
 
 @njit(error_model="numpy")
@@ -424,11 +464,11 @@ def _check_probe_rtt(f: Record, a: Record, v: Record, draws: Any) -> None:
 
 @njit(error_model="numpy")
 def _set_cwnd(f: Record, a: Record, v: Record) -> None:
-    """[D3] BBRSetCwnd and BBRBoundCwndForModel; Drain has no upper bound (the pseudocode, not the drafts' table)."""
-    most = _quantized(f, math.ceil(bdp(f, _bw(f), v.cwnd_gain[f.state])) + max(f.extra_now, f.extra_before))
+    """[D3] BBRSetCwnd and BBRBoundCwndForModel, in whole packets; Drain has no upper bound (the pseudocode, not the drafts' table)."""
+    volume = _quantized(f, bdp(f, _bw(f), v.cwnd_gain[f.state]) + f.extra_most[0])
     if f.full_bw_reached == 1:
-        f.cwnd = min(f.cwnd + a.acked, most)
-    elif f.cwnd < most or f.delivered < 10.0:
+        f.cwnd = min(f.cwnd + a.acked, math.floor(volume))
+    elif f.cwnd < volume or f.delivered < INITIAL_CWND:
         f.cwnd += a.acked
     f.cwnd = max(f.cwnd, MIN_CWND)
     cap = f.inflight_lo

@@ -20,7 +20,9 @@ from bbrlab.models import _burst_bbr23 as bbr23
 from bbrlab.models import _burst_loss_based as loss_based
 from bbrlab.models._burst_state import (
     BBR1,
+    BUCKET_BYTES,
     BURST,
+    DELAYED_ACK_S,
     INFINITE,
     INITIAL_CWND,
     NONE,
@@ -28,6 +30,9 @@ from bbrlab.models._burst_state import (
     SRTT_GAIN,
     Record,
 )  # fmt: skip
+from bbrlab.scenario.frames import FRAME_BYTES
+
+RTO_VARIANCE_S = 0.2  # what Linux adds to the smoothed RTT at least for its retransmission timeout
 
 # Columns of a flow's sample.
 SAMPLE = ("delivered", "cwnd", "inflight", "inflight_hi", "max_bw", "min_rtt", "state")
@@ -41,7 +46,7 @@ def _begin(f: Record, v: Record, start: float) -> None:
     f.timer = INFINITE
     f.limited_at = -1.0
     f.departure = f.delivered_time = f.first_send_time = start
-    f.first = f.live = f.last = NONE
+    f.first = f.live = f.last = f.waiting = NONE
     f.min_rtt_stamp = f.probe_rtt_min_stamp = f.extra_start = start
     if f.kind >= BBR1:
         if f.kind == BBR1:
@@ -56,41 +61,162 @@ def _begin(f: Record, v: Record, start: float) -> None:
 
 
 @njit(error_model="numpy")
-def _enqueue(size: float, now: float, busy: float, tau: float, buffer: float) -> tuple[float, float]:
-    """Packets that get through of a burst, one after the other, and when the link is free after them."""
-    arriving = 0.0
-    for _ in range(int(size)):
-        if (busy - now) / tau <= buffer:
-            busy = max(busy, now) + tau
-            arriving += 1.0
-    return arriving, busy
+def _more_places(bursts: Any, free: int, least: int) -> tuple[Any, int]:
+    """Twice as many places for bursts, or ``least`` more; the new ones are free."""
+    count = len(bursts)
+    wanted = count + max(count, least)
+    more = np.empty(wanted, dtype=BURST)
+    more[:count] = bursts
+    for i in range(count, wanted):
+        more[i].next = i + 1
+    more[wanted - 1].next = free
+    return more, count
 
 
 @njit(error_model="numpy")
-def _more_places(bursts: Any, free: int) -> tuple[Any, int]:
-    """Twice as many places for bursts; the new ones are free."""
-    count = len(bursts)
-    more = np.empty(2 * count, dtype=BURST)
-    more[:count] = bursts
-    for i in range(count, 2 * count):
-        more[i].next = i + 1
-    more[2 * count - 1].next = free
-    return more, count
+def _append(bursts: Any, place: int, f: Record) -> int:
+    """A free place becomes the last of the flow's. Returns the next free one."""
+    free: int = bursts[place].next
+    bursts[place].next = NONE
+    if f.last == NONE:
+        f.first = place
+    else:
+        bursts[f.last].next = place
+    f.last = place
+    return free
+
+
+@njit(error_model="numpy")
+def _remember(b: Record, f: Record, now: float, repairs: float, below: float) -> None:
+    """What packets remember of the moment they are sent, as the last that the flow has in flight."""
+    b.sent, b.number = now, f.packets
+    b.size, b.repairs, b.below = 1.0, repairs, below
+    b.delivered, b.delivered_time, b.first_send_time = f.delivered, f.delivered_time, f.first_send_time
+    b.tx_in_flight, b.lost = f.inflight, f.lost
+    b.app_limited = 1 if f.app_limited > 0.0 else 0
+
+
+@njit(error_model="numpy")
+def _send(
+    f: Record, size: float, now: float, busy: float, tau: float, buffer: float, bursts: Any, free: int
+) -> tuple[int, int, float, float]:
+    """Send a burst: what was lost goes first, packet by packet into the queue, on to the receiver, which answers each second one.
+
+    The link lets a packet go at once while it has saved tokens, as a token bucket does. The receiver answers at once while
+    something is missing, and a packet that no second one follows after DELAYED_ACK_S.
+
+    Returns:
+        The next free place, how many were taken, when the link has tokens again, and how many packets were lost.
+    """
+    repairs, below = min(size, f.to_repair), min(size, f.to_repair_below)
+    f.to_repair -= repairs
+    f.to_repair_below -= below
+    missing = f.holes > 0.0
+    saved = BUCKET_BYTES / FRAME_BYTES * tau
+    taken = 0
+    own = NONE  # where packets of this burst are of which the receiver has not answered the last
+    through = 0.0
+    while through < size and (busy - now) / tau <= buffer:
+        departure = max(busy, now)
+        busy = max(busy, now - saved) + tau
+        repair = 1.0 if through < repairs else 0.0
+        waited_for = 1.0 if through < below else 0.0
+        through += 1.0
+        second = f.waiting != NONE and departure <= f.waits_until
+        if second and f.waiting == own:
+            b = bursts[own]
+            b.size += 1.0
+            b.repairs += repair
+            b.below += waited_for
+            b.acked_at = departure + f.rtt
+        else:
+            if second:
+                bursts[f.waiting].acked_at = departure + f.rtt
+            own = free
+            free = _append(bursts, own, f)
+            taken += 1
+            b = bursts[own]
+            _remember(b, f, now, repair, waited_for)
+            b.arrives = 1
+            b.acked_at = departure + f.rtt
+            if f.live == NONE:
+                f.live = own
+        f.waiting = NONE
+        if not (second or missing):
+            f.waiting = own
+            f.waits_until = departure + DELAYED_ACK_S
+            b.acked_at += DELAYED_ACK_S
+    lost = size - through
+    f.holes += lost - max(repairs - through, 0.0) - min(repairs, through)
+    if lost > 0.0:
+        place = free
+        free = _append(bursts, place, f)
+        taken += 1
+        _remember(bursts[place], f, now, max(repairs - through, 0.0), max(below - through, 0.0))
+        bursts[place].size = lost
+        bursts[place].arrives = 0
+    return free, taken, busy, lost
+
+
+@njit(error_model="numpy")
+def _enter_recovery(f: Record) -> None:
+    """All that is outstanding has to be delivered before recovery ends."""
+    if f.kind > BBR1:
+        bbr23.on_recovery(f)
+    elif f.kind == BBR1:
+        bbr1.on_recovery(f)
+    else:
+        loss_based.on_recovery(f)
+    f.recovery = 1
+    f.recovery_mark = f.packets
+    f.below = f.inflight + f.to_repair
+    f.to_repair_below = f.to_repair
 
 
 @njit(error_model="numpy")
 def _lose(f: Record, b: Record, now: float, v: Record, draws: Any) -> float:
     """A burst's lost packets are noticed. Returns how many."""
-    size: float = b.size - b.arriving
+    size: float = b.size
     f.lost += size
     f.inflight -= size
+    f.lost_out += size - b.repairs
+    f.to_repair += size
     if f.kind > BBR1:
         bbr23.on_loss(f, b, size, now, v, draws)
-    elif f.kind == BBR1:
-        bbr1.on_loss(f, b, now)
+    if f.recovery == 0:
+        _enter_recovery(f)
     else:
-        loss_based.on_loss(f, b, now)
+        f.to_repair_below += size if b.number <= f.recovery_mark else b.below
     return size
+
+
+@njit(error_model="numpy")
+def _deliver(f: Record, b: Record) -> None:
+    """Packets of a burst are acknowledged."""
+    f.delivered += b.size
+    f.inflight -= b.size
+    f.lost_out -= b.repairs
+    if f.recovery != 0:
+        f.below -= b.size if b.number <= f.recovery_mark else b.below
+
+
+@njit(error_model="numpy")
+def _check_repaired(f: Record) -> bool:
+    """Recovery ends when all is delivered that was sent before it began; what was lost since then begins another."""
+    if f.recovery == 0 or f.below > 0.0:
+        return False
+    if f.kind > BBR1:
+        f.recovery = 0
+        bbr23.on_repaired(f)
+    elif f.kind < BBR1:
+        loss_based.on_repaired(f)
+    f.recovery = 0
+    if f.lost_out > 0.0:
+        entered = f.recovery_entered
+        _enter_recovery(f)
+        f.recovery_entered = entered  # mainline's BBRv1 looks at the state after the ACK, which is the same
+        return False
+    return True
 
 
 @njit(error_model="numpy")
@@ -108,7 +234,7 @@ def _loop(
     for i in range(len(bursts)):
         bursts[i].next = i + 1
     bursts[len(bursts) - 1].next = NONE
-    free = 0
+    free, left_places = 0, len(bursts)
     busy = 0.0
     queue_since = low  # from when on the queue's integral is still to be taken
     next_sample = 0
@@ -139,22 +265,44 @@ def _loop(
 
         if f.live != NONE and bursts[f.live].acked_at <= now:
             # An ACK. What was lost before it is noticed first.
-            b = bursts[f.live]
             a.prior_inflight = f.inflight
-            a.newly_lost = 0.0
-            while f.first != f.live:
-                place = f.first
-                a.newly_lost += _lose(f, bursts[place], now, v, draws)
-                f.first = bursts[place].next
-                bursts[place].next = free
-                free = place
-            f.delivered += b.arriving
-            f.inflight -= b.arriving
+            a.acked = a.newly_lost = a.repaired = 0.0
+            f.srtt += SRTT_GAIN * (now - bursts[f.live].sent - f.srtt)
+            last = f.live
+            while f.live != NONE and bursts[f.live].acked_at <= now:
+                while f.first != f.live:
+                    place = f.first
+                    a.newly_lost += _lose(f, bursts[place], now, v, draws)
+                    f.first = bursts[place].next
+                    bursts[place].next = free
+                    free = place
+                    left_places += 1
+                last = f.live
+                b = bursts[last]
+                _deliver(f, b)
+                a.acked += b.size
+                a.repaired += b.repairs
+                if counts:
+                    f.window_delivered += b.size
+                    at = int((now - b.sent - f.rtt) * rtt_scale)
+                    histogram[i, min(max(at, 0), histogram.shape[1] - 1)] += b.size
+                if f.waiting == last:
+                    f.waiting = NONE
+                f.first = b.next
+                if f.first == NONE:
+                    f.last = NONE
+                b.next = free
+                free = last
+                left_places += 1
+                f.live = f.first
+                while f.live != NONE and bursts[f.live].arrives == 0:
+                    f.live = bursts[f.live].next
+            b = bursts[last]
             f.delivered_time = now
             f.first_send_time = b.sent
             if f.app_limited > 0.0 and f.delivered > f.app_limited:
                 f.app_limited = 0.0
-            a.now, a.sent, a.acked = now, b.sent, b.arriving
+            a.now, a.sent = now, b.sent
             a.rtt = now - b.sent
             a.delivered = f.delivered - b.delivered
             a.rate = a.delivered / max(b.sent - b.first_send_time, now - b.delivered_time)
@@ -162,25 +310,7 @@ def _loop(
             a.tx_in_flight = b.tx_in_flight
             a.lost_since_sent = f.lost - b.lost
             a.app_limited = b.app_limited
-            f.srtt += SRTT_GAIN * (a.rtt - f.srtt)
-            if counts:
-                f.window_delivered += b.arriving
-                at = int((a.rtt - f.rtt) * rtt_scale)
-                histogram[i, min(max(at, 0), histogram.shape[1] - 1)] += b.arriving
-            # The burst goes, or stays as its lost packets.
-            following = b.next
-            if b.arriving == b.size:
-                place = f.first
-                f.first = following
-                if following == NONE:
-                    f.last = NONE
-                b.next = free
-                free = place
-            else:
-                b.arriving, b.size = 0.0, b.size - b.arriving
-            while following != NONE and bursts[following].arriving == 0.0:
-                following = bursts[following].next
-            f.live = following
+            a.recovery_ended = 1 if _check_repaired(f) else 0
             f.timer = INFINITE
             if f.kind > BBR1:
                 bbr23.on_ack(f, a, v, draws)
@@ -195,10 +325,14 @@ def _loop(
                 f.first = bursts[place].next
                 bursts[place].next = free
                 free = place
+                left_places += 1
+            if f.kind < BBR1:
+                if f.last == NONE:
+                    loss_based.on_timeout(f)
+                else:
+                    loss_based.on_probe(f)
             f.last = NONE
             f.timer = INFINITE
-            if f.kind < BBR1:
-                loss_based.on_timer(f)
 
         # Send while the window and the pacing rate allow it.
         waits_until = INFINITE
@@ -218,42 +352,33 @@ def _loop(
                         waiting, left = busy - queue_since, max(busy - until, 0.0)
                         totals[0] += (waiting * waiting - left * left) / 2.0
                 queue_since = now
-            arriving, busy = _enqueue(size, now, busy, tau, buffer)
-            if free == NONE:
-                bursts, free = _more_places(bursts, free)
-            place = free
-            b = bursts[place]
-            free = b.next
             if f.delivered == 0.0 and f.inflight == 0.0:
                 f.first_send_time = f.delivered_time = now
             f.inflight += size
-            b.sent, b.acked_at, b.size, b.arriving = now, max(busy, now) + f.rtt, size, arriving
-            b.delivered, b.delivered_time, b.first_send_time = f.delivered, f.delivered_time, f.first_send_time
-            b.tx_in_flight, b.lost = f.inflight, f.lost
-            b.app_limited = 1 if f.app_limited > 0.0 else 0
-            b.next = NONE
-            if f.last == NONE:
-                f.first = place
-            else:
-                bursts[f.last].next = place
-            f.last = place
-            if arriving > 0.0:
-                if f.live == NONE:
-                    f.live = place
-                f.timer = INFINITE
-            elif f.live == NONE:
+            f.packets += size
+            alive = f.live != NONE
+            if left_places <= size:
+                before = len(bursts)
+                bursts, free = _more_places(bursts, free, int(size) + 1)
+                left_places += len(bursts) - before
+            free, taken, busy, lost = _send(f, size, now, busy, tau, buffer, bursts, free)
+            left_places -= taken
+            if alive or f.live != NONE or lost > 0.0:
                 f.timer = INFINITE  # begins anew
             if counts:
                 f.window_sent += size
-                f.window_lost += size - arriving
+                f.window_lost += lost
             if f.kind >= BBR1:
                 gap = size / f.rate
                 f.departure = now + gap - min(gap / 2.0, now - f.departure)
-            elif f.recovery == 1:
+            else:
                 f.prr_out += size
         if f.live == NONE:
-            if f.first != NONE and f.timer == INFINITE:
-                f.timer = now + 2.0 * f.srtt
+            if f.timer == INFINITE:
+                if f.first != NONE:
+                    f.timer = now + 2.0 * f.srtt
+                elif waits_until == INFINITE:  # all that was sent is known to be lost, and the window is closed
+                    f.timer = now + f.srtt + RTO_VARIANCE_S
             due[i] = min(waits_until, f.timer)
         else:
             due[i] = min(waits_until, bursts[f.live].acked_at)

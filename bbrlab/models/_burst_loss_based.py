@@ -11,6 +11,7 @@ from numba import njit
 
 from bbrlab.models._burst_state import CUBIC, INFINITE, QUANTUM_MAX, QUANTUM_S, Record
 
+REDUCING, AFTER_TIMEOUT = 1, 2  # recovery, as CUBIC and Reno have it
 CUBE = 0.4
 CUBIC_BETA = 717 / 1024
 FRIENDLY_ACKS = 15 / 8  # windows acknowledged per packet that Reno with CUBIC's beta would grow; Linux cuts to eighths
@@ -34,10 +35,8 @@ def set_quantum(f: Record) -> None:
 
 
 @njit(error_model="numpy")
-def on_loss(f: Record, b: Record, now: float) -> None:
-    """A loss cuts the window once; a loss of something sent after that cuts again."""
-    if f.recovery == 1 and b.sent < f.recovery_start:
-        return
+def on_recovery(f: Record) -> None:
+    """Recovery begins, with a smaller window."""
     f.prior_cwnd = f.cwnd
     if f.kind == CUBIC:
         f.epoch_start = 0.0
@@ -48,10 +47,15 @@ def on_loss(f: Record, b: Record, now: float) -> None:
         f.ssthresh = max(math.floor(f.cwnd * CUBIC_BETA), 2.0)
     else:
         f.ssthresh = max(math.floor(f.cwnd / 2.0), 2.0)
-    f.recovery = 1
-    f.recovery_start = now
     f.prr_delivered = f.prr_out = 0.0
     f.cwnd_count = 0.0
+
+
+@njit(error_model="numpy")
+def on_repaired(f: Record) -> None:
+    """Recovery ends; after a timeout the window has grown already."""
+    if f.recovery != AFTER_TIMEOUT:
+        f.cwnd = f.ssthresh
 
 
 @njit(error_model="numpy")
@@ -59,13 +63,10 @@ def on_ack(f: Record, a: Record) -> None:
     """The window after an ACK."""
     if f.kind == CUBIC:
         _hystart(f, a)
-    if f.recovery == 1:
-        if a.sent < f.recovery_start:
-            _reduce(f, a.acked)
-            set_quantum(f)
-            return
-        f.recovery = 0
-        f.cwnd = f.ssthresh
+    if f.recovery == REDUCING:
+        _reduce(f, a.acked, a.repaired > 0.0 and a.newly_lost == 0.0)
+        set_quantum(f)
+        return
     acked = a.acked
     if f.cwnd < f.ssthresh:
         grown = min(f.cwnd + acked, f.ssthresh)
@@ -81,20 +82,29 @@ def on_ack(f: Record, a: Record) -> None:
 
 
 @njit(error_model="numpy")
-def on_timer(f: Record) -> None:
+def on_probe(f: Record) -> None:
     """Nothing but lost packets was outstanding: one packet goes out."""
-    _reduce(f, 0.0)
+    _reduce(f, 0.0, False)
 
 
 @njit(error_model="numpy")
-def _reduce(f: Record, acked: float) -> None:
-    """Proportional rate reduction (RFC 6937)."""
+def on_timeout(f: Record) -> None:
+    """Slow start from one packet; CUBIC forgets what it knew (tcp_enter_loss, cubictcp_state)."""
+    f.recovery = AFTER_TIMEOUT
+    f.cwnd = 1.0
+    f.cwnd_count = 0.0
+    f.last_max = f.epoch_start = 0.0
+
+
+@njit(error_model="numpy")
+def _reduce(f: Record, acked: float, repaired: bool) -> None:
+    """Proportional rate reduction (RFC 6937); a packet more when something was repaired and nothing new is missing."""
     f.prr_delivered += acked
     room = f.ssthresh - f.inflight
     if room < 0.0:
         send = math.ceil(f.ssthresh * f.prr_delivered / f.prior_cwnd) - f.prr_out
     else:
-        send = min(room, max(f.prr_delivered - f.prr_out, acked))
+        send = min(room, max(f.prr_delivered - f.prr_out, acked) + (1.0 if repaired else 0.0))
     f.cwnd = f.inflight + max(send, 0.0 if f.prr_out > 0.0 else 1.0)
 
 

@@ -28,7 +28,8 @@ PACING_MARGIN = 0.99
 FULL_BW_GROWTH, FULL_BW_ROUNDS = 1.25, 3
 MIN_RTT_WINDOW_S = 10.0
 PROBE_RTT_S = 0.2
-EXTRA_ACKED_BUCKET_ROUNDS = 5
+DELAYED_ACK_S = 0.04  # how long Linux's receiver waits for a second packet (TCP_DELACK_MIN)
+BUCKET_BYTES = 1600  # what tc-htb(8) saves up while the link is idle, by default
 SRTT_GAIN = 0.125
 BW_ROUNDS = 11  # BBRv1's max filter: Linux drops a sample that is more than ten rounds old
 
@@ -39,22 +40,29 @@ FLOW = np.dtype(
         # the transport (Linux: tcp_sock)
         *((name, "f8") for name in (
             "cwnd", "inflight", "delivered", "delivered_time", "first_send_time", "lost", "app_limited", "srtt", "rate",
-            "quantum", "departure", "limited_at", "timer", "recovery_start", "prior_cwnd",
+            "quantum", "departure", "limited_at", "timer", "prior_cwnd",
+            # Packets: sent, sent before recovery began, lost and not yet sent again, those of them that recovery waits for, all
+            # that recovery waits for, taken for lost and not yet delivered.
+            "packets", "recovery_mark", "to_repair", "to_repair_below", "below", "lost_out",
         )),
-        *((name, "i8") for name in ("recovery", "recovery_entered", "first", "live", "last")),
+        *((name, "i8") for name in ("recovery", "first", "live", "last")),
+        # its receiver: packets that are missing, until when the one that waits for another is not acknowledged, where it is
+        *((name, "f8") for name in ("holes", "waits_until")),
+        ("waiting", "i8"),
         # over the window
         *((name, "f8") for name in ("window_sent", "window_lost", "window_delivered")),
         # every BBR
         *((name, "i8") for name in (
             "state", "round_count", "round_start", "full_bw_count", "full_bw_now", "full_bw_reached",
-            "probe_rtt_round_done", "extra_rounds",
+            "probe_rtt_round_done",
         )),
         *((name, "f8") for name in (
             "next_round_delivered", "max_bw", "full_bw", "min_rtt", "min_rtt_stamp", "probe_rtt_done_stamp", "cycle_stamp",
-            "extra_now", "extra_before", "extra_start", "extra_delivered",
+            "extra_start", "extra_delivered",
         )),
         # BBRv1
-        *((name, "i8") for name in ("cycle", "conservation")),
+        *((name, "i8") for name in ("cycle", "conservation", "recovery_entered", "extra_rounds")),
+        *((name, "f8") for name in ("extra_now", "extra_before")),
         ("bw_rounds", "f8", (BW_ROUNDS,)),
         # BBRv2 and BBRv3
         *((name, "i8") for name in (
@@ -66,6 +74,8 @@ FLOW = np.dtype(
             "loss_round_delivered", "probe_wait", "up_acked", "up_acked_per_inc", "probe_rtt_min", "probe_rtt_min_stamp",
             "min_rtt_before",
         )),
+        ("extra_most", "f8", (3,)),
+        ("extra_round", "i8", (3,)),
         # CUBIC and Reno
         *((name, "f8") for name in (
             "ssthresh", "cwnd_count", "prr_delivered", "prr_out", "last_max", "origin", "k", "epoch_start", "ack_count",
@@ -75,25 +85,28 @@ FLOW = np.dtype(
     ]
 )  # fmt: skip
 
-# What a burst remembers of the moment it was sent; ``size`` packets, of which ``arriving`` get through. ``next``: the
-# flow's next burst, or the next free place.
+# Packets of a burst that one ACK answers, or (``arrives`` 0) those that were lost, and what they remember of the moment they were
+# sent. ``repairs`` of them were lost before, and recovery waits for ``below`` of these. ``next``: the flow's next ones, or the next
+# free place. ``number``: of packets that the flow has sent, with these.
 BURST = np.dtype(
     [
         *((name, "f8") for name in (
-            "sent", "acked_at", "size", "arriving", "delivered", "delivered_time", "first_send_time", "tx_in_flight", "lost",
+            "sent", "number", "acked_at", "size", "repairs", "below", "delivered", "delivered_time", "first_send_time", "tx_in_flight",
+            "lost",
         )),
-        *((name, "i8") for name in ("app_limited", "next")),
+        *((name, "i8") for name in ("arrives", "app_limited", "next")),
     ]
 )  # fmt: skip
 
-# What one ACK says (Linux: rate_sample). ``lost_since_sent``: noticed since the burst was sent.
+# What one ACK says (Linux: rate_sample). ``lost_since_sent``: noticed since the burst was sent; ``repaired``: of ``acked``, those
+# that were lost before; ``recovery_ended``: with this ACK.
 ACK = np.dtype(
     [
         *((name, "f8") for name in (
             "now", "sent", "acked", "prior_inflight", "newly_lost", "rate", "rtt", "delivered", "prior_delivered",
-            "tx_in_flight", "lost_since_sent",
+            "tx_in_flight", "lost_since_sent", "repaired",
         )),
-        ("app_limited", "i8"),
+        *((name, "i8") for name in ("app_limited", "recovery_ended")),
     ]
 )  # fmt: skip
 

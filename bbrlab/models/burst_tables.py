@@ -1,0 +1,79 @@
+"""The tables that are computed with the burst model and kept: data/burst/NAME.csv."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from bbrlab.base import files, paths
+from bbrlab.base.errors import UserError
+from bbrlab.models import adoption, burst_panels, maps
+
+FOLDER = paths.DATA / "burst"
+
+
+@dataclass(frozen=True)
+class Table:
+    """How a table is computed.
+
+    Attributes:
+        items: what it has rows of.
+        of: the rows of some of the items.
+        minutes: what it takes on one core, roughly.
+    """
+
+    items: Sequence[Any]
+    of: Callable[[Iterable[Any]], pd.DataFrame]
+    minutes: float
+
+
+def _map(name: str, minutes: float) -> Table:
+    chosen = maps.MAPS[name]
+    return Table(chosen.cells(), lambda cells: maps.computed(cells, chosen.seeds), minutes)
+
+
+TABLES = {
+    "panels": Table(list(burst_panels.PANELS), burst_panels.panels, 3),
+    "parts": Table(list(burst_panels.PARTS), burst_panels.parts, 1),
+    "buffer_flows": _map("buffer_flows", 2),
+    "rate_rtt": _map("rate_rtt", 2),
+    "adoption": Table(adoption.populations(), adoption.computed, 6),
+}
+
+
+def table_of(name: str) -> Table:
+    """How a table is computed. UserError if there is none of this name."""
+    if name not in TABLES:
+        raise UserError(f"there is no table '{name}' of the burst model; there are {', '.join(TABLES)}")
+    return TABLES[name]
+
+
+def read(name: str) -> pd.DataFrame:
+    """A kept table, without its source. UserError if there is none."""
+    table_of(name)
+    path = FOLDER / f"{name}.csv"
+    if not path.exists():
+        raise UserError(f"{path}: is not there; run: bbrlab model table {name}")
+    return pd.read_csv(path).drop(columns=list(_source(name)))
+
+
+def _source(name: str) -> dict[str, str]:
+    """What every table of data/ says of each row."""
+    return {"source": f"this package's models (docs/models.md): bbrlab model table {name}", "exactness": "recomputed"}
+
+
+def write(name: str, found: pd.DataFrame, out: Path | None = None) -> Path:
+    """A table as a file, whole or not at all; numbers to four decimals. Returns the file.
+
+    Args:
+        found: table_of(name).of(its items).
+        out: default: where read() looks.
+    """
+    path = out or FOLDER / f"{name}.csv"
+    with files.aside(path) as temporary:
+        found.assign(**_source(name)).to_csv(temporary, index=False, float_format="%.4f", lineterminator="\n")
+    return path
