@@ -40,9 +40,9 @@ def test_hooks_change_nothing_else(mainline, run_scenario, changes):
     assert (lab.folder / "samples.parquet").read_bytes() == (plain.folder / "samples.parquet").read_bytes()
 
 
-def selftest(name, folder):
-    """What a program of kernels/selftest prints in a bare guest."""
-    built = get_kernel()
+def selftest(name, folder, kernel=None):
+    """What a program of kernels/selftest prints in a bare guest (of the default kernel)."""
+    built = kernel or get_kernel()
     argv = [built.image, "mem=256M", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro", "time-travel=inf-cpu",
             f"init={paths.KERNELS / 'selftest' / 'init'}", "con=null", "con0=null,fd:1", "quiet", f"selftest={name}",
             f"uml_dir={folder}/"]  # fmt: skip
