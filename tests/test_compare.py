@@ -186,20 +186,21 @@ def test_run_asks_the_workflow_for_the_tables(figure, monkeypatch, tmp_path):
         returncode = 0
 
     def run(argv, cwd, env, check):
-        folder = Path(env["BBRLAB_RESULTS"])
-        asked.append((argv, folder))
         assert cwd == paths.ROOT
+        folder = Path(argv[-1]).parents[2]  # of its results: the table's
+        asked.append((argv, Path(env["BBRLAB_RESULTS"]), folder))
         write_side(folder, figure, share())
         return Done()
 
     monkeypatch.setattr(sides.subprocess, "run", run)
     found = invoke(
-        FIGURE, "--kernel", "lab-6.12", "--config", "kernel=lab-6.1 replace=bbr3:mine", "--run", "--cores", "1"
+        FIGURE, "--kernel", "lab-6.12", "--config", "kernel=lab-6.1 replace=bbr3:aimd", "--run", "--cores", "1"
     )
     assert found.exit_code == 0, (found.output, found.exception)
-    assert [folder.name for _, folder in asked] == ["kernel=lab-6.12", "kernel=lab-6.1,replace=bbr3:mine"]
-    argv, folder = asked[1]
-    assert argv[2:] == ["snakemake", "--cores", "1", "--config", "kernel=lab-6.1", "replace=bbr3:mine", "scale=quick", "--",
+    assert [home.name for _, home, _ in asked] == ["kernel=lab-6.12", "kernel=lab-6.1,replace=bbr3:aimd"]
+    argv, home, folder = asked[1]
+    assert folder == home / "replace" / "bbr3-aimd"
+    assert argv[2:] == ["snakemake", "--cores", "1", "--config", "kernel=lab-6.1", "replace=bbr3:aimd", "scale=quick", "--",
                         str(folder / "quick" / f"{FIGURE}.parquet")]  # fmt: skip
 
 
