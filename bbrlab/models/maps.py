@@ -1,7 +1,7 @@
 """Maps: the burst model's share over buffer and flows, and over rate and RTT, where the lab could not run every cell.
 
-The tables are data/burst/MAP.csv; ``bbrlab model table MAP`` makes them again. Cells that the lab ran as well are drawn at random
-(drawn_cells()), data/burst/maps_checked.csv.
+The tables are data/burst/MAP.csv; ``bbrlab model table MAP`` makes them again. The cells that the lab is
+to run beside them are drawn at random (drawn_cells()).
 """
 
 from __future__ import annotations
