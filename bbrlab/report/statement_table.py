@@ -11,11 +11,12 @@ from bbrlab.report.verdicts import COLOURS, marks_text, measured_text, verdict_t
 
 MANY = 20  # claims of a statement that are folded below its line
 STYLE = """<style scoped>
-.statements table {border-collapse: collapse; width: 100%; margin: 0}
+.statements table {border-collapse: collapse; width: 100%; margin: 0; table-layout: auto !important}
 .statements th, .statements td {text-align: left !important; vertical-align: top; padding: 3px 8px; background: none}
 .statements td.says {border-top: 1px solid #999; padding-top: 8px}
 .statements .small {color: #666; font-size: 85%}
 .statements tr.claim td {font-size: 90%}
+.statements tr.claim td:first-child {width: 34%}
 .statements summary {cursor: pointer; font-size: 90%}
 </style>"""
 HEAD = ("claim", "expected", "measured", "seeds", "verdict", "")
