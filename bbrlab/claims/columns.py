@@ -15,6 +15,7 @@ from bbrlab.base.arrays import Array
 from bbrlab.base.errors import UserError
 from bbrlab.base.tables import published_table
 from bbrlab.campaign.figures import Figure
+from bbrlab.campaign.replacement import replacement
 from bbrlab.claims.schema import BURST, FLUID, PREDICTED, PUBLISHED, WARE, Claim, Term
 from bbrlab.claims.select import select
 from bbrlab.models import predictions, ware
@@ -33,9 +34,17 @@ def has_models(term: Term, figure: Figure) -> bool:
 
 
 def has_prediction(model: str, term: Term, figure: Figure) -> bool:
-    """Whether FLUID or BURST may be: the model must know all of the scenario."""
-    speaks_of = predictions.KINDS[_KINDS[model]].speaks_of
-    return has_models(term, figure) and all(speaks_of(p.scenario) for p in select(term, figure.points))
+    """Whether FLUID or BURST may be: the model must know all of the scenario.
+
+    What stands in the place of another algorithm need not be known to it: its claims have no number then.
+    """
+    return has_models(term, figure) and (
+        bool(replacement()) or all(_speaks_of(model, p) for p in select(term, figure.points))
+    )
+
+
+def _speaks_of(model: str, point: Point) -> bool:
+    return predictions.KINDS[_KINDS[model]].speaks_of(point.scenario)
 
 
 def beside(name: str, term: Term, chosen: Sequence[Point], results: Path | None = None) -> Array:
@@ -53,7 +62,8 @@ def beside(name: str, term: Term, chosen: Sequence[Point], results: Path | None 
         return published(term, chosen)
     if name == WARE:
         return np.array([_ware_share(p) for p in chosen])
-    return np.array([_predicted_share(name, path) for path in _paths(name, term.figure, chosen, results)])
+    files = iter(_paths(name, term.figure, [p for p in chosen if _speaks_of(name, p)], results))
+    return np.array([_predicted_share(name, next(files)) if _speaks_of(name, p) else np.nan for p in chosen])
 
 
 def _ware_share(point: Point) -> float:
@@ -136,6 +146,6 @@ def prediction_files(claims: Iterable[Claim], figures: Iterable[Figure], results
         for name, term in claim.at.items():
             for model in PREDICTED:
                 if (f"{name}.{model}" if name else model) in claim.columns and term.figure in known:
-                    chosen = select(term, known[term.figure].points)
+                    chosen = [p for p in select(term, known[term.figure].points) if _speaks_of(model, p)]
                     found |= dict.fromkeys(_paths(model, term.figure, chosen, results))
     return list(found)
