@@ -252,6 +252,15 @@ def test_bdp_of_a_range_uses_its_mean():
     assert network.buffer_bytes == 43_750
 
 
+def test_a_default_written_down_is_no_other_point():
+    """10 and 10.0 of a file are the default of 10."""
+    plain = scenario_dict()
+    plain.pop("sample_hz", None)
+    base = base_point(validate(plain, "s")).fingerprint
+    for hz in (10, 10.0):
+        assert base_point(validate({**plain, "sample_hz": hz}, "s")).fingerprint == base
+
+
 def test_fingerprint_changes_with_what_matters_only():
     base = base_point(validate(scenario_dict(), "s"))
     same = base_point(validate(scenario_dict(name="other", paper="x", figure="y", trials=9), "s"))

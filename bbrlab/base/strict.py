@@ -12,6 +12,7 @@ Probability = Annotated[float, Field(ge=0, lt=1)]
 
 
 class Strict(BaseModel):
-    """Unknown keys are errors, numbers are finite, and "10" or true is no number."""
+    """Unknown keys are errors, numbers are finite, and "10" or true is no number. A default is as good as the same value written down:
+    10 of a default and 10.0 of a file are one number in a fingerprint."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False, validate_default=True)

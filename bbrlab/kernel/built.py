@@ -7,7 +7,10 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypedDict
+from typing import NotRequired
+
+from pydantic import ConfigDict, with_config
+from typing_extensions import TypedDict  # pydantic reads typing's own from Python 3.12 on only
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
@@ -109,12 +112,8 @@ def kernel_identity(name: str | None = None) -> str:
         return ""
 
 
-class _Sometimes(TypedDict, total=False):
-    acceleration: str
-    own: dict[str, str]
-
-
-class KernelEntry(_Sometimes):
+@with_config(ConfigDict(extra="forbid", strict=True))
+class KernelEntry(TypedDict):
     """What a result says of the kernel that it came from: fields of Kernel; ``acceleration`` where QEMU ran it,
     ``own`` where algorithms of one's own are built into it."""
 
@@ -124,6 +123,8 @@ class KernelEntry(_Sometimes):
     key: str
     source: str
     compiler: str
+    acceleration: NotRequired[str]
+    own: NotRequired[dict[str, str]]
 
 
 def describe_kernel(kernel: Kernel) -> KernelEntry:

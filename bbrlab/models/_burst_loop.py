@@ -15,9 +15,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from bbrlab.models import _burst_bbr1 as bbr1
-from bbrlab.models import _burst_bbr23 as bbr23
-from bbrlab.models import _burst_loss_based as loss_based
+from bbrlab.models import _burst_bbr1, _burst_bbr23, _burst_loss_based
 from bbrlab.models._burst_state import (
     BBR1,
     BUCKET_BYTES,
@@ -50,14 +48,14 @@ def _begin(f: Record, v: Record, start: float) -> None:
     f.min_rtt_stamp = f.probe_rtt_min_stamp = f.extra_start = start
     if f.kind >= BBR1:
         if f.kind == BBR1:
-            bbr1.begin(f)
+            _burst_bbr1.begin(f)
         else:
-            bbr23.begin(f)
+            _burst_bbr23.begin(f)
         f.rate = v.pacing_gain[0] * INITIAL_CWND / f.rtt
         f.quantum = max(math.floor(f.rate * QUANTUM_S), 2.0)
     else:
-        loss_based.begin(f)
-        loss_based.set_quantum(f)
+        _burst_loss_based.begin(f)
+        _burst_loss_based.set_quantum(f)
 
 
 @njit(error_model="numpy")
@@ -162,11 +160,11 @@ def _send(
 def _enter_recovery(f: Record) -> None:
     """All that is outstanding has to be delivered before recovery ends."""
     if f.kind > BBR1:
-        bbr23.on_recovery(f)
+        _burst_bbr23.on_recovery(f)
     elif f.kind == BBR1:
-        bbr1.on_recovery(f)
+        _burst_bbr1.on_recovery(f)
     else:
-        loss_based.on_recovery(f)
+        _burst_loss_based.on_recovery(f)
     f.recovery = 1
     f.recovery_mark = f.packets
     f.below = f.inflight + f.to_repair
@@ -182,7 +180,7 @@ def _lose(f: Record, b: Record, now: float, v: Record, draws: Any) -> float:
     f.lost_out += size - b.repairs
     f.to_repair += size
     if f.kind > BBR1:
-        bbr23.on_loss(f, b, size, now, v, draws)
+        _burst_bbr23.on_loss(f, b, size, now, v, draws)
     if f.recovery == 0:
         _enter_recovery(f)
     else:
@@ -207,9 +205,9 @@ def _check_repaired(f: Record) -> bool:
         return False
     if f.kind > BBR1:
         f.recovery = 0
-        bbr23.on_repaired(f)
+        _burst_bbr23.on_repaired(f)
     elif f.kind < BBR1:
-        loss_based.on_repaired(f)
+        _burst_loss_based.on_repaired(f)
     f.recovery = 0
     if f.lost_out > 0.0:
         entered = f.recovery_entered
@@ -313,11 +311,11 @@ def _loop(
             a.recovery_ended = 1 if _check_repaired(f) else 0
             f.timer = INFINITE
             if f.kind > BBR1:
-                bbr23.on_ack(f, a, v, draws)
+                _burst_bbr23.on_ack(f, a, v, draws)
             elif f.kind == BBR1:
-                bbr1.on_ack(f, a, v, draws)
+                _burst_bbr1.on_ack(f, a, v, draws)
             else:
-                loss_based.on_ack(f, a)
+                _burst_loss_based.on_ack(f, a)
         elif f.timer <= now:
             while f.first != NONE:
                 place = f.first
@@ -328,9 +326,9 @@ def _loop(
                 left_places += 1
             if f.kind < BBR1:
                 if f.last == NONE:
-                    loss_based.on_timeout(f)
+                    _burst_loss_based.on_timeout(f)
                 else:
-                    loss_based.on_probe(f)
+                    _burst_loss_based.on_probe(f)
             f.last = NONE
             f.timer = INFINITE
 

@@ -23,23 +23,12 @@ from bbrlab.base.tables import read_table
 from bbrlab.campaign.config import load_config
 from bbrlab.campaign.figures import figures_at
 from bbrlab.claims.compare import only_in
+from bbrlab.kernel.built import KernelEntry
 from bbrlab.measure import schema
 
 MANIFEST, RUNS, CHECKS = "manifest.json", "runs.parquet", "checks.parquet"
 FORMAT = 1
 PLACE = ["figure", "point", "seed"]  # of a run
-
-
-class Kernel(Strict):
-    """The kernel of all runs (built.describe_kernel())."""
-
-    name: str
-    release: str
-    build_id: str
-    key: str
-    source: str
-    compiler: str
-    acceleration: str = ""
 
 
 class Failed(Strict):
@@ -70,7 +59,7 @@ class Manifest(Strict):
     scale: str
     figures: dict[str, int]
     commits: dict[str, int]
-    kernel: Kernel
+    kernel: KernelEntry
     guest_code_sha256: dict[str, str]
     packages: dict[str, int]
     libraries: dict[str, str]
@@ -181,7 +170,7 @@ def shown(
         instead,
         True,
         f"**Shipped results**, scale {instead}: {manifest.runs} runs of commit {' and '.join(_short(c) for c in manifest.commits)}, "
-        f"kernel {manifest.kernel.name} ({manifest.kernel.release}). Of your own there are none at scale {scale}; "
+        f"kernel {manifest.kernel['name']} ({manifest.kernel['release']}). Of your own there are none at scale {scale}; "
         f"`snakemake --cores 2{what} {paper or 'all'}` computes them. The runs' samples do not ship: what is drawn "
         f"from them is left out here. `bbrlab verify {paper or 'all'}` runs a part again and compares.",
     )

@@ -151,7 +151,7 @@ class Shipped(Results):
         self.wrong += [Wrong(name, what) for name, what in tampered(self.folder, self.scale)]
         self.libraries = manifest.libraries
         self.figures = {id: f for id, f in self.figures.items() if id in manifest.figures}
-        self._kernel = (manifest.kernel.name, manifest.kernel.key)
+        self._kernel = (manifest.kernel["name"], manifest.kernel["key"])
         table = read_table(self.folder / self.scale / RUNS)
         self._hashes = {
             (str(r["figure"]), str(r["point"]), int(r["seed"])): r for r in table.to_dict("records") if r["figure"] in self.figures
