@@ -37,7 +37,7 @@ def test_the_letter_stays_as_a_profile():
 
 def test_every_cell_of_the_rule_is_there():
     cells = readings.shares()
-    assert len(cells) == 4 * 4 * 20
+    assert len(cells) == (4 + 4 + 2) * 2 * 20  # readings of BBRv2 and of BBRv3; BBRv2's with `always`; two rivals
     assert cells["published"].notna().all()
     table = readings.judged().set_index(["cca", "reading"])
     assert set(table.loc["bbr2"].index) == set(table.loc["bbr3"].index) == set(readings.READINGS)
