@@ -39,7 +39,7 @@ lint:           ## Formatters, linters, types; changes nothing
 	nbstripout --verify --keep-id notebooks/*.ipynb && \
 	snakemake --lint && bbrlab check scenarios/*/*.yaml data/*/claims.yaml
 
-format:         ## Let the formatters decide the layout, and renew the tables of docs/results.md and courses/README.md, and README.md's counts
+format:         ## Let the formatters decide the layout, and renew the tables of docs/reference/results.md and courses/README.md, and README.md's counts
 	@source .venv/bin/activate && ruff check --fix . ; ruff format . && snakefmt Snakefile rules && nbstripout --keep-id notebooks/*.ipynb && python -m bbrlab.report.metric_tables && \
 	python -m bbrlab.report.readme_counts && python -m bbrlab.grading.rubric_tables
 

@@ -205,7 +205,7 @@ def netem(delay_us, loss, jitter_kind, jitter_us):
 
 
 class Dumbbell:
-    """The running topology. ``plan`` is the dictionary of plan.json (its fields: docs/plan.md)."""
+    """The running topology. ``plan`` is the dictionary of plan.json (its fields: docs/reference/plan.md)."""
 
     def __init__(self, plan, switch_is_ours):
         self.plan, self.switch_is_ours = plan, switch_is_ours

@@ -13,7 +13,7 @@ rule run:
         manifest=f"{RESULTS}/runs/{{paper}}/{{figure}}/{{label}}/seed-{{seed}}/manifest.json",
     log:
         f"{LOGS}/runs/{{paper}}/{{figure}}/{{label}}/seed-{{seed}}.log",
-    # With --cache: runs are taken from there, and go there (docs/shipped_results.md). Said only then, for Snakemake warns of
+    # With --cache: runs are taken from there, and go there (docs/howto/shipped_results.md). Said only then, for Snakemake warns of
     # every rule that could be cached and is not.
     cache: workflow.enable_cache
     # Before the short jobs that look at them: a campaign's time is its runs'.

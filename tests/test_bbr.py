@@ -1,7 +1,7 @@
 """BBRv2 and BBRv3 against their specifications, by trace.
 
 Numbers in the names and comments are sections of the specification digest that the modules were written from; what
-cannot be tested in the lab, and why, is listed in docs/bbr.md.
+cannot be tested in the lab, and why, is listed in docs/explanation/bbr.md.
 """
 
 from __future__ import annotations

@@ -260,7 +260,7 @@ def test_one_bbr3_flow():
 
 
 def test_probe_rtt_caps_the_share():
-    """docs/models.md: (g - 1) / (g - x) of the link, g = 2 the window's gain and x that of ProbeRTT, against one Reno flow in
+    """docs/explanation/models.md: (g - 1) / (g - x) of the link, g = 2 the window's gain and x that of ProbeRTT, against one Reno flow in
     a deep buffer."""
     gains = [0.0, 0.25, 0.5, 0.75]
     found = []
@@ -511,7 +511,7 @@ def test_kept_tables_are_made_again():
 
 
 def test_errors_of_the_models():
-    """docs/models.md has the table; each model over all cells of a panel."""
+    """docs/explanation/models.md has the table; each model over all cells of a panel."""
     errors = burst_panels.errors(burst_tables.read("panels")).set_index(["figure", "up_to_bdp"])
     assert errors.loc[("fig2a", 64), "draft"] < errors.loc[("fig2a", 64), "ware"] / 4
     assert errors.loc[("fig3a", 16), "fluid_9s"] > 3 * errors.loc[("fig3a", 16), "draft"]

@@ -325,7 +325,7 @@ def test_the_reason_of_a_trend_names_its_own_limit():
 
 
 def test_what_depends_on_a_reading_of_the_drafts_says_so():
-    """BBRv2 and BBRv3 read them in ways that were chosen after comparisons (docs/bbr.md): every claim on them says which."""
+    """BBRv2 and BBRv3 read them in ways that were chosen after comparisons (docs/explanation/bbr.md): every claim on them says which."""
     without = set()
     for claim in claims_of(load_statements()):
         points = [p for term in claim.at.values() for p in select(term, full_figures()[term.figure].points)]

@@ -144,7 +144,7 @@ def test_a_manifest_says_which_source_a_kernel_has():
 
 def test_a_kernel_without_the_algorithm_says_how_to_have_it():
     with pytest.raises(
-        UserError, match=r"this kernel has no aimd \(it has bbr1\); .*source \(docs/own_algorithm\.md\)"
+        UserError, match=r"this kernel has no aimd \(it has bbr1\); .*source \(docs/howto/own_algorithm\.md\)"
     ):
         make_plan(point_of(flows=[{"cca": "aimd"}]), 1, {"bbr1": "bbr"})
 

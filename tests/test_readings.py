@@ -1,4 +1,4 @@
-"""The readings of BBRv2's and BBRv3's drafts: the kernel's defaults are what the rule in docs/bbr.md chooses from the runs."""
+"""The readings of BBRv2's and BBRv3's drafts: the kernel's defaults are what the rule in docs/explanation/bbr.md chooses from the runs."""
 
 import re
 
@@ -46,7 +46,7 @@ def test_every_cell_of_the_rule_is_there():
 
 
 def test_the_documentation_has_these_numbers():
-    text = (paths.ROOT / "docs" / "bbr.md").read_text(encoding="utf-8")
+    text = (paths.ROOT / "docs" / "explanation" / "bbr.md").read_text(encoding="utf-8")
     for row in readings.judged().itertuples():
         line = f"| {row.cca} | {row.reading} | {row.lower_bounds} | {row.filter_after_probe_rtt} | {row.goodput_mbit:.1f} ± {row.standard_error:.1f} |"
         line += f" {row.queue:.2f} |" if row.queue == row.queue else " |"

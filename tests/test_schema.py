@@ -188,7 +188,7 @@ def test_runs_of_two_kernels_are_no_table(tmp_path, monkeypatch):
 
 def test_the_docs_have_the_schemas_tables():
     text = PAGE.read_text(encoding="utf-8")
-    assert renewed(text) == text, "docs/results.md is stale: run make format"
+    assert renewed(text) == text, "docs/reference/results.md is stale: run make format"
     with pytest.raises(ValueError, match="needs the lines"):
         renewed("a page without marks")
 

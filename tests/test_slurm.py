@@ -121,7 +121,7 @@ def program(folder: Path, name: str, script: str) -> None:
 def test_slurm_unreachable(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(
-        UserError, match=r"no `sinfo` here; start the campaign where jobs are submitted.*docs/clusters.md"
+        UserError, match=r"no `sinfo` here; start the campaign where jobs are submitted.*docs/howto/clusters.md"
     ):
         largest_node_mb()
     program(tmp_path, "sinfo", "echo 'slurm_load_partitions: Unable to contact slurm controller' >&2; exit 1")

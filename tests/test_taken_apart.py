@@ -33,7 +33,7 @@ def test_the_curves_stand_side_by_side():
 
 
 def test_a_rising_rtprop_gives_bbr_back_its_share_in_the_long_run():
-    """docs/models.md: at 2 BDP this change alone is most of what separates the model from Ware et al.'s."""
+    """docs/explanation/models.md: at 2 BDP this change alone is most of what separates the model from Ware et al.'s."""
     found = taken_apart.long_shares(published_table("sarpkaya2025/fig2a"), buffers_bdp=(2,))[2]
     assert found["as published"] < 0.1
     assert found["RTprop may rise"] > 0.3

@@ -258,7 +258,7 @@ def test_rate_limit_is_lifted_unless_chosen(limit, remote, lifted):
 
 
 def test_the_rate_limit_of_this_snakemake_is_lifted(tmp_path):
-    """Should a later one keep it elsewhere, this fails, and campaigns take a quarter longer (docs/benchmarks.md)."""
+    """Should a later one keep it elsewhere, this fails, and campaigns take a quarter longer (docs/reference/benchmarks.md)."""
     (tmp_path / "Snakefile").write_text(
         "from bbrlab.workflow.snakemake import lift_job_rate_limit\n"
         "onstart:\n"

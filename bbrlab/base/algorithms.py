@@ -16,7 +16,7 @@ from bbrlab.base.errors import UserError
 KNOWN = ("bbr1", "bbr2", "bbr3", "cubic", "reno", "dctcp")
 NAME_MAX = 15  # TCP_CA_NAME_MAX of include/net/tcp.h, without the byte that ends it
 NAME = re.compile(rf"[a-z][a-z0-9_]{{0,{NAME_MAX - 1}}}")
-TUTORIAL = "docs/own_algorithm.md"
+TUTORIAL = "docs/howto/own_algorithm.md"
 
 
 def own_folder() -> Path:

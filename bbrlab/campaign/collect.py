@@ -53,7 +53,7 @@ def _group_columns(group: GroupEntry) -> dict[str, Any]:
 
 
 def figure_table(figure: Figure, seeds: Mapping[str, int] | None = None) -> pd.DataFrame:
-    """One row per run and flow group (columns: docs/results.md). Runs that failed their checks are in it, ``ok`` False.
+    """One row per run and flow group (columns: docs/reference/results.md). Runs that failed their checks are in it, ``ok`` False.
 
     Args:
         seeds: {point label: how many}; default: the figure's trials.
@@ -112,7 +112,7 @@ def _flows(content: pd.DataFrame) -> pd.Series:
 
 
 def tidy(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
-    """Every point of every figure in one long table: one row per point, group and metric (docs/results.md).
+    """Every point of every figure in one long table: one row per point, group and metric (docs/reference/results.md).
 
     Args:
         tables: figure_table() of each figure, by id.

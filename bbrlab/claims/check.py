@@ -46,7 +46,7 @@ def problems_of(claim: Claim, figures: dict[str, Figure]) -> Iterator[tuple[Fiel
             lengths |= dict.fromkeys(available, len(select(term, figures[term.figure].points)))
     for column in sorted(read - known):
         terms = ", ".join(name for name in claim.at if name) or "without names"
-        yield (field,), f"there is no column '{column}' (docs/results.md lists them; terms: {terms})"
+        yield (field,), f"there is no column '{column}' (docs/reference/results.md lists them; terms: {terms})"
     try:
         counts = [expressions.points_of(tree, lengths) for tree in claim.trees]
     except UserError as error:

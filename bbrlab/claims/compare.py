@@ -46,7 +46,7 @@ def compare_points(
     unknown = [m for m in wanted if m not in schema.METRICS]
     if unknown:
         raise UserError(
-            f"--metric {unknown[0]}: there is no such metric (docs/results.md has them: {', '.join(schema.METRICS)})"
+            f"--metric {unknown[0]}: there is no such metric (docs/reference/results.md has them: {', '.join(schema.METRICS)})"
         )
     first, second = _values(a, wanted), _values(b, wanted)
     rows = [_row(place, *first[place], *second[place]) for place in first if place in second]

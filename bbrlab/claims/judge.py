@@ -188,7 +188,7 @@ class Verdict:
         return self.outcome.verdict if self.outcome and self.verdict == PARTLY_RUN else ""
 
     def row(self) -> dict[str, Any]:
-        """One row of claims.parquet (docs/results.md)."""
+        """One row of claims.parquet (docs/reference/results.md)."""
         claim, found = self.claim, self.outcome or Outcome("")
         return {
             "id": claim.id,

@@ -1,7 +1,7 @@
 """Reads data/PAPER/claims.yaml: statements with their claims, each checked in itself and against the scenarios.
 
 A claim says where it holds (``at``: points of a figure), what is measured there (``metric``: an expression over the
-columns of the figure tables, docs/results.md) and what is expected of it. bbrlab.claims.judge compares it with the runs.
+columns of the figure tables, docs/reference/results.md) and what is expected of it. bbrlab.claims.judge compares it with the runs.
 """
 
 from __future__ import annotations

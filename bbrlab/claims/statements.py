@@ -89,7 +89,7 @@ def statement_counts(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def statement_frame(statements: Iterable[Statement], verdicts: Iterable[Verdict]) -> pd.DataFrame:
-    """statements.parquet: one row per statement (docs/results.md).
+    """statements.parquet: one row per statement (docs/reference/results.md).
 
     Args:
         statements: those of which a verdict on every claim is there.

@@ -27,7 +27,7 @@ CcaSources = Annotated[
     typer.Option(
         "--cca-source",
         metavar="FILE.c",
-        help="Build this algorithm of one's own into the kernel, for flows with its name as cca (docs/own_algorithm.md).",
+        help="Build this algorithm of one's own into the kernel, for flows with its name as cca (docs/howto/own_algorithm.md).",
     ),
 ]
 

@@ -23,7 +23,7 @@ def _folder(given: Path | None) -> Path:
     from bbrlab.workflow.cache import VARIABLE, cache_folder
 
     if (found := cache_folder(given)) is None:
-        raise UserError(f"no cache is configured; set {VARIABLE}, or give --folder (docs/shipped_results.md)")
+        raise UserError(f"no cache is configured; set {VARIABLE}, or give --folder (docs/howto/shipped_results.md)")
     return found
 
 

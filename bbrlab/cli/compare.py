@@ -19,7 +19,7 @@ def compare(
     config: Annotated[list[str] | None, typer.Option(metavar="'KEY=VALUE ...'", help="Settings of a campaign, as for snakemake --config; give two.")] = None,
     results: Annotated[list[Path] | None, typer.Option(help="A folder of results, of another commit for example; give two.")] = None,
     scale: Annotated[str | None, typer.Option(help="smoke, quick or full; default: config.yaml's.")] = None,
-    metric: Annotated[list[str] | None, typer.Option(help="What to compare (docs/results.md); may be given several times. Default: share_of_capacity, utilisation, loss, queue_ms_mean.")] = None,
+    metric: Annotated[list[str] | None, typer.Option(help="What to compare (docs/reference/results.md); may be given several times. Default: share_of_capacity, utilisation, loss, queue_ms_mean.")] = None,
     run: Annotated[bool, typer.Option("--run", help="Run what is missing.")] = False,
     cores: Annotated[int | None, typer.Option(help="Guests at once with --run; default: all cores.")] = None,
     csv: Annotated[Path | None, typer.Option(help="Write every point to this file.")] = None,

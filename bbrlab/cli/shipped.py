@@ -33,7 +33,7 @@ def ship(
     scale: Annotated[str | None, typer.Option(help="smoke, quick or full; default: config.yaml's.")] = None,
     results: Annotated[Path | None, typer.Option(help="The campaign's folder; default: the results folder.")] = None,
     out: Annotated[Path | None, typer.Option(help="Default: where the package has its results.")] = None,
-    explained: Annotated[Path | None, typer.Option(metavar="FILE.yaml", help="Why runs that failed self-checks ship all the same (docs/shipped_results.md).")] = None,
+    explained: Annotated[Path | None, typer.Option(metavar="FILE.yaml", help="Why runs that failed self-checks ship all the same (docs/howto/shipped_results.md).")] = None,
 ) -> None:  # fmt: skip
     """Pack a finished campaign's results, with the hashes of all its runs, to ship with the package."""
     from rich.console import Console

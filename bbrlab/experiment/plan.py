@@ -1,6 +1,6 @@
 """Turns one point of a scenario and a seed into the plan that the guest carries out.
 
-The plan (docs/plan.md) speaks of hosts, switch ports, tc words and iperf3 processes only: everything that needs a
+The plan (docs/reference/plan.md) speaks of hosts, switch ports, tc words and iperf3 processes only: everything that needs a
 decision or a random draw is decided here, so that the guest's code needs nothing of ours.
 """
 
@@ -79,7 +79,7 @@ def make_plan(
         raise UserError(
             f"{scenario.name}: flows: this kernel has no {', '.join(missing)} (it has {', '.join(sorted(ccas))}); "
             "choose another kernel with --kernel (config/kernels.yaml lists them), or give the algorithm's source "
-            "(docs/own_algorithm.md)"
+            "(docs/howto/own_algorithm.md)"
         )
     rtts_ms = draw_rtts(scenario, seed)
     hosts = Hosts(scenario)

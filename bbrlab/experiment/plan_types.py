@@ -1,4 +1,4 @@
-"""The guest's plan, field by field; docs/plan.md says what each means."""
+"""The guest's plan, field by field; docs/reference/plan.md says what each means."""
 
 from __future__ import annotations
 

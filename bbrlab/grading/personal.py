@@ -249,7 +249,7 @@ def _problems(claim: Claim, figure: Figure) -> list[tuple[str, str]]:
     except UserError as error:
         return [(field, str(error))]
     if unknown:
-        return [(field, f"there is no column '{unknown[0]}' here (docs/results.md lists them)")]
+        return [(field, f"there is no column '{unknown[0]}' here (docs/reference/results.md lists them)")]
     if claim.expect.trend and (counts[0] or 0) < TREND_POINTS:
         return [("expect", f"a trend needs a metric with a value for each of at least {TREND_POINTS} points")]
     return []

@@ -1,6 +1,6 @@
 """Every column of samples.parquet, acks.parquet and short_flows.parquet: name, unit, axis label, meaning, source.
 
-A new field of tcp_info is one entry here; the decoder (sockets.py) and the tables of docs/results.md follow. BBR's own columns
+A new field of tcp_info is one entry here; the decoder (sockets.py) and the tables of docs/reference/results.md follow. BBR's own columns
 also need their place in the module's record (bbr_record.py). Columns of one name have the same unit and label in every table.
 """
 

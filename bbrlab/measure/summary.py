@@ -1,4 +1,4 @@
-"""What a run's summary.json holds (docs/results.md describes its fields)."""
+"""What a run's summary.json holds (docs/reference/results.md describes its fields)."""
 
 from __future__ import annotations
 

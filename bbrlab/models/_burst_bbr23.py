@@ -1,7 +1,7 @@
 """BBRv2 and BBRv3 in the burst model: the Internet-Drafts' state machine, once per ACK.
 
 [D2] is draft-cardwell-iccrg-bbr-congestion-control-02, [D3] draft-ietf-ccwg-bbr; the functions' names are theirs. Where the
-drafts leave something open or contradict each other, docs/bbr.md has the reading, which is that of the lab's kernel.
+drafts leave something open or contradict each other, docs/explanation/bbr.md has the reading, which is that of the lab's kernel.
 """
 
 from __future__ import annotations

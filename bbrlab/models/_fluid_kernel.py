@@ -36,7 +36,7 @@ C3, C4, C5, C6, C7, C8, C9, C10, C11, C12 = (1.0 / math.factorial(n) for n in ra
 @njit(inline="always", error_model="numpy", fastmath={"contract"})
 def sigmoid(z: float) -> float:
     """1 / (1 + exp(-z)) to two units in the last place. The exponential is inlined: with the C library's, 33 flows take a third
-    longer (docs/benchmarks.md)."""
+    longer (docs/reference/benchmarks.md)."""
     if z > NEGLIGIBLE:
         return 1.0
     if z < -NEGLIGIBLE:

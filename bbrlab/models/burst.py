@@ -6,7 +6,7 @@ rate, mostly two packets. No constant is fitted: all come from the algorithms. W
 IFIP Networking 2025, end with the wish for a model of BBRv3.
 
 Sources, part by part: _burst_bbr23 (draft-cardwell-iccrg-bbr-congestion-control-02, draft-ietf-ccwg-bbr), _burst_bbr1 (mainline's
-tcp_bbr.c), _burst_loss_based (RFC 9438, RFC 6937, tcp_cubic.c), _burst_loop (the network). docs/models.md has what it meets
+tcp_bbr.c), _burst_loss_based (RFC 9438, RFC 6937, tcp_cubic.c), _burst_loop (the network). docs/explanation/models.md has what it meets
 and where it fails.
 
 Packets are full-size frames of 1514 bytes with 1448 of payload; a buffer holds whole packets.
@@ -68,7 +68,7 @@ Flows = Mapping[str, int] | Sequence[str | tuple[str, int]]
 @dataclass(frozen=True)
 class Reading:
     """How the drafts of BBRv2 and BBRv3 are read in two places where their letter does not give what was measured with deep
-    buffers. The defaults are the letter. Names and values are those of the lab's kernel (docs/bbr.md)."""
+    buffers. The defaults are the letter. Names and values are those of the lab's kernel (docs/explanation/bbr.md)."""
 
     lower_bounds: Literal["outside-probes", "lossy-refill", "probes-too"] = "outside-probes"
     """When bw_lo and inflight_lo fall at the end of a round with losses: not in Startup, REFILL and UP; in REFILL, too, if more
@@ -87,14 +87,14 @@ READINGS = {
     "narrow": Reading("lossy-refill", "after-cut-up"),
     "cut": Reading(filter_after_probe_rtt="after-cut-up"),
 }
-# Each version as the lab's kernel has it by default (docs/bbr.md has how that was chosen).
+# Each version as the lab's kernel has it by default (docs/explanation/bbr.md has how that was chosen).
 KERNEL_READING = "kernel"
 KERNEL_READINGS = {"bbr1": "draft", "bbr2": "draft", "bbr3": "cut"}
 
 
 @dataclass(frozen=True)
 class Version:
-    """A version of BBR: its constants, and what it does. Sources: docs/bbr.md."""
+    """A version of BBR: its constants, and what it does. Sources: docs/explanation/bbr.md."""
 
     startup_pacing_gain: float
     startup_cwnd_gain: float

@@ -34,7 +34,7 @@ CCAS = {
 STEP_MS = 0.01
 # Beyond it the fastest term of the model (xmax follows the delivery rate at 5 per ms) is no longer resolved.
 STEP_LIMIT_MS = 0.1
-# About two hours on one core (docs/benchmarks.md has the measured time per step and flow).
+# About two hours on one core (docs/reference/benchmarks.md has the measured time per step and flow).
 FLOW_STEPS_LIMIT = 1.5e11
 # The public code draws the access delays, and after them BBRv2's places in the cycle, from random.seed(1).
 REFERENCE_SEED = 1

@@ -1,4 +1,4 @@
-"""The tables of metrics and columns in docs/results.md, from the schemas: ``python -m bbrlab.report.metric_tables`` writes them anew."""
+"""The tables of metrics and columns in docs/reference/results.md, from the schemas: ``python -m bbrlab.report.metric_tables`` writes them anew."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bbrlab.measure import sample_schema, schema
 from bbrlab.measure.sample_schema import Column
 from bbrlab.measure.schema import Metric
 
-PAGE = paths.ROOT / "docs/results.md"
+PAGE = paths.ROOT / "docs/reference/results.md"
 BEGIN, END = "<!-- made by: python -m bbrlab.report.metric_tables ({}) -->", "<!-- end of what is made -->"
 
 

@@ -156,7 +156,7 @@ def part_of_both(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def samples_of(page: Page, figure: str, columns: list[str], seed: int = 1, **values: Any) -> pd.DataFrame | None:
-    """Columns of a run's samples.parquet (docs/results.md), or None if this scale has no such run, or the page shows what
+    """Columns of a run's samples.parquet (docs/reference/results.md), or None if this scale has no such run, or the page shows what
     ships.
 
     Args:

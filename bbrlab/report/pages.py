@@ -103,7 +103,7 @@ class Page:
         return found[0]
 
     def samples(self, figure: str, columns: list[str], seed: int = 1, **values: Any) -> pd.DataFrame:
-        """Columns of a run's samples.parquet (docs/results.md). UserError for results that ship."""
+        """Columns of a run's samples.parquet (docs/reference/results.md). UserError for results that ship."""
         if self.shipped:
             raise UserError(f"{self.paper}/{figure}: samples do not ship; run: snakemake --cores 2 {self.paper}")
         return read_table(self.run(figure, seed, **values).folder / "samples.parquet", columns)

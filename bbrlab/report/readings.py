@@ -1,4 +1,4 @@
-"""Readings of the drafts of BBRv2 and BBRv3 against what was measured: the numbers of the rule in docs/bbr.md.
+"""Readings of the drafts of BBRv2 and BBRv3 against what was measured: the numbers of the rule in docs/explanation/bbr.md.
 
 From data/questions/readings_*.csv, which the scenarios of the same names gave.
 """
@@ -17,7 +17,7 @@ PANELS = {
     ("bbr3", "cubic"): "sarpkaya2025/fig5a",
     ("bbr3", "reno"): "sarpkaya2025/fig5c",
 }
-# What a reading's name stands for: lower_bounds, filter_after_probe_rtt (docs/bbr.md).
+# What a reading's name stands for: lower_bounds, filter_after_probe_rtt (docs/explanation/bbr.md).
 READINGS = {
     "drafts": ("outside-probes", "kept"),
     "refill": ("lossy-refill", "kept"),
@@ -76,7 +76,7 @@ def judged() -> pd.DataFrame:
 
 
 def chosen(cca: str) -> str:
-    """The reading that the rule in docs/bbr.md chooses for ``cca``, among those whose shares were compared."""
+    """The reading that the rule in docs/explanation/bbr.md chooses for ``cca``, among those whose shares were compared."""
     left = judged().query("cca == @cca and kept").dropna(subset=["rmse"])
     good = left[left["rmse"] <= left["rmse"].min() + AS_GOOD]
     return str(good.sort_values(["departures", "rmse"])["reading"].iloc[0])

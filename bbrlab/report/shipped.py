@@ -1,4 +1,4 @@
-"""Results that ship with the package: shipped/SCALE/, of a finished campaign (docs/shipped_results.md).
+"""Results that ship with the package: shipped/SCALE/, of a finished campaign (docs/howto/shipped_results.md).
 
 The files lie as in a folder of results, so that pages and comparisons read either. Of the runs there are rows of the figure
 tables, self-checks and hashes; their samples, which are a thousand times larger, are not there.

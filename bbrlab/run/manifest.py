@@ -18,7 +18,7 @@ GUEST_PACKAGES = ("iperf3", "mininet", "openvswitch-switch", "iproute2", "python
 
 
 def manifest_of(point: Point, seed: int, backend: str, plan: Plan, kernel: Kernel, folder: Path) -> dict[str, Any]:
-    """The content of manifest.json (docs/results.md)."""
+    """The content of manifest.json (docs/reference/results.md)."""
     guest = {p.name: files.sha256(p) for p in sorted(paths.GUEST_CODE.iterdir()) if p.is_file()}
     scenario = point.scenario.model_dump(exclude=GRID)
     return {

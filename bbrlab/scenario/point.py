@@ -40,7 +40,7 @@ class Point:
 
     @functools.cached_property
     def conditions(self) -> dict[str, Any]:
-        """What the point is, in the same words for every figure (docs/results.md)."""
+        """What the point is, in the same words for every figure (docs/reference/results.md)."""
         network = self.scenario.network
         return {
             "rate_mbit": network.rate_mbit,

@@ -255,7 +255,7 @@ class Flow(Strict):
     """A group of equal flows, or of short flows (``traffic``)."""
 
     cca: str = Field(
-        description=f"{', '.join(KNOWN)}, or the name of an algorithm of one's own (docs/own_algorithm.md)"
+        description=f"{', '.join(KNOWN)}, or the name of an algorithm of one's own (docs/howto/own_algorithm.md)"
     )
     count: Annotated[int, Field(ge=1, le=1000)] = 1
     start_s: NonNegative = Field(0.0, description="when iperf3 starts; its handshake takes about six RTTs")

@@ -7,7 +7,7 @@ from bbrlab.campaign.figures import Run
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.schema import Flow, Scenario
 
-# Wall-clock model of a run on one of two busy cores, the job around it included; how it was fitted: docs/benchmarks.md.
+# Wall-clock model of a run on one of two busy cores, the job around it included; how it was fitted: docs/reference/benchmarks.md.
 SETUP_S = 1.8
 SECONDS_PER_HOST = 0.03
 SECONDS_PER_FLOW = 0.04

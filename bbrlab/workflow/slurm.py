@@ -13,7 +13,7 @@ from bbrlab.workflow.resources import GROUPS, MODELS, guest_mb, memory_mb
 
 TIMEOUT_S = 30
 ONE_JOB = 1_000_000  # runs; more than any job has
-HOW = "docs/clusters.md says how to set it up; without --profile profiles/slurm the campaign runs on this machine"
+HOW = "docs/howto/clusters.md says how to set it up; without --profile profiles/slurm the campaign runs on this machine"
 
 
 def is_slurm(workflow: Any) -> bool:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * AIMD: Reno with another decrease. The example of docs/own_algorithm.md.
+ * AIMD: Reno with another decrease. The example of docs/howto/own_algorithm.md.
  *
  * The window grows as Reno's does: in slow start by one packet for each packet that arrived, later
  * by one packet in each round trip. A loss cuts it to keep_permille / 1000 of what it was: with 500
