@@ -76,7 +76,11 @@ class LongFlow:
             return {}
         told = ~np.isnan(self.samples("bbr_bw"))
         extra_bytes = self.samples("bbr_extra_acked") * self.samples("snd_mss")
-        jitter = jitter_ms(np.array(extra_bytes.mean()), np.array(self.goodput_mbit)) if len(extra_bytes) else np.array(np.nan)
+        jitter = (
+            jitter_ms(np.array(extra_bytes.mean()), np.array(self.goodput_mbit))
+            if len(extra_bytes)
+            else np.array(np.nan)
+        )
         times = self.counters.times_s
         backlog = self.queue.columns["bytes"][_latest(self.queue.columns["time_s"], times)]
         delay_ms = backlog * 8e-3 / rate_at(self.scenario, times)

@@ -63,7 +63,10 @@ def read(name: str) -> pd.DataFrame:
 
 def _source(name: str) -> dict[str, str]:
     """What every table of data/ says of each row."""
-    return {"source": f"this package's models (docs/explanation/models.md): bbrlab model table {name}", "exactness": "recomputed"}
+    return {
+        "source": f"this package's models (docs/explanation/models.md): bbrlab model table {name}",
+        "exactness": "recomputed",
+    }
 
 
 def write(name: str, found: pd.DataFrame, out: Path | None = None) -> Path:
