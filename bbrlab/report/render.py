@@ -49,7 +49,7 @@ def render_notebook(notebook: Path, out: Path, parameters: dict[str, str], figur
         try:
             papermill.execute_notebook(
                 str(prepared), str(executed), parameters=parameters, cwd=str(notebook.parent), progress_bar=False,
-                kernel_name="python3", log_output=False,
+                kernel_name="python3", log_output=False, extra_arguments=["--log-level=ERROR"],
             )  # fmt: skip
         except PapermillExecutionError as error:
             failed = out.with_suffix(".failed.ipynb")
