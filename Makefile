@@ -7,7 +7,7 @@ RESULTS = $(or $(BBRLAB_RESULTS),results)
 SNAKEMAKE = source .venv/bin/activate && $(if $(CACHE),SNAKEMAKE_OUTPUT_CACHE=$(CACHE)) snakemake --cores $(CORES) $(if $(CACHE),--cache) $(if $(SCALE),--config scale=$(SCALE))
 
 .DEFAULT_GOAL := help
-.PHONY: help all lab setup test test-slow bench lint format lock clean doctor ns3
+.PHONY: help all artifact lab setup test test-slow bench lint format lock clean doctor ns3
 
 help:           ## Show this list
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -17,6 +17,9 @@ all: setup      ## Set up, run the campaign (SCALE=smoke|quick|full), render the
 
 setup:          ## Install what is missing: Debian packages, .venv, the guest kernel
 	@envs/setup.sh
+
+artifact: setup ## Pack a finished campaign (SCALE=...) into one archive with sources, licences, provenance and checksums
+	@.venv/bin/bbrlab artifact $(if $(SCALE),--scale $(SCALE))
 
 LAB ?=
 lab: setup      ## Open the notebooks in JupyterLab, 00_start first (LAB="--no-browser --port=8888": options of JupyterLab)
@@ -39,9 +42,9 @@ lint:           ## Formatters, linters, types; changes nothing
 	nbstripout --verify --keep-id notebooks/*.ipynb && \
 	snakemake --lint && bbrlab check scenarios/*/*.yaml data/*/claims.yaml
 
-format:         ## Let the formatters decide the layout, and renew the tables of docs/reference/results.md and courses/README.md, and README.md's counts
+format:         ## Let the formatters decide the layout, and renew what is made: tables in docs/ and courses/, README.md's counts, .zenodo.json
 	@source .venv/bin/activate && ruff check --fix . ; ruff format . && snakefmt Snakefile rules && nbstripout --keep-id notebooks/*.ipynb && python -m bbrlab.report.metric_tables && \
-	python -m bbrlab.report.readme_counts && python -m bbrlab.grading.rubric_tables
+	python -m bbrlab.report.readme_counts && python -m bbrlab.grading.rubric_tables && python -m bbrlab.archive.citation && python -m bbrlab.archive.statements
 
 lock:           ## Renew envs/requirements.lock from envs/requirements.in
 	@source .venv/bin/activate && pip install -q uv && cd envs && uv pip compile -q --upgrade --generate-hashes --universal \

@@ -18,7 +18,7 @@ Figures = Annotated[list[str] | None, typer.Argument(metavar="[PAPER|FIGURE|all]
 SAMPLE = 20
 
 
-def _chosen(scale: str, figures: list[str] | None) -> list[str] | None:
+def chosen_figures(scale: str, figures: list[str] | None) -> list[str] | None:
     """Names for figures_at(), which has no word for all, and wants a paper before a figure's name."""
     from bbrlab.campaign.figures import figures_at
     from bbrlab.workflow.targets import targets_of
@@ -43,7 +43,7 @@ def ship(
     from bbrlab.workflow.ship import pack, read_explained
 
     scale = scale or load_config().scale
-    chosen = figures_at(scale, _chosen(scale, figures))
+    chosen = figures_at(scale, chosen_figures(scale, figures))
     place = out or paths.SHIPPED
     with Console(stderr=True).status("") as status:
         found = pack(scale, chosen, results or paths.results_folder(), place, read_explained(explained) if explained else (), status.update)  # fmt: skip
@@ -119,7 +119,7 @@ def verify(
     scale = scale or (None if results else shipped_scale(load_config().scale)) or load_config().scale
     if not results and shipped_scale(scale) != scale:
         raise UserError(f"{folder}: nothing ships at scale {scale}; give --results FOLDER to verify other results")
-    found = results_at(folder, scale, figures_at(scale, _chosen(scale, figures)))
+    found = results_at(folder, scale, figures_at(scale, chosen_figures(scale, figures)))
     seed = random.SystemRandom().randrange(1 << 32) if seed is None else seed
     records = [found.record(key) for key in choose(found.keys, sample, seed)]
     jobs = min(cores or len(os.sched_getaffinity(0)), len(records))

@@ -101,6 +101,18 @@ def locate(source: Source, *, fetch: bool, say: Callable[[str], None] = lambda t
     return _debian(source.debian) if source.debian else _git(source, fetch, say)
 
 
+def hashes_of(source: Source) -> dict[str, str]:
+    """What tells a source from any other: the SHA-256 of its archive, or commit and tree. UserError if it is not there."""
+    if source.version:
+        return {"file": f"{source.debian}_{source.version}_all.deb", "sha256": source.sha256 or ""}
+    if source.debian:
+        _debian(source.debian)
+        tarball = _tarball(source.debian)
+        return {"file": tarball.name, "sha256": files.sha256(tarball)}
+    locate(source, fetch=False)
+    return {"git": source.git or "", **read_lock()[source.name]}
+
+
 def name_version(source: Source) -> str:
     """What of a source can change without a change of this project's files: a package's version, "" if it is not installed.
     A repository's commit does not: LOCK holds it. So this says the same before and after the first fetch."""
@@ -111,7 +123,7 @@ def name_version(source: Source) -> str:
 
 
 def _debian(package: str) -> Located:
-    tarball = Path("/usr/src") / f"{package}.tar.xz"
+    tarball = _tarball(package)
     query = subprocess.run(["dpkg-query", "-W", "-f=${Version}", package], capture_output=True, text=True, check=False)
     if query.returncode or not tarball.exists():
         raise UserError(
@@ -119,6 +131,10 @@ def _debian(package: str) -> Located:
         )
 
     return Located(f"{package} {query.stdout}", lambda folder, run: _untar(tarball, folder, run))
+
+
+def _tarball(package: str) -> Path:
+    return Path("/usr/src") / f"{package}.tar.xz"
 
 
 def _version(source: Source, say: Callable[[str], None]) -> Located:

@@ -145,6 +145,36 @@ def pack(
         UserError: if something is missing, tables are not of these runs, runs are of several kernels or versions of the guest's
             code, or one failed self-checks unexplained.
     """
+    found = gather(scale, figures, results, explained, on_progress)
+    on_progress("predictions")
+    found.content[PACKED] = _predictions(figures, results)
+    on_progress("writing")
+    return _write(out / scale, found.content, found.manifest)
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """A finished campaign, looked through.
+
+    Attributes:
+        content: {file below SCALE/: table}, predictions apart.
+        manifest: what it came from, without the hashes of files.
+        seen: every run.
+    """
+
+    content: dict[str, pd.DataFrame]
+    manifest: dict[str, Any]
+    seen: list[Seen]
+
+
+def gather(
+    scale: str,
+    figures: Sequence[Figure],
+    results: Path,
+    explained: Sequence[Explained] = (),
+    on_progress: Callable[[str], None] = lambda text: None,
+) -> Gathered:
+    """Look through a finished campaign: that all is there, whole, and of one kernel. Arguments and errors: pack()."""
     place = results / scale
     papers = list(dict.fromkeys(f.id.split("/")[0] for f in figures))
     judged = [f"{part}{kind}.parquet" for part in ("", *(f"{p}." for p in papers)) for kind in ("claims", "statements")]
@@ -168,10 +198,7 @@ def pack(
     for figure in figures:
         content[f"{figure.id}.parquet"] = tables[figure.id].assign(**{NOT_RESULT: float("nan")})
     content[RUNS], content[CHECKS] = _run_frame(seen), _check_frame(seen)
-    on_progress("predictions")
-    content[PACKED] = _predictions(figures, results)
-    on_progress("writing")
-    return _write(out / scale, content, _manifest(scale, figures, seen, failed))
+    return Gathered(content, _manifest(scale, figures, seen, failed), seen)
 
 
 def _runs_there(figure: Figure, table: pd.DataFrame, results: Path) -> list[Run]:

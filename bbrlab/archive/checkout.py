@@ -1,0 +1,110 @@
+"""This package's sources at a commit, out of Git."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import tarfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bbrlab.base import paths
+from bbrlab.base.errors import UserError
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """A file as a commit has it.
+
+    Attributes:
+        data: its content; None of a link.
+        link: where a link leads to.
+    """
+
+    name: str
+    data: bytes | None
+    executable: bool
+    link: str = ""
+
+
+@dataclass(frozen=True)
+class Commit:
+    """A commit.
+
+    Attributes:
+        name: 40 digits.
+        time_s: when it was made, seconds since 1970.
+        day: the same as a date (UTC).
+    """
+
+    name: str
+    time_s: int
+    day: str
+
+
+def commit_of(checkout: Path = paths.ROOT, apart_from: Sequence[Path] = ()) -> Commit:
+    """The commit that is checked out.
+
+    Args:
+        apart_from: folders whose files may be unknown to Git.
+
+    Raises:
+        UserError: without Git or a commit, or if a file is not as the commit has it.
+    """
+    top = _git(checkout, "rev-parse", "--show-toplevel")
+    if top is None or Path(top.decode().strip()).resolve() != checkout.resolve():
+        raise UserError(
+            f"{checkout}: is no Git checkout, so no commit says which sources these are; clone bbrlab with git, and use "
+            "the results with BBRLAB_RESULTS"
+        )
+    told = _git(checkout, "show", "-s", "--format=%H %ct %cd", "--date=format-local:%Y-%m-%d", "HEAD", TZ="UTC")
+    if told is None:
+        raise UserError(f"{checkout}: Git has no commit yet; commit the sources first")
+    changed = _changed(checkout, apart_from)
+    if changed:
+        more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
+        raise UserError(
+            f"{checkout / changed[0]}{more}: not as in a commit, so that nobody could get these sources; commit it, or "
+            "remove it (git status)"
+        )
+    name, seconds, day = told.decode().split()
+    return Commit(name, int(seconds), day)
+
+
+def _changed(checkout: Path, apart_from: Sequence[Path]) -> list[str]:
+    status = _git(checkout, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all") or b""
+    entries = [(line[:2], line[3:]) for line in status.decode(errors="surrogateescape").split("\0") if line]
+    apart = [folder.absolute() for folder in apart_from]
+    return [
+        name
+        for kind, name in entries
+        if not (kind == "??" and any((checkout / name).absolute().is_relative_to(folder) for folder in apart))
+    ]
+
+
+def sources(commit: Commit, checkout: Path = paths.ROOT) -> list[SourceFile]:
+    """Every file of a commit, in the order of the names."""
+    packed = _git(checkout, "archive", "--format=tar", commit.name)
+    if packed is None:
+        raise UserError(f"{checkout}: git archive {commit.name[:10]} failed; look at it with git fsck")
+    found = []
+    with tarfile.open(fileobj=io.BytesIO(packed)) as tar:
+        for entry in tar:
+            file = tar.extractfile(entry) if entry.isfile() else None
+            if file is not None:
+                found.append(SourceFile(entry.name, file.read(), bool(entry.mode & 0o100)))
+            elif entry.issym():
+                found.append(SourceFile(entry.name, None, False, entry.linkname))
+    return sorted(found, key=lambda one: one.name)
+
+
+def _git(checkout: Path, *arguments: str, **environment: str) -> bytes | None:
+    """What git prints; None if it fails. UserError if there is no git."""
+    told = {**os.environ, "LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", **environment}
+    try:
+        done = subprocess.run(["git", "-C", str(checkout), *arguments], capture_output=True, check=False, env=told)
+    except FileNotFoundError:
+        raise UserError("git is not installed; run: apt-get install git") from None
+    return done.stdout if done.returncode == 0 else None

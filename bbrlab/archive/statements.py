@@ -1,0 +1,85 @@
+"""docs/artifact_statements.md: every statement with its command and time. ``python -m bbrlab.archive.statements`` writes it anew."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from bbrlab.base import files, paths
+from bbrlab.campaign.figures import Figure, figures_at, runs_of
+from bbrlab.claims.load import load_statements
+from bbrlab.claims.schema import Statement
+from bbrlab.workflow.estimate import estimate_s
+
+PAGE = paths.ROOT / "docs/artifact_statements.md"
+CORES = 2
+HEAD = """# Every statement, its command and its time
+<!-- made by: python -m bbrlab.archive.statements -->
+What the papers say, statement by statement, in the words of `data/PAPER/claims.yaml`, with what runs all of it. How to use it: [artifact.md](artifact.md).
+
+- **Command**: after `source .venv/bin/activate`, in the package's folder. It ends with the verdicts on the terminal and in `results/full/PAPER/FIGURE.claims.txt`.
+  Of several figures, claims that need them together are judged by `bbrlab judge` ([artifact.md](artifact.md)), or by the whole paper: `snakemake --cores 2 --config scale=full -- PAPER`.
+- **Time**: on 2 cores, with the seeds that each point begins with, runs that are there already apart, without the models' predictions and without seeds that claims may ask for. It is an estimate
+  ([benchmarks.md](benchmarks.md)); `snakemake -n` with the same words says it for your machine. Statements of one figure share its runs.
+- **quick**: the same figures at scale `quick`, which runs a part of them and may leave a statement undecided; "-": not a part of it.
+"""  # fmt: skip
+
+
+def minutes_of(figure: Figure) -> float:
+    """Expected minutes of a figure's runs on CORES cores, the seeds that each point begins with."""
+    return sum(estimate_s(run.point) for run in runs_of(figure, results=Path("/nonexistent"))) / 60 / CORES
+
+
+def span(minutes: float) -> str:
+    """Minutes for a reader: ``40 s``, ``12 min``, ``3.4 h``."""
+    if minutes < 1:
+        return f"{max(1, round(minutes * 6)) * 10} s"
+    return f"{minutes:.0f} min" if minutes < 90 else f"{minutes / 60:.1f} h"
+
+
+def figures_of(statement: Statement) -> list[str]:
+    """The figures that a statement's claims are about, in order."""
+    return sorted({figure for claim in statement.claims for figure in claim.figures})
+
+
+def command(figures: Sequence[str], known: Iterable[str]) -> str:
+    """What runs some figures at full: a figure by its name where one paper has one so called, else by its file."""
+    counts = Counter(id.split("/")[1] for id in known)
+    words = [id.split("/")[1] if counts[id.split("/")[1]] == 1 else f"results/full/{id}.claims.txt" for id in figures]
+    return f"snakemake --cores {CORES} --config scale=full -- {' '.join(words)}"
+
+
+def page() -> str:
+    """The page."""
+    at = {scale: {f.id: f for f in figures_at(scale, [])} for scale in ("full", "quick")}
+    minutes = {scale: {id: minutes_of(f) for id, f in figures.items()} for scale, figures in at.items()}
+    papers: dict[str, list[Statement]] = {}
+    for statement in load_statements(known_good=True):
+        papers.setdefault(statement.paper, []).append(statement)
+    lines = [HEAD]
+    lines += ["| paper | statements | runs | full | quick |", "|---|---|---|---|---|"]
+    for paper, statements in papers.items():
+        mine = [id for id in at["full"] if id.split("/")[0] == paper]
+        runs = sum(len(at["full"][id].points) * at["full"][id].trials for id in mine)
+        lines.append(
+            f"| [{paper}](#{paper}) | {len(statements)} | {runs} | {_sum(minutes['full'], mine)} | {_sum(minutes['quick'], mine)} |"
+        )
+    for paper, statements in papers.items():
+        lines += ["", f"## {paper}", "| statement | says | command | full | quick |", "|---|---|---|---|---|"]
+        for statement in statements:
+            figures = figures_of(statement)
+            says = statement.says.replace("|", "\\|")
+            lines.append(
+                f"| {statement.id} | {says} | `{command(figures, at['full'])}` | {_sum(minutes['full'], figures)} | {_sum(minutes['quick'], figures)} |"
+            )
+    return "\n".join(lines) + "\n"
+
+
+def _sum(minutes: dict[str, float], figures: Sequence[str]) -> str:
+    there = [minutes[id] for id in figures if id in minutes]
+    return span(sum(there)) if there else "-"
+
+
+if __name__ == "__main__":
+    files.write_if_changed(PAGE, page())
