@@ -28,10 +28,11 @@ PROFILES = {
     "https://w3id.org/ro/wfrun/provenance/0.5": ("Provenance Run Crate", "0.5"),
     "https://w3id.org/workflowhub/workflow-ro-crate/1.0": ("Workflow RO-Crate", "1.0"),
 }
+BIOSCHEMAS = "https://bioschemas.org/profiles/ComputationalWorkflow/1.0-RELEASE"
 COMPLETED = "http://schema.org/CompletedActionStatus"
 FORMATS = {
     ".parquet": "application/vnd.apache.parquet", ".json": "application/json", ".html": "text/html", ".csv": "text/csv", ".yaml": "application/yaml",
-    ".md": "text/markdown", ".txt": "text/plain", ".ipynb": "application/x-ipynb+json",
+    ".md": "text/markdown", ".ipynb": "application/x-ipynb+json",
 }  # fmt: skip
 
 
@@ -60,6 +61,9 @@ STEPS = (
     Step("scorecard", "report", "Counts verdicts."),
     Step("notebook", "render", "Executes a notebook and writes it as a page."),
 )
+
+STEP = {step.rule: step for step in STEPS}
+PLAIN = "text/plain"
 
 
 @dataclass(frozen=True)
@@ -131,15 +135,14 @@ class _Crate:
             if place.endswith("/"):
                 made = self.crate.add_dataset(dest_path=place, properties={"name": name or place.rstrip("/"), **properties})
             else:
-                kind = FORMATS.get(PurePosixPath(place).suffix)
-                told = {"name": name or PurePosixPath(place).name} | ({"encodingFormat": kind} if kind else {})
+                told = {"name": name or PurePosixPath(place).name, "encodingFormat": FORMATS.get(PurePosixPath(place).suffix, PLAIN)}
                 made = self.crate.add_file(dest_path=place, properties=told | properties)
             self.known[place] = made
         return self.known[place]
 
     def action(self, rule: str, subject: str, name: str, objects: Sequence[Any], results: Sequence[Any], **more: Any) -> None:
         """An execution of a rule's tool."""
-        properties = {"name": name, "actionStatus": {"@id": COMPLETED}, **more}
+        properties = {"name": name, "description": STEP[rule].what, "actionStatus": COMPLETED, **more}
         made = self.crate.add_action(self.tools[rule], f"#{quote(f'{rule}/{subject}')}", list(objects), list(results), properties)  # fmt: skip
         self.actions[rule].append(made)
 
@@ -155,7 +158,13 @@ def metadata(campaign: Campaign) -> dict[str, Any]:
     _execution(made, workflow, parameters)
     content: dict[str, Any] = made.crate.metadata.generate()
     content["@graph"].sort(key=lambda entity: (entity["@id"] != METADATA, entity["@id"] != "./"))
+    content["@graph"] = [{key: _single(value) for key, value in entity.items()} for entity in content["@graph"]]
     return content
+
+
+def _single(value: Any) -> Any:
+    """A list of one as that one, which RO-Crate recommends."""
+    return value[0] if isinstance(value, list) and len(value) == 1 else value
 
 
 def _root(made: _Crate) -> list[ContextEntity]:
@@ -172,12 +181,12 @@ def _root(made: _Crate) -> list[ContextEntity]:
     authors = [made.add(f"#author-{number}", type_="Organization" if "name" in author else "Person", name=name_of(author))
                for number, author in enumerate(told.citation["authors"], 1)]  # fmt: skip
     root["author"] = authors
-    root["license"] = made.file("LICENSE", "Which licence holds for which folder", encodingFormat="text/plain")
+    root["license"] = made.file("LICENSE", "Which licence holds for which folder")
     root["conformsTo"] = [
         made.add(id, type_="CreativeWork", name=name, version=version) for id, (name, version) in PROFILES.items()
     ]
-    for name in ("README.md", "MANIFEST.json"):
-        made.file(name)
+    made.file("README.md")["about"] = root
+    made.file("MANIFEST.json", "Versions and hashes")
     for name in told.names:
         if name.startswith("LICENSES/"):
             made.file(name, f"Text of the licence {PurePosixPath(name).stem}")
@@ -189,7 +198,7 @@ def _workflow(made: _Crate, authors: list[ContextEntity]) -> Any:
     told = made.campaign
     workflow = made.crate.add_workflow(
         dest_path="source/Snakefile", main=True, lang="snakemake", lang_version=told.snakemake, cls=ComputationalWorkflow,
-        properties={"name": "bbrlab's campaign", "version": told.version, "author": authors,
+        properties={"name": "bbrlab's campaign", "version": told.version, "author": authors, "encodingFormat": PLAIN, "conformsTo": {"@id": BIOSCHEMAS},
                     "@type": ["File", "SoftwareSourceCode", "ComputationalWorkflow", "HowTo"]},
     )  # fmt: skip
     workflow["license"] = made.crate.dereference("LICENSE")
@@ -310,7 +319,7 @@ def _execution(made: _Crate, workflow: Any, parameters: Mapping[str, Any]) -> No
     campaign = made.crate.add_action(
         workflow, "#campaign", [parameters[name] for name in ("scale", "config", "scenarios", "published")],
         [parameters[name] for name in ("results", "runs")],
-        {"name": f"Campaign at scale {told.scale}", "actionStatus": {"@id": COMPLETED}, **between,
+        {"name": f"Campaign at scale {told.scale}", "actionStatus": COMPLETED, **between,
          "description": "From the begin of its first run to the end of its last; runs may come from several campaigns in one folder of results."},
     )  # fmt: skip
     engine = made.crate.add(SoftwareApplication(made.crate, "https://snakemake.readthedocs.io", properties={
