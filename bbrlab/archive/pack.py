@@ -29,7 +29,7 @@ from bbrlab.workflow.ship import Explained, Seen, gather
 
 FORMAT = 1
 README, MANIFEST, SUMS = "README.md", "MANIFEST.json", "SHA256SUMS"
-SITE = "site"  # below the results folder, or a scale's
+SITE = "site/index.html"  # below results/SCALE/, where it was built
 LICENCES = {"source": "by folder: LICENSE", "source/kernels": "GPL-2.0-only", "source/data": "CC0-1.0", "results": "CC0-1.0"}  # fmt: skip
 COMPRESSION = 6
 
@@ -167,8 +167,7 @@ def _results(scale: str, seen: Sequence[Seen], results: Path) -> Iterator[Member
         chosen[f"{_kernel_name(one)}.json"] = results / f"{_kernel_name(one)}.json"
     for figure in dict.fromkeys(one.run.figure for one in seen):
         chosen |= {str(p.relative_to(results)): p for p in (results / "models" / figure).rglob("*.parquet")}
-    for folder in (results / scale, results / SITE):
-        chosen |= {str(p.relative_to(results)): p for p in folder.rglob("*") if p.is_file()}
+    chosen |= {str(p.relative_to(results)): p for p in (results / scale).rglob("*") if p.is_file()}
     for name, path in sorted(chosen.items()):
         if any(part.startswith(".") for part in Path(name).parts):
             continue  # what is being written, or was when a campaign was killed
@@ -202,7 +201,7 @@ def _manifest(version: str, commit: Commit, campaign: dict[str, Any], members: S
         "debian_packages": campaign["packages"],
         "python_packages": "source/envs/requirements.lock",
         "licences": LICENCES,
-        "site": any(f"/{SITE}/" in m.name and m.name.startswith("results/") for m in members),
+        "site": any(m.name == f"results/{campaign['scale']}/{SITE}" for m in members),
         "files": len(members),
         "bytes": sum(m.size() for m in members),
     }
@@ -244,7 +243,7 @@ def _readme(name: str, manifest: dict[str, Any]) -> str:
     kernel, hashes = manifest["kernel"], manifest["kernel"]["source_hashes"]
     runs = sum(manifest["figures"].values())
     commits = ", ".join(f"{commit} ({number})" for commit, number in manifest["commits"].items())
-    site = "`results/**/site/index.html`: the site. " if manifest["site"] else ""
+    site = f"`results/{manifest['scale']}/{SITE}`: the site. " if manifest["site"] else ""
     return f"""# {name}
 Results of bbrlab {manifest["version"]} at scale {manifest["scale"]}: {runs} runs of {len(manifest["figures"])} figures, with the sources that made them.
 
