@@ -1,4 +1,4 @@
-"""One archive of a finished campaign: results, sources, licences, provenance, checksums (docs/artifact.md)."""
+"""One archive of a finished campaign: results, sources, licences, provenance, checksums (docs/howto/artifact.md)."""
 
 from __future__ import annotations
 
@@ -250,8 +250,8 @@ Results of bbrlab {manifest["version"]} at scale {manifest["scale"]}: {runs} run
 | what | where |
 |---|---|
 | is it whole? | `sha256sum --quiet -c {SUMS}` in this folder: prints nothing, ends with 0 |
-| what reviewers ask (requirements, 30 minutes, each claim) | `source/docs/artifact.md` |
-| pages, tables, verdicts | {site}`results/{manifest["scale"]}/`: `overview.html`, `scorecard.txt`, `PAPER.html`, `PAPER/FIGURE.csv` (columns: `source/docs/results.md`) |
+| what reviewers ask (requirements, 30 minutes, each claim) | `source/docs/howto/artifact.md` |
+| pages, tables, verdicts | {site}`results/{manifest["scale"]}/`: `overview.html`, `scorecard.txt`, `PAPER.html`, `PAPER/FIGURE.csv` (columns: `source/docs/reference/results.md`) |
 | every run: what was asked, samples, self-checks, what it came from | `results/runs/PAPER/FIGURE/POINT/seed-N/` |
 | provenance of all of it | `{crate.METADATA}`: an RO-Crate (Provenance Run Crate 0.5) |
 | versions and hashes | `{MANIFEST}` |

@@ -1,4 +1,4 @@
-"""docs/artifact_statements.md: every statement with its command and time. ``python -m bbrlab.archive.statements`` writes it anew."""
+"""docs/reference/artifact_statements.md: every statement with its command and time. ``python -m bbrlab.archive.statements`` writes it anew."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from bbrlab.claims.load import load_statements
 from bbrlab.claims.schema import Statement
 from bbrlab.workflow.estimate import estimate_s
 
-PAGE = paths.ROOT / "docs/artifact_statements.md"
+PAGE = paths.ROOT / "docs/reference/artifact_statements.md"
 CORES = 2
 HEAD = """# Every statement, its command and its time
 <!-- made by: python -m bbrlab.archive.statements -->
-What the papers say, statement by statement, in the words of `data/PAPER/claims.yaml`, with what runs all of it. How to use it: [artifact.md](artifact.md).
+What the papers say, statement by statement, in the words of `data/PAPER/claims.yaml`, with what runs all of it. How to use it: [artifact.md](../howto/artifact.md).
 
 - **Command**: after `source .venv/bin/activate`, in the package's folder. It ends with the verdicts on the terminal and in `results/full/PAPER/FIGURE.claims.txt`.
-  Of several figures, claims that need them together are judged by `bbrlab judge` ([artifact.md](artifact.md)), or by the whole paper: `snakemake --cores 2 --config scale=full -- PAPER`.
+  Of several figures, claims that need them together are judged by `bbrlab judge` ([artifact.md](../howto/artifact.md)), or by the whole paper: `snakemake --cores 2 --config scale=full -- PAPER`.
 - **Time**: on 2 cores, with the seeds that each point begins with, runs that are there already apart, without the models' predictions and without seeds that claims may ask for. It is an estimate
   ([benchmarks.md](benchmarks.md)); `snakemake -n` with the same words says it for your machine. Statements of one figure share its runs.
 - **quick**: the same figures at scale `quick`, which runs a part of them and may leave a statement undecided; "-": not a part of it.

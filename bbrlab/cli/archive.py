@@ -18,9 +18,9 @@ def artifact(
     scale: Annotated[str | None, typer.Option(help="smoke, quick or full; default: config.yaml's.")] = None,
     results: Annotated[Path | None, typer.Option(help="The campaign's folder; default: the results folder.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for the archive; default: artifact in the results folder.")] = None,
-    explained: Annotated[Path | None, typer.Option(metavar="FILE.yaml", help="Why runs that failed self-checks are in it all the same (docs/shipped_results.md).")] = None,
+    explained: Annotated[Path | None, typer.Option(metavar="FILE.yaml", help="Why runs that failed self-checks are in it all the same (docs/howto/shipped_results.md).")] = None,
 ) -> None:  # fmt: skip
-    """Pack a finished campaign into one archive: results, sources, licences, provenance, checksums (docs/artifact.md)."""
+    """Pack a finished campaign into one archive: results, sources, licences, provenance, checksums (docs/howto/artifact.md)."""
     from rich.console import Console
 
     from bbrlab.archive.pack import pack
