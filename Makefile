@@ -32,6 +32,8 @@ test: setup     ## Set up, then lint, type-check and test (under 30 minutes from
 test-slow: setup ## The long tests: accuracy against published data, endurance, Slurm (as root, with its packages)
 	@[ "$$(id -u)" != 0 ] || { DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $$(grep -v '^#' envs/slurm-packages.txt) >/dev/null && \
 	.venv/bin/pip install -q --disable-pip-version-check --no-deps --require-hashes -r envs/slurm.txt; }
+	@cmp -s envs/citing.txt .venv-citing/installed || { rm -rf .venv-citing && python3 -m venv .venv-citing && \
+	.venv-citing/bin/pip install -q --disable-pip-version-check --no-deps --require-hashes -r envs/citing.txt && cp envs/citing.txt .venv-citing/installed; }
 	@source .venv/bin/activate && pytest -m slow
 
 bench: setup    ## Measure speed and memory against the targets; writes bench.json to the results folder
@@ -46,9 +48,10 @@ format:         ## Let the formatters decide the layout, and renew what is made:
 	@source .venv/bin/activate && ruff check --fix . ; ruff format . && snakefmt Snakefile rules && nbstripout --keep-id notebooks/*.ipynb && python -m bbrlab.report.metric_tables && \
 	python -m bbrlab.report.readme_counts && python -m bbrlab.grading.rubric_tables && python -m bbrlab.archive.citation && python -m bbrlab.archive.statements
 
-lock:           ## Renew envs/requirements.lock from envs/requirements.in
+lock:           ## Renew envs/requirements.lock and envs/citing.txt from the .in files beside them
 	@source .venv/bin/activate && pip install -q uv && cd envs && uv pip compile -q --upgrade --generate-hashes --universal \
-	--python-version 3.11 --no-emit-index-url --no-header requirements.in -o requirements.lock
+	--python-version 3.11 --no-emit-index-url --no-header requirements.in -o requirements.lock && \
+	uv pip compile -q --upgrade --generate-hashes --universal --python-version 3.11 --no-emit-index-url --no-header citing.in -o citing.txt
 
 PAPER ?=
 ns3: setup      ## Install ns-3 for the optional check by another engine (500 MB), and run in it what it can (or PAPER=...)

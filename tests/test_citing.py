@@ -1,0 +1,241 @@
+"""How bbrlab is cited, the table of an artifact's statements, the appendix's commands, a crate's structure."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+import shlex
+from typing import Any
+
+import jsonschema
+import pytest
+import typer
+from check_jsonschema.builtin_schemas import get_builtin_schema
+
+from bbrlab.archive import citation, crate, statements
+from bbrlab.base import paths
+from bbrlab.campaign.figures import figures_at
+from bbrlab.cli.main import app
+from bbrlab.workflow.targets import targets_of
+
+APPENDIX = (paths.ROOT / "docs/howto/artifact.md").read_text(encoding="utf-8")
+CFF = get_builtin_schema("vendor.citation-file-format")
+# What Zenodo documents of a deposit's metadata (https://developers.zenodo.org), as far as software needs it.
+TEXT = {"type": "string", "minLength": 3}
+ZENODO: dict[str, Any] = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["title", "upload_type", "description", "creators", "access_right", "license"],
+    "properties": {
+        "title": TEXT,
+        "upload_type": {"const": "software"},
+        "version": TEXT,
+        "description": TEXT,
+        "notes": TEXT,
+        "creators": {
+            "type": "array",
+            "minItems": 1,
+            "items": {
+                "type": "object",
+                "required": ["name"],
+                "additionalProperties": False,
+                "properties": {
+                    "name": TEXT,
+                    "affiliation": TEXT,
+                    "orcid": {"type": "string", "pattern": r"^(\d{4}-){3}\d{3}[\dX]$"},
+                },
+            },
+        },
+        "access_right": {"enum": ["open", "embargoed", "restricted", "closed"]},
+        "license": {"enum": ["other-open", "mit", "gpl-2.0-only", "cc0-1.0"]},  # of Zenodo's vocabulary, those that can be ours
+        "language": {"type": "string", "pattern": "^[a-z]{3}$"},
+        "keywords": {"type": "array", "items": TEXT, "uniqueItems": True},
+        "references": {"type": "array", "items": TEXT, "uniqueItems": True},
+    },
+}  # fmt: skip
+
+
+def test_the_citation_is_valid_and_the_check_can_fail():
+    content = citation.read_citation()
+    jsonschema.validate(content, CFF, format_checker=jsonschema.FormatChecker())
+    for broken in ({"authors": []}, {"cff-version": "9"}, {"licence": "MIT"}, {"doi": "none"}):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(content | broken, CFF)
+
+
+def test_every_paper_that_is_repeated_is_cited():
+    noted = " ".join(r["notes"] for r in citation.read_citation()["references"])
+    named = set(re.findall(r"scenarios/(\w+)", noted))
+    assert named == {folder.name for folder in paths.SCENARIOS.iterdir() if folder.is_dir()}
+
+
+def test_there_is_one_version():
+    version = citation.project_version()
+    text = citation.CITATION.read_text(encoding="utf-8")
+    assert citation.renewed(text, version) == text, "run: python -m bbrlab.archive.citation"
+    assert citation.renewed(text, "9.9.9") != text
+    with pytest.raises(ValueError, match="one line"):
+        citation.renewed("title: x", version)
+    for name, pattern in (
+        ("Dockerfile", r"bbrlab:([\d.]+\d)"),
+        ("Snakefile", r"bbrlab:([\d.]+\d)"),
+        ("docs/howto/artifact.md", r"bbrlab (\d+\.\d+\.\d+)"),
+    ):
+        assert set(re.findall(pattern, (paths.ROOT / name).read_text(encoding="utf-8"))) == {version}, name
+    newest = re.search(r"^## (\S+)(.*)", (paths.ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert newest and newest[1] == version
+    assert ("unreleased" in newest[2]) == ("date-released" not in citation.read_citation()), "a date is of a release"
+
+
+def test_zenodo_says_what_the_citation_says():
+    content = json.loads(citation.ZENODO.read_text(encoding="utf-8"))
+    cited = citation.read_citation()
+    assert content == citation.zenodo(cited), "run: python -m bbrlab.archive.citation"
+    jsonschema.validate(content, ZENODO)
+    for key in ("title", "version", "keywords"):
+        assert content[key] == cited[key]
+    assert " ".join(cited["abstract"].split()) in content["description"]
+    assert len(content["references"]) == len(cited["references"])
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({**content, "creators": []}, ZENODO)
+    for licence in (paths.ROOT / "LICENSES").iterdir():
+        assert licence.stem in content["notes"]
+
+
+def test_references_read_as_a_bibliography():
+    author = [{"family-names": "Doe", "given-names": "Ann"}, {"name": "the group"}]
+    whole = {"authors": author, "title": "Why?", "year": 2020, "journal": "Letters", "doi": "10.1/2"}
+    assert citation.reference_line(whole) == "Doe, Ann; the group (2020). Why? Letters. https://doi.org/10.1/2."
+    assert citation.reference_line({"authors": author[:1], "title": "Notes"}) == "Doe, Ann. Notes."
+
+
+def test_the_statements_table_is_up_to_date():
+    page = statements.page()
+    assert statements.PAGE.read_text(encoding="utf-8") == page, "run: python -m bbrlab.archive.statements"
+    known = [f.id for f in figures_at("full", [])]
+    targets = targets_of(known) | {f"results/full/{id}.claims.txt": [id] for id in known}
+    commands = set(re.findall(r"`(snakemake --cores 2 --config scale=full -- [^`P]*)`", page))
+    assert len(commands) > 40
+    for command in commands:
+        for word in command.partition(" -- ")[2].split():
+            assert len(targets[word]) == 1, f"{command}: {word} is of several figures"
+
+
+@pytest.mark.parametrize(
+    ("minutes", "said"), [(0.05, "10 s"), (0.4, "20 s"), (12.4, "12 min"), (89, "89 min"), (90, "1.5 h")]
+)
+def test_spans_of_time(minutes, said):
+    assert statements.span(minutes) == said
+
+
+def commands_of(text: str) -> list[list[str]]:
+    """The commands of a page's shell blocks, word by word."""
+    blocks = re.findall(r"^```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    return [shlex.split(line) for block in blocks for line in block.splitlines() if line]
+
+
+def inline_commands(text: str) -> list[list[str]]:
+    found = re.findall(r"`((?:bbrlab|make|pytest|snakemake) [^`]*)`", text)
+    return [shlex.split(command) for command in found]
+
+
+def test_the_appendix_names_commands_that_are_there():
+    """Words that a later version has no more are found here; that they do what is said was tried by hand."""
+    known = targets_of(f.id for f in figures_at("full", [])) | {"all": []}
+    files = {f"results/full/{id}.claims.txt" for id in (f.id for f in figures_at("full", []))}
+    rules = set(re.findall(r"^([a-z0-9-]+):", (paths.ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    group = typer.main.get_command(app)
+    everything = commands_of(APPENDIX) + inline_commands(APPENDIX)
+    assert {words[0] for words in everything} >= {"make", "bbrlab", "snakemake", "pytest", "sha256sum"}
+    for words in everything:
+        match words[0]:
+            case "make":
+                assert all(word in rules or "=" in word for word in words[1:]), words
+            case "snakemake":
+                assert all(word in known or word in files for word in words[words.index("--") + 1 :]), words
+            case "pytest":
+                assert all((paths.ROOT / word).is_file() for word in words[1:]), words
+            case "bbrlab":
+                command = group.commands[words[1]]  # type: ignore[attr-defined]
+                options = {name for parameter in command.params for name in parameter.opts} | {"--help"}
+                assert {word for word in words if word.startswith("--")} <= options, words
+                for word in words:
+                    assert not word.endswith(".yaml") or (paths.ROOT / word).is_file(), words
+
+
+@pytest.mark.guest
+def test_the_appendix_first_run_comes_out_as_it_says(tmp_path):
+    """The first command, its numbers and its hash."""
+    import subprocess
+    import sys
+
+    from bbrlab.base.files import sha256
+
+    first = next(words for words in commands_of(APPENDIX) if words[0] == "bbrlab")
+    command = [*first[1 : first.index("--out")], "--out", str(tmp_path / "run")]
+    done = subprocess.run([sys.executable, "-m", "bbrlab.cli.main", *command], capture_output=True, text=True, cwd=paths.ROOT)
+    assert done.returncode == 0, done.stderr
+    said = re.search(r"BBRv1 has (\.\d+) and CUBIC (\.\d+), `([^`]+)`", APPENDIX)
+    assert said
+    shares = re.findall(r"^1 (?:bbr1|cubic) +[\d.]+ +0(\.\d+)", done.stdout, re.MULTILINE)
+    assert shares == [said[1], said[2]]
+    assert said[3] in done.stdout
+    hashes = re.findall(r"\b[0-9a-f]{64}\b", APPENDIX)
+    assert hashes == [sha256(tmp_path / "run" / "samples.parquet")]
+
+
+def campaign(runs: int = 3) -> crate.Campaign:
+    """A made-up campaign of one figure."""
+    made = [
+        crate.GuestRun(
+            f"results/runs/tang/fig2/case=a,x={i}/seed-{seed}", f"results/points/tang/fig2/case=a,x={i}.yaml",
+            "results/kernel.json", seed, "2026-11-23T04:12:29Z", 1.6, "c" * 40, "tang/fig2",
+        )
+        for i in range(runs)
+        for seed in (1, 2)
+    ]  # fmt: skip
+    names = {"LICENSE", "LICENSES/MIT.txt", "source/Snakefile", "source/notebooks/tang.ipynb", "results/quick/tang.html",
+             "results/quick/points.parquet", "results/quick/scorecard.json"}  # fmt: skip
+    names |= {run.point for run in made} | {f"results/models/tang/fig2/case=a,x={i}/burst.parquet" for i in range(runs)}
+    return crate.Campaign(
+        citation.read_citation(), "0.1.0", "d" * 40, "2026-11-23", "quick", "9.27.1", made, sorted(names)
+    )
+
+
+def test_a_crate_hangs_together():
+    content = crate.metadata(campaign())
+    assert content == crate.metadata(campaign()), "the same campaign, the same crate"
+    entities = {entity["@id"]: entity for entity in content["@graph"]}
+    assert len(entities) == len(content["@graph"])
+    assert list(entities)[:2] == ["ro-crate-metadata.json", "./"]
+    outside = {"https://w3id.org/ro/crate/1.1", "https://w3id.org/workflowhub/workflow-ro-crate/1.0", crate.BIOSCHEMAS,
+               "https://bioschemas.org/profiles/FormalParameter/1.0-RELEASE", "https://doi.org/10.1093/bioinformatics/bts480"}  # fmt: skip
+    for entity in content["@graph"]:
+        for value in entity.values():
+            for one in value if isinstance(value, list) else [value]:
+                assert not isinstance(one, dict) or one["@id"] in entities.keys() | outside, (entity["@id"], one)
+    assert {p["@id"] for p in entities["./"]["conformsTo"]} == set(crate.PROFILES)
+    runs = [entity for id, entity in entities.items() if id.startswith("#run/")]
+    assert len(runs) == 6
+    assert {(run["startTime"], run["endTime"]) for run in runs} == {("2026-11-23T04:12:27+00:00", "2026-11-23T04:12:29+00:00")}
+    assert {run["object"][1]["@id"] for run in runs} == {"#seed-1", "#seed-2"}
+    assert len(entities["#step-run"]["object"]) == 6
+    mentioned = {m["@id"] for m in entities["./"]["mentions"]}
+    assert {id for id, e in entities.items() if "Action" in str(e["@type"]) and e["@type"] != "ControlAction"} == mentioned
+
+
+def test_a_crates_steps_are_the_workflows_rules():
+    rules = " ".join(path.read_text(encoding="utf-8") for path in (paths.ROOT / "rules").glob("*.smk"))
+    for step in crate.STEPS:
+        assert re.search(rf"^rule {step.rule}:", rules, re.MULTILINE), step.rule
+        assert f"bbrlab {step.command}" in rules
+
+
+def test_authors_may_be_people():
+    changed = copy.deepcopy(citation.read_citation())
+    changed["authors"].append({"family-names": "Doe", "given-names": "Ann"})
+    told = campaign()
+    content = crate.metadata(crate.Campaign(**{**vars(told), "citation": changed}))
+    kinds = {e["name"]: e["@type"] for e in content["@graph"] if str(e["@id"]).startswith("#author")}
+    assert kinds == {"the bbrlab authors": "Organization", "Doe, Ann": "Person"}
