@@ -174,7 +174,9 @@ def test_the_appendix_first_run_comes_out_as_it_says(tmp_path):
 
     first = next(words for words in commands_of(APPENDIX) if words[0] == "bbrlab")
     command = [*first[1 : first.index("--out")], "--out", str(tmp_path / "run")]
-    done = subprocess.run([sys.executable, "-m", "bbrlab.cli.main", *command], capture_output=True, text=True, cwd=paths.ROOT)
+    done = subprocess.run(
+        [sys.executable, "-m", "bbrlab.cli.main", *command], capture_output=True, text=True, cwd=paths.ROOT
+    )
     assert done.returncode == 0, done.stderr
     said = re.search(r"BBRv1 has (\.\d+) and CUBIC (\.\d+), `([^`]+)`", APPENDIX)
     assert said
@@ -218,11 +220,15 @@ def test_a_crate_hangs_together():
     assert {p["@id"] for p in entities["./"]["conformsTo"]} == set(crate.PROFILES)
     runs = [entity for id, entity in entities.items() if id.startswith("#run/")]
     assert len(runs) == 6
-    assert {(run["startTime"], run["endTime"]) for run in runs} == {("2026-11-23T04:12:27+00:00", "2026-11-23T04:12:29+00:00")}
+    assert {(run["startTime"], run["endTime"]) for run in runs} == {
+        ("2026-11-23T04:12:27+00:00", "2026-11-23T04:12:29+00:00")
+    }
     assert {run["object"][1]["@id"] for run in runs} == {"#seed-1", "#seed-2"}
     assert len(entities["#step-run"]["object"]) == 6
     mentioned = {m["@id"] for m in entities["./"]["mentions"]}
-    assert {id for id, e in entities.items() if "Action" in str(e["@type"]) and e["@type"] != "ControlAction"} == mentioned
+    assert {
+        id for id, e in entities.items() if "Action" in str(e["@type"]) and e["@type"] != "ControlAction"
+    } == mentioned
 
 
 def test_a_crates_steps_are_the_workflows_rules():

@@ -76,9 +76,7 @@ def renewed(text: str, version: str) -> str:
 def write_all() -> None:
     """Renew CITATION.cff's version and .zenodo.json."""
     files.write_if_changed(CITATION, renewed(CITATION.read_text(encoding="utf-8"), project_version()))
-    files.write_if_changed(
-        ZENODO, json.dumps(zenodo(read_citation()), indent=2, ensure_ascii=False) + "\n"
-    )
+    files.write_if_changed(ZENODO, json.dumps(zenodo(read_citation()), indent=2, ensure_ascii=False) + "\n")
 
 
 if __name__ == "__main__":

@@ -133,14 +133,21 @@ class _Crate:
         """The entity of a file, or of a folder if ``place`` ends with a slash."""
         if place not in self.known:
             if place.endswith("/"):
-                made = self.crate.add_dataset(dest_path=place, properties={"name": name or place.rstrip("/"), **properties})
+                made = self.crate.add_dataset(
+                    dest_path=place, properties={"name": name or place.rstrip("/"), **properties}
+                )
             else:
-                told = {"name": name or PurePosixPath(place).name, "encodingFormat": FORMATS.get(PurePosixPath(place).suffix, PLAIN)}
+                told = {
+                    "name": name or PurePosixPath(place).name,
+                    "encodingFormat": FORMATS.get(PurePosixPath(place).suffix, PLAIN),
+                }
                 made = self.crate.add_file(dest_path=place, properties=told | properties)
             self.known[place] = made
         return self.known[place]
 
-    def action(self, rule: str, subject: str, name: str, objects: Sequence[Any], results: Sequence[Any], **more: Any) -> None:
+    def action(
+        self, rule: str, subject: str, name: str, objects: Sequence[Any], results: Sequence[Any], **more: Any
+    ) -> None:
         """An execution of a rule's tool."""
         properties = {"name": name, "description": STEP[rule].what, "actionStatus": COMPLETED, **more}
         made = self.crate.add_action(self.tools[rule], f"#{quote(f'{rule}/{subject}')}", list(objects), list(results), properties)  # fmt: skip
@@ -227,7 +234,11 @@ def _parameters(made: _Crate, workflow: Any) -> dict[str, Any]:
                              description="One table for each figure, verdicts on claims and statements, a page for each paper."),
         "runs": made.file("results/runs/", "Runs", description="A folder for each run: summary.json, samples.parquet, manifest.json."),
     }  # fmt: skip
-    kinds = {"scale": "Text", "config": "File", **dict.fromkeys(("scenarios", "published", "results", "runs"), "Dataset")}
+    kinds = {
+        "scale": "Text",
+        "config": "File",
+        **dict.fromkeys(("scenarios", "published", "results", "runs"), "Dataset"),
+    }
     formal = {name: _formal(made, name, kinds[name], [value]) for name, value in values.items()}
     workflow["input"] = [formal[name] for name in ("scale", "config", "scenarios", "published")]
     workflow["output"] = [formal[name] for name in ("results", "runs")]
@@ -302,7 +313,10 @@ def _tables(made: _Crate) -> None:
     if f"{at_scale}/scorecard.json" in there:
         made.action("scorecard", "all", "Scorecard", [*tables, verdicts[0]], [made.file(f"{at_scale}/scorecard.json")])
     for name in _matching(told.names, rf"{re.escape(at_scale)}/[^/]+\.html"):
-        page, notebook = made.file(name, f"Page {PurePosixPath(name).stem}"), f"source/notebooks/{PurePosixPath(name).stem}.ipynb"
+        page, notebook = (
+            made.file(name, f"Page {PurePosixPath(name).stem}"),
+            f"source/notebooks/{PurePosixPath(name).stem}.ipynb",
+        )
         objects = [*([made.file(notebook)] if notebook in there else []), *tables, verdicts[0]]
         made.action("notebook", PurePosixPath(name).stem, f"Page {PurePosixPath(name).stem}", objects, [page])
 
@@ -330,4 +344,8 @@ def _execution(made: _Crate, workflow: Any, parameters: Mapping[str, Any]) -> No
         for rule, actions in made.actions.items() if actions
     ]  # fmt: skip
     organize = made.add("#snakemake", type_="OrganizeAction", name="Snakemake", instrument=engine, object=controls, result=campaign, **between)  # fmt: skip
-    made.crate.root_dataset["mentions"] = [campaign, organize, *(a for actions in made.actions.values() for a in actions)]
+    made.crate.root_dataset["mentions"] = [
+        campaign,
+        organize,
+        *(a for actions in made.actions.values() for a in actions),
+    ]

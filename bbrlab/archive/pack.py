@@ -113,7 +113,9 @@ def pack(
     manifest = _manifest(version, commit, campaign.manifest, members)
     members.append(Member(README, data=_readme(name, manifest).encode()))
     members.append(Member(MANIFEST, data=_json(manifest)))
-    members.append(Member(crate.METADATA, data=_json(_provenance(version, commit, scale, campaign.seen, members, results))))
+    members.append(
+        Member(crate.METADATA, data=_json(_provenance(version, commit, scale, campaign.seen, members, results)))
+    )
     members.sort(key=lambda m: m.name)
     sums = []
     for number, member in enumerate(m for m in members if not m.link):
@@ -161,7 +163,9 @@ def _results(scale: str, seen: Sequence[Seen], results: Path) -> Iterator[Member
     for one in seen:
         for name in (SUMMARY, *TABLES, RUN_MANIFEST):
             if (one.run.folder / name).is_file():
-                chosen[f"runs/{one.run.figure}/{one.run.point.label}/seed-{one.run.seed}/{name}"] = one.run.folder / name
+                chosen[f"runs/{one.run.figure}/{one.run.point.label}/seed-{one.run.seed}/{name}"] = (
+                    one.run.folder / name
+                )
         label = f"{one.run.figure}/{one.run.point.label}"
         chosen[f"points/{label}.yaml"] = results / "points" / f"{label}.yaml"
         chosen[f"{_kernel_name(one)}.json"] = results / f"{_kernel_name(one)}.json"
@@ -172,7 +176,9 @@ def _results(scale: str, seen: Sequence[Seen], results: Path) -> Iterator[Member
         if any(part.startswith(".") for part in Path(name).parts):
             continue  # what is being written, or was when a campaign was killed
         if not path.is_file():
-            raise UserError(f"{path}: is missing: the campaign is not finished; start it again, it makes what is not there")
+            raise UserError(
+                f"{path}: is missing: the campaign is not finished; start it again, it makes what is not there"
+            )
         yield Member(f"results/{name}", path)
 
 
