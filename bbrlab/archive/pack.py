@@ -297,7 +297,7 @@ def _write(path: Path, folder: str, time_s: int, members: Sequence[Member], sums
             entry.size = member.size()
             with member.open() as content:
                 reader = _Hashing(content)
-                tar.addfile(entry, reader)  # type: ignore[arg-type]
+                tar.addfile(entry, reader)
             if member.name in sums and reader.digest.hexdigest() != sums[member.name]:
                 raise UserError(
                     f"{member.path}: changed while it was packed; wait until the campaign has ended, and start again"
