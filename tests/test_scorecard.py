@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import io
 import json
+from pathlib import Path
 
 import pandas as pd
 import pytest
 from rich.console import Console
 
+from bbrlab.base.errors import UserError
 from bbrlab.campaign.collect import write_table
 from bbrlab.campaign.figures import figures_at
 from bbrlab.claims.judge import (
@@ -136,3 +138,9 @@ def test_a_page_takes_verdicts_and_seeds_from_the_tables(judged, tmp_path):
     assert page.findings() == (
         "- **SA-v**: It is the queue. Shown by `bbrlab run scenarios/sarpkaya2025/fig2a.yaml --out x`."
     )
+
+
+def test_claims_in_a_file_of_another_name_are_refused():
+    assert statements_beside(Path("a/tang.claims.parquet")) == Path("a/tang.statements.parquet")
+    with pytest.raises(UserError, match=r"x.parquet: claims stand in a file \[NAME.\]claims.parquet"):
+        statements_beside(Path("x.parquet"))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from bbrlab.base.errors import UserError
 from bbrlab.claims.judge import (
     FINAL,
     INCONCLUSIVE,
@@ -42,7 +43,9 @@ def statement_verdict(verdicts: Sequence[str]) -> str:
 
 
 def statements_beside(claims: Path) -> Path:
-    """Where the statements' verdicts stand, beside the file of their claims: [NAME.]claims.parquet."""
+    """Where the statements' verdicts stand, beside the file of their claims: [NAME.]claims.parquet. UserError for another name."""
+    if "claims" not in claims.name:
+        raise UserError(f"{claims}: claims stand in a file [NAME.]claims.parquet, and statements beside it; name it so")
     return claims.with_name(claims.name.replace("claims", "statements"))
 
 

@@ -48,6 +48,7 @@ def judge(
     from bbrlab.claims.load import claims_of, load_statements
     from bbrlab.claims.statements import statement_frame, statements_beside
 
+    beside = statements_beside(out)
     found = read_tables(tables)
     chosen = [
         s for s in load_statements(known_good=True) if not only or any(set(c.figures) <= set(found) for c in s.claims)
@@ -56,4 +57,4 @@ def judge(
     swap = replacement()
     told = {"replaced": f"{swap.old}:{swap.new}"} if swap else {}
     write_table(verdict_frame(verdicts).assign(**told), out)
-    write_table(statement_frame(chosen, verdicts).assign(**told), statements_beside(out))
+    write_table(statement_frame(chosen, verdicts).assign(**told), beside)
