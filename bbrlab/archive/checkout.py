@@ -53,11 +53,12 @@ def commit_of(checkout: Path = paths.ROOT, apart_from: Sequence[Path] = ()) -> C
     Raises:
         UserError: without Git or a commit, or if a file is not as the commit has it.
     """
-    top = _git(checkout, "rev-parse", "--show-toplevel")
-    if top is None or Path(top.decode().strip()).resolve() != checkout.resolve():
+    asked = _run(checkout, "rev-parse", "--show-toplevel")
+    if asked.returncode or Path(asked.stdout.decode().strip()).resolve() != checkout.resolve():
+        words = f" ({asked.stderr.decode(errors='replace').strip().splitlines()[0]})" if asked.stderr.strip() else ""
         raise UserError(
-            f"{checkout}: is no Git checkout, so no commit says which sources these are; clone bbrlab with git, and use "
-            "the results with BBRLAB_RESULTS"
+            f"{checkout}: is no Git checkout{words}, so no commit says which sources these are; clone bbrlab with git, and "
+            "name the results with --results"
         )
     told = _git(checkout, "show", "-s", "--format=%H %ct %cd", "--date=format-local:%Y-%m-%d", "HEAD", TZ="UTC")
     if told is None:
@@ -102,9 +103,13 @@ def sources(commit: Commit, checkout: Path = paths.ROOT) -> list[SourceFile]:
 
 def _git(checkout: Path, *arguments: str, **environment: str) -> bytes | None:
     """What git prints; None if it fails. UserError if there is no git."""
+    done = _run(checkout, *arguments, **environment)
+    return done.stdout if done.returncode == 0 else None
+
+
+def _run(checkout: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[bytes]:
     told = {**os.environ, "LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", **environment}
     try:
-        done = subprocess.run(["git", "-C", str(checkout), *arguments], capture_output=True, check=False, env=told)
+        return subprocess.run(["git", "-C", str(checkout), *arguments], capture_output=True, check=False, env=told)
     except FileNotFoundError:
         raise UserError("git is not installed; run: apt-get install git") from None
-    return done.stdout if done.returncode == 0 else None
