@@ -6,6 +6,7 @@ import copy
 import json
 import re
 import shlex
+from dataclasses import replace
 from typing import Any
 
 import jsonschema
@@ -229,6 +230,18 @@ def test_a_crate_hangs_together():
     assert {
         id for id, e in entities.items() if "Action" in str(e["@type"]) and e["@type"] != "ControlAction"
     } == mentioned
+
+
+def test_a_step_of_which_nothing_was_done_is_none_of_the_crates():
+    """The profile wants an action of each tool."""
+    told = campaign()
+    content = crate.metadata(replace(told, names=[name for name in told.names if "models" not in name]))
+    used = {e["instrument"]["@id"] for e in content["@graph"] if e["@type"] == "CreateAction"}
+    tools = {
+        e["@id"] for e in content["@graph"] if e["@type"] == "SoftwareApplication" and str(e["@id"]).startswith("#")
+    }
+    assert tools < used and "#bbrlab-predict" not in tools
+    assert len([e for e in content["@graph"] if e["@type"] == "HowToStep"]) == len(tools) == len(crate.STEPS) - 1
 
 
 def test_a_crates_steps_are_the_workflows_rules():

@@ -145,12 +145,25 @@ class _Crate:
             self.known[place] = made
         return self.known[place]
 
+    def tool(self, rule: str) -> SoftwareApplication:
+        """The program that a rule calls."""
+        if rule not in self.tools:
+            step = STEP[rule]
+            told = {
+                "name": f"bbrlab {step.command}",
+                "description": step.what,
+                "softwareVersion": self.campaign.version,
+            }
+            made = SoftwareApplication(self.crate, f"#bbrlab-{step.command.replace(' ', '-')}", properties=told)
+            self.tools[rule] = self.crate.add(made)
+        return self.tools[rule]
+
     def action(
         self, rule: str, subject: str, name: str, objects: Sequence[Any], results: Sequence[Any], **more: Any
     ) -> None:
         """An execution of a rule's tool."""
         properties = {"name": name, "description": STEP[rule].what, "actionStatus": COMPLETED, **more}
-        made = self.crate.add_action(self.tools[rule], f"#{quote(f'{rule}/{subject}')}", list(objects), list(results), properties)  # fmt: skip
+        made = self.crate.add_action(self.tool(rule), f"#{quote(f'{rule}/{subject}')}", list(objects), list(results), properties)  # fmt: skip
         self.actions[rule].append(made)
 
 
@@ -201,7 +214,7 @@ def _root(made: _Crate) -> list[ContextEntity]:
 
 
 def _workflow(made: _Crate, authors: list[ContextEntity]) -> Any:
-    """The workflow, its steps and the program of each."""
+    """The workflow; its steps follow from what was done (_execution())."""
     told = made.campaign
     workflow = made.crate.add_workflow(
         dest_path="source/Snakefile", main=True, lang="snakemake", lang_version=told.snakemake, cls=ComputationalWorkflow,
@@ -210,15 +223,6 @@ def _workflow(made: _Crate, authors: list[ContextEntity]) -> Any:
     )  # fmt: skip
     workflow["license"] = made.crate.dereference("LICENSE")
     made.known["source/Snakefile"] = workflow
-    steps = []
-    for position, step in enumerate(STEPS, 1):
-        tool = made.crate.add(SoftwareApplication(made.crate, f"#bbrlab-{step.command.replace(' ', '-')}", properties={
-            "name": f"bbrlab {step.command}", "description": step.what, "softwareVersion": told.version}))  # fmt: skip
-        made.tools[step.rule] = tool
-        steps.append(made.add(f"source/Snakefile#{step.rule}", type_="HowToStep", name=step.rule, description=step.what,
-                              position=str(position), workExample=tool))  # fmt: skip
-    workflow["step"] = steps
-    workflow["hasPart"] = list(made.tools.values())
     return workflow
 
 
@@ -259,7 +263,7 @@ def _runs(made: _Crate, parameters: Mapping[str, Any]) -> None:
     seeds = {seed: made.add(f"#seed-{seed}", type_="PropertyValue", name="seed", value=seed)
              for seed in sorted({run.seed for run in told.runs})}  # fmt: skip
     points = {run.point: made.file(run.point, f"{PurePosixPath(run.point).stem} of {run.figure}") for run in told.runs}
-    made.tools["run"]["input"] = [
+    made.tool("run")["input"] = [
         _formal(made, "seed", "Integer", list(seeds.values())),
         _formal(made, "point", "File", list(points.values())),
     ]
@@ -326,8 +330,17 @@ def _matching(names: Iterable[str], pattern: str) -> list[str]:
 
 
 def _execution(made: _Crate, workflow: Any, parameters: Mapping[str, Any]) -> None:
-    """The campaign as a whole, and the engine that ran its steps."""
+    """The steps of which there are actions, the campaign as a whole, and the engine that ran it."""
     told = made.campaign
+    done = [step for step in STEPS if made.actions[step.rule]]
+    workflow["step"] = [
+        made.add(
+            f"source/Snakefile#{step.rule}", type_="HowToStep", name=step.rule, description=step.what, position=str(position),
+            workExample=made.tool(step.rule),
+        )
+        for position, step in enumerate(done, 1)
+    ]  # fmt: skip
+    workflow["hasPart"] = [made.tool(step.rule) for step in done]
     spans = [_times(run) for run in told.runs]
     between = {"startTime": _iso(min(start for start, _ in spans)), "endTime": _iso(max(end for _, end in spans))}
     campaign = made.crate.add_action(
