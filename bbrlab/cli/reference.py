@@ -12,7 +12,7 @@ import typer.main
 from typer.core import TyperGroup
 
 from bbrlab.base import files, paths
-from bbrlab.cli.app import EXITS
+from bbrlab.cli.app import EXITS, app
 from bbrlab.cli.schemas import schema_of
 
 FOLDER = paths.ROOT / "docs" / "reference"
@@ -36,8 +36,8 @@ def _values(schema: Schema) -> str:
             inner, few = _values(schema.get("items", {})), schema.get("minItems")
             return f"two of: {inner}" if few == 2 == schema.get("maxItems") else f"list of: {inner}"
         case "object":
-            inner = schema.get("additionalProperties")
-            return f"name: {_values(inner)}" if isinstance(inner, dict) and inner else "mapping"
+            named = schema.get("additionalProperties")
+            return f"name: {_values(named)}" if isinstance(named, dict) and named else "mapping"
         case "number" | "integer" as kind:
             bounds = " and ".join(f"{sign} {_number(schema[key])}" for key, sign in BOUNDS.items() if key in schema)
             return f"{kind if kind == 'number' else 'whole number'} {bounds}".strip()
@@ -122,7 +122,7 @@ def _commands(group: TyperGroup, path: str) -> Iterator[tuple[str, Any]]:
 
 def command_line() -> str:
     """Exit codes, and every command with its arguments and options."""
-    from bbrlab.cli.main import app
+    import bbrlab.cli.main  # noqa: F401 - each module adds its commands
 
     lines = ["## Exit codes", "| code | meaning |", "|---|---|"]
     lines += [f"| {code} | {meaning} |" for code, meaning in EXITS.items()]
