@@ -18,6 +18,7 @@ import yaml
 
 from bbrlab.base import paths
 from bbrlab.cli import reference, schemas
+from bbrlab.scenario.load import load_scenario
 
 ROOT = paths.ROOT
 TUTORIAL = ROOT / "docs" / "tutorial" / "first_figure.md"
@@ -283,3 +284,18 @@ def test_issue_forms_are_whole(form):
     assert {"name", "description", "body"} <= set(content)
     ids = [part["id"] for part in content["body"]]
     assert len(ids) == len(set(ids)) and all(part["attributes"]["label"] for part in content["body"])
+
+
+def scenarios_of(page: Path) -> list[str]:
+    """The whole scenarios that a page shows."""
+    blocks = re.findall(r"^```yaml\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    return [block for block in blocks if block.startswith("name:")]
+
+
+def test_scenarios_that_pages_show_are_right(tmp_path):
+    shown = [text for page in sorted((ROOT / "docs").rglob("*.md")) for text in scenarios_of(page)]
+    assert len(shown) > 1
+    for number, text in enumerate(shown):
+        path = tmp_path / f"{number}.yaml"
+        path.write_text(text, encoding="utf-8")
+        assert load_scenario(path).flows
