@@ -39,14 +39,15 @@ test-slow: setup ## The long tests: accuracy against published data, endurance, 
 bench: setup    ## Measure speed and memory against the targets; writes bench.json to the results folder
 	@source .venv/bin/activate && python -m tests.bench
 
-lint:           ## Formatters, linters, types; changes nothing
-	@source .venv/bin/activate && ruff check . && ruff format --check . && mypy && lint-imports --no-logo --no-cache && snakefmt --check Snakefile rules && \
-	nbstripout --verify --keep-id notebooks/*.ipynb && \
+lint:           ## Formatters, linters, types, spelling; changes nothing
+	@source .venv/bin/activate && ruff check . && ruff format --check . && mypy && lint-imports --no-logo --no-cache && snakefmt --check Snakefile workflow/Snakefile rules && \
+	codespell && nbstripout --verify --keep-id notebooks/*.ipynb && \
 	snakemake --lint && bbrlab check scenarios/*/*.yaml data/*/claims.yaml
 
-format:         ## Let the formatters decide the layout, and renew what is made: tables in docs/ and courses/, README.md's counts, .zenodo.json
-	@source .venv/bin/activate && ruff check --fix . ; ruff format . && snakefmt Snakefile rules && nbstripout --keep-id notebooks/*.ipynb && python -m bbrlab.report.metric_tables && \
-	python -m bbrlab.report.readme_counts && python -m bbrlab.grading.rubric_tables && python -m bbrlab.archive.citation && python -m bbrlab.archive.statements
+format:         ## Let the formatters decide the layout, and renew what is made: reference pages, schemas, tables, counts, .zenodo.json
+	@source .venv/bin/activate && ruff check --fix . ; ruff format . && snakefmt Snakefile workflow/Snakefile rules && nbstripout --keep-id notebooks/*.ipynb && python -m bbrlab.report.metric_tables && \
+	python -m bbrlab.report.readme_counts && python -m bbrlab.grading.rubric_tables && python -m bbrlab.archive.citation && python -m bbrlab.archive.statements && \
+	python -m bbrlab.cli.schemas && python -m bbrlab.cli.reference
 
 lock:           ## Renew envs/requirements.lock and envs/citing.txt from the .in files beside them
 	@source .venv/bin/activate && pip install -q uv && cd envs && uv pip compile -q --upgrade --generate-hashes --universal \

@@ -128,10 +128,10 @@ def invoke(*argv: object):
 def test_two_folders(figure, tmp_path):
     a = write_side(tmp_path / "a", figure, share(), "old (5.10)")
     b = write_side(tmp_path / "b", figure, share(0.3, only=4), "new (7.3)")
-    found = invoke(FIGURE, "--results", a, "--results", b, "--csv", tmp_path / "p.csv", "--json", tmp_path / "all.json")
+    found = invoke(FIGURE, "--results", a, "--results", b, "--csv", tmp_path / "p.csv")
     assert found.exit_code == 1, found.output
     assert "old (5.10)" in found.output and "new (7.3)" in found.output and "moved" in found.output
-    content = json.loads((tmp_path / "all.json").read_text())
+    content = json.loads(invoke(FIGURE, "--results", a, "--results", b, "--json").stdout)
     assert content["moved"] is True
     points = pd.read_csv(tmp_path / "p.csv")
     assert len(points) == len(content["points"])

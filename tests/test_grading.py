@@ -319,6 +319,8 @@ def test_a_good_submission_gets_full_marks_and_is_not_graded_twice(good, rubric,
     done = bbrlab("grade", good, "--rubric", rubric, "--out", tmp_path / "out")
     assert done.returncode == 0, done.stderr
     assert "ada: 100 of 100 points" in done.stdout and "LOOK" not in done.stdout
+    as_json = bbrlab("grade", good, "--rubric", rubric, "--out", tmp_path / "out", "--json")
+    assert json.loads(as_json.stdout)["score"] == 100
     kept = tmp_path / "out" / "ada" / "grade.json"
     before = kept.stat().st_mtime_ns
     grade = graded(good, rubric, tmp_path / "out" / "ada")
@@ -437,8 +439,9 @@ def test_a_class_is_graded_and_copied_runs_are_named(good, rubric, tmp_path):
     assert "ada" not in (tmp_path / "out" / "bob" / GRADESCOPE).read_text().replace(str(tmp_path), "")
     kept = {p: p.stat().st_mtime_ns for p in (tmp_path / "out").glob("*/grade.json")}
     (tmp_path / "out" / "eve" / "grade.json").unlink()  # as if it had been stopped there
-    again = bbrlab("grade", "--class", room, "--rubric", rubric, "--out", tmp_path / "out", "--cores", 1)
-    assert again.returncode == 0 and "3 graded" in again.stdout
+    again = bbrlab("grade", "--class", room, "--rubric", rubric, "--out", tmp_path / "out", "--cores", 1, "--json")
+    assert again.returncode == 0 and "3 graded" in again.stderr
+    assert [g["student"] for g in json.loads(again.stdout)] == ["ada", "bob", "eve"]
     assert {p: p.stat().st_mtime_ns for p in kept if p.parent.name != "eve"} == {
         p: t for p, t in kept.items() if p.parent.name != "eve"
     }

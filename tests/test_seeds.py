@@ -165,7 +165,7 @@ def test_the_mean_decides_nothing(values, shift, half_width):
 @pytest.mark.parametrize("deviation", [0.1, 0.33, 0.5, 1.0])
 @pytest.mark.parametrize(("first", "largest"), [(2, 1 / 17), (3, 1 / 20)])
 def test_the_error_rate_with_seeds_added(deviation, first, largest):
-    """How often a mean on the very edge of a tolerance of 1 is called reproduced, at most (data/README.md)."""
+    """How often a mean on the very edge of a tolerance of 1 is called reproduced, at most (docs/explanation/verdicts.md)."""
     rng = np.random.default_rng(11)
     expect = Expectation(value=1, within=1)
     campaigns, wrong = 3000, 0

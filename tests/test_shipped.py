@@ -341,10 +341,11 @@ def test_verify_runs_again_and_its_exit_code_tells(mine):
 
 
 def test_verify_of_what_ships(packed):
-    done = bbrlab("verify", "--results", str(packed), "--scale", "smoke", "--sample", "1", "--seed", "3")
+    done = bbrlab("verify", "--results", str(packed), "--scale", "smoke", "--sample", "1", "--seed", "3", "--json")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "1 of 1 runs are equal in every hash" in done.stdout
-    assert "1 of 4 runs, chosen with --seed 3" in done.stdout
+    found = json.loads(done.stdout)
+    assert found["ok"] and found["seed"] == 3 and [run["equal"] for run in found["runs"]] == [True]
+    assert "1 of 4 runs, chosen with --seed 3" in done.stderr
 
 
 def test_a_run_by_another_build_of_the_kernel_that_is_equal_is_told_and_no_fault(campaign, monkeypatch):

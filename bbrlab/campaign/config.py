@@ -16,7 +16,7 @@ from bbrlab.base.yaml_files import read_yaml
 class Scale(Strict):
     """One scale: what it is for and how many trials at most; what it changes stands in each scenario's ``scales``."""
 
-    description: str
+    description: str = Field(description="for people")
     trials: Annotated[int, Field(ge=1)] | None = Field(
         None, description="at most so many trials; default: the scenario's"
     )
@@ -25,18 +25,19 @@ class Scale(Strict):
     )
     seeds_packets: Annotated[float, Field(gt=0)] | None = Field(
         None,
-        description="a point whose run carries so many packets may get one further seed, others as one over the root of theirs; "
-        "default: any number",
+        description="a point of which a run carries so many full-size packets (rate times duration) may have one further seed, one "
+        "with a quarter of them two, with a ninth three: as one over the root of the cost (Cochran, Sampling Techniques, 1977, "
+        "5.5); what decides is the scenario, so that every machine runs the same; default: any number",
     )
 
 
 class Config(Strict):
-    """config/config.yaml."""
+    """What `config/config.yaml` says of a campaign."""
 
-    scale: str
-    kernel: str | None = None
-    figures: list[str] = Field([], description="paper/figure ...; empty: all")
-    scales: dict[str, Scale]
+    scale: str = Field(description="one of scales: how much of each figure is run")
+    kernel: str | None = Field(None, description="entry of kernels.yaml; default: its default")
+    figures: list[str] = Field([], description="paper, or paper/figure; empty: all of scenarios/")
+    scales: dict[str, Scale] = Field(description="by name")
 
 
 def load_config(path: Path | None = None) -> Config:

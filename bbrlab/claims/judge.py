@@ -1,6 +1,6 @@
 """Judges claims by the runs: what the seeds say of each claim's number, against what is expected of it.
 
-The rules and their error rates stand in data/README.md.
+The rules and their error rates stand in docs/explanation/verdicts.md.
 """
 
 from __future__ import annotations

@@ -106,11 +106,11 @@ def _statements(file: _File, known_good: bool) -> Iterator[tuple[Place, Statemen
     if file.paper not in papers:
         raise UserError(f"{file.path}: its folder must be named as one of scenarios/ ({', '.join(papers)})")
     if not isinstance(file.content, list):
-        raise UserError(f"{file.path}: must be a list of statements; see data/README.md")
+        raise UserError(f"{file.path}: must be a list of statements; see docs/reference/claims.md")
     for index, entry in enumerate(file.content):
         place: Place = (index,)
         if not isinstance(entry, dict):
-            raise file.error(place, "a statement is a mapping of keys to values; see data/README.md")
+            raise file.error(place, "a statement is a mapping of keys to values; see docs/reference/claims.md")
         entries = entry.get("claims")
         if not isinstance(entries, list) or not entries:
             raise file.error((*place, "claims"), "claims: a list of at least one claim is needed")
@@ -133,7 +133,7 @@ def _claims(
 ) -> Iterator[Claim]:
     """The claims that one entry stands for."""
     if not isinstance(entry, dict):
-        raise file.error(place, "a claim is a mapping of keys to values; see data/README.md")
+        raise file.error(place, "a claim is a mapping of keys to values; see docs/reference/claims.md")
     if "id" not in entry and siblings > 1:
         raise file.error(place, "id: is missing (only the one claim of a statement may go without)")
     whole = {k: statement[k] for k in ("id", *INHERITED) if k in statement} | entry

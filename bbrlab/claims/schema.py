@@ -1,4 +1,4 @@
-"""The format of claims.yaml: statements of a paper, each with the claims that test it (data/README.md)."""
+"""The format of claims.yaml: statements of a paper, each with the claims that test it (docs/reference/claims.md)."""
 
 from __future__ import annotations
 
@@ -54,16 +54,23 @@ class Term(Strict):
     in the order of the first, then the second).
     """
 
-    figure: str
-    where: dict[str, Any] = {}
-    group: Annotated[int, Field(ge=0)] = 0
-    along: str | list[str] | None = None
+    figure: str = Field(description="PAPER/FIGURE; without PAPER/ of the same paper")
+    where: dict[str, Any] = Field(
+        {}, description="chooses points by case, swept path or condition (rate_mbit, base_rtt_ms, buffer_bytes, buffer_bdp, "
+        "random_loss, duration_s, ...); a list of values: any of them"
+    )  # fmt: skip
+    group: Annotated[int, Field(ge=0)] = Field(0, description="the flow group")
+    along: str | list[str] | None = Field(
+        None, description="a key, or a list of keys: the claim speaks of all points that are left, in this order. Without it exactly "
+        "one point must be left"
+    )  # fmt: skip
     published: Annotated[str, Field(pattern=r"^[\w-]+(/[\w-]+)?:[\w.]+$")] | None = Field(
         None, description="PAPER/TABLE:COLUMN of data/, joined by the columns that table and points share"
     )
     rows: dict[str, str | int | float] = Field({}, description="of published: only the table's rows with these values")
     join: dict[str, str] = Field(
-        {}, description="of published: {column: path or condition that it is}, if named otherwise"
+        {},
+        description="of published: {column: path or condition that it is}, if named otherwise (bbr_flows and buffer_packets are known)",
     )
 
     @model_validator(mode="after")
@@ -79,20 +86,24 @@ class Term(Strict):
 
 
 class Expectation(Strict):
-    """What is expected of the judged number: exactly one kind (KINDS)."""
+    """What is expected of the judged number: exactly one of value, range, above, below, at_least, at_most, order, trend."""
 
-    value: FiniteFloat | None = None
+    value: FiniteFloat | None = Field(None, description="this number, with within or within_percent")
     within: Annotated[FiniteFloat, Field(gt=0)] | None = Field(None, description="absolute tolerance of value")
     within_percent: Annotated[FiniteFloat, Field(gt=0)] | None = Field(None, description="the same, relative")
-    range: Annotated[list[FiniteFloat], Field(min_length=2, max_length=2)] | None = None
-    above: FiniteFloat | None = None
-    below: FiniteFloat | None = None
-    at_least: FiniteFloat | None = None
-    at_most: FiniteFloat | None = None
-    order: Annotated[list[str], Field(min_length=2)] | None = Field(
-        None, description="expressions from the smallest to the largest, in place of metric"
+    range: Annotated[list[FiniteFloat], Field(min_length=2, max_length=2)] | None = Field(
+        None, description="[low, high]"
     )
-    trend: Literal["rising", "falling"] | None = Field(None, description="of metric along the points")
+    above: FiniteFloat | None = Field(None, description="more than this")
+    below: FiniteFloat | None = Field(None, description="less than this")
+    at_least: FiniteFloat | None = Field(None, description="this or more")
+    at_most: FiniteFloat | None = Field(None, description="this or less")
+    order: Annotated[list[str], Field(min_length=2)] | None = Field(
+        None, description="expressions from the smallest to the largest, in place of metric; ties are no order"
+    )
+    trend: Literal["rising", "falling"] | None = Field(
+        None, description="Kendall's rank correlation (tau-b) of metric with the keys of along; at least four points"
+    )
     beyond: Annotated[FiniteFloat, Field(ge=0, lt=1)] | None = Field(
         None, description="of trend: Kendall's tau is farther from 0 than this; default: 0"
     )
@@ -197,21 +208,26 @@ KINDS = ("value", "range", "above", "below", "at_least", "at_most", "order", "tr
 class Finding(Strict):
     """What an investigation found where a statement does not reproduce."""
 
-    text: Text
+    text: Text = Field(description="in words")
     shows: Annotated[str, Field(min_length=5, description="command of this package that shows it")]
 
 
 class Claim(Strict):
     """One number that tests a statement. What its statement says for all its claims is already put in."""
 
-    id: Id
+    id: Id = Field(description="unique over all papers; may be left out where a statement has one claim")
     statement: Id
     paper: str
     says: Text
     variant: Annotated[str, Field(min_length=1)] | None = Field(None, description="one reading of what is open")
     at: Annotated[dict[str, Term], Field(min_length=1)]
-    metric: str | None = None
-    expect: Expectation
+    metric: str | None = Field(
+        None, description="arithmetic on the columns of the figure tables (docs/reference/results.md); name.column where at has "
+        "names. Beside the measured columns: published; ware, fluid and burst, the share that the models give group 0. Functions: "
+        "abs, crossing(x, y, fraction), first, fraction_above(values, limit), grouped_rms(values, key), last, max, mean, median, "
+        "min, rms, sum, tree_accuracy(first, second, features...), trend(values, key)"
+    )  # fmt: skip
+    expect: Expectation = Field(description="what is expected of metric: numbers may be arithmetic on a row's cells")
     source: Source
     exactness: Exactness
     because: Reason = Field(description="the reason for the tolerance")
@@ -258,17 +274,21 @@ class Claim(Strict):
 class Wording(Strict):
     """A statement of a paper without the claims that test it."""
 
-    id: Id
+    id: Id = Field(description="two capital letters of the paper, then a name; unique over all papers")
     paper: str
-    says: Text
-    source: Source
-    exactness: Exactness
-    because: Reason | None = None
-    chosen_after: Reason | None = None
-    own: bool = False
+    says: Text = Field(description="what the paper says, in our words; of all its claims, so it has no {column}")
+    source: Source = Field(description="where it stands in the paper")
+    exactness: Exactness = Field(description="where the number comes from")
+    because: Reason | None = Field(None, description="the reason for the tolerance")
+    chosen_after: Reason | None = Field(
+        None, description="what was chosen after a comparison with measurements, and this depends on"
+    )
+    own: bool = Field(False, description="not the paper's: a reading of the lab's, counted in a line of its own")
     open: Text | None = Field(None, description="what the paper leaves open; needed if claims have variants")
-    finding: Finding | None = None
-    shortest_s: Seconds | None = None
+    finding: Finding | None = Field(None, description="what an investigation found where it does not reproduce")
+    shortest_s: Seconds | None = Field(
+        None, description="runs at least so long (s) may judge it; default: as long as the scenario's own"
+    )
 
 
 class Statement(Wording):

@@ -1,9 +1,13 @@
-"""The command line's frame: the commands' groups, common options, interrupts."""
+"""The command line's frame: the commands' groups, common options, exit codes, JSON, interrupts."""
 
 from __future__ import annotations
 
+import importlib.metadata
+import json
+import math
 import os
 import signal
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,12 +15,61 @@ import typer
 
 from bbrlab.base.errors import UserError
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None,
                   help="TCP BBR experiments on a real Linux kernel in virtual time.")  # fmt: skip
 kernel_app = typer.Typer(no_args_is_help=True, help="Build and list guest kernels.")
 cache_app = typer.Typer(no_args_is_help=True, help="Look at and prune the cache of runs that campaigns share.")
 model_app = typer.Typer(no_args_is_help=True, help="What the models predict for a scenario.")
-EXIT_MOVED, EXIT_FAILED, EXIT_CHECKS, EXIT_INTERRUPTED = 1, 2, 4, 130
+EXIT_MOVED, EXIT_FAILED, EXIT_CHECKS, EXIT_BUG, EXIT_INTERRUPTED = 1, 2, 4, 70, 130
+# Every code that ``bbrlab`` ends with, for docs/reference/command_line.md.
+EXITS = {
+    0: "done; of commands that look or compare: nothing is wrong, nothing differs",
+    EXIT_MOVED: "done, and the answer is no: `compare`: something moved; `verify`: a run differs or is missing; `doctor`: this machine lacks something",
+    EXIT_FAILED: "not done: what was asked is not possible, or something failed; the message says what, where and what to do",
+    EXIT_CHECKS: "`run --strict`: the run is there, but a self-check failed",
+    EXIT_BUG: "a fault of bbrlab itself; the traceback says where: please report it (CONTRIBUTING.md)",
+    EXIT_INTERRUPTED: "interrupted by Ctrl-C or SIGTERM; nothing half-done was kept",
+}
+AsJson = Annotated[
+    bool,
+    typer.Option("--json", help="Print the result as JSON, alone on standard output; messages go to standard error."),
+]
+
+
+def _kernels(incomplete: str) -> list[str]:
+    from bbrlab.kernel.specs import load_specs
+
+    return _beginning(load_specs().kernels, incomplete)
+
+
+def _scales(incomplete: str) -> list[str]:
+    from bbrlab.campaign.config import load_config
+
+    return _beginning(load_config().scales, incomplete)
+
+
+def _figures(incomplete: str) -> list[str]:
+    from bbrlab.campaign.figures import scenario_files
+
+    names = list(scenario_files())
+    return _beginning([*dict.fromkeys(name.split("/")[0] for name in names), *names], incomplete)
+
+
+def _beginning(names: Iterable[str], incomplete: str) -> list[str]:
+    """What the shell offers for a word that begins so."""
+    return [name for name in names if name.startswith(incomplete)]
+
+
+# What the shell completes, wherever these are asked for.
+KernelName = Annotated[
+    str | None, typer.Option("--kernel", help="Entry of config/kernels.yaml.", autocompletion=_kernels)
+]
+ScaleName = Annotated[
+    str | None, typer.Option("--scale", help="smoke, quick or full; default: config.yaml's.", autocompletion=_scales)
+]
+Figures = Annotated[
+    list[str] | None, typer.Argument(help="paper, paper/figure ...; default: all.", autocompletion=_figures)
+]
 ScenarioFile = Annotated[Path, typer.Argument(metavar="SCENARIO.yaml", help="Scenario file.", show_default=False)]
 Overrides = Annotated[
     list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="Override a value, e.g. network.buffer.bdp=4.")
@@ -32,8 +85,18 @@ CcaSources = Annotated[
 ]
 
 
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"bbrlab {importlib.metadata.version('bbrlab')}")
+        raise typer.Exit
+
+
 @app.callback()
-def _main() -> None:
+def _main(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and end.", callback=_show_version, is_eager=True)
+    ] = False,
+) -> None:
     # No matrix here is worth a second core, and NumPy's idle threads spin on the one that another guest has.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
@@ -49,6 +112,23 @@ def overrides_of(items: list[str] | None) -> dict[str, Any]:
             raise UserError(f"--set {item}: give PATH=VALUE, for example --set network.buffer.bdp=4")
         found[path] = parse_value(text)
     return found
+
+
+def print_json(content: object) -> None:
+    """Print JSON, alone on standard output: paths as text, a number that there is not (NaN, infinite) as null."""
+    typer.echo(json.dumps(_plain(content), indent=1, allow_nan=False))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple | set):
+        return [_plain(inner) for inner in value]
+    if hasattr(value, "tolist"):  # NumPy's numbers and arrays
+        return _plain(value.tolist())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return str(value) if isinstance(value, Path) else value
 
 
 class Interrupted(BaseException):

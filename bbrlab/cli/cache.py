@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bbrlab.base.errors import UserError
-from bbrlab.cli.app import cache_app
+from bbrlab.cli.app import AsJson, cache_app, print_json
 
 if TYPE_CHECKING:
     from bbrlab.workflow.cache import Entry
@@ -31,17 +31,25 @@ def _sum(entries: Sequence[Entry]) -> str:
     return f"{len(entries)} runs, {sum(e.size_bytes for e in entries) / 1e9:.2f} GB"
 
 
+def _numbers(entries: Sequence[Entry]) -> dict[str, int]:
+    return {"runs": len(entries), "size_bytes": sum(e.size_bytes for e in entries)}
+
+
 @cache_app.command("show")
-def show(folder: Folder = None) -> None:
+def show(folder: Folder = None, as_json: AsJson = False) -> None:
     """Say how much is in the cache that campaigns share."""
     from bbrlab.workflow.cache import DAY_S, entries
 
     place = _folder(folder)
     found = entries(place)
     free = shutil.disk_usage(place).free
+    unused_days = (time.time() - found[0].used_s) / DAY_S if found else None
+    if as_json:
+        print_json({"folder": place, **_numbers(found), "free_bytes": free, "longest_unused_days": unused_days})
+        return
     typer.echo(f"{place}: {_sum(found)}; {free / 1e9:.0f} GB free")
-    if found:
-        typer.echo(f"not used for longest: {(time.time() - found[0].used_s) / DAY_S:.0f} days")
+    if unused_days is not None:
+        typer.echo(f"not used for longest: {unused_days:.0f} days")
 
 
 @cache_app.command("prune")
@@ -51,6 +59,7 @@ def prune(
     gb: Annotated[float | None, typer.Option(min=0, help="Then remove what was not used for longest, until so many GB are left.")] = None,
     keep: Annotated[list[Path] | None, typer.Option(help="Results whose links stay; may be given several times. Default: this checkout's.")] = None,
     dry_run: Annotated[bool, typer.Option("-n", "--dry-run", help="Only say what would go.")] = False,
+    as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Remove old runs from the cache that campaigns share. What links to them elsewhere is made anew by its campaign."""
     from bbrlab.workflow import cache
@@ -61,5 +70,9 @@ def prune(
         if not results.is_dir():
             raise UserError(f"--keep {results}: there is no such folder")
     found = cache.prune(_folder(folder), older_days=days, largest_bytes=None if gb is None else gb * 1e9, keep=keep, dry=dry_run)  # fmt: skip
+    if as_json:
+        parts = {"removed": found.removed, "kept_linked": found.kept_linked, "left": found.left}
+        print_json({"dry_run": dry_run, **{name: _numbers(part) for name, part in parts.items()}})
+        return
     spared = f"; {_sum(found.kept_linked)} stay because results link to them" if found.kept_linked else ""
     typer.echo(f"{'would remove' if dry_run else 'removed'} {_sum(found.removed)}{spared}; left: {_sum(found.left)}")

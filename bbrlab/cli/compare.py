@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from bbrlab.base.errors import UserError
-from bbrlab.cli.app import EXIT_MOVED, app
+from bbrlab.cli.app import EXIT_MOVED, AsJson, app, print_json
 
 
 @app.command()
@@ -23,7 +23,7 @@ def compare(
     run: Annotated[bool, typer.Option("--run", help="Run what is missing.")] = False,
     cores: Annotated[int | None, typer.Option(help="Guests at once with --run; default: all cores.")] = None,
     csv: Annotated[Path | None, typer.Option(help="Write every point to this file.")] = None,
-    json: Annotated[Path | None, typer.Option(help="Write everything to this file.")] = None,
+    as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Say which points and verdicts move between two kernels, settings, or folders of results.
 
@@ -34,7 +34,7 @@ def compare(
     from bbrlab.claims.compare import METRICS, compare_points, compare_verdicts, only_in
     from bbrlab.claims.judge import judge_all
     from bbrlab.claims.load import claims_of, load_statements
-    from bbrlab.report.compare import Comparison, show_comparison, write_comparison
+    from bbrlab.report.compare import Comparison, content_of, show_comparison, write_points
     from bbrlab.workflow.sides import figures_there, kernels_of, run_side, sides_of, tables_at
 
     sides = sides_of(kernel or [], results or [], config or [])
@@ -65,8 +65,12 @@ def compare(
         compare_verdicts(verdicts[0], verdicts[1]),
         (only_in(tables[0], tables[1]), only_in(tables[1], tables[0])),
     )
-    show_comparison(found)
-    write_comparison(found, csv, json)
+    if csv:
+        write_points(found, csv)
+    if as_json:
+        print_json(content_of(found))
+    else:
+        show_comparison(found)
     if not len(points):
         raise UserError("the two sides have no point in common")
     if found.moved:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bbrlab.base.errors import UserError
-from bbrlab.cli.app import app
+from bbrlab.cli.app import AsJson, app, print_json
 
 if TYPE_CHECKING:
     from bbrlab.grading.examine import Examined
@@ -35,6 +35,7 @@ def grade(
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for each student's report.html and results.json, and class.csv.")] = Path("grades"),
     cores: Annotated[int | None, typer.Option(help="Submissions at once with --class; default: all cores.")] = None,
+    as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Grade a submission, or a class of them. Nothing of a submission is executed outside a guest.
 
@@ -55,16 +56,22 @@ def grade(
         if not os.path.lexists(submission):
             raise UserError(f"{submission}: is not there; give the folder or the archive of a submission")
         name = known_id(student or submissions_name(submission))
-        _show(grade_submission(submission, rubric, name, out / name), out / name)
+        found = grade_submission(submission, rubric, name, out / name)
+        if as_json:
+            print_json(found)
+        else:
+            _show(found, out / name)
         return
     assert class_ is not None
     if student is not None:
         raise UserError("--student is of one submission; in a class the folders' names are the ids")
-    grades = _class(submissions_in(class_), rubric, loaded, out, cores or os.cpu_count() or 1)
+    grades = _class(submissions_in(class_), rubric, loaded, out, cores or os.cpu_count() or 1, as_json)
     from bbrlab.base import files
 
     files.write_text(out / CLASS, class_table(grades))
-    typer.echo(f"{len(grades)} graded: {out / CLASS}")
+    typer.echo(f"{len(grades)} graded: {out / CLASS}", err=as_json)
+    if as_json:
+        print_json([grades[student] for student in sorted(grades)])
 
 
 @app.command()
@@ -133,7 +140,9 @@ def _show(found: Grade, out: Path) -> None:
     typer.echo(f"{found['student']}: {number(found['score'])} of {number(found['of'])} points: {out / PAGE}")
 
 
-def _class(submissions: dict[str, Path], rubric_file: Path, rubric: Rubric, out: Path, cores: int) -> dict[str, Grade]:
+def _class(
+    submissions: dict[str, Path], rubric_file: Path, rubric: Rubric, out: Path, cores: int, to_stderr: bool
+) -> dict[str, Grade]:
     """Grade a class, several submissions at once: first look at all of them, then compare them, then make runs again."""
     from bbrlab.grading.grade import examine_submission, flag_words, grade_submission, others_of
     from bbrlab.grading.report import number
@@ -153,7 +162,10 @@ def _class(submissions: dict[str, Path], rubric_file: Path, rubric: Rubric, out:
             for number_done, job in enumerate(as_completed(grading), 1):
                 graded = grades[grading[job]] = job.result()
                 words = f"{number(graded['score'])} of {number(graded['of'])}"
-                typer.echo(f"[{number_done}/{len(grading)}] {grading[job]}: {words} {flag_words(graded)}".rstrip())
+                typer.echo(
+                    f"[{number_done}/{len(grading)}] {grading[job]}: {words} {flag_words(graded)}".rstrip(),
+                    err=to_stderr,
+                )
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from bbrlab.base.errors import UserError
-from bbrlab.cli.app import CcaSources, kernel_app
+from bbrlab.cli.app import AsJson, CcaSources, kernel_app, print_json
 
 
 @kernel_app.command("build")
@@ -51,16 +51,23 @@ def _content(record: Path) -> object:
 
 
 @kernel_app.command("list")
-def kernel_list() -> None:
+def kernel_list(as_json: AsJson = False) -> None:
     """List the kernels that can be built, and what the built ones can do."""
     from bbrlab.kernel.built import get_kernel
     from bbrlab.kernel.specs import load_specs
 
     specs = load_specs()
+    found = []
     for name, spec in specs.kernels.items():
         try:
             built = get_kernel(name)
             state = f"built: Linux {built.release}, {', '.join(sorted(built.ccas))}"
+            told = {"built": True, "release": built.release, "ccas": sorted(built.ccas), "build_id": built.build_id}
         except UserError:
-            state = "not built"
+            state, told = "not built", {"built": False}
+        if as_json:
+            found.append({"name": name, "default": name == specs.default, "description": spec.description, **told})
+            continue
         typer.echo(f"{name}{' (default)' if name == specs.default else ''}: {spec.description} [{state}]")
+    if as_json:
+        print_json(found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from pathlib import Path
 
 import typer
@@ -17,7 +18,7 @@ import bbrlab.cli.stages.tables  # noqa: F401
 from bbrlab.base import files
 from bbrlab.base.errors import UserError
 from bbrlab.cli import archive, cache, compare, grade, kernels, look, models, run, shipped, tools  # noqa: F401
-from bbrlab.cli.app import EXIT_FAILED, EXIT_INTERRUPTED, Interrupted, app, cache_app, kernel_app, model_app
+from bbrlab.cli.app import EXIT_BUG, EXIT_FAILED, EXIT_INTERRUPTED, Interrupted, app, cache_app, kernel_app, model_app
 
 app.add_typer(cache_app, name="cache")
 app.add_typer(kernel_app, name="kernel")
@@ -43,13 +44,14 @@ def main() -> None:
     except (Interrupted, KeyboardInterrupt):
         typer.echo("bbrlab: interrupted; nothing half-done was kept", err=True)
         sys.exit(EXIT_INTERRUPTED)
-    except Exception as error:  # click's own usage errors
+    except Exception as error:  # click's own usage errors, or a fault of ours
         if hasattr(error, "format_message"):
             context = getattr(error, "ctx", None)
             hint = f" (see '{context.command_path} --help')" if context else ""
             typer.echo(f"bbrlab: {error.format_message()}{hint}", err=True)
             sys.exit(EXIT_FAILED)
-        raise
+        traceback.print_exc()
+        sys.exit(EXIT_BUG)
 
 
 if __name__ == "__main__":

@@ -11,23 +11,30 @@ from typing import Annotated, Any
 
 import typer
 
-from bbrlab.cli.app import Overrides, ScenarioFile, model_app, overrides_of
+from bbrlab.cli.app import AsJson, Overrides, ScenarioFile, model_app, overrides_of, print_json
 
 
 @model_app.command("ware")
 def model_ware(
     scenario: ScenarioFile,
     set_: Overrides = None,
+    as_json: AsJson = False,
 ) -> None:
     """Print the Ware steady-state share of capacity for every point of a scenario."""
     from bbrlab.models import ware
     from bbrlab.scenario.load import load_scenario, points_of
 
     loaded = load_scenario(scenario, overrides_of(set_))
+    found = []
     for p in points_of(loaded, str(scenario)):
         share = ware.scenario_share(p.scenario)
+        if as_json:
+            found.append({"point": p.values, "share": share})
+            continue
         at = " ".join(f"{k}={v}" for k, v in p.values.items())
         typer.echo(f"{at or loaded.name}: {share:.3f}")
+    if as_json:
+        print_json(found)
 
 
 @model_app.command("fluid")
@@ -46,6 +53,7 @@ def model_fluid(
     ] = None,
     seed: Annotated[int, typer.Option(help="Which RTTs, where the scenario gives a range.")] = 1,
     check_step: Annotated[bool, typer.Option(help="Integrate again with twice the step and compare.")] = True,
+    as_json: AsJson = False,
 ) -> None:
     """Integrate the Scherrer fluid model for every point of a scenario: shares of the link, loss, queue."""
     from rich.console import Console
@@ -63,18 +71,23 @@ def model_fluid(
         table.add_column(f"{group.cca} share", justify="right")
     for name in ("Jain", "loss", "occupancy", "utilisation", "step"):
         table.add_column(name, justify="right")
-    doubtful = 0
+    doubtful, told = 0, []
     with _points_progress(points_of(loaded, str(scenario))) as points:
         for p in points:
             found = fluid_share(p.scenario, duration_s, step_ms, quirks, seed, check_step)
             run = found.run
             doubtful += found.step_matters
+            told.append({"point": p.values, "shares": found.shares, "jain_index": run.jain_index, "loss": run.loss,
+                         "occupancy": run.occupancy, "utilisation": run.utilisation, "step_difference": found.step_difference})  # fmt: skip
             at = " ".join(f"{k}={v}" for k, v in p.values.items())
             change = "" if found.step_difference != found.step_difference else f"±{found.step_difference:.3f}"
             table.add_row(at or loaded.name, *(f"{s:.3f}" for s in found.shares), f"{run.jain_index:.3f}",
                           f"{run.loss:.4f}", f"{run.occupancy:.3f}", f"{run.utilisation:.3f}",
                           change + (" !" if found.step_matters else ""))  # fmt: skip
-    Console().print(table, highlight=False)
+    if as_json:
+        print_json(told)
+    else:
+        Console().print(table, highlight=False)
     if doubtful:
         typer.echo(
             f"bbrlab: warning: {doubtful} point(s) marked ! change by more than {STEP_TOLERANCE:g} with the step; "
@@ -96,6 +109,7 @@ def model_burst(
     duration_s: Annotated[
         float | None, typer.Option("--duration-s", help="Seconds to simulate; default: as long as the experiment.")
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Simulate every point of a scenario burst by burst: shares of capacity (mean ± standard deviation over the seeds), loss,
     queue, RTT."""
@@ -112,10 +126,15 @@ def model_burst(
         table.add_column(f"{group.cca} share", justify="right")
     for name in ("Jain", "loss", "occupancy", "RTT p50", "RTT p95 (ms)"):
         table.add_column(name, justify="right")
+    told = []
     with _points_progress(points_of(loaded, str(scenario)), "simulating") as points:
         for p in points:
             found = predict(p.scenario, seeds, reading, duration_s)
             runs = found.runs
+            told.append({"point": p.values, "shares": found.means, "share_deviations": found.spreads,
+                         "jain_index": fmean(r.jain_index for r in runs), "loss": fmean(r.loss for r in runs),
+                         "occupancy": fmean(r.occupancy for r in runs), "rtt_ms_p50": fmean(r.rtt_ms(50) for r in runs),
+                         "rtt_ms_p95": fmean(r.rtt_ms(95) for r in runs)})  # fmt: skip
             at = " ".join(f"{k}={v}" for k, v in p.values.items())
             spread = ["" if math.isnan(s) else f" ±{s:.3f}" for s in found.spreads]
             table.add_row(
@@ -124,7 +143,10 @@ def model_burst(
                 _mean(r.jain_index for r in runs), _mean((r.loss for r in runs), 4), _mean(r.occupancy for r in runs),
                 _mean((r.rtt_ms(50) for r in runs), 1), _mean((r.rtt_ms(95) for r in runs), 1),
             )  # fmt: skip
-    Console().print(table, highlight=False)
+    if as_json:
+        print_json(told)
+    else:
+        Console().print(table, highlight=False)
 
 
 @model_app.command("table")

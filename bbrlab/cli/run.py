@@ -12,7 +12,18 @@ from typing import Annotated, Any
 import typer
 
 from bbrlab.base.errors import UserError
-from bbrlab.cli.app import EXIT_CHECKS, CcaSources, Overrides, ScenarioFile, app, make_interruptible, overrides_of
+from bbrlab.cli.app import (
+    EXIT_CHECKS,
+    AsJson,
+    CcaSources,
+    KernelName,
+    Overrides,
+    ScenarioFile,
+    app,
+    make_interruptible,
+    overrides_of,
+    print_json,
+)
 
 
 @app.command()
@@ -28,7 +39,7 @@ def run(
             help="uml: virtual time; qemu: a virtual machine in real time; host: this machine's kernel, as root, in real time."
         ),
     ] = "uml",
-    kernel: Annotated[str | None, typer.Option(help="Entry of config/kernels.yaml.")] = None,
+    kernel: KernelName = None,
     cca_source: CcaSources = None,
     watchdog_s: Annotated[
         float, typer.Option(help="End a guest that shows no sign of life for so many real seconds.")
@@ -38,6 +49,7 @@ def run(
         bool, typer.Option("--trace-acks", help="Also write acks.parquet: BBRv2's and BBRv3's state at every ACK.")
     ] = False,
     quiet: Annotated[bool, typer.Option(help="Print only what is wrong.")] = False,
+    as_json: AsJson = False,
     die_with_parent: Annotated[bool, typer.Option(hidden=True)] = False,
 ) -> None:
     """Run one point of a scenario once."""
@@ -57,16 +69,18 @@ def run(
             f"{len(v)} values of {k}" for k, v in loaded.sweep.items()
         ]
         typer.echo(f"{loaded.name} has {' x '.join(axes)}; this runs the file's own values. "
-                   "Choose others with --set and --case, or run them all with snakemake.")  # fmt: skip
+                   "Choose others with --set and --case, or run them all with snakemake.", err=as_json)  # fmt: skip
     make_interruptible()
-    with _progress(point.scenario.duration_s, quiet) as tell:
+    with _progress(point.scenario.duration_s, quiet, as_json) as tell:
         summary = run_point(point, seed, out, kernel_name=kernel, sources=sources, backend=backend, watchdog_s=watchdog_s,
                                    die_with_parent=die_with_parent, trace_acks=trace_acks, on_progress=tell)  # fmt: skip
-    if not quiet:
+    if as_json:
+        print_json({"results": out.absolute(), "summary": summary})
+    elif not quiet:
         show_outcome(summary, out)
     failed = [c["name"] for c in failed_of(summary["checks"])]
     if failed:
-        if quiet:
+        if quiet or as_json:
             typer.echo(
                 f"bbrlab: {out}: self-checks failed: {', '.join(failed)}; the run is marked and left out of averages",
                 err=True,
@@ -76,7 +90,7 @@ def run(
 
 
 @contextlib.contextmanager
-def _progress(duration_s: float, quiet: bool) -> Iterator[Any]:
+def _progress(duration_s: float, quiet: bool, to_stderr: bool) -> Iterator[Any]:
     if quiet or not sys.stderr.isatty():
         last = [0.0]
 
@@ -84,10 +98,10 @@ def _progress(duration_s: float, quiet: bool) -> Iterator[Any]:
             if quiet:
                 return
             if verb == "stage":
-                typer.echo(f"guest: {text}")
+                typer.echo(f"guest: {text}", err=to_stderr)
             elif verb == "at" and time.monotonic() - last[0] > 10:
                 last[0] = time.monotonic()
-                typer.echo(f"guest: {float(text):g} of {duration_s:g} virtual seconds")
+                typer.echo(f"guest: {float(text):g} of {duration_s:g} virtual seconds", err=to_stderr)
 
         yield plain
         return

@@ -12,7 +12,7 @@ import typer
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
-from bbrlab.cli.app import EXIT_MOVED, app, make_interruptible
+from bbrlab.cli.app import EXIT_MOVED, AsJson, app, make_interruptible, print_json
 
 Figures = Annotated[list[str] | None, typer.Argument(metavar="[PAPER|FIGURE|all]...", help="Default: all.", show_default=False)]  # fmt: skip
 SAMPLE = 20
@@ -96,6 +96,7 @@ def verify(
     results: Annotated[Path | None, typer.Option(help="Anybody's folder of results; default: what ships.")] = None,
     scale: Annotated[str | None, typer.Option(help="smoke, quick or full; default: what ships, or config.yaml's.")] = None,
     cores: Annotated[int | None, typer.Option(min=1, help="Guests at once; default: all cores.")] = None,
+    as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Run a random sample of finished runs again and compare hashes.
 
@@ -107,7 +108,7 @@ def verify(
 
     from bbrlab.campaign.config import load_config
     from bbrlab.campaign.figures import figures_at
-    from bbrlab.cli.verification import show_verification
+    from bbrlab.cli.verification import content_of, show_verification
     from bbrlab.report.shipped import shipped_scale
     from bbrlab.workflow.estimate import estimate_s
     from bbrlab.workflow.progress import span
@@ -123,7 +124,7 @@ def verify(
     seed = random.SystemRandom().randrange(1 << 32) if seed is None else seed
     records = [found.record(key) for key in choose(found.keys, sample, seed)]
     jobs = min(cores or len(os.sched_getaffinity(0)), len(records))
-    console = Console(highlight=False, soft_wrap=True)
+    console = Console(highlight=False, soft_wrap=True, stderr=as_json)
     expected_s = sum(estimate_s(r.run.point) for r in records) / jobs
     console.print(f"{folder}, scale {scale}: {len(records)} of {len(found.keys)} runs, chosen with --seed {seed}; about {span(expected_s)} on {jobs} cores")  # fmt: skip
     make_interruptible()
@@ -137,6 +138,9 @@ def verify(
             live.update(Text(f"runs {len(done)} of {len(records)} · {bad} differ · {span(left_s)} left", style="cyan"))
 
         outcomes = again(found, records, jobs, tell)
-    show_verification(outcomes, found.wrong)
+    if as_json:
+        print_json({"results": folder, "scale": scale, "seed": seed, **content_of(outcomes, found.wrong)})
+    else:
+        show_verification(outcomes, found.wrong)
     if found.wrong or any(o.wrong for o in outcomes):
         raise typer.Exit(EXIT_MOVED)

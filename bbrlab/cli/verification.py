@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -43,3 +45,20 @@ def show_verification(outcomes: Sequence[Outcome], wrong: Sequence[Wrong]) -> No
     bad = sum(bool(one.wrong) for one in outcomes)
     words = f"{len(outcomes) - bad} of {len(outcomes)} runs are equal in every hash"
     console.print(words + (f"; {len(wrong)} faults in the files" if wrong else ""))
+
+
+def content_of(outcomes: Sequence[Outcome], wrong: Sequence[Wrong]) -> dict[str, Any]:
+    """The same for a program: ``ok``, every run with what differs, and what is wrong with the whole."""
+    runs = [
+        {
+            "figure": one.record.run.figure,
+            "point": one.record.run.point.label,
+            "seed": one.record.run.seed,
+            "equal": not one.wrong,
+            "wrong": [asdict(what) for what in one.wrong],
+            "note": one.note,
+            "wall_s": one.wall_s,
+        }
+        for one in outcomes
+    ]
+    return {"ok": not wrong and all(r["equal"] for r in runs), "runs": runs, "wrong": [asdict(what) for what in wrong]}

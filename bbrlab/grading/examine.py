@@ -179,7 +179,7 @@ def safe_scenario(content: Any, name: str, points_most: int) -> list[Point]:
         UserError: if it is not valid, reads a file of this machine, or makes more than ``points_most`` points.
     """
     if not isinstance(content, dict):
-        raise UserError(f"{name}: a scenario is a mapping of keys to values; see config/README.md")
+        raise UserError(f"{name}: a scenario is a mapping of keys to values; see docs/reference/scenario.md")
     if place := _trace_in(content):
         raise UserError(f"{name}: {place}: files of traffic are not possible in a submission")
     count = 1

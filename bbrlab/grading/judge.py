@@ -1,4 +1,4 @@
-"""Judges a rubric's claims by a student's own runs, with the judge of the papers' claims (data/README.md)."""
+"""Judges a rubric's claims by a student's own runs, with the judge of the papers' claims (docs/explanation/verdicts.md)."""
 
 from __future__ import annotations
 

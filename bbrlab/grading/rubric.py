@@ -99,7 +99,7 @@ class Limits(Strict):
 
 
 class JudgedClaim(Strict):
-    """A claim on the student's own runs, judged by the package's judge (data/README.md)."""
+    """A claim on the student's own runs, judged by the package's judge (docs/explanation/verdicts.md)."""
 
     id: Name = Field(description="questions name a claim by it")
     says: Annotated[str, Field(min_length=10)] = Field(description="what the runs must show, for people")
@@ -167,7 +167,7 @@ class Rubric(Strict):
     seeds: Annotated[int, Field(ge=1, le=20)] = Field(
         description="how many seeds are drawn for each student; every point is run with each"
     )
-    scenario: dict[str, Any] = Field(description="the scenario that is asked for (config/README.md)")
+    scenario: dict[str, Any] = Field(description="the scenario that is asked for (docs/reference/scenario.md)")
     free: dict[str, Values] = Field(
         {}, description="{dotted path of the scenario: what the student may choose in place of the asked value}"
     )

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
@@ -43,12 +43,18 @@ class Source(Strict):
     An abbreviated commit is looked for in ``branch``; a branch alone means its latest commit when it is first fetched.
     """
 
-    debian: str | None = None
-    version: str | None = None
-    sha256: str | None = None
-    git: str | None = None
-    commit: str | None = None
-    branch: str | None = None
+    debian: str | None = Field(None, description="a source package, such as linux-source-6.12, as it is installed")
+    version: str | None = Field(
+        None,
+        description="this version of it, which may be of another release: fetched from the mirrors that apt uses here, checked, "
+        "not installed. A file that is in build/sources/ already is taken; mirrors drop old versions, archives of them keep them",
+    )
+    sha256: str | None = Field(None, description="of that version's file")
+    git: str | None = Field(None, description="URL of a repository")
+    commit: str | None = Field(None, description="40 digits; abbreviated: looked for in branch")
+    branch: str | None = Field(
+        None, description="without commit: what it was when it was first fetched (kernels/sources.lock.json)"
+    )
 
     @model_validator(mode="after")
     def _one_of_them(self) -> Source:

@@ -16,22 +16,24 @@ from bbrlab.kernel.sources import Source
 
 
 class KernelSpec(Strict):
-    """One entry of config/kernels.yaml."""
+    """One kernel."""
 
-    description: str
-    source: Source
-    arch: Literal["um", "x86_64"] = "um"
-    options: Annotated[list[str], Field(min_length=1)]
-    patches: list[str] = []
-    add: dict[str, str] = {}
-    names: dict[str, str]
+    description: str = Field(description="for people")
+    source: Source = Field(description="where the kernel's source comes from")
+    arch: Literal["um", "x86_64"] = Field("um", description="um: for virtual time; x86_64: for qemu")
+    options: Annotated[list[str], Field(min_length=1)] = Field(
+        description="fragments in kernels/options/; of two lines about one option the later one counts"
+    )
+    patches: list[str] = Field([], description="folders in kernels/patches/")
+    add: dict[str, str] = Field({}, description="{folder of the source tree: folder of kernels/ whose files go there}")
+    names: dict[str, str] = Field(description="{the field's name of each CCA: the kernel's name}")
 
 
 class KernelsFile(Strict):
-    """config/kernels.yaml."""
+    """What `config/kernels.yaml` says of guest kernels."""
 
-    default: str
-    kernels: dict[str, KernelSpec]
+    default: str = Field(description="the entry that is used where none is named")
+    kernels: dict[str, KernelSpec] = Field(description="by name")
 
 
 def load_specs(path: Path | None = None) -> KernelsFile:

@@ -104,22 +104,23 @@ def _print_points(console: Console, shown: pd.DataFrame) -> None:
     console.print(table)
 
 
-def write_comparison(found: Comparison, csv: Path | None, json_file: Path | None) -> None:
-    """Write the points as CSV, and everything as JSON (numbers that there are not as null)."""
-    if csv:
-        with files.aside(csv) as temporary:
-            found.points.to_csv(temporary, index=False)
-    if json_file:
-        content = {
-            "scale": found.scale,
-            "moved": found.moved,
-            "sides": {k: {n: str(v) if isinstance(v, Path) else v for n, v in s.items()} for k, s in zip("ab", found.sides, strict=True)},
-            "points": _records(found.points),
-            "verdicts": _records(found.verdicts),
-            "only_a": found.only[0],
-            "only_b": found.only[1],
-        }  # fmt: skip
-        files.write_json(json_file, content)
+def write_points(found: Comparison, csv: Path) -> None:
+    """Write every point as CSV."""
+    with files.aside(csv) as temporary:
+        found.points.to_csv(temporary, index=False)
+
+
+def content_of(found: Comparison) -> dict[str, Any]:
+    """Everything, for JSON; numbers that there are not are null."""
+    return {
+        "scale": found.scale,
+        "moved": found.moved,
+        "sides": dict(zip("ab", found.sides, strict=True)),
+        "points": _records(found.points),
+        "verdicts": _records(found.verdicts),
+        "only_a": found.only[0],
+        "only_b": found.only[1],
+    }
 
 
 def _records(table: pd.DataFrame) -> Sequence[dict[str, Any]]:

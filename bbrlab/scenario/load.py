@@ -72,7 +72,7 @@ def load_scenario(
     """
     content = read_yaml(path)
     if not isinstance(content, dict):
-        raise UserError(f"{path}: a scenario is a mapping of keys to values; see config/README.md")
+        raise UserError(f"{path}: a scenario is a mapping of keys to values; see docs/reference/scenario.md")
     content = copy.deepcopy(content)
     if case is not None:
         cases = content.pop("cases", {})

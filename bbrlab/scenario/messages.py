@@ -48,7 +48,7 @@ def validate(
         sources: C files of algorithms of one's own that flows may have, beside those in kernels/cca/.
     """
     if not isinstance(content, dict):
-        raise UserError(f"{where}: a scenario is a mapping of keys to values; see config/README.md")
+        raise UserError(f"{where}: a scenario is a mapping of keys to values; see docs/reference/scenario.md")
     try:
         scenario = Scenario.model_validate(content, context={FOLDER: folder or Path.cwd(), SOURCES: sources})
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""The schema of scenario files; config/README.md describes each field, ``bbrlab schema`` prints it as JSON Schema."""
+"""The schema of scenario files; docs/reference/scenario.md has each field, ``bbrlab schema`` prints it as JSON Schema."""
 
 from __future__ import annotations
 
@@ -63,7 +63,9 @@ QDISC_OPTIONS: dict[str, set[str]] = {
 class Qdisc(Strict):
     """Bottleneck queue discipline with the options of its kind (see ``man tc-<kind>``)."""
 
-    kind: Literal["fifo", "red", "codel", "fq_codel", "pie", "cake", "fq"] = "fifo"
+    kind: Literal["fifo", "red", "codel", "fq_codel", "pie", "cake", "fq"] = Field(
+        "fifo", description="fifo: drop-tail (bfifo); each other one takes its own options only"
+    )
     ecn: bool | None = Field(None, description="mark ECT packets in place of dropping them (red, codel, fq_codel, pie)")
     harddrop: bool | None = Field(None, description="red: drop above max_bytes even if ECT")
     adaptive: bool | None = Field(None, description="red: adapt the probability")
@@ -77,11 +79,13 @@ class Qdisc(Strict):
     target_ms: RttMs | None = Field(None, description="codel, fq_codel, pie: target delay")
     interval_ms: RttMs | None = Field(None, description="codel, fq_codel: interval")
     tupdate_ms: RttMs | None = Field(None, description="pie: update interval")
-    alpha: Annotated[int, Field(ge=0, le=32)] | None = Field(None, description="pie")
-    beta: Annotated[int, Field(ge=0, le=32)] | None = Field(None, description="pie")
+    alpha: Annotated[int, Field(ge=0, le=32)] | None = Field(
+        None, description="pie: weight of how far the delay is from the target"
+    )
+    beta: Annotated[int, Field(ge=0, le=32)] | None = Field(None, description="pie: weight of how the delay changes")
     ce_threshold_ms: RttMs | None = Field(None, description="codel, fq_codel, fq: mark above this sojourn time")
     flows: Word | None = Field(None, description="fq_codel: number of queues")
-    quantum_bytes: Word | None = Field(None, description="fq_codel, fq")
+    quantum_bytes: Word | None = Field(None, description="fq_codel, fq: bytes that a flow may send in a round")
     flow_limit_packets: Word | None = Field(None, description="fq: default: the whole buffer")
     rtt_ms: RttMs | None = Field(None, description="cake: the RTT it is tuned for")
     isolation: Literal["flowblind", "srchost", "dsthost", "hosts", "flows", "dual-srchost", "dual-dsthost", "triple-isolate"] | None = Field(None, description="cake: what is kept apart")  # fmt: skip
@@ -101,16 +105,20 @@ class Qdisc(Strict):
 class Jitter(Strict):
     """Adds between 0 and ``ms`` to the path's delay (in the ACK direction); never reorders."""
 
-    kind: Literal["slotted", "per-packet"]
-    ms: RttMs
+    kind: Literal["slotted", "per-packet"] = Field(
+        description="per-packet: each packet on its own; slotted: slots whose length is drawn uniformly from 0 to ms when they "
+        "begin, at whose end packets leave together. That the length is drawn anew for each slot was chosen after a comparison: "
+        "slots of equal length give a flow in a deep buffer half the advantage that Bless et al. measured"
+    )
+    ms: RttMs = Field(description="the largest delay that is added")
     group: Annotated[int, Field(ge=0)] | None = Field(None, description="flow group; default: every group")
 
 
 class Change(Strict):
     """What changes at ``at_s``. The buffer keeps its bytes."""
 
-    at_s: NonNegative
-    rate_mbit: RateMbit | None = None
+    at_s: NonNegative = Field(description="when, in virtual seconds from the start of the run")
+    rate_mbit: RateMbit | None = Field(None, description="the bottleneck's new rate")
     rtt_ms: RttMs | None = Field(None, description="for every flow without an rtt_ms of its own")
     loss: Probability | None = Field(None, description="where network.loss_place says")
 
@@ -136,17 +144,18 @@ RttValue = RttMs | Annotated[list[RttMs], Field(min_length=2, max_length=2)]
 class Network(Strict):
     """The dumbbell: one bottleneck, a base RTT, what its queue does, what goes wrong on the path."""
 
-    rate_mbit: RateMbit
+    rate_mbit: RateMbit = Field(description="rate of the bottleneck, Mbit/s")
     rtt_ms: RttValue = Field(description="base RTT; [low, high] is drawn uniformly per flow and seed")
-    buffer: Buffer
-    qdisc: Qdisc = Qdisc()
-    loss: Probability = Field(0.0, description="random loss of packets on their way to the receiver")
+    buffer: Buffer = Field(description="size of the bottleneck's queue")
+    qdisc: Qdisc = Field(Qdisc(), description="queue discipline of the bottleneck")
+    loss: Probability = Field(0.0, description="random loss of packets on their way to the receiver, each on its own")
     loss_place: Literal["behind", "before"] = Field(
         "behind",
-        description="behind the bottleneck: what is lost has used the link; before it: what is lost never reaches the queue",
+        description="behind the bottleneck: what is lost has used the link, so goodput is at most (1 - loss) of it; before it: "
+        "what is lost never reaches the queue. Holds for the loss of changes, too",
     )
-    jitter: Jitter | None = None
-    changes: list[Change] = []
+    jitter: Jitter | None = Field(None, description="delay that varies from packet to packet")
+    changes: list[Change] = Field([], description="what changes during the run")
 
     @model_validator(mode="after")
     def _possible(self) -> Network:
@@ -180,24 +189,33 @@ class Network(Strict):
 class Hosts(Strict):
     """Settings of the end hosts."""
 
-    pacing: Literal["internal", "fq"] = Field("internal", description="TCP's own pacing timer, or the fq qdisc")
+    pacing: Literal["internal", "fq"] = Field(
+        "internal", description="TCP's own pacing timer, or the fq qdisc at the sender"
+    )
     segmentation: Annotated[Literal["off", "nic", "router"], Switch] = Field(
         "off",
         description="off: TCP sends single packets; nic: it builds segments of up to 64 KiB, cut at the sender's interface; "
-        "router: cut behind the bottleneck's queue, as by a router that merges what comes back to back (GRO)",
+        "router: cut behind the bottleneck's queue, as by a router that merges what comes back to back (GRO, on by default in Linux): "
+        "the queue counts and drops whole segments (docs/explanation/receive_offload.md)",
     )
     receive_offload: Annotated[Literal["off", "gro", "gro-timer"], Switch] = Field(
         "off",
-        description="gro: a host is interrupted for several packets at once, and merges those of a flow (GRO); "
-        "gro-timer: the kernel itself puts interrupts off, and goes on merging until its next tick",
+        description="gro: a host is interrupted once for all packets that come within receive_offload_us of a first one, and merges "
+        "those of a flow (GRO), so that ACKs are fewer and senders answer in bursts; gro-timer: the kernel itself puts interrupts "
+        "off (gro_flush_timeout, napi_defer_hard_irqs 2), and goes on merging until its next tick, up to 1 ms "
+        "(docs/explanation/receive_offload.md)",
     )
     receive_offload_us: Annotated[float, Field(gt=0, le=10_000)] | None = Field(
         None,
-        description="gro: how long after a packet came the interrupt comes; gro-timer: gro_flush_timeout; default: 50",
+        description="gro: how long after a packet came the interrupt comes; gro-timer: gro_flush_timeout; default: 50. "
+        "With gro it lengthens the RTT by up to twice as much",
     )
-    ecn: Annotated[Literal["off", "on"], Switch] = "off"
-    rmem_max_bytes: SocketBytes | None = Field(None, description="default: never the limit")
-    wmem_max_bytes: SocketBytes | None = Field(None, description="default: never the limit")
+    ecn: Annotated[Literal["off", "on"], Switch] = Field(
+        "off",
+        description="whether connections negotiate ECN; bbr2 and bbr3 use it only with their parameter ecn (docs/explanation/bbr.md)",
+    )
+    rmem_max_bytes: SocketBytes | None = Field(None, description="largest receive buffer; default: never the limit")
+    wmem_max_bytes: SocketBytes | None = Field(None, description="largest send buffer; default: never the limit")
 
     @model_validator(mode="after")
     def _consistent(self) -> Hosts:
@@ -257,16 +275,22 @@ class Flow(Strict):
     cca: str = Field(
         description=f"{', '.join(KNOWN)}, or the name of an algorithm of one's own (docs/howto/own_algorithm.md)"
     )
-    count: Annotated[int, Field(ge=1, le=1000)] = 1
+    count: Annotated[int, Field(ge=1, le=1000)] = Field(1, description="flows of the group")
     start_s: NonNegative = Field(0.0, description="when iperf3 starts; its handshake takes about six RTTs")
     stop_s: Positive | None = Field(None, description="default: the end of the run")
     bytes: Annotated[int, Field(gt=0, le=10**15)] | None = Field(
         None, description="size of each flow; default: unlimited"
     )
     rtt_ms: RttValue | None = Field(None, description="default: network.rtt_ms")
-    direction: Literal["forward", "reverse"] = "forward"
+    direction: Literal["forward", "reverse"] = Field(
+        "forward", description="reverse: against the others, through a bottleneck of the same kind"
+    )
     traffic: Traffic | None = Field(None, description="short flows in place of count long ones")
-    params: dict[str, int | float | str | bool] = Field({}, description="parameters of the CCA")
+    params: dict[str, int | float | str | bool] = Field(
+        {},
+        description="parameters of the CCA; a group's own for bbr2 and bbr3 (docs/explanation/bbr.md), else the same for all "
+        "groups with that CCA",
+    )
 
     @field_validator("cca")
     @classmethod
@@ -321,30 +345,42 @@ class Override(Strict):
     """How a scale of config/config.yaml changes one scenario."""
 
     skip: bool = Field(False, description="leave the figure out at this scale")
-    trials: Annotated[int, Field(ge=1, le=10_000)] | None = None
-    duration_s: Positive | None = None
-    window_s: Annotated[list[NonNegative], Field(min_length=2, max_length=2)] | None = None
+    trials: Annotated[int, Field(ge=1, le=10_000)] | None = Field(None, description="in place of the scenario's")
+    duration_s: Positive | None = Field(None, description="the same")
+    window_s: Annotated[list[NonNegative], Field(min_length=2, max_length=2)] | None = Field(
+        None, description="the same"
+    )
     cases: Annotated[list[str], Field(min_length=1)] | None = Field(None, description="these cases only")
-    sweep: dict[str, Annotated[list[Any], Field(min_length=1)]] | None = None
+    sweep: dict[str, Annotated[list[Any], Field(min_length=1)]] | None = Field(
+        None, description="fewer values of these paths"
+    )
 
 
 class Scenario(Strict):
     """One experiment, or with ``cases`` and ``sweep`` a grid of them."""
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
-    paper: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")] = "none"
-    figure: str = ""
-    network: Network
-    hosts: Hosts = Hosts()
-    flows: Annotated[list[Flow], Field(min_length=1)]
-    duration_s: Annotated[float, Field(gt=0, le=86_000)]
-    window_s: Annotated[list[NonNegative], Field(min_length=2, max_length=2)]
-    trials: Annotated[int, Field(ge=1, le=10_000)] = 3
-    sample_hz: Annotated[float, Field(gt=0, le=1000)] = 10
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")] = Field(
+        description="that of the file: scenarios/PAPER/NAME.yaml"
+    )
+    paper: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")] = Field(
+        "none", description="that of the folder: scenarios/PAPER/"
+    )
+    figure: str = Field("", description="what it is in the paper, for people")
+    network: Network = Field(description="the path")
+    hosts: Hosts = Field(Hosts(), description="the end hosts")
+    flows: Annotated[list[Flow], Field(min_length=1)] = Field(description="groups of equal flows")
+    duration_s: Annotated[float, Field(gt=0, le=86_000)] = Field(description="length of a run, virtual seconds")
+    window_s: Annotated[list[NonNegative], Field(min_length=2, max_length=2)] = Field(
+        description="[start, end]: metrics are of this part of the run"
+    )
+    trials: Annotated[int, Field(ge=1, le=10_000)] = Field(3, description="seeds 1 to trials are run")
+    sample_hz: Annotated[float, Field(gt=0, le=1000)] = Field(10, description="samples per virtual second")
     cases: dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]*$")], dict[str, Any]] = Field(
         {}, description="name: {dotted path: value}; every case is combined with the whole sweep"
     )
-    sweep: dict[str, Annotated[list[Any], Field(min_length=1)]] = {}
+    sweep: dict[str, Annotated[list[Any], Field(min_length=1)]] = Field(
+        {}, description="{dotted path: [values]}; all combinations are run"
+    )
     scales: dict[str, Override] = Field({}, description="what a scale of config.yaml changes")
     _folder: Path | None = PrivateAttr(None)
     _sources: tuple[Path, ...] = PrivateAttr(())

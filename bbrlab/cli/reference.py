@@ -1,0 +1,174 @@
+"""The reference pages that are made from the code (docs/reference/): ``python -m bbrlab.cli.reference`` writes them anew."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import typer
+import typer.main
+from typer.core import TyperGroup
+
+from bbrlab.base import files, paths
+from bbrlab.cli.app import EXITS, app
+from bbrlab.cli.schemas import schema_of
+
+FOLDER = paths.ROOT / "docs" / "reference"
+BEGIN, END = "<!-- made by: python -m bbrlab.cli.reference -->", "<!-- end of what is made -->"
+Schema = Mapping[str, Any]
+BOUNDS = {"exclusiveMinimum": ">", "minimum": "≥", "exclusiveMaximum": "<", "maximum": "≤"}
+
+
+def _values(schema: Schema) -> str:
+    """What a field may be, in words."""
+    if "$ref" in schema:
+        name = schema["$ref"].rsplit("/", 1)[-1]
+        return f"[{name}](#{name.lower()})"
+    if "enum" in schema or "const" in schema:
+        return ", ".join(f"`{value}`" for value in schema.get("enum", [schema.get("const")]))
+    for many in ("anyOf", "allOf"):
+        if many in schema:
+            return " or ".join(dict.fromkeys(_values(s) for s in schema[many] if s.get("type") != "null"))
+    match schema.get("type"):
+        case "array":
+            inner, few = _values(schema.get("items", {})), schema.get("minItems")
+            return f"two of: {inner}" if few == 2 == schema.get("maxItems") else f"list of: {inner}"
+        case "object":
+            named = schema.get("additionalProperties")
+            return f"name: {_values(named)}" if isinstance(named, dict) and named else "mapping"
+        case "number" | "integer" as kind:
+            bounds = " and ".join(f"{sign} {_number(schema[key])}" for key, sign in BOUNDS.items() if key in schema)
+            return f"{kind if kind == 'number' else 'whole number'} {bounds}".strip()
+        case "string":
+            return "text"
+        case "boolean":
+            return "`true`, `false`"
+    return "any value"
+
+
+def _default(name: str, part: Schema, field: Schema) -> str:
+    if name in part.get("required", ()):
+        return "needed"
+    value = field.get("default")
+    if value in (None, [], {}, "") or isinstance(value, dict):
+        return ""
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    return _number(value) if isinstance(value, int | float) else f"`{value}`"
+
+
+def _number(value: float) -> str:
+    return f"{value:.15g}"
+
+
+def _cell(text: str) -> str:
+    """One cell of a table: one line, pages of docs/ as links."""
+    text = re.sub(r"\s+", " ", text).replace("``", "`").replace("|", "\\|").strip()
+    return re.sub(
+        r"docs/(\w+)/(\w+\.md)", lambda m: f"[{m[2]}]({'' if m[1] == FOLDER.name else f'../{m[1]}/'}{m[2]})", text
+    )
+
+
+def schema_tables(schema: Schema) -> str:
+    """A JSON Schema as Markdown: a section with a table of keys for each mapping in it, the outermost first."""
+    parts = dict(schema.get("$defs", {}))
+    if "properties" in schema:
+        parts = {schema["title"]: schema, **parts}
+    lines = []
+    for name in _in_order(parts, schema):
+        part = parts[name]
+        lines += [f"## {name}", _cell(str(part.get("description", ""))), "", "| key | values | default | meaning |", "|---|---|---|---|"]  # fmt: skip
+        for key, field in part["properties"].items():
+            row = (f"`{key}`", _values(field), _default(key, part, field), str(field.get("description", "")))
+            lines.append("| " + " | ".join(_cell(cell) for cell in row) + " |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _in_order(parts: Mapping[str, Schema], schema: Schema) -> list[str]:
+    """The names of a schema's mappings as a reader meets them."""
+    found = [schema["title"]] if "properties" in schema else []
+
+    def meet(part: Any) -> None:
+        if isinstance(part, dict):
+            if "$ref" in part:
+                name = part["$ref"].rsplit("/", 1)[-1]
+                if name not in found:
+                    found.append(name)
+                    meet(parts[name])
+            for key, inner in part.items():
+                if key != "$defs":
+                    meet(inner)
+        elif isinstance(part, list):
+            for inner in part:
+                meet(inner)
+
+    meet({k: v for k, v in schema.items() if k != "$defs"})
+    return [name for name in found if "properties" in parts[name]]
+
+
+def _commands(group: TyperGroup, path: str) -> Iterator[tuple[str, Any]]:
+    """Every command that ``--help`` lists, with what one types for it."""
+    for name, command in group.commands.items():
+        if command.hidden:
+            continue
+        if isinstance(command, TyperGroup):
+            yield from _commands(command, f"{path} {name}")
+        else:
+            yield f"{path} {name}", command
+
+
+def command_line() -> str:
+    """Exit codes, and every command with its arguments and options."""
+    import bbrlab.cli.main  # noqa: F401 - each module adds its commands
+
+    lines = ["## Exit codes", "| code | meaning |", "|---|---|"]
+    lines += [f"| {code} | {meaning} |" for code, meaning in EXITS.items()]
+    root = typer.main.get_command(app)
+    assert isinstance(root, TyperGroup)
+    for typed, command in sorted(_commands(root, "bbrlab")):
+        context = typer.Context(command, info_name=typed)
+        usage = " ".join([typed, *command.collect_usage_pieces(context)])
+        lines += ["", f"## {typed}", f"`{usage}`", "", _cell(command.help or ""), ""]
+        rows = list(_parameters(command, context))
+        lines += (["| argument or option | meaning |", "|---|---|", *rows]) if rows else []
+    return "\n".join([*lines, ""])
+
+
+def _parameters(command: Any, context: typer.Context) -> Iterator[str]:
+    for parameter in command.get_params(context):
+        record = None if getattr(parameter, "hidden", False) else parameter.get_help_record(context)
+        if record is not None and "--help" not in parameter.opts:
+            yield f"| `{_cell(record[0])}` | {_cell(record[1])} |"
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "scenario.md": lambda: schema_tables(schema_of("scenario")),
+    "claims.md": lambda: schema_tables(schema_of("claims")),
+    "configuration.md": lambda: f"{schema_tables(schema_of('config'))}\n{schema_tables(schema_of('kernels'))}",
+    "command_line.md": command_line,
+}
+
+
+def renewed(text: str, content: str) -> str:
+    """A page with what is between its marks made anew. ValueError if it lacks them."""
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"the page needs the lines '{BEGIN}' and '{END}'")
+    return f"{before}{begin}\n{content}{end}{after}"
+
+
+def made(folder: Path = FOLDER) -> dict[Path, str]:
+    """{page: what it says when made anew}."""
+    return {
+        folder / name: renewed((folder / name).read_text(encoding="utf-8"), content())
+        for name, content in PAGES.items()
+    }
+
+
+if __name__ == "__main__":
+    for page, text in made().items():
+        files.write_text(page, text)

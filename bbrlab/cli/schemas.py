@@ -1,0 +1,95 @@
+"""JSON Schemas of the files that people write, for editors: config/schemas/ has them, ``python -m bbrlab.cli.schemas`` writes them anew."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from pydantic import BaseModel
+
+from bbrlab.base import files, paths
+from bbrlab.base.errors import UserError
+from bbrlab.campaign.config import Config
+from bbrlab.claims.schema import INHERITED, Claim, Wording
+from bbrlab.grading.rubric import Rubric
+from bbrlab.kernel.specs import KernelsFile
+from bbrlab.scenario.schema import Scenario
+
+FOLDER = paths.CONFIG / "schemas"
+Schema = dict[str, Any]
+
+
+def _model(model: type[BaseModel]) -> Schema:
+    return model.model_json_schema()
+
+
+def _claims() -> Schema:
+    """claims.yaml as it is written: a list of statements, whose claims may stand for rows of a table (``{column}``)."""
+    wording, claim = _model(Wording), _model(Claim)
+    parts = wording.pop("$defs", {}) | claim.pop("$defs", {})
+    term = {"$ref": "#/$defs/Term"}
+    claim["properties"] |= {
+        "at": {
+            "description": "points of a figure, or several of these with names",
+            "anyOf": [term, {"type": "object", "additionalProperties": term, "not": {"required": ["figure"]}}],
+        },
+        "each": {"type": "string", "description": "PAPER/TABLE or TABLE: one claim for each row of it"},
+        "rows": {"type": "object", "description": "of each: only rows with these values"},
+    }
+    for name in ("statement", "paper"):
+        del claim["properties"][name]
+    claim["required"] = ["at", "expect"]
+    claim["title"], claim["description"] = (
+        "Claim",
+        "One number that tests the statement, or one for each row of a table.",
+    )
+    del wording["properties"]["paper"]
+    wording["properties"]["claims"] = {"type": "array", "items": {"$ref": "#/$defs/Claim"}, "minItems": 1}
+    wording["required"] = ["id", "says", "source", "exactness", "claims"]
+    wording["title"], wording["description"] = "Statement", "One thing that a paper says, and the claims that test it."
+    for name in INHERITED:
+        claim["properties"][name]["description"] = f"{claim['properties'][name].get('description', '')} (default: the statement's)".strip()  # fmt: skip
+    parts |= {"Claim": claim, "Statement": wording}
+    templated = {name: _with_cells(part) if name != "Statement" else part for name, part in parts.items()}
+    return {"title": "claims.yaml", "type": "array", "items": {"$ref": "#/$defs/Statement"}, "$defs": templated}
+
+
+def _with_cells(schema: Any) -> Any:
+    """A schema in which every number, and every word of some, may be a text with ``{column}`` in it, or arithmetic on it."""
+    if isinstance(schema, list):
+        return [_with_cells(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if schema.get("type") in ("number", "integer"):
+        told = {key: schema[key] for key in ("description", "default", "title") if key in schema}
+        return told | {"anyOf": [{k: v for k, v in schema.items() if k not in told}, {"type": "string"}]}
+    if schema.get("type") == "string":
+        return {key: value for key, value in schema.items() if key != "pattern"}
+    return {key: _with_cells(value) for key, value in schema.items()}
+
+
+KINDS: dict[str, Callable[[], Schema]] = {
+    "scenario": lambda: _model(Scenario),
+    "claims": _claims,
+    "rubric": lambda: _model(Rubric),
+    "kernels": lambda: _model(KernelsFile),
+    "config": lambda: _model(Config),
+}
+
+
+def schema_of(kind: str) -> Schema:
+    """The JSON Schema of a kind of file. UserError listing the kinds if there is no such one."""
+    if kind not in KINDS:
+        raise UserError(f"there is no schema '{kind}' (there are {', '.join(KINDS)})")
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **KINDS[kind]()}
+
+
+def made() -> dict[str, str]:
+    """{name of the file in config/schemas/: what it says}."""
+    return {f"{kind}.schema.json": json.dumps(schema_of(kind), indent=1) + "\n" for kind in KINDS}
+
+
+if __name__ == "__main__":
+    for name, text in made().items():
+        files.write_text(FOLDER / name, text)

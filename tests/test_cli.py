@@ -1,0 +1,174 @@
+"""The command line as programs and shells meet it: JSON, exit codes, completion, version."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from bbrlab.base import paths
+from bbrlab.cli import app as frame
+from bbrlab.cli import reference
+from bbrlab.cli.main import app
+
+FIG2A = str(paths.ROOT / "scenarios" / "sarpkaya2025" / "fig2a.yaml")
+CLAIMS = str(paths.DATA / "tang" / "claims.yaml")
+TINY = {
+    "name": "tiny", "network": {"rate_mbit": 2, "rtt_ms": 20, "buffer": {"bdp": 2}}, "flows": [{"cca": "cubic"}],
+    "duration_s": 3, "window_s": [1, 3],
+}  # fmt: skip
+
+
+def invoke(*argv: object):
+    return CliRunner().invoke(app, list(map(str, argv)), catch_exceptions=False)
+
+
+def json_of(*argv: object, code: int = 0):
+    """What a command prints as JSON: all of its standard output."""
+    done = invoke(*argv, "--json")
+    assert done.exit_code == code, done.output
+    return json.loads(done.stdout)
+
+
+def bbrlab(*argv: object, **env: str) -> subprocess.CompletedProcess[str]:
+    words = [str(Path(sys.executable).with_name("bbrlab")), *map(str, argv)]
+    return subprocess.run(words, capture_output=True, text=True, env=os.environ | env)
+
+
+def sections() -> dict[str, str]:
+    """{command: what the reference says of it}."""
+    return {s.splitlines()[0]: s for s in reference.command_line().split("\n## ")[1:] if s.startswith("bbrlab ")}
+
+
+def test_the_page_on_scripts_names_every_command_with_json():
+    page = (paths.ROOT / "docs" / "howto" / "scripts.md").read_text(encoding="utf-8")
+    told = page.split("`--json` prints")[1].split("\n\n")[0]
+    with_json = {name.removeprefix("bbrlab ") for name, text in sections().items() if "`--json`" in text}
+    assert set(re.findall(r"`([a-z0-9]+(?: [a-z0-9]+)?)`", told)) == with_json and len(with_json) > 10
+
+
+def test_doctor():
+    found = invoke("doctor", "--json")
+    content = json.loads(found.stdout)
+    assert content["ok"] is (found.exit_code == 0)
+    assert {"machine", "packages", "kernel"} <= {f["name"] for f in content["findings"]}
+    assert all(f["ok"] or f["remedy"] for f in content["findings"])
+
+
+def test_forecast():
+    (row,) = json_of("forecast", "sarpkaya2025/fig2a", "--scale", "smoke")
+    assert (row["figure"], row["points"], row["runs"]) == ("sarpkaya2025/fig2a", 4, 8)
+
+
+def test_check():
+    scenario, claims = sorted(json_of("check", FIG2A, CLAIMS), key=lambda one: one["file"], reverse=True)
+    assert (scenario["name"], scenario["points"]) == ("fig2a", 42)
+    assert claims["claims"] >= claims["statements"] > 10
+
+
+def test_kernel_list():
+    kernels = json_of("kernel", "list")
+    assert [k["name"] for k in kernels if k["default"]] == ["lab-6.12"]
+    assert all(k["ccas"] for k in kernels if k["built"])
+
+
+def test_cache(tmp_path):
+    (tmp_path / ("a" * 64)).write_bytes(b"12345")
+    assert json_of("cache", "show", "--folder", tmp_path)["size_bytes"] == 5
+    found = json_of("cache", "prune", "--folder", tmp_path, "--gb", "0", "--dry-run")
+    assert found["dry_run"] and found["removed"] == {"runs": 1, "size_bytes": 5}
+    assert (tmp_path / ("a" * 64)).exists()
+
+
+def test_models(tmp_path):
+    shares = json_of("model", "ware", FIG2A)
+    assert len(shares) == 42 and all(0 < p["share"] < 1 for p in shares)
+    small = tmp_path / "small.yaml"
+    content = TINY | {"flows": [{"cca": "bbr1"}, {"cca": "cubic"}], "duration_s": 20, "window_s": [5, 20]}
+    small.write_text(json.dumps(content | {"sweep": {"network.buffer.bdp": [1, 2]}}), encoding="utf-8")
+    for model, options in (("fluid", ("--no-check-step", "--step-ms", "0.1")), ("burst", ("--seeds", "1"))):
+        points = json_of("model", model, small, *options)
+        assert [p["point"]["network.buffer.bdp"] for p in points] == [1, 2]
+        assert all(len(p["shares"]) == 2 and 0 <= min(p["shares"]) <= sum(p["shares"]) < 1.02 for p in points)
+    assert [p["share_deviations"] for p in points] == [[None, None]] * 2  # of one seed there is none: null
+
+
+@pytest.mark.guest
+def test_run(tmp_path):
+    scenario = tmp_path / "tiny.yaml"
+    scenario.write_text(json.dumps(TINY), encoding="utf-8")
+    done = bbrlab("run", scenario, "--out", tmp_path / "run", "--json")
+    assert done.returncode == 0, done.stderr
+    content = json.loads(done.stdout)
+    assert content["summary"] == json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert Path(content["results"]) == tmp_path / "run"
+
+
+def test_a_failure_prints_no_json():
+    done = bbrlab("run", "nothing.yaml", "--out", "/nonexistent/x", "--json")
+    assert (done.returncode, done.stdout) == (2, "") and done.stderr.startswith("bbrlab: nothing.yaml")
+
+
+def test_numbers_that_there_are_not_are_null(capsys):
+    frame.print_json({"a": float("nan"), 2: [np.float64("inf"), np.arange(2), Path("/x")], "t": (True, None)})
+    assert json.loads(capsys.readouterr().out) == {"a": None, "2": [None, [0, 1], "/x"], "t": [True, None]}
+
+
+def test_every_exit_code_is_in_the_table():
+    """All that the command line's modules end with is one of the names in app.py, and each of those is in EXITS."""
+    names = {n for n in vars(frame) if n.startswith("EXIT_")}
+    assert {getattr(frame, name) for name in names} | {0} == set(frame.EXITS)
+    for path in (paths.ROOT / "bbrlab" / "cli").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+            if called in ("typer.Exit", "sys.exit") and node.args:
+                told = ast.unparse(node.args[0])
+                assert told in names or path.name == "main.py", f"{path.name}: {told}"
+
+
+def test_a_fault_of_ours_has_a_code_of_its_own():
+    code = (
+        "import sys; from bbrlab.cli import main, doctor\n"
+        "doctor.examine = lambda: 1 / 0\nsys.argv = ['bbrlab', 'doctor']; main.main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == frame.EXIT_BUG and "ZeroDivisionError" in done.stderr
+
+
+def test_usage_errors():
+    done = bbrlab("run", "--no-such-option")
+    assert done.returncode == frame.EXIT_FAILED and "--no-such-option" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_version():
+    version = tomllib.loads((paths.ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    assert bbrlab("--version").stdout == f"bbrlab {version}\n"
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [("bbrlab mod", {"model"}), ("bbrlab model b", {"burst"}), ("bbrlab run --trace", {"--trace-acks"}),
+     ("bbrlab forecast --scale q", {"quick"}), ("bbrlab forecast tang/fig2", {"tang/fig2"}),
+     ("bbrlab run x.yaml --kernel lab-6.12-c", {"lab-6.12-checked"})],
+)  # fmt: skip
+def test_completion(typed, offered):
+    """What the bash function asks, and gets, when somebody presses the tab key."""
+    words = typed.split(" ")
+    done = bbrlab(_BBRLAB_COMPLETE="complete_bash", COMP_WORDS=typed, COMP_CWORD=str(len(words) - 1))
+    assert offered <= set(done.stdout.split()), (done.stdout, done.stderr)
+    assert all(word.startswith(words[-1]) for word in done.stdout.split())
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_scripts_for_completion_name_the_command(shell):
+    done = bbrlab(_BBRLAB_COMPLETE=f"source_{shell}")
+    assert "bbrlab" in done.stdout and "_BBRLAB_COMPLETE" in done.stdout
