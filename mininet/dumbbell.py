@@ -32,7 +32,7 @@ import mininet.util
 from mininet.net import Mininet
 from namespaces import network_of
 from netlink import Netlink
-from nodes import LabHost, LabInterface, LabLink, LabSwitch
+from nodes import LabHost, LabInterface, LabLink, LabSwitch, PromptHost, PromptSwitch
 
 # Open vSwitch reads its CPU count once the monotonic clock passes 10 s; before that it starts no upcall handler and
 # silently drops packets. Sleeping costs nothing in virtual time.
@@ -213,9 +213,8 @@ class Dumbbell:
         limits = resource.getrlimit(resource.RLIMIT_NOFILE)
         mininet.util.numCores.ncores = os.cpu_count()  # Mininet would start grep to count them
         LabSwitch.run_vsctl = self._start_switches
-        self.net = Mininet(
-            switch=LabSwitch, host=LabHost, link=LabLink, intf=LabInterface, controller=None, build=False
-        )
+        host, switch = (PromptHost, PromptSwitch) if "prompt" in plan else (LabHost, LabSwitch)
+        self.net = Mininet(switch=switch, host=host, link=LabLink, intf=LabInterface, controller=None, build=False)
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
         self.hosts, self.ports = {}, {}
         self.host_plans = {h["name"]: h for h in plan["hosts"]}
