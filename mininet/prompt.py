@@ -59,7 +59,8 @@ class Prompt(CLI):
             if name in NOT_HERE:
                 error("*** %s needs a screen or a controller, and the guest has none\n" % name)
                 return None
-            if not name or name in LOOKING or name in ARGUMENTS:
+            known = name and (name in self.mn or hasattr(self, "do_" + name))
+            if not known or name in LOOKING or name in ARGUMENTS:
                 return super().onecmd(line)
             with session.event(line, other=True):
                 pass  # before it runs: it may take long, and be interrupted

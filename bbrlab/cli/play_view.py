@@ -36,6 +36,7 @@ CHARTS = ("goodput", "cwnd", "RTT")
 UNITS = {"goodput": "Mbit/s", "cwnd": "packets", "RTT": "ms", "queue": "ms"}
 # Colour-blind safe on a dark ground (Okabe, Ito 2008), in the order of the flows.
 COLOURS = ("#56B4E9", "#E69F00", "#009E73", "#CC79A7", "#F0E442", "#D55E00", "#0072B2", "#BBBBBB")
+LIMIT = "#555555"
 COLUMNS = ("flow", "algorithm", "state", "goodput (Mbit/s)", "cwnd (packets)", "RTT (ms)", "retransmissions", "from, to")
 
 
@@ -164,7 +165,9 @@ class PlayView(App[None]):
     Screen { layout: vertical; }
     #title { height: 1; background: $panel; padding: 0 1; }
     #charts { height: 12; }
-    PlotWidget { width: 1fr; }
+    PlotWidget { width: 1fr; margin-right: 1; }
+    PlotWidget > .plot--axis, PlotWidget > .plot--tick { color: $text-muted; text-style: none; }
+    PlotWidget > .plot--label { color: $text; text-style: none; }
     DataTable { height: auto; max-height: 9; }
     RichLog { height: 1fr; min-height: 3; border-top: solid $panel; padding: 0 1; scrollbar-size-vertical: 1; }
     #small { display: none; }
@@ -213,6 +216,8 @@ class PlayView(App[None]):
         table = self.query_one(DataTable)
         for name in COLUMNS:
             table.add_column(name, key=name)
+        for plot in self.query(PlotWidget):
+            plot.margin_left, plot.margin_top = 6, 1
         self.query_one(CommandLine).focus()
         self.query_one(RichLog).write(Text("The guest is being set up: about 20 seconds of real time.", style="dim"))
         self._draw_title()
@@ -333,7 +338,10 @@ class PlayView(App[None]):
         what = CHARTS[self.chart]
         plot = self.query_one("#flows", PlotWidget)
         plot.clear()
-        top = self.rate_mbit if what == "goodput" else 1.0
+        top = 1.0
+        if what == "goodput":
+            top = self.rate_mbit
+            self._limit(plot, end_s, top)
         for name, curve in self.curves.flows.items():
             if len(curve) > 1:
                 values = [v[what] for _, v in curve]
@@ -344,9 +352,15 @@ class PlayView(App[None]):
         plot.clear()
         values = [v for _, v in self.curves.queue_ms]
         full_ms = self.scenario.network.buffer_bytes * 8e-3 / self.rate_mbit
+        self._limit(plot, end_s, full_ms)
         if len(values) > 1:
             plot.plot([t for t, _ in self.curves.queue_ms], values, line_style="white", hires_mode=HiResMode.BRAILLE)
         self._frame(plot, "queue", end_s, max([full_ms, *values]))
+
+    @staticmethod
+    def _limit(plot: PlotWidget, end_s: float, value: float) -> None:
+        """A faint line at what the link or the buffer allows now."""
+        plot.plot([max(0.0, end_s - SHOWN_S), end_s], [value, value], line_style=LIMIT, hires_mode=HiResMode.BRAILLE)
 
     def _frame(self, plot: PlotWidget, what: str, end_s: float, top: float) -> None:
         plot.set_xlimits(max(0.0, end_s - SHOWN_S), end_s)
