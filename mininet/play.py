@@ -184,9 +184,9 @@ class Session:
             hosts = self.plan["prompt"]["network_rtt_hosts"]
             delay_us = None if rtt_us is None else {name: rtt_us for name in hosts}
             asked = {"rate_bps": rate_bps, "rtt_us": rtt_us, "loss": loss}
-            with self.event(command, changed={k: v for k, v in asked.items() if v is not None}):
-                with unseen_by_children():
-                    self.dumbbell.change({"rate_bps": rate_bps, "delay_us": delay_us, "loss": loss})
+            changed = {k: v for k, v in asked.items() if v is not None}
+            with self.event(command, changed=changed), unseen_by_children():
+                self.dumbbell.change({"rate_bps": rate_bps, "delay_us": delay_us, "loss": loss})
             self.rate_bps = self.rate_bps if rate_bps is None else rate_bps
             self.loss = self.loss if loss is None else loss
 

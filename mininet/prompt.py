@@ -6,7 +6,7 @@ import time
 
 from mininet.cli import CLI
 from mininet.log import error, output
-from play import RefusedError
+from play import RefusedError, show
 
 # Mininet's commands that change nothing: they look, or run other commands, which are seen by themselves.
 LOOKING = frozenset("EOF dump exit help intfs links net nodes ports quit source time".split())
@@ -35,6 +35,8 @@ class Prompt(CLI):
         self.names = {kernels: field for field, kernels in self.plan["ccas"].items()}
         with open(words_file, "w", encoding="utf-8") as file:
             json.dump(self._words(net), file)
+            file.flush()
+            show(file)
         super().__init__(net, stdin=sys.stdin, stdout=sys.stdout)
 
     def _words(self, net):

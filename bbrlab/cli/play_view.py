@@ -26,7 +26,6 @@ from bbrlab.cli.play import VIEW_COLUMNS, VIEW_ROWS, Game
 from bbrlab.experiment.machine.prompt import LINE_BYTES, READY
 from bbrlab.measure.live import Follower, Now
 from bbrlab.run.played import Played, read_events
-from bbrlab.scenario.schema import Scenario
 
 SAMPLES = "samples.raw"
 WORDS = "prompt.json"
@@ -37,7 +36,7 @@ UNITS = {"goodput": "Mbit/s", "cwnd": "packets", "RTT": "ms", "queue": "ms"}
 # Colour-blind safe on a dark ground (Okabe, Ito 2008), in the order of the flows.
 COLOURS = ("#56B4E9", "#E69F00", "#009E73", "#CC79A7", "#F0E442", "#D55E00", "#0072B2", "#BBBBBB")
 LIMIT = "#555555"
-COLUMNS = ("flow", "algorithm", "state", "goodput (Mbit/s)", "cwnd (packets)", "RTT (ms)", "retransmissions", "from, to")
+COLUMNS = ("flow", "algorithm", "state", "goodput", "cwnd", "RTT", "retransmits")
 
 
 class Words:
@@ -75,7 +74,7 @@ class _Completion(Suggester):
     async def get_suggestion(self, value: str) -> str | None:
         """The line with its last word completed."""
         found = self.words.after(value) if self.words and value else []
-        return value[: len(value) - len(value.split(" ")[-1])] + found[0] if found else None
+        return value[: value.rfind(" ") + 1] + found[0] if found else None
 
 
 class CommandLine(Input):
@@ -153,9 +152,11 @@ class Curves:
                 if curve and curve[-1][0] == now.time_s:
                     curve.pop()
                 curve.append((now.time_s, values))
-        for old in [*self.flows.values(), self.queue_ms]:
-            while old and old[0][0] < now.time_s - SHOWN_S:
-                old.popleft()  # type: ignore[attr-defined]
+        for curve in self.flows.values():
+            while curve and curve[0][0] < now.time_s - SHOWN_S:
+                curve.popleft()
+        while self.queue_ms[0][0] < now.time_s - SHOWN_S:
+            self.queue_ms.popleft()
 
 
 class PlayView(App[None]):
@@ -165,12 +166,10 @@ class PlayView(App[None]):
     Screen { layout: vertical; }
     #title { height: 1; background: $panel; padding: 0 1; }
     #charts { height: 12; }
-    PlotWidget { width: 1fr; margin-right: 1; }
+    PlotWidget { width: 1fr; margin-right: 1; border-top: solid $panel; border-title-color: $text; }
     PlotWidget > .plot--axis, PlotWidget > .plot--tick { color: $text-muted; text-style: none; }
-    PlotWidget > .plot--label { color: $text; text-style: none; }
-    DataTable { height: auto; max-height: 9; }
+    DataTable { height: auto; max-height: 9; overflow-x: hidden; }
     RichLog { height: 1fr; min-height: 3; border-top: solid $panel; padding: 0 1; scrollbar-size-vertical: 1; }
-    #small { display: none; }
     Input { height: 1; border: none; padding: 0 1; background: $surface; }
     Input:focus { border: none; }
     #keys { height: 1; background: $panel; color: $text-muted; padding: 0 1; }
@@ -209,7 +208,7 @@ class PlayView(App[None]):
         log.can_focus = False
         yield log
         yield CommandLine()
-        yield Static("Tab completes · Ctrl-T other chart · Ctrl-C ends a command · Ctrl-D or exit ends the play and keeps it", id="keys")
+        yield Static("Tab completes · Ctrl-T next chart · Ctrl-C ends a command · Ctrl-D ends it all", id="keys")
 
     def on_mount(self) -> None:
         """Start the guest, and look at it every so often."""
@@ -217,7 +216,7 @@ class PlayView(App[None]):
         for name in COLUMNS:
             table.add_column(name, key=name)
         for plot in self.query(PlotWidget):
-            plot.margin_left, plot.margin_top = 6, 1
+            plot.margin_left, plot.margin_top, plot.margin_bottom = 6, 0, 2
         self.query_one(CommandLine).focus()
         self.query_one(RichLog).write(Text("The guest is being set up: about 20 seconds of real time.", style="dim"))
         self._draw_title()
@@ -322,8 +321,8 @@ class PlayView(App[None]):
 
     def _draw_table(self, played: Played, now: Now) -> None:
         table = self.query_one(DataTable)
-        for name, cells in rows_of(self.scenario, played, now, self.curves.goodput_mbit):
-            texts = [Text(cell, style=colour_of(name) if i == 0 else "", justify="right" if 3 <= i <= 6 else "left")
+        for name, cells in rows_of(played, now, self.curves.goodput_mbit):
+            texts = [Text(cell, style=colour_of(name) if i == 0 else "", justify="right" if i >= 3 else "left")
                      for i, cell in enumerate((name, *cells))]  # fmt: skip
             if name not in table.rows:
                 table.add_row(*texts, key=name)
@@ -365,7 +364,7 @@ class PlayView(App[None]):
     def _frame(self, plot: PlotWidget, what: str, end_s: float, top: float) -> None:
         plot.set_xlimits(max(0.0, end_s - SHOWN_S), end_s)
         plot.set_ylimits(0.0, 1.05 * top)
-        plot.set_xlabel(f"{what} ({UNITS[what]}) over time (s)")
+        plot.border_title = f"{what} ({UNITS[what]}) over time (s)"
 
 
 def colour_of(name: str) -> str:
@@ -373,27 +372,22 @@ def colour_of(name: str) -> str:
     return COLOURS[(int(name[1:]) - 1) % len(COLOURS)]
 
 
-def rows_of(
-    scenario: Scenario, played: Played, now: Now, goodput_mbit: dict[str, float]
-) -> Iterable[tuple[str, tuple[str, ...]]]:
-    """The table's rows: each flow's name and its cells. A flow that does not run says since when."""
+def rows_of(played: Played, now: Now, goodput_mbit: dict[str, float]) -> Iterable[tuple[str, tuple[str, ...]]]:
+    """The table's rows: each flow's name and its other cells."""
     latest = {name: i for i, name in enumerate(played.names)}
-    planned = played.plan.content["transfers"]
-    for number, asked in enumerate(planned):
+    for number, asked in enumerate(played.scenario.flows):
         name = f"f{number + 1}"
-        ends = f"{asked['client']}, {asked['server']}"
         if name not in latest:
-            yield name, (played.scenario.flows[number].cca, "not started", "", "", "", "", ends)
+            yield name, (asked.cca, "not started", "", "", "", "")
             continue
         index = latest[name]
-        cca, stopped_s = played.group(index)["cca"], played.stopped_s[index]
+        cca = played.group(index)["cca"]
         flow = now.flows.get(played.transfers[index]["port"])
-        if flow is None or stopped_s is not None:
-            state = "starts" if stopped_s is None else f"stopped {stopped_s:.1f} s"
-            yield name, (cca, state, "", "", "", "", ends)
+        if flow is None or played.stopped_s[index] is not None:
+            yield name, (cca, "starts" if played.stopped_s[index] is None else "stopped", "", "", "", "")
             continue
-        numbers = (f"{goodput_mbit.get(name, 0.0):.2f}", f"{flow.cwnd_packets}", f"{flow.rtt_ms:.1f}", f"{flow.retransmits}")
-        yield name, (cca, flow.state, *numbers, ends)
+        numbers = (f"{goodput_mbit.get(name, 0.0):.2f} Mbit/s", f"{flow.cwnd_packets} packets", f"{flow.rtt_ms:.1f} ms")
+        yield name, (cca, flow.state, *numbers, f"{flow.retransmits}")
 
 
 def play_in_view(game: Game) -> None:

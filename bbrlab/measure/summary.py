@@ -83,6 +83,33 @@ class Measured(_BothDirections):
     jain_index: float | None
 
 
+class Summary(Measured):
+    """summary.json.
+
+    Attributes:
+        scenario, paper, figure, values, seed, backend: what was run, where.
+        virtual_s, window_s: length of the run and the window of its metrics, in s of virtual time (of real time where the
+            backend has no other).
+        wall_s: real seconds that it took; None until it is over.
+        kernel: what it ran on.
+        checks: the self-checks (checks.suite.run_checks()).
+        ok: whether none of them failed.
+    """
+
+    scenario: str
+    paper: str
+    figure: str
+    values: dict[str, Any]
+    seed: int
+    backend: str
+    virtual_s: float
+    window_s: list[float]
+    wall_s: float | None
+    kernel: KernelEntry
+    checks: list[CheckEntry]
+    ok: bool
+
+
 class EventEntry(TypedDict, total=False):
     """Something that changed in a play.
 
@@ -107,36 +134,14 @@ class EventEntry(TypedDict, total=False):
     loss: float
 
 
-class _Played(TypedDict, total=False):
-    events: list[EventEntry]
-
-
-class Summary(Measured, _Played):
-    """summary.json.
+class PlaySummary(Summary):
+    """Of a play (backend "play").
 
     Attributes:
-        scenario, paper, figure, values, seed, backend: what was run, where.
-        virtual_s, window_s: length of the run and the window of its metrics, in s of virtual time (of real time where the
-            backend has no other).
-        wall_s: real seconds that it took; None until it is over.
-        kernel: what it ran on.
-        checks: the self-checks (checks.suite.run_checks()).
-        ok: whether none of them failed.
-        events: of a play (backend "play"), what was changed when.
+        events: what was changed when.
     """
 
-    scenario: str
-    paper: str
-    figure: str
-    values: dict[str, Any]
-    seed: int
-    backend: str
-    virtual_s: float
-    window_s: list[float]
-    wall_s: float | None
-    kernel: KernelEntry
-    checks: list[CheckEntry]
-    ok: bool
+    events: list[EventEntry]
 
 
 def read_summary(folder: Path) -> Summary:

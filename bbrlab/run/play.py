@@ -19,7 +19,7 @@ from bbrlab.experiment.plan import Plan, make_plan
 from bbrlab.experiment.report import Report
 from bbrlab.kernel.own import own_of
 from bbrlab.measure.checks.check import entry_of, not_checked
-from bbrlab.measure.summary import Summary
+from bbrlab.measure.summary import PlaySummary
 from bbrlab.run.evaluate import evaluate
 from bbrlab.run.fit import check_parameters, kernel_for
 from bbrlab.run.guest import Machine, Progress, run_guest, write_inputs
@@ -74,7 +74,7 @@ def play_point(
     kernel_name: str | None = None,
     sources: Sequence[Path] = (),
     watchdog_s: float = process.WATCHDOG_S,
-) -> Summary:
+) -> PlaySummary:
     """Let somebody play one point, and keep what was measured.
 
     Args:
@@ -117,11 +117,11 @@ def play_point(
                 raise UserError(f"{point.scenario.name}: no flow was started, so there is nothing to keep")
             report: Report = files.read_json(folder / "report.json")
             result, as_played = played.as_point(report["duration_ns"]), played.as_plan(report["duration_ns"])
-            summary, tables = evaluate(result, seed, BACKEND, as_played, kernel, folder)
+            measured, tables = evaluate(result, seed, BACKEND, as_played, kernel, folder)
             if played.others:
                 told = f"commands that may have changed anything: {'; '.join(played.others)}"
-                summary["checks"].append(entry_of(not_checked("other_commands", 0, told, len(played.others))))
-            summary["events"] = played.events
+                measured["checks"].append(entry_of(not_checked("other_commands", 0, told, len(played.others))))
+            summary: PlaySummary = {**measured, "events": played.events}
             marks["evaluate"] = time.monotonic() - start - marks["guest"]
             files.write_text(out / "played.yaml", played_text(result, played))
             files.write_text(out / "prompt.log", player.transcript())
