@@ -52,6 +52,20 @@ def show(file):
     _libc.sync_file_range(file.fileno(), ctypes.c_int64(0), ctypes.c_int64(0), SYNC_FILE_RANGE_WRITE_AND_WAIT)
 
 
+def listens(host, port):
+    """Wait until a program listens at TCP ``port`` of ``host``. Whether one does."""
+    wanted = ":%04X" % port
+    deadline = time.monotonic() + LISTEN_S
+    with network_of(host.pid):
+        while time.monotonic() < deadline:
+            with open("/proc/thread-self/net/tcp", encoding="ascii") as file:
+                rows = [line.split() for line in file]
+            if any(row[1].endswith(wanted) and row[3] == LISTENING for row in rows[1:]):
+                return True
+            time.sleep(LISTEN_POLL_S)
+    return False
+
+
 class _CtrlC:
     """Ctrl-C at the prompt: it interrupts what runs there, but nothing by halves (whole())."""
 
@@ -149,16 +163,8 @@ class Session:
 
     def _await_server(self, transfer):
         """Return when the server of ``transfer`` listens. RefusedError if it does not."""
-        wanted = ":%04X" % transfer["port"]
-        deadline = time.monotonic() + LISTEN_S
-        with network_of(self.dumbbell.hosts[transfer["server"]].pid):
-            while time.monotonic() < deadline:
-                with open("/proc/thread-self/net/tcp", encoding="ascii") as file:
-                    rows = [line.split() for line in file]
-                if any(row[1].endswith(wanted) and row[3] == LISTENING for row in rows[1:]):
-                    return
-                time.sleep(LISTEN_POLL_S)
-        raise RefusedError("the iperf3 server of this flow did not start within %d s" % LISTEN_S)
+        if not listens(self.dumbbell.hosts[transfer["server"]], transfer["port"]):
+            raise RefusedError("the iperf3 server of this flow did not start within %d s" % LISTEN_S)
 
     def stop(self, name, command=None):
         """Stop flow ``name``. RefusedError if it does not run."""

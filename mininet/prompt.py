@@ -6,11 +6,13 @@ import time
 
 from mininet.cli import CLI
 from mininet.log import error, output
-from play import RefusedError, show
+from play import RefusedError, listens, show
 
 # Mininet's commands that change nothing: they look, or run other commands, which are seen by themselves.
 LOOKING = frozenset("EOF dump exit help intfs links net nodes ports quit source time".split())
 NOT_HERE = frozenset("gterm noecho wait x xterm".split())
+SHELL_POLL_MS = 200
+IPERF_PORT, IPERF_S = 5001, 5  # as Mininet has them
 FLOWS, ALGORITHMS, MANY_FLOWS = "flows", "algorithms", "flows..."
 ARGUMENTS = {  # of the lab's own commands: what may follow
     "algorithm": [FLOWS, ALGORITHMS],
@@ -84,8 +86,10 @@ class Prompt(CLI):
         """Print what a node prints until its command ends. What is typed meanwhile is the next command, not its input."""
         while node.waiting:
             try:
-                output(node.monitor())
+                output(node.monitor(timeoutms=SHELL_POLL_MS))
                 sys.stderr.flush()
+                if node.shell.poll() is not None:  # the command was exit; the next one gets another shell
+                    node.waiting = False
             except KeyboardInterrupt:
                 node.sendInt()
 
@@ -148,6 +152,21 @@ class Prompt(CLI):
         seconds = self._number(line, "sleep", 0.0, 3600.0, "s", None)
         if seconds is not None:
             time.sleep(seconds)
+
+    def do_iperf(self, line):
+        """iperf [NODE NODE]: measure the TCP bandwidth between two hosts for five seconds"""
+        # Mininet's own waits for a line that iperf no longer prints since its version 2.1.
+        names = line.split() or [self.mn.hosts[0].name, self.mn.hosts[-1].name]
+        if len(names) != 2 or not all(name in self.mn for name in names):
+            raise RefusedError("usage: iperf NODE NODE, for example: iperf h1 r1")
+        client, server = (self.mn[name] for name in names)
+        server.cmd("killall -q -9 iperf; iperf -s -p %d >/dev/null 2>&1 &" % IPERF_PORT)
+        if not listens(server, IPERF_PORT):
+            raise RefusedError("iperf did not start on %s" % server.name)
+        output("*** Iperf: testing TCP bandwidth between %s and %s\n" % (client.name, server.name))
+        client.sendCmd("iperf -c %s -p %d -t %d" % (server.IP(), IPERF_PORT, IPERF_S))
+        self.waitForNode(client)
+        server.cmd("killall -q -9 iperf")
 
     def do_help(self, line):
         """help [COMMAND]: list the commands, or tell about one"""
