@@ -218,7 +218,7 @@ class PlayView(App[None]):
         for plot in self.query(PlotWidget):
             plot.margin_left, plot.margin_top, plot.margin_bottom = 6, 0, 2
         self.query_one(CommandLine).focus()
-        self.query_one(RichLog).write(Text("The guest is being set up: about 20 seconds of real time.", style="dim"))
+        self.query_one(RichLog).write(Text("The guest is being set up: some seconds of real time.", style="dim"))
         self._draw_title()
         self.game.begin()
         self.set_interval(TEXT_S, self._look_at_text)
@@ -328,7 +328,7 @@ class PlayView(App[None]):
                 table.add_row(*texts, key=name)
             else:
                 for column, text in zip(COLUMNS, texts, strict=True):
-                    table.update_cell(name, column, text)
+                    table.update_cell(name, column, text, update_width=True)
 
     def _draw_charts(self) -> None:
         if self._now is None:
