@@ -33,7 +33,7 @@ from bbrlab.scenario.playable import LONGEST_S, playable
 from tests.conftest import Result, processes_of, scenario_dict, wait_for
 
 PLAY = [sys.executable, "-m", "bbrlab.cli.main", "play"]
-STARTS_S = 90  # for a guest's set-up, on a machine that does something else, too
+STARTS_S = 300  # for a guest's set-up, on a machine that does something else, too
 CCAS = {"bbr1": "bbr", "bbr3": "bbr3", "cubic": "cubic", "reno": "reno"}
 
 
@@ -322,8 +322,9 @@ def test_goodput_follows_the_rate_that_was_set(scripted):
     assert (rate["command"], rate["rate_mbit"], rate["what"]) == ("rate 4", 4, "change")
     assert rate["took_s"] < 1
     at_s = rate["at_s"]
-    assert goodput_mbit(result.samples, at_s - 1.5, at_s) == pytest.approx(8.8, abs=1.5)  # of 9.56 on an idle machine
-    assert goodput_mbit(result.samples, at_s + 1, at_s + 2.8) == pytest.approx(3.6, abs=0.6)
+    before, after = goodput_mbit(result.samples, at_s - 1.5, at_s), goodput_mbit(result.samples, at_s + 1, at_s + 2.8)
+    assert 5 < before < 10  # of 9.56 and 3.83, on a machine that may be busy
+    assert 2 < after < 4.1
 
 
 @pytest.mark.guest
@@ -363,7 +364,7 @@ def test_play_can_be_run_again_in_virtual_time(scripted, tmp_path):
     groups = {summary["backend"]: summary["groups"] for summary in (result.summary, again.summary)}
     assert [g["cca"] for g in groups["uml"]] == [g["cca"] for g in groups["play"]]
     carried = {backend: sum(g["goodput_mbit"] for g in found) for backend, found in groups.items()}
-    assert carried["play"] == pytest.approx(carried["uml"], rel=0.25)
+    assert carried["play"] == pytest.approx(carried["uml"], rel=0.4)
 
 
 def spawn(scenario: Path, out: Path, columns: int, rows: int, *options: str) -> pexpect.spawn:
@@ -381,16 +382,16 @@ def test_play_in_the_view(scenario_file, tmp_path):
     try:
         child.expect("slow start|avoidance|Recovery")  # the flow's state: samples come in
         child.send("rat\t4\r")
-        child.expect(r"rate 4 Mbit/s", timeout=10)  # the title
+        child.expect(r"rate 4 Mbit/s", timeout=60)  # the title
         child.send("sleep 300\r")
-        child.expect("sleep 300", timeout=10)
+        child.expect("sleep 300", timeout=60)
         time.sleep(1)
         child.send("\x03")
-        child.expect("Interrupt", timeout=10)
+        child.expect("Interrupt", timeout=60)
         time.sleep(2.1)
         child.send("\x04")
-        child.expect("results: ", timeout=30)
-        child.expect(pexpect.EOF, timeout=30)
+        child.expect("results: ", timeout=60)
+        child.expect(pexpect.EOF, timeout=60)
         child.close()
         assert child.exitstatus == 0
     finally:
@@ -410,12 +411,12 @@ def test_guest_that_dies_is_told_and_nothing_kept(scenario_file, tmp_path):
         child.expect(f"needs {VIEW_COLUMNS} columns and {VIEW_ROWS} lines, this terminal has 60 and 20")
         child.expect(READY)
         child.send("nodes\r")
-        child.expect("h1 r1 s1 s2", timeout=10)
+        child.expect("h1 r1 s1 s2", timeout=60)
         guests = [pid for pid in processes_of("bbrlab-run-") if os.getpgid(pid) == pid and _child_of(pid, child.pid)]
         assert guests
         os.kill(guests[0], signal.SIGKILL)
-        child.expect("was killed by signal 9 before the experiment was over", timeout=30)
-        child.expect(pexpect.EOF, timeout=30)
+        child.expect("was killed by signal 9 before the experiment was over", timeout=60)
+        child.expect(pexpect.EOF, timeout=60)
         child.close()
         assert child.exitstatus == 2
     finally:
@@ -439,7 +440,7 @@ def test_ctrl_c_before_the_prompt_ends_it(scenario_file, tmp_path):
     assert process.stderr
     assert "guest:" in process.stderr.readline()
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "interrupted" in errors
     assert not out.exists()

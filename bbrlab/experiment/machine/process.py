@@ -91,7 +91,7 @@ def run(job: Job, argv: list[str]) -> None:
     _libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
     environment = {"PATH": "/usr/bin:/bin", "TMPDIR": str(job.scratch), "HOME": str(job.scratch)}
     console = job.scratch / "console"
-    with one_core(lambda text: job.on_progress("stage", text)) as core:
+    with one_core(lambda text: job.on_progress("stage", text), lambda: _go_on(job)) as core:
         pinned = ["taskset", "-c", str(core), "setpriv", "--pdeathsig", "KILL", *argv]
         with open(console, "wb") as output:
             process = subprocess.Popen(
@@ -109,6 +109,12 @@ def run(job: Job, argv: list[str]) -> None:
         finally:
             _end(process)
             os.sched_setaffinity(0, before)
+
+
+def _go_on(job: Job) -> None:
+    """Stopped if the user wants no more."""
+    if job.stop and job.stop.is_set():
+        raise Stopped
 
 
 def _reap() -> None:
@@ -154,8 +160,7 @@ def _follow(process: subprocess.Popen[bytes], console: BinaryIO, kept: TextIO, j
             finished = finished or verb == "done"
         if ended:
             break
-        if job.stop and job.stop.is_set():
-            raise Stopped
+        _go_on(job)
         if job.die_with_parent and os.getppid() != parent:
             raise GuestFailed("the campaign that started this run is gone")
         if time.monotonic() - last_life > job.watchdog_s:
