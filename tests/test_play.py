@@ -381,7 +381,10 @@ def test_play_in_the_view(scenario_file, tmp_path):
     child = spawn(scenario_file, tmp_path / "out", 120, 40)
     try:
         child.expect("slow start|avoidance|Recovery")  # the flow's state: samples come in
-        child.send("rat\t4\r")
+        child.expect("help lists them")  # the prompt is ready
+        for keys in ("rat", "\t", "4\r"):
+            time.sleep(0.5)  # as somebody types
+            child.send(keys)
         child.expect(r"rate 4 Mbit/s", timeout=60)  # the title
         child.send("sleep 300\r")
         child.expect("sleep 300", timeout=60)

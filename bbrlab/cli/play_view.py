@@ -36,6 +36,7 @@ UNITS = {"goodput": "Mbit/s", "cwnd": "packets", "RTT": "ms", "queue": "ms"}
 # Colour-blind safe on a dark ground (Okabe, Ito 2008), in the order of the flows.
 COLOURS = ("#56B4E9", "#E69F00", "#009E73", "#CC79A7", "#F0E442", "#D55E00", "#0072B2", "#BBBBBB")
 LIMIT = "#555555"
+HINTS = {True: "a command: help lists them", False: "a command runs"}
 COLUMNS = ("flow", "algorithm", "state", "goodput", "cwnd", "RTT", "retransmits")
 
 
@@ -270,6 +271,7 @@ class PlayView(App[None]):
         *lines, self._line = (self._line + new).split("\n")
         for line in lines:
             self.query_one(RichLog).write(Text(line, style="bold" if line.startswith(READY) else ""))
+        self.query_one(CommandLine).placeholder = HINTS[game.is_ready] if game.text else ""
         if not game.text:
             self._draw_title()
 
@@ -299,11 +301,11 @@ class PlayView(App[None]):
 
     def _learn_words(self, folder: Path) -> None:
         completion = self.query_one(CommandLine).completion
-        if completion.words is None and self.game.text:
+        if completion.words is None:
             try:
                 completion.words = Words(json.loads((folder / WORDS).read_text(encoding="utf-8")))
             except (OSError, ValueError, KeyError):
-                return
+                return  # not there yet
 
     def _draw_title(self) -> None:
         title = Text(no_wrap=True, overflow="ellipsis")
