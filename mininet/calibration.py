@@ -109,6 +109,16 @@ def _arrival(sampler, index, packets, before):
     return sent, backlog, drops
 
 
+def _send(sock, payload):
+    """Send one packet to a port where nobody listens. In real time the first ones' refusals come back meanwhile."""
+    while True:
+        try:
+            sock.send(payload)
+            return
+        except ConnectionRefusedError:
+            pass
+
+
 def burst(dumbbell, sampler, index, link, namespace_socket):
     """Throw more packets at bottleneck ``index`` than its buffer holds, and watch it drain.
 
@@ -122,7 +132,7 @@ def burst(dumbbell, sampler, index, link, namespace_socket):
     payload = bytes(UDP_PAYLOAD_BYTES)
     before = queue_state(sampler.qdisc(index))
     for _ in range(packets):
-        sock.send(payload)
+        _send(sock, payload)
     _, backlog0, drops0 = _arrival(sampler, index, packets, before)
     # The rate between two departures, most of the queue apart but never to its end: it is only defined while busy.
     step_s = FRAME_BYTES * 8 / link["rate_bps"] / POLLS_PER_FRAME

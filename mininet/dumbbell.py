@@ -32,11 +32,12 @@ import mininet.util
 from mininet.net import Mininet
 from namespaces import network_of
 from netlink import Netlink
-from nodes import LabHost, LabInterface, LabLink, LabSwitch
+from nodes import LabHost, LabInterface, LabLink, LabSwitch, PromptHost, PromptSwitch
 
 # Open vSwitch reads its CPU count once the monotonic clock passes 10 s; before that it starts no upcall handler and
 # silently drops packets. Sleeping costs nothing in virtual time.
 OVS_SAFE_S = 12
+OVS_CLOCK = "/run/lib/ovs_clock.so"
 # Any rate makes netem a strict first-in first-out queue, so that jitter and changed delays never reorder packets.
 NETEM_FIFO_RATE = "1000gbit"
 NETEM_LIMIT_PACKETS = 10_000_000
@@ -62,9 +63,11 @@ class SetupError(RuntimeError):
     """A step of the guest's set-up failed; the message says which command and what it printed."""
 
 
-def call(*argv, stdin=None):
+def call(*argv, stdin=None, env=None):
     """Run a command to its end and return what it printed. SetupError with its output if it fails."""
-    done = subprocess.run(argv, input=stdin, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    done = subprocess.run(
+        argv, input=stdin, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, env=env
+    )
     if done.returncode:
         raise SetupError(
             "%s\n%s%s" % (" ".join(argv), "".join("  | %s\n" % s for s in (stdin or "").splitlines()), done.stdout)
@@ -110,8 +113,11 @@ def start_database():
     call("ovsdb-server", db, "--remote=punix:%s/db.sock" % RUN, "--no-chdir", "--detach", "--pidfile", "-vconsole:off")
 
 
-def start_open_vswitch(own_machine, bridges):
-    """Start ovsdb-server and ovs-vswitchd, which has the ``bridges``, words of ovs-vsctl, when this returns."""
+def start_open_vswitch(own_machine, bridges, clock=None):
+    """Start ovsdb-server and ovs-vswitchd, which has the ``bridges``, words of ovs-vsctl, when this returns.
+
+    ``clock``: a library (ovs_clock.c) with which there is nothing to wait for.
+    """
     start_database()
     # One handler and one revalidator: there is one CPU. A long revalidation interval: the flow table of a dumbbell is
     # small and static, and each round costs more than a second of traffic.
@@ -119,11 +125,16 @@ def start_open_vswitch(own_machine, bridges):
          "other_config:n-handler-threads=1", "other_config:n-revalidator-threads=1",
          "other_config:max-revalidator=10000", "other_config:max-idle=3600000",
          "other_config:stats-update-interval=3600000", *bridges)  # fmt: skip
-    if own_machine:
-        time.sleep(max(0.0, OVS_SAFE_S - time.monotonic()))
+    if clock:
+        env = dict(os.environ, LD_PRELOAD=clock)
+    else:
+        env = None
+        if own_machine:
+            time.sleep(max(0.0, OVS_SAFE_S - time.monotonic()))
     call(
-        "ovs-vswitchd", "unix:%s/db.sock" % RUN, "--no-chdir", "--detach", "--pidfile", "-vconsole:off", "-vsyslog:off"
-    )
+        "ovs-vswitchd", "unix:%s/db.sock" % RUN, "--no-chdir", "--detach", "--pidfile", "-vconsole:off", "-vsyslog:off",
+        env=env,
+    )  # fmt: skip
 
 
 def stop_open_vswitch():
@@ -213,9 +224,8 @@ class Dumbbell:
         limits = resource.getrlimit(resource.RLIMIT_NOFILE)
         mininet.util.numCores.ncores = os.cpu_count()  # Mininet would start grep to count them
         LabSwitch.run_vsctl = self._start_switches
-        self.net = Mininet(
-            switch=LabSwitch, host=LabHost, link=LabLink, intf=LabInterface, controller=None, build=False
-        )
+        host, switch = (PromptHost, PromptSwitch) if "prompt" in plan else (LabHost, LabSwitch)
+        self.net = Mininet(switch=switch, host=host, link=LabLink, intf=LabInterface, controller=None, build=False)
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
         self.hosts, self.ports = {}, {}
         self.host_plans = {h["name"]: h for h in plan["hosts"]}
@@ -253,7 +263,7 @@ class Dumbbell:
     def _start_switches(self, words):
         """Tell Open vSwitch of all bridges."""
         if self.switch_is_ours:
-            start_open_vswitch(self.plan["own_machine"], words)
+            start_open_vswitch(self.plan["own_machine"], words, OVS_CLOCK if "prompt" in self.plan else None)
         else:
             call("ovs-vsctl", *words)
 

@@ -230,6 +230,10 @@ def main(out):
     try:
         check_ccas(plan["ccas"])
         add_parameter_sets(plan["parameter_sets"])
+        if "prompt" in plan:
+            import play  # which other runs need not wait for
+
+            play.mount_terminals()
         say(console, "bbrlab stage mininet")
         dumbbell = Dumbbell(plan, switch_is_ours)
         dumbbell.build()
@@ -260,7 +264,13 @@ def main(out):
         before, missed = interface_drops(dumbbell), datapath_misses() if plan["virtual"] else 0
         received_before = received(dumbbell)
         say(console, "bbrlab stage experiment")
-        report["start_ns"], short_failures = run(plan, dumbbell, sampler, traffic, console)
+        if "prompt" in plan:
+            start_ns = set_clock_target(time.monotonic_ns(), virtual=False)
+            short_failures = []
+            report["duration_ns"] = play.run(plan, dumbbell, sampler, traffic, out, start_ns, lambda t: say(console, t))
+            report["start_ns"] = start_ns
+        else:
+            report["start_ns"], short_failures = run(plan, dumbbell, sampler, traffic, console)
         # Before anything waits, so that they are the counters at the end of the experiment.
         report["qdiscs_before"], report["qdiscs"] = before, interface_drops(dumbbell)
         report["host_drops"] = listen_drops(dumbbell)

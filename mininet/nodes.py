@@ -10,9 +10,11 @@ import os
 import shlex
 
 from mininet.link import Intf, Link
-from mininet.node import Host, OVSSwitch
+from mininet.node import Host, Node, OVSSwitch
 from namespaces import Namespace
 from netlink import Netlink
+
+SET_UP = ("ifconfig", "lo", "up")  # what Mininet asks of a switch's shell while it builds a network
 
 
 class WithoutShell:
@@ -30,7 +32,7 @@ class WithoutShell:
 
     def cmd(self, *words, **options):
         """What Mininet still asks of a shell: the loopback interface of a switch."""
-        if words != ("ifconfig", "lo", "up"):
+        if words != SET_UP:
             raise NotImplementedError("%s has no shell for: %s" % (self.name, " ".join(map(str, words))))
         self.netlink.set_up("lo")
         return ""
@@ -70,6 +72,40 @@ class LabSwitch(WithoutShell, OVSSwitch):
         commands = " ".join(command.strip() for switch in switches for command in switch.commands)
         cls.run_vsctl(shlex.split(commands))
         return switches
+
+
+class WithShell:
+    """What a node has a shell for: commands at the prompt (prompt.py). It is started for the first of them."""
+
+    def sendCmd(self, *words, **options):  # noqa: N802
+        """Give the shell a command."""
+        self._have_shell()
+        return Node.sendCmd(self, *words, **options)
+
+    def cmd(self, *words, **options):
+        """Give the shell a command, and wait for what it prints."""
+        if words == SET_UP:
+            return WithoutShell.cmd(self, *words, **options)
+        self._have_shell()
+        return Node.cmd(self, *words, **options)
+
+    def _have_shell(self):
+        if self.shell:
+            if self.shell.poll() is None:
+                return
+            self.shell = None  # the user has ended it
+        pid, apart = self.pid, self.inNamespace
+        self.inNamespace = False  # else Mininet would make one more namespace
+        Node.startShell(self, "-cda%d" % pid if apart else "-cd")
+        self.pid, self.inNamespace = pid, apart
+
+
+class PromptHost(WithShell, LabHost):
+    """A host at the prompt."""
+
+
+class PromptSwitch(WithShell, LabSwitch):
+    """A switch at the prompt."""
 
 
 class LabInterface(Intf):

@@ -37,11 +37,15 @@ class Traffic:
     def start_servers(self):
         """One single-use server per transfer, each on its own port."""
         for transfer in self.plan["transfers"]:
-            log = open("%s/server-%d.log" % (self.out, transfer["id"]), "wb")  # noqa: SIM115 - the child's output
-            env = dict(self.env, BBRLAB_RECEIVE_LOWAT=str(transfer["receive_lowat_bytes"]))
-            argv = ["iperf3", "-4", "-s", "-1", "-i", "0", "-p", str(transfer["port"]),
-                    "--rcv-timeout", str(RECEIVE_TIMEOUT_MS)]  # fmt: skip
-            self.servers.append(self.dumbbell.start(transfer["server"], argv, stdout=log, stderr=log, env=env))
+            self.start_server(transfer)
+
+    def start_server(self, transfer):
+        """The server of one transfer."""
+        log = open("%s/server-%d.log" % (self.out, transfer["id"]), "wb")  # noqa: SIM115 - the child's output
+        env = dict(self.env, BBRLAB_RECEIVE_LOWAT=str(transfer["receive_lowat_bytes"]))
+        argv = ["iperf3", "-4", "-s", "-1", "-i", "0", "-p", str(transfer["port"]),
+                "--rcv-timeout", str(RECEIVE_TIMEOUT_MS)]  # fmt: skip
+        self.servers.append(self.dumbbell.start(transfer["server"], argv, stdout=log, stderr=log, env=env))
 
     def start_short_flows(self, start_ns):
         """Start the receivers and senders of short flows, which begin at ``start_ns`` of the monotonic clock."""
@@ -76,20 +80,23 @@ class Traffic:
     def start_due(self, now_ns):
         """Start the clients whose time has come."""
         while self.waiting and self.waiting[0]["start_ns"] <= now_ns:
-            transfer = self.waiting.pop(0)
-            argv = ["iperf3", "-4", "-J", "-i", "0", "-c", transfer["server_ip"], "-p", str(transfer["port"]),
-                    "-C", transfer["cca"], "-P", str(transfer["streams"])]  # fmt: skip
-            if transfer["bytes"] is not None:
-                argv += ["-n", str(transfer["bytes"]), "-l", str(block_bytes(transfer["bytes"]))]
-            else:
-                # Ended to the nanosecond by stop_due(); -t only must not end it sooner (iperf3 allows 86400 s).
-                argv += ["-t", "86400", "-l", str(BLOCK_BYTES)]
-            env = dict(self.env, BBRLAB_FINITE="1") if transfer["bytes"] is not None else self.env
-            log = open("%s/client-%d.json" % (self.out, transfer["id"]), "wb")  # noqa: SIM115 - the child's output
-            self.clients[transfer["id"]] = (
-                transfer,
-                self.dumbbell.popen(transfer["client"], argv, stdout=log, stderr=log, env=env),
-            )
+            self.start_client(self.waiting.pop(0))
+
+    def start_client(self, transfer):
+        """The client of one transfer, whose server waits for it."""
+        argv = ["iperf3", "-4", "-J", "-i", "0", "-c", transfer["server_ip"], "-p", str(transfer["port"]),
+                "-C", transfer["cca"], "-P", str(transfer["streams"])]  # fmt: skip
+        if transfer["bytes"] is not None:
+            argv += ["-n", str(transfer["bytes"]), "-l", str(block_bytes(transfer["bytes"]))]
+        else:
+            # Ended to the nanosecond by stop_due(); -t only must not end it sooner (iperf3 allows 86400 s).
+            argv += ["-t", "86400", "-l", str(BLOCK_BYTES)]
+        env = dict(self.env, BBRLAB_FINITE="1") if transfer["bytes"] is not None else self.env
+        log = open("%s/client-%d.json" % (self.out, transfer["id"]), "wb")  # noqa: SIM115 - the child's output
+        self.clients[transfer["id"]] = (
+            transfer,
+            self.dumbbell.popen(transfer["client"], argv, stdout=log, stderr=log, env=env),
+        )
 
     def next_stop_ns(self):
         """When the next running transfer must be told to stop, or None."""
@@ -98,11 +105,16 @@ class Traffic:
 
     def stop_due(self, now_ns):
         """Interrupt the clients whose time is over; iperf3 then reports and ends."""
-        for transfer, process in self.clients.values():
+        for transfer, _ in self.clients.values():
             if transfer["stop_ns"] <= now_ns and transfer["id"] not in self.stopping:
-                self.stopping.add(transfer["id"])
-                if process.poll() is None:
-                    process.send_signal(signal.SIGINT)
+                self.interrupt(transfer["id"])
+
+    def interrupt(self, number):
+        """Interrupt the client of transfer ``number``."""
+        self.stopping.add(number)
+        process = self.clients[number][1]
+        if process.poll() is None:
+            process.send_signal(signal.SIGINT)
 
     def reap(self):
         """Collect the clients that have ended. Returns whether any has."""

@@ -21,8 +21,9 @@ def show_outcome(summary: Summary, out: Path) -> None:
     console = Console()
     wall_s = summary["wall_s"] or 0.0
     speed = summary["virtual_s"] / wall_s if wall_s else 0.0
-    console.print(f"[bold]{summary['scenario']}[/bold] seed {summary['seed']}: {summary['virtual_s']:g} s in "
-                  f"{wall_s:.1f} s ({speed:.0f} x real time), Linux {summary['kernel']['release']}", highlight=False)  # fmt: skip
+    how = f"in {wall_s:.1f} s ({speed:.0f} x real time)" if summary["backend"] == "uml" else "of real time"
+    console.print(f"[bold]{summary['scenario']}[/bold] seed {summary['seed']}: {summary['virtual_s']:g} s {how}, "
+                  f"Linux {summary['kernel']['release']}", highlight=False)  # fmt: skip
     digits = {"goodput_mbit": 3, "share_of_capacity": 3, "retransmits": 0, "rtt_ms_mean": 1, "jain_index": 3, "completion_s": 3,
               "slowdown_mean": 2, "unfinished": 0}  # fmt: skip
     shown = [k for k in digits if any(GROUP[k].of_group(g) is not None for g in summary["groups"])]

@@ -1,4 +1,4 @@
-"""Compiles the small C library that iperf3 is run with inside the guest."""
+"""Compiles the small C libraries that iperf3 and Open vSwitch are run with inside the guest."""
 
 from __future__ import annotations
 
@@ -10,18 +10,20 @@ from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.kernel.compiler import compiler
 
-SOURCE = "iperf3_patience.c"
 LIBRARY = "iperf3_patience.so"
+OVS_CLOCK = "ovs_clock.so"  # of a guest in real time
 FLAGS = ["-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
 
 
 def library_folder() -> Path:
-    """The folder that holds the compiled helper, compiling it if needed. UserError with the compiler's words."""
-    source = paths.GUEST_CODE / SOURCE
-    text = source.read_bytes() + "\0".join([compiler(), *FLAGS]).encode()
+    """The folder that holds the compiled helpers, compiling them if needed. UserError with the compiler's words."""
+    sources = [paths.GUEST_CODE / f"{Path(name).stem}.c" for name in (LIBRARY, OVS_CLOCK)]
+    text = b"\0".join(source.read_bytes() for source in sources) + "\0".join([compiler(), *FLAGS]).encode()
     folder = paths.build_folder() / "guest" / hashlib.sha256(text).hexdigest()[:16]
-    library = folder / LIBRARY
-    if not library.exists():
+    for source in sources:
+        library = folder / f"{source.stem}.so"
+        if library.exists():
+            continue
         with files.aside(library) as temporary:
             done = subprocess.run(["gcc", *FLAGS, "-o", str(temporary), str(source), "-ldl"], capture_output=True,
                                   text=True, check=False)  # fmt: skip

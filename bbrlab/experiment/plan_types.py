@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypedDict
+from typing import Literal, NotRequired, TypedDict
 
 Direction = Literal["forward", "reverse"]
 Side = Literal["s1", "s2"]
@@ -91,6 +91,21 @@ class ShortFlowsPlan(TypedDict):
     workload: str
 
 
+class PromptPlan(TypedDict):
+    """What somebody at the prompt may do (mininet/prompt.py).
+
+    Attributes:
+        ccas: {the field's name: the kernel's} of the algorithms that there are.
+        rate_mbit_max, rtt_ms_max: what the rate and the base RTT may be set to.
+        network_rtt_hosts: the senders that have the network's RTT, which may be set.
+    """
+
+    ccas: dict[str, str]
+    rate_mbit_max: float
+    rtt_ms_max: float
+    network_rtt_hosts: list[str]
+
+
 class GuestPlan(TypedDict):
     """plan.json."""
 
@@ -118,3 +133,4 @@ class GuestPlan(TypedDict):
     trace_acks: list[str]
     ccas: list[str]
     parameter_sets: list[ParameterSetPlan]
+    prompt: NotRequired[PromptPlan]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 
 class Reception(TypedDict):
@@ -57,6 +57,7 @@ class Report(TypedDict):
         ping_ms: RTT of the idle path of each of the plan's pings, in ms.
         burst: for each bottleneck what calibration.burst() measured of it; None where it cannot.
         start_ns: of the experiment, on the guest's monotonic clock.
+        duration_ns: of a play, which somebody ended.
         qdiscs_before, qdiscs: every qdisc and its drops before and after the experiment.
         host_drops: {host: {counter: packets that it dropped}}.
         received_before, received: {host: Reception} before and after the experiment.
@@ -71,6 +72,7 @@ class Report(TypedDict):
     ping_ms: list[float]
     burst: list[Burst | None]
     start_ns: int
+    duration_ns: NotRequired[int]
     qdiscs_before: list[Qdisc]
     qdiscs: list[Qdisc]
     host_drops: dict[str, dict[str, int]]

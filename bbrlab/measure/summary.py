@@ -88,7 +88,8 @@ class Summary(Measured):
 
     Attributes:
         scenario, paper, figure, values, seed, backend: what was run, where.
-        virtual_s, window_s: length of the run and the window of its metrics, in s of virtual time.
+        virtual_s, window_s: length of the run and the window of its metrics, in s of virtual time (of real time where the
+            backend has no other).
         wall_s: real seconds that it took; None until it is over.
         kernel: what it ran on.
         checks: the self-checks (checks.suite.run_checks()).
@@ -107,6 +108,40 @@ class Summary(Measured):
     kernel: KernelEntry
     checks: list[CheckEntry]
     ok: bool
+
+
+class EventEntry(TypedDict, total=False):
+    """Something that changed in a play.
+
+    Attributes:
+        at_s, took_s: when it began, and how long it took.
+        command: the line at the prompt; None: it was planned in the scenario, or happened by itself.
+        what: "start", "stop", "end" (by itself), "change", or "other": a command that may have done anything.
+        flow, group: whose, as the prompt calls it, and the index of its group in the result.
+        cca: with which it started.
+        rate_mbit, rtt_ms, loss: what they were set to.
+    """
+
+    at_s: float
+    took_s: float
+    command: str | None
+    what: str
+    flow: str
+    group: int
+    cca: str
+    rate_mbit: float
+    rtt_ms: float
+    loss: float
+
+
+class PlaySummary(Summary):
+    """Of a play (backend "play").
+
+    Attributes:
+        events: what was changed when.
+    """
+
+    events: list[EventEntry]
 
 
 def read_summary(folder: Path) -> Summary:

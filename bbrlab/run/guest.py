@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.experiment.machine import host, process, qemu, uml
+from bbrlab.experiment.machine.prompt import PromptLink
 from bbrlab.experiment.plan import Plan
 from bbrlab.kernel.built import Kernel
 from bbrlab.kernel.own import OwnCca, stopped_at
@@ -27,6 +29,7 @@ class Machine:
     Attributes:
         own: algorithms of one's own that are built into the kernel.
         library: folder of the compiled helper (iperf3_library).
+        prompt, stop: of somebody who plays (process.Job).
     """
 
     backend: str
@@ -37,6 +40,8 @@ class Machine:
     watchdog_s: float
     die_with_parent: bool
     on_progress: Progress
+    prompt: PromptLink | None = None
+    stop: threading.Event | None = None
 
 
 def write_inputs(scratch: Path, plan: Plan) -> Path:
@@ -69,6 +74,7 @@ def run_guest(machine: Machine, scratch: Path, point: Point, plan: Plan, log: Pa
             job = process.Job(
                 scratch=scratch, seed=machine.seed, memory_bytes=needed_bytes, arguments=arguments, log=log,
                 watchdog_s=machine.watchdog_s, on_progress=machine.on_progress, die_with_parent=machine.die_with_parent,
+                prompt=machine.prompt, stop=machine.stop,
             )  # fmt: skip
             process.run(job, (uml if machine.backend == "uml" else qemu).command(machine.kernel, job))
     except process.GuestFailed as error:

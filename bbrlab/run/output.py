@@ -14,7 +14,8 @@ from bbrlab.base import files
 from bbrlab.base.errors import UserError
 from bbrlab.measure.summary import Summary
 
-RESULTS = ("summary.json", "samples.parquet", "acks.parquet", "short_flows.parquet", "manifest.json", "guest.log")
+RESULTS = ("summary.json", "samples.parquet", "acks.parquet", "short_flows.parquet", "manifest.json", "guest.log",
+           "played.yaml", "prompt.log")  # fmt: skip
 
 
 def prepare_out(out: Path) -> None:

@@ -53,11 +53,14 @@ def holders(folder: Path, cores: list[int]) -> list[str]:
 
 
 @contextlib.contextmanager
-def one_core(on_wait: Callable[[str], None] = lambda text: None) -> Iterator[int]:
+def one_core(
+    on_wait: Callable[[str], None] = lambda text: None, may_wait: Callable[[], None] = lambda: None
+) -> Iterator[int]:
     """Wait for a free core and hold it. The lock goes with the process, however it ends.
 
     Args:
         on_wait: told once, in words, if that takes a while: who has the cores.
+        may_wait: called every so often; raises what ends the waiting.
     """
     folder = lock_folder()
     cores = sorted(os.sched_getaffinity(0))
@@ -82,6 +85,7 @@ def one_core(on_wait: Callable[[str], None] = lambda text: None) -> Iterator[int
             finally:
                 os.close(handle)
             return
+        may_wait()
         if not told and time.monotonic() - start > TELL_AFTER_S:
             told = True
             on_wait(f"waiting for a free core ({', '.join(holders(folder, cores))})")

@@ -10,6 +10,7 @@ import os
 import re
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import BinaryIO, TextIO
 
 from bbrlab.experiment.machine.cores import one_core
+from bbrlab.experiment.machine.prompt import PromptLink
 
 PR_SET_CHILD_SUBREAPER = 36
 WATCHDOG_S = 60  # real seconds without a sign of life
@@ -34,6 +36,10 @@ class GuestFailed(Exception):
     """The guest did not finish; the text says how, in words for the user."""
 
 
+class Stopped(Exception):
+    """The guest was ended because the user wanted it."""
+
+
 @dataclass(frozen=True)
 class Job:
     """One run of the guest's program.
@@ -48,6 +54,8 @@ class Job:
         watchdog_s: real seconds without a line from the guest after which it is ended.
         on_progress: called with each "bbrlab VERB TEXT" line.
         die_with_parent: end the guest when this process loses its parent (a killed campaign).
+        prompt: the line to whoever types at its prompt; None: it has none.
+        stop: ends it when it is set.
     """
 
     scratch: Path
@@ -58,6 +66,8 @@ class Job:
     watchdog_s: float = WATCHDOG_S
     on_progress: Callable[[str, str], None] = lambda verb, text: None
     die_with_parent: bool = False
+    prompt: PromptLink | None = None
+    stop: threading.Event | None = None
 
 
 def memory_bytes(flight_bytes: float, program_bytes: float = 0) -> int:
@@ -73,6 +83,7 @@ def run(job: Job, argv: list[str]) -> None:
 
     Raises:
         GuestFailed: if it hangs, dies or reports a failure.
+        Stopped: if ``job.stop`` was set.
         UserError: if the program is not there.
     """
     parent = os.getppid()
@@ -80,21 +91,30 @@ def run(job: Job, argv: list[str]) -> None:
     _libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
     environment = {"PATH": "/usr/bin:/bin", "TMPDIR": str(job.scratch), "HOME": str(job.scratch)}
     console = job.scratch / "console"
-    with one_core(lambda text: job.on_progress("stage", text)) as core:
+    with one_core(lambda text: job.on_progress("stage", text), lambda: _go_on(job)) as core:
         pinned = ["taskset", "-c", str(core), "setpriv", "--pdeathsig", "KILL", *argv]
         with open(console, "wb") as output:
             process = subprocess.Popen(
                 pinned, env=environment, cwd=job.scratch, stdin=subprocess.DEVNULL, stdout=output,
-                stderr=subprocess.STDOUT, start_new_session=True,
+                stderr=subprocess.STDOUT, start_new_session=True, pass_fds=[job.prompt.guest_end] if job.prompt else [],
             )  # fmt: skip
         before = os.sched_getaffinity(0)
-        os.sched_setaffinity(0, {core})  # what follows the guest belongs to its core, too
+        if job.prompt:
+            job.prompt.hand_over()
+        else:
+            os.sched_setaffinity(0, {core})  # what follows the guest belongs to its core, too
         try:
             with open(console, "rb") as lines, open(job.log, "w", encoding="utf-8") as kept:
                 _follow(process, lines, kept, job, parent)
         finally:
             _end(process)
             os.sched_setaffinity(0, before)
+
+
+def _go_on(job: Job) -> None:
+    """Stopped if the user wants no more."""
+    if job.stop and job.stop.is_set():
+        raise Stopped
 
 
 def _reap() -> None:
@@ -140,10 +160,12 @@ def _follow(process: subprocess.Popen[bytes], console: BinaryIO, kept: TextIO, j
             finished = finished or verb == "done"
         if ended:
             break
+        _go_on(job)
         if job.die_with_parent and os.getppid() != parent:
             raise GuestFailed("the campaign that started this run is gone")
         if time.monotonic() - last_life > job.watchdog_s:
-            at = f"at {virtual} s of virtual time" if virtual else "while setting up"
+            clock = "its" if job.prompt else "virtual"
+            at = f"at {virtual} s of {clock} time" if virtual else "while setting up"
             raise GuestFailed(
                 f"the guest hung {at}: no sign of life for {job.watchdog_s:g} s of real time; its log is {job.log}"
             )

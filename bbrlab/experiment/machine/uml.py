@@ -1,4 +1,4 @@
-"""User-Mode Linux in virtual time: the guest's clock stands still while it computes."""
+"""User-Mode Linux: in virtual time, where the guest's clock stands still while it computes; with a prompt in real time."""
 
 from __future__ import annotations
 
@@ -27,9 +27,13 @@ def command(kernel: Kernel, job: Job) -> list[str]:
     """The command that boots ``kernel`` for a job, to be run in its scratch folder."""
     # UML empties and uses uml_dir/umid: a folder where nothing else may ever stand.
     (job.scratch / "control").mkdir()
+    if job.prompt is None:
+        clock = ["time-travel=inf-cpu", f"time-travel-start={EPOCH_S}"]
+    else:
+        clock = [f"con1=fd:{job.prompt.guest_end}"]  # whoever types lives in real time
     return [
         kernel.image, f"mem={job.memory_bytes >> 20}M", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro",
-        "time-travel=inf-cpu", f"time-travel-start={EPOCH_S}", f"random_seed={job.seed}", FIXED_ADDRESSES,
+        *clock, f"random_seed={job.seed}", FIXED_ADDRESSES,
         f"hostfs_writable={HERE}/out", f"thash_entries={HASH_ENTRIES}", "umid=guest", f"uml_dir={HERE}/control/",
         f"HERE={HERE}", "con=null", "con0=null,fd:1", "quiet", *process.PANIC_ARGUMENTS, *job.arguments, "init=/bin/sh", "--", "-c",
         f'"{OLD_MOUNT} mount -t hostfs -o ro,noatime,{HERE}/guest none /mnt && exec /mnt/init"',

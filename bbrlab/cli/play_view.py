@@ -1,0 +1,409 @@
+"""The live view of a play: charts and a table of the flows, over Mininet's prompt.
+
+It reads the samples that the guest writes anyhow (bbrlab/measure/live.py), on this side, so that it disturbs nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import struct
+from collections import deque
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, ClassVar
+
+from rich.text import Text
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.events import Resize
+from textual.suggester import Suggester
+from textual.widgets import DataTable, Input, RichLog, Static
+from textual_plot import HiResMode, PlotWidget
+
+from bbrlab.cli.play import VIEW_COLUMNS, VIEW_ROWS, Game
+from bbrlab.experiment.machine.prompt import LINE_BYTES, READY
+from bbrlab.measure.live import Follower, Now
+from bbrlab.run.played import Played, read_events
+
+SAMPLES = "samples.raw"
+WORDS = "prompt.json"
+TEXT_S, SAMPLES_S = 0.05, 0.25  # how often the prompt and the samples are looked at
+SHOWN_S = 60.0  # of the charts
+CHARTS = ("goodput", "cwnd", "RTT")
+UNITS = {"goodput": "Mbit/s", "cwnd": "packets", "RTT": "ms", "queue": "ms"}
+# Colour-blind safe on a dark ground (Okabe, Ito 2008), in the order of the flows.
+COLOURS = ("#56B4E9", "#E69F00", "#009E73", "#CC79A7", "#F0E442", "#D55E00", "#0072B2", "#BBBBBB")
+LIMIT = "#555555"
+HINTS = {True: "a command: help lists them", False: "a command runs"}
+COLUMNS = ("flow", "algorithm", "state", "goodput", "cwnd", "RTT", "retransmits")
+
+
+class Words:
+    """What may stand in a line, as the guest's prompt told it (mininet/prompt.py)."""
+
+    def __init__(self, content: Any):
+        self.own: dict[str, list[list[str]]] = content["own"]
+        self.commands = sorted([*self.own, *content["mininets"], *content["nodes"]])
+        self.nodes: list[str] = content["nodes"]
+
+    def after(self, line: str) -> list[str]:
+        """The words that may stand where ``line`` ends, and begin as it does."""
+        *before, begun = line.split(" ")
+        before = [word for word in before if word]
+        return [word for word in self._at(before) if word.startswith(begun)]
+
+    def _at(self, before: list[str]) -> list[str]:
+        if not before:
+            return self.commands
+        if before[0] not in self.own:
+            return self.nodes if before[0] in self.commands else []
+        places = self.own[before[0]]
+        if len(places) == 1:  # as many as one likes, each once
+            return [word for word in places[0] if word not in before]
+        return places[len(before) - 1] if len(before) <= len(places) else []
+
+
+class _Completion(Suggester):
+    """Shows how the line may go on."""
+
+    def __init__(self) -> None:
+        super().__init__(use_cache=False, case_sensitive=True)
+        self.words: Words | None = None
+
+    async def get_suggestion(self, value: str) -> str | None:
+        """The line with its last word completed."""
+        found = self.words.after(value) if self.words and value else []
+        return value[: value.rfind(" ") + 1] + found[0] if found else None
+
+
+class CommandLine(Input):
+    """A line with completion (Tab) and what was typed before (up, down)."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("tab", "complete", show=False),
+        Binding("up", "earlier(1)", show=False),
+        Binding("down", "earlier(-1)", show=False),
+    ]
+
+    def __init__(self) -> None:
+        self.completion = _Completion()
+        super().__init__(suggester=self.completion, max_length=LINE_BYTES // 4, id="line")
+        self.before: list[str] = []
+        self._back = 0
+
+    def action_complete(self) -> None:
+        """Complete the last word; show what it can be if there are several."""
+        words = self.completion.words
+        found = words.after(self.value) if words else []
+        if not found:
+            return
+        begun = self.value.split(" ")[-1]
+        common = _common_start(found)
+        self.value = self.value[: len(self.value) - len(begun)] + common + (" " if len(found) == 1 else "")
+        self.cursor_position = len(self.value)
+        if len(found) > 1 and common == begun:
+            self.app.query_one(RichLog).write(Text("  ".join(found), style="dim"))
+
+    def action_earlier(self, step: int) -> None:
+        """Show the line that was typed ``step`` before."""
+        self._back = min(max(self._back + step, 0), len(self.before))
+        self.value = self.before[-self._back] if self._back else ""
+        self.cursor_position = len(self.value)
+
+    def taken(self) -> None:
+        """The line was given to the prompt."""
+        if self.value.strip():
+            self.before.append(self.value)
+        self._back, self.value = 0, ""
+
+
+def _common_start(words: list[str]) -> str:
+    first, last = min(words), max(words)
+    same = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))
+    return first[:same]
+
+
+class Curves:
+    """What the charts show: the last SHOWN_S of each flow, and of the queue."""
+
+    def __init__(self) -> None:
+        self.flows: dict[str, deque[tuple[float, dict[str, float]]]] = {}
+        self.queue_ms: deque[tuple[float, float]] = deque()
+        self.goodput_mbit: dict[str, float] = {}
+        self._acked: dict[int, tuple[float, int]] = {}
+
+    def add(self, now: Now, played: Played, rate_mbit: float) -> None:
+        """Take a sample in."""
+        self.queue_ms.append((now.time_s, max((b for b, _ in now.queues), default=0) * 8e-3 / rate_mbit))
+        self.goodput_mbit = {}
+        for name, transfer in zip(played.names, played.transfers, strict=True):
+            flow, port = now.flows.get(transfer["port"]), transfer["port"]
+            if flow is None:
+                continue
+            time_s, acked = self._acked.get(port, (now.time_s, flow.bytes_acked))
+            self._acked[port] = now.time_s, flow.bytes_acked
+            if now.time_s > time_s:
+                rate = (flow.bytes_acked - acked) * 8e-6 / (now.time_s - time_s)
+                # A flow that is started anew has its old connection for a moment, too.
+                self.goodput_mbit[name] = self.goodput_mbit.get(name, 0.0) + rate
+                values = {"goodput": self.goodput_mbit[name], "cwnd": float(flow.cwnd_packets), "RTT": flow.rtt_ms}
+                curve = self.flows.setdefault(name, deque())
+                if curve and curve[-1][0] == now.time_s:
+                    curve.pop()
+                curve.append((now.time_s, values))
+        for curve in self.flows.values():
+            while curve and curve[0][0] < now.time_s - SHOWN_S:
+                curve.popleft()
+        while self.queue_ms[0][0] < now.time_s - SHOWN_S:
+            self.queue_ms.popleft()
+
+
+class PlayView(App[None]):
+    """The view. It ends when the guest does."""
+
+    CSS = """
+    Screen { layout: vertical; }
+    #title { height: 1; background: $panel; padding: 0 1; }
+    #charts { height: 12; }
+    PlotWidget { width: 1fr; margin-right: 1; border-top: solid $panel; border-title-color: $text; }
+    PlotWidget > .plot--axis, PlotWidget > .plot--tick { color: $text-muted; text-style: none; }
+    DataTable { height: auto; max-height: 9; overflow-x: hidden; }
+    RichLog { height: 1fr; min-height: 3; border-top: solid $panel; padding: 0 1; scrollbar-size-vertical: 1; }
+    Input { height: 1; border: none; padding: 0 1; background: $surface; }
+    Input:focus { border: none; }
+    #keys { height: 1; background: $panel; color: $text-muted; padding: 0 1; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+c", "interrupt", priority=True, show=False),
+        Binding("ctrl+d", "leave", priority=True, show=False),
+        Binding("ctrl+q", "leave", priority=True, show=False),
+        Binding("ctrl+t", "next_chart", priority=True, show=False),
+    ]
+    ENABLE_COMMAND_PALETTE = False
+    TITLE = "bbrlab play"
+
+    def __init__(self, game: Game):
+        super().__init__()
+        self.game, self.scenario = game, game.point.scenario
+        self.curves, self.chart = Curves(), 0
+        self.rate_mbit, self.loss = self.scenario.network.rate_mbit, self.scenario.network.loss
+        self.rtt_ms = self.scenario.network.mean_rtt_ms
+        self._follower: Follower | None = None
+        self._events_offset, self._shown, self._line = 0, 0, ""
+        self._waiting: deque[str] = deque()
+        self._now: Now | None = None
+        self._leaving = False
+
+    def compose(self) -> ComposeResult:
+        """The parts of the screen."""
+        yield Static(id="title")
+        with Horizontal(id="charts"):
+            yield PlotWidget(id="flows", allow_pan_and_zoom=False)
+            yield PlotWidget(id="queue", allow_pan_and_zoom=False)
+        table: DataTable[Text] = DataTable(cursor_type="none", zebra_stripes=True)
+        table.can_focus = False
+        yield table
+        log = RichLog(wrap=True, max_lines=5000)
+        log.can_focus = False
+        yield log
+        yield CommandLine()
+        yield Static("Tab completes · Ctrl-T next chart · Ctrl-C ends a command · Ctrl-D ends it all", id="keys")
+
+    def on_mount(self) -> None:
+        """Start the guest, and look at it every so often."""
+        table = self.query_one(DataTable)
+        for name in COLUMNS:
+            table.add_column(name, key=name)
+        for plot in self.query(PlotWidget):
+            plot.margin_left, plot.margin_top, plot.margin_bottom = 6, 0, 2
+        self.query_one(CommandLine).focus()
+        self.query_one(RichLog).write(Text("The guest is being set up: some seconds of real time.", style="dim"))
+        self._draw_title()
+        self.game.begin()
+        self.set_interval(TEXT_S, self._look_at_text)
+        self.set_interval(SAMPLES_S, self._look_at_samples)
+
+    def on_resize(self, event: Resize) -> None:
+        """Give the charts what is left."""
+        charts = self.query_one("#charts")
+        height = event.size.height
+        charts.display = height >= VIEW_ROWS and event.size.width >= VIEW_COLUMNS
+        charts.styles.height = min(18, max(9, height * 2 // 5))
+
+    # --- what the user does -------------------------------------------------------------------------------------------
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """A line for the prompt; it waits until the one before is done."""
+        self._waiting.append(event.value)
+        self.query_one(CommandLine).taken()
+
+    def action_interrupt(self) -> None:
+        """Ctrl-C."""
+        self._waiting.clear()
+        self.game.interrupt()
+
+    def action_leave(self) -> None:
+        """End the play and keep it."""
+        self._leaving = True
+        if not self.game.is_ready:
+            self.game.link.interrupt()
+
+    def action_next_chart(self) -> None:
+        """Show another quantity of the flows."""
+        self.chart = (self.chart + 1) % len(CHARTS)
+        self._draw_charts()
+
+    # --- what the guest does ------------------------------------------------------------------------------------------
+
+    def _look_at_text(self) -> None:
+        game = self.game
+        if game.over.is_set():
+            self.exit()
+            return
+        if game.is_ready and self._waiting:
+            game.send(self._waiting.popleft())
+        elif game.is_ready and self._leaving:
+            self._leaving = False
+            game.send("exit")
+        new, self._shown = game.text[self._shown :], len(game.text)
+        *lines, self._line = (self._line + new).split("\n")
+        for line in lines:
+            self.query_one(RichLog).write(Text(line, style="bold" if line.startswith(READY) else ""))
+        self.query_one(CommandLine).placeholder = HINTS[game.is_ready] if game.text else ""
+        if not game.text:
+            self._draw_title()
+
+    def _look_at_samples(self) -> None:
+        game = self.game
+        if game.folder is None or game.played is None:
+            return
+        self._learn_words(game.folder)
+        if self._follower is None:
+            self._follower = Follower(game.folder / SAMPLES)
+        try:
+            events, self._events_offset = read_events(game.folder, self._events_offset)
+            for event in map(game.played.add, events):
+                self.rate_mbit = event.get("rate_mbit", self.rate_mbit)
+                self.rtt_ms = event.get("rtt_ms", self.rtt_ms)
+                self.loss = event.get("loss", self.loss)
+            now = self._follower.latest()
+        except (ValueError, KeyError, IndexError, OSError, struct.error):
+            return  # what the guest writes is judged when it is over
+        if now is None:
+            return
+        self._now = now
+        self.curves.add(now, game.played, self.rate_mbit)
+        self._draw_title()
+        self._draw_table(game.played, now)
+        self._draw_charts()
+
+    def _learn_words(self, folder: Path) -> None:
+        completion = self.query_one(CommandLine).completion
+        if completion.words is None:
+            try:
+                completion.words = Words(json.loads((folder / WORDS).read_text(encoding="utf-8")))
+            except (OSError, ValueError, KeyError):
+                return  # not there yet
+
+    def _draw_title(self) -> None:
+        title = Text(no_wrap=True, overflow="ellipsis")
+        title.append(f"{self.scenario.name} ", style="bold")
+        if self._now is None:
+            title.append(f"setting up: {self.game.stage or 'starting'}", style="dim")
+        else:
+            buffer = self.scenario.network.buffer_bytes
+            title.append(f"{self._now.time_s:6.1f} s (real time)  ")
+            title.append(f"rate {self.rate_mbit:g} Mbit/s  RTT {self.rtt_ms:g} ms  loss {self.loss:g}  ", style="bold")
+            title.append(f"buffer {buffer / 1000:.0f} kB  {self.scenario.network.qdisc.kind}  ")
+            used = sum(self.curves.goodput_mbit.values()) / self.rate_mbit
+            title.append(f"used {used:.0%}  drops {sum(d for _, d in self._now.queues)}", style="dim")
+        self.query_one("#title", Static).update(title)
+
+    def _draw_table(self, played: Played, now: Now) -> None:
+        table = self.query_one(DataTable)
+        for name, cells in rows_of(played, now, self.curves.goodput_mbit):
+            texts = [Text(cell, style=colour_of(name) if i == 0 else "", justify="right" if i >= 3 else "left")
+                     for i, cell in enumerate((name, *cells))]  # fmt: skip
+            if name not in table.rows:
+                table.add_row(*texts, key=name)
+            else:
+                for column, text in zip(COLUMNS, texts, strict=True):
+                    table.update_cell(name, column, text, update_width=True)
+
+    def _draw_charts(self) -> None:
+        if self._now is None:
+            return
+        end_s = max(self._now.time_s, SHOWN_S / 4)
+        what = CHARTS[self.chart]
+        plot = self.query_one("#flows", PlotWidget)
+        plot.clear()
+        top = 1.0
+        if what == "goodput":
+            top = self.rate_mbit
+            self._limit(plot, end_s, top)
+        for name, curve in self.curves.flows.items():
+            if len(curve) > 1:
+                values = [v[what] for _, v in curve]
+                top = max(top, *values)
+                plot.plot([t for t, _ in curve], values, line_style=colour_of(name), hires_mode=HiResMode.BRAILLE)
+        self._frame(plot, what, end_s, top)
+        plot = self.query_one("#queue", PlotWidget)
+        plot.clear()
+        values = [v for _, v in self.curves.queue_ms]
+        full_ms = self.scenario.network.buffer_bytes * 8e-3 / self.rate_mbit
+        self._limit(plot, end_s, full_ms)
+        if len(values) > 1:
+            plot.plot([t for t, _ in self.curves.queue_ms], values, line_style="white", hires_mode=HiResMode.BRAILLE)
+        self._frame(plot, "queue", end_s, max([full_ms, *values]))
+
+    @staticmethod
+    def _limit(plot: PlotWidget, end_s: float, value: float) -> None:
+        """A faint line at what the link or the buffer allows now."""
+        plot.plot([max(0.0, end_s - SHOWN_S), end_s], [value, value], line_style=LIMIT, hires_mode=HiResMode.BRAILLE)
+
+    def _frame(self, plot: PlotWidget, what: str, end_s: float, top: float) -> None:
+        plot.set_xlimits(max(0.0, end_s - SHOWN_S), end_s)
+        plot.set_ylimits(0.0, 1.05 * top)
+        plot.border_title = f"{what} ({UNITS[what]}) over time (s)"
+
+
+def colour_of(name: str) -> str:
+    """The colour of a flow."""
+    return COLOURS[(int(name[1:]) - 1) % len(COLOURS)]
+
+
+def rows_of(played: Played, now: Now, goodput_mbit: dict[str, float]) -> Iterable[tuple[str, tuple[str, ...]]]:
+    """The table's rows: each flow's name and its other cells."""
+    latest = {name: i for i, name in enumerate(played.names)}
+    for number, asked in enumerate(played.scenario.flows):
+        name = f"f{number + 1}"
+        if name not in latest:
+            yield name, (asked.cca, "not started", "", "", "", "")
+            continue
+        index = latest[name]
+        cca = played.group(index)["cca"]
+        flow = now.flows.get(played.transfers[index]["port"])
+        if flow is None or played.stopped_s[index] is not None:
+            yield name, (cca, "starts" if played.stopped_s[index] is None else "stopped", "", "", "", "")
+            continue
+        numbers = (f"{goodput_mbit.get(name, 0.0):.2f} Mbit/s", f"{flow.cwnd_packets} packets", f"{flow.rtt_ms:.1f} ms")
+        yield name, (cca, flow.state, *numbers, f"{flow.retransmits}")
+
+
+def play_in_view(game: Game) -> None:
+    """Play in the view; returns when the guest has ended, however it did."""
+
+    def terminate(number: int, frame: object) -> None:
+        game.stop.set()
+
+    signal.signal(signal.SIGTERM, terminate)
+    signal.signal(signal.SIGHUP, terminate)
+    view = PlayView(game)
+    try:
+        view.run()
+    finally:
+        if not game.over.is_set():  # the view itself ended
+            game.stop.set()
+            game.over.wait(30)

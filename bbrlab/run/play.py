@@ -1,0 +1,140 @@
+"""One play: a guest in real time with a prompt, and a result folder like any run's."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bbrlab.base import files
+from bbrlab.base.errors import UserError
+from bbrlab.experiment import iperf3_library
+from bbrlab.experiment.machine import process
+from bbrlab.experiment.machine.prompt import PromptLink
+from bbrlab.experiment.machine.scratch import scratch_folder, scratch_parent
+from bbrlab.experiment.plan import Plan, make_plan
+from bbrlab.experiment.report import Report
+from bbrlab.kernel.own import own_of
+from bbrlab.measure.checks.check import entry_of, not_checked
+from bbrlab.measure.summary import PlaySummary
+from bbrlab.run.evaluate import evaluate
+from bbrlab.run.fit import check_parameters, kernel_for
+from bbrlab.run.guest import Machine, Progress, run_guest, write_inputs
+from bbrlab.run.manifest import manifest_of
+from bbrlab.run.output import prepare_out, remove_results, write_results
+from bbrlab.run.played import Played, played_text, read_events
+from bbrlab.scenario.playable import RATE_MBIT_MAX, RTT_MS_MAX, playable
+from bbrlab.scenario.point import Point
+
+BACKEND = "play"  # what a result says of it: UML, in real time, steered by hand
+
+
+@dataclass(frozen=True)
+class Player:
+    """Whoever plays.
+
+    Attributes:
+        link: to the guest's prompt.
+        stop: set to end it at once, with nothing kept.
+        on_begin: called with the folder to which the guest writes, before it starts, and what it is to play.
+        on_progress: called with (verb, text) as the guest goes on.
+        transcript: the text of the prompt so far, for prompt.log.
+    """
+
+    link: PromptLink
+    stop: threading.Event
+    on_begin: Callable[[Path, Played], None]
+    on_progress: Progress
+    transcript: Callable[[], str]
+
+
+def plan_play(point: Point, seed: int, ccas: dict[str, str], modules: dict[str, str]) -> tuple[Point, Plan]:
+    """The point as it is played, and the guest's plan. UserError if it cannot be played."""
+    played = playable(point, seed)
+    plan = make_plan(played, seed, ccas, virtual=False, modules=modules)
+    plan.content["prompt"] = {
+        "ccas": ccas,
+        "rate_mbit_max": RATE_MBIT_MAX,
+        "rtt_ms_max": RTT_MS_MAX,
+        "network_rtt_hosts": [h["name"] for h in plan.content["hosts"] if h["sends"] and h["network_rtt"]],
+    }
+    plan.content["changes"] = plan.content["changes"][:-1]  # the last one only stands for what may be set
+    return played, plan
+
+
+def play_point(
+    point: Point,
+    seed: int,
+    out: Path,
+    player: Player,
+    *,
+    kernel_name: str | None = None,
+    sources: Sequence[Path] = (),
+    watchdog_s: float = process.WATCHDOG_S,
+) -> PlaySummary:
+    """Let somebody play one point, and keep what was measured.
+
+    Args:
+        point: what to begin with.
+        seed: of the drawn RTTs and the guest's entropy.
+        out: result folder; gets what a run's has (run_point()), played.yaml, which is the play as a scenario, and prompt.log.
+        player: whoever plays; called from this thread.
+        kernel_name, sources, watchdog_s: as run_point() has them.
+
+    Returns:
+        The content of summary.json; its ``events`` say what was changed when.
+
+    Raises:
+        UserError: if it cannot be played, or the guest fails.
+        process.Stopped: if ``player.stop`` was set.
+    """
+    if seed < 0:
+        raise UserError(f"--seed {seed}: must be 0 or more")
+    start = time.monotonic()
+    own = own_of([flow.cca for flow in point.scenario.flows], kernel_name, sources)
+    playable(point, seed)  # before a kernel is built for it
+    kernel = kernel_for(kernel_name, "uml", own, lambda text: player.on_progress("stage", text))
+    begun, plan = plan_play(point, seed, kernel.ccas, kernel.modules)
+    check_parameters(begun, kernel)
+    prepare_out(out)
+    marks: dict[str, float] = {}
+    parent = scratch_parent()
+    try:
+        with scratch_folder() as scratch:
+            folder = write_inputs(scratch, plan)
+            player.on_begin(folder, Played(begun.scenario, plan))
+            machine = Machine("uml", kernel, own, iperf3_library.library_folder(), seed, watchdog_s, False,
+                              player.on_progress, player.link, player.stop)  # fmt: skip
+            run_guest(machine, scratch, begun, plan, out / "guest.log")
+            marks["guest"] = time.monotonic() - start
+            played = Played(begun.scenario, plan)
+            for event in read_events(folder)[0]:
+                played.add(event)
+            if not played.transfers:
+                raise UserError(f"{point.scenario.name}: no flow was started, so there is nothing to keep")
+            report: Report = files.read_json(folder / "report.json")
+            result, as_played = played.as_point(report["duration_ns"]), played.as_plan(report["duration_ns"])
+            measured, tables = evaluate(result, seed, BACKEND, as_played, kernel, folder)
+            if played.others:
+                told = f"commands that may have changed anything: {'; '.join(played.others)}"
+                measured["checks"].append(entry_of(not_checked("other_commands", 0, told, len(played.others))))
+            summary: PlaySummary = {**measured, "events": played.events}
+            marks["evaluate"] = time.monotonic() - start - marks["guest"]
+            files.write_text(out / "played.yaml", played_text(result, played))
+            files.write_text(out / "prompt.log", player.transcript())
+            manifest = manifest_of(result, seed, BACKEND, as_played, kernel, folder)
+            write_results(out, summary, tables, manifest, marks, start)
+            return summary
+    except OSError as error:
+        remove_results(out)
+        place = files.place_of(error, out, parent)
+        raise files.explain(error, place, "or set TMPDIR to another folder" if place == parent else "") from None
+    except BaseException:
+        with contextlib.suppress(OSError):
+            out.rmdir()  # if there is nothing in it
+        raise
+    finally:
+        player.link.close()
