@@ -7,7 +7,7 @@ RESULTS = $(or $(BBRLAB_RESULTS),results)
 SNAKEMAKE = source .venv/bin/activate && $(if $(CACHE),SNAKEMAKE_OUTPUT_CACHE=$(CACHE)) snakemake --cores $(CORES) $(if $(CACHE),--cache) $(if $(SCALE),--config scale=$(SCALE))
 
 .DEFAULT_GOAL := help
-.PHONY: help all lab setup test test-slow bench lint format lock clean doctor ns3
+.PHONY: help all report lab setup test test-slow bench lint format lock clean doctor ns3
 
 help:           ## Show this list
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -17,6 +17,9 @@ all: setup      ## Set up, run the campaign (SCALE=smoke|quick|full), render the
 
 setup:          ## Install what is missing: Debian packages, .venv, the guest kernel
 	@envs/setup.sh
+
+report: setup   ## Write the site of the results that are there, one's own or shipped (runs no experiment; executes notebooks that were not yet)
+	@source .venv/bin/activate && bbrlab site --execute $(if $(SCALE),--scale $(SCALE))
 
 LAB ?=
 lab: setup      ## Open the notebooks in JupyterLab, 00_start first (LAB="--no-browser --port=8888": options of JupyterLab)

@@ -21,7 +21,7 @@ from bbrlab.site.papers import paper_page
 
 STATIC = Path(__file__).parent / "static"
 OVERVIEW, OF_MODELS = "overview", ("models", "burst")
-_LEFT_OUT = (".buildinfo", "objects.inv")  # of no use to a reader
+_LEFT_OUT = (".buildinfo", "objects.inv", "genindex.html")  # of no use to a reader
 _CHART = "bb-chart"  # pages with one get the library that draws it
 
 
@@ -91,7 +91,9 @@ def _write_sources(content: Content, source: Path) -> None:
         (put / f"{name}.md").write_text(f"---\norphan: true\n---\n\n{page}", encoding="utf-8")
     for paper in content.papers:
         link = f"../notebooks/{paper}" if paper in executed else None
-        (source / "papers" / f"{paper}.md").write_text(paper_page(content, paper, titles[paper], link), encoding="utf-8")
+        (source / "papers" / f"{paper}.md").write_text(
+            paper_page(content, paper, titles[paper], link), encoding="utf-8"
+        )
     of_models = {name: f"notebooks/{name}" for name in OF_MODELS if name in executed}
     trust = documents.named(pages, "trust")
     rest = [p for p in pages if p not in (trust, Path("LIMITATIONS.md"))]
@@ -142,7 +144,9 @@ def _settings() -> dict[str, Any]:
         "html_show_copyright": False,
         "html_show_sphinx": False,
         "html_permalinks_icon": "#",
-        "html_sidebars": {"index": [], "models": [], "method": [], "runs": [], "LIMITATIONS": []},
+        "html_sidebars": {
+            name: [] for name in ("index", "models", "method", "runs", "LIMITATIONS", "papers/*", "notebooks/*")
+        },
         "html_context": {"default_mode": "auto"},
         "html_theme_options": {
             "logo": {"text": "bbrlab"},

@@ -126,23 +126,20 @@ def _groups(table: pd.DataFrame) -> list[dict[str, Any]]:
 
 def _measured(table: pd.DataFrame, points: list[Point]) -> dict[str, dict[str, list[Any]]]:
     good = table[table["ok"].astype(bool)]
-    places = [p.label for p in points]
+    places = {p.label: i for i, p in enumerate(points)}
     found: dict[str, dict[str, list[Any]]] = {}
-    for metric in METRICS:
-        if metric not in good or good[metric].notna().sum() == 0:
-            continue
-        rows = good if metric in GROUP else good[good["group"] == 0]
-        over = over_seeds(rows.groupby(["group", "point"])[metric])
-        for group in sorted(set(rows["group"])):
-            means = over.xs(group).reindex(places)
-            cells = [_cell(*row) for row in means[["mean", "half", "seeds"]].to_numpy(dtype=float)]
-            if any(cells):
-                found.setdefault(metric, {})[str(group) if metric in GROUP else WHOLE] = cells
+    for metrics, rows in ((GROUP, good), (RUN, good[good["group"] == 0])):
+        present = [m for m in metrics if m in rows]
+        long = rows.melt(["group", "point"], present, "metric", "value").dropna(subset="value")
+        over = over_seeds(long.groupby(["metric", "group", "point"], sort=False)["value"])
+        for place, mean, half, seeds in zip(over.index, over["mean"], over["half"], over["seeds"], strict=True):
+            metric, group, point = place
+            if point in places and np.isfinite(mean):
+                cells = found.setdefault(metric, {}).setdefault(
+                    str(group) if metrics is GROUP else WHOLE, [None] * len(points)
+                )
+                cells[places[point]] = [_short(mean), _short(half), int(seeds)]
     return found
-
-
-def _cell(mean: float, half: float, seeds: float) -> list[Any] | None:
-    return None if not np.isfinite(mean) else [_short(mean), _short(half), int(seeds)]
 
 
 def _short(value: float | None) -> float | None:

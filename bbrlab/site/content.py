@@ -139,4 +139,6 @@ def checked(
 
 
 def _wrong(path: Path, problem: str) -> UserError:
-    return UserError(f"{path}: {problem}; was it made by another version of bbrlab? Delete it, and snakemake makes it anew")
+    return UserError(
+        f"{path}: {problem}; was it made by another version of bbrlab? Delete it, and snakemake makes it anew"
+    )

@@ -12,7 +12,15 @@ from bbrlab.base import paths
 from bbrlab.site.words import heading
 
 # Files and patterns of the checkout; docs/ flat or grouped in folders.
-SOURCES = ("README.md", "LIMITATIONS.md", "CHANGELOG.md", "docs/**/*.md", "config/README.md", "data/README.md", "courses/**/*.md")
+SOURCES = (
+    "README.md",
+    "LIMITATIONS.md",
+    "CHANGELOG.md",
+    "docs/**/*.md",
+    "config/README.md",
+    "data/README.md",
+    "courses/**/*.md",
+)
 # The order of documentation's kinds, where docs/ has folders of these names; others follow.
 KINDS = {"tutorial": "Tutorials", "howto": "How-to guides", "reference": "Reference", "explanation": "Explanation"}
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)")
@@ -41,7 +49,7 @@ def linked(root: Path | None = None) -> list[Path]:
 
 def _place(source: Path, target: str) -> Path | None:
     """Where a relative link leads in the checkout; None for others."""
-    path = target.split("#")[0]
+    path = target.split("#", maxsplit=1)[0]
     if not path or "://" in target or target.startswith(("mailto:", "/")):
         return None
     place = Path(os.path.normpath(source.parent / path))

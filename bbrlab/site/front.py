@@ -73,14 +73,19 @@ def front_page(content: Content, titles: Mapping[str, str], more: Sequence[tuple
         ),
     ]
     if swap := replacement():
-        parts.insert(1, block(f'<p class="bb-note"><strong>{escape(swap.words)}</strong> in every run of this site; statements are of {escape(swap.old)}.</p>'))
+        parts.insert(
+            1,
+            block(
+                f'<p class="bb-note"><strong>{escape(swap.words)}</strong> in every run of this site; statements are of {escape(swap.old)}.</p>'
+            ),
+        )
     if panels := [f for f in content.figures.values() if has_panel(f)]:
         chart = chart_of(panels[0], content.tables[panels[0].id], claims_of(content.statements), content.shown.results)
         paper = panels[0].id.split("/")[0]
         parts += [
             heading("One figure of many", 2),
             block(
-                f'<p>{escape(titles[paper])}, {escape(panels[0].scenario.figure)}: hollow marks are the paper\'s values, filled ones were measured '
+                f"<p>{escape(titles[paper])}, {escape(panels[0].scenario.figure)}: hollow marks are the paper's values, filled ones were measured "
                 f'here, dashed lines are models. All of its figures: <a href="papers/{paper}.html">its page</a>.</p>{figure_html(chart)}'
             ),
         ]
@@ -137,7 +142,8 @@ def models_page(notebooks: Mapping[str, str], document: Path | None) -> str:
         "- **Ware et al. (IMC 2019)**: the steady state of flows that are never kept from sending, in a closed form.\n"
         "- **Scherrer et al. (IMC 2022)**: differential equations of all flows and the queue, here as long as the runs.\n"
         "- **The burst model** of this package: every flow runs its algorithm once per ACK; bursts of packets are the only events. No constant is fitted.\n\n",
-        "How they are defined, and where they fail: " + (f"[{document.stem}](/{document}).\n\n" if document else "docs.\n\n"),
+        "How they are defined, and where they fail: "
+        + (f"[{document.stem}](/{document}).\n\n" if document else "docs.\n\n"),
         "By hand: `bbrlab model --help`.\n\n",
     ]
     if notebooks:
@@ -180,7 +186,9 @@ def runs_page(content: Content) -> str:
         "```text\nbbrlab show FOLDER_OF_A_RUN     # such as one of those below, or what bbrlab run wrote\n```\n\n",
     ]
     if content.shown.shipped:
-        parts.append("These are results that ship, without the runs' samples: `snakemake --cores 2 FIGURE` makes those of a figure.\n\n")
+        parts.append(
+            "These are results that ship, without the runs' samples: `snakemake --cores 2 FIGURE` makes those of a figure.\n\n"
+        )
     for id, table in content.tables.items():
         runs = table.drop_duplicates(["point", "seed"])
         grouped = runs.groupby("point", sort=False)

@@ -8,9 +8,11 @@ import re
 from pathlib import Path
 from typing import Any
 
+from bbrlab.base import files
 from bbrlab.base.errors import UserError
 from bbrlab.site.words import block, heading
 
+Cells = list[dict[str, Any]]
 _TAGS = {
     "a", "b", "br", "caption", "code", "col", "colgroup", "dd", "details", "div", "dl", "dt", "em", "figcaption", "figure", "h4", "hr",
     "i", "img", "li", "ol", "p", "pre", "small", "span", "strong", "sub", "summary", "sup", "table", "tbody", "td", "tfoot", "th", "thead",
@@ -25,31 +27,30 @@ _ATTRIBUTES = {
 _STYLES = {"color", "text-align", "font-weight"}
 
 
-def read_notebook(path: Path) -> Any:
-    """A notebook. UserError if it is none."""
-    import nbformat
-
-    try:
-        return nbformat.read(str(path), as_version=4)  # type: ignore[no-untyped-call]
-    except (ValueError, KeyError, AttributeError) as error:
-        raise UserError(
-            f"{path}: is no notebook ({str(error).splitlines()[0][:200]}); delete it, and snakemake makes it anew"
-        ) from None
+def read_notebook(path: Path) -> Cells:
+    """A notebook's cells. UserError if it is none of format 4."""
+    content = files.read_json(path)  # nbformat would take four seconds to be imported
+    cells = content.get("cells") if isinstance(content, dict) else None
+    if not isinstance(cells, list) or not all(isinstance(cell, dict) and "cell_type" in cell for cell in cells):
+        raise UserError(f"{path}: is no notebook of format 4; delete it, and snakemake makes it anew")
+    return cells
 
 
-def title_of(notebook: Any, otherwise: str) -> str:
+def title_of(notebook: Cells, otherwise: str) -> str:
     """The first heading."""
-    for cell in notebook.cells:
-        if cell.cell_type == "markdown" and (found := re.search(r"^# +(.+)$", str(cell.source), re.MULTILINE)):
+    for cell in notebook:
+        if cell["cell_type"] == "markdown" and (
+            found := re.search(r"^# +(.+)$", _text(cell.get("source")), re.MULTILINE)
+        ):
             return re.sub(r"[*_`]", "", found[1]).strip()
     return otherwise
 
 
-def notebook_page(notebook: Any, images: Path, name: str, before: str = "", title: str = "") -> str:
+def notebook_page(notebook: Cells, images: Path, name: str, before: str = "", title: str = "") -> str:
     """The source of a page with a notebook's words and outputs.
 
     Args:
-        notebook: executed (nbformat 4).
+        notebook: read_notebook(), executed.
         images: folder beside the page's source, for its images.
         name: of the notebook, by which images are called.
         before: of the images' names in the source: their folder, relative to the page.
@@ -57,21 +58,27 @@ def notebook_page(notebook: Any, images: Path, name: str, before: str = "", titl
     """
     parts: list[str] = []
     count = 0
-    for cell in notebook.cells:
-        if cell.cell_type == "markdown":
-            parts.append(_words(str(cell.source)))
+    for cell in notebook:
+        if cell["cell_type"] == "markdown":
+            parts.append(_words(_text(cell.get("source"))))
         for output in cell.get("outputs", []):
             data = output.get("data", {})
             if "image/png" in data:
                 count += 1
                 file = f"{name}-{count}.png"
-                _write_image(images / file, str(data["image/png"]))
-                alternative = str(output.get("metadata", {}).get("image/png", {}).get("alt", "")) or f"{name}, figure {count}"
+                _write_image(images / file, _text(data["image/png"]))
+                alternative = (
+                    str(output.get("metadata", {}).get("image/png", {}).get("alt", "")) or f"{name}, figure {count}"
+                )
                 parts.append(f"![{_plain(alternative)}]({before}{file})\n\n")
             elif "text/markdown" in data:
                 parts.append(_words(_text(data["text/markdown"])))
             elif "text/html" in data:
-                parts.append(block(f'<div class="bb-scroll bb-output" tabindex="0" role="region" aria-label="Table">{clean(_text(data["text/html"]))}</div>'))
+                parts.append(
+                    block(
+                        f'<div class="bb-scroll bb-output" tabindex="0" role="region" aria-label="Table">{clean(_text(data["text/html"]))}</div>'
+                    )
+                )
     page = "".join(parts)
     return re.sub(r"\A# .*\n", lambda _: heading(title, 1), page) if title else page
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
@@ -29,10 +30,12 @@ def paper_page(content: Content, paper: str, title: str, notebook: str | None) -
         notebook: name of the page with its notebook, if there is one.
     """
     statements = content.papers[paper]
-    figures = [f for f in content.figures.values() if f.id.split("/")[0] == paper]
+    figures = sorted((f for f in content.figures.values() if f.id.split("/")[0] == paper), key=_in_order)
     parts = [heading(title, 1), _glance(content, statements, figures)]
     if notebook:
-        parts.append(f"The figures as the paper draws them, with explanations: [the notebook of this paper]({notebook}.md).\n\n")
+        parts.append(
+            f"The figures as the paper draws them, with explanations: [the notebook of this paper]({notebook}.md).\n\n"
+        )
     parts += [heading("Statements at a glance", 2), block(_list(content, statements))]
     if figures:
         claims = claims_of(content.statements)
@@ -43,6 +46,11 @@ def paper_page(content: Content, paper: str, title: str, notebook: str | None) -
     parts.append(heading("Statement by statement", 2))
     parts += [_statement(content, statement) for statement in statements]
     return "".join(parts)
+
+
+def _in_order(figure: Figure) -> list[tuple[int, str]]:
+    """Fig. 4 before Fig. 10."""
+    return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", figure.id)]
 
 
 def _glance(content: Content, statements: Sequence[Statement], figures: Sequence[Figure]) -> str:
@@ -101,8 +109,12 @@ def _list(content: Content, statements: Sequence[Statement]) -> str:
 
 def _figure(chart: Chart) -> str:
     name = chart["id"].split("/")[1]
-    return heading(chart["title"], 3, slug(f"fig-{chart['id']}")) + block(figure_html(chart)) + block(
-        f'<p class="bb-command">Run it, and see its verdicts: <code>snakemake --cores 2 {escape(name)}</code></p>'
+    return (
+        heading(chart["title"], 3, slug(f"fig-{chart['id']}"))
+        + block(figure_html(chart))
+        + block(
+            f'<p class="bb-command">Run it, and see its verdicts: <code>snakemake --cores 2 {escape(name)}</code></p>'
+        )
     )
 
 
@@ -204,7 +216,9 @@ def _models_say(lines: Sequence[_Line]) -> str:
         if mine:
             good = sum(line.claim.expect.holds(line.models[model]) for line in mine)
             told.append(f"{_SHORT[model]} at {good} of {len(mine)}")
-    return f'<p class="bb-models"><strong>Models</strong> within what is expected: {escape(", ".join(told))} points.</p>'
+    return (
+        f'<p class="bb-models"><strong>Models</strong> within what is expected: {escape(", ".join(told))} points.</p>'
+    )
 
 
 def _claims(lines: Sequence[_Line], statement: Statement) -> str:
@@ -239,5 +253,7 @@ def _links(content: Content, statement: Statement) -> str:
         here = id in content.figures
         place = "" if paper == statement.paper else f"{paper}.html"
         known = here and paper in content.papers
-        parts.append(f'<li>{f"""<a href="{place}#{slug(f"fig-{id}")}">chart of {escape(id)}</a>""" if known else escape(id)}, {command}</li>')
+        parts.append(
+            f'<li>{f"""<a href="{place}#{slug(f"fig-{id}")}">chart of {escape(id)}</a>""" if known else escape(id)}, {command}</li>'
+        )
     return f'<ul class="bb-links" aria-label="Figures and commands">{"".join(parts)}</ul>'

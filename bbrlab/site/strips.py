@@ -33,7 +33,9 @@ def strip(dots: Sequence[Dot]) -> str:
     height = rows * ROW + 8
     inside = sum(abs(d.mean) <= 1 for d in dots)
     told = f"{inside} of {len(dots)} measured numbers are within their tolerance"
-    marks = "".join(_mark(dot, 4 + ROW / 2 + (i % rows) * ROW) for i, dot in enumerate(sorted(dots, key=lambda d: d.mean)))
+    marks = "".join(
+        _mark(dot, 4 + ROW / 2 + (i % rows) * ROW) for i, dot in enumerate(sorted(dots, key=lambda d: d.mean))
+    )
     return (
         f'<figure class="bb-strip"><svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{told}">'
         f'<rect class="bb-tolerance" x="{_x(-1):.1f}" y="0" width="{_x(1) - _x(-1):.1f}" height="{height}"/>'

@@ -122,7 +122,7 @@
             hovertemplate: `%{x}: %{text}<extra>${plain(name)}</extra>` });
           const goals = places.map((at) => (expected[group] ? expected[group][at] : null));
           if (goals.some(Boolean)) {
-            traces.push({ ...common, name: plain(`${name}: expected`), showlegend: colour === 1, y: goals.map((g) => (g ? g[0] : null)), mode: "markers",
+            traces.push({ ...common, legendgroup: "expected", name: plain(`${name}: expected`), showlegend: false, y: goals.map((g) => (g ? g[0] : null)), mode: "markers",
               marker: { color: ink, symbol: `${mark}-open`, size: 12, line: { width: 1.6 } },
               error_y: { type: "data", symmetric: false, array: goals.map((g) => (g && g[2] !== null ? g[2] - g[0] : 0)), arrayminus: goals.map((g) => (g && g[1] !== null ? g[0] - g[1] : 0)), color: ink, thickness: 0.8, width: 6 },
               text: goals.map((g) => (g ? `${text(g[0])} (${plain(g[3])})` : "")), hovertemplate: `%{x}: expected %{text}<extra>${plain(name)}</extra>` });
@@ -131,12 +131,19 @@
             for (const [model, shares] of Object.entries(data.models)) {
               const said = places.map((at) => shares[at]);
               if (!said.some((s) => s !== null)) continue;
-              traces.push({ ...common, name: plain(`${name}: ${MODELS[model]}`), y: said, connectgaps: false, mode: category ? "markers" : "lines",
+              traces.push({ ...common, legendgroup: model, name: plain(`${name}: ${MODELS[model]}`), y: said, connectgaps: false, mode: category ? "markers" : "lines",
                 line: { color: ink, width: 1.3, dash: MODEL_DASHES[model] }, marker: { color: ink, symbol: "x-thin-open", size: 8 },
-                showlegend: colour === 1, hovertemplate: `%{x}: %{y:.3f}<extra>${plain(MODELS[model])}</extra>` });
+                showlegend: false, hovertemplate: `%{x}: %{y:.3f}<extra>${plain(MODELS[model])}</extra>` });
             }
           }
         }
+      }
+      // One name for all lines of a kind, so that a click hides the kind.
+      const quiet = style("--bb-quiet"), first = traces[0] ? traces[0].x[0] : null;
+      const kind = (group, name, more) => { if (traces.some((t) => t.legendgroup === group)) traces.push({ x: [first], y: [null], name, legendgroup: group, showlegend: true, hoverinfo: "skip", ...more }); };
+      kind("expected", "what the claims expect", { mode: "markers", marker: { color: quiet, symbol: "circle-open", size: 11, line: { width: 1.6 } } });
+      for (const [model, name] of Object.entries(MODELS)) {
+        kind(model, name, category ? { mode: "markers", marker: { color: quiet, symbol: "x-thin-open", size: 8 } } : { mode: "lines", line: { color: quiet, width: 1.3, dash: MODEL_DASHES[model] } });
       }
       const values = key && !category ? key.values : [];
       const log = values.length > 2 && values[0] > 0 && values[values.length - 1] / values[0] >= 8;
