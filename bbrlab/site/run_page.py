@@ -172,20 +172,27 @@ def _repeat(manifest: Any, summary: Summary) -> str:
     case = values.pop("case", None)
     changes = values | {k: scenario[k] for k in ("duration_s", "window_s")}
     command = None
-    if file.is_file() and case is None:
-        try:
-            same = base_point(load_scenario(file, changes)).fingerprint == manifest["fingerprint"]
-        except UserError:
-            same = False
-        if same:
-            told = " ".join(f"--set {shlex.quote(f'{k}={_word(v)}')}" for k, v in changes.items())
-            command = f"bbrlab run {file.relative_to(paths.ROOT)} {told} --seed {summary['seed']} --out /tmp/again"
+    for more in ((), ("duration_s", "window_s")):
+        changes = values | {k: scenario[k] for k in more}
+        if file.is_file() and _asks_the_same(file, changes, case, manifest["fingerprint"]):
+            told = "".join(f" --set {shlex.quote(f'{k}={_word(v)}')}" for k, v in changes.items())
+            told += f" --case {shlex.quote(case)}" if case else ""
+            command = f"bbrlab run {file.relative_to(paths.ROOT)}{told} --seed {summary['seed']} --out /tmp/again"
+            break
     if command:
         return f"<p>Run it again; the same seed gives the same bytes:</p><pre><code>{escape(command)}</code></pre>"
     return (
         f"<p>Run it again with its campaign: <code>bbrlab verify {escape(scenario['paper'])}/{escape(scenario['name'])}</code> runs a sample of "
         "its figure's runs and compares hashes.</p>"
     )
+
+
+def _asks_the_same(file: Path, changes: dict[str, Any], case: str | None, fingerprint: str) -> bool:
+    """Whether a scenario's file with these changes is the point that was run."""
+    try:
+        return base_point(load_scenario(file, changes, case)).fingerprint == fingerprint
+    except UserError:
+        return False
 
 
 def _word(value: Any) -> str:
