@@ -24,6 +24,8 @@ _ATTRIBUTES = {
     "td": {"colspan", "rowspan"},
     "th": {"colspan", "rowspan", "scope"},
 }
+# A table of statements (report/statement_table.py) that is longer is left out: the papers' pages have it.
+_STATEMENTS, _LARGEST = 'class="statements"', 60_000
 _STYLES = {"color", "text-align", "font-weight"}
 
 
@@ -73,6 +75,14 @@ def notebook_page(notebook: Cells, images: Path, name: str, before: str = "", ti
                 parts.append(f"![{_plain(alternative)}]({before}{file})\n\n")
             elif "text/markdown" in data:
                 parts.append(_words(_text(data["text/markdown"])))
+            elif (
+                "text/html" in data
+                and _STATEMENTS in _text(data["text/html"])
+                and len(_text(data["text/html"])) > _LARGEST
+            ):
+                parts.append(
+                    "Too long to be read here: the statements with all their claims stand on the [papers' pages](../papers/index.md).\n\n"
+                )
             elif "text/html" in data:
                 parts.append(
                     block(

@@ -189,16 +189,28 @@ class _Line:
         ):
             if text and text != whole:
                 name += f"<br><small>{label}: {escape(text)}</small>"
-        said = "".join(f"<td>{number(self.models.get(m))}</td>" for m in models)
+        said = "".join(_cell(_SHORT[m], number(self.models.get(m))) for m in models)
         if self.row is None:
-            return f"<tr><td>{name}</td><td>{escape(str(claim.expect))}</td><td>–</td>{said}<td>–</td><td>{badge(NOT_RUN)}</td></tr>"
-        seen = self.row["interim"] or self.row["verdict"]
-        marks = marks_text(self.row)
-        notes = f"<br><small>{escape(marks)}</small>" if marks else ""
+            cells = (claim.expect, "–", "–", badge(NOT_RUN), "")
+        else:
+            marks = marks_text(self.row)
+            cells = (
+                self.row["expected"],
+                measured_text(self.row),
+                int(self.row["seeds"]) or "–",
+                badge(self.row["interim"] or self.row["verdict"], verdict_text(self.row)),
+                f"<br><small>{escape(marks)}</small>" if marks else "",
+            )
+        expected, measured, seeds, verdict, notes = cells
         return (
-            f"<tr><td>{name}</td><td>{escape(str(self.row['expected']))}</td><td>{escape(measured_text(self.row))}</td>{said}"
-            f"<td>{int(self.row['seeds']) or '–'}</td><td>{badge(seen, verdict_text(self.row))}{notes}</td></tr>"
+            f"<tr><td>{name}</td>{_cell('expected', escape(str(expected)))}{_cell('measured', escape(str(measured)))}{said}"
+            f"{_cell('seeds', str(seeds))}{_cell('verdict', f'{verdict}{notes}')}</tr>"
         )
+
+
+def _cell(label: str, html: str) -> str:
+    """A cell that has its column's name with it, where a narrow window stacks the cells."""
+    return f'<td data-label="{label}">{html}</td>'
 
 
 def _finite(value: Any) -> bool:
