@@ -217,7 +217,22 @@ def test_documents_are_found_flat_or_in_folders(tmp_path):
         2
     ] == "[in](howto/in.md#a) gone [file](file.txt)"
     contents = documents.contents_page(found)
-    assert contents.index("Guides and reference") < contents.index("/docs/flat") and "## How\\-to guides" in contents
+    assert (
+        contents.index("Guides and reference") < contents.index("/docs/flat") and ":caption: How-to guides" in contents
+    )
+
+
+def test_a_diagram_is_told_in_words(tmp_path):
+    (tmp_path / "README.md").write_text(
+        "# A\n\n```mermaid\nflowchart LR\n  subgraph x [what is asked]\n    S[files/*.yaml] -- read --> b\n  end\n  b --> C[pages]\n```\n"
+    )
+    documents.write_documents(tmp_path / "out", tmp_path)
+    text = (tmp_path / "out" / "README.md").read_text()
+    assert (
+        "<b>what is asked</b>" in text
+        and "files/*.yaml <span>→ read →</span> b" in text
+        and "b <span>→</span> pages" in text
+    )
 
 
 def made_up_run(folder: Path) -> Path:
@@ -324,7 +339,7 @@ def test_pages_open_without_an_error_and_keep_nobody_out(site, tmp_path, width, 
             if not browser.run(DRAWN):
                 told.append(f"{name}: no chart is drawn")
             browser.run(source + "; true")
-            for found in browser.run("axe.run(document, {resultTypes: ['violations']}).then(r => r.violations.map(v => "
+            for found in browser.run("axe.run(document, {preload: false, resultTypes: ['violations']}).then(r => r.violations.map(v => "
                                      "({impact: v.impact, id: v.id, nodes: v.nodes.slice(0, 3).map(n => n.html.slice(0, 160))})))"):  # fmt: skip
                 if found["impact"] in ("serious", "critical"):
                     told.append(f"{name}: {found['id']}: {found['nodes']}")

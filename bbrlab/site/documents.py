@@ -6,10 +6,11 @@ import os
 import re
 import shutil
 from collections.abc import Iterable, Sequence
+from html import escape
 from pathlib import Path
 
 from bbrlab.base import paths
-from bbrlab.site.words import heading
+from bbrlab.site.words import block, heading
 
 # Files and patterns of the checkout; docs/ flat or grouped in folders.
 SOURCES = (
@@ -25,6 +26,7 @@ SOURCES = (
 KINDS = {"tutorial": "Tutorials", "howto": "How-to guides", "reference": "Reference", "explanation": "Explanation"}
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)")
 _LARGEST_BYTES = 2_000_000  # of a file that a page links to and that comes along
+_ARROW = re.compile(r"(\w+)(?: ?\[[^\]]*\])? --(?: (.+?) --)?> (\w+)(?: ?\[[^\]]*\])?")
 _MERMAID = re.compile(r"^```mermaid\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
 
 
@@ -90,8 +92,27 @@ def _relinked(text: str, source: Path, pages: set[Path], root: Path) -> str:
 
 
 def _diagram(found: re.Match[str]) -> str:
-    """A diagram as the words it is drawn from, which need no library."""
-    return f"```text\n{found[1]}```\n"
+    """A flow chart as boxes with its arrows as words, which needs no library."""
+    names: dict[str, str] = {}
+    boxes: list[tuple[str, list[str]]] = [("", [])]
+    for line in map(str.strip, found[1].splitlines()):
+        for name, label in re.findall(r"(\w+) ?\[([^\]]*)\]", line):
+            names.setdefault(name, label)
+        if begins := re.fullmatch(r"subgraph (\w+)(?: \[(.*)\])?", line):
+            boxes.append((begins[2] or begins[1], []))
+        elif line == "end":
+            boxes.append(("", []))
+        elif arrow := _ARROW.fullmatch(line):
+            source, what, target = (names.get(n or "", n or "") for n in arrow.groups())
+            boxes[-1][1].append(
+                f"{escape(source)} <span>→{f' {escape(what)} →' if what else ''}</span> {escape(target)}"
+            )
+    told = "".join(
+        f"<div>{f'<b>{escape(title)}</b>' if title else ''}<ul>{''.join(f'<li>{line}</li>' for line in lines)}</ul></div>"
+        for title, lines in boxes
+        if lines
+    )
+    return block(f'<div class="bb-flow">{told}</div>')
 
 
 def title_of(page: Path, root: Path | None = None) -> str:
@@ -114,9 +135,14 @@ def contents_page(pages: Sequence[Path]) -> str:
     order = ["Begin here", *KINDS.values()]
     parts = [heading("Documentation", 1)]
     for name in sorted(groups, key=lambda g: (order.index(g) if g in order else len(order), g)):
-        entries = "\n".join(f"/{page.with_suffix('')}" for page in groups[name])
-        parts.append(f"{heading(name, 2)}```{{toctree}}\n:maxdepth: 1\n\n{entries}\n```\n\n")
+        entries = "\n".join(_entry(page) for page in groups[name])
+        parts.append(f"```{{toctree}}\n:maxdepth: 1\n:caption: {name}\n\n{entries}\n```\n\n")
     return "".join(parts)
+
+
+def _entry(page: Path) -> str:
+    place = f"/{page.with_suffix('')}"
+    return f"What it is, and two commands <{place}>" if page == Path("README.md") else place
 
 
 def _group(page: Path) -> str:

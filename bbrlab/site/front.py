@@ -56,7 +56,7 @@ def front_page(content: Content, titles: Mapping[str, str], more: Sequence[tuple
         (str(sum(counts.values())), "statements of papers"),
         (str(sum(len(s.claims) for s in content.statements)), "claims that test them"),
         (f"{number:,}", "runs shown here"),
-        (f"{hours:,.0f} h", f"of testbed time in {core_hours:.1f} core hours"),
+        (f"{hours:,.0f} h", "of testbed time" + ("" if content.shown.shipped else f" in {core_hours:.1f} core hours")),
     )
     shown = "".join(f"<li><b>{escape(big)}</b><span>{escape(small)}</span></li>" for big, small in tiles)
     cards = "".join(
