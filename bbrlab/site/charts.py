@@ -107,7 +107,7 @@ def _flow_name(cca: str) -> str:
 
 
 def _groups(table: pd.DataFrame) -> list[dict[str, Any]]:
-    found = []
+    found: list[dict[str, Any]] = []
     for group, rows in table.groupby("group"):
         ccas = sorted(set(rows["cca"]))
         one = len(ccas) == 1

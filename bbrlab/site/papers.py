@@ -174,8 +174,8 @@ class _Line:
         if self.row is None or not math.isfinite(width) or not width or not _finite(self.row["mean"]):
             return None
         low, high = self.claim.expect.bounds
-        return Dot(self.claim.id, *((float(self.row[c]) - (low + high) / 2) / width for c in ("mean", "low", "high")),
-                   verdict=self.row["verdict"], interim=self.row["interim"])  # fmt: skip
+        mean, least, most = ((float(self.row[c]) - (low + high) / 2) / width for c in ("mean", "low", "high"))
+        return Dot(self.claim.id, mean, least, most, str(self.row["verdict"]), str(self.row["interim"]))
 
     def html(self, statement: Statement, models: Sequence[str]) -> str:
         """Its line in a table."""
@@ -191,20 +191,20 @@ class _Line:
                 name += f"<br><small>{label}: {escape(text)}</small>"
         said = "".join(_cell(_SHORT[m], number(self.models.get(m))) for m in models)
         if self.row is None:
-            cells = (claim.expect, "–", "–", badge(NOT_RUN), "")
+            cells = (str(claim.expect), "–", "–", badge(NOT_RUN), "")
         else:
             marks = marks_text(self.row)
             cells = (
-                self.row["expected"],
+                str(self.row["expected"]),
                 measured_text(self.row),
-                int(self.row["seeds"]) or "–",
+                str(int(self.row["seeds"]) or "–"),
                 badge(self.row["interim"] or self.row["verdict"], verdict_text(self.row)),
                 f"<br><small>{escape(marks)}</small>" if marks else "",
             )
         expected, measured, seeds, verdict, notes = cells
         return (
-            f"<tr><td>{name}</td>{_cell('expected', escape(str(expected)))}{_cell('measured', escape(str(measured)))}{said}"
-            f"{_cell('seeds', str(seeds))}{_cell('verdict', f'{verdict}{notes}')}</tr>"
+            f"<tr><td>{name}</td>{_cell('expected', escape(expected))}{_cell('measured', escape(measured))}{said}"
+            f"{_cell('seeds', seeds)}{_cell('verdict', f'{verdict}{notes}')}</tr>"
         )
 
 

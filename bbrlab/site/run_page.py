@@ -284,10 +284,11 @@ def _first_bbr_flows(flows: pd.DataFrame) -> list[int]:
 
 def _line(look: dict[str, str], times: Array, values: Array) -> dict[str, Any]:
     x, y = thinned(np.asarray(times, dtype=float), np.asarray(values, dtype=float))
-    return look | {
+    return {
+        **look,
         "x": [round(float(v), 4) for v in x],
         "y": [None if not np.isfinite(v) else float(f"{v:.5g}") for v in y],
-    }  # type: ignore[dict-item]
+    }
 
 
 def thinned(times: Array, values: Array, most: int = POINTS) -> tuple[Array, Array]:
