@@ -26,7 +26,7 @@ _ATTRIBUTES = {
 }
 # A table of statements (report/statement_table.py) that is longer is left out: the papers' pages have it.
 _STATEMENTS, _LARGEST = 'class="statements"', 60_000
-_STYLES = {"color", "text-align", "font-weight"}
+_STYLES = {"text-align", "font-weight"}  # no colours: they would be of one background only
 
 
 def read_notebook(path: Path) -> Cells:
@@ -59,7 +59,7 @@ def notebook_page(notebook: Cells, images: Path, name: str, before: str = "", ti
         title: in the place of its first heading; default: that.
     """
     parts: list[str] = []
-    count = 0
+    count = tables = 0
     for cell in notebook:
         if cell["cell_type"] == "markdown":
             parts.append(_words(_text(cell.get("source"))))
@@ -84,9 +84,10 @@ def notebook_page(notebook: Cells, images: Path, name: str, before: str = "", ti
                     "Too long to be read here: the statements with all their claims stand on the [papers' pages](../papers/index.md).\n\n"
                 )
             elif "text/html" in data:
+                tables += 1
                 parts.append(
                     block(
-                        f'<div class="bb-scroll bb-output" tabindex="0" role="region" aria-label="Table">{clean(_text(data["text/html"]))}</div>'
+                        f'<div class="bb-scroll bb-output" tabindex="0" role="region" aria-label="Table {tables}">{clean(_text(data["text/html"]))}</div>'
                     )
                 )
     page = "".join(parts)
