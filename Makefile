@@ -12,7 +12,7 @@ SNAKEMAKE = source .venv/bin/activate && $(if $(CACHE),SNAKEMAKE_OUTPUT_CACHE=$(
 help:           ## Show this list
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-all: setup      ## Set up, run the campaign (SCALE=smoke|quick|full), render the notebooks
+all: setup      ## Set up, run the campaign (SCALE=smoke|quick|full), render the notebooks, write the site
 	@$(SNAKEMAKE) -- all
 
 setup:          ## Install what is missing: Debian packages, .venv, the guest kernel

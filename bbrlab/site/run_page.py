@@ -42,7 +42,8 @@ def run_folder(run: str) -> Path:
     if found is not None:
         return found
     below = next((p for p in places if p.is_dir()), None)
-    first = next(iter(sorted(below.rglob("summary.json"))), None) if below else None
+    near = ("*/summary.json", "*/*/summary.json", "*/*/*/summary.json")  # no farther: a folder may be anybody's home
+    first = next((found for pattern in near for found in sorted(below.glob(pattern))), None) if below else None
     hint = (
         f"; did you mean {first.parent}?"
         if first
