@@ -15,7 +15,7 @@ from bbrlab.site.words import block, heading
 Cells = list[dict[str, Any]]
 _TAGS = {
     "a", "b", "br", "caption", "code", "col", "colgroup", "dd", "details", "div", "dl", "dt", "em", "figcaption", "figure", "h4", "hr",
-    "i", "img", "li", "ol", "p", "pre", "small", "span", "strong", "sub", "summary", "sup", "table", "tbody", "td", "tfoot", "th", "thead",
+    "i", "li", "ol", "p", "pre", "small", "span", "strong", "sub", "summary", "sup", "table", "tbody", "td", "tfoot", "th", "thead",
     "tr", "u", "ul",
 }  # fmt: skip
 _ATTRIBUTES = {
