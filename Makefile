@@ -7,16 +7,19 @@ RESULTS = $(or $(BBRLAB_RESULTS),results)
 SNAKEMAKE = source .venv/bin/activate && $(if $(CACHE),SNAKEMAKE_OUTPUT_CACHE=$(CACHE)) snakemake --cores $(CORES) $(if $(CACHE),--cache) $(if $(SCALE),--config scale=$(SCALE))
 
 .DEFAULT_GOAL := help
-.PHONY: help all artifact lab setup test test-slow bench lint format lock clean doctor ns3
+.PHONY: help all artifact report lab setup test test-slow bench lint format lock clean doctor ns3
 
 help:           ## Show this list
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-all: setup      ## Set up, run the campaign (SCALE=smoke|quick|full), render the notebooks
+all: setup      ## Set up, run the campaign (SCALE=smoke|quick|full), render the notebooks, write the site
 	@$(SNAKEMAKE) -- all
 
 setup:          ## Install what is missing: Debian packages, .venv, the guest kernel
 	@envs/setup.sh
+
+report: setup   ## Write the site of the results that are there, one's own or shipped (runs no experiment; executes notebooks that were not yet)
+	@source .venv/bin/activate && bbrlab site --execute $(if $(SCALE),--scale $(SCALE))
 
 artifact: setup ## Pack a finished campaign (SCALE=...) into one archive with sources, licences, provenance and checksums
 	@.venv/bin/bbrlab artifact $(if $(SCALE),--scale $(SCALE))
@@ -29,9 +32,9 @@ lab: setup      ## Open the notebooks in JupyterLab, 00_start first (LAB="--no-b
 test: setup     ## Set up, then lint, type-check and test (under 30 minutes from nothing)
 	@source .venv/bin/activate && $(MAKE) --no-print-directory lint && pytest -n logical --dist loadfile -m "not slow"
 
-test-slow: setup ## The long tests: accuracy against published data, endurance, validators of an archive, Slurm (as root, with its packages)
-	@[ "$$(id -u)" != 0 ] || { DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $$(grep -v '^#' envs/slurm-packages.txt) >/dev/null && \
-	.venv/bin/pip install -q --disable-pip-version-check --no-deps --require-hashes -r envs/slurm.txt; }
+test-slow: setup ## The long tests: accuracy against published data, endurance, validators of an archive, Slurm and the site in a browser (as root, with their packages)
+	@[ "$$(id -u)" != 0 ] || { DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $$(grep -hv "^#" envs/slurm-packages.txt envs/browser-packages.txt) >/dev/null && \
+	.venv/bin/pip install -q --disable-pip-version-check --no-deps --require-hashes -r envs/slurm.txt -r envs/browser.txt; }
 	@cmp -s envs/citing.txt .venv-citing/installed || { rm -rf .venv-citing && python3 -m venv .venv-citing && \
 	.venv-citing/bin/pip install -q --disable-pip-version-check --no-deps --require-hashes -r envs/citing.txt && cp envs/citing.txt .venv-citing/installed; }
 	@source .venv/bin/activate && pytest -m slow

@@ -21,6 +21,7 @@ from bbrlab.kernel.specs import ingredients
 from bbrlab.models.predictions import KINDS, files_of
 from bbrlab.report.panel import has_panel
 from bbrlab.run.manifest import package_versions
+from bbrlab.site.documents import linked, sources
 from bbrlab.workflow.asking import write_asking
 from bbrlab.workflow.forecast import show_forecast, to_stderr
 from bbrlab.workflow.lock import hold_lock
@@ -98,3 +99,4 @@ rule all:
         scorecard=f"{AT_SCALE}/scorecard.json",
         points=f"{AT_SCALE}/points.parquet",
         pages=[f"{AT_SCALE}/{page}.html" for page in PAGES],
+        site=f"{AT_SCALE}/site",

@@ -18,6 +18,8 @@ PREDICTIONS = [
 GUEST_PACKAGES = ", ".join(f"{k} {v}" for k, v in package_versions().items())
 # The results that ship stand on the overview, too.
 SHIPPED = [name_of(path) for path in sorted(paths.SHIPPED.glob("*/manifest.json"))]
+# What the site has of the documentation, with the files that it links to.
+DOCUMENTS = [name_of(paths.ROOT / path) for path in [*sources(), *linked()]]
 if workflow.is_main_process:  # a job of a scheduler finds them there
     for figure in FIGURES.values():
         write_points(figure)

@@ -92,6 +92,27 @@ rule scorecard:
         "bbrlab report {input.tables} --claims {input.claims} --scale {params.scale} --out {output.json} > {output.text} 2> {log}"
 
 
+# Stage 6: all of it as one static site.
+rule site:
+    input:
+        notebooks=[f"{AT_SCALE}/{page}.ipynb" for page in PAGES],
+        tables=TABLES.values(),
+        claims=f"{AT_SCALE}/claims.parquet",
+        predictions=PREDICTIONS,
+        shipped=SHIPPED,
+        documents=DOCUMENTS,
+        code=CODE["site"],
+    output:
+        site=directory(f"{AT_SCALE}/site"),
+        text=f"{AT_SCALE}/site.txt",
+    log:
+        f"{LOGS}/{SCALE}/site.log",
+    params:
+        scale=SCALE,
+    shell:
+        "bbrlab site --scale {params.scale} --out {output.site} > {output.text} 2> {log}"
+
+
 # One figure's claims to read.
 rule verdicts:
     input:

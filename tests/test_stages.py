@@ -24,7 +24,7 @@ from bbrlab.workflow.stages import STAGES, files_of
 
 # Rooms that only pass words on: what a person types and sees, and what Snakemake asks.
 DECIDES_NOTHING = ("bbrlab/archive/", "bbrlab/cli/", "bbrlab/grading/", "bbrlab/workflow/")
-COMMANDS = {stage: f"bbrlab.cli.stages.{stage}" for stage in ("runs", "tables", "models", "claims", "pages")}
+COMMANDS = {stage: f"bbrlab.cli.stages.{stage}" for stage in ("runs", "tables", "models", "claims", "pages", "site")}
 COMMANDS["seeds"] = COMMANDS["claims"]
 
 
@@ -101,6 +101,11 @@ PARTS = (
     "profiles",
     "rules",
     "Snakefile",
+    "docs",
+    "courses",
+    "README.md",
+    "LIMITATIONS.md",
+    "CHANGELOG.md",
 )
 PARTS += tuple(p.name for p in paths.ROOT.glob("snakemake_logger_plugin_*"))
 
@@ -134,7 +139,7 @@ def test_code_files_change_with_what_code_does_only(checkout, tmp_path):
     assert written() == before
     path.write_text(text + "ANOTHER = 1\n")
     assert {stage for stage, time_ns in written().items() if time_ns != before[stage]} == {
-        "runs", "tables", "seeds", "claims", "pages",
+        "runs", "tables", "seeds", "claims", "pages", "site",
     }  # fmt: skip
     path.write_text(text)
 
@@ -147,7 +152,7 @@ if [ "$1" = seeds ]; then  # as a look at fig2c's claims would: what ASKED has f
   mkdir -p "$(dirname "$2")"; cp "$ASKED/$(basename "$2")" "$2"; exit
 fi
 outs=(); while [ $# -gt 0 ]; do case $1 in
-  --out) case $2 in */seed-*) outs+=("$2/summary.json" "$2/samples.parquet" "$2/manifest.json");; *) outs+=("$2");; esac; shift;;
+  --out) case $2 in */site) mkdir -p "$2";; */seed-*) outs+=("$2/summary.json" "$2/samples.parquet" "$2/manifest.json");; *) outs+=("$2");; esac; shift;;
   --record) outs+=("$2"); shift;;
   --figures) mkdir -p "$2"; shift;;
 esac; shift; done
@@ -157,7 +162,8 @@ for out in "${outs[@]}"; do
   case $out in */seed-*) ;; *.parquet) echo > "${out%.parquet}.csv";; *.html) echo > "${out%.html}.ipynb";; esac
 done
 """
-SCORED = {"scorecard", "all"}
+SITE = {"site", "all"}
+SCORED = {"scorecard"} | SITE
 PAGES = {"notebook", "models_notebook", "burst_notebook", "overview_notebook"} | SCORED
 CLAIMS = {"claims", "paper_claims"} | PAGES
 TABLES = {"collect", "points"} | CLAIMS
@@ -209,7 +215,10 @@ def finished(checkout):
         ("bbrlab/claims/judge.py", CLAIMS),
         ("data/tang/table2.csv", CLAIMS),
         ("bbrlab/report/plots/style.py", PAGES),
-        ("notebooks/tang.ipynb", {"notebook", "all"}),
+        ("notebooks/tang.ipynb", {"notebook"} | SITE),
+        ("bbrlab/site/charts.py", SITE),
+        ("bbrlab/site/static/site.css", SITE),
+        ("data/README.md", SITE),
     ],
 )
 def test_exactly_what_stands_behind_a_change_is_made_anew(checkout, finished, path, anew):
@@ -265,7 +274,7 @@ def test_claims_wait_for_the_predictions_that_they_read(checkout, finished):
 
 def test_what_decides_nothing_makes_nothing_anew(checkout, finished):
     """Besides: the changes above were taken back."""
-    for path in ("bbrlab/workflow/forecast.py", "bbrlab/cli/look.py", "data/README.md"):
+    for path in ("bbrlab/workflow/forecast.py", "bbrlab/cli/look.py", "envs/slurm.txt"):
         with open(checkout / path, "a", encoding="utf-8") as file:
             file.write("\n")
     assert finished() == set()

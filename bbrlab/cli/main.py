@@ -14,6 +14,7 @@ import bbrlab.cli.stages.claims
 import bbrlab.cli.stages.models
 import bbrlab.cli.stages.pages
 import bbrlab.cli.stages.runs
+import bbrlab.cli.stages.site
 import bbrlab.cli.stages.tables  # noqa: F401
 from bbrlab.base import files
 from bbrlab.base.errors import UserError

@@ -47,6 +47,7 @@ STAGES: dict[str, tuple[str, ...]] = {
     "seeds": _SEEDS,
     "claims": _CLAIMS,
     "pages": (*_CLAIMS, "bbrlab/report", "bbrlab/cli/stages/pages.py"),
+    "site": (*_CLAIMS, "bbrlab/report", "bbrlab/site", "bbrlab/cli/stages/site.py"),
 }
 LEFT_OUT = {".md", ".pyc", ".nbi", ".nbc"}  # words about the files, and what Python and numba leave beside them
 

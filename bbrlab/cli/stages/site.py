@@ -1,0 +1,47 @@
+"""Stage ``site``: results, statements and documentation as a static site; a single run as a page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bbrlab.base import paths
+from bbrlab.cli.app import app, make_interruptible
+
+
+@app.command()
+def site(
+    scale: Annotated[str | None, typer.Option(help="smoke, quick or full; default: config.yaml's.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder; default: SCALE/site in the results folder.")] = None,
+    execute: Annotated[bool, typer.Option("--execute", help="Execute the notebooks that were not yet (minutes).")] = False,
+) -> None:  # fmt: skip
+    """Write the site of one's own results, else of those that ship. Runs no experiment."""
+    from bbrlab.campaign.config import load_config
+    from bbrlab.report.render import render_notebook
+    from bbrlab.site.build import build_site, missing_notebooks, site_folder
+
+    scale = scale or load_config().scale
+    make_interruptible()
+    for name in missing_notebooks(scale) if execute else []:
+        typer.echo(f"notebook {name}")
+        given = {"scale": scale} | ({"interactive": "no"} if name in ("models", "burst") else {})
+        render_notebook(paths.ROOT / "notebooks" / f"{name}.ipynb", paths.results_folder() / "pages" / scale / f"{name}.html", given)  # fmt: skip
+    for line in build_site(scale, out):
+        typer.echo(f"bbrlab: warning: {line}", err=True)
+    typer.echo(f"The site, for a browser: {(out or site_folder(scale)) / 'index.html'}")
+
+
+@app.command()
+def show(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="Folder of a run, or PAPER/FIGURE/POINT/seed-N of the results folder.", show_default=False)],
+    out: Annotated[Path | None, typer.Option(help="File; default: below pages/runs in the results folder.")] = None,
+) -> None:  # fmt: skip
+    """Write a page of one run: goodput, window, RTT, queue, BBR's states, self-checks, how to repeat it."""
+    from bbrlab.site.run_page import default_file, run_folder, write_run_page
+
+    folder = run_folder(run)
+    page = out or default_file(folder)
+    write_run_page(folder, page)
+    typer.echo(page)

@@ -1,0 +1,1 @@
+"""The site: one's results, the papers' statements and the documentation as static pages that need no network."""

@@ -1,0 +1,144 @@
+"""What the site shows: the statements of all papers, what came of them, and the tables of the figures that were run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from bbrlab.base.errors import UserError
+from bbrlab.base.tables import read_table
+from bbrlab.campaign.figures import Figure, figures_at
+from bbrlab.claims.judge import NOT_RUN, VERDICTS
+from bbrlab.claims.load import load_statements
+from bbrlab.claims.schema import Statement
+from bbrlab.claims.statements import STATEMENT_VERDICTS, statements_beside
+from bbrlab.measure.schema import METRICS
+from bbrlab.report.shipped import Shown, shown
+
+CLAIMS = "claims.parquet"
+# Columns of claims.parquet, statements.parquet and the figure tables (docs/results.md) that pages compute with or choose by.
+_CLAIM_NUMBERS = ("mean", "low", "high", "confidence", "p", "seeds", "failed", "without")
+_CLAIM_WORDS = ("id", "statement", "verdict", "interim", "part", "spread", "why", "expected", "says", "variant")
+_STATEMENT_NUMBERS = ("claims", "reproduced")
+_STATEMENT_WORDS = ("id", "paper", "says", "verdict", "in_words", "finding", "shows", "open", "because", "chosen_after")
+_TABLE_NUMBERS = ("seed", "group", "virtual_s", "wall_s")
+_TABLE_WORDS = ("point", "cca", "kernel")
+
+
+@dataclass(frozen=True)
+class Content:
+    """All that the pages are made of.
+
+    Attributes:
+        shown: whose results, and of which scale.
+        statements: every statement of data/, run or not, in the files' order.
+        figures: {id: figure at that scale}, of those with a table.
+        tables: {id: collect.figure_table()}.
+        of_statements: {id: row of statements.parquet}, of those that were judged.
+        of_claims: {id of a claim: row of claims.parquet}.
+    """
+
+    shown: Shown
+    statements: Sequence[Statement]
+    figures: Mapping[str, Figure]
+    tables: Mapping[str, pd.DataFrame]
+    of_statements: Mapping[str, Mapping[str, Any]]
+    of_claims: Mapping[str, Mapping[str, Any]]
+
+    @property
+    def folder(self) -> Path:
+        """Where the results of the scale are."""
+        return self.shown.results / self.shown.scale
+
+    @cached_property
+    def papers(self) -> dict[str, list[Statement]]:
+        """{paper: its statements}, all that have any."""
+        found: dict[str, list[Statement]] = {}
+        for statement in self.statements:
+            found.setdefault(statement.paper, []).append(statement)
+        return found
+
+    def verdict(self, statement: str) -> str:
+        """One of STATEMENT_VERDICTS."""
+        row = self.of_statements.get(statement)
+        return str(row["verdict"]) if row else NOT_RUN
+
+    def counts(self, statements: Sequence[Statement]) -> dict[str, int]:
+        """{verdict: how many of some statements have it}, in the order of STATEMENT_VERDICTS."""
+        mine = [self.verdict(s.id) for s in statements]
+        return {verdict: mine.count(verdict) for verdict in STATEMENT_VERDICTS}
+
+
+def read_content(scale: str, results: Path | None = None) -> Content:
+    """What there is to show of a scale: one's own results, else those that ship.
+
+    Args:
+        results: a folder to take it from and no other.
+
+    Raises:
+        UserError: if there is nothing, or naming the file of ours that is not as it must be.
+    """
+    which = Shown(results, scale, False, "") if results else shown(scale)
+    folder = which.results / which.scale
+    figures = {f.id: f for f in figures_at(which.scale, []) if (folder / f"{f.id}.parquet").exists()}
+    if not figures:
+        raise UserError(f"{folder}: nothing was run at this scale, nor ships; run: snakemake --cores 2 all")
+    tables = {
+        id: checked(read_table(folder / f"{id}.parquet"), folder / f"{id}.parquet", _TABLE_NUMBERS, _TABLE_WORDS, METRICS)
+        for id in figures
+    }  # fmt: skip
+    claims, statements = _judged(folder)
+    return Content(which, load_statements(known_good=True), figures, tables, statements, claims)
+
+
+def _judged(folder: Path) -> tuple[dict[str, Mapping[str, Any]], dict[str, Mapping[str, Any]]]:
+    """Rows of the claims and of the statements by id. Of a campaign of some papers alone there are theirs."""
+    whole = folder / CLAIMS
+    claims: dict[str, Mapping[str, Any]] = {}
+    statements: dict[str, Mapping[str, Any]] = {}
+    for path in [whole] if whole.exists() else sorted(folder.glob(f"*.{CLAIMS}")):
+        beside = statements_beside(path)
+        claims |= _rows(checked(read_table(path), path, _CLAIM_NUMBERS, _CLAIM_WORDS), path, VERDICTS)
+        statements |= _rows(checked(read_table(beside), beside, _STATEMENT_NUMBERS, _STATEMENT_WORDS), beside, STATEMENT_VERDICTS)  # fmt: skip
+    return claims, statements
+
+
+def _rows(table: pd.DataFrame, path: Path, verdicts: Sequence[str]) -> dict[str, Mapping[str, Any]]:
+    if unknown := sorted(set(table["verdict"]) - set(verdicts)):
+        raise _wrong(path, f"verdict: there is no verdict {str(unknown[0])[:40]!r}")
+    return {str(row["id"]): {str(k): v for k, v in row.items()} for row in table.to_dict(orient="records")}
+
+
+def checked(
+    table: pd.DataFrame, path: Path, numbers: Sequence[str], words: Sequence[str], metrics: Mapping[str, Any] | None = None
+) -> pd.DataFrame:  # fmt: skip
+    """The table, if the columns that pages use are there and hold what they should.
+
+    Args:
+        numbers, words: columns that must be there.
+        metrics: columns of numbers that may be there.
+
+    Raises:
+        UserError: naming file and column.
+    """
+    for column in (*numbers, *words):
+        if column not in table:
+            raise _wrong(path, f"has no column {column}")
+    for column in (*numbers, *(name for name in metrics or () if name in table)):
+        if not pd.api.types.is_numeric_dtype(table[column]) and table[column].notna().any():
+            raise _wrong(path, f"column {column} holds {table[column].dtype}, not numbers")
+    for column in words:
+        if not all(isinstance(value, str) for value in table[column]):
+            raise _wrong(path, f"column {column} holds {table[column].dtype}, not text")
+    return table
+
+
+def _wrong(path: Path, problem: str) -> UserError:
+    return UserError(
+        f"{path}: {problem}; was it made by another version of bbrlab? Delete it, and snakemake makes it anew"
+    )

@@ -1,0 +1,307 @@
+"""One run as one file that needs nothing else: curves over time, BBR's states, self-checks, how to repeat it."""
+
+from __future__ import annotations
+
+import functools
+import shlex
+from collections.abc import Iterable, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from bbrlab.base import files, paths
+from bbrlab.base.arrays import Array
+from bbrlab.base.errors import UserError
+from bbrlab.base.tables import read_table
+from bbrlab.measure.bbr_record import STATES
+from bbrlab.measure.phases import phases
+from bbrlab.measure.schema import GROUP, label_of
+from bbrlab.measure.series import goodput_series
+from bbrlab.measure.summary import Summary, read_summary
+from bbrlab.report.pages import NAMES
+from bbrlab.report.plots.style import CCA_COLOURS, OWN
+from bbrlab.scenario.load import base_point, load_scenario
+from bbrlab.site.words import embedded, number
+
+_ROOM = Path(__file__).parent
+POINTS = 1500  # of a curve; of more the lowest and the highest of each stretch are drawn
+FLOWS = 6  # that have curves of their own; of more flows, groups have
+_COLUMNS = ("time_s", "flow", "group", "bytes_acked", "cwnd", "srtt_us", "queue_bytes", "bbr_state")
+_SHOWN = ("goodput_mbit", "share_of_capacity", "retransmits", "rtt_ms_mean", "cwnd_packets", "jain_index")
+_DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
+
+
+def run_folder(run: str) -> Path:
+    """The folder of a run: a path, or PAPER/FIGURE/POINT/seed-N of the results folder. UserError if there is none."""
+    name = run.removeprefix("runs/")
+    places = [Path(run).absolute(), paths.results_folder() / "runs" / name]
+    found = next((p for p in places if (p / "summary.json").exists()), None)
+    if found is not None:
+        return found
+    below = next((p for p in places if p.is_dir()), None)
+    near = ("*/summary.json", "*/*/summary.json", "*/*/*/summary.json")  # no farther: a folder may be anybody's home
+    first = next((found for pattern in near for found in sorted(below.glob(pattern))), None) if below else None
+    hint = (
+        f"; did you mean {first.parent}?"
+        if first
+        else "; give the folder of a run, or PAPER/FIGURE/POINT/seed-N of the results folder"
+    )
+    raise UserError(f"{run}: there is no finished run (no summary.json){hint}")
+
+
+def default_file(folder: Path) -> Path:
+    """Where a run's page goes."""
+    below = paths.results_folder() / "runs"
+    name = folder.relative_to(below) if folder.is_relative_to(below) else Path(folder.name)
+    return paths.results_folder() / "pages" / "runs" / name.parent / f"{name.name}.html"
+
+
+def write_run_page(folder: Path, out: Path) -> None:
+    """Write a run's page, whole or not at all.
+
+    Args:
+        folder: has summary.json, manifest.json and samples.parquet.
+
+    Raises:
+        UserError: naming the file of the run that is missing, or not as it must be.
+    """
+    summary = read_summary(folder)
+    path = folder / "samples.parquet"
+    if not path.exists():
+        raise UserError(f"{path}: is not there: samples do not ship; run the point again to see it over time")
+    manifest = files.read_json(folder / "manifest.json")
+    samples = _numbers(read_table(path), path)
+    files.write_text(out, _page(summary, manifest, samples, folder))
+
+
+def _numbers(table: pd.DataFrame, path: Path) -> pd.DataFrame:
+    for column in _COLUMNS:
+        if column not in table or not pd.api.types.is_numeric_dtype(table[column]):
+            problem = (
+                f"column {column} holds {table[column].dtype}, not numbers"
+                if column in table
+                else f"has no column {column}"
+            )
+            raise UserError(f"{path}: {problem}; made by another version of bbrlab? Run this point again")
+    return table[list(_COLUMNS)]
+
+
+def _page(summary: Summary, manifest: Any, samples: pd.DataFrame, folder: Path) -> str:
+    scenario = manifest["scenario"]
+    title = f"{summary['paper']} {summary['figure']}, seed {summary['seed']}"
+    values = ", ".join(f"{k.removeprefix('network.')} = {v}" for k, v in summary["values"].items())
+    content = {
+        "title": escape(title),
+        "lead": escape(f"{values}. " if values else "") + escape(_conditions(scenario, summary)),
+        "groups": _groups(summary),
+        "bottleneck": _bottleneck(summary),
+        "checks": _checks(summary),
+        "repeat": _repeat(manifest, summary),
+        "origin": _origin(manifest, summary, folder),
+        "data": embedded(_panels(summary, scenario, samples), "series-data"),
+        "css": (_ROOM / "static" / "site.css").read_text(encoding="utf-8"),
+        "plotly": _script("plotly-basic.min.js"),
+        "site": _script("site.js"),
+    }
+    template = (_ROOM / "templates" / "run.html").read_text(encoding="utf-8")
+    parts = template.split("@@")  # a text is put in once and never read again
+    return "".join(content[part] if i % 2 else part for i, part in enumerate(parts))
+
+
+@functools.cache
+def _script(name: str) -> str:
+    return (_ROOM / "static" / name).read_text(encoding="utf-8").replace("</script", "<\\/script")
+
+
+def _conditions(scenario: Any, summary: Summary) -> str:
+    network = scenario["network"]
+    flows = " against ".join(f"{flow['count']} {NAMES.get(flow['cca'], flow['cca'])}" for flow in scenario["flows"])
+    return (
+        f"{flows}; {network['rate_mbit']} Mbit/s, RTT {network['rtt_ms']} ms, buffer {summary['bottleneck']['buffer_bytes']} bytes, "
+        f"{network['qdisc']['kind']}; {summary['virtual_s']:g} s, metrics over {summary['window_s'][0]:g} to {summary['window_s'][1]:g} s."
+    )
+
+
+def _table(head: Iterable[str], rows: Iterable[Sequence[str]], label: str) -> str:
+    cells = "".join(f'<th scope="col">{escape(h)}</th>' for h in head)
+    body = "".join("<tr>" + "".join(f"<td>{c}</td>" for c in row) + "</tr>" for row in rows)
+    return f'<div class="bb-scroll" tabindex="0" role="region" aria-label="{label}"><table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _groups(summary: Summary) -> str:
+    shown = [m for m in _SHOWN if any(GROUP[m].of_group(g) is not None for g in summary["groups"])]
+    rows = [
+        (f"{g['count']} {escape(NAMES.get(g['cca'], g['cca']))}", *(number(GROUP[m].of_group(g)) for m in shown))
+        for g in summary["groups"]
+    ]
+    return _table(("flows", *map(label_of, shown)), rows, "Flow groups")
+
+
+def _bottleneck(summary: Summary) -> str:
+    found: Any = summary["bottleneck"]
+    queue = found.get("queue_ms") or {}
+    told = (
+        ("utilisation", found.get("utilisation"), ""), ("loss", found.get("loss"), ""), ("occupancy", found.get("occupancy"), ""),
+        ("queueing delay", queue.get("mean"), " ms"), ("its 95th percentile", queue.get("p95"), " ms"),
+    )  # fmt: skip
+    return "<p>Bottleneck: " + ", ".join(f"{name} <b>{number(value)}{unit}</b>" for name, value, unit in told) + ".</p>"
+
+
+def _checks(summary: Summary) -> str:
+    words = {True: ("good", "✓ passed"), False: ("bad", "✗ failed"), None: ("none", "– not made")}
+    rows = [
+        (
+            escape(str(c["name"])),
+            number(c["asked"], 6),
+            number(c["measured"], 6),
+            f'<span class="bb-badge bb-{words[c["ok"]][0]}">{words[c["ok"]][1]}</span>',
+            escape(str(c["detail"])),
+        )
+        for c in summary["checks"]
+    ]
+    return _table(("check", "asked", "measured", "outcome", "what it is"), rows, "Self-checks")
+
+
+def _repeat(manifest: Any, summary: Summary) -> str:
+    """The command that runs it again, if the scenario's file still asks for the same."""
+    scenario = manifest["scenario"]
+    file = paths.SCENARIOS / scenario["paper"] / f"{scenario['name']}.yaml"
+    values = dict(manifest["values"])
+    case = values.pop("case", None)
+    changes = values | {k: scenario[k] for k in ("duration_s", "window_s")}
+    command = None
+    for more in ((), ("duration_s", "window_s")):
+        changes = values | {k: scenario[k] for k in more}
+        if file.is_file() and _asks_the_same(file, changes, case, manifest["fingerprint"]):
+            told = "".join(f" --set {shlex.quote(f'{k}={_word(v)}')}" for k, v in changes.items())
+            told += f" --case {shlex.quote(case)}" if case else ""
+            command = f"bbrlab run {file.relative_to(paths.ROOT)}{told} --seed {summary['seed']} --out /tmp/again"
+            break
+    if command:
+        return f"<p>Run it again; the same seed gives the same bytes:</p><pre><code>{escape(command)}</code></pre>"
+    return (
+        f"<p>Run it again with its campaign: <code>bbrlab verify {escape(scenario['paper'])}/{escape(scenario['name'])}</code> runs a sample of "
+        "its figure's runs and compares hashes.</p>"
+    )
+
+
+def _asks_the_same(file: Path, changes: dict[str, Any], case: str | None, fingerprint: str) -> bool:
+    """Whether a scenario's file with these changes is the point that was run."""
+    try:
+        return base_point(load_scenario(file, changes, case)).fingerprint == fingerprint
+    except UserError:
+        return False
+
+
+def _word(value: Any) -> str:
+    return (
+        "[" + ", ".join(map(_word, value)) + "]"
+        if isinstance(value, list)
+        else f"{value:g}"
+        if isinstance(value, float)
+        else str(value)
+    )
+
+
+def _origin(manifest: Any, summary: Summary, folder: Path) -> str:
+    kernel, source = summary["kernel"], manifest.get("source", {})
+    rows = (
+        ("kernel", f"{kernel['name']} ({kernel['release']}), key {kernel['key']}"),
+        ("commit", f"{source.get('commit', 'unknown')}{' with changes' if source.get('modified') else ''}"),
+        ("backend", str(summary["backend"])),
+        ("real time", f"{summary['wall_s']:.1f} s" if summary["wall_s"] else "–"),
+        ("folder", str(folder.relative_to(paths.results_folder()) if folder.is_relative_to(paths.results_folder()) else folder.name)),
+    )  # fmt: skip
+    return "<dl>" + "".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in rows) + "</dl>"
+
+
+def _panels(summary: Summary, scenario: Any, samples: pd.DataFrame) -> dict[str, Any]:
+    """The curves: goodput, congestion window, smoothed RTT, queueing delay, states."""
+    ccas = [flow["cca"] for flow in scenario["flows"]]
+    flows = samples[samples["flow"] >= 0]
+    by = "flow" if flows["flow"].nunique() <= FLOWS else "group"
+    names = _names(flows, by, ccas)
+    bin_s = max(summary["virtual_s"] / 500, 2 / float(scenario["sample_hz"]))
+    goodput = goodput_series(samples, bin_s, by)
+    wide = {column: _by_time(flows, by, column) for column in ("cwnd", "srtt_us")}
+    queue = samples.drop_duplicates("time_s")
+    rate, buffer_bytes = float(scenario["network"]["rate_mbit"]), float(summary["bottleneck"]["buffer_bytes"])
+    ends = [float(queue["time_s"].min()), float(queue["time_s"].max())] if len(queue) else [0.0, 0.0]
+    full = buffer_bytes * 8e-3 / rate
+    panels: list[dict[str, Any]] = [
+        {"label": "goodput (Mbit/s)", "legend": True, "lines": [_line(names[i], *goodput[i]) for i in goodput if i in names]},
+        {"label": "cwnd (packets)" + ("" if by == "flow" else ", mean"), "lines": [_line(names[i], *wide["cwnd"][i]) for i in names]},
+        {"label": "RTT (ms)", "lines": [_line(names[i], wide["srtt_us"][i][0], wide["srtt_us"][i][1] / 1000) for i in names]},
+        {"label": "queue (ms)", "lines": [
+            _line({"name": "queue", "colour": "#7F7F7F"}, queue["time_s"].to_numpy(), queue["queue_bytes"].to_numpy() * 8e-3 / rate),
+            _line({"name": "buffer full", "colour": "#D55E00", "dash": "dash"}, np.array(ends), np.array([full, full])),
+        ]},
+    ]  # fmt: skip
+    for flow in _first_bbr_flows(flows):
+        stays = phases(samples, flow)
+        ends_s = stays["end_s"].fillna(ends[1])
+        x = np.column_stack([stays["start_s"], ends_s]).ravel().tolist()
+        y = [s for state in stays["state"] for s in (state, state)]
+        group = int(flows.loc[flows["flow"] == flow, "group"].iloc[0])
+        panels.append({"label": f"{NAMES.get(ccas[group], ccas[group])}, flow {flow + 1}", "states": list(STATES),
+                       "lines": [{"name": "state", "colour": CCA_COLOURS.get(ccas[group], OWN), "x": x, "y": y}]})  # fmt: skip
+    return {"panels": panels}
+
+
+def _names(flows: pd.DataFrame, by: str, ccas: Sequence[str]) -> dict[int, dict[str, str]]:
+    """{flow or group: its name, colour and dash}."""
+    groups = flows.groupby(by)["group"].first()
+    found, used = {}, dict.fromkeys(ccas, 0)
+    for which, group in groups.items():
+        cca = ccas[int(group)]
+        dash = _DASHES[used[cca] % len(_DASHES)]
+        used[cca] += 1
+        label = f"flow {int(str(which)) + 1}" if by == "flow" else f"group {int(str(which)) + 1}"
+        found[int(str(which))] = {
+            "name": f"{NAMES.get(cca, cca)}, {label}",
+            "colour": CCA_COLOURS.get(cca, OWN),
+            "dash": dash,
+        }
+    return found
+
+
+def _by_time(flows: pd.DataFrame, by: str, column: str) -> dict[int, tuple[Array, Array]]:
+    """{flow or group: (times, values, of a group their mean)}."""
+    means = flows.groupby([by, "time_s"])[column].mean()
+    return {
+        int(str(i)): (rows.index.get_level_values("time_s").to_numpy(), rows.to_numpy())
+        for i, rows in means.groupby(by)
+    }
+
+
+def _first_bbr_flows(flows: pd.DataFrame) -> list[int]:
+    """The first flow of each group that tells its states."""
+    told = flows[flows["bbr_state"].notna()]
+    return [int(f) for f in told.groupby("group")["flow"].min()]
+
+
+def _line(look: dict[str, str], times: Array, values: Array) -> dict[str, Any]:
+    x, y = thinned(np.asarray(times, dtype=float), np.asarray(values, dtype=float))
+    return {
+        **look,
+        "x": [round(float(v), 4) for v in x],
+        "y": [None if not np.isfinite(v) else float(f"{v:.5g}") for v in y],
+    }
+
+
+def thinned(times: Array, values: Array, most: int = POINTS) -> tuple[Array, Array]:
+    """At most ``most`` points of a curve: of each stretch the lowest and the highest, so that no peak is lost.
+
+    Args:
+        times, values: shape (samples,).
+    """
+    if len(values) <= most:
+        return times, values
+    keep: list[int] = []
+    for part in np.array_split(np.arange(len(values)), most // 2):
+        filled = np.nan_to_num(values[part])
+        keep += sorted({int(part[filled.argmin()]), int(part[filled.argmax()])})
+    return times[keep], values[keep]

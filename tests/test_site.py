@@ -1,0 +1,346 @@
+"""The site: every statement is there, run or not; links lead somewhere; nothing is loaded from elsewhere; text stays text."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+from collections import Counter
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urldefrag
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bbrlab.base.errors import UserError
+from bbrlab.campaign.collect import write_table
+from bbrlab.campaign.figures import figures_at
+from bbrlab.claims.judge import judge_all, verdict_frame
+from bbrlab.claims.load import claims_of, load_statements
+from bbrlab.claims.schema import Statement
+from bbrlab.claims.statements import statement_frame
+from bbrlab.site import documents
+from bbrlab.site.build import build_site
+from bbrlab.site.notebooks import clean, notebook_page
+from bbrlab.site.run_page import run_folder, thinned, write_run_page
+from bbrlab.site.words import block, embedded, slug
+from tests.browser import PROGRAM, Browser
+from tests.made_up import nothing_measured, table, whole_summary
+
+FIGURES = ["tang/fig2", "sarpkaya2025/fig2a"]
+EVIL = "<script>document.title='run'</script><img src=https://example.org/x onerror=alert(1)> ```{include} /etc/passwd"
+ANY = {"cells": [{"cell_type": "markdown", "source": ["# Some page: of a test\n", "\n", EVIL]},
+                 {"cell_type": "code", "outputs": [{"data": {"text/html": f"<table><tr><td onclick='x()'>cell</td></tr></table>{EVIL}"}},
+                                                   {"data": {"text/markdown": f"## A part\n\n{EVIL}\n\n```{{include}} /etc/passwd\n```"}},
+                                                   {"data": {"image/png": "iVBORw0KGgo="}, "metadata": {"image/png": {"alt": "a [figure]"}}}]}]}  # fmt: skip
+
+
+def write_results(results: Path) -> None:
+    """What a campaign of two figures leaves, with text in it that would like to be markup."""
+    figures = figures_at("smoke", FIGURES)
+    tables = {}
+    for figure in figures:
+        ccas = {(p.label, i): flow.cca for p in figure.points for i, flow in enumerate(p.scenario.flows)}
+        made = table(figure, lambda point, seed: 0.5 + 0.01 * seed)
+        made["cca"] = [ccas[point, group] for point, group in zip(made["point"], made["group"], strict=True)]
+        tables[figure.id] = made.assign(kernel=EVIL)
+        write_table(tables[figure.id], results / "smoke" / f"{figure.id}.parquet")
+    statements = load_statements(known_good=True)
+    verdicts = judge_all([c for c in claims_of(statements) if set(c.figures) <= set(FIGURES)], figures, tables, results)
+    judged = {v.claim.id for v in verdicts}
+    mine = [s for s in statements if all(c.id in judged for c in s.claims)]
+    frame = verdict_frame(verdicts)
+    frame["why"] = EVIL
+    write_table(frame, results / "smoke" / "tang.claims.parquet")
+    write_table(statement_frame(mine, verdicts).assign(in_words=EVIL), results / "smoke" / "tang.statements.parquet")
+    (results / "smoke" / "tang.ipynb").write_text(json.dumps(ANY), encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("site results")
+    write_results(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def site(results, tmp_path_factory) -> Path:
+    out = tmp_path_factory.mktemp("a site") / "site"
+    assert build_site("smoke", out, results) == []
+    return out
+
+
+class Page(HTMLParser):
+    """What a page has: names that links may lead to, links, and what it loads."""
+
+    def __init__(self, text: str):
+        super().__init__()
+        self.names: list[str] = []
+        self.links: list[str] = []
+        self.loads: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        self.names += [given["id"]] if "id" in given else []
+        assert not [name for name in given if name.startswith("on") and name != "onclick"], given
+        if tag == "a" and "href" in given:
+            self.links.append(given["href"])
+        elif tag == "link" and "href" in given and given.get("rel") not in ("search", "index", "next", "prev"):
+            self.loads.append(given["href"])
+        elif "src" in given:
+            self.loads.append(given["src"])
+
+
+def pages_of(site: Path) -> dict[Path, Page]:
+    return {p: Page(p.read_text(encoding="utf-8")) for p in sorted(site.rglob("*.html")) if "_static" not in p.parts}
+
+
+def test_every_link_and_anchor_leads_somewhere_and_nothing_is_loaded_from_elsewhere(site):
+    pages = pages_of(site)
+    assert len(pages) > 20
+    wrong = []
+    for place, page in pages.items():
+        for load in page.loads:
+            if "://" in load or load.startswith("//") or not (place.parent / unquote(load.split("?")[0])).exists():
+                wrong.append(f"{place.relative_to(site)} loads {load}")
+        for link in page.links:
+            if "://" in link or link.startswith("mailto:"):
+                continue
+            path, anchor = urldefrag(link)
+            target = (place.parent / unquote(path)).resolve() if path else place
+            if not target.exists() or (anchor and target in pages and unquote(anchor) not in pages[target].names):
+                wrong.append(f"{place.relative_to(site)} links to {link}")
+    assert wrong == []
+    for style in site.rglob("*.css"):
+        assert not re.search(r"(url\(|@import)\s*['\"]?(https?:)?//", style.read_text(encoding="utf-8")), style
+
+
+def test_no_name_stands_twice_on_a_page(site):
+    for place, page in pages_of(site).items():
+        assert [name for name, times in Counter(page.names).items() if times > 1] == [], place
+
+
+def statements() -> list[Statement]:
+    return load_statements(known_good=True)
+
+
+def test_every_statement_with_every_claim_stands_on_its_paper_s_page_run_or_not(site):
+    for paper in {s.paper for s in statements()}:
+        text = (site / "papers" / f"{paper}.html").read_text(encoding="utf-8")
+        names = set(Page(text).names)
+        for statement in (s for s in statements() if s.paper == paper):
+            assert slug(statement.id) in names, statement.id
+            for claim in statement.claims:
+                assert f"<b>{claim.id}" in text, claim.id
+        if paper != "tang":
+            assert "Nothing of this paper was run" in text or paper == "sarpkaya2025"
+
+
+def test_text_of_results_is_never_markup(site):
+    for place in sorted(site.rglob("*.html")):
+        if "_static" not in place.parts:
+            text = place.read_text(encoding="utf-8")
+            assert "document.title=" not in re.sub(r"&lt;script&gt;.*?&lt;/script&gt;", "", text), place
+            assert "onerror=alert" not in re.sub(r"&lt;img[^<]*?&gt;", "", text), place
+            assert "root:x:" not in text
+    assert "&lt;script&gt;" in (site / "index.html").read_text(encoding="utf-8"), "the kernel's name is told as text"
+    assert "&lt;script&gt;" in (site / "papers" / "tang.html").read_text(encoding="utf-8")
+
+
+def test_a_notebook_has_its_words_and_tables_and_no_code(tmp_path):
+    page = notebook_page(ANY["cells"], tmp_path, "some")
+    assert page.startswith("# Some page\\: of a test\n")
+    assert "<td>cell</td>" in page and "## A part" in page
+    assert "![a \\[figure\\]](some-1.png)" in page and (tmp_path / "some-1.png").read_bytes().startswith(b"\x89PNG")
+    assert "onclick" not in page and "<script" not in page.replace("&lt;script", "")
+    assert "\n```{include}" not in page
+
+
+@pytest.mark.parametrize("html", ["<style>p{}</style>", "<iframe src=x></iframe>", "<a href='javascript:x()'>", "<svg onload=x()>",
+                                  "<p style='background:url(https://example.org)'>", "<form><input></form>", "<link href=x>"])  # fmt: skip
+def test_html_of_outputs_loses_what_runs_or_loads(html):
+    assert not re.search(r"style>|iframe|javascript|onload|url\(|form|input|link", clean(f"kept {html}"))
+    assert clean(f"kept {html}").startswith("kept")
+
+
+def test_no_content_ends_its_block():
+    assert block("a\n```\n````\nb").startswith("`````{raw} html\n")
+    assert "</script>" not in embedded({"a": "</script><b>"}, "x").removesuffix("</script>")
+
+
+@pytest.mark.parametrize(
+    ("file", "column", "value", "said"),
+    [
+        ("tang.claims.parquet", "mean", "many", "column mean holds"),
+        ("tang.claims.parquet", "verdict", "splendid", "there is no verdict 'splendid'"),
+        ("tang.statements.parquet", "in_words", 3, "column in_words holds"),
+        ("tang/fig2.parquet", "goodput_mbit", "fast", "column goodput_mbit holds"),
+        ("tang/fig2.parquet", "point", None, "has no column point"),
+    ],
+)  # fmt: skip
+def test_a_table_with_a_wrong_type_gives_one_message(results, tmp_path, file, column, value, said):
+    for source in results.rglob("*.parquet"):
+        place = tmp_path / "r" / source.relative_to(results)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(source.read_bytes())
+    path = tmp_path / "r" / "smoke" / file
+    content = pd.read_parquet(path)
+    content = content.drop(columns=column) if value is None else content.assign(**{column: value})
+    content.to_parquet(path)
+    with pytest.raises(UserError, match=re.escape(said)) as told:
+        build_site("smoke", tmp_path / "site", tmp_path / "r")
+    assert str(path) in str(told.value)
+    assert not (tmp_path / "site").exists(), "nothing half-written"
+    assert [p.name for p in tmp_path.iterdir()] == ["r"]
+
+
+def test_without_results_it_says_what_to_do(tmp_path):
+    with pytest.raises(UserError, match="snakemake --cores 2 all"):
+        build_site("smoke", tmp_path / "site", tmp_path / "nothing")
+
+
+def test_documents_are_found_flat_or_in_folders(tmp_path):
+    (tmp_path / "docs" / "howto").mkdir(parents=True)
+    (tmp_path / "docs" / "flat.md").write_text(
+        "# Flat\n\n[in](howto/in.md#a) [gone](../results/x.html) [file](file.txt)\n"
+    )
+    (tmp_path / "docs" / "howto" / "in.md").write_text("# In a folder\n\n## A\n")
+    (tmp_path / "docs" / "file.txt").write_text("x")
+    found = documents.sources(tmp_path)
+    assert found == [Path("docs/flat.md"), Path("docs/howto/in.md")]
+    assert documents.linked(tmp_path) == [Path("docs/file.txt")]
+    assert documents.write_documents(tmp_path / "out", tmp_path) == found
+    assert (tmp_path / "out" / "docs" / "flat.md").read_text().splitlines()[
+        2
+    ] == "[in](howto/in.md#a) gone [file](file.txt)"
+    contents = documents.contents_page(found)
+    assert (
+        contents.index("Guides and reference") < contents.index("/docs/flat") and ":caption: How-to guides" in contents
+    )
+
+
+def test_a_diagram_is_told_in_words(tmp_path):
+    (tmp_path / "README.md").write_text(
+        "# A\n\n```mermaid\nflowchart LR\n  subgraph x [what is asked]\n    S[files/*.yaml] -- read --> b\n  end\n  b --> C[pages]\n```\n"
+    )
+    documents.write_documents(tmp_path / "out", tmp_path)
+    text = (tmp_path / "out" / "README.md").read_text()
+    assert (
+        "<b>what is asked</b>" in text
+        and "files/*.yaml <span>→ read →</span> b" in text
+        and "b <span>→</span> pages" in text
+    )
+
+
+def made_up_run(folder: Path) -> Path:
+    """A run's folder: one BBRv1 flow, 2,000 samples."""
+    point = figures_at("smoke", ["tang/fig2"])[0].points[0]
+    time_s = np.arange(2000) * 0.1
+    samples = pd.DataFrame({"time_s": time_s, "flow": 0, "group": 0, "bytes_acked": (time_s * 1e6).astype(int), "cwnd": 10 + np.arange(2000) % 7,
+                            "srtt_us": 50_000, "queue_bytes": 1000, "bbr_state": np.repeat([0.0, 3.0, 6.0, 3.0], 500)})  # fmt: skip
+    folder.mkdir(parents=True)
+    samples.to_parquet(folder / "samples.parquet")
+    summary = whole_summary(
+        nothing_measured(),
+        virtual_s=200,
+        checks=[{"name": EVIL, "asked": 1, "measured": 2.0, "ok": False, "detail": EVIL}],
+    )
+    (folder / "summary.json").write_text(json.dumps(summary))
+    manifest = {
+        "scenario": point.scenario.model_dump(),
+        "values": point.values,
+        "fingerprint": point.fingerprint,
+        "source": {"commit": "abc"},
+    }
+    (folder / "manifest.json").write_text(json.dumps(manifest, default=str))
+    return folder
+
+
+def test_a_run_is_one_file_that_loads_nothing(tmp_path):
+    out = tmp_path / "run.html"
+    write_run_page(made_up_run(tmp_path / "run"), out)
+    text = out.read_text(encoding="utf-8")
+    assert Page(text).loads == [] and "default-src 'none'" in text
+    assert "&lt;script&gt;document" in text and "<script>document.title" not in text
+    data = json.loads(re.search(r'id="series-data">(.*?)</script>', text)[1])
+    assert [panel["label"] for panel in data["panels"][:4]] == [
+        "goodput (Mbit/s)",
+        "cwnd (packets)",
+        "RTT (ms)",
+        "queue (ms)",
+    ]
+    assert data["panels"][4]["lines"][0]["y"] == [
+        "Startup",
+        "Startup",
+        "CRUISE",
+        "CRUISE",
+        "ProbeRTT",
+        "ProbeRTT",
+        "CRUISE",
+        "CRUISE",
+    ]
+    assert "bbrlab run scenarios/tang/fig2.yaml" in text
+    with pytest.raises(UserError, match=r"no finished run .* did you mean .*run"):
+        run_folder(str(tmp_path))
+    (tmp_path / "run" / "samples.parquet").unlink()
+    with pytest.raises(UserError, match="samples do not ship"):
+        write_run_page(tmp_path / "run", out)
+
+
+def test_no_peak_is_lost_in_a_thinned_curve():
+    values = np.zeros(100_000)
+    values[777] = 5
+    times, kept = thinned(np.arange(100_000.0), values)
+    assert len(kept) <= 1500 and kept.max() == 5 and times[kept.argmax()] == 777
+
+
+def axe() -> str:
+    """axe-core's source. (Its package wants a library to drive browsers, which this does without.)"""
+    spec = importlib.util.find_spec("axe_playwright_python")
+    if spec is None or not spec.submodule_search_locations:
+        pytest.skip(
+            "axe-core is not installed: pip install --no-deps -r envs/browser.txt (make test-slow does, as root)"
+        )
+    return (Path(spec.submodule_search_locations[0]) / "axe.min.js").read_text(encoding="utf-8")
+
+
+# Whether a page's first chart, if it has any, is drawn once a reader comes to it.
+DRAWN = """(async () => {
+  const plot = document.querySelector(".bb-plot");
+  if (!plot) return true;
+  plot.scrollIntoView();
+  for (let i = 0; i < 100 && !plot.querySelector(".main-svg"); i++) await new Promise((done) => setTimeout(done, 100));
+  return plot.querySelector(".main-svg") !== null;
+})()"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    PROGRAM is None, reason="there is no chromium: apt-get install chromium (make test-slow does, as root)"
+)
+@pytest.mark.parametrize(("width", "dark"), [(1200, False), (400, True)])
+def test_pages_open_without_an_error_and_keep_nobody_out(site, tmp_path, width, dark):
+    source = axe()
+    write_run_page(made_up_run(tmp_path / "run"), tmp_path / "run.html")
+    told = []
+    with Browser(tmp_path / "profile") as browser:
+        browser.look(width, dark=dark)
+        for page in [*pages_of(site), tmp_path / "run.html"]:
+            browser.open(page)
+            browser.run("new Promise(done => setTimeout(done, 300))")
+            name = page.relative_to(site) if page.is_relative_to(site) else page.name
+            told += [f"{name}: {problem}" for problem in browser.problems]
+            browser.problems.clear()
+            if browser.run("document.documentElement.scrollWidth > innerWidth"):
+                told.append(f"{name}: is wider than the window")
+            if not browser.run(DRAWN):
+                told.append(f"{name}: no chart is drawn")
+            browser.run(source + "; true")
+            for found in browser.run("axe.run(document, {preload: false, resultTypes: ['violations']}).then(r => r.violations.map(v => "
+                                     "({impact: v.impact, id: v.id, nodes: v.nodes.slice(0, 3).map(n => n.html.slice(0, 160))})))"):  # fmt: skip
+                if found["impact"] in ("serious", "critical"):
+                    told.append(f"{name}: {found['id']}: {found['nodes']}")
+    assert told == []
