@@ -273,7 +273,8 @@ def test_waiting_for_a_core_is_no_silence():
         silences = [process._Silence(child.pid) for child in (starved, asleep)]
         time.sleep(2)
         lasted = [silence.lasts_s(look_s=0.1) for silence in silences]
-    assert lasted[0] < 1 < 1.9 < lasted[1]
+    assert lasted[0] < 1
+    assert lasted[1] > 1.9
     silences[1].broken()
     assert silences[1].lasts_s(look_s=60) == 0
 
