@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 import sys
 
@@ -86,6 +87,15 @@ def test_qemu_that_is_not_there(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(UserError, match="apt-get install qemu-system-x86"):
         qemu.command(None, None)
+
+
+@pytest.mark.parametrize(
+    ("release", "by_seccomp"), [("5.10.262", False), ("6.12.117", False), ("6.16.0", True), ("7.3.4", True)]
+)
+def test_a_guests_processes_are_traced_only_by_kernels_that_have_nothing_else(tmp_path, release, by_seccomp):
+    job = process.Job(scratch=tmp_path, seed=1, memory_bytes=1 << 30, arguments=[], log=tmp_path / "log")
+    argv = uml.command(dataclasses.replace(get_kernel(), release=release), job)
+    assert (uml.SECCOMP in argv) == by_seccomp
 
 
 @pytest.fixture(scope="module")

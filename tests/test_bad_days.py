@@ -24,6 +24,7 @@ from bbrlab.base.errors import UserError
 from bbrlab.base.owned import owned_folder, remove_abandoned
 from bbrlab.campaign.collect import figure_table
 from bbrlab.campaign.figures import figures_at, runs_of
+from bbrlab.experiment.machine import process
 from bbrlab.experiment.plan import make_plan
 from bbrlab.kernel import build, probe, sources
 from bbrlab.kernel.build import build_kernel
@@ -251,6 +252,31 @@ def test_a_guest_that_hangs_is_ended(tmp_path, guest_program):
     with pytest.raises(UserError, match=r"hung while setting up: no sign of life for 2 s.*guest\.log"):
         run_point(base_point(validate(scenario_dict(), "s")), 1, tmp_path / "out", watchdog_s=2)
     assert not (tmp_path / "out" / "summary.json").exists()
+
+
+def test_waiting_for_a_core_is_no_silence():
+    """Beside a busy process on its core a guest of low priority hardly runs: it does not hang. One that sleeps does."""
+    core = str(min(os.sched_getaffinity(0)))
+    pinned = ["taskset", "-c", core]
+    with contextlib.ExitStack() as stack:
+        busy, starved, asleep = (
+            stack.enter_context(subprocess.Popen([*pinned, *nice, sys.executable, "-c", text]))
+            for nice, text in (
+                ([], "while True: pass"),
+                (["nice", "-n", "19"], "while True: pass"),
+                ([], "import time; time.sleep(60)"),
+            )
+        )
+        for child in (busy, starved, asleep):
+            stack.callback(child.kill)
+        time.sleep(1)  # they start
+        silences = [process._Silence(child.pid) for child in (starved, asleep)]
+        time.sleep(2)
+        lasted = [silence.lasts_s(look_s=0.1) for silence in silences]
+    assert lasted[0] < 1
+    assert lasted[1] > 1.9
+    silences[1].broken()
+    assert silences[1].lasts_s(look_s=60) == 0
 
 
 @pytest.mark.guest

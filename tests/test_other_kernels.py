@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from bbrlab.base.errors import UserError
+from bbrlab.experiment.machine import uml
 from bbrlab.kernel.build import build_kernel
 from bbrlab.kernel.built import Kernel
 from bbrlab.kernel.sources import locate
@@ -89,6 +90,18 @@ def test_it_carries_every_algorithm_and_repeats_itself(other, run_scenario, cca)
     assert runs[0].summary["kernel"]["name"] == other.name
     first, second = ((run.folder / "samples.parquet").read_bytes() for run in runs)
     assert first == second
+
+
+def test_traced_processes_give_the_same_bytes(run_scenario, monkeypatch):
+    """Linux 7.3 runs a guest's processes by seccomp; by ptrace, as where a host does not allow that, nothing differs."""
+    kernel = built("lab-7.3")
+    found = []
+    for word in (uml.SECCOMP, "seccomp=off"):
+        monkeypatch.setattr(uml, "SECCOMP", word)
+        run = run_scenario(flows=[{"cca": "bbr3"}, {"cca": "cubic"}], kernel_name=kernel.name, tamper=lambda plan: None)
+        assert not run.failed
+        found.append((run.folder / "samples.parquet").read_bytes())
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("name", ["connections", "ecn"])

@@ -5,6 +5,7 @@ What UML (virtual time) and QEMU (real time) have in common.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import re
@@ -21,8 +22,9 @@ from bbrlab.experiment.machine.cores import one_core
 from bbrlab.experiment.machine.prompt import PromptLink
 
 PR_SET_CHILD_SUBREAPER = 36
-WATCHDOG_S = 60  # real seconds without a sign of life
+WATCHDOG_S = 60  # real seconds without a sign of life, those that it waited for its core left out
 POLL_S = 0.05
+LOOK_S = 5.0  # how often it is asked how long it waited for its core
 MIN_MEMORY_BYTES = 384 << 20
 MEMORY_PER_FLIGHT = 4  # kernel memory per byte in flight or queued, with room to spare
 # A guest that runs out of memory ends: with one of its processes killed it would hang, or go on without it.
@@ -51,7 +53,9 @@ class Job:
         memory_bytes: of the machine.
         arguments: further kernel arguments.
         log: gets everything that its console prints.
-        watchdog_s: real seconds without a line from the guest after which it is ended.
+        watchdog_s: real seconds without a line from the guest after which it is ended. Those in which it could run and
+            other processes had its core do not count: on a busy machine, at a low priority, the second of computing that a
+            set-up takes may take minutes.
         on_progress: called with each "bbrlab VERB TEXT" line.
         die_with_parent: end the guest when this process loses its parent (a killed campaign).
         prompt: the line to whoever types at its prompt; None: it has none.
@@ -136,9 +140,48 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     _reap()
 
 
+def _delays_ns(pid: int) -> dict[int, int]:
+    """How long a machine's process and its children could run and had no core, in ns by process; empty if it is gone."""
+    found = {}
+    with contextlib.suppress(OSError, ValueError):
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
+        for one in (pid, *map(int, children)):
+            with contextlib.suppress(OSError, ValueError, IndexError):  # it ended, or this kernel does not tell
+                found[one] = int(Path(f"/proc/{one}/schedstat").read_text(encoding="ascii").split()[1])
+    return found
+
+
+class _Silence:
+    """How long nothing was heard of a machine, the time left out in which it waited for its core."""
+
+    def __init__(self, pid: int):
+        self.pid = pid
+        self.looked, self.delays = time.monotonic(), _delays_ns(pid)
+        self.counted_s = 0.0
+
+    def broken(self) -> None:
+        """It gave a sign of life."""
+        self.counted_s = 0.0
+
+    def lasts_s(self, look_s: float) -> float:
+        """Its length so far. Of a machine's processes one runs at a time, so that the time each waited may be added.
+
+        Args:
+            look_s: no look at the processes more often than this.
+        """
+        now = time.monotonic()
+        if (passed := now - self.looked) >= look_s:
+            delays = _delays_ns(self.pid)
+            waited_s = sum(ns - self.delays.get(pid, 0) for pid, ns in delays.items()) / 1e9
+            self.counted_s += max(passed - waited_s, 0.0)
+            self.looked, self.delays = now, delays
+        return self.counted_s
+
+
 def _follow(process: subprocess.Popen[bytes], console: BinaryIO, kept: TextIO, job: Job, parent: int) -> None:
     """Read the console until the guest ends; keep all but the heartbeats. GuestFailed if it ends badly or hangs."""
-    last_life, failed, finished, virtual, pending = time.monotonic(), None, False, None, b""
+    failed, finished, virtual, pending = None, False, None, b""
+    silence, look_s = _Silence(process.pid), min(LOOK_S, job.watchdog_s / 4)
     while True:
         ended = process.poll() is not None  # asked before reading: what it wrote before its end is read, too
         *lines, pending = (pending + console.read()).split(b"\n")
@@ -147,7 +190,7 @@ def _follow(process: subprocess.Popen[bytes], console: BinaryIO, kept: TextIO, j
             match = PROGRESS.match(line)
             verb, text = (match[1], match[2] or "") if match else ("", "")
             if match:
-                last_life = time.monotonic()
+                silence.broken()
                 job.on_progress(verb, text)
             if verb == "at":
                 virtual = text
@@ -163,7 +206,7 @@ def _follow(process: subprocess.Popen[bytes], console: BinaryIO, kept: TextIO, j
         _go_on(job)
         if job.die_with_parent and os.getppid() != parent:
             raise GuestFailed("the campaign that started this run is gone")
-        if time.monotonic() - last_life > job.watchdog_s:
+        if silence.lasts_s(look_s) > job.watchdog_s:
             clock = "its" if job.prompt else "virtual"
             at = f"at {virtual} s of {clock} time" if virtual else "while setting up"
             raise GuestFailed(
