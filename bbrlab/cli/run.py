@@ -42,7 +42,10 @@ def run(
     kernel: KernelName = None,
     cca_source: CcaSources = None,
     watchdog_s: Annotated[
-        float, typer.Option(help="End a guest that shows no sign of life for so many real seconds, without those that it waits for its core.")
+        float,
+        typer.Option(
+            help="End a guest that shows no sign of life for so many real seconds, without those that it waits for its core."
+        ),
     ] = 60,
     strict: Annotated[bool, typer.Option(help=f"Exit with {EXIT_CHECKS} if a self-check fails.")] = False,
     trace_acks: Annotated[
