@@ -31,7 +31,10 @@ def run(
     kernel: Annotated[str | None, typer.Option(help="Entry of config/kernels.yaml.")] = None,
     cca_source: CcaSources = None,
     watchdog_s: Annotated[
-        float, typer.Option(help="End a guest that shows no sign of life for so many real seconds, without those that it waits for its core.")
+        float,
+        typer.Option(
+            help="End a guest that shows no sign of life for so many real seconds, without those that it waits for its core."
+        ),
     ] = 60,
     strict: Annotated[bool, typer.Option(help=f"Exit with {EXIT_CHECKS} if a self-check fails.")] = False,
     trace_acks: Annotated[
