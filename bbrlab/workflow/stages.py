@@ -32,6 +32,7 @@ STAGES: dict[str, tuple[str, ...]] = {
         "bbrlab/kernel",
         "bbrlab/experiment/iperf3_library.py",
         "mininet/iperf3_patience.c",
+        "mininet/ovs_clock.c",
         "bbrlab/cli/kernels.py",
     ),
     "runs": _RUNS,
