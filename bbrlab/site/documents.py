@@ -16,6 +16,7 @@ from bbrlab.site.words import block, heading
 SOURCES = (
     "README.md",
     "LIMITATIONS.md",
+    "CONTRIBUTING.md",
     "CHANGELOG.md",
     "docs/**/*.md",
     "config/README.md",
