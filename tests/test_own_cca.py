@@ -197,6 +197,7 @@ def test_where_the_kernel_stopped(tmp_path):
 def test_a_tree_keeps_what_it_was_built_from(tmp_path):
     for name in (
         "drivers/a/used.c",
+        "drivers/above.h",
         "drivers/a/other.c",
         "drivers/a/Kconfig",
         "arch/x86/entry.S",
@@ -205,10 +206,13 @@ def test_a_tree_keeps_what_it_was_built_from(tmp_path):
     ):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("")
-    (tmp_path / "drivers/a/.used.o.cmd").write_text("deps_drivers/a/used.o := \\\n  drivers/a/used.c \\\n")
+    (tmp_path / "drivers/a/.used.o.cmd").write_text(
+        "deps_drivers/a/used.o := \\\n  drivers/a/used.c \\\n  drivers/a/../above.h \\\n"
+    )
     prune(tmp_path)
     left = {p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*") if p.is_file()}
-    assert left == {"drivers/a/used.c", "drivers/a/.used.o.cmd", "drivers/a/Kconfig", "arch/x86/entry.S", "net/b.c"}
+    assert left == {"drivers/a/used.c", "drivers/above.h", "drivers/a/.used.o.cmd", "drivers/a/Kconfig",
+                    "arch/x86/entry.S", "net/b.c"}  # fmt: skip
 
 
 def test_a_kernel_whose_patches_do_not_apply(kernels, tmp_path, monkeypatch):

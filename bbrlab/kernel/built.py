@@ -7,7 +7,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NotRequired
 
 from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict  # pydantic reads typing's own from Python 3.12 on only
@@ -112,8 +111,13 @@ def kernel_identity(name: str | None = None) -> str:
         return ""
 
 
+class _Sometimes(TypedDict, total=False):
+    acceleration: str
+    own: dict[str, str]
+
+
 @with_config(ConfigDict(extra="forbid", strict=True))
-class KernelEntry(TypedDict):
+class KernelEntry(_Sometimes):
     """What a result says of the kernel that it came from: fields of Kernel; ``acceleration`` where QEMU ran it,
     ``own`` where algorithms of one's own are built into it."""
 
@@ -123,8 +127,6 @@ class KernelEntry(TypedDict):
     key: str
     source: str
     compiler: str
-    acceleration: NotRequired[str]
-    own: NotRequired[dict[str, str]]
 
 
 def describe_kernel(kernel: Kernel) -> KernelEntry:
