@@ -3,7 +3,7 @@
 Beside samples.raw the guest writes events.jsonl, one line for each thing that changed:
     {"at_ns", "took_ns": since the experiment's start, and how long the change took, "command": the line at the prompt, or
      null for what the scenario had planned, and one of
-     "started": the transfer, as docs/plan.md has it, with "flow" | "stopped", "ended": number of a transfer |
+     "started": the transfer, as docs/reference/plan.md has it, with "flow" | "stopped", "ended": number of a transfer |
      "changed": {"rate_bps", "rtt_us", "loss"}, as far as they changed | "other": true, a command that may have done anything}
 The host reads both while they grow (bbrlab/measure/live.py).
 """

@@ -63,6 +63,10 @@ def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput"):
         return  # a worker of xdist has its session's environment
     os.environ["BBRLAB_RESULTS"] = tempfile.mkdtemp(prefix="bbrlab-tests-")
+    os.environ["BBRLAB_SHIPPED"] = (
+        os.environ["BBRLAB_RESULTS"] + "/shipped"
+    )  # there is none: pages show the session's own
+    paths.SHIPPED = Path(os.environ["BBRLAB_SHIPPED"])
     config.stash[_SESSION] = (Path(os.environ["BBRLAB_RESULTS"]), state_of(USERS_RESULTS), campaign_runs(USERS_RESULTS))
 
 

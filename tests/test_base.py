@@ -44,7 +44,7 @@ def test_nothing_but_paths_builds_the_results_folder():
 
 def _literal(path: Path) -> bool:
     text = path.read_text(encoding="utf-8").replace('\\"', '"')
-    return '"results"' in text or '"results/' in text
+    return bool(re.search(r'[=/(] ?f?"results["/]', text))
 
 
 def test_a_session_has_results_of_its_own():

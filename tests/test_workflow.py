@@ -49,7 +49,7 @@ def test_scales():
     assert set(sizes["full"]) == set(scenario_files())
     left_out = {f"sarpkaya2025/{name}" for name in ("fig3b", "fig5b", "fig4_occupancy", "fig6_occupancy")}
     left_out |= {"scherrer2022/red", "bless2025/fig8_gro"}
-    left_out |= {"questions/adoption", "questions/kernel_age"}
+    left_out |= {f"questions/{name}" for name in ("adoption", "kernel_age", "map_buffer_flows", "map_rate_rtt")}
     left_out |= {f"questions/readings_{what}" for what in ("shares", "loss", "queue")}
     assert set(sizes["quick"]) == set(sizes["full"]) - left_out, "nothing is published, or the figure is there without"
     assert {id.split("/")[0] for id in sizes["smoke"]} == {id.split("/")[0] for id in sizes["full"]}, "every paper"
@@ -210,7 +210,7 @@ def test_what_another_engine_measured_makes_its_page_anew(campaign_done):
     table.parent.mkdir()
     table.touch()
     try:
-        assert planned("all") == {("notebook", "1"), ("all", "1"), ("total", "2")}
+        assert planned("all") == {("notebook", "1"), ("site", "1"), ("all", "1"), ("total", "3")}
         assert planned(str(RESULTS / "smoke" / "tang.html")) == {("notebook", "1"), ("total", "1")}
     finally:
         table.unlink()

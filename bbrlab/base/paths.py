@@ -10,7 +10,8 @@ GUEST_CODE = ROOT / "mininet"
 KERNELS = ROOT / "kernels"
 SCENARIOS = ROOT / "scenarios"
 REPLACE = "BBRLAB_REPLACE"  # in the environment: OLD:NEW, set by the workflow (campaign/replacement.py)
-SHIPPED = ROOT / "shipped"  # results that ship with the package: bbrlab/report/shipped.py
+# Results that ship with the package: bbrlab/report/shipped.py. BBRLAB_SHIPPED names others in their place.
+SHIPPED = Path(os.environ.get("BBRLAB_SHIPPED") or ROOT / "shipped")
 DEBIAN_PACKAGES = ROOT / "envs" / "debian-packages.txt"
 
 

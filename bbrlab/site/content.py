@@ -21,7 +21,7 @@ from bbrlab.measure.schema import METRICS
 from bbrlab.report.shipped import Shown, shown
 
 CLAIMS = "claims.parquet"
-# Columns of claims.parquet, statements.parquet and the figure tables (docs/results.md) that pages compute with or choose by.
+# Columns of claims.parquet, statements.parquet and the figure tables (docs/reference/results.md) that pages compute with or choose by.
 _CLAIM_NUMBERS = ("mean", "low", "high", "confidence", "p", "seeds", "failed", "without")
 _CLAIM_WORDS = ("id", "statement", "verdict", "interim", "part", "spread", "why", "expected", "says", "variant")
 _STATEMENT_NUMBERS = ("claims", "reproduced")
