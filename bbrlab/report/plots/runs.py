@@ -61,19 +61,22 @@ def distributions(samples: dict[str, pd.DataFrame], window_s: list[float], rate_
     return figure
 
 
-def time_series(panels: dict[str, dict[str, tuple[Any, Any]]], *, xlabel: str = "virtual time (s)", xlim: tuple[float, float] | None = None) -> Figure:  # fmt: skip
+def time_series(panels: dict[str, dict[str, tuple[Any, Any] | None]], *, xlabel: str = "virtual time (s)", xlim: tuple[float, float] | None = None) -> Figure:  # fmt: skip
     """Stacked time series that share their time axis.
 
     Args:
-        panels: {y label: {legend: (times, values)}}.
+        panels: {y label: {legend: (times, values)}}; None in their place: the samples are not here (shipped results).
         xlabel: of the common axis.
         xlim: of the common axis.
     """
     figure, grid = plt.subplots(len(panels), 1, figsize=(10.5, 1.9 * len(panels)), sharex=True, squeeze=False, layout="constrained")  # fmt: skip
     explained: list[str] = []
     for axes, (label, lines) in zip(grid.flat, panels.items(), strict=True):
-        for name, (times, values) in lines.items():
+        drawn = {name: line for name, line in lines.items() if line is not None}
+        for name, (times, values) in drawn.items():
             axes.plot(times, values, lw=1.0, label=name, color=CCA_COLOURS.get(name))
+        if not drawn:
+            axes.text(0.5, 0.5, "its samples are not here", ha="center", va="center", transform=axes.transAxes)
         axes.set_ylabel(label)
         if len(lines) > 1 and list(lines) != explained:
             explained = list(lines)
