@@ -13,6 +13,7 @@ from bbrlab.campaign.figures import figures_at
 from bbrlab.measure.series import goodput_series, jitter_series
 from bbrlab.models.predict import speaks_of
 from bbrlab.report.panel import fluid_figure
+from bbrlab.report.plots.runs import time_series
 from bbrlab.report.plots.tables import curves
 
 
@@ -43,6 +44,17 @@ def test_jitter_is_extra_acked_over_goodput():
     assert found[1][1][1:] == pytest.approx(10)
     stalled = samples().assign(bytes_acked=0)
     assert np.isnan(jitter_series(stalled, 1.0)[0][1]).all()
+
+
+def test_a_series_without_samples_is_told_and_keeps_its_panel():
+    """As on the pages of shipped results, of which only some samples ship."""
+    times = np.arange(3.0)
+    figure = time_series({"Mbit/s": {"bbr1": (times, times), "cubic": None}, "queue (ms)": {"": None}})
+    goodput, queue = figure.axes
+    assert [line.get_label() for line in goodput.lines] == ["bbr1"]
+    assert not goodput.texts
+    assert not queue.lines
+    assert [text.get_text() for text in queue.texts] == ["its samples are not here"]
 
 
 def test_whose_fluid_predictions_stand_beside_a_figure(tmp_path, monkeypatch):

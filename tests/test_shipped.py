@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -381,3 +382,14 @@ def test_memory_and_disk_are_planned(tmp_path, monkeypatch):
     monkeypatch.setenv("SNAKEMAKE_OUTPUT_CACHE", str(tmp_path))
     assert f"Cache {tmp_path}, with --cache: 0 runs" in budget.disk_words(small, tmp_path)
     assert json.dumps(budget.available_bytes()), "a number"
+
+
+@pytest.mark.slow
+def test_the_whole_site_with_every_notebook_from_what_ships(tmp_path):
+    """As in a fresh clone in which nothing has been run: ``make report``."""
+    environment = {**os.environ, "BBRLAB_RESULTS": str(tmp_path / "results"), "BBRLAB_SHIPPED": str(paths.ROOT / "shipped")}  # fmt: skip
+    made = subprocess.run([sys.executable, "-m", "bbrlab", "site", "--execute", "--out", tmp_path / "site"], env=environment, capture_output=True, text=True)  # fmt: skip
+    assert made.returncode == 0, made.stdout + made.stderr
+    names = {p.stem for p in (paths.ROOT / "notebooks").glob("*.ipynb")} - {"00_start"}
+    pages = {p.stem for p in (tmp_path / "site" / "notebooks").glob("*.html")}
+    assert names <= pages

@@ -313,7 +313,7 @@ def case_over_time(page: Page, figure: str, case: str, names: tuple[str, str]) -
         return
     rates = goodput_series(data, 2.0, "group")
     say(f"**{case}**")
-    lines: dict[str, dict[str, tuple[Any, Any]]] = {"Mbit/s": {name: rates[i] for i, name in enumerate(names)}}
+    lines: dict[str, dict[str, tuple[Any, Any] | None]] = {"Mbit/s": {name: rates[i] for i, name in enumerate(names)}}
     if (delay := queueing_delay(page, figure, case=case)) is not None:
         lines["queue (ms)"] = {"": delay}
     show(time_series(lines))
