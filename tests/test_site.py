@@ -139,6 +139,17 @@ def test_every_statement_with_every_claim_stands_on_its_paper_s_page_run_or_not(
             assert "Nothing of this paper was run" in text or paper == "sarpkaya2025"
 
 
+def test_the_front_counts_the_papers_statements_and_the_labs_own_apart(site):
+    text = (site / "index.html").read_text(encoding="utf-8")
+    of_papers = [s for s in statements() if not s.own]
+    assert f"<b>{len(of_papers)}</b><span>statements of papers" in text
+    assert f"<b>{sum(len(s.claims) for s in of_papers):,}</b><span>claims" in text
+    table = text[text.index("bb-scores") :].partition("</table>")[0]
+    numbers = [int(n) for n in re.findall(r"</td><td>(\d+)</td>", re.sub(r"</?p>", "", table))]
+    assert sum(numbers[:-1]) == len(of_papers)
+    assert numbers[-1] == len(statements()) - len(of_papers)
+
+
 def test_text_of_results_is_never_markup(site):
     for place in sorted(site.rglob("*.html")):
         if "_static" not in place.parts:

@@ -44,8 +44,8 @@ def front_page(content: Content, titles: Mapping[str, str], more: Sequence[tuple
         more: further cards: page, title, words.
         entries: of the site's table of contents.
     """
-    own = {s.id for s in content.statements if s.own}
-    counts = content.counts([s for s in content.statements if s.id not in own])
+    of_papers = [s for s in content.statements if not s.own]
+    counts = content.counts(of_papers)
     runs = [t.drop_duplicates(["point", "seed"]) for t in content.tables.values()]
     number = sum(len(r) for r in runs)
     hours = sum(float(r["virtual_s"].sum()) for r in runs) / 3600
@@ -54,7 +54,7 @@ def front_page(content: Content, titles: Mapping[str, str], more: Sequence[tuple
     kernels = ", ".join(dict.fromkeys(k for t in content.tables.values() for k in t["kernel"].unique()))
     tiles = (
         (str(sum(counts.values())), "statements of papers"),
-        (str(sum(len(s.claims) for s in content.statements)), "claims that test them"),
+        (f"{sum(len(s.claims) for s in of_papers):,}", "claims that test them"),
         (f"{number:,}", "runs shown here"),
         (f"{hours:,.0f} h", "of testbed time" + ("" if content.shown.shipped else f" in {core_hours:.1f} core hours")),
     )
@@ -108,11 +108,17 @@ def _whose(content: Content) -> str:
 
 
 def _scores(content: Content, titles: Mapping[str, str], base: str = "papers/") -> str:
-    """A line for each paper."""
+    """A line for each paper, and one for what the lab says itself: with the papers' it would count as theirs."""
     head = "".join(f'<th scope="col">{escape(h)}</th>' for h in ("paper", "statements", "verdicts"))
-    rows = "".join(
-        f'<tr><td><a href="{base}{paper}.html">{escape(titles[paper])}</a></td><td>{len(mine)}</td><td>{bar(content.counts(mine))}</td></tr>'
+    lines = [
+        (f'<a href="{base}{paper}.html">{escape(titles[paper])}</a>', [s for s in mine if not s.own])
         for paper, mine in content.papers.items()
+    ]
+    lines.append(("the lab's own, counted apart", [s for s in content.statements if s.own]))
+    rows = "".join(
+        f"<tr><td>{name}</td><td>{len(mine)}</td><td>{bar(content.counts(mine))}</td></tr>"
+        for name, mine in lines
+        if mine
     )
     return f'<div class="bb-scroll" tabindex="0" role="region" aria-label="Verdicts by paper"><table class="bb-scores"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
 
@@ -123,7 +129,7 @@ def papers_page(content: Content, titles: Mapping[str, str]) -> str:
     return (
         heading("Papers", 1)
         + "Each paper's statements are in our words; each is tested by one or more claims, a number with a tolerance, an order, a bound or a trend.\n\n"
-        + block(legend(content.counts(content.statements)) + _scores(content, titles, ""))
+        + block(legend(content.counts([s for s in content.statements if not s.own])) + _scores(content, titles, ""))
         + f"```{{toctree}}\n:hidden:\n\n{entries}\n```\n"
     )
 
