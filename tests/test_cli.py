@@ -21,7 +21,7 @@ from bbrlab.base.errors import UserError
 from bbrlab.cli import app as frame
 from bbrlab.cli import reference
 from bbrlab.cli.app import SECTIONS
-from bbrlab.cli.main import app
+from bbrlab.cli.commands import app
 from bbrlab.scenario.load import load_scenario
 
 FIG2A = str(paths.ROOT / "scenarios" / "sarpkaya2025" / "fig2a.yaml")

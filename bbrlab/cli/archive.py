@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from bbrlab.base import paths
-from bbrlab.cli.app import app, make_interruptible
+from bbrlab.cli.app import app
 from bbrlab.cli.shipped import Figures, chosen_figures, finished, warn_of_changed_code
 
 
@@ -28,7 +28,6 @@ def artifact(
 
     scale = scale or load_config().scale
     names = chosen_figures(figures)
-    make_interruptible()
     with Console(stderr=True).status("") as status:
         made = pack(
             finished(scale, names, (results or paths.results_folder()).absolute(), explained),
