@@ -41,6 +41,7 @@ from bbrlab.workflow.resources import (
 from bbrlab.workflow.slurm import check_slurm, keep_to_allocation
 from bbrlab.workflow.snakemake import lift_job_rate_limit, name_of, pass_commas
 from bbrlab.workflow.stages import write_stages
+from bbrlab.workflow.storage import code_of, copies_of, find_results_in
 from bbrlab.workflow.targets import asked_for, targets_of
 
 load_config()  # which says where a mistake is
@@ -81,6 +82,8 @@ if workflow.output_settings.dryrun:
 
 pass_commas()
 keep_to_allocation(workflow)
+if COPIES and workflow.is_main_process:
+    shell.prefix(find_results_in(COPIES))
 
 
 onstart:

@@ -18,7 +18,7 @@ from bbrlab.cli.interrupts import EXIT_INTERRUPTED
 
 # How ``bbrlab --help`` lists the commands: what they are for, the most needed first.
 SECTIONS = {
-    "One experiment": ("run", "show", "play", "check", "traffic"),
+    "One experiment": ("run", "show", "play", "check", "crosscheck", "traffic"),
     "Campaigns (snakemake runs them) and their results": ("forecast", "site", "pages", "verify", "compare", "ns3", "cache"),
     "Models": ("model",),
     "This machine": ("doctor", "kernel", "schema"),
@@ -46,7 +46,7 @@ EXIT_MOVED, EXIT_FAILED, EXIT_CHECKS, EXIT_BUG = 1, 2, 4, 70
 # Every code that ``bbrlab`` ends with, for docs/reference/command_line.md.
 EXITS = {
     0: "done; of commands that look or compare: nothing is wrong, nothing differs",
-    EXIT_MOVED: "done, and the answer is no: `compare`: something moved; `verify`: a run differs or is missing; `doctor`: this machine lacks something",
+    EXIT_MOVED: "done, and the answer is no: `compare`, `crosscheck`: something moved; `verify`: a run differs or is missing; `doctor`: this machine lacks something",
     EXIT_FAILED: "not done: what was asked is not possible, or something failed; the message says what, where and what to do",
     EXIT_CHECKS: "`run --strict`: the run is there, but a self-check failed",
     EXIT_BUG: "a fault of bbrlab itself; the traceback says where: please report it (CONTRIBUTING.md)",

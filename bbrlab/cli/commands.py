@@ -8,7 +8,7 @@ import bbrlab.cli.stages.pages
 import bbrlab.cli.stages.runs
 import bbrlab.cli.stages.site
 import bbrlab.cli.stages.tables  # noqa: F401
-from bbrlab.cli import archive, cache, compare, grade, kernels, look, models, play, run, shipped, tools  # noqa: F401
+from bbrlab.cli import archive, cache, compare, crosscheck, grade, kernels, look, models, play, run, shipped, tools  # noqa: F401
 from bbrlab.cli.app import app, cache_app, kernel_app, model_app
 
 app.add_typer(cache_app, name="cache")
