@@ -1,5 +1,6 @@
 """Every command: each module adds its own to the frame."""
 
+# ruff: noqa: F401
 from __future__ import annotations
 
 import bbrlab.cli.stages.claims
@@ -7,11 +8,26 @@ import bbrlab.cli.stages.models
 import bbrlab.cli.stages.pages
 import bbrlab.cli.stages.runs
 import bbrlab.cli.stages.site
-import bbrlab.cli.stages.tables  # noqa: F401
-from bbrlab.cli import archive, cache, compare, crosscheck, grade, kernels, look, models, play, run, shipped, tools  # noqa: F401
-from bbrlab.cli.app import app, cache_app, kernel_app, model_app
+import bbrlab.cli.stages.tables
+from bbrlab.cli import (
+    archive,
+    cache,
+    compare,
+    container,
+    crosscheck,
+    grade,
+    kernels,
+    look,
+    models,
+    play,
+    run,
+    shipped,
+    tools,
+)
+from bbrlab.cli.app import app, cache_app, container_app, kernel_app, model_app
 
 app.add_typer(cache_app, name="cache")
+app.add_typer(container_app, name="container")
 app.add_typer(kernel_app, name="kernel")
 app.add_typer(model_app, name="model")
 

@@ -14,7 +14,6 @@ from bbrlab.cli.app import (
     Overrides,
     ScenarioFile,
     app,
-    make_interruptible,
     overrides_of,
     print_json,
 )
@@ -53,7 +52,6 @@ def crosscheck(
     loaded = load_scenario(scenario, overrides_of(set_), case)
     points = points_of(loaded, str(scenario))
     chosen = backend or real_backend(points)
-    make_interruptible()
 
     def tell(verb: str, text: str) -> None:
         if verb == "run" or (verb == "stage" and text.startswith("emulated")):
