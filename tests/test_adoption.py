@@ -6,8 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.models import adoption, burst_tables, maps
+from bbrlab.scenario.load import load_scenario, points_of
 
 
 def table(bbr, rival, flows=4):
@@ -77,3 +79,18 @@ def test_drawn_cells_never_change():
     assert more[:3] == few and len(set(more)) == 8
     with pytest.raises(UserError, match="there is no map 'sea'; there are buffer_flows, rate_rtt"):
         maps.drawn_cells("sea", 1)
+
+
+@pytest.mark.parametrize("name", maps.MAPS)
+def test_the_lab_ran_the_cells_that_were_drawn(name):
+    """The scenario has the first twelve cells of the order that never changes, and the kept table all of their runs."""
+    scenario = load_scenario(paths.SCENARIOS / "questions" / f"map_{name}.yaml")
+    ran = []
+    for point in points_of(scenario):
+        network, (bbr, other) = point.scenario.network, point.scenario.flows
+        assert list(point.scenario.window_s) == ([800, 1000] if other.cca == "reno" else [600, 1000])
+        ran.append(maps.Cell(bbr.cca, other.cca, network.rate_mbit, network.rtt_ms, bbr.count, network.buffer.bdp))
+    assert ran == maps.drawn_cells(name, 12)
+    table = burst_tables.beside_lab(name)
+    assert len(table) == 12 and set(table["seeds"]) == {scenario.trials}
+    assert (table["half"] >= 0).all()

@@ -11,6 +11,8 @@ import pandas as pd
 
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
+from bbrlab.base.tables import published_table
+from bbrlab.campaign.interval import over_seeds
 from bbrlab.models import adoption, burst_panels, maps
 
 FOLDER = paths.DATA / "burst"
@@ -80,3 +82,20 @@ def write(name: str, found: pd.DataFrame, out: Path | None = None) -> Path:
     with files.aside(path) as temporary:
         found.assign(**_source(name)).to_csv(temporary, index=False, float_format="%.4f", lineterminator="\n")
     return path
+
+
+def beside_lab(name: str) -> pd.DataFrame:
+    """The cells of a map that the lab ran, drawn at random (maps.drawn_cells()).
+
+    From data/questions/map_cells.csv, which scenarios/questions/map_NAME.yaml gave.
+
+    Returns:
+        A row per cell: its fields; ``model`` (the map's share of capacity), ``lab`` (mean over the seeds), ``half``
+        (of its 95 % interval), ``seeds``, ``difference`` (model - lab).
+    """
+    place = list(maps.Cell.__dataclass_fields__)
+    runs = published_table("questions/map_cells").query("map == @name")
+    lab = over_seeds(runs.groupby(place, sort=False)["share_of_capacity"]).rename(columns={"mean": "lab"})
+    model = read(name).rename(columns={"share_of_capacity": "model"})[[*place, "model"]]
+    both = model.merge(lab.drop(columns="standard_deviation").reset_index(), on=place, validate="1:1")
+    return both.assign(difference=both["model"] - both["lab"])

@@ -33,6 +33,23 @@ def share_map(table: pd.DataFrame, x: str, y: str, labels: tuple[str, str]) -> F
     return figure
 
 
+def beside_lab(table: pd.DataFrame) -> Figure:
+    """The model's share over the lab's, with the lab's 95 % intervals; on the diagonal both agree.
+
+    Args:
+        table: burst_tables.beside_lab(), of one map or more.
+    """
+    figure, axes = plt.subplots(figsize=(5, 5))
+    axes.plot([0, 1], [0, 1], color="0.6", lw=0.8)
+    for cca, some in table.groupby("cca", sort=True):
+        axes.errorbar(some["lab"], some["model"], xerr=some["half"], fmt="o", ms=5, lw=1, color=CCA_COLOURS[str(cca)], label=cca)  # fmt: skip
+    axes.set(
+        xlim=(0, 1), ylim=(0, 1), xlabel="BBR's share of capacity, lab", ylabel="the same, burst model", aspect="equal"
+    )
+    axes.legend(frameon=False)
+    return figure
+
+
 def payoffs(table: pd.DataFrame, flows: int) -> Figure:
     """What a flow of each kind gets over the number of BBR flows, one panel per buffer, in parts of an equal share.
 
