@@ -8,6 +8,7 @@ import pytest
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
+from bbrlab.claims.series import rms
 from bbrlab.models import adoption, burst_tables, maps
 from bbrlab.scenario.load import load_scenario, points_of
 
@@ -94,3 +95,10 @@ def test_the_lab_ran_the_cells_that_were_drawn(name):
     table = burst_tables.beside_lab(name)
     assert len(table) == 12 and set(table["seeds"]) == {scenario.trials}
     assert (table["half"] >= 0).all()
+
+
+def test_the_maps_are_near_the_lab():
+    """As docs/explanation/models.md has it: root mean square differences, and the largest."""
+    errors = {name: burst_tables.beside_lab(name)["difference"] for name in maps.MAPS}
+    assert {name: round(rms(found), 3) for name, found in errors.items()} == {"buffer_flows": 0.010, "rate_rtt": 0.018}
+    assert max(found.abs().max() for found in errors.values()) == pytest.approx(0.040, abs=0.0005)
