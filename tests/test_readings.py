@@ -1,6 +1,7 @@
 """The readings of BBRv2's and BBRv3's drafts: the kernel's defaults are what the rule in docs/explanation/bbr.md chooses from the runs."""
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -43,6 +44,16 @@ def test_every_cell_of_the_rule_is_there():
     assert set(table.loc["bbr2"].index) == set(table.loc["bbr3"].index) == set(readings.READINGS)
     assert not table.loc[("bbr3", "rotates"), "kept"]
     assert not table.loc[("bbr2", "bounds"), "kept"]
+
+
+def test_which_panels_decide_is_data_and_no_module_names_a_paper():
+    assert len(readings.panels()) == 4
+    for (cca, rival), figure in readings.panels().items():
+        flows = load_scenario(paths.SCENARIOS / f"{figure}.yaml").flows
+        assert [flow.cca for flow in flows] == [cca, rival], figure
+    papers = {p.name for p in paths.SCENARIOS.iterdir() if p.is_dir()} - {"questions"}
+    source = Path(readings.__file__).read_text(encoding="utf-8")
+    assert [paper for paper in papers if paper in source] == []
 
 
 def test_the_documentation_has_these_numbers():

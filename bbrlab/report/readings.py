@@ -1,22 +1,17 @@
 """Readings of the drafts of BBRv2 and BBRv3 against what was measured: the numbers of the rule in docs/explanation/bbr.md.
 
-From data/questions/readings_*.csv, which the scenarios of the same names gave.
+From data/questions/readings_*.csv, which the scenarios of the same names gave, and readings.yaml.
 """
 
 from __future__ import annotations
 
 import pandas as pd
 
+from bbrlab.base import paths
 from bbrlab.base.tables import published_table
+from bbrlab.base.yaml_files import read_yaml
 from bbrlab.claims.series import rms
 
-# The published panel of each pair: N BBR flows against one of the other.
-PANELS = {
-    ("bbr2", "cubic"): "sarpkaya2025/fig3a",
-    ("bbr2", "reno"): "sarpkaya2025/fig3c",
-    ("bbr3", "cubic"): "sarpkaya2025/fig5a",
-    ("bbr3", "reno"): "sarpkaya2025/fig5c",
-}
 # What a reading's name stands for: lower_bounds, filter_after_probe_rtt (docs/explanation/bbr.md).
 READINGS = {
     "drafts": ("outside-probes", "kept"),
@@ -35,11 +30,17 @@ QUEUE_RTTS = (1.0, 1.25)
 AS_GOOD = 0.005  # what counts as good as the smallest error
 
 
+def panels() -> dict[tuple[str, str], str]:
+    """{(version of BBR, rival): PAPER/FIGURE}: the published panel of N BBR flows against one of the other."""
+    found = read_yaml(paths.DATA / "questions" / "readings.yaml")["panels"]
+    return {(cca, rival): figure for cca, rivals in found.items() for rival, figure in rivals.items()}
+
+
 def shares() -> pd.DataFrame:
     """One row per cell, reading and seed: cca, rival, reading, buffer_bdp, bbr_flows, seed, share_of_capacity, published."""
     measured = published_table("questions/readings_shares")
     parts = []
-    for (cca, rival), figure in PANELS.items():
+    for (cca, rival), figure in panels().items():
         theirs = published_table(figure)[["buffer_bdp", "bbr_flows", "share_of_capacity"]]
         parts.append(theirs.rename(columns={"share_of_capacity": "published"}).assign(cca=cca, rival=rival))
     return measured.merge(pd.concat(parts), on=["cca", "rival", "buffer_bdp", "bbr_flows"], validate="m:1")
