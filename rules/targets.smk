@@ -1,4 +1,4 @@
-# A paper's name runs the paper and renders its page, a figure's name that figure (of every paper that has one so called).
+# A paper's name runs the paper and renders its page, PAPER/FIGURE that figure, a figure's name that of every paper that has one so called.
 
 
 for target, chosen in targets_of(FIGURES).items():

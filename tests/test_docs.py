@@ -275,7 +275,7 @@ def test_the_workflow_is_where_the_catalog_looks():
     told = yaml.safe_load((ROOT / ".snakemake-workflow-catalog.yml").read_text(encoding="utf-8"))["usage"]
     assert set(told) <= {"mandatory-flags", "software-stack-deployment", "report"}
     assert told["software-stack-deployment"] and (ROOT / "config" / "README.md").exists()
-    dry = [sys.executable, "-m", "snakemake", "-n", "--quiet", "--cores", "1", "--config", "scale=smoke", "figures=[sarpkaya2025/fig2a]", "-s", "workflow/Snakefile", "--", "fig2a"]  # fmt: skip
+    dry = [sys.executable, "-m", "snakemake", "-n", "--quiet", "--cores", "1", "--config", "scale=smoke", "figures=[sarpkaya2025/fig2a]", "-s", "workflow/Snakefile", "--", "sarpkaya2025/fig2a"]  # fmt: skip
     done = subprocess.run(dry, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0 and "sarpkaya2025/fig2a" in done.stdout + done.stderr, done.stderr[-2000:]
 

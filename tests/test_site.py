@@ -26,6 +26,7 @@ from bbrlab.site.build import build_site
 from bbrlab.site.notebooks import clean, notebook_page
 from bbrlab.site.run_page import run_folder, thinned, write_run_page
 from bbrlab.site.words import block, embedded, slug
+from bbrlab.workflow.targets import targets_of
 from tests.browser import PROGRAM, Browser
 from tests.made_up import nothing_measured, table, whole_summary
 
@@ -150,6 +151,25 @@ def test_the_front_counts_the_papers_statements_and_the_labs_own_apart(site):
     assert numbers[-1] == len(statements()) - len(of_papers)
 
 
+def test_a_command_runs_the_figure_that_it_stands_at_and_no_other(site):
+    """A figure's name alone may be that of several papers' figures."""
+    at = {scale: targets_of(f.id for f in figures_at(scale, [])) for scale in ("smoke", "full")}
+    assert len(at["full"]["fig2"]) > 1
+    commands: list[str] = []
+    for paper in {s.paper for s in statements()}:
+        text = (site / "papers" / f"{paper}.html").read_text(encoding="utf-8")
+        commands += re.findall(r"<code>(snakemake [^<]*)</code>", text)
+        for figure, command in re.findall(
+            r'<section id="fig-([^"]*)".*?<code>(snakemake [^<]*)</code>', text, re.DOTALL
+        ):
+            assert slug(command.split()[-1]) == figure
+    assert len(commands) > 100
+    for command in set(commands):
+        found = re.fullmatch(r"snakemake --cores 2 --config scale=(smoke|full) -- (\S+)", command)
+        assert found, command
+        assert at[found[1]][found[2]] == [found[2]] or found[2] in {s.paper for s in statements()}, command
+
+
 def test_text_of_results_is_never_markup(site):
     for place in sorted(site.rglob("*.html")):
         if "_static" not in place.parts:
@@ -209,7 +229,7 @@ def test_a_table_with_a_wrong_type_gives_one_message(results, tmp_path, file, co
 
 
 def test_without_results_it_says_what_to_do(tmp_path):
-    with pytest.raises(UserError, match="snakemake --cores 2 all"):
+    with pytest.raises(UserError, match="snakemake --cores 2 --config scale=smoke -- all"):
         build_site("smoke", tmp_path / "site", tmp_path / "nothing")
 
 

@@ -19,6 +19,7 @@ from bbrlab.archive.checkout import Commit, SourceFile, commit_of, sources
 from bbrlab.archive.citation import project_version, read_citation
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
+from bbrlab.campaign.config import command_for
 from bbrlab.campaign.figures import Figure
 from bbrlab.kernel.sources import hashes_of, locate
 from bbrlab.kernel.specs import find_spec
@@ -135,7 +136,7 @@ def _check_whole(place: Path) -> None:
     for name in ("scorecard.json", "overview.html"):
         if not (place / name).exists():
             raise UserError(
-                f"{place / name}: is missing: the campaign is not finished; run: snakemake --cores 2 --config scale={place.name} -- all"
+                f"{place / name}: is missing: the campaign is not finished; run: {command_for('all', place.name)}"
             )
 
 

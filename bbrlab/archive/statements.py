@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from bbrlab.base import files, paths
+from bbrlab.campaign.config import CORES, command_for
 from bbrlab.campaign.figures import Figure, figures_at, runs_of
 from bbrlab.claims.load import load_statements
 from bbrlab.claims.schema import Statement
 from bbrlab.workflow.estimate import estimate_s
 
 PAGE = paths.ROOT / "docs/reference/artifact_statements.md"
-CORES = 2
 HEAD = """# Every statement, its command and its time
 <!-- made by: python -m bbrlab.archive.statements -->
 What the papers say, statement by statement, in the words of `data/PAPER/claims.yaml`, with what runs all of it. How to use it: [artifact.md](../howto/artifact.md).
@@ -43,13 +42,6 @@ def figures_of(statement: Statement) -> list[str]:
     return sorted({figure for claim in statement.claims for figure in claim.figures})
 
 
-def command(figures: Sequence[str], known: Iterable[str]) -> str:
-    """What runs some figures at full: a figure by its name where one paper has one so called, else by its file."""
-    counts = Counter(id.split("/")[1] for id in known)
-    words = [id.split("/")[1] if counts[id.split("/")[1]] == 1 else f"results/full/{id}.claims.txt" for id in figures]
-    return f"snakemake --cores {CORES} --config scale=full -- {' '.join(words)}"
-
-
 def page() -> str:
     """The page."""
     at = {scale: {f.id: f for f in figures_at(scale, [])} for scale in ("full", "quick")}
@@ -71,7 +63,7 @@ def page() -> str:
             figures = figures_of(statement)
             says = statement.says.replace("|", "\\|")
             lines.append(
-                f"| {statement.id} | {says} | `{command(figures, at['full'])}` | {_sum(minutes['full'], figures)} | {_sum(minutes['quick'], figures)} |"
+                f"| {statement.id} | {says} | `{command_for(' '.join(figures), 'full')}` | {_sum(minutes['full'], figures)} | {_sum(minutes['quick'], figures)} |"
             )
     return "\n".join(lines) + "\n"
 

@@ -12,6 +12,8 @@ from bbrlab.base.errors import UserError
 from bbrlab.base.strict import Strict
 from bbrlab.base.yaml_files import read_yaml
 
+CORES = 2  # in commands that readers are shown
+
 
 class Scale(Strict):
     """One scale: what it is for and how many trials at most; what it changes stands in each scenario's ``scales``."""
@@ -50,3 +52,13 @@ def load_config(path: Path | None = None) -> Config:
         raise UserError(
             f"{path}: {'.'.join(str(p) for p in first['loc'])}: {first['msg']} (found {first['input']!r})"
         ) from None
+
+
+def command_for(target: str, scale: str) -> str:
+    """What a reader types to run a target of the workflow at a scale, the shortest that is right.
+
+    Args:
+        target: ``all``, a paper, or PAPER/FIGURE: a figure's name alone would run that figure of every paper that has one so called.
+    """
+    chosen = "" if scale == load_config().scale else f"--config scale={scale} -- "
+    return f"snakemake --cores {CORES} {chosen}{target}"

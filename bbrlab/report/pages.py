@@ -12,6 +12,7 @@ import pandas as pd
 
 from bbrlab.base.errors import UserError
 from bbrlab.base.tables import read_table
+from bbrlab.campaign.config import command_for
 from bbrlab.campaign.figures import Figure, Run, figures_at, runs_of
 from bbrlab.claims.judge import FINAL, NOT_REPRODUCED, OWN, REPRODUCED
 from bbrlab.claims.statements import STATEMENT_VERDICTS, statements_beside
@@ -105,7 +106,9 @@ class Page:
     def samples(self, figure: str, columns: list[str], seed: int = 1, **values: Any) -> pd.DataFrame:
         """Columns of a run's samples.parquet (docs/reference/results.md). UserError for results that ship."""
         if self.shipped:
-            raise UserError(f"{self.paper}/{figure}: samples do not ship; run: snakemake --cores 2 {self.paper}")
+            raise UserError(
+                f"{self.paper}/{figure}: samples do not ship; run: {command_for(f'{self.paper}/{figure}', self.scale)}"
+            )
         return read_table(self.run(figure, seed, **values).folder / "samples.parquet", columns)
 
     def checks(self) -> pd.DataFrame:
@@ -155,7 +158,9 @@ def load_page(scale: str, paper: str, results: Path | None = None) -> Page:
         if f.id.startswith(f"{paper}/") and (folder / f"{f.id}.parquet").exists()
     }
     if not figures:
-        raise UserError(f"{folder}: nothing of {paper} has been run at this scale; run: snakemake --cores 2 {paper}")
+        raise UserError(
+            f"{folder}: nothing of {paper} has been run at this scale; run: {command_for(paper, which.scale)}"
+        )
     tables = {name: read_table(folder / f"{f.id}.parquet") for name, f in figures.items()}
     return Page(which.scale, paper, figures, tables, which.results, which.shipped, which.words)
 

@@ -20,7 +20,7 @@ from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.strict import Strict
 from bbrlab.base.tables import read_table
-from bbrlab.campaign.config import load_config
+from bbrlab.campaign.config import command_for, load_config
 from bbrlab.campaign.figures import figures_at
 from bbrlab.claims.compare import only_in
 from bbrlab.kernel.built import KernelEntry
@@ -164,14 +164,13 @@ def shown(
     if instead is None:
         return Shown(own, scale, False, f"Your own results (`{_name(own)}/{scale}`).")
     manifest = read_manifest(folder, instead)
-    what = f" --config scale={scale} --" if scale != load_config().scale else ""
     return Shown(
         folder,
         instead,
         True,
         f"**Shipped results**, scale {instead}: {manifest.runs} runs of commit {' and '.join(_short(c) for c in manifest.commits)}, "
         f"kernel {manifest.kernel['name']} ({manifest.kernel['release']}). Of your own there are none at scale {scale}; "
-        f"`snakemake --cores 2{what} {paper or 'all'}` computes them. The runs' samples do not ship: what is drawn "
+        f"`{command_for(paper or 'all', scale)}` computes them. The runs' samples do not ship: what is drawn "
         f"from them is left out here. `bbrlab verify {paper or 'all'}` runs a part again and compares.",
     )
 

@@ -12,6 +12,7 @@ import pandas as pd
 
 from bbrlab.base.errors import UserError
 from bbrlab.base.tables import read_table
+from bbrlab.campaign.config import command_for
 from bbrlab.campaign.figures import Figure, figures_at
 from bbrlab.claims.judge import NOT_RUN, VERDICTS
 from bbrlab.claims.load import load_statements
@@ -21,6 +22,7 @@ from bbrlab.measure.schema import METRICS
 from bbrlab.report.shipped import Shown, shown
 
 CLAIMS = "claims.parquet"
+WHOLE = "full"  # the scale that leaves no figure out
 # Columns of claims.parquet, statements.parquet and the figure tables (docs/reference/results.md) that pages compute with or choose by.
 _CLAIM_NUMBERS = ("mean", "low", "high", "confidence", "p", "seeds", "failed", "without")
 _CLAIM_WORDS = ("id", "statement", "verdict", "interim", "part", "spread", "why", "expected", "says", "variant")
@@ -68,6 +70,14 @@ class Content:
         row = self.of_statements.get(statement)
         return str(row["verdict"]) if row else NOT_RUN
 
+    @cached_property
+    def _of_scale(self) -> frozenset[str]:
+        return frozenset(f.id for f in figures_at(self.shown.scale, []))
+
+    def command(self, figure: str) -> str:
+        """What runs a figure (PAPER/FIGURE) and no other: at the scale that is shown, or, where that leaves the figure out, whole."""
+        return command_for(figure, self.shown.scale if figure in self._of_scale else WHOLE)
+
     def counts(self, statements: Sequence[Statement]) -> dict[str, int]:
         """{verdict: how many of some statements have it}, in the order of STATEMENT_VERDICTS."""
         mine = [self.verdict(s.id) for s in statements]
@@ -87,7 +97,7 @@ def read_content(scale: str, results: Path | None = None) -> Content:
     folder = which.results / which.scale
     figures = {f.id: f for f in figures_at(which.scale, []) if (folder / f"{f.id}.parquet").exists()}
     if not figures:
-        raise UserError(f"{folder}: nothing was run at this scale, nor ships; run: snakemake --cores 2 all")
+        raise UserError(f"{folder}: nothing was run at this scale, nor ships; run: {command_for('all', which.scale)}")
     tables = {
         id: checked(read_table(folder / f"{id}.parquet"), folder / f"{id}.parquet", _TABLE_NUMBERS, _TABLE_WORDS, METRICS)
         for id in figures

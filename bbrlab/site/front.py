@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 
+from bbrlab.campaign.config import command_for
 from bbrlab.campaign.replacement import replacement
 from bbrlab.claims.load import claims_of
 from bbrlab.claims.statements import STATEMENT_VERDICTS
@@ -193,7 +194,7 @@ def runs_page(content: Content) -> str:
     ]
     if content.shown.shipped:
         parts.append(
-            "These are results that ship, without the runs' samples: `snakemake --cores 2 FIGURE` makes those of a figure.\n\n"
+            f"These are results that ship, without the runs' samples: `{command_for('PAPER/FIGURE', content.shown.scale)}` makes those of a figure.\n\n"
         )
     for id, table in content.tables.items():
         runs = table.drop_duplicates(["point", "seed"])

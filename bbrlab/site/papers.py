@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+from bbrlab.campaign.config import command_for
 from bbrlab.campaign.figures import Figure
 from bbrlab.claims.judge import FINAL, NOT_RUN, REPRODUCED
 from bbrlab.claims.load import claims_of
@@ -42,7 +43,7 @@ def paper_page(content: Content, paper: str, title: str, notebook: str | None) -
         parts.append(heading("Figures", 2))
         parts.append(block('<p>Choose a metric; point at a curve for its numbers; drag to zoom, double-click to see all; click a name '
                            'below the chart to hide it. The numbers of each chart stand as a table under it.</p>'))  # fmt: skip
-        parts += [_figure(chart_of(f, content.tables[f.id], claims, content.shown.results)) for f in figures]
+        parts += [_figure(content, chart_of(f, content.tables[f.id], claims, content.shown.results)) for f in figures]
     parts.append(heading("Statement by statement", 2))
     parts += [_statement(content, statement) for statement in statements]
     return "".join(parts)
@@ -63,7 +64,7 @@ def _glance(content: Content, statements: Sequence[Statement], figures: Sequence
         f"<strong>{runs}</strong> runs of {len(figures)} figures, {hours:.1f} hours of testbed time, at scale <strong>{escape(content.shown.scale)}</strong>."
         if figures
         else f"Nothing of this paper was run at scale <strong>{escape(content.shown.scale)}</strong>: its statements stand here as they are to be tested. "
-        f"<code>snakemake --cores 2 {escape(statements[0].paper)}</code> runs it."
+        f"<code>{escape(command_for(statements[0].paper, content.shown.scale))}</code> runs it."
     )
     return block(f'<p class="bb-lead">{ran}</p>{bar(counts)}{legend(counts)}')
 
@@ -107,13 +108,12 @@ def _list(content: Content, statements: Sequence[Statement]) -> str:
     )
 
 
-def _figure(chart: Chart) -> str:
-    name = chart["id"].split("/")[1]
+def _figure(content: Content, chart: Chart) -> str:
     return (
         heading(chart["title"], 3, slug(f"fig-{chart['id']}"))
         + block(figure_html(chart))
         + block(
-            f'<p class="bb-command">Run it, and see its verdicts: <code>snakemake --cores 2 {escape(name)}</code></p>'
+            f'<p class="bb-command">Run it, and see its verdicts: <code>{escape(content.command(chart["id"]))}</code></p>'
         )
     )
 
@@ -260,8 +260,8 @@ def _links(content: Content, statement: Statement) -> str:
     """The figures that it reads: their charts, and the commands that run them."""
     parts = []
     for id in dict.fromkeys(f for c in statement.claims for f in c.figures):
-        paper, name = id.split("/")
-        command = f"<code>snakemake --cores 2 {escape(name)}</code>"
+        paper = id.split("/")[0]
+        command = f"<code>{escape(content.command(id))}</code>"
         here = id in content.figures
         place = "" if paper == statement.paper else f"{paper}.html"
         known = here and paper in content.papers

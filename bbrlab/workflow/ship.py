@@ -21,6 +21,7 @@ from bbrlab.base.strict import Strict
 from bbrlab.base.tables import read_table
 from bbrlab.base.yaml_files import read_yaml
 from bbrlab.campaign.collect import run_rows
+from bbrlab.campaign.config import command_for
 from bbrlab.campaign.figures import Figure, Run, runs_of
 from bbrlab.claims.columns import prediction_files
 from bbrlab.claims.load import claims_of, load_statements
@@ -182,7 +183,7 @@ def gather(
     for name in names:
         if not (place / name).exists():
             raise UserError(
-                f"{place / name}: is missing: the campaign is not finished; run: snakemake --cores 2 --config scale={scale} -- all"
+                f"{place / name}: is missing: the campaign is not finished; run: {command_for('all', scale)}"
             )
     tables = {f.id: read_table(place / f"{f.id}.parquet") for f in figures}
     seen: list[Seen] = []

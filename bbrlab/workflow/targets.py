@@ -7,10 +7,10 @@ from pathlib import Path
 
 
 def targets_of(chosen: Iterable[str]) -> dict[str, list[str]]:
-    """What one may ask the workflow for: {paper, or figure's name: figures}, a name of several papers' figures for all."""
+    """What one may ask the workflow for: {paper, PAPER/FIGURE, or figure's name: figures}, a name of several papers' figures for all."""
     found: dict[str, list[str]] = {}
     for id in chosen:
-        for name in id.split("/"):
+        for name in (*id.split("/"), id):
             found.setdefault(name, []).append(id)
     return found
 
@@ -20,7 +20,7 @@ def asked_for(chosen: Iterable[str], names: Iterable[str]) -> list[str]:
 
     A word is a name of targets_of(), or a file of a figure's or a paper's results (results/full/tang/fig2.csv).
     """
-    known = targets_of(chosen) | {id: [id] for id in chosen}
+    known = targets_of(chosen)
     wanted: dict[str, None] = {}
     for name in names:
         path = Path(name)
