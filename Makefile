@@ -10,7 +10,7 @@ SNAKEMAKE = source .venv/bin/activate && $(if $(CACHE),SNAKEMAKE_OUTPUT_CACHE=$(
 .PHONY: help all artifact report lab setup test test-slow bench lint format lock clean doctor ns3
 
 help:           ## Show this list
-	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -hE '^[a-z0-9-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 all: setup      ## Set up, run the campaign (SCALE=smoke|quick|full), render the notebooks, write the site
 	@$(SNAKEMAKE) -- all

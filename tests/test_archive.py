@@ -18,6 +18,7 @@ from bbrlab.base.errors import UserError
 from bbrlab.campaign.figures import runs_of
 from bbrlab.kernel import sources
 from bbrlab.run.run import run_point
+from bbrlab.workflow.ship import Finished
 from tests.test_shipped import FIGURE, figure, make_tables
 
 SOURCES = ("LICENSE", "LICENSES", "Snakefile", "CITATION.cff", "pyproject.toml", "config", "envs/requirements.lock", "envs/setup.sh",
@@ -79,7 +80,7 @@ def results(campaign, tmp_path) -> Path:
 
 
 def archive(results: Path, out: Path, package: Path, whole: bool = False) -> pack.Packed:
-    return pack.pack("smoke", [figure()], results, out, whole=whole, checkout=package)
+    return pack.pack(Finished("smoke", [figure()], results), out, whole=whole, checkout=package)
 
 
 @pytest.fixture(scope="module")

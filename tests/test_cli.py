@@ -13,12 +13,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from bbrlab.base import paths
+from bbrlab.base.errors import UserError
 from bbrlab.cli import app as frame
 from bbrlab.cli import reference
+from bbrlab.cli.app import SECTIONS
 from bbrlab.cli.main import app
+from bbrlab.scenario.load import load_scenario
 
 FIG2A = str(paths.ROOT / "scenarios" / "sarpkaya2025" / "fig2a.yaml")
 CLAIMS = str(paths.DATA / "tang" / "claims.yaml")
@@ -142,6 +146,41 @@ def test_a_fault_of_ours_has_a_code_of_its_own():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == frame.EXIT_BUG and "ZeroDivisionError" in done.stderr
+
+
+def test_help_lists_every_command_with_its_whole_first_sentence():
+    root = typer.main.get_command(app)
+    listed = [name for names in SECTIONS.values() for name in names]
+    assert sorted(listed) == sorted(name for name, command in root.commands.items() if not command.hidden)
+    done = CliRunner().invoke(app, ["--help"])
+    assert done.exit_code == 0 and "..." not in done.output.replace("COMMAND [ARGS]...", "")
+    assert done.output.index("run ") < done.output.index("artifact ")
+
+
+def test_make_help_lists_every_target_with_words():
+    text = (paths.ROOT / "Makefile").read_text(encoding="utf-8")
+    told = {
+        line.split()[0]
+        for line in subprocess.run(
+            ["make", "-s", "help"], cwd=paths.ROOT, capture_output=True, text=True, check=True
+        ).stdout.splitlines()
+    }
+    assert told == set(re.findall(r"^([^\s:=]+):.*##", text, re.MULTILINE)) and "ns3" in told
+
+
+def test_a_scenario_that_is_not_there(tmp_path, monkeypatch):
+    """Its path may be meant by its figure's name."""
+    monkeypatch.chdir(paths.ROOT)
+    for path, said in (
+        ("sarpkaya2025/fig2a", "did you mean scenarios/sarpkaya2025/fig2a.yaml?"),
+        ("fig2.yaml", "did you mean scenarios/tang/fig2.yaml or scenarios/zeynali2024/fig2.yaml?"),
+        ("nowhere.yaml", "give the path of a scenario file"),
+    ):
+        with pytest.raises(UserError, match=re.escape(f"{path}: cannot be read (No such file or directory); {said}")):
+            load_scenario(Path(path))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match=re.escape(f"did you mean {paths.SCENARIOS}/tang/fig3.yaml")):
+        load_scenario(Path("tang/fig3"))
 
 
 def test_usage_errors():

@@ -375,6 +375,13 @@ def spawn(scenario: Path, out: Path, columns: int, rows: int, *options: str) -> 
                          timeout=STARTS_S, encoding="utf-8", codec_errors="replace")  # fmt: skip
 
 
+def exit_status_after(child: pexpect.spawn, last_words: str) -> int | None:
+    child.expect(last_words, timeout=60)
+    child.expect(pexpect.EOF, timeout=60)
+    child.close()
+    return child.exitstatus
+
+
 @pytest.mark.guest
 def test_play_in_the_view(scenario_file, tmp_path):
     """It starts, shows the flow, does what is typed, completes a word, ends a command with Ctrl-C, and leaves the terminal."""
@@ -393,10 +400,7 @@ def test_play_in_the_view(scenario_file, tmp_path):
         child.expect("Interrupt", timeout=60)
         time.sleep(2.1)
         child.send("\x04")
-        child.expect("results: ", timeout=60)
-        child.expect(pexpect.EOF, timeout=60)
-        child.close()
-        assert child.exitstatus == 0
+        assert exit_status_after(child, "results: ") == 0
     finally:
         child.close(force=True)
     result = Result(tmp_path / "out")
@@ -418,10 +422,7 @@ def test_guest_that_dies_is_told_and_nothing_kept(scenario_file, tmp_path):
         guests = [pid for pid in processes_of("bbrlab-run-") if os.getpgid(pid) == pid and _child_of(pid, child.pid)]
         assert guests
         os.kill(guests[0], signal.SIGKILL)
-        child.expect("was killed by signal 9 before the experiment was over", timeout=60)
-        child.expect(pexpect.EOF, timeout=60)
-        child.close()
-        assert child.exitstatus == 2
+        assert exit_status_after(child, "was killed by signal 9 before the experiment was over") == 2
     finally:
         child.close(force=True)
     assert not (out / "summary.json").exists()

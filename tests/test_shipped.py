@@ -7,8 +7,10 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -35,6 +37,10 @@ CASE = "case=cubic"
 
 def figure():
     return figures_at("smoke", [FIGURE])[0]
+
+
+def pack(results: Path, out: Path, explained: Sequence[ship.Explained] = ()) -> dict[str, Any]:
+    return ship.pack(ship.Finished("smoke", [figure()], results, explained), out)
 
 
 def make_tables(results: Path) -> None:
@@ -73,7 +79,7 @@ def mine(campaign, tmp_path) -> Path:
 @pytest.fixture(scope="module")
 def packed(campaign, tmp_path_factory) -> Path:
     out = tmp_path_factory.mktemp("packed")
-    ship.pack("smoke", [figure()], campaign, out)
+    pack(campaign, out)
     return out
 
 
@@ -102,7 +108,7 @@ def test_the_same_results_are_the_same_bytes_however_long_they_took(packed, mine
     for run in runs_of(figure(), results=mine):
         change(run.folder / "summary.json", wall_s=99.5)
     make_tables(mine)
-    found = ship.pack("smoke", [figure()], mine, tmp_path / "again")
+    found = pack(mine, tmp_path / "again")
     assert contents(tmp_path / "again") == contents(packed)
     assert found["figures"] == {FIGURE: 4}
     assert shipped.tampered(packed, "smoke") == []
@@ -111,7 +117,7 @@ def test_the_same_results_are_the_same_bytes_however_long_they_took(packed, mine
 
 def test_what_was_there_is_replaced_as_a_whole(theirs, campaign, packed):
     (theirs / "smoke" / "old.parquet").write_text("of an older version")
-    ship.pack("smoke", [figure()], campaign, theirs)
+    pack(campaign, theirs)
     assert contents(theirs) == contents(packed)
 
 
@@ -130,7 +136,7 @@ def test_what_was_there_is_replaced_as_a_whole(theirs, campaign, packed):
 def test_what_is_not_whole_is_not_packed(mine, tmp_path, broken, said):
     broken(mine)
     with pytest.raises(UserError, match=said):
-        ship.pack("smoke", [figure()], mine, tmp_path / "out")
+        pack(mine, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
@@ -139,7 +145,7 @@ def test_a_figure_of_which_a_point_was_not_run_is_not_packed(mine, tmp_path):
     table = pd.read_parquet(path)
     table[table["case"] == "bbr1"].to_parquet(path, index=False)
     with pytest.raises(UserError, match="the table lacks 1 points"):
-        ship.pack("smoke", [figure()], mine, tmp_path / "out")
+        pack(mine, tmp_path / "out")
 
 
 def test_a_failed_self_check_needs_a_reason(mine, tmp_path):
@@ -150,17 +156,17 @@ def test_a_failed_self_check_needs_a_reason(mine, tmp_path):
     make_tables(mine)
     name = summary["checks"][0]["name"]
     with pytest.raises(UserError, match=f"failed {name}, unexplained"):
-        ship.pack("smoke", [figure()], mine, tmp_path / "out")
+        pack(mine, tmp_path / "out")
     reasons = tmp_path / "explained.yaml"
     reasons.write_text(
         f"- {{figure: {FIGURE}, seed: 1, check: {name}, why: the rate is not reached in so short a run}}\n"
     )
-    found = ship.pack("smoke", [figure()], mine, tmp_path / "out", ship.read_explained(reasons))
+    found = pack(mine, tmp_path / "out", ship.read_explained(reasons))
     assert [(f["seed"], f["checks"]) for f in found["failed"]] == [(1, [name])]
     assert shipped.read_manifest(tmp_path / "out", "smoke").failed[0].why.startswith("the rate")
     reasons.write_text(reasons.read_text() + f"- {{figure: {FIGURE}, seed: 2, why: no such thing}}\n")
     with pytest.raises(UserError, match="no run of tang/fig2 failed as one entry says"):
-        ship.pack("smoke", [figure()], mine, tmp_path / "out", ship.read_explained(reasons))
+        pack(mine, tmp_path / "out", ship.read_explained(reasons))
     reasons.write_text("- {figure: tang/fig2}\n")
     with pytest.raises(UserError, match=r"explained.yaml: why"):
         ship.read_explained(reasons)

@@ -59,7 +59,29 @@ def test_scales():
         figures_at("tiny")
 
 
+def test_a_figure_by_its_name_alone_is_that_of_every_paper():
+    assert [f.id for f in figures_at("full", ["fig2"])] == ["tang/fig2", "zeynali2024/fig2"]
+    assert [f.id for f in figures_at("full", ["sarpkaya2025/fig2a"])] == ["sarpkaya2025/fig2a"]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("sarpkaya", "'sarpkaya', did you mean sarpkaya2025? (there are bless2025, cao2019, "),
+        ("tang/fg2", "'tang/fg2', did you mean tang/fig2? (there are tang/fig2, tang/fig3, "),
+        ("elsewhere", "'elsewhere' (there are bless2025, "),
+    ],
+)
+def test_a_figure_that_there_is_not(name, said):
+    """Close names, and no list of all sixty figures."""
+    with pytest.raises(UserError, match=re.escape(said)) as error:
+        figures_at("full", [name])
+    assert len(str(error.value)) < 250
+
+
 def test_a_figure_that_a_scale_leaves_out():
+    with pytest.raises(UserError, match="fig8_gro is not part of scale quick"):
+        figures_at("quick", ["fig8_gro"])
     with pytest.raises(UserError, match="fig8 is not part of scale smoke"):
         figures_at("smoke", ["bless2025/fig8"])
 

@@ -20,13 +20,12 @@ from bbrlab.archive.citation import project_version, read_citation
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.campaign.config import command_for
-from bbrlab.campaign.figures import Figure
 from bbrlab.kernel.sources import hashes_of, locate
 from bbrlab.kernel.specs import find_spec
 from bbrlab.report.shipped import own_hash
 from bbrlab.workflow.digest import MANIFEST as RUN_MANIFEST
 from bbrlab.workflow.digest import SUMMARY, TABLES
-from bbrlab.workflow.ship import Explained, Seen, gather
+from bbrlab.workflow.ship import Finished, Seen, gather
 
 FORMAT = 1
 README, MANIFEST, SUMS = "README.md", "MANIFEST.json", "SHA256SUMS"
@@ -76,11 +75,8 @@ class Packed:
 
 
 def pack(
-    scale: str,
-    figures: Sequence[Figure],
-    results: Path,
+    campaign: Finished,
     out: Path,
-    explained: Sequence[Explained] = (),
     whole: bool = True,
     on_progress: Callable[[str], None] = lambda text: None,
     checkout: Path = paths.ROOT,
@@ -90,10 +86,7 @@ def pack(
     The bytes are the same for the same results and commit: names are in order, and every time is the commit's.
 
     Args:
-        figures: all of the scale, or some.
-        results: the folder of results.
         out: where the archive goes.
-        explained: why runs that failed self-checks are in it all the same.
         whole: that it is the whole campaign, with its scorecard and overview.
         on_progress: told now and then, in words, how far it is.
         checkout: of the sources.
@@ -102,20 +95,21 @@ def pack(
         UserError: if the campaign is not finished (ship.gather()), the sources are not those of a commit, the kernel's
             source is not on this machine, or there is no room.
     """
+    scale, results = campaign.scale, campaign.results
     commit = commit_of(checkout, [results, paths.results_folder(), paths.build_folder(), out])
-    campaign = gather(scale, figures, results, explained, on_progress)
+    found = gather(campaign, on_progress)
     if whole:
         _check_whole(results / scale)
     version = project_version()
     name = f"bbrlab-{version}-{scale}-{commit.name[:10]}"
     on_progress("reading sources")
-    members = [*_sources(sources(commit, checkout)), *_results(scale, campaign.seen, results)]
+    members = [*_sources(sources(commit, checkout)), *_results(scale, found.seen, results)]
     _check_room(sum(m.size() for m in members), out)
-    manifest = _manifest(version, commit, campaign.manifest, members)
+    manifest = _manifest(version, commit, found.manifest, members)
     members.append(Member(README, data=_readme(name, manifest).encode()))
     members.append(Member(MANIFEST, data=_json(manifest)))
     members.append(
-        Member(crate.METADATA, data=_json(_provenance(version, commit, scale, campaign.seen, members, results)))
+        Member(crate.METADATA, data=_json(_provenance(version, commit, scale, found.seen, members, results)))
     )
     members.sort(key=lambda m: m.name)
     sums = []

@@ -14,8 +14,8 @@ import yaml
 from bbrlab.base.errors import UserError
 
 
-def read_yaml(path: Path) -> Any:
-    """The content of a YAML file. UserError with line and column if it is not YAML or cannot be read."""
+def read_yaml(path: Path, hint: str = "") -> Any:
+    """The content of a YAML file. UserError with line and column if it is not YAML, and with ``hint`` if it cannot be read."""
     try:
         text = path.read_text(encoding="utf-8")
         try:
@@ -26,7 +26,7 @@ def read_yaml(path: Path) -> Any:
             pass
         return yaml.load(text, Loader=_UniqueLoader)  # which says more exactly where, and takes no aliases
     except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror}); give the path of a scenario file") from None
+        raise UserError(f"{path}: cannot be read ({error.strerror}){hint and f'; {hint}'}") from None
     except UnicodeDecodeError:
         raise UserError(f"{path}: is not a UTF-8 text file") from None
     except RecursionError:

@@ -6,6 +6,7 @@ has not changed is never run twice, whichever scale or sweep it belongs to, and 
 
 from __future__ import annotations
 
+import difflib
 import functools
 import math
 from collections.abc import Iterable, Mapping
@@ -80,7 +81,7 @@ def figures_at(
 
     Args:
         scale: entry of config.yaml's ``scales``; default: its ``scale``.
-        chosen: "paper/figure" or "paper"; default: config.yaml's ``figures``, or all.
+        chosen: "paper", "paper/figure", or "figure" for all papers' that have one so called; default: config.yaml's ``figures``, or all.
         swap: an algorithm in the place of another; default: what this process replaces (campaign/replacement.py).
 
     Raises:
@@ -93,16 +94,29 @@ def figures_at(
     known = scenario_files()
     wanted = []
     for name in chosen or config.figures or list(known):
-        matching = [k for k in known if k == name or k.split("/")[0] == name]
+        matching = [k for k in known if name in (k, *k.split("/"))]
         if not matching:
-            raise UserError(f"there is no figure or paper '{name}' (there are {', '.join(known)})")
+            raise UserError(f"there is no figure or paper '{name}'{_meant(name, known)}")
         wanted += matching
     swap = swap or replacement()
     found = [_scaled(name, known[name], scale, config, swap) for name in dict.fromkeys(wanted)]
-    missing = [n for n, f in zip(dict.fromkeys(wanted), found, strict=True) if f is None and n in (chosen or [])]
-    if missing:
+    there = {name for f in found if f is not None for name in (f.id, *f.id.split("/"))}
+    if missing := [name for name in chosen or [] if name not in there]:
         raise UserError(f"{missing[0]} is not part of scale {scale}; choose another with --config scale=...")
     return [f for f in found if f is not None]
+
+
+def _meant(name: str, known: Iterable[str]) -> str:
+    """What somebody may have meant who typed a name that is no figure's and no paper's."""
+    of_papers: dict[str, list[str]] = {}
+    for id in known:
+        of_papers.setdefault(id.split("/")[0], []).append(id)
+    paper = name.split("/", maxsplit=1)[0]
+    there = of_papers.get(paper, list(of_papers))
+    more = "" if paper in of_papers else "; their figures are the files in scenarios/"
+    names = sorted({part for id in known for part in (id, *id.split("/"))})
+    close = difflib.get_close_matches(name, names, 1)
+    return f"{f', did you mean {close[0]}?' if close else ''} (there are {', '.join(there)}{more})"
 
 
 def _scaled(name: str, path: Path, scale_name: str, config: Config, swap: Replacement | None = None) -> Figure | None:

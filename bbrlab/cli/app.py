@@ -12,10 +12,32 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from bbrlab.base.errors import UserError
 
-app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None,
+# How ``bbrlab --help`` lists the commands: what they are for, the most needed first.
+SECTIONS = {
+    "One experiment": ("run", "show", "play", "check", "traffic"),
+    "Campaigns (snakemake runs them) and their results": ("forecast", "site", "pages", "verify", "compare", "ns3", "cache"),
+    "Models": ("model",),
+    "This machine": ("doctor", "kernel", "schema"),
+    "Courses": ("assign", "grade"),
+    "Packing results": ("ship", "artifact"),
+}  # fmt: skip
+
+
+class Sections(TyperGroup):
+    """The commands by SECTIONS, each with its whole first sentence."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the lists."""
+        for title, names in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, self.commands[name].get_short_help_str(limit=200)) for name in names])
+
+
+app = typer.Typer(cls=Sections, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None,
                   help="TCP BBR experiments on a real Linux kernel in virtual time.")  # fmt: skip
 kernel_app = typer.Typer(no_args_is_help=True, help="Build and list guest kernels.")
 cache_app = typer.Typer(no_args_is_help=True, help="Look at and prune the cache of runs that campaigns share.")

@@ -9,7 +9,7 @@ import typer
 
 from bbrlab.base import paths
 from bbrlab.cli.app import app, make_interruptible
-from bbrlab.cli.shipped import Figures, chosen_figures
+from bbrlab.cli.shipped import Figures, chosen_figures, finished, warn_of_changed_code
 
 
 @app.command()
@@ -25,19 +25,14 @@ def artifact(
 
     from bbrlab.archive.pack import pack
     from bbrlab.campaign.config import load_config
-    from bbrlab.campaign.figures import figures_at
-    from bbrlab.workflow.ship import read_explained
 
     scale = scale or load_config().scale
-    names = chosen_figures(scale, figures)
+    names = chosen_figures(figures)
     make_interruptible()
     with Console(stderr=True).status("") as status:
         made = pack(
-            scale,
-            figures_at(scale, names),
-            (results or paths.results_folder()).absolute(),
+            finished(scale, names, (results or paths.results_folder()).absolute(), explained),
             (out or paths.results_folder() / "artifact").absolute(),
-            read_explained(explained) if explained else (),
             not names,
             status.update,
         )
@@ -46,7 +41,4 @@ def artifact(
         f"{made.path}: {made.bytes / 1e6:.1f} MB, {told['files']} files, {sum(told['figures'].values())} runs of {len(told['figures'])} figures, "
         f"sources of commit {told['commit'][:10]}, {'with' if told['site'] else 'without'} the site\nsha256 {made.sha256}"
     )
-    if changed := [commit for commit in told["commits"] if commit.endswith("+") or commit == "unknown"]:
-        typer.echo(
-            f"bbrlab: warning: runs of {changed[0]}: no commit has their code, so that nobody can get it", err=True
-        )
+    warn_of_changed_code(told["commits"])

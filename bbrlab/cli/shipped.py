@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import random
 import time
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,17 +15,32 @@ from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.cli.app import EXIT_MOVED, AsJson, app, make_interruptible, print_json
 
+if TYPE_CHECKING:
+    from bbrlab.workflow.ship import Finished
+
 Figures = Annotated[list[str] | None, typer.Argument(metavar="[PAPER|FIGURE|all]...", help="Default: all.", show_default=False)]  # fmt: skip
 SAMPLE = 20
 
 
-def chosen_figures(scale: str, figures: list[str] | None) -> list[str] | None:
-    """Names for figures_at(), which has no word for all, and wants a paper before a figure's name."""
-    from bbrlab.campaign.figures import figures_at
-    from bbrlab.workflow.targets import targets_of
+def chosen_figures(figures: list[str] | None) -> list[str] | None:
+    """Names for figures_at(), which has no word for all."""
+    return [] if "all" in (figures or ["all"]) else figures
 
-    known = targets_of(f.id for f in figures_at(scale, []))
-    return [id for name in figures or [] for id in known.get(name, [name])] if "all" not in (figures or ["all"]) else []
+
+def finished(scale: str, figures: list[str] | None, results: Path, explained: Path | None) -> Finished:
+    """The campaign to pack, of the names that chosen_figures() gave."""
+    from bbrlab.campaign.figures import figures_at
+    from bbrlab.workflow.ship import Finished, read_explained
+
+    return Finished(scale, figures_at(scale, figures), results, read_explained(explained) if explained else ())
+
+
+def warn_of_changed_code(commits: Iterable[str]) -> None:
+    """Say it if runs are of code that no commit has."""
+    if changed := [commit for commit in commits if commit.endswith("+") or commit == "unknown"]:
+        typer.echo(
+            f"bbrlab: warning: runs of {changed[0]}: no commit has their code, so that nobody can get it", err=True
+        )
 
 
 @app.command()
@@ -39,24 +55,20 @@ def ship(
     from rich.console import Console
 
     from bbrlab.campaign.config import load_config
-    from bbrlab.campaign.figures import figures_at
-    from bbrlab.workflow.ship import pack, read_explained
+    from bbrlab.workflow.ship import pack
 
     scale = scale or load_config().scale
-    chosen = figures_at(scale, chosen_figures(scale, figures))
+    campaign = finished(scale, chosen_figures(figures), results or paths.results_folder(), explained)
     place = out or paths.SHIPPED
     with Console(stderr=True).status("") as status:
-        found = pack(scale, chosen, results or paths.results_folder(), place, read_explained(explained) if explained else (), status.update)  # fmt: skip
+        found = pack(campaign, place, status.update)
     size = sum((place / scale / name).stat().st_size for name in found["files"])
     kernel = found["kernel"]
     typer.echo(
         f"{place / scale}: {sum(found['figures'].values())} runs of {len(found['figures'])} figures, {size / 1e6:.1f} MB; "
         f"kernel {kernel['name']} {kernel['key']}; commits {', '.join(found['commits'])}; {len(found['failed'])} failed runs, explained"
     )
-    if changed := [commit for commit in found["commits"] if commit.endswith("+") or commit == "unknown"]:
-        typer.echo(
-            f"bbrlab: warning: runs of {changed[0]}: no commit has their code, so that nobody can get it", err=True
-        )
+    warn_of_changed_code(found["commits"])
 
 
 @app.command()
@@ -118,9 +130,10 @@ def verify(
     if not folder.is_dir() and results:
         raise UserError(f"--results {results}: there is no such folder")
     scale = scale or (None if results else shipped_scale(load_config().scale)) or load_config().scale
+    chosen = figures_at(scale, chosen_figures(figures))
     if not results and shipped_scale(scale) != scale:
         raise UserError(f"{folder}: nothing ships at scale {scale}; give --results FOLDER to verify other results")
-    found = results_at(folder, scale, figures_at(scale, chosen_figures(scale, figures)))
+    found = results_at(folder, scale, chosen)
     seed = random.SystemRandom().randrange(1 << 32) if seed is None else seed
     records = [found.record(key) for key in choose(found.keys, sample, seed)]
     jobs = min(cores or len(os.sched_getaffinity(0)), len(records))

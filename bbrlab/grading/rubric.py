@@ -215,12 +215,7 @@ def load_rubric(path: Path) -> Rubric:
     """
     from bbrlab.grading.personal import filled_in
 
-    try:
-        content = read_yaml(path)
-    except UserError as error:
-        raise UserError(
-            str(error).replace("give the path of a scenario file", "give the path of a RUBRIC.yaml")
-        ) from None
+    content = read_yaml(path, "give the path of a RUBRIC.yaml")
     if not isinstance(content, dict):
         raise UserError(f"{path}: a rubric is a mapping of keys to values; see courses/README.md")
     lines = Lines(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import difflib
 import itertools
 import math
 from collections import Counter
@@ -11,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.yaml_files import Lines, read_yaml
 from bbrlab.scenario.messages import validate
@@ -56,6 +58,19 @@ def assign(content: Any, path: str, value: Any, where: str) -> None:
             raise UserError(f"{where}: path '{path}' does not exist: '{'.'.join(parts[:depth])}' holds a single value")
 
 
+def _meant(path: Path) -> str:
+    """What to do about a scenario file that is not there: it may be one of the package's, by its figure's name."""
+    there = {f"{p.parent.name}/{p.stem}": p for p in sorted(paths.SCENARIOS.glob("*/*.yaml"))}
+    name = f"{path.parent.name}/{path.stem}"
+    same = [id for id in there if path.stem == id.split("/")[1]]
+    close = [id for id in same if id == name] or same or difflib.get_close_matches(name, there, 3)
+    if not close:
+        return "give the path of a scenario file"
+    here = Path.cwd()
+    places = [there[id].relative_to(here) if there[id].is_relative_to(here) else there[id] for id in close]
+    return f"did you mean {' or '.join(map(str, places))}?"
+
+
 def load_scenario(
     path: Path, overrides: dict[str, Any] | None = None, case: str | None = None, sources: tuple[Path, ...] = ()
 ) -> Scenario:
@@ -70,15 +85,16 @@ def load_scenario(
     Raises:
         UserError: naming file, field, value and what would be valid.
     """
-    content = read_yaml(path)
+    content = read_yaml(path, "" if path.exists() else _meant(path))
     if not isinstance(content, dict):
         raise UserError(f"{path}: a scenario is a mapping of keys to values; see docs/reference/scenario.md")
     content = copy.deepcopy(content)
     if case is not None:
         cases = content.pop("cases", {})
         if not isinstance(cases, dict) or case not in cases:
-            known = ", ".join(map(str, cases)) if isinstance(cases, dict) and cases else "none"
-            raise UserError(f"--case {case}: {path} has no such case (it has: {known})")
+            if not isinstance(cases, dict) or not cases:
+                raise UserError(f"--case {case}: {path} has no cases; leave --case out")
+            raise UserError(f"--case {case}: {path} has no such case (it has: {', '.join(map(str, cases))})")
         chosen = {} if cases[case] is None else cases[case]
         if not isinstance(chosen, dict) or not all(isinstance(key, str) for key in chosen):
             raise UserError(f"{path}: cases.{case}: is a mapping of dotted paths to values")

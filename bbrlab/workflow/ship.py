@@ -120,23 +120,30 @@ def look_at(run: Run) -> Seen:
     return found
 
 
-def pack(
-    scale: str,
-    figures: Sequence[Figure],
-    results: Path,
-    out: Path,
-    explained: Sequence[Explained] = (),
-    on_progress: Callable[[str], None] = lambda text: None,
-) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Finished:
+    """A finished campaign that is to be packed.
+
+    Attributes:
+        scale: at which it ran.
+        figures: all of the scale, or some.
+        results: the folder of results.
+        explained: why runs that failed self-checks are packed all the same.
+    """
+
+    scale: str
+    figures: Sequence[Figure]
+    results: Path
+    explained: Sequence[Explained] = ()
+
+
+def pack(campaign: Finished, out: Path, on_progress: Callable[[str], None] = lambda text: None) -> dict[str, Any]:
     """Pack a finished campaign into ``out``/SCALE, in place of what was there; whole or not at all.
 
     The bytes are the same for the same results: nothing of the machine, and no time, is in them.
 
     Args:
-        figures: all of the scale, or some.
-        results: the folder of results.
         out: the folder for shipped results.
-        explained: why runs that failed self-checks are shipped all the same.
         on_progress: told now and then, in words, how far it is.
 
     Returns:
@@ -146,11 +153,11 @@ def pack(
         UserError: if something is missing, tables are not of these runs, runs are of several kernels or versions of the guest's
             code, or one failed self-checks unexplained.
     """
-    found = gather(scale, figures, results, explained, on_progress)
+    found = gather(campaign, on_progress)
     on_progress("predictions")
-    found.content[PACKED] = _predictions(figures, results)
+    found.content[PACKED] = _predictions(campaign.figures, campaign.results)
     on_progress("writing")
-    return _write(out / scale, found.content, found.manifest)
+    return _write(out / campaign.scale, found.content, found.manifest)
 
 
 @dataclass(frozen=True)
@@ -168,15 +175,10 @@ class Gathered:
     seen: list[Seen]
 
 
-def gather(
-    scale: str,
-    figures: Sequence[Figure],
-    results: Path,
-    explained: Sequence[Explained] = (),
-    on_progress: Callable[[str], None] = lambda text: None,
-) -> Gathered:
-    """Look through a finished campaign: that all is there, whole, and of one kernel. Arguments and errors: pack()."""
-    place = results / scale
+def gather(campaign: Finished, on_progress: Callable[[str], None] = lambda text: None) -> Gathered:
+    """Look through a finished campaign: that all is there, whole, and of one kernel. Errors: pack()."""
+    scale, figures = campaign.scale, campaign.figures
+    place = campaign.results / scale
     papers = list(dict.fromkeys(f.id.split("/")[0] for f in figures))
     judged = [f"{part}{kind}.parquet" for part in ("", *(f"{p}." for p in papers)) for kind in ("claims", "statements")]
     names = [*judged, "points.parquet", *(f"{f.id}.parquet" for f in figures)]
@@ -189,12 +191,12 @@ def gather(
     seen: list[Seen] = []
     for figure in figures:
         on_progress(f"{figure.id}: hashing runs")
-        found = _runs_there(figure, tables[figure.id], results)
+        found = _runs_there(figure, tables[figure.id], campaign.results)
         with ThreadPoolExecutor() as pool:  # hashing lets go of the interpreter
             seen += pool.map(look_at, found)
         _same_table(figure, tables[figure.id], seen[-len(found) :], place)
     _check_claims(read_table(place / "claims.parquet"), place)
-    failed = _failed(seen, explained)
+    failed = _failed(seen, campaign.explained)
     content: dict[str, pd.DataFrame] = {name: read_table(place / name) for name in names}
     for figure in figures:
         content[f"{figure.id}.parquet"] = tables[figure.id].assign(**{NOT_RESULT: float("nan")})
