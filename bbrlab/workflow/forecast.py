@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ from rich.table import Table
 from bbrlab.campaign.figures import Figure, runs_of
 from bbrlab.workflow.budget import disk_words, memory_words
 from bbrlab.workflow.estimate import disk_bytes, estimate_s
+from bbrlab.workflow.progress import span
 
 MANY_CORES = 16
 
@@ -69,7 +71,7 @@ def show_forecast(figures: list[Figure], console: Console | None = None) -> None
         table.add_row(row.figure, str(row.points), str(row.seeds), str(row.runs), str(row.done),
                       f"{row.virtual_s / 3600:.1f}", f"{row.left_core_s / 60:.1f}", f"{row.left_bytes / 1e6:.0f}")  # fmt: skip
     console.print(table)
-    minutes, size = sum(row.left_core_s for row in found) / 60, sum(row.left_bytes for row in found)
+    left_s, size = sum(row.left_core_s for row in found), sum(row.left_bytes for row in found)
     runs, done, more = (
         sum(row.runs for row in found),
         sum(row.done for row in found),
@@ -77,9 +79,9 @@ def show_forecast(figures: list[Figure], console: Console | None = None) -> None
     )
     cores = len(os.sched_getaffinity(0))
     words = (
-        f"* of what is left: {runs - done} of {runs} runs ({sum(row.virtual_s for row in found) / 3600:.0f} hours of testbed "
-        f"time): about {duration(minutes / cores)} on the {cores} cores of this machine, {duration(minutes / MANY_CORES)} "
-        f"on {MANY_CORES}, {size / 1e9:.1f} GB of disk"
+        f"* of what is left: {runs - done} of {runs} runs ({span(sum(row.virtual_s for row in found))} of testbed "
+        f"time): about {span(left_s / cores)} on the {cores} cores of this machine, {span(left_s / MANY_CORES)} "
+        f"on {MANY_CORES}, {f'{size / 1e9:.1f} GB' if size > 1e9 else f'{math.ceil(size / 1e6)} MB'} of disk"
     )
     if more:
         words += f"\nPoints whose claims these seeds cannot decide get more, in two rounds: at most {more} more runs."
@@ -92,8 +94,3 @@ def show_forecast(figures: list[Figure], console: Console | None = None) -> None
 def to_stderr() -> Console:
     """A console beside snakemake's own words, which go to standard error."""
     return Console(stderr=True)
-
-
-def duration(minutes: float) -> str:
-    """Minutes in words, whole minutes or tenths of hours."""
-    return f"{minutes:.0f} minutes" if minutes < 120 else f"{minutes / 60:.1f} hours"
