@@ -170,6 +170,17 @@ def test_a_command_runs_the_figure_that_it_stands_at_and_no_other(site):
         assert at[found[1]][found[2]] == [found[2]] or found[2] in {s.paper for s in statements()}, command
 
 
+def test_every_chart_has_words_in_its_place(site):
+    """For who does not see it, before a script has run; different ones on a page."""
+    found = 0
+    for place in pages_of(site):
+        labels = re.findall(r'<div class="bb-plot" role="img" aria-label="([^"]*)"', text := place.read_text(encoding="utf-8"))
+        assert len(labels) == text.count('class="bb-plot"') == len(set(labels)), place
+        assert all(len(label) > 20 for label in labels), labels
+        found += len(labels)
+    assert found >= len(FIGURES)
+
+
 def test_text_of_results_is_never_markup(site):
     for place in sorted(site.rglob("*.html")):
         if "_static" not in place.parts:
@@ -338,13 +349,17 @@ def axe() -> str:
     return (Path(spec.submodule_search_locations[0]) / "axe.min.js").read_text(encoding="utf-8")
 
 
-# Whether a page's first chart, if it has any, is drawn once a reader comes to it.
-DRAWN = """(async () => {
-  const plot = document.querySelector(".bb-plot");
-  if (!plot) return true;
-  plot.scrollIntoView();
-  for (let i = 0; i < 100 && !plot.querySelector(".main-svg"); i++) await new Promise((done) => setTimeout(done, 100));
-  return plot.querySelector(".main-svg") !== null;
+# The charts of a page that are not drawn once a reader comes to them, or that do not say in words what they show.
+NOT_DRAWN = """(async () => {
+  const wrong = [];
+  for (const plot of document.querySelectorAll(".bb-plot")) {
+    plot.scrollIntoView();
+    for (let i = 0; i < 100 && !plot.querySelector(".main-svg"); i++) await new Promise((done) => setTimeout(done, 100));
+    const told = plot.getAttribute("aria-label") || "";
+    if (!plot.querySelector(".main-svg")) wrong.push(`not drawn: ${told}`);
+    else if (plot.closest(".bb-chart") && !/: .+ curves?: .+ The numbers are in the table below/.test(told)) wrong.push(`not told: ${told}`);
+  }
+  return wrong;
 })()"""
 
 
@@ -367,8 +382,7 @@ def test_pages_open_without_an_error_and_keep_nobody_out(site, tmp_path, width, 
             browser.problems.clear()
             if browser.run("document.documentElement.scrollWidth > innerWidth"):
                 told.append(f"{name}: is wider than the window")
-            if not browser.run(DRAWN):
-                told.append(f"{name}: no chart is drawn")
+            told += [f"{name}: chart {problem}" for problem in browser.run(NOT_DRAWN)]
             browser.run(source + "; true")
             for found in browser.run("axe.run(document, {preload: false, resultTypes: ['violations']}).then(r => r.violations.map(v => "
                                      "({impact: v.impact, id: v.id, nodes: v.nodes.slice(0, 3).map(n => n.html.slice(0, 160))})))"):  # fmt: skip

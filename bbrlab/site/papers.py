@@ -123,7 +123,7 @@ def figure_html(chart: Chart) -> str:
     id = slug(f"chart-{chart['id']}")
     return (
         f'<figure class="bb-chart" data-chart="{id}-data"><div class="bb-controls"></div>'
-        f'<div class="bb-plot" role="img" aria-label="Chart of {escape(chart["id"])}; its numbers are in the table below"></div>'
+        f'<div class="bb-plot" role="img" aria-label="{escape(chart["title"])}: its numbers are in the table below"></div>'
         f'<details class="bb-numbers"><summary>The numbers</summary><div class="bb-scroll" tabindex="0" role="region" '
         f'aria-label="Numbers of {escape(chart["id"])}">{table_of(chart)}</div></details>{embedded(chart, f"{id}-data")}</figure>'
     )

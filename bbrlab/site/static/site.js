@@ -101,7 +101,7 @@
       const category = !key || !numeric(key);
       const xOf = (at) => (key ? (category ? plain(key.values[data.points[at].at[state.x]]) : key.values[data.points[at].at[state.x]]) : "all");
       const per = data.measured[metric.name], expected = data.expected[metric.name] || {};
-      const traces = [], groups = Object.keys(per).filter((g) => g === "run" || !state.group || g === state.group), all = lines();
+      const curves = [], traces = [], groups = Object.keys(per).filter((g) => g === "run" || !state.group || g === state.group), all = lines();
       let colour = 0;
       for (const group of groups) {
         const who = data.groups.find((g) => g.group === group);
@@ -114,6 +114,7 @@
           const mark = MARKS[colour % MARKS.length];
           colour += 1;
           const name = [groups.length > 1 && who ? who.label : "", line].filter(Boolean).join(", ") || "measured here";
+          curves.push(name);
           const common = { legendgroup: name, x: places.map(xOf), mode: "lines+markers" };
           traces.push({ ...common, name: plain(name), y: cells.map((c) => (c ? c[0] : null)), mode: category ? "markers" : "lines+markers",
             line: { color: ink, width: 1.8 }, marker: { color: ink, symbol: mark, size: 8 },
@@ -155,6 +156,8 @@
       shown.height = 360 + 20 * Math.min(legendRows, 14);
       shown.legend.y = -64 / (shown.height - 20 * Math.min(legendRows, 14) - 76);
       Plotly.react(place, traces, shown, SETTINGS);
+      const most = 10, named = curves.slice(0, most).join("; ") + (curves.length > most ? `; and ${curves.length - most} more` : "");
+      place.setAttribute("aria-label", `${data.title}: ${metric.label}${key ? ` over ${key.label}` : ""}. ${curves.length} ${curves.length === 1 ? "curve" : "curves"}: ${named}. The numbers are in the table below.`);
       table(metric, all, groups);
     }
 
