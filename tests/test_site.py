@@ -174,7 +174,9 @@ def test_every_chart_has_words_in_its_place(site):
     """For who does not see it, before a script has run; different ones on a page."""
     found = 0
     for place in pages_of(site):
-        labels = re.findall(r'<div class="bb-plot" role="img" aria-label="([^"]*)"', text := place.read_text(encoding="utf-8"))
+        labels = re.findall(
+            r'<div class="bb-plot" role="img" aria-label="([^"]*)"', text := place.read_text(encoding="utf-8")
+        )
         assert len(labels) == text.count('class="bb-plot"') == len(set(labels)), place
         assert all(len(label) > 20 for label in labels), labels
         found += len(labels)

@@ -176,7 +176,10 @@ def test_a_part_of_the_campaign():
     said = done.stdout + done.stderr
     assert "fig2a" not in said
     assert re.search(r"sarpkaya2025/fig2c +4 +2 +8 ", said), "the plan: figure, points, seeds, runs"
-    assert re.search(r"8 of 8 runs \(8 minutes of testbed time\): about \d+ s on the \d+ cores? of this machine, \d+ s on 16, \d+ MB of disk", said)
+    assert re.search(
+        r"8 of 8 runs \(8 minutes of testbed time\): about \d+ s on the \d+ cores? of this machine, \d+ s on 16, \d+ MB of disk",
+        said,
+    )
 
 
 @pytest.fixture(scope="module")
