@@ -365,10 +365,50 @@ NOT_DRAWN = """(async () => {
 })()"""
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(
+in_a_browser = pytest.mark.skipif(
     PROGRAM is None, reason="there is no chromium: apt-get install chromium (make test-slow does, as root)"
 )
+# What would cut a printed page: frames around the text that scroll.
+FRAMES_THAT_CUT = """(() => {
+  const found = [];
+  for (let e = document.querySelector("article, main"); e; e = e.parentElement) {
+    const style = getComputedStyle(e);
+    if (style.overflowX !== "visible" || style.overflowY !== "visible" || style.maxHeight !== "none") found.push(e.className);
+  }
+  return found;
+})()"""
+
+
+@pytest.mark.slow
+@in_a_browser
+def test_pages_are_printed_whole(site, tmp_path):
+    write_run_page(made_up_run(tmp_path / "run"), tmp_path / "run.html")
+    with Browser(tmp_path / "profile") as browser:
+        browser.look(1000)
+        browser.send("Emulation.setEmulatedMedia", media="print")
+        for page in (site / "index.html", site / "papers" / "tang.html", tmp_path / "run.html"):
+            browser.open(page)
+            assert browser.run(FRAMES_THAT_CUT) == [], page
+            shown = browser.run("[...document.querySelectorAll('.bd-header, .bb-controls, header button')].filter(e => e.getClientRects().length)"
+                                ".map(e => e.className)")  # fmt: skip
+            assert shown == [], page
+            heading = "getComputedStyle(document.querySelector('h2')).breakAfter"
+            assert browser.run(heading) == "avoid", "no heading alone at the end of a page"
+
+
+@pytest.mark.slow
+@in_a_browser
+def test_the_tables_on_models_fit_a_small_laptop(site, tmp_path):
+    """None goes on to the right of its frame, where a reader may not see it."""
+    with Browser(tmp_path / "profile") as browser:
+        browser.look(1100)
+        browser.open(site / "docs" / "explanation" / "models.html")
+        wide = "[...document.querySelectorAll('.pst-scrollable-table-container')].filter(e => e.scrollWidth > e.clientWidth + 1).length"
+        assert browser.run(wide) == 0
+
+
+@pytest.mark.slow
+@in_a_browser
 @pytest.mark.parametrize(("width", "dark"), [(1200, False), (400, True)])
 def test_pages_open_without_an_error_and_keep_nobody_out(site, tmp_path, width, dark):
     source = axe()
