@@ -87,7 +87,7 @@
       const found = new Map();
       data.points.forEach((point, at) => {
         if (Object.entries(state.only).some(([i, v]) => v !== "" && point.at[i] !== Number(v))) return;
-        const name = data.keys.map((k, i) => (i === state.x || k.values.length < 2 ? null : `${k.label} ${text(k.values[point.at[i]])}`)).filter(Boolean).join(", ");
+        const name = data.keys.map((k, i) => (i === state.x || k.values.length < 2 ? null : `${k.label} = ${text(k.values[point.at[i]])}`)).filter(Boolean).join(", ");
         if (!found.has(name)) found.set(name, []);
         found.get(name).push(at);
       });
@@ -150,8 +150,10 @@
       const log = values.length > 2 && values[0] > 0 && values[values.length - 1] / values[0] >= 8;
       const ticks = category ? { type: "category" } : log ? { type: "log", tickvals: values, ticktext: values.map(text) } : values.length < 12 ? { tickvals: values, ticktext: values.map(text) } : {};
       const shown = layout(key ? plain(key.label) : "", plain(metric.label), ticks);
-      const width = place.clientWidth || 700;
-      const legendRows = Math.ceil(traces.filter((t) => t.showlegend !== false).reduce((w, t) => w + 60 + 6.4 * t.name.length, 0) / Math.max(width - 40, 200));
+      // Names that do not fit in one row stand in columns of the widest one's width.
+      const room = Math.max((place.clientWidth || 700) - 40, 200), widths = traces.filter((t) => t.showlegend !== false).map((t) => 60 + 6.4 * t.name.length);
+      const inOneRow = widths.reduce((sum, w) => sum + w, 0) <= room;
+      const legendRows = inOneRow ? 1 : Math.ceil(widths.length / Math.max(1, Math.floor(room / Math.max(...widths))));
       shown.margin.b = 64;
       shown.height = 360 + 20 * Math.min(legendRows, 14);
       shown.legend.y = -64 / (shown.height - 20 * Math.min(legendRows, 14) - 76);
