@@ -394,7 +394,7 @@ def test_memory_and_disk_are_planned(tmp_path, monkeypatch):
 def test_the_whole_site_with_every_notebook_from_what_ships(tmp_path):
     """As in a fresh clone in which nothing has been run: ``make report``."""
     environment = {**os.environ, "BBRLAB_RESULTS": str(tmp_path / "results"), "BBRLAB_SHIPPED": str(paths.ROOT / "shipped")}  # fmt: skip
-    made = subprocess.run([sys.executable, "-m", "bbrlab", "site", "--execute", "--out", tmp_path / "site"], env=environment, capture_output=True, text=True)  # fmt: skip
+    made = subprocess.run([sys.executable, "-m", "bbrlab.cli.main", "site", "--execute", "--out", tmp_path / "site"], env=environment, capture_output=True, text=True)  # fmt: skip
     assert made.returncode == 0, made.stdout + made.stderr
     names = {p.stem for p in (paths.ROOT / "notebooks").glob("*.ipynb")} - {"00_start"}
     pages = {p.stem for p in (tmp_path / "site" / "notebooks").glob("*.html")}

@@ -18,6 +18,9 @@ from bbrlab.cli.app import EXIT_MOVED, AsJson, app, print_json
 if TYPE_CHECKING:
     from bbrlab.workflow.ship import Finished
 
+if TYPE_CHECKING:
+    from bbrlab.workflow.ship import Finished
+
 Figures = Annotated[list[str] | None, typer.Argument(metavar="[PAPER|FIGURE|all]...", help="Default: all.", show_default=False)]  # fmt: skip
 SAMPLE = 20
 
