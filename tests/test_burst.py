@@ -16,7 +16,7 @@ from bbrlab.base.errors import UserError
 from bbrlab.campaign.figures import figures_at, write_points
 from bbrlab.claims.columns import beside, has_prediction
 from bbrlab.claims.schema import BURST, FLUID, Term
-from bbrlab.cli.main import app
+from bbrlab.cli.commands import app
 from bbrlab.models import _burst_loop, _burst_state, burst, burst_panels, burst_scenario, burst_tables
 from bbrlab.models.burst import READINGS, VERSIONS, Reading, share, simulate
 from bbrlab.models.predictions import BURST_SEEDS

@@ -17,7 +17,7 @@ from check_jsonschema.builtin_schemas import get_builtin_schema
 from bbrlab.archive import citation, crate, statements
 from bbrlab.base import paths
 from bbrlab.campaign.figures import figures_at
-from bbrlab.cli.main import app
+from bbrlab.cli.commands import app
 from bbrlab.workflow.targets import targets_of
 
 APPENDIX = (paths.ROOT / "docs/howto/artifact.md").read_text(encoding="utf-8")

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from bbrlab.base import paths
 from bbrlab.cli import app as frame
 from bbrlab.cli import reference
-from bbrlab.cli.main import app
+from bbrlab.cli.commands import app
 
 FIG2A = str(paths.ROOT / "scenarios" / "sarpkaya2025" / "fig2a.yaml")
 CLAIMS = str(paths.DATA / "tang" / "claims.yaml")

@@ -16,7 +16,7 @@ from bbrlab.campaign.collect import write_table
 from bbrlab.campaign.figures import figures_at
 from bbrlab.claims.compare import MOVED, NOT_COMPARED, OPEN, SAME, compare_points, compare_verdicts, only_in
 from bbrlab.claims.judge import judge_all
-from bbrlab.cli.main import app
+from bbrlab.cli.commands import app
 from bbrlab.report.kernels import every_kernel, kernel_differences
 from bbrlab.report.pages import Page
 from bbrlab.workflow import sides

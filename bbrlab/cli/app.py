@@ -1,4 +1,4 @@
-"""The command line's frame: the commands' groups, common options, exit codes, JSON, interrupts."""
+"""The command line's frame: the commands' groups, common options, exit codes, JSON."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import importlib.metadata
 import json
 import math
 import os
-import signal
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,13 +13,14 @@ from typing import Annotated, Any
 import typer
 
 from bbrlab.base.errors import UserError
+from bbrlab.cli.interrupts import EXIT_INTERRUPTED
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None,
                   help="TCP BBR experiments on a real Linux kernel in virtual time.")  # fmt: skip
 kernel_app = typer.Typer(no_args_is_help=True, help="Build and list guest kernels.")
 cache_app = typer.Typer(no_args_is_help=True, help="Look at and prune the cache of runs that campaigns share.")
 model_app = typer.Typer(no_args_is_help=True, help="What the models predict for a scenario.")
-EXIT_MOVED, EXIT_FAILED, EXIT_CHECKS, EXIT_BUG, EXIT_INTERRUPTED = 1, 2, 4, 70, 130
+EXIT_MOVED, EXIT_FAILED, EXIT_CHECKS, EXIT_BUG = 1, 2, 4, 70
 # Every code that ``bbrlab`` ends with, for docs/reference/command_line.md.
 EXITS = {
     0: "done; of commands that look or compare: nothing is wrong, nothing differs",
@@ -129,17 +129,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return str(value) if isinstance(value, Path) else value
-
-
-class Interrupted(BaseException):
-    """Ctrl-C or SIGTERM during a run. (Typer would swallow a KeyboardInterrupt.)"""
-
-
-def make_interruptible() -> None:
-    """Turn Ctrl-C and SIGTERM into Interrupted."""
-
-    def interrupt(number: int, frame: object) -> None:
-        raise Interrupted
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, interrupt)

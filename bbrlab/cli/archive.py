@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from bbrlab.base import paths
-from bbrlab.cli.app import app, make_interruptible
+from bbrlab.cli.app import app
 from bbrlab.cli.shipped import Figures, chosen_figures
 
 
@@ -30,7 +30,6 @@ def artifact(
 
     scale = scale or load_config().scale
     names = chosen_figures(scale, figures)
-    make_interruptible()
     with Console(stderr=True).status("") as status:
         made = pack(
             scale,

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bbrlab.base import paths
-from bbrlab.cli.app import CcaSources, Interrupted, Overrides, ScenarioFile, app, overrides_of
+from bbrlab.cli.app import CcaSources, Overrides, ScenarioFile, app, overrides_of
+from bbrlab.cli.interrupts import Interrupted
 from bbrlab.experiment.machine.prompt import LINE_BYTES, READY, PromptLink
 
 if TYPE_CHECKING:

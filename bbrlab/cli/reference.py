@@ -122,7 +122,7 @@ def _commands(group: TyperGroup, path: str) -> Iterator[tuple[str, Any]]:
 
 def command_line() -> str:
     """Exit codes, and every command with its arguments and options."""
-    import bbrlab.cli.main  # noqa: F401 - each module adds its commands
+    import bbrlab.cli.commands  # noqa: F401 - each module adds its commands
 
     lines = ["## Exit codes", "| code | meaning |", "|---|---|"]
     lines += [f"| {code} | {meaning} |" for code, meaning in EXITS.items()]

@@ -20,7 +20,6 @@ from bbrlab.cli.app import (
     Overrides,
     ScenarioFile,
     app,
-    make_interruptible,
     overrides_of,
     print_json,
 )
@@ -73,7 +72,6 @@ def run(
         ]
         typer.echo(f"{loaded.name} has {' x '.join(axes)}; this runs the file's own values. "
                    "Choose others with --set and --case, or run them all with snakemake.", err=as_json)  # fmt: skip
-    make_interruptible()
     with _progress(point.scenario.duration_s, quiet, as_json) as tell:
         summary = run_point(point, seed, out, kernel_name=kernel, sources=sources, backend=backend, watchdog_s=watchdog_s,
                                    die_with_parent=die_with_parent, trace_acks=trace_acks, on_progress=tell)  # fmt: skip

@@ -12,7 +12,7 @@ import typer
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
-from bbrlab.cli.app import EXIT_MOVED, AsJson, app, make_interruptible, print_json
+from bbrlab.cli.app import EXIT_MOVED, AsJson, app, print_json
 
 Figures = Annotated[list[str] | None, typer.Argument(metavar="[PAPER|FIGURE|all]...", help="Default: all.", show_default=False)]  # fmt: skip
 SAMPLE = 20
@@ -79,7 +79,6 @@ def pages(
         if name not in known:
             raise UserError(f"there is no page '{name}' (there are {', '.join(known)})")
     folder = out or paths.results_folder() / "pages" / scale
-    make_interruptible()
     with Console(stderr=True).status("") as status:
         for number, name in enumerate(names or known, 1):
             status.update(f"{name}: page {number} of {len(names or known)}")
@@ -127,7 +126,6 @@ def verify(
     console = Console(highlight=False, soft_wrap=True, stderr=as_json)
     expected_s = sum(estimate_s(r.run.point) for r in records) / jobs
     console.print(f"{folder}, scale {scale}: {len(records)} of {len(found.keys)} runs, chosen with --seed {seed}; about {span(expected_s)} on {jobs} cores")  # fmt: skip
-    make_interruptible()
     start = time.monotonic()
     with Live(Text(""), console=Console(stderr=True), transient=True, refresh_per_second=2) as live:
 

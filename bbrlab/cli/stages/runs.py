@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from bbrlab.cli.app import CcaSources, app, make_interruptible
+from bbrlab.cli.app import CcaSources, app
 
 
 @app.command(hidden=True)
@@ -23,7 +23,6 @@ def point(
     from bbrlab.run.run import run_point
     from bbrlab.scenario.point_files import read_point
 
-    make_interruptible()
     sources = tuple(cca_source or ())
     summary = run_point(read_point(file, sources), seed, out, kernel_name=kernel, sources=sources, die_with_parent=True)
     failed = [c["name"] for c in failed_of(summary["checks"])]

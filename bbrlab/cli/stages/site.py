@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from bbrlab.base import paths
-from bbrlab.cli.app import app, make_interruptible
+from bbrlab.cli.app import app
 
 
 @app.command()
@@ -23,7 +23,6 @@ def site(
     from bbrlab.site.build import build_site, missing_notebooks, site_folder
 
     scale = scale or load_config().scale
-    make_interruptible()
     for name in missing_notebooks(scale) if execute else []:
         typer.echo(f"notebook {name}")
         given = {"scale": scale} | ({"interactive": "no"} if name in ("models", "burst") else {})

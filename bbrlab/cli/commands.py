@@ -1,0 +1,18 @@
+"""Every command: each module adds its own to the frame."""
+
+from __future__ import annotations
+
+import bbrlab.cli.stages.claims
+import bbrlab.cli.stages.models
+import bbrlab.cli.stages.pages
+import bbrlab.cli.stages.runs
+import bbrlab.cli.stages.site
+import bbrlab.cli.stages.tables  # noqa: F401
+from bbrlab.cli import archive, cache, compare, grade, kernels, look, models, play, run, shipped, tools  # noqa: F401
+from bbrlab.cli.app import app, cache_app, kernel_app, model_app
+
+app.add_typer(cache_app, name="cache")
+app.add_typer(kernel_app, name="kernel")
+app.add_typer(model_app, name="model")
+
+__all__ = ["app"]
