@@ -1,10 +1,14 @@
 # The whole campaign: `snakemake --cores <n> all`, or one paper or figure of it: `snakemake --cores <n> fig2a`.
 # Configuration: config/config.yaml; rules by stage: rules/.
+import re
 import sys
 from pathlib import Path
+from shlex import quote
 
 from bbrlab.base import paths
 from bbrlab.base.algorithms import own_folder
+from bbrlab.base.owned import remove_partials
+from bbrlab.campaign.config import load_config
 from bbrlab.campaign.figures import (
     check_ccas,
     figures_at,
@@ -23,6 +27,7 @@ from bbrlab.report.panel import has_panel
 from bbrlab.run.manifest import package_versions
 from bbrlab.site.documents import linked, sources
 from bbrlab.workflow.asking import write_asking
+from bbrlab.workflow.clock import date_back
 from bbrlab.workflow.forecast import show_forecast, to_stderr
 from bbrlab.workflow.lock import hold_lock
 from bbrlab.workflow.progress import begin
@@ -37,6 +42,10 @@ from bbrlab.workflow.slurm import check_slurm, keep_to_allocation
 from bbrlab.workflow.snakemake import lift_job_rate_limit, name_of, pass_commas
 from bbrlab.workflow.stages import write_stages
 from bbrlab.workflow.targets import asked_for, targets_of
+
+load_config()  # which says where a mistake is
+if workflow.is_main_process:
+    date_back(paths.results_folder())
 
 
 configfile: paths.CONFIG / "config.yaml"
@@ -76,6 +85,7 @@ keep_to_allocation(workflow)
 
 onstart:
     hold_lock()
+    remove_partials(paths.results_folder())
     check_slurm(workflow, point_of)
     lift_job_rate_limit(workflow)
     begin(FIGURES, workflow)

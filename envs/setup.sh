@@ -2,6 +2,7 @@
 # Installs what is missing, step by step; prints what it does and how long it took. Run again, it does nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+export LC_ALL=C.UTF-8 # in other languages printf takes a number with a point for none
 
 step() { printf '%-28s' "$1"; started=$(date +%s.%N); }
 done_() { printf '%7.1f s  %s\n' "$(echo "$(date +%s.%N) $started" | awk '{print $1-$2}')" "${1:-}"; }

@@ -16,7 +16,7 @@ rule claims:
     params:
         scale=SCALE,
     shell:
-        "bbrlab judge {input.tables} --scale {params.scale} --out {output.table} > {log} 2>&1"
+        "bbrlab judge {input.tables:q} --scale {params.scale} --out {output.table:q} > {log:q} 2>&1"
 
 
 # Statements of which one figure alone, or one paper's figures, can judge a claim: no other paper need be run.
@@ -37,7 +37,7 @@ rule figure_claims:
     params:
         scale=SCALE,
     shell:
-        "bbrlab judge {input.tables} --only --scale {params.scale} --out {output.table} > {log} 2>&1"
+        "bbrlab judge {input.tables:q} --only --scale {params.scale} --out {output.table:q} > {log:q} 2>&1"
 
 
 use rule figure_claims as paper_claims with:

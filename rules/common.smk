@@ -42,7 +42,7 @@ ASKING = {
 wildcard_constraints:
     own="[a-z0-9_+]+",
     round=r"\d+",
-    paper="|".join(PAPERS),
+    paper="|".join(map(re.escape, PAPERS)),
     figure="[^/.]+",
     label="[^/]+",
     seed=r"\d+",
@@ -56,7 +56,7 @@ def kernel_of(wildcards):
 
 def with_own(sources):
     """A command's options for algorithms of one's own."""
-    return " ".join(f"--cca-source {path}" for path in sources)
+    return " ".join(f"--cca-source {quote(path)}" for path in sources)
 
 
 def rounds_before(wildcards):
@@ -96,7 +96,7 @@ def option(name, function):
 
     def found(wildcards):
         value = function(wildcards)
-        return f"--{name} {value}" if value else ""
+        return f"--{name} {quote(str(value))}" if value else ""
 
     return found
 

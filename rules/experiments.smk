@@ -36,7 +36,7 @@ rule run:
         # A function of the input is no reason to run again what is there.
         packages=lambda wildcards, input: GUEST_PACKAGES,
     shell:
-        "exec bbrlab point {input.point} --seed {params.seed} --out $(dirname {output.summary}) {params.kernel} {params.own} > {log} 2>&1"
+        'exec bbrlab point {input.point:q} --seed {params.seed} --out "$(dirname {output.summary:q})" {params.kernel} {params.own} > {log:q} 2>&1'
 
 
 # As many seeds as it takes: after a round of runs, how many each point needs for its claims.
@@ -54,7 +54,7 @@ checkpoint seeds:
         scale=SCALE,
         before=option("before", seeds_of),
     shell:
-        "bbrlab seeds {wildcards.paper}/{wildcards.figure} --scale {params.scale} {params.before} --out {output} > {log} 2>&1"
+        "bbrlab seeds {wildcards.paper:q}/{wildcards.figure:q} --scale {params.scale} {params.before} --out {output:q} > {log:q} 2>&1"
 
 
 rule collect:
@@ -70,7 +70,7 @@ rule collect:
         scale=SCALE,
         seeds=option("seeds", seeds_of),
     shell:
-        "bbrlab collect {wildcards.paper}/{wildcards.figure} --scale {params.scale} {params.seeds} --out {output.table} > {log} 2>&1"
+        "bbrlab collect {wildcards.paper:q}/{wildcards.figure:q} --scale {params.scale} {params.seeds} --out {output.table:q} > {log:q} 2>&1"
 
 
 rule points:
@@ -83,4 +83,4 @@ rule points:
     log:
         f"{LOGS}/{SCALE}/points.log",
     shell:
-        "bbrlab points {input.tables} --out {output.table} > {log} 2>&1"
+        "bbrlab points {input.tables:q} --out {output.table:q} > {log:q} 2>&1"

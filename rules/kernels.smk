@@ -19,7 +19,7 @@ rule kernel:
         # An upgrade of the source package or the compiler makes another kernel, too.
         identity=kernel_identity(KERNEL or None),
     shell:
-        "bbrlab kernel build {params.kernel} --jobs {threads} --record {output} > {log} 2>&1"
+        "bbrlab kernel build {params.kernel} --jobs {threads} --record {output:q} > {log:q} 2>&1"
 
 
 rule own_kernel:
@@ -40,4 +40,4 @@ rule own_kernel:
         own=lambda wildcards, input: with_own(input.sources),
         identity=kernel_identity(KERNEL or None),
     shell:
-        "bbrlab kernel build {params.kernel} {params.own} --jobs {threads} --record {output} > {log} 2>&1"
+        "bbrlab kernel build {params.kernel} {params.own} --jobs {threads} --record {output:q} > {log:q} 2>&1"

@@ -17,4 +17,4 @@ rule prediction:
         mem_mb=lambda wildcards, attempt: 2000 * attempt,
         runtime=lambda wildcards, attempt: 20 * attempt,
     shell:
-        "bbrlab predict {input.point} --kind {wildcards.kind} --out {output} > {log} 2>&1"
+        "bbrlab predict {input.point:q} --kind {wildcards.kind} --out {output:q} > {log:q} 2>&1"

@@ -18,7 +18,7 @@ rule notebook:
     params:
         scale=SCALE,
     shell:
-        "bbrlab render {input.notebook} --out {output.page} --figures {output.figures} -p scale={params.scale} > {log} 2>&1"
+        "bbrlab render {input.notebook:q} --out {output.page:q} --figures {output.figures:q} -p scale={params.scale} > {log:q} 2>&1"
 
 
 rule models_notebook:
@@ -36,7 +36,7 @@ rule models_notebook:
     params:
         scale=SCALE,
     shell:
-        "bbrlab render {input.notebook} --out {output.page} --figures {output.figures} -p scale={params.scale} -p interactive=no > {log} 2>&1"
+        "bbrlab render {input.notebook:q} --out {output.page:q} --figures {output.figures:q} -p scale={params.scale} -p interactive=no > {log:q} 2>&1"
 
 
 rule burst_notebook:
@@ -52,7 +52,7 @@ rule burst_notebook:
     params:
         scale=SCALE,
     shell:
-        "bbrlab render {input.notebook} --out {output.page} --figures {output.figures} -p scale={params.scale} -p interactive=no > {log} 2>&1"
+        "bbrlab render {input.notebook:q} --out {output.page:q} --figures {output.figures:q} -p scale={params.scale} -p interactive=no > {log:q} 2>&1"
 
 
 rule overview_notebook:
@@ -73,7 +73,7 @@ rule overview_notebook:
     params:
         scale=SCALE,
     shell:
-        "bbrlab render {input.notebook} --out {output.page} --figures {output.figures} -p scale={params.scale} > {log} 2>&1"
+        "bbrlab render {input.notebook:q} --out {output.page:q} --figures {output.figures:q} -p scale={params.scale} > {log:q} 2>&1"
 
 
 rule scorecard:
@@ -89,7 +89,7 @@ rule scorecard:
     params:
         scale=SCALE,
     shell:
-        "bbrlab report {input.tables} --claims {input.claims} --scale {params.scale} --out {output.json} > {output.text} 2> {log}"
+        "bbrlab report {input.tables:q} --claims {input.claims:q} --scale {params.scale} --out {output.json:q} > {output.text:q} 2> {log:q}"
 
 
 # Stage 6: all of it as one static site.
@@ -110,7 +110,7 @@ rule site:
     params:
         scale=SCALE,
     shell:
-        "bbrlab site --scale {params.scale} --out {output.site} > {output.text} 2> {log}"
+        "bbrlab site --scale {params.scale} --out {output.site:q} > {output.text:q} 2> {log:q}"
 
 
 # One figure's claims to read.
@@ -123,4 +123,4 @@ rule verdicts:
     log:
         f"{LOGS}/{SCALE}/{{paper}}/{{figure}}.verdicts.log",
     shell:
-        "bbrlab verdicts {input.claims} > {output} 2> {log}"
+        "bbrlab verdicts {input.claims:q} > {output:q} 2> {log:q}"

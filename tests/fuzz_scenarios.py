@@ -14,7 +14,7 @@ import sys
 import tempfile
 import traceback
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -54,22 +54,24 @@ def places(content: Any) -> Iterator[tuple[Any, Any]]:
         yield from places(value)
 
 
-def _change(content: Any, rng: random.Random) -> None:
-    """One change in place."""
+def change(
+    content: Any, rng: random.Random, values: tuple[Any, ...] = VALUES, fields: Sequence[str] = tuple(FIELDS)
+) -> None:
+    """One change in place: of the values one that the field does not expect, of the fields one that is not for there."""
     found = list(places(content))
     if not found:
         return
     container, key = rng.choice(found)
-    value = copy.deepcopy(rng.choice(VALUES))
+    value = copy.deepcopy(rng.choice(values))
     match rng.choice(("replace", "replace", "replace", "scale", "remove", "add", "rename", "move", "double")):
         case "scale" if isinstance(container[key], (int, float)):
             container[key] *= rng.choice((-1, 0, 1e-300, 0.1, 10, 1e6, 1e300))
         case "remove":
             del container[key]
         case "add" if isinstance(container, dict):
-            container[rng.choice(FIELDS)] = value
+            container[rng.choice(fields)] = value
         case "rename" if isinstance(container, dict):
-            container[rng.choice((f"{key}x", str(key)[1:], f"{key}.{rng.choice(FIELDS)}", 7))] = container.pop(key)
+            container[rng.choice((f"{key}x", str(key)[1:], f"{key}.{rng.choice(fields)}", 7))] = container.pop(key)
         case "move":
             other, there = rng.choice(found)
             container[key] = copy.deepcopy(other[there]) if there in other or isinstance(other, list) and there < len(other) else value  # fmt: skip
@@ -115,7 +117,7 @@ def mutants(count: int, seed: int) -> Iterator[tuple[Path, str]]:
         if "traffic" in texts[path]:  # a workload of 15 minutes takes seconds to draw
             content |= {"duration_s": 5, "window_s": [0, 5]}
         for _ in range(rng.choice((1, 1, 1, 1, 2, 3))):
-            _change(content, rng)
+            change(content, rng)
         yield path, yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
 
 

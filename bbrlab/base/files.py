@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bbrlab.base.errors import UserError
+from bbrlab.base.owned import PARTIAL, held
 
 CHUNK_BYTES = 1 << 20
 
@@ -60,11 +61,12 @@ def existing_parent(path: Path) -> Path:
 def aside(path: Path) -> Iterator[Path]:
     """A path beside ``path`` to write to; renamed to ``path`` when the block ends well, removed when not."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent)
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=PARTIAL, dir=path.parent)
     os.close(handle)
     temporary = Path(name)
     try:
-        yield temporary
+        with held(temporary):
+            yield temporary
         temporary.chmod(0o666 & ~_umask())
         with open(temporary, "rb") as file:
             os.fsync(file.fileno())
@@ -91,18 +93,26 @@ def write_if_changed(path: Path, text: str) -> None:
         write_text(path, text)
 
 
+@contextlib.contextmanager
+def folder_aside(folder: Path) -> Iterator[Path]:
+    """A folder beside ``folder`` to write to; what is still there of it when the block ends is removed."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=PARTIAL, dir=folder.parent))
+    try:
+        with held(temporary):
+            yield temporary
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
 def write_folder(folder: Path, content: dict[str, bytes]) -> None:
     """Write files to ``folder`` in place of all that it had."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".partial", dir=folder.parent))
-    try:
+    with folder_aside(folder) as temporary:
         temporary.chmod(0o755)
         for name, data in content.items():
             (temporary / name).write_bytes(data)
         shutil.rmtree(folder, ignore_errors=True)
         temporary.replace(folder)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def put_folder(new: Path, folder: Path) -> None:

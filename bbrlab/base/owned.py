@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 YOUNG_S = 60  # a folder may be so old before its maker has locked it
+PARTIAL = ".partial"  # how the name ends of what is written aside; it begins with a dot
 
 
 @contextlib.contextmanager
@@ -55,6 +56,40 @@ def remove_abandoned(parent: Path, prefix: str) -> list[Path]:
             finally:
                 os.close(handle)
     return removed
+
+
+def remove_partials(parent: Path) -> list[Path]:
+    """Remove what killed processes left half-written anywhere below ``parent`` (files.aside() and its like). Returns those removed.
+
+    What a living process writes it has locked; what is young may be about to be locked, and stays.
+    """
+    removed = []
+    for path in sorted(parent.rglob(f".*{PARTIAL}")):
+        with contextlib.suppress(OSError):  # gone meanwhile, a link, or locked: somebody's
+            handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                status = os.fstat(handle)
+                if status.st_uid != os.geteuid() or time.time() - status.st_mtime < YOUNG_S:
+                    continue
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(path) if stat.S_ISDIR(status.st_mode) else path.unlink()
+                removed.append(path)
+            finally:
+                os.close(handle)
+    return removed
+
+
+@contextlib.contextmanager
+def held(path: Path) -> Iterator[None]:
+    """Hold the lock of a file or folder of one's own for the block, so that remove_partials() leaves it, where the file system has
+    locks."""
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        with contextlib.suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(handle)
 
 
 def open_lock(path: Path) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,9 @@ from bbrlab.scenario.load import load_scenario, points_of
 from bbrlab.scenario.messages import validate
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.schema import GRID, Override, Scenario
+
+# What Snakemake's rules and their wildcards can be called by.
+PLACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*/[A-Za-z0-9][A-Za-z0-9_-]*")
 
 
 @dataclass(frozen=True)
@@ -74,13 +78,13 @@ def scenario_files() -> dict[str, Path]:
 
 
 def figures_at(
-    scale: str | None = None, chosen: list[str] | None = None, swap: Replacement | None = None
+    scale: str | None = None, chosen: list[str] | str | None = None, swap: Replacement | None = None
 ) -> list[Figure]:
     """The figures of a campaign.
 
     Args:
         scale: entry of config.yaml's ``scales``; default: its ``scale``.
-        chosen: "paper/figure" or "paper"; default: config.yaml's ``figures``, or all.
+        chosen: "paper/figure" or "paper", one or several; default: config.yaml's ``figures``, or all.
         swap: an algorithm in the place of another; default: what this process replaces (campaign/replacement.py).
 
     Raises:
@@ -88,9 +92,10 @@ def figures_at(
     """
     config = load_config()
     scale = scale or config.scale
-    if scale not in config.scales:
+    if not isinstance(scale, str) or scale not in config.scales:
         raise UserError(f"scale {scale}: no such scale; config/config.yaml has {', '.join(config.scales)}")
     known = scenario_files()
+    chosen = [chosen] if isinstance(chosen, str) else chosen  # as --config figures=NAME gives it
     wanted = []
     for name in chosen or config.figures or list(known):
         matching = [k for k in known if k == name or k.split("/")[0] == name]
@@ -108,6 +113,11 @@ def figures_at(
 def _scaled(name: str, path: Path, scale_name: str, config: Config, swap: Replacement | None = None) -> Figure | None:
     """A figure at a scale; None if the scale leaves it out."""
     scale = config.scales[scale_name]
+    if not PLACE.fullmatch(name):
+        raise UserError(
+            f"{path}: a paper's folder and a figure's file have names of the letters A to Z, digits, - and _ (a folder also .); "
+            "give it another name"
+        )
     scenario = load_scenario(path)
     if f"{scenario.paper}/{scenario.name}" != name:
         raise UserError(

@@ -11,6 +11,7 @@ def main() -> None:
     """Entry point: one clear line for what the user can put right or has interrupted, no traceback."""
     try:
         make_interruptible()
+        _set_encodings()
         status = _run()
         ignore_interrupts()
     except Interrupted:
@@ -18,6 +19,13 @@ def main() -> None:
         status = EXIT_INTERRUPTED
         ignore_interrupts()
     sys.exit(status)
+
+
+def _set_encodings() -> None:
+    """Files and pipes get UTF-8, whatever the locale; a terminal that cannot show a letter gets its number."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="backslashreplace")
 
 
 def _run() -> int:

@@ -14,6 +14,10 @@ from bbrlab.base.strict import Strict
 from bbrlab.base.yaml_files import read_yaml
 from bbrlab.kernel.sources import Source
 
+# Of files and folders of this project, of a folder of the source tree, and of a kernel, which its log is called by.
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]*$", max_length=100)]
+Folder = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*(/[A-Za-z0-9][A-Za-z0-9_-]*)*$", max_length=200)]
+
 
 class KernelSpec(Strict):
     """One kernel."""
@@ -21,11 +25,13 @@ class KernelSpec(Strict):
     description: str = Field(description="for people")
     source: Source = Field(description="where the kernel's source comes from")
     arch: Literal["um", "x86_64"] = Field("um", description="um: for virtual time; x86_64: for qemu")
-    options: Annotated[list[str], Field(min_length=1)] = Field(
+    options: Annotated[list[Name], Field(min_length=1)] = Field(
         description="fragments in kernels/options/; of two lines about one option the later one counts"
     )
-    patches: list[str] = Field([], description="folders in kernels/patches/")
-    add: dict[str, str] = Field({}, description="{folder of the source tree: folder of kernels/ whose files go there}")
+    patches: list[Name] = Field([], description="folders in kernels/patches/")
+    add: dict[Folder, Name] = Field(
+        {}, description="{folder of the source tree: folder of kernels/ whose files go there}"
+    )
     names: dict[str, str] = Field(description="{the field's name of each CCA: the kernel's name}")
 
 
@@ -33,7 +39,7 @@ class KernelsFile(Strict):
     """What `config/kernels.yaml` says of guest kernels."""
 
     default: str = Field(description="the entry that is used where none is named")
-    kernels: dict[str, KernelSpec] = Field(description="by name")
+    kernels: dict[Name, KernelSpec] = Field(description="by name")
 
 
 def load_specs(path: Path | None = None) -> KernelsFile:

@@ -73,7 +73,7 @@ def explain_error(where: str, error: Any, content: Any) -> str:
 
 
 def _short(value: Any) -> str:
-    text = json.dumps(value, default=str)
+    text = json.dumps(value, default=str, ensure_ascii=False)
     return text if len(text) <= 60 else text[:57] + "..."
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import io
 import os
 import re
-import shutil
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -45,9 +43,7 @@ def build_site(scale: str, out: Path | None = None, results: Path | None = None)
     """
     content = read_content(scale, results)
     out = (out or site_folder(scale)).absolute()
-    out.parent.mkdir(parents=True, exist_ok=True)
-    aside = Path(tempfile.mkdtemp(prefix=f".{out.name}.", suffix=".partial", dir=out.parent))
-    try:
+    with files.folder_aside(out) as aside:
         source = aside / "source"
         source.mkdir()
         _write_sources(content, source)
@@ -55,8 +51,6 @@ def build_site(scale: str, out: Path | None = None, results: Path | None = None)
         for name in _LEFT_OUT:
             (aside / "html" / name).unlink(missing_ok=True)
         files.put_folder(aside / "html", out)
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
     return told
 
 

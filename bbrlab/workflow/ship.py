@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.metadata
 import shutil
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -338,9 +337,7 @@ def _only(seen: Sequence[Seen], key: str) -> dict[str, Any]:
 
 
 def _write(folder: Path, content: dict[str, pd.DataFrame], manifest: dict[str, Any]) -> dict[str, Any]:
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".partial", dir=folder.parent))
-    try:
+    with files.folder_aside(folder) as aside:
         aside.chmod(0o755)
         for name, table in sorted(content.items()):
             path = aside / name
@@ -355,6 +352,4 @@ def _write(folder: Path, content: dict[str, pd.DataFrame], manifest: dict[str, A
             folder.replace(old)
         aside.replace(folder)
         shutil.rmtree(old, ignore_errors=True)
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
     return manifest

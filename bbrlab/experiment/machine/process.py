@@ -24,6 +24,7 @@ from bbrlab.experiment.machine.prompt import PromptLink
 PR_SET_CHILD_SUBREAPER = 36
 WATCHDOG_S = 60  # real seconds without a sign of life, those that it waited for its core left out
 POLL_S = 0.05
+CONSOLE_BYTES = 64 << 20  # a guest prints some kB
 LOOK_S = 5.0  # how often it is asked how long it waited for its core
 MIN_MEMORY_BYTES = 384 << 20
 MEMORY_PER_FLIGHT = 4  # kernel memory per byte in flight or queued, with room to spare
@@ -184,7 +185,11 @@ def _follow(process: subprocess.Popen[bytes], console: BinaryIO, kept: TextIO, j
     silence, look_s = _Silence(process.pid), min(LOOK_S, job.watchdog_s / 4)
     while True:
         ended = process.poll() is not None  # asked before reading: what it wrote before its end is read, too
-        *lines, pending = (pending + console.read()).split(b"\n")
+        *lines, pending = (pending + console.read(CONSOLE_BYTES)).split(b"\n")
+        if console.tell() >= CONSOLE_BYTES:
+            raise GuestFailed(
+                f"the guest printed more than {CONSOLE_BYTES >> 20} MiB; the beginning of it is {job.log}"
+            )
         for raw in lines:
             line = raw.decode(errors="replace").rstrip("\r")
             match = PROGRESS.match(line)

@@ -1,0 +1,78 @@
+"""Spaces, quotes and letters beyond ASCII in the names that are the user's to choose: checkout, results, home, user, scenario."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from bbrlab.base import paths
+from bbrlab.base.errors import UserError
+from bbrlab.campaign import figures
+from bbrlab.scenario.messages import validate
+from tests.conftest import scenario_dict
+from tests.test_stages import PARTS, STAND_IN
+
+NAME = "Jörg's 実験 & co (2)"
+FIGURE = "tang/fig2"
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory) -> Path:
+    """A copy of the checkout with such a name."""
+    copy = tmp_path_factory.mktemp("names") / NAME
+    copy.mkdir()
+    for name in PARTS:
+        source = paths.ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy2(source, copy / name)
+    (copy / "bin").mkdir()
+    (copy / "bin" / "bbrlab").write_text(STAND_IN)
+    (copy / "bin" / "bbrlab").chmod(0o755)
+    return copy
+
+
+@pytest.mark.parametrize("results", ["", NAME], ids=["in the checkout", "elsewhere"])
+def test_a_campaign(checkout, tmp_path, results):
+    home = tmp_path / "Ærøskøbing home"
+    home.mkdir()
+    environment = {
+        **os.environ, "PYTHONPATH": str(checkout), "PATH": f"{checkout / 'bin'}:{os.environ['PATH']}", "HOME": str(home),
+        "USER": "Ünal Ş", "LOGNAME": "Ünal Ş", "BBRLAB_RESULTS": str(tmp_path / results) if results else "",
+    }  # fmt: skip
+
+    def snakemake(*targets: str) -> str:
+        command = ["snakemake", "--cores", "2", "--config", "scale=smoke", f"figures=[{FIGURE}]", "--"]
+        done = subprocess.run(
+            [*command, *targets], cwd=checkout, env=environment, capture_output=True, text=True, timeout=300
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    snakemake("all", "fig2", "tang")
+    assert "Nothing to be done" in snakemake("all", "fig2", "tang")
+    made = (tmp_path / results) if results else checkout / "results"
+    assert len(list((made / "runs" / FIGURE).glob("*/seed-*/summary.json"))) == 2 * 2
+    assert all((made / "smoke" / name).exists() for name in ("tang.html", "site", "tang/fig2.claims.txt"))
+
+
+@pytest.mark.parametrize("name", ["müller2026/fig1", "a b/fig1", "p/fig 1", "p/fig.1", "p/größe"])
+def test_what_names_rules_is_of_ascii_letters(tmp_path, monkeypatch, name):
+    """Papers and figures are targets of Snakemake and parts of its patterns."""
+    path = tmp_path / f"{name}.yaml"
+    path.parent.mkdir()
+    path.write_text(yaml.safe_dump(scenario_dict()))
+    monkeypatch.setattr(paths, "SCENARIOS", tmp_path)
+    with pytest.raises(UserError, match="names of the letters A to Z"):
+        figures.figures_at("smoke", [name])
+
+
+def test_a_message_shows_what_was_typed():
+    with pytest.raises(UserError, match='name = "größer": '):
+        validate(scenario_dict(name="größer"), "s")
