@@ -69,7 +69,7 @@ def change_bytes(file: Path, rng: random.Random) -> str:
         case "cut":
             del data[rng.randrange(len(data)) :]
         case "double":
-            data += data
+            data.extend(bytes(data))
         case "insert":
             at = rng.randrange(len(data))
             data[at:at] = rng.randbytes(rng.choice((1, 8, 4096)))
@@ -92,7 +92,7 @@ def change_samples(file: Path, rng: random.Random) -> str:
             with np.errstate(all="ignore"), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 table = table.set_column(
-                    place, name, [(values * rng.choice((-1, 0, 0.9, 1.1, 1e9))).astype(values.dtype)]
+                    place, name, [(values * rng.choice((-1.0, 0.0, 0.9, 1.1, 1e9))).astype(values.dtype)]
                 )
         case "type":
             kind = rng.choice((pa.int8(), pa.float16(), pa.string(), pa.bool_(), pa.float64(), pa.uint64()))
@@ -197,6 +197,7 @@ def mutate(folder: Path, rng: random.Random) -> tuple[Path, set[str]]:
             OSError,
             ValueError,
             TypeError,
+            OverflowError,
             AttributeError,
             KeyError,
             RecursionError,
