@@ -26,7 +26,7 @@ from bbrlab.workflow.lock import hold_lock
 from bbrlab.workflow.snakemake import lift_job_rate_limit
 from bbrlab.workflow.targets import asked_for, targets_of
 from tests.conftest import processes_of, wait_for
-from tests.kills import content_of_run
+from tests.kills import content
 
 RESULTS = paths.results_folder()  # the session's own (conftest.py)
 WORK = RESULTS / "work"  # what Snakemake keeps for itself is there, too
@@ -223,7 +223,7 @@ def test_a_killed_campaign_goes_on_where_it_stopped(campaign_done, tmp_path):
     victims = sorted((RESULTS / "runs" / "sarpkaya2025" / "fig2c").glob("buffer.bdp=4*/seed-*/summary.json"))
     chosen = [v for v in victims if json.loads(v.read_text())["virtual_s"] == 60][:3]
     assert len(chosen) == 3
-    before = {path: content_of_run(path.parent) for path in chosen}
+    before = {path: content(path.parent) for path in chosen}
     for path in chosen:
         path.unlink()
     shutil.rmtree(RESULTS / "smoke")  # or nobody would miss them
@@ -239,7 +239,7 @@ def test_a_killed_campaign_goes_on_where_it_stopped(campaign_done, tmp_path):
     assert wait_for(lambda: not processes_of(guests)), "guests survive their campaign"
     done = snakemake("all")
     assert done.returncode == 0, done.stderr[-3000:]
-    assert {path: content_of_run(path.parent) for path in chosen} == before, "byte for byte"
+    assert {path: content(path.parent) for path in chosen} == before, "byte for byte"
     assert {p: p.stat().st_mtime_ns for p in others} == others
 
 

@@ -58,21 +58,33 @@ def existing_parent(path: Path) -> Path:
 
 
 @contextlib.contextmanager
+def _about(path: Path) -> Iterator[None]:
+    """Let an error of the block say which file it is about: one of a write does not, and one that is written aside has a strange name."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None or str(error.filename).endswith(PARTIAL):
+            error.filename = str(path)
+        raise
+
+
+@contextlib.contextmanager
 def aside(path: Path) -> Iterator[Path]:
     """A path beside ``path`` to write to; renamed to ``path`` when the block ends well, removed when not."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=PARTIAL, dir=path.parent)
-    os.close(handle)
-    temporary = Path(name)
-    try:
-        with held(temporary):
-            yield temporary
-        temporary.chmod(0o666 & ~_umask())
-        with open(temporary, "rb") as file:
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with _about(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=PARTIAL, dir=path.parent)
+        os.close(handle)
+        temporary = Path(name)
+        try:
+            with held(temporary):
+                yield temporary
+            temporary.chmod(0o666 & ~_umask())
+            with open(temporary, "rb") as file:
+                os.fsync(file.fileno())
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
 
 
 def _umask() -> int:
@@ -96,13 +108,14 @@ def write_if_changed(path: Path, text: str) -> None:
 @contextlib.contextmanager
 def folder_aside(folder: Path) -> Iterator[Path]:
     """A folder beside ``folder`` to write to; what is still there of it when the block ends is removed."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=PARTIAL, dir=folder.parent))
-    try:
-        with held(temporary):
-            yield temporary
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+    with _about(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=PARTIAL, dir=folder.parent))
+        try:
+            with held(temporary):
+                yield temporary
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
 
 
 def write_folder(folder: Path, content: dict[str, bytes]) -> None:
