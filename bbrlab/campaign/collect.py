@@ -153,5 +153,5 @@ def write_table(content: pd.DataFrame, out: Path) -> None:
     """Write a table as Parquet to ``out`` and as CSV beside it."""
     with files.aside(out.with_suffix(".csv")) as temporary:
         content.to_csv(temporary, index=False)
-    with files.aside(out) as temporary:
-        content.to_parquet(temporary, index=False)
+    with files.aside(out) as temporary, open(temporary, "wb") as file:
+        content.to_parquet(file, index=False)

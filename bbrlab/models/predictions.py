@@ -76,8 +76,8 @@ def write_prediction(kind: str, point: Point, out: Path) -> None:
         UserError: if the model does not describe the point.
     """
     table = KINDS[kind].of_points([point])
-    with files.aside(out) as temporary:
-        table.to_parquet(temporary, index=False)
+    with files.aside(out) as temporary, open(temporary, "wb") as file:
+        table.to_parquet(file, index=False)
 
 
 # Below SCALE/ of shipped results: all of them in one file, with columns PLACE; a kind's own columns are empty for others.

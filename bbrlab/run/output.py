@@ -60,8 +60,9 @@ def write_results(
     import pyarrow.parquet as pq
 
     for name, table in tables.items():
-        with files.aside(out / name) as temporary:
-            pq.write_table(table, temporary, compression="zstd")
+        # Opened here: Arrow takes a name for UTF-8, whatever the locale.
+        with files.aside(out / name) as temporary, open(temporary, "wb") as file:
+            pq.write_table(table, file, compression="zstd")
     manifest["outputs_sha256"] = {name: files.sha256(out / name) for name in tables}
     wall_s = time.monotonic() - start
     summary["wall_s"] = round(wall_s, 2)

@@ -342,7 +342,8 @@ def _write(folder: Path, content: dict[str, pd.DataFrame], manifest: dict[str, A
         for name, table in sorted(content.items()):
             path = aside / name
             path.parent.mkdir(exist_ok=True)
-            table.to_parquet(path, index=False, compression="zstd", compression_level=19)
+            with open(path, "wb") as file:
+                table.to_parquet(file, index=False, compression="zstd", compression_level=19)
         manifest["files"] = {name: files.sha256(aside / name) for name in sorted(content)}
         manifest["sha256"] = own_hash(manifest)
         files.write_json(aside / MANIFEST, manifest)
