@@ -1,7 +1,7 @@
 """What every stage's command does where it cannot write: the program that tests/test_bad_disks.py runs in mounts of its own.
 
-`python -m tests.bad_disks FOLDER` reads {name: command line} from FOLDER/commands.json, with "{out}" for the place to write to, and
-tries each on a full disk, on one that is mounted read-only, and in a folder without permission. FOLDER/told.json then has
+`python -m tests.bad_disks FOLDER KIND...` reads {name: command line} from FOLDER/commands.json, with "{out}" for the place to write to,
+and tries each on a full disk, on one that is mounted read-only, in a folder without permission (KINDS). FOLDER/told.json then has
 {name: {kind: {"status", "errors", "left"}}}.
 """
 
@@ -79,14 +79,14 @@ def main() -> None:
 
     import bbrlab.cli.commands  # noqa: F401
 
-    folder = Path(sys.argv[1])
+    folder, kinds = Path(sys.argv[1]), sys.argv[2:]
     commands = json.loads((folder / "commands.json").read_text())
     out = folder / "out"
     out.mkdir()
     told: dict[str, dict[str, Any]] = {}
     for name, argv in commands.items():
         words = [word.replace("{out}", str(out)) for word in argv]
-        told[name] = {kind: attempt(words, out, kind, folder / "errors") for kind in KINDS}
+        told[name] = {kind: attempt(words, out, kind, folder / "errors") for kind in kinds}
     (folder / "told.json").write_text(json.dumps(told))
 
 

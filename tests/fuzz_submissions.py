@@ -1,6 +1,6 @@
 """Mutated submissions: whatever a student hands in, it is graded, with a page that can be shown, and never more than it is worth.
 
-`python -m tests.fuzz_submissions 2000` tries so many; tests/test_grading_broken.py a hundred. Every mutant is a submission that gets
+`python -m tests.fuzz_submissions 2000` tries so many; tests/test_fuzz.py some. Every mutant is a submission that gets
 full marks with one to three changes, from a fixed seed: a field of a file, the file's text or bytes, a column of the samples, the
 place of files, or the archive that it is packed in.
 """

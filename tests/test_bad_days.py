@@ -438,6 +438,13 @@ def fake_builds(kernels, monkeypatch):
     return built
 
 
+def test_a_kernel_is_not_built_where_make_would_refuse_it(fake_builds, tmp_path, monkeypatch):
+    monkeypatch.setenv("BBRLAB_BUILD", str(tmp_path / "my papers"))
+    with pytest.raises(UserError, match="space or colon in its path.*export BBRLAB_BUILD="):
+        build_kernel(say=lambda text: None)
+    assert fake_builds == []
+
+
 def test_two_kernel_builds_at_once_build_once(fake_builds, tmp_path):
     said: list[str] = []
     with ThreadPoolExecutor(3) as pool:

@@ -1,11 +1,12 @@
-"""Some hundred mutated scenario and claims files (tests/fuzz_scenarios.py, tests/fuzz_claims.py): understood or refused in words, never a traceback."""
+"""Some hundred mutated files of each kind that a user writes (tests/fuzz_*.py): understood or refused in words, never a traceback."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests import fuzz_claims
+from tests import fuzz_claims, fuzz_files, fuzz_submissions
 from tests.fuzz_scenarios import fuzz
+from tests.graded import STUDENT, make_submission, write_rubric
 
 
 def test_mutated_scenarios_are_understood_or_refused():
@@ -29,5 +30,44 @@ def test_no_mutated_claims_file_ends_in_a_traceback():
 
 @pytest.mark.slow
 def test_many_mutated_claims_files():
-    _, failures = fuzz_claims.try_all(1000, seed=18)
+    _, failures = fuzz_claims.try_all(2000, seed=18)
     assert not failures, failures[0]
+
+
+@pytest.mark.parametrize("kind", fuzz_files.USES)
+def test_mutated_files_are_understood_or_refused(kind):
+    outcomes, crashes = fuzz_files.fuzz(kind, 100, seed=1)
+    assert not crashes, crashes[0]
+    assert outcomes["understood"] > 3, "mutants that are refused at once try nothing"
+    assert outcomes["refused"] > 30
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", fuzz_files.USES)
+def test_many_mutated_files(kind):
+    _, crashes = fuzz_files.fuzz(kind, 2000, seed=22)
+    assert not crashes, crashes[0]
+
+
+@pytest.fixture(scope="module")
+def assignment(tmp_path_factory):
+    """A submission that gets full marks, and its rubric."""
+    folder = tmp_path_factory.mktemp("assignment")
+    rubric = write_rubric(folder)
+    return make_submission(folder / STUDENT, rubric), rubric
+
+
+@pytest.mark.guest
+def test_mutated_submissions_are_graded(assignment):
+    found, crashes = fuzz_submissions.fuzz(*assignment, 60, seed=1)
+    assert not crashes, crashes[0]
+    assert found["fewer"] > 20
+    assert found["full marks"] > 3, "what is broken beyond reading tries nothing"
+
+
+@pytest.mark.slow
+@pytest.mark.guest
+@pytest.mark.timeout(3600)
+def test_many_mutated_submissions(assignment):
+    _, crashes = fuzz_submissions.fuzz(*assignment, 2000, seed=22)
+    assert not crashes, crashes[0]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bbrlab.base import owned
+from bbrlab.base import files, owned
 from bbrlab.base.errors import UserError
 from bbrlab.base.files import explain, place_of
 from bbrlab.base.owned import owned_folder, remove_abandoned
@@ -74,6 +74,30 @@ def test_only_real_folders_of_ones_own_are_removed(tmp_path, monkeypatch):
     assert remove_abandoned(tmp_path, "x-") == [tmp_path / "x-folder"]
     assert (target / "precious").read_text() == "mine"
     assert {p.name for p in tmp_path.iterdir()} == {"target", "x-link", "x-file", "y-other"}
+
+
+def test_what_a_killed_process_left_half_written_is_removed_and_what_a_living_one_writes_is_not(tmp_path):
+    left, folder = tmp_path / "a" / ".summary.json.x.partial", tmp_path / "a" / ".site.y.partial"
+    (folder / "html").mkdir(parents=True)
+    left.write_text("{")
+    other = tmp_path / "a" / "my.partial"
+    other.write_text("mine")
+    with files.aside(tmp_path / "a" / "table") as mine, files.folder_aside(tmp_path / "a" / "pages") as ours:
+        for path in (left, folder, mine, ours):
+            age(path)
+        assert sorted(owned.remove_partials(tmp_path)) == sorted([left, folder])
+        mine.write_text("whole")
+    assert (tmp_path / "a" / "table").read_text() == "whole"
+    assert other.exists()
+
+
+def test_an_error_of_a_write_says_which_file(tmp_path):
+    with pytest.raises(OSError) as caught, files.aside(tmp_path / "table.csv"):
+        raise OSError(28, "No space left on device")
+    assert str(explain(caught.value, Path(caught.value.filename))).startswith(
+        f"{tmp_path / 'table.csv'}: the disk is full"
+    )
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_run_begins_with_removing_what_killed_ones_left(tmp_path, monkeypatch):

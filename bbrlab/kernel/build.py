@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import tempfile
 import time
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bbrlab.base import files
+from bbrlab.base.errors import UserError
 from bbrlab.base.owned import lock, owned_folder, remove_abandoned
 from bbrlab.kernel.built import Kernel, build_key, kernel_folder, read_kernel
 from bbrlab.kernel.compiler import compiler
@@ -47,6 +49,11 @@ def build_kernel(
     if kernel := read_kernel(called, key):
         return kernel
     folder = kernel_folder(key)
+    if re.search(r"[\s:]", str(folder.absolute())):
+        raise UserError(
+            f"{folder.parent}: Linux cannot be built in a folder with a space or colon in its path; name another for what is built, "
+            "for example: export BBRLAB_BUILD=/var/tmp/bbrlab-build"
+        )
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with lock(
