@@ -48,6 +48,11 @@ class Checkout:
 
     def make(self, *runs: tuple[int, int], options: tuple[str, ...] = ("--cache",)) -> int:
         """Have runs made: (point of the figure, seed). Returns how many were really run."""
+        self.snakemake(*runs, options=options)
+        return len(self.log.read_text().splitlines())
+
+    def snakemake(self, *runs: tuple[int, int], options: tuple[str, ...]) -> str:
+        """What Snakemake says of runs."""
         self.log.write_text("")
         environment = {
             **os.environ, "PYTHONPATH": str(self.folder), "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}",
@@ -67,7 +72,7 @@ class Checkout:
         ]
         done = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stdout + done.stderr
-        return len(self.log.read_text().splitlines())
+        return done.stdout + done.stderr
 
     def forget(self) -> None:
         """Remove its results."""
@@ -150,6 +155,15 @@ def test_without_the_option_nothing_is_shared(second, shared):
     assert second.make((0, 1), options=()) == 1
     assert cache.entries(shared) == before
     assert not (second.run(0, 1) / "summary.json").is_symlink()
+
+
+def test_the_dry_run_lists_what_the_cache_holds(second):
+    """With --quiet host, as docs/howto/shipped_results.md says."""
+    second.make((0, 1), (1, 2))
+    second.forget()
+    told = second.snakemake((0, 1), (1, 2), options=("--cache", "-n", "--quiet", "host"))
+    held = [line for line in told.splitlines() if "will be obtained from global between-workflow cache" in line]
+    assert sorted(line.rpartition("seed-")[2].split("/")[0] for line in held) == ["1", "2"], told
 
 
 def test_what_is_pruned_is_run_again(second, shared):
