@@ -545,13 +545,14 @@ def test_trying_out_a_kernel_leaves_no_folder_behind(tmp_path, monkeypatch):
     dead.mkdir()
     os.utime(dead, (0, 0))
 
-    def booted(argv: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+    def booted(argv: list[str], folder: Path, timeout_s: float) -> str:
         (own,) = tmp_path.iterdir()
+        assert own == folder
         assert f"uml_dir={own}/" in argv
         os.utime(own, (0, 0))
         assert remove_abandoned(tmp_path, probe.PREFIX) == []
-        return subprocess.CompletedProcess(argv, 0, "probe release 6\nprobe ccas cubic bbr\nprobe end\n")
+        return "probe release 6\nprobe ccas cubic bbr\nprobe end\n"
 
-    monkeypatch.setattr(subprocess, "run", booted)
+    monkeypatch.setattr(probe, "_boot", booted)
     assert probe.probe_kernel(tmp_path / "linux", "um", tmp_path / "log")["ccas"] == ["cubic", "bbr"]
     assert [p.name for p in tmp_path.iterdir()] == ["log"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import os
 import re
 import shutil
@@ -18,7 +20,10 @@ PROBE_TIMEOUT_S = 120
 KVM_TIMEOUT_S = 20
 LOUD = "loglevel=7"  # the kernel's words up to KERN_INFO on its console: why it refuses something, and where it stopped
 QEMU = "qemu-system-x86_64"
+KVM = Path("/dev/kvm")
+KILLED_S = 5  # how long a machine may take to go when it is killed: one that hangs within KVM may never
 PREFIX = "bbrlab-probe-"  # of the folders that UML keeps its socket in; its path must be short
+END = "probe end"
 
 
 class BootFailed(UserError):
@@ -37,37 +42,64 @@ def _probe_command(image: Path, arch: str, acceleration: str, folder: str, loud:
             "-kernel", str(image), "-append", f"console=ttyS0 reboot=t panic=-1 {words} {root} init={probe}"]  # fmt: skip
 
 
-def _try_out(image: Path, arch: str, loud: bool) -> tuple[str, str]:
-    """Boot a new kernel with the probe as its first program. Returns what it printed and how QEMU was accelerated.
+def _boot(argv: list[str], folder: Path, timeout_s: float) -> str:
+    """What a machine printed until its end, or until its time was over.
 
-    KVM is only taken if the kernel boots with it: on a virtual machine it may be there and not work.
+    A machine that hangs inside the host's kernel cannot be killed: after KILLED_S it is left behind.
+
+    Raises:
+        OSError: if it does not start.
     """
-    if arch == "um":
-        accelerations = [""]
-    elif shutil.which(QEMU) is None:
-        raise UserError(
-            f"a kernel for QEMU is tried out after it is built; run: apt-get install qemu-system-x86 (no {QEMU})"
-        )
-    else:
-        accelerations = ["kvm", "tcg"] if os.access("/dev/kvm", os.R_OK | os.W_OK) else ["tcg"]
-    output = ""
+    console = folder / "console"
+    with open(console, "wb") as output:
+        machine = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
+        try:
+            machine.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            machine.kill()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                machine.wait(KILLED_S)
+    return console.read_text(encoding="utf-8", errors="replace")
+
+
+@functools.cache
+def kvm_fails(image: Path) -> str:
+    """Why QEMU cannot boot a kernel with KVM here, in words; empty if it can. Takes up to KVM_TIMEOUT_S, once for a process.
+
+    Only a machine that has booted shows it: on a virtual machine /dev/kvm may be there and do nothing.
+    """
+    if not KVM.exists():
+        return f"there is no {KVM}"
+    if not os.access(KVM, os.R_OK | os.W_OK):
+        return f"{KVM} may not be used by this user (add the user to the group kvm)"
     parent = Path(tempfile.gettempdir())
     remove_abandoned(parent, PREFIX)
-    for acceleration in accelerations:
-        timeout_s = KVM_TIMEOUT_S if acceleration == "kvm" else PROBE_TIMEOUT_S
-        with owned_folder(parent, PREFIX) as folder:
-            argv = _probe_command(image, arch, acceleration, str(folder), loud)
-            try:
-                done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                      text=True, timeout=timeout_s, check=False)  # fmt: skip
-                output = done.stdout
-            except subprocess.TimeoutExpired as error:
-                output = (error.stdout or b"").decode(errors="replace")
-            except OSError as error:
-                raise UserError(f"the built kernel does not start ({error.strerror}): {image}") from None
-        if "probe end" in output:
-            break
-    return output, acceleration
+    with owned_folder(parent, PREFIX) as folder:
+        output = _boot(_probe_command(image, "x86_64", "kvm", str(folder), False), folder, KVM_TIMEOUT_S)
+    if END in output:
+        return ""
+    said = output.strip().splitlines()
+    how = f"did not come up within {KVM_TIMEOUT_S} s or ended before" + (f" ({said[-1][:200]})" if said else "")
+    return f"{KVM} is there, but a machine with it {how}; inside a virtual machine its host must allow nested virtualisation"
+
+
+def _try_out(image: Path, arch: str, loud: bool) -> tuple[str, str]:
+    """Boot a new kernel with the probe as its first program. Returns what it printed and how QEMU was accelerated."""
+    acceleration = ""
+    if arch != "um":
+        if shutil.which(QEMU) is None:
+            raise UserError(
+                f"a kernel for QEMU is tried out after it is built; run: apt-get install qemu-system-x86 (no {QEMU})"
+            )
+        acceleration = "tcg" if kvm_fails(image) else "kvm"
+    parent = Path(tempfile.gettempdir())
+    remove_abandoned(parent, PREFIX)
+    with owned_folder(parent, PREFIX) as folder:
+        argv = _probe_command(image, arch, acceleration, str(folder), loud)
+        try:
+            return _boot(argv, folder, PROBE_TIMEOUT_S), acceleration
+        except OSError as error:
+            raise UserError(f"the built kernel does not start ({error.strerror}): {image}") from None
 
 
 def probe_kernel(image: Path, arch: str, log: Path, *, loud: bool = False) -> dict[str, Any]:
@@ -85,7 +117,7 @@ def probe_kernel(image: Path, arch: str, log: Path, *, loud: bool = False) -> di
     output, acceleration = _try_out(image, arch, loud)
     with open(log, "a", encoding="utf-8") as file:
         file.write(output)
-    if "probe end" not in output:
+    if END not in output:
         raise BootFailed(f"the built kernel does not boot; run 'bbrlab doctor', and see the end of {log}")
     parameters: dict[str, list[str]] = {}
     for module, parameter in re.findall(r"probe parameter /sys/module/tcp_(\w+)/parameters/(\w+)", output):

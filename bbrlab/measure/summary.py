@@ -9,6 +9,7 @@ from bbrlab.base import files
 from bbrlab.base.errors import UserError
 from bbrlab.kernel.built import KernelEntry
 from bbrlab.measure.checks.check import CheckEntry
+from bbrlab.measure.real_time import RealTimeEntry
 
 Spread = dict[str, float | None]
 
@@ -62,11 +63,12 @@ class BottleneckEntry(TypedDict):
     buffer_bytes: int
 
 
-class _BothDirections(TypedDict, total=False):
+class _Sometimes(TypedDict, total=False):
     bottleneck_reverse: BottleneckEntry
+    real_time: RealTimeEntry
 
 
-class Measured(_BothDirections):
+class Measured(_Sometimes):
     """What was measured of a run (metrics.summarise()).
 
     Attributes:
@@ -74,6 +76,7 @@ class Measured(_BothDirections):
         flows: an entry for each long flow.
         bottleneck: the one that the first group crosses.
         bottleneck_reverse: the other one, if flows run in both directions.
+        real_time: of a backend in real time (qemu, host), how honest its time was.
         jain_index: of all long flows.
     """
 

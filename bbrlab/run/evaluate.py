@@ -11,15 +11,18 @@ from typing import Any
 
 from bbrlab.base import files
 from bbrlab.base.errors import UserError
+from bbrlab.experiment.machine.strain import Strain
 from bbrlab.experiment.plan import Plan
 from bbrlab.experiment.plan_types import ShortFlowsPlan
 from bbrlab.experiment.report import Report
 from bbrlab.kernel.built import Kernel, describe_kernel
-from bbrlab.measure.checks.check import failed_of
+from bbrlab.measure.checks.check import entry_of, failed_of
+from bbrlab.measure.checks.real_time import real_time_checks
 from bbrlab.measure.checks.suite import run_checks
 from bbrlab.measure.flow_counters import flow_counters
 from bbrlab.measure.lateness import lateness_s
 from bbrlab.measure.metrics import summarise
+from bbrlab.measure.real_time import RealTimeEntry, real_time_entry
 from bbrlab.measure.summary import Summary
 from bbrlab.measure.tables import acks_table, samples_table, short_flows_table
 from bbrlab.measure.traces import decode
@@ -27,12 +30,13 @@ from bbrlab.scenario.point import Point
 
 
 def evaluate(
-    point: Point, seed: int, backend: str, plan: Plan, kernel: Kernel, folder: Path
+    point: Point, seed: int, backend: str, plan: Plan, kernel: Kernel, folder: Path, strain: Strain | None = None
 ) -> tuple[Summary, dict[str, Any]]:
     """The content of summary.json (``wall_s`` apart) and {file name: Arrow table}.
 
     Args:
         folder: the guest's.
+        strain: of a machine in real time, what it had of its processor.
 
     Raises:
         UserError: if what the guest wrote is cut off or missing.
@@ -46,6 +50,10 @@ def evaluate(
     queues = {direction: replace(queue, late_s=late_s) for direction, queue in found.items()}
     counters = flow_counters(flows, len(plan.flows), late_s)
     checks = run_checks(scenario, plan, report, counters, queues, short, flows)
+    real: RealTimeEntry | None = None
+    if strain is not None:
+        real = real_time_entry(scenario, queues, strain)
+        checks += [entry_of(check) for check in real_time_checks(real)]
     summary: Summary = {
         "scenario": scenario.name,
         "paper": scenario.paper,
@@ -61,6 +69,8 @@ def evaluate(
         "checks": checks,
         "ok": not failed_of(checks),
     }
+    if real is not None:
+        summary["real_time"] = real
     tables = {"samples.parquet": samples_table(plan, flows, queues)}
     if short:
         tables["short_flows.parquet"] = short_flows_table(short)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
+from pathlib import Path
 
 from bbrlab.base.errors import UserError
 from bbrlab.experiment.machine import host
+from bbrlab.experiment.machine.qemu import check_qemu
 from bbrlab.kernel.build import build_kernel
 from bbrlab.kernel.built import Kernel, get_kernel
 from bbrlab.kernel.own import OwnCca
+from bbrlab.kernel.probe import kvm_fails
 from bbrlab.kernel.specs import load_specs
 from bbrlab.kernel.steps import Say
 from bbrlab.scenario.point import Point
@@ -43,7 +47,24 @@ def kernel_for(name: str | None, backend: str, own: Sequence[OwnCca] = (), say: 
         raise UserError(
             f"--backend {backend}: kernel {name} is not for it; those that are: {', '.join(fitting) or 'none'}"
         )
-    return build_kernel(name, say=say, own=own) if own else get_kernel(name)
+    if backend == "qemu":
+        check_qemu()
+    kernel = build_kernel(name, say=say, own=own) if own else get_kernel(name)
+    return accelerated(kernel, say) if backend == "qemu" else kernel
+
+
+def accelerated(kernel: Kernel, say: Say) -> Kernel:
+    """A kernel for QEMU with what it is run by on this machine, which need not be the one that it was built on.
+
+    Args:
+        say: told why it is emulated, if it is.
+    """
+    why = kvm_fails(Path(kernel.image))
+    if why:
+        say(
+            f"emulated, some fifty times slower than with KVM, so that only paths of a few Mbit/s are right in time: {why}"
+        )
+    return dataclasses.replace(kernel, acceleration="tcg" if why else "kvm")
 
 
 def traceable_ccas(point: Point, kernel: Kernel) -> list[str]:

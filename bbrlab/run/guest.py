@@ -12,6 +12,7 @@ from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.experiment.machine import host, process, qemu, uml
 from bbrlab.experiment.machine.prompt import PromptLink
+from bbrlab.experiment.machine.strain import Gauge, Strain
 from bbrlab.experiment.plan import Plan
 from bbrlab.kernel.built import Kernel
 from bbrlab.kernel.own import OwnCca, stopped_at
@@ -56,17 +57,21 @@ def write_inputs(scratch: Path, plan: Plan) -> Path:
     return folder
 
 
-def run_guest(machine: Machine, scratch: Path, point: Point, plan: Plan, log: Path) -> None:
+def run_guest(machine: Machine, scratch: Path, point: Point, plan: Plan, log: Path) -> Strain | None:
     """Run the guest to its end; its console and what its programs printed are in ``log`` then.
+
+    Returns:
+        What a machine in real time had of its processor; None in virtual time.
 
     Raises:
         UserError: if it fails, with its last words; the log stays.
     """
     folder, free_bytes = scratch / "out", shutil.disk_usage(scratch).free
     needed_bytes = process.memory_bytes(flight_bytes(point), workload_bytes(plan))
+    gauge = Gauge()
     try:
         if machine.backend == "host":
-            host.run(folder=folder, log=log, on_progress=machine.on_progress)
+            host.run(folder=folder, log=log, on_progress=machine.on_progress, gauge=gauge)
         else:
             (scratch / "guest").symlink_to(paths.GUEST_CODE)
             (scratch / "lib").symlink_to(machine.library)
@@ -74,7 +79,7 @@ def run_guest(machine: Machine, scratch: Path, point: Point, plan: Plan, log: Pa
             job = process.Job(
                 scratch=scratch, seed=machine.seed, memory_bytes=needed_bytes, arguments=arguments, log=log,
                 watchdog_s=machine.watchdog_s, on_progress=machine.on_progress, die_with_parent=machine.die_with_parent,
-                prompt=machine.prompt, stop=machine.stop,
+                prompt=machine.prompt, stop=machine.stop, gauge=gauge if machine.backend == "qemu" else None,
             )  # fmt: skip
             process.run(job, (uml if machine.backend == "uml" else qemu).command(machine.kernel, job))
     except process.GuestFailed as error:
@@ -89,6 +94,7 @@ def run_guest(machine: Machine, scratch: Path, point: Point, plan: Plan, log: Pa
         log.unlink(missing_ok=True)
         raise
     keep_console(folder, log)
+    return gauge.strain()
 
 
 def keep_console(folder: Path, log: Path) -> None:

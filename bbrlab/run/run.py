@@ -85,9 +85,9 @@ def run_point(
         with scratch_folder() as scratch:
             folder = write_inputs(scratch, plan)
             machine = Machine(backend, kernel, own, library, seed, watchdog_s, die_with_parent, on_progress)
-            run_guest(machine, scratch, point, plan, out / "guest.log")
+            strain = run_guest(machine, scratch, point, plan, out / "guest.log")
             marks["guest"] = time.monotonic() - start
-            summary, tables = evaluate(point, seed, backend, plan, kernel, folder)
+            summary, tables = evaluate(point, seed, backend, plan, kernel, folder, strain)
             marks["evaluate"] = time.monotonic() - start - marks["guest"]
             write_results(out, summary, tables, manifest_of(point, seed, backend, plan, kernel, folder), marks, start)
             return summary

@@ -15,7 +15,8 @@ from types import FrameType
 from bbrlab.base import paths
 from bbrlab.base.algorithms import KNOWN
 from bbrlab.base.errors import UserError
-from bbrlab.experiment.machine.process import PROGRESS, GuestFailed
+from bbrlab.experiment.machine.process import PROGRESS, SIGNS_OF_TIME, GuestFailed
+from bbrlab.experiment.machine.strain import Gauge
 from bbrlab.kernel.built import Kernel
 
 AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
@@ -46,8 +47,8 @@ def host_kernel() -> Kernel:
     )  # fmt: skip
 
 
-def run(*, folder: Path, log: Path, on_progress: Callable[[str, str], None]) -> None:
-    """Run guest.py on this machine. GuestFailed with its own words if it fails."""
+def run(*, folder: Path, log: Path, on_progress: Callable[[str, str], None], gauge: Gauge) -> None:
+    """Run guest.py on this machine, of which ``gauge`` takes looks. GuestFailed with its own words if it fails."""
     argv = ["/usr/bin/python3", str(paths.GUEST_CODE / "guest.py"), str(folder)]
     failed = None
 
@@ -71,6 +72,8 @@ def run(*, folder: Path, log: Path, on_progress: Callable[[str, str], None]) -> 
                 if match:
                     failed = match[2] if match[1] == "failed" else failed
                     on_progress(match[1], match[2] or "")
+                    if match[1] in SIGNS_OF_TIME:
+                        gauge.look()
         finally:
             if process.poll() is None:
                 process.terminate()

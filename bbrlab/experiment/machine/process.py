@@ -20,6 +20,7 @@ from typing import BinaryIO, TextIO
 
 from bbrlab.experiment.machine.cores import one_core
 from bbrlab.experiment.machine.prompt import PromptLink
+from bbrlab.experiment.machine.strain import Gauge
 
 PR_SET_CHILD_SUBREAPER = 36
 WATCHDOG_S = 60  # real seconds without a sign of life, those that it waited for its core left out
@@ -30,6 +31,7 @@ MEMORY_PER_FLIGHT = 4  # kernel memory per byte in flight or queued, with room t
 # A guest that runs out of memory ends: with one of its processes killed it would hang, or go on without it.
 PANIC_ARGUMENTS = ["sysctl.vm.panic_on_oom=2", "panic=-1"]
 OUT_OF_MEMORY = "Kernel panic - not syncing: Out of memory"
+SIGNS_OF_TIME = ("start", "at")  # said when the experiment starts, and every second of it
 PROGRESS = re.compile(r"^bbrlab (\w+)(?: (.*))?$")
 _libc = ctypes.CDLL(None)
 
@@ -60,6 +62,7 @@ class Job:
         die_with_parent: end the guest when this process loses its parent (a killed campaign).
         prompt: the line to whoever types at its prompt; None: it has none.
         stop: ends it when it is set.
+        gauge: looks at it during its experiment; None: in virtual time it has all the time that it wants.
     """
 
     scratch: Path
@@ -72,6 +75,7 @@ class Job:
     die_with_parent: bool = False
     prompt: PromptLink | None = None
     stop: threading.Event | None = None
+    gauge: Gauge | None = None
 
 
 def memory_bytes(flight_bytes: float, program_bytes: float = 0) -> int:
@@ -103,6 +107,8 @@ def run(job: Job, argv: list[str]) -> None:
                 stderr=subprocess.STDOUT, start_new_session=True, pass_fds=[job.prompt.guest_end] if job.prompt else [],
             )  # fmt: skip
         before = os.sched_getaffinity(0)
+        if job.gauge:
+            job.gauge.watch(process.pid, core)
         if job.prompt:
             job.prompt.hand_over()
         else:
@@ -192,6 +198,8 @@ def _follow(process: subprocess.Popen[bytes], console: BinaryIO, kept: TextIO, j
             if match:
                 silence.broken()
                 job.on_progress(verb, text)
+            if job.gauge and verb in SIGNS_OF_TIME:
+                job.gauge.look()
             if verb == "at":
                 virtual = text
             else:

@@ -19,14 +19,19 @@ MOUNT_OPTIONS = "trans=virtio,version=9p2000.L,msize=262144"
 EXTRA_MEMORY_BYTES = 512 << 20
 
 
+def check_qemu() -> None:
+    """UserError if QEMU is not installed."""
+    if shutil.which(QEMU) is None:
+        raise UserError(f"--backend qemu: {QEMU} is not installed; run: apt-get install qemu-system-x86")
+
+
 def command(kernel: Kernel, job: Job) -> list[str]:
     """The command that boots ``kernel`` for a job, to be run in its scratch folder.
 
     Raises:
         UserError: if QEMU is not installed.
     """
-    if shutil.which(QEMU) is None:
-        raise UserError(f"--backend qemu: {QEMU} is not installed; run: apt-get install qemu-system-x86")
+    check_qemu()
     shares = []
     for tag, folder, options in (
         ("root", "/", ",readonly=on"),

@@ -1,0 +1,75 @@
+"""``bbrlab crosscheck``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bbrlab.base.errors import UserError
+from bbrlab.cli.app import (
+    EXIT_MOVED,
+    AsJson,
+    Overrides,
+    ScenarioFile,
+    app,
+    make_interruptible,
+    overrides_of,
+    print_json,
+)
+
+FEWEST = 3  # seeds by default: a run in real time takes as long as it says
+
+
+@app.command()
+def crosscheck(
+    scenario: ScenarioFile,
+    set_: Overrides = None,
+    case: Annotated[str | None, typer.Option(help="One of the scenario's cases; default: all points of the file.")] = None,
+    seeds: Annotated[int, typer.Option(help="Runs of each point in either time, with seeds 1 to this.")] = FEWEST,
+    backend: Annotated[str | None, typer.Option(help="qemu or host; default: host where it can (root, Open vSwitch), else qemu.")] = None,
+    virtual_kernel: Annotated[str | None, typer.Option(help="Entry of config/kernels.yaml for virtual time.")] = None,
+    real_kernel: Annotated[str | None, typer.Option(help="Entry of config/kernels.yaml for QEMU.")] = None,
+    metric: Annotated[list[str] | None, typer.Option(help="What to compare (docs/reference/results.md); may be given several times. Default: share_of_capacity, utilisation, loss, queue_ms_mean.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for the runs; default: crosschecks/NAME in the results folder.")] = None,
+    csv: Annotated[Path | None, typer.Option(help="Write every comparison to this file.")] = None,
+    as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Run a scenario in virtual time and in real time, and say how far they are apart.
+
+    A run in real time that fails a self-check, also because this machine was too slow or too busy, is refused: it counts for
+    nothing. Ends with 0 if nothing differs, 1 if something does, 2 if there is nothing to compare.
+    """
+    from bbrlab.base import paths
+    from bbrlab.claims.compare import METRICS
+    from bbrlab.report.crosscheck import content_of, show_crosscheck, write_crosscheck
+    from bbrlab.scenario.load import load_scenario, points_of
+    from bbrlab.workflow.crosscheck import REAL, real_backend
+    from bbrlab.workflow.crosscheck import crosscheck as run_both
+
+    if backend is not None and backend not in REAL:
+        raise UserError(f"--backend {backend}: not in real time; use one of {', '.join(REAL)}")
+    loaded = load_scenario(scenario, overrides_of(set_), case)
+    points = points_of(loaded, str(scenario))
+    chosen = backend or real_backend(points)
+    make_interruptible()
+
+    def tell(verb: str, text: str) -> None:
+        if verb == "run" or (verb == "stage" and text.startswith("emulated")):
+            typer.echo(text, err=True)
+
+    folder = out or paths.results_folder() / "crosschecks" / loaded.name
+    found = run_both(
+        loaded.name, points, seeds, folder, backend=chosen, kernels={"uml": virtual_kernel, chosen: real_kernel},
+        metrics=metric or METRICS, on_progress=tell,
+    )  # fmt: skip
+    if csv:
+        write_crosscheck(found, csv)
+    if as_json:
+        print_json(content_of(found))
+    else:
+        show_crosscheck(found)
+        typer.echo(f"results: {folder}")
+    if found.moved:
+        raise typer.Exit(EXIT_MOVED)

@@ -1,0 +1,123 @@
+"""A scenario in virtual time against real time, on the terminal, as files, and as the table of a page."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from rich.console import Console
+from rich.table import Table
+
+from bbrlab.base import files
+from bbrlab.claims.compare import MOVED, OPEN, SAME
+
+WORDS = {SAME: "equal", OPEN: "not told apart", MOVED: "differs"}
+LATE, BUSY = "late_ms_p99", "busy"
+
+
+@dataclass(frozen=True)
+class Crosscheck:
+    """What came of a cross-check.
+
+    Attributes:
+        scenario: its name.
+        backend: of the runs in real time.
+        points: compare_points(): "a" is virtual time, "b" real time.
+        runs: one entry for each run in real time: point, seed, ok, the checks that failed, and summary.json's ``real_time``.
+        kernels: {"virtual", "real"}: what they ran on, in words.
+    """
+
+    scenario: str
+    backend: str
+    points: pd.DataFrame
+    runs: list[dict[str, Any]]
+    kernels: dict[str, str]
+
+    @property
+    def moved(self) -> bool:
+        """Whether a metric differs."""
+        return bool((self.points["outcome"] == MOVED).any())
+
+    @property
+    def refused(self) -> list[dict[str, Any]]:
+        """The runs in real time that failed a check and so count for nothing."""
+        return [run for run in self.runs if not run["ok"]]
+
+
+def show_crosscheck(found: Crosscheck) -> None:
+    """Print every comparison, and how honest the runs in real time were."""
+    console = Console()
+    console.print(
+        f"{found.scenario}: virtual time, {found.kernels['virtual']}, against real time, backend {found.backend}, {found.kernels['real']}",
+        highlight=False, soft_wrap=True, markup=False,
+    )  # fmt: skip
+    table = Table(box=None, pad_edge=False)
+    for name in ("point", "flows", "metric", "virtual", "real", "difference (95 %)", ""):
+        table.add_column(name, overflow="fold")
+    for row in found.points.to_dict("records"):
+        cells = [_measured(row, "a"), _measured(row, "b"), _difference(row), WORDS.get(row["outcome"], row["outcome"])]
+        table.add_row(row["point"], row["cca"], _metric(row), *cells)
+    console.print(table)
+    for run in found.runs:
+        where = f"real time, {run['point']}, seed {run['seed']}"
+        state = "passed its self-checks" if run["ok"] else f"refused: failed {', '.join(run['failed'])}"
+        console.print(f"{where}: {state}; {_honesty(run['real_time'])}", highlight=False, soft_wrap=True, markup=False)
+
+
+def _metric(row: dict[Any, Any]) -> str:
+    return f"{row['metric']} ({row['unit']})" if row["unit"] != "1" else str(row["metric"])
+
+
+def _measured(row: dict[Any, Any], side: str) -> str:
+    half = "" if pd.isna(row[f"{side}_half"]) else f" ± {row[f'{side}_half']:.2g}"
+    return f"{row[f'{side}_mean']:.4g}{half} ({row[f'{side}_seeds']})"
+
+
+def _difference(row: dict[Any, Any]) -> str:
+    ends = "" if pd.isna(row["low"]) else f" ({row['low']:.2g} to {row['high']:.2g})"
+    return f"{row['difference']:.3g}{ends}"
+
+
+def _honesty(entry: dict[str, Any] | None) -> str:
+    if entry is None or entry[LATE] is None:
+        return "nothing is known of its time"
+    waited = "unknown" if entry["waited"] is None else f"{entry['waited']:.1%}"
+    return (
+        f"timers at most {entry[LATE]:.2g} ms late in 99 of 100 cases ({entry['late_ms_max']:.2g} ms at most), processor "
+        f"{entry[BUSY]:.0%} busy, {waited} waited for it, {entry['stolen']:.1%} stolen"
+    )
+
+
+def content_of(found: Crosscheck) -> dict[str, Any]:
+    """Everything, for JSON; numbers that there are not are null."""
+    return {
+        "scenario": found.scenario,
+        "backend": found.backend,
+        "kernels": found.kernels,
+        "moved": found.moved,
+        "points": json.loads(found.points.to_json(orient="records", double_precision=15)),
+        "runs": found.runs,
+    }
+
+
+def write_crosscheck(found: Crosscheck, csv: Path) -> None:
+    """Write every comparison as CSV: "a" is virtual time, "b" real time, with what both ran on and the worst of its honesty."""
+    good = [run["real_time"] for run in found.runs if run["ok"] and run["real_time"]]
+    worst = {
+        "late_ms_p99": max((r[LATE] for r in good if r[LATE] is not None), default=None),
+        "busy": max((r[BUSY] for r in good), default=None),
+        "lost": max(((r["waited"] or 0) + r["stolen"] for r in good), default=None),
+    }
+    table = found.points.assign(
+        backend=found.backend,
+        acceleration=next((run["acceleration"] for run in found.runs), ""),
+        virtual_kernel=found.kernels["virtual"],
+        real_kernel=found.kernels["real"],
+        refused=len(found.refused),
+        **worst,
+    )
+    with files.aside(csv) as temporary:
+        table.to_csv(temporary, index=False)

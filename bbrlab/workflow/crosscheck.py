@@ -1,0 +1,120 @@
+"""One scenario in virtual time and in real time, with seeds, and how far they are apart."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from bbrlab.base.errors import UserError
+from bbrlab.campaign.collect import run_rows
+from bbrlab.campaign.figures import Run
+from bbrlab.claims.compare import METRICS, compare_points
+from bbrlab.experiment.machine import host
+from bbrlab.kernel.probe import QEMU
+from bbrlab.measure.checks.check import failed_of
+from bbrlab.measure.summary import Summary
+from bbrlab.report.crosscheck import Crosscheck
+from bbrlab.run.run import run_point
+from bbrlab.scenario.point import Point
+
+VIRTUAL, REAL = "uml", ("host", "qemu")  # backends; of the second the first that is there
+OPEN_VSWITCH = Path("/sys/module/openvswitch")
+Progress = Callable[[str, str], None]
+
+
+def real_backend(points: Sequence[Point]) -> str:
+    """The backend in real time that this machine has.
+
+    Raises:
+        UserError: if it has none, with what either lacks.
+    """
+    lacks = _host_lacks({flow.cca for point in points for flow in point.scenario.flows})
+    if not lacks:
+        return "host"
+    if shutil.which(QEMU):
+        return "qemu"
+    raise UserError(
+        f"no backend in real time: qemu: {QEMU} is not installed (apt-get install qemu-system-x86, then "
+        f"bbrlab kernel build lab-6.12-qemu); host: {lacks}"
+    )
+
+
+def _host_lacks(ccas: set[str]) -> str:
+    """What this machine lacks to be the backend ``host``, in words; empty if nothing."""
+    if os.geteuid() != 0:
+        return "needs root"
+    if not OPEN_VSWITCH.exists():
+        return "its kernel has no Open vSwitch (modprobe openvswitch)"
+    missing = ccas - set(host.host_kernel().ccas)
+    return f"its kernel has no {', '.join(sorted(missing))} (modprobe tcp_...)" if missing else ""
+
+
+def crosscheck(
+    name: str,
+    points: Sequence[Point],
+    seeds: int,
+    out: Path,
+    *,
+    backend: str,
+    kernels: dict[str, str | None],
+    metrics: Sequence[str] = METRICS,
+    on_progress: Progress = lambda verb, text: None,
+) -> Crosscheck:
+    """Run every point with seeds 1 to ``seeds`` in virtual time and in real time, one after the other, and compare.
+
+    Args:
+        name: of the scenario.
+        out: gets a folder for each run: ``uml`` or the backend, the point's label, ``seed-N``.
+        backend: one in real time.
+        kernels: {backend: entry of kernels.yaml; None: the default}.
+        metrics: names of bbrlab/measure/schema.py.
+        on_progress: called with (verb, text); the verb "run" begins another run.
+
+    Raises:
+        UserError: if a run fails, or there is no run in real time that passed its checks.
+    """
+    if seeds < 2:
+        raise UserError(f"--seeds {seeds}: an interval needs at least 2 of each side")
+    tables: dict[str, list[dict[str, Any]]] = {VIRTUAL: [], backend: []}
+    runs, told = [], {}
+    for point in points:
+        for seed in range(1, seeds + 1):
+            for side, rows in tables.items():
+                folder = out / side / point.label / f"seed-{seed}"
+                on_progress("run", f"{side}, {_words(point)}seed {seed}")
+                summary = run_point(
+                    point, seed, folder, kernel_name=kernels.get(side), backend=side, on_progress=on_progress
+                )
+                rows.extend(run_rows(Run(name, point, seed, folder)))
+                told[side] = f"{summary['kernel']['name']} ({summary['kernel']['release']})"
+                if side == backend:
+                    runs.append(_entry(point, seed, summary))
+    if not any(run["ok"] for run in runs):
+        failed = sorted({check for run in runs for check in run["failed"]})
+        raise UserError(
+            f"{name}: every run in real time was refused, for it failed self-checks ({', '.join(failed)}): this machine was too slow "
+            f"or too busy for it; take a lower rate (--set network.rate_mbit=2), or an idle machine with KVM. Results: {out}"
+        )
+    sides = [{name: pd.DataFrame(rows)} for rows in tables.values()]
+    found = compare_points(sides[0], sides[1], metrics)
+    return Crosscheck(name, backend, found, runs, {"virtual": told[VIRTUAL], "real": told[backend]})
+
+
+def _words(point: Point) -> str:
+    return "".join(f"{key.removeprefix('network.')}={value}, " for key, value in point.values.items())
+
+
+def _entry(point: Point, seed: int, summary: Summary) -> dict[str, Any]:
+    return {
+        "point": point.label,
+        "seed": seed,
+        "ok": summary["ok"],
+        "failed": [check["name"] for check in failed_of(summary["checks"])],
+        "acceleration": summary["kernel"].get("acceleration", ""),
+        "real_time": summary.get("real_time"),
+    }
