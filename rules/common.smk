@@ -2,8 +2,12 @@
 RESULTS = name_of(paths.results_folder())
 AT_SCALE = f"{RESULTS}/{SCALE}"
 LOGS = f"{RESULTS}/logs"
+# With --default-storage-provider (profiles/kubernetes) results are elsewhere, and these are Snakemake's copies of them. What is
+# local() stays out of the storage, and rules that read it run where snakemake does; otherwise the word says nothing.
+COPIES = copies_of(workflow, RESULTS)
 # One small file for each stage stands for all code and data that decides its results.
-CODE = {stage: name_of(file) for stage, file in write_stages().items()}
+CODE = {stage: local(name_of(file)) for stage, file in write_stages().items()}
+POINT = f"{RESULTS}/points/{{paper}}/{{figure}}/{{label}}.yaml"
 PAPERS = sorted({id.split("/")[0] for id in FIGURES})
 PAGES = [*PAPERS, "models", "burst", "overview"]
 TABLES = {id: f"{AT_SCALE}/{id}.parquet" for id in FIGURES}
@@ -17,10 +21,14 @@ PREDICTIONS = [
 # Versions of the Debian packages that the guest uses.
 GUEST_PACKAGES = ", ".join(f"{k} {v}" for k, v in package_versions().items())
 # The results that ship stand on the overview, too.
-SHIPPED = [name_of(path) for path in sorted(paths.SHIPPED.glob("*/manifest.json"))]
+SHIPPED = [
+    local(name_of(path)) for path in sorted(paths.SHIPPED.glob("*/manifest.json"))
+]
 # What the site has of the documentation, with the files that it links to.
-DOCUMENTS = [name_of(paths.ROOT / path) for path in [*sources(), *linked()]]
-if workflow.is_main_process:  # a job of a scheduler finds them there
+DOCUMENTS = [local(name_of(paths.ROOT / path)) for path in [*sources(), *linked()]]
+if (
+    workflow.is_main_process or COPIES
+):  # a job of a scheduler finds them there, if it can
     for figure in FIGURES.values():
         write_points(figure)
 
@@ -34,7 +42,7 @@ OWN = {
 
 # {figure: file} of those that claims may ask more seeds of.
 ASKING = {
-    id: name_of(file)
+    id: local(name_of(file))
     for id, file in write_asking(FIGURES.values(), claims_of(STATEMENTS)).items()
 }
 

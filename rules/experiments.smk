@@ -5,8 +5,9 @@
 rule run:
     input:
         kernel=kernel_of,
-        point=f"{RESULTS}/points/{{paper}}/{{figure}}/{{label}}.yaml",
-        code=CODE["runs"],
+        # Jobs without this file system write their own (see params).
+        point=[] if COPIES else POINT,
+        code=[] if COPIES else CODE["runs"],
     output:
         summary=f"{RESULTS}/runs/{{paper}}/{{figure}}/{{label}}/seed-{{seed}}/summary.json",
         samples=f"{RESULTS}/runs/{{paper}}/{{figure}}/{{label}}/seed-{{seed}}/samples.parquet",
@@ -27,6 +28,8 @@ rule run:
         runtime=lambda wildcards, attempt: runtime_min(point_of(wildcards), attempt),
     # All that decides a run and stands in no input file must stand here: Snakemake's key of a cached run has no wildcards.
     params:
+        point=lambda wildcards: POINT.format(**wildcards) if COPIES else "",
+        code=code_of(CODE["runs"]) if COPIES else "",
         seed=lambda wildcards: wildcards.seed,
         label=lambda wildcards: wildcards.label,
         kernel=f"--kernel {KERNEL}" if KERNEL else "",
@@ -36,7 +39,8 @@ rule run:
         # A function of the input is no reason to run again what is there.
         packages=lambda wildcards, input: GUEST_PACKAGES,
     shell:
-        "exec bbrlab point {input.point} --seed {params.seed} --out $(dirname {output.summary}) {params.kernel} {params.own} > {log} 2>&1"
+        f"exec bbrlab point {{{'params' if COPIES else 'input'}.point}} "
+        "--seed {params.seed} --out $(dirname {output.summary}) {params.kernel} {params.own} > {log} 2>&1"
 
 
 # As many seeds as it takes: after a round of runs, how many each point needs for its claims.

@@ -4,8 +4,8 @@
 
 rule kernel:
     input:
-        name_of(paths.CONFIG / "kernels.yaml"),
-        [name_of(path) for path in ingredients(KERNEL or None)],
+        local(name_of(paths.CONFIG / "kernels.yaml")),
+        [local(name_of(path)) for path in ingredients(KERNEL or None)],
         code=CODE["kernel"],
     output:
         f"{RESULTS}/kernel.json",
@@ -24,10 +24,11 @@ rule kernel:
 
 rule own_kernel:
     input:
-        name_of(paths.CONFIG / "kernels.yaml"),
-        [name_of(path) for path in ingredients(KERNEL or None)],
+        local(name_of(paths.CONFIG / "kernels.yaml")),
+        [local(name_of(path)) for path in ingredients(KERNEL or None)],
         sources=lambda wildcards: [
-            name_of(own_folder() / f"{name}.c") for name in wildcards.own.split("+")
+            local(name_of(own_folder() / f"{name}.c"))
+            for name in wildcards.own.split("+")
         ],
         code=CODE["kernel"],
     output:

@@ -3,7 +3,7 @@
 
 rule prediction:
     input:
-        point=f"{RESULTS}/points/{{paper}}/{{figure}}/{{label}}.yaml",
+        point=local(POINT),
         code=CODE["models"],
     output:
         f"{RESULTS}/models/{{paper}}/{{figure}}/{{label}}/{{kind}}.parquet",

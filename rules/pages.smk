@@ -4,7 +4,7 @@
 
 rule notebook:
     input:
-        notebook=name_of(paths.ROOT / "notebooks" / "{paper}.ipynb"),
+        notebook=local(name_of(paths.ROOT / "notebooks" / "{paper}.ipynb")),
         tables=tables_of,
         claims=f"{AT_SCALE}/{{paper}}.claims.parquet",
         other_engine=other_engine_of,
@@ -23,7 +23,7 @@ rule notebook:
 
 rule models_notebook:
     input:
-        notebook=name_of(paths.ROOT / "notebooks" / "models.ipynb"),
+        notebook=local(name_of(paths.ROOT / "notebooks" / "models.ipynb")),
         tables=[TABLES[id] for id in PANELS],
         predictions=PREDICTIONS,
         code=CODE["pages"],
@@ -41,7 +41,7 @@ rule models_notebook:
 
 rule burst_notebook:
     input:
-        notebook=name_of(paths.ROOT / "notebooks" / "burst.ipynb"),
+        notebook=local(name_of(paths.ROOT / "notebooks" / "burst.ipynb")),
         code=CODE["pages"],
     output:
         page=f"{AT_SCALE}/burst.html",
@@ -57,7 +57,7 @@ rule burst_notebook:
 
 rule overview_notebook:
     input:
-        notebook=name_of(paths.ROOT / "notebooks" / "overview.ipynb"),
+        notebook=local(name_of(paths.ROOT / "notebooks" / "overview.ipynb")),
         tables=TABLES.values(),
         claims=f"{AT_SCALE}/claims.parquet",
         points=f"{AT_SCALE}/points.parquet",
