@@ -74,11 +74,11 @@ def sample_instants(plan):
     return sorted(grid | set(plan["window_ns"]) | {plan["duration_ns"]})
 
 
-def run(plan, dumbbell, sampler, traffic, console):
-    """The experiment itself. Returns the monotonic instant at which it started, and what failed of the short flows."""
+def run(plan, dumbbell, sampler, traffic, console, start_ns=None):
+    """The experiment itself, from ``start_ns`` on (default: soon). Returns the monotonic instant at which it started, and what failed of the short flows."""
     samples = sample_instants(plan)
     changes = sorted(plan["changes"], key=lambda c: c["at_ns"])
-    start_ns = set_clock_target(time.monotonic_ns(), plan["virtual"])
+    start_ns = start_ns or set_clock_target(time.monotonic_ns(), plan["virtual"])
     say(console, "bbrlab start %d" % start_ns)
     traffic.start_short_flows(start_ns)
     clock = sampling.Clock()
@@ -270,7 +270,13 @@ def main(out):
             report["duration_ns"] = play.run(plan, dumbbell, sampler, traffic, out, start_ns, lambda t: say(console, t))
             report["start_ns"] = start_ns
         else:
-            report["start_ns"], short_failures = run(plan, dumbbell, sampler, traffic, console)
+            start_ns = None
+            if "several" in plan:
+                import several  # which other runs need not wait for
+
+                several.hand_over(plan, dumbbell)
+                start_ns = several.agree_on_start(plan, dumbbell)
+            report["start_ns"], short_failures = run(plan, dumbbell, sampler, traffic, console, start_ns)
         # Before anything waits, so that they are the counters at the end of the experiment.
         report["qdiscs_before"], report["qdiscs"] = before, interface_drops(dumbbell)
         report["host_drops"] = listen_drops(dumbbell)

@@ -32,7 +32,9 @@ class Traffic:
             self.env["LD_PRELOAD"] = plan["preload"]
         self.servers, self.clients, self.done, self.short = [], {}, {}, []
         self.stopping = set()
-        self.waiting = sorted(plan["transfers"], key=lambda t: t["start_ns"])
+        elsewhere = plan["several"]["elsewhere"] if "several" in plan else ()  # hosts that send from another machine
+        own = [t for t in plan["transfers"] if t["client"] not in elsewhere]
+        self.waiting = sorted(own, key=lambda t: t["start_ns"])
 
     def start_servers(self):
         """One single-use server per transfer, each on its own port."""

@@ -40,6 +40,13 @@ def run(
         ),
     ] = "uml",
     kernel: KernelName = None,
+    sender_kernel: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="GROUP=NAME",
+            help="With qemu: the senders of this flow group (0, 1, ...) in a machine of their own with this kernel.",
+        ),
+    ] = None,
     cca_source: CcaSources = None,
     watchdog_s: Annotated[
         float,
@@ -76,7 +83,7 @@ def run(
     make_interruptible()
     with _progress(point.scenario.duration_s, quiet, as_json) as tell:
         summary = run_point(point, seed, out, kernel_name=kernel, sources=sources, backend=backend, watchdog_s=watchdog_s,
-                                   die_with_parent=die_with_parent, trace_acks=trace_acks, on_progress=tell)  # fmt: skip
+                                   die_with_parent=die_with_parent, trace_acks=trace_acks, on_progress=tell, sender_kernels=_by_group(sender_kernel))  # fmt: skip
     if as_json:
         print_json({"results": out.absolute(), "summary": summary})
     elif not quiet:
@@ -90,6 +97,17 @@ def run(
             )
         if strict:
             raise typer.Exit(EXIT_CHECKS)
+
+
+def _by_group(items: list[str] | None) -> dict[int, str]:
+    """{group: kernel} of ``--sender-kernel`` options. UserError for one that is not GROUP=NAME."""
+    found = {}
+    for item in items or []:
+        group, equals, name = item.partition("=")
+        if not equals or not name or not group.isdigit():
+            raise UserError(f"--sender-kernel {item}: give GROUP=NAME, for example --sender-kernel 1=lab-6.1-qemu")
+        found[int(group)] = name
+    return found
 
 
 @contextlib.contextmanager

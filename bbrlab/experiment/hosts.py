@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from bbrlab.experiment.plan_types import Direction, HostPlan, Side
 from bbrlab.scenario.schema import Flow, Scenario
 
@@ -36,18 +38,22 @@ def switch_links(specs: list[HostPlan]) -> list[tuple[str, str]]:
 
 
 class Hosts:
-    """Hands out hosts: one per (direction, RTT, jitter, own RTT or the network's), which is one per delay path.
+    """Hands out hosts: one per (direction, RTT, jitter, own RTT or the network's), which is one per delay path, and machine.
 
     Attributes:
         specs: every host, in the order in which they were asked for.
         receivers: {direction: the host that receives all its flows}.
+
+    Args:
+        scenario: what to run.
+        machines: {group: the machine that its senders are in}, of those that are not in the first.
     """
 
-    def __init__(self, scenario: Scenario):
-        self.scenario = scenario
+    def __init__(self, scenario: Scenario, machines: Mapping[int, int] | None = None):
+        self.scenario, self._machines = scenario, machines or {}
         self.specs: list[HostPlan] = []
         self.receivers: dict[Direction, HostPlan] = {}
-        self._senders: dict[tuple[Direction, float, bool, bool, int], HostPlan] = {}
+        self._senders: dict[tuple[Direction, float, bool, bool, int, int], HostPlan] = {}
         self._loss_first = has_loss(scenario) and scenario.network.loss_place == "before"
 
     def _new(self, side: Side, *, sends: bool) -> HostPlan:
@@ -73,7 +79,7 @@ class Hosts:
         """The host that sends a group's flows with one RTT; ``copy`` tells those apart that take turns."""
         jitter = self.scenario.network.jitter
         shaken = jitter is not None and jitter.group in (None, group)
-        key = (flow.direction, rtt_ms, shaken, flow.rtt_ms is None, copy)
+        key = (flow.direction, rtt_ms, shaken, flow.rtt_ms is None, copy, self._machines.get(group, 0))
         if key not in self._senders:
             spec = self._new("s1" if flow.direction == "forward" else "s2", sends=True)
             spec["delay_us"], spec["network_rtt"] = rtt_ms * 1000, flow.rtt_ms is None

@@ -56,6 +56,7 @@ def make_plan(
     preload: str | None = None,
     traceable: Collection[str] = (),
     modules: Mapping[str, str] | None = None,
+    machines: Mapping[int, int] | None = None,
 ) -> Plan:
     """The plan for one run.
 
@@ -68,6 +69,7 @@ def make_plan(
         preload: the iperf3 helper library as the guest sees it, or None.
         traceable: the kernel's names of the CCAs of which every ACK is to be recorded, if the scenario has them.
         modules: {the kernel's name of a CCA that may be had in parameter sets: the module that has it}.
+        machines: {group: the machine that its senders are in}, of those that are not in the first (run/several.py).
 
     Raises:
         UserError: for a CCA that the kernel lacks.
@@ -82,7 +84,7 @@ def make_plan(
             "(docs/howto/own_algorithm.md)"
         )
     rtts_ms = draw_rtts(scenario, seed)
-    hosts = Hosts(scenario)
+    hosts = Hosts(scenario, machines)
     modules = modules or {}
     parameters = plan_parameters(scenario, ccas, modules)
     traffic = plan_traffic(scenario, hosts, rtts_ms, parameters.names)

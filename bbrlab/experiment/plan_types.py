@@ -106,6 +106,27 @@ class PromptPlan(TypedDict):
     network_rtt_hosts: list[str]
 
 
+class SeveralPlan(TypedDict):
+    """What one of several machines is in an experiment of theirs (mininet/several.py).
+
+    Attributes:
+        role: who has the bottleneck, and who is senders only.
+        hosts: those that send from another machine than the bottleneck's, of the senders' machine its own.
+        nics: for each the last number of its network device's address.
+        elsewhere: hosts whose clients this machine does not start.
+        receiver, meet_at: the host that everybody reaches, and its address.
+        machines: for each machine of senders the address of its first host.
+    """
+
+    role: Literal["bottleneck", "senders"]
+    hosts: list[str]
+    nics: list[int]
+    elsewhere: list[str]
+    receiver: str
+    meet_at: str
+    machines: list[str]
+
+
 class GuestPlan(TypedDict):
     """plan.json."""
 
@@ -134,3 +155,4 @@ class GuestPlan(TypedDict):
     ccas: list[str]
     parameter_sets: list[ParameterSetPlan]
     prompt: NotRequired[PromptPlan]
+    several: NotRequired[SeveralPlan]

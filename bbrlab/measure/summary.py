@@ -66,6 +66,7 @@ class BottleneckEntry(TypedDict):
 class _Sometimes(TypedDict, total=False):
     bottleneck_reverse: BottleneckEntry
     real_time: RealTimeEntry
+    sender_kernels: dict[str, KernelEntry]
 
 
 class Measured(_Sometimes):
@@ -77,6 +78,7 @@ class Measured(_Sometimes):
         bottleneck: the one that the first group crosses.
         bottleneck_reverse: the other one, if flows run in both directions.
         real_time: of a backend in real time (qemu, host), how honest its time was.
+        sender_kernels: {index of a group: the kernel of its senders}, of those that have one of their own.
         jain_index: of all long flows.
     """
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from bbrlab.base import files
@@ -13,6 +13,7 @@ from bbrlab.experiment.machine import process
 from bbrlab.experiment.machine.scratch import scratch_folder, scratch_parent
 from bbrlab.experiment.plan import make_plan
 from bbrlab.experiment.plan_types import GuestPlan
+from bbrlab.kernel.built import Kernel, describe_kernel
 from bbrlab.kernel.own import own_of
 from bbrlab.measure.summary import Summary
 from bbrlab.run.evaluate import evaluate
@@ -20,6 +21,7 @@ from bbrlab.run.fit import check_parameters, kernel_for, traceable_ccas
 from bbrlab.run.guest import Machine, Progress, run_guest, write_inputs
 from bbrlab.run.manifest import manifest_of
 from bbrlab.run.output import prepare_out, remove_results, write_results
+from bbrlab.run.several import Senders, plan_several, run_several
 from bbrlab.scenario.point import Point
 
 
@@ -36,6 +38,7 @@ def run_point(
     trace_acks: bool = False,
     on_progress: Progress = lambda verb, text: None,
     tamper: Callable[[GuestPlan], None] | None = None,
+    sender_kernels: Mapping[int, str] | None = None,
 ) -> Summary:
     """Run one point once.
 
@@ -52,6 +55,7 @@ def run_point(
         die_with_parent: end the run when the process that started it dies.
         trace_acks: also write acks.parquet, one row per ACK of each flow whose CCA can tell (bbr2, bbr3).
         on_progress: called with (verb, text) as the run goes on.
+        sender_kernels: {group: entry of kernels.yaml} of the groups whose senders have a kernel of their own (qemu only).
         tamper: changes the guest's plan, so that tests can show that the checks notice.
 
     Returns:
@@ -75,8 +79,16 @@ def run_point(
             f"{point.scenario.name}: hosts.pacing: fq is not possible with --backend host (see LIMITATIONS.md); use internal"
         )
     traceable = traceable_ccas(point, kernel) if trace_acks else []
-    plan = make_plan(point, seed, kernel.ccas, virtual=virtual, own_machine=own_machine, preload=preload,
-                     traceable=traceable, modules=kernel.modules)  # fmt: skip
+    others: dict[int, Kernel] = {}
+    senders: list[Senders] = []
+    if sender_kernels:
+        if backend != "qemu":
+            raise UserError("--sender-kernel: senders with a kernel of their own need --backend qemu")
+        others = {group: kernel_for(name, backend) for group, name in sender_kernels.items()}
+        plan, senders = plan_several(point, seed, kernel, others)
+    else:
+        plan = make_plan(point, seed, kernel.ccas, virtual=virtual, own_machine=own_machine, preload=preload,
+                         traceable=traceable, modules=kernel.modules)  # fmt: skip
     check_parameters(point, kernel)
     if tamper:
         tamper(plan.content)
@@ -85,9 +97,15 @@ def run_point(
         with scratch_folder() as scratch:
             folder = write_inputs(scratch, plan)
             machine = Machine(backend, kernel, own, library, seed, watchdog_s, die_with_parent, on_progress)
-            strain = run_guest(machine, scratch, point, plan, out / "guest.log")
+            log = out / "guest.log"
+            if senders:
+                strain = run_several(machine, scratch, point, plan, senders, log)
+            else:
+                strain = run_guest(machine, scratch, point, plan, log)
             marks["guest"] = time.monotonic() - start
             summary, tables = evaluate(point, seed, backend, plan, kernel, folder, strain)
+            if others:
+                summary["sender_kernels"] = {str(g): describe_kernel(k) for g, k in others.items()}
             marks["evaluate"] = time.monotonic() - start - marks["guest"]
             write_results(out, summary, tables, manifest_of(point, seed, backend, plan, kernel, folder), marks, start)
             return summary

@@ -21,7 +21,8 @@ def copies_of(workflow: Any, results: str) -> Path | None:
         return None
     # s3://bucket/folder and others alike: the copies' folders are named by what follows the scheme.
     place = str(settings.default_storage_prefix or "").rpartition("://")[2]
-    return Path(settings.local_storage_prefix).absolute() / settings.default_storage_provider / place / results
+    copies: Path = Path(settings.local_storage_prefix).absolute() / settings.default_storage_provider / place / results
+    return copies
 
 
 def find_results_in(copies: Path) -> None:

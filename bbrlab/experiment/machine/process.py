@@ -62,6 +62,7 @@ class Job:
         die_with_parent: end the guest when this process loses its parent (a killed campaign).
         prompt: the line to whoever types at its prompt; None: it has none.
         stop: ends it when it is set.
+        devices: further words for its command line: QEMU's network devices.
         gauge: looks at it during its experiment; None: in virtual time it has all the time that it wants.
     """
 
@@ -76,6 +77,7 @@ class Job:
     prompt: PromptLink | None = None
     stop: threading.Event | None = None
     gauge: Gauge | None = None
+    devices: tuple[str, ...] = ()
 
 
 def memory_bytes(flight_bytes: float, program_bytes: float = 0) -> int:

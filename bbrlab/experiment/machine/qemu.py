@@ -7,6 +7,7 @@ The machine has the host's files through 9p, read-only, like a UML guest, and on
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 
 from bbrlab.base.errors import UserError
 from bbrlab.experiment.machine import process
@@ -17,6 +18,18 @@ from bbrlab.kernel.probe import QEMU
 MOUNT_OPTIONS = "trans=virtio,version=9p2000.L,msize=262144"
 # On top of what UML's guests get: page tables, and files cached by 9p.
 EXTRA_MEMORY_BYTES = 512 << 20
+
+
+def cable(number: int, own: Path, other: Path) -> list[str]:
+    """A network device that another machine's has at its other end.
+
+    Args:
+        number: the last of its address, at both ends.
+        own, other: sockets of the two ends; they may come in any order, and what is sent before is lost.
+    """
+    ends = f"local.type=unix,local.path={own},remote.type=unix,remote.path={other}"
+    return ["-netdev", f"dgram,id=cable{number},{ends}",
+            "-device", f"virtio-net-pci,netdev=cable{number},mac=52:54:00:00:00:{number:02x}"]  # fmt: skip
 
 
 def check_qemu() -> None:
@@ -49,5 +62,5 @@ def command(kernel: Kernel, job: Job) -> list[str]:
     return [
         QEMU, "-machine", "q35", "-accel", kernel.acceleration, "-cpu", "host" if kernel.acceleration == "kvm" else "max",
         "-smp", "1", "-m", f"{(job.memory_bytes + EXTRA_MEMORY_BYTES) >> 20}M", "-nodefaults", "-no-reboot",
-        "-display", "none", "-serial", "stdio", *shares, "-kernel", kernel.image, "-append", arguments,
+        "-display", "none", "-serial", "stdio", *shares, *job.devices, "-kernel", kernel.image, "-append", arguments,
     ]  # fmt: skip
