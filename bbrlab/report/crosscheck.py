@@ -58,8 +58,13 @@ def show_crosscheck(found: Crosscheck) -> None:
     for name in ("point", "flows", "metric", "virtual", "real", "difference (95 %)", ""):
         table.add_column(name, overflow="fold")
     for row in found.points.to_dict("records"):
-        cells = [_measured(row, "a"), _measured(row, "b"), _difference(row), WORDS.get(row["outcome"], row["outcome"])]
-        table.add_row(row["point"], row["cca"], _metric(row), *cells)
+        cells = [
+            measured_words(row, "a"),
+            measured_words(row, "b"),
+            difference_words(row),
+            WORDS.get(row["outcome"], row["outcome"]),
+        ]
+        table.add_row(row["point"], row["cca"], metric_words(row), *cells)
     console.print(table)
     for run in found.runs:
         where = f"real time, {run['point']}, seed {run['seed']}"
@@ -67,16 +72,19 @@ def show_crosscheck(found: Crosscheck) -> None:
         console.print(f"{where}: {state}; {_honesty(run['real_time'])}", highlight=False, soft_wrap=True, markup=False)
 
 
-def _metric(row: dict[Any, Any]) -> str:
+def metric_words(row: dict[Any, Any]) -> str:
+    """A metric with its unit."""
     return f"{row['metric']} ({row['unit']})" if row["unit"] != "1" else str(row["metric"])
 
 
-def _measured(row: dict[Any, Any], side: str) -> str:
+def measured_words(row: dict[Any, Any], side: str) -> str:
+    """What one side of a comparison ("a", "b") measured: mean, half its interval, seeds."""
     half = "" if pd.isna(row[f"{side}_half"]) else f" ± {row[f'{side}_half']:.2g}"
     return f"{row[f'{side}_mean']:.4g}{half} ({row[f'{side}_seeds']})"
 
 
-def _difference(row: dict[Any, Any]) -> str:
+def difference_words(row: dict[Any, Any]) -> str:
+    """The difference with the ends of its interval."""
     ends = "" if pd.isna(row["low"]) else f" ({row['low']:.2g} to {row['high']:.2g})"
     return f"{row['difference']:.3g}{ends}"
 
