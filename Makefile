@@ -32,9 +32,9 @@ lab: setup      ## Open the notebooks in JupyterLab, 00_start first (LAB="--no-b
 test: setup     ## Set up, then lint, type-check and test (under 30 minutes from nothing)
 	@source .venv/bin/activate && $(MAKE) --no-print-directory lint && pytest -n logical --dist loadfile -m "not slow"
 
-test-slow: setup ## The long tests: accuracy against published data, endurance, validators of an archive, Slurm and the site in a browser (as root, with their packages)
+test-slow: setup ## The long tests: accuracy against published data, endurance, validators of an archive, Slurm, Kubernetes and the site in a browser (as root, with their packages)
 	@[ "$$(id -u)" != 0 ] || { DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $$(grep -hv "^#" envs/slurm-packages.txt envs/browser-packages.txt) >/dev/null && \
-	.venv/bin/pip install -q --disable-pip-version-check --no-deps --require-hashes -r envs/slurm.txt -r envs/browser.txt; }
+	.venv/bin/pip install -q --disable-pip-version-check --no-deps --require-hashes -r envs/slurm.txt -r envs/browser.txt -r envs/kubernetes.txt -r envs/kubernetes-test.txt; }
 	@cmp -s envs/citing.txt .venv-citing/installed || { rm -rf .venv-citing && python3 -m venv .venv-citing && \
 	.venv-citing/bin/pip install -q --disable-pip-version-check --no-deps --require-hashes -r envs/citing.txt && cp envs/citing.txt .venv-citing/installed; }
 	@source .venv/bin/activate && pytest -m slow

@@ -74,7 +74,7 @@ if workflow.output_settings.dryrun:
 pass_commas()
 keep_to_allocation(workflow)
 if COPIES and workflow.is_main_process:
-    find_results_in(COPIES)
+    shell.prefix(find_results_in(COPIES))
 
 
 onstart:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +25,9 @@ def copies_of(workflow: Any, results: str) -> Path | None:
     return copies
 
 
-def find_results_in(copies: Path) -> None:
-    """Let the commands of rules find the results in these copies. Rules have their names by then."""
-    os.environ["BBRLAB_RESULTS"] = str(copies)
+def find_results_in(copies: Path) -> str:
+    """What goes before the commands of rules, so that they find the results in these copies; the rules keep their own names."""
+    return f"export BBRLAB_RESULTS={shlex.quote(str(copies))}; "
 
 
 def code_of(file: str) -> str:

@@ -116,7 +116,10 @@ class LogHandler(LogHandlerBase):
             return
         place = job["wildcards"]
         if job["rule_name"] == "run":
-            summary = json.loads(Path(job["output"][0]).read_text(encoding="utf-8"))
+            try:
+                summary = json.loads(Path(job["output"][0]).read_text(encoding="utf-8"))
+            except OSError:  # it is in a storage (profiles/kubernetes)
+                summary = {}
             key = (f"{place['paper']}/{place['figure']}", place["label"], int(place["seed"]))
             progress.current.finish(key, summary.get("ok", True))
         elif job["rule_name"] == "seeds":
