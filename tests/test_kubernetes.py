@@ -161,9 +161,13 @@ def test_a_campaign_through_pods_and_a_storage_has_the_same_bytes(plugin, tmp_pa
             assert len(cluster.jobs) == 1, "short runs share a pod"
             assert "Nothing to be done" in campaign(here, told, *options)
         stored = {entry["Key"] for entry in client.list_objects_v2(Bucket=BUCKET)["Contents"]}
+        copies = here / ".snakemake/storage/s3" / BUCKET / "campaign/results"
+        for key in (
+            key for key in stored if key.endswith("samples.parquet")
+        ):  # no table needs them, so no copy is there
+            client.download_file(BUCKET, key, str(copies / key.removeprefix("campaign/results/")))
     finally:
         storage.stop()
-    copies = here / ".snakemake/storage/s3" / BUCKET / "campaign/results"
     assert outcome(copies) == expected
     assert sum(name.endswith("summary.json") for name in stored) == 2
     assert not (here / "results" / "runs").exists(), "runs are in the storage only"
