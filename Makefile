@@ -7,7 +7,7 @@ RESULTS = $(or $(BBRLAB_RESULTS),results)
 SNAKEMAKE = source .venv/bin/activate && $(if $(CACHE),SNAKEMAKE_OUTPUT_CACHE=$(CACHE)) snakemake --cores $(CORES) $(if $(CACHE),--cache) $(if $(SCALE),--config scale=$(SCALE))
 
 .DEFAULT_GOAL := help
-.PHONY: help all artifact report lab setup test test-slow bench lint format lock clean doctor ns3
+.PHONY: help all artifact container report lab setup test test-slow bench lint format lock clean doctor ns3
 
 help:           ## Show this list
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -24,6 +24,10 @@ report: setup   ## Write the site of the results that are there, one's own or sh
 artifact: setup ## Pack a finished campaign (SCALE=...) into one archive with sources, licences, provenance and checksums
 	@.venv/bin/bbrlab artifact $(if $(SCALE),--scale $(SCALE))
 
+container:      ## Build the image that has all of this in it, with docker, podman or buildah (config/container.yaml)
+	@envs/setup.sh environment
+	@$(SNAKEMAKE) -- container
+
 LAB ?=
 lab: setup      ## Open the notebooks in JupyterLab, 00_start first (LAB="--no-browser --port=8888": options of JupyterLab)
 	@source .venv/bin/activate && cd notebooks && exec jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) \
@@ -32,8 +36,8 @@ lab: setup      ## Open the notebooks in JupyterLab, 00_start first (LAB="--no-b
 test: setup     ## Set up, then lint, type-check and test (under 30 minutes from nothing)
 	@source .venv/bin/activate && $(MAKE) --no-print-directory lint && pytest -n logical --dist loadfile -m "not slow"
 
-test-slow: setup ## The long tests: accuracy against published data, endurance, validators of an archive, Slurm and the site in a browser (as root, with their packages)
-	@[ "$$(id -u)" != 0 ] || { DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $$(grep -hv "^#" envs/slurm-packages.txt envs/browser-packages.txt) >/dev/null && \
+test-slow: setup ## The long tests: accuracy against published data, endurance, validators of an archive, Slurm, the container and the site in a browser (as root, with their packages)
+	@[ "$$(id -u)" != 0 ] || { DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $$(grep -hv "^#" envs/slurm-packages.txt envs/browser-packages.txt envs/container-packages.txt) >/dev/null && \
 	.venv/bin/pip install -q --disable-pip-version-check --no-deps --require-hashes -r envs/slurm.txt -r envs/browser.txt; }
 	@cmp -s envs/citing.txt .venv-citing/installed || { rm -rf .venv-citing && python3 -m venv .venv-citing && \
 	.venv-citing/bin/pip install -q --disable-pip-version-check --no-deps --require-hashes -r envs/citing.txt && cp envs/citing.txt .venv-citing/installed; }
@@ -50,7 +54,7 @@ lint:           ## Formatters, linters, types, spelling; changes nothing
 format:         ## Let the formatters decide the layout, and renew what is made: reference pages, schemas, tables, counts, .zenodo.json
 	@source .venv/bin/activate && ruff check --fix . ; ruff format . && snakefmt Snakefile workflow/Snakefile rules && nbstripout --keep-id notebooks/*.ipynb && python -m bbrlab.report.metric_tables && \
 	python -m bbrlab.report.readme_counts && python -m bbrlab.grading.rubric_tables && python -m bbrlab.archive.citation && python -m bbrlab.archive.statements && \
-	python -m bbrlab.cli.schemas && python -m bbrlab.cli.reference
+	python -m bbrlab.cli.schemas && python -m bbrlab.cli.reference && python -m bbrlab.container.binder
 
 lock:           ## Renew envs/requirements.lock and envs/citing.txt from the .in files beside them
 	@source .venv/bin/activate && pip install -q uv && cd envs && uv pip compile -q --upgrade --generate-hashes --universal \

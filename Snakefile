@@ -16,6 +16,8 @@ from bbrlab.campaign.replacement import begin_replacement, check_replaced
 from bbrlab.campaign.seeds import ROUNDS, read_seeds, settled
 from bbrlab.claims.columns import prediction_files
 from bbrlab.claims.load import claims_of, load_statements
+from bbrlab.container.context import context_files
+from bbrlab.container.jobs import prepare_jobs, sif_file
 from bbrlab.kernel.built import kernel_identity
 from bbrlab.kernel.specs import ingredients
 from bbrlab.models.predictions import KINDS, files_of
@@ -42,8 +44,11 @@ from bbrlab.workflow.targets import asked_for, targets_of
 configfile: paths.CONFIG / "config.yaml"
 
 
-# Only used with --software-deployment-method apptainer; `docker build -t bbrlab:0.1.0 .` makes it.
-container: "docker-daemon://bbrlab:0.1.0"
+# Only used with --software-deployment-method apptainer; `snakemake --cores N sif` makes it.
+container: str(sif_file())
+
+
+prepare_jobs(workflow)
 
 
 SCALE = config["scale"]
@@ -64,6 +69,7 @@ include: "rules/models.smk"
 include: "rules/claims.smk"
 include: "rules/pages.smk"
 include: "rules/targets.smk"
+include: "rules/container.smk"
 
 
 if workflow.output_settings.dryrun:

@@ -1,5 +1,6 @@
 #!/bin/bash
 # Installs what is missing, step by step; prints what it does and how long it took. Run again, it does nothing.
+# `setup.sh environment`: the Python environment alone, which is all that building the container's image needs (any Linux).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -11,7 +12,9 @@ mkdir -p build
 : >"$log"
 tail_of_log() { tail -n 8 "$log" >&2; }
 
+all=${1:-all}
 [ "$(uname -s)-$(uname -m)" = Linux-x86_64 ] || fail "bbrlab needs Linux on x86-64, this is $(uname -s) on $(uname -m)"
+if [ "$all" = all ]; then
 command -v dpkg-query >/dev/null || fail "this is not a Debian system; use Debian 12 or 13, or the Dockerfile"
 
 step "Debian packages"
@@ -34,6 +37,7 @@ if [ -n "$missing" ]; then
 else
     done_ "all there"
 fi
+fi
 
 step "Python environment"
 mark=$(cat envs/requirements.lock pyproject.toml | sha256sum | cut -d' ' -f1)
@@ -51,6 +55,7 @@ else
     done_ "up to date"
 fi
 
+[ "$all" = all ] || exit 0
 step "guest kernel"
 echo
 .venv/bin/bbrlab kernel build

@@ -23,7 +23,7 @@ from bbrlab.campaign.seeds import write_seeds
 from bbrlab.workflow.stages import STAGES, files_of
 
 # Rooms that only pass words on: what a person types and sees, and what Snakemake asks.
-DECIDES_NOTHING = ("bbrlab/archive/", "bbrlab/cli/", "bbrlab/grading/", "bbrlab/workflow/")
+DECIDES_NOTHING = ("bbrlab/archive/", "bbrlab/cli/", "bbrlab/container/", "bbrlab/grading/", "bbrlab/workflow/")
 COMMANDS = {stage: f"bbrlab.cli.stages.{stage}" for stage in ("runs", "tables", "models", "claims", "pages", "site")}
 COMMANDS["seeds"] = COMMANDS["claims"]
 

@@ -15,6 +15,7 @@ from bbrlab.experiment.machine import cores, scratch, uml
 from bbrlab.kernel.built import get_kernel
 
 NEEDED_DISK_BYTES = 4e9
+BUILDING = "# --- to build the guest kernel"  # a section of envs/debian-packages.txt
 NEEDED_MEMORY_BYTES = 1.5e9
 
 
@@ -29,9 +30,14 @@ class Finding:
 
 
 def packages() -> list[str]:
-    """The Debian packages that bbrlab needs."""
-    lines = paths.DEBIAN_PACKAGES.read_text(encoding="utf-8").splitlines()
-    return [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+    """The Debian packages that bbrlab needs; in an image without those that build kernels."""
+    found, building = [], False
+    for line in paths.DEBIAN_PACKAGES.read_text(encoding="utf-8").splitlines():
+        if line.startswith("#"):
+            building = line == BUILDING
+        elif line.strip() and not (building and paths.IMAGE.exists()):
+            found.append(line.strip())
+    return found
 
 
 def missing_packages() -> list[str]:

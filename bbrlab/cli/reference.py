@@ -147,7 +147,7 @@ def _parameters(command: Any, context: typer.Context) -> Iterator[str]:
 PAGES: dict[str, Callable[[], str]] = {
     "scenario.md": lambda: schema_tables(schema_of("scenario")),
     "claims.md": lambda: schema_tables(schema_of("claims")),
-    "configuration.md": lambda: f"{schema_tables(schema_of('config'))}\n{schema_tables(schema_of('kernels'))}",
+    "configuration.md": lambda: "\n".join(schema_tables(schema_of(k)) for k in ("config", "kernels", "container")),
     "command_line.md": command_line,
 }
 

@@ -12,6 +12,7 @@ from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.campaign.config import Config
 from bbrlab.claims.schema import INHERITED, Claim, Wording
+from bbrlab.container.settings import Settings
 from bbrlab.grading.rubric import Rubric
 from bbrlab.kernel.specs import KernelsFile
 from bbrlab.scenario.schema import Scenario
@@ -75,6 +76,7 @@ KINDS: dict[str, Callable[[], Schema]] = {
     "rubric": lambda: _model(Rubric),
     "kernels": lambda: _model(KernelsFile),
     "config": lambda: _model(Config),
+    "container": lambda: _model(Settings),
 }
 
 

@@ -20,6 +20,7 @@ from bbrlab.base.errors import UserError
 from bbrlab.base.owned import lock
 from bbrlab.base.strict import Strict
 from bbrlab.kernel.packages import fetch_package
+from bbrlab.kernel.recorded import recorded_source
 
 FULL_COMMIT = re.compile(r"[0-9a-f]{40}")
 SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -113,8 +114,11 @@ def hashes_of(source: Source) -> dict[str, str]:
         return {"file": f"{source.debian}_{source.version}_all.deb", "sha256": source.sha256 or ""}
     if source.debian:
         _debian(source.debian)
-        tarball = _tarball(source.debian)
-        return {"file": tarball.name, "sha256": files.sha256(tarball)}
+        tarball, known = _tarball(source.debian), recorded_source(source.debian)
+        return {
+            "file": tarball.name,
+            "sha256": known["sha256"] if known and not tarball.exists() else files.sha256(tarball),
+        }
     locate(source, fetch=False)
     return {"git": source.git or "", **read_lock()[source.name]}
 
@@ -132,11 +136,21 @@ def _debian(package: str) -> Located:
     tarball = _tarball(package)
     query = subprocess.run(["dpkg-query", "-W", "-f=${Version}", package], capture_output=True, text=True, check=False)
     if query.returncode or not tarball.exists():
+        if known := recorded_source(package):
+            return Located(f"{package} {known['version']}", lambda folder, run: _refuse(package))
         raise UserError(
             f"the kernel source {package} is not installed; run 'make setup' (the default kernel's), or: apt-get install {package}"
         )
 
     return Located(f"{package} {query.stdout}", lambda folder, run: _untar(tarball, folder, run))
+
+
+def _refuse(package: str) -> None:
+    raise UserError(
+        f"the kernel source {package} is not here: this is an image with kernels that are built already. Another kernel, or one with "
+        "an algorithm of your own, needs what builds it: use bbrlab outside the image, or the image's stage that builds kernels "
+        "(docs/howto/container.md)"
+    )
 
 
 def _tarball(package: str) -> Path:

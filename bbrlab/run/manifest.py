@@ -30,7 +30,7 @@ def manifest_of(point: Point, seed: int, backend: str, plan: Plan, kernel: Kerne
         "kernel": describe_kernel(kernel),
         "plan_sha256": hashlib.sha256(json.dumps(plan.content, sort_keys=True).encode()).hexdigest(),
         "guest_code_sha256": guest,
-        "source": _git_state(),
+        "source": git_state(),
         "packages": package_versions(),
         "report": files.read_json(folder / "report.json"),
         "iperf3": {str(t["id"]): _iperf3_totals(folder / f"client-{t['id']}.json") for t in plan.content["transfers"]},
@@ -51,7 +51,10 @@ def _iperf3_totals(report: Path) -> dict[str, Any] | None:
         return None
 
 
-def _git_state() -> dict[str, Any]:
+def git_state() -> dict[str, Any]:
+    """The checkout's commit and whether files that Git knows differ from it; in an image those that it was made from; null where neither
+    is known."""
+
     def git(*argv: str) -> str | None:
         try:
             done = subprocess.run(["git", "-C", str(paths.ROOT), *argv], capture_output=True, text=True, check=False)
@@ -60,6 +63,8 @@ def _git_state() -> dict[str, Any]:
         return done.stdout.strip() if done.returncode == 0 else None
 
     status = git("status", "--porcelain", "--untracked-files=no")
+    if status is None and paths.IMAGE.exists():
+        return {name: files.read_json(paths.IMAGE).get(name) for name in ("commit", "modified")}
     return {"commit": git("rev-parse", "HEAD"), "modified": bool(status) if status is not None else None}
 
 

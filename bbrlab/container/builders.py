@@ -1,0 +1,222 @@
+"""What builds images on this machine: docker, podman or buildah, by their command lines, which are nearly the same."""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from bbrlab.base.errors import UserError
+
+NAMES = ("docker", "podman", "buildah")
+HOW = "docs/howto/container.md says how"
+TIMEOUT_S = 60  # of an answer that needs no work
+SUBORDINATE_IDS = (Path("/etc/subuid"), Path("/etc/subgid"))
+
+
+@dataclass(frozen=True)
+class Builder:
+    """One of NAMES.
+
+    Attributes:
+        name: the program.
+        storage: the folder that it keeps images in; None if that is not on this machine.
+    """
+
+    name: str
+    storage: Path | None = None
+
+    def ask(self, *argv: str, timeout_s: float | None = None) -> subprocess.CompletedProcess[str]:
+        """Run it and return what it said, whatever that is."""
+        return subprocess.run([self.name, *argv], capture_output=True, text=True, env=_environment(), timeout=timeout_s)
+
+    def do(self, what: str, *argv: str) -> str:
+        """Run it and return its standard output. UserError with its last words if it fails; ``what`` says at what."""
+        done = self.ask(*argv)
+        if done.returncode:
+            raise UserError(f"{self.name}: {what}: {last_words(done.stderr)}")
+        return done.stdout.strip()
+
+    def image(self, name: str) -> dict[str, Any] | None:
+        """What it knows of an image; None if it has none of this name."""
+        kind = ["inspect", "--type", "image"] if self.name == "buildah" else ["image", "inspect"]
+        done = self.ask(*kind, name)
+        if done.returncode:
+            return None
+        found = json.loads(done.stdout)
+        return dict(found[0] if isinstance(found, list) else found)
+
+    def labels(self, name: str) -> dict[str, str]:
+        """An image's labels; empty if there is no such image."""
+        found = self.image(name) or {}
+        config = found.get("Config") if self.name != "buildah" else (found.get("OCIv1") or {}).get("config")
+        return dict((config or {}).get("Labels") or {})
+
+    def digest(self, name: str) -> str:
+        """What tells an image from any other, as sha256:...; "" if there is no such image."""
+        found = self.image(name) or {}
+        if self.name == "buildah":
+            return str(found.get("FromImageDigest") or "")
+        of_registry = [d.rpartition("@")[2] for d in found.get("RepoDigests") or []]
+        return next(iter(of_registry), str(found.get("Digest") or found.get("Id") or ""))
+
+    def size(self, name: str) -> str:
+        """An image's size with all its layers, in words."""
+        if self.name == "buildah":
+            found = json.loads(self.do(f"size of {name}", "images", "--json", name))
+            return str(found[0]["size"])
+        return f"{(self.image(name) or {})['Size'] / 1e9:.2f} GB"
+
+    def build(
+        self,
+        context: Path,
+        tag: str,
+        *,
+        file: Path,
+        arguments: Mapping[str, str],
+        labels: Mapping[str, str],
+        secrets: Mapping[str, Path],
+        log: IO[str] | int,
+    ) -> int:
+        """Build an image, its words going to ``log``. Returns the exit code."""
+        argv = [self.name, "build", "--file", str(file), "--tag", tag]
+        for name, value in arguments.items():
+            argv += ["--build-arg", f"{name}={value}"]
+        for name, value in labels.items():
+            argv += ["--label", f"{name}={value}"]
+        for name, path in secrets.items():
+            argv += ["--secret", f"id={name},src={path}"]
+        return subprocess.run([*argv, str(context)], stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, env=_environment()).returncode  # fmt: skip
+
+    def read(self, name: str, path: str) -> str:
+        """A file of an image."""
+        if self.name == "buildah":
+            with self._container(name) as made:
+                return self.do(f"reading {path} of {name}", "run", made, "cat", path)
+        made = self.do(f"reading {path} of {name}", "create", "--network", "none", name)
+        try:
+            # A tar archive with one file, whose content a text that is JSON is found in.
+            packed = self.do(f"reading {path} of {name}", "cp", f"{made}:{path}", "-")
+        finally:
+            self.ask("rm", made)
+        return packed[packed.index("{") : packed.rindex("}") + 1]
+
+    @contextmanager
+    def _container(self, image: str) -> Iterator[str]:
+        """A container of buildah's, gone at the end of the block."""
+        made = self.do(f"a container from {image}", "from", *([] if image == "scratch" else ["--pull-never"]), image)
+        try:
+            yield made
+        finally:
+            self.ask("rm", made)
+
+    def take(self, archive: Path, name: str) -> None:
+        """Make an image of a tar archive of a whole file system."""
+        what = f"taking {archive} as image {name}"
+        if self.name != "buildah":
+            self.do(what, "import", str(archive), name)
+            return
+        with self._container("scratch") as made:
+            self.do(what, "add", "--quiet", made, str(archive), "/")
+            self.do(what, "commit", "--quiet", made, name)
+
+    def save(self, name: str, archive: Path) -> None:
+        """Write an image as an archive that docker, podman and apptainer read."""
+        what = f"writing {name} to {archive}"
+        match self.name:
+            case "docker":
+                self.do(what, "save", "--output", str(archive), name)
+            case "podman":
+                self.do(what, "save", "--quiet", "--format", "docker-archive", "--output", str(archive), name)
+            case _:
+                self.do(what, "push", "--quiet", name, f"docker-archive:{archive}:{name}")
+
+
+def _environment() -> dict[str, str]:
+    # Without BuildKit docker knows no secrets and builds stages that nothing needs.
+    return {**os.environ, "DOCKER_BUILDKIT": "1", "BUILDKIT_PROGRESS": "plain"}
+
+
+def last_words(text: str) -> str:
+    """The last line of what a program said that says something."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines else "no reason given"
+
+
+def find_builder(wanted: str | None = None) -> Builder:
+    """The builder that was asked for, or the first of NAMES that works.
+
+    Raises:
+        UserError: if there is none: what was found of each, and what to do.
+    """
+    reasons = []
+    for name in [wanted] if wanted else NAMES:
+        found = _look(name)
+        if isinstance(found, Builder):
+            return found
+        reasons.append(f"{name}: {found}")
+    raise UserError(
+        f"nothing here can build an image ({'; '.join(reasons)}); install one that can (Debian: apt-get install podman), or start it. {HOW}"
+    )
+
+
+def _look(name: str) -> Builder | str:
+    """The builder, or why it is of no use."""
+    if shutil.which(name) is None:
+        return "not installed"
+    if name != "docker" and os.geteuid() != 0 and (reason := why_no_users()):
+        return reason
+    in_json = [] if name == "buildah" else ["--format", "{{json .}}"]
+    try:
+        done = Builder(name).ask("info", *in_json, timeout_s=TIMEOUT_S)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"does not answer ({error})"
+    try:
+        told = json.loads(done.stdout)
+    except ValueError:
+        return last_words(done.stderr)
+    if name == "docker":
+        if done.returncode or told.get("ServerErrors"):
+            return last_words("\n".join(told.get("ServerErrors") or []) or done.stderr)
+        folder = told.get("DockerRootDir")
+    else:
+        folder = told["store"]["graphRoot" if name == "podman" else "GraphRoot"]
+    return Builder(name, Path(folder) if folder and Path(folder).is_dir() else None)
+
+
+def why_no_users() -> str:
+    """Why podman and buildah cannot build for somebody who is not root; empty if they can."""
+    try:
+        done = subprocess.run(["unshare", "--user", "true"], capture_output=True, text=True)
+    except FileNotFoundError:
+        return "no `unshare`; apt-get install util-linux"
+    if done.returncode:
+        return (
+            "this machine gives you no user namespaces, without which only root can build; build as root, or let its administrator "
+            "allow them: sysctl user.max_user_namespaces=10000 (and where it exists kernel.unprivileged_userns_clone=1)"
+        )
+    user = pwd.getpwuid(os.getuid()).pw_name if _is_known() else str(os.getuid())
+    for file in SUBORDINATE_IDS:
+        lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+        if not any(line.split(":")[0] in (user, str(os.getuid())) for line in lines):
+            return (
+                f"you have no ids in {file}, which files of an image belong to; as root: "
+                f"usermod --add-subuids 100000-165535 --add-subgids 100000-165535 {user}"
+            )
+    return ""
+
+
+def _is_known() -> bool:
+    try:
+        pwd.getpwuid(os.getuid())
+    except KeyError:
+        return False
+    return True
+

@@ -1,0 +1,71 @@
+"""What an image has in it: image.json. Made while the image is built (envs/image.sh)."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from bbrlab.base import files, paths
+from bbrlab.base.errors import UserError
+from bbrlab.kernel.built import describe_kernel, get_kernel
+from bbrlab.kernel.compiler import compiler
+from bbrlab.kernel.recorded import Recorded, record_file
+from bbrlab.kernel.sources import hashes_of, name_version
+from bbrlab.kernel.specs import load_specs
+
+
+def write_recorded() -> None:
+    """Record what the kernels that are built here were built with (bbrlab/kernel/recorded.py)."""
+    content: Recorded = {"compiler": compiler(), "sources": {}}
+    for spec in load_specs().kernels.values():
+        package, source = spec.source.debian, spec.source
+        if package and not source.version and (identity := name_version(source)):
+            content["sources"][package] = {"version": identity.split()[1], "sha256": hashes_of(source)["sha256"]}
+    files.write_json(record_file(), content)
+
+
+def facts(commit: str, modified: str) -> dict[str, Any]:
+    """What image.json says.
+
+    Args:
+        commit: of the checkout; "" if it is not known.
+        modified: "true" if files differ from it, "false", or "".
+    """
+    return {
+        "version": importlib.metadata.version("bbrlab"),
+        "commit": commit or None,
+        "modified": {"true": True, "false": False}.get(modified),
+        "kernels": [dict(describe_kernel(get_kernel(name))) for name in load_specs().kernels if _is_built(name)],
+        "debian": Path("/etc/debian_version").read_text(encoding="utf-8").strip(),
+        "packages": _packages(),
+    }
+
+
+def _is_built(name: str) -> bool:
+    try:
+        get_kernel(name)
+    except UserError:
+        return False
+    return True
+
+
+def _packages() -> dict[str, str]:
+    """{Debian package: version} of all that are installed."""
+    argv = ["dpkg-query", "-W", "-f=${Package} ${Version}\n"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True)
+    return dict(line.split(" ", 1) for line in done.stdout.splitlines())
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--recorded", action="store_true", help="record compiler and sources instead")
+    parser.add_argument("--commit", default="")
+    parser.add_argument("--modified", default="")
+    asked = parser.parse_args()
+    if asked.recorded:
+        write_recorded()
+    else:
+        files.write_json(paths.IMAGE, facts(asked.commit, asked.modified))

@@ -1,0 +1,35 @@
+"""Snakemake's jobs in the image: ``--software-deployment-method apptainer``."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from bbrlab.base import paths
+from bbrlab.base.errors import UserError
+
+
+def sif_file() -> Path:
+    """Where `snakemake sif` writes the image as apptainer runs it."""
+    return paths.results_folder() / "container" / "bbrlab.sif"
+
+
+def prepare_jobs(workflow: Any) -> None:
+    """Let jobs that run in the image write where this campaign's results are. Others are left as they are.
+
+    Args:
+        workflow: Snakemake's, while it reads the Snakefile.
+
+    Raises:
+        UserError: if jobs are to run in the image and there is none.
+    """
+    methods = getattr(getattr(workflow, "deployment_settings", None), "deployment_method", None) or ()
+    if not any(getattr(method, "name", "") == "APPTAINER" for method in methods):
+        return
+    if not sif_file().exists():
+        raise UserError(
+            f"{sif_file()}: is not there, in which --software-deployment-method apptainer runs jobs; make it first: snakemake --cores 2 sif"
+        )
+    # The image has a checkout of its own, whose results nobody may write to.
+    os.environ["BBRLAB_RESULTS"] = str(paths.results_folder().absolute())

@@ -1,0 +1,29 @@
+# The image with all of bbrlab: `snakemake --cores N container`. Whether it is there, and as the checkout has it, is asked of what builds it.
+
+
+rule container:
+    log:
+        f"{LOGS}/container.log",
+    container:
+        None
+    localrule: True
+    threads: workflow.cores
+    shell:
+        "bbrlab container build 2>&1 | tee {log}"
+
+
+# The same as apptainer runs it, for `snakemake --software-deployment-method apptainer`.
+rule sif:
+    input:
+        lambda wildcards: [name_of(path) for path in context_files()],
+        name_of(paths.CONFIG / "container.yaml"),
+    output:
+        f"{RESULTS}/container/bbrlab.sif",
+    log:
+        f"{LOGS}/sif.log",
+    container:
+        None
+    localrule: True
+    threads: workflow.cores
+    shell:
+        "bbrlab container build --sif {output} > {log} 2>&1"
