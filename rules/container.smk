@@ -4,9 +4,9 @@
 rule container:
     log:
         f"{LOGS}/container.log",
+    localrule: True
     container:
         None
-    localrule: True
     threads: workflow.cores
     shell:
         "bbrlab container build 2>&1 | tee {log}"
@@ -21,9 +21,9 @@ rule sif:
         f"{RESULTS}/container/bbrlab.sif",
     log:
         f"{LOGS}/sif.log",
+    localrule: True
     container:
         None
-    localrule: True
     threads: workflow.cores
     shell:
         "bbrlab container build --sif {output} > {log} 2>&1"

@@ -28,6 +28,7 @@ from bbrlab.kernel import recorded, sources
 from bbrlab.kernel.sources import Source, hashes_of, locate
 from bbrlab.run import manifest
 from tests import builder as fake_builder
+from tests.conftest import wait_for
 
 BASE = "docker.io/library/debian:12-slim"
 ENTRYPOINT = paths.ROOT / "envs" / "entrypoint.sh"
@@ -93,7 +94,9 @@ def test_stages_of_the_dockerfile():
     ran = " ".join(re.findall(r"(?m)^RUN (.*)$", DOCKERFILE))
     steps = set(re.findall(r"envs/image\.sh ([a-z-]+)", ran))
     script = (paths.ROOT / "envs" / "image.sh").read_text(encoding="utf-8")
-    assert steps == set(re.findall(r"(?m)^([a-z-]+)\)$", script)), "each step of envs/image.sh is a step of the Dockerfile"
+    assert steps == set(re.findall(r"(?m)^([a-z-]+)\)$", script)), (
+        "each step of envs/image.sh is a step of the Dockerfile"
+    )
     copied = " ".join(re.findall(r"(?m)^COPY (.*)$", DOCKERFILE)).split()
     here = [name for name in copied if "/" in name and not name.startswith(("/", "--", "."))]
     assert all((paths.ROOT / name).exists() for name in here)
@@ -106,7 +109,9 @@ def test_every_section_of_packages_is_installed_somewhere():
     wanted = {line for line in text.splitlines() if line and not line.startswith("#")}
     found: list[str] = []
     for name in re.findall(r'\$\(section "([^"]*)"\)', script):
-        words = subprocess.run(["sh", "-c", f'{function}\nsection "{name}"'], cwd=paths.ROOT, capture_output=True, text=True)
+        words = subprocess.run(
+            ["sh", "-c", f'{function}\nsection "{name}"'], cwd=paths.ROOT, capture_output=True, text=True
+        )
         found += words.stdout.split()
     assert sorted(found) == sorted(wanted)
     assert doctor.BUILDING in text.splitlines()
@@ -245,7 +250,9 @@ def test_no_user_namespaces(tmp_path, monkeypatch):
     monkeypatch.setattr(builders, "SUBORDINATE_IDS", (tmp_path / "subuid",))
     (tmp_path / "bin" / "unshare").unlink()
     program(tmp_path / "bin", "unshare", "echo 'unshare failed: No space left on device' >&2; exit 1")
-    with pytest.raises(UserError, match=r"docker: permission denied; podman: .*no user namespaces.*sysctl user.max_user"):
+    with pytest.raises(
+        UserError, match=r"docker: permission denied; podman: .*no user namespaces.*sysctl user.max_user"
+    ):
         find_builder()
     program(tmp_path / "bin", "unshare", "exit 0")
     with pytest.raises(UserError, match=r"no ids in .*subuid.*usermod --add-subuids"):
@@ -365,7 +372,9 @@ def test_a_base_needs_root_and_debootstrap(tmp_path, monkeypatch):
     program_of_root = tmp_path / "bin" / "unshare"
     program_of_root.unlink()
     program(tmp_path / "bin", "unshare", 'shift 3; exec "$@"')
-    with pytest.raises(UserError, match=r"debootstrap: Failed getting release file; see that http://deb.debian.org/debian is"):
+    with pytest.raises(
+        UserError, match=r"debootstrap: Failed getting release file; see that http://deb.debian.org/debian is"
+    ):
         base.make_base(podman, "bookworm", None, silent)
     assert not fake.calls("import") and not list(tmp_path.glob("bbrlab-base-*"))
 
@@ -424,7 +433,9 @@ def test_an_image_knows_what_its_kernels_were_built_with(without_compiler):
     found = locate(source, fetch=False)
     assert found.identity == "linux-source-6.12 6.12.1-1"
     assert hashes_of(source) == {"file": "linux-source-6.12.tar.xz", "sha256": "ab"}
-    with pytest.raises(UserError, match=r"source linux-source-6.12 is not here: this is an image.*docs/howto/container.md"):
+    with pytest.raises(
+        UserError, match=r"source linux-source-6.12 is not here: this is an image.*docs/howto/container.md"
+    ):
         found.unpack(without_compiler, lambda step, argv: None)
     with pytest.raises(UserError, match="linux-source-5.10 is not installed"):
         locate(Source(debian="linux-source-5.10"), fetch=False)
@@ -493,3 +504,252 @@ def test_the_rules_are_there():
     assert re.findall(r"(?m)^rule (\w+):", text) == ["container", "sif"]
     config = yaml.safe_load((paths.CONFIG / "container.yaml").read_text(encoding="utf-8"))
     assert set(config) <= set(Settings.model_fields)
+
+
+# The real one: built and run with Debian's podman (or buildah), as root, from a base that debootstrap makes.
+
+SIZE_BYTES = 1.2e9
+PATIENCE_S = 3600  # on a machine that does other things, too
+REAL = f"localhost/{image_name()}"
+# What `docker run` gives a container, and less: nobody that the image knows, no capability, no network.
+NOTHING = ("--rm", "--network=none", "--cap-drop=all", "--security-opt=no-new-privileges", "--user=12345:12345")
+SCENARIO = "scenarios/sarpkaya2025/fig2a.yaml"
+SHORT = ("--set", "duration_s=30", "--set", "window_s=[10, 30]", "--seed", "3")
+
+
+def why_not() -> str:
+    """Why no image can be built and run here; empty if one can."""
+    if os.geteuid() != 0:
+        return "needs root: debootstrap"
+    missing = [name for name in ("podman", "buildah", "runc", "debootstrap") if shutil.which(name) is None]
+    return (
+        f"{', '.join(missing)} not installed; apt-get install what envs/container-packages.txt lists" if missing else ""
+    )
+
+
+class Machine:
+    """Images in a storage of their own, so that the user's stay as they are.
+
+    BBRLAB_TEST_STORAGE names a folder for it that is kept: what was built there is not built again.
+    """
+
+    def __init__(self, folder: Path):
+        kept = os.environ.get("BBRLAB_TEST_STORAGE")
+        storage = Path(kept or folder / "storage")
+        conf = folder / "storage.conf"
+        conf.write_text(f'[storage]\ndriver = "overlay"\ngraphroot = "{storage}"\nrunroot = "{folder}/run"\n')
+        # Layers: so that the second builder and Binder's file find the steps of the first.
+        self.environment = os.environ | {"CONTAINERS_STORAGE_CONF": str(conf), "BUILDAH_LAYERS": "true"}
+        for name in ("BUILDAH_ISOLATION", "STORAGE_DRIVER"):
+            self.environment.setdefault(name, {"BUILDAH_ISOLATION": "chroot"}.get(name, "overlay"))
+
+    def run(self, *argv: object, check: bool = True, **environment: str) -> str:
+        """What a program says; an AssertionError if it fails."""
+        done = subprocess.run([str(a) for a in argv], env=self.environment | environment, cwd=paths.ROOT, capture_output=True, text=True, timeout=PATIENCE_S)  # fmt: skip
+        said = done.stdout + done.stderr
+        assert not check or done.returncode == 0, said[-6000:]
+        return said
+
+    def image(self, *words: object, options: tuple[str, ...] = NOTHING, check: bool = True) -> str:
+        """What the image says to these words."""
+        return self.run("podman", "run", *CGROUPS, *options, REAL, *words, check=check)
+
+
+# Runs anywhere: without control groups, which a container of one's own does not need.
+CGROUPS = ("--cgroups=disabled",)
+
+
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory):
+    if reason := why_not():
+        pytest.skip(f"no image to test: {reason}")
+    made = Machine(tmp_path_factory.mktemp("containers"))
+    yield made
+    if not os.environ.get("BBRLAB_TEST_STORAGE"):
+        made.run("podman", "system", "reset", "--force", check=False)
+
+
+@pytest.fixture(scope="module")
+def built(machine):
+    """The image, by the rule; its base, which config/container.yaml wants of a registry, by debootstrap."""
+    if REAL not in machine.run("podman", "images", "--format", "{{.Repository}}:{{.Tag}}"):
+        machine.run("bbrlab", "container", "base", "--builder", "podman")
+        machine.run("podman", "tag", base.base_name("bookworm"), BASE)
+    machine.run("snakemake", "--cores", "2", "--", "container")
+    return machine
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(2 * PATIENCE_S)
+def test_the_rule_builds_a_small_image_with_labels(built):
+    found = json.loads(built.run("podman", "image", "inspect", REAL))[0]
+    assert found["Size"] <= SIZE_BYTES
+    labels = found["Labels"]
+    head = subprocess.run(["git", "-C", paths.ROOT, "rev-parse", "HEAD"], capture_output=True, text=True)
+    if not head.returncode:
+        assert labels["org.opencontainers.image.revision"].startswith(head.stdout.strip())
+    assert labels["bbrlab.kernel"].startswith("lab-6.12: Linux 6.12.")
+    assert "is there already" in built.run("bbrlab", "container", "build")
+    assert "building-" not in built.run("podman", "images")
+
+
+@pytest.mark.slow
+@pytest.mark.guest
+@pytest.mark.timeout(2 * PATIENCE_S)
+def test_a_run_in_the_image_is_the_same_bytes(built, tmp_path):
+    """As an unknown user without capability, privilege, network or KVM."""
+    results = tmp_path / "results"
+    results.mkdir()
+    results.chmod(0o777)
+    built.image(
+        "run", SCENARIO, *SHORT, "--out", "results/in", options=(*NOTHING, f"--volume={results}:/bbrlab/results")
+    )
+    built.run("bbrlab", "run", SCENARIO, *SHORT, "--out", results / "out")
+    inside, outside = ({"folder": results / name} for name in ("in", "out"))
+    for one in (inside, outside):
+        one["summary"] = json.loads((one["folder"] / "summary.json").read_text())
+        one["summary"].pop("wall_s")
+        one["manifest"] = json.loads((one["folder"] / "manifest.json").read_text())
+        one["samples"] = (one["folder"] / "samples.parquet").read_bytes()
+    if inside["manifest"]["packages"] != outside["manifest"]["packages"]:
+        pytest.skip("this machine's iperf3, Python or Mininet are not the image's")
+    assert inside["manifest"]["kernel"] == outside["manifest"]["kernel"]
+    assert inside["samples"] == outside["samples"]
+    assert inside["summary"] == outside["summary"]
+    assert inside["manifest"]["source"]["commit"] == outside["manifest"]["source"]["commit"]
+
+
+@pytest.mark.slow
+@pytest.mark.guest
+@pytest.mark.timeout(2 * PATIENCE_S)
+def test_the_campaign_in_the_image(built, tmp_path):
+    tmp_path.chmod(0o777)
+    options = (*NOTHING, f"--volume={tmp_path}:/bbrlab/results")
+    built.image("--config", "scale=smoke", "--", "fig3a", options=options)
+    assert len(list((tmp_path / "runs").rglob("summary.json"))) == 2
+    assert list((tmp_path / "smoke").rglob("fig3a.csv"))
+    assert "Nothing to be done" in built.image("--config", "scale=smoke", "--", "fig3a", options=options)
+
+
+@pytest.mark.slow
+@pytest.mark.guest
+@pytest.mark.timeout(2 * PATIENCE_S)
+def test_tests_pass_in_the_image(built):
+    """A part of them, of every kind: `docker run IMAGE test` runs all."""
+    said = built.image(
+        "test",
+        "-q",
+        "tests/test_determinism.py",
+        "tests/test_scenario.py",
+        "tests/test_container.py",
+        "tests/test_cli.py",
+    )
+    assert re.search(r"\d+ passed", said) and "failed" not in said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("mount", "says"),
+    [("noexec", "all are mounted noexec); set TMPDIR"), ("exec,size=40m", "MiB free, but the guest's memory")],
+)
+@pytest.mark.timeout(2 * PATIENCE_S)
+def test_memory_that_is_noexec_or_small(built, mount, says):
+    options = (*NOTHING, f"--tmpfs=/var/tmp:mode=1777,{mount}", "--tmpfs=/tmp:mode=1777,noexec")
+    said = built.image("run", SCENARIO, *SHORT, options=options, check=False)
+    assert says in said and "Traceback" not in said
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(2 * PATIENCE_S)
+def test_no_compiler_in_the_image(built):
+    said = built.image("run", SCENARIO, "--cca-source", "kernels/cca/aimd.c", "--set", "flows.0.cca=aimd", check=False)
+    assert "is not here: this is an image" in said and "Traceback" not in said
+    assert "all is well" in built.image("bbrlab", "doctor") or "missing" not in built.image("bbrlab", "doctor")
+
+
+def answers(machine: Machine, name: str, port: int) -> bool:
+    """Whether a JupyterLab in a container answers there, with the first notebook."""
+    ask = f"import json, urllib.request as u; print(json.load(u.urlopen('http://127.0.0.1:{port}/api/contents/00_start.ipynb?content=0&token=t'))['name'])"
+    return "00_start.ipynb" in machine.run("podman", "exec", name, "python", "-c", ask, check=False)
+
+
+def lab_answers(
+    machine: Machine, *words: object, options: tuple[str, ...], image: str = REAL, port: int = 8888
+) -> bool:
+    """Start a container with these words and see whether a JupyterLab comes up in it."""
+    name = "bbrlab-test-lab"
+    machine.run("podman", "rm", "--force", name, check=False)
+    machine.run(
+        "podman", "run", *CGROUPS, "--detach", f"--name={name}", "--env=JUPYTER_TOKEN=t", *options, image, *words
+    )
+    try:
+        return wait_for(lambda: answers(machine, name, port), 300) or pytest.fail(
+            machine.run("podman", "logs", name)[-3000:]
+        )
+    finally:
+        machine.run("podman", "rm", "--force", "--time=5", name)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(2 * PATIENCE_S)
+def test_jupyterlab_starts_in_the_image(built):
+    assert lab_answers(built, "lab", options=NOTHING[1:])
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(2 * PATIENCE_S)
+def test_jupyterlab_starts_in_the_devcontainer(built):
+    """Its file, user, environment, mount and command, as VS Code and Codespaces take them; with their own tool where it is here."""
+    file = paths.ROOT / ".devcontainer" / "devcontainer.json"
+    content = json.loads(re.sub(r"(?m)^\s*//.*$", "", file.read_text(encoding="utf-8")))
+    folder = "/workspaces/bbrlab"
+    environment = [
+        f"--env={k}={v.replace('${containerWorkspaceFolder}', folder)}" for k, v in content["containerEnv"].items()
+    ]
+    options = (
+        "--network=none",
+        f"--user={content['remoteUser']}",
+        f"--volume={paths.ROOT}:{folder}",
+        f"--workdir={folder}",
+        *environment,
+        "--entrypoint=",
+    )
+    said = built.run("podman", "run", *CGROUPS, "--rm", *options, REAL, "bbrlab", "kernel", "list")
+    assert "(default): " in said and "[built: Linux" in said.split("(default): ")[1].splitlines()[0]
+    where = built.run(
+        "podman", "run", *CGROUPS, "--rm", *options, REAL, "python", "-c", "import bbrlab; print(bbrlab.__file__)"
+    )
+    assert where.startswith(folder)
+    assert lab_answers(built, *content["postAttachCommand"].split(), options=options)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(2 * PATIENCE_S)
+def test_jupyterlab_starts_as_binder_starts_it(built):
+    arguments = ("--build-arg=NB_USER=jovyan", "--build-arg=NB_UID=1000")
+    built.run("podman", "build", *arguments, "--file", binder.FILE, "--tag", "localhost/bbrlab-binder", ".")
+    words = ("jupyter", "notebook", "--ip=0.0.0.0", "--port=8888", "--ServerApp.root_dir=/bbrlab/notebooks")
+    assert lab_answers(built, *words, options=("--network=none", "--user=1000"), image="localhost/bbrlab-binder")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(2 * PATIENCE_S)
+def test_buildah_builds_it_too(built):
+    name = "localhost/bbrlab-by-buildah:1"
+    said = built.run("bbrlab", "container", "build", "--builder", "buildah", "--name", name, "--json")
+    assert json.loads(said[said.index("{\n") :])["labels"]["bbrlab.kernel"].startswith("lab-6.12")
+
+
+@pytest.mark.slow
+@pytest.mark.guest
+@pytest.mark.timeout(2 * PATIENCE_S)
+def test_jobs_run_in_the_image(built, tmp_path):
+    """`snakemake --software-deployment-method apptainer`, with apptainer or SingularityCE."""
+    if not (shutil.which("apptainer") or shutil.which("singularity")):
+        pytest.skip("neither apptainer nor singularity here; Debian has no package of them")
+    results = {"BBRLAB_RESULTS": str(tmp_path / "results")}
+    built.run("snakemake", "--cores", "2", "--", "sif", **results)
+    method = ("--software-deployment-method", "apptainer", "--apptainer-args", f"--bind {tmp_path} --no-home")
+    built.run("snakemake", "--cores", "2", *method, "--config", "scale=smoke", "--", "fig3a", **results)
+    (manifest_file, *_) = sorted((tmp_path / "results" / "runs").rglob("manifest.json"))
+    assert json.loads(manifest_file.read_text())["source"]["commit"]

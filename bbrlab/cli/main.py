@@ -19,7 +19,17 @@ import bbrlab.cli.stages.tables  # noqa: F401
 from bbrlab.base import files
 from bbrlab.base.errors import UserError
 from bbrlab.cli import archive, cache, compare, container, grade, kernels, look, models, play, run, shipped, tools  # noqa: F401
-from bbrlab.cli.app import EXIT_BUG, EXIT_FAILED, EXIT_INTERRUPTED, Interrupted, app, cache_app, container_app, kernel_app, model_app
+from bbrlab.cli.app import (
+    EXIT_BUG,
+    EXIT_FAILED,
+    EXIT_INTERRUPTED,
+    Interrupted,
+    app,
+    cache_app,
+    container_app,
+    kernel_app,
+    model_app,
+)
 
 app.add_typer(cache_app, name="cache")
 app.add_typer(container_app, name="container")

@@ -62,7 +62,17 @@ def make_base(builder: Builder, suite: str, archive: str | None, say: Callable[[
         root, packed = Path(folder) / "root", Path(folder) / "base.tar"
         say(f"base: Debian {suite} from {mirror}")
         # In a mount namespace of its own: whatever it mounts is gone with it.
-        argv = ["unshare", "--mount", "--propagation", "private", "debootstrap", "--variant=minbase", suite, str(root), mirror]
+        argv = [
+            "unshare",
+            "--mount",
+            "--propagation",
+            "private",
+            "debootstrap",
+            "--variant=minbase",
+            suite,
+            str(root),
+            mirror,
+        ]
         done = subprocess.run(argv, capture_output=True, text=True, stdin=subprocess.DEVNULL)
         if done.returncode:
             words = [line.removeprefix("E: ") for line in done.stdout.splitlines() if line.startswith("E: ")]
@@ -87,17 +97,32 @@ def _temporary() -> Path:
     flags = os.statvfs(parent).f_flag
     if flags & (os.ST_NOEXEC | os.ST_NODEV):
         lacks = "programs must not run" if flags & os.ST_NOEXEC else "devices do not work"
-        raise UserError(f"{parent}: {lacks} there (mounted noexec or nodev), which debootstrap needs; set TMPDIR to a folder on a disk")
+        raise UserError(
+            f"{parent}: {lacks} there (mounted noexec or nodev), which debootstrap needs; set TMPDIR to a folder on a disk"
+        )
     free = shutil.disk_usage(parent).free
     if free < NEEDED_BYTES:
-        raise UserError(f"{parent}: {free / 1e9:.1f} GB free, but a base image takes {NEEDED_BYTES / 1e9:.0f} GB; set TMPDIR to a folder with more")
+        raise UserError(
+            f"{parent}: {free / 1e9:.1f} GB free, but a base image takes {NEEDED_BYTES / 1e9:.0f} GB; set TMPDIR to a folder with more"
+        )
     return parent
 
 
 def _pack(root: Path, archive: Path) -> None:
     """The same bytes for the same files, but for their times."""
     left_out = [f"--exclude=./{name}/*" for name in LEFT_OUT] + [f"--exclude=./{name}" for name in LEFT_OUT[:2]]
-    argv = ["tar", "--sort=name", "--numeric-owner", "--one-file-system", *left_out, "-C", str(root), "-cf", str(archive), "."]
+    argv = [
+        "tar",
+        "--sort=name",
+        "--numeric-owner",
+        "--one-file-system",
+        *left_out,
+        "-C",
+        str(root),
+        "-cf",
+        str(archive),
+        ".",
+    ]
     done = subprocess.run(argv, capture_output=True, text=True)
     if done.returncode:
         raise UserError(f"tar: {archive}: {last_words(done.stderr)}")

@@ -89,7 +89,9 @@ def _check_room(builder: Builder) -> None:
     """UserError where an image does not fit."""
     places = [(Path(tempfile.gettempdir()), TEMPORARY_BYTES, "set TMPDIR to a folder with more")]
     if builder.storage:
-        places.append((builder.storage, STORAGE_BYTES, f"make room there ({builder.name} system prune), or move its storage"))
+        places.append(
+            (builder.storage, STORAGE_BYTES, f"make room there ({builder.name} system prune), or move its storage")
+        )
     if builder.name == "docker":
         places = places[1:]  # its daemon has a temporary folder of its own
     for place, needed, remedy in places:
@@ -168,7 +170,8 @@ def _labels(builder: Builder, settings: Settings, made: str) -> dict[str, str]:
         "org.opencontainers.image.title": "bbrlab",
         "org.opencontainers.image.description": "Reproducibility package for TCP BBR: real Linux kernels in virtual time",
         "org.opencontainers.image.version": facts["version"],
-        "org.opencontainers.image.revision": (facts["commit"] or "unknown") + ("-modified" if facts["modified"] else ""),
+        "org.opencontainers.image.revision": (facts["commit"] or "unknown")
+        + ("-modified" if facts["modified"] else ""),
         "org.opencontainers.image.base.digest": builder.digest(settings.base_image),
         KERNEL_LABEL: f"{kernel['name']}: Linux {kernel['release']}, build {kernel['build_id']}",
         "bbrlab.kernel.key": kernel["key"],
@@ -198,8 +201,9 @@ def write_sif(image: Image, builder: Builder, file: Path) -> None:
     with tempfile.TemporaryDirectory(prefix=f".{file.name}.", dir=file.parent) as folder:
         archive, made = Path(folder) / "archive.tar", Path(folder) / "image.sif"
         builder.save(image.name, archive)
-        done = subprocess.run([program, "build", str(made), f"docker-archive:{archive}"], capture_output=True, text=True)
+        done = subprocess.run(
+            [program, "build", str(made), f"docker-archive:{archive}"], capture_output=True, text=True
+        )
         if done.returncode:
             raise UserError(f"{program}: {file}: {last_words(done.stderr)}")
         made.replace(file)
-

@@ -219,4 +219,3 @@ def _is_known() -> bool:
     except KeyError:
         return False
     return True
-

@@ -147,9 +147,8 @@ def _debian(package: str) -> Located:
 
 def _refuse(package: str) -> None:
     raise UserError(
-        f"the kernel source {package} is not here: this is an image with kernels that are built already. Another kernel, or one with "
-        "an algorithm of your own, needs what builds it: use bbrlab outside the image, or the image's stage that builds kernels "
-        "(docs/howto/container.md)"
+        f"the kernel source {package} is not here: this is an image with kernels that are built already; another kernel, or one with an "
+        "algorithm of your own, needs compiler and sources: an image on top has them (docs/howto/container.md, Kernels)"
     )
 
 
