@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -517,6 +518,18 @@ SCENARIO = "scenarios/sarpkaya2025/fig2a.yaml"
 SHORT = ("--set", "duration_s=30", "--set", "window_s=[10, 30]", "--seed", "3")
 
 
+def at_most(limit: int, most: int) -> int:
+    hard = resource.getrlimit(limit)[1]
+    return most if hard == resource.RLIM_INFINITY else min(hard, most)
+
+
+# podman's own are more than a machine's root without CAP_SYS_RESOURCE may give.
+LIMITS = tuple(
+    f"--ulimit={name}={at_most(limit, most)}:{at_most(limit, most)}"
+    for name, limit, most in (("nofile", resource.RLIMIT_NOFILE, 20_000), ("nproc", resource.RLIMIT_NPROC, 30_000))
+)
+
+
 def why_not() -> str:
     """Why no image can be built and run here; empty if one can."""
     if os.geteuid() != 0:
@@ -540,8 +553,6 @@ class Machine:
         conf.write_text(f'[storage]\ndriver = "overlay"\ngraphroot = "{storage}"\nrunroot = "{folder}/run"\n')
         # Layers: so that the second builder and Binder's file find the steps of the first.
         self.environment = os.environ | {"CONTAINERS_STORAGE_CONF": str(conf), "BUILDAH_LAYERS": "true"}
-        for name in ("BUILDAH_ISOLATION", "STORAGE_DRIVER"):
-            self.environment.setdefault(name, {"BUILDAH_ISOLATION": "chroot"}.get(name, "overlay"))
 
     def run(self, *argv: object, check: bool = True, **environment: str) -> str:
         """What a program says; an AssertionError if it fails."""
@@ -552,11 +563,7 @@ class Machine:
 
     def image(self, *words: object, options: tuple[str, ...] = NOTHING, check: bool = True) -> str:
         """What the image says to these words."""
-        return self.run("podman", "run", *CGROUPS, *options, REAL, *words, check=check)
-
-
-# Runs anywhere: without control groups, which a container of one's own does not need.
-CGROUPS = ("--cgroups=disabled",)
+        return self.run("podman", "run", *LIMITS, *options, REAL, *words, check=check)
 
 
 @pytest.fixture(scope="module")
@@ -680,7 +687,7 @@ def lab_answers(
     name = "bbrlab-test-lab"
     machine.run("podman", "rm", "--force", name, check=False)
     machine.run(
-        "podman", "run", *CGROUPS, "--detach", f"--name={name}", "--env=JUPYTER_TOKEN=t", *options, image, *words
+        "podman", "run", *LIMITS, "--detach", f"--name={name}", "--env=JUPYTER_TOKEN=t", *options, image, *words
     )
     try:
         return wait_for(lambda: answers(machine, name, port), 300) or pytest.fail(
@@ -714,10 +721,10 @@ def test_jupyterlab_starts_in_the_devcontainer(built):
         *environment,
         "--entrypoint=",
     )
-    said = built.run("podman", "run", *CGROUPS, "--rm", *options, REAL, "bbrlab", "kernel", "list")
+    said = built.run("podman", "run", *LIMITS, "--rm", *options, REAL, "bbrlab", "kernel", "list")
     assert "(default): " in said and "[built: Linux" in said.split("(default): ")[1].splitlines()[0]
     where = built.run(
-        "podman", "run", *CGROUPS, "--rm", *options, REAL, "python", "-c", "import bbrlab; print(bbrlab.__file__)"
+        "podman", "run", *LIMITS, "--rm", *options, REAL, "python", "-c", "import bbrlab; print(bbrlab.__file__)"
     )
     assert where.startswith(folder)
     assert lab_answers(built, *content["postAttachCommand"].split(), options=options)
