@@ -1,15 +1,14 @@
 # The image with all of bbrlab: `snakemake --cores N container`. Whether it is there, and as the checkout has it, is asked of what builds it.
+# `run`, since what makes the container cannot run in it.
 
 
 rule container:
     log:
         f"{LOGS}/container.log",
     localrule: True
-    container:
-        None
     threads: workflow.cores
-    shell:
-        "bbrlab container build 2>&1 | tee {log}"
+    run:
+        shell("bbrlab container build 2>&1 | tee {log}")
 
 
 # The same as apptainer runs it, for `snakemake --software-deployment-method apptainer`.
@@ -22,8 +21,6 @@ rule sif:
     log:
         f"{LOGS}/sif.log",
     localrule: True
-    container:
-        None
     threads: workflow.cores
-    shell:
-        "bbrlab container build --sif {output} > {log} 2>&1"
+    run:
+        shell("bbrlab container build --sif {output} > {log} 2>&1")

@@ -671,7 +671,7 @@ def test_memory_that_is_noexec_or_small(built, mount, says):
 def test_no_compiler_in_the_image(built):
     said = built.image("run", SCENARIO, "--cca-source", "kernels/cca/aimd.c", "--set", "flows.0.cca=aimd", check=False)
     assert "is not here: this is an image" in said and "Traceback" not in said
-    assert "all is well" in built.image("bbrlab", "doctor") or "missing" not in built.image("bbrlab", "doctor")
+    assert "This machine can run bbrlab" in built.image("bbrlab", "doctor")
 
 
 def answers(machine: Machine, name: str, port: int) -> bool:
