@@ -26,8 +26,8 @@ install_packages() {
 
 case "$1" in
 guest)
-    # procps: for tests, which look at processes.
-    install_packages procps $(section "inside the guest") $(section "the Python environment")
+    # For tests, which look at processes and make repositories.
+    install_packages procps git $(section "inside the guest") $(section "the Python environment")
     ;;
 kernel-packages)
     install_packages $(section "to build the guest kernel")

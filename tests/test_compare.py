@@ -17,8 +17,8 @@ from bbrlab.campaign.figures import figures_at
 from bbrlab.claims.compare import MOVED, NOT_COMPARED, OPEN, SAME, compare_points, compare_verdicts, only_in
 from bbrlab.claims.judge import judge_all
 from bbrlab.cli.commands import app
-from bbrlab.report.kernels import every_kernel, kernel_differences
-from bbrlab.report.pages import Page
+from bbrlab.report.kernels import difference_table, kernel_age, kernel_differences
+from bbrlab.scenario.load import load_scenario, points_of
 from bbrlab.workflow import sides
 from tests.made_up import GOOD, only_claim
 from tests.made_up import table as table_of
@@ -218,14 +218,25 @@ def test_a_campaign_that_fails_is_told(monkeypatch, tmp_path):
 # --- the page of several kernels -----------------------------------------------------------------------------------------
 
 
-def test_the_page_has_every_kernel_that_was_run(figure, tmp_path):
-    own = tables(figure, share(), kernel="lab-6.12 (6.12)", kernel_key="k0")
-    for name, shift in (("lab-5.10", 0.3), ("lab-7.3", 0.0)):
-        write_side(tmp_path / "compare" / f"kernel={name}", figure, share(shift), name)
-    page = Page("quick", "sarpkaya2025", {"fig2a": figure}, {"fig2a": own[FIGURE]}, tmp_path)
-    table = every_kernel(page, "fig2a")
-    assert list(dict.fromkeys(table["kernel"])) == ["lab-6.12 (6.12)", "lab-5.10", "lab-7.3"]
-    found = kernel_differences(table, FIGURE, ["share_of_capacity"])
-    mine = found[found["group"] == 0]
-    assert set(mine.loc[mine["kernel"] == "lab-5.10", "outcome"]) == {MOVED}
-    assert set(mine.loc[mine["kernel"] == "lab-7.3", "outcome"]) == {SAME}
+def test_the_page_has_every_run_on_every_kernel():
+    table = kernel_age()
+    kernels = ["lab-6.12", "lab-5.10", "lab-6.1", "lab-7.3"]
+    assert list(dict.fromkeys(table["kernel"])) == kernels, "the lab's own first"
+    points = points_of(load_scenario(paths.SCENARIOS / "questions" / "kernel_age.yaml"))
+    seeds = points[0].scenario.trials
+    assert len(table) == len(kernels) * len(points) * seeds
+    assert set(table.groupby(["kernel", "point"]).size()) == {seeds}
+    assert table.groupby("kernel")["release"].nunique().eq(1).all()
+
+
+def test_kernels_are_compared_with_the_labs_own(monkeypatch):
+    table = kernel_age()
+    shifted = table["share_of_capacity"] + 0.3 * (table["kernel"] == "lab-7.3")
+    same = table[table["kernel"] == "lab-6.12"].assign(kernel="lab-5.10")
+    table = pd.concat([table.assign(share_of_capacity=shifted).query("kernel != 'lab-5.10'"), same])
+    found = kernel_differences(table, "questions/kernel_age", ["share_of_capacity"])
+    assert set(found["against"]) == {"lab-6.12"}
+    assert set(found.loc[found["kernel"] == "lab-5.10", "outcome"]) == {SAME}
+    assert MOVED in set(found.loc[found["kernel"] == "lab-7.3", "outcome"])
+    shown = difference_table(found)
+    assert (shown["moved"] == "yes").sum() == (found["outcome"] == MOVED).sum()

@@ -1,37 +1,33 @@
-"""One figure on several kernels: what ``bbrlab compare`` has run beside the campaign's own kernel."""
+"""The same points on several kernels: does the kernel's age matter?"""
 
 from __future__ import annotations
 
 import pandas as pd
 
-from bbrlab.base.tables import read_table
+from bbrlab.base.tables import published_table
 from bbrlab.claims.compare import MOVED, compare_points
-from bbrlab.report.pages import Page
+
+OWN = "lab-6.12"  # with which the others are compared
 
 
-def every_kernel(page: Page, name: str) -> pd.DataFrame:
-    """A figure's table with the rows of every kernel that it was run on, this campaign's first.
+def kernel_age() -> pd.DataFrame:
+    """The runs of scenarios/questions/kernel_age.yaml on every kernel, the lab's own first.
 
-    Points of another version of the scenario are left out, and campaigns of which this one's kernel is part.
+    From data/questions/kernel_age.csv, which ``bbrlab compare`` with that scenario gave, kernel by kernel.
 
-    Args:
-        page: of the figure's paper.
-        name: of the figure.
+    Returns:
+        A row per run: kernel, release, cca, rival, buffer_bdp, bbr_flows, seed, and the metrics share_of_capacity,
+        utilisation, loss and queue_ms_mean; ``point`` and ``group`` name it as a figure's table does.
     """
-    own = page.tables[name]
-    found, seen = [own], set(own["kernel_key"])
-    for path in sorted(page.results.glob(f"compare/kernel=*/{page.scale}/{page.paper}/{name}.parquet")):
-        other = read_table(path)
-        other = other[other["point"].isin(own["point"])]
-        if not set(other["kernel_key"]) & seen:
-            seen |= set(other["kernel_key"])
-            found.append(other)
-    table: pd.DataFrame = pd.concat(found, ignore_index=True)
-    return table
+    runs = published_table("questions/kernel_age")
+    names = "case=" + runs["cca"] + "-" + runs["rival"] + ",buffer.bdp=" + runs["buffer_bdp"].astype(str)
+    names += ",N=" + runs["bbr_flows"].astype(str)
+    found = runs.assign(point=names, group=0, ok=True)
+    return found.sort_values("kernel", key=lambda kernel: kernel != OWN, kind="stable", ignore_index=True)
 
 
 def kernel_differences(table: pd.DataFrame, figure: str, metrics: list[str]) -> pd.DataFrame:
-    """Each kernel against the first of a table of every_kernel(): compare_points() with the names of both.
+    """Each kernel against the first of the table: compare_points() with the names of both.
 
     Returns:
         Its rows with ``kernel`` and ``against``; ``outcome`` tells which of them moved, tested for each kernel by itself.
@@ -49,7 +45,7 @@ def difference_table(found: pd.DataFrame) -> pd.DataFrame:
     shown = pd.DataFrame(index=found.index)
     shown["kernel"], shown["point"], shown["flows"] = found["kernel"], found["point"], found["cca"]
     shown["metric"] = found["metric"]
-    for letter, title in (("a", "campaign's kernel"), ("b", "this kernel")):
+    for letter, title in (("a", f"on {OWN}"), ("b", "on this kernel")):
         shown[title] = [
             f"{m:.3f} ± {h:.3f}" for m, h in zip(found[f"{letter}_mean"], found[f"{letter}_half"], strict=True)
         ]
