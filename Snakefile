@@ -21,7 +21,7 @@ from bbrlab.campaign.seeds import ROUNDS, read_seeds, settled
 from bbrlab.claims.columns import prediction_files
 from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.container.context import context_files
-from bbrlab.container.jobs import prepare_jobs, sif_file
+from bbrlab.container.jobs import image_of_jobs, prepare_jobs
 from bbrlab.kernel.built import kernel_identity
 from bbrlab.kernel.specs import ingredients
 from bbrlab.models.predictions import KINDS, files_of
@@ -55,7 +55,7 @@ configfile: paths.CONFIG / "config.yaml"
 
 
 # Only used with --software-deployment-method apptainer; `snakemake --cores N sif` makes it.
-container: str(sif_file())
+container: image_of_jobs()
 
 
 prepare_jobs(workflow)

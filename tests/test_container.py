@@ -498,6 +498,18 @@ def test_jobs_in_the_image_write_to_the_campaigns_results(tmp_path, monkeypatch)
     jobs.sif_file().touch()
     jobs.prepare_jobs(workflow_with("APPTAINER"))
     assert os.environ["BBRLAB_RESULTS"] == str(tmp_path)
+    assert jobs.image_of_jobs() == str(tmp_path / "container" / "bbrlab.sif")
+
+
+def test_results_at_a_path_with_a_space(tmp_path, monkeypatch):
+    """Snakemake reads every ``container:`` and takes none with a space, so a campaign without containers would end."""
+    monkeypatch.setenv("BBRLAB_RESULTS", str(tmp_path / "my results"))
+    assert jobs.image_of_jobs() == "bbrlab.sif"
+    jobs.prepare_jobs(workflow_with())
+    with pytest.raises(
+        UserError, match=r"my results/container/bbrlab.sif: Snakemake takes no image at a path with a space"
+    ):
+        jobs.prepare_jobs(workflow_with("APPTAINER"))
 
 
 def test_the_rules_are_there():

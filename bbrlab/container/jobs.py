@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 
+_SPACE = re.compile(r"\s")
+
 
 def sif_file() -> Path:
     """Where `snakemake sif` writes the image as apptainer runs it."""
     return paths.results_folder() / "container" / "bbrlab.sif"
+
+
+def image_of_jobs() -> str:
+    """The image for Snakemake's ``container:``, which takes no path with a space, whether it is used or not.
+
+    prepare_jobs() refuses jobs in the image where it would lie at such a path.
+    """
+    place = str(sif_file())
+    return sif_file().name if _SPACE.search(place) else place
 
 
 def prepare_jobs(workflow: Any) -> None:
@@ -22,11 +34,15 @@ def prepare_jobs(workflow: Any) -> None:
         workflow: Snakemake's, while it reads the Snakefile.
 
     Raises:
-        UserError: if jobs are to run in the image and there is none.
+        UserError: if jobs are to run in the image and there is none, or it is at a path with a space.
     """
     methods = getattr(getattr(workflow, "deployment_settings", None), "deployment_method", None) or ()
     if not any(getattr(method, "name", "") == "APPTAINER" for method in methods):
         return
+    if _SPACE.search(str(sif_file())):
+        raise UserError(
+            f"{sif_file()}: Snakemake takes no image at a path with a space; name results without one in BBRLAB_RESULTS"
+        )
     if not sif_file().exists():
         raise UserError(
             f"{sif_file()}: is not there, in which --software-deployment-method apptainer runs jobs; make it first: snakemake --cores 2 sif"
