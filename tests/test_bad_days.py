@@ -76,7 +76,7 @@ def bbrlab(*argv: object, **options) -> subprocess.CompletedProcess[str]:
             ["cubic has no parameter 'speed'", "beta"],
         ),
         (["run", "{scenario}"], ["--out"]),
-        (["forecast", "nobody/fig1"], ["nobody/fig1", "sarpkaya2025/fig2a"]),
+        (["forecast", "nobody/fig1"], ["nobody/fig1", "sarpkaya2025"]),
         (["plan", "--scale", "huge"], ["scale huge", "smoke, quick, full"]),
         (["frobnicate"], ["frobnicate"]),
     ],

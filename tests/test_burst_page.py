@@ -15,7 +15,9 @@ def test_the_page_needs_no_campaign(tmp_path, monkeypatch):
     out = tmp_path / "out" / "burst.html"
     render_notebook(paths.ROOT / "notebooks" / "burst.ipynb", out, {"scale": "smoke", "interactive": "no"})
     page = out.read_text()
-    assert page.count("<img") == 5, "two maps, what a flow gets of 10 and of 100, one position of the sliders"
+    assert page.count("<img") == 6, (
+        "two maps, both beside the lab, what a flow gets of 10 and of 100, one position of the sliders"
+    )
     for words in ("fluid_9s", "the precautionary probe", "Who would switch?"):
         assert words in page
 

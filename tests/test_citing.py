@@ -80,7 +80,6 @@ def test_there_is_one_version():
         citation.renewed("title: x", version)
     for name, pattern in (
         ("Dockerfile", r"bbrlab:([\d.]+\d)"),
-        ("Snakefile", r"bbrlab:([\d.]+\d)"),
         ("docs/howto/artifact.md", r"bbrlab (\d+\.\d+\.\d+)"),
     ):
         assert set(re.findall(pattern, (paths.ROOT / name).read_text(encoding="utf-8"))) == {version}, name

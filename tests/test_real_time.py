@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
-from bbrlab.cli.main import app
+from bbrlab.cli.commands import app
 from bbrlab.experiment.machine import strain
 from bbrlab.experiment.machine.strain import Gauge, Strain
 from bbrlab.kernel import probe
