@@ -8,7 +8,7 @@ rule container:
     localrule: True
     threads: workflow.cores
     run:
-        shell("bbrlab container build 2>&1 | tee {log}")
+        shell("bbrlab container build 2>&1 | tee {log:q}")
 
 
 # The same as apptainer runs it, for `snakemake --software-deployment-method apptainer`.
@@ -23,4 +23,4 @@ rule sif:
     localrule: True
     threads: workflow.cores
     run:
-        shell("bbrlab container build --sif {output} > {log} 2>&1")
+        shell("bbrlab container build --sif {output:q} > {log:q} 2>&1")
