@@ -103,19 +103,26 @@ def _start_probe_bw(f: Record, now: float, draws: Any) -> None:
 
 @njit(error_model="numpy")
 def _update_bw(f: Record, a: Record) -> None:
-    """The maximum over this round and the ten before it."""
+    """The maximum over the round of the last sample that counted and the ten before it.
+
+    As in Linux, old samples are dropped when a new one comes in, and one that the sender's want of data held down (all of ProbeRTT)
+    only counts if it is larger. So the estimate outlives ProbeRTT, whose .2 s may be many rounds.
+    """
     update_round(f, a)
     if f.round_start == 1:
         f.conservation = 0
-        f.bw_rounds[f.round_count % BW_ROUNDS] = 0.0
-        most = 0.0
-        for i in range(BW_ROUNDS):
-            most = max(most, f.bw_rounds[i])
-        f.max_bw = most
+    if a.app_limited == 1 and a.rate < f.max_bw:
+        return
+    passed = min(f.round_count - f.bw_round, BW_ROUNDS)
+    for i in range(passed):
+        f.bw_rounds[(f.round_count - i) % BW_ROUNDS] = 0.0
+    f.bw_round = f.round_count
     now = f.round_count % BW_ROUNDS
-    if a.rate > f.bw_rounds[now] and (a.app_limited == 0 or a.rate >= f.max_bw):
-        f.bw_rounds[now] = a.rate
-        f.max_bw = max(f.max_bw, a.rate)
+    f.bw_rounds[now] = max(f.bw_rounds[now], a.rate)
+    most = 0.0
+    for i in range(BW_ROUNDS):
+        most = max(most, f.bw_rounds[i])
+    f.max_bw = most
 
 
 @njit(error_model="numpy")

@@ -61,7 +61,7 @@ FLOW = np.dtype(
             "extra_start", "extra_delivered",
         )),
         # BBRv1
-        *((name, "i8") for name in ("cycle", "conservation", "recovery_entered", "extra_rounds")),
+        *((name, "i8") for name in ("cycle", "conservation", "recovery_entered", "extra_rounds", "bw_round")),
         *((name, "f8") for name in ("extra_now", "extra_before")),
         ("bw_rounds", "f8", (BW_ROUNDS,)),
         # BBRv2 and BBRv3

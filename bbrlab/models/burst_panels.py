@@ -1,47 +1,84 @@
 """The burst model over the published panels of N BBR flows against one other, and what its parts do there.
 
-The tables are data/burst/panels.csv and parts.csv; ``bbrlab model table`` makes them again.
+Which panels: data/burst/panels.yaml. The tables are panels.csv and parts.csv beside it; ``bbrlab model table`` makes them again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Literal
 
 import numpy as np
 import pandas as pd
+from pydantic import Field, ValidationError
 
+from bbrlab.base import paths
+from bbrlab.base.errors import UserError
+from bbrlab.base.strict import Strict
 from bbrlab.base.tables import published_table
+from bbrlab.base.yaml_files import read_yaml
 from bbrlab.models import burst, ware
 from bbrlab.models.burst import Version
 
-PAPER = "sarpkaya2025"
-# tc counts a kilobyte as 1024 bytes; the testbed's buffers are written in kilobytes at 10 Mbit/s.
-KILOBYTE = 1.024
 SEEDS = 2
+FILE = paths.DATA / "burst" / "panels.yaml"
+Positive = Annotated[float, Field(gt=0)]
 
 
-@dataclass(frozen=True)
-class Panel:
-    """A published panel: 42 cells of N flows of ``cca`` against one ``rival``."""
+class Panel(Strict):
+    """A published panel: cells of N flows of ``cca`` against one ``rival``.
 
-    cca: str
-    rival: str
-    rate_mbit: float
-    rtt_ms: float
-    buffer_scale: float
-    """What the published multiples of the BDP are to be multiplied by."""
+    Attributes:
+        buffer_scale: what the published multiples of the BDP are to be multiplied by.
+    """
+
+    cca: Literal["bbr1", "bbr2", "bbr3"]
+    rival: Literal["cubic", "reno"]
+    rate_mbit: Positive
+    rtt_ms: Positive
+    buffer_scale: Positive = 1.0
 
 
-PANELS = {
-    "fig2a": Panel("bbr1", "cubic", 10, 40, KILOBYTE),
-    "fig2c": Panel("bbr1", "reno", 10, 40, KILOBYTE),
-    "fig2b": Panel("bbr1", "cubic", 50, 30, 1.0),
-    "fig3a": Panel("bbr2", "cubic", 10, 40, KILOBYTE),
-    "fig3c": Panel("bbr2", "reno", 10, 40, KILOBYTE),
-    "fig5a": Panel("bbr3", "cubic", 10, 40, KILOBYTE),
-    "fig5c": Panel("bbr3", "reno", 10, 40, KILOBYTE),
-}
+class Parts(Strict):
+    """Where parts of BBRv3 are left out: a panel, up to a buffer (BDP)."""
+
+    panel: str
+    up_to_bdp: Positive
+
+
+class Published(Strict):
+    """data/burst/panels.yaml: which panels of which paper.
+
+    Attributes:
+        panels: {figure: panel}; data/PAPER/FIGURE.csv has its cells.
+        parts: where parts() are left out.
+        fluid: the paper's table of the fluid model's shares.
+    """
+
+    paper: str
+    panels: dict[str, Panel]
+    parts: Parts
+    fluid: str
+
+
+def read_published(path: Path = FILE) -> Published:
+    """A file of panels. UserError if it is not as it should be."""
+    try:
+        found = Published.model_validate(read_yaml(path))
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise UserError(f"{path}: {'.'.join(map(str, first['loc'])) or 'content'}: {first['msg']}") from None
+    if found.parts.panel not in found.panels:
+        raise UserError(
+            f"{path}: parts.panel: there is no panel '{found.parts.panel}' (there are {', '.join(found.panels)})"
+        )
+    return found
+
+
+PUBLISHED = read_published()
+PANELS = PUBLISHED.panels
 # Readings of the drafts (burst.READINGS); BBRv1 has none.
 READINGS = {"bbr1": ("draft",), "bbr2": tuple(burst.READINGS), "bbr3": tuple(burst.READINGS)}
 # What can be left out of BBRv3, for parts(): the fields of burst.Version that do it.
@@ -57,12 +94,11 @@ PARTS = {
     "a window of 2.25 BDP in UP (2 in its place)": {"up_cwnd_gain": 2.0},
     "DOWN's gain of .9 (.75 in its place)": {"down_pacing_gain": 0.75},
 }
-PARTS_PANEL, PARTS_BUFFER_BDP = "fig5a", 16
 
 
 def cells(name: str, up_to_bdp: float = float("inf")) -> pd.DataFrame:
     """The published cells of a panel: columns ``buffer_bdp``, ``bbr_flows``, ``published`` (share of capacity)."""
-    table = published_table(f"{PAPER}/{name}").rename(columns={"share_of_capacity": "published"})
+    table = published_table(f"{PUBLISHED.paper}/{name}").rename(columns={"share_of_capacity": "published"})
     return table.loc[table["buffer_bdp"] <= up_to_bdp, ["buffer_bdp", "bbr_flows", "published"]].reset_index(drop=True)
 
 
@@ -76,7 +112,7 @@ def modelled(
         version: in place of the panel's own.
     """
     p = PANELS[name]
-    changed = {} if version is None else {p.cca: version}
+    changed: dict[str, Version] = {} if version is None else {p.cca: version}
     return np.array([
         burst.shares(p.cca, int(n), p.rival, p.rate_mbit, p.rtt_ms, x * p.buffer_scale, reading=reading, seeds=seeds,
                      versions=changed).mean()
@@ -98,7 +134,9 @@ def _panel(name: str) -> pd.DataFrame:
     p, table = PANELS[name], cells(name)
     table.insert(0, "figure", name)
     table["ware"] = ware.bbr_share(p.rate_mbit, p.rtt_ms, table["buffer_bdp"], table["bbr_flows"])
-    fluid = published_table(f"{PAPER}/fluid_9s").rename(columns={"panel": "figure", "aligned_share": "fluid_9s"})
+    fluid = published_table(f"{PUBLISHED.paper}/{PUBLISHED.fluid}").rename(
+        columns={"panel": "figure", "aligned_share": "fluid_9s"}
+    )
     keys = ["figure", "bbr_flows", "buffer_bdp"]
     table = table.merge(fluid[[*keys, "fluid_9s"]], on=keys, how="left")
     for reading in READINGS[p.cca]:
@@ -126,7 +164,7 @@ def errors(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def parts(names: Iterable[str]) -> pd.DataFrame:
-    """What the share owes to parts of BBRv3: Fig. 5a up to 16 BDP, the drafts to the letter.
+    """What the share owes to parts of BBRv3: at the panel and buffers of ``parts``, the drafts to the letter.
 
     Args:
         names: in PARTS.
@@ -135,8 +173,9 @@ def parts(names: Iterable[str]) -> pd.DataFrame:
         part, change (root mean square, of the share when the part is left out), rmse (to the published shares, then), rmse_with
         (with all parts).
     """
-    chosen = cells(PARTS_PANEL, PARTS_BUFFER_BDP)
-    base = modelled(PARTS_PANEL, chosen, "draft")
+    place = PUBLISHED.parts
+    chosen = cells(place.panel, place.up_to_bdp)
+    base = modelled(place.panel, chosen, "draft")
     return pd.DataFrame(_parts(chosen, base, names))
 
 
@@ -144,7 +183,7 @@ def _parts(chosen: pd.DataFrame, base: burst.Floats, names: Iterable[str]) -> It
     published = chosen["published"].to_numpy()
     for name in names:
         version = replace(burst.VERSIONS["bbr3"], **PARTS[name])  # type: ignore[arg-type]
-        without = modelled(PARTS_PANEL, chosen, "draft", version=version)
+        without = modelled(PUBLISHED.parts.panel, chosen, "draft", version=version)
         yield {"part": name, "change": _rms(without - base), "rmse": _rms(without - published),
                "rmse_with": _rms(base - published)}  # fmt: skip
 
