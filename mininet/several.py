@@ -16,7 +16,7 @@ import socket
 import struct
 import time
 
-from dumbbell import OFFLOADS, SetupError, call, set_offloads
+from dumbbell import ETHTOOL_GET, SetupError, call, feature_is_on, set_offloads
 from namespaces import network_of
 
 PORT = 9999
@@ -41,8 +41,9 @@ def _bridge(name, devices):
     """Put devices of this process's network namespace on a bridge of their own, whole packets only."""
     call("ip", "link", "add", name, "type", "bridge")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        for device in devices:
-            set_offloads(sock, device, OFFLOADS["off"])
+        for device in devices:  # a network device that has none of an offload cannot be told to be without it either
+            on = [name for name, command in ETHTOOL_GET.items() if feature_is_on(sock, device, command)]
+            set_offloads(sock, device, dict.fromkeys(on, False))
     for device in devices:
         call("ip", "link", "set", device, "master", name, "up")
     call("ip", "link", "set", name, "up")

@@ -48,7 +48,8 @@ def sound_counter() -> FlowCounters:
     """A flow that sends from beginning to end and is never limited by its buffers."""
     times = np.arange(DURATION_S * HZ + 1) / HZ
     columns = {
-        "bytes_acked": 38 + (times * 1e5).astype(int), "busy_us": (times * 1e6).astype(int), "state": np.full(len(times), 1),
+        "bytes_acked": 38 + (times * 1e5).astype(int), "bytes_sent": 37 + (times * 1e5).astype(int),
+        "bytes_retrans": np.zeros(len(times), int), "busy_us": (times * 1e6).astype(int), "state": np.full(len(times), 1),
         "notsent_bytes": np.full(len(times), 90_000), "snd_mss": np.full(len(times), 1448),
         "unacked": np.full(len(times), 10), "cwnd": np.full(len(times), 10), "rwnd_limited_us": np.zeros(len(times), int),
     }  # fmt: skip
@@ -113,6 +114,7 @@ def carry(run: SimpleNamespace, direction: str, factor: float) -> None:
 def only_the_cookie(run: SimpleNamespace) -> None:
     columns = run.counters[1].columns
     columns["bytes_acked"] = np.minimum(columns["bytes_acked"], 38)
+    columns["bytes_sent"] = np.minimum(columns["bytes_sent"], 37)
 
 
 def late_short_flow(run: SimpleNamespace) -> None:
@@ -287,6 +289,22 @@ def test_one_sample_serves_one_instant_in_real_time_too():
     assert samples_outcome(run)[0] is False
 
 
+def test_outside_of_the_window_a_real_machine_may_be_later():
+    """It starts and ends iperf3 there."""
+    run = sound_run(sample_hz=10, window_s=[2, 8])
+    run.plan.content["virtual"] = False
+    grid = np.arange(0, 101) / 10
+    late = np.where((grid < 2) | (grid > 8), 0.4, 0.03)
+    sampled_at(run, grid + late)
+    assert samples_outcome(run) == (True, 101, 101)
+    for instant_s in (2, 5, 8):
+        sampled_at(run, grid + np.where(grid == instant_s, 0.08, late))
+        assert samples_outcome(run) == (False, 101, 100)
+    run.plan.content["virtual"] = True
+    sampled_at(run, grid + np.where(grid == 1, 0.002, 0))
+    assert samples_outcome(run) == (False, 101, 100), "in virtual time nothing is late"
+
+
 def test_each_bottleneck_must_be_sampled():
     run = sound_run()
     columns = run.queues["reverse"].columns
@@ -330,9 +348,27 @@ def test_a_missing_tail_is_seen(at_s):
 
 def test_a_flow_that_closed_after_its_cookie_sent_no_data():
     run = sound_run()
-    final = {"time_ns": 10**9, "bytes_acked": 39, "busy_us": 1, "rwnd_limited_us": 0}
+    final = {
+        "time_ns": 10**9,
+        "bytes_acked": 39,
+        "bytes_sent": 38 + 37,
+        "bytes_retrans": 37,
+        "busy_us": 1,
+        "rwnd_limited_us": 0,
+    }
     run.counters[0] = FlowCounters(np.array([]), {k: v[:0] for k, v in sound_counter().columns.items()}, final)
     assert [c["detail"] for c in failed_of(outcome_of(run))] == ["flow 0 sent no data"]
+
+
+def test_a_flow_that_starved_ran():
+    """Its first window was lost, and each retransmission (seen with 32 BBRv1 flows in a buffer of 32 packets: nine in 200 s).
+    A check that failed here would take the worst starvation out of the means."""
+    run = sound_run()
+    starved = sound_counter().columns
+    starved["bytes_acked"] = np.minimum(starved["bytes_acked"], 38)
+    starved["bytes_retrans"] = np.maximum(starved["bytes_sent"] - 37 - 12 * 1448, 0)
+    run.counters[0] = FlowCounters(run.counters[0].times_s, starved, None)
+    assert failed_of(outcome_of(run)) == []
 
 
 NOT_MADE = {

@@ -144,10 +144,16 @@ def test_no_wrong_access_and_no_undefined_behaviour(checked, run_scenario, hard)
         {"cca": "dctcp"},
     ]
     run = run_scenario(
-        flows=flows, kernel_name=CHECKED, tamper=panic_on_a_report, trace_acks=True, window_s=[5, 25], **HARD[hard]
+        flows=flows,
+        kernel_name=CHECKED,
+        tamper=panic_on_a_report,
+        trace_acks=True,
+        hosts__ecn="on",
+        window_s=[5, 25],
+        **HARD[hard],
     )
     assert not re.search("KASAN|UBSAN|WARNING", run.log)
-    assert (run.acks["state"] == 6).any()  # ProbeRTT
+    assert (run.acks["bbr_state"] == 6).any()  # ProbeRTT
     assert run.summary["flows"][0]["goodput_mbit"] > 0
 
 

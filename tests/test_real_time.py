@@ -8,11 +8,13 @@ import os
 import time
 
 import numpy as np
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
+from bbrlab.claims.compare import POINTS
 from bbrlab.cli.commands import app
 from bbrlab.experiment.machine import strain
 from bbrlab.experiment.machine.strain import Gauge, Strain
@@ -22,6 +24,8 @@ from bbrlab.measure.checks.check import failed_of
 from bbrlab.measure.checks.real_time import real_time_checks
 from bbrlab.measure.queues import Queue
 from bbrlab.measure.real_time import real_time_entry
+from bbrlab.report import crosscheck_page
+from bbrlab.report.crosscheck import Crosscheck, show_crosscheck
 from bbrlab.run import fit
 from bbrlab.scenario.load import load_scenario, points_of
 from bbrlab.scenario.messages import validate
@@ -272,3 +276,16 @@ def test_the_cross_check_that_ships_has_every_algorithm():
     points = points_of(load_scenario(paths.DATA / "crosschecks" / "algorithms.yaml"))
     assert {p.scenario.flows[0].cca for p in points} == {"bbr1", "bbr2", "bbr3", "cubic", "reno", "dctcp"}
     assert {p.scenario.duration_s for p in points} == {20}
+
+
+def test_the_page_has_the_cross_checks_that_ship():
+    text = crosscheck_page.PAGE.read_text(encoding="utf-8")
+    assert text == crosscheck_page.page(), "run: python -m bbrlab.report.crosscheck_page"
+    ccas = {row.split("|")[1].strip() for row in crosscheck_page.table().splitlines() if "share of capacity" in row}
+    assert ccas == {"bbr1", "bbr2", "bbr3", "cubic", "reno", "dctcp"}, "every algorithm"
+
+
+def test_a_run_in_real_time_is_told_by_all_its_values(capsys):
+    run = {"point": "rate_mbit=1,buffer.bdp=2,0123456789", "seed": 1, "ok": True, "failed": [], "real_time": None}
+    show_crosscheck(Crosscheck("s", "qemu", pd.DataFrame(columns=list(POINTS)), [run], {"virtual": "v", "real": "r"}))
+    assert "real time, rate_mbit=1,buffer.bdp=2, seed 1: passed" in capsys.readouterr().out

@@ -20,6 +20,9 @@ PROBE_TIMEOUT_S = 120
 KVM_TIMEOUT_S = 20
 LOUD = "loglevel=7"  # the kernel's words up to KERN_INFO on its console: why it refuses something, and where it stopped
 QEMU = "qemu-system-x86_64"
+# Linux counts ticks at boot to see whether the timer's interrupt is wired up, and panics if too few came: of an emulated machine
+# on busy cores that says nothing.
+NO_TIMER_CHECK = "no_timer_check"
 KVM = Path("/dev/kvm")
 KILLED_S = 5  # how long a machine may take to go when it is killed: one that hangs within KVM may never
 PREFIX = "bbrlab-probe-"  # of the folders that UML keeps its socket in; its path must be short
@@ -39,7 +42,7 @@ def _probe_command(image: Path, arch: str, acceleration: str, folder: str, loud:
     return [QEMU, "-machine", "q35", "-accel", acceleration, "-cpu", "host" if acceleration == "kvm" else "max", "-m", "512M",
             "-nodefaults", "-no-reboot", "-display", "none", "-serial", "stdio",
             "-virtfs", "local,path=/,mount_tag=root,security_model=none,multidevs=remap,readonly=on",
-            "-kernel", str(image), "-append", f"console=ttyS0 reboot=t panic=-1 {words} {root} init={probe}"]  # fmt: skip
+            "-kernel", str(image), "-append", f"console=ttyS0 reboot=t panic=-1 {NO_TIMER_CHECK} {words} {root} init={probe}"]  # fmt: skip
 
 
 def _boot(argv: list[str], folder: Path, timeout_s: float) -> str:

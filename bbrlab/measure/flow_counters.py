@@ -46,6 +46,12 @@ class FlowCounters:
         closing = FIN_BYTES if self._ended(time_s) else 0
         return self.at(time_s, "bytes_acked") - BEFORE_DATA_BYTES - closing
 
+    def sent_data(self, time_s: float) -> bool:
+        """Whether it sent data by ``time_s``. That none arrived is an outcome: a window that is lost whole, and every retransmission
+        of it, can last longer than a run."""
+        closing = FIN_BYTES if self._ended(time_s) else 0
+        return self.at(time_s, "bytes_sent") - self.at(time_s, "bytes_retrans") > IPERF3_COOKIE_BYTES + closing
+
 
 def flow_counters(flows: Flows, count: int, late_s: float = EDGE_TOLERANCE_S) -> list[FlowCounters]:
     """One FlowCounters for each of ``count`` flows; ``late_s``: how late their samples may be."""

@@ -1,4 +1,4 @@
-"""A scenario in virtual time against real time, on the terminal, as files, and as the table of a page."""
+"""A scenario in virtual time against real time, on the terminal and as files."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from bbrlab.base import files
 from bbrlab.claims.compare import MOVED, OPEN, SAME
 
 WORDS = {SAME: "equal", OPEN: "not told apart", MOVED: "differs"}
+WIDTH = 130  # of what goes to a file
 LATE, BUSY = "late_ms_p99", "busy"
 
 
@@ -50,6 +51,8 @@ class Crosscheck:
 def show_crosscheck(found: Crosscheck) -> None:
     """Print every comparison, and how honest the runs in real time were."""
     console = Console()
+    if not console.is_terminal:
+        console.width = max(console.width, WIDTH)
     console.print(
         f"{found.scenario}: virtual time, {found.kernels['virtual']}, against real time, backend {found.backend}, {found.kernels['real']}",
         highlight=False, soft_wrap=True, markup=False,
@@ -67,7 +70,7 @@ def show_crosscheck(found: Crosscheck) -> None:
         table.add_row(row["point"], row["cca"], metric_words(row), *cells)
     console.print(table)
     for run in found.runs:
-        where = f"real time, {run['point']}, seed {run['seed']}"
+        where = f"real time, {run['point'].rpartition(',')[0] or run['point']}, seed {run['seed']}"
         state = "passed its self-checks" if run["ok"] else f"refused: failed {', '.join(run['failed'])}"
         console.print(f"{where}: {state}; {_honesty(run['real_time'])}", highlight=False, soft_wrap=True, markup=False)
 
@@ -126,6 +129,8 @@ def write_crosscheck(found: Crosscheck, csv: Path) -> None:
         real_kernel=found.kernels["real"],
         refused=len(found.refused),
         **worst,
+        source=f"this lab, scenario {found.scenario}: bbrlab crosscheck",
+        exactness="own runs",
     )
     with files.aside(csv) as temporary:
         table.to_csv(temporary, index=False)

@@ -73,7 +73,7 @@ def crosscheck(
         backend: one in real time.
         kernels: {backend: entry of kernels.yaml; None: the default}.
         metrics: names of bbrlab/measure/schema.py.
-        on_progress: called with (verb, text); the verb "run" begins another run.
+        on_progress: called with (verb, text); the verb "run" begins another run, or says that one was refused.
 
     Raises:
         UserError: if a run fails, or there is no run in real time that passed its checks.
@@ -94,6 +94,8 @@ def crosscheck(
                 told[side] = f"{summary['kernel']['name']} ({summary['kernel']['release']})"
                 if side == backend:
                     runs.append(_entry(point, seed, summary))
+                    if failed := runs[-1]["failed"]:
+                        on_progress("run", f"  refused: failed {', '.join(failed)}")
     if not any(run["ok"] for run in runs):
         failed = sorted({check for run in runs for check in run["failed"]})
         raise UserError(

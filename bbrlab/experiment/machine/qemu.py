@@ -13,7 +13,7 @@ from bbrlab.base.errors import UserError
 from bbrlab.experiment.machine import process
 from bbrlab.experiment.machine.process import Job
 from bbrlab.kernel.built import Kernel
-from bbrlab.kernel.probe import QEMU
+from bbrlab.kernel.probe import NO_TIMER_CHECK, QEMU
 
 MOUNT_OPTIONS = "trans=virtio,version=9p2000.L,msize=262144"
 # On top of what UML's guests get: page tables, and files cached by 9p.
@@ -55,7 +55,7 @@ def command(kernel: Kernel, job: Job) -> list[str]:
         path = folder.replace(",", ",,")  # QEMU's way to write a comma
         shares += ["-virtfs", f"local,path={path},mount_tag={tag},security_model=none,multidevs=remap{options}"]
     arguments = " ".join([
-        "console=ttyS0", "reboot=t", "quiet", "root=root", "rootfstype=9p",
+        "console=ttyS0", "reboot=t", NO_TIMER_CHECK, "quiet", "root=root", "rootfstype=9p",
         f"rootflags={MOUNT_OPTIONS},cache=loose", "ro", *process.PANIC_ARGUMENTS, *job.arguments, "init=/bin/sh", "--", "-c",
         f'"mount -t 9p -o ro,{MOUNT_OPTIONS},cache=loose guest /mnt && exec /mnt/init"',
     ])  # fmt: skip

@@ -6,23 +6,27 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypedDict
 
-from bbrlab.measure.lateness import EDGE_TOLERANCE_S, REAL_TIME_LATENESS_S
+from bbrlab.measure.lateness import EDGE_TOLERANCE_S, REAL_TIME_LATENESS_OUTSIDE_S, REAL_TIME_LATENESS_S
 
 
 @dataclass(frozen=True)
 class Tolerance:
-    """How far from what was asked a measurement may be: ``rate`` as a fraction, RTT, lateness of a sample."""
+    """How far from what was asked a measurement may be: ``rate`` as a fraction, RTT, lateness of a sample in the measuring
+    window and outside of it."""
 
     rate: float
     rtt_ms: float
     sample_s: float
+    sample_outside_s: float
 
 
 # Why these tolerances: the rate is measured between departures that are polled 50 times a frame, over 26 frames or
 # more, so it is right to .1 %; ping prints microseconds and crosses two veth pairs in no time.
-VIRTUAL_TIME = Tolerance(rate=0.002, rtt_ms=0.02, sample_s=EDGE_TOLERANCE_S)
+VIRTUAL_TIME = Tolerance(rate=0.002, rtt_ms=0.02, sample_s=EDGE_TOLERANCE_S, sample_outside_s=EDGE_TOLERANCE_S)
 # In real time the poller, ping and the sampler compete with everything else for a processor.
-REAL_TIME = Tolerance(rate=0.03, rtt_ms=2.0, sample_s=REAL_TIME_LATENESS_S)
+REAL_TIME = Tolerance(
+    rate=0.03, rtt_ms=2.0, sample_s=REAL_TIME_LATENESS_S, sample_outside_s=REAL_TIME_LATENESS_OUTSIDE_S
+)
 
 
 @dataclass(frozen=True)

@@ -21,9 +21,7 @@ TCP_ESTABLISHED = 1
 def flow_checks(scenario: Scenario, plan: Plan, report: Report, counters: list[FlowCounters]) -> list[Check]:
     """``flows_ran``, ``receive_window`` and ``send_buffer`` of the long flows."""
     failures = {transfer: text for transfer, text in report["traffic_failures"]}
-    silent = [
-        f.flow for f, c in zip(plan.flows, counters, strict=True) if c.data_bytes(scenario.duration_s) <= 0
-    ]  # fmt: skip
+    silent = [f.flow for f, c in zip(plan.flows, counters, strict=True) if not c.sent_data(scenario.duration_s)]
     detail = [f"flow {i} sent no data" for i in silent]
     detail += [f"transfer {who}: {v}" if isinstance(who, int) else f"{who}: {v}" for who, v in failures.items()]
     ran = len(counters) - len(silent)

@@ -56,18 +56,22 @@ def samples_check(scenario: Scenario, queues: dict[str, Queue], tolerance: Toler
     The sampler takes one sample for each instant, in order, and leaves none out, however late it is.
     """
     due = sample_instants_s(scenario)
+    inside = (due >= scenario.window_s[0]) & (due <= scenario.window_s[1])
+    late_s = np.where(inside, tolerance.sample_s, tolerance.sample_outside_s)
     times_of = [queue.columns["time_s"] for queue in queues.values()]
-    present = min(_present(due, times, tolerance.sample_s) for times in times_of)
+    present = min(_present(due, times, late_s) for times in times_of)
     how = f"instants of the sampling grid, each hit within {tolerance.sample_s * 1000:g} ms"
+    if tolerance.sample_outside_s != tolerance.sample_s:
+        how += f" ({tolerance.sample_outside_s * 1000:g} ms outside of the window)"
     most = max(map(len, times_of))
     if most > len(due):
         how += f"; {most} samples"
     return Check("samples", len(due), present, present == len(due) and most == len(due), how)
 
 
-def _present(due: Array, times_s: Array, late_s: float) -> int:
+def _present(due: Array, times_s: Array, late_s: Array) -> int:
     count = min(len(due), len(times_s))
-    return int(np.sum(np.abs(times_s[:count] - due[:count]) <= late_s))
+    return int(np.sum(np.abs(times_s[:count] - due[:count]) <= late_s[:count]))
 
 
 def acks_check(flows: Flows) -> Check:
