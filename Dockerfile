@@ -29,7 +29,7 @@ COPY bbrlab/__init__.py bbrlab/
 COPY bbrlab/base bbrlab/base
 COPY bbrlab/kernel bbrlab/kernel
 COPY bbrlab/experiment/__init__.py bbrlab/experiment/iperf3_library.py bbrlab/experiment/
-COPY bbrlab/cli/__init__.py bbrlab/cli/app.py bbrlab/cli/kernels.py bbrlab/cli/
+COPY bbrlab/cli/__init__.py bbrlab/cli/app.py bbrlab/cli/interrupts.py bbrlab/cli/kernels.py bbrlab/cli/
 RUN envs/image.sh kernels
 
 # What is taken from there.

@@ -41,7 +41,12 @@ from bbrlab.workflow.resources import (
     runtime_min,
 )
 from bbrlab.workflow.slurm import check_slurm, keep_to_allocation
-from bbrlab.workflow.snakemake import lift_job_rate_limit, name_of, pass_commas
+from bbrlab.workflow.snakemake import (
+    lift_job_rate_limit,
+    name_of,
+    pass_commas,
+    say_why_groups_fail,
+)
 from bbrlab.workflow.stages import write_stages
 from bbrlab.workflow.storage import code_of, copies_of, find_results_in
 from bbrlab.workflow.targets import asked_for, targets_of
@@ -87,6 +92,7 @@ if workflow.output_settings.dryrun:
 
 
 pass_commas()
+say_why_groups_fail()
 keep_to_allocation(workflow)
 if COPIES and workflow.is_main_process:
     shell.prefix(find_results_in(COPIES))

@@ -103,6 +103,29 @@ def test_stages_of_the_dockerfile():
     assert all((paths.ROOT / name).exists() for name in here)
 
 
+def test_what_builds_the_kernels_is_copied_for_it(tmp_path):
+    """Its stage has a few files of bbrlab only; whatever they import must be among them."""
+    stage = DOCKERFILE.split(" AS kernels\n")[1].split("\nFROM ")
+    for line in re.findall(r"(?m)^COPY (bbrlab.*)$", stage[0] + stage[1]):
+        *names, folder = line.split()
+        for name in names:
+            if (paths.ROOT / name).is_dir():
+                shutil.copytree(paths.ROOT / name, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
+            else:
+                (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+                shutil.copy2(paths.ROOT / name, tmp_path / folder)
+    source = (tmp_path / "bbrlab/cli/kernels.py").read_text(encoding="utf-8")
+    function = source.split("def kernel_build(")[1].split("\n@")[0]
+    imports = re.findall(r"(?m)^    (from bbrlab\S* import .*)$", function)
+    assert len(imports) > 2
+    script = "\n".join(["from bbrlab.cli.kernels import kernel_build", *imports, "import bbrlab.container.facts"])
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(tmp_path)},
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
 def test_every_section_of_packages_is_installed_somewhere():
     script = (paths.ROOT / "envs" / "image.sh").read_text(encoding="utf-8")
     function = re.search(r"(?m)^section\(\) .*$", script)[0]

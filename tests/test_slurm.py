@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from types import SimpleNamespace
@@ -27,8 +29,9 @@ from bbrlab.workflow.estimate import estimate_s
 from bbrlab.workflow.lock import hold_lock
 from bbrlab.workflow.resources import GROUPS, group_of, guest_mb, memory_mb, runtime_min
 from bbrlab.workflow.slurm import check_slurm, keep_to_allocation, largest_node_mb
+from bbrlab.workflow.snakemake import say_why_groups_fail
 from tests.conftest import processes_of, wait_for
-from tests.slurm import Slurm, slurm, why_not
+from tests.slurm import MEMORY_MB, Slurm, slurm, why_not
 
 PROFILE = paths.ROOT / "profiles" / "slurm"
 FIGURE = "fig3a"  # of Sarpkaya et al.: one point, two seeds
@@ -149,18 +152,19 @@ def test_a_file_system_without_locks(tmp_path, monkeypatch):
 
 
 def job_workflow(cores: int, remote: bool = True) -> SimpleNamespace:
-    made = SimpleNamespace(remote_exec=remote, cores=cores, group_settings=SimpleNamespace(group_components={}))
+    made = SimpleNamespace(remote_exec=remote, cores=cores)
     made.register_resource = lambda name, value: setattr(made, name, value)
     return made
 
 
 def test_no_more_guests_at_once_than_a_job_has_cores(monkeypatch):
     """Where Slurm does not confine it (TaskPlugin=task/none) Snakemake would use all cores of the node."""
+    monkeypatch.setattr(look, "join_groups", lambda components: None)
+    monkeypatch.setattr(look, "_end_with_the_job", lambda: None)
     monkeypatch.setenv("SLURM_CPUS_PER_TASK", "1")
     inside = job_workflow(64)
     keep_to_allocation(inside)
     assert inside._cores == 1
-    assert set(inside.group_settings.group_components) == {*GROUPS, "models"}
     outside = job_workflow(64, remote=False)
     keep_to_allocation(outside)
     assert not hasattr(outside, "_cores")
@@ -168,6 +172,66 @@ def test_no_more_guests_at_once_than_a_job_has_cores(monkeypatch):
     inside = job_workflow(64)
     keep_to_allocation(inside)
     assert not hasattr(inside, "_cores")
+
+
+JOB = """
+from bbrlab.workflow.slurm import keep_to_allocation
+from bbrlab.workflow.snakemake import say_why_groups_fail
+
+rule run:
+    output: "{n}"
+    group: lambda wildcards: "seconds"
+    shell: "touch {output}"
+
+say_why_groups_fail()
+keep_to_allocation(workflow)
+"""
+
+
+@pytest.mark.parametrize(("cores", "steps"), [({}, 3), ({"SLURM_CPUS_PER_TASK": "1"}, 1)])
+def test_what_was_submitted_together_is_one_step(tmp_path, cores, steps):
+    """As a job's own Snakemake plans it, which is told nothing of groups' sizes."""
+    (tmp_path / "Snakefile").write_text(JOB)
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("SLURM_")}
+    argv = [sys.executable, "-m", "snakemake", "-n", "--mode", "remote", "--cores", "2", "--", "1", "2", "3"]
+    done = subprocess.run(
+        argv, cwd=tmp_path, env={**clean, **cores, "PYTHONPATH": str(paths.ROOT)}, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert (done.stdout + done.stderr).lower().count("group job seconds") == steps
+
+
+def test_why_a_group_was_not_taken_is_said(monkeypatch):
+    """Snakemake drops a scheduler's words of a group's job."""
+    from snakemake.jobs import GroupJob
+    from snakemake.logging import logger
+
+    said = []
+    monkeypatch.setattr(GroupJob, "log_error", lambda self, msg=None, **options: None)
+    monkeypatch.setattr(logger, "error", said.append)
+    say_why_groups_fail()
+    GroupJob.log_error(SimpleNamespace(), "sbatch failed: no room")
+    GroupJob.log_error(SimpleNamespace())
+    assert said == ["sbatch failed: no room"]
+
+
+def test_a_jobs_snakemake_ends_with_its_shell(tmp_path):
+    """Also if it does not end by itself, as Snakemake may not that was told to."""
+    script = (
+        "import signal, time; from bbrlab.workflow.slurm import _end_with_the_job as end; "
+        f"signal.signal(signal.SIGTERM, signal.SIG_IGN); end(); open({str(tmp_path / 'up')!r}, 'w'); time.sleep(600)"
+    )
+    shell = subprocess.Popen(
+        ["sh", "-c", f'"{sys.executable}" -c "{script}" {tmp_path}; true'], cwd=paths.ROOT, start_new_session=True
+    )
+    try:
+        assert wait_for((tmp_path / "up").exists, 60)
+        shell.terminate()
+        shell.wait(10)
+        assert wait_for(lambda: not processes_of(str(tmp_path)), 20)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(shell.pid, signal.SIGKILL)
 
 
 def test_a_guest_takes_a_core_of_its_allocation():
@@ -196,7 +260,9 @@ class Campaign:
     def command(self, *options: str, profile: bool = True) -> list[str]:
         where = ["--profile", str(PROFILE)] if profile else ["--cores", "2"]
         # A busy machine may take long to start what a site's node starts in seconds.
-        times = ["--slurm-init-seconds-before-status-checks", "5", "--set-resources", "run:runtime=120"]
+        times = ["--slurm-init-seconds-before-status-checks", "5"]
+        if "--set-resources" not in options:
+            times += ["--set-resources", "run:runtime=120"]
         quick = times if profile else []
         start = ["snakemake", "--snakefile", str(paths.ROOT / "Snakefile"), "--directory", str(self.folder / "work")]
         return [*start, *where, *quick, *options, "--config", "scale=smoke", "--", FIGURE]
@@ -337,6 +403,24 @@ def test_a_controller_that_is_gone(cluster, tmp_path):
     finally:
         cluster.start_controller()
         assert wait_for(lambda: cluster.node_is("idle"), 120)
+
+
+@pytest.mark.slow
+@pytest.mark.guest
+@pytest.mark.timeout(2 * PATIENCE_S)
+@pytest.mark.parametrize(
+    ("declared", "says"), [(100, "100 MB of memory are declared"), (MEMORY_MB + 1, f"largest node has {MEMORY_MB} MB")]
+)
+def test_memory_that_does_not_fit(cluster, tmp_path, declared, says):
+    """Too little for a guest, or more than a node has: one message, and nothing was submitted."""
+    before = len(cluster.jobs())
+    made = Campaign(cluster, tmp_path)
+    campaign = made.start("--set-resources", "run:runtime=120", f"run:mem_mb={declared}")
+    assert campaign.wait(PATIENCE_S) != 0
+    assert made.said.count(says) == 1, made.said[-3000:]
+    assert "Traceback" not in made.said
+    assert len(cluster.jobs()) == before
+    assert not made.summaries
 
 
 def test_the_profile_names_what_it_submits():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import signal
 import subprocess
 from collections.abc import Callable
 from typing import Any
@@ -10,8 +12,10 @@ from typing import Any
 from bbrlab.base.errors import UserError
 from bbrlab.scenario.point import Point
 from bbrlab.workflow.resources import GROUPS, MODELS, guest_mb, memory_mb
+from bbrlab.workflow.snakemake import join_groups
 
 TIMEOUT_S = 30
+PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
 ONE_JOB = 1_000_000  # runs; more than any job has
 HOW = "docs/howto/clusters.md says how to set it up; without --profile profiles/slurm the campaign runs on this machine"
 
@@ -83,7 +87,7 @@ def check_slurm(workflow: Any, point_of: Callable[[Any], Point]) -> None:
 
 
 def keep_to_allocation(workflow: Any) -> None:
-    """In a job of Slurm's: run what was submitted together in one step, and no more at once than the job has cores.
+    """In a job of Slurm's: run what was submitted together in one step, no more at once than the job has cores, and end with it.
 
     Snakemake starts itself twice there, once to accept the job and once in its step, and tells neither how many cores the job
     has nor that its runs are one group: a step would be started for each run, or as many guests as the node has cores where
@@ -96,4 +100,16 @@ def keep_to_allocation(workflow: Any) -> None:
     if not workflow.remote_exec or not cores:
         return
     workflow.register_resource("_cores", min(int(cores), workflow.cores))
-    workflow.group_settings.group_components = dict.fromkeys((*GROUPS, MODELS), ONE_JOB)
+    join_groups(dict.fromkeys((*GROUPS, MODELS), ONE_JOB))
+    if "SLURM_STEP_ID" not in os.environ:
+        _end_with_the_job()
+
+
+def _end_with_the_job() -> None:
+    """End this process as soon as the job's shell, which started it, has ended.
+
+    When a job is cancelled, its shell ends, and this process, told to end by the same signal, may wait for ever (the signal's
+    handler in Snakemake 9.27 takes a lock that may be held). Where Slurm finds a job's processes by their parents
+    (proctrack/linuxproc) it would not find this one any more.
+    """
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,43 @@ def _encode(jobs: list[TargetSpec]) -> list[str]:
         f"{job.rulename}:" + ",".join(f"{k}={v.replace(',', COMMA)}" for k, v in job.wildcards_dict.items())
         for job in jobs
     ]
+
+
+def join_groups(components: Mapping[str, int]) -> None:
+    """Let a scheduler's job plan its groups with so many components each, as --group-components would say.
+
+    Snakemake 9.27 does not pass that option on to its jobs, and what a Snakefile sets is overwritten before the plan is made.
+
+    Args:
+        components: {group: how many of its jobs belong together at most}.
+    """
+    from snakemake.dag import DAG
+
+    begin = DAG.__init__
+
+    def begin_joined(self: Any, workflow: Any, *arguments: Any, **options: Any) -> None:
+        workflow.group_settings.group_components = dict(components)
+        begin(self, workflow, *arguments, **options)
+
+    DAG.__init__ = begin_joined
+
+
+def say_why_groups_fail() -> None:
+    """Let the log have the reason for which a group of jobs failed: a scheduler's words when it takes no job.
+
+    Snakemake 9.27 says the reason of a single job, and drops that of a group.
+    """
+    from snakemake.jobs import GroupJob
+    from snakemake.logging import logger
+
+    log = GroupJob.log_error
+
+    def log_with_reason(self: Any, msg: str | None = None, *arguments: Any, **options: Any) -> None:
+        if msg:
+            logger.error(msg)
+        log(self, msg, *arguments, **options)
+
+    GroupJob.log_error = log_with_reason
 
 
 def name_of(path: Path) -> str:
