@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import os
 import random
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from bbrlab.base import paths
 from bbrlab.cli.interrupts import EXIT_INTERRUPTED
+from tests.conftest import processes_of, wait_for
+from tests.graded import RUBRIC, make_submission, write_rubric
 
 # A program with a command of its own in bbrlab's frame; BODY is what it does.
 PROGRAM = """
@@ -109,3 +114,82 @@ while True:
         process.send_signal(rng.choice((signal.SIGINT, signal.SIGTERM)))
         time.sleep(0.02 * rng.random())
     ended(process)
+
+
+# --- bbrlab grade --class -----------------------------------------------------------------------------------------------
+
+STUDENTS = ("ada", "bob", "eve", "joe")
+
+
+def grading(folder: Path, rubric: Path, out: Path) -> list[str]:
+    return [sys.executable, "-m", "bbrlab.cli.main", "grade", "--class", str(folder), "--rubric", str(rubric), "--out", str(out), "--cores", "2"]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def room(tmp_path_factory) -> tuple[Path, Path]:
+    """A class, each with runs of its own, and a rubric that has one of each made again by a guest."""
+    folder = tmp_path_factory.mktemp("grading")
+    longer = RUBRIC["scenario"] | {"duration_s": 60, "window_s": [10, 60]}
+    rubric = write_rubric(folder, rerun=2, scenario=longer, points=RUBRIC["points"] | {"rerun": 10})
+    for student in STUDENTS:
+        make_submission(folder / "class" / student, rubric, student)
+    return folder / "class", rubric
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize(
+    ("number", "whole_group", "moment"),
+    [(signal.SIGINT, True, "looking"), (signal.SIGINT, True, "guest"), (signal.SIGTERM, False, "guest"), (signal.SIGTERM, True, "guest"), (signal.SIGTERM, False, "one graded")],
+    ids=["Ctrl-C, first looks", "Ctrl-C, a guest runs", "SIGTERM, a guest runs", "SIGTERM to all, a guest runs", "SIGTERM, one is graded"],
+)  # fmt: skip
+def test_a_class_that_is_graded(room, tmp_path, number, whole_group, moment):
+    """Its workers and guests go with it, what was graded stays, and the next call goes on from there. A terminal's Ctrl-C goes to all
+    of its processes."""
+    folder, rubric = room
+    out, scratch = tmp_path / "out", tmp_path / "tmp"
+    scratch.mkdir()
+    process = subprocess.Popen(grading(folder, rubric, out), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               cwd=paths.ROOT, start_new_session=True, env=os.environ | {"TMPDIR": str(scratch)})  # fmt: skip
+    come = {
+        "looking": lambda: any(scratch.glob("bbrlab-grade-*")),
+        "guest": lambda: bool(processes_of(f"{scratch}/bbrlab-run-")),
+        "one graded": lambda: any(out.glob("*/grade.json")) and bool(processes_of(f"{scratch}/bbrlab-run-")),
+    }[moment]
+    assert wait_for(come, 240), process.communicate(timeout=1)
+    (os.killpg if whole_group else os.kill)(process.pid, number)
+    said, errors = process.communicate(timeout=60)
+    assert [line for line in errors.splitlines() if "salt" not in line] == [MESSAGE.strip()]
+    assert process.returncode == EXIT_INTERRUPTED
+    assert wait_for(lambda: not processes_of(f"{scratch}/") and not processes_of(str(out))), "nothing is left running"
+    assert not list(scratch.glob("bbrlab-grade-*")), "nor lying about"
+    kept = {path: path.read_bytes() for path in out.glob("*/*.json")}
+    for path in out.glob("*/examined.json"):
+        assert json.loads(path.read_text())["examined"]["incomplete"] == [], (
+            "what was interrupted is no fault of the student"
+        )
+    if moment == "one graded":
+        assert any(path.name == "grade.json" for path in kept)
+        again = subprocess.run(grading(folder, rubric, out), capture_output=True, text=True, cwd=paths.ROOT)
+        assert again.returncode == 0 and f"{len(STUDENTS)} graded" in again.stdout, again.stderr
+        assert all(path.read_bytes() == content for path, content in kept.items())
+        assert {json.loads(p.read_text())["score"] for p in out.glob("*/grade.json")} == {110}
+
+
+def test_a_worker_that_is_killed_is_no_fault_of_bbrlab(monkeypatch, tmp_path):
+    """As by a system that is short of memory."""
+    body = """
+from bbrlab.cli import grade
+import bbrlab.grading.grade as g, tests.test_interrupts as t
+from pathlib import Path
+g.examine_submission = t.killed
+grade._class({"ada": Path("x"), "bob": Path("y")}, Path("r"), None, Path("o"), 2, False)
+"""
+    process = started(body)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 2 and "Traceback" not in errors
+    assert errors.startswith("bbrlab: a process that graded was killed") and "start again" in errors
+
+
+def killed(*given: object) -> None:
+    """What a worker does that is killed."""
+    os.kill(os.getpid(), signal.SIGKILL)

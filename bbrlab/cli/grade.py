@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
-from concurrent.futures import ProcessPoolExecutor, as_completed
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import as_completed
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from bbrlab.base.errors import UserError
+from bbrlab.base.workers import workers
 from bbrlab.cli.app import AsJson, app, print_json
+from bbrlab.cli.interrupts import EXIT_INTERRUPTED, Interrupted
 
 if TYPE_CHECKING:
     from bbrlab.grading.examine import Examined
     from bbrlab.grading.grade import Grade
     from bbrlab.grading.rubric import Rubric
 
+Result = TypeVar("Result")
 RubricFile = Annotated[Path, typer.Option("--rubric", metavar="RUBRIC.yaml", help="What is asked for, and what gives points.")]  # fmt: skip
 
 
@@ -147,26 +154,62 @@ def _class(
     from bbrlab.grading.grade import examine_submission, flag_words, grade_submission, others_of
     from bbrlab.grading.report import number
 
-    with ProcessPoolExecutor(min(cores, len(submissions)), multiprocessing.get_context("spawn")) as pool:
-        try:
+    context = multiprocessing.get_context("spawn")
+    count = min(cores, len(submissions))
+    with workers(count, _begin_worker, "graded", "what is graded is kept", context) as pool:
+        with _ctrl_c_for_this_process_alone():  # all workers are started with the first job
             looking = {
-                student: pool.submit(examine_submission, path, rubric_file, student, out / student)
+                student: pool.submit(_work, examine_submission, path, rubric_file, student, out / student)
                 for student, path in submissions.items()
             }
-            found: dict[str, Examined] = {student: job.result() for student, job in looking.items()}
-            grading = {
-                pool.submit(grade_submission, path, rubric_file, student, out / student, others_of(student, found, rubric)): student
-                for student, path in submissions.items()
-            }  # fmt: skip
-            grades = {}
-            for number_done, job in enumerate(as_completed(grading), 1):
-                graded = grades[grading[job]] = job.result()
-                words = f"{number(graded['score'])} of {number(graded['of'])}"
-                typer.echo(
-                    f"[{number_done}/{len(grading)}] {grading[job]}: {words} {flag_words(graded)}".rstrip(),
-                    err=to_stderr,
-                )
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+        found: dict[str, Examined] = {student: job.result() for student, job in looking.items()}
+        grading = {
+            pool.submit(_work, grade_submission, path, rubric_file, student, out / student, others_of(student, found, rubric)): student
+            for student, path in submissions.items()
+        }  # fmt: skip
+        grades = {}
+        for number_done, job in enumerate(as_completed(grading), 1):
+            graded = grades[grading[job]] = job.result()
+            words = f"{number(graded['score'])} of {number(graded['of'])}"
+            typer.echo(
+                f"[{number_done}/{len(grading)}] {grading[job]}: {words} {flag_words(graded)}".rstrip(), err=to_stderr
+            )
     return grades
+
+
+@contextlib.contextmanager
+def _ctrl_c_for_this_process_alone() -> Iterator[None]:
+    """Processes that are started in the block never see a terminal's Ctrl-C; this one gets it at the end of the block."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+_at_work = threading.Event()  # in a worker: it has something to clean up
+
+
+def _begin_worker() -> None:
+    """A worker ends at SIGTERM, whatever it does, and takes what it started with it. Ctrl-C is for who started it."""
+
+    def end(number: int, frame: object) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        if not _at_work.is_set():
+            os._exit(EXIT_INTERRUPTED)
+        raise Interrupted
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+    signal.signal(signal.SIGTERM, end)
+
+
+def _work(do: Callable[..., Result], *given: Any) -> Result:
+    """What a worker does; interrupted, it cleans up and ends."""
+    try:
+        _at_work.set()
+        return do(*given)
+    except Interrupted:
+        os._exit(EXIT_INTERRUPTED)
+    finally:
+        _at_work.clear()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import signal
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 TWICE_S = 2.0  # two Ctrl-C within this time end the play
 POLL_S = 0.1
+ENDS_S = 30.0  # a guest that was asked to end has so long
 VIEW_COLUMNS, VIEW_ROWS = 80, 24  # the least that the view needs
 
 
@@ -49,6 +51,7 @@ def play(
     is kept as a run's results, with what was changed when. Without a terminal, commands are read from standard input.
     """
     from bbrlab.cli.outcome import show_outcome
+    from bbrlab.cli.terminal import let_go
     from bbrlab.scenario.load import base_point, load_scenario
 
     sources = tuple(cca_source or ())
@@ -64,6 +67,7 @@ def play(
         from bbrlab.cli.play_view import play_in_view
 
         play_in_view(game)
+    let_go()
     show_outcome(game.summary(), out)
 
 
@@ -73,7 +77,7 @@ def _new_folder(name: str) -> Path:
 
 def _why_plain() -> str:
     """Why there can be no live view here; empty if there can."""
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not (sys.stdin.isatty() and sys.stdout.isatty() and sys.stderr.isatty()):
         return "this is no terminal"
     if os.environ.get("TERM", "dumb") in ("dumb", "unknown"):
         return f"a terminal of the kind {os.environ.get('TERM', 'without a name')} cannot show the live view"
@@ -91,6 +95,7 @@ class Game:
         stage: what the guest is doing before the prompt is there.
         folder, played: what the guest writes to, and what it was to play; None before it starts.
         over: set when the result is there, or why there is none.
+        left: set when the terminal is gone.
     """
 
     def __init__(
@@ -98,6 +103,7 @@ class Game:
     ):
         self.point, self.out = point, out
         self.link, self.stop, self.over = PromptLink(), threading.Event(), threading.Event()
+        self.left = threading.Event()
         self.text, self.stage, self.at_s = "", "", 0.0
         self.folder: Path | None = None
         self.played: Played | None = None
@@ -134,6 +140,26 @@ class Game:
             self.stop.set()
         self._interrupted_s = now_s
         self.link.interrupt()
+
+    def leave(self) -> None:
+        """The terminal is gone: end the play and keep it, as ``exit`` does; before the prompt is there, end it."""
+        if not self.left.is_set():
+            self.left.set()
+            threading.Thread(target=self._leave, daemon=True).start()
+
+    def _leave(self) -> None:
+        end_s, asked = time.monotonic() + ENDS_S, False
+        if not self.text:
+            self.stop.set()
+        while not self.over.wait(POLL_S):
+            if time.monotonic() > end_s:  # what runs in the guest does not end
+                self.stop.set()
+            elif self.is_ready and not asked:
+                asked = True
+                self.send("exit")
+            elif not asked:
+                self.link.interrupt()
+                self.over.wait(1)
 
     def summary(self) -> Summary:
         """The result; waits for it.
@@ -190,20 +216,30 @@ def play_plain(game: Game) -> None:
     echo = not sys.stdin.isatty()  # a terminal shows what is typed
 
     def show(text: str) -> None:
-        sys.stdout.write(text)
-        sys.stdout.flush()
+        try:
+            sys.stdout.write(text)
+            sys.stdout.flush()
+        except OSError:
+            game.leave()
+
+    def stage(text: str) -> None:
+        with contextlib.suppress(OSError):
+            typer.echo(f"guest: {text}", err=True)
 
     def terminate(number: int, frame: object) -> None:
         game.stop.set()
 
-    game.on_text = show
-    game.on_stage = lambda text: typer.echo(f"guest: {text}", err=True)
+    def hang_up(number: int, frame: object) -> None:
+        game.leave()
+
+    game.on_text, game.on_stage = show, stage
     signal.signal(signal.SIGTERM, terminate)
+    signal.signal(signal.SIGHUP, hang_up)
     signal.signal(signal.SIGINT, lambda number, frame: game.interrupt())
     game.begin()
     lines, ended = _Lines(), False
     while not game.over.wait(0 if lines.waiting else POLL_S / 2):
-        if not game.is_ready or ended:
+        if not game.is_ready or ended or game.left.is_set():
             game.over.wait(POLL_S / 2)
             continue
         line = lines.next()
@@ -231,7 +267,10 @@ class _Lines:
     def next(self) -> str | None:
         """The next line; None if there is none yet, or no more."""
         if not self.waiting and not self.ended and select.select([0], [], [], POLL_S)[0]:
-            data = os.read(0, 1 << 16)
+            try:
+                data = os.read(0, 1 << 16)
+            except OSError:  # of a terminal that is gone
+                data = b""
             self._data += data
             if not data:
                 self.ended = True

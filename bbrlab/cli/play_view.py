@@ -5,9 +5,12 @@ It reads the samples that the guest writes anyhow (bbrlab/measure/live.py), on t
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import json
 import signal
 import struct
+import sys
 from collections import deque
 from collections.abc import Iterable
 from pathlib import Path
@@ -17,12 +20,14 @@ from rich.text import Text
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
+from textual.drivers.linux_driver import LinuxDriver
 from textual.events import Resize
 from textual.suggester import Suggester
 from textual.widgets import DataTable, Input, RichLog, Static
 from textual_plot import HiResMode, PlotWidget
 
-from bbrlab.cli.play import VIEW_COLUMNS, VIEW_ROWS, Game
+from bbrlab.cli.play import ENDS_S, VIEW_COLUMNS, VIEW_ROWS, Game
+from bbrlab.cli.terminal import Terminal
 from bbrlab.experiment.machine.prompt import LINE_BYTES, READY
 from bbrlab.measure.live import Follower, Now
 from bbrlab.run.played import Played, read_events
@@ -160,6 +165,28 @@ class Curves:
             self.queue_ms.popleft()
 
 
+class ViewDriver(LinuxDriver):
+    """Textual's driver on a terminal that may vanish.
+
+    Textual writes in a thread, through a queue of a few texts. That thread would die of a terminal that is gone, the queue would
+    fill, and the view wait for room for ever: no signal would end it. Here what cannot be written is dropped (Terminal).
+    """
+
+    def __init__(self, terminal: Terminal, *given: Any, **named: Any):
+        super().__init__(*given, **named)
+        self._file: Any = terminal
+
+    def _sigcont_application(self, *given: Any) -> None:
+        """A terminal that hangs up sends SIGCONT, too: go on only if the view had been stopped."""
+        if self._must_signal_resume:
+            super()._sigcont_application(*given)
+
+    def _run_input_thread(self) -> None:
+        """Read keys until the view ends, or the terminal does: that is no fault."""
+        with contextlib.suppress(OSError):
+            self.run_input_thread()
+
+
 class PlayView(App[None]):
     """The view. It ends when the guest does."""
 
@@ -184,8 +211,9 @@ class PlayView(App[None]):
     ENABLE_COMMAND_PALETTE = False
     TITLE = "bbrlab play"
 
-    def __init__(self, game: Game):
-        super().__init__()
+    def __init__(self, game: Game, terminal: Terminal):
+        super().__init__(driver_class=functools.partial(ViewDriver, terminal))  # type: ignore[arg-type]
+        self.terminal = terminal
         self.game, self.scenario = game, game.point.scenario
         self.curves, self.chart = Curves(), 0
         self.rate_mbit, self.loss = self.scenario.network.rate_mbit, self.scenario.network.loss
@@ -259,7 +287,9 @@ class PlayView(App[None]):
 
     def _look_at_text(self) -> None:
         game = self.game
-        if game.over.is_set():
+        if self.terminal.is_gone():
+            game.leave()
+        if game.over.is_set() or game.left.is_set():
             self.exit()
             return
         if game.is_ready and self._waiting:
@@ -395,15 +425,23 @@ def rows_of(played: Played, now: Now, goodput_mbit: dict[str, float]) -> Iterabl
 def play_in_view(game: Game) -> None:
     """Play in the view; returns when the guest has ended, however it did."""
 
+    terminal = Terminal(sys.stdin.fileno(), sys.stderr.fileno())
+
     def terminate(number: int, frame: object) -> None:
         game.stop.set()
+        terminal.give_up()  # of one that stands still nobody reads, either
+
+    def hang_up(number: int, frame: object) -> None:
+        game.leave()
+        terminal.give_up()
 
     signal.signal(signal.SIGTERM, terminate)
-    signal.signal(signal.SIGHUP, terminate)
-    view = PlayView(game)
+    signal.signal(signal.SIGHUP, hang_up)
+    view = PlayView(game, terminal)
     try:
         view.run()
     finally:
-        if not game.over.is_set():  # the view itself ended
+        if not game.left.is_set() and not game.over.is_set():  # the view itself ended
             game.stop.set()
-            game.over.wait(30)
+            game.over.wait(ENDS_S)
+        terminal.close()

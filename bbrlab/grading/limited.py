@@ -19,6 +19,7 @@ from bbrlab.base.errors import UserError
 
 END_BYTES = 64 << 20  # of what comes back
 SLOWER = 5  # a machine that others use gives a process its seconds this much later, at most
+INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 DONE, REFUSED, TROUBLE = "done", "refused", "trouble"
 
 
@@ -37,7 +38,7 @@ def run_limited(work: Callable[[], Any], *, seconds: float, memory_bytes: int, f
 
     Raises:
         Refused: what it raised as a UserError, or that it used up a limit, or how it ended.
-        UserError: if this machine's disk is full.
+        UserError: if this machine's disk is full, or somebody interrupted it.
     """
     reader, writer = os.pipe()
     child = os.fork()
@@ -56,6 +57,8 @@ def run_limited(work: Callable[[], Any], *, seconds: float, memory_bytes: int, f
             with contextlib.suppress(ProcessLookupError):
                 os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
+    if os.WIFSIGNALED(status) and os.WTERMSIG(status) in INTERRUPTS and not late:  # says nothing of what was handed in
+        raise UserError("looking at a submission was interrupted; start again, what is graded is kept")
     if late or (os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU):
         raise Refused(f"looking at it took more than {seconds:g} s")
     try:
@@ -93,8 +96,8 @@ def _work(work: Callable[[], Any], writer: int, seconds: float, memory_bytes: in
     """Do the work under limits, write what came of it, and end this process."""
     status = 1
     try:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for who started this, too, and that ends it
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         # At the second limit the kernel kills without a word why; the first one says it.
         resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 1, int(seconds) + 3))

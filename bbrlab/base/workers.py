@@ -1,0 +1,42 @@
+"""A pool of processes that is gone when its user is done with it, or is interrupted."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.context import BaseContext
+
+from bbrlab.base.errors import UserError
+
+
+@contextlib.contextmanager
+def workers(
+    count: int, begin: Callable[[], None], does: str, kept: str, context: BaseContext | None = None
+) -> Iterator[ProcessPoolExecutor]:
+    """A pool whose processes are told to end (SIGTERM), and whose waiting jobs are dropped, when the block ends by an exception.
+
+    Args:
+        count: of processes.
+        begin: called first in each of them; it decides what signals do there.
+        does: what a process does, for a message: "graded".
+        kept: what is left if one is killed: "what is graded is kept".
+        context: how processes are started; default: the platform's way.
+
+    Raises:
+        UserError: in the place of BrokenProcessPool, if one of them is killed.
+    """
+    with ProcessPoolExecutor(count, context, begin) as pool:
+        try:
+            yield pool
+        except BaseException as error:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for worker in multiprocessing.active_children():
+                worker.terminate()
+            if isinstance(error, BrokenProcessPool):
+                raise UserError(
+                    f"a process that {does} was killed (was there too little memory? fewer --cores take less); {kept}, start again"
+                ) from None
+            raise
