@@ -38,7 +38,7 @@ test: setup     ## Set up, then lint, type-check and test (under 30 minutes from
 
 test-slow: setup ## The long tests: accuracy against published data, endurance, validators of an archive, Slurm, Kubernetes, the container and the site in a browser (as root, with their packages)
 	@[ "$$(id -u)" != 0 ] || { DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $$(grep -hv "^#" envs/slurm-packages.txt envs/browser-packages.txt envs/container-packages.txt) >/dev/null && \
-	.venv/bin/pip install -q --disable-pip-version-check --no-deps --require-hashes -r envs/slurm.txt -r envs/browser.txt -r envs/kubernetes.txt -r envs/kubernetes-test.txt; }
+	.venv/bin/pip install -q --disable-pip-version-check --no-deps --require-hashes -r envs/slurm.txt -r envs/browser.txt && envs/kubernetes.sh test; }
 	@cmp -s envs/citing.txt .venv-citing/installed || { rm -rf .venv-citing && python3 -m venv .venv-citing && \
 	.venv-citing/bin/pip install -q --disable-pip-version-check --no-deps --require-hashes -r envs/citing.txt && cp envs/citing.txt .venv-citing/installed; }
 	@source .venv/bin/activate && pytest -m slow
@@ -53,7 +53,7 @@ lint:           ## Formatters, linters, types, spelling; changes nothing
 
 format:         ## Let the formatters decide the layout, and renew what is made: reference pages, schemas, tables, counts, .zenodo.json
 	@source .venv/bin/activate && ruff check --fix . ; ruff format . && snakefmt Snakefile workflow/Snakefile rules && nbstripout --keep-id notebooks/*.ipynb && python -m bbrlab.report.metric_tables && \
-	python -m bbrlab.report.readme_counts && python -m bbrlab.grading.rubric_tables && python -m bbrlab.archive.citation && python -m bbrlab.archive.statements && \
+	python -m bbrlab.report.readme_counts && python -m bbrlab.report.crosscheck_page && python -m bbrlab.grading.rubric_tables && python -m bbrlab.archive.citation && python -m bbrlab.archive.statements && \
 	python -m bbrlab.cli.schemas && python -m bbrlab.cli.reference && python -m bbrlab.container.binder
 
 lock:           ## Renew envs/requirements.lock and envs/citing.txt from the .in files beside them
@@ -69,5 +69,5 @@ ns3: setup      ## Install ns-3 for the optional check by another engine (500 MB
 doctor: setup   ## Say what this machine lacks
 	@.venv/bin/bbrlab doctor
 
-clean:          ## Remove results, but not the environment and the kernel
+clean:          ## Remove results, but not the environments and the kernel
 	rm -rf $(RESULTS) .snakemake

@@ -7,6 +7,7 @@ of the shipped files with one to three changes, from a fixed seed.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import copy
 import random
 import sys
@@ -84,7 +85,8 @@ def _change(content: Any, rng: random.Random) -> None:
         case "scale":
             for place, name in found:
                 if isinstance(place[name], int | float) and rng.random() < 0.5:
-                    place[name] *= rng.choice((-1, 0, 1e-300, 0.1, 10, 1e300))
+                    with contextlib.suppress(OverflowError):  # of a whole number that no float can hold
+                        place[name] *= rng.choice((-1, 0, 1e-300, 0.1, 10, 1e300))
         case "remove":
             del container[key]
         case "add" if isinstance(container, dict):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -86,17 +88,17 @@ def table(figure: Figure, value: Value = lambda point, seed: 0.5, trials: int = 
             for group, flow in enumerate(point.scenario.flows):
                 metrics = dict.fromkeys(METRICS, value(point, seed)) | {"drops": float(seed)}
                 rows.append({
-                    "point": point.label, "seed": seed, "ok": True, "count": flow.count, "kernel": "lab (6.12)",
-                    "virtual_s": point.scenario.duration_s, "wall_s": 1.0,
+                    "figure": figure.id, "point": point.label, "seed": seed, "ok": True, "cca": flow.cca, "count": flow.count,
+                    "direction": flow.direction, "kernel": "lab (6.12)", "kernel_key": "aaaa", "virtual_s": point.scenario.duration_s, "wall_s": 1.0,
                     **point.values, **point.conditions, "group": group, **metrics,
                 })  # fmt: skip
     return pd.DataFrame(rows)
 
 
 def one(folder: Path, text: str, value: Value, scale: str = "full", trials: int = 3) -> Verdict:
-    """The verdict on the only claim of a file, by made-up tables."""
+    """The verdict on the only claim of a file, by made-up tables of runs that cost nothing, so that more seeds are not left out for it."""
     claim = only_claim(folder, text)
-    known = {f.id: f for f in figures_at(scale, claim.figures)}
+    known = {f.id: replace(f, seeds_packets=math.inf) for f in figures_at(scale, claim.figures)}
     return judge_claim(claim, known, {id: table(f, value, trials) for id, f in known.items()})
 
 

@@ -23,7 +23,7 @@ from bbrlab.claims.expand import expand, number_or_text, published_rows, with_pa
 from bbrlab.claims.load import claims_files, claims_of, load_statements
 from bbrlab.claims.schema import Expectation, rounded, same_number
 from bbrlab.claims.select import full_figures, select
-from bbrlab.report.readme_counts import PAGE, renewed
+from bbrlab.report.readme_counts import PAGE, page, renewed, with_scorecard
 from tests.made_up import EACH, GOOD, ORDER, only_claim, written
 
 
@@ -34,10 +34,24 @@ def test_every_paper_has_statements_and_every_row_its_claim():
 
 
 def test_the_readme_counts_statements_and_claims():
-    page = PAGE.read_text()
-    assert page == renewed(page, load_statements()), "run: python -m bbrlab.report.readme_counts"
+    text = PAGE.read_text()
+    assert text == page(), "run: python -m bbrlab.report.readme_counts"
     with pytest.raises(ValueError, match="rows for"):
-        renewed(page.replace("(scenarios/tang)", "(scenarios/nobody)"), load_statements())
+        renewed(text.replace("(scenarios/tang)", "(scenarios/nobody)"), load_statements())
+
+
+def test_the_readme_has_what_came_of_the_statements():
+    rows = [("tang", "reproduced", "full", False), ("tang", "partly reproduced", "quick", False),
+            ("ware2019", "not run", "full", False), ("tang", "inconclusive", "quick", True)]  # fmt: skip
+    known = pd.DataFrame(rows, columns=["paper", "verdict", "scale", "own"])
+    text = with_scorecard(PAGE.read_text(), known)
+    assert "| Tang | 1 | 1 |  |  |  |  | 1 |" in text and "| Ware et al. 2019 |  |  |  |  |  | 1 |  |" in text
+    assert "| **all** | 1 | 1 |  |  |  | 1 | 1 |" in text
+    assert "| the lab's own, counted apart |  |  |  | 1 |  |  |  |" in text
+    with pytest.raises(ValueError, match="no row for nobody"):
+        with_scorecard(text, known.assign(paper="nobody"))
+    with pytest.raises(ValueError, match="no place"):
+        with_scorecard(text.replace("<!-- end of the scorecard -->", ""), known)
 
 
 # Claims whose tolerance is wider than all that their table spans, and why.

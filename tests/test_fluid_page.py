@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import nbformat
-import pandas as pd
 import pytest
 
 from bbrlab.base import paths
-from bbrlab.campaign.figures import figures_at, runs_of
+from bbrlab.campaign.figures import figures_at
 from bbrlab.report.render import render_notebook
+from tests.made_up import table
 
 
 def first_cells(folder):
@@ -27,12 +27,9 @@ def test_a_campaign_of_some_papers_has_its_page(tmp_path, monkeypatch, ran):
     (results / "smoke" / "sarpkaya2025").mkdir(parents=True)
     for name in ran:
         (figure,) = figures_at("smoke", [f"sarpkaya2025/{name}"])
-        rows = [
-            {"point": run.point.label, "seed": run.seed, "group": group, "ok": True, "buffer_bdp": 1.0, "count": 1,
-             "share_of_capacity": 0.6 - 0.3 * group, **run.point.conditions, **run.point.values}
-            for run in runs_of(figure, results=results) for group in (0, 1)
-        ]  # fmt: skip
-        pd.DataFrame(rows).to_parquet(results / "smoke" / "sarpkaya2025" / f"{name}.parquet")
+        whole = table(figure)
+        whole["share_of_capacity"] = 0.6 - 0.3 * whole["group"]
+        whole.to_parquet(results / "smoke" / "sarpkaya2025" / f"{name}.parquet")
     monkeypatch.setenv("BBRLAB_RESULTS", str(results))
     monkeypatch.setenv("PYTHONPATH", str(paths.ROOT))
     out = tmp_path / "out" / "models.html"

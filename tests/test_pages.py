@@ -8,10 +8,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
 from bbrlab.base import paths
 from bbrlab.campaign.figures import Figure, figures_at, runs_of
 from bbrlab.claims.judge import NOT_REPRODUCED, PARTLY_RUN, REPRODUCED
+from bbrlab.cli.commands import app
 from bbrlab.cli.outcome import show_outcome
 from bbrlab.report.pages import Page
 from bbrlab.report.panel import KEYS, Panel, not_run, panel_rows, panels_at, with_fluid
@@ -162,3 +164,16 @@ def test_pages_that_show_errors_say_what_was_averaged():
     showing = [text for text in pages if "panel.rmse" in text or "panel_rows" in text]
     assert len(showing) >= 2
     assert all("AVERAGED)" in text for text in showing)
+
+
+def test_pages_are_those_of_a_campaign(monkeypatch, tmp_path):
+    """The burst model's among them, to which the overview has a link."""
+    made: list[tuple[str, dict[str, str]]] = []
+    monkeypatch.setattr(
+        "bbrlab.report.render.render_notebook", lambda source, out, given: made.append((out.name, given))
+    )
+    done = CliRunner().invoke(app, ["pages", "--scale", "quick", "--out", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    papers = {f.id.split("/")[0] for f in figures_at("quick", [])}
+    assert {name for name, _ in made} == {f"{name}.html" for name in (*papers, "models", "burst", "overview")}
+    assert {name for name, given in made if given.get("interactive") == "no"} == {"models.html", "burst.html"}

@@ -102,12 +102,17 @@ def test_every_verdict_has_its_colours():
     assert len(set(COLOURS.values())) == len(COLOURS)
 
 
-def test_the_terminal_shows_every_claim(judged):
+def test_the_terminal_shows_every_claim_that_was_run_and_counts_the_others(judged):
     claims, statements, _ = judged
     said = Console(file=io.StringIO(), width=200)
     show_verdicts(claims, statements, said)
     text = said.file.getvalue()
-    assert all(id in text for id in claims["id"])
+    alone = claims.groupby("statement")["id"].transform("size") == 1
+    shown = (claims["verdict"] != NOT_RUN) | alone
+    assert all(id in text for id in claims.loc[shown, "id"])
+    assert not any(f" {id} " in text for id in claims.loc[~shown, "id"])
+    counts = claims[~shown].groupby("statement").size()
+    assert len(counts) and all(f"  {n} claim{'s' * (n > 1)} " in text for n in counts)
     assert "partly run: 6 of 42 judged" in text
     assert "partly run (so far: reproduced)" in text
 

@@ -23,7 +23,8 @@ CAP = 12
 
 @pytest.fixture(scope="module")
 def fig2a():
-    return figures_at("full", [FIG2A])[0]
+    """At full, with any number of packets for more seeds: these tests are of the rule, not of what runs cost."""
+    return replace(figures_at("full", [FIG2A])[0], seeds_packets=math.inf)
 
 
 def asked(folder, figure, text, value, trials=3, cap=CAP) -> dict[str, int]:
@@ -69,11 +70,7 @@ def test_bounds_are_looked_at_three_times(tmp_path, fig2a):
 def test_repeats_that_are_identical_ask_for_no_more(tmp_path, fig2a):
     runs = table(fig2a, of_seeds(0.5, 0.5, 0.5)).assign(drops=1.0)
     for text in (GOOD, expecting("{above: 0.5}"), expecting("{value: 9, within: 1}")):
-        assert set(
-            wanted_seeds(
-                replace(fig2a, seeds_cap=CAP, seeds_packets=math.inf), runs, [only_claim(tmp_path, text)]
-            ).values()
-        ) == {3}
+        assert set(wanted_seeds(replace(fig2a, seeds_cap=CAP), runs, [only_claim(tmp_path, text)]).values()) == {3}
 
 
 def test_equal_numbers_ask_until_they_tell_something(tmp_path, fig2a):
@@ -89,7 +86,7 @@ def test_equal_numbers_ask_until_they_tell_something(tmp_path, fig2a):
 def test_a_claim_that_cannot_ask_is_looked_at_once(tmp_path, fig2a):
     """One over two figures, and one whose points may have no more seeds, have the whole error for their only look."""
     (other,) = figures_at("full", ["sarpkaya2025/fig2c"])
-    known = {f.id: replace(f, trials=3, seeds_cap=CAP) for f in (fig2a, other)}
+    known = {f.id: replace(f, trials=3, seeds_cap=CAP, seeds_packets=math.inf) for f in (fig2a, other)}
     tables = {id: table(f, lambda p, s: p.values["flows.0.count"] + s / 10, 3) for id, f in known.items()}
     two = ORDER.replace("many: {figure: fig2a", "many: {figure: fig2c")
     confidence = {}
@@ -113,14 +110,14 @@ def test_nothing_without_a_number_asks_for_ever(tmp_path, fig2a):
 def test_failed_runs_are_made_up_for(tmp_path, fig2a):
     runs = table(fig2a, of_seeds(0.47, 0.5, 0.53, 9.0), trials=4)
     runs.loc[runs["seed"] == 4, "ok"] = False
-    found = wanted_seeds(replace(fig2a, seeds_cap=CAP, seeds_packets=math.inf), runs, [only_claim(tmp_path, GOOD)])
+    found = wanted_seeds(replace(fig2a, seeds_cap=CAP), runs, [only_claim(tmp_path, GOOD)])
     assert max(found.values()) == 6 + 1
 
 
 def test_all_points_of_a_series_get_the_same(tmp_path, fig2a):
     noisy = lambda point, seed: 0.5 + (-1) ** seed  # noqa: E731
     found = wanted_seeds(
-        replace(fig2a, seeds_cap=CAP, seeds_packets=math.inf),
+        replace(fig2a, seeds_cap=CAP),
         table(fig2a, noisy),
         [only_claim(tmp_path, series("{below: 1.4}"))],
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import importlib.util
 import json
 import os
@@ -224,12 +225,43 @@ def finished(checkout):
 def test_exactly_what_stands_behind_a_change_is_made_anew(checkout, finished, path, anew):
     file = checkout / path
     assert file.parent.is_dir()
-    before = file.read_bytes() if file.exists() else None
-    file.write_bytes((before or b"") + (b"ANOTHER = 1\n" if file.suffix == ".py" else b"\n"))
-    try:
+    before = file.read_bytes() if file.exists() else b""
+    with put_back(file, *(checkout / "results" / "code").iterdir()):
+        file.write_bytes(before + (b"ANOTHER = 1\n" if file.suffix == ".py" else b"\n"))
         assert finished() == anew
+
+
+@contextlib.contextmanager
+def put_back(*files: Path) -> Iterator[None]:
+    """These files have their content again after the block, and their times: where Snakemake's records are gone, times tell."""
+    before = {path: (path.read_bytes(), path.stat()) if path.exists() else None for path in files}
+    try:
+        yield
     finally:
-        file.unlink() if before is None else file.write_bytes(before)
+        for path, was in before.items():
+            if was is None:
+                path.unlink(missing_ok=True)
+                continue
+            content, times = was
+            path.write_bytes(content)
+            os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+def test_results_that_an_older_version_left_are_made_anew(checkout, finished):
+    """As they are copied from elsewhere: without what Snakemake keeps of them, with that version's hashes of its code."""
+    metadata, aside = checkout / ".snakemake", checkout / "snakemake-aside"
+    stamp = checkout / "results" / "code" / "runs.sha256"
+    before = stamp.stat()
+    with put_back(stamp):
+        metadata.rename(aside)
+        try:
+            assert finished() == set(), "of this version they are taken as they are"
+            stamp.write_text(f"{'0' * 64}  bbrlab/run/older.py\n")
+            os.utime(stamp, ns=(before.st_atime_ns, before.st_mtime_ns))
+            assert finished() == RUNS - {"burst_notebook"}, "that page has no runs"
+        finally:
+            shutil.rmtree(metadata, ignore_errors=True)
+            aside.rename(metadata)
 
 
 def test_another_compiler_makes_another_kernel(checkout, finished):

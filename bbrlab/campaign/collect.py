@@ -10,20 +10,23 @@ import pandas as pd
 
 from bbrlab.base import files
 from bbrlab.base.errors import UserError
-from bbrlab.base.tables import read_table
 from bbrlab.campaign.figures import Figure, Run, runs_of
 from bbrlab.campaign.interval import over_seeds
+from bbrlab.campaign.versions import read_with, whole_summary
 from bbrlab.measure import schema
-from bbrlab.measure.summary import GroupEntry, another_version, read_summary
+from bbrlab.measure.summary import GroupEntry
+
+# Columns that a figure's table has of each run and flow group, beside its conditions, swept values and metrics.
+IDENTITY = ("point", "seed", "ok", "group", "cca", "count", "kernel", "kernel_key", "virtual_s", "wall_s")
 
 
 def run_rows(run: Run) -> list[dict[str, Any]]:
     """One row per flow group of a finished run: its place, conditions, every metric of bbrlab/measure/schema.py.
 
     Raises:
-        UserError: if its summary.json lacks a metric, and so was made by another version of this package.
+        UserError: if its summary.json lacks a field or a metric, and so was made by another version of this package.
     """
-    summary = read_summary(run.folder)
+    summary = whole_summary(run.folder)
     shared = {
         "figure": run.figure,
         "point": run.point.label,
@@ -32,11 +35,8 @@ def run_rows(run: Run) -> list[dict[str, Any]]:
         **run.point.values,
         **run.point.conditions,
     }
-    try:
-        outcome = {name: metric.of_run(summary) for name, metric in schema.RUN.items()}
-        groups = [_group_columns(group) for group in summary["groups"]]
-    except KeyError as error:
-        raise UserError(another_version(run.folder / "summary.json", error.args[0])) from None
+    outcome = {name: metric.of_run(summary) for name, metric in schema.RUN.items()}
+    groups = [_group_columns(group) for group in summary["groups"]]
     made = {
         "kernel": f"{summary['kernel']['name']} ({summary['kernel']['release']})",
         "kernel_key": summary["kernel"]["key"],
@@ -99,9 +99,10 @@ def point_means(runs_table: pd.DataFrame, keys: list[str], value: str = "share_o
     return failed.merge(result, on=keys, how="left")
 
 
+# Of a point (Point.conditions).
+CONDITIONS = ("rate_mbit", "base_rtt_ms", "buffer_bytes", "buffer_bdp", "qdisc", "random_loss", "duration_s", "window_start_s", "window_end_s")  # fmt: skip
 TIDY = (
-    "paper", "figure", "point", "case", "group", "cca", "flows", "rate_mbit", "base_rtt_ms", "buffer_bytes", "buffer_bdp",
-    "qdisc", "random_loss", "duration_s", "window_start_s", "window_end_s", "metric", "unit", "mean", "ci95_low",
+    "paper", "figure", "point", "case", "group", "cca", "flows", *CONDITIONS, "metric", "unit", "mean", "ci95_low",
     "ci95_high", "standard_deviation", "seeds", "failed", "without",
 )  # fmt: skip
 
@@ -145,8 +146,18 @@ def tidy(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
 
 
 def read_tables(tables: Iterable[Path]) -> dict[str, pd.DataFrame]:
-    """{figure: its table} of SCALE/PAPER/FIGURE.parquet files."""
-    return {f"{p.parent.name}/{p.stem}": read_table(p) for p in tables}
+    """{figure: its table} of SCALE/PAPER/FIGURE.parquet files (read_figure())."""
+    return {f"{p.parent.name}/{p.stem}": read_figure(p) for p in tables}
+
+
+def read_figure(path: Path) -> pd.DataFrame:
+    """A figure's table, SCALE/PAPER/FIGURE.parquet, as figure_table() made it. UserError naming file and column if one is missing."""
+    return read_with(path, (*IDENTITY, *CONDITIONS, *schema.METRICS))
+
+
+def read_points(path: Path) -> pd.DataFrame:
+    """SCALE/points.parquet, as tidy() made it. UserError naming file and column if one is missing."""
+    return read_with(path, TIDY)
 
 
 def write_table(content: pd.DataFrame, out: Path) -> None:

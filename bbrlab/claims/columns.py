@@ -16,6 +16,7 @@ from bbrlab.base.errors import UserError
 from bbrlab.base.tables import published_table
 from bbrlab.campaign.figures import Figure
 from bbrlab.campaign.replacement import replacement
+from bbrlab.campaign.versions import check_columns
 from bbrlab.claims.schema import BURST, FLUID, PREDICTED, PUBLISHED, WARE, Claim, Term
 from bbrlab.claims.select import select
 from bbrlab.models import predictions, ware
@@ -135,6 +136,7 @@ def _predicted_share(model: str, path: Path) -> float:
         raise UserError(
             f"{path}: {predictions.KINDS[_KINDS[model]].model}'s prediction is missing; run: snakemake --cores 2 -- {path}"
         )
+    check_columns(path, table, ["share_of_capacity"])
     return float(table["share_of_capacity"].iloc[0])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
@@ -40,7 +41,7 @@ def compare_points(
         ends of its interval, its p value, and the outcome.
 
     Raises:
-        UserError: for a metric that there is not.
+        UserError: for a metric that there is not, or that none of a side's tables has.
     """
     wanted = list(dict.fromkeys(metrics))
     unknown = [m for m in wanted if m not in schema.METRICS]
@@ -48,6 +49,12 @@ def compare_points(
         raise UserError(
             f"--metric {unknown[0]}: there is no such metric (docs/reference/results.md has them: {', '.join(schema.METRICS)})"
         )
+    for name, side in (("A", a), ("B", b)):
+        if lacking := [m for m in wanted if side and not any(m in table for table in side.values())]:
+            raise UserError(
+                f"--metric {lacking[0]}: the tables of side {name} have no such column: made by another version of bbrlab; "
+                "choose others with --metric, or delete the tables, and snakemake makes them anew"
+            )
     first, second = _values(a, wanted), _values(b, wanted)
     rows = [_row(place, *first[place], *second[place]) for place in first if place in second]
     found = pd.DataFrame(rows, columns=list(POINTS))
@@ -112,7 +119,11 @@ def _row(place: Place, a_cca: str, first: pd.Series, b_cca: str, second: pd.Seri
     if all_equal(x) and all_equal(y):  # no spread in either: the means are what they are
         same = all_equal(np.concatenate([x, y]))
         return row | {"low": row["difference"], "high": row["difference"], "p": 1.0 if same else 0.0}
-    test = stats.ttest_ind(y, x, equal_var=False)
+    with (
+        warnings.catch_warnings()
+    ):  # of two sides that hardly scatter SciPy says that digits are lost: those beyond the tenth
+        warnings.filterwarnings("ignore", "Precision loss", RuntimeWarning)
+        test = stats.ttest_ind(y, x, equal_var=False)
     interval = test.confidence_interval(1 - ERROR)
     return row | {"low": float(interval.low), "high": float(interval.high), "p": float(test.pvalue)}
 

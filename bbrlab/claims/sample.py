@@ -274,6 +274,10 @@ def _by_seed(
     """The column of each seed: shape (seeds, points), or (seeds,) of the only point."""
     if column in (PUBLISHED, WARE, *PREDICTED):
         values = np.broadcast_to(beside(column, term, chosen, results), (len(seeds), len(chosen)))
+    elif column not in rows:
+        raise UserError(
+            f"the table of {term.figure} has no column {column}: made by another version of bbrlab; delete it, and snakemake makes it anew"
+        )
     else:
         values = rows[column].unstack("place").reindex(index=seeds, columns=range(len(chosen))).to_numpy(dtype=float)
     return values if term.along else values[:, 0]

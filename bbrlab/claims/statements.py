@@ -8,6 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from bbrlab.base.errors import UserError
+from bbrlab.campaign.versions import read_with
 from bbrlab.claims.judge import (
     FINAL,
     INCONCLUSIVE,
@@ -47,6 +48,29 @@ def statements_beside(claims: Path) -> Path:
     if "claims" not in claims.name:
         raise UserError(f"{claims}: claims stand in a file [NAME.]claims.parquet, and statements beside it; name it so")
     return claims.with_name(claims.name.replace("claims", "statements"))
+
+
+# The columns of claims.parquet (judge.verdict_frame()) and of statements.parquet (statement_frame()).
+CLAIM_COLUMNS = (
+    "id", "statement", "paper", "variant", "says", "figures", "metric", "expected", "verdict", "interim", "part", "mean", "low",
+    "high", "confidence", "spread", "p", "stands", "stands_by", "seeds", "failed", "without", "points", "points_full", "shorter_s",
+    "why", "finding", "shows", "because", "chosen_after", "source", "exactness", "own",
+)  # fmt: skip
+STATEMENT_COLUMNS = (
+    "id", "paper", "says", "verdict", "in_words", "claims", "reproduced", "not_reproduced", "inconclusive", "partly_run", "not_run",
+    "stand", "stand_by", "reproduced_stand", "verdict_stands", "interim_reproduced", "interim_not_reproduced",
+    "interim_inconclusive", "open", "chosen_after", "finding", "shows", "because", "source", "exactness", "own",
+)  # fmt: skip
+
+
+def read_claims(path: Path) -> pd.DataFrame:
+    """A file [NAME.]claims.parquet. UserError naming file and column if one is missing."""
+    return read_with(path, CLAIM_COLUMNS)
+
+
+def read_statements(claims: Path) -> pd.DataFrame:
+    """The statements beside a file [NAME.]claims.parquet. UserError naming file and column if one is missing."""
+    return read_with(statements_beside(claims), STATEMENT_COLUMNS)
 
 
 def in_words(verdict: str, claims: Sequence[Verdict]) -> str:

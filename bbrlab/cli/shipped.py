@@ -18,11 +18,9 @@ from bbrlab.cli.app import EXIT_MOVED, AsJson, app, print_json
 if TYPE_CHECKING:
     from bbrlab.workflow.ship import Finished
 
-if TYPE_CHECKING:
-    from bbrlab.workflow.ship import Finished
-
 Figures = Annotated[list[str] | None, typer.Argument(metavar="[PAPER|FIGURE|all]...", help="Default: all.", show_default=False)]  # fmt: skip
 SAMPLE = 20
+OF_MODELS = ("models", "burst")  # pages that a person may steer in a notebook
 
 
 def chosen_figures(figures: list[str] | None) -> list[str] | None:
@@ -30,12 +28,16 @@ def chosen_figures(figures: list[str] | None) -> list[str] | None:
     return [] if "all" in (figures or ["all"]) else figures
 
 
-def finished(scale: str, figures: list[str] | None, results: Path, explained: Path | None) -> Finished:
+def finished(
+    scale: str, figures: list[str] | None, results: Path, explained: Path | None, without_curves: bool = False
+) -> Finished:
     """The campaign to pack, of the names that chosen_figures() gave."""
     from bbrlab.campaign.figures import figures_at
     from bbrlab.workflow.ship import Finished, read_explained
 
-    return Finished(scale, figures_at(scale, figures), results, read_explained(explained) if explained else ())
+    return Finished(
+        scale, figures_at(scale, figures), results, read_explained(explained) if explained else (), without_curves
+    )
 
 
 def warn_of_changed_code(commits: Iterable[str]) -> None:
@@ -53,6 +55,7 @@ def ship(
     results: Annotated[Path | None, typer.Option(help="The campaign's folder; default: the results folder.")] = None,
     out: Annotated[Path | None, typer.Option(help="Default: where the package has its results.")] = None,
     explained: Annotated[Path | None, typer.Option(metavar="FILE.yaml", help="Why runs that failed self-checks ship all the same (docs/howto/shipped_results.md).")] = None,
+    without_curves: Annotated[bool, typer.Option("--without-curves", help="Ship also where models' curves of a panel were not computed; bbrlab rejudge adds them.")] = False,
 ) -> None:  # fmt: skip
     """Pack a finished campaign's results, with the hashes of all its runs, to ship with the package."""
     from rich.console import Console
@@ -61,7 +64,7 @@ def ship(
     from bbrlab.workflow.ship import pack
 
     scale = scale or load_config().scale
-    campaign = finished(scale, chosen_figures(figures), results or paths.results_folder(), explained)
+    campaign = finished(scale, chosen_figures(figures), results or paths.results_folder(), explained, without_curves)
     place = out or paths.SHIPPED
     with Console(stderr=True).status("") as status:
         found = pack(campaign, place, status.update)
@@ -75,8 +78,37 @@ def ship(
 
 
 @app.command()
+def rejudge(
+    scale: Annotated[str | None, typer.Option(help="smoke, quick or full; default: what ships, or config.yaml's.")] = None,
+    model: Annotated[list[str] | None, typer.Option(help="Compute these predictions anew: 9s and own (the fluid model), burst; may be given several times. Default: those that are missing.")] = None,
+    cores: Annotated[int | None, typer.Option(min=1, help="Predictions at once; default: all cores.")] = None,
+) -> None:  # fmt: skip
+    """Judge the results that ship by today's claims and models. Runs no experiment."""
+    from rich.console import Console
+
+    from bbrlab.campaign.config import load_config
+    from bbrlab.campaign.versions import read_with
+    from bbrlab.report.shipped import STATEMENTS, is_shipped, shipped_scale
+    from bbrlab.workflow.rejudge import rejudge as judge_again
+
+    scale = scale or shipped_scale(load_config().scale) or load_config().scale
+    if not is_shipped(paths.SHIPPED, scale):
+        raise UserError(f"{paths.SHIPPED}: nothing ships at scale {scale}")
+    file = paths.SHIPPED / scale / STATEMENTS
+    before = read_with(file, ("id", "verdict"))
+    with Console(stderr=True).status("") as status:
+        judge_again(paths.SHIPPED, scale, model or (), cores or len(os.sched_getaffinity(0)), status.update)
+    both = before.merge(read_with(file, ("id", "verdict")), on="id", how="outer", suffixes=("_before", "_now"))
+    both = both.fillna({"verdict_before": "is new", "verdict_now": "is gone"})
+    moved = both[both["verdict_before"] != both["verdict_now"]]
+    typer.echo(f"{paths.SHIPPED / scale}: {len(moved)} statements have another verdict")
+    for row in moved.to_dict(orient="records"):
+        typer.echo(f"  {row['id']}: {row['verdict_before']} -> {row['verdict_now']}")
+
+
+@app.command()
 def pages(
-    names: Annotated[list[str] | None, typer.Argument(metavar="[PAPER|models|overview]...", help="Default: all.", show_default=False)] = None,
+    names: Annotated[list[str] | None, typer.Argument(metavar="[PAPER|models|burst|overview]...", help="Default: all.", show_default=False)] = None,
     scale: Annotated[str | None, typer.Option(help="smoke, quick or full; default: config.yaml's.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder; default: pages/SCALE in the results folder.")] = None,
 ) -> None:  # fmt: skip
@@ -89,7 +121,7 @@ def pages(
 
     scale = scale or load_config().scale
     papers = dict.fromkeys(f.id.split("/")[0] for f in figures_at(scale, []))
-    known = [*papers, "models", "overview"]
+    known = [*papers, *OF_MODELS, "overview"]
     for name in names or []:
         if name not in known:
             raise UserError(f"there is no page '{name}' (there are {', '.join(known)})")
@@ -97,7 +129,7 @@ def pages(
     with Console(stderr=True).status("") as status:
         for number, name in enumerate(names or known, 1):
             status.update(f"{name}: page {number} of {len(names or known)}")
-            given = {"scale": scale} | ({"interactive": "no"} if name == "models" else {})
+            given = {"scale": scale} | ({"interactive": "no"} if name in OF_MODELS else {})
             render_notebook(paths.ROOT / "notebooks" / f"{name}.ipynb", folder / f"{name}.html", given)
             typer.echo(folder / f"{name}.html")
 

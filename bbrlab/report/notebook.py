@@ -33,9 +33,10 @@ from IPython.display import Markdown, display
 from matplotlib.figure import Figure as Drawing
 
 from bbrlab.base.errors import UserError
-from bbrlab.base.tables import published_table, read_table
+from bbrlab.base.tables import published_table
 from bbrlab.campaign.figures import Figure
 from bbrlab.campaign.ns3 import program_identity
+from bbrlab.campaign.versions import read_with
 from bbrlab.measure.sawtooth import loss_epochs
 from bbrlab.measure.series import goodput_series
 from bbrlab.models import ware
@@ -203,7 +204,7 @@ def beside_ns3(page: Page) -> tuple[pd.DataFrame, str] | None:
         return None
     keys = ["figure", "point", "group", "cca"]
     ours = pd.concat([t[t["ok"]].assign(figure=f"{page.paper}/{name}") for name, t in page.tables.items()])
-    theirs = read_table(file)
+    theirs = read_with(file, [*keys, "goodput_mbit"], remedy="run `make ns3` again")
     told = []
     if set(theirs.get("program", [""])) != {program_identity()}:
         told.append("These numbers of ns-3 are of another version of its program")

@@ -11,12 +11,12 @@ from typing import Any
 import pandas as pd
 
 from bbrlab.base.errors import UserError
-from bbrlab.base.tables import read_table
+from bbrlab.campaign.collect import read_figure
 from bbrlab.campaign.config import command_for
 from bbrlab.campaign.figures import Figure, Run, figures_at, runs_of
+from bbrlab.campaign.versions import RUN_AGAIN, read_with, whole_summary
 from bbrlab.claims.judge import FINAL, NOT_REPRODUCED, OWN, REPRODUCED
-from bbrlab.claims.statements import STATEMENT_VERDICTS, statements_beside
-from bbrlab.measure.summary import read_summary
+from bbrlab.claims.statements import STATEMENT_VERDICTS, read_claims, read_statements
 from bbrlab.report.shipped import CHECKS, Shown, shown
 from bbrlab.report.statement_table import statement_table
 from bbrlab.scenario.point import Point
@@ -52,12 +52,12 @@ class Page:
     @cached_property
     def verdicts(self) -> pd.DataFrame:
         """The claims on this paper's figures, whoever made them, as judge.verdict_frame() (SCALE/PAPER.claims.parquet)."""
-        return read_table(self._claims_file)
+        return read_claims(self._claims_file)
 
     @cached_property
     def statements(self) -> pd.DataFrame:
         """Their statements, as statements.statement_frame() (SCALE/PAPER.statements.parquet)."""
-        return read_table(statements_beside(self._claims_file))
+        return read_statements(self._claims_file)
 
     def glance(self) -> str:
         """What was run, in a sentence, and how its statements came out (Markdown)."""
@@ -109,7 +109,8 @@ class Page:
             raise UserError(
                 f"{self.paper}/{figure}: samples do not ship; run: {command_for(f'{self.paper}/{figure}', self.scale)}"
             )
-        return read_table(self.run(figure, seed, **values).folder / "samples.parquet", columns)
+        path = self.run(figure, seed, **values).folder / "samples.parquet"
+        return read_with(path, columns, columns, RUN_AGAIN)
 
     def checks(self) -> pd.DataFrame:
         """Every self-check of every run: how many passed, failed, could not be made; lowest and highest measurement."""
@@ -124,7 +125,7 @@ class Page:
         rows = []
         for name in self.figures:
             for run in self.runs(name):
-                summary = read_summary(run.folder)
+                summary = whole_summary(run.folder)
                 rows += [
                     {"figure": name, "check": c["name"], "measured": c["measured"], "ok": c["ok"]}
                     for c in summary["checks"]
@@ -132,7 +133,7 @@ class Page:
         return pd.DataFrame(rows)
 
     def _shipped_checks(self) -> pd.DataFrame:
-        table = read_table(self.results / self.scale / CHECKS)
+        table = read_with(self.results / self.scale / CHECKS, ("figure", "check", "measured", "ok"))
         own = table[table["figure"].isin([f"{self.paper}/{name}" for name in self.figures])]
         return own.assign(figure=own["figure"].str.split("/").str[1])
 
@@ -161,7 +162,7 @@ def load_page(scale: str, paper: str, results: Path | None = None) -> Page:
         raise UserError(
             f"{folder}: nothing of {paper} has been run at this scale; run: {command_for(paper, which.scale)}"
         )
-    tables = {name: read_table(folder / f"{f.id}.parquet") for name, f in figures.items()}
+    tables = {name: read_figure(folder / f"{f.id}.parquet") for name, f in figures.items()}
     return Page(which.scale, paper, figures, tables, which.results, which.shipped, which.words)
 
 

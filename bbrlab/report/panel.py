@@ -14,9 +14,10 @@ import numpy as np
 import pandas as pd
 
 from bbrlab.base import paths
-from bbrlab.base.tables import published_table, read_table
-from bbrlab.campaign.collect import point_means
+from bbrlab.base.tables import published_table
+from bbrlab.campaign.collect import point_means, read_figure
 from bbrlab.campaign.figures import Figure, figures_at, scenario_files
+from bbrlab.campaign.versions import check_columns
 from bbrlab.claims import series
 from bbrlab.models import predictions, ware
 from bbrlab.models.of_paper import models_of
@@ -143,8 +144,9 @@ def with_fluid(panel: Panel, of: Figure, results: Path) -> Panel:
     for point in of.points:
         row = {KEYS[k]: v for k, v in point.values.items()}
         for kind in (predictions.FLUID_SHORT, predictions.FLUID_OWN):
-            table = predictions.read_prediction(predictions.prediction_file(kind, of.id, point, results))
-            if table is not None:
+            path = predictions.prediction_file(kind, of.id, point, results)
+            if (table := predictions.read_prediction(path)) is not None:
+                check_columns(path, table, ("share_of_capacity", "step_difference"))
                 found = table.iloc[0]
                 row[f"fluid_{kind}"] = found["share_of_capacity"]
                 row["fluid_step"] = max(row.get("fluid_step", 0.0), found["step_difference"])
@@ -167,6 +169,7 @@ def with_burst(panel: Panel, figure: Figure, results: Path) -> Panel:
     for point in figure.points:
         path = predictions.prediction_file(predictions.BURST, figure.id, point, results)
         if (table := predictions.read_prediction(path)) is not None:
+            check_columns(path, table, ("share_of_capacity", "share_sd"))
             found = table.iloc[0]
             keys = {KEYS[k]: v for k, v in point.values.items()}
             rows.append({**keys, "burst": found["share_of_capacity"], "burst_sd": found["share_sd"]})
@@ -186,7 +189,9 @@ def panels_at(scale: str, results: Path | None = None) -> list[tuple[Figure, Pan
     for figure in filter(has_panel, known.values()):
         table = _table_of(figure, scale, results)
         if table.exists():
-            panel = with_fluid(panel_of(figure, read_table(table)), known.get(fluid_figure(figure.id), figure), results)
+            panel = with_fluid(
+                panel_of(figure, read_figure(table)), known.get(fluid_figure(figure.id), figure), results
+            )
             found.append((figure, with_burst(panel, figure, results)))
     return found
 

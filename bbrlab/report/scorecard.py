@@ -15,7 +15,7 @@ from rich.table import Table
 from bbrlab.base import files
 from bbrlab.campaign.figures import Figure, figures_at
 from bbrlab.campaign.replacement import replacement
-from bbrlab.claims.judge import ALL, FINAL, standing_counts, verdict_counts
+from bbrlab.claims.judge import ALL, FINAL, NOT_RUN, standing_counts, verdict_counts
 from bbrlab.claims.statements import statement_counts
 from bbrlab.report.panel import has_panel, panel_of
 from bbrlab.report.verdicts import TERMINAL, marks_text, measured_text, verdict_text
@@ -136,7 +136,8 @@ def show_counts(counts: pd.DataFrame, title: str, console: Console | None = None
 
 
 def show_verdicts(claims: pd.DataFrame, statements: pd.DataFrame, console: Console | None = None) -> None:
-    """Print each statement with its verdict and, where it has several claims, each of these below it.
+    """Print each statement with its verdict and, where it has several claims, each of these below it; those that were not run
+    are counted.
 
     Args:
         claims: judge.verdict_frame().
@@ -146,7 +147,7 @@ def show_verdicts(claims: pd.DataFrame, statements: pd.DataFrame, console: Conso
     _say_replaced(console)
     table = Table(box=None, pad_edge=False)
     for name in ("claim", "expected", "measured", "verdict", ""):
-        table.add_column(name, overflow="fold")
+        table.add_column(name, overflow="fold", no_wrap=name == "claim")
     for statement in statements.to_dict(orient="records"):
         mine = claims[claims["statement"] == statement["id"]].to_dict(orient="records")
         if len(mine) > 1:
@@ -154,9 +155,22 @@ def show_verdicts(claims: pd.DataFrame, statements: pd.DataFrame, console: Conso
             table.add_row(
                 f"[bold]{statement['id']}[/bold]", "", "", f"[{colour}]{statement['in_words']}[/{colour}]", ""
             )
+        left = [claim for claim in mine if claim["verdict"] == NOT_RUN] if len(mine) > 1 else []
         for claim in mine:
+            if claim in left:
+                continue
             colour = TERMINAL[claim["interim"] or claim["verdict"]]
             name = f"  {claim['id']}" if len(mine) > 1 else f"[bold]{claim['id']}[/bold]"
             verdict = f"[{colour}]{verdict_text(claim)}[/{colour}]"
             table.add_row(name, escape(claim["expected"]), measured_text(claim), verdict, escape(marks_text(claim)))
+        if left:
+            colour = TERMINAL[NOT_RUN]
+            why = "; ".join(dict.fromkeys(marks_text(claim) for claim in left))
+            table.add_row(
+                f"  {_number_of(len(left), 'claim')}", "", "-", f"[{colour}]{NOT_RUN}[/{colour}]", escape(why)
+            )
     console.print(table)
+
+
+def _number_of(count: int, thing: str) -> str:
+    return f"{count} {thing}{'' if count == 1 else 's'}"

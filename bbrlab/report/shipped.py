@@ -19,16 +19,20 @@ from pydantic import ValidationError
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.strict import Strict
-from bbrlab.base.tables import read_table
+from bbrlab.campaign.collect import IDENTITY
 from bbrlab.campaign.config import command_for, load_config
 from bbrlab.campaign.figures import figures_at
+from bbrlab.campaign.versions import of_another_version, read_with
 from bbrlab.claims.compare import only_in
+from bbrlab.claims.judge import NOT_RUN, PARTLY_RUN
 from bbrlab.kernel.built import KernelEntry
 from bbrlab.measure import schema
 
-MANIFEST, RUNS, CHECKS = "manifest.json", "runs.parquet", "checks.parquet"
-FORMAT = 1
+MANIFEST, RUNS, CHECKS, STATEMENTS = "manifest.json", "runs.parquet", "checks.parquet", "statements.parquet"
+FORMAT = 1  # of the files; another number where an older bbrlab could not read them
 PLACE = ["figure", "point", "seed"]  # of a run
+NAMED = 6  # figures that do not ship are named, up to so many
+GET_ANEW = "get these results anew, or look at them with the version that packed them"
 
 
 class Failed(Strict):
@@ -87,8 +91,11 @@ def is_shipped(folder: Path, scale: str) -> bool:
 def read_manifest(folder: Path, scale: str) -> Manifest:
     """The manifest of shipped results. UserError if there is none, or it is not one."""
     path = folder / scale / MANIFEST
+    content = files.read_json(path)
+    if isinstance(content, dict) and content.get("format", FORMAT) != FORMAT:
+        raise of_another_version(path, f"is of format {content['format']}, this bbrlab reads format {FORMAT}", GET_ANEW)
     try:
-        return Manifest.model_validate(files.read_json(path))
+        return Manifest.model_validate(content)
     except ValidationError as error:
         first = error.errors()[0]
         raise UserError(
@@ -116,11 +123,54 @@ def tampered(folder: Path, scale: str) -> list[tuple[str, str]]:
     return found + [(str(p), "is not in the manifest") for p in extra if str(p) not in known]
 
 
-def shipped_scale(wanted: str, folder: Path | None = None) -> str | None:
-    """Which scale of what ships to show for one that is wanted: that one, else the largest; None if nothing ships."""
+def shipped_scale(wanted: str, folder: Path | None = None, paper: str | None = None) -> str | None:
+    """Which scale of what ships to show for one that is wanted; None if nothing ships.
+
+    That one, else the largest that ships with all its figures, else the largest.
+
+    Args:
+        paper: of a paper: scales at which a figure of it ships.
+    """
     folder = folder or paths.SHIPPED
-    there = [scale for scale in load_config().scales if is_shipped(folder, scale)]
-    return wanted if wanted in there else there[-1] if there else None
+    figures = {scale: shipped_figures(folder, scale) for scale in load_config().scales if is_shipped(folder, scale)}
+    there = [scale for scale, ids in figures.items() if paper is None or any(id.split("/")[0] == paper for id in ids)]
+    if wanted in there:
+        return wanted
+    whole = [scale for scale in there if not left_out(folder, scale)]
+    return (whole or there)[-1] if there else None
+
+
+def shipped_figures(folder: Path, scale: str) -> set[str]:
+    """Ids of the figures that ship at a scale."""
+    return set(read_manifest(folder, scale).figures)
+
+
+def left_out(folder: Path, scale: str) -> list[str]:
+    """Figures of a scale that do not ship with it, in their order."""
+    there = shipped_figures(folder, scale)
+    return [figure.id for figure in figures_at(scale, []) if figure.id not in there]
+
+
+def known_statements(folder: Path | None = None) -> pd.DataFrame:
+    """What is known of each statement by all that ships.
+
+    Returns:
+        Its row of statements.parquet, with the column ``scale``: the largest scale that decides it; if none does, the largest at
+        which some of it was run; else any.
+    """
+    folder = folder or paths.SHIPPED
+    scales = [scale for scale in load_config().scales if is_shipped(folder, scale)]
+    tables = [
+        read_with(folder / scale / STATEMENTS, ("id", "paper", "verdict", "own")).assign(scale=scale)
+        for scale in scales
+    ]
+    if not tables:
+        return pd.DataFrame(columns=["id", "paper", "verdict", "own", "scale"])
+    every = pd.concat(tables, ignore_index=True)
+    every["_known"] = [0 if v == NOT_RUN else 1 if v == PARTLY_RUN else 2 for v in every["verdict"]]
+    best = every.sort_values("_known", kind="stable").drop_duplicates("id", keep="last")
+    order = {id: place for place, id in enumerate(dict.fromkeys(every["id"]))}
+    return best.drop(columns="_known").sort_values("id", key=lambda ids: ids.map(order)).reset_index(drop=True)
 
 
 @dataclass(frozen=True)
@@ -160,16 +210,19 @@ def shown(
     own, folder = results or paths.results_folder(), shipped or paths.SHIPPED
     ids = [figure.id for figure in figures_at(scale, []) if paper in (None, figure.id.split("/")[0])]
     has_own = any((own / scale / name).exists() for name in ([needs] if needs else [f"{id}.parquet" for id in ids]))
-    instead = None if has_own else shipped_scale(scale, folder)
+    instead = None if has_own else shipped_scale(scale, folder, paper)
     if instead is None:
         return Shown(own, scale, False, f"Your own results (`{_name(own)}/{scale}`).")
     manifest = read_manifest(folder, instead)
+    missing = [id for id in left_out(folder, instead) if paper in (None, id.split("/")[0])]
+    more = f" and {len(missing) - NAMED} more" if len(missing) > NAMED else ""
+    part = f" Not among them: {', '.join(missing[:NAMED])}{more}." if missing else ""
     return Shown(
         folder,
         instead,
         True,
         f"**Shipped results**, scale {instead}: {manifest.runs} runs of commit {' and '.join(_short(c) for c in manifest.commits)}, "
-        f"kernel {manifest.kernel['name']} ({manifest.kernel['release']}). Of your own there are none at scale {scale}; "
+        f"kernel {manifest.kernel['name']} ({manifest.kernel['release']}).{part} Of your own there are none at scale {scale}; "
         f"`{command_for(paper or 'all', scale)}` computes them. The runs' samples do not ship: what is drawn "
         f"from them is left out here. `bbrlab verify {paper or 'all'}` runs a part again and compares.",
     )
@@ -231,7 +284,7 @@ def differences(scale: str, results: Path | None = None, shipped: Path | None = 
 
 def _tables(folder: Path, scale: str) -> dict[str, pd.DataFrame]:
     known = {f.id: folder / scale / f"{f.id}.parquet" for f in figures_at(scale, [])}
-    return {id: read_table(path) for id, path in known.items() if path.exists()}
+    return {id: read_with(path, IDENTITY) for id, path in known.items() if path.exists()}
 
 
 DIFFERENT = ["figure", "point", "group", "metric", "unit", "seeds", "shipped", "own", "largest"]
@@ -259,7 +312,7 @@ def _moved(theirs: Path, mine: Path) -> pd.DataFrame:
     """The claims, or statements, of two tables whose verdict differs, and those that only one has."""
     if not theirs.exists() or not mine.exists():
         return pd.DataFrame(columns=["id", "says", "shipped", "own"])
-    sides = [read_table(path) for path in (theirs, mine)]
+    sides = [read_with(path, ("id", "says", "verdict")) for path in (theirs, mine)]
     both = sides[0][["id", "says", "verdict"]].merge(
         sides[1][["id", "says", "verdict"]], on="id", how="outer", suffixes=("_shipped", "_own")
     )

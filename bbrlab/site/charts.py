@@ -17,6 +17,7 @@ import pandas as pd
 from bbrlab.base.errors import UserError
 from bbrlab.campaign.figures import Figure
 from bbrlab.campaign.interval import over_seeds
+from bbrlab.campaign.versions import check_columns
 from bbrlab.claims.columns import published
 from bbrlab.claims.schema import PUBLISHED, Claim
 from bbrlab.claims.select import select
@@ -220,8 +221,11 @@ def share_by(model: str, figure: str, point: Point, results: Path) -> float | No
     if len(scenario.flows) < 2 or not _speaks(model, scenario):
         return None
     if model in _FILES:
-        table = predictions.read_prediction(predictions.prediction_file(_FILES[model], figure, point, results))
-        return None if table is None else _short(float(table[MODELLED].iloc[0]))
+        path = predictions.prediction_file(_FILES[model], figure, point, results)
+        if (table := predictions.read_prediction(path)) is None:
+            return None
+        check_columns(path, table, [MODELLED])
+        return _short(float(table[MODELLED].iloc[0]))
     network = scenario.network
     buffer_bdp = network.buffer_bytes / network.bdp_bytes
     return _short(float(ware.bbr_share(network.rate_mbit, network.mean_rtt_ms, buffer_bdp, scenario.flows[0].count)))

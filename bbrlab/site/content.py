@@ -11,13 +11,13 @@ from typing import Any
 import pandas as pd
 
 from bbrlab.base.errors import UserError
-from bbrlab.base.tables import read_table
+from bbrlab.campaign.collect import read_figure
 from bbrlab.campaign.config import command_for
 from bbrlab.campaign.figures import Figure, figures_at
 from bbrlab.claims.judge import NOT_RUN, VERDICTS
 from bbrlab.claims.load import load_statements
 from bbrlab.claims.schema import Statement
-from bbrlab.claims.statements import STATEMENT_VERDICTS, statements_beside
+from bbrlab.claims.statements import STATEMENT_VERDICTS, read_claims, read_statements, statements_beside
 from bbrlab.measure.schema import METRICS
 from bbrlab.report.shipped import Shown, shown
 
@@ -99,7 +99,7 @@ def read_content(scale: str, results: Path | None = None) -> Content:
     if not figures:
         raise UserError(f"{folder}: nothing was run at this scale, nor ships; run: {command_for('all', which.scale)}")
     tables = {
-        id: checked(read_table(folder / f"{id}.parquet"), folder / f"{id}.parquet", _TABLE_NUMBERS, _TABLE_WORDS, METRICS)
+        id: checked(read_figure(folder / f"{id}.parquet"), folder / f"{id}.parquet", _TABLE_NUMBERS, _TABLE_WORDS, METRICS)
         for id in figures
     }  # fmt: skip
     claims, statements = _judged(folder)
@@ -113,8 +113,8 @@ def _judged(folder: Path) -> tuple[dict[str, Mapping[str, Any]], dict[str, Mappi
     statements: dict[str, Mapping[str, Any]] = {}
     for path in [whole] if whole.exists() else sorted(folder.glob(f"*.{CLAIMS}")):
         beside = statements_beside(path)
-        claims |= _rows(checked(read_table(path), path, _CLAIM_NUMBERS, _CLAIM_WORDS), path, VERDICTS)
-        statements |= _rows(checked(read_table(beside), beside, _STATEMENT_NUMBERS, _STATEMENT_WORDS), beside, STATEMENT_VERDICTS)  # fmt: skip
+        claims |= _rows(checked(read_claims(path), path, _CLAIM_NUMBERS, _CLAIM_WORDS), path, VERDICTS)
+        statements |= _rows(checked(read_statements(path), beside, _STATEMENT_NUMBERS, _STATEMENT_WORDS), beside, STATEMENT_VERDICTS)  # fmt: skip
     return claims, statements
 
 

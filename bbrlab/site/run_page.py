@@ -16,11 +16,12 @@ from bbrlab.base import files, paths
 from bbrlab.base.arrays import Array
 from bbrlab.base.errors import UserError
 from bbrlab.base.tables import read_table
+from bbrlab.campaign.versions import RUN_AGAIN, of_another_version, whole_summary
 from bbrlab.measure.bbr_record import STATES
 from bbrlab.measure.phases import phases
 from bbrlab.measure.schema import GROUP, label_of
 from bbrlab.measure.series import goodput_series
-from bbrlab.measure.summary import Summary, read_summary
+from bbrlab.measure.summary import Summary
 from bbrlab.report.pages import NAMES
 from bbrlab.report.plots.style import CCA_COLOURS, OWN
 from bbrlab.scenario.load import base_point, load_scenario
@@ -30,6 +31,11 @@ _ROOM = Path(__file__).parent
 POINTS = 1500  # of a curve; of more the lowest and the highest of each stretch are drawn
 FLOWS = 6  # that have curves of their own; of more flows, groups have
 _COLUMNS = ("time_s", "flow", "group", "bytes_acked", "cwnd", "srtt_us", "queue_bytes", "bbr_state")
+# What is read of a run's manifest.json; of a list, in each of its entries.
+_MANIFEST = (
+    "values", "fingerprint", "scenario.paper", "scenario.name", "scenario.duration_s", "scenario.window_s", "scenario.sample_hz",
+    "scenario.flows.cca", "scenario.flows.count", "scenario.network.rate_mbit", "scenario.network.rtt_ms", "scenario.network.qdisc.kind",
+)  # fmt: skip
 _SHOWN = ("goodput_mbit", "share_of_capacity", "retransmits", "rtt_ms_mean", "cwnd_packets", "jain_index")
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 
@@ -68,13 +74,25 @@ def write_run_page(folder: Path, out: Path) -> None:
     Raises:
         UserError: naming the file of the run that is missing, or not as it must be.
     """
-    summary = read_summary(folder)
+    summary = whole_summary(folder)
     path = folder / "samples.parquet"
     if not path.exists():
         raise UserError(f"{path}: is not there: samples do not ship; run the point again to see it over time")
     manifest = files.read_json(folder / "manifest.json")
+    _check_manifest(manifest, folder / "manifest.json")
     samples = _numbers(read_table(path), path)
     files.write_text(out, _page(summary, manifest, samples, folder))
+
+
+def _check_manifest(manifest: Any, path: Path) -> None:
+    """UserError naming the first field that the page reads and a manifest.json does not have."""
+    for place in _MANIFEST:
+        found = [manifest]
+        for key in place.split("."):
+            of_each = [inner for one in found for inner in (one if isinstance(one, list) else [one])]
+            if not all(isinstance(one, dict) and key in one for one in of_each):
+                raise of_another_version(path, f"has no '{place}'", RUN_AGAIN)
+            found = [one[key] for one in of_each]
 
 
 def _numbers(table: pd.DataFrame, path: Path) -> pd.DataFrame:
@@ -85,7 +103,7 @@ def _numbers(table: pd.DataFrame, path: Path) -> pd.DataFrame:
                 if column in table
                 else f"has no column {column}"
             )
-            raise UserError(f"{path}: {problem}; made by another version of bbrlab? Run this point again")
+            raise of_another_version(path, problem, RUN_AGAIN)
     return table[list(_COLUMNS)]
 
 

@@ -23,6 +23,11 @@ def summary_digest(summary: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
 
 
+def column_of(table: str) -> str:
+    """The column of shipped results' runs.parquet that has the hash of a run's table."""
+    return table.replace(".parquet", "_sha256")
+
+
 def table_digests(folder: Path) -> dict[str, str]:
     """{name: SHA-256} of a run's tables that are there."""
     return {name: files.sha256(folder / name) for name in TABLES if (folder / name).is_file()}

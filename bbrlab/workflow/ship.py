@@ -17,19 +17,20 @@ from pydantic import ValidationError
 from bbrlab.base import files
 from bbrlab.base.errors import UserError
 from bbrlab.base.strict import Strict
-from bbrlab.base.tables import read_table
 from bbrlab.base.yaml_files import read_yaml
-from bbrlab.campaign.collect import run_rows
+from bbrlab.campaign.collect import read_figure, read_points, run_rows
 from bbrlab.campaign.config import command_for
 from bbrlab.campaign.figures import Figure, Run, runs_of
+from bbrlab.campaign.versions import read_with, whole_summary
 from bbrlab.claims.columns import prediction_files
 from bbrlab.claims.load import claims_of, load_statements
+from bbrlab.claims.statements import read_claims, read_statements, statements_beside
 from bbrlab.measure.checks.check import failed_of
 from bbrlab.models.predictions import PACKED, PLACE
 from bbrlab.models.predictions import files_of as predictions_of
 from bbrlab.report.panel import has_panel
 from bbrlab.report.shipped import CHECKS, FORMAT, MANIFEST, RUNS, own_hash
-from bbrlab.workflow.digest import SUMMARY, TABLES, summary_digest, table_digests
+from bbrlab.workflow.digest import SUMMARY, TABLES, column_of, summary_digest, table_digests
 
 LIBRARIES = ("pyarrow", "pandas")
 NOT_RESULT = "wall_s"  # the one column of figure tables that is of the machine
@@ -94,7 +95,7 @@ def look_at(run: Run) -> Seen:
     for name in (SUMMARY, TABLES[0], "manifest.json"):
         if not (run.folder / name).is_file():
             raise UserError(f"{run.folder / name}: is missing; start the campaign again, it makes what is not there")
-    summary, manifest = files.read_json(run.folder / SUMMARY), files.read_json(run.folder / "manifest.json")
+    summary, manifest = whole_summary(run.folder), files.read_json(run.folder / "manifest.json")
     tables = table_digests(run.folder)
     try:
         said = {name: digest for name, digest in manifest["outputs_sha256"].items() if name in tables}
@@ -102,10 +103,12 @@ def look_at(run: Run) -> Seen:
         same &= manifest["kernel"] == summary["kernel"]
         hashes = {name: manifest["outputs_sha256"][name] for name in TABLES if name in manifest["outputs_sha256"]}
         found = Seen(run, run_rows(run), summary["checks"], summary_digest(summary), hashes, manifest)
+        for part in ("kernel", "guest_code_sha256", "packages"):
+            _ = manifest[part]
         found.commit  # noqa: B018 - that it is there
     except (KeyError, TypeError) as error:
         raise UserError(
-            f"{run.folder / 'manifest.json'}: has no {error}; remove this folder and start the campaign again"
+            f"{run.folder / 'manifest.json'}: has no {error}: made by another version of bbrlab; remove this folder and start the campaign again"
         ) from None
     if not same:
         raise UserError(
@@ -128,12 +131,15 @@ class Finished:
         figures: all of the scale, or some.
         results: the folder of results.
         explained: why runs that failed self-checks are packed all the same.
+        without_curves: pack it also if a model's prediction is missing that no claim reads, so that a page has no curve of it;
+            rejudge.rejudge() computes it.
     """
 
     scale: str
     figures: Sequence[Figure]
     results: Path
     explained: Sequence[Explained] = ()
+    without_curves: bool = False
 
 
 def pack(campaign: Finished, out: Path, on_progress: Callable[[str], None] = lambda text: None) -> dict[str, Any]:
@@ -154,9 +160,9 @@ def pack(campaign: Finished, out: Path, on_progress: Callable[[str], None] = lam
     """
     found = gather(campaign, on_progress)
     on_progress("predictions")
-    found.content[PACKED] = _predictions(campaign.figures, campaign.results)
+    found.content[PACKED] = _predictions(campaign)
     on_progress("writing")
-    return _write(out / campaign.scale, found.content, found.manifest)
+    return replace_shipped(out / campaign.scale, found.content, found.manifest)
 
 
 @dataclass(frozen=True)
@@ -186,7 +192,7 @@ def gather(campaign: Finished, on_progress: Callable[[str], None] = lambda text:
             raise UserError(
                 f"{place / name}: is missing: the campaign is not finished; run: {command_for('all', scale)}"
             )
-    tables = {f.id: read_table(place / f"{f.id}.parquet") for f in figures}
+    tables = {f.id: read_figure(place / f"{f.id}.parquet") for f in figures}
     seen: list[Seen] = []
     for figure in figures:
         on_progress(f"{figure.id}: hashing runs")
@@ -194,9 +200,13 @@ def gather(campaign: Finished, on_progress: Callable[[str], None] = lambda text:
         with ThreadPoolExecutor() as pool:  # hashing lets go of the interpreter
             seen += pool.map(look_at, found)
         _same_table(figure, tables[figure.id], seen[-len(found) :], place)
-    _check_claims(read_table(place / "claims.parquet"), place)
+    _check_claims(read_claims(place / "claims.parquet"), place)
     failed = _failed(seen, campaign.explained)
-    content: dict[str, pd.DataFrame] = {name: read_table(place / name) for name in names}
+    content: dict[str, pd.DataFrame] = {"points.parquet": read_points(place / "points.parquet")}
+    for name in names:
+        if name.endswith("claims.parquet"):
+            content[name], beside = read_claims(place / name), statements_beside(place / name)
+            content[beside.name] = read_statements(place / name)
     for figure in figures:
         content[f"{figure.id}.parquet"] = tables[figure.id].assign(**{NOT_RESULT: float("nan")})
     content[RUNS], content[CHECKS] = _run_frame(seen), _check_frame(seen)
@@ -268,13 +278,9 @@ def _failed(seen: Iterable[Seen], explained: Sequence[Explained]) -> list[dict[s
 def _run_frame(seen: Iterable[Seen]) -> pd.DataFrame:
     return pd.DataFrame([
         {"figure": s.run.figure, "point": s.run.point.label, "seed": s.run.seed, "summary_sha256": s.summary_sha256,
-         **{_column(name): s.tables.get(name) for name in TABLES}, "commit": s.commit}
+         **{column_of(name): s.tables.get(name) for name in TABLES}, "commit": s.commit}
         for s in seen
     ])  # fmt: skip
-
-
-def _column(table: str) -> str:
-    return table.replace(".parquet", "_sha256")
 
 
 def _check_frame(seen: Iterable[Seen]) -> pd.DataFrame:
@@ -293,18 +299,20 @@ def _check_frame(seen: Iterable[Seen]) -> pd.DataFrame:
     return pd.DataFrame(rows).astype({"measured": float, "ok": "boolean"})
 
 
-def _predictions(figures: Sequence[Figure], results: Path) -> pd.DataFrame:
-    """What the models say of the figures' points: what claims and pages read. UserError if one is missing."""
-    wanted = [*prediction_files(claims_of(load_statements(known_good=True)), figures, results)]
+def _predictions(campaign: Finished) -> pd.DataFrame:
+    """What the models say of the figures' points: what claims and pages read. UserError if one is missing (Finished.without_curves)."""
+    figures, results = campaign.figures, campaign.results
+    wanted = set(prediction_files(claims_of(load_statements(known_good=True)), figures, results))
     for figure in filter(has_panel, figures):
-        wanted += predictions_of(figure.id, figure.scenario, figure.points, results)
+        curves = predictions_of(figure.id, figure.scenario, figure.points, results)
+        wanted |= {path for path in curves if path.exists() or not campaign.without_curves}
     parts = []
-    for path in sorted(set(wanted)):
+    for path in sorted(wanted):
         if not path.exists():
             raise UserError(f"{path}: is missing: the campaign is not finished; start it again")
         point = path.parent
         at = (f"{point.parent.parent.name}/{point.parent.name}", point.name, path.stem)
-        parts.append(read_table(path).assign(**dict(zip(PLACE, at, strict=True))))
+        parts.append(read_with(path, ["share_of_capacity"]).assign(**dict(zip(PLACE, at, strict=True))))
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(PLACE), dtype=str)
 
 
@@ -339,7 +347,16 @@ def _only(seen: Sequence[Seen], key: str) -> dict[str, Any]:
     return found
 
 
-def _write(folder: Path, content: dict[str, pd.DataFrame], manifest: dict[str, Any]) -> dict[str, Any]:
+def replace_shipped(folder: Path, content: dict[str, pd.DataFrame], manifest: dict[str, Any]) -> dict[str, Any]:
+    """Write tables and manifest in the place of a folder of shipped results, whole or not at all.
+
+    Args:
+        content: {file below the folder: table}.
+        manifest: without the hashes of files and its own.
+
+    Returns:
+        The manifest with them.
+    """
     with files.folder_aside(folder) as aside:
         aside.chmod(0o755)
         for name, table in sorted(content.items()):

@@ -14,8 +14,9 @@ import pandas as pd
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
-from bbrlab.base.tables import read_table
+from bbrlab.campaign.collect import IDENTITY
 from bbrlab.campaign.replacement import Replacement, parse_replacement
+from bbrlab.campaign.versions import read_with
 from bbrlab.kernel.specs import find_spec
 from bbrlab.workflow.snakemake import name_of
 
@@ -121,7 +122,8 @@ def tables_at(side: Side, scale: str, figures: list[str], cores: int) -> dict[st
             raise UserError(what)
         command = shlex.join(side.command(scale, missing, cores))
         raise UserError(f"{what}; add --run, or run: BBRLAB_RESULTS={shlex.quote(str(side.home))} {command}")
-    return {figure: read_table(side.table(scale, figure)) for figure in figures}
+    # Metrics that one side has and the other has not are left out: commits are compared, too.
+    return {figure: read_with(side.table(scale, figure), IDENTITY) for figure in figures}
 
 
 def figures_there(side: Side, scale: str) -> set[str]:

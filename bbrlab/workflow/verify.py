@@ -24,16 +24,18 @@ from bbrlab.base.errors import UserError
 from bbrlab.base.tables import read_table
 from bbrlab.campaign.collect import run_rows
 from bbrlab.campaign.figures import Figure, Run, runs_of, write_points
+from bbrlab.campaign.versions import read_with
 from bbrlab.kernel.built import Kernel, get_kernel
 from bbrlab.measure import schema
 from bbrlab.report.shipped import PLACE, RUNS, is_shipped, read_manifest, tampered
 from bbrlab.scenario.point import Point
-from bbrlab.workflow.digest import SUMMARY, TABLES, summary_digest, table_digests
+from bbrlab.workflow.digest import SUMMARY, TABLES, column_of, summary_digest, table_digests
 from bbrlab.workflow.estimate import estimate_s
 
 MANIFEST = "manifest.json"
 # Of a run's manifest.json: what the same run writes again. The rest is of the machine, or has its own line (kernel).
 REPEATABLE = ("scenario", "values", "fingerprint", "seed", "backend", "plan_sha256", "guest_code_sha256", "outputs_sha256", "report", "iperf3")  # fmt: skip
+MISSING = object()  # a field that is not there
 SHOWN = 3  # of the fields that differ, for each file
 Key = tuple[str, str, int]  # figure, point label, seed
 
@@ -115,7 +117,7 @@ class Results:
     @cached_property
     def _tables(self) -> dict[str, pd.DataFrame]:
         at = {id: self.folder / self.scale / f"{id}.parquet" for id in self.figures}
-        return {id: read_table(path) for id, path in at.items() if path.exists()}
+        return {id: read_with(path, [*PLACE, "group"]) for id, path in at.items() if path.exists()}
 
     @cached_property
     def _points(self) -> dict[str, dict[str, Point]]:
@@ -152,7 +154,7 @@ class Shipped(Results):
         self.libraries = manifest.libraries
         self.figures = {id: f for id, f in self.figures.items() if id in manifest.figures}
         self._kernel = (manifest.kernel["name"], manifest.kernel["key"])
-        table = read_table(self.folder / self.scale / RUNS)
+        table = read_with(self.folder / self.scale / RUNS, [*PLACE, "summary_sha256", *map(column_of, TABLES)])
         self._hashes = {
             (str(r["figure"]), str(r["point"]), int(r["seed"])): r for r in table.to_dict("records") if r["figure"] in self.figures
         }  # fmt: skip
@@ -181,7 +183,7 @@ class Shipped(Results):
         """What is said of a run."""
         row, run = self._hashes[key], self._run(key)
         assert run is not None
-        hashes = {name: row[name.replace(".parquet", "_sha256")] for name in TABLES}
+        hashes = {name: row[column_of(name)] for name in TABLES}
         tables = {name: digest for name, digest in hashes.items() if isinstance(digest, str)}
         return Record(run, row["summary_sha256"], tables, self._kernel, self._rows(key))
 
@@ -219,7 +221,8 @@ class Folder(Results):
                 wrong.append(Wrong(name, "is missing" if missing else str(error).split(": ", 1)[1]))
         summary, manifest = content.get(SUMMARY), content.get(MANIFEST)
         tables = table_digests(run.folder)
-        said = manifest.get("outputs_sha256", {}) if isinstance(manifest, dict) else {}
+        said = manifest.get("outputs_sha256") if isinstance(manifest, dict) else None
+        said = said if isinstance(said, dict) else {}
         for name, digest in said.items():
             if name not in tables and name in TABLES:
                 wrong.append(Wrong(name, "is missing"))
@@ -227,12 +230,12 @@ class Folder(Results):
                 wrong.append(Wrong(name, f"has hash {tables[name][:12]}, its manifest says {digest[:12]}"))
         if not said and TABLES[0] not in tables:
             wrong.append(Wrong(TABLES[0], "is missing"))
-        kernel = summary.get("kernel", {}) if isinstance(summary, dict) else {}
+        kernel = summary.get("kernel") if isinstance(summary, dict) else None
         return Record(
             run,
             summary_digest(summary) if isinstance(summary, dict) else None,
             tables,
-            (kernel["name"], kernel["key"]) if {"name", "key"} <= kernel.keys() else None,
+            (kernel["name"], kernel["key"]) if isinstance(kernel, dict) and {"name", "key"} <= kernel.keys() else None,
             self._rows(key),
             summary,
             manifest,
@@ -397,12 +400,21 @@ def _unequal(there: Any, here: Any, place: str = "") -> list[str]:
     """Where two contents of JSON files differ, in words; not in what is no result (digest.py)."""
     if isinstance(there, dict) and isinstance(here, dict):
         keys = [k for k in dict.fromkeys([*there, *here]) if place or k not in ("wall_s", "kernel")]
-        return [w for k in keys for w in _unequal(there.get(k), here.get(k), f"{place}.{k}" if place else str(k))]
+        # A version that measures more, or less, has other fields; a field without a value is another thing.
+        return [
+            w
+            for k in keys
+            for w in _unequal(there.get(k, MISSING), here.get(k, MISSING), f"{place}.{k}" if place else str(k))
+        ]
     if isinstance(there, list) and isinstance(here, list) and len(there) == len(here):
         return [w for i, pair in enumerate(zip(there, here, strict=True)) for w in _unequal(*pair, f"{place}.{i}")]
     # As JSON has them: 10 and 10.0 are one number to Python, but other bytes.
-    one, two = json.dumps(there, sort_keys=True), json.dumps(here, sort_keys=True)
+    one, two = _words(there), _words(here)
     return [] if one == two else [f"{place} {_short(one)}, again {_short(two)}"]
+
+
+def _words(value: Any) -> str:
+    return "is not there" if value is MISSING else json.dumps(value, sort_keys=True)
 
 
 def _short(text: str) -> str:

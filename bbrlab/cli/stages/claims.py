@@ -42,19 +42,13 @@ def judge(
 ) -> None:
     """Judge the papers' claims by the tables of a campaign; statements go beside them (used by the workflow)."""
     from bbrlab.campaign.collect import read_tables, write_table
-    from bbrlab.campaign.figures import figures_at
     from bbrlab.campaign.replacement import replacement
-    from bbrlab.claims.judge import judge_all, verdict_frame
-    from bbrlab.claims.load import claims_of, load_statements
-    from bbrlab.claims.statements import statement_frame, statements_beside
+    from bbrlab.claims.judged import judged
+    from bbrlab.claims.statements import statements_beside
 
     beside = statements_beside(out)
-    found = read_tables(tables)
-    chosen = [
-        s for s in load_statements(known_good=True) if not only or any(set(c.figures) <= set(found) for c in s.claims)
-    ]
-    verdicts = judge_all(claims_of(chosen), figures_at(scale, list(found)), found)
+    claims, statements = judged(read_tables(tables), scale, only)
     swap = replacement()
     told = {"replaced": f"{swap.old}:{swap.new}"} if swap else {}
-    write_table(verdict_frame(verdicts).assign(**told), out)
-    write_table(statement_frame(chosen, verdicts).assign(**told), beside)
+    write_table(claims.assign(**told), out)
+    write_table(statements.assign(**told), beside)

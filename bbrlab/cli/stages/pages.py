@@ -26,11 +26,10 @@ def render(
 @app.command(hidden=True)
 def verdicts(claims: Path) -> None:
     """Print the verdicts of a table of claims and of the statements beside it (used by the workflow)."""
-    from bbrlab.base.tables import read_table
-    from bbrlab.claims.statements import statements_beside
+    from bbrlab.claims.statements import read_claims, read_statements
     from bbrlab.report.scorecard import show_verdicts
 
-    show_verdicts(read_table(claims), read_table(statements_beside(claims)))
+    show_verdicts(read_claims(claims), read_statements(claims))
 
 
 @app.command(hidden=True)
@@ -42,9 +41,8 @@ def report(
 ) -> None:
     """Print and write the scorecard (used by the workflow)."""
 
-    from bbrlab.base.tables import read_table
     from bbrlab.campaign.collect import read_tables
-    from bbrlab.claims.statements import statements_beside
+    from bbrlab.claims.statements import read_claims, read_statements
     from bbrlab.report.scorecard import write_scorecard
 
-    write_scorecard(read_tables(tables), read_table(claims), read_table(statements_beside(claims)), scale, out)
+    write_scorecard(read_tables(tables), read_claims(claims), read_statements(claims), scale, out)

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from bbrlab.base.tables import read_table
+from bbrlab.campaign.versions import RUN_AGAIN, read_with
 from bbrlab.measure.series import goodput_series
 from bbrlab.report.plots.style import ABOVE, CCA_COLOURS, OWN, WARE
 
@@ -26,7 +26,7 @@ def run_over_time(samples: Path, rate_mbit: float, buffer_bytes: int, groups: li
         bin_s: width of the bins over which goodput is averaged.
     """
     columns = ["time_s", "flow", "group", "bytes_acked", "queue_bytes"]
-    data = read_table(samples, columns)
+    data = read_with(samples, columns, columns, RUN_AGAIN)
     figure, (top, bottom) = plt.subplots(
         2, 1, figsize=(10.5, 4.6), sharex=True, layout="constrained", height_ratios=[3, 2]
     )

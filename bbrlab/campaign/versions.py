@@ -1,0 +1,107 @@
+"""Files of results that another version of bbrlab may have made: what this one reads of them is there, or one message says what is not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from bbrlab.base import paths
+from bbrlab.base.errors import UserError
+from bbrlab.base.tables import read_table
+from bbrlab.measure import schema
+from bbrlab.measure.checks.check import CheckEntry
+from bbrlab.measure.summary import BottleneckEntry, GroupEntry, Summary, another_version, read_summary
+
+MADE_ANEW = "delete it, and snakemake makes it anew"
+RUN_AGAIN = "run this point again (of a campaign: remove its folder, and snakemake does)"
+
+
+def of_another_version(path: Path, problem: str, remedy: str = MADE_ANEW) -> UserError:
+    """The UserError for a file that does not have what this version reads.
+
+    Args:
+        path: of a file of results; of those that ship there is another remedy.
+        problem: what is wrong with it, such as "has no column x".
+        remedy: what to do about it.
+    """
+    if path.absolute().is_relative_to(paths.SHIPPED):
+        remedy = "get what ships with this version anew, or pack it: docs/howto/shipped_results.md"
+    return UserError(f"{path}: {problem}: made by another version of bbrlab; {remedy}")
+
+
+def read_with(
+    path: Path, needed: Iterable[str], only: Sequence[str] | None = None, remedy: str = MADE_ANEW
+) -> pd.DataFrame:
+    """A Parquet file that has some columns.
+
+    Args:
+        path: the file.
+        needed: the columns without which nothing can be said. A table without rows needs none and gets them.
+        only: read no others but these; default: all.
+        remedy: what to do about a file without one of them.
+
+    Raises:
+        UserError: naming the file, if it cannot be read or lacks a column.
+    """
+    if only is not None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            with open(path, "rb") as file:
+                there = set(pq.read_schema(file).names)
+        except (pa.ArrowException, ValueError, OSError):
+            there = set(only)  # read_table() says what is wrong with it
+        check_columns(path, there, only, remedy)
+    table = read_table(path, only)
+    if not len(table):
+        return table.reindex(columns=list(dict.fromkeys([*table.columns, *needed])))
+    check_columns(path, table, needed, remedy)
+    return table
+
+
+def check_columns(path: Path, there: Iterable[object], needed: Iterable[str], remedy: str = MADE_ANEW) -> None:
+    """UserError naming the first of some columns that a file's table does not have.
+
+    Args:
+        path: of the file.
+        there: the names of its columns, or its table.
+        needed, remedy: as read_with() has them.
+    """
+    have = set(there)
+    if missing := [column for column in needed if column not in have]:
+        raise of_another_version(path, f"has no column {missing[0]}", remedy)
+
+
+def whole_summary(folder: Path) -> Summary:
+    """The summary.json of a run's folder, with all that is read of it: every metric, which kernel, the self-checks.
+
+    Raises:
+        UserError: naming the file and the field that is missing.
+    """
+    summary = read_summary(folder)
+    try:
+        _entry(summary["kernel"], ("name", "release", "key"), "kernel")
+        _entry(summary["bottleneck"], BottleneckEntry.__required_keys__, "bottleneck")
+        for place, entry in enumerate(summary["groups"]):
+            _entry(entry, GroupEntry.__required_keys__, f"groups.{place}")
+            _entry(entry, schema.GROUP, "")
+        for place, check in enumerate(summary["checks"]):
+            _entry(check, CheckEntry.__required_keys__, f"checks.{place}")
+        for metric in schema.RUN.values():
+            metric.of_run(summary)
+    except KeyError as error:
+        raise UserError(another_version(folder / "summary.json", error.args[0])) from None
+    except TypeError:
+        raise UserError(another_version(folder / "summary.json", "metric where this version has it")) from None
+    return summary
+
+
+def _entry(content: Mapping[str, Any], needed: Iterable[str], place: str) -> None:
+    """KeyError with the field that an entry lacks."""
+    for name in sorted(needed):
+        if name not in content:
+            raise KeyError(f"{place}.{name}" if place else name)

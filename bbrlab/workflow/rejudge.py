@@ -1,0 +1,121 @@
+"""Judges results that ship by today's claims, and asks today's models: no run is made, none changes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from bbrlab.base.errors import UserError
+from bbrlab.base.tables import read_table
+from bbrlab.base.workers import workers
+from bbrlab.campaign.collect import read_figure
+from bbrlab.campaign.config import command_for
+from bbrlab.campaign.figures import Figure, figures_at
+from bbrlab.claims.columns import prediction_files
+from bbrlab.claims.judged import judged
+from bbrlab.claims.load import claims_of, load_statements
+from bbrlab.models.predictions import KINDS, PACKED, PLACE, files_of
+from bbrlab.report.panel import has_panel
+from bbrlab.report.shipped import Manifest, read_manifest, tampered
+from bbrlab.scenario.point import Point
+from bbrlab.workflow.ship import replace_shipped
+
+Say = Callable[[str], None]
+
+
+def rejudge(
+    folder: Path, scale: str, models: Sequence[str] = (), jobs: int = 1, say: Say = lambda text: None
+) -> Manifest:
+    """Put verdicts by today's claims, and predictions by today's models, in the place of those that ship.
+
+    Args:
+        folder: of shipped results.
+        models: kinds of predictions (models.predictions.KINDS) to compute anew; the others stay, and what is missing is computed.
+        jobs: predictions at once.
+        say: told now and then, in words, how far it is.
+
+    Returns:
+        The new manifest; that of the runs in it is as it was.
+
+    Raises:
+        UserError: if a file is not as the manifest says, or a scenario has other points now.
+    """
+    manifest = read_manifest(folder, scale)
+    if wrong := tampered(folder, scale):
+        raise UserError(f"{folder / scale / wrong[0][0]}: {wrong[0][1]}; get what ships anew")
+    content = {name: read_table(folder / scale / name) for name in manifest.files}
+    figures = figures_at(scale, list(manifest.figures))
+    tables = {figure.id: read_figure(folder / scale / f"{figure.id}.parquet") for figure in figures}
+    for figure in figures:
+        _same_points(figure, tables[figure.id], scale)
+    content[PACKED] = _predictions(figures, content[PACKED], models, jobs, say)
+    say("claims")
+    with tempfile.TemporaryDirectory(prefix="bbrlab-rejudge-") as place:
+        (Path(place) / scale).mkdir()
+        content[PACKED].to_parquet(Path(place) / scale / PACKED)
+        for part, mine in _parts(tables).items():
+            claims, statements = judged(mine, scale, bool(part), Path(place))
+            content[f"{part}claims.parquet"], content[f"{part}statements.parquet"] = claims, statements
+    say("writing")
+    kept = manifest.model_dump(mode="json", exclude={"files", "sha256"})
+    return Manifest.model_validate(replace_shipped(folder / scale, content, kept))
+
+
+def _parts(tables: Mapping[str, pd.DataFrame]) -> dict[str, dict[str, pd.DataFrame]]:
+    """{"" or "PAPER.": the tables that its claims are judged by}."""
+    papers = dict.fromkeys(id.split("/")[0] for id in tables)
+    return {"": dict(tables)} | {
+        f"{paper}.": {id: table for id, table in tables.items() if id.split("/")[0] == paper} for paper in papers
+    }
+
+
+def _same_points(figure: Figure, table: pd.DataFrame, scale: str) -> None:
+    there, now = set(table["point"]), {point.label for point in figure.points}
+    if there != now:
+        raise UserError(
+            f"{figure.id}: its scenario has other points now than what ships (such as {min(there ^ now)}); run it: "
+            f"{command_for(figure.id, scale)}"
+        )
+
+
+def _predictions(
+    figures: Sequence[Figure], old: pd.DataFrame, models: Sequence[str], jobs: int, say: Say
+) -> pd.DataFrame:
+    """The predictions that claims and panels of the figures read, of ``models`` and where there is none computed, else the old ones."""
+    if unknown := sorted(set(models) - set(KINDS)):
+        raise UserError(f"--model {unknown[0]}: there is no such kind of predictions (there are {', '.join(KINDS)})")
+    nowhere = Path()  # only the names below it are wanted
+    wanted = set(prediction_files(claims_of(load_statements(known_good=True)), figures, nowhere))
+    for figure in filter(has_panel, figures):
+        wanted |= set(files_of(figure.id, figure.scenario, figure.points, nowhere))
+    points = {(figure.id, point.label): point for figure in figures for point in figure.points}
+    kept = {tuple(map(str, place)): rows for place, rows in old.groupby(list(PLACE))}
+    parts, todo = {}, {}
+    for path in sorted(wanted):
+        place = (f"{path.parent.parent.parent.name}/{path.parent.parent.name}", path.parent.name, path.stem)
+        if place[2] in models or place not in kept:
+            todo[place] = points[place[:2]]
+        else:
+            parts[place] = kept[place]
+    count = min(jobs, len(todo) or 1, os.cpu_count() or 1)
+    with workers(count, _begin_worker, "computed predictions", "what ships is as it was") as pool:
+        found = pool.map(_predict, [place[2] for place in todo], todo.values())
+        for number, (place, table) in enumerate(zip(todo, found, strict=True), 1):
+            parts[place] = table.assign(**dict(zip(PLACE, place, strict=True)))
+            say(f"predictions: {number} of {len(todo)}")
+    return pd.concat([parts[place] for place in sorted(parts)], ignore_index=True) if parts else old.iloc[:0]
+
+
+def _begin_worker() -> None:
+    """Ctrl-C is for who started this process, and that ends it at once."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _predict(kind: str, point: Point) -> pd.DataFrame:
+    return KINDS[kind].of_points([point])

@@ -1,0 +1,67 @@
+"""What is known by all results that ship: which scale a page shows, and each statement at the largest scale that decides it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from bbrlab.base import files, paths
+from bbrlab.campaign.figures import figures_at
+from bbrlab.report import shipped
+from bbrlab.report.pages import load_page
+
+REAL = paths.ROOT / "shipped" / "quick"
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    """Quick as it ships, and of full two papers' figures."""
+    ids = {"quick": [f.id for f in figures_at("quick", [])], "full": ["tang/fig2", "ware2019/fig8a"]}
+    rows = {
+        "quick": {"A": "not run", "B": "partly run", "C": "reproduced", "D": "not reproduced"},
+        "full": {"A": "inconclusive", "B": "not run", "C": "partly run", "D": "partly reproduced"},
+    }
+    for scale, figures in ids.items():
+        place = tmp_path / scale
+        place.mkdir()
+        manifest = files.read_json(REAL / "manifest.json") | {"scale": scale, "figures": dict.fromkeys(figures, 3)}
+        files.write_json(place / "manifest.json", manifest)
+        (place / "runs.parquet").touch()
+        table = pd.DataFrame({"id": list(rows[scale]), "verdict": list(rows[scale].values())})
+        table.assign(paper="tang", own=False).to_parquet(place / "statements.parquet")
+    return tmp_path
+
+
+def test_each_statement_at_the_largest_scale_that_decides_it(folder, tmp_path):
+    known = shipped.known_statements(folder)
+    assert list(zip(known["id"], known["verdict"], known["scale"], strict=True)) == [
+        ("A", "inconclusive", "full"),
+        ("B", "partly run", "quick"),
+        ("C", "reproduced", "quick"),
+        ("D", "partly reproduced", "full"),
+    ]
+    assert len(shipped.known_statements(tmp_path / "nothing")) == 0
+
+
+def test_a_part_of_a_scale_is_shown_for_its_papers_only(folder, tmp_path):
+    at = {paper: shipped.shipped_scale("full", folder, paper) for paper in ("tang", "cao2019")}
+    assert at == {"tang": "full", "cao2019": "quick"}, "of a paper that does not ship at full, what there is"
+    assert shipped.shipped_scale("quick", folder) == "quick"
+    assert shipped.shipped_scale("smoke", folder) == "quick", "the largest that is whole, not the largest"
+    assert "tang/fig3" in shipped.left_out(folder, "full") and shipped.left_out(folder, "quick") == []
+    words = shipped.shown("full", "tang", tmp_path / "mine", folder).words
+    assert "scale full: 6 runs" in words and "Not among them: tang/fig3, " in words and "ware2019" not in words
+    words = shipped.shown("full", None, tmp_path / "mine", folder).words
+    assert "bless2025/fig10" in words and words.count("/fig") < 10 and " more." in words
+    assert "Not among them" not in shipped.shown("quick", None, tmp_path / "mine", folder).words
+
+
+def test_what_ships_opens_at_every_scale_that_ships(monkeypatch, tmp_path):
+    monkeypatch.setattr(paths, "SHIPPED", REAL.parent)
+    monkeypatch.setattr(paths, "results_folder", lambda: tmp_path)
+    for scale in ("smoke", "quick", "full"):
+        for paper in ("tang", "cao2019"):
+            page = load_page(scale, paper)
+            assert page.shipped and page.tables, (scale, paper)

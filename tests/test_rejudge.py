@@ -1,0 +1,161 @@
+"""Results that ship, judged again by today's claims and models: verdicts and predictions follow, runs stay."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from bbrlab.base import files, paths
+from bbrlab.base.errors import UserError
+from bbrlab.base.tables import read_table
+from bbrlab.campaign.figures import figures_at
+from bbrlab.cli.commands import app
+from bbrlab.models.predictions import PACKED
+from bbrlab.report.shipped import read_manifest
+from bbrlab.workflow import rejudge as rejudging
+from bbrlab.workflow.rejudge import rejudge
+from bbrlab.workflow.ship import Finished, _predictions, replace_shipped
+
+REAL = paths.ROOT / "shipped" / "quick"
+FIGURES = ("sarpkaya2025/fig2c", "sarpkaya2025/fig5a")
+
+
+def put(folder: Path, content: dict[str, pd.DataFrame]) -> None:
+    """Ship these tables, as if a campaign had."""
+    manifest = files.read_json(REAL / "manifest.json")
+    kept = {key: value for key, value in manifest.items() if key not in ("files", "sha256")}
+    replace_shipped(folder / "quick", content, kept | {"figures": {id: manifest["figures"][id] for id in FIGURES}})
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory) -> Path:
+    """Two figures that ship, judged by today's claims."""
+    folder = tmp_path_factory.mktemp("shipped")
+    names = [
+        "claims",
+        "statements",
+        "sarpkaya2025.claims",
+        "sarpkaya2025.statements",
+        "runs",
+        "checks",
+        "predictions",
+        *FIGURES,
+    ]
+    put(folder, {f"{name}.parquet": read_table(REAL / f"{name}.parquet") for name in names})
+    rejudge(folder, "quick", ["burst"])
+    return folder
+
+
+def test_verdicts_and_predictions_follow_and_runs_stay(judged, tmp_path):
+    before = contents(judged)
+    content = {name: read_table(judged / "quick" / name) for name in read_manifest(judged, "quick").files}
+    old = content[PACKED]
+    burst = old["kind"] == "burst"
+    assert burst.any() and not burst.all()
+    others = old.assign(**{c: old[c].where(~burst, 0.5) for c in old.select_dtypes(float)})
+    content["claims.parquet"] = content["claims.parquet"].assign(verdict="reproduced")
+    put(tmp_path, content | {PACKED: others})
+    assert contents(tmp_path) != before
+    told = []
+    found = rejudge(tmp_path, "quick", ["burst"], say=told.append)
+    assert contents(tmp_path) == before, "what was computed anew is what was there"
+    assert "predictions: 1 of " in told[0] and told[-1] == "writing"
+    assert found.figures == read_manifest(judged, "quick").figures
+    for name in ("runs.parquet", *(f"{id}.parquet" for id in FIGURES)):
+        assert (tmp_path / "quick" / name).read_bytes() == (REAL / name).read_bytes()
+
+
+def test_only_what_ships_whole_is_judged(judged, tmp_path):
+    content = {name: read_table(judged / "quick" / name) for name in read_manifest(judged, "quick").files}
+    with pytest.raises(UserError, match=r"--model ware: there is no such kind .* \(there are 9s, own, burst\)"):
+        rejudge(judged, "quick", ["ware"])
+    table = content[f"{FIGURES[0]}.parquet"]
+    put(tmp_path, content | {f"{FIGURES[0]}.parquet": table[table["point"] != table["point"].iloc[0]]})
+    with pytest.raises(UserError, match="other points now than what ships"):
+        rejudge(tmp_path, "quick")
+    (tmp_path / "quick" / "checks.parquet").write_bytes(b"")
+    with pytest.raises(UserError, match=r"checks.parquet: has hash .* get what ships anew"):
+        rejudge(tmp_path, "quick")
+
+
+def test_the_command_says_what_moved_at_its_scale(monkeypatch, tmp_path):
+    """Also where a larger scale that ships decides the same statements."""
+    old = pd.DataFrame({"id": ["A", "B", "C"], "verdict": ["reproduced", "not reproduced", "partly reproduced"]})
+    new = pd.DataFrame({"id": ["A", "B", "D"], "verdict": ["inconclusive", "not reproduced", "reproduced"]})
+    for scale in ("smoke", "quick"):
+        (tmp_path / scale).mkdir()
+        for name in ("manifest.json", "runs.parquet"):
+            (tmp_path / scale / name).touch()
+        old.to_parquet(tmp_path / scale / "statements.parquet")
+
+    def judged_again(folder, scale, *given):
+        new.to_parquet(folder / scale / "statements.parquet")
+
+    monkeypatch.setattr(paths, "SHIPPED", tmp_path)
+    monkeypatch.setattr(rejudging, "rejudge", judged_again)
+    done = CliRunner().invoke(app, ["rejudge", "--scale", "smoke"])
+    assert done.exit_code == 0, done.output
+    assert done.stdout.splitlines()[0].endswith("smoke: 3 statements have another verdict")
+    told = [line.strip() for line in done.stdout.splitlines()[1:]]
+    assert told == ["A: reproduced -> inconclusive", "C: partly reproduced -> is gone", "D: is new -> reproduced"]
+
+
+# --- processes that compute predictions ------------------------------------------------------------------------------------
+
+
+def killed(kind, point):
+    """As the kernel does where memory is short."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def one_is_quick(kind, point):
+    """The first point is done, all others take a minute."""
+    try:
+        os.mkdir(os.environ["BBRLAB_TEST_FIRST"])
+    except FileExistsError:
+        time.sleep(60)
+    return pd.DataFrame({"share_of_capacity": [0.5]})
+
+
+def predictions(say=lambda text: None):
+    table = read_table(REAL / PACKED)
+    return rejudging._predictions(figures_at("quick", [FIGURES[0]]), table.iloc[:0], ["burst"], 2, say)
+
+
+def test_a_process_that_is_killed_is_no_fault_of_bbrlab(monkeypatch):
+    monkeypatch.setattr(rejudging, "_predict", killed)
+    with pytest.raises(UserError, match="computed predictions was killed .* fewer --cores"):
+        predictions()
+
+
+def test_what_is_interrupted_ends_at_once(monkeypatch, tmp_path):
+    monkeypatch.setenv("BBRLAB_TEST_FIRST", str(tmp_path / "first"))
+    monkeypatch.setattr(rejudging, "_predict", one_is_quick)
+
+    def interrupt(text):
+        raise KeyboardInterrupt
+
+    begun_s = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        predictions(interrupt)
+    assert time.monotonic() - begun_s < 50
+
+
+def test_a_curve_that_was_not_computed_need_not_ship(tmp_path):
+    """What claims read must be there all the same."""
+    panel, questions = figures_at("full", ["sarpkaya2025/fig5a"]), figures_at("full", ["questions/adoption"])
+    with pytest.raises(UserError, match=r"burst.parquet: is missing"):
+        _predictions(Finished("full", panel, tmp_path))
+    assert len(_predictions(Finished("full", panel, tmp_path, without_curves=True))) == 0
+    with pytest.raises(UserError, match=r"adoption/.*burst.parquet: is missing"):
+        _predictions(Finished("full", questions, tmp_path, without_curves=True))
