@@ -20,7 +20,7 @@ from bbrlab.models.predictions import PACKED
 from bbrlab.report.shipped import read_manifest
 from bbrlab.workflow import rejudge as rejudging
 from bbrlab.workflow.rejudge import rejudge
-from bbrlab.workflow.ship import Finished, _predictions, replace_shipped
+from bbrlab.workflow.ship import Finished, predictions_of_campaign, replace_shipped
 
 REAL = paths.ROOT / "shipped" / "quick"
 FIGURES = ("sarpkaya2025/fig2c", "sarpkaya2025/fig5a")
@@ -129,7 +129,8 @@ def one_is_quick(kind, point):
 
 def predictions(say=lambda text: None):
     table = read_table(REAL / PACKED)
-    return rejudging._predictions(figures_at("quick", [FIGURES[0]]), table.iloc[:0], ["burst"], 2, say)
+    asked = rejudging.Asked("quick", figures_at("quick", [FIGURES[0]]), ["burst"], 2)
+    return rejudging._predictions(asked, table.iloc[:0], say)
 
 
 def test_a_process_that_is_killed_is_no_fault_of_bbrlab(monkeypatch):
@@ -155,7 +156,7 @@ def test_a_curve_that_was_not_computed_need_not_ship(tmp_path):
     """What claims read must be there all the same."""
     panel, questions = figures_at("full", ["sarpkaya2025/fig5a"]), figures_at("full", ["questions/adoption"])
     with pytest.raises(UserError, match=r"burst.parquet: is missing"):
-        _predictions(Finished("full", panel, tmp_path))
-    assert len(_predictions(Finished("full", panel, tmp_path, without_curves=True))) == 0
+        predictions_of_campaign(Finished("full", panel, tmp_path))
+    assert len(predictions_of_campaign(Finished("full", panel, tmp_path, without_curves=True))) == 0
     with pytest.raises(UserError, match=r"adoption/.*burst.parquet: is missing"):
-        _predictions(Finished("full", questions, tmp_path, without_curves=True))
+        predictions_of_campaign(Finished("full", questions, tmp_path, without_curves=True))

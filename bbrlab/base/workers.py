@@ -14,15 +14,15 @@ from bbrlab.base.errors import UserError
 
 @contextlib.contextmanager
 def workers(
-    count: int, begin: Callable[[], None], does: str, kept: str, context: BaseContext | None = None
+    count: int, begin: Callable[[], None], killed: str, kept: str, context: BaseContext | None = None
 ) -> Iterator[ProcessPoolExecutor]:
     """A pool whose processes are told to end (SIGTERM), and whose waiting jobs are dropped, when the block ends by an exception.
 
     Args:
         count: of processes.
         begin: called first in each of them; it decides what signals do there.
-        does: what a process does, for a message: "graded".
-        kept: what is left if one is killed: "what is graded is kept".
+        killed: what to say if one of them is: "a process that graded was killed".
+        kept: what is left then: "what is graded is kept".
         context: how processes are started; default: the platform's way.
 
     Raises:
@@ -37,6 +37,6 @@ def workers(
                 worker.terminate()
             if isinstance(error, BrokenProcessPool):
                 raise UserError(
-                    f"a process that {does} was killed (was there too little memory? fewer --cores take less); {kept}, start again"
+                    f"{killed} (was there too little memory? fewer --cores take less); {kept}, start again"
                 ) from None
             raise

@@ -156,7 +156,8 @@ def _class(
 
     context = multiprocessing.get_context("spawn")
     count = min(cores, len(submissions))
-    with workers(count, _begin_worker, "graded", "what is graded is kept", context) as pool:
+    killed = "a process that graded was killed"
+    with workers(count, _begin_worker, killed, "what is graded is kept", context) as pool:
         with _ctrl_c_for_this_process_alone():  # all workers are started with the first job
             looking = {
                 student: pool.submit(_work, examine_submission, path, rubric_file, student, out / student)

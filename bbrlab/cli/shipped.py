@@ -56,18 +56,24 @@ def ship(
     out: Annotated[Path | None, typer.Option(help="Default: where the package has its results.")] = None,
     explained: Annotated[Path | None, typer.Option(metavar="FILE.yaml", help="Why runs that failed self-checks ship all the same (docs/howto/shipped_results.md).")] = None,
     without_curves: Annotated[bool, typer.Option("--without-curves", help="Ship also where models' curves of a panel were not computed; bbrlab rejudge adds them.")] = False,
+    add: Annotated[bool, typer.Option("--add", help="Put the figures beside those that ship at this scale, and judge all of them anew. Predictions that are missing are computed.")] = False,
 ) -> None:  # fmt: skip
     """Pack a finished campaign's results, with the hashes of all its runs, to ship with the package."""
     from rich.console import Console
 
     from bbrlab.campaign.config import load_config
     from bbrlab.workflow.ship import pack
+    from bbrlab.workflow.ship_more import add as pack_more
 
     scale = scale or load_config().scale
     campaign = finished(scale, chosen_figures(figures), results or paths.results_folder(), explained, without_curves)
     place = out or paths.SHIPPED
     with Console(stderr=True).status("") as status:
-        found = pack(campaign, place, status.update)
+        if add:
+            joined = pack_more(campaign, place, len(os.sched_getaffinity(0)), status.update)
+            found = joined.model_dump(mode="json")
+        else:
+            found = pack(campaign, place, status.update)
     size = sum((place / scale / name).stat().st_size for name in found["files"])
     kernel = found["kernel"]
     typer.echo(

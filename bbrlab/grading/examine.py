@@ -36,6 +36,7 @@ from bbrlab.kernel.built import Kernel, describe_kernel
 from bbrlab.measure import schema
 from bbrlab.measure.sample_schema import SAMPLES
 from bbrlab.measure.summary import Measured
+from bbrlab.run.guest_code import always_loaded, guest_code
 from bbrlab.scenario.load import points_of
 from bbrlab.scenario.messages import validate
 from bbrlab.scenario.point import Point
@@ -457,11 +458,9 @@ def _of_whom(folder: _Folder, run: RunFound, manifest: _Manifest, own: Personal,
             OTHER_KERNEL,
             f"{said}; asked for is {ours['name']} {ours['release']} (build {ours['key']}, {ours['build_id']})",
         )
-    guest = {p.name: files.sha256(p) for p in sorted(paths.GUEST_CODE.iterdir()) if p.is_file()}
-    if guest != manifest.guest_code_sha256:
-        changed = sorted(
-            n for n in guest.keys() | manifest.guest_code_sha256 if guest.get(n) != manifest.guest_code_sha256.get(n)
-        )
+    guest, said_guest = guest_code({}), always_loaded(manifest.guest_code_sha256)
+    if guest != said_guest:
+        changed = sorted(n for n in guest.keys() | said_guest if guest.get(n) != said_guest.get(n))
         folder.notes.append(f"was made with other guest code than this version's: {_some(changed)}")
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from bbrlab.base import files, paths
 from bbrlab.experiment.plan import Plan
 from bbrlab.kernel.built import Kernel, describe_kernel
+from bbrlab.run.guest_code import guest_code
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.schema import GRID
 
@@ -19,7 +20,6 @@ GUEST_PACKAGES = ("iperf3", "mininet", "openvswitch-switch", "iproute2", "python
 
 def manifest_of(point: Point, seed: int, backend: str, plan: Plan, kernel: Kernel, folder: Path) -> dict[str, Any]:
     """The content of manifest.json (docs/reference/results.md)."""
-    guest = {p.name: files.sha256(p) for p in sorted(paths.GUEST_CODE.iterdir()) if p.is_file()}
     scenario = point.scenario.model_dump(exclude=GRID)
     return {
         "scenario": scenario,
@@ -29,7 +29,7 @@ def manifest_of(point: Point, seed: int, backend: str, plan: Plan, kernel: Kerne
         "backend": backend,
         "kernel": describe_kernel(kernel),
         "plan_sha256": hashlib.sha256(json.dumps(plan.content, sort_keys=True).encode()).hexdigest(),
-        "guest_code_sha256": guest,
+        "guest_code_sha256": guest_code(plan.content),
         "source": git_state(),
         "packages": package_versions(),
         "report": files.read_json(folder / "report.json"),

@@ -6,6 +6,7 @@ import os
 import signal
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
@@ -45,25 +46,63 @@ def rejudge(
     Raises:
         UserError: if a file is not as the manifest says, or a scenario has other points now.
     """
-    manifest = read_manifest(folder, scale)
-    if wrong := tampered(folder, scale):
-        raise UserError(f"{folder / scale / wrong[0][0]}: {wrong[0][1]}; get what ships anew")
-    content = {name: read_table(folder / scale / name) for name in manifest.files}
+    manifest, content = read_shipped(folder, scale)
     figures = figures_at(scale, list(manifest.figures))
-    tables = {figure.id: read_figure(folder / scale / f"{figure.id}.parquet") for figure in figures}
+    tables = {figure.id: content[f"{figure.id}.parquet"] for figure in figures}
     for figure in figures:
         _same_points(figure, tables[figure.id], scale)
-    content[PACKED] = _predictions(figures, content[PACKED], models, jobs, say)
-    say("claims")
-    with tempfile.TemporaryDirectory(prefix="bbrlab-rejudge-") as place:
-        (Path(place) / scale).mkdir()
-        content[PACKED].to_parquet(Path(place) / scale / PACKED)
-        for part, mine in _parts(tables).items():
-            claims, statements = judged(mine, scale, bool(part), Path(place))
-            content[f"{part}claims.parquet"], content[f"{part}statements.parquet"] = claims, statements
+    renew(content, Asked(scale, figures, models, jobs), tables, say)
     say("writing")
     kept = manifest.model_dump(mode="json", exclude={"files", "sha256"})
     return Manifest.model_validate(replace_shipped(folder / scale, content, kept))
+
+
+def read_shipped(folder: Path, scale: str) -> tuple[Manifest, dict[str, pd.DataFrame]]:
+    """The manifest of shipped results, and {file: table}. UserError if a file is not as the manifest says."""
+    manifest = read_manifest(folder, scale)
+    if wrong := tampered(folder, scale):
+        raise UserError(f"{folder / scale / wrong[0][0]}: {wrong[0][1]}; get what ships anew")
+    figures = {f"{id}.parquet" for id in manifest.figures}
+    read = {True: read_figure, False: read_table}
+    return manifest, {name: read[name in figures](folder / scale / name) for name in manifest.files}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is to be made anew of results that ship.
+
+    Attributes:
+        figures: that ship.
+        models: kinds of predictions to compute anew.
+        jobs: predictions at once.
+        curves: compute also what no claim reads and only a page has curves of.
+    """
+
+    scale: str
+    figures: Sequence[Figure]
+    models: Sequence[str] = ()
+    jobs: int = 1
+    curves: bool = True
+
+
+def renew(
+    content: dict[str, pd.DataFrame], asked: Asked, tables: Mapping[str, pd.DataFrame], say: Say = lambda text: None
+) -> None:
+    """Put predictions and verdicts by today's models and claims into the content of shipped results.
+
+    Args:
+        content: {file: table}; its predictions are those that there are.
+        tables: {figure: its table}.
+        say: told now and then, in words, how far it is.
+    """
+    content[PACKED] = _predictions(asked, content[PACKED], say)
+    say("claims")
+    with tempfile.TemporaryDirectory(prefix="bbrlab-rejudge-") as place:
+        (Path(place) / asked.scale).mkdir()
+        content[PACKED].to_parquet(Path(place) / asked.scale / PACKED)
+        for part, mine in _parts(tables).items():
+            claims, statements = judged(mine, asked.scale, bool(part), Path(place))
+            content[f"{part}claims.parquet"], content[f"{part}statements.parquet"] = claims, statements
 
 
 def _parts(tables: Mapping[str, pd.DataFrame]) -> dict[str, dict[str, pd.DataFrame]]:
@@ -83,32 +122,40 @@ def _same_points(figure: Figure, table: pd.DataFrame, scale: str) -> None:
         )
 
 
-def _predictions(
-    figures: Sequence[Figure], old: pd.DataFrame, models: Sequence[str], jobs: int, say: Say
-) -> pd.DataFrame:
-    """The predictions that claims and panels of the figures read, of ``models`` and where there is none computed, else the old ones."""
+def _predictions(asked: Asked, old: pd.DataFrame, say: Say) -> pd.DataFrame:
+    """The predictions that claims and panels of the figures read: of the models that are to be asked anew, and where there is none
+    computed, else the old ones."""
+    figures, models = asked.figures, asked.models
     if unknown := sorted(set(models) - set(KINDS)):
         raise UserError(f"--model {unknown[0]}: there is no such kind of predictions (there are {', '.join(KINDS)})")
     nowhere = Path()  # only the names below it are wanted
     wanted = set(prediction_files(claims_of(load_statements(known_good=True)), figures, nowhere))
-    for figure in filter(has_panel, figures):
-        wanted |= set(files_of(figure.id, figure.scenario, figure.points, nowhere))
     points = {(figure.id, point.label): point for figure in figures for point in figure.points}
     kept = {tuple(map(str, place)): rows for place, rows in old.groupby(list(PLACE))}
+    for figure in filter(has_panel, figures):
+        curves = files_of(figure.id, figure.scenario, figure.points, nowhere)
+        wanted |= {path for path in curves if asked.curves or _place(path) in kept}
     parts, todo = {}, {}
     for path in sorted(wanted):
-        place = (f"{path.parent.parent.parent.name}/{path.parent.parent.name}", path.parent.name, path.stem)
+        place = _place(path)
         if place[2] in models or place not in kept:
             todo[place] = points[place[:2]]
         else:
             parts[place] = kept[place]
-    count = min(jobs, len(todo) or 1, os.cpu_count() or 1)
-    with workers(count, _begin_worker, "computed predictions", "what ships is as it was") as pool:
+    count = min(asked.jobs, len(todo) or 1, os.cpu_count() or 1)
+    killed = "a process that computed predictions was killed"
+    with workers(count, _begin_worker, killed, "what ships is as it was") as pool:
         found = pool.map(_predict, [place[2] for place in todo], todo.values())
         for number, (place, table) in enumerate(zip(todo, found, strict=True), 1):
             parts[place] = table.assign(**dict(zip(PLACE, place, strict=True)))
             say(f"predictions: {number} of {len(todo)}")
     return pd.concat([parts[place] for place in sorted(parts)], ignore_index=True) if parts else old.iloc[:0]
+
+
+def _place(path: Path) -> tuple[str, str, str]:
+    """(figure, point, kind) of a prediction's file."""
+    point = path.parent
+    return f"{point.parent.parent.name}/{point.parent.name}", point.name, path.stem
 
 
 def _begin_worker() -> None:

@@ -20,7 +20,7 @@ from bbrlab.base.strict import Strict
 from bbrlab.base.yaml_files import read_yaml
 from bbrlab.campaign.collect import read_figure, read_points, run_rows
 from bbrlab.campaign.config import command_for
-from bbrlab.campaign.figures import Figure, Run, runs_of
+from bbrlab.campaign.figures import Figure, Run, runs_of, scenario_files
 from bbrlab.campaign.versions import read_with, whole_summary
 from bbrlab.claims.columns import prediction_files
 from bbrlab.claims.load import claims_of, load_statements
@@ -30,6 +30,7 @@ from bbrlab.models.predictions import PACKED, PLACE
 from bbrlab.models.predictions import files_of as predictions_of
 from bbrlab.report.panel import has_panel
 from bbrlab.report.shipped import CHECKS, FORMAT, MANIFEST, RUNS, own_hash
+from bbrlab.run.guest_code import always_loaded
 from bbrlab.workflow.digest import SUMMARY, TABLES, column_of, summary_digest, table_digests
 
 LIBRARIES = ("pyarrow", "pandas")
@@ -122,13 +123,19 @@ def look_at(run: Run) -> Seen:
     return found
 
 
+def in_order(figures: Iterable[Figure]) -> list[Figure]:
+    """Figures in the order of their files' names, so that the same results are the same bytes."""
+    places = {id: place for place, id in enumerate(scenario_files())}
+    return sorted(figures, key=lambda figure: places[figure.id])
+
+
 @dataclass(frozen=True)
 class Finished:
     """A finished campaign that is to be packed.
 
     Attributes:
         scale: at which it ran.
-        figures: all of the scale, or some.
+        figures: all of the scale, or some; kept in the order of their files' names, whatever order they are given in.
         results: the folder of results.
         explained: why runs that failed self-checks are packed all the same.
         without_curves: pack it also if a model's prediction is missing that no claim reads, so that a page has no curve of it;
@@ -140,6 +147,9 @@ class Finished:
     results: Path
     explained: Sequence[Explained] = ()
     without_curves: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "figures", in_order(self.figures))
 
 
 def pack(campaign: Finished, out: Path, on_progress: Callable[[str], None] = lambda text: None) -> dict[str, Any]:
@@ -160,7 +170,7 @@ def pack(campaign: Finished, out: Path, on_progress: Callable[[str], None] = lam
     """
     found = gather(campaign, on_progress)
     on_progress("predictions")
-    found.content[PACKED] = _predictions(campaign)
+    found.content[PACKED] = predictions_of_campaign(campaign)
     on_progress("writing")
     return replace_shipped(out / campaign.scale, found.content, found.manifest)
 
@@ -180,37 +190,64 @@ class Gathered:
     seen: list[Seen]
 
 
+@dataclass(frozen=True)
+class Runs:
+    """The runs of a campaign's figures, looked through.
+
+    Attributes:
+        tables: {figure: its table}.
+        seen: every run.
+        failed: those that failed self-checks, with the reasons given.
+    """
+
+    tables: dict[str, pd.DataFrame]
+    seen: list[Seen]
+    failed: list[dict[str, Any]]
+
+    def content(self) -> dict[str, pd.DataFrame]:
+        """{file below SCALE/: table}, of the runs and the figures."""
+        figures = {f"{id}.parquet": table.assign(**{NOT_RESULT: float("nan")}) for id, table in self.tables.items()}
+        return {**figures, RUNS: _run_frame(self.seen), CHECKS: _check_frame(self.seen)}
+
+
+def look_through(campaign: Finished, on_progress: Callable[[str], None] = lambda text: None) -> Runs:
+    """The runs of a campaign's figures: that all are there, whole, and of their tables. Errors: pack()."""
+    place = campaign.results / campaign.scale
+    for figure in campaign.figures:
+        if not (place / f"{figure.id}.parquet").exists():
+            raise UserError(
+                f"{place / figure.id}.parquet: is missing: the campaign is not finished; run: {command_for(figure.id, campaign.scale)}"
+            )
+    tables = {f.id: read_figure(place / f"{f.id}.parquet") for f in campaign.figures}
+    seen: list[Seen] = []
+    for figure in campaign.figures:
+        on_progress(f"{figure.id}: hashing runs")
+        found = _runs_there(figure, tables[figure.id], campaign.results)
+        with ThreadPoolExecutor() as pool:  # hashing lets go of the interpreter
+            seen += pool.map(look_at, found)
+        _same_table(figure, tables[figure.id], seen[-len(found) :], place)
+    return Runs(tables, seen, _failed(seen, campaign.explained))
+
+
 def gather(campaign: Finished, on_progress: Callable[[str], None] = lambda text: None) -> Gathered:
     """Look through a finished campaign: that all is there, whole, and of one kernel. Errors: pack()."""
     scale, figures = campaign.scale, campaign.figures
     place = campaign.results / scale
     papers = list(dict.fromkeys(f.id.split("/")[0] for f in figures))
     judged = [f"{part}{kind}.parquet" for part in ("", *(f"{p}." for p in papers)) for kind in ("claims", "statements")]
-    names = [*judged, "points.parquet", *(f"{f.id}.parquet" for f in figures)]
-    for name in names:
+    for name in (*judged, "points.parquet"):
         if not (place / name).exists():
             raise UserError(
                 f"{place / name}: is missing: the campaign is not finished; run: {command_for('all', scale)}"
             )
-    tables = {f.id: read_figure(place / f"{f.id}.parquet") for f in figures}
-    seen: list[Seen] = []
-    for figure in figures:
-        on_progress(f"{figure.id}: hashing runs")
-        found = _runs_there(figure, tables[figure.id], campaign.results)
-        with ThreadPoolExecutor() as pool:  # hashing lets go of the interpreter
-            seen += pool.map(look_at, found)
-        _same_table(figure, tables[figure.id], seen[-len(found) :], place)
+    runs = look_through(campaign, on_progress)
     _check_claims(read_claims(place / "claims.parquet"), place)
-    failed = _failed(seen, campaign.explained)
-    content: dict[str, pd.DataFrame] = {"points.parquet": read_points(place / "points.parquet")}
-    for name in names:
+    content = runs.content() | {"points.parquet": read_points(place / "points.parquet")}
+    for name in judged:
         if name.endswith("claims.parquet"):
             content[name], beside = read_claims(place / name), statements_beside(place / name)
             content[beside.name] = read_statements(place / name)
-    for figure in figures:
-        content[f"{figure.id}.parquet"] = tables[figure.id].assign(**{NOT_RESULT: float("nan")})
-    content[RUNS], content[CHECKS] = _run_frame(seen), _check_frame(seen)
-    return Gathered(content, _manifest(scale, figures, seen, failed), seen)
+    return Gathered(content, manifest_of_runs(scale, figures, runs), runs.seen)
 
 
 def _runs_there(figure: Figure, table: pd.DataFrame, results: Path) -> list[Run]:
@@ -276,11 +313,12 @@ def _failed(seen: Iterable[Seen], explained: Sequence[Explained]) -> list[dict[s
 
 
 def _run_frame(seen: Iterable[Seen]) -> pd.DataFrame:
-    return pd.DataFrame([
+    found = pd.DataFrame([
         {"figure": s.run.figure, "point": s.run.point.label, "seed": s.run.seed, "summary_sha256": s.summary_sha256,
          **{column_of(name): s.tables.get(name) for name in TABLES}, "commit": s.commit}
         for s in seen
     ])  # fmt: skip
+    return found.astype({column_of(name): "str" for name in TABLES})  # one that no run has, too
 
 
 def _check_frame(seen: Iterable[Seen]) -> pd.DataFrame:
@@ -299,13 +337,26 @@ def _check_frame(seen: Iterable[Seen]) -> pd.DataFrame:
     return pd.DataFrame(rows).astype({"measured": float, "ok": "boolean"})
 
 
-def _predictions(campaign: Finished) -> pd.DataFrame:
-    """What the models say of the figures' points: what claims and pages read. UserError if one is missing (Finished.without_curves)."""
+def predictions_of_campaign(campaign: Finished, whole: bool = True) -> pd.DataFrame:
+    """What the models say of the figures' points: what claims and pages read.
+
+    Args:
+        campaign: with predictions in its results.
+        whole: all that is read must be there (Finished.without_curves); else what is there.
+
+    Returns:
+        The predictions' columns, and those of PLACE.
+
+    Raises:
+        UserError: naming the first that is missing, if all must be there.
+    """
     figures, results = campaign.figures, campaign.results
     wanted = set(prediction_files(claims_of(load_statements(known_good=True)), figures, results))
     for figure in filter(has_panel, figures):
         curves = predictions_of(figure.id, figure.scenario, figure.points, results)
         wanted |= {path for path in curves if path.exists() or not campaign.without_curves}
+    if not whole:
+        wanted = {path for path in wanted if path.exists()}
     parts = []
     for path in sorted(wanted):
         if not path.exists():
@@ -316,9 +367,10 @@ def _predictions(campaign: Finished) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(PLACE), dtype=str)
 
 
-def _manifest(
-    scale: str, figures: Sequence[Figure], seen: Sequence[Seen], failed: list[dict[str, Any]]
-) -> dict[str, Any]:
+def manifest_of_runs(scale: str, figures: Sequence[Figure], runs: Runs) -> dict[str, Any]:
+    """What shipped results with these runs come from, without the hashes of files. UserError if runs are of several kernels or
+    versions of the guest's code."""
+    seen = runs.seen
     kernel = _only(seen, "kernel")
     packages = Counter(f"{name} {version}" for s in seen for name, version in s.manifest["packages"].items())
     return {
@@ -327,23 +379,23 @@ def _manifest(
         "figures": {f.id: sum(s.run.figure == f.id for s in seen) for f in figures},
         "commits": dict(sorted(Counter(s.commit for s in seen).items())),
         "kernel": kernel,
-        "guest_code_sha256": _only(seen, "guest_code_sha256"),
+        "guest_code_sha256": _only(seen, "guest_code_sha256", always_loaded),
         "packages": dict(sorted(packages.items())),
         "libraries": {name: importlib.metadata.version(name) for name in LIBRARIES},
-        "failed": failed,
+        "failed": runs.failed,
     }
 
 
-def _only(seen: Sequence[Seen], key: str) -> dict[str, Any]:
-    """What all runs' manifests say of something. UserError if they do not say the same."""
+def _only(seen: Sequence[Seen], key: str, part: Callable[[dict[str, Any]], dict[str, Any]] = dict) -> dict[str, Any]:
+    """What all runs' manifests say of something, or the part of it that matters. UserError if they do not say the same."""
     first = seen[0]
+    found = part(first.manifest[key])
     for one in seen:
-        if one.manifest[key] != first.manifest[key]:
+        if part(one.manifest[key]) != found:
             raise UserError(
                 f"{one.run.folder}: its {key} is another one than that of {first.run.folder}; remove the older of them and start "
                 "the campaign again"
             )
-    found: dict[str, Any] = first.manifest[key]
     return found
 
 

@@ -1,0 +1,26 @@
+"""The files of mininet/ that a run's guest loads: what its result can depend on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from bbrlab.base import files, paths
+
+# {file that guest.py loads when it needs it: the entry of the plan for which it does}
+ON_DEMAND = {"play.py": "prompt", "prompt.py": "prompt", "several.py": "several"}
+
+
+def guest_code(plan: Mapping[str, Any]) -> dict[str, str]:
+    """{file of mininet/: SHA-256}, of those that a guest with this plan may load.
+
+    Args:
+        plan: a plan's content; of a run that a campaign makes, {} says the same.
+    """
+    found = sorted(path for path in paths.GUEST_CODE.iterdir() if path.is_file())
+    return {path.name: files.sha256(path) for path in found if ON_DEMAND.get(path.name) in (None, *plan)}
+
+
+def always_loaded(hashes: Mapping[str, str]) -> dict[str, str]:
+    """{file: hash} without the files that no campaign's run loads: versions before this module named them, too."""
+    return {name: hash for name, hash in hashes.items() if name not in ON_DEMAND}

@@ -1,0 +1,132 @@
+"""Figures that are added to results that ship: the same files as if all had been packed at once."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from bbrlab.base import files, paths
+from bbrlab.base.errors import UserError
+from bbrlab.campaign.collect import figure_table, tidy, write_table
+from bbrlab.campaign.figures import figures_at, runs_of
+from bbrlab.claims.judged import judged
+from bbrlab.report.shipped import read_manifest, tampered
+from bbrlab.run.run import run_point
+from bbrlab.workflow.ship import Finished, in_order, pack
+from bbrlab.workflow.ship_more import add, joined_manifests
+
+FIRST, SECOND = "tang/fig2", "bless2025/fig14"
+pytestmark = pytest.mark.guest
+
+
+def finished(results: Path, *figures: str) -> Finished:
+    return Finished("smoke", figures_at("smoke", list(figures)), results)
+
+
+def judge(results: Path, *figures: str) -> None:
+    """What the workflow makes of a campaign of these figures."""
+    place, before = results / "smoke", paths.results_folder
+    paths.results_folder = lambda: results
+    try:
+        tables = {figure.id: figure_table(figure) for figure in in_order(figures_at("smoke", list(figures)))}
+    finally:
+        paths.results_folder = before
+    for id, table in tables.items():
+        write_table(table, place / f"{id}.parquet")
+    write_table(tidy(tables), place / "points.parquet")
+    for part in ("", *(f"{id.split('/')[0]}." for id in tables)):
+        mine = {id: table for id, table in tables.items() if id.startswith(part.rstrip("."))}
+        claims, statements = judged(mine, "smoke", bool(part), results)
+        write_table(claims, place / f"{part}claims.parquet")
+        write_table(statements, place / f"{part}statements.parquet")
+
+
+@pytest.fixture(scope="module")
+def campaign(tmp_path_factory) -> Path:
+    """Two figures, run by real guests."""
+    results = tmp_path_factory.mktemp("campaign") / "results"
+    for figure in figures_at("smoke", [FIRST, SECOND]):
+        for run in runs_of(figure, results=results):
+            run_point(run.point, run.seed, run.folder)
+    return results
+
+
+@pytest.fixture
+def first(campaign, tmp_path) -> Path:
+    """The first of them ships."""
+    judge(campaign, FIRST)
+    pack(finished(campaign, FIRST), tmp_path / "shipped")
+    judge(campaign, FIRST, SECOND)
+    return tmp_path / "shipped"
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+def test_one_after_the_other_is_what_both_at_once_are(campaign, first, tmp_path):
+    pack(finished(campaign, FIRST, SECOND), tmp_path / "both")
+    for name in ("points.parquet", "claims.parquet", "statements.parquet"):
+        (campaign / "smoke" / name).unlink()  # the figure's table and its runs are enough
+    told = []
+    manifest = add(finished(campaign, SECOND), first, say=told.append)
+    assert contents(first) == contents(tmp_path / "both")
+    assert list(manifest.figures) == [SECOND, FIRST] and manifest.runs == sum(manifest.figures.values())
+    assert tampered(first, "smoke") == []
+    assert told[0].startswith(SECOND) and told[-1] == "writing"
+
+
+def test_the_order_does_not_matter(campaign, tmp_path):
+    judge(campaign, SECOND)
+    pack(finished(campaign, SECOND), tmp_path / "second")
+    judge(campaign, FIRST, SECOND)
+    pack(finished(campaign, FIRST, SECOND), tmp_path / "both")
+    add(finished(campaign, FIRST), tmp_path / "second")
+    assert contents(tmp_path / "second") == contents(tmp_path / "both")
+
+
+def test_what_cannot_be_added(campaign, first, tmp_path):
+    before = contents(first)
+    with pytest.raises(UserError, match=f"{FIRST}: ships already at scale smoke"):
+        add(finished(campaign, FIRST), first)
+    with pytest.raises(UserError, match="nothing ships at scale smoke; leave --add out"):
+        add(finished(campaign, SECOND), tmp_path / "nowhere")
+    with pytest.raises(
+        UserError, match=rf"{SECOND}.parquet: is missing: the campaign is not finished; run: .*{SECOND}"
+    ):
+        add(finished(tmp_path, SECOND), first)
+    other = shutil.copytree(campaign, tmp_path / "other")
+    for run in runs_of(figures_at("smoke", [SECOND])[0], results=other):
+        manifest = files.read_json(run.folder / "manifest.json")
+        guest = manifest["guest_code_sha256"] | {"traffic.py": "0"}
+        files.write_json(run.folder / "manifest.json", manifest | {"guest_code_sha256": guest})
+    with pytest.raises(
+        UserError, match=r"the runs' guest_code_sha256 is not that of what ships: traffic.py is 0 and not "
+    ):
+        add(finished(other, SECOND), first)
+    (first / "smoke" / "points.parquet").write_bytes(b"")
+    with pytest.raises(UserError, match=r"points.parquet: has hash .* get what ships anew"):
+        add(finished(campaign, SECOND), first)
+    shutil.copyfile(campaign / "smoke" / "points.parquet", first / "smoke" / "points.parquet")
+    assert contents(first).keys() == before.keys()
+
+
+def test_manifests_of_both(campaign, first):
+    """Runs, commits and packages are counted together; files that a campaign's guest never loads may be of another version."""
+    there = read_manifest(first, "smoke")
+    there = there.model_copy(update={"guest_code_sha256": there.guest_code_sha256 | {"several.py": "0"}})
+    more = there.model_dump(mode="json", exclude={"files", "sha256"}) | {
+        "figures": {SECOND: 3}, "commits": {"abc": 3}, "packages": {"iperf3 9": 3},
+        "guest_code_sha256": read_manifest(first, "smoke").guest_code_sha256,
+        "failed": [{"figure": SECOND, "point": "x", "seed": 1, "checks": ["busy_rate"], "why": "late"}],
+    }  # fmt: skip
+    both = joined_manifests(there, more)
+    assert both["figures"] == there.figures | {SECOND: 3}
+    assert both["commits"] == there.commits | {"abc": 3}
+    assert both["packages"] == there.packages | {"iperf3 9": 3}
+    assert "several.py" not in both["guest_code_sha256"]
+    assert [failed["seed"] for failed in both["failed"]] == [1]
+    with pytest.raises(UserError, match="the runs' kernel is not that of what ships: release is 7.0 and not 6"):
+        joined_manifests(there, more | {"kernel": more["kernel"] | {"release": "7.0"}})
