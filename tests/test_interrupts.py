@@ -175,6 +175,26 @@ def test_a_class_that_is_graded(room, tmp_path, number, whole_group, moment):
         assert {json.loads(p.read_text())["score"] for p in out.glob("*/grade.json")} == {110}
 
 
+@pytest.mark.parametrize("moment", ["before", "after_in_parent"])
+@pytest.mark.parametrize("forks", ["run_limited(lambda: time.sleep(30), seconds=20, memory_bytes=1 << 30, file_bytes=1 << 20)",
+                                   "subprocess.Popen(['sleep', '20'], stdout=-3, stderr=-3, preexec_fn=lambda: None).wait()"])  # fmt: skip
+def test_a_worker_that_forks(moment, forks):
+    """Python prints and forgets what a signal's handler raises while it forks: no traceback, and the worker ends all the same."""
+    process = started(f"""
+import subprocess
+from bbrlab.cli.grade import _begin_worker, _work
+from bbrlab.grading.limited import run_limited
+sys.unraisablehook = sys.__unraisablehook__  # as in a process of its own
+_begin_worker()
+os.register_at_fork({moment}=hit)
+print("now", flush=True)
+_work(lambda: {forks})
+print("never")
+""")
+    said, errors = process.communicate(timeout=15)
+    assert (said, errors, process.returncode) == ("now\n", "", EXIT_INTERRUPTED)
+
+
 def test_a_worker_that_is_killed_is_no_fault_of_bbrlab(monkeypatch, tmp_path):
     """As by a system that is short of memory."""
     body = """

@@ -18,10 +18,13 @@ import pexpect
 import pytest
 
 from bbrlab.base import paths
+from bbrlab.cli.play import Game
 from bbrlab.cli.terminal import Terminal
 from bbrlab.experiment.machine.prompt import READY
 from bbrlab.run.play import BACKEND
-from tests.conftest import Result, processes_of, wait_for
+from bbrlab.scenario.load import base_point
+from bbrlab.scenario.messages import validate
+from tests.conftest import Result, processes_of, scenario_dict, wait_for
 from tests.test_play import PLAY, scenario_file, spawn  # noqa: F401 - a fixture
 
 ENDS_S = 60  # on a machine that does something else, too; alone it takes some five seconds
@@ -47,6 +50,30 @@ def finishes(do: Callable[[], object]) -> bool:
     thread.start()
     thread.join(5)
     return not thread.is_alive()
+
+
+@pytest.mark.parametrize("shown", [False, True])
+def test_an_answer_that_comes_before_its_line_is_sent_to_the_end_is_shown(tmp_path, shown):
+    """A terminal shows what is typed itself; what the guest says at the same time is shown all the same."""
+    game = Game(base_point(validate(scenario_dict(), "test")), 1, tmp_path / "out", None, (), 60)
+    told: list[str] = []
+    game.on_text = told.append
+    listens = threading.Thread(target=game._listen, daemon=True)
+    listens.start()
+    sends = game.link.send_line
+
+    def send_line(line):
+        sent = sends(line)
+        os.write(game.link.guest_end, b"the answer\n")
+        assert wait_for(lambda: "answer" in game.text, 10)
+        return sent
+
+    game.link.send_line = send_line
+    game.send("nodes", shown)
+    assert game.text == "nodes\nthe answer\n"
+    assert "".join(told) == ("" if shown else "nodes\n") + "the answer\n"
+    game.link.close()
+    listens.join(5)
 
 
 def test_what_is_written_arrives_whole(ends):

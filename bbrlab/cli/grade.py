@@ -17,7 +17,7 @@ import typer
 from bbrlab.base.errors import UserError
 from bbrlab.base.workers import workers
 from bbrlab.cli.app import AsJson, app, print_json
-from bbrlab.cli.interrupts import EXIT_INTERRUPTED, Interrupted
+from bbrlab.cli.interrupts import EXIT_INTERRUPTED, Interrupted, raise_again
 
 if TYPE_CHECKING:
     from bbrlab.grading.examine import Examined
@@ -202,6 +202,7 @@ def _begin_worker() -> None:
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+    raise_again(lambda: signal.signal(signal.SIGTERM, end))
     signal.signal(signal.SIGTERM, end)
 
 

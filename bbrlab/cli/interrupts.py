@@ -27,20 +27,29 @@ def make_interruptible() -> None:
         _handle(_nothing)
         raise Interrupted
 
+    raise_again(lambda: _handle(interrupt))
+    _handle(interrupt)
+
+
+def raise_again(handle: Callable[[], object]) -> None:
+    """Let a signal come again whose Interrupted Python tells and forgets: one that comes in a finalizer, or while it forks.
+
+    Args:
+        handle: sets the signals' handlers as they were before the first came.
+    """
+
     def unraisable(event: Any) -> None:
-        """A signal that comes while Python calls a finalizer is told there and forgotten: let it come again."""
         if event.exc_type is not Interrupted:
             told(event)
             return
         import os
         import threading
 
-        _handle(interrupt)
+        handle()
         threading.Timer(AGAIN_S, os.kill, (os.getpid(), signal.SIGTERM)).start()
 
     told = sys.unraisablehook
     sys.unraisablehook = unraisable
-    _handle(interrupt)
 
 
 def ignore_interrupts() -> None:

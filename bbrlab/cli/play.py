@@ -126,10 +126,15 @@ class Game:
         """Whether the prompt waits for a line."""
         return self.text.endswith(READY)
 
-    def send(self, line: str) -> None:
-        """Give the prompt a line, which the text then has, too."""
+    def send(self, line: str, shown: bool = False) -> None:
+        """Give the prompt a line, which the text then has, too.
+
+        Args:
+            line: without its end.
+            shown: the terminal shows it already, so that ``on_text`` need not.
+        """
         line = "".join(c for c in line if c.isprintable())
-        self._add(line + "\n")
+        self._add(line + "\n", shown)
         if not self.link.send_line(line):
             self._add(f"*** a line has at most {LINE_BYTES} bytes; nothing was done\n{READY}")
 
@@ -178,10 +183,11 @@ class Game:
         assert self._summary is not None
         return self._summary
 
-    def _add(self, text: str) -> None:
+    def _add(self, text: str, shown: bool = False) -> None:
         with self._lock:
             self.text += text
-        self.on_text(text)
+        if not shown:
+            self.on_text(text)
 
     def _listen(self) -> None:
         while (text := self.link.read()) is not None:
@@ -244,10 +250,7 @@ def play_plain(game: Game) -> None:
             continue
         line = lines.next()
         if line is not None:
-            if not echo:
-                game.on_text = lambda text: None
-            game.send(line)
-            game.on_text = show
+            game.send(line, shown=not echo)
         elif lines.ended:
             ended = True
             game.link.end()

@@ -41,14 +41,21 @@ def run_limited(work: Callable[[], Any], *, seconds: float, memory_bytes: int, f
         UserError: if this machine's disk is full, or somebody interrupted it.
     """
     reader, writer = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(reader)
-        _work(work, writer, seconds, memory_bytes, file_bytes)
+    # A signal that comes while Python forks would be told and forgotten, and in the fork it would be taken for a fault of the work.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTS)
+    try:
+        child = os.fork()
+        if child == 0:
+            os.close(reader)
+            _work(work, writer, seconds, memory_bytes, file_bytes)
+    except BaseException:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        raise
     os.close(writer)
     deadline = time.monotonic() + SLOWER * seconds
     data, late = b"", True
     try:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)  # what came meanwhile comes here
         data = _received(reader, deadline)
         late = time.monotonic() >= deadline
     finally:
@@ -98,6 +105,7 @@ def _work(work: Callable[[], Any], writer: int, seconds: float, memory_bytes: in
     try:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for who started this, too, and that ends it
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, INTERRUPTS)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         # At the second limit the kernel kills without a word why; the first one says it.
         resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 1, int(seconds) + 3))
