@@ -14,8 +14,9 @@ from bbrlab.campaign.figures import figures_at, runs_of
 from bbrlab.claims.judged import judged
 from bbrlab.report.shipped import read_manifest, tampered
 from bbrlab.run.run import run_point
+from bbrlab.workflow.rejudge import read_shipped
 from bbrlab.workflow.ship import Finished, in_order, pack
-from bbrlab.workflow.ship_more import add, joined_manifests
+from bbrlab.workflow.ship_more import add, joined_manifests, without
 
 FIRST, SECOND = "tang/fig2", "bless2025/fig14"
 pytestmark = pytest.mark.guest
@@ -87,10 +88,27 @@ def test_the_order_does_not_matter(campaign, tmp_path):
     assert contents(tmp_path / "second") == contents(tmp_path / "both")
 
 
+def test_a_figure_that_ships_is_replaced(campaign, first, tmp_path):
+    """With all that was said of its runs; those of the other stay."""
+    add(finished(campaign, SECOND), first)
+    before = contents(first)
+    add(finished(campaign, FIRST), first)
+    assert contents(first) == before, "the same runs are the same bytes"
+    manifest, content = read_shipped(first, "smoke")
+    left, tables = without(manifest, content, {FIRST, "tang/fig3"})
+    assert list(left.figures) == [SECOND] and set(left.packages.values()) == {left.runs}
+    assert sum(left.commits.values()) == left.runs
+    assert f"{FIRST}.parquet" not in tables and set(tables["runs.parquet"]["figure"]) == {SECOND}
+    several = manifest.model_copy(update={"packages": manifest.packages | {"iperf3 9": 1}})
+    with pytest.raises(
+        UserError, match=f"{FIRST}: ships already, and cannot be replaced: .* several versions of iperf3"
+    ):
+        without(several, content, {FIRST})
+    assert without(several, content, {"tang/fig3"})[0] == several, "nothing of it ships"
+
+
 def test_what_cannot_be_added(campaign, first, tmp_path):
     before = contents(first)
-    with pytest.raises(UserError, match=f"{FIRST}: ships already at scale smoke"):
-        add(finished(campaign, FIRST), first)
     with pytest.raises(UserError, match="nothing ships at scale smoke; leave --add out"):
         add(finished(campaign, SECOND), tmp_path / "nowhere")
     with pytest.raises(

@@ -56,7 +56,7 @@ def ship(
     out: Annotated[Path | None, typer.Option(help="Default: where the package has its results.")] = None,
     explained: Annotated[Path | None, typer.Option(metavar="FILE.yaml", help="Why runs that failed self-checks ship all the same (docs/howto/shipped_results.md).")] = None,
     without_curves: Annotated[bool, typer.Option("--without-curves", help="Ship also where models' curves of a panel were not computed; bbrlab rejudge adds them.")] = False,
-    add: Annotated[bool, typer.Option("--add", help="Put the figures beside those that ship at this scale, and judge all of them anew. Predictions that are missing are computed.")] = False,
+    add: Annotated[bool, typer.Option("--add", help="Put the figures beside those that ship at this scale, or in their place, and judge all of them anew. Predictions that are missing are computed.")] = False,
 ) -> None:  # fmt: skip
     """Pack a finished campaign's results, with the hashes of all its runs, to ship with the package."""
     from rich.console import Console

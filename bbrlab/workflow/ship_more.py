@@ -27,13 +27,13 @@ from bbrlab.workflow.ship import (
 
 
 def add(campaign: Finished, folder: Path, jobs: int = 1, say: Say = lambda text: None) -> Manifest:
-    """Put a campaign's figures beside those that ship at its scale, and judge all of them together.
+    """Put a campaign's figures beside those that ship at its scale, or in their place, and judge all of them together.
 
     Only the figures' tables and runs are needed of the campaign. Predictions that claims read, and curves of its panels, are taken
     from it where they are there, else computed.
 
     Args:
-        campaign: its figures, none of which ships.
+        campaign: its figures; one that ships is replaced.
         folder: for shipped results.
         jobs: predictions at once.
         say: told now and then, in words, how far it is.
@@ -42,16 +42,15 @@ def add(campaign: Finished, folder: Path, jobs: int = 1, say: Say = lambda text:
         The new manifest.
 
     Raises:
-        UserError: if nothing ships at the scale, a figure ships already, its runs are of another kernel or version of the guest's code
-            than those that ship, or as ship.pack() has it.
+        UserError: if nothing ships at the scale, runs are of another kernel or version of the guest's code than those that stay, or as
+            ship.pack() has it.
     """
     scale = campaign.scale
     if not is_shipped(folder, scale):
         raise UserError(f"{folder}: nothing ships at scale {scale}; leave --add out")
     manifest, content = read_shipped(folder, scale)
-    if twice := [f.id for f in campaign.figures if f.id in manifest.figures]:
-        raise UserError(f"{twice[0]}: ships already at scale {scale}; without --add all of the scale is packed anew")
     runs = look_through(campaign, say)
+    manifest, content = without(manifest, content, {f.id for f in campaign.figures})
     more = manifest_of_runs(scale, campaign.figures, runs)
     said = joined_manifests(manifest, more)
     for name, table in runs.content().items():
@@ -63,6 +62,42 @@ def add(campaign: Finished, folder: Path, jobs: int = 1, say: Say = lambda text:
     renew(content, Asked(scale, figures, jobs=jobs, curves=not campaign.without_curves), tables, say)
     say("writing")
     return Manifest.model_validate(replace_shipped(folder / scale, content, said))
+
+
+def without(
+    manifest: Manifest, content: Mapping[str, pd.DataFrame], figures: set[str]
+) -> tuple[Manifest, dict[str, pd.DataFrame]]:
+    """What ships, without some figures and all that is said of them.
+
+    Args:
+        manifest: of what ships; counts its runs by commit and by version of each package.
+        content: {file: table}.
+        figures: ids; of which not all need ship.
+
+    Raises:
+        UserError: if the runs that stay cannot be counted, because those that ship had several versions of one package.
+    """
+    gone = {id: runs for id, runs in manifest.figures.items() if id in figures}
+    if not gone:
+        return manifest, dict(content)
+    names = Counter(package.split(" ")[0] for package in manifest.packages)
+    if several := [name for name, versions in names.items() if versions > 1]:
+        raise UserError(
+            f"{min(gone)}: ships already, and cannot be replaced: what ships was run with several versions of {several[0]}, and not "
+            "which of its runs had which; pack all of the scale without --add"
+        )
+    rows = {
+        name: table[~table["figure"].isin(gone)] for name, table in content.items() if name in (RUNS, CHECKS, PACKED)
+    }
+    tables = {name: table for name, table in content.items() if name.removesuffix(".parquet") not in gone} | rows
+    left = sum(manifest.figures.values()) - sum(gone.values())
+    changed = {
+        "figures": {id: runs for id, runs in manifest.figures.items() if id not in gone},
+        "commits": rows[RUNS]["commit"].value_counts().sort_index().to_dict(),
+        "packages": dict.fromkeys(manifest.packages, left) if left else {},
+        "failed": [failed for failed in manifest.failed if failed.figure not in gone],
+    }
+    return manifest.model_copy(update=changed), tables
 
 
 def _both(there: pd.DataFrame, more: pd.DataFrame, order: list[str]) -> pd.DataFrame:

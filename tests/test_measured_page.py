@@ -1,0 +1,54 @@
+"""How near the panels that ship at full are: the errors, and the pages that have them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bbrlab.base.tables import published_table
+from bbrlab.campaign.figures import figures_at
+from bbrlab.report import measured_page
+from bbrlab.report.measured_page import AIMS, errors_of, pages, shipped_errors, short
+from tests.made_up import table
+
+FIGURE = "sarpkaya2025/fig5a"
+
+
+@pytest.fixture(scope="module")
+def figure():
+    return figures_at("full", [FIGURE])[0]
+
+
+def test_the_pages_are_up_to_date():
+    for path, text in pages().items():
+        assert path.read_text(encoding="utf-8") == text, "run: python -m bbrlab.report.measured_page"
+
+
+def test_errors_of_known_shares(figure):
+    """Shares that are the published ones, but for a scatter of .03 over three seeds and .1 too much at 32 BDP."""
+    published = published_table(FIGURE).set_index(["buffer_bdp", "bbr_flows"])["share_of_capacity"]
+
+    def share(point, seed):
+        bdp, flows = point.values["network.buffer.bdp"], point.values["flows.0.count"]
+        return published[bdp, flows] + 0.03 * (seed - 2) + 0.1 * (bdp == 32)
+
+    runs = table(figure, share, trials=3)
+    found = errors_of(figure, runs)
+    assert len(found.points) == 42 * 3
+    assert found.rmse(16) == pytest.approx(0.02)  # the mean of .03, 0, .03
+    assert found.rmse_of_means(16) == pytest.approx(0, abs=1e-12)
+    assert found.rmse_of_means(np.inf) == pytest.approx(0.1 * (6 / 42) ** 0.5)
+    assert [bdp for bdp, _ in found.largest(6).index] == [32] * 6
+    assert found.words == "BBRv3 against CUBIC"
+
+
+def test_failed_runs_and_more_seeds_are_left_out(figure):
+    runs = table(figure, lambda point, seed: 0.5, trials=5)
+    runs.loc[runs["seed"] == 2, "ok"] = False
+    assert sorted(errors_of(figure, runs).points["seed"].unique()) == [1, 3]
+
+
+def test_every_aim_is_of_a_panel_that_ships():
+    assert {id for id, _, _ in AIMS} <= set(shipped_errors())
+    assert "does not ship" not in measured_page.aims_table()
+    assert (short(0.044), short(0.1234), short(1.5)) == (".044", ".123", "1.500")
