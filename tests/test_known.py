@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pandas as pd
@@ -9,8 +10,10 @@ import pytest
 
 from bbrlab.base import files, paths
 from bbrlab.campaign.figures import figures_at
+from bbrlab.claims.statements import read_claims
 from bbrlab.report import shipped
 from bbrlab.report.pages import load_page
+from bbrlab.site.content import read_content
 
 REAL = paths.ROOT / "shipped" / "quick"
 
@@ -65,3 +68,24 @@ def test_what_ships_opens_at_every_scale_that_ships(monkeypatch, tmp_path):
         for paper in ("tang", "cao2019"):
             page = load_page(scale, paper)
             assert page.shipped and page.tables, (scale, paper)
+
+
+def test_a_site_of_what_ships_has_each_figure_at_the_largest_scale(monkeypatch, tmp_path):
+    """And each statement, with its claims, at the largest scale that decides it; one's own results stand alone."""
+    monkeypatch.setattr(paths, "SHIPPED", paths.ROOT / "shipped")
+    monkeypatch.setenv("BBRLAB_RESULTS", str(tmp_path))
+    content = read_content("quick")
+    at = {scale: set(shipped.read_manifest(paths.SHIPPED, scale).figures) for scale in ("quick", "full")}
+    assert {id for id, scale in content.scales.items() if scale == "full"} == at["full"]
+    assert {id for id, scale in content.scales.items() if scale == "quick"} == at["quick"] - at["full"]
+    known = shipped.known_statements().set_index("id")
+    assert {s.id: content.verdict(s.id) for s in content.statements} == known["verdict"].to_dict()
+    there = {scale: read_claims(paths.SHIPPED / scale / "claims.parquet").set_index("id")["verdict"] for scale in at}
+    for name, row in content.of_claims.items():
+        assert row["verdict"] == there[known.loc[row["statement"], "scale"]][name]
+    for id in ("sarpkaya2025/fig2a", "zeynali2024/fig2"):
+        assert content.command(id).endswith(id) and ("scale=full" in content.command(id)) == (id in at["full"])
+    assert read_content("full").scales == dict.fromkeys(at["full"], "full")
+    (tmp_path / "quick" / "tang").mkdir(parents=True)
+    shutil.copy(paths.SHIPPED / "quick" / "tang" / "fig2.parquet", tmp_path / "quick" / "tang")
+    assert read_content("quick").scales == {"tang/fig2": "quick"}

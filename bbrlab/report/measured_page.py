@@ -147,10 +147,11 @@ def shipped_list(folder: Path = SHIPPED) -> str:
         by_paper.setdefault(id.split("/")[0], []).append(f"{title} ({runs})")
     lines = [f"- `{paper}`: {', '.join(titles)}" for paper, titles in by_paper.items()]
     commits = ", ".join(f"{commit[:10]} ({runs})" for commit, runs in manifest.commits.items())
+    failed = f"{len(manifest.failed)} of them failed a self-check and are left out of their points' means:"
     lines += [
         "",
-        f"In brackets: runs. {manifest.runs:,} in all, kernel `{manifest.kernel['name']}` ({manifest.kernel['release']}), commits {commits}; {len(manifest.failed)} of them failed a self-check and "
-        "are left out of their points' means:",
+        f"In brackets: runs. {manifest.runs:,} in all, kernel `{manifest.kernel['name']}` ({manifest.kernel['release']}), commits {commits}; "
+        f"{failed if manifest.failed else 'every one passed its self-checks.'}",
         *(
             f"- {one.figure}, `{one.point}`, seed {one.seed} ({', '.join(one.checks)}): {one.why}"
             for one in manifest.failed

@@ -151,6 +151,17 @@ def left_out(folder: Path, scale: str) -> list[str]:
     return [figure.id for figure in figures_at(scale, []) if figure.id not in there]
 
 
+def how_known(verdict: str) -> int:
+    """How far a statement is decided: 0 if nothing of it was run, 1 if a part was, 2 if there is a verdict."""
+    return 0 if verdict == NOT_RUN else 1 if verdict == PARTLY_RUN else 2
+
+
+def larger_scales(folder: Path, scale: str) -> list[str]:
+    """The scales that ship and are larger than one, the largest last."""
+    scales = list(load_config().scales)
+    return [other for other in scales[scales.index(scale) + 1 :] if is_shipped(folder, other)]
+
+
 def known_statements(folder: Path | None = None) -> pd.DataFrame:
     """What is known of each statement by all that ships.
 
@@ -167,7 +178,7 @@ def known_statements(folder: Path | None = None) -> pd.DataFrame:
     if not tables:
         return pd.DataFrame(columns=["id", "paper", "verdict", "own", "scale"])
     every = pd.concat(tables, ignore_index=True)
-    every["_known"] = [0 if v == NOT_RUN else 1 if v == PARTLY_RUN else 2 for v in every["verdict"]]
+    every["_known"] = every["verdict"].map(how_known)
     best = every.sort_values("_known", kind="stable").drop_duplicates("id", keep="last")
     order = {id: place for place, id in enumerate(dict.fromkeys(every["id"]))}
     return best.drop(columns="_known").sort_values("id", key=lambda ids: ids.map(order)).reset_index(drop=True)
@@ -182,12 +193,14 @@ class Shown:
         scale: of what is shown there.
         shipped: whether it is what ships.
         words: that in a sentence (Markdown).
+        larger: larger scales of which some figures ship, too; a site shows these figures as they are there.
     """
 
     results: Path
     scale: str
     shipped: bool
     words: str
+    larger: tuple[str, ...] = ()
 
 
 def shown(
@@ -225,6 +238,7 @@ def shown(
         f"kernel {manifest.kernel['name']} ({manifest.kernel['release']}).{part} Of your own there are none at scale {scale}; "
         f"`{command_for(paper or 'all', scale)}` computes them. The runs' samples do not ship: what is drawn "
         f"from them is left out here. `bbrlab verify {paper or 'all'}` runs a part again and compares.",
+        tuple(larger_scales(folder, instead)),
     )
 
 

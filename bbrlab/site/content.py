@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,14 +12,14 @@ import pandas as pd
 
 from bbrlab.base.errors import UserError
 from bbrlab.campaign.collect import read_figure
-from bbrlab.campaign.config import command_for
+from bbrlab.campaign.config import command_for, load_config
 from bbrlab.campaign.figures import Figure, figures_at
 from bbrlab.claims.judge import NOT_RUN, VERDICTS
 from bbrlab.claims.load import load_statements
 from bbrlab.claims.schema import Statement
 from bbrlab.claims.statements import STATEMENT_VERDICTS, read_claims, read_statements, statements_beside
 from bbrlab.measure.schema import METRICS
-from bbrlab.report.shipped import Shown, shown
+from bbrlab.report.shipped import Shown, how_known, shown
 
 CLAIMS = "claims.parquet"
 WHOLE = "full"  # the scale that leaves no figure out
@@ -39,10 +39,11 @@ class Content:
     Attributes:
         shown: whose results, and of which scale.
         statements: every statement of data/, run or not, in the files' order.
-        figures: {id: figure at that scale}, of those with a table.
+        figures: {id: figure}, of those with a table; of shipped results each at the largest scale at which it ships.
         tables: {id: collect.figure_table()}.
         of_statements: {id: row of statements.parquet}, of those that were judged.
         of_claims: {id of a claim: row of claims.parquet}.
+        scales: {id of a figure: the scale that it is shown at}.
     """
 
     shown: Shown
@@ -51,6 +52,7 @@ class Content:
     tables: Mapping[str, pd.DataFrame]
     of_statements: Mapping[str, Mapping[str, Any]]
     of_claims: Mapping[str, Mapping[str, Any]]
+    scales: Mapping[str, str]
 
     @property
     def folder(self) -> Path:
@@ -75,8 +77,13 @@ class Content:
         return frozenset(f.id for f in figures_at(self.shown.scale, []))
 
     def command(self, figure: str) -> str:
-        """What runs a figure (PAPER/FIGURE) and no other: at the scale that is shown, or, where that leaves the figure out, whole."""
-        return command_for(figure, self.shown.scale if figure in self._of_scale else WHOLE)
+        """What runs a figure (PAPER/FIGURE) and no other: at the scale that it is shown at, or, where that leaves the figure out, whole."""
+        return command_for(figure, self.scales.get(figure, self.shown.scale if figure in self._of_scale else WHOLE))
+
+    def counts_of_scales(self, figures: Iterable[Figure]) -> dict[str, int]:
+        """{scale: how many of these figures are shown at it}, the smallest first."""
+        mine = [self.scales[figure.id] for figure in figures]
+        return {scale: mine.count(scale) for scale in load_config().scales if scale in mine}
 
     def counts(self, statements: Sequence[Statement]) -> dict[str, int]:
         """{verdict: how many of some statements have it}, in the order of STATEMENT_VERDICTS."""
@@ -94,16 +101,39 @@ def read_content(scale: str, results: Path | None = None) -> Content:
         UserError: if there is nothing, or naming the file of ours that is not as it must be.
     """
     which = Shown(results, scale, False, "") if results else shown(scale)
-    folder = which.results / which.scale
-    figures = {f.id: f for f in figures_at(which.scale, []) if (folder / f"{f.id}.parquet").exists()}
+    figures: dict[str, Figure] = {}
+    scales: dict[str, str] = {}
+    claims: dict[str, Mapping[str, Any]] = {}
+    statements: dict[str, Mapping[str, Any]] = {}
+    for at in (which.scale, *which.larger):
+        folder = which.results / at
+        there = {f.id: f for f in figures_at(at, []) if (folder / f"{f.id}.parquet").exists()}
+        figures |= there
+        scales |= dict.fromkeys(there, at)
+        _put_better(claims, statements, *_judged(folder))
     if not figures:
-        raise UserError(f"{folder}: nothing was run at this scale, nor ships; run: {command_for('all', which.scale)}")
+        raise UserError(
+            f"{which.results / which.scale}: nothing was run at this scale, nor ships; run: {command_for('all', which.scale)}"
+        )
+    paths_of = {id: which.results / at / f"{id}.parquet" for id, at in scales.items()}
     tables = {
-        id: checked(read_figure(folder / f"{id}.parquet"), folder / f"{id}.parquet", _TABLE_NUMBERS, _TABLE_WORDS, METRICS)
-        for id in figures
-    }  # fmt: skip
-    claims, statements = _judged(folder)
-    return Content(which, load_statements(known_good=True), figures, tables, statements, claims)
+        id: checked(read_figure(path), path, _TABLE_NUMBERS, _TABLE_WORDS, METRICS) for id, path in paths_of.items()
+    }
+    return Content(which, load_statements(known_good=True), figures, tables, statements, claims, scales)
+
+
+Rows = dict[str, Mapping[str, Any]]
+
+
+def _put_better(claims: Rows, statements: Rows, more_claims: Rows, more_statements: Rows) -> None:
+    """Take over the statements that a larger scale decides as far, or farther, with their claims."""
+    better = {
+        id
+        for id, row in more_statements.items()
+        if id not in statements or how_known(row["verdict"]) >= how_known(statements[id]["verdict"])
+    }
+    statements |= {id: row for id, row in more_statements.items() if id in better}
+    claims |= {id: row for id, row in more_claims.items() if id not in claims or row["statement"] in better}
 
 
 def _judged(folder: Path) -> tuple[dict[str, Mapping[str, Any]], dict[str, Mapping[str, Any]]]:

@@ -14,7 +14,7 @@ from bbrlab.report.panel import has_panel
 from bbrlab.site.charts import chart_of
 from bbrlab.site.content import Content
 from bbrlab.site.notebooks import clean
-from bbrlab.site.papers import bar, figure_html, legend
+from bbrlab.site.papers import bar, figure_html, legend, scales_in_words
 from bbrlab.site.words import badge, block, heading, slug
 
 SAYS = (
@@ -69,7 +69,7 @@ def front_page(content: Content, titles: Mapping[str, str], more: Sequence[tuple
         block(f'<p class="bb-hero">{escape(SAYS)}</p><ul class="bb-tiles">{shown}</ul>'),
         heading("Scorecard", 2),
         block(
-            f"<p>Scale <strong>{escape(content.shown.scale)}</strong>, kernel {escape(kernels)}; {failed or 'none'} of the runs failed "
+            f"<p>Scale {scales_in_words(content, content.figures.values())}, kernel {escape(kernels)}; {failed or 'none'} of the runs failed "
             f"its self-checks. {_whose(content)}</p>{bar(counts)}{legend(counts)}{_scores(content, titles)}"
         ),
     ]
@@ -105,7 +105,12 @@ def _whose(content: Content) -> str:
     """Which results these are; of shipped ones with the command that computes one's own."""
     from markdown_it import MarkdownIt
 
-    return clean(str(MarkdownIt("commonmark").renderInline(content.shown.words))) if content.shown.shipped else ""
+    if not content.shown.shipped:
+        return ""
+    words = clean(str(MarkdownIt("commonmark").renderInline(content.shown.words)))
+    if larger := content.counts_of_scales(content.figures.values()).keys() - {content.shown.scale}:
+        words += f" Figures that ship at scale {escape(' and '.join(sorted(larger)))}, too, are shown as they are there, and a statement has its verdict of the largest scale that decides it."
+    return words
 
 
 def _scores(content: Content, titles: Mapping[str, str], base: str = "papers/") -> str:

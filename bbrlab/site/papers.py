@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -61,12 +61,22 @@ def _glance(content: Content, statements: Sequence[Statement], figures: Sequence
         float(content.tables[f.id].drop_duplicates(["point", "seed"])["virtual_s"].sum()) for f in figures
     ) / 3600  # fmt: skip
     ran = (
-        f"<strong>{runs}</strong> runs of {len(figures)} figures, {hours:.1f} hours of testbed time, at scale <strong>{escape(content.shown.scale)}</strong>."
+        f"<strong>{runs}</strong> runs of {len(figures)} figures, {hours:.1f} hours of testbed time, at scale {scales_in_words(content, figures)}."
         if figures
         else f"Nothing of this paper was run at scale <strong>{escape(content.shown.scale)}</strong>: its statements stand here as they are to be tested. "
         f"<code>{escape(command_for(statements[0].paper, content.shown.scale))}</code> runs it."
     )
     return block(f'<p class="bb-lead">{ran}</p>{bar(counts)}{legend(counts)}')
+
+
+def scales_in_words(content: Content, figures: Iterable[Figure]) -> str:
+    """Which scales figures are shown at, the largest first, as HTML."""
+    counts = content.counts_of_scales(figures)
+    if len(counts) == 1:
+        return f"<strong>{escape(next(iter(counts)))}</strong>"
+    return " and ".join(
+        f"<strong>{escape(scale)}</strong> ({n} figure{'s' * (n > 1)})" for scale, n in reversed(counts.items())
+    )
 
 
 def bar(counts: Mapping[str, int]) -> str:

@@ -240,9 +240,10 @@ def gather(campaign: Finished, on_progress: Callable[[str], None] = lambda text:
             raise UserError(
                 f"{place / name}: is missing: the campaign is not finished; run: {command_for('all', scale)}"
             )
-    runs = look_through(campaign, on_progress)
+    points = read_points(place / "points.parquet")
     _check_claims(read_claims(place / "claims.parquet"), place)
-    content = runs.content() | {"points.parquet": read_points(place / "points.parquet")}
+    runs = look_through(campaign, on_progress)
+    content = runs.content() | {"points.parquet": points}
     for name in judged:
         if name.endswith("claims.parquet"):
             content[name], beside = read_claims(place / name), statements_beside(place / name)
@@ -313,12 +314,16 @@ def _failed(seen: Iterable[Seen], explained: Sequence[Explained]) -> list[dict[s
 
 
 def _run_frame(seen: Iterable[Seen]) -> pd.DataFrame:
-    found = pd.DataFrame([
-        {"figure": s.run.figure, "point": s.run.point.label, "seed": s.run.seed, "summary_sha256": s.summary_sha256,
-         **{column_of(name): s.tables.get(name) for name in TABLES}, "commit": s.commit}
-        for s in seen
-    ])  # fmt: skip
-    return found.astype({column_of(name): "str" for name in TABLES})  # one that no run has, too
+    hashes = {column_of(name): name for name in TABLES}
+    found = pd.DataFrame(
+        [
+            {"figure": s.run.figure, "point": s.run.point.label, "seed": s.run.seed, "summary_sha256": s.summary_sha256,
+             **{column: s.tables.get(name) for column, name in hashes.items()}, "commit": s.commit}
+            for s in seen
+        ],
+        columns=["figure", "point", "seed", "summary_sha256", *hashes, "commit"],
+    )  # fmt: skip
+    return found.astype(dict.fromkeys(hashes, "str"))  # one that no run has, too
 
 
 def _check_frame(seen: Iterable[Seen]) -> pd.DataFrame:
