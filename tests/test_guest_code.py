@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import ast
-
-import pytest
+from collections.abc import Iterator
 
 from bbrlab.base import paths
 from bbrlab.run.guest_code import ON_DEMAND, always_loaded, guest_code
+
+
+def outside_of_functions(tree: ast.AST) -> Iterator[ast.AST]:
+    """All that is executed when a module is loaded."""
+    for node in ast.iter_child_nodes(tree):
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            yield node
+            yield from outside_of_functions(node)
 
 
 def loaded_at_once(name: str, found: set[str]) -> set[str]:
     """A file and all that it imports outside of functions, and so on."""
     if name not in found:
         found.add(name)
-        for node in ast.parse((paths.GUEST_CODE / name).read_text(encoding="utf-8")).body:
+        for node in outside_of_functions(ast.parse((paths.GUEST_CODE / name).read_text(encoding="utf-8"))):
             modules = [a.name for a in node.names] if isinstance(node, ast.Import) else [getattr(node, "module", "")]
             for module in modules:
                 if module and (paths.GUEST_CODE / f"{module}.py").exists():
@@ -27,21 +34,21 @@ def test_what_is_loaded_on_demand_is_loaded_nowhere_else():
     assert not loaded_at_once("machine.py", set()) & set(ON_DEMAND)
 
 
-@pytest.mark.parametrize("name", sorted(p.stem for p in paths.GUEST_CODE.glob("*.py")))
-def test_only_guest_py_asks_the_plan(name):
-    """And only under a condition on the entry of the plan that ON_DEMAND names."""
-    tree = ast.parse((paths.GUEST_CODE / f"{name}.py").read_text(encoding="utf-8"))
+def test_guest_py_loads_them_for_an_entry_of_the_plan():
+    """Each once, under the condition that ON_DEMAND names; prompt.py is play.py's."""
+    tree = ast.parse((paths.GUEST_CODE / "guest.py").read_text(encoding="utf-8"))
+    found = {}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Import) and f"{node.names[0].name}.py" in ON_DEMAND:
-            asked = [
-                test.test.left.value
-                for test in ast.walk(tree)
-                if isinstance(test, ast.If) and node in test.body and isinstance(test.test, ast.Compare)
-                and isinstance(test.test.left, ast.Constant)
-            ]  # fmt: skip
-            assert (name, asked) == ("guest", [ON_DEMAND[f"{node.names[0].name}.py"]])
-        if isinstance(node, ast.ImportFrom) and f"{node.module}.py" in ON_DEMAND:
-            assert name in {file.removesuffix(".py") for file in ON_DEMAND}
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Compare) and isinstance(node.test.left, ast.Constant):
+            for inner in filter(lambda one: isinstance(one, ast.Import), node.body):
+                found |= {f"{alias.name}.py": node.test.left.value for alias in inner.names}
+    assert found == {file: entry for file, entry in ON_DEMAND.items() if file != "prompt.py"}
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    names = [alias.name for node in imports for alias in node.names] + [getattr(node, "module", "") for node in imports]
+    assert sorted(name for name in names if f"{name}.py" in ON_DEMAND) == ["play", "several"]
+    for other in {path.name for path in paths.GUEST_CODE.glob("*.py")} - {"guest.py", *ON_DEMAND}:
+        text = (paths.GUEST_CODE / other).read_text(encoding="utf-8")
+        assert not any(f"import {file[:-3]}" in text or f"from {file[:-3]} " in text for file in ON_DEMAND), other
 
 
 def test_a_run_names_the_files_that_it_may_load():

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import html
+import re
 import shutil
+from collections import defaultdict
 from pathlib import Path
 
 import pandas as pd
@@ -14,6 +17,8 @@ from bbrlab.claims.statements import read_claims
 from bbrlab.report import shipped
 from bbrlab.report.pages import load_page
 from bbrlab.site.content import read_content
+from bbrlab.site.front import front_page, runs_page
+from bbrlab.site.papers import paper_page
 
 REAL = paths.ROOT / "shipped" / "quick"
 
@@ -82,7 +87,21 @@ def test_a_site_of_what_ships_has_each_figure_at_the_largest_scale(monkeypatch, 
     assert {s.id: content.verdict(s.id) for s in content.statements} == known["verdict"].to_dict()
     there = {scale: read_claims(paths.SHIPPED / scale / "claims.parquet").set_index("id")["verdict"] for scale in at}
     for name, row in content.of_claims.items():
-        assert row["verdict"] == there[known.loc[row["statement"], "scale"]][name]
+        scale = known.loc[row["statement"], "scale"]
+        assert row["verdict"] == there[row["scale"]][name]
+        assert row["scale"] == scale or there[scale][name] == "not run", "what is known at another scale is shown, too"
+    front, runs, page = (
+        front_page(content, defaultdict(str), [], ""),
+        runs_page(content),
+        paper_page(content, "sarpkaya2025", "S", "n"),
+    )
+    number = sum(len(t.drop_duplicates(["point", "seed"])) for t in content.tables.values())
+    assert f"<b>{number:,}</b><span>runs shown here" in front
+    told = [int(n.replace(",", "")) for n in re.findall(r"([\d,]+) runs at scale (?:quick|full) ", front)]
+    assert len(told) == 2 and sum(told) == number, "of each scale with its commits"
+    assert all(content.command(id) in html.unescape(runs) for id in content.figures)
+    assert "notebook of this paper](n.md), at scale quick" in page
+    assert "at scale quick, not counted above" in page and "<dt>scale of the verdict</dt><dd>full</dd>" in page
     for id in ("sarpkaya2025/fig2a", "zeynali2024/fig2"):
         assert content.command(id).endswith(id) and ("scale=full" in content.command(id)) == (id in at["full"])
     assert read_content("full").scales == dict.fromkeys(at["full"], "full")

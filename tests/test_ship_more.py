@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from bbrlab.base import files, paths
@@ -12,10 +13,11 @@ from bbrlab.base.errors import UserError
 from bbrlab.campaign.collect import figure_table, tidy, write_table
 from bbrlab.campaign.figures import figures_at, runs_of
 from bbrlab.claims.judged import judged
+from bbrlab.models.predictions import packed
 from bbrlab.report.shipped import read_manifest, tampered
 from bbrlab.run.run import run_point
 from bbrlab.workflow.rejudge import read_shipped
-from bbrlab.workflow.ship import Finished, in_order, pack
+from bbrlab.workflow.ship import Finished, in_order, pack, replace_shipped
 from bbrlab.workflow.ship_more import add, joined_manifests, without
 
 FIRST, SECOND = "tang/fig2", "bless2025/fig14"
@@ -100,11 +102,35 @@ def test_a_figure_that_ships_is_replaced(campaign, first, tmp_path):
     assert sum(left.commits.values()) == left.runs
     assert f"{FIRST}.parquet" not in tables and set(tables["runs.parquet"]["figure"]) == {SECOND}
     several = manifest.model_copy(update={"packages": manifest.packages | {"iperf3 9": 1}})
-    with pytest.raises(
-        UserError, match=f"{FIRST}: ships already, and cannot be replaced: .* several versions of iperf3"
-    ):
+    with pytest.raises(UserError, match=f"{FIRST}: ships already, and cannot be replaced: .* not all runs had iperf3"):
         without(several, content, {FIRST})
     assert without(several, content, {"tang/fig3"})[0] == several, "nothing of it ships"
+
+
+def test_a_figure_that_stays_must_have_its_points(campaign, first):
+    """Its claims would find nothing, and be called not run."""
+    manifest, content = read_shipped(first, "smoke")
+    table = content[f"{FIRST}.parquet"]
+    content[f"{FIRST}.parquet"] = table.assign(point=table["point"] + "x")
+    replace_shipped(first / "smoke", content, manifest.model_dump(mode="json", exclude={"files", "sha256"}))
+    before = contents(first)
+    with pytest.raises(UserError, match=f"{FIRST}: its scenario has other points now than what ships"):
+        add(finished(campaign, SECOND), first)
+    assert contents(first) == before
+
+
+def test_predictions_are_the_same_in_any_order():
+    """Of two of one place the later counts; a column that one kind lacks does not change another's numbers."""
+    fluid = pd.DataFrame({"share_of_capacity": [0.25], "seeds": [3], "figure": ["b/f"], "point": ["p"], "kind": ["9s"]})
+    burst = pd.DataFrame(
+        {"figure": ["a/f"], "point": ["p"], "kind": ["burst"], "case": ["x"], "share_of_capacity": [0.5]}
+    )
+    both = packed([fluid, burst])
+    pd.testing.assert_frame_equal(both, packed([burst, fluid]))
+    pd.testing.assert_frame_equal(both, packed([burst.iloc[:0], both, fluid, burst]))
+    assert list(both["kind"]) == ["burst", "9s"] and list(both.columns[:3]) == ["figure", "point", "kind"]
+    assert packed([fluid, fluid.assign(share_of_capacity=0.75)])["share_of_capacity"].tolist() == [0.75]
+    assert list(packed([]).columns) == ["figure", "point", "kind"]
 
 
 def test_what_cannot_be_added(campaign, first, tmp_path):

@@ -57,6 +57,7 @@ def ship(
     explained: Annotated[Path | None, typer.Option(metavar="FILE.yaml", help="Why runs that failed self-checks ship all the same (docs/howto/shipped_results.md).")] = None,
     without_curves: Annotated[bool, typer.Option("--without-curves", help="Ship also where models' curves of a panel were not computed; bbrlab rejudge adds them.")] = False,
     add: Annotated[bool, typer.Option("--add", help="Put the figures beside those that ship at this scale, or in their place, and judge all of them anew. Predictions that are missing are computed.")] = False,
+    cores: Annotated[int | None, typer.Option(min=1, help="With --add: predictions at once; default: all cores.")] = None,
 ) -> None:  # fmt: skip
     """Pack a finished campaign's results, with the hashes of all its runs, to ship with the package."""
     from rich.console import Console
@@ -70,7 +71,7 @@ def ship(
     place = out or paths.SHIPPED
     with Console(stderr=True).status("") as status:
         if add:
-            joined = pack_more(campaign, place, len(os.sched_getaffinity(0)), status.update)
+            joined = pack_more(campaign, place, cores or len(os.sched_getaffinity(0)), status.update)
             found = joined.model_dump(mode="json")
         else:
             found = pack(campaign, place, status.update)

@@ -45,12 +45,13 @@ def run_limited(work: Callable[[], Any], *, seconds: float, memory_bytes: int, f
     before = signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTS)
     try:
         child = os.fork()
-        if child == 0:
-            os.close(reader)
-            _work(work, writer, seconds, memory_bytes, file_bytes)
-    except BaseException:
+    except OSError:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        os.close(reader)
+        os.close(writer)
         raise
+    if child == 0:
+        _work(work, reader, writer, seconds, memory_bytes, file_bytes)
     os.close(writer)
     deadline = time.monotonic() + SLOWER * seconds
     data, late = b"", True
@@ -99,10 +100,13 @@ def _received(reader: int, deadline: float) -> bytes:
     return b"".join(parts)
 
 
-def _work(work: Callable[[], Any], writer: int, seconds: float, memory_bytes: int, file_bytes: int) -> None:
+def _work(
+    work: Callable[[], Any], reader: int, writer: int, seconds: float, memory_bytes: int, file_bytes: int
+) -> None:
     """Do the work under limits, write what came of it, and end this process."""
     status = 1
     try:
+        os.close(reader)
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for who started this, too, and that ends it
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, INTERRUPTS)

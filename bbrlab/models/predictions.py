@@ -82,6 +82,29 @@ def write_prediction(kind: str, point: Point, out: Path) -> None:
 
 # Below SCALE/ of shipped results: all of them in one file, with columns PLACE; a kind's own columns are empty for others.
 PACKED = "predictions.parquet"
+
+
+def packed(parts: Iterable[pd.DataFrame]) -> pd.DataFrame:
+    """The content of PACKED, the same whatever order the predictions are given in.
+
+    Args:
+        parts: tables with the columns PLACE; of two predictions of one place the later one counts.
+
+    Returns:
+        Rows in the order of their places; PLACE first, then the other columns by name, numbers as floats.
+    """
+    given = [part for part in parts if len(part)]
+    if not given:
+        return pd.DataFrame(columns=list(PLACE), dtype=str)
+    together = pd.concat(given, ignore_index=True).drop_duplicates(list(PLACE), keep="last")
+    others = sorted(set(together.columns) - set(PLACE))
+    numbers = [
+        c for c in others if pd.api.types.is_numeric_dtype(together[c]) and not pd.api.types.is_bool_dtype(together[c])
+    ]
+    ordered = together[[*PLACE, *others]].astype(dict.fromkeys(numbers, float))
+    return ordered.sort_values(list(PLACE), kind="stable", ignore_index=True)
+
+
 PLACE = ("figure", "point", "kind")
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from bbrlab.base import files, paths
+from bbrlab.base.errors import UserError
 from bbrlab.base.tables import published_table
 from bbrlab.campaign.collect import read_figure
 from bbrlab.campaign.figures import Figure, figures_at
@@ -77,8 +78,16 @@ def errors_of(figure: Figure, table: pd.DataFrame) -> Errors:
     good = table[(table["group"] == 0) & table["ok"] & (table["seed"] <= figure.trials)]
     runs = good.drop(columns="buffer_bdp").rename(columns=KEYS)
     both = runs.merge(
-        published_table(figure.id), on=list(KEYS.values()), suffixes=("", "_published"), validate="many_to_one"
+        published_table(figure.id),
+        on=list(KEYS.values()),
+        suffixes=("", "_published"),
+        validate="many_to_one",
+        how="left",
     )
+    if (without := both["share_of_capacity_published"].isna()).any():
+        raise UserError(
+            f"data/{figure.id}.csv: has no share_of_capacity for {both.loc[without, list(KEYS.values())].iloc[0].to_dict()}"
+        )
     both["difference"] = both["share_of_capacity"] - both["share_of_capacity_published"]
     return Errors(figure, both[[*KEYS.values(), "seed", "difference"]])
 

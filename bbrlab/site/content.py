@@ -41,8 +41,8 @@ class Content:
         statements: every statement of data/, run or not, in the files' order.
         figures: {id: figure}, of those with a table; of shipped results each at the largest scale at which it ships.
         tables: {id: collect.figure_table()}.
-        of_statements: {id: row of statements.parquet}, of those that were judged.
-        of_claims: {id of a claim: row of claims.parquet}.
+        of_statements: {id: row of statements.parquet, and its ``scale``}, of those that were judged.
+        of_claims: {id of a claim: row of claims.parquet, and its ``scale``}.
         scales: {id of a figure: the scale that it is shown at}.
     """
 
@@ -110,7 +110,7 @@ def read_content(scale: str, results: Path | None = None) -> Content:
         there = {f.id: f for f in figures_at(at, []) if (folder / f"{f.id}.parquet").exists()}
         figures |= there
         scales |= dict.fromkeys(there, at)
-        _put_better(claims, statements, *_judged(folder))
+        _put_better(claims, statements, _judged(folder), at)
     if not figures:
         raise UserError(
             f"{which.results / which.scale}: nothing was run at this scale, nor ships; run: {command_for('all', which.scale)}"
@@ -125,15 +125,23 @@ def read_content(scale: str, results: Path | None = None) -> Content:
 Rows = dict[str, Mapping[str, Any]]
 
 
-def _put_better(claims: Rows, statements: Rows, more_claims: Rows, more_statements: Rows) -> None:
-    """Take over the statements that a larger scale decides as far, or farther, with their claims."""
+def _put_better(claims: Rows, statements: Rows, more: tuple[Rows, Rows], scale: str) -> None:
+    """Take over the statements that a larger scale decides as far, or farther, with those of their claims of which it ran anything.
+
+    Each row says in ``scale`` of which it is.
+    """
+    more_claims, more_statements = more
     better = {
         id
         for id, row in more_statements.items()
         if id not in statements or how_known(row["verdict"]) >= how_known(statements[id]["verdict"])
     }
-    statements |= {id: row for id, row in more_statements.items() if id in better}
-    claims |= {id: row for id, row in more_claims.items() if id not in claims or row["statement"] in better}
+    statements |= {id: {**row, "scale": scale} for id, row in more_statements.items() if id in better}
+    claims |= {
+        id: {**row, "scale": scale}
+        for id, row in more_claims.items()
+        if id not in claims or (row["statement"] in better and row["verdict"] != NOT_RUN)
+    }
 
 
 def _judged(folder: Path) -> tuple[dict[str, Mapping[str, Any]], dict[str, Mapping[str, Any]]]:

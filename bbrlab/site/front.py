@@ -11,6 +11,7 @@ from bbrlab.campaign.replacement import replacement
 from bbrlab.claims.load import claims_of
 from bbrlab.claims.statements import STATEMENT_VERDICTS
 from bbrlab.report.panel import has_panel
+from bbrlab.report.shipped import read_manifest
 from bbrlab.site.charts import chart_of
 from bbrlab.site.content import Content
 from bbrlab.site.notebooks import clean
@@ -107,10 +108,25 @@ def _whose(content: Content) -> str:
 
     if not content.shown.shipped:
         return ""
-    words = clean(str(MarkdownIt("commonmark").renderInline(content.shown.words)))
-    if larger := content.counts_of_scales(content.figures.values()).keys() - {content.shown.scale}:
-        words += f" Figures that ship at scale {escape(' and '.join(sorted(larger)))}, too, are shown as they are there, and a statement has its verdict of the largest scale that decides it."
-    return words
+    words = content.shown.words
+    if content.shown.larger:
+        parts = []
+        for scale in reversed(content.counts_of_scales(content.figures.values())):
+            runs = sum(
+                len(table.drop_duplicates(["point", "seed"]))
+                for id, table in content.tables.items()
+                if content.scales[id] == scale
+            )
+            commits = read_manifest(content.shown.results, scale).commits
+            parts.append(
+                f"{runs:,} runs at scale {scale} (of commits {', '.join(commit[:10] for commit in commits)}; `bbrlab verify --scale {scale}` runs a part again and compares)"
+            )
+        words = (
+            f"**Results that ship**, each figure at the largest scale at which it does: {' and '.join(parts)}. A statement has its verdict of the largest "
+            f"scale that decides it. Of your own results there are none at scale {content.shown.scale}; `{command_for('all', content.shown.scale)}` computes them. "
+            "The runs' samples do not ship: what is drawn from them is left out here."
+        )
+    return clean(str(MarkdownIt("commonmark").renderInline(words)))
 
 
 def _scores(content: Content, titles: Mapping[str, str], base: str = "papers/") -> str:
@@ -199,7 +215,7 @@ def runs_page(content: Content) -> str:
     ]
     if content.shown.shipped:
         parts.append(
-            f"These are results that ship, without the runs' samples: `{command_for('PAPER/FIGURE', content.shown.scale)}` makes those of a figure.\n\n"
+            "These are results that ship, without the runs' samples; the command at a figure makes its runs.\n\n"
         )
     for id, table in content.tables.items():
         runs = table.drop_duplicates(["point", "seed"])
@@ -210,7 +226,8 @@ def runs_page(content: Content) -> str:
         )
         failed = int((~runs["ok"].astype(bool)).sum())
         parts.append(block(
-            f'<details class="bb-runs" id="{slug(f"runs-{id}")}"><summary><b>{escape(id)}</b>: {len(runs)} runs of {grouped.ngroups} points, {failed or "none"} failed</summary>'
+            f'<details class="bb-runs" id="{slug(f"runs-{id}")}"><summary><b>{escape(id)}</b>: {len(runs)} runs of {grouped.ngroups} points at scale {escape(content.scales[id])}, {failed or "none"} failed</summary>'
+            f'<p class="bb-command"><code>{escape(content.command(id))}</code></p>'
             f'<div class="bb-scroll" tabindex="0" role="region" aria-label="Runs of {escape(id)}"><table><thead><tr><th scope="col">first run, below the results folder</th>'
             f'<th scope="col">seeds</th><th scope="col">failed</th></tr></thead><tbody>{rows}</tbody></table></div></details>'
         ))  # fmt: skip

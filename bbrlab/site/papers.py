@@ -35,7 +35,8 @@ def paper_page(content: Content, paper: str, title: str, notebook: str | None) -
     parts = [heading(title, 1), _glance(content, statements, figures)]
     if notebook:
         parts.append(
-            f"The figures as the paper draws them, with explanations: [the notebook of this paper]({notebook}.md).\n\n"
+            f"The figures as the paper draws them, with explanations: [the notebook of this paper]({notebook}.md)"
+            f"{f', at scale {content.shown.scale}' if any(content.scales[f.id] != content.shown.scale for f in figures) else ''}.\n\n"
         )
     parts += [heading("Statements at a glance", 2), block(_list(content, statements))]
     if figures:
@@ -71,7 +72,7 @@ def _glance(content: Content, statements: Sequence[Statement], figures: Sequence
 
 def scales_in_words(content: Content, figures: Iterable[Figure]) -> str:
     """Which scales figures are shown at, the largest first, as HTML."""
-    counts = content.counts_of_scales(figures)
+    counts = content.counts_of_scales(figures) or {content.shown.scale: 0}
     if len(counts) == 1:
         return f"<strong>{escape(next(iter(counts)))}</strong>"
     return " and ".join(
@@ -123,7 +124,7 @@ def _figure(content: Content, chart: Chart) -> str:
         heading(chart["title"], 3, slug(f"fig-{chart['id']}"))
         + block(figure_html(chart))
         + block(
-            f'<p class="bb-command">Run it, and see its verdicts: <code>{escape(content.command(chart["id"]))}</code></p>'
+            f'<p class="bb-command">Shown at scale {escape(content.scales[chart["id"]])}. Run it, and see its verdicts: <code>{escape(content.command(chart["id"]))}</code></p>'
         )
     )
 
@@ -145,6 +146,7 @@ def _statement(content: Content, statement: Statement) -> str:
     lines = [_Line(claim, content) for claim in statement.claims]
     in_words = str(row["in_words"]) if row else NOT_RUN
     facts = [("source", f"{statement.source} ({statement.exactness})")]
+    facts += [("scale of the verdict", str(row["scale"]))] if row and content.shown.larger else []
     facts += [("the lab's own", "not the paper's: a reading of the lab's, counted apart")] if statement.own else []
     facts += [("left open", statement.open)] if statement.open else []
     facts += [("tolerance", statement.because)] if statement.because else []
@@ -170,6 +172,7 @@ class _Line:
     def __init__(self, claim: Claim, content: Content):
         self.claim = claim
         self.row = content.of_claims.get(claim.id)
+        self.of_statement = (content.of_statements.get(claim.statement) or {"scale": content.shown.scale})["scale"]
         self.models: dict[str, float] = {}
         figure = content.figures.get(claim.figures[0])
         one = expectation(claim, figure) if figure else None
@@ -204,6 +207,8 @@ class _Line:
             cells = (str(claim.expect), "–", "–", badge(NOT_RUN), "")
         else:
             marks = marks_text(self.row)
+            if self.row["scale"] != self.of_statement:
+                marks = "; ".join(filter(None, (marks, f"at scale {self.row['scale']}, not counted above")))
             cells = (
                 str(self.row["expected"]),
                 measured_text(self.row),

@@ -20,7 +20,7 @@ from bbrlab.campaign.figures import Figure, figures_at
 from bbrlab.claims.columns import prediction_files
 from bbrlab.claims.judged import judged
 from bbrlab.claims.load import claims_of, load_statements
-from bbrlab.models.predictions import KINDS, PACKED, PLACE, files_of
+from bbrlab.models.predictions import KINDS, PACKED, PLACE, files_of, packed
 from bbrlab.report.panel import has_panel
 from bbrlab.report.shipped import Manifest, read_manifest, tampered
 from bbrlab.scenario.point import Point
@@ -49,8 +49,6 @@ def rejudge(
     manifest, content = read_shipped(folder, scale)
     figures = figures_at(scale, list(manifest.figures))
     tables = {figure.id: content[f"{figure.id}.parquet"] for figure in figures}
-    for figure in figures:
-        _same_points(figure, tables[figure.id], scale)
     renew(content, Asked(scale, figures, models, jobs), tables, say)
     say("writing")
     kept = manifest.model_dump(mode="json", exclude={"files", "sha256"})
@@ -94,7 +92,12 @@ def renew(
         content: {file: table}; its predictions are those that there are.
         tables: {figure: its table}.
         say: told now and then, in words, how far it is.
+
+    Raises:
+        UserError: if the scenario of one of the figures has other points now.
     """
+    for figure in asked.figures:
+        _same_points(figure, tables[figure.id], asked.scale)
     content[PACKED] = _predictions(asked, content[PACKED], say)
     say("claims")
     with tempfile.TemporaryDirectory(prefix="bbrlab-rejudge-") as place:
@@ -150,7 +153,7 @@ def _predictions(asked: Asked, old: pd.DataFrame, say: Say) -> pd.DataFrame:
         for number, (place, job) in enumerate(found.items(), 1):
             parts[place] = job.result().assign(**dict(zip(PLACE, place, strict=True)))
             say(f"predictions: {number} of {len(todo)}")
-    return pd.concat([parts[place] for place in sorted(parts)], ignore_index=True) if parts else old.iloc[:0]
+    return packed(parts.values())
 
 
 def _place(path: Path) -> tuple[str, str, str]:

@@ -26,7 +26,7 @@ from bbrlab.claims.columns import prediction_files
 from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.claims.statements import read_claims, read_statements, statements_beside
 from bbrlab.measure.checks.check import failed_of
-from bbrlab.models.predictions import PACKED, PLACE
+from bbrlab.models.predictions import PACKED, PLACE, packed
 from bbrlab.models.predictions import files_of as predictions_of
 from bbrlab.report.panel import has_panel
 from bbrlab.report.shipped import CHECKS, FORMAT, MANIFEST, RUNS, own_hash
@@ -369,7 +369,7 @@ def predictions_of_campaign(campaign: Finished, whole: bool = True) -> pd.DataFr
         point = path.parent
         at = (f"{point.parent.parent.name}/{point.parent.name}", point.name, path.stem)
         parts.append(read_with(path, ["share_of_capacity"]).assign(**dict(zip(PLACE, at, strict=True))))
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(PLACE), dtype=str)
+    return packed(parts)
 
 
 def manifest_of_runs(scale: str, figures: Sequence[Figure], runs: Runs) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import pandas as pd
 from bbrlab.base.errors import UserError
 from bbrlab.campaign.collect import tidy
 from bbrlab.campaign.figures import figures_at
-from bbrlab.models.predictions import PACKED
+from bbrlab.models.predictions import PACKED, packed
 from bbrlab.report.shipped import CHECKS, RUNS, Manifest, is_shipped
 from bbrlab.run.guest_code import always_loaded
 from bbrlab.workflow.rejudge import Asked, Say, read_shipped, renew
@@ -58,7 +58,7 @@ def add(campaign: Finished, folder: Path, jobs: int = 1, say: Say = lambda text:
     figures = figures_at(scale, list(said["figures"]))
     tables = {figure.id: content[f"{figure.id}.parquet"] for figure in figures}
     content["points.parquet"] = tidy(tables)
-    content[PACKED] = pd.concat([content[PACKED], predictions_of_campaign(campaign, whole=False)], ignore_index=True)
+    content[PACKED] = packed([content[PACKED], predictions_of_campaign(campaign, whole=False)])
     renew(content, Asked(scale, figures, jobs=jobs, curves=not campaign.without_curves), tables, say)
     say("writing")
     return Manifest.model_validate(replace_shipped(folder / scale, content, said))
@@ -67,7 +67,7 @@ def add(campaign: Finished, folder: Path, jobs: int = 1, say: Say = lambda text:
 def without(
     manifest: Manifest, content: Mapping[str, pd.DataFrame], figures: set[str]
 ) -> tuple[Manifest, dict[str, pd.DataFrame]]:
-    """What ships, without some figures and all that is said of them.
+    """What ships, without some figures, their runs and checks; predictions stay, they are of points and not of runs.
 
     Args:
         manifest: of what ships; counts its runs by commit and by version of each package.
@@ -80,15 +80,12 @@ def without(
     gone = {id: runs for id, runs in manifest.figures.items() if id in figures}
     if not gone:
         return manifest, dict(content)
-    names = Counter(package.split(" ")[0] for package in manifest.packages)
-    if several := [name for name, versions in names.items() if versions > 1]:
+    if several := [package for package, runs in manifest.packages.items() if runs != manifest.runs]:
         raise UserError(
-            f"{min(gone)}: ships already, and cannot be replaced: what ships was run with several versions of {several[0]}, and not "
-            "which of its runs had which; pack all of the scale without --add"
+            f"{min(gone)}: ships already, and cannot be replaced: of what ships, not all runs had {several[0]}, and which had it is not "
+            "known; pack all of the scale without --add"
         )
-    rows = {
-        name: table[~table["figure"].isin(gone)] for name, table in content.items() if name in (RUNS, CHECKS, PACKED)
-    }
+    rows = {name: table[~table["figure"].isin(gone)] for name, table in content.items() if name in (RUNS, CHECKS)}
     tables = {name: table for name, table in content.items() if name.removesuffix(".parquet") not in gone} | rows
     left = sum(manifest.figures.values()) - sum(gone.values())
     changed = {
@@ -130,7 +127,8 @@ def joined_manifests(there: Manifest, more: Mapping[str, Any]) -> dict[str, Any]
             )
     together = old["figures"] | more["figures"]
     order = [figure.id for figure in in_order(figures_at(there.scale, list(together)))]
+    failed = sorted([*old["failed"], *more["failed"]], key=lambda one: order.index(one["figure"]))
     sums = {key: dict(sorted((Counter(old[key]) + Counter(more[key])).items())) for key in ("commits", "packages")}
     return {
-        **more, **sums, "figures": {id: together[id] for id in order}, "failed": [*old["failed"], *more["failed"]],
+        **more, **sums, "figures": {id: together[id] for id in order}, "failed": failed,
     }  # fmt: skip

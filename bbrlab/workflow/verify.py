@@ -28,6 +28,7 @@ from bbrlab.campaign.versions import read_with
 from bbrlab.kernel.built import Kernel, get_kernel
 from bbrlab.measure import schema
 from bbrlab.report.shipped import PLACE, RUNS, is_shipped, read_manifest, tampered
+from bbrlab.run.guest_code import always_loaded
 from bbrlab.scenario.point import Point
 from bbrlab.workflow.digest import SUMMARY, TABLES, column_of, summary_digest, table_digests
 from bbrlab.workflow.estimate import estimate_s
@@ -383,7 +384,7 @@ def compare(record: Record, folder: Path, libraries: Mapping[str, str]) -> list[
         wrong.append(Wrong(name, f"has hash {old[:12]}, again {new[:12]}{told}"))
     if isinstance(record.manifest, dict):
         manifest = files.read_json(folder / MANIFEST)
-        there, here = ({k: m.get(k) for k in REPEATABLE} for m in (record.manifest, manifest))
+        there, here = (_repeatable(m) for m in (record.manifest, manifest))
         if fields := _unequal(there, here):
             wrong.append(
                 Wrong(
@@ -394,6 +395,14 @@ def compare(record: Record, folder: Path, libraries: Mapping[str, str]) -> list[
         if record.summary and record.manifest.get("kernel") != record.summary.get("kernel"):
             wrong.append(Wrong(MANIFEST, "kernel: is another one than in summary.json"))
     return wrong
+
+
+def _repeatable(manifest: dict[str, Any]) -> dict[str, Any]:
+    """What of a run's manifest must be the same again; without files that no campaign's guest loads, which older versions named."""
+    found = {key: manifest.get(key) for key in REPEATABLE}
+    if isinstance(guest := found["guest_code_sha256"], dict):
+        found["guest_code_sha256"] = always_loaded(guest)
+    return found
 
 
 def _unequal(there: Any, here: Any, place: str = "") -> list[str]:

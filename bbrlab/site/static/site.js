@@ -132,8 +132,8 @@
             for (const [model, shares] of Object.entries(data.models)) {
               const said = places.map((at) => shares[at]);
               if (!said.some((s) => s !== null)) continue;
-              traces.push({ ...common, legendgroup: model, name: plain(`${name}: ${MODELS[model]}`), y: said, connectgaps: false, mode: category ? "markers" : "lines",
-                line: { color: ink, width: 1.3, dash: MODEL_DASHES[model] }, marker: { color: ink, symbol: "x-thin-open", size: 8 },
+              traces.push({ ...common, legendgroup: model, name: plain(`${name}: ${MODELS[model]}`), y: said, connectgaps: false, mode: category ? "markers" : "lines+markers",
+                line: { color: ink, width: 1.3, dash: MODEL_DASHES[model] }, marker: { color: ink, symbol: "x-thin-open", size: category ? 8 : 4 },
                 showlegend: false, hovertemplate: `%{x}: %{y:.3f}<extra>${plain(MODELS[model])}</extra>` });
             }
           }
