@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from fnmatch import fnmatch
 from pathlib import Path
 
 import jsonschema
@@ -37,7 +38,8 @@ def tracked(pattern: str = "*") -> list[Path]:
         ["git", "ls-files", "-co", "--exclude-standard", "--", pattern], cwd=ROOT, capture_output=True, text=True
     )
     names = done.stdout.splitlines() or [
-        str(p.relative_to(ROOT)) for top in ("docs", "config", "data", "courses", "bbrlab") for p in (ROOT / top).rglob(pattern)
+        str(p.relative_to(ROOT)) for top in ("docs", "config", "data", "courses", "bbrlab") for p in (ROOT / top).rglob("*")
+        if fnmatch(str(p.relative_to(ROOT)), pattern)
     ]  # fmt: skip
     return [ROOT / name for name in names if (ROOT / name).is_file()]
 

@@ -146,6 +146,7 @@ def package(tmp_path, monkeypatch):
     return Source(debian="linux-source-0.1", version="0.1-1~bpo13+1", sha256=sha256(file)), file
 
 
+@pytest.mark.compiles
 def test_a_package_of_another_release_is_fetched_once_and_not_installed(package, tmp_path):
     source, file = package
     assert locate(source, fetch=False).identity == name_version(source) == "linux-source-0.1 0.1-1~bpo13+1"
@@ -155,6 +156,7 @@ def test_a_package_of_another_release_is_fetched_once_and_not_installed(package,
     assert [p.name for p in (tmp_path / "two").iterdir()] == ["a"]
 
 
+@pytest.mark.compiles
 def test_a_package_with_another_checksum_is_refused(package, tmp_path):
     source, file = package
     with pytest.raises(UserError, match="no mirror of Debian that this machine uses has .*put it into"):
@@ -167,6 +169,7 @@ def test_a_package_with_another_checksum_is_refused(package, tmp_path):
         unpack(source, tmp_path / "three" / "a")
 
 
+@pytest.mark.compiles
 def test_a_package_that_no_mirror_has_any_more(package, tmp_path):
     source, file = package
     file.unlink()

@@ -215,6 +215,7 @@ def test_a_tree_keeps_what_it_was_built_from(tmp_path):
                     "arch/x86/entry.S", "net/b.c"}  # fmt: skip
 
 
+@pytest.mark.compiles
 def test_a_kernel_whose_patches_do_not_apply(kernels, tmp_path, monkeypatch):
     monkeypatch.setattr(build, "locate", lambda *_, **__: Located("a source", lambda folder, run: None))  # with no file
     with pytest.raises(UserError, match=r"step 'patch um/0001' failed; the log is .*trees/lab-6\.12\.log"):
@@ -233,6 +234,7 @@ def left_behind() -> list[str]:
     return [p.name for place in ("kernels", "trees") for p in (paths.build_folder() / place).glob(".[bt]*-*")]
 
 
+@pytest.mark.compiles
 @pytest.mark.guest
 @BUILDS
 def test_the_kernel_with_the_example(run_scenario):
@@ -246,6 +248,7 @@ def test_the_kernel_with_the_example(run_scenario):
     assert left_behind() == []
 
 
+@pytest.mark.compiles
 @pytest.mark.guest
 @BUILDS
 def test_with_half_the_window_left_it_is_reno(run_scenario):
@@ -275,6 +278,7 @@ def aimd_in_rounds(keep: float, loss: float, rounds: int, runs: int, seed: int) 
     return sent
 
 
+@pytest.mark.compiles
 @pytest.mark.guest
 @BUILDS
 def test_who_gives_up_less_gets_more(run_scenario):
@@ -293,6 +297,7 @@ def test_who_gives_up_less_gets_more(run_scenario):
     assert ratios.mean() - 4 * ratios.std() > 1, "Reno itself would fail"
 
 
+@pytest.mark.compiles
 @pytest.mark.guest
 @BUILDS
 def test_a_compilers_message_has_the_users_file_and_line(tmp_path):
@@ -308,6 +313,7 @@ def test_a_compilers_message_has_the_users_file_and_line(tmp_path):
     assert left_behind() == []
 
 
+@pytest.mark.compiles
 @pytest.mark.guest
 @BUILDS
 def test_a_file_that_the_kernels_source_has(tmp_path):
@@ -318,6 +324,7 @@ def test_a_file_that_the_kernels_source_has(tmp_path):
 OOPS = "*(volatile int *)0x10 = 1;"
 
 
+@pytest.mark.compiles
 @pytest.mark.guest
 @BUILDS
 def test_an_oops_in_the_run_is_told_with_its_place(tmp_path):
@@ -330,6 +337,7 @@ def test_an_oops_in_the_run_is_told_with_its_place(tmp_path):
     assert not (tmp_path / "out" / "summary.json").exists()
 
 
+@pytest.mark.compiles
 @pytest.mark.guest
 @BUILDS
 def test_one_command(tmp_path):

@@ -148,7 +148,7 @@ def _predictions(asked: Asked, old: pd.DataFrame, say: Say) -> pd.DataFrame:
     count = min(asked.jobs, len(todo) or 1, os.cpu_count() or 1)
     killed = "a process that computed predictions was killed"
     with workers(count, _begin_worker, killed, "what ships is as it was") as pool:
-        # Not by map(): it cancels what waits when a process is killed, and Python 3.11 prints a traceback over that.
+        # Not by the pool's map, which cancels what waits when a process is killed, and Python 3.11 prints a traceback over that.
         found = {place: pool.submit(_predict, place[2], point) for place, point in todo.items()}
         for number, (place, job) in enumerate(found.items(), 1):
             parts[place] = job.result().assign(**dict(zip(PLACE, place, strict=True)))

@@ -32,6 +32,7 @@ MEMORY_PER_FLIGHT = 4  # kernel memory per byte in flight or queued, with room t
 # A guest that runs out of memory ends: with one of its processes killed it would hang, or go on without it.
 PANIC_ARGUMENTS = ["sysctl.vm.panic_on_oom=2", "panic=-1"]
 OUT_OF_MEMORY = "Kernel panic - not syncing: Out of memory"
+OUT_OF_HOST_MEMORY = "UML ran out of memory on the host side"
 SIGNS_OF_TIME = ("start", "at")  # said when the experiment starts, and every second of it
 PROGRESS = re.compile(r"^bbrlab (\w+)(?: (.*))?$")
 _libc = ctypes.CDLL(None)
@@ -215,6 +216,12 @@ def _follow(process: subprocess.Popen[bytes], console: BinaryIO, kept: TextIO, j
             if OUT_OF_MEMORY in line:
                 kept.flush()
                 raise GuestFailed(f"the guest's {job.memory_bytes >> 20} MiB of memory did not suffice; its log is {job.log}")  # fmt: skip
+            if OUT_OF_HOST_MEMORY in line:
+                kept.flush()
+                raise GuestFailed(
+                    "this machine gives the guest no more memory, though it has not used all of its own (a limit of memory, or of maps: "
+                    f"sysctl vm.max_map_count); its log is {job.log}"
+                )
             finished = finished or verb == "done"
         if ended:
             break
