@@ -13,7 +13,7 @@ import pytest
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.campaign.figures import figures_at, own_of_figure
-from bbrlab.campaign.replacement import Replacement, check_replaced, parse_replacement, replacement
+from bbrlab.campaign.replacement import Replacement, begin_replacement, check_replaced, parse_replacement, replacement
 from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.claims.select import select
 from bbrlab.report import scorecard
@@ -43,7 +43,12 @@ def ccas(figure):
         ("bbr3:", "give OLD:NEW"),
         (":mine", "give OLD:NEW"),
         ("bbr3:aimd:x", "give OLD:NEW"),
-        ("bbr3:bbr3", "puts bbr3 in its own place"),
+        ("bbr3:bbr3", "puts bbr3 in its own place; with a parameter it may"),
+        ("bbr3:bbr3,", "'': give PARAMETER=VALUE"),
+        ("bbr3:bbr3,profile", "'profile': give PARAMETER=VALUE"),
+        ("bbr3:bbr3,profile=", "'profile=': give PARAMETER=VALUE"),
+        ("bbr3:bbr3,profile=v3 x=1", "'profile=v3 x=1': give PARAMETER=VALUE"),
+        ("bbr3:bbr3,ecn=on,ecn=off", "'ecn=off': give PARAMETER=VALUE once"),
         ("bbr9:aimd", r"replace=bbr9:aimd: there is no algorithm 'bbr9' \(there are bbr1, .*aimd"),
         ("bbr3:mine", r"there is no algorithm 'mine' .*a file kernels/cca/NAME\.c"),
         ("bbr3:../x", r"there is no algorithm '\.\./x'"),
@@ -83,6 +88,28 @@ def test_every_flow_of_a_paper(replaced):
     assert swapped["sarpkaya2025/fig5a"].scenario.flows[0].cca == "aimd"
 
 
+def test_another_profile_of_the_same_algorithm(monkeypatch, tmp_path):
+    """It has its own folder, and keeps what a scenario gives it besides; another algorithm keeps nothing."""
+    monkeypatch.setenv("BBRLAB_RESULTS", str(tmp_path))
+    monkeypatch.setenv(paths.REPLACE, "bbr2:bbr2,lower_bounds=lossy-refill,headroom=false")
+    swap = replacement()
+    assert swap.words == "bbr2,lower_bounds=lossy-refill,headroom=false stands in the place of bbr2"
+    assert "Other parameters that a scenario gives bbr2 stay." in swap.note
+    assert begin_replacement(swap.text) == swap
+    assert paths.results_folder() == tmp_path / "replace" / "bbr2-bbr2,lower_bounds=lossy-refill,headroom=false"
+    given = {"lower_bounds": "lossy-refill", "headroom": False}
+    (figure,) = figures_at("full", ["zeynali2024/red"])
+    params = {p.label: p.scenario.flows[0].params for p in figure.points if p.scenario.flows[0].cca == "bbr2"}
+    assert len(params) == 3
+    assert {k: v for k, v in params.items() if "bbr2-ignore" in k} == {
+        next(k for k in params if "bbr2-ignore" in k): {"ecn": "ignore", **given}
+    }
+    monkeypatch.setenv(paths.REPLACE, "bbr2:bbr3,profile=v3-drafts")
+    (figure,) = figures_at("full", ["zeynali2024/red"])
+    other = [f for p in figure.points if p.values["case"].startswith("bbr2") for f in p.scenario.flows]
+    assert {(f.cca, *f.params.items()) for f in other if f.cca != "cubic"} == {("bbr3", ("profile", "v3-drafts"))}
+
+
 def test_claims_find_their_points(replaced):
     figure = next(f for f in figures_at("full", ["zeynali2024"]) if f.id == "zeynali2024/fig2")
     for claim in claims_of(load_statements(known_good=True)):
@@ -109,6 +136,9 @@ def test_compare_takes_it_as_a_setting(monkeypatch, tmp_path):
     assert "replace=bbr3:aimd" in second.command("smoke", [], 2)
     with pytest.raises(UserError, match="there is no algorithm 'mine'"):
         sides_of(["lab-6.12"], [], ["replace=bbr3:mine"])
+    first, second = sides_of([], [], ["replace=bbr3:bbr3,profile=v3", "replace=bbr3:bbr3,profile=v3-drafts"])
+    assert first.swap == Replacement("bbr3", "bbr3", {"profile": "v3"})
+    assert first.folder != second.folder
 
 
 def test_the_page_says_it_first(replaced, tmp_path):

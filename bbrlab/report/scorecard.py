@@ -79,7 +79,7 @@ def write_scorecard(
     show_counts(of_claims, f"The claims that test them, scale {scale}")
     content = {
         "scale": scale,
-        **({"replaced": {swap.old: swap.new}} if (swap := replacement()) else {}),
+        **({"replaced": {swap.old: swap.stand_in}} if (swap := replacement()) else {}),
         "statements": of_statements.to_dict(orient="index"),
         "claims": of_claims.to_dict(orient="index"),
         "figures": entries,

@@ -49,6 +49,6 @@ def judge(
     beside = statements_beside(out)
     claims, statements = judged(read_tables(tables), scale, only)
     swap = replacement()
-    told = {"replaced": f"{swap.old}:{swap.new}"} if swap else {}
+    told = {"replaced": swap.text} if swap else {}
     write_table(claims.assign(**told), out)
     write_table(statements.assign(**told), beside)
