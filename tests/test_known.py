@@ -15,6 +15,7 @@ from bbrlab.base import files, paths
 from bbrlab.campaign.figures import figures_at
 from bbrlab.claims.statements import read_claims
 from bbrlab.report import shipped
+from bbrlab.report.known import best_claims, best_statements, known_statements
 from bbrlab.report.pages import load_page
 from bbrlab.site.content import read_content
 from bbrlab.site.front import front_page, runs_page
@@ -43,14 +44,63 @@ def folder(tmp_path) -> Path:
 
 
 def test_each_statement_at_the_largest_scale_that_decides_it(folder, tmp_path):
-    known = shipped.known_statements(folder)
-    assert list(zip(known["id"], known["verdict"], known["scale"], strict=True)) == [
+    found = known_statements(folder)
+    assert list(zip(found["id"], found["verdict"], found["scale"], strict=True)) == [
         ("A", "inconclusive", "full"),
         ("B", "partly run", "quick"),
         ("C", "reproduced", "quick"),
         ("D", "partly reproduced", "full"),
     ]
-    assert len(shipped.known_statements(tmp_path / "nothing")) == 0
+    assert len(known_statements(tmp_path / "nothing")) == 0
+
+
+def test_a_claim_that_its_statements_scale_did_not_run_is_shown_as_another_did():
+    """Never as a larger scale has it, which its statement does not follow."""
+    of = {"X": ("reproduced", "partly run"), "Y": ("partly run", "reproduced")}
+    statements = best_statements({
+        scale: pd.DataFrame({"id": list(of), "verdict": [v[place] for v in of.values()]})
+        for place, scale in enumerate(("quick", "full"))
+    })  # fmt: skip
+    assert list(statements["scale"]) == ["quick", "full"]
+    rows = {"X-1": ("X", "reproduced", "not reproduced"), "Y-1": ("Y", "reproduced", "not reproduced"),
+            "Y-2": ("Y", "inconclusive", "not run"), "Y-3": ("Y", "not run", "not run")}  # fmt: skip
+    claims = best_claims(statements, {
+        scale: pd.DataFrame({"id": list(rows), "statement": [r[0] for r in rows.values()], "verdict": [r[place] for r in rows.values()]})
+        for place, scale in enumerate(("quick", "full"), 1)
+    })  # fmt: skip
+    assert list(zip(claims["id"], claims["verdict"], claims["scale"], strict=True)) == [
+        ("X-1", "reproduced", "quick"),
+        ("Y-1", "not reproduced", "full"),
+        ("Y-2", "inconclusive", "quick"),
+        ("Y-3", "not run", "full"),
+    ]
+
+
+def test_a_page_of_what_ships_has_each_figure_at_the_largest_scale(monkeypatch, tmp_path):
+    """Its statements, too, as on the site; and says which figure is of which scale, and whose runs."""
+    monkeypatch.setattr(paths, "SHIPPED", paths.ROOT / "shipped")
+    monkeypatch.setenv("BBRLAB_RESULTS", str(tmp_path))
+    page = load_page("quick", "sarpkaya2025")
+    at = {scale: set(shipped.read_manifest(paths.SHIPPED, scale).figures) for scale in ("quick", "full")}
+    for name, scale in page.scales.items():
+        id = f"sarpkaya2025/{name}"
+        assert scale == ("full" if id in at["full"] else "quick")
+        table = pd.read_parquet(paths.SHIPPED / scale / f"{id}.parquet")
+        assert set(page.tables[name]["point"]) == set(table["point"])
+        assert name in set(page.checks().reset_index()["figure"])
+    assert set(page.scales.values()) == {"quick", "full"}
+    everywhere = known_statements().set_index("id")["verdict"]
+    assert page.statements.set_index("id")["verdict"].to_dict().items() <= everywhere.to_dict().items()
+    said = page.glance()
+    runs = sum(len(t.drop_duplicates(["point", "seed"])) for t in page.tables.values())
+    counts = [list(page.scales.values()).count(s) for s in ("full", "quick")]
+    assert f"Scale **full** ({counts[0]} figures) and **quick** ({counts[1]} figures)" in said
+    assert f": {runs} runs, " in said and "Figures that ship at scale full are shown at it: " in said
+    shutil.copytree(paths.SHIPPED / "quick" / "sarpkaya2025", tmp_path / "quick" / "sarpkaya2025")
+    for kind in ("claims", "statements"):
+        shutil.copy(paths.SHIPPED / "quick" / f"sarpkaya2025.{kind}.parquet", tmp_path / "quick")
+    own = load_page("quick", "sarpkaya2025")
+    assert set(own.scales.values()) == {"quick"} and set(own.statements["scale"]) == {"quick"}
 
 
 def test_a_part_of_a_scale_is_shown_for_its_papers_only(folder, tmp_path):
@@ -83,7 +133,7 @@ def test_a_site_of_what_ships_has_each_figure_at_the_largest_scale(monkeypatch, 
     at = {scale: set(shipped.read_manifest(paths.SHIPPED, scale).figures) for scale in ("quick", "full")}
     assert {id for id, scale in content.scales.items() if scale == "full"} == at["full"]
     assert {id for id, scale in content.scales.items() if scale == "quick"} == at["quick"] - at["full"]
-    known = shipped.known_statements().set_index("id")
+    known = known_statements().set_index("id")
     assert {s.id: content.verdict(s.id) for s in content.statements} == known["verdict"].to_dict()
     there = {scale: read_claims(paths.SHIPPED / scale / "claims.parquet").set_index("id")["verdict"] for scale in at}
     for name, row in content.of_claims.items():
@@ -100,7 +150,7 @@ def test_a_site_of_what_ships_has_each_figure_at_the_largest_scale(monkeypatch, 
     told = [int(n.replace(",", "")) for n in re.findall(r"([\d,]+) runs at scale (?:quick|full) ", front)]
     assert len(told) == 2 and sum(told) == number, "of each scale with its commits"
     assert all(content.command(id) in html.unescape(runs) for id in content.figures)
-    assert "notebook of this paper](n.md), at scale quick" in page
+    assert "notebook of this paper](n.md).\n" in page
     assert "at scale quick, not counted above" in page and "<dt>scale of the verdict</dt><dd>full</dd>" in page
     for id in ("sarpkaya2025/fig2a", "zeynali2024/fig2"):
         assert content.command(id).endswith(id) and ("scale=full" in content.command(id)) == (id in at["full"])

@@ -18,6 +18,7 @@ from bbrlab.models import ware
 from bbrlab.report import notebook
 from bbrlab.report.pages import Page
 from bbrlab.report.panel import Panel, has_panel, in_words
+from bbrlab.report.shipped import Shown
 
 
 @pytest.fixture
@@ -35,7 +36,13 @@ def page(tmp_path):
             values = run.point.conditions | run.point.values
             rows.append({"point": run.point.label, "seed": run.seed, "group": group, "ok": run.seed == 1,
                          "goodput_mbit": goodput, "count": run.point.scenario.flows[group].count, **values})  # fmt: skip
-    return Page("smoke", "sarpkaya2025", {"fig2a": figure}, {"fig2a": pd.DataFrame(rows)}, tmp_path)
+    return Page(
+        Shown(tmp_path, "smoke", False, ""),
+        "sarpkaya2025",
+        {"fig2a": figure},
+        {"fig2a": pd.DataFrame(rows)},
+        {"fig2a": "smoke"},
+    )
 
 
 def test_published_values_of_the_points_that_were_run(page):

@@ -17,6 +17,7 @@ from bbrlab.cli.commands import app
 from bbrlab.cli.outcome import show_outcome
 from bbrlab.report.pages import Page
 from bbrlab.report.panel import KEYS, Panel, not_run, panel_rows, panels_at, with_fluid
+from bbrlab.report.shipped import Shown
 from bbrlab.report.verdicts import marks_text
 from tests import made_up
 
@@ -42,7 +43,13 @@ def test_checks_of_a_page_are_counted_by_what_they_came_to(tmp_path):
             json.dumps(made_up.whole_summary(made_up.nothing_measured(), checks=CHECKS))
         )
     table = pd.DataFrame({"point": [r.point.label for r in runs], "seed": [r.seed for r in runs]})
-    found = Page("smoke", "sarpkaya2025", {"fig2a": figure}, {"fig2a": table}, tmp_path).checks().loc["fig2a"]
+    found = (
+        Page(
+            Shown(tmp_path, "smoke", False, ""), "sarpkaya2025", {"fig2a": figure}, {"fig2a": table}, {"fig2a": "smoke"}
+        )
+        .checks()
+        .loc["fig2a"]
+    )
     count, states = len(runs), ["passed", "failed", "not checked"]
     assert {name: list(found.loc[name, states]) for name in found.index} == {
         "rate": [0, count, 0], "buffer": [count, 0, 0], "busy_rate": [0, 0, count],
@@ -121,13 +128,13 @@ def test_every_panel_that_was_run_has_a_row(tmp_path):
         own = tmp_path / "models" / figure.id / point.label / "own.parquet"
         own.parent.mkdir(parents=True)
         pd.DataFrame({"share_of_capacity": [0.6], "step_difference": [0.0]}).to_parquet(own)
-    (row,) = panel_rows(panels_at("smoke", tmp_path)).reset_index().to_dict("records")
+    (row,) = panel_rows(panels_at(Shown(tmp_path, "smoke", False, ""))).reset_index().to_dict("records")
     assert (row["panel"], row["BBR"], row["against"]) == (figure.scenario.figure, "BBRv1", "CUBIC")
     assert row["points"] == len(figure.points)
     assert row["fluid (own length) - measured"] == pytest.approx(0.1)
     assert np.isnan(row["fluid (9 s) - measured"]) and np.isnan(row["burst - measured"])
     assert row["fluid moves with the step"] == 0
-    assert panel_rows(panels_at("smoke", tmp_path / "nothing")).empty
+    assert panel_rows(panels_at(Shown(tmp_path / "nothing", "smoke", False, ""))).empty
 
 
 def test_models_stand_against_what_is_asked_for(tmp_path):
@@ -148,7 +155,7 @@ def test_what_the_panels_lack_is_named(tmp_path):
     file = tmp_path / "smoke" / f"{figure.id}.parquet"
     file.parent.mkdir(parents=True)
     file.touch()
-    lacking = not_run([(figure, panel_)], "smoke", tmp_path)
+    lacking = not_run([(figure, panel_)], Shown(tmp_path, "smoke", False, ""))
     assert "measurements of sarpkaya2025/fig3a" in lacking
     assert f"measurements of {figure.id}" not in lacking
     assert [words for words in lacking if "model" in words] == [f"the fluid model at 1 of 2 points of {figure.id}"]

@@ -13,10 +13,11 @@ import pandas as pd
 from bbrlab.base.errors import UserError
 from bbrlab.campaign.collect import read_figure
 from bbrlab.campaign.config import command_for
-from bbrlab.campaign.figures import Figure, Run, figures_at, runs_of
+from bbrlab.campaign.figures import Figure, Run, runs_of
 from bbrlab.campaign.versions import RUN_AGAIN, read_with, whole_summary
 from bbrlab.claims.judge import FINAL, NOT_REPRODUCED, OWN, REPRODUCED
-from bbrlab.claims.statements import STATEMENT_VERDICTS, read_claims, read_statements
+from bbrlab.claims.statements import STATEMENT_VERDICTS
+from bbrlab.report.known import figures_known, in_scales, judged, table_file
 from bbrlab.report.shipped import CHECKS, Shown, shown
 from bbrlab.report.statement_table import statement_table
 from bbrlab.scenario.point import Point
@@ -26,38 +27,50 @@ NAMES = {"bbr1": "BBRv1", "bbr2": "BBRv2", "bbr3": "BBRv3", "cubic": "CUBIC", "r
 
 @dataclass(frozen=True)
 class Page:
-    """One paper at one scale.
+    """One paper at one scale; of results that ship, each figure at the largest scale at which it ships.
 
     Attributes:
-        scale, paper: which.
+        shown: whose results, and of which scale.
+        paper: which.
         figures: {name: figure}, of those that have been run.
         tables: {name: collect.figure_table()}.
-        results: the folder of results.
-        shipped: whether these are results that ship, which have no samples.
-        words: which results these are (Markdown).
+        scales: {name of a figure: its scale}.
     """
 
-    scale: str
+    shown: Shown
     paper: str
     figures: dict[str, Figure]
     tables: dict[str, pd.DataFrame]
-    results: Path
-    shipped: bool = False
-    words: str = ""
+    scales: dict[str, str]
 
     @property
-    def _claims_file(self) -> Path:
-        return self.results / self.scale / f"{self.paper}.claims.parquet"
+    def scale(self) -> str:
+        """What was asked for, or what ships instead."""
+        return self.shown.scale
+
+    @property
+    def results(self) -> Path:
+        """The folder of results."""
+        return self.shown.results
+
+    @property
+    def shipped(self) -> bool:
+        """Whether these are results that ship, which have no samples."""
+        return self.shown.shipped
 
     @cached_property
-    def verdicts(self) -> pd.DataFrame:
-        """The claims on this paper's figures, whoever made them, as judge.verdict_frame() (SCALE/PAPER.claims.parquet)."""
-        return read_claims(self._claims_file)
+    def _judged(self) -> tuple[pd.DataFrame, pd.DataFrame]:
+        return judged(self.shown, self.paper)
 
-    @cached_property
+    @property
     def statements(self) -> pd.DataFrame:
-        """Their statements, as statements.statement_frame() (SCALE/PAPER.statements.parquet)."""
-        return read_statements(self._claims_file)
+        """The statements on this paper's figures, whoever made them (known.best_statements())."""
+        return self._judged[0]
+
+    @property
+    def verdicts(self) -> pd.DataFrame:
+        """Their claims (known.best_claims())."""
+        return self._judged[1]
 
     def glance(self) -> str:
         """What was run, in a sentence, and how its statements came out (Markdown)."""
@@ -66,9 +79,9 @@ class Page:
         kernel = ", ".join(dict.fromkeys(k for t in self.tables.values() for k in t["kernel"].unique()))
         failed = int((~runs["ok"]).sum())
         took = "" if self.shipped else f" in {runs['wall_s'].sum() / 60:.0f} core minutes"
-        which = f"{self.words}\n\n" if self.words else ""
+        which = f"{self.shown.words}\n\n" if self.shown.words else ""
         return (
-            f"{which}Scale **{self.scale}**, kernel {kernel}: {len(runs)} runs, {runs['virtual_s'].sum() / 3600:.1f} hours of testbed "
+            f"{which}Scale {in_scales(self.scales.values())}, kernel {kernel}: {len(runs)} runs, {runs['virtual_s'].sum() / 3600:.1f} hours of testbed "
             f"time{took}; {failed or 'none'} of them failed its self-checks.\n\n"
             f"Statements on these figures, whoever made them: {statement_words(self.statements)}. {claim_words(self.verdicts)}"
         )
@@ -133,8 +146,12 @@ class Page:
         return pd.DataFrame(rows)
 
     def _shipped_checks(self) -> pd.DataFrame:
-        table = read_with(self.results / self.scale / CHECKS, ("figure", "check", "measured", "ok"))
-        own = table[table["figure"].isin([f"{self.paper}/{name}" for name in self.figures])]
+        parts = []
+        for scale in dict.fromkeys(self.scales.values()):
+            table = read_with(self.results / scale / CHECKS, ("figure", "check", "measured", "ok"))
+            here = [f"{self.paper}/{name}" for name, of in self.scales.items() if of == scale]
+            parts.append(table[table["figure"].isin(here)])
+        own = pd.concat(parts, ignore_index=True)
         return own.assign(figure=own["figure"].str.split("/").str[1])
 
 
@@ -152,18 +169,18 @@ def load_page(scale: str, paper: str, results: Path | None = None) -> Page:
         UserError: if nothing of it has been run, nor ships.
     """
     which = Shown(results, scale, False, "") if results else shown(scale, paper)
-    folder = which.results / which.scale
-    figures = {
-        f.id.split("/")[1]: f
-        for f in figures_at(which.scale, [])
-        if f.id.startswith(f"{paper}/") and (folder / f"{f.id}.parquet").exists()
-    }
-    if not figures:
+    known = {id.split("/")[1]: at for id, at in figures_known(which, paper).items()}
+    if not known:
         raise UserError(
-            f"{folder}: nothing of {paper} has been run at this scale; run: {command_for(paper, which.scale)}"
+            f"{which.results / which.scale}: nothing of {paper} has been run at this scale; run: {command_for(paper, which.scale)}"
         )
-    tables = {name: read_figure(folder / f"{f.id}.parquet") for name, f in figures.items()}
-    return Page(which.scale, paper, figures, tables, which.results, which.shipped, which.words)
+    return Page(
+        which,
+        paper,
+        {name: figure for name, (_, figure) in known.items()},
+        {name: read_figure(table_file(which, at, figure.id)) for name, (at, figure) in known.items()},
+        {name: at for name, (at, _) in known.items()},
+    )
 
 
 def statement_words(statements: pd.DataFrame) -> str:

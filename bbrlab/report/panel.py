@@ -22,7 +22,9 @@ from bbrlab.claims import series
 from bbrlab.models import predictions, ware
 from bbrlab.models.of_paper import models_of
 from bbrlab.models.predict import STEP_TOLERANCE
+from bbrlab.report.known import figures_known, table_file
 from bbrlab.report.pages import NAMES
+from bbrlab.report.shipped import Shown
 from bbrlab.scenario.load import load_scenario
 
 AVERAGED = (
@@ -177,41 +179,33 @@ def with_burst(panel: Panel, figure: Figure, results: Path) -> Panel:
     return replace(panel, points=panel.points.merge(table, on=list(KEYS.values()), how="left"))
 
 
-def panels_at(scale: str, results: Path | None = None) -> list[tuple[Figure, Panel]]:
-    """Every panel of a scale that was run, with all models beside it.
+def panels_at(which: Shown) -> list[tuple[Figure, Panel]]:
+    """Every panel that was run, with all models beside it.
 
     Args:
-        results: default: the results folder.
+        which: whose results, and of which scale.
     """
-    results = results or paths.results_folder()
-    known = {f.id: f for f in figures_at(scale, [])}
+    of_scale = {scale: {f.id: f for f in figures_at(scale, [])} for scale in which.scales}
     found = []
-    for figure in filter(has_panel, known.values()):
-        table = _table_of(figure, scale, results)
-        if table.exists():
-            panel = with_fluid(
-                panel_of(figure, read_figure(table)), known.get(fluid_figure(figure.id), figure), results
-            )
-            found.append((figure, with_burst(panel, figure, results)))
+    for scale, figure in figures_known(which).values():
+        if has_panel(figure):
+            panel = panel_of(figure, read_figure(table_file(which, scale, figure.id)))
+            other = of_scale[scale].get(fluid_figure(figure.id), figure)
+            found.append((figure, with_burst(with_fluid(panel, other, which.results), figure, which.results)))
     return found
 
 
-def _table_of(figure: Figure, scale: str, results: Path) -> Path:
-    return results / scale / f"{figure.id}.parquet"
-
-
-def not_run(panels: Sequence[tuple[Figure, Panel]], scale: str, results: Path | None = None) -> list[str]:
-    """What the panels of a scale lack, in words: measurements of figures, predictions at points.
+def not_run(panels: Sequence[tuple[Figure, Panel]], which: Shown) -> list[str]:
+    """What the panels lack, in words: measurements of figures, predictions at points.
 
     Args:
-        panels: panels_at() of that scale.
-        results: default: the results folder.
+        panels: panels_at() of these results.
     """
-    results = results or paths.results_folder()
+    known = figures_known(which)
     missing = [
         f"measurements of {figure.id}"
-        for figure in filter(has_panel, figures_at(scale, []))
-        if not _table_of(figure, scale, results).exists()
+        for figure in filter(has_panel, figures_at(which.scale, []))
+        if figure.id not in known
     ]
     for figure, panel in panels:
         for model, columns in {"fluid": ["fluid_9s", "fluid_own"], "burst": ["burst"]}.items():

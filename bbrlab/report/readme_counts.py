@@ -15,7 +15,7 @@ from bbrlab.claims.judge import NOT_RUN, PARTLY_RUN
 from bbrlab.claims.load import load_statements
 from bbrlab.claims.schema import Statement
 from bbrlab.claims.statements import STATEMENT_VERDICTS
-from bbrlab.report.shipped import known_statements
+from bbrlab.report.known import known_statements
 
 PAGE = paths.ROOT / "README.md"
 # | [Paper](scenarios/FOLDER) | what | statements | claims |

@@ -24,7 +24,6 @@ from bbrlab.campaign.config import command_for, load_config
 from bbrlab.campaign.figures import figures_at
 from bbrlab.campaign.versions import of_another_version, read_with
 from bbrlab.claims.compare import only_in
-from bbrlab.claims.judge import NOT_RUN, PARTLY_RUN
 from bbrlab.kernel.built import KernelEntry
 from bbrlab.measure import schema
 
@@ -151,37 +150,15 @@ def left_out(folder: Path, scale: str) -> list[str]:
     return [figure.id for figure in figures_at(scale, []) if figure.id not in there]
 
 
-def how_known(verdict: str) -> int:
-    """How far a statement is decided: 0 if nothing of it was run, 1 if a part was, 2 if there is a verdict."""
-    return 0 if verdict == NOT_RUN else 1 if verdict == PARTLY_RUN else 2
-
-
-def larger_scales(folder: Path, scale: str) -> list[str]:
-    """The scales that ship and are larger than one, the largest last."""
+def larger_scales(folder: Path, scale: str, paper: str | None = None) -> list[str]:
+    """The scales that ship, with a figure of the paper if one is given, and are larger than one, the largest last."""
     scales = list(load_config().scales)
-    return [other for other in scales[scales.index(scale) + 1 :] if is_shipped(folder, other)]
-
-
-def known_statements(folder: Path | None = None) -> pd.DataFrame:
-    """What is known of each statement by all that ships.
-
-    Returns:
-        Its row of statements.parquet, with the column ``scale``: the largest scale that decides it; if none does, the largest at
-        which some of it was run; else any.
-    """
-    folder = folder or paths.SHIPPED
-    scales = [scale for scale in load_config().scales if is_shipped(folder, scale)]
-    tables = [
-        read_with(folder / scale / STATEMENTS, ("id", "paper", "verdict", "own")).assign(scale=scale)
-        for scale in scales
+    return [
+        other
+        for other in scales[scales.index(scale) + 1 :]
+        if is_shipped(folder, other)
+        and (paper is None or any(id.split("/")[0] == paper for id in shipped_figures(folder, other)))
     ]
-    if not tables:
-        return pd.DataFrame(columns=["id", "paper", "verdict", "own", "scale"])
-    every = pd.concat(tables, ignore_index=True)
-    every["_known"] = every["verdict"].map(how_known)
-    best = every.sort_values("_known", kind="stable").drop_duplicates("id", keep="last")
-    order = {id: place for place, id in enumerate(dict.fromkeys(every["id"]))}
-    return best.drop(columns="_known").sort_values("id", key=lambda ids: ids.map(order)).reset_index(drop=True)
 
 
 @dataclass(frozen=True)
@@ -193,7 +170,7 @@ class Shown:
         scale: of what is shown there.
         shipped: whether it is what ships.
         words: that in a sentence (Markdown).
-        larger: larger scales of which some figures ship, too; a site shows these figures as they are there.
+        larger: larger scales of which some figures ship, too; they are shown as they are there.
     """
 
     results: Path
@@ -201,6 +178,11 @@ class Shown:
     shipped: bool
     words: str
     larger: tuple[str, ...] = ()
+
+    @property
+    def scales(self) -> tuple[str, ...]:
+        """All scales that are shown, the smallest first."""
+        return (self.scale, *self.larger)
 
 
 def shown(
@@ -230,16 +212,24 @@ def shown(
     missing = [id for id in left_out(folder, instead) if paper in (None, id.split("/")[0])]
     more = f" and {len(missing) - NAMED} more" if len(missing) > NAMED else ""
     part = f" Not among them: {', '.join(missing[:NAMED])}{more}." if missing else ""
+    larger = {scale: read_manifest(folder, scale) for scale in larger_scales(folder, instead, paper)}
+    instead_of = "".join(
+        f" Figures that ship at scale {s} are shown at it: {_runs_in_words(m)}." for s, m in larger.items()
+    )
     return Shown(
         folder,
         instead,
         True,
-        f"**Shipped results**, scale {instead}: {manifest.runs} runs of commit {' and '.join(_short(c) for c in manifest.commits)}, "
-        f"kernel {manifest.kernel['name']} ({manifest.kernel['release']}).{part} Of your own there are none at scale {scale}; "
+        f"**Shipped results**, scale {instead}: {_runs_in_words(manifest)}, "
+        f"kernel {manifest.kernel['name']} ({manifest.kernel['release']}).{part}{instead_of} Of your own there are none at scale {scale}; "
         f"`{command_for(paper or 'all', scale)}` computes them. The runs' samples do not ship: what is drawn "
         f"from them is left out here. `bbrlab verify {paper or 'all'}` runs a part again and compares.",
-        tuple(larger_scales(folder, instead)),
+        tuple(larger),
     )
+
+
+def _runs_in_words(manifest: Manifest) -> str:
+    return f"{manifest.runs} runs of commit {' and '.join(_short(c) for c in manifest.commits)}"
 
 
 def _short(commit: str) -> str:

@@ -12,16 +12,23 @@ import pandas as pd
 
 from bbrlab.base.errors import UserError
 from bbrlab.campaign.collect import read_figure
-from bbrlab.campaign.config import command_for, load_config
+from bbrlab.campaign.config import command_for
 from bbrlab.campaign.figures import Figure, figures_at
 from bbrlab.claims.judge import NOT_RUN, VERDICTS
 from bbrlab.claims.load import load_statements
 from bbrlab.claims.schema import Statement
-from bbrlab.claims.statements import STATEMENT_VERDICTS, read_claims, read_statements, statements_beside
+from bbrlab.claims.statements import (
+    CLAIM_COLUMNS,
+    STATEMENT_COLUMNS,
+    STATEMENT_VERDICTS,
+    read_claims,
+    read_statements,
+    statements_beside,
+)
 from bbrlab.measure.schema import METRICS
-from bbrlab.report.shipped import Shown, how_known, shown
+from bbrlab.report.known import CLAIMS, best_claims, best_statements, counts_of_scales, figures_known
+from bbrlab.report.shipped import Shown, shown
 
-CLAIMS = "claims.parquet"
 WHOLE = "full"  # the scale that leaves no figure out
 # Columns of claims.parquet, statements.parquet and the figure tables (docs/reference/results.md) that pages compute with or choose by.
 _CLAIM_NUMBERS = ("mean", "low", "high", "confidence", "p", "seeds", "failed", "without")
@@ -82,8 +89,7 @@ class Content:
 
     def counts_of_scales(self, figures: Iterable[Figure]) -> dict[str, int]:
         """{scale: how many of these figures are shown at it}, the smallest first."""
-        mine = [self.scales[figure.id] for figure in figures]
-        return {scale: mine.count(scale) for scale in load_config().scales if scale in mine}
+        return counts_of_scales(self.scales[figure.id] for figure in figures)
 
     def counts(self, statements: Sequence[Statement]) -> dict[str, int]:
         """{verdict: how many of some statements have it}, in the order of STATEMENT_VERDICTS."""
@@ -101,64 +107,57 @@ def read_content(scale: str, results: Path | None = None) -> Content:
         UserError: if there is nothing, or naming the file of ours that is not as it must be.
     """
     which = Shown(results, scale, False, "") if results else shown(scale)
-    figures: dict[str, Figure] = {}
-    scales: dict[str, str] = {}
-    claims: dict[str, Mapping[str, Any]] = {}
-    statements: dict[str, Mapping[str, Any]] = {}
-    for at in (which.scale, *which.larger):
-        folder = which.results / at
-        there = {f.id: f for f in figures_at(at, []) if (folder / f"{f.id}.parquet").exists()}
-        figures |= there
-        scales |= dict.fromkeys(there, at)
-        _put_better(claims, statements, _judged(folder), at)
-    if not figures:
+    known = figures_known(which)
+    if not known:
         raise UserError(
             f"{which.results / which.scale}: nothing was run at this scale, nor ships; run: {command_for('all', which.scale)}"
         )
+    scales = {id: scale for id, (scale, _) in known.items()}
+    judged = {scale: _judged(which.results / scale) for scale in which.scales}
+    statements = best_statements({scale: table for scale, (_, table) in judged.items()})
+    claims = best_claims(statements, {scale: table for scale, (table, _) in judged.items()})
     paths_of = {id: which.results / at / f"{id}.parquet" for id, at in scales.items()}
     tables = {
         id: checked(read_figure(path), path, _TABLE_NUMBERS, _TABLE_WORDS, METRICS) for id, path in paths_of.items()
     }
-    return Content(which, load_statements(known_good=True), figures, tables, statements, claims, scales)
+    return Content(
+        which,
+        load_statements(known_good=True),
+        {id: figure for id, (_, figure) in known.items()},
+        tables,
+        _rows(statements),
+        _rows(claims),
+        scales,
+    )
 
 
-Rows = dict[str, Mapping[str, Any]]
-
-
-def _put_better(claims: Rows, statements: Rows, more: tuple[Rows, Rows], scale: str) -> None:
-    """Take over the statements that a larger scale decides as far, or farther, with those of their claims of which it ran anything.
-
-    Each row says in ``scale`` of which it is.
-    """
-    more_claims, more_statements = more
-    better = {
-        id
-        for id, row in more_statements.items()
-        if id not in statements or how_known(row["verdict"]) >= how_known(statements[id]["verdict"])
-    }
-    statements |= {id: {**row, "scale": scale} for id, row in more_statements.items() if id in better}
-    claims |= {
-        id: {**row, "scale": scale}
-        for id, row in more_claims.items()
-        if id not in claims or (row["statement"] in better and row["verdict"] != NOT_RUN)
-    }
-
-
-def _judged(folder: Path) -> tuple[dict[str, Mapping[str, Any]], dict[str, Mapping[str, Any]]]:
-    """Rows of the claims and of the statements by id. Of a campaign of some papers alone there are theirs."""
+def _judged(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The claims and the statements. Of a campaign of some papers alone there are theirs."""
     whole = folder / CLAIMS
-    claims: dict[str, Mapping[str, Any]] = {}
-    statements: dict[str, Mapping[str, Any]] = {}
+    claims, statements = [pd.DataFrame(columns=CLAIM_COLUMNS)], [pd.DataFrame(columns=STATEMENT_COLUMNS)]
     for path in [whole] if whole.exists() else sorted(folder.glob(f"*.{CLAIMS}")):
         beside = statements_beside(path)
-        claims |= _rows(checked(read_claims(path), path, _CLAIM_NUMBERS, _CLAIM_WORDS), path, VERDICTS)
-        statements |= _rows(checked(read_statements(path), beside, _STATEMENT_NUMBERS, _STATEMENT_WORDS), beside, STATEMENT_VERDICTS)  # fmt: skip
-    return claims, statements
+        claims.append(_known_verdicts(checked(read_claims(path), path, _CLAIM_NUMBERS, _CLAIM_WORDS), path, VERDICTS))
+        statements.append(
+            _known_verdicts(
+                checked(read_statements(path), beside, _STATEMENT_NUMBERS, _STATEMENT_WORDS), beside, STATEMENT_VERDICTS
+            )
+        )
+    return _each_once(claims), _each_once(statements)
 
 
-def _rows(table: pd.DataFrame, path: Path, verdicts: Sequence[str]) -> dict[str, Mapping[str, Any]]:
+def _each_once(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    there = [part for part in parts if len(part)] or parts[:1]
+    return pd.concat(there, ignore_index=True).drop_duplicates("id", keep="last")
+
+
+def _known_verdicts(table: pd.DataFrame, path: Path, verdicts: Sequence[str]) -> pd.DataFrame:
     if unknown := sorted(set(table["verdict"]) - set(verdicts)):
         raise _wrong(path, f"verdict: there is no verdict {str(unknown[0])[:40]!r}")
+    return table
+
+
+def _rows(table: pd.DataFrame) -> dict[str, Mapping[str, Any]]:
     return {str(row["id"]): {str(k): v for k, v in row.items()} for row in table.to_dict(orient="records")}
 
 

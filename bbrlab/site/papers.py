@@ -35,8 +35,7 @@ def paper_page(content: Content, paper: str, title: str, notebook: str | None) -
     parts = [heading(title, 1), _glance(content, statements, figures)]
     if notebook:
         parts.append(
-            f"The figures as the paper draws them, with explanations: [the notebook of this paper]({notebook}.md)"
-            f"{f', at scale {content.shown.scale}' if any(content.scales[f.id] != content.shown.scale for f in figures) else ''}.\n\n"
+            f"The figures as the paper draws them, with explanations: [the notebook of this paper]({notebook}.md).\n\n"
         )
     parts += [heading("Statements at a glance", 2), block(_list(content, statements))]
     if figures:

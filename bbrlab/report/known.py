@@ -1,0 +1,134 @@
+"""What is known by all results that are shown: each figure, and each statement, at the largest scale that has it.
+
+Of results that ship, a part may ship at a larger scale than the rest. One's own results are shown at the scale that was asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import pandas as pd
+
+from bbrlab.base import paths
+from bbrlab.campaign.config import load_config
+from bbrlab.campaign.figures import Figure, figures_at
+from bbrlab.campaign.versions import read_with
+from bbrlab.claims.judge import NOT_RUN, PARTLY_RUN
+from bbrlab.claims.statements import read_claims, read_statements
+from bbrlab.report.shipped import STATEMENTS, Shown, is_shipped
+
+CLAIMS = "claims.parquet"
+
+
+def how_known(verdict: str) -> int:
+    """How far a statement is decided: 0 if nothing of it was run, 1 if a part was, 2 if there is a verdict."""
+    return 0 if verdict == NOT_RUN else 1 if verdict == PARTLY_RUN else 2
+
+
+def figures_known(which: Shown, paper: str | None = None) -> dict[str, tuple[str, Figure]]:
+    """{id: (scale, figure)} of the figures with a table: each at the largest scale of what is shown that has one.
+
+    Args:
+        paper: of a paper; default: of all.
+    """
+    found: dict[str, tuple[str, Figure]] = {}
+    for scale in which.scales:
+        for figure in figures_at(scale, []):
+            if paper in (None, figure.id.split("/")[0]) and table_file(which, scale, figure.id).exists():
+                found[figure.id] = scale, figure
+    return found
+
+
+def table_file(which: Shown, scale: str, figure: str) -> Path:
+    """Where the table of a figure is."""
+    return which.results / scale / f"{figure}.parquet"
+
+
+def best_statements(parts: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Each statement at the largest scale that decides it; if none does, the largest at which some of it was run; else any.
+
+    Args:
+        parts: {scale: its statements, as statements.statement_frame()}, the smallest first.
+
+    Returns:
+        Their rows in the order in which they come, with the column ``scale``.
+    """
+    every = _together(parts)
+    best = every.assign(_known=every["verdict"].map(how_known)).sort_values("_known", kind="stable")
+    return _in_order_of(every, best.drop(columns="_known").drop_duplicates("id", keep="last"))
+
+
+def best_claims(statements: pd.DataFrame, parts: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """The claims, each as it was judged at the scale of its statement, or, if it was not run there, at a smaller one.
+
+    Args:
+        statements: best_statements().
+        parts: {scale: its claims, as judge.verdict_frame()}, the smallest first.
+
+    Returns:
+        Their rows in the order in which they come, with the column ``scale``.
+    """
+    every = _together(parts)
+    size = {scale: place for place, scale in enumerate(parts)}
+    of_statement = every["statement"].map(statements.set_index("id")["scale"].map(size).astype(float)).astype(float)
+    within = every[~(every["scale"].map(size).astype(float) > of_statement)]
+    run = (within["verdict"] != NOT_RUN).astype(int)
+    best = within.assign(_run=run).sort_values("_run", kind="stable").drop(columns="_run")
+    return _in_order_of(every, best.drop_duplicates("id", keep="last"))
+
+
+def judged(which: Shown, paper: str | None = None) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """What came of the statements and of the claims that test them, each at the largest scale that has it.
+
+    Args:
+        paper: those on a paper's figures, whoever made them; default: all.
+
+    Returns:
+        best_statements(), best_claims() of SCALE/[PAPER.]claims.parquet and the files beside them.
+
+    Raises:
+        UserError: if there are none of the scale that is shown.
+    """
+    name = f"{paper}.{CLAIMS}" if paper else CLAIMS
+    files = {scale: which.results / scale / name for scale in which.scales}
+    files = {scale: file for scale, file in files.items() if scale == which.scale or file.exists()}
+    statements = best_statements({scale: read_statements(file) for scale, file in files.items()})
+    return statements, best_claims(statements, {scale: read_claims(file) for scale, file in files.items()})
+
+
+def _together(parts: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """All rows, with the scale of each."""
+    return pd.concat([table.assign(scale=scale) for scale, table in parts.items()], ignore_index=True)
+
+
+def _in_order_of(every: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
+    order = {id: place for place, id in enumerate(dict.fromkeys(every["id"]))}
+    return rows.sort_values("id", key=lambda ids: ids.map(order)).reset_index(drop=True)
+
+
+def known_statements(folder: Path | None = None) -> pd.DataFrame:
+    """What is known of each statement by all that ships: best_statements(), with no rows if nothing ships."""
+    folder = folder or paths.SHIPPED
+    parts = {
+        scale: read_with(folder / scale / STATEMENTS, ("id", "paper", "verdict", "own"))
+        for scale in load_config().scales
+        if is_shipped(folder, scale)
+    }
+    if not parts:
+        return pd.DataFrame(columns=["id", "paper", "verdict", "own", "scale"])
+    return best_statements(parts)
+
+
+def in_scales(scales: Iterable[str]) -> str:
+    """The scales of some figures, the largest first, each with how many have it (Markdown)."""
+    counts = counts_of_scales(scales)
+    if len(counts) == 1:
+        return f"**{next(iter(counts))}**"
+    return " and ".join(f"**{at}** ({n} figure{'s' * (n > 1)})" for at, n in reversed(counts.items()))
+
+
+def counts_of_scales(scales: Iterable[str]) -> dict[str, int]:
+    """{scale: how many are of it}, the smallest first."""
+    mine = list(scales)
+    return {scale: mine.count(scale) for scale in load_config().scales if scale in mine}
