@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from bbrlab.archive import checkout, pack
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.campaign.figures import runs_of
+from bbrlab.cli.shipped import warn_of_changed_code
 from bbrlab.kernel import sources
 from bbrlab.run.run import run_point
 from bbrlab.workflow.ship import Finished
@@ -230,6 +232,30 @@ def test_sources_are_those_of_a_commit(mine_to_change, tmp_path):
         checkout.commit_of(mine_to_change)
     commit_all(mine_to_change)
     assert checkout.commit_of(mine_to_change).name != first.name
+
+
+def test_runs_of_a_commit_that_nobody_can_get_are_told(mine_to_change, monkeypatch, capsys):
+    """One of a branch that was not kept, and files that no commit has; not one before what is checked out."""
+    first = checkout.commit_of(mine_to_change).name
+    git(mine_to_change, "checkout", "--quiet", "-b", "mine")
+    (mine_to_change / "LICENSE").write_text("mine")
+    commit_all(mine_to_change)
+    gone = checkout.commit_of(mine_to_change).name
+    git(mine_to_change, "checkout", "--quiet", "-")
+    (mine_to_change / "LICENSE").write_text("ours")
+    commit_all(mine_to_change)
+    assert checkout.is_in_history(first, mine_to_change) and not checkout.is_in_history(gone, mine_to_change)
+    assert not checkout.is_in_history("0" * 40, mine_to_change)
+    monkeypatch.setattr(checkout.is_in_history, "__defaults__", (mine_to_change,))
+    warn_of_changed_code(Counter([first, first]))
+    assert capsys.readouterr().err == ""
+    warn_of_changed_code([first + "+"])
+    assert "no commit has their code" in capsys.readouterr().err
+    warn_of_changed_code([first, gone])
+    said = capsys.readouterr().err
+    assert f"runs of {gone}: that commit is not in the history" in said and said.count("\n") == 1
+    monkeypatch.setenv("PATH", "")
+    assert checkout.is_in_history(gone, mine_to_change), "without Git nothing can be said"
 
 
 def test_without_git_or_a_commit(mine_to_change, monkeypatch):

@@ -107,6 +107,20 @@ def _git(checkout: Path, *arguments: str, **environment: str) -> bytes | None:
     return done.stdout if done.returncode == 0 else None
 
 
+def is_in_history(name: str, checkout: Path = paths.ROOT) -> bool:
+    """Whether a commit is the one that is checked out or one before it; True, too, where Git cannot say."""
+    try:
+        asked = _run(checkout, "rev-parse", "--verify", "--quiet", "HEAD")
+        shallow = _run(checkout, "rev-parse", "--is-shallow-repository").stdout.strip() != b"false"
+        return (
+            bool(asked.returncode)
+            or shallow
+            or not _run(checkout, "merge-base", "--is-ancestor", name, "HEAD").returncode
+        )
+    except UserError:  # no git
+        return True
+
+
 def _run(checkout: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[bytes]:
     told = {**os.environ, "LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", **environment}
     try:

@@ -41,10 +41,20 @@ def finished(
 
 
 def warn_of_changed_code(commits: Iterable[str]) -> None:
-    """Say it if runs are of code that no commit has."""
+    """Say it if runs are of code that no commit has, or of a commit that is not in the history of what is checked out."""
+    from bbrlab.archive.checkout import is_in_history
+
+    commits = list(commits)
     if changed := [commit for commit in commits if commit.endswith("+") or commit == "unknown"]:
         typer.echo(
             f"bbrlab: warning: runs of {changed[0]}: no commit has their code, so that nobody can get it", err=True
+        )
+    plain = [commit for commit in commits if not commit.endswith("+") and commit != "unknown"]
+    if gone := [commit for commit in plain if not is_in_history(commit)]:
+        typer.echo(
+            f"bbrlab: warning: runs of {gone[0]}: that commit is not in the history of what is checked out; run these again if it "
+            "is of a branch that will not be kept, so that others can get their code",
+            err=True,
         )
 
 
