@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bbrlab.base import files, paths
-from bbrlab.campaign.config import CORES, command_for
+from bbrlab.campaign.config import CORES, FULL, command_for
 from bbrlab.campaign.figures import Figure, figures_at, runs_of
 from bbrlab.claims.load import load_statements
 from bbrlab.claims.schema import Statement
@@ -44,7 +44,7 @@ def figures_of(statement: Statement) -> list[str]:
 
 def page() -> str:
     """The page."""
-    at = {scale: {f.id: f for f in figures_at(scale, [])} for scale in ("full", "quick")}
+    at = {scale: {f.id: f for f in figures_at(scale, [])} for scale in (FULL, "quick")}
     minutes = {scale: {id: minutes_of(f) for id, f in figures.items()} for scale, figures in at.items()}
     papers: dict[str, list[Statement]] = {}
     for statement in load_statements(known_good=True):
@@ -52,8 +52,8 @@ def page() -> str:
     lines = [HEAD]
     lines += ["| paper | statements | runs | full | quick |", "|---|---|---|---|---|"]
     for paper, statements in papers.items():
-        mine = [id for id in at["full"] if id.split("/")[0] == paper]
-        runs = sum(len(at["full"][id].points) * at["full"][id].trials for id in mine)
+        mine = [id for id in at[FULL] if id.split("/")[0] == paper]
+        runs = sum(len(at[FULL][id].points) * at[FULL][id].trials for id in mine)
         lines.append(
             f"| [{paper}](#{paper}) | {len(statements)} | {runs} | {_sum(minutes['full'], mine)} | {_sum(minutes['quick'], mine)} |"
         )

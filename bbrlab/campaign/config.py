@@ -12,6 +12,7 @@ from bbrlab.base.errors import UserError
 from bbrlab.base.strict import Strict
 from bbrlab.base.yaml_files import read_yaml
 
+FULL = "full"  # the scale that leaves no figure out
 CORES = 2  # in commands that readers are shown
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from bbrlab.campaign.config import FULL
 from bbrlab.campaign.figures import Figure, figures_at, scenario_files
 from bbrlab.claims.schema import RELATIVE_TOLERANCE, Term, same_number
 from bbrlab.scenario.point import Point
@@ -53,7 +54,7 @@ def name_of(term: Term, point: Point) -> str:
 @functools.cache
 def full_figures() -> dict[str, Figure]:
     """Every figure at its full size, by id."""
-    return {f.id: f for f in figures_at("full", list(scenario_files()))}
+    return {f.id: f for f in figures_at(FULL, list(scenario_files()))}
 
 
 @functools.cache

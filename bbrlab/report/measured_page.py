@@ -15,6 +15,7 @@ from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.tables import published_table
 from bbrlab.campaign.collect import read_figure
+from bbrlab.campaign.config import FULL
 from bbrlab.campaign.figures import Figure, figures_at
 from bbrlab.claims import series
 from bbrlab.claims.statements import read_claims
@@ -22,7 +23,7 @@ from bbrlab.report.pages import NAMES
 from bbrlab.report.panel import KEYS, has_panel
 from bbrlab.report.shipped import read_manifest
 
-SCALE, SHIPPED = "full", paths.ROOT / "shipped"
+SCALE, SHIPPED = FULL, paths.ROOT / "shipped"
 BOUNDS_BDP = (16, 32, np.inf)  # of buffers: how far a column of the table goes
 MEASURED = paths.ROOT / "docs/reference/measured.md"
 AIMED = paths.ROOT / "docs/explanation/bbr.md"

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 import pandas as pd
 
 from bbrlab.base import files, paths
+from bbrlab.campaign.config import FULL
 from bbrlab.claims.judge import NOT_RUN, PARTLY_RUN
 from bbrlab.claims.load import load_statements
 from bbrlab.claims.schema import Statement
@@ -66,7 +67,7 @@ def with_scorecard(text: str, known: pd.DataFrame) -> str:
             continue
         verdicts = known.loc[mine, "verdict"]
         counts = [str(int((verdicts == verdict).sum()) or "") for verdict in STATEMENT_VERDICTS]
-        decided = int(((known.loc[mine, "scale"] == "full") & ~verdicts.isin(UNDECIDED)).sum())
+        decided = int(((known.loc[mine, "scale"] == FULL) & ~verdicts.isin(UNDECIDED)).sum())
         lines.append(f"| {name} | {' | '.join(counts)} | {decided or ''} |")
     before, rest = text.split(BEGIN)
     return before + BEGIN + "\n".join(lines) + "\n" + END + rest.split(END, 1)[1]

@@ -12,7 +12,7 @@ import pandas as pd
 
 from bbrlab.base.errors import UserError
 from bbrlab.campaign.collect import read_figure
-from bbrlab.campaign.config import command_for
+from bbrlab.campaign.config import FULL, command_for
 from bbrlab.campaign.figures import Figure, figures_at
 from bbrlab.claims.judge import NOT_RUN, VERDICTS
 from bbrlab.claims.load import load_statements
@@ -29,7 +29,6 @@ from bbrlab.measure.schema import METRICS
 from bbrlab.report.known import CLAIMS, best_claims, best_statements, counts_of_scales, figures_known
 from bbrlab.report.shipped import Shown, shown
 
-WHOLE = "full"  # the scale that leaves no figure out
 # Columns of claims.parquet, statements.parquet and the figure tables (docs/reference/results.md) that pages compute with or choose by.
 _CLAIM_NUMBERS = ("mean", "low", "high", "confidence", "p", "seeds", "failed", "without")
 _CLAIM_WORDS = ("id", "statement", "verdict", "interim", "part", "spread", "why", "expected", "says", "variant")
@@ -85,7 +84,7 @@ class Content:
 
     def command(self, figure: str) -> str:
         """What runs a figure (PAPER/FIGURE) and no other: at the scale that it is shown at, or, where that leaves the figure out, whole."""
-        return command_for(figure, self.scales.get(figure, self.shown.scale if figure in self._of_scale else WHOLE))
+        return command_for(figure, self.scales.get(figure, self.shown.scale if figure in self._of_scale else FULL))
 
     def counts_of_scales(self, figures: Iterable[Figure]) -> dict[str, int]:
         """{scale: how many of these figures are shown at it}, the smallest first."""
