@@ -51,7 +51,7 @@ def test_scales():
     left_out = {f"sarpkaya2025/{name}" for name in ("fig3b", "fig5b", "fig4_occupancy", "fig6_occupancy")}
     left_out |= {"scherrer2022/red", "bless2025/fig8_gro"}
     left_out |= {f"questions/{name}" for name in ("adoption", "kernel_age", "map_buffer_flows", "map_rate_rtt")}
-    left_out |= {f"questions/readings_{what}" for what in ("shares", "loss", "queue")}
+    left_out |= {f"questions/readings_{what}" for what in ("shares", "loss", "queue", "50mbit")}
     assert set(sizes["quick"]) == set(sizes["full"]) - left_out, "nothing is published, or the figure is there without"
     assert {id.split("/")[0] for id in sizes["smoke"]} == {id.split("/")[0] for id in sizes["full"]}, "every paper"
     panels = [f"sarpkaya2025/fig{n}{p}" for n in (2, 3, 5) for p in "abc"]
