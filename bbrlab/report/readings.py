@@ -81,3 +81,42 @@ def chosen(cca: str) -> str:
     left = judged().query("cca == @cca and kept").dropna(subset=["rmse"])
     good = left[left["rmse"] <= left["rmse"].min() + AS_GOOD]
     return str(good.sort_values(["departures", "rmse"])["reading"].iloc[0])
+
+
+def known_cells() -> pd.DataFrame:
+    """The readings at 50 Mbit/s, where seven published cells are known, which take no part in the choice.
+
+    Returns:
+        One row per version, reading and cell: cca, reading, bbr_flows, buffer_bdp, published, share_of_capacity (mean over the
+        seeds), standard_error.
+    """
+    runs = published_table("questions/readings_50mbit")
+    keys = ["cca", "reading", "bbr_flows", "buffer_bdp"]
+    means = runs.groupby(keys, sort=False)["share_of_capacity"].agg(["mean", "sem"]).reset_index()
+    known = published_table("questions/known_50mbit").rename(columns={"share_of_capacity": "published"})
+    cells = means.rename(columns={"mean": "share_of_capacity", "sem": "standard_error"}).merge(
+        known[["cca", "bbr_flows", "buffer_bdp", "published"]], on=["cca", "bbr_flows", "buffer_bdp"], validate="m:1"
+    )
+    return cells[[*keys, "published", "share_of_capacity", "standard_error"]]
+
+
+def known_errors(cells: pd.DataFrame) -> pd.Series:
+    """{(version, reading): root mean square difference of its means to the published shares} of known_cells()."""
+    away = cells["share_of_capacity"] - cells["published"]
+    return away.groupby([cells["cca"], cells["reading"]], sort=False).agg(rms)
+
+
+def known_table() -> pd.DataFrame:
+    """known_cells() for reading, in words: a row for the published shares of each version, then one per reading.
+
+    Returns:
+        Indexed by version and reading; a column per cell (mean ± standard error), and RMSE, over the version's cells.
+    """
+    cells = known_cells()
+    cells["cell"] = cells["bbr_flows"].map("{} flows, ".format) + cells["buffer_bdp"].map("{} BDP".format)
+    cells["share"] = cells["share_of_capacity"].map("{:.3f}".format) + cells["standard_error"].map(" ± {:.3f}".format)
+    published = cells.drop_duplicates(["cca", "cell"]).assign(reading="published")
+    published["share"] = published["published"].map("{:.3f}".format)
+    every = pd.concat([published, cells]).sort_values("cca", kind="stable")
+    table = every.pivot_table(index=["cca", "reading"], columns="cell", values="share", aggfunc="first", sort=False)
+    return table.assign(RMSE=known_errors(cells).map("{:.3f}".format)).fillna("")
