@@ -14,6 +14,7 @@ from rich.table import Table
 
 from bbrlab.base import files
 from bbrlab.claims.compare import MOVED, NOT_COMPARED, OPEN, SAME
+from bbrlab.report.console import wide_console
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ def show_comparison(found: Comparison, rows: int = 40) -> None:
     Args:
         rows: at most so many points.
     """
-    console = Console()
+    console = wide_console()
     points, verdicts = found.points, found.verdicts
     for letter, side in zip("AB", found.sides, strict=True):
         console.print(f"{letter}: {side['name']}, {', '.join(side['kernels'])} [{side['folder']}]", highlight=False, soft_wrap=True, markup=False)  # fmt: skip

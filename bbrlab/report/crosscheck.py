@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from rich.console import Console
 from rich.table import Table
 
 from bbrlab.base import files
 from bbrlab.claims.compare import MOVED, OPEN, SAME
+from bbrlab.report.console import wide_console
 
 WORDS = {SAME: "equal", OPEN: "not told apart", MOVED: "differs"}
-WIDTH = 130  # of what goes to a file
 LATE, BUSY = "late_ms_p99", "busy"
 
 
@@ -50,9 +49,7 @@ class Crosscheck:
 
 def show_crosscheck(found: Crosscheck) -> None:
     """Print every comparison, and how honest the runs in real time were."""
-    console = Console()
-    if not console.is_terminal:
-        console.width = max(console.width, WIDTH)
+    console = wide_console()
     console.print(
         f"{found.scenario}: virtual time, {found.kernels['virtual']}, against real time, backend {found.backend}, {found.kernels['real']}",
         highlight=False, soft_wrap=True, markup=False,
