@@ -66,6 +66,48 @@ def test_the_documentation_has_these_numbers():
             assert f"{line} {row.rmse_cubic:.3f} | {row.rmse_reno:.3f} | {row.rmse:.3f} |" in text
 
 
+def test_nothing_is_told_apart_where_nothing_was_chosen_by():
+    """As the documentation says, number by number; a row of another algorithm's points would make the counts look better."""
+    text = (paths.ROOT / "docs" / "explanation" / "bbr.md").read_text(encoding="utf-8")
+    table = readings.elsewhere()
+    assert set(table.index.droplevel("paper")) == {
+        ("bbr3", "drafts"),
+        ("bbr3", "narrow"),
+        ("bbr2", "refill"),
+        ("bbr2", "cut"),
+    }
+    for (cca, reading, paper), row in table.iterrows():
+        assert f"| {cca} | {reading} | {paper} | {row['equal']} | {row['not told apart']} | {row['moved']} |" in text
+    rows = published_table("questions/readings_elsewhere")
+    assert table.to_numpy().sum() == len(rows), "every outcome is counted"
+    with_it = rows[rows["flows"] == rows["cca"]].groupby(["cca", "reading"])[["figure", "point"]].apply(set_of_points)
+    every = rows.groupby(["cca", "reading"])[["figure", "point"]].apply(set_of_points)
+    assert with_it.equals(every)
+    shares = rows[(rows["metric"] == "share_of_capacity") & (rows["reading"] == "drafts")]["difference"].abs()
+    assert round(shares.max(), 2) == 0.05 and shares.median() <= 0.0005, "as the documentation says"
+
+
+def set_of_points(rows):
+    return set(rows.itertuples(index=False, name=None))
+
+
+def test_the_known_cells_of_50_mbit_are_those_that_were_run():
+    text = (paths.ROOT / "docs" / "explanation" / "bbr.md").read_text(encoding="utf-8")
+    cells = readings.known_cells()
+    points = points_of(load_scenario(paths.SCENARIOS / "questions" / "readings_50mbit.yaml"))
+    names = {f"{c.cca}-{c.reading}-{c.bbr_flows}-{c.buffer_bdp}" for c in cells.itertuples()}
+    assert names == {point.values["case"] for point in points}
+    table = readings.known_table()
+    assert len(table) == 2 * (1 + 4)
+    for (cca, reading), row in table.iterrows():
+        assert f"| {cca} | {reading} | {' | '.join(row)} |" in text
+    errors = readings.known_errors(cells)
+    one = cells[(cells["cca"] == "bbr2") & (cells["reading"] == "drafts")]
+    assert errors["bbr2", "drafts"] == pytest.approx(
+        float(((one["share_of_capacity"] - one["published"]) ** 2).mean() ** 0.5)
+    )
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("cca", "rival", "reading", "buffer_bdp", "bbr_flows"), [
     ("bbr3", "cubic", "cut", 8, 1), ("bbr2", "reno", "drafts", 2, 4), ("bbr3", "cubic", "narrow", 32, 8)])  # fmt: skip

@@ -10,6 +10,7 @@ import pandas as pd
 from bbrlab.base import paths
 from bbrlab.base.tables import published_table
 from bbrlab.base.yaml_files import read_yaml
+from bbrlab.claims.compare import MOVED, OPEN, SAME
 from bbrlab.claims.series import rms
 
 # What a reading's name stands for: lower_bounds, filter_after_probe_rtt (docs/explanation/bbr.md).
@@ -120,3 +121,18 @@ def known_table() -> pd.DataFrame:
     every = pd.concat([published, cells]).sort_values("cca", kind="stable")
     table = every.pivot_table(index=["cca", "reading"], columns="cell", values="share", aggfunc="first", sort=False)
     return table.assign(RMSE=known_errors(cells).map("{:.3f}".format)).fillna("")
+
+
+def elsewhere() -> pd.DataFrame:
+    """The readings in set-ups that took no part in the choice: what ``bbrlab compare`` says of them beside the kernel's default.
+
+    From data/questions/readings_elsewhere.csv: a row for each version, reading, figure, point, flow group and metric.
+
+    Returns:
+        Indexed by version, reading and paper; how many numbers are ``equal`` in every seed, ``not told apart``, ``moved``.
+    """
+    rows = published_table("questions/readings_elsewhere")
+    words = {SAME: "equal", OPEN: "not told apart", MOVED: "moved"}
+    keys = [rows["cca"], rows["reading"], rows["figure"].str.split("/").str[0].rename("paper")]
+    counts = rows["outcome"].map(words).groupby(keys, sort=False).value_counts().unstack(fill_value=0)
+    return counts.reindex(columns=list(words.values()), fill_value=0).rename_axis(columns=None)
