@@ -16,7 +16,7 @@ from bbrlab.campaign.figures import (
     runs_of,
     write_points,
 )
-from bbrlab.campaign.replacement import begin_replacement, check_replaced
+from bbrlab.campaign.replacement import UNCHANGED, begin_replacement, check_replaced
 from bbrlab.campaign.seeds import ROUNDS, read_seeds, settled
 from bbrlab.claims.columns import prediction_files
 from bbrlab.claims.load import claims_of, load_statements
@@ -74,7 +74,11 @@ FIGURES = {f.id: f for f in figures_at(SCALE, config.get("figures"))}
 # What is wrong is told before anything runs.
 STATEMENTS = load_statements()
 check_ccas(FIGURES.values(), KERNEL or None)
-check_replaced(point for figure in FIGURES.values() for point in figure.points)
+check_replaced(
+    point
+    for figure in figures_at(SCALE, config.get("figures"), UNCHANGED)
+    for point in figure.points
+)
 
 
 include: "rules/common.smk"

@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import sys
 import tarfile
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -247,13 +246,14 @@ def test_runs_of_a_commit_that_nobody_can_get_are_told(mine_to_change, monkeypat
     assert checkout.is_in_history(first, mine_to_change) and not checkout.is_in_history(gone, mine_to_change)
     assert not checkout.is_in_history("0" * 40, mine_to_change)
     monkeypatch.setattr(checkout.is_in_history, "__defaults__", (mine_to_change,))
-    warn_of_changed_code(Counter([first, first]))
+    warn_of_changed_code({first: 2})
     assert capsys.readouterr().err == ""
-    warn_of_changed_code([first + "+"])
-    assert "no commit has their code" in capsys.readouterr().err
-    warn_of_changed_code([first, gone])
+    warn_of_changed_code({first + "+": 3})
+    assert f"(3 of {first}+): no commit has their code" in capsys.readouterr().err
+    warn_of_changed_code({first: 1, gone: 7})
     said = capsys.readouterr().err
-    assert f"runs of {gone}: that commit is not in the history" in said and said.count("\n") == 1
+    assert f"(7 of {gone}): not in the history" in said and said.count("\n") == 1
+    assert checkout.is_in_history(gone, mine_to_change / "config"), "a folder of somebody's repository"
     monkeypatch.setenv("PATH", "")
     assert checkout.is_in_history(gone, mine_to_change), "without Git nothing can be said"
 

@@ -12,11 +12,13 @@ import pandas as pd
 import pytest
 
 from bbrlab.base import files, paths
+from bbrlab.base.errors import UserError
 from bbrlab.campaign.figures import figures_at
-from bbrlab.claims.statements import read_claims
+from bbrlab.claims.statements import read_claims, read_statements
 from bbrlab.report import shipped
-from bbrlab.report.known import best_claims, best_statements, known_statements
+from bbrlab.report.known import best_claims, best_statements, in_scales, known_statements
 from bbrlab.report.pages import load_page
+from bbrlab.report.statement_table import statement_table
 from bbrlab.site.content import read_content
 from bbrlab.site.front import front_page, runs_page
 from bbrlab.site.papers import paper_page
@@ -88,19 +90,47 @@ def test_a_page_of_what_ships_has_each_figure_at_the_largest_scale(monkeypatch, 
         table = pd.read_parquet(paths.SHIPPED / scale / f"{id}.parquet")
         assert set(page.tables[name]["point"]) == set(table["point"])
         assert name in set(page.checks().reset_index()["figure"])
-    assert set(page.scales.values()) == {"quick", "full"}
     everywhere = known_statements().set_index("id")["verdict"]
     assert page.statements.set_index("id")["verdict"].to_dict().items() <= everywhere.to_dict().items()
     said = page.glance()
-    runs = sum(len(t.drop_duplicates(["point", "seed"])) for t in page.tables.values())
-    counts = [list(page.scales.values()).count(s) for s in ("full", "quick")]
-    assert f"Scale **full** ({counts[0]} figures) and **quick** ({counts[1]} figures)" in said
-    assert f": {runs} runs, " in said and "Figures that ship at scale full are shown at it: " in said
+    runs = {scale: 0 for scale in at}
+    for name, table in page.tables.items():
+        runs[page.scales[name]] += len(table.drop_duplicates(["point", "seed"]))
+    assert f": {sum(runs.values())} runs, " in said
+    for scale, n in runs.items():
+        assert (f"{n:,} runs at scale {scale} (of commits " in said) == bool(n)
+    counts = {scale: [name for name, of in page.scales.items() if of == scale] for scale in at}
+    most = max(counts, key=lambda scale: len(counts[scale]))
+    for scale, names in counts.items():
+        if names and scale != most:
+            assert f"**{scale}** ({', '.join(names[:6])}" in said, "which figure is of which scale"
+    (elsewhere,) = [
+        name for name in page.figures if page.scales[name] == "full" and f"sarpkaya2025/{name}" not in at["quick"]
+    ][:1]
+    with pytest.raises(UserError, match=f"scale=full -- sarpkaya2025/{elsewhere}"):
+        page.samples(elsewhere, ["time_s"])
     shutil.copytree(paths.SHIPPED / "quick" / "sarpkaya2025", tmp_path / "quick" / "sarpkaya2025")
     for kind in ("claims", "statements"):
         shutil.copy(paths.SHIPPED / "quick" / f"sarpkaya2025.{kind}.parquet", tmp_path / "quick")
     own = load_page("quick", "sarpkaya2025")
     assert set(own.scales.values()) == {"quick"} and set(own.statements["scale"]) == {"quick"}
+
+
+def test_the_scales_of_figures_in_words():
+    assert in_scales({"fig1": "full"}) == "**full**"
+    assert in_scales({"fig1": "full", "fig2": "full", "fig3": "quick"}) == "**full** (2 figures) and **quick** (fig3)"
+    many = dict.fromkeys("abcdefgh", "full") | dict.fromkeys("ijklmnop", "quick")
+    assert in_scales(many).endswith(" and 2 more)")
+
+
+def test_a_table_of_statements_marks_claims_of_another_scale():
+    statements, claims = (read(REAL / "tang.claims.parquet") for read in (read_statements, read_claims))
+    one = statements.iloc[:1].assign(scale="full")
+    mine = claims[claims["statement"] == one["id"].iloc[0]]
+    marked = statement_table(one, mine.assign(scale="quick"))
+    assert marked.count("at scale quick, not counted above") == len(mine)
+    assert "not counted" not in statement_table(one, mine.assign(scale="full"))
+    assert "not counted" not in statement_table(statements.iloc[:1], mine), "of one scale, which no column names"
 
 
 def test_a_part_of_a_scale_is_shown_for_its_papers_only(folder, tmp_path):

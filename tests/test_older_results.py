@@ -25,6 +25,7 @@ from bbrlab.measure.schema import METRICS
 from bbrlab.report import shipped
 from bbrlab.report.notebook import samples_of
 from bbrlab.report.pages import Page, load_page
+from bbrlab.report.shipped import Shown
 from bbrlab.site.content import read_content
 from bbrlab.site.run_page import write_run_page
 from bbrlab.workflow import ship, verify
@@ -244,7 +245,7 @@ def test_an_older_table_among_shipped_ones(theirs, monkeypatch):
     assert "get what ships with this version anew" in text and "delete" not in text
     path = without(theirs / "quick" / "checks.parquet", "measured")
     (chosen,) = figures_at("quick", [FIGURE])
-    page = Page("quick", "tang", {"fig2": chosen}, {}, theirs, shipped=True)
+    page = Page(Shown(theirs, "quick", True, ""), "tang", {"fig2": chosen}, {}, {"fig2": "quick"})
     told(page.checks, path, "has no column measured")
 
 
@@ -290,7 +291,8 @@ def test_an_older_summary_of_a_run(tmp_path, place):
         lambda: write_run_page(run.folder, tmp_path / "page.html"),
     ):
         assert "run this point again" in told(do, path, missing)
-    page = Page("smoke", "tang", {"fig2": figure()}, {"fig2": pd.DataFrame({"point": [run.point.label], "seed": [1]})}, tmp_path)  # fmt: skip
+    table = pd.DataFrame({"point": [run.point.label], "seed": [1]})
+    page = Page(Shown(tmp_path, "smoke", False, ""), "tang", {"fig2": figure()}, {"fig2": table}, {"fig2": "smoke"})
     for other in page.runs("fig2"):
         if other.folder != run.folder:
             summary_without(other.folder, "")

@@ -13,7 +13,14 @@ import pytest
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.campaign.figures import figures_at, own_of_figure
-from bbrlab.campaign.replacement import Replacement, begin_replacement, check_replaced, parse_replacement, replacement
+from bbrlab.campaign.replacement import (
+    UNCHANGED,
+    Replacement,
+    begin_replacement,
+    check_replaced,
+    parse_replacement,
+    replacement,
+)
 from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.claims.select import select
 from bbrlab.report import scorecard
@@ -48,6 +55,9 @@ def ccas(figure):
         ("bbr3:bbr3,profile", "'profile': give PARAMETER=VALUE"),
         ("bbr3:bbr3,profile=", "'profile=': give PARAMETER=VALUE"),
         ("bbr3:bbr3,profile=v3 x=1", "'profile=v3 x=1': give PARAMETER=VALUE"),
+        ("bbr3:bbr3,ecn=:", "'ecn=:': give PARAMETER=VALUE"),
+        ("bbr3:bbr3,ecn=2026-13-45", "'ecn=2026-13-45': give PARAMETER=VALUE"),
+        ("bbr3:bbr3,ecn=0b_", "'ecn=0b_': give PARAMETER=VALUE"),
         ("bbr3:bbr3,ecn=on,ecn=off", "'ecn=off': give PARAMETER=VALUE once"),
         ("bbr9:aimd", r"replace=bbr9:aimd: there is no algorithm 'bbr9' \(there are bbr1, .*aimd"),
         ("bbr3:mine", r"there is no algorithm 'mine' .*a file kernels/cca/NAME\.c"),
@@ -62,9 +72,15 @@ def test_what_is_not_possible(text, words):
 
 def test_nothing_to_replace(monkeypatch):
     monkeypatch.setenv(paths.REPLACE, "dctcp:aimd")
-    figures = figures_at("smoke", ["sarpkaya2025"])
+    figures = figures_at("smoke", ["sarpkaya2025"], UNCHANGED)
     with pytest.raises(UserError, match="replace=dctcp:aimd: no figure of this campaign has dctcp"):
         check_replaced(point for figure in figures for point in figure.points)
+    monkeypatch.setenv(paths.REPLACE, "bbr2:bbr3,profile=v3-drafts")
+    (figure,) = figures_at("full", ["sarpkaya2025/fig5a"], UNCHANGED)
+    with pytest.raises(UserError, match="no figure of this campaign has bbr2"):
+        check_replaced(figure.points)  # it has bbr3, but in nobody's place
+    (figure,) = figures_at("full", ["sarpkaya2025/fig3a"], UNCHANGED)
+    check_replaced(figure.points)
     monkeypatch.delenv(paths.REPLACE)
     check_replaced([])
 
@@ -93,7 +109,7 @@ def test_another_profile_of_the_same_algorithm(monkeypatch, tmp_path):
     monkeypatch.setenv("BBRLAB_RESULTS", str(tmp_path))
     monkeypatch.setenv(paths.REPLACE, "bbr2:bbr2,lower_bounds=lossy-refill,headroom=false")
     swap = replacement()
-    assert swap.words == "bbr2,lower_bounds=lossy-refill,headroom=false stands in the place of bbr2"
+    assert swap.words == "bbr2 with lower_bounds=lossy-refill, headroom=false stands in the place of bbr2"
     assert "Other parameters that a scenario gives bbr2 stay." in swap.note
     assert begin_replacement(swap.text) == swap
     assert paths.results_folder() == tmp_path / "replace" / "bbr2-bbr2,lower_bounds=lossy-refill,headroom=false"

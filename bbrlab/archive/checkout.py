@@ -108,10 +108,16 @@ def _git(checkout: Path, *arguments: str, **environment: str) -> bytes | None:
 
 
 def is_in_history(name: str, checkout: Path = paths.ROOT) -> bool:
-    """Whether a commit is the one that is checked out or one before it; True, too, where Git cannot say."""
+    """Whether a commit is the one that is checked out or one before it; True, too, where Git cannot say.
+
+    It cannot without Git or a commit, in a shallow clone, and in a folder of somebody else's repository.
+    """
     try:
         asked = _run(checkout, "rev-parse", "--verify", "--quiet", "HEAD")
+        top = _run(checkout, "rev-parse", "--show-toplevel").stdout.decode().strip()
         shallow = _run(checkout, "rev-parse", "--is-shallow-repository").stdout.strip() != b"false"
+        if not top or Path(top).resolve() != checkout.resolve():
+            return True
         return (
             bool(asked.returncode)
             or shallow

@@ -55,7 +55,7 @@ def page() -> str:
         mine = [id for id in at[FULL] if id.split("/")[0] == paper]
         runs = sum(len(at[FULL][id].points) * at[FULL][id].trials for id in mine)
         lines.append(
-            f"| [{paper}](#{paper}) | {len(statements)} | {runs} | {_sum(minutes['full'], mine)} | {_sum(minutes['quick'], mine)} |"
+            f"| [{paper}](#{paper}) | {len(statements)} | {runs} | {_sum(minutes[FULL], mine)} | {_sum(minutes['quick'], mine)} |"
         )
     for paper, statements in papers.items():
         lines += ["", f"## {paper}", "| statement | says | command | full | quick |", "|---|---|---|---|---|"]
@@ -63,7 +63,7 @@ def page() -> str:
             figures = figures_of(statement)
             says = statement.says.replace("|", "\\|")
             lines.append(
-                f"| {statement.id} | {says} | `{command_for(' '.join(figures), 'full')}` | {_sum(minutes['full'], figures)} | {_sum(minutes['quick'], figures)} |"
+                f"| {statement.id} | {says} | `{command_for(' '.join(figures), FULL)}` | {_sum(minutes[FULL], figures)} | {_sum(minutes['quick'], figures)} |"
             )
     return "\n".join(lines) + "\n"
 

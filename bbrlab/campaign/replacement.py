@@ -39,12 +39,16 @@ class Replacement:
     @property
     def text(self) -> str:
         """As parse_replacement() reads it."""
-        return f"{self.old}:{self.stand_in}"
+        return ",".join([f"{self.old}:{self.new}", *self._settings])
 
     @property
     def stand_in(self) -> str:
-        """What stands there, with its parameters."""
-        return ",".join([self.new, *(f"{name}={value}" for name, value in self.params.items())])
+        """What stands there, with its parameters, in words."""
+        return f"{self.new}{' with ' if self.params else ''}{', '.join(self._settings)}"
+
+    @property
+    def _settings(self) -> list[str]:
+        return [f"{name}={value}" for name, value in self.params.items()]
 
     @property
     def words(self) -> str:
@@ -62,7 +66,8 @@ class Replacement:
         return (
             f"> **{self.words}** in every run of this page. Published values, what is said of "
             f"{self.old}, and the names of cases and swept values are the paper's: a verdict says what {self.stand_in} does "
-            f"where the paper speaks of {self.old}. {kept} Findings are of {self.old}."
+            f"where the paper speaks of {self.old}. {kept} Findings are of {self.old}. The models speak of the algorithms as they "
+            "are: where they know nothing of what stands here, their claims have no number."
         )
 
     def concerns(self, point: Point) -> bool:
@@ -91,8 +96,16 @@ class Replacement:
         return validate(content, f"replace={self.text}: {where}", None, scenario.folder, scenario.sources)
 
 
+def _is_a_value(word: str) -> bool:
+    try:
+        _value(word)
+    except (yaml.YAMLError, ValueError):
+        return False
+    return True
+
+
 def _value(word: str) -> str | int | float | bool:
-    """What a scenario's YAML means by a word."""
+    """What a scenario's YAML means by a word. YAMLError or ValueError for what it cannot read."""
     meant = yaml.safe_load(word)
     return meant if isinstance(meant, str | int | float | bool) else word
 
@@ -110,7 +123,7 @@ def parse_replacement(text: str) -> Replacement:
     params: dict[str, str] = {}
     for item in given:
         name, _, value = item.partition("=")
-        if not (name.isidentifier() and PLAIN_WORD.fullmatch(value)) or name in params:
+        if not (name.isidentifier() and PLAIN_WORD.fullmatch(value) and _is_a_value(value)) or name in params:
             raise UserError(f"{where}: '{item}': give PARAMETER=VALUE once for each, for example profile=v3-drafts")
         params[name] = value
     if old == new and not params:
@@ -140,8 +153,15 @@ def replacement() -> Replacement | None:
     return parse_replacement(text) if text else None
 
 
+UNCHANGED = Replacement("", "")  # replaces nothing
+
+
 def check_replaced(points: Iterable[Point]) -> None:
-    """UserError if something is replaced and no point has the algorithm that stands in its place."""
+    """UserError if something is to be replaced and no point has it.
+
+    Args:
+        points: as scenarios have them (UNCHANGED), without what stands in its place.
+    """
     swap = replacement()
-    if swap and not any(flow.cca == swap.new for point in points for flow in point.scenario.flows):
+    if swap and not any(swap.concerns(point) for point in points):
         raise UserError(f"replace={swap.text}: no figure of this campaign has {swap.old}")

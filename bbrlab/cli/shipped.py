@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Iterable
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -40,22 +40,26 @@ def finished(
     )
 
 
-def warn_of_changed_code(commits: Iterable[str]) -> None:
-    """Say it if runs are of code that no commit has, or of a commit that is not in the history of what is checked out."""
+def warn_of_changed_code(commits: Mapping[str, int]) -> None:
+    """Say it if runs are of code that no commit has, or of commits that are not in the history of what is checked out.
+
+    Args:
+        commits: {commit: its runs}, as a manifest has them.
+    """
     from bbrlab.archive.checkout import is_in_history
 
-    commits = list(commits)
-    if changed := [commit for commit in commits if commit.endswith("+") or commit == "unknown"]:
-        typer.echo(
-            f"bbrlab: warning: runs of {changed[0]}: no commit has their code, so that nobody can get it", err=True
-        )
-    plain = [commit for commit in commits if not commit.endswith("+") and commit != "unknown"]
-    if gone := [commit for commit in plain if not is_in_history(commit)]:
-        typer.echo(
-            f"bbrlab: warning: runs of {gone[0]}: that commit is not in the history of what is checked out; run these again if it "
-            "is of a branch that will not be kept, so that others can get their code",
-            err=True,
-        )
+    changed = {name: runs for name, runs in commits.items() if name.endswith("+") or name == "unknown"}
+    gone = {name: runs for name, runs in commits.items() if name not in changed and not is_in_history(name)}
+    for told, why in (
+        (changed, "no commit has their code, so that nobody can get it"),
+        (
+            gone,
+            "not in the history of what is checked out; run them again if these commits are of a branch that will not be kept",
+        ),
+    ):
+        if told:
+            listed = ", ".join(f"{runs} of {name}" for name, runs in told.items())
+            typer.echo(f"bbrlab: warning: runs of commits that others may not get ({listed}): {why}", err=True)
 
 
 @app.command()

@@ -11,12 +11,12 @@ from pathlib import Path
 import pandas as pd
 
 from bbrlab.base import paths
-from bbrlab.campaign.config import load_config
+from bbrlab.campaign.config import command_for, load_config
 from bbrlab.campaign.figures import Figure, figures_at
 from bbrlab.campaign.versions import read_with
 from bbrlab.claims.judge import NOT_RUN, PARTLY_RUN
 from bbrlab.claims.statements import read_claims, read_statements
-from bbrlab.report.shipped import STATEMENTS, Shown, is_shipped
+from bbrlab.report.shipped import NAMED, STATEMENTS, Shown, is_shipped, read_manifest
 
 CLAIMS = "claims.parquet"
 
@@ -46,7 +46,7 @@ def table_file(which: Shown, scale: str, figure: str) -> Path:
 
 
 def best_statements(parts: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Each statement at the largest scale that decides it; if none does, the largest at which some of it was run; else any.
+    """Each statement at the largest scale that decides it; if none does, the largest at which some of it was run; else the smallest.
 
     Args:
         parts: {scale: its statements, as statements.statement_frame()}, the smallest first.
@@ -56,7 +56,10 @@ def best_statements(parts: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """
     every = _together(parts)
     best = every.assign(_known=every["verdict"].map(how_known)).sort_values("_known", kind="stable")
-    return _in_order_of(every, best.drop(columns="_known").drop_duplicates("id", keep="last"))
+    last = best.drop_duplicates("id", keep="last")
+    first = every.drop_duplicates("id")  # of what was run nowhere
+    best = pd.concat([last[last["_known"] > 0], first[~first["id"].isin(last.loc[last["_known"] > 0, "id"])]])
+    return _in_order_of(every, best.drop(columns="_known"))
 
 
 def best_claims(statements: pd.DataFrame, parts: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
@@ -120,12 +123,47 @@ def known_statements(folder: Path | None = None) -> pd.DataFrame:
     return best_statements(parts)
 
 
-def in_scales(scales: Iterable[str]) -> str:
-    """The scales of some figures, the largest first, each with how many have it (Markdown)."""
-    counts = counts_of_scales(scales)
+def in_scales(scales: Mapping[str, str]) -> str:
+    """The scales of some figures (Markdown): how many have the most frequent one, and which of them the others.
+
+    Args:
+        scales: {figure: its scale}.
+    """
+    counts = counts_of_scales(scales.values())
     if len(counts) == 1:
         return f"**{next(iter(counts))}**"
-    return " and ".join(f"**{at}** ({n} figure{'s' * (n > 1)})" for at, n in reversed(counts.items()))
+    most = max(counts, key=lambda scale: counts[scale])
+    told = [f"**{most}** ({counts[most]} figures)"]
+    for scale in counts:
+        if scale != most:
+            names = [name for name, at in scales.items() if at == scale]
+            more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+            told.append(f"**{scale}** ({', '.join(names[:NAMED])}{more})")
+    return " and ".join(told)
+
+
+def whose(which: Shown, paper: str | None = None) -> str:
+    """Which results are shown (Markdown): of what ships with the runs and commits of each scale, and with the commands.
+
+    Args:
+        paper: of a paper's figures; default: of all.
+    """
+    if not which.larger:
+        return which.words
+    parts = []
+    known = {id: scale for id, (scale, _) in figures_known(which, paper).items()}
+    for scale in reversed(counts_of_scales(known.values())):
+        manifest = read_manifest(which.results, scale)
+        runs = sum(manifest.figures[id] for id, at in known.items() if at == scale)
+        commits = ", ".join(commit[:10] for commit in manifest.commits)
+        again = f"bbrlab verify --scale {scale}{f' {paper}' if paper else ''}"
+        parts.append(f"{runs:,} runs at scale {scale} (of commits {commits}; `{again}` runs a part again and compares)")
+    return (
+        f"**Results that ship**, each figure at the largest scale at which it does: {' and '.join(parts)}. A statement has its "
+        "verdict of the largest scale that decides it. Of your own results there are none at scale "
+        f"{which.scale}; `{command_for(paper or 'all', which.scale)}` computes them. The runs' samples do not ship: what is drawn "
+        "from them is left out here."
+    )
 
 
 def counts_of_scales(scales: Iterable[str]) -> dict[str, int]:

@@ -17,7 +17,7 @@ from bbrlab.campaign.figures import Figure, Run, runs_of
 from bbrlab.campaign.versions import RUN_AGAIN, read_with, whole_summary
 from bbrlab.claims.judge import FINAL, NOT_REPRODUCED, OWN, REPRODUCED
 from bbrlab.claims.statements import STATEMENT_VERDICTS
-from bbrlab.report.known import figures_known, in_scales, judged, table_file
+from bbrlab.report.known import figures_known, in_scales, judged, table_file, whose
 from bbrlab.report.shipped import CHECKS, Shown, shown
 from bbrlab.report.statement_table import statement_table
 from bbrlab.scenario.point import Point
@@ -79,9 +79,10 @@ class Page:
         kernel = ", ".join(dict.fromkeys(k for t in self.tables.values() for k in t["kernel"].unique()))
         failed = int((~runs["ok"]).sum())
         took = "" if self.shipped else f" in {runs['wall_s'].sum() / 60:.0f} core minutes"
-        which = f"{self.shown.words}\n\n" if self.shown.words else ""
+        words = whose(self.shown, self.paper)
+        which = f"{words}\n\n" if words else ""
         return (
-            f"{which}Scale {in_scales(self.scales.values())}, kernel {kernel}: {len(runs)} runs, {runs['virtual_s'].sum() / 3600:.1f} hours of testbed "
+            f"{which}Scale {in_scales(self.scales)}, kernel {kernel}: {len(runs)} runs, {runs['virtual_s'].sum() / 3600:.1f} hours of testbed "
             f"time{took}; {failed or 'none'} of them failed its self-checks.\n\n"
             f"Statements on these figures, whoever made them: {statement_words(self.statements)}. {claim_words(self.verdicts)}"
         )
@@ -96,10 +97,7 @@ class Page:
 
     def findings(self) -> str:
         """What investigations of statements that do not reproduce found, each with the command that shows it (Markdown)."""
-        return (
-            findings_text(self.statements, self.verdicts)
-            or "None of the claims that have a finding missed at this scale."
-        )
+        return findings_text(self.statements, self.verdicts) or "None of the claims that have a finding missed."
 
     def runs(self, figure: str) -> list[Run]:
         """Every run of a figure: the seeds that its table has of each point."""
@@ -120,7 +118,7 @@ class Page:
         """Columns of a run's samples.parquet (docs/reference/results.md). UserError for results that ship."""
         if self.shipped:
             raise UserError(
-                f"{self.paper}/{figure}: samples do not ship; run: {command_for(f'{self.paper}/{figure}', self.scale)}"
+                f"{self.paper}/{figure}: samples do not ship; run: {command_for(f'{self.paper}/{figure}', self.scales.get(figure, self.scale))}"
             )
         path = self.run(figure, seed, **values).folder / "samples.parquet"
         return read_with(path, columns, columns, RUN_AGAIN)
@@ -198,8 +196,8 @@ def claim_words(claims: pd.DataFrame) -> str:
     judged = int(sum(found.get(v, 0) for v in FINAL))
     return (
         f"Of the {len(claims)} claims that test them {judged} are judged: {found.get(REPRODUCED, 0)} reproduced, "
-        f"{found.get(NOT_REPRODUCED, 0)} not; {int(claims['stands'].fillna(False).sum())} of these verdicts stand when all are "
-        f"judged together ({int(claims['stands_by'].fillna(False).sum())} if nothing is supposed of how claims depend on each other)."
+        f"{found.get(NOT_REPRODUCED, 0)} not; {int(claims['stands'].fillna(False).sum())} of these verdicts stand when all "
+        f"of their scale are judged together ({int(claims['stands_by'].fillna(False).sum())} if nothing is supposed of how claims depend on each other)."
     )
 
 

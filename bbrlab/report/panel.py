@@ -223,7 +223,8 @@ def panel_rows(panels: Sequence[tuple[Figure, Panel]], against: Sequence[str] = 
 
     Returns:
         Indexed by ``panel``; columns ``BBR``, ``against``, ``points``, one root mean square difference for each comparison
-        (NaN without a value), ``fluid moves with the step``: the points at which it does by more than STEP_TOLERANCE (of
+        (NaN without a value), ``models at fewer points``: those that have a prediction for some of them only, with how many,
+        ``fluid moves with the step``: the points at which it does by more than STEP_TOLERANCE (of
         those that have a prediction), ``shorter than the paper``.
     """
     rows = []
@@ -237,6 +238,9 @@ def panel_rows(panels: Sequence[tuple[Figure, Panel]], against: Sequence[str] = 
             "points": len(p),
             "measured - published": panel.rmse,
             **{f"{name} - {what}": rms(p[column] - p[what]) for what in against for name, column in MODELS.items()},
+            "models at fewer points": ", ".join(
+                f"{name}: {n}" for name, column in MODELS.items() if 0 < (n := int(p[column].notna().sum())) < len(p)
+            ),
             "fluid moves with the step": int((p["fluid_step"] > STEP_TOLERANCE).sum()),
             "shorter than the paper": panel.scaled,
         })  # fmt: skip

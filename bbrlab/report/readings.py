@@ -114,7 +114,7 @@ def known_table() -> pd.DataFrame:
         Indexed by version and reading; a column per cell (mean ± standard error), and RMSE, over the version's cells.
     """
     cells = known_cells()
-    cells["cell"] = cells["bbr_flows"].map("{} flows, ".format) + cells["buffer_bdp"].map("{} BDP".format)
+    cells["cell"] = cells["bbr_flows"].map("N = {}, ".format) + cells["buffer_bdp"].map("{} BDP".format)
     cells["share"] = cells["share_of_capacity"].map("{:.3f}".format) + cells["standard_error"].map(" ± {:.3f}".format)
     published = cells.drop_duplicates(["cca", "cell"]).assign(reading="published")
     published["share"] = published["published"].map("{:.3f}".format)

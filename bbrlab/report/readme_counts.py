@@ -48,7 +48,7 @@ def with_scorecard(text: str, known: pd.DataFrame) -> str:
 
     Args:
         text: after renewed(): its rows say the papers' names and order.
-        known: shipped.known_statements().
+        known: known.known_statements().
 
     Raises:
         ValueError: if the page has no place for it, or a paper of the statements no row.

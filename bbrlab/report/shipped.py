@@ -212,24 +212,16 @@ def shown(
     missing = [id for id in left_out(folder, instead) if paper in (None, id.split("/")[0])]
     more = f" and {len(missing) - NAMED} more" if len(missing) > NAMED else ""
     part = f" Not among them: {', '.join(missing[:NAMED])}{more}." if missing else ""
-    larger = {scale: read_manifest(folder, scale) for scale in larger_scales(folder, instead, paper)}
-    instead_of = "".join(
-        f" Figures that ship at scale {s} are shown at it: {_runs_in_words(m)}." for s, m in larger.items()
-    )
     return Shown(
         folder,
         instead,
         True,
-        f"**Shipped results**, scale {instead}: {_runs_in_words(manifest)}, "
-        f"kernel {manifest.kernel['name']} ({manifest.kernel['release']}).{part}{instead_of} Of your own there are none at scale {scale}; "
+        f"**Shipped results**, scale {instead}: {manifest.runs} runs of commit {' and '.join(_short(c) for c in manifest.commits)}, "
+        f"kernel {manifest.kernel['name']} ({manifest.kernel['release']}).{part} Of your own there are none at scale {scale}; "
         f"`{command_for(paper or 'all', scale)}` computes them. The runs' samples do not ship: what is drawn "
         f"from them is left out here. `bbrlab verify {paper or 'all'}` runs a part again and compares.",
-        tuple(larger),
+        tuple(larger_scales(folder, instead, paper)),
     )
-
-
-def _runs_in_words(manifest: Manifest) -> str:
-    return f"{manifest.runs} runs of commit {' and '.join(_short(c) for c in manifest.commits)}"
 
 
 def _short(commit: str) -> str:

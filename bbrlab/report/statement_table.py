@@ -69,5 +69,9 @@ def _claim(claim: dict[Any, Any], statement: dict[Any, Any]) -> str:
             name += f'<div class="small">{label}: {escape(claim[key])}</div>'
     verdict = badge(claim["interim"] or claim["verdict"], verdict_text(claim))
     seeds = str(claim["seeds"]) if claim["seeds"] else ""
-    cells = (name, escape(claim["expected"]), escape(measured_text(claim)), seeds, verdict, escape(marks_text(claim)))
+    marks = [marks_text(claim)]
+    if claim.get("scale") != statement.get("scale"):  # of what ships at several
+        marks.append(f"at scale {claim['scale']}, not counted above")
+    told = escape("; ".join(filter(None, marks)))
+    cells = (name, escape(claim["expected"]), escape(measured_text(claim)), seeds, verdict, told)
     return f'<tr class="claim">{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>'

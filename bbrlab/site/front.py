@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 
-from bbrlab.campaign.config import command_for
 from bbrlab.campaign.replacement import replacement
 from bbrlab.claims.load import claims_of
 from bbrlab.claims.statements import STATEMENT_VERDICTS
+from bbrlab.report.known import whose
 from bbrlab.report.panel import has_panel
-from bbrlab.report.shipped import read_manifest
 from bbrlab.site.charts import chart_of
 from bbrlab.site.content import Content
 from bbrlab.site.notebooks import clean
@@ -108,25 +107,7 @@ def _whose(content: Content) -> str:
 
     if not content.shown.shipped:
         return ""
-    words = content.shown.words
-    if content.shown.larger:
-        parts = []
-        for scale in reversed(content.counts_of_scales(content.figures.values())):
-            runs = sum(
-                len(table.drop_duplicates(["point", "seed"]))
-                for id, table in content.tables.items()
-                if content.scales[id] == scale
-            )
-            commits = read_manifest(content.shown.results, scale).commits
-            parts.append(
-                f"{runs:,} runs at scale {scale} (of commits {', '.join(commit[:10] for commit in commits)}; `bbrlab verify --scale {scale}` runs a part again and compares)"
-            )
-        words = (
-            f"**Results that ship**, each figure at the largest scale at which it does: {' and '.join(parts)}. A statement has its verdict of the largest "
-            f"scale that decides it. Of your own results there are none at scale {content.shown.scale}; `{command_for('all', content.shown.scale)}` computes them. "
-            "The runs' samples do not ship: what is drawn from them is left out here."
-        )
-    return clean(str(MarkdownIt("commonmark").renderInline(words)))
+    return clean(str(MarkdownIt("commonmark").renderInline(whose(content.shown))))
 
 
 def _scores(content: Content, titles: Mapping[str, str], base: str = "papers/") -> str:

@@ -145,7 +145,9 @@ def _statement(content: Content, statement: Statement) -> str:
     lines = [_Line(claim, content) for claim in statement.claims]
     in_words = str(row["in_words"]) if row else NOT_RUN
     facts = [("source", f"{statement.source} ({statement.exactness})")]
-    facts += [("scale of the verdict", str(row["scale"]))] if row and content.shown.larger else []
+    facts += (
+        [("scale of the verdict", str(row["scale"]))] if row and content.shown.larger and verdict != NOT_RUN else []
+    )
     facts += [("the lab's own", "not the paper's: a reading of the lab's, counted apart")] if statement.own else []
     facts += [("left open", statement.open)] if statement.open else []
     facts += [("tolerance", statement.because)] if statement.because else []
