@@ -35,7 +35,7 @@ def test_a_campaign_of_some_papers_has_its_page(tmp_path, monkeypatch, ran):
     out = tmp_path / "out" / "models.html"
     render_notebook(first_cells(tmp_path), out, {"scale": "smoke", "interactive": "no"})
     page = out.read_text()
-    assert "Not run at the scale smoke" in page
+    assert "Not run, and so not on this page:" in page
     assert "measurements of sarpkaya2025/fig3a" in page
     assert ("measurements of sarpkaya2025/fig2a" in page) == (not ran)
     for model in ("fluid", "burst"):
