@@ -48,7 +48,7 @@ bench: setup    ## Measure speed and memory against the targets; writes bench.js
 
 lint:           ## Formatters, linters, types, spelling; changes nothing
 	@source .venv/bin/activate && ruff check . && ruff format --check . && mypy && lint-imports --no-logo --no-cache && snakefmt --check Snakefile workflow/Snakefile rules && \
-	codespell && nbstripout --verify --keep-id notebooks/*.ipynb && \
+	codespell && codespell -D envs/words.txt docs courses config/README.md data/README.md *.md && nbstripout --verify --keep-id notebooks/*.ipynb && \
 	snakemake --lint && bbrlab check scenarios/*/*.yaml data/*/claims.yaml
 
 format:         ## Let the formatters decide the layout, and renew what is made: reference pages, schemas, tables, counts, .zenodo.json
