@@ -43,8 +43,9 @@ test-slow: setup ## The long tests: accuracy against published data, endurance, 
 	.venv-citing/bin/pip install -q --disable-pip-version-check --no-deps --require-hashes -r envs/citing.txt && cp envs/citing.txt .venv-citing/installed; }
 	@source .venv/bin/activate && pytest -m slow
 
-bench: setup    ## Measure speed and memory against the targets; writes bench.json to the results folder
-	@source .venv/bin/activate && python -m tests.bench
+AGAINST ?=
+bench: setup    ## Measure speed and memory against the targets, or in turn with another commit (AGAINST=COMMIT); writes to the results folder
+	@source .venv/bin/activate && $(if $(AGAINST),python -m tests.bench_against $(AGAINST),python -m tests.bench)
 
 lint:           ## Formatters, linters, types, spelling; changes nothing
 	@source .venv/bin/activate && ruff check . && ruff format --check . && mypy && lint-imports --no-logo --no-cache && snakefmt --check Snakefile workflow/Snakefile rules && \
