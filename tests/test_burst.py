@@ -469,7 +469,7 @@ def test_a_scenario_is_what_simulate_takes():
 )
 def test_what_of_a_scenario_it_does_not_know(change, told):
     unknown = scenario(**change)
-    with pytest.raises(UserError, match=f"the burst model does not know {told}"):
+    with pytest.raises(UserError, match=f"the burst model does not describe {told}"):
         burst_scenario.predict(unknown)
     assert not burst_scenario.speaks_of(unknown)
 
