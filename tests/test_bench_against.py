@@ -17,7 +17,9 @@ def test_a_commit_that_is_not_there_is_named():
 def test_a_run_is_its_checkouts_own_command_with_all_that_it_starts(tmp_path):
     program = tmp_path / ".venv" / "bin" / "bbrlab"
     program.parent.mkdir(parents=True)
-    program.write_text("#!/bin/bash\necho \"$PWD $*\" >>calls\nsh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done'\n")
+    program.write_text(
+        "#!/bin/bash\necho \"$PWD $*\" >>calls\nsh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done'\n"
+    )
     program.chmod(0o755)
     found = bench_against.spent(tmp_path, ["paper/figure", "--case", "one"])
     assert found.wall >= found.cpu / 2 > 0.02, "the time of what the command starts counts"

@@ -101,8 +101,8 @@ def shipped_errors(folder: Path = SHIPPED) -> dict[str, Errors]:
 
 
 def short(value: float) -> str:
-    """A share's error as the pages print it: .044."""
-    return f"{value:.3f}".replace("0.", ".", 1)
+    """A share's error as the pages print it: 0.044."""
+    return f"{value:.3f}"
 
 
 def measured_table(folder: Path = SHIPPED) -> str:
