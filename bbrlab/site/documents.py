@@ -24,7 +24,13 @@ SOURCES = (
     "courses/**/*.md",
 )
 # The order of documentation's kinds, where docs/ has folders of these names; others follow.
-KINDS = {"tutorial": "Tutorials", "howto": "How-to guides", "reference": "Reference", "explanation": "Explanation", "development": "Development"}
+KINDS = {
+    "tutorial": "Tutorials",
+    "howto": "How-to guides",
+    "reference": "Reference",
+    "explanation": "Explanation",
+    "development": "Development",
+}
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)")
 _LARGEST_BYTES = 2_000_000  # of a file that a page links to and that comes along
 _ARROW = re.compile(r"(\w+)(?: ?\[[^\]]*\])? --(?: (.+?) --)?> (\w+)(?: ?\[[^\]]*\])?")
