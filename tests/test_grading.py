@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -362,6 +363,19 @@ def test_what_was_edited_is_found_and_named(edit, kind, good, rubric, tmp_path):
     results = (tmp_path / "out" / GRADESCOPE).read_text()
     assert "A teacher will look at this submission" in results
     assert f"<b>{kind}</b>" in (tmp_path / "out" / PAGE).read_text(encoding="utf-8")
+
+
+@pytest.mark.guest
+def test_a_run_that_is_missing_is_named_and_so_is_what_cannot_be_judged_without_it(good, rubric, tmp_path):
+    submission = copied(good, tmp_path / "ada")
+    seed = json.loads((first_run(submission) / "manifest.json").read_text())["seed"]
+    shutil.rmtree(first_run(submission))
+    said = words(grade := graded(submission, rubric, tmp_path / "out"))
+    assert score_of(grade, "runs") == 10
+    assert re.search(rf"no run with (\S+ \S+ and )?seed {seed}\"", said), said
+    assert re.search(
+        r"your runs give no right answer to compare with \(not judged: 1 of its \d runs missing, or not counted\)", said
+    ), said
 
 
 @pytest.mark.guest

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
+import pexpect
 import pytest
 import yaml
 
@@ -29,7 +32,7 @@ from bbrlab.run.fit import kernel_for
 from bbrlab.run.run import run_point
 from bbrlab.scenario.load import base_point, load_scenario
 from bbrlab.scenario.messages import validate
-from tests.conftest import scenario_dict
+from tests.conftest import scenario_dict, wait_for
 
 AIMD = paths.KERNELS / "cca" / "aimd.c"
 EXAMPLE = AIMD.read_text(encoding="utf-8")
@@ -228,6 +231,66 @@ def test_a_kernel_whose_patches_do_not_apply(kernels, tmp_path, monkeypatch):
 
 def built_with(*files: Path) -> Kernel:
     return build_kernel(say=lambda text: None, own=own_of([], None, list(files)))
+
+
+def working_below(folder: Path) -> list[int]:
+    """Processes whose folder is in one."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if (process / "cwd").readlink().is_relative_to(folder):
+                found.append(int(process.name))
+    return found
+
+
+@pytest.mark.compiles
+@pytest.mark.parametrize("seen", [True, False], ids=["view", "plain"])
+def test_sigterm_ends_a_play_whose_kernel_is_being_built(kernels, tmp_path, seen):
+    """At once, with every compiler, whether the play has a terminal or not; and nothing half-built is left."""
+    scenario, built, out = tmp_path / "s.yaml", tmp_path / "build", tmp_path / "out"
+    scenario.write_text(yaml.safe_dump(scenario_dict(flows=[{"cca": "aimd"}])))
+    argv = [
+        sys.executable,
+        "-m",
+        "bbrlab.cli.main",
+        "play",
+        str(scenario),
+        "--cca-source",
+        str(AIMD),
+        "--out",
+        str(out),
+    ]
+    child = pexpect.spawn(
+        argv[0], argv[1:] + ["--plain"] * (not seen), cwd=str(paths.ROOT), dimensions=(40, 120), timeout=300
+    )
+    try:
+        child.expect("its tree is built once")
+        child.expect("configure +[0-9.]+ s")
+        assert wait_for(lambda: len(working_below(built)) > 2, 60), "compilers are at work"
+        child.kill(signal.SIGTERM)
+        child.expect("compile was ended; removing what was begun", timeout=20)
+        assert wait_for(lambda: working_below(built) == [], 5)
+        child.expect(pexpect.EOF)  # a source tree has 50,000 files
+        assert child.before.endswith(b"bbrlab: interrupted; nothing half-done was kept\r\n")
+        child.close()
+        assert child.exitstatus == 130
+    finally:
+        child.close(force=True)
+    assert left_behind() == [] and not out.exists()
+
+
+@pytest.mark.compiles
+def test_compilers_end_with_who_was_killed(kernels, tmp_path):
+    built = tmp_path / "build"
+    argv = [sys.executable, "-m", "bbrlab.cli.main", "kernel", "build", "--cca-source", str(AIMD)]
+    child = pexpect.spawn(argv[0], argv[1:], cwd=str(paths.ROOT), timeout=300)
+    try:
+        child.expect("configure +[0-9.]+ s")
+        assert wait_for(lambda: len(working_below(built)) > 2, 60)
+        child.kill(signal.SIGKILL)
+        assert wait_for(lambda: working_below(built) == [], 30)
+    finally:
+        child.close(force=True)
 
 
 def left_behind() -> list[str]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
+import shlex
 from collections import Counter
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urldefrag
@@ -14,17 +16,25 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.campaign.collect import write_table
 from bbrlab.campaign.figures import figures_at
-from bbrlab.claims.judge import judge_all, verdict_frame
+from bbrlab.claims.judge import NOT_REPRODUCED, PARTLY_RUN, REPRODUCED, judge_all, verdict_frame
 from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.claims.schema import Statement
 from bbrlab.claims.statements import statement_frame
+from bbrlab.cli.app import overrides_of
+from bbrlab.report.shipped import Shown
+from bbrlab.scenario.load import base_point, load_scenario
 from bbrlab.site import documents
 from bbrlab.site.build import build_site
+from bbrlab.site.content import Content, read_content
+from bbrlab.site.met import HERE, met, met_table
 from bbrlab.site.notebooks import clean, notebook_page
+from bbrlab.site.outcome import outcome_of, told
 from bbrlab.site.run_page import run_folder, thinned, write_run_page
+from bbrlab.site.settings import setting_of
 from bbrlab.site.words import block, embedded, slug
 from bbrlab.workflow.targets import targets_of
 from tests.browser import PROGRAM, Browser
@@ -146,9 +156,76 @@ def test_the_front_counts_the_papers_statements_and_the_labs_own_apart(site):
     assert f"<b>{len(of_papers)}</b><span>statements of papers" in text
     assert f"<b>{sum(len(s.claims) for s in of_papers):,}</b><span>claims" in text
     table = text[text.index("bb-scores") :].partition("</table>")[0]
-    numbers = [int(n) for n in re.findall(r"</td><td>(\d+)</td>", re.sub(r"</?p>", "", table))]
+    numbers = [int(n) for n in re.findall(r'<td data-label="statements">(\d+)</td>', re.sub(r"</?p>", "", table))]
     assert sum(numbers[:-1]) == len(of_papers)
     assert numbers[-1] == len(statements()) - len(of_papers)
+
+
+def judged(verdicts: dict[str, tuple[str, float]]) -> Content:
+    """Content without figures: of some claims a verdict and a mean, of every statement of theirs one that follows from them all."""
+    found = [s for s in statements() if {c.id for c in s.claims} & verdicts.keys()]
+    claims = {id: {"verdict": verdict, "mean": mean} for id, (verdict, mean) in verdicts.items()}
+    of_statements = {
+        s.id: {
+            "verdict": REPRODUCED if all(verdicts.get(c.id, ("",))[0] == REPRODUCED for c in s.claims) else PARTLY_RUN
+        }
+        for s in found
+    }
+    return Content(Shown(Path("nowhere"), "smoke", False, ""), found, {}, {}, of_statements, claims, {})
+
+
+def test_half_a_minute_tells_how_many_are_decided_and_how_near():
+    whole = next(s for s in statements() if s.id == "SA-2a")
+    shares = [c for c in whole.claims if c.expect.value is not None and c.metric == "share_of_capacity"]
+    assert len(shares) > 20
+    # All claims of one statement, every share .02 off; the others judged wrong.
+    verdicts = {c.id: (NOT_REPRODUCED, 0.0) for c in whole.claims}
+    verdicts |= {c.id: (REPRODUCED, (c.expect.value or 0) + 0.02) for c in shares}
+    content = judged(verdicts)
+    found = outcome_of(content, content.statements)
+    assert (found.judged, found.reproduced, found.in_short) == (
+        len(whole.claims),
+        len(shares),
+        f"{len(shares)} of {len(whole.claims)}",
+    )
+    assert found.distances == pytest.approx([0.02] * len(shares))
+    assert (
+        told(content, content.statements)
+        == "<p>None of the <b>1</b> statements is decided yet: that needs more runs, or longer ones.</p>"
+    )
+    verdicts |= {c.id: (REPRODUCED, 0.5) for c in whole.claims if c not in shares}
+    words = told(content := judged(verdicts), content.statements)
+    assert "Of <b>1</b> statements <b>1</b> are decided: <b>1</b> reproduced." in words and "To decide" not in words
+    assert f"{len(whole.claims)} claims that are judged <b>100 %</b>" in words
+    assert f"{len(shares)} of them are on a share" in words and "within <b>0.02</b>" in words
+    assert outcome_of(judged({}), []).in_short == "–"
+
+
+def test_a_list_of_statements_says_how_many_claims_and_a_figure_its_setting(site):
+    text = (site / "papers" / "sarpkaya2025.html").read_text(encoding="utf-8")
+    assert (
+        "1 or 4 BBRv1 against 1 CUBIC; 10 Mbit/s; base RTT 40 ms; buffer 1 or 4 BDP; fifo; 60 s, measured from 20 to 60 s."
+        in text
+    )
+
+
+@pytest.mark.parametrize("figure", figures_at("full"), ids=lambda figure: figure.id)
+def test_every_setting_is_a_sentence(figure):
+    said = setting_of(figure)
+    assert re.fullmatch(
+        r"[A-Z0-9].* Mbit/s; base RTT .* ms.*; buffer .* (BDP|kB); .* s, measured from .* to .* s\.", said
+    ), said
+    assert len(said) < 300 and "None" not in said and "[" not in said
+
+
+def test_models_and_measurements_are_counted_at_the_same_published_shares(results):
+    content = read_content("smoke", results)
+    found = met(content)
+    assert found.keys() == {"bbr1"}
+    here, ware = found["bbr1"][HERE], found["bbr1"]["ware"]
+    assert len(here.distances) == len(ware.distances) == 4, "the points of Fig. 2a at this scale"
+    assert 0 <= ware.within <= 4 and here.within < 4, "made-up shares are not the published ones"
+    assert f"{ware.within} of 4" in met_table(content)
 
 
 def test_a_command_runs_the_figure_that_it_stands_at_and_no_other(site):
@@ -332,6 +409,29 @@ def test_a_run_is_one_file_that_loads_nothing(tmp_path):
     (tmp_path / "run" / "samples.parquet").unlink()
     with pytest.raises(UserError, match="samples do not ship"):
         write_run_page(tmp_path / "run", out)
+
+
+def test_a_run_with_changes_is_repeated_by_its_own_command(tmp_path):
+    """Whatever was set by hand stands in the command, and nothing else."""
+    folder = made_up_run(tmp_path / "run")
+    point = base_point(load_scenario(paths.SCENARIOS / "sarpkaya2025" / "fig2a.yaml", {"network.buffer.bdp": 4, "flows.1.cca": "reno", "sample_hz": 20, "window_s": [600, 900]}))  # fmt: skip
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest |= {"scenario": point.scenario.model_dump(), "values": {}, "fingerprint": point.fingerprint}
+    (folder / "manifest.json").write_text(json.dumps(manifest, default=str))
+    write_run_page(folder, tmp_path / "run.html")
+    text = (tmp_path / "run.html").read_text(encoding="utf-8")
+    command = unescape(re.search(r"<pre><code>(bbrlab run .*?)</code>", text)[1])
+    words = shlex.split(command)
+    changes = overrides_of([words[i + 1] for i, word in enumerate(words) if word == "--set"])
+    assert changes == {"network.buffer.bdp": 4, "flows.1.cca": "reno", "sample_hz": 20, "window_s": [600, 900]}
+    assert base_point(load_scenario(paths.ROOT / words[2], changes)).fingerprint == point.fingerprint
+    assert "1 of 1 self-checks failed" in text, "is told before the numbers"
+    assert text.index("self-checks failed") < text.index('aria-label="Flow groups"')
+    manifest["scenario"]["flows"].append(manifest["scenario"]["flows"][0])  # what no --set says
+    manifest["fingerprint"] = "another"
+    (folder / "manifest.json").write_text(json.dumps(manifest, default=str))
+    write_run_page(folder, tmp_path / "run.html")
+    assert "<code>bbrlab verify sarpkaya2025/fig2a</code>" in (tmp_path / "run.html").read_text(encoding="utf-8")
 
 
 def test_no_peak_is_lost_in_a_thinned_curve():

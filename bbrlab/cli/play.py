@@ -57,6 +57,7 @@ def play(
     sources = tuple(cca_source or ())
     point = base_point(load_scenario(scenario, overrides_of(set_), case, sources))
     out = out or _new_folder(point.scenario.name)
+    _build_own(point, seed, kernel, sources)
     game = Game(point, seed, out, kernel, sources, watchdog_s)
     why_plain = "" if plain else _why_plain()
     if plain or why_plain:
@@ -69,6 +70,25 @@ def play(
         play_in_view(game)
     let_go()
     show_outcome(game.summary(), out)
+
+
+def _build_own(point: Point, seed: int, kernel: str | None, sources: tuple[Path, ...]) -> None:
+    """Have the kernel with algorithms of one's own built, before the view and the guest's thread begin: it may take minutes.
+
+    Ctrl-C and SIGTERM end a build here as everywhere, and so does a terminal that goes away.
+    """
+    from bbrlab.kernel.own import own_of
+    from bbrlab.run.fit import kernel_for
+    from bbrlab.scenario.playable import playable
+
+    if not (own := own_of([flow.cca for flow in point.scenario.flows], kernel, sources)):
+        return
+    playable(point, seed)  # what cannot be played needs no kernel
+    before = signal.signal(signal.SIGHUP, signal.getsignal(signal.SIGTERM))
+    try:
+        kernel_for(kernel, "uml", own, lambda text: typer.echo(f"guest: {text}", err=True))
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def _new_folder(name: str) -> Path:

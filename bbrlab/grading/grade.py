@@ -204,6 +204,9 @@ def _graded(key: str, task: _Task, examined: Examined, others: Others, scratch: 
     }  # fmt: skip
 
 
+LISTED = 20  # runs of a kind that are named one by one
+
+
 def _item(id: str, title: str, score: float, of: float, told: list[str], for_teacher: list[str] | None = None) -> Item:
     return {
         "id": id,
@@ -222,7 +225,11 @@ def _checks(rubric: Rubric, own: Personal, examined: Examined, reruns: list[Reru
     asked = max(len(examined["points"]), len(own.asked.points)) * rubric.seeds
     good = sum(not run["wrong"] for run in runs)
     lost = [f"{run['name']}: {text}" for run in runs for text in run["wrong"]]
-    told = [f"{good} of {asked} runs are there, whole, of the asked conditions, seeds and kernel", *lost[:20]]
+    told = [
+        f"{good} of {asked} runs are there, whole, of the asked conditions, seeds and kernel",
+        *lost[:LISTED],
+        *_missing(own, examined)[:LISTED],
+    ]
     differing = [f"{r['name']}: {r['told']}" for r in reruns if r["outcome"] != SAME]
     same = sum(r["outcome"] == SAME for r in reruns)
     again = [f"{same} of {len(reruns)} runs were made again here and are the same, byte for byte", *differing]
@@ -234,6 +241,18 @@ def _checks(rubric: Rubric, own: Personal, examined: Examined, reruns: list[Reru
         _item("runs", "Runs whole and unedited", points.runs * min(1.0, good / asked), points.runs, told),
         _item("rerun", "Runs made again", points.rerun if reruns and same == len(reruns) else 0, points.rerun, again),
     ]  # fmt: skip
+
+
+def _missing(own: Personal, examined: Examined) -> list[str]:
+    """The asked runs that are in no result folder, whether good or not."""
+    there = {(run["point"], run["seed"]) for run in examined["runs"]}
+    lacking: list[str] = []
+    for i, point in enumerate(examined["points"]):
+        told = ", ".join(f"{path} {value}" for path, value in point["values"].items())
+        lacking += [
+            f"no run with {told + ' and ' if told else ''}seed {seed}" for seed in own.seeds if (i, seed) not in there
+        ]
+    return lacking
 
 
 def _claim(rubric: Rubric, id: str, found: Judged) -> Item:
@@ -269,7 +288,7 @@ def _question(question: Question, examined: Examined, judged: Mapping[str, Judge
     if given is None:
         told, good = [examined["unanswered"].get(question.id, "no answer")], False
     elif right is None:
-        told, good = ["there are no runs of yours that count, by which the answer could be judged"], False
+        told, good = [f"your runs give no right answer to compare with ({why or 'no number'})"], False
     elif isinstance(right, str):
         good = given == right
         told = [f"{given}: {'right' if good else 'not right'}"]

@@ -85,7 +85,7 @@ def _judged(
             return nothing | {"told": f"{len(chosen[name])} points of the scenario match {json.dumps(term.where)}"}
     needed = {(p.label, seed) for mine in chosen.values() for p in mine for seed in own.seeds}
     if missing := len(needed - have):
-        return nothing | {"told": f"not judged: {missing} of its {len(needed)} runs are missing or do not count"}
+        return nothing | {"told": f"not judged: {missing} of its {len(needed)} runs missing, or not counted"}
     try:
         _predict(claim, chosen, scratch)
         found = outcome(claim.expect, sample(claim, chosen, {FIGURE: table}, scratch))

@@ -30,7 +30,7 @@ body { font: 16px/1.5 system-ui, sans-serif; color: var(--text); background: var
 h1 { font-size: 1.5rem; margin: .5rem 0 } h2 { font-size: 1.15rem; margin: 2rem 0 .5rem }
 table { border-collapse: collapse; width: 100% } caption { text-align: left; color: var(--soft) }
 th, td { text-align: left; vertical-align: top; padding: .4rem .6rem .4rem 0; border-bottom: 1px solid var(--line) }
-td.n, th.n { text-align: right; white-space: nowrap }
+td.n, th.n { text-align: right } td.n, th, td.short { white-space: nowrap; overflow-wrap: normal }
 ul { margin: .2rem 0; padding-left: 1.1rem } .soft { color: var(--soft); font-size: .9rem }
 .good { color: var(--good); font-weight: 600 } .bad { color: var(--bad); font-weight: 600 }
 .flags { background: var(--mark); border-left: 4px solid var(--bad); padding: .5rem 1rem; margin: 1rem 0 }
@@ -57,12 +57,12 @@ ul { margin: .2rem 0; padding-left: 1.1rem } .soft { color: var(--soft); font-si
 {% endfor %}</tbody></table>
 {% if g.runs %}<h2>Runs</h2>
 <table><thead><tr><th scope="col">folder</th><th scope="col">seed</th><th scope="col">counts</th><th scope="col">found</th></tr></thead><tbody>
-{% for r in g.runs %}<tr><td>{{ r.name }}</td><td data-name="seed">{{ r.seed if r.seed >= 0 else "-" }}</td>
-<td data-name="counts" class="{{ 'good' if r.counts else 'bad' }}">{{ "yes" if r.counts else "no" }}</td><td>{{ r.told | join("; ") or "whole" }}</td></tr>
+{% for r in g.runs %}<tr><td>{{ r.name }}</td><td class="short" data-name="seed">{{ r.seed if r.seed >= 0 else "-" }}</td>
+<td data-name="counts" class="short {{ 'good' if r.counts else 'bad' }}">{{ "yes" if r.counts else "no" }}</td><td>{{ r.told | join("; ") or "whole" }}</td></tr>
 {% endfor %}</tbody></table>{% endif %}
 {% if g.reruns %}<h2>Runs made again here</h2>
 <table><thead><tr><th scope="col">folder</th><th scope="col">outcome</th><th scope="col">how it was compared</th></tr></thead><tbody>
-{% for r in g.reruns %}<tr><td>{{ r.name }}</td><td class="{{ 'good' if r.outcome == 'the same' else 'bad' }}">{{ r.outcome }}</td><td>{{ r.told }}</td></tr>
+{% for r in g.reruns %}<tr><td>{{ r.name }}</td><td class="short {{ 'good' if r.outcome == 'the same' else 'bad' }}">{{ r.outcome }}</td><td>{{ r.told }}</td></tr>
 {% endfor %}</tbody></table>{% endif %}
 {% if g.notes %}<h2>Notes</h2><ul>{% for n in g.notes %}<li>{{ n }}</li>{% endfor %}</ul>{% endif %}
 </main>

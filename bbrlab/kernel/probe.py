@@ -58,10 +58,12 @@ def _boot(argv: list[str], folder: Path, timeout_s: float) -> str:
         machine = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
         try:
             machine.wait(timeout_s)
-        except subprocess.TimeoutExpired:
+        except BaseException as error:  # its time is over, or this is interrupted
             machine.kill()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 machine.wait(KILLED_S)
+            if not isinstance(error, subprocess.TimeoutExpired):
+                raise
     return console.read_text(encoding="utf-8", errors="replace")
 
 

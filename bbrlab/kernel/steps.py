@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 import time
 from collections.abc import Callable
@@ -52,9 +54,9 @@ class Steps:
             environment |= {"KBUILD_BUILD_TIMESTAMP": "2026-01-01", "KBUILD_BUILD_USER": "bbrlab",
                             "KBUILD_BUILD_HOST": "bbrlab", "LC_ALL": "C"}  # fmt: skip
             with open(stdin or os.devnull, "rb") as source:
-                done = subprocess.run(argv, cwd=self.tree, stdin=source, stdout=self.file, stderr=subprocess.STDOUT,
-                                      env=environment, check=False)  # fmt: skip
-            if done.returncode:
+                status = _call(argv, lambda: self.say(f"kernel {self.name}: {step} was ended; removing what was begun"),
+                               cwd=self.tree, stdin=source, stdout=self.file, env=environment)  # fmt: skip
+            if status:
                 lines = self.words()
                 errors = [line for line in lines if re.search(r"(?i)error|fatal|cannot|no space", line)]
                 tail = (errors or lines)[:LOG_TAIL_LINES]
@@ -69,6 +71,26 @@ class Steps:
         """The lines of the log so far."""
         self.file.flush()
         return self.log.read_text(encoding="utf-8", errors="replace").splitlines()
+
+
+def _call(argv: list[str], on_end: Callable[[], None], **how: Any) -> int:
+    """A command's exit status. If this is interrupted, all that it started ends with it; else make's compilers would go on.
+
+    Args:
+        on_end: called once it was ended so.
+        how: further arguments of Popen.
+    """
+    # Who is killed can end nothing: then make gets SIGTERM, which it passes on.
+    command = ["setpriv", "--pdeathsig", "TERM", *argv]
+    process = subprocess.Popen(command, stderr=subprocess.STDOUT, process_group=0, **how)
+    try:
+        return process.wait()
+    except BaseException:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        on_end()
+        raise
 
 
 def make(spec: KernelSpec, *arguments: str) -> list[str]:

@@ -103,7 +103,7 @@ def _write_sources(content: Content, source: Path) -> None:
     texts = {
         "index": front.front_page(content, titles, more, "\n".join(entries)),
         "papers/index": front.papers_page(content, titles),
-        "models": front.models_page(of_models, documents.named(pages, "models")),
+        "models": front.models_page(content, of_models, documents.named(pages, "models")),
         "method": front.method_page(links),
         "runs": front.runs_page(content),
         "documentation": documents.contents_page(rest),
@@ -133,6 +133,7 @@ def _settings() -> dict[str, Any]:
         "html_title": "bbrlab",
         "html_static_path": [str(STATIC)],
         "html_css_files": ["site.css"],
+        "highlight_language": "none",  # of a block that says none
         "html_copy_source": False,
         "html_show_sourcelink": False,
         "html_show_copyright": False,

@@ -6,6 +6,7 @@ The chart itself is drawn in the reader's browser (static/charts.js); the same n
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from html import escape
 from pathlib import Path
@@ -42,6 +43,13 @@ _LABELS = {
     "network.rate_mbit": "rate (Mbit/s)",
     "network.rtt_ms": "base RTT (ms)",
     "network.loss": "random loss",
+}
+
+_OF_FLOWS = {
+    "count": "{} flows",
+    "start_s": "start of {} (s)",
+    "rtt_ms": "base RTT of {} (ms)",
+    "bytes": "size of {} (bytes)",
 }
 
 Chart = dict[str, Any]
@@ -86,9 +94,10 @@ def _key(name: str, figure: Figure, points: list[Point]) -> dict[str, Any]:
     if all(isinstance(v, int | float) for v in values):
         values.sort()
     label = _LABELS.get(name, name)
-    if name.startswith("flows.") and name.endswith(".count"):
-        group = int(name.split(".")[1])
-        label = f"{_flow_name(figure.scenario.flows[group].cca)} flows"
+    if (of_flows := re.fullmatch(r"flows\.(\d+)\.(\w+)", name)) and of_flows[2] in _OF_FLOWS:
+        ccas, group = [flow.cca for flow in figure.scenario.flows], int(of_flows[1])
+        one = ccas.count(ccas[group]) == 1
+        label = _OF_FLOWS[of_flows[2]].format(_flow_name(ccas[group]) if one else f"group {group + 1}")
     return {"name": name, "label": label, "values": values}
 
 

@@ -13,13 +13,15 @@ from bbrlab.report.known import whose
 from bbrlab.report.panel import has_panel
 from bbrlab.site.charts import chart_of
 from bbrlab.site.content import Content
+from bbrlab.site.met import met_table
 from bbrlab.site.notebooks import clean
-from bbrlab.site.papers import bar, figure_html, legend, scales_in_words
+from bbrlab.site.outcome import outcome_of, told
+from bbrlab.site.papers import bar, figure_html, in_order, legend, scales_in_words
 from bbrlab.site.words import badge, block, heading, slug
 
 SAYS = (
-    "Real Linux TCP (BBRv1, BBRv2, BBRv3, CUBIC, Reno) runs Mininet dumbbells in virtual time. Published BBR experiments are repeated on a "
-    "laptop, bit for bit the same every time, and every statement of the papers stands beside what was measured and what the models say."
+    "Published BBR experiments, repeated on a laptop: real Linux TCP (BBRv1, BBRv2, BBRv3, CUBIC, Reno) over Mininet dumbbells in virtual time, "
+    "bit for bit the same every time. Every statement of the papers stands beside what was measured and what the models say."
 )
 VERDICTS = {
     "reproduced": "Every claim that tests the statement came out as the paper says, each with its tolerance and at most 5 % error.",
@@ -66,12 +68,11 @@ def front_page(content: Content, titles: Mapping[str, str], more: Sequence[tuple
     )
     parts = [
         heading("bbrlab", 1),
-        block(f'<p class="bb-hero">{escape(SAYS)}</p><ul class="bb-tiles">{shown}</ul>'),
-        heading("Scorecard", 2),
-        block(
-            f"<p>Scale {scales_in_words(content, content.figures.values())}, kernel {escape(kernels)}; {failed or 'none'} of the runs failed "
-            f"its self-checks. {_whose(content)}</p>{bar(counts)}{legend(counts)}{_scores(content, titles)}"
-        ),
+        block(f'<p class="bb-hero">{escape(SAYS)}</p>'),
+        heading("What reproduces, and how nearly", 2),
+        block(f'<div class="bb-lead">{told(content, of_papers)}</div>{bar(counts)}{legend(counts)}'),
+        heading("Paper by paper", 2),
+        block(_scores(content, titles)),
     ]
     if swap := replacement():
         parts.insert(
@@ -91,6 +92,11 @@ def front_page(content: Content, titles: Mapping[str, str], more: Sequence[tuple
             ),
         ]
     parts += [
+        heading("Where these numbers come from", 2),
+        block(
+            f'<ul class="bb-tiles">{shown}</ul><p>Scale {scales_in_words(content, content.figures.values())}, kernel {escape(kernels)}; '
+            f"{failed or 'none'} of the runs failed its self-checks. {_whose(content)}</p>"
+        ),
         heading("Where to go", 2),
         block(f'<ul class="bb-cards">{cards}</ul>'),
         heading("Two commands", 2),
@@ -112,14 +118,18 @@ def _whose(content: Content) -> str:
 
 def _scores(content: Content, titles: Mapping[str, str], base: str = "papers/") -> str:
     """A line for each paper, and one for what the lab says itself: with the papers' it would count as theirs."""
-    head = "".join(f'<th scope="col">{escape(h)}</th>' for h in ("paper", "statements", "verdicts"))
+    head = "".join(
+        f'<th scope="col">{escape(h)}</th>'
+        for h in ("paper", "statements", "verdicts of the statements", "claims reproduced")
+    )
     lines = [
         (f'<a href="{base}{paper}.html">{escape(titles[paper])}</a>', [s for s in mine if not s.own])
         for paper, mine in content.papers.items()
     ]
     lines.append(("the lab's own, counted apart", [s for s in content.statements if s.own]))
     rows = "".join(
-        f"<tr><td>{name}</td><td>{len(mine)}</td><td>{bar(content.counts(mine))}</td></tr>"
+        f'<tr><td>{name}</td><td data-label="statements">{len(mine)}</td><td>{bar(content.counts(mine))}</td>'
+        f'<td data-label="claims reproduced">{outcome_of(content, mine).in_short}</td></tr>'
         for name, mine in lines
         if mine
     )
@@ -137,7 +147,7 @@ def papers_page(content: Content, titles: Mapping[str, str]) -> str:
     )
 
 
-def models_page(notebooks: Mapping[str, str], document: Path | None) -> str:
+def models_page(content: Content, notebooks: Mapping[str, str], document: Path | None) -> str:
     """The source of the page of models.
 
     Args:
@@ -151,8 +161,9 @@ def models_page(notebooks: Mapping[str, str], document: Path | None) -> str:
         "- **Ware et al. (IMC 2019)**: the steady state of flows that are never kept from sending, in a closed form.\n"
         "- **Scherrer et al. (IMC 2022)**: differential equations of all flows and the queue, here as long as the runs.\n"
         "- **The burst model** of this package: every flow runs its algorithm once per ACK; bursts of packets are the only events. No constant is fitted.\n\n",
+        block(met_table(content)),
         "How they are defined, and where they fail: "
-        + (f"[{document.stem}](/{document}).\n\n" if document else "docs.\n\n"),
+        + (f"[their page](/{document}).\n\n" if document else "docs.\n\n"),
         "By hand: `bbrlab model --help`.\n\n",
     ]
     if notebooks:
@@ -198,7 +209,8 @@ def runs_page(content: Content) -> str:
         parts.append(
             "These are results that ship, without the runs' samples; the command at a figure makes its runs.\n\n"
         )
-    for id, table in content.tables.items():
+    for figure in sorted(content.figures.values(), key=in_order):
+        id, table = figure.id, content.tables[figure.id]
         runs = table.drop_duplicates(["point", "seed"])
         grouped = runs.groupby("point", sort=False)
         rows = "".join(

@@ -16,6 +16,8 @@ from bbrlab.claims.schema import Claim, Statement
 from bbrlab.report.verdicts import marks_text, measured_text, verdict_text
 from bbrlab.site.charts import MODELLED, MODELS, Chart, chart_of, expectation, share_by, table_of
 from bbrlab.site.content import Content
+from bbrlab.site.outcome import told
+from bbrlab.site.settings import setting_of
 from bbrlab.site.strips import Dot, strip
 from bbrlab.site.words import LOOKS, badge, block, embedded, heading, number, slug
 
@@ -31,7 +33,7 @@ def paper_page(content: Content, paper: str, title: str, notebook: str | None) -
         notebook: name of the page with its notebook, if there is one.
     """
     statements = content.papers[paper]
-    figures = sorted((f for f in content.figures.values() if f.id.split("/")[0] == paper), key=_in_order)
+    figures = sorted((f for f in content.figures.values() if f.id.split("/")[0] == paper), key=in_order)
     parts = [heading(title, 1), _glance(content, statements, figures)]
     if notebook:
         parts.append(
@@ -49,8 +51,8 @@ def paper_page(content: Content, paper: str, title: str, notebook: str | None) -
     return "".join(parts)
 
 
-def _in_order(figure: Figure) -> list[tuple[int, str]]:
-    """Fig. 4 before Fig. 10."""
+def in_order(figure: Figure) -> list[tuple[int, str]]:
+    """To sort by: Fig. 4 before Fig. 10."""
     return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", figure.id)]
 
 
@@ -61,12 +63,13 @@ def _glance(content: Content, statements: Sequence[Statement], figures: Sequence
         float(content.tables[f.id].drop_duplicates(["point", "seed"])["virtual_s"].sum()) for f in figures
     ) / 3600  # fmt: skip
     ran = (
-        f"<strong>{runs}</strong> runs of {len(figures)} figures, {hours:.1f} hours of testbed time, at scale {scales_in_words(content, figures)}."
+        f"<strong>{runs:,}</strong> runs of {len(figures)} figures, {hours:.1f} hours of testbed time, at scale {scales_in_words(content, figures)}."
         if figures
         else f"Nothing of this paper was run at scale <strong>{escape(content.shown.scale)}</strong>: its statements stand here as they are to be tested. "
         f"<code>{escape(command_for(statements[0].paper, content.shown.scale))}</code> runs it."
     )
-    return block(f'<p class="bb-lead">{ran}</p>{bar(counts)}{legend(counts)}')
+    words = told(content, statements) if figures else ""
+    return block(f'<div class="bb-lead">{words}<p>{ran}</p></div>{bar(counts)}{legend(counts)}')
 
 
 def scales_in_words(content: Content, figures: Iterable[Figure]) -> str:
@@ -108,7 +111,7 @@ def _list(content: Content, statements: Sequence[Statement]) -> str:
     for s in statements:
         verdict = content.verdict(s.id)
         lines.append(
-            f'<tr data-verdict="{LOOKS[verdict][0]}"><td>{badge(verdict)}</td>'
+            f'<tr data-verdict="{LOOKS[verdict][0]}"><td>{badge(verdict, _short(content, s))}</td>'
             f'<td><a href="#{slug(s.id)}">{escape(s.id)}</a></td><td>{escape(s.says)}</td></tr>'
         )
     return (
@@ -118,10 +121,16 @@ def _list(content: Content, statements: Sequence[Statement]) -> str:
     )
 
 
+def _short(content: Content, statement: Statement) -> str:
+    """A statement's verdict with its numbers, without what of it stands."""
+    row = content.of_statements.get(statement.id)
+    return str(row["in_words"]).partition(" (")[0] if row else NOT_RUN
+
+
 def _figure(content: Content, chart: Chart) -> str:
     return (
         heading(chart["title"], 3, slug(f"fig-{chart['id']}"))
-        + block(figure_html(chart))
+        + block(f"<p>{escape(setting_of(content.figures[chart['id']]))}</p>{figure_html(chart)}")
         + block(
             f'<p class="bb-command">Shown at scale {escape(content.scales[chart["id"]])}. Run it, and see its verdicts: <code>{escape(content.command(chart["id"]))}</code></p>'
         )

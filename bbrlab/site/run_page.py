@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import shlex
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -18,6 +19,7 @@ from bbrlab.base.errors import UserError
 from bbrlab.base.tables import read_table
 from bbrlab.campaign.versions import RUN_AGAIN, of_another_version, whole_summary
 from bbrlab.measure.bbr_record import STATES
+from bbrlab.measure.checks.check import failed_of, left_out_of
 from bbrlab.measure.phases import phases
 from bbrlab.measure.schema import GROUP, label_of
 from bbrlab.measure.series import goodput_series
@@ -25,6 +27,7 @@ from bbrlab.measure.summary import Summary
 from bbrlab.report.pages import NAMES
 from bbrlab.report.plots.style import CCA_COLOURS, OWN
 from bbrlab.scenario.load import base_point, load_scenario
+from bbrlab.scenario.schema import NOT_DECISIVE
 from bbrlab.site.words import embedded, number
 
 _ROOM = Path(__file__).parent
@@ -114,6 +117,7 @@ def _page(summary: Summary, manifest: Any, samples: pd.DataFrame, folder: Path) 
     content = {
         "title": escape(title),
         "lead": escape(f"{values}. " if values else "") + escape(_conditions(scenario, summary)),
+        "verdict": _verdict(summary),
         "groups": _groups(summary),
         "bottleneck": _bottleneck(summary),
         "checks": _checks(summary),
@@ -134,11 +138,26 @@ def _script(name: str) -> str:
     return (_ROOM / "static" / name).read_text(encoding="utf-8").replace("</script", "<\\/script")
 
 
+def _verdict(summary: Summary) -> str:
+    """Whether the run is sound, in a line."""
+    failed, left_out = failed_of(summary["checks"]), left_out_of(summary["checks"])
+    made = len(summary["checks"]) - len(left_out)
+    if failed:
+        names = ", ".join(escape(str(c["name"])) for c in failed)
+        return f'<p><span class="bb-badge bb-bad"><span aria-hidden="true">✗</span> {len(failed)} of {made} self-checks failed</span> {names}: averages leave this run out.</p>'
+    return (
+        f'<p><span class="bb-badge bb-good"><span aria-hidden="true">✓</span> all {made} self-checks passed</span></p>'
+    )
+
+
 def _conditions(scenario: Any, summary: Summary) -> str:
     network = scenario["network"]
     flows = " against ".join(f"{flow['count']} {NAMES.get(flow['cca'], flow['cca'])}" for flow in scenario["flows"])
+    rtt = " to ".join(
+        number(r) for r in (network["rtt_ms"] if isinstance(network["rtt_ms"], list) else [network["rtt_ms"]])
+    )
     return (
-        f"{flows}; {network['rate_mbit']} Mbit/s, RTT {network['rtt_ms']} ms, buffer {summary['bottleneck']['buffer_bytes']} bytes, "
+        f"{flows}; {number(network['rate_mbit'])} Mbit/s, RTT {rtt} ms, buffer {number(summary['bottleneck']['buffer_bytes'] / 1000, 6)} kB, "
         f"{network['qdisc']['kind']}; {summary['virtual_s']:g} s, metrics over {summary['window_s'][0]:g} to {summary['window_s'][1]:g} s."
     )
 
@@ -173,14 +192,14 @@ def _checks(summary: Summary) -> str:
     rows = [
         (
             escape(str(c["name"])),
+            f'<span class="bb-badge bb-{words[c["ok"]][0]}">{words[c["ok"]][1]}</span>',
             number(c["asked"], 6),
             number(c["measured"], 6),
-            f'<span class="bb-badge bb-{words[c["ok"]][0]}">{words[c["ok"]][1]}</span>',
             escape(str(c["detail"])),
         )
         for c in summary["checks"]
     ]
-    return _table(("check", "asked", "measured", "outcome", "what it is"), rows, "Self-checks")
+    return _table(("check", "outcome", "asked", "measured", "what it is"), rows, "Self-checks")
 
 
 def _repeat(manifest: Any, summary: Summary) -> str:
@@ -189,21 +208,44 @@ def _repeat(manifest: Any, summary: Summary) -> str:
     file = paths.SCENARIOS / scenario["paper"] / f"{scenario['name']}.yaml"
     values = dict(manifest["values"])
     case = values.pop("case", None)
-    changes = values | {k: scenario[k] for k in ("duration_s", "window_s")}
     command = None
-    for more in ((), ("duration_s", "window_s")):
-        changes = values | {k: scenario[k] for k in more}
-        if file.is_file() and _asks_the_same(file, changes, case, manifest["fingerprint"]):
-            told = "".join(f" --set {shlex.quote(f'{k}={_word(v)}')}" for k, v in changes.items())
-            told += f" --case {shlex.quote(case)}" if case else ""
-            command = f"bbrlab run {file.relative_to(paths.ROOT)}{told} --seed {summary['seed']} --out /tmp/again"
-            break
+    changes = _changes(file, values, case, scenario)
+    if changes is not None and _asks_the_same(file, changes, case, manifest["fingerprint"]):
+        told = "".join(f" --set {shlex.quote(f'{k}={_word(v)}')}" for k, v in changes.items())
+        told += f" --case {shlex.quote(case)}" if case else ""
+        command = f"bbrlab run {file.relative_to(paths.ROOT)}{told} --seed {summary['seed']} --out /tmp/again"
     if command:
         return f"<p>Run it again; the same seed gives the same bytes:</p><pre><code>{escape(command)}</code></pre>"
     return (
         f"<p>Run it again with its campaign: <code>bbrlab verify {escape(scenario['paper'])}/{escape(scenario['name'])}</code> runs a sample of "
         "its figure's runs and compares hashes.</p>"
     )
+
+
+def _changes(file: Path, values: dict[str, Any], case: str | None, ran: dict[str, Any]) -> dict[str, Any] | None:
+    """What to set in a scenario's file to have the scenario that ran: the point's values, and what differs besides. None if that is not told
+    so."""
+    if not file.is_file():
+        return None
+    try:
+        asked = base_point(load_scenario(file, values, case)).scenario.model_dump(mode="json", exclude=NOT_DECISIVE)
+    except UserError:
+        return None
+    before, now = _leaves(asked), _leaves({key: ran[key] for key in asked if key in ran})
+    if before.keys() != now.keys():
+        return None
+    return values | {path: value for path, value in now.items() if value != before[path]}
+
+
+def _leaves(content: Any, path: str = "") -> dict[str, Any]:
+    """{dotted path: value} of nested content; a list of plain values is one value."""
+    if isinstance(content, dict) and content:
+        inner = content.items()
+    elif isinstance(content, list) and any(isinstance(one, dict) for one in content):
+        inner = dict(enumerate(content)).items()
+    else:
+        return {path: content}
+    return {p: v for key, value in inner for p, v in _leaves(value, f"{path}.{key}" if path else str(key)).items()}
 
 
 def _asks_the_same(file: Path, changes: dict[str, Any], case: str | None, fingerprint: str) -> bool:
@@ -215,13 +257,10 @@ def _asks_the_same(file: Path, changes: dict[str, Any], case: str | None, finger
 
 
 def _word(value: Any) -> str:
-    return (
-        "[" + ", ".join(map(_word, value)) + "]"
-        if isinstance(value, list)
-        else f"{value:g}"
-        if isinstance(value, float)
-        else str(value)
-    )
+    """A value as --set reads it."""
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_word, value)) + "]"
+    return number(value, 12) if isinstance(value, float) else json.dumps(value).strip('"')
 
 
 def _origin(manifest: Any, summary: Summary, folder: Path) -> str:
@@ -266,7 +305,7 @@ def _panels(summary: Summary, scenario: Any, samples: pd.DataFrame) -> dict[str,
         group = int(flows.loc[flows["flow"] == flow, "group"].iloc[0])
         panels.append({"label": f"{NAMES.get(ccas[group], ccas[group])}, flow {flow + 1}", "states": list(STATES),
                        "lines": [{"name": "state", "colour": CCA_COLOURS.get(ccas[group], OWN), "x": x, "y": y}]})  # fmt: skip
-    return {"panels": panels}
+    return {"panels": panels, "window_s": list(summary["window_s"])}
 
 
 def _names(flows: pd.DataFrame, by: str, ccas: Sequence[str]) -> dict[int, dict[str, str]]:

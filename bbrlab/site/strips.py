@@ -40,7 +40,7 @@ def strip(dots: Sequence[Dot]) -> str:
         f'<figure class="bb-strip"><svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{told}">'
         f'<rect class="bb-tolerance" x="{_x(-1):.1f}" y="0" width="{_x(1) - _x(-1):.1f}" height="{height}"/>'
         f'<line class="bb-middle" x1="{_x(0):.1f}" x2="{_x(0):.1f}" y1="0" y2="{height}"/>{marks}</svg>'
-        f"<figcaption>{told}. Shaded: what is expected; each dot a claim's number with its interval"
+        f"<figcaption>{told}. Shaded: what is expected; each dot a claim's number with its interval, all of which must be inside"
         f"{', hollow where more is to be run' if any(d.verdict not in FINAL for d in dots) else ''}.</figcaption></figure>"
     )  # fmt: skip
 

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 from bbrlab.campaign.versions import RUN_AGAIN, read_with
 from bbrlab.measure.series import goodput_series
+from bbrlab.report.pages import NAMES
 from bbrlab.report.plots.style import ABOVE, CCA_COLOURS, OWN, WARE
 
 
@@ -32,7 +33,8 @@ def run_over_time(samples: Path, rate_mbit: float, buffer_bytes: int, groups: li
     )
     for group, goodput in goodput_series(data, bin_s, "group").items():
         cca = groups[group]
-        top.plot(*goodput, lw=0.9, color=CCA_COLOURS.get(cca, OWN), label=f"{cca} (group {group})")
+        which = "" if list(groups).count(cca) == 1 else f" (flows.{group})"  # as the scenario's fields are called
+        top.plot(*goodput, lw=0.9, color=CCA_COLOURS.get(cca, OWN), label=f"{NAMES.get(cca, cca)}{which}")
     top.set(ylabel="goodput (Mbit/s)", ylim=(0, rate_mbit * 1.05))
     top.legend(ncols=len(groups), **ABOVE)
     queue = data.drop_duplicates("time_s")

@@ -14,6 +14,13 @@
   // Plotly reads a little markup in names; what stands in results is words.
   const plain = (value) => text(value).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
 
+  // An axis' name in two lines where one would be longer than the axis.
+  const folded = (name) => {
+    const middle = name.length / 2, spaces = [...name.matchAll(/ /g)].map((s) => s.index);
+    const at = spaces.sort((a, b) => Math.abs(a - middle) - Math.abs(b - middle))[0];
+    return name.length > 44 && at ? `${name.slice(0, at)}<br>${name.slice(at + 1)}` : name;
+  };
+
   const element = (tag, content) => {
     const made = document.createElement(tag);
     if (content !== undefined) made.textContent = content;
@@ -45,7 +52,7 @@
     return {
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: { color: ink, size: 12, family: "inherit" },
       margin: { l: 56, r: 12, t: 12, b: 44 }, hovermode: "closest", dragmode: window.innerWidth < 700 ? "pan" : "zoom",
-      xaxis: { ...axis, ...logs, title: { text: xtitle, ...axis.title } }, yaxis: { ...axis, title: { text: ytitle, ...axis.title }, rangemode: "tozero" },
+      xaxis: { ...axis, ...logs, title: { text: xtitle, ...axis.title } }, yaxis: { ...axis, title: { text: folded(ytitle), ...axis.title }, rangemode: "tozero" },
       legend: { orientation: "h", y: -0.2, yanchor: "top", x: 0, font: { size: 11 } },
       hoverlabel: { bgcolor: style("--pst-color-surface") || grid, font: { color: ink } },
     };
@@ -133,7 +140,7 @@
               const said = places.map((at) => shares[at]);
               if (!said.some((s) => s !== null)) continue;
               traces.push({ ...common, legendgroup: model, name: plain(`${name}: ${MODELS[model]}`), y: said, connectgaps: false, mode: category ? "markers" : "lines+markers",
-                line: { color: ink, width: 1.3, dash: MODEL_DASHES[model] }, marker: { color: ink, symbol: "x-thin-open", size: category ? 8 : 4 },
+                line: { color: ink, width: 1.3, dash: MODEL_DASHES[model] }, marker: { color: ink, symbol: "x-thin-open", size: category ? 8 : 5 },
                 showlegend: false, hovertemplate: `%{x}: %{y:.3f}<extra>${plain(MODELS[model])}</extra>` });
             }
           }
@@ -142,9 +149,9 @@
       // One name for all lines of a kind, so that a click hides the kind.
       const quiet = style("--bb-quiet"), first = traces[0] ? traces[0].x[0] : null;
       const kind = (group, name, more) => { if (traces.some((t) => t.legendgroup === group)) traces.push({ x: [first], y: [null], name, legendgroup: group, showlegend: true, hoverinfo: "skip", ...more }); };
-      kind("expected", "what the claims expect", { mode: "markers", marker: { color: quiet, symbol: "circle-open", size: 11, line: { width: 1.6 } } });
+      kind("expected", "what the claims expect, and their tolerance", { mode: "markers", marker: { color: quiet, symbol: "circle-open", size: 11, line: { width: 1.6 } } });
       for (const [model, name] of Object.entries(MODELS)) {
-        kind(model, name, category ? { mode: "markers", marker: { color: quiet, symbol: "x-thin-open", size: 8 } } : { mode: "lines", line: { color: quiet, width: 1.3, dash: MODEL_DASHES[model] } });
+        kind(model, name, category ? { mode: "markers", marker: { color: quiet, symbol: "x-thin-open", size: 8 } } : { mode: "lines+markers", line: { color: quiet, width: 1.3, dash: MODEL_DASHES[model] }, marker: { color: quiet, symbol: "x-thin-open", size: 5 } });
       }
       const values = key && !category ? key.values : [];
       const log = values.length > 2 && values[0] > 0 && values[values.length - 1] / values[0] >= 8;
@@ -201,10 +208,13 @@
       shown.hovermode = "x";
       const part = 1 / data.panels.length, traces = [];
       delete shown.yaxis;
+      shown.annotations = [];
       data.panels.forEach((panel, i) => {
         const axis = i ? `y${i + 1}` : "y", top = 1 - i * part;
-        shown[i ? `yaxis${i + 1}` : "yaxis"] = { ...layout("", panel.label, {}).yaxis, domain: [top - part * 0.86, top], rangemode: panel.states ? "normal" : "tozero",
+        shown[i ? `yaxis${i + 1}` : "yaxis"] = { ...layout("", panel.states ? "" : panel.label, {}).yaxis, domain: [top - part * 0.86, top], rangemode: panel.states ? "normal" : "tozero",
           ...(panel.states ? { type: "category", categoryorder: "array", categoryarray: [...panel.states].reverse() } : {}) };
+        // The names of states leave no room beside the axis.
+        if (panel.states) shown.annotations.push({ xref: "paper", yref: "paper", x: 0, y: top, xanchor: "left", yanchor: "bottom", showarrow: false, text: plain(panel.label), font: { size: 13 } });
         panel.lines.forEach((line, n) => traces.push({ type: "scatter", mode: "lines", name: plain(line.name), legendgroup: line.name, showlegend: panel.legend === true, yaxis: axis,
           x: line.x, y: line.y, line: { color: seen(line.colour || LINES[n % LINES.length]), width: panel.states ? 5 : 1.2, dash: line.dash || "solid", shape: panel.states ? "hv" : "linear" },
           connectgaps: false, hovertemplate: panel.states ? "%{y}" : "%{y:.4g}" }));
@@ -212,6 +222,10 @@
       shown.xaxis.anchor = `y${data.panels.length > 1 ? data.panels.length : ""}`;
       shown.legend = { orientation: "h", y: 1.02, yanchor: "bottom", x: 0, font: { size: 12 } };
       shown.margin.t = 40;
+      shown.margin.l = 84;
+      const end = Math.max(...data.panels.flatMap((panel) => panel.lines.map((line) => line.x[line.x.length - 1] || 0)));
+      shown.shapes = [[0, data.window_s[0]], [data.window_s[1], end]].filter(([from, to]) => to > from).map(([x0, x1]) => (
+        { type: "rect", xref: "x", yref: "paper", x0, x1, y0: 0, y1: 1, line: { width: 0 }, fillcolor: style("--bb-quiet"), opacity: 0.1, layer: "below" }));
       Plotly.react(place, traces, shown, SETTINGS);
     };
     draw();

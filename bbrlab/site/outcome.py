@@ -1,0 +1,78 @@
+"""What came of many statements, for somebody who has half a minute: how many are decided, and how near the numbers are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bbrlab.claims.judge import FINAL, INCONCLUSIVE, NOT_REPRODUCED, NOT_RUN, PARTLY_RUN, REPRODUCED
+from bbrlab.claims.schema import Claim, Statement
+from bbrlab.claims.statements import PARTLY
+from bbrlab.site.content import Content
+from bbrlab.site.words import number
+
+_SHARES = ("share_of_capacity", "share_of_goodput")
+_NOT_MEASURED = ("model output", "qualitative")
+_FEW = 10  # of fewer shares no quantile is told
+_UNDECIDED = (PARTLY_RUN, NOT_RUN)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of some statements' claims.
+
+    Attributes:
+        judged: claims with a final verdict.
+        reproduced: of these.
+        distances: of those whose number is a group's share and is published: how far the measured mean is from that.
+    """
+
+    judged: int
+    reproduced: int
+    distances: Sequence[float]
+
+    @property
+    def in_short(self) -> str:
+        """How many of the judged claims are reproduced; a dash if none is judged."""
+        return f"{self.reproduced:,} of {self.judged:,}" if self.judged else "–"
+
+
+def outcome_of(content: Content, statements: Iterable[Statement]) -> Outcome:
+    """What came of the claims of some statements."""
+    rows = [(claim, content.of_claims.get(claim.id)) for statement in statements for claim in statement.claims]
+    judged = [(claim, row) for claim, row in rows if row is not None and row["verdict"] in FINAL]
+    shares = [(claim, row) for claim, row in judged if claim.metric in _SHARES]
+    apart = [abs(float(row["mean"]) - value) for claim, row in shares if (value := published(claim)) is not None]
+    reproduced = sum(row["verdict"] == REPRODUCED for _, row in judged)
+    return Outcome(len(judged), reproduced, [d for d in apart if np.isfinite(d)])
+
+
+def published(claim: Claim) -> float | None:
+    """The number that a claim compares with, if somebody printed or measured it: not a model's, nor our reading of words."""
+    return None if claim.exactness in _NOT_MEASURED else claim.expect.value
+
+
+def told(content: Content, statements: Sequence[Statement]) -> str:
+    """The outcome in a few sentences, as HTML."""
+    counts = content.counts(statements)
+    undecided = sum(counts[verdict] for verdict in _UNDECIDED)
+    decided = len(statements) - undecided
+    if not decided:
+        return f"<p>None of the <b>{len(statements)}</b> statements is decided yet: that needs more runs, or longer ones.</p>"
+    parts = [f"<b>{counts[verdict]}</b> {word}" for verdict, word in
+             ((REPRODUCED, "reproduced"), (PARTLY, "partly"), (NOT_REPRODUCED, "not"), (INCONCLUSIVE, "inconclusive"))
+             if counts[verdict] or verdict == REPRODUCED]  # fmt: skip
+    words = f"Of <b>{len(statements)}</b> statements <b>{decided}</b> are decided: {', '.join(parts)}."
+    words += f" To decide the other {undecided} needs more runs, or longer ones." if undecided else ""
+    found = outcome_of(content, statements)
+    if found.judged:
+        words += f" Of the {found.judged:,} claims that are judged <b>{100 * found.reproduced / found.judged:.0f} %</b> came out as the paper says."
+    if len(found.distances) >= _FEW:
+        half, most = (number(float(q), 2) for q in np.quantile(found.distances, (0.5, 0.9)))
+        words += (
+            f" {len(found.distances)} of them are on a share of the link (0 to 1): half of these are within <b>{half}</b> of the published value, "
+            f"nine in ten within {most}."
+        )
+    return f"<p>{words}</p>"
