@@ -21,6 +21,8 @@ from bbrlab.campaign.config import load_config
 from bbrlab.campaign.figures import _scaled, check_ccas, figures_at, runs_of, scenario_files
 from bbrlab.claims.judge import ALL, OWN, VERDICTS
 from bbrlab.claims.load import check_published, claims_of, load_statements
+from bbrlab.scenario.load import base_point
+from bbrlab.scenario.messages import validate
 from bbrlab.workflow.estimate import estimate_s
 from bbrlab.workflow.lock import hold_lock
 from bbrlab.workflow.snakemake import lift_job_rate_limit
@@ -302,7 +304,34 @@ def test_the_rate_limit_of_this_snakemake_is_lifted(tmp_path):
     assert "limits: False True" in done.stdout + done.stderr
 
 
-def test_short_flows_count_in_the_estimate():
-    """A run of 15 minutes took 816 s, of which their number is more than a third."""
-    figure = next(f for f in figures_at("full", ["bless2025/fig14"]))
-    assert estimate_s(figure.points[0]) == pytest.approx(816, rel=0.15)
+def cost_s(file: str, **changes: object) -> float:
+    """The estimate of a scenario's base point with some fields changed."""
+    content = yaml.safe_load((paths.ROOT / "scenarios" / file).read_text(encoding="utf-8"))
+    for name, value in changes.items():
+        *outer, last = name.split("__")
+        place = content
+        for key in outer:
+            place = place[key]
+        place[last] = value
+    return estimate_s(base_point(validate(content, file)))
+
+
+@pytest.mark.parametrize(
+    ("file", "changes", "cpu_s"),
+    [
+        ("bless2025/fig14.yaml", {"duration_s": 150, "window_s": [0, 150]}, 96.5),
+        ("bless2025/fig14.yaml", {"duration_s": 20, "window_s": [0, 20]}, 15.2),
+        ("bless2025/fig8.yaml", {"network__rate_mbit": 10_000, "duration_s": 6, "window_s": [1, 6]}, 16.0),
+        ("cao2019/fig5.yaml", {"network__rate_mbit": 500}, 8.6),
+        ("cao2019/fig5.yaml", {}, 2.4),
+    ],
+)
+def test_the_dearest_runs_cost_what_is_estimated(file, changes, cpu_s):
+    """CPU that was measured (docs/reference/benchmarks.md), and the job around it."""
+    assert cost_s(file, **changes) == pytest.approx(cpu_s + 0.8, rel=0.15)
+
+
+def test_packets_that_go_alone_cost_more():
+    slow, fast = (cost_s("cao2019/fig5.yaml", network__rate_mbit=rate) for rate in (10, 1000))
+    fixed = cost_s("cao2019/fig5.yaml", network__rate_mbit=0.001)
+    assert (fast - fixed) / 100 < 0.6 * (slow - fixed)
