@@ -34,6 +34,9 @@ MEMORY_PER_FLIGHT = 4  # kernel memory per byte in flight or queued, with room t
 PANIC_ARGUMENTS = ["sysctl.vm.panic_on_oom=2", "panic=-1"]
 OUT_OF_MEMORY = "Kernel panic - not syncing: Out of memory"
 OUT_OF_HOST_MEMORY = "UML ran out of memory on the host side"
+KILLED = (
+    "; most often there was too little memory: run fewer at once (--cores), or give the machine or the container more"
+)
 MOUNT, LOADER = Path("/usr/bin/mount"), "/lib64/ld-linux-x86-64.so.2"
 SIGNS_OF_TIME = ("start", "at")  # said when the experiment starts, and every second of it
 PROGRESS = re.compile(r"^bbrlab (\w+)(?: (.*))?$")
@@ -254,4 +257,5 @@ def _follow(process: subprocess.Popen[bytes], console: BinaryIO, kept: TextIO, j
     if not finished:
         code = process.returncode
         how = f"was killed by signal {-code}" if code < 0 else f"ended with status {code}"
-        raise GuestFailed(f"the guest {how} before the experiment was over; its log is {job.log}")
+        why = KILLED if code == -signal.SIGKILL else ""
+        raise GuestFailed(f"the guest {how} before the experiment was over; its log is {job.log}{why}")
