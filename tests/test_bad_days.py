@@ -142,9 +142,6 @@ def test_out_is_read_only(scenario_file, tmp_path):
 
 
 @pytest.mark.guest
-@pytest.mark.skipif(
-    os.geteuid() != 0, reason="a guest where root is mapped to nobody has no mount (LIMITATIONS.md, Container)"
-)
 def test_disk_full(scenario_file, tmp_path):
     """The disk fills while results are written: nothing of them stays."""
     (tmp_path / "out").mkdir()
@@ -390,7 +387,7 @@ def test_killed_guest(scenario_file, tmp_path):
     _, errors = process.communicate(timeout=20)
     assert process.returncode == 2
     assert "killed by signal 9" in errors
-    assert "guest.log" in errors
+    assert "guest.log; most often there was too little memory: run fewer at once" in errors
     assert processes_of(str(temporary)) == []
     assert not (tmp_path / "out" / "summary.json").exists()
 

@@ -23,6 +23,7 @@ def mainline():
     return build_kernel("mainline-6.12", say=lambda text: None)
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize(
     "changes",
     [

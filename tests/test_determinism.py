@@ -23,11 +23,12 @@ MIX = [{"cca": "bbr1", "count": 2}, {"cca": "cubic"}, {"cca": "reno", "start_s":
 SPIN = "while True: pass"
 
 
-def run_in_process(folder: Path, seed: int = 1, **environment: str) -> Path:
-    """A run in a process of its own, as a campaign makes them."""
+def run_in_process(folder: Path, seed: int = 1, under: tuple[str, ...] = (), **environment: str) -> Path:
+    """A run in a process of its own, as a campaign makes them, started by the command ``under``."""
     scenario = folder.parent / "s.yaml"
     scenario.write_text(json.dumps(scenario_dict(flows=MIX)))
     argv = [
+        *under,
         sys.executable,
         "-m",
         "bbrlab.cli.main",
@@ -73,6 +74,14 @@ def test_with_all_cores_loaded(reference, tmp_path):
         for process in load:
             process.kill()
             process.wait()
+
+
+def test_where_root_is_not_mapped(reference, tmp_path):
+    """The host's programs are somebody else's there, that of `mount` with its setuid bit, too."""
+    enter = ("unshare", "--user", "--map-user=1", "--map-group=1")
+    if subprocess.run([*enter, "true"], capture_output=True).returncode:
+        pytest.skip("this machine gives no user namespaces")
+    assert content(run_in_process(tmp_path / "out", under=enter)) == reference
 
 
 def test_with_other_folders(reference, tmp_path):

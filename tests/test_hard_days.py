@@ -114,6 +114,7 @@ int clock_gettime(clockid_t which, struct timespec *now) {
 
 
 @pytest.mark.guest
+@pytest.mark.compiles
 def test_a_run_while_the_clock_jumps(reference, tmp_path):  # noqa: F811
     """By 400 days, forward and back, at every look at it."""
     (tmp_path / "jumps.c").write_text(JUMPS)

@@ -92,6 +92,24 @@ print("never")
     assert said == "and on\n"
 
 
+def test_in_a_finalizer_on_a_busy_machine():
+    """A thread is long in starting there."""
+    said = ended(started("""
+import threading
+start = threading.Thread.start
+threading.Thread.start = lambda self: (start(self), time.sleep(.3))
+class Thing:
+    def __del__(self):
+        hit()
+        time.sleep(.01)
+Thing()
+print("and on", flush=True)
+time.sleep(9)
+print("never")
+"""))  # fmt: skip
+    assert said == "and on\n"
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_while_it_prints(seed):
     """One signal or several, at any moment of printing a table as ``bbrlab run`` does."""

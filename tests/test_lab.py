@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -61,6 +62,7 @@ def test_side_by_side_of_nothing_is_an_empty_table():
     assert side_by_side([]).empty
 
 
+@pytest.mark.skipif(shutil.which("make") is None, reason="needs make, which the image has not")
 def test_jupyterlab_starts_on_the_notebooks(tmp_path):
     """`make lab`, without a browser: the server answers, and has the notebooks in its folder and this environment's kernel."""
     environment = os.environ | {"JUPYTER_RUNTIME_DIR": str(tmp_path / "run"), "JUPYTER_CONFIG_DIR": str(tmp_path / "config"),

@@ -111,10 +111,27 @@ def test_a_run_begins_with_removing_what_killed_ones_left(tmp_path, monkeypatch)
     assert list(tmp_path.iterdir()) == []
 
 
+def name_of_locks(user: int) -> str:
+    return f"bbrlab-cores-{cores.outer_user(cores.ID_MAP.read_text(), user)}"
+
+
 @pytest.fixture
 def shared(tmp_path, monkeypatch):
     monkeypatch.setattr(cores, "SHARED", tmp_path)
-    return tmp_path / f"bbrlab-cores-{os.getuid()}"
+    return tmp_path / name_of_locks(os.getuid())
+
+
+def test_in_a_user_namespace_a_users_guests_meet_where_they_do_outside(tmp_path, monkeypatch):
+    """Its root may be anybody: the folder of the machine's root is not theirs."""
+    monkeypatch.setattr(cores, "SHARED", tmp_path)
+    monkeypatch.setattr(cores, "ID_MAP", tmp_path / "uid_map")
+    for id_map, folder in (
+        ("         0          0 4294967295\n", f"bbrlab-cores-{os.getuid()}"),
+        (f"{os.getuid()} 54321 1\n", "bbrlab-cores-54321"),
+        (f"{os.getuid() + 1} 54322 5\n{max(os.getuid() - 3, 0)} 100 4\n", f"bbrlab-cores-{100 + min(os.getuid(), 3)}"),
+    ):
+        cores.ID_MAP.write_text(id_map)
+        assert cores.lock_folder().name == folder
 
 
 def test_waiting_for_a_core_is_told_and_for_whom(shared, monkeypatch):
@@ -165,7 +182,7 @@ def test_a_folder_of_locks_that_somebody_else_made_is_refused(shared, monkeypatc
     """Who has that name first could keep every guest of ours waiting."""
     cores.lock_folder()
     other = os.getuid() + 1
-    shared.rename(shared.with_name(f"bbrlab-cores-{other}"))
+    shared.rename(shared.with_name(name_of_locks(other)))
     monkeypatch.setattr(os, "getuid", lambda: other)
     with pytest.raises(UserError, match="must be a folder of yours"):
         cores.lock_folder()

@@ -44,9 +44,19 @@ def raise_again(handle: Callable[[], object]) -> None:
             return
         import os
         import threading
+        import time
 
+        # A thread starts when a busy machine lets it: in here the signal must not come, for whom would it interrupt?
+        returns = threading.Event()
+
+        def again() -> None:
+            returns.wait()
+            time.sleep(AGAIN_S)
+            os.kill(os.getpid(), signal.SIGTERM)
+
+        threading.Thread(target=again).start()
         handle()
-        threading.Timer(AGAIN_S, os.kill, (os.getpid(), signal.SIGTERM)).start()
+        returns.set()
 
     told = sys.unraisablehook
     sys.unraisablehook = unraisable

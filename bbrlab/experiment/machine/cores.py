@@ -21,6 +21,21 @@ from bbrlab.base.owned import open_lock
 POLL_S = 0.05
 TELL_AFTER_S = 5  # of waiting
 SHARED = Path("/tmp")  # noqa: S108
+ID_MAP = Path("/proc/self/uid_map")
+
+
+def outer_user(id_map: str, uid: int) -> int:
+    """A user's number outside of this user namespace; in it, it may be any, and another user's.
+
+    Args:
+        id_map: /proc/self/uid_map: lines of first number inside, first number outside, how many.
+        uid: the number inside.
+    """
+    for line in id_map.splitlines():
+        inside, outside, count = map(int, line.split())
+        if inside <= uid < inside + count:
+            return outside + uid - inside
+    return uid
 
 
 def lock_folder() -> Path:
@@ -30,7 +45,8 @@ def lock_folder() -> Path:
         UserError: if somebody else made it, or may write to it.
     """
     try:
-        folder = (SHARED if os.access(SHARED, os.W_OK) else Path(tempfile.gettempdir())) / f"bbrlab-cores-{os.getuid()}"
+        user = outer_user(ID_MAP.read_text(encoding="ascii"), os.getuid())
+        folder = (SHARED if os.access(SHARED, os.W_OK) else Path(tempfile.gettempdir())) / f"bbrlab-cores-{user}"
         folder.mkdir(mode=0o700, exist_ok=True)
         status = folder.lstat()
     except OSError as error:

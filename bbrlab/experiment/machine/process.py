@@ -10,6 +10,7 @@ import ctypes
 import os
 import re
 import signal
+import stat
 import subprocess
 import threading
 import time
@@ -33,6 +34,10 @@ MEMORY_PER_FLIGHT = 4  # kernel memory per byte in flight or queued, with room t
 PANIC_ARGUMENTS = ["sysctl.vm.panic_on_oom=2", "panic=-1"]
 OUT_OF_MEMORY = "Kernel panic - not syncing: Out of memory"
 OUT_OF_HOST_MEMORY = "UML ran out of memory on the host side"
+KILLED = (
+    "; most often there was too little memory: run fewer at once (--cores), or give the machine or the container more"
+)
+MOUNT, LOADER = Path("/usr/bin/mount"), "/lib64/ld-linux-x86-64.so.2"
 SIGNS_OF_TIME = ("start", "at")  # said when the experiment starts, and every second of it
 PROGRESS = re.compile(r"^bbrlab (\w+)(?: (.*))?$")
 _libc = ctypes.CDLL(None)
@@ -85,6 +90,17 @@ class Job:
 def memory_bytes(flight_bytes: float, program_bytes: float = 0) -> int:
     """Guest memory for experiments with ``flight_bytes`` in flight and in queues and ``program_bytes`` in programs."""
     return int(MIN_MEMORY_BYTES + MEMORY_PER_FLIGHT * flight_bytes + program_bytes)
+
+
+def mount_command() -> str:
+    """What the guest's first words call mount(8).
+
+    The guest follows its setuid bit. Where root is not mapped (most user namespaces of somebody who is not root) the program belongs
+    to nobody, who may mount nothing: the loader starts it as whoever calls.
+    """
+    status = MOUNT.stat() if MOUNT.exists() else None
+    of_another = status is not None and status.st_mode & stat.S_ISUID and status.st_uid != 0
+    return f"{LOADER} {MOUNT}" if of_another else MOUNT.name
 
 
 def run(job: Job, argv: list[str]) -> None:
@@ -241,4 +257,5 @@ def _follow(process: subprocess.Popen[bytes], console: BinaryIO, kept: TextIO, j
     if not finished:
         code = process.returncode
         how = f"was killed by signal {-code}" if code < 0 else f"ended with status {code}"
-        raise GuestFailed(f"the guest {how} before the experiment was over; its log is {job.log}")
+        why = KILLED if code == -signal.SIGKILL else ""
+        raise GuestFailed(f"the guest {how} before the experiment was over; its log is {job.log}{why}")

@@ -57,7 +57,7 @@ def command(kernel: Kernel, job: Job) -> list[str]:
     arguments = " ".join([
         "console=ttyS0", "reboot=t", NO_TIMER_CHECK, "quiet", "root=root", "rootfstype=9p",
         f"rootflags={MOUNT_OPTIONS},cache=loose", "ro", *process.PANIC_ARGUMENTS, *job.arguments, "init=/bin/sh", "--", "-c",
-        f'"mount -t 9p -o ro,{MOUNT_OPTIONS},cache=loose guest /mnt && exec /mnt/init"',
+        f'"{process.mount_command()} -t 9p -o ro,{MOUNT_OPTIONS},cache=loose guest /mnt && exec /mnt/init"',
     ])  # fmt: skip
     return [
         QEMU, "-machine", "q35", "-accel", kernel.acceleration, "-cpu", "host" if kernel.acceleration == "kvm" else "max",

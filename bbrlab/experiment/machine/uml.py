@@ -40,7 +40,7 @@ def command(kernel: Kernel, job: Job) -> list[str]:
         *clock, f"random_seed={job.seed}", FIXED_ADDRESSES,
         f"hostfs_writable={HERE}/out", f"thash_entries={HASH_ENTRIES}", "umid=guest", f"uml_dir={HERE}/control/",
         f"HERE={HERE}", "con=null", "con0=null,fd:1", "quiet", *process.PANIC_ARGUMENTS, *job.arguments, "init=/bin/sh", "--", "-c",
-        f'"{OLD_MOUNT} mount -t hostfs -o ro,noatime,{HERE}/guest none /mnt && exec /mnt/init"',
+        f'"{OLD_MOUNT} {process.mount_command()} -t hostfs -o ro,noatime,{HERE}/guest none /mnt && exec /mnt/init"',
     ]  # fmt: skip
 
 
