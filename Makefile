@@ -43,17 +43,18 @@ test-slow: setup ## The long tests: accuracy against published data, endurance, 
 	.venv-citing/bin/pip install -q --disable-pip-version-check --no-deps --require-hashes -r envs/citing.txt && cp envs/citing.txt .venv-citing/installed; }
 	@source .venv/bin/activate && pytest -m slow
 
-bench: setup    ## Measure speed and memory against the targets; writes bench.json to the results folder
-	@source .venv/bin/activate && python -m tests.bench
+AGAINST ?=
+bench: setup    ## Measure speed and memory against the targets, or in turn with another commit (AGAINST=COMMIT); writes to the results folder
+	@source .venv/bin/activate && $(if $(AGAINST),python -m tests.bench_against $(AGAINST),python -m tests.bench)
 
 lint:           ## Formatters, linters, types, spelling; changes nothing
 	@source .venv/bin/activate && ruff check . && ruff format --check . && mypy && lint-imports --no-logo --no-cache && snakefmt --check Snakefile workflow/Snakefile rules && \
-	codespell && nbstripout --verify --keep-id notebooks/*.ipynb && \
+	codespell && codespell -D envs/words.txt docs courses config/README.md data/README.md *.md && nbstripout --verify --keep-id notebooks/*.ipynb && \
 	snakemake --lint && bbrlab check scenarios/*/*.yaml data/*/claims.yaml
 
 format:         ## Let the formatters decide the layout, and renew what is made: reference pages, schemas, tables, counts, .zenodo.json
 	@source .venv/bin/activate && ruff check --fix . ; ruff format . && snakefmt Snakefile workflow/Snakefile rules && nbstripout --keep-id notebooks/*.ipynb && python -m bbrlab.report.metric_tables && \
-	python -m bbrlab.report.readme_counts && python -m bbrlab.report.crosscheck_page && python -m bbrlab.report.measured_page && python -m bbrlab.grading.rubric_tables && python -m bbrlab.archive.citation && python -m bbrlab.archive.statements && \
+	python -m bbrlab.report.readme_counts && python -m bbrlab.report.outcomes_page && python -m bbrlab.report.crosscheck_page && python -m bbrlab.report.measured_page && python -m bbrlab.grading.rubric_tables && python -m bbrlab.archive.citation && python -m bbrlab.archive.statements && \
 	python -m bbrlab.cli.schemas && python -m bbrlab.cli.reference && python -m bbrlab.container.binder
 
 lock:           ## Renew envs/requirements.lock and envs/citing.txt from the .in files beside them

@@ -469,7 +469,7 @@ def test_a_scenario_is_what_simulate_takes():
 )
 def test_what_of_a_scenario_it_does_not_know(change, told):
     unknown = scenario(**change)
-    with pytest.raises(UserError, match=f"the burst model does not know {told}"):
+    with pytest.raises(UserError, match=f"the burst model does not describe {told}"):
         burst_scenario.predict(unknown)
     assert not burst_scenario.speaks_of(unknown)
 
@@ -553,7 +553,7 @@ def test_the_documentation_has_the_errors_of_the_panels():
 
     def number(figure: str, model: str, up_to_bdp: int) -> str:
         value = errors.loc[(figure, up_to_bdp), model]
-        return "" if np.isnan(value) else f"{value:.3f}".removeprefix("0")
+        return "" if np.isnan(value) else f"{value:.3f}"
 
     for (figure, panel), of_readings, of_models in zip(burst_panels.PANELS.items(), rows[:7], rows[7:], strict=True):
         assert f"fig{of_readings[0].split()[0]}" == f"fig{of_models[0]}" == figure

@@ -23,7 +23,9 @@ from bbrlab.claims.expand import expand, number_or_text, published_rows, with_pa
 from bbrlab.claims.load import claims_files, claims_of, load_statements
 from bbrlab.claims.schema import Expectation, rounded, same_number
 from bbrlab.claims.select import full_figures, select
-from bbrlab.report.readme_counts import PAGE, page, renewed, with_scorecard
+from bbrlab.report import outcomes_page
+from bbrlab.report.known import known_statements
+from bbrlab.report.readme_counts import PAGE, UNDECIDED, page, renewed, with_scorecard
 from tests.made_up import EACH, GOOD, ORDER, only_claim, written
 
 
@@ -41,17 +43,41 @@ def test_the_readme_counts_statements_and_claims():
 
 
 def test_the_readme_has_what_came_of_the_statements():
-    rows = [("tang", "reproduced", "full", False), ("tang", "partly reproduced", "quick", False),
-            ("ware2019", "not run", "full", False), ("tang", "inconclusive", "quick", True)]  # fmt: skip
-    known = pd.DataFrame(rows, columns=["paper", "verdict", "scale", "own"])
+    columns = ["paper", "verdict", "scale", "own", "claims", "reproduced", "not_reproduced", "chosen_after"]
+    rows = [
+        ("tang", "reproduced", "full", False, 2, 2, 0, ""),
+        ("tang", "partly reproduced", "quick", False, 5, 1, 4, "the reading"),
+        ("tang", "partly reproduced", "full", False, 3, 2, 0, ""),
+        ("ware2019", "not run", "full", False, 1, 0, 0, ""),
+        ("ware2019", "partly run", "full", False, 7, 3, 0, "the reading"),
+        ("tang", "inconclusive", "quick", True, 1, 0, 0, ""),
+    ]
+    known = pd.DataFrame(rows, columns=columns)
     text = with_scorecard(PAGE.read_text(), known)
-    assert "| Tang | 1 | 1 |  |  |  |  | 1 |" in text and "| Ware et al. 2019 |  |  |  |  |  | 1 |  |" in text
-    assert "| **all** | 1 | 1 |  |  |  | 1 | 1 |" in text
-    assert "| the lab's own, counted apart |  |  |  | 1 |  |  |  |" in text
+    assert "| Tang | 1 | 1 | 1 |  |  |  | 5 of 10 | 1 |" in text
+    assert "| Ware et al. 2019 |  |  |  |  |  | 2 |  |  |" in text
+    assert "| **all** | 1 | 1 | 1 |  |  | 2 | 5 of 10 | 1 |" in text
+    assert "| the lab's own, counted apart |  |  |  |  | 1 |  | 0 of 1 |  |" in text
+    told = " ".join(text.split("scorecard: made by")[1].split("| paper")[0].split())
+    assert (
+        "Of 5 statements 3 have a verdict, 2 of them by all points and trials" in told and "The other 2 are not" in told
+    )
+    assert "Behind the 3 are 10 claims: 5 reproduce, 4 do not, 1 are inconclusive. 1 of the 3 rest on" in told
     with pytest.raises(ValueError, match="no row for nobody"):
         with_scorecard(text, known.assign(paper="nobody"))
     with pytest.raises(ValueError, match="no place"):
         with_scorecard(text.replace("<!-- end of the scorecard -->", ""), known)
+
+
+def test_the_page_of_outcomes_is_of_what_ships():
+    text = outcomes_page.PAGE.read_text()
+    assert text == outcomes_page.outcomes(), "run: python -m bbrlab.report.outcomes_page"
+    known = known_statements(paths.ROOT / "shipped")
+    for id, verdict in known[["id", "verdict"]].itertuples(index=False):
+        assert f"`{id}`" in text, f"{id} ({verdict}) is on no line"
+    rows = [line for line in text.splitlines() if line.startswith("| `")]
+    assert len(rows) == int((~known["verdict"].isin(UNDECIDED)).sum())
+    assert all(line.count("|") - line.count("\\|") == 7 for line in rows), "a cell breaks its row"
 
 
 # Claims whose tolerance is wider than all that their table spans, and why.

@@ -78,6 +78,29 @@ def test_links_lead_somewhere(page):
     assert broken_links(page) == []
 
 
+# Pages that still have decimals without a leading zero, or tables made of texts that have.
+BARE_DECIMALS = {
+    "docs/explanation/bbr.md", "docs/explanation/models.md", "docs/explanation/receive_offload.md",
+    "docs/explanation/virtual_time.md", "docs/reference/artifact_statements.md",
+    "docs/reference/benchmarks.md", "docs/reference/outcomes.md", "docs/reference/results.md",
+}  # fmt: skip
+
+
+def bare_decimals(text: str) -> list[str]:
+    """Numbers such as .05 outside of code."""
+    return re.findall(r"(?<![\w.`/)\]])\.\d+", re.sub(r"`[^`\n]*`", "", text))
+
+
+@pytest.mark.parametrize("page", tracked("*.md"), ids=lambda page: str(page.relative_to(ROOT)))
+def test_decimals_have_a_leading_zero(page):
+    if str(page.relative_to(ROOT)) not in BARE_DECIMALS:
+        assert bare_decimals(prose(page)) == []
+
+
+def test_a_bare_decimal_is_found():
+    assert bare_decimals("of .03 to 0.18 (.5); Linux 6.12, `.005`, [a](b).5, ./x, a.7") == [".03", ".5"]
+
+
 def test_a_broken_link_is_found(tmp_path):
     page = tmp_path / "page.md"
     page.write_text(

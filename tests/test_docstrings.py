@@ -63,7 +63,7 @@ def broken(words: str, known: dict[str, set[str]]) -> list[str]:
 
 def test_the_tests_that_the_reviews_page_names_are_there():
     """FILE::TEST, or ::TEST of the file named last."""
-    text = (paths.ROOT / "docs" / "explanation" / "reviews.md").read_text(encoding="utf-8")
+    text = (paths.ROOT / "docs" / "development" / "reviews.md").read_text(encoding="utf-8")
     tests = {
         path.stem: defined(ast.parse(path.read_text(encoding="utf-8")).body)
         for path in (paths.ROOT / "tests").glob("test_*.py")

@@ -51,4 +51,4 @@ def test_failed_runs_and_more_seeds_are_left_out(figure):
 def test_every_aim_is_of_a_panel_that_ships():
     assert {id for id, _, _ in AIMS} <= set(shipped_errors())
     assert "does not ship" not in measured_page.aims_table()
-    assert (short(0.044), short(0.1234), short(1.5)) == (".044", ".123", "1.500")
+    assert (short(0.044), short(0.1234), short(1.5)) == ("0.044", "0.123", "1.500")

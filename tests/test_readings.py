@@ -1,4 +1,4 @@
-"""The readings of BBRv2's and BBRv3's drafts: the kernel's defaults are what the rule in docs/explanation/bbr.md chooses from the runs."""
+"""The readings of BBRv2's and BBRv3's drafts: the kernel's defaults are what the rule in docs/explanation/bbr_defaults.md chooses from the runs."""
 
 import re
 from pathlib import Path
@@ -57,7 +57,7 @@ def test_which_panels_decide_is_data_and_no_module_names_a_paper():
 
 
 def test_the_documentation_has_these_numbers():
-    text = (paths.ROOT / "docs" / "explanation" / "bbr.md").read_text(encoding="utf-8")
+    text = (paths.ROOT / "docs" / "explanation" / "bbr_defaults.md").read_text(encoding="utf-8")
     for row in readings.judged().itertuples():
         line = f"| {row.cca} | {row.reading} | {row.lower_bounds} | {row.filter_after_probe_rtt} | {row.goodput_mbit:.1f} ± {row.standard_error:.1f} |"
         line += f" {row.queue:.2f} |" if row.queue == row.queue else " |"
@@ -68,7 +68,7 @@ def test_the_documentation_has_these_numbers():
 
 def test_nothing_is_told_apart_where_nothing_was_chosen_by():
     """As the documentation says, number by number; a row of another algorithm's points would make the counts look better."""
-    text = (paths.ROOT / "docs" / "explanation" / "bbr.md").read_text(encoding="utf-8")
+    text = (paths.ROOT / "docs" / "explanation" / "bbr_defaults.md").read_text(encoding="utf-8")
     table = readings.elsewhere()
     assert set(table.index.droplevel("paper")) == {
         ("bbr3", "drafts"),
@@ -92,7 +92,7 @@ def set_of_points(rows):
 
 
 def test_the_known_cells_of_50_mbit_are_those_that_were_run():
-    text = (paths.ROOT / "docs" / "explanation" / "bbr.md").read_text(encoding="utf-8")
+    text = (paths.ROOT / "docs" / "explanation" / "bbr_defaults.md").read_text(encoding="utf-8")
     cells = readings.known_cells()
     points = points_of(load_scenario(paths.SCENARIOS / "questions" / "readings_50mbit.yaml"))
     names = {f"{c.cca}-{c.reading}-{c.bbr_flows}-{c.buffer_bdp}" for c in cells.itertuples()}

@@ -53,7 +53,7 @@ def page() -> str:
     lines += ["| paper | statements | runs | full | quick |", "|---|---|---|---|---|"]
     for paper, statements in papers.items():
         mine = [id for id in at[FULL] if id.split("/")[0] == paper]
-        runs = sum(len(at[FULL][id].points) * at[FULL][id].trials for id in mine)
+        runs = sum(len(runs_of(at[FULL][id])) for id in mine)
         lines.append(
             f"| [{paper}](#{paper}) | {len(statements)} | {runs} | {_sum(minutes[FULL], mine)} | {_sum(minutes['quick'], mine)} |"
         )

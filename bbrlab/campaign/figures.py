@@ -18,6 +18,7 @@ import yaml
 
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
+from bbrlab.campaign.chance import draws_nothing
 from bbrlab.campaign.config import Config, load_config
 from bbrlab.campaign.cost import packets_of
 from bbrlab.campaign.replacement import Replacement, replacement
@@ -30,6 +31,7 @@ from bbrlab.scenario.schema import GRID, Override, Scenario
 
 # What Snakemake's rules and their wildcards can be called by.
 PLACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*/[A-Za-z0-9][A-Za-z0-9_-]*")
+REPEATS = 2  # seeds of a point that draws nothing: the second shows that it measures the same
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class Figure:
 
     Attributes:
         id: paper/name.
-        trials: seeds 1..trials for each point to begin with.
+        trials: seeds 1..trials for each point to begin with, but for those that draw nothing (trials_of()).
         seeds_cap: up to so many where its claims need more.
         seeds_packets: a point of which a run carries so many packets (cost.packets_of()) may have one more than the trials,
             others more or fewer, as one over the root of their packets.
@@ -55,6 +57,10 @@ class Figure:
     def caps(self) -> dict[str, int]:
         """{point label: how many seeds it may have}."""
         return {p.label: self._cap(p) for p in self.points}
+
+    def trials_of(self, point: Point) -> int:
+        """How many seeds a point has to begin with: fewer than the figure's trials if no seed is expected to change anything."""
+        return min(self.trials, REPEATS) if draws_nothing(point.scenario) else self.trials
 
     def _cap(self, point: Point) -> int:
         more = max(0, self.seeds_cap - self.trials)
@@ -198,7 +204,7 @@ def runs_of(figure: Figure, seeds: Mapping[str, int] | None = None, results: Pat
     """Every run of a figure.
 
     Args:
-        seeds: {point label: how many, from 1 on}; a point that is not in it has the figure's trials.
+        seeds: {point label: how many, from 1 on}; a point that is not in it has what it begins with (Figure.trials_of()).
         results: default: the results folder.
     """
     results = results or paths.results_folder()
@@ -206,7 +212,7 @@ def runs_of(figure: Figure, seeds: Mapping[str, int] | None = None, results: Pat
     return [
         Run(figure.id, point, seed, results / "runs" / figure.id / point.label / f"seed-{seed}")
         for point in figure.points
-        for seed in range(1, counts.get(point.label, figure.trials) + 1)
+        for seed in range(1, counts.get(point.label, figure.trials_of(point)) + 1)
     ]
 
 

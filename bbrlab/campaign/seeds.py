@@ -1,4 +1,7 @@
-"""How many seeds each point of a figure has: the figure's trials, then more where claims need them, in rounds."""
+"""How many seeds each point of a figure has: the figure's trials, then more where claims need them, in rounds.
+
+A point that draws nothing (chance.py) has two as long as both measure the same: a third would say nothing.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
+import pandas as pd
 from pydantic import Field, ValidationError
 
 from bbrlab.base import files
 from bbrlab.base.errors import UserError
 from bbrlab.base.strict import Strict
+from bbrlab.campaign.chance import draws_nothing
 from bbrlab.campaign.figures import Figure
+from bbrlab.measure.schema import METRICS
 
 ROUNDS = 3  # the first, with the figure's trials, and two looks after which a point may get more
 
@@ -50,12 +56,31 @@ def settled(figure: Figure, rounds: int, file_of: Callable[[int], Path]) -> Path
         file_of: the file of a round from 2 on; may raise what makes the workflow come back when it has it.
 
     Returns:
-        None as long as it is the figure's trials.
+        None as long as it is what each begins with (Figure.trials_of()).
     """
-    path, before = None, {point.label: figure.trials for point in figure.points}
+    path, before = None, {point.label: figure.trials_of(point) for point in figure.points}
     for number in range(2, rounds + 1):
         now = read_seeds(file_of(number))
         if now == before:
             break
         path, before = file_of(number), now
     return path
+
+
+def unchanged(table: pd.DataFrame) -> set[str]:
+    """Labels of the points of a figure's table whose seeds, two at least, measured the same in every column."""
+    measured = [c for c in METRICS if c in table]
+    varying = (table.groupby(["point", "group"])[measured].nunique(dropna=False) > 1).any(axis=1).groupby("point").any()
+    repeated = table.groupby("point")["seed"].nunique() > 1
+    return set(repeated.index[repeated & ~varying])
+
+
+def still(figure: Figure, table: pd.DataFrame) -> set[str]:
+    """Labels of the points of a figure that draw nothing and measured the same with each seed: more seeds would say nothing."""
+    return {p.label for p in figure.points if draws_nothing(p.scenario)} & unchanged(table)
+
+
+def least_seeds(figure: Figure, table: pd.DataFrame) -> dict[str, int]:
+    """{point label: how many seeds it must have}: the figure's trials, or what it begins with if it is still()."""
+    enough = still(figure, table)
+    return {p.label: figure.trials_of(p) if p.label in enough else figure.trials for p in figure.points}

@@ -68,6 +68,7 @@ def beside(name: str, term: Term, chosen: Sequence[Point], results: Path | None 
 
 
 def _ware_share(point: Point) -> float:
+    """The model's share for the first group, whatever BBR it has: papers compare BBRv2 and BBRv3 with it, too."""
     network = point.scenario.network
     flows = point.scenario.flows[MODELLED_GROUP].count
     return float(

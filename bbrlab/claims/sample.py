@@ -6,7 +6,7 @@ import ast
 import itertools
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,13 +16,14 @@ import pandas as pd
 
 from bbrlab.base.arrays import Array
 from bbrlab.base.errors import UserError
+from bbrlab.campaign.chance import draws_nothing
 from bbrlab.campaign.figures import Figure
 from bbrlab.campaign.interval import ROUNDING
+from bbrlab.campaign.seeds import unchanged
 from bbrlab.claims import expressions, series
 from bbrlab.claims.columns import beside
 from bbrlab.claims.schema import PREDICTED, PUBLISHED, TREND_POINTS, WARE, Claim, Term
 from bbrlab.claims.select import full_figures, name_of, ranks, select
-from bbrlab.measure.schema import METRICS
 from bbrlab.scenario.point import Point
 
 
@@ -162,6 +163,8 @@ def sample(
         UserError: if a published value or a prediction is missing for a point.
     """
     rows = {name: _rows(term, points[name], tables[term.figure]) for name, term in claim.at.items()}
+    every = sorted({seed for r in rows.values() for seed in r.index.unique("seed")})
+    rows = {n: _for_every_seed(r, points[n], tables[claim.at[n].figure], every) for n, r in rows.items()}
     whole = [set(_complete(r, len(points[name]))) for name, r in rows.items()]
     seeds = sorted(set.intersection(*whole))
     good = [s for s in seeds if all(r.loc[s]["ok"].all() for r in rows.values())]
@@ -262,6 +265,18 @@ def _rows(term: Term, chosen: list[Point], table: pd.DataFrame) -> pd.DataFrame:
     return mine.assign(place=mine["point"].map(place)).set_index(["seed", "place"]).sort_index()
 
 
+def _for_every_seed(rows: pd.DataFrame, chosen: list[Point], table: pd.DataFrame, seeds: Sequence[int]) -> pd.DataFrame:
+    """Rows (_rows()) in which a point that draws nothing, and measured the same each time, stands beside every seed of the others."""
+    still = {p.label: place for place, p in enumerate(chosen) if draws_nothing(p.scenario)}
+    places = [still[label] for label in unchanged(table[table["point"].isin(still)])] if still else []
+    missing = [(seed, place) for place in places for seed in seeds if (seed, place) not in rows.index]
+    if not missing:
+        return rows
+    first = {place: rows.xs(place, level="place").index[0] for place in places}
+    added = rows.loc[[(first[place], place) for _, place in missing]]
+    return pd.concat([rows, added.set_axis(pd.MultiIndex.from_tuples(missing, names=rows.index.names))]).sort_index()
+
+
 def _complete(rows: pd.DataFrame, count: int) -> list[int]:
     """The seeds that have every point."""
     found = rows.groupby(level="seed").size()
@@ -285,9 +300,6 @@ def _by_seed(
 
 def _same(chosen: list[Point], table: pd.DataFrame, seeds: list[int]) -> Array:
     """Whether all that was measured at each point is the same with every seed, of at least two: shape (points,)."""
-    if len(seeds) < 2:
-        return np.zeros(len(chosen), dtype=bool)
-    mine = table[table["point"].isin([p.label for p in chosen]) & table["seed"].isin(seeds)]
-    measured = [c for c in METRICS if c in mine]
-    varying = (mine.groupby(["point", "group"])[measured].nunique(dropna=False) > 1).any(axis=1)
-    return ~varying.groupby("point").any().reindex([p.label for p in chosen]).to_numpy(dtype=bool)
+    labels = [p.label for p in chosen]
+    same = unchanged(table[table["point"].isin(labels) & table["seed"].isin(seeds)])
+    return np.array([label in same for label in labels])

@@ -18,6 +18,7 @@ from bbrlab.base.arrays import Array
 from bbrlab.base.errors import UserError
 from bbrlab.campaign.figures import Figure
 from bbrlab.campaign.interval import all_equal
+from bbrlab.campaign.seeds import least_seeds, still
 from bbrlab.claims.inference import confidence_of, enough_equal
 from bbrlab.claims.judge import INCONCLUSIVE, asks, looks_at, outcome
 from bbrlab.claims.sample import Reach, Sample, reach, sample
@@ -34,7 +35,7 @@ def may_ask(claim: Claim, figure: Figure) -> bool:
 def wanted_seeds(figure: Figure, table: pd.DataFrame, claims: Sequence[Claim]) -> dict[str, int]:
     """How many seeds each point of a figure should have in all, at most what it may have (Figure.caps).
 
-    Only claims that may_ask() do. A claim asks the same of all its points.
+    Only claims that may_ask() do. A claim asks the same of all its points, but of none that is still().
 
     Args:
         figure: at its scale.
@@ -42,15 +43,19 @@ def wanted_seeds(figure: Figure, table: pd.DataFrame, claims: Sequence[Claim]) -
         claims: those of all papers.
 
     Returns:
-        {point label: seeds}, at least the figure's trials and never less than the table has.
+        {point label: seeds}, at least campaign.seeds.least_seeds() and never less than the table has.
     """
     have = table.groupby("point")["seed"].nunique()
-    found = {p.label: max(figure.trials, int(have.get(p.label, 0))) for p in figure.points}
+    least = least_seeds(figure, table)
+    found = {label: max(count, int(have.get(label, 0))) for label, count in least.items()}
+    enough = still(figure, table)
     for claim in claims:
         if not may_ask(claim, figure):
             continue
         reached = reach(claim, {figure.id: figure})
-        points = {p.label for chosen in reached.points.values() for p in chosen}
+        points = {p.label for chosen in reached.points.values() for p in chosen} - enough
+        if not points:
+            continue
         # Only seeds that all its points have are looked at: the costliest point's cap is the claim's.
         needed = _needed(claim, reached, figure, table, min(figure.caps[point] for point in points))
         for point in points:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +12,12 @@ import pandas as pd
 
 from bbrlab.base.errors import UserError
 from bbrlab.models import burst
+from bbrlab.models.world import World
 from bbrlab.scenario.draws import draw_rtts
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.schema import Scenario
+
+WORLD = World("the burst model", ccas=tuple(burst.CCAS), pacing=("internal",))
 
 
 @dataclass(frozen=True)
@@ -44,42 +47,7 @@ class Prediction:
 
 def speaks_of(scenario: Scenario) -> bool:
     """Whether the burst model describes such a scenario."""
-    return next(_unknown(scenario), None) is None
-
-
-def _unknown(scenario: Scenario) -> Iterator[str]:
-    """What of a scenario the model does not know: the field, and what it knows."""
-    network, hosts = scenario.network, scenario.hosts
-    for i, flow in enumerate(scenario.flows):
-        at = f"flows.{i}"
-        if flow.cca not in burst.CCAS:
-            yield f"{at}.cca {flow.cca}: it knows {', '.join(burst.CCAS)}"
-        for field in ("stop_s", "bytes", "traffic"):
-            if getattr(flow, field) is not None:
-                yield f"{at}.{field}: its flows send without end"
-        if flow.direction != "forward":
-            yield f"{at}.direction {flow.direction}: all its flows go forward"
-        if flow.params:
-            yield f"{at}.params ({', '.join(flow.params)}): it has the published versions, not a kernel's parameters"
-    if network.qdisc.kind != "fifo":
-        yield f"network.qdisc.kind {network.qdisc.kind}: it has a drop-tail queue (fifo)"
-    if network.loss:
-        yield f"network.loss {network.loss:g}: it loses only what the queue has no room for"
-    if network.jitter:
-        yield f"network.jitter ({network.jitter.kind}): its paths' delay is constant"
-    if network.changes:
-        yield "network.changes: its network stays as it is"
-    if hosts.segmentation == "router":
-        yield "hosts.segmentation router: its packets enter the queue one by one (off, nic)"
-    if hosts.receive_offload != "off":
-        yield f"hosts.receive_offload {hosts.receive_offload}: its receivers take packets as they come"
-    if hosts.ecn != "off":
-        yield f"hosts.ecn {hosts.ecn}: it has no marks"
-    if hosts.pacing != "internal":
-        yield f"hosts.pacing {hosts.pacing}: its flows pace as TCP itself does (internal)"
-    for field in ("rmem_max_bytes", "wmem_max_bytes"):
-        if getattr(hosts, field) is not None:
-            yield f"hosts.{field}: its flows are never short of socket memory"
+    return WORLD.describes(scenario)
 
 
 def predict(
@@ -94,9 +62,7 @@ def predict(
     Raises:
         UserError: naming the field, if the model does not speak of such a scenario, or refuses an argument.
     """
-    problem = next(_unknown(scenario), None)
-    if problem:
-        raise UserError(f"{scenario.name}: the burst model does not know {problem}")
+    WORLD.check(scenario)
     if isinstance(seeds, bool) or not 1 <= seeds <= 1000:
         raise UserError(f"seeds: must be a whole number from 1 to 1000, found {seeds!r}")
     runs = [burst.simulate(seed=seed, reading=reading, **_arguments(scenario, seed, duration_s))

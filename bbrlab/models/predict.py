@@ -8,15 +8,16 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from bbrlab.base.errors import UserError
 from bbrlab.models import fluid
 from bbrlab.models.of_paper import models_of
+from bbrlab.models.world import World
 from bbrlab.scenario.draws import draw_rtts
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.schema import Scenario
 
 # Two steps, one twice the other, must agree to this in the share of the link.
 STEP_TOLERANCE = 0.01
+WORLD = World("the fluid model", ccas=tuple(fluid.CCAS), qdiscs=("fifo", "red"), starts=False)
 
 
 @dataclass(frozen=True)
@@ -41,34 +42,13 @@ class Prediction:
 
 def speaks_of(scenario: Scenario) -> bool:
     """Whether the fluid model describes such a scenario."""
-    try:
-        _arguments(scenario, 1, fluid.ALIGNED)
-    except UserError:
-        return False
-    return True
+    return WORLD.describes(scenario)
 
 
 def _arguments(scenario: Scenario, seed: int, quirks: fluid.Quirks) -> dict[str, object]:
     """simulate()'s arguments for a scenario. UserError, naming the field, if the model does not speak of such a one."""
     network = scenario.network
-    where = f"{scenario.name}: the fluid model"
-    for i, flow in enumerate(scenario.flows):
-        at = f"flows[{i}]"
-        if flow.cca not in fluid.CCAS:
-            raise UserError(f"{where} knows {', '.join(fluid.CCAS)}; {at}.cca is {flow.cca}")
-        if flow.start_s > 0 or flow.stop_s is not None or flow.bytes is not None or flow.direction != "forward":
-            raise UserError(
-                f"{where} has only flows that send from beginning to end; see start_s, stop_s, bytes of {at}"
-            )
-        if flow.traffic is not None:
-            raise UserError(f"{where} has no short flows; {at}.traffic sets them")
-        if flow.params:
-            raise UserError(f"{where} has no parameters; {at}.params sets {', '.join(flow.params)}")
-    if network.qdisc.kind not in ("fifo", "red"):
-        raise UserError(f"{where} knows drop-tail (fifo) and red; network.qdisc.kind is {network.qdisc.kind}")
-    for field, value in (("loss", network.loss), ("jitter", network.jitter), ("changes", network.changes)):
-        if value:
-            raise UserError(f"{where} has no {field} of the path; network.{field} is set")
+    WORLD.check(scenario)
     rtts = [rtt for group in draw_rtts(scenario, seed) for rtt in group]
     link_ms = models_of(scenario.paper).link_share_of_rtt * min(rtts)
     buffer = network.buffer_bytes / fluid.PACKET_BYTES

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bbrlab.base.errors import UserError
+from bbrlab.models.world import World
 from bbrlab.scenario.frames import PAYLOAD_PER_FRAME
 from bbrlab.scenario.schema import Scenario
 
@@ -21,6 +22,7 @@ PROBE_RTT_PACKETS = 4  # BBRv1's window in ProbeRTT, per flow
 PROBE_RTT_S = 0.2
 PROBE_INTERVAL_S = 10.0
 INFLIGHT_CAP_GAIN = 2.0
+WORLD = World("the Ware model", ccas=("bbr1", "cubic", "reno"))
 Counts = Literal["link", "goodput"]
 Array = NDArray[np.float64]
 
@@ -109,15 +111,11 @@ def _inputs(
 
 def scenario_share(scenario: Scenario) -> float:
     """The model's share for the BBRv1 groups of a scenario. UserError if the model does not speak of such a scenario."""
+    WORLD.check(scenario)
     network = scenario.network
     bbr = sum(f.count for f in scenario.flows if f.cca == "bbr1")
-    others = {f.cca for f in scenario.flows} - {"bbr1"}
-    where = f"{scenario.name}: the Ware model needs"
-    if not bbr or not others or not others <= {"cubic", "reno"}:
-        raise UserError(
-            f"{where} BBRv1 flows against CUBIC or Reno flows, found {', '.join(sorted({f.cca for f in scenario.flows}))}"
-        )
-    if network.qdisc.kind != "fifo":
-        raise UserError(f"{where} a drop-tail queue, found {network.qdisc.kind}")
+    if bbr == 0 or bbr == sum(f.count for f in scenario.flows):
+        found = ", ".join(sorted({f.cca for f in scenario.flows}))
+        raise UserError(f"{scenario.name}: {WORLD.model} needs BBRv1 flows against CUBIC or Reno flows, found {found}")
     values: Any = bbr_share(network.rate_mbit, network.mean_rtt_ms, network.buffer_bytes / network.bdp_bytes, bbr)
     return float(values)

@@ -1,6 +1,6 @@
 """docs/reference/measured.md: what ships at ``full``, and how near its panels are to the published ones.
 
-``python -m bbrlab.report.measured_page`` writes its tables anew, and that of docs/explanation/bbr.md (what was aimed at).
+``python -m bbrlab.report.measured_page`` writes its tables anew, and that of docs/explanation/bbr_defaults.md (what was aimed at).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from bbrlab.report.shipped import read_manifest
 SCALE, SHIPPED = FULL, paths.ROOT / "shipped"
 BOUNDS_BDP = (16, 32, np.inf)  # of buffers: how far a column of the table goes
 MEASURED = paths.ROOT / "docs/reference/measured.md"
-AIMED = paths.ROOT / "docs/explanation/bbr.md"
+AIMED = paths.ROOT / "docs/explanation/bbr_defaults.md"
 BEGIN, END = "<!-- {}: made by python -m bbrlab.report.measured_page -->\n", "<!-- end of {} -->"
 # What was aimed at before the runs, for all numbers of flows: (figure, buffers up to so many BDP, RMSE).
 AIMS = (
@@ -101,8 +101,8 @@ def shipped_errors(folder: Path = SHIPPED) -> dict[str, Errors]:
 
 
 def short(value: float) -> str:
-    """A share's error as the pages print it: .044."""
-    return f"{value:.3f}".replace("0.", ".", 1)
+    """A share's error as the pages print it: 0.044."""
+    return f"{value:.3f}"
 
 
 def measured_table(folder: Path = SHIPPED) -> str:

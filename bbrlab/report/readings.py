@@ -1,4 +1,4 @@
-"""Readings of the drafts of BBRv2 and BBRv3 against what was measured: the numbers of the rule in docs/explanation/bbr.md.
+"""Readings of the drafts of BBRv2 and BBRv3 against what was measured: the numbers of the rule in docs/explanation/bbr_defaults.md.
 
 From data/questions/readings_*.csv, which the scenarios of the same names gave, and readings.yaml.
 """
@@ -13,7 +13,7 @@ from bbrlab.base.yaml_files import read_yaml
 from bbrlab.claims.compare import MOVED, OPEN, SAME
 from bbrlab.claims.series import rms
 
-# What a reading's name stands for: lower_bounds, filter_after_probe_rtt (docs/explanation/bbr.md).
+# What a reading's name stands for: lower_bounds, filter_after_probe_rtt (docs/explanation/bbr_defaults.md).
 READINGS = {
     "drafts": ("outside-probes", "kept"),
     "refill": ("lossy-refill", "kept"),
@@ -78,7 +78,7 @@ def judged() -> pd.DataFrame:
 
 
 def chosen(cca: str) -> str:
-    """The reading that the rule in docs/explanation/bbr.md chooses for ``cca``, among those whose shares were compared."""
+    """The reading that the rule in docs/explanation/bbr_defaults.md chooses for ``cca``, among those whose shares were compared."""
     left = judged().query("cca == @cca and kept").dropna(subset=["rmse"])
     good = left[left["rmse"] <= left["rmse"].min() + AS_GOOD]
     return str(good.sort_values(["departures", "rmse"])["reading"].iloc[0])

@@ -12,16 +12,20 @@ import pandas as pd
 
 from bbrlab.base import files, paths
 from bbrlab.campaign.config import FULL
-from bbrlab.claims.judge import NOT_RUN, PARTLY_RUN
+from bbrlab.claims.judge import INCONCLUSIVE, NOT_REPRODUCED, NOT_RUN, PARTLY_RUN, REPRODUCED
 from bbrlab.claims.load import load_statements
 from bbrlab.claims.schema import Statement
-from bbrlab.claims.statements import STATEMENT_VERDICTS
+from bbrlab.claims.statements import PARTLY
 from bbrlab.report.known import known_statements
 
 PAGE = paths.ROOT / "README.md"
 # | [Paper](scenarios/FOLDER) | what | statements | claims |
 ROW = re.compile(r"^(\| \[([^\]]*)\]\(scenarios/(\w+)\) \| .* \|) \d+ \| \d+ \|$", re.MULTILINE)
 UNDECIDED = (NOT_RUN, PARTLY_RUN)
+COLUMNS = (
+    "reproduced", "partly, none failed", "partly, some failed", "not reproduced", "inconclusive", "not decided yet",
+    "claims of the decided that reproduce", "rest on a later choice",
+)  # fmt: skip
 BEGIN, END = "<!-- scorecard: made by python -m bbrlab.report.readme_counts -->\n", "<!-- end of the scorecard -->"
 
 
@@ -43,6 +47,15 @@ def renewed(text: str, statements: Iterable[Statement]) -> str:
     return ROW.sub(row, text)
 
 
+def names_of_papers(text: str | None = None) -> dict[str, str]:
+    """{folder: the paper's name} in the order of the page's rows.
+
+    Args:
+        text: default: README.md's.
+    """
+    return {found[3]: found[2] for found in ROW.finditer(text or PAGE.read_text(encoding="utf-8"))}
+
+
 def with_scorecard(text: str, known: pd.DataFrame) -> str:
     """The page with what came of the statements.
 
@@ -53,24 +66,58 @@ def with_scorecard(text: str, known: pd.DataFrame) -> str:
     Raises:
         ValueError: if the page has no place for it, or a paper of the statements no row.
     """
-    names = {found[3]: found[2] for found in ROW.finditer(text)}
+    names = names_of_papers(text)
     if BEGIN not in text or END not in text:
         raise ValueError(f"{PAGE.name} has no place for the scorecard ({BEGIN.strip()} ... {END})")
     if unknown := sorted(set(known["paper"]) - set(names)):
         raise ValueError(f"the table of counts has no row for {unknown[0]}")
-    lines = [f"| paper | {' | '.join(v.replace(' reproduced', '') for v in STATEMENT_VERDICTS)} | at `full` |"]
-    lines += ["|---|" + "---|" * (len(STATEMENT_VERDICTS) + 1)]
     own = known["own"].astype(bool)  # the lab's, not a paper's: counted apart
-    papers = [(name, ~own & (known["paper"] == paper)) for paper, name in names.items()]
-    for name, mine in [*papers, ("**all**", ~own), ("the lab's own, counted apart", own)]:
-        if not mine.any():
-            continue
-        verdicts = known.loc[mine, "verdict"]
-        counts = [str(int((verdicts == verdict).sum()) or "") for verdict in STATEMENT_VERDICTS]
-        decided = int(((known.loc[mine, "scale"] == FULL) & ~verdicts.isin(UNDECIDED)).sum())
-        lines.append(f"| {name} | {' | '.join(counts)} | {decided or ''} |")
+    papers = [(name, known[~own & (known["paper"] == paper)]) for paper, name in names.items()]
+    lines = [_in_words(known[~own]), "", f"| paper | {' | '.join(COLUMNS)} |", "|---|" + "---|" * len(COLUMNS)]
+    for name, mine in [*papers, ("**all**", known[~own]), ("the lab's own, counted apart", known[own])]:
+        if len(mine):
+            lines.append(f"| {name} | {' | '.join(_cells(mine))} |")
     before, rest = text.split(BEGIN)
     return before + BEGIN + "\n".join(lines) + "\n" + END + rest.split(END, 1)[1]
+
+
+def _cells(mine: pd.DataFrame) -> list[str]:
+    """A row of the scorecard: COLUMNS of some statements."""
+    partly = mine["verdict"] == PARTLY
+    failed = mine["not_reproduced"] > 0
+    decided = _decided(mine)
+    counts = [
+        (mine["verdict"] == REPRODUCED).sum(),
+        (partly & ~failed).sum(),
+        (partly & failed).sum(),
+        (mine["verdict"] == NOT_REPRODUCED).sum(),
+        (mine["verdict"] == INCONCLUSIVE).sum(),
+        len(mine) - len(decided),
+    ]
+    of_claims = f"{decided['reproduced'].sum()} of {decided['claims'].sum()}" if len(decided) else ""
+    return [str(int(n) or "") for n in counts] + [of_claims, str(_later(decided) or "")]
+
+
+def _decided(statements: pd.DataFrame) -> pd.DataFrame:
+    return statements[~statements["verdict"].isin(UNDECIDED)]
+
+
+def _later(statements: pd.DataFrame) -> int:
+    """How many rest on something that was chosen after a comparison."""
+    return int((statements["chosen_after"].fillna("") != "").sum())
+
+
+def _in_words(known: pd.DataFrame) -> str:
+    """The sum of the table, in words."""
+    decided = _decided(known)
+    claims, good, bad = (int(decided[column].sum()) for column in ("claims", "reproduced", "not_reproduced"))
+    at_full = int((decided["scale"] == FULL).sum())
+    return (
+        f"Of {len(known)} statements {len(decided)} have a verdict, {at_full} of them by all points and trials (scale `full`). The other "
+        f"{len(known) - len(decided)} are not decided yet: `full` has not been run as a whole. Behind the {len(decided)} are {claims:,} claims: "
+        f"{good} reproduce, {bad} do not, {claims - good - bad} are inconclusive. {_later(decided)} of the {len(decided)} rest on a choice that was made after a "
+        "comparison with measurements (last column); each names it."
+    )
 
 
 def page() -> str:

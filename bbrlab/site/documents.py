@@ -24,7 +24,7 @@ SOURCES = (
     "courses/**/*.md",
 )
 # The order of documentation's kinds, where docs/ has folders of these names; others follow.
-KINDS = {"tutorial": "Tutorials", "howto": "How-to guides", "reference": "Reference", "explanation": "Explanation"}
+KINDS = {"tutorial": "Tutorials", "howto": "How-to guides", "reference": "Reference", "explanation": "Explanation", "development": "Development"}
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)")
 _LARGEST_BYTES = 2_000_000  # of a file that a page links to and that comes along
 _ARROW = re.compile(r"(\w+)(?: ?\[[^\]]*\])? --(?: (.+?) --)?> (\w+)(?: ?\[[^\]]*\])?")
@@ -143,7 +143,7 @@ def contents_page(pages: Sequence[Path]) -> str:
 
 def _entry(page: Path) -> str:
     place = f"/{page.with_suffix('')}"
-    return f"What it is, and two commands <{place}>" if page == Path("README.md") else place
+    return f"What it is, and how to start <{place}>" if page == Path("README.md") else place
 
 
 def _group(page: Path) -> str:

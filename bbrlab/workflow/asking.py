@@ -20,17 +20,18 @@ def asking(figure: Figure, claims: Iterable[Claim]) -> list[Claim]:
 
 
 def write_asking(figures: Iterable[Figure], claims: list[Claim], results: Path | None = None) -> dict[str, Path]:
-    """Write ``asking/PAPER/FIGURE.json`` for each figure that claims may ask seeds of, untouched where nothing changed.
+    """Write ``asking/PAPER/FIGURE.json`` for each figure whose points may get more seeds than they begin with, untouched where nothing changed.
 
     So a claim that is corrected has the seeds of its own figure counted again, and no other's.
 
     Returns:
-        {figure: file}, without the figures that nothing asks of.
+        {figure: file}, without the figures whose points keep what they begin with.
     """
     written = {}
     for figure in figures:
         own = asking(figure, claims)
-        if not own:
+        begin = {figure.trials_of(point) for point in figure.points}
+        if not own and begin <= {figure.trials}:
             continue
         tables = sorted({t.published.split(":")[0] for c in own for t in c.at.values() if t.published})
         content = {

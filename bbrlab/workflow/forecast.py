@@ -10,6 +10,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from bbrlab.campaign.chance import draws_nothing
 from bbrlab.campaign.figures import Figure, runs_of
 from bbrlab.workflow.budget import disk_words, memory_words
 from bbrlab.workflow.estimate import disk_bytes, estimate_s
@@ -52,7 +53,7 @@ def forecast_of(figure: Figure, results: Path | None = None) -> Forecast:
         seeds=figure.trials,
         runs=len(runs),
         done=len(runs) - len(left),
-        more_runs=sum(figure.caps.values()) - len(figure.points) * figure.trials,
+        more_runs=sum(figure.caps[p.label] - figure.trials for p in figure.points if not draws_nothing(p.scenario)),
         virtual_s=sum(r.point.scenario.duration_s for r in runs),
         left_core_s=sum(estimate_s(r.point) for r in left),
         left_bytes=sum(disk_bytes(r) for r in left),

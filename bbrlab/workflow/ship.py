@@ -21,6 +21,7 @@ from bbrlab.base.yaml_files import read_yaml
 from bbrlab.campaign.collect import read_figure, read_points, run_rows
 from bbrlab.campaign.config import command_for
 from bbrlab.campaign.figures import Figure, Run, runs_of, scenario_files
+from bbrlab.campaign.seeds import least_seeds
 from bbrlab.campaign.versions import read_with, whole_summary
 from bbrlab.claims.columns import prediction_files
 from bbrlab.claims.load import claims_of, load_statements
@@ -263,8 +264,9 @@ def _runs_there(figure: Figure, table: pd.DataFrame, results: Path) -> list[Run]
             raise UserError(
                 f"{figure.id}: the table {what} {len(wrong)} points, such as {min(wrong)}; start the campaign again"
             )
-    if short := [label for label, n in counts.items() if n < figure.trials]:
-        raise UserError(f"{figure.id}: {short[0]} has fewer than {figure.trials} seeds; start the campaign again")
+    least = least_seeds(figure, table)
+    if short := [label for label, n in counts.items() if n < least[label]]:
+        raise UserError(f"{figure.id}: {short[0]} has fewer than {least[short[0]]} seeds; start the campaign again")
     return runs_of(figure, counts, results)
 
 

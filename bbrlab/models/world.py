@@ -1,0 +1,71 @@
+"""What a model's world has of a scenario: one list for all models, so that none answers for what it does not describe."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from bbrlab.base.errors import UserError
+from bbrlab.scenario.schema import Scenario
+
+
+@dataclass(frozen=True)
+class World:
+    """What one model can have. What is not named here (loss, jitter, changes, marks, offloads ...) no model has.
+
+    Attributes:
+        model: its name in messages.
+        ccas, qdiscs, pacing, segmentation: values of the scenario's fields.
+        starts: whether flows may begin later than others.
+    """
+
+    model: str
+    ccas: tuple[str, ...]
+    qdiscs: tuple[str, ...] = ("fifo",)
+    pacing: tuple[str, ...] = ("internal", "fq")
+    segmentation: tuple[str, ...] = ("off", "nic")
+    starts: bool = True
+
+    def describes(self, scenario: Scenario) -> bool:
+        """Whether the model has all that a scenario asks for."""
+        return next(self._lacks(scenario), None) is None
+
+    def check(self, scenario: Scenario) -> None:
+        """UserError, naming the field and what the model has, if it lacks something of a scenario."""
+        if problem := next(self._lacks(scenario), None):
+            raise UserError(f"{scenario.name}: {self.model} does not describe {problem}")
+
+    def _lacks(self, scenario: Scenario) -> Iterator[str]:
+        network, hosts = scenario.network, scenario.hosts
+        for i, flow in enumerate(scenario.flows):
+            at = f"flows.{i}"
+            if flow.cca not in self.ccas:
+                yield f"{at}.cca {flow.cca}: it has {', '.join(self.ccas)}"
+            if flow.start_s and not self.starts:
+                yield f"{at}.start_s {flow.start_s:g}: its flows begin together"
+            for field in ("stop_s", "bytes", "traffic"):
+                if getattr(flow, field) is not None:
+                    yield f"{at}.{field}: its flows send without end"
+            if flow.direction != "forward":
+                yield f"{at}.direction {flow.direction}: all its flows go forward"
+            if flow.params:
+                yield f"{at}.params ({', '.join(flow.params)}): it has the published versions, not a kernel's parameters"
+        if network.qdisc.kind not in self.qdiscs:
+            yield f"network.qdisc.kind {network.qdisc.kind}: it has {' and '.join(self.qdiscs)} (fifo: drop-tail)"
+        if network.loss:
+            yield f"network.loss {network.loss:g}: it loses only what the queue has no room for"
+        if network.jitter:
+            yield f"network.jitter ({network.jitter.kind}): its paths' delay is constant"
+        if network.changes:
+            yield "network.changes: its network stays as it is"
+        if hosts.segmentation not in self.segmentation:
+            yield f"hosts.segmentation {hosts.segmentation}: its packets enter the queue one by one (off, nic)"
+        if hosts.receive_offload != "off":
+            yield f"hosts.receive_offload {hosts.receive_offload}: its receivers take packets as they come"
+        if hosts.ecn != "off":
+            yield f"hosts.ecn {hosts.ecn}: it has no marks"
+        if hosts.pacing not in self.pacing:
+            yield f"hosts.pacing {hosts.pacing}: its flows pace as TCP itself does ({', '.join(self.pacing)})"
+        for field in ("rmem_max_bytes", "wmem_max_bytes"):
+            if getattr(hosts, field) is not None:
+                yield f"hosts.{field}: its flows are never short of socket memory"

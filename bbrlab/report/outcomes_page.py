@@ -1,0 +1,110 @@
+"""docs/reference/outcomes.md: what reproduces and what does not, statement by statement, by the results that ship.
+
+``python -m bbrlab.report.outcomes_page`` writes it anew.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from bbrlab.base import files, paths
+from bbrlab.campaign.config import load_config
+from bbrlab.claims.judge import INCONCLUSIVE, NOT_REPRODUCED, NOT_RUN, PARTLY_RUN, REPRODUCED
+from bbrlab.claims.statements import PARTLY, read_claims
+from bbrlab.report.known import CLAIMS, best_claims, known_statements
+from bbrlab.report.readme_counts import names_of_papers
+from bbrlab.report.shipped import is_shipped
+
+PAGE = paths.ROOT / "docs" / "reference" / "outcomes.md"
+# What does not reproduce comes first.
+ORDER = (NOT_REPRODUCED, PARTLY, INCONCLUSIVE, REPRODUCED)
+WORST_FIRST = [NOT_REPRODUCED, INCONCLUSIVE, PARTLY_RUN, NOT_RUN, REPRODUCED]
+HEAD = """<!-- Made by python -m bbrlab.report.outcomes_page (`make format`) from shipped/; do not edit. -->
+# What reproduces and what does not
+Every statement that has a verdict, by the results that ship: what does not reproduce first. The site (`bbrlab site`) has the same with figures,
+every claim's interval and what the models say. How a verdict is found: [verdicts.md](../explanation/verdicts.md).
+
+- **Claims**: how many of the claims behind a statement reproduce; of the others, how many do not (the rest are inconclusive).
+- **Measured**: the mean over the seeds with its 95 % interval (or wider, where a claim is looked at more than once), of one claim: the first that
+  does not reproduce, else the first that is inconclusive, else the first.
+- **Later choice** †: the verdict rests on something that was chosen after a comparison with measurements. What it was stands below the table.
+"""
+
+
+def outcomes(folder: Path | None = None) -> str:
+    """The page.
+
+    Args:
+        folder: of the results that ship; default: the package's.
+    """
+    folder = folder or paths.ROOT / "shipped"
+    statements = known_statements(folder)
+    scales = [scale for scale in load_config().scales if is_shipped(folder, scale)]
+    claims = best_claims(statements, {scale: read_claims(folder / scale / CLAIMS) for scale in scales})
+    parts = [HEAD]
+    for paper, name in names_of_papers().items():
+        mine = statements[statements["paper"] == paper]
+        if len(mine):
+            parts.append(_of_paper(name, mine, claims))
+    return "\n".join(parts)
+
+
+def _of_paper(name: str, mine: pd.DataFrame, claims: pd.DataFrame) -> str:
+    """A paper's table, the choices that it rests on, and what is not decided."""
+    lines = [f"## {name}"]
+    decided = mine[mine["verdict"].isin(ORDER)]
+    if len(decided):
+        lines += ["| statement | verdict | claims | measured | expected | scale |", "|---|---|---|---|---|---|"]
+    choices: dict[str, list[str]] = {}
+    for verdict in ORDER:
+        for row in decided[decided["verdict"] == verdict].to_dict("records"):
+            own = claims[claims["statement"] == row["id"]]
+            lines.append(_row(row, own))
+            if row["chosen_after"]:
+                choices.setdefault(str(row["chosen_after"]), []).append(str(row["id"]))
+    if choices:
+        lines += ["", "† Later choices:", *(f"- {_cell(text)} ({', '.join(ids)})" for text, ids in choices.items())]
+    for verdict, words in (
+        (PARTLY_RUN, "Not decided yet, a part was run"),
+        (NOT_RUN, "Not decided yet, nothing was run"),
+    ):
+        open_ = mine.loc[mine["verdict"] == verdict, "id"]
+        if len(open_):
+            lines += ["", f"{words}: {', '.join(f'`{id}`' for id in open_)}."]
+    return "\n".join(lines) + "\n"
+
+
+def _row(row: Mapping[Any, Any], own: pd.DataFrame) -> str:
+    """A statement's row."""
+    decides = own.iloc[own["verdict"].map(WORST_FIRST.index).argmin()]
+    finding = f"<br>*Found:* {_cell(row['finding'])}" if row["finding"] else ""
+    mark = " †" if row["chosen_after"] else ""
+    counts = f"{row['reproduced']} of {row['claims']}" + (
+        f", {row['not_reproduced']} not" if row["not_reproduced"] else ""
+    )
+    return (
+        f"| `{row['id']}`{' (ours)' if row['own'] else ''} {_cell(row['says'])}{finding} | {row['verdict']}{mark} | {counts} | "
+        f"{_measured(decides)} | {_cell(decides['expected'])} | {row['scale']} |"
+    )
+
+
+def _measured(claim: pd.Series) -> str:
+    """The claim's number with its interval."""
+    mean, low, high = (float(claim[key]) for key in ("mean", "low", "high"))
+    if not math.isfinite(mean):
+        return ""
+    return f"{mean:.3g}" + (f" ({low:.3g} to {high:.3g})" if math.isfinite(low) and math.isfinite(high) else "")
+
+
+def _cell(text: object) -> str:
+    """Text within a table."""
+    return " ".join(str(text).split()).replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*").replace("_", "\\_")
+
+
+if __name__ == "__main__":
+    files.write_text(PAGE, outcomes())
