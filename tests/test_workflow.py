@@ -33,6 +33,9 @@ from tests.kills import content
 RESULTS = paths.results_folder()  # the session's own (conftest.py)
 WORK = RESULTS / "work"  # what Snakemake keeps for itself is there, too
 
+CAMPAIGN_S = 3600  # a whole one, on a machine that does other things, too
+pytestmark = pytest.mark.timeout(2 * CAMPAIGN_S)
+
 
 def command(*argv: str) -> list[str]:
     """A campaign at scale smoke that touches nothing of the checkout."""
@@ -44,7 +47,7 @@ def command(*argv: str) -> list[str]:
 
 
 def snakemake(*argv: str, **options) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command(*argv), capture_output=True, text=True, timeout=900, **options)
+    return subprocess.run(command(*argv), capture_output=True, text=True, timeout=CAMPAIGN_S, **options)
 
 
 def test_scales():
