@@ -20,8 +20,9 @@ from bbrlab.site.papers import bar, figure_html, in_order, legend, scales_in_wor
 from bbrlab.site.words import badge, block, heading, slug
 
 SAYS = (
-    "Published BBR experiments, repeated on a laptop: real Linux TCP (BBRv1, BBRv2, BBRv3, CUBIC, Reno) over Mininet dumbbells in virtual time, "
-    "bit for bit the same every time. Every statement of the papers stands beside what was measured and what the models say."
+    "Published BBR experiments, repeated on a real Linux kernel in virtual time, the same bytes every time. Every statement of the papers "
+    "stands beside what was measured and what the models say. BBRv1, CUBIC and Reno are Linux's own; BBRv2 and BBRv3 are ours, written from "
+    "the Internet-Drafts."
 )
 VERDICTS = {
     "reproduced": "Every claim that tests the statement came out as the paper says, each with its tolerance and at most 5 % error.",
@@ -69,7 +70,7 @@ def front_page(content: Content, titles: Mapping[str, str], more: Sequence[tuple
     parts = [
         heading("bbrlab", 1),
         block(f'<p class="bb-hero">{escape(SAYS)}</p>'),
-        heading("What reproduces, and how nearly", 2),
+        heading("What reproduces, and how closely", 2),
         block(f'<div class="bb-lead">{told(content, of_papers)}</div>{bar(counts)}{legend(counts)}'),
         heading("Paper by paper", 2),
         block(_scores(content, titles)),
