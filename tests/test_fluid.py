@@ -324,12 +324,15 @@ def test_bad_arguments_are_named(wrong, message):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"flows": [{"cca": "bbr3"}, {"cca": "cubic"}]}, r"flows\[0\].cca is bbr3"),
-        ({"flows": [{"cca": "bbr1", "start_s": 1}]}, r"start_s, stop_s, bytes of flows\[0\]"),
-        ({"flows": [{"cca": "bbr1", "params": {"up_pacing_gain_percent": 110}}]}, r"flows\[0\].params sets"),
-        ({"network__qdisc": {"kind": "codel"}}, "network.qdisc.kind is codel"),
-        ({"network__loss": 0.01}, "network.loss is set"),
-        ({"network__jitter": {"kind": "slotted", "ms": 1}}, "network.jitter is set"),
+        ({"flows": [{"cca": "bbr3"}, {"cca": "cubic"}]}, r"flows\.0\.cca bbr3: it has reno"),
+        ({"flows": [{"cca": "bbr1", "start_s": 1}]}, r"flows\.0\.start_s 1: its flows begin together"),
+        (
+            {"flows": [{"cca": "bbr1", "params": {"up_pacing_gain_percent": 110}}]},
+            r"flows\.0\.params \(up_pacing_gain_percent\)",
+        ),
+        ({"network__qdisc": {"kind": "codel"}}, "network.qdisc.kind codel: it has fifo and red"),
+        ({"network__loss": 0.01}, "network.loss 0.01"),
+        ({"network__jitter": {"kind": "slotted", "ms": 1}}, r"network\.jitter \(slotted\)"),
     ],
 )
 def test_scenarios_that_the_model_does_not_speak_of(changes, message):
