@@ -177,11 +177,12 @@ def test_the_appendix_first_run_comes_out_as_it_says(tmp_path):
         [sys.executable, "-m", "bbrlab.cli.main", *command], capture_output=True, text=True, cwd=paths.ROOT
     )
     assert done.returncode == 0, done.stderr
-    said = re.search(r"BBRv1 has (\.\d+) and CUBIC (\.\d+), `([^`]+)`", APPENDIX)
-    assert said
-    shares = re.findall(r"^1 (?:bbr1|cubic) +[\d.]+ +0(\.\d+)", done.stdout, re.MULTILINE)
+    said = re.search(r"BBRv1 has (0\.\d+) of the link and CUBIC (0\.\d+)", APPENDIX)
+    ends = re.search(r"testbed time and ends with `([^`]+)`", APPENDIX)
+    assert said and ends
+    shares = re.findall(r"^1 (?:bbr1|cubic) +[\d.]+ +(0\.\d+)", done.stdout, re.MULTILINE)
     assert shares == [said[1], said[2]]
-    assert said[3] in done.stdout
+    assert ends[1] in done.stdout
     hashes = re.findall(r"\b[0-9a-f]{64}\b", APPENDIX)
     assert hashes == [sha256(tmp_path / "run" / "samples.parquet")]
 
