@@ -22,6 +22,7 @@ from bbrlab.measure.flow_counters import FlowCounters
 from bbrlab.measure.queues import Queue
 from bbrlab.measure.short_flows import Read, ShortFlows
 from bbrlab.measure.sockets import Flows
+from bbrlab.scenario.frames import FRAME_BYTES
 from bbrlab.scenario.load import base_point
 from bbrlab.scenario.messages import validate
 from tests.conftest import scenario_dict
@@ -278,6 +279,23 @@ def test_edges_of_the_window_must_be_sampled():
     assert samples_outcome(run)[:2] == (False, 13)
     sampled_at(run, np.sort([*np.arange(11), 2.25, 7.75]) + 2e-7)
     assert samples_outcome(run) == (True, 13, 13)
+
+
+@pytest.mark.parametrize(
+    ("filled", "held", "ok"),
+    [
+        (True, BUFFER_BYTES - FRAME_BYTES, True),  # one packet had left before it was counted
+        (True, BUFFER_BYTES // 2, False),
+        (True, BUFFER_BYTES + 1, False),
+        (False, 3 * FRAME_BYTES, None),  # the link carried off what came in
+    ],
+)
+def test_the_burst_of_a_play_may_lose_what_the_link_carries_meanwhile(filled, held, ok):
+    run = sound_run()
+    run.plan.content["virtual"] = False
+    run.report["burst"][0].update(filled=filled, buffer_bytes=held)
+    found = {c["name"]: c for c in outcome_of(run)}
+    assert found["buffer"]["ok"] is ok and found["buffer"]["measured"] == held
 
 
 def test_one_sample_serves_one_instant_in_real_time_too():
