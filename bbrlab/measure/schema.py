@@ -67,7 +67,7 @@ _GROUP = (
            "bytes newly acknowledged in the window (tcp_info bytes_acked), exact at its edges, over its length; of short flows, bytes read by the receiver",
            "RFC 4898, tcpEStatsAppHCThruOctetsAcked"),
     Metric("share_of_capacity", "1", "share of capacity", "goodput over the nominal bottleneck rate",
-           "goodput_mbit over the mean nominal rate in the window; a loss-free link reaches payload over frame, 1448/1514 = .956",
+           "goodput_mbit over the mean nominal rate in the window; a loss-free link reaches payload over frame, 1448/1514 = 0.956",
            "Sarpkaya et al. 2025, Fig. 2"),
     Metric("share_of_goodput", "1", "share of all goodput", "goodput over that of all groups", "goodput_mbit over its sum over all groups"),
     Metric("retransmits", "packets", "retransmits", "segments retransmitted", "growth of tcp_info total_retrans in the window"),

@@ -2,7 +2,8 @@
 
 Every flow runs its algorithm, once per ACK, as the Internet-Drafts and Linux describe it; the network is one queue, first in
 first out, whose state is the time at which the link will be free. A burst is what TCP hands down at once: 1 ms of its pacing
-rate, mostly two packets. No constant is fitted: all come from the algorithms. What the model was asked for: Sarpkaya et al.,
+rate, mostly two packets. No constant is fitted: all come from the algorithms. Which facts of Linux are in it was partly decided after
+comparisons (docs/explanation/models.md). What the model was asked for: Sarpkaya et al.,
 IFIP Networking 2025, end with the wish for a model of BBRv3.
 
 Sources, part by part: _burst_bbr23 (draft-cardwell-iccrg-bbr-congestion-control-02, draft-ietf-ccwg-bbr), _burst_bbr1 (mainline's

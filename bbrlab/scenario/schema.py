@@ -212,7 +212,7 @@ class Hosts(Strict):
     )
     ecn: Annotated[Literal["off", "on"], Switch] = Field(
         "off",
-        description="whether connections negotiate ECN; bbr2 and bbr3 use it only with their parameter ecn (docs/explanation/bbr.md)",
+        description="whether connections negotiate ECN; bbr2 and bbr3 use it only with their parameter ecn (docs/reference/bbr_parameters.md)",
     )
     rmem_max_bytes: SocketBytes | None = Field(None, description="largest receive buffer; default: never the limit")
     wmem_max_bytes: SocketBytes | None = Field(None, description="largest send buffer; default: never the limit")
@@ -288,7 +288,7 @@ class Flow(Strict):
     traffic: Traffic | None = Field(None, description="short flows in place of count long ones")
     params: dict[str, int | float | str | bool] = Field(
         {},
-        description="parameters of the CCA; a group's own for bbr2 and bbr3 (docs/explanation/bbr.md), else the same for all "
+        description="parameters of the CCA; a group's own for bbr2 and bbr3 (docs/reference/bbr_parameters.md), else the same for all "
         "groups with that CCA",
     )
 

@@ -161,7 +161,7 @@ def models_page(content: Content, notebooks: Mapping[str, str], document: Path |
         "scenario they describe.\n\n"
         "- **Ware et al. (IMC 2019)**: the steady state of flows that are never kept from sending, in a closed form.\n"
         "- **Scherrer et al. (IMC 2022)**: differential equations of all flows and the queue, here as long as the runs.\n"
-        "- **The burst model** of this package: every flow runs its algorithm once per ACK; bursts of packets are the only events. No constant is fitted.\n\n",
+        "- **The burst model** of this package: every flow runs its algorithm once per ACK; bursts of packets are the only events. No constant is fitted; which facts of Linux are in it was partly decided after comparisons.\n\n",
         block(met_table(content)),
         "How they are defined, and where they fail: "
         + (f"[their page](/{document}).\n\n" if document else "docs.\n\n"),
