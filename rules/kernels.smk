@@ -4,7 +4,6 @@
 
 rule kernel:
     input:
-        local(name_of(paths.CONFIG / "kernels.yaml")),
         [local(name_of(path)) for path in ingredients(KERNEL or None)],
         code=CODE["kernel"],
     output:
@@ -16,7 +15,7 @@ rule kernel:
     threads: workflow.cores
     params:
         kernel=KERNEL,
-        # An upgrade of the source package or the compiler makes another kernel, too.
+        # Its entry of kernels.yaml (another one does not matter), and the versions of source and compiler.
         identity=kernel_identity(KERNEL or None),
     shell:
         "bbrlab kernel build {params.kernel} --jobs {threads} --record {output:q} > {log:q} 2>&1"
@@ -24,7 +23,6 @@ rule kernel:
 
 rule own_kernel:
     input:
-        local(name_of(paths.CONFIG / "kernels.yaml")),
         [local(name_of(path)) for path in ingredients(KERNEL or None)],
         sources=lambda wildcards: [
             local(name_of(own_folder() / f"{name}.c"))

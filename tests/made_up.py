@@ -95,10 +95,23 @@ def table(figure: Figure, value: Value = lambda point, seed: 0.5, trials: int = 
     return pd.DataFrame(rows)
 
 
+def partly(figure: Figure) -> Figure:
+    """Three buffers of 1 and 4 flows: a part of a figure's points, whatever the scales say."""
+    some = [
+        p for p in figure.points if p.values["network.buffer.bdp"] in (1, 4, 32) and p.values["flows.0.count"] in (1, 4)
+    ]
+    return replace(figure, points=some)
+
+
 def one(folder: Path, text: str, value: Value, scale: str = "full", trials: int = 3) -> Verdict:
-    """The verdict on the only claim of a file, by made-up tables of runs that cost nothing, so that more seeds are not left out for it."""
+    """The verdict on the only claim of a file, by made-up tables of runs that cost nothing, so that more seeds are not left out for it.
+
+    At ``quick`` a part of the points was run (partly()).
+    """
     claim = only_claim(folder, text)
     known = {f.id: replace(f, seeds_packets=math.inf) for f in figures_at(scale, claim.figures)}
+    if scale == "quick":
+        known = {id: partly(figure) for id, figure in known.items()}
     return judge_claim(claim, known, {id: table(f, value, trials) for id, f in known.items()})
 
 

@@ -28,7 +28,7 @@ from bbrlab.experiment.machine import process
 from bbrlab.experiment.plan import make_plan
 from bbrlab.kernel import build, probe, sources
 from bbrlab.kernel.build import build_kernel
-from bbrlab.kernel.built import build_key, get_kernel
+from bbrlab.kernel.built import build_key, get_kernel, kernel_identity
 from bbrlab.kernel.specs import find_spec, load_specs
 from bbrlab.kernel.steps import lost_options
 from bbrlab.run import fit
@@ -530,6 +530,26 @@ def test_kernel_key_follows_its_ingredients(kernels):
     patch = next((kernels / "patches" / "um").glob("*.patch"))
     patch.write_text(patch.read_text() + "\n")
     assert key != build_key(spec, "source 1", "gcc 12")
+
+
+def test_a_kernel_is_told_by_its_own_entry(tmp_path, monkeypatch):
+    """A campaign makes kernel and runs anew if its entry has changed, not if another one has, or a description."""
+    text = (paths.CONFIG / "kernels.yaml").read_text()
+    monkeypatch.setattr(paths, "CONFIG", tmp_path)
+
+    def identity(changed: str) -> str:
+        (tmp_path / "kernels.yaml").write_text(changed)
+        return kernel_identity()
+
+    before = identity(text)
+    assert (
+        identity(text.replace("options: [guest.config, um.config, um-7.3.config", "options: [um-7.3.config")) == before
+    )
+    assert (
+        identity(text.replace("description: Debian's Linux 6.12 in virtual", "description: Linux in virtual")) == before
+    )
+    assert identity(text.replace("patches: [um, veth, bbr]", "patches: [um, bbr]")) != before
+    assert identity(text.replace("default: lab-6.12", "default: mainline-6.12")) != before
 
 
 def test_lost_options_are_found():

@@ -18,8 +18,9 @@ from bbrlab.campaign.figures import figures_at, write_points
 from bbrlab.claims.columns import beside, has_prediction
 from bbrlab.claims.schema import BURST, FLUID, Term
 from bbrlab.cli.commands import app
-from bbrlab.models import _burst_loop, _burst_state, burst, burst_panels, burst_scenario, burst_tables
-from bbrlab.models.burst import READINGS, VERSIONS, Reading, share, simulate
+from bbrlab.models import _burst_loop, _burst_state, burst, burst_panels, burst_scenario, burst_tables, burst_versions
+from bbrlab.models.burst import share, simulate
+from bbrlab.models.burst_versions import READINGS, VERSIONS, Reading
 from bbrlab.models.predictions import BURST_SEEDS
 from bbrlab.report import readings
 from bbrlab.report.panel import KEYS, Panel, with_burst
@@ -66,7 +67,7 @@ def test_published_shares(figure):
 )
 def test_aims_in_deep_buffers(figure):
     chosen = burst_panels.cells(figure, 32)
-    found = burst_panels.modelled(figure, chosen, burst.KERNEL_READING)
+    found = burst_panels.modelled(figure, chosen, burst_versions.KERNEL_READING)
     assert rms(found - chosen["published"]) <= AIMS[figure]
 
 
@@ -95,7 +96,7 @@ def test_shares_of_the_lab(cca, rival):
 
 
 NETWORKS = {
-    "ccas": st.lists(st.sampled_from(list(burst.CCAS)), min_size=1, max_size=8),
+    "ccas": st.lists(st.sampled_from(list(burst_versions.CCAS)), min_size=1, max_size=8),
     "rate_mbit": st.floats(0.5, 50),
     "rtts_ms": st.lists(st.floats(2, 300), min_size=8, max_size=8),
     "buffer_packets": st.integers(1, 300),
@@ -203,7 +204,7 @@ def test_nobody_stops_for_good(mix):
     assert (run.flows["goodput_mbit"] > 0).all()
 
 
-@pytest.mark.parametrize("cca", burst.CCAS)
+@pytest.mark.parametrize("cca", burst_versions.CCAS)
 def test_equal_flows_get_equal_shares(cca):
     found = [simulate({cca: 4}, 20, 40, buffer_bdp=4, duration_s=600, seed=s).flows["share"] for s in (1, 2, 3)]
     means = np.mean(found, axis=0)
@@ -344,14 +345,14 @@ def test_readings_are_of_bbr2_and_bbr3(reading):
 
 def test_the_default_is_each_version_as_in_the_kernel():
     """The names that bbrlab/report/readings.py chooses by the rule are those that the model has for its versions."""
-    assert burst.KERNEL_READINGS["bbr2"] == "draft" and readings.chosen("bbr2") == "drafts"
-    assert burst.KERNEL_READINGS["bbr3"] == readings.chosen("bbr3") == "cut"
+    assert burst_versions.KERNEL_READINGS["bbr2"] == "draft" and readings.chosen("bbr2") == "drafts"
+    assert burst_versions.KERNEL_READINGS["bbr3"] == readings.chosen("bbr3") == "cut"
     for name, (lower_bounds, filter_after_probe_rtt) in (
         ("cut", readings.READINGS["cut"]),
         ("draft", readings.READINGS["drafts"]),
     ):
         assert READINGS[name] == Reading(lower_bounds, filter_after_probe_rtt)
-    for cca, reading in burst.KERNEL_READINGS.items():
+    for cca, reading in burst_versions.KERNEL_READINGS.items():
         mine, named = (
             simulate({cca: 1, "cubic": 1}, 10, 40, buffer_bdp=8, duration_s=200, reading=r) for r in (None, reading)
         )
@@ -557,7 +558,7 @@ def test_the_documentation_has_the_errors_of_the_panels():
 
     for (figure, panel), of_readings, of_models in zip(burst_panels.PANELS.items(), rows[:7], rows[7:], strict=True):
         assert f"fig{of_readings[0].split()[0]}" == f"fig{of_models[0]}" == figure
-        kernel = burst.KERNEL_READINGS[panel.cca]
+        kernel = burst_versions.KERNEL_READINGS[panel.cca]
         some = [("draft", 16), ("draft", 32), ("draft", 64), (kernel, 16), (kernel, 32), (kernel, 64), ("narrow", 32)]
         said = [number(figure, *column) for column in some]
         assert of_readings[2:] == (said[:3] + [""] * 4 if panel.cca == "bbr1" else said)

@@ -20,16 +20,16 @@ import yaml
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.grading import limited, rubric_tables
-from bbrlab.grading.examine import (
+from bbrlab.grading.asked_scenario import compared
+from bbrlab.grading.grade import examine_submission, grade_submission, others_of, submissions_in
+from bbrlab.grading.handed_runs import (
     COPIED,
     EDITED_MANIFEST,
     EDITED_SAMPLES,
     EDITED_SUMMARY,
     OTHER_KERNEL,
     OTHERS_RUN,
-    compared,
 )
-from bbrlab.grading.grade import examine_submission, grade_submission, others_of, submissions_in
 from bbrlab.grading.limited import Refused, run_limited
 from bbrlab.grading.personal import personal
 from bbrlab.grading.report import GRADESCOPE, PAGE, class_table, page
@@ -413,7 +413,7 @@ def careful_summary(run: Path) -> None:
     """A summary that the samples say, too."""
     from bbrlab.experiment import iperf3_library
     from bbrlab.experiment.plan import make_plan
-    from bbrlab.grading.examine import read_samples
+    from bbrlab.grading.handed_runs import read_samples
     from bbrlab.grading.recount import recounted
     from bbrlab.kernel.built import get_kernel
     from bbrlab.scenario.messages import validate

@@ -42,7 +42,7 @@ from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.claims.schema import Expectation
 from bbrlab.claims.statements import PARTLY, statement_counts, statement_frame, statement_verdict
 from bbrlab.scenario.point import Point
-from tests.made_up import GOOD, ORDER, expecting, of_parts, of_seeds, one, only_claim, series, table, written
+from tests.made_up import GOOD, ORDER, expecting, of_parts, of_seeds, one, only_claim, partly, series, table, written
 
 FIG2A = "sarpkaya2025/fig2a"
 SHARE = Expectation(value=0.5, within=0.1)
@@ -510,7 +510,7 @@ def test_statements_and_claims_are_counted(tmp_path):
     text = f"{head}    - id: SA-a\n      at:{claim}    - id: SA-b\n      at:{claim.replace('value: 0.5', 'value: 5')}"
     text += GOOD.replace("SA-x", "SA-z").replace("network.buffer.bdp: 4", "network.buffer.bdp: 64").lstrip()
     statements = load_statements([written(tmp_path, text)])
-    (figure,) = figures_at("quick", [FIG2A])
+    figure = partly(figures_at("full", [FIG2A])[0])
     verdicts = judge_all(claims_of(statements), [figure], {FIG2A: table(figure, of_seeds(0.49, 0.5, 0.51))})
     claims, stated = verdict_frame(verdicts), statement_frame(statements, verdicts)
     assert list(stated["in_words"]) == ["partly reproduced: 1 of 2", NOT_RUN]

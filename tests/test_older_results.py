@@ -28,7 +28,7 @@ from bbrlab.report.pages import Page, load_page
 from bbrlab.report.shipped import Shown
 from bbrlab.site.content import read_content
 from bbrlab.site.run_page import write_run_page
-from bbrlab.workflow import ship, verify
+from bbrlab.workflow import differences, records, seen, ship
 from tests.made_up import nothing_measured, table, whole_summary
 from tests.test_site import made_up_run
 
@@ -217,7 +217,7 @@ def test_shipped_results_of_another_format(theirs):
     path = change(theirs / "quick" / "manifest.json", format=shipped.FORMAT + 1)
     text = told(lambda: shipped.read_manifest(theirs, "quick"), path, f"is of format {shipped.FORMAT + 1}")
     assert "get these results anew" in text
-    told(lambda: verify.results_at(theirs, "quick", figures_at("quick", ["tang"])), path, "is of format")
+    told(lambda: records.results_at(theirs, "quick", figures_at("quick", ["tang"])), path, "is of format")
 
 
 def test_shipped_results_with_another_field(theirs):
@@ -234,7 +234,7 @@ def test_shipped_results_with_another_field(theirs):
 @pytest.mark.parametrize("column", ["figure", "summary_sha256", "samples_sha256"])
 def test_older_hashes_of_shipped_runs(theirs, column):
     path = without(theirs / "quick" / "runs.parquet", column)
-    told(lambda: verify.results_at(theirs, "quick", figures_at("quick", ["tang"])), path, f"has no column {column}")
+    told(lambda: records.results_at(theirs, "quick", figures_at("quick", ["tang"])), path, f"has no column {column}")
 
 
 def test_an_older_table_among_shipped_ones(theirs, monkeypatch):
@@ -287,7 +287,7 @@ def test_an_older_summary_of_a_run(tmp_path, place):
     missing = f"has no '{place.rpartition('.')[2] if place[:4] in ('bott', 'grou') and 'count' not in place and 'buffer' not in place else place}'"
     for do in (
         lambda: run_rows(run),
-        lambda: ship.look_at(run),
+        lambda: seen.look_at(run),
         lambda: write_run_page(run.folder, tmp_path / "page.html"),
     ):
         assert "run this point again" in told(do, path, missing)
@@ -324,10 +324,10 @@ def test_an_older_manifest_is_not_packed(tmp_path, field):
                "guest_code_sha256": {}, "packages": {}, "source": {"commit": "c", "modified": False},
                "outputs_sha256": {"samples.parquet": files.sha256(tmp_path / "samples.parquet")}}  # fmt: skip
     files.write_json(tmp_path / "manifest.json", content)
-    assert ship.look_at(run).commit == "c"
+    assert seen.look_at(run).commit == "c"
     del content[field]
     files.write_json(tmp_path / "manifest.json", content)
-    text = told(lambda: ship.look_at(run), tmp_path / "manifest.json", f"has no '{field}'")
+    text = told(lambda: seen.look_at(run), tmp_path / "manifest.json", f"has no '{field}'")
     assert "remove this folder and start the campaign again" in text
 
 
@@ -357,13 +357,13 @@ def test_verify_runs_older_runs_again_and_names_the_field(tmp_path):
         made_up_run(folder)
         summary = files.read_json(summary_without(folder, ""))
         change(folder / "manifest.json", kernel=summary["kernel"])
-    found = verify.results_at(results, "smoke", [figure()])
-    assert verify.compare(found.record(found.keys[0]), again, {}) == []
+    found = records.results_at(results, "smoke", [figure()])
+    assert differences.compare(found.record(found.keys[0]), again, {}) == []
     summary_without(run.folder, "jain_index")
     content = files.read_json(run.folder / "manifest.json")
     files.write_json(run.folder / "manifest.json", content | {"outputs_sha256": None})
-    found = verify.results_at(results, "smoke", [figure()])
-    (wrong, *_) = verify.compare(found.record(found.keys[0]), again, {})
+    found = records.results_at(results, "smoke", [figure()])
+    (wrong, *_) = differences.compare(found.record(found.keys[0]), again, {})
     assert wrong.file == "summary.json" and "jain_index is not there, again null" in wrong.what
     summary_without(run.folder, "kernel")
-    assert verify.results_at(results, "smoke", [figure()]).record(found.keys[0]).kernel is None
+    assert records.results_at(results, "smoke", [figure()]).record(found.keys[0]).kernel is None

@@ -20,7 +20,7 @@ import yaml
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.cli.play import VIEW_COLUMNS, VIEW_ROWS
-from bbrlab.cli.play_view import Words
+from bbrlab.cli.play_line import Words
 from bbrlab.experiment.machine.prompt import LINE_BYTES, READY, Plain, PromptLink
 from bbrlab.measure.live import Follower
 from bbrlab.measure.netlink import HEAD

@@ -29,7 +29,7 @@ from bbrlab.report.pages import load_page, statement_words
 from bbrlab.report.scorecard import show_verdicts, write_scorecard
 from bbrlab.report.statement_table import MANY, statement_table
 from bbrlab.report.verdicts import COLOURS, TERMINAL
-from tests.made_up import EACH, GOOD, series, table, written
+from tests.made_up import EACH, GOOD, partly, series, table, written
 
 FIG2A = "sarpkaya2025/fig2a"
 VARIANTS = """
@@ -53,7 +53,7 @@ def judged(tmp_path):
     deep = GOOD.replace("SA-x", "SA-deep").replace("bdp: 4", "bdp: 64").lstrip()
     text = GOOD + series("{below: 2}").replace("SA-x", "SA-s").lstrip() + deep + VARIANTS.lstrip() + EACH.lstrip()
     statements = load_statements([written(tmp_path, text)])
-    figures = figures_at("quick", [FIG2A])
+    figures = [partly(f) for f in figures_at("quick", [FIG2A])]
     tables = {FIG2A: table(figures[0], lambda p, s: 0.5 + s / 1000)}
     verdicts = judge_all(claims_of(statements), figures, tables)
     return verdict_frame(verdicts), statement_frame(statements, verdicts), tables

@@ -28,7 +28,8 @@ from bbrlab.report import shipped
 from bbrlab.report.notebook import between_cuts, samples_of
 from bbrlab.report.pages import load_page
 from bbrlab.run.run import run_point
-from bbrlab.workflow import budget, ship, verify
+from bbrlab.workflow import budget, differences, records, ship, verify
+from bbrlab.workflow.explained import Explained, read_explained
 from tests.conftest import state_of
 
 FIGURE = "tang/fig2"
@@ -39,7 +40,7 @@ def figure():
     return figures_at("smoke", [FIGURE])[0]
 
 
-def pack(results: Path, out: Path, explained: Sequence[ship.Explained] = ()) -> dict[str, Any]:
+def pack(results: Path, out: Path, explained: Sequence[Explained] = ()) -> dict[str, Any]:
     return ship.pack(ship.Finished("smoke", [figure()], results, explained), out)
 
 
@@ -161,15 +162,15 @@ def test_a_failed_self_check_needs_a_reason(mine, tmp_path):
     reasons.write_text(
         f"- {{figure: {FIGURE}, seed: 1, check: {name}, why: the rate is not reached in so short a run}}\n"
     )
-    found = pack(mine, tmp_path / "out", ship.read_explained(reasons))
+    found = pack(mine, tmp_path / "out", read_explained(reasons))
     assert [(f["seed"], f["checks"]) for f in found["failed"]] == [(1, [name])]
     assert shipped.read_manifest(tmp_path / "out", "smoke").failed[0].why.startswith("the rate")
     reasons.write_text(reasons.read_text() + f"- {{figure: {FIGURE}, seed: 2, why: no such thing}}\n")
     with pytest.raises(UserError, match="no run of tang/fig2 failed as one entry says"):
-        pack(mine, tmp_path / "out", ship.read_explained(reasons))
+        pack(mine, tmp_path / "out", read_explained(reasons))
     reasons.write_text("- {figure: tang/fig2}\n")
     with pytest.raises(UserError, match=r"explained.yaml: why"):
-        ship.read_explained(reasons)
+        read_explained(reasons)
 
 
 def test_files_that_were_changed_are_named(theirs):
@@ -255,9 +256,9 @@ def test_predictions_are_read_from_one_file(tmp_path):
 
 def said_of(results: Path, again: Path) -> dict[str, str]:
     """What is wrong with the first cubic run of some results, beside a folder that has it again: {file: words}."""
-    found = verify.results_at(results, "smoke", [figure()])
+    found = records.results_at(results, "smoke", [figure()])
     record = found.record(next(k for k in found.keys if k[1].startswith(CASE) and k[2] == 1))
-    told = [*record.wrong, *verify.compare(record, run_of(again), found.libraries)]
+    told = [*record.wrong, *differences.compare(record, run_of(again), found.libraries)]
     assert len({w.file for w in told}) == len(told)
     return {w.file: w.what for w in told}
 
@@ -277,7 +278,7 @@ def test_a_changed_digit_is_named_by_run_file_and_field(campaign, mine):
     assert "another result: groups.0.goodput_mbit" in found["summary.json"]
     assert "its manifest says" in found["samples.parquet"]
     assert found["manifest.json"] == "seed 3, again 1"
-    digests = verify.table_digests(run_of(mine))
+    digests = records.table_digests(run_of(mine))
     change(run_of(mine) / "manifest.json", seed=1, outputs_sha256=digests)  # who hides it
     found = said_of(mine, campaign)
     assert ": cwnd, row 17: " in found["samples.parquet"]
@@ -287,18 +288,18 @@ def test_a_changed_digit_is_named_by_run_file_and_field(campaign, mine):
 def test_missing_and_broken_files_are_named(campaign, mine):
     (run_of(mine) / "samples.parquet").unlink()
     (run_of(mine) / "manifest.json").write_text("{")
-    found = verify.results_at(mine, "smoke", [figure()])
+    found = records.results_at(mine, "smoke", [figure()])
     record = found.record(next(k for k in found.keys if k[1].startswith(CASE)))
     told = {w.file: w.what for w in record.wrong}
     assert told["samples.parquet"] == "is missing"
     assert "is damaged" in told["manifest.json"]
     shutil.rmtree(run_of(mine))
-    found = verify.results_at(mine, "smoke", [figure()])
+    found = records.results_at(mine, "smoke", [figure()])
     assert len(found.keys) == 4, "the table has it"
     record = found.record(next(k for k in found.keys if k[1].startswith(CASE)))
     assert {w.file for w in record.wrong} == {"summary.json", "manifest.json", "samples.parquet"}
     with pytest.raises(UserError, match="has no run of these figures"):
-        verify.results_at(mine / "none", "smoke", [figure()])
+        records.results_at(mine / "none", "smoke", [figure()])
 
 
 def test_of_what_ships_changed_hashes_and_rows_are_named(campaign, theirs):
@@ -313,7 +314,7 @@ def test_of_what_ships_changed_hashes_and_rows_are_named(campaign, theirs):
     found = said_of(theirs, campaign)
     assert "utilisation" in found["summary.json"]
     assert found["samples.parquet"].startswith("has hash 111111111111, again ")
-    wrong = {w.file: w.what for w in verify.results_at(theirs, "smoke", [figure()]).wrong if "hash" not in w.what}
+    wrong = {w.file: w.what for w in records.results_at(theirs, "smoke", [figure()]).wrong if "hash" not in w.what}
     assert wrong == {"runs.parquet": f"has 3 runs of {FIGURE}, the manifest says 4"}
 
 
@@ -356,7 +357,7 @@ def test_verify_of_what_ships(packed):
 
 
 def test_a_run_by_another_build_of_the_kernel_that_is_equal_is_told_and_no_fault(campaign, monkeypatch):
-    found = verify.results_at(campaign, "smoke", [figure()])
+    found = records.results_at(campaign, "smoke", [figure()])
     record = found.record(found.keys[0])
     other = replace(record, kernel=(record.kernel[0], "e" * 16))
 

@@ -25,7 +25,8 @@ from bbrlab.kernel.specs import find_spec
 from bbrlab.report.shipped import own_hash
 from bbrlab.workflow.digest import MANIFEST as RUN_MANIFEST
 from bbrlab.workflow.digest import SUMMARY, TABLES
-from bbrlab.workflow.ship import Finished, Seen, gather
+from bbrlab.workflow.seen import Seen
+from bbrlab.workflow.ship import Finished, gather
 
 FORMAT = 1
 README, MANIFEST, SUMS = "README.md", "MANIFEST.json", "SHA256SUMS"

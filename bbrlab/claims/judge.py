@@ -30,6 +30,12 @@ ALL, OWN = "all", "the lab's own"  # rows of counts() below those of the papers
 MISSING_LARGEST = 0.2  # of a claim's seeds that may have failed or have no number
 # Why there is no interval.
 DETERMINISTIC, EQUAL, RANKS = "deterministic", "equal in every seed", "by ranks"
+# Why the seeds leave it open, by that; what is deterministic is never open.
+UNDECIDED = {
+    "": "the interval straddles what is expected",
+    EQUAL: "equal in {seeds} seeds: too few to tell",
+    RANKS: "the series neither rise nor fall surely",
+}
 
 
 @dataclass(frozen=True)
@@ -92,36 +98,43 @@ def outcome(expect: Expectation, found: Sample, looks: int = 1) -> Outcome:
         found: the seeds' numbers.
         looks: how often there may be a look (looks_at()).
     """
-    values, lacking = found.values, found.failed + found.without
+    values = found.values
     result = Outcome(INCONCLUSIVE, seeds=found.seeds, failed=found.failed, without=found.without)
     low, high = expect.bounds
     if len(values):
         means = values.mean(axis=0)
         farthest = int(np.argmin(np.minimum(means - low, high - means)))
         result = dataclasses.replace(result, mean=float(means[farthest]), part=found.labels[farthest])
-    if lacking > MISSING_LARGEST * found.seeds:
-        return dataclasses.replace(result, why=f"{_lack(found)} of {found.seeds} seeds")
-    if len(values) < 2:
-        return dataclasses.replace(result, why=f"{len(values)} seeds with a number: two are needed")
+    if why := _too_little(found):
+        return dataclasses.replace(result, why=why)
     parts = [_part(expect, found, i, looks) for i in range(values.shape[1])]
-    outside, first = min((p.outside * len(parts), i) for i, p in enumerate(parts))
-    inside, _, last = max((p.inside, -p.distance, i) for i, p in enumerate(parts))
-    if outside <= ERROR:
-        verdict, p, chosen = NOT_REPRODUCED, outside, first
-    else:
-        verdict, p, chosen = REPRODUCED if inside <= ERROR else INCONCLUSIVE, min(inside, outside), last
-    mean = float(means[chosen])
+    verdict, p, chosen = _tested(parts)
+    mean, spread = float(means[chosen]), parts[chosen].spread
     result = dataclasses.replace(result, verdict=verdict, mean=mean, part=found.labels[chosen], p=min(1.0, p))
-    if parts[chosen].spread == RANKS:
-        why = "the series neither rise nor fall surely" if verdict == INCONCLUSIVE else ""
-        return dataclasses.replace(result, spread=RANKS, why=why)
-    if parts[chosen].spread:
-        why = f"equal in {len(values)} seeds: too few to tell" if verdict == INCONCLUSIVE else ""
-        tested = math.nan if parts[chosen].spread == DETERMINISTIC else result.p
-        return dataclasses.replace(result, spread=parts[chosen].spread, p=tested, why=why)
+    if verdict == INCONCLUSIVE:
+        result = dataclasses.replace(result, why=UNDECIDED[spread].format(seeds=len(values)))
+    if spread:
+        tested = math.nan if spread == DETERMINISTIC else result.p
+        return dataclasses.replace(result, spread=spread, p=tested)
     interval = estimate(values[:, chosen], looks * (1 if low <= mean <= high else len(parts)))
-    why = "the interval straddles what is expected" if verdict == INCONCLUSIVE else ""
-    return dataclasses.replace(result, low=interval.low, high=interval.high, confidence=interval.confidence, why=why)
+    return dataclasses.replace(result, low=interval.low, high=interval.high, confidence=interval.confidence)
+
+
+def _too_little(found: Sample) -> str:
+    """Why the seeds' numbers are not judged, in words; empty if they are."""
+    lacking, there = found.failed + found.without, len(found.values)
+    if lacking > MISSING_LARGEST * found.seeds:
+        return f"{_lack(found)} of {found.seeds} seeds"
+    return f"{there} seeds with a number: two are needed" if there < 2 else ""
+
+
+def _tested(parts: Sequence[_Part]) -> tuple[str, float, int]:
+    """The verdict over all parts, the smallest error at which it falls, and the part that it rests on."""
+    outside, first = min((p.outside * len(parts), i) for i, p in enumerate(parts))
+    if outside <= ERROR:
+        return NOT_REPRODUCED, outside, first
+    inside, _, last = max((p.inside, -p.distance, i) for i, p in enumerate(parts))
+    return REPRODUCED if inside <= ERROR else INCONCLUSIVE, min(inside, outside), last
 
 
 @dataclass(frozen=True)

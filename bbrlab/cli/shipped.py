@@ -33,7 +33,8 @@ def finished(
 ) -> Finished:
     """The campaign to pack, of the names that chosen_figures() gave."""
     from bbrlab.campaign.figures import figures_at
-    from bbrlab.workflow.ship import Finished, read_explained
+    from bbrlab.workflow.explained import read_explained
+    from bbrlab.workflow.ship import Finished
 
     return Finished(
         scale, figures_at(scale, figures), results, read_explained(explained) if explained else (), without_curves
@@ -179,7 +180,8 @@ def verify(
     from bbrlab.report.shipped import shipped_scale
     from bbrlab.workflow.estimate import estimate_s
     from bbrlab.workflow.progress import span
-    from bbrlab.workflow.verify import Outcome, again, choose, results_at
+    from bbrlab.workflow.records import results_at
+    from bbrlab.workflow.verify import Outcome, again, choose
 
     folder = (results or paths.SHIPPED).absolute()
     if not folder.is_dir() and results:

@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from bbrlab.workflow.verify import Outcome, Wrong
+from bbrlab.workflow.records import Wrong
+from bbrlab.workflow.verify import Outcome
 
 
 def show_verification(outcomes: Sequence[Outcome], wrong: Sequence[Wrong]) -> None:

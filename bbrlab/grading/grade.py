@@ -15,7 +15,8 @@ from typing import Any, TypedDict
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.claims.schema import rounded
-from bbrlab.grading.examine import COPIED, OTHERS_RUN, Examined, examine
+from bbrlab.grading.examine import Examined, examine
+from bbrlab.grading.handed_runs import COPIED, OTHERS_RUN
 from bbrlab.grading.judge import Judged, judge
 from bbrlab.grading.limited import Refused, run_limited
 from bbrlab.grading.personal import Personal, personal

@@ -18,7 +18,8 @@ from bbrlab.claims.judge import outcome
 from bbrlab.claims.sample import sample
 from bbrlab.claims.schema import PREDICTED, Claim
 from bbrlab.claims.select import select
-from bbrlab.grading.examine import SUMMARY, Examined
+from bbrlab.grading.examine import Examined
+from bbrlab.grading.handed_runs import SUMMARY
 from bbrlab.grading.personal import FIGURE, PREDICTIONS, Personal
 from bbrlab.measure import schema
 from bbrlab.models import predictions

@@ -19,7 +19,7 @@ from bbrlab.base import files
 from bbrlab.base.errors import UserError
 from bbrlab.campaign.figures import Run
 from bbrlab.experiment.machine import process
-from bbrlab.grading.examine import (
+from bbrlab.grading.handed_runs import (
     EDITED_SAMPLES,
     EDITED_SUMMARY,
     SUMMARY,

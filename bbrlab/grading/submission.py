@@ -45,6 +45,7 @@ PROGRAMS = (
 )  # and others: never opened
 JUNK = ("__MACOSX", ".DS_Store", "Thumbs.db", ".ipynb_checkpoints", "__pycache__")
 TOLD_MAX = 20  # problems that are told one by one
+NAMED_MAX = 5  # of one kind
 
 
 @dataclass
@@ -66,6 +67,22 @@ def shown(name: str | bytes, most: int = 100) -> str:
     text = text.encode("utf-8", "backslashreplace").decode()
     text = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
     return text if len(text) <= most else text[: most - 3] + "..."
+
+
+def some_of(names: list[str]) -> str:
+    """The first few foreign names, and how many more there are."""
+    more = f" and {len(names) - NAMED_MAX} more" if len(names) > NAMED_MAX else ""
+    return ", ".join(shown(n) for n in names[:NAMED_MAX]) + more
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a finite number."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    try:
+        return abs(float(value)) < float("inf")
+    except OverflowError:
+        return False
 
 
 def open_submission(path: Path, limits: Limits, scratch: Path) -> Submission:

@@ -101,14 +101,17 @@ def get_kernel(name: str | None = None) -> Kernel:
 
 
 def kernel_identity(name: str | None = None) -> str:
-    """What decides a kernel beside this project's files: the source's version and the compiler. "" where either is missing.
+    """What decides a kernel beside its ingredients: the hash of its entry of kernels.yaml without the description, the source's
+    version and the compiler; the hash alone where either of these is missing.
 
-    With an upgrade of either the workflow makes the kernel, and all runs, anew.
+    With a change of any the workflow makes the kernel, and all runs, anew; with a change of another entry it does not.
     """
+    name, spec = find_spec(name)
+    entry = hashlib.sha256(json.dumps(spec.model_dump(mode="json", exclude={"description"})).encode()).hexdigest()[:16]
     try:
-        return f"{name_version(find_spec(name)[1].source)}, {compiler()}"
+        return f"{name} {entry}, {name_version(spec.source)}, {compiler()}"
     except UserError:
-        return ""
+        return f"{name} {entry}"
 
 
 class _Sometimes(TypedDict, total=False):

@@ -102,6 +102,6 @@ def recipe(spec: KernelSpec) -> Recipe:
 
 
 def ingredients(name: str | None = None) -> list[Path]:
-    """The files of this project whose change makes another kernel, kernels.yaml itself apart."""
+    """The files of this project whose change makes another kernel; kernels.yaml apart, whose entry is in built.kernel_identity()."""
     parts = recipe(find_spec(name)[1])
     return [*parts.options, *parts.patches, *(path for path, _ in parts.added), probe_file()]

@@ -110,13 +110,13 @@ ACK = np.dtype(
     ]
 )  # fmt: skip
 
-# Values of burst.Reading, by their numbers in a version's record.
+# Values of burst_versions.Reading, by their numbers in a version's record.
 LOWER_BOUNDS = ("outside-probes", "lossy-refill", "probes-too")
 FILTER_AFTER_PROBE_RTT = ("kept", "after-cut-up", "always")
 LOSSY_REFILL, PROBES_TOO = 1, 2
 AFTER_CUT_UP, ALWAYS = 1, 2
 
-# A version of BBR: gains by state, and what it does and does not. burst.Version has the fields' meaning.
+# A version of BBR: gains by state, and what it does and does not. burst_versions.Version has the fields' meaning.
 SWITCHES = (
     "plateau_of_samples", "plateau_ends_up", "min_rtt_ends_down", "loss_exit_looks_at_latest", "loss_anchors_round",
     "precautionary", "single_packets",

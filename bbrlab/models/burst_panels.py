@@ -19,8 +19,8 @@ from bbrlab.base.errors import UserError
 from bbrlab.base.strict import Strict
 from bbrlab.base.tables import published_table
 from bbrlab.base.yaml_files import read_yaml
-from bbrlab.models import burst, ware
-from bbrlab.models.burst import Version
+from bbrlab.models import burst, burst_versions, ware
+from bbrlab.models.burst_versions import Version
 
 SEEDS = 2
 FILE = paths.DATA / "burst" / "panels.yaml"
@@ -79,9 +79,9 @@ def read_published(path: Path = FILE) -> Published:
 
 PUBLISHED = read_published()
 PANELS = PUBLISHED.panels
-# Readings of the drafts (burst.READINGS); BBRv1 has none.
-READINGS = {"bbr1": ("draft",), "bbr2": tuple(burst.READINGS), "bbr3": tuple(burst.READINGS)}
-# What can be left out of BBRv3, for parts(): the fields of burst.Version that do it.
+# Readings of the drafts (burst_versions.READINGS); BBRv1 has none.
+READINGS = {"bbr1": ("draft",), "bbr2": tuple(burst_versions.READINGS), "bbr3": tuple(burst_versions.READINGS)}
+# What can be left out of BBRv3, for parts(): the fields of burst_versions.Version that do it.
 PARTS = {
     "inflight_hi's growth in UP": {"growth": 0.0},
     "ProbeRTT": {"probe_rtt_interval_s": float("inf")},
@@ -108,7 +108,7 @@ def modelled(
     """The model's mean share at some of a panel's cells().
 
     Args:
-        reading: of the drafts (burst.READINGS).
+        reading: of the drafts (burst_versions.READINGS).
         version: in place of the panel's own.
     """
     p = PANELS[name]
@@ -182,7 +182,7 @@ def parts(names: Iterable[str]) -> pd.DataFrame:
 def _parts(chosen: pd.DataFrame, base: burst.Floats, names: Iterable[str]) -> Iterator[dict[str, float | str]]:
     published = chosen["published"].to_numpy()
     for name in names:
-        version = replace(burst.VERSIONS["bbr3"], **PARTS[name])  # type: ignore[arg-type]
+        version = replace(burst_versions.VERSIONS["bbr3"], **PARTS[name])  # type: ignore[arg-type]
         without = modelled(PUBLISHED.parts.panel, chosen, "draft", version=version)
         yield {"part": name, "change": _rms(without - base), "rmse": _rms(without - published),
                "rmse_with": _rms(base - published)}  # fmt: skip

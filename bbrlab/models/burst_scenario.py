@@ -11,13 +11,13 @@ import numpy as np
 import pandas as pd
 
 from bbrlab.base.errors import UserError
-from bbrlab.models import burst
+from bbrlab.models import burst, burst_versions
 from bbrlab.models.world import World
 from bbrlab.scenario.draws import draw_rtts
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.schema import Scenario
 
-WORLD = World("the burst model", ccas=tuple(burst.CCAS), pacing=("internal",))
+WORLD = World("the burst model", ccas=tuple(burst_versions.CCAS), pacing=("internal",))
 
 
 @dataclass(frozen=True)
@@ -51,12 +51,15 @@ def speaks_of(scenario: Scenario) -> bool:
 
 
 def predict(
-    scenario: Scenario, seeds: int = 3, reading: str | burst.Reading | None = None, duration_s: float | None = None
+    scenario: Scenario,
+    seeds: int = 3,
+    reading: str | burst_versions.Reading | None = None,
+    duration_s: float | None = None,
 ) -> Prediction:
     """Simulate a scenario with seeds 1 to ``seeds``.
 
     Args:
-        reading: of the drafts of BBRv2 and BBRv3 (burst.READINGS).
+        reading: of the drafts of BBRv2 and BBRv3 (burst_versions.READINGS).
         duration_s: default: the scenario's own, with its window; else the means are over the last 40 %.
 
     Raises:
@@ -108,6 +111,6 @@ def predictions_of(points: Sequence[Point], seeds: int, reading: str | None) -> 
         rows.append({
             **point.values, "share_of_capacity": p.means[0], "share_sd": p.spreads[0],
             **{k: float(np.mean(v)) for k, v in means.items()},
-            "seeds": seeds, "reading": reading or burst.KERNEL_READING,
+            "seeds": seeds, "reading": reading or burst_versions.KERNEL_READING,
         })  # fmt: skip
     return pd.DataFrame(rows)

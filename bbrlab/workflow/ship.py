@@ -12,116 +12,27 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from pydantic import ValidationError
 
 from bbrlab.base import files
 from bbrlab.base.errors import UserError
-from bbrlab.base.strict import Strict
-from bbrlab.base.yaml_files import read_yaml
-from bbrlab.campaign.collect import read_figure, read_points, run_rows
+from bbrlab.campaign.collect import read_figure, read_points
 from bbrlab.campaign.config import command_for
 from bbrlab.campaign.figures import Figure, Run, runs_of, scenario_files
 from bbrlab.campaign.seeds import least_seeds
-from bbrlab.campaign.versions import read_with, whole_summary
+from bbrlab.campaign.versions import read_with
 from bbrlab.claims.columns import prediction_files
 from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.claims.statements import read_claims, read_statements, statements_beside
-from bbrlab.measure.checks.check import failed_of
 from bbrlab.models.predictions import PACKED, PLACE, packed
 from bbrlab.models.predictions import files_of as predictions_of
 from bbrlab.report.panel import has_panel
 from bbrlab.report.shipped import CHECKS, FORMAT, MANIFEST, RUNS, own_hash
 from bbrlab.run.guest_code import always_loaded
-from bbrlab.workflow.digest import SUMMARY, TABLES, column_of, summary_digest, table_digests
+from bbrlab.workflow.explained import Explained, failed_runs
+from bbrlab.workflow.seen import Seen, check_frame, look_at, run_frame
 
 LIBRARIES = ("pyarrow", "pandas")
 NOT_RESULT = "wall_s"  # the one column of figure tables that is of the machine
-
-
-class Explained(Strict):
-    """Why runs that failed self-checks are shipped all the same; without point or seed: all of the figure's."""
-
-    figure: str
-    why: str
-    point: str | None = None
-    seed: int | None = None
-    check: str | None = None
-
-    def covers(self, run: Run, check: str) -> bool:
-        """Whether this explains a run's check."""
-        said = (self.point, run.point.label), (self.seed, run.seed), (self.check, check)
-        return self.figure == run.figure and all(mine in (None, its) for mine, its in said)
-
-
-def read_explained(path: Path) -> list[Explained]:
-    """A file of explanations: a list of Explained. UserError naming field and value if it is not one."""
-    content = read_yaml(path)
-    if not isinstance(content, list):
-        raise UserError(f"{path}: must be a list of {{figure, why}}, with point, seed and check as far as they matter")
-    try:
-        return [Explained.model_validate(entry) for entry in content]
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise UserError(
-            f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']} (found {first['input']!r})"
-        ) from None
-
-
-@dataclass(frozen=True)
-class Seen:
-    """One run as its folder has it.
-
-    Attributes:
-        rows: of the figure's table.
-        checks: of its summary.
-        tables: {name: SHA-256}.
-        manifest: its manifest.json.
-    """
-
-    run: Run
-    rows: list[dict[str, Any]]
-    checks: list[Any]
-    summary_sha256: str
-    tables: dict[str, str]
-    manifest: dict[str, Any]
-
-    @property
-    def commit(self) -> str:
-        """Of the code that it was run with, "+" behind it if files had been changed."""
-        source = self.manifest["source"]
-        return (source["commit"] or "unknown") + ("+" if source["modified"] else "")
-
-
-def look_at(run: Run) -> Seen:
-    """A run's folder. UserError if it is not whole, or its manifest is of other tables or of another run."""
-    for name in (SUMMARY, TABLES[0], "manifest.json"):
-        if not (run.folder / name).is_file():
-            raise UserError(f"{run.folder / name}: is missing; start the campaign again, it makes what is not there")
-    summary, manifest = whole_summary(run.folder), files.read_json(run.folder / "manifest.json")
-    tables = table_digests(run.folder)
-    try:
-        said = {name: digest for name, digest in manifest["outputs_sha256"].items() if name in tables}
-        same = (manifest["fingerprint"], manifest["seed"]) == (run.point.fingerprint, run.seed)
-        same &= manifest["kernel"] == summary["kernel"]
-        hashes = {name: manifest["outputs_sha256"][name] for name in TABLES if name in manifest["outputs_sha256"]}
-        found = Seen(run, run_rows(run), summary["checks"], summary_digest(summary), hashes, manifest)
-        for part in ("kernel", "guest_code_sha256", "packages"):
-            _ = manifest[part]
-        found.commit  # noqa: B018 - that it is there
-    except (KeyError, TypeError) as error:
-        raise UserError(
-            f"{run.folder / 'manifest.json'}: has no {error}: made by another version of bbrlab; remove this folder and start the campaign again"
-        ) from None
-    if not same:
-        raise UserError(
-            f"{run.folder / 'manifest.json'}: is of another run than summary.json; remove this folder and start the campaign again"
-        )
-    if said != tables:
-        wrong = next(name for name in tables if said.get(name) != tables[name])
-        raise UserError(
-            f"{run.folder / wrong}: is not the file that manifest.json has the hash of; remove this folder and start the campaign again"
-        )
-    return found
 
 
 def in_order(figures: Iterable[Figure]) -> list[Figure]:
@@ -208,7 +119,7 @@ class Runs:
     def content(self) -> dict[str, pd.DataFrame]:
         """{file below SCALE/: table}, of the runs and the figures."""
         figures = {f"{id}.parquet": table.assign(**{NOT_RESULT: float("nan")}) for id, table in self.tables.items()}
-        return {**figures, RUNS: _run_frame(self.seen), CHECKS: _check_frame(self.seen)}
+        return {**figures, RUNS: run_frame(self.seen), CHECKS: check_frame(self.seen)}
 
 
 def look_through(campaign: Finished, on_progress: Callable[[str], None] = lambda text: None) -> Runs:
@@ -227,7 +138,7 @@ def look_through(campaign: Finished, on_progress: Callable[[str], None] = lambda
         with ThreadPoolExecutor() as pool:  # hashing lets go of the interpreter
             seen += pool.map(look_at, found)
         _same_table(figure, tables[figure.id], seen[-len(found) :], place)
-    return Runs(tables, seen, _failed(seen, campaign.explained))
+    return Runs(tables, seen, failed_runs(seen, campaign.explained))
 
 
 def gather(campaign: Finished, on_progress: Callable[[str], None] = lambda text: None) -> Gathered:
@@ -290,58 +201,6 @@ def _check_claims(claims: pd.DataFrame, place: Path) -> None:
         raise UserError(
             f"{place / 'claims.parquet'}: is not of the claims that there are now (such as {min(wrong)}); start the campaign again"
         )
-
-
-def _failed(seen: Iterable[Seen], explained: Sequence[Explained]) -> list[dict[str, Any]]:
-    """Runs that failed self-checks, with the reasons given. UserError for one without a reason, and for a reason without a run."""
-    found, used = [], set()
-    for one in seen:
-        checks = [c["name"] for c in failed_of(one.checks)]
-        reasons = [[i for i, e in enumerate(explained) if e.covers(one.run, check)] for check in checks]
-        if open_ones := [check for check, why in zip(checks, reasons, strict=True) if not why]:
-            raise UserError(
-                f"{one.run.folder}: failed {', '.join(open_ones)}, unexplained; find out why, then say so with --explained FILE "
-                f"(- {{figure: {one.run.figure}, point: '{one.run.point.label}', seed: {one.run.seed}, check: {open_ones[0]}, why: ...}})"
-            )
-        if checks:
-            chosen = sorted({i for why in reasons for i in why})
-            used |= set(chosen)
-            found.append({"figure": one.run.figure, "point": one.run.point.label, "seed": one.run.seed, "checks": checks,
-                          "why": " ".join(dict.fromkeys(explained[i].why for i in chosen))})  # fmt: skip
-    if idle := [e for i, e in enumerate(explained) if i not in used]:
-        raise UserError(
-            f"--explained: no run of {idle[0].figure} failed as one entry says ({idle[0].why}); take it out"
-        )
-    return found
-
-
-def _run_frame(seen: Iterable[Seen]) -> pd.DataFrame:
-    hashes = {column_of(name): name for name in TABLES}
-    found = pd.DataFrame(
-        [
-            {"figure": s.run.figure, "point": s.run.point.label, "seed": s.run.seed, "summary_sha256": s.summary_sha256,
-             **{column: s.tables.get(name) for column, name in hashes.items()}, "commit": s.commit}
-            for s in seen
-        ],
-        columns=["figure", "point", "seed", "summary_sha256", *hashes, "commit"],
-    )  # fmt: skip
-    return found.astype(dict.fromkeys(hashes, "str"))  # one that no run has, too
-
-
-def _check_frame(seen: Iterable[Seen]) -> pd.DataFrame:
-    rows = [
-        {
-            "figure": s.run.figure,
-            "point": s.run.point.label,
-            "seed": s.run.seed,
-            "check": c["name"],
-            "measured": c["measured"],
-            "ok": c["ok"],
-        }
-        for s in seen
-        for c in s.checks
-    ]
-    return pd.DataFrame(rows).astype({"measured": float, "ok": "boolean"})
 
 
 def predictions_of_campaign(campaign: Finished, whole: bool = True) -> pd.DataFrame:
