@@ -24,7 +24,7 @@ from bbrlab.container.context import context_files
 from bbrlab.container.jobs import image_of_jobs, prepare_jobs
 from bbrlab.kernel.built import kernel_identity
 from bbrlab.kernel.specs import ingredients
-from bbrlab.models.predictions import KINDS, files_of
+from bbrlab.models.predictions import BURST, FLUID_OWN, FLUID_SHORT, files_of
 from bbrlab.report.panel import has_panel
 from bbrlab.run.manifest import package_versions
 from bbrlab.site.documents import linked, sources

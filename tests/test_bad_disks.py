@@ -33,7 +33,7 @@ COMMANDS = {
     "collect": ["collect", FIGURE, "--scale", "smoke", "--out", "{out}/t/fig2.parquet"],
     "points": ["points", "{tables}/tang/fig2.parquet", "--out", "{out}/points.parquet"],
     "judge": ["judge", "{tables}/tang/fig2.parquet", "--only", "--scale", "smoke", "--out", "{out}/claims.parquet"],
-    "predict": ["predict", "{point}", "--kind", "burst", "--out", "{out}/burst.parquet"],
+    "predict": ["predict", "{point}", "burst={out}/burst.parquet"],
     "render": ["render", "{notebook}", "--out", "{out}/n.html", "--figures", "{out}/figures"],
     "report": ["report", "{tables}/tang/fig2.parquet", "--claims", "{tables}/claims.parquet", "--scale", "smoke", "--out", "{out}/card.json"],
     "show": ["show", "{run}", "--out", "{out}/run.html"],

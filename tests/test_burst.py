@@ -496,7 +496,7 @@ def test_column_of_claims(tmp_path):
     file = write_points(figure, tmp_path)[point.label]
     out = tmp_path / "models" / figure.id / point.label / "burst.parquet"
     out.parent.mkdir(parents=True)
-    done = CliRunner().invoke(app, ["predict", str(file), "--kind", "burst", "--out", str(out)])
+    done = CliRunner().invoke(app, ["predict", str(file), f"burst={out}"])
     assert done.exit_code == 0, done.output
     (found,) = beside(BURST, term, [point], tmp_path)
     runs = [simulate({"bbr3": 1, "cubic": 1}, 10, 40, buffer_bdp=1, seed=s) for s in range(1, BURST_SEEDS + 1)]

@@ -15,7 +15,7 @@ from bbrlab.claims.inference import enough_equal, estimate, looks
 from bbrlab.claims.judge import INCONCLUSIVE, REPRODUCED, judge_claim, outcome
 from bbrlab.claims.schema import Expectation
 from bbrlab.claims.seeds import narrow_enough, wanted_seeds
-from tests.made_up import GOOD, ORDER, expecting, of_parts, of_seeds, only_claim, series, table
+from tests.made_up import GOOD, ORDER, expecting, of_parts, of_seeds, only_claim, partly, series, table
 
 FIG2A = "sarpkaya2025/fig2a"
 CAP = 12
@@ -126,7 +126,7 @@ def test_all_points_of_a_series_get_the_same(tmp_path, fig2a):
 
 
 def test_only_what_can_have_a_verdict_asks(tmp_path):
-    (quick,) = figures_at("quick", [FIG2A])
+    quick = partly(figures_at("quick", [FIG2A])[0])
     noisy = table(quick, of_seeds(0, 0.5, 1))
     assert set(
         wanted_seeds(

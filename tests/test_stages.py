@@ -164,6 +164,7 @@ for out in "${outs[@]}"; do
 done
 """
 SITE = {"site", "all"}
+PREDICTIONS = {"fluid_prediction", "burst_prediction"}
 SCORED = {"scorecard"} | SITE
 PAGES = {"notebook", "models_notebook", "burst_notebook", "overview_notebook"} | SCORED
 CLAIMS = {"claims", "paper_claims"} | PAGES
@@ -203,16 +204,16 @@ def finished(checkout):
     [
         ("mininet/dumbbell.py", RUNS),
         ("bbrlab/experiment/qdisc.py", RUNS),
-        ("bbrlab/scenario/schema.py", RUNS | {"prediction"}),
-        ("bbrlab/base/arrays.py", RUNS | {"prediction", "kernel"}),
+        ("bbrlab/scenario/schema.py", RUNS | PREDICTIONS),
+        ("bbrlab/base/arrays.py", RUNS | PREDICTIONS | {"kernel"}),
         ("bbrlab/kernel/specs.py", RUNS | {"kernel"}),
         ("kernels/probe", KERNEL),
         ("kernels/options/um.config", KERNEL),
         ("bbrlab/measure/a_new_metric.py", RUNS),
         ("bbrlab/campaign/interval.py", TABLES),
-        ("bbrlab/models/ware.py", CLAIMS | {"prediction"}),
-        ("envs/requirements.lock", TABLES | {"prediction"}),
-        ("data/sarpkaya2025/models.yaml", CLAIMS | {"prediction"}),
+        ("bbrlab/models/ware.py", CLAIMS | PREDICTIONS),
+        ("envs/requirements.lock", TABLES | PREDICTIONS),
+        ("data/sarpkaya2025/models.yaml", CLAIMS | PREDICTIONS),
         ("bbrlab/claims/judge.py", CLAIMS),
         ("data/tang/table2.csv", CLAIMS),
         ("bbrlab/report/plots/style.py", PAGES),
@@ -296,9 +297,9 @@ def test_claims_wait_for_the_predictions_that_they_read(checkout, finished):
     prediction = next((checkout / "results/models/sarpkaya2025/fig2c").glob("*/own.parquet"))
     try:
         prediction.rename(prediction.with_suffix(".away"))
-        assert "prediction" not in finished(table), "no claim reads one"
+        assert not PREDICTIONS & finished(table), "no claim reads one"
         claims.write_text(before + FLUID_CLAIM, encoding="utf-8")
-        assert finished(table) == {"prediction", "claims"}
+        assert finished(table) == {"fluid_prediction", "claims"}
     finally:
         claims.write_text(before, encoding="utf-8")
         prediction.with_suffix(".away").rename(prediction)

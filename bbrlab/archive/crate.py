@@ -56,7 +56,8 @@ STEPS = (
     Step("run", "point", "Runs one point with one seed in a guest in virtual time."),
     Step("collect", "collect", "Makes one table of a figure's runs."),
     Step("points", "points", "Makes one table of every point of every figure."),
-    Step("prediction", "predict", "Computes what a model says of a point."),
+    Step("fluid_prediction", "predict", "Computes what a model says of a point."),
+    Step("burst_prediction", "predict", "Computes what a model says of a point."),
     Step("claims", "judge", "Judges what the papers say by the tables."),
     Step("scorecard", "report", "Counts verdicts."),
     Step("notebook", "render", "Executes a notebook and writes it as a page."),
@@ -147,16 +148,16 @@ class _Crate:
 
     def tool(self, rule: str) -> SoftwareApplication:
         """The program that a rule calls."""
-        if rule not in self.tools:
-            step = STEP[rule]
+        step = STEP[rule]
+        if step.command not in self.tools:
             told = {
                 "name": f"bbrlab {step.command}",
                 "description": step.what,
                 "softwareVersion": self.campaign.version,
             }
             made = SoftwareApplication(self.crate, f"#bbrlab-{step.command.replace(' ', '-')}", properties=told)
-            self.tools[rule] = self.crate.add(made)
-        return self.tools[rule]
+            self.tools[step.command] = self.crate.add(made)
+        return self.tools[step.command]
 
     def action(
         self, rule: str, subject: str, name: str, objects: Sequence[Any], results: Sequence[Any], **more: Any
@@ -310,7 +311,8 @@ def _tables(made: _Crate) -> None:
         point = f"results/points/{place.parent.relative_to('results/models')}.yaml"
         if point in there:
             predictions.append(made.file(name, f"{place.stem} model at {place.parent.name}"))
-            made.action("prediction", str(place.relative_to("results/models").with_suffix("")), f"Prediction {name}",
+            rule = "burst_prediction" if place.stem == "burst" else "fluid_prediction"
+            made.action(rule, str(place.relative_to("results/models").with_suffix("")), f"Prediction {name}",
                         [made.file(point)], [predictions[-1]])  # fmt: skip
     verdicts = [made.file(f"{at_scale}/{part}.parquet") for part in ("claims", "statements")]
     made.action("claims", "all", "Verdicts", [*tables, *predictions, made.known["source/data/"]], verdicts)
@@ -340,7 +342,7 @@ def _execution(made: _Crate, workflow: Any, parameters: Mapping[str, Any]) -> No
         )
         for position, step in enumerate(done, 1)
     ]  # fmt: skip
-    workflow["hasPart"] = [made.tool(step.rule) for step in done]
+    workflow["hasPart"] = [made.tool(rule) for rule in {step.command: step.rule for step in done}.values()]
     spans = [_times(run) for run in told.runs]
     between = {"startTime": _iso(min(start for start, _ in spans)), "endTime": _iso(max(end for _, end in spans))}
     campaign = made.crate.add_action(

@@ -32,17 +32,21 @@ class Kind:
 
 
 SHORT_S = 9  # as long as the fluid model's published curves
+# Of the fluid model. As long as the experiment it takes five times the step: what that changes stands beside the result
+# (step_difference).
+SHORT_STEP_MS, OWN_STEP_MS = 0.01, 0.05
 BURST_SEEDS = 3
 FLUID_SHORT, FLUID_OWN, BURST = "9s", "own", "burst"
 KINDS = {
     FLUID_SHORT: Kind(
         "the fluid model",
         predict.speaks_of,
-        lambda points: predict.predictions_of(points, SHORT_S, 0.01, fluid.ALIGNED),
+        lambda points: predict.predictions_of(points, SHORT_S, SHORT_STEP_MS, fluid.ALIGNED),
     ),
-    # As long as the experiment. Five times the step: what it changes stands beside the result (step_difference).
     FLUID_OWN: Kind(
-        "the fluid model", predict.speaks_of, lambda points: predict.predictions_of(points, None, 0.05, fluid.ALIGNED)
+        "the fluid model",
+        predict.speaks_of,
+        lambda points: predict.predictions_of(points, None, OWN_STEP_MS, fluid.ALIGNED),
     ),
     BURST: Kind(
         "the burst model",
@@ -67,6 +71,11 @@ def files_of(figure: str, scenario: Scenario, points: Iterable[Point], results: 
     """What every kind says of a figure's points, if it describes its scenario."""
     kinds = [name for name, kind in KINDS.items() if kind.speaks_of(scenario)]
     return [prediction_file(name, figure, point, results) for point in points for name in kinds]
+
+
+def steps_of(kind: str, scenario: Scenario) -> float:
+    """How many steps of time the fluid model takes for a prediction; 0 for other models."""
+    return {FLUID_SHORT: SHORT_S / SHORT_STEP_MS, FLUID_OWN: scenario.duration_s / OWN_STEP_MS}.get(kind, 0.0) * 1e3
 
 
 def write_prediction(kind: str, point: Point, out: Path) -> None:

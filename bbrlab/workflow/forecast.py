@@ -12,11 +12,17 @@ from rich.table import Table
 
 from bbrlab.campaign.chance import draws_nothing
 from bbrlab.campaign.figures import Figure, runs_of
+from bbrlab.models.predictions import KINDS, prediction_file, steps_of
+from bbrlab.report.panel import has_panel
+from bbrlab.scenario.schema import Scenario
 from bbrlab.workflow.budget import disk_words, memory_words
 from bbrlab.workflow.estimate import disk_bytes, estimate_s
 from bbrlab.workflow.progress import span
 
 MANY_CORES = 16
+# What a prediction takes on one of two busy cores, the job around it included, and each flow's step of the fluid model.
+PREDICTION_S = 1.6
+SECONDS_PER_FLOW_STEP = 5e-8
 
 
 @dataclass(frozen=True)
@@ -86,10 +92,32 @@ def show_forecast(figures: list[Figure], console: Console | None = None) -> None
     )
     if more:
         words += f"\nPoints whose claims these seeds cannot decide get more, in two rounds: at most {more} more runs."
+    words += _predictions_words(figures, cores)
     left = [r for figure in figures for r in runs_of(figure) if not (r.folder / "summary.json").exists()]
     if left:
         words += f"\n{memory_words(left, cores)}\n{disk_words(left)}"
     console.print(words, highlight=False, soft_wrap=True)
+
+
+def _predictions_words(figures: list[Figure], cores: int) -> str:
+    """What models have yet to say of points for the pages' panels, and how long that takes; empty if nothing."""
+    left = [
+        (kind, point)
+        for figure in filter(has_panel, figures)
+        for point in figure.points
+        for kind, of in KINDS.items()
+        if of.speaks_of(figure.scenario) and not prediction_file(kind, figure.id, point).exists()
+    ]
+    if not left:
+        return ""
+    left_s = sum(prediction_s(kind, point.scenario) for kind, point in left)
+    return f"\nPages show what the models say, too: {len(left)} predictions, about {span(left_s / cores)} more."
+
+
+def prediction_s(kind: str, scenario: Scenario) -> float:
+    """Expected wall-clock seconds of what a model says of a point, on one core."""
+    flows = sum(f.count for f in scenario.flows)
+    return PREDICTION_S + SECONDS_PER_FLOW_STEP * flows * steps_of(kind, scenario)
 
 
 def to_stderr() -> Console:

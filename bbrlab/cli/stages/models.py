@@ -14,13 +14,17 @@ from bbrlab.cli.app import app
 @app.command(hidden=True)
 def predict(
     point: Path,
-    kind: Annotated[str, typer.Option()],
-    out: Annotated[Path, typer.Option()],
+    files: Annotated[list[str], typer.Argument(metavar="KIND=FILE...")],
 ) -> None:
-    """Say what a model says of one point (used by the workflow)."""
+    """Say what models say of one point, each kind of prediction into a file of its own (used by the workflow)."""
     from bbrlab.models.predictions import KINDS, write_prediction
     from bbrlab.scenario.point_files import read_point
 
-    if kind not in KINDS:
-        raise UserError(f"--kind {kind}: there is no such kind of predictions (there are {', '.join(KINDS)})")
-    write_prediction(kind, read_point(point), out)
+    asked = [file.partition("=") for file in files]
+    for kind, equals, out in asked:
+        if not (equals and out):
+            raise UserError(f"{kind}{equals}: must be KIND=FILE")
+        if kind not in KINDS:
+            raise UserError(f"{kind}: there is no such kind of predictions (there are {', '.join(KINDS)})")
+    for kind, _, out in asked:
+        write_prediction(kind, read_point(point), Path(out))

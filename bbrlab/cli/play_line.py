@@ -1,0 +1,97 @@
+"""The live view's command line: what may stand in it, completion, and what was typed before."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from rich.text import Text
+from textual.binding import Binding, BindingType
+from textual.suggester import Suggester
+from textual.widgets import Input, RichLog
+
+from bbrlab.experiment.machine.prompt import LINE_BYTES
+
+
+class Words:
+    """What may stand in a line, as the guest's prompt told it (mininet/prompt.py)."""
+
+    def __init__(self, content: Any):
+        self.own: dict[str, list[list[str]]] = content["own"]
+        self.commands = sorted([*self.own, *content["mininets"], *content["nodes"]])
+        self.nodes: list[str] = content["nodes"]
+
+    def after(self, line: str) -> list[str]:
+        """The words that may stand where ``line`` ends, and begin as it does."""
+        *before, begun = line.split(" ")
+        before = [word for word in before if word]
+        return [word for word in self._at(before) if word.startswith(begun)]
+
+    def _at(self, before: list[str]) -> list[str]:
+        if not before:
+            return self.commands
+        if before[0] not in self.own:
+            return self.nodes if before[0] in self.commands else []
+        places = self.own[before[0]]
+        if len(places) == 1:  # as many as one likes, each once
+            return [word for word in places[0] if word not in before]
+        return places[len(before) - 1] if len(before) <= len(places) else []
+
+
+class _Completion(Suggester):
+    """Shows how the line may go on."""
+
+    def __init__(self) -> None:
+        super().__init__(use_cache=False, case_sensitive=True)
+        self.words: Words | None = None
+
+    async def get_suggestion(self, value: str) -> str | None:
+        """The line with its last word completed."""
+        found = self.words.after(value) if self.words and value else []
+        return value[: value.rfind(" ") + 1] + found[0] if found else None
+
+
+class CommandLine(Input):
+    """A line with completion (Tab) and what was typed before (up, down)."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("tab", "complete", show=False),
+        Binding("up", "earlier(1)", show=False),
+        Binding("down", "earlier(-1)", show=False),
+    ]
+
+    def __init__(self) -> None:
+        self.completion = _Completion()
+        super().__init__(suggester=self.completion, max_length=LINE_BYTES // 4, id="line")
+        self.before: list[str] = []
+        self._back = 0
+
+    def action_complete(self) -> None:
+        """Complete the last word; show what it can be if there are several."""
+        words = self.completion.words
+        found = words.after(self.value) if words else []
+        if not found:
+            return
+        begun = self.value.split(" ")[-1]
+        common = _common_start(found)
+        self.value = self.value[: len(self.value) - len(begun)] + common + (" " if len(found) == 1 else "")
+        self.cursor_position = len(self.value)
+        if len(found) > 1 and common == begun:
+            self.app.query_one(RichLog).write(Text("  ".join(found), style="dim"))
+
+    def action_earlier(self, step: int) -> None:
+        """Show the line that was typed ``step`` before."""
+        self._back = min(max(self._back + step, 0), len(self.before))
+        self.value = self.before[-self._back] if self._back else ""
+        self.cursor_position = len(self.value)
+
+    def taken(self) -> None:
+        """The line was given to the prompt."""
+        if self.value.strip():
+            self.before.append(self.value)
+        self._back, self.value = 0, ""
+
+
+def _common_start(words: list[str]) -> str:
+    first, last = min(words), max(words)
+    same = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))
+    return first[:same]

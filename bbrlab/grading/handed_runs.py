@@ -1,0 +1,319 @@
+"""The result folders of a submission: of which point and seed they are, of which kernel, and whether hashes, samples and numbers
+agree with each other."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, TypedDict, cast
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from bbrlab.base import files
+from bbrlab.base.arrays import Array
+from bbrlab.base.errors import UserError
+from bbrlab.experiment import iperf3_library
+from bbrlab.experiment.plan import Plan, make_plan
+from bbrlab.grading.asked_scenario import identity, safe_scenario
+from bbrlab.grading.personal import Personal
+from bbrlab.grading.recount import can_recount, differences, recounted
+from bbrlab.grading.rubric import Rubric
+from bbrlab.grading.submission import Submission, is_number, read_strict_json, shown, some_of
+from bbrlab.kernel.built import Kernel, describe_kernel
+from bbrlab.measure import schema
+from bbrlab.measure.sample_schema import SAMPLES
+from bbrlab.measure.summary import Measured
+from bbrlab.run.guest_code import always_loaded, guest_code
+from bbrlab.scenario.messages import validate
+from bbrlab.scenario.point import Point
+
+RESULTS = "results"
+SUMMARY, MANIFEST, TABLE = "summary.json", "manifest.json", "samples.parquet"
+KNOWN = (SUMMARY, MANIFEST, TABLE, "guest.log", "acks.parquet")
+JSON_BYTES = 4 << 20
+CLOSE = 1e-8  # numbers of a summary have nine decimals
+EDITED_SAMPLES, EDITED_SUMMARY, EDITED_MANIFEST = "edited samples", "edited summary", "edited manifest"
+OTHER_KERNEL, COPIED, OTHERS_RUN = "results of another kernel", "copied run", "another student's run"
+
+
+class RunFound(TypedDict):
+    """A result folder.
+
+    Attributes:
+        name: of the folder.
+        point: index among the points of the figure; -1: none that was asked for.
+        seed: as its manifest says; -1: none.
+        scenario: of its manifest, checked, to run it again.
+        wrong: why it does not count, in words; empty if it does.
+        notes: what else there is to say.
+        flags: (kind, what was found) for the teacher: EDITED_SAMPLES and so on.
+        sha256: of samples.parquet.
+        digest: of the values in it (table_digest()).
+        summary_sha256: of the summary without the real time that it took.
+        summary: what the tables need of it, with the numbers that were recounted.
+    """
+
+    name: str
+    point: int
+    seed: int
+    scenario: dict[str, Any]
+    wrong: list[str]
+    notes: list[str]
+    flags: list[tuple[str, str]]
+    sha256: str
+    digest: str
+    summary_sha256: str
+    summary: dict[str, Any]
+
+
+class _Kernel(BaseModel):
+    """What a manifest says of its kernel."""
+
+    model_config = ConfigDict(strict=True, extra="ignore")
+    name: str
+    release: str
+    build_id: str
+    key: str
+
+
+class _Manifest(BaseModel):
+    """What is used of manifest.json."""
+
+    model_config = ConfigDict(strict=True, extra="ignore")
+    scenario: dict[str, Any]
+    seed: Annotated[int, Field(ge=0, lt=2**63)]
+    backend: str
+    kernel: _Kernel
+    plan_sha256: str
+    guest_code_sha256: dict[str, str]
+    outputs_sha256: dict[str, str]
+    packages: dict[str, str] = {}
+
+
+@dataclass
+class _Folder:
+    """A result folder that is looked at."""
+
+    name: str
+    files: dict[str, Path]
+    wrong: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    flags: list[tuple[str, str]] = field(default_factory=list)
+
+    def flag(self, kind: str, text: str) -> None:
+        """Something that does not come about by itself: the run does not count, and the teacher is told."""
+        self.flags.append((kind, text))
+        self.wrong.append(f"{kind}: {text}")
+
+
+def runs_of(
+    found: Submission, rubric: Rubric, own: Personal, kernel: Kernel, points: list[Point], incomplete: list[str]
+) -> list[RunFound]:
+    """Every result folder, in the order of their names."""
+    folders: dict[str, dict[str, Path]] = {}
+    for name, path in sorted(found.files.items()):
+        folder, _, file = name.rpartition("/")
+        if folder.split("/")[0] == RESULTS and file in KNOWN:
+            folders.setdefault(folder, {})[file] = path
+    if not folders:
+        incomplete.append(f"{RESULTS}/ has no run: no folder with {SUMMARY}, {MANIFEST} and {TABLE}")
+    if len(folders) > rubric.limits.runs:
+        incomplete.append(f"{RESULTS}/ has {len(folders)} runs; only the first {rubric.limits.runs} are looked at")
+    known = {identity(point): index for index, point in enumerate(points)}
+    runs = [_run(_Folder(n, f), known, own, kernel) for n, f in list(folders.items())[: rubric.limits.runs]]
+    taken: dict[tuple[int, int], str] = {}
+    for run in runs:
+        place = (run["point"], run["seed"])
+        if run["point"] >= 0 and not run["wrong"]:
+            if place in taken:
+                run["wrong"].append(f"the same run is in {taken[place]}")
+            taken.setdefault(place, run["name"])
+    return runs
+
+
+def _run(folder: _Folder, known: Mapping[str, int], own: Personal, kernel: Kernel) -> RunFound:
+    """What there is to say of a result folder."""
+    run: RunFound = {
+        "name": shown(folder.name), "point": -1, "seed": -1, "scenario": {}, "wrong": folder.wrong, "notes": folder.notes,
+        "flags": folder.flags, "sha256": "", "digest": "", "summary_sha256": "", "summary": {},
+    }  # fmt: skip
+    missing = [n for n in (SUMMARY, MANIFEST, TABLE) if n not in folder.files]
+    if missing:
+        folder.wrong.append(f"{', '.join(missing)} missing")
+        return run
+    try:
+        manifest = _manifest(folder)
+        run["seed"] = manifest.seed
+        (point,) = safe_scenario(manifest.scenario, MANIFEST, 1)
+        run["point"] = known.get(identity(point), -1)
+        summary = read_strict_json(folder.files[SUMMARY], JSON_BYTES, SUMMARY)
+        if not isinstance(summary, dict):
+            raise UserError(f"{SUMMARY}: is no summary of a run")
+        _of_whom(folder, run, manifest, own, kernel)
+        plan, point = _plan(folder, manifest, point, kernel)
+        run["scenario"] = point.scenario.model_dump(exclude_unset=True)
+        run["sha256"] = files.sha256(folder.files[TABLE])
+        if run["sha256"] != manifest.outputs_sha256.get(TABLE):
+            folder.flag(EDITED_SAMPLES, f"{TABLE} is not the file whose SHA-256 is in {MANIFEST}")
+        columns = read_samples(folder.files[TABLE], point)
+        run["digest"] = table_digest(columns)
+        run["summary_sha256"] = summary_sha256(summary)
+        run["summary"] = _summary(folder, summary, manifest, point, plan, columns)
+    except UserError as error:
+        folder.wrong.append(shown(str(error), 300))
+    return run
+
+
+def _manifest(folder: _Folder) -> _Manifest:
+    content = read_strict_json(folder.files[MANIFEST], JSON_BYTES, MANIFEST)
+    try:
+        return _Manifest.model_validate(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise UserError(f"{MANIFEST}: {place}: {first['msg'][0].lower() + first['msg'][1:]}") from None
+
+
+def _of_whom(folder: _Folder, run: RunFound, manifest: _Manifest, own: Personal, kernel: Kernel) -> None:
+    """Whether a run is one that was asked for, of the kernel that is asked for."""
+    if run["point"] < 0:
+        folder.wrong.append("its conditions are not those of a point that is asked for")
+    elif manifest.seed not in own.seeds:
+        folder.wrong.append(f"seed {manifest.seed} is not asked for (yours: {', '.join(map(str, own.seeds))})")
+    if manifest.backend != "uml":
+        folder.wrong.append(f"was run with backend {shown(manifest.backend)!r}; asked for is uml, virtual time")
+    ours: Mapping[str, Any] = describe_kernel(kernel)
+    theirs = manifest.kernel.model_dump()
+    if any(theirs[k] != ours[k] for k in theirs):
+        said = f"{shown(theirs['name'])} {shown(theirs['release'])} (build {shown(theirs['key'])}, {shown(theirs['build_id'])})"
+        folder.flag(
+            OTHER_KERNEL,
+            f"{said}; asked for is {ours['name']} {ours['release']} (build {ours['key']}, {ours['build_id']})",
+        )
+    guest, said_guest = guest_code({}), always_loaded(manifest.guest_code_sha256)
+    if guest != said_guest:
+        changed = sorted(n for n in guest.keys() | said_guest if guest.get(n) != said_guest.get(n))
+        folder.notes.append(f"was made with other guest code than this version's: {some_of(changed)}")
+
+
+def _plan(folder: _Folder, manifest: _Manifest, point: Point, kernel: Kernel) -> tuple[Plan, Point]:
+    """The guest's plan, and the point as it makes it; the manifest's must be the same, unless another version of the package made it."""
+    preload = f"/run/lib/{iperf3_library.LIBRARY}"
+    for variant in (point, _without_defaults(point)):
+        plan = make_plan(variant, manifest.seed, kernel.ccas, preload=preload, modules=kernel.modules)
+        if hashlib.sha256(json.dumps(plan.content, sort_keys=True).encode()).hexdigest() == manifest.plan_sha256:
+            return plan, variant
+    if not folder.notes and not folder.flags:
+        folder.flag(EDITED_MANIFEST, f"plan_sha256 of {MANIFEST} is not that of its scenario and seed")
+    return plan, variant
+
+
+def _without_defaults(point: Point) -> Point:
+    """The point as a file has it that leaves ``sample_hz`` out: its default is written otherwise (10, not 10.0) in a plan."""
+    content = point.scenario.model_dump(exclude_unset=True)
+    if content.get("sample_hz") == type(point.scenario).model_fields["sample_hz"].default:
+        del content["sample_hz"]
+    return Point(validate(content, point.scenario.name), {})
+
+
+def read_samples(path: Path, point: Point) -> dict[str, Array]:
+    """The columns of samples.parquet, each of shape (samples,).
+
+    Raises:
+        UserError: if it is no such table, or has more rows than the run could write.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    scenario = point.scenario
+    flows = sum(f.count for f in scenario.flows)
+    most = 2 * (scenario.sample_hz * scenario.duration_s + 10) * (flows + 1)
+    try:
+        with open(path, "rb") as file:
+            parquet = pq.ParquetFile(file, pre_buffer=False)
+            if parquet.metadata.num_rows > most:
+                raise UserError(f"{TABLE}: has {parquet.metadata.num_rows} rows; such a run has at most {most:.0f}")
+            fields = {f.name: f.type for f in parquet.schema_arrow}
+            for name in SAMPLES:
+                if name not in fields or not (pa.types.is_integer(fields[name]) or pa.types.is_floating(fields[name])):
+                    raise UserError(f"{TABLE}: has no column {name} of numbers")
+            table = parquet.read(columns=list(SAMPLES), use_threads=False)
+            if table.num_rows != parquet.metadata.num_rows:
+                raise UserError(f"{TABLE}: is damaged (rows)")
+            columns = {name: table[name].to_numpy() for name in SAMPLES}
+    except (pa.ArrowException, ValueError, OSError, OverflowError) as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise UserError(f"{TABLE}: is no Parquet file of samples ({shown(reason)})") from None
+    if not len(columns["flow"]) or columns["flow"].min() < -1 or columns["flow"].max() >= flows:
+        raise UserError(f"{TABLE}: has flows that the scenario does not have, or no row")
+    return columns
+
+
+def table_digest(columns: Mapping[str, Array]) -> str:
+    """SHA-256 of a table's values, whoever wrote the file."""
+    digest = hashlib.sha256()
+    for name in sorted(columns):
+        digest.update(f"{name}\0{columns[name].dtype.str}\0".encode() + columns[name].tobytes())
+    return digest.hexdigest()
+
+
+def summary_sha256(summary: Mapping[str, Any]) -> str:
+    """SHA-256 of a summary without the one field of real time."""
+    kept = {k: v for k, v in summary.items() if k != "wall_s"}
+    return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()
+
+
+def _summary(
+    folder: _Folder, summary: dict[str, Any], manifest: _Manifest, point: Point, plan: Plan, columns: dict[str, Array]
+) -> dict[str, Any]:
+    """The part of a summary that tables are made of. What samples and manifest say otherwise is flagged."""
+    scenario = point.scenario
+    should = {
+        "seed": manifest.seed, "backend": manifest.backend, "virtual_s": scenario.duration_s,
+        "window_s": list(scenario.window_s), "kernel": manifest.kernel.model_dump(),
+    }  # fmt: skip
+    wrong = differences(summary, should, CLOSE)
+    if can_recount(scenario):
+        try:
+            counted = dict(recounted(point, plan, columns))
+        except (ValueError, KeyError, IndexError, TypeError, ArithmeticError) as error:
+            raise UserError(f"{TABLE}: makes no sense as samples of a run ({shown(str(error))})") from None
+        wrong += differences(summary, counted, CLOSE)
+    else:
+        folder.notes.append("flows that end before the run does: only a run made again can show an edited summary")
+        counted = _numbers(summary)
+    if wrong:
+        told = "; ".join(f"{place} is {json.dumps(said)[:40]}, its samples and manifest say {json.dumps(have)[:40]}" for place, said, have in wrong[:3])  # fmt: skip
+        more = f" and {len(wrong) - 3} more" if len(wrong) > 3 else ""
+        folder.flag(EDITED_SUMMARY, f"{SUMMARY}: {told}{more}")
+    checks = summary.get("checks")
+    if not isinstance(checks, list) or not checks or not all(isinstance(c, dict) for c in checks):
+        raise UserError(f"{SUMMARY}: has no self-checks")
+    failed = [shown(str(c.get("name"))) for c in checks if c.get("ok") is False]
+    if failed or summary.get("ok") is not True:
+        folder.wrong.append(f"failed its self-checks: {some_of(failed) or 'summary says so'}")
+    return {
+        **{k: counted[k] for k in ("groups", "bottleneck", "jain_index")},
+        "scenario": scenario.name, "paper": scenario.paper, "figure": scenario.figure, "values": point.values,
+        "seed": manifest.seed, "backend": manifest.backend, "window_s": list(scenario.window_s), "flows": [], "checks": [],
+        "ok": True, "virtual_s": scenario.duration_s, "wall_s": None,
+        "kernel": {k: v for k, v in manifest.kernel.model_dump().items() if k in ("name", "release", "key")},
+    }  # fmt: skip
+
+
+def _numbers(summary: dict[str, Any]) -> dict[str, Any]:
+    """Groups, bottleneck and Jain's index of a summary that cannot be recounted. UserError if they are not numbers."""
+    measured = cast(Measured, summary)  # that it is none is found out here
+    try:
+        for group in summary["groups"]:
+            values = [group[name] for name in schema.GROUP]
+            if not all(v is None or is_number(v) for v in values) or not isinstance(group["cca"], str):
+                raise TypeError
+        if not all(m.of_run(measured) is None or is_number(m.of_run(measured)) for m in schema.RUN.values()):
+            raise TypeError
+    except (KeyError, TypeError, AttributeError):
+        raise UserError(f"{SUMMARY}: lacks metrics, or has some that are no numbers") from None
+    return {k: summary[k] for k in ("groups", "bottleneck", "jain_index")}

@@ -1,0 +1,68 @@
+"""Runs that failed self-checks, and why they are kept all the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from bbrlab.base.errors import UserError
+from bbrlab.base.strict import Strict
+from bbrlab.base.yaml_files import read_yaml
+from bbrlab.campaign.figures import Run
+from bbrlab.measure.checks.check import failed_of
+from bbrlab.workflow.seen import Seen
+
+
+class Explained(Strict):
+    """Why runs that failed self-checks are shipped all the same; without point or seed: all of the figure's."""
+
+    figure: str
+    why: str
+    point: str | None = None
+    seed: int | None = None
+    check: str | None = None
+
+    def covers(self, run: Run, check: str) -> bool:
+        """Whether this explains a run's check."""
+        said = (self.point, run.point.label), (self.seed, run.seed), (self.check, check)
+        return self.figure == run.figure and all(mine in (None, its) for mine, its in said)
+
+
+def read_explained(path: Path) -> list[Explained]:
+    """A file of explanations: a list of Explained. UserError naming field and value if it is not one."""
+    content = read_yaml(path)
+    if not isinstance(content, list):
+        raise UserError(f"{path}: must be a list of {{figure, why}}, with point, seed and check as far as they matter")
+    try:
+        return [Explained.model_validate(entry) for entry in content]
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise UserError(
+            f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']} (found {first['input']!r})"
+        ) from None
+
+
+def failed_runs(seen: Iterable[Seen], explained: Sequence[Explained]) -> list[dict[str, Any]]:
+    """Runs that failed self-checks, with the reasons given. UserError for one without a reason, and for a reason without a run."""
+    found, used = [], set()
+    for one in seen:
+        checks = [c["name"] for c in failed_of(one.checks)]
+        reasons = [[i for i, e in enumerate(explained) if e.covers(one.run, check)] for check in checks]
+        if open_ones := [check for check, why in zip(checks, reasons, strict=True) if not why]:
+            raise UserError(
+                f"{one.run.folder}: failed {', '.join(open_ones)}, unexplained; find out why, then say so with --explained FILE "
+                f"(- {{figure: {one.run.figure}, point: '{one.run.point.label}', seed: {one.run.seed}, check: {open_ones[0]}, why: ...}})"
+            )
+        if checks:
+            chosen = sorted({i for why in reasons for i in why})
+            used |= set(chosen)
+            found.append({"figure": one.run.figure, "point": one.run.point.label, "seed": one.run.seed, "checks": checks,
+                          "why": " ".join(dict.fromkeys(explained[i].why for i in chosen))})  # fmt: skip
+    if idle := [e for i, e in enumerate(explained) if i not in used]:
+        raise UserError(
+            f"--explained: no run of {idle[0].figure} failed as one entry says ({idle[0].why}); take it out"
+        )
+    return found

@@ -1,0 +1,218 @@
+"""What is said of finished runs: by results that ship, or by the files of anybody's folder of results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from bbrlab.base import files
+from bbrlab.base.errors import UserError
+from bbrlab.campaign.figures import Figure, Run, runs_of
+from bbrlab.campaign.versions import read_with
+from bbrlab.report.shipped import PLACE, RUNS, is_shipped, read_manifest, tampered
+from bbrlab.scenario.point import Point
+from bbrlab.workflow.digest import SUMMARY, TABLES, column_of, summary_digest, table_digests
+
+MANIFEST = "manifest.json"
+Key = tuple[str, str, int]  # figure, point label, seed
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """Something that is not as it should be: in which file, and what."""
+
+    file: str
+    what: str
+
+
+@dataclass(frozen=True)
+class Record:
+    """What is said of a run.
+
+    Attributes:
+        run: with the folder that it has, or had.
+        summary_sha256: summary_digest(); None where there is no summary.
+        tables: {name: SHA-256} of its Parquet files.
+        kernel: its name and key; None where neither is known.
+        rows: of its figure's table, by flow group; empty where there is no table.
+        summary, manifest: its files; None in results that ship.
+        wrong: what is wrong before anything is run.
+    """
+
+    run: Run
+    summary_sha256: str | None
+    tables: Mapping[str, str]
+    kernel: tuple[str, str] | None
+    rows: Sequence[Mapping[str, Any]] = ()
+    summary: Any = None
+    manifest: Any = None
+    wrong: tuple[Wrong, ...] = ()
+
+
+@dataclass
+class Results:
+    """Results that may be verified.
+
+    Attributes:
+        folder, scale: which.
+        figures: those that were asked for, by id.
+        wrong: what is wrong with the whole.
+        libraries: {library: version} that wrote the tables; empty where nobody says so.
+    """
+
+    folder: Path
+    scale: str
+    figures: Mapping[str, Figure]
+    wrong: list[Wrong] = field(default_factory=list)
+    libraries: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def keys(self) -> list[Key]:
+        """Every run, sorted."""
+        raise NotImplementedError
+
+    def record(self, key: Key) -> Record:
+        """What is said of a run."""
+        raise NotImplementedError
+
+    @cached_property
+    def _tables(self) -> dict[str, pd.DataFrame]:
+        at = {id: self.folder / self.scale / f"{id}.parquet" for id in self.figures}
+        return {id: read_with(path, [*PLACE, "group"]) for id, path in at.items() if path.exists()}
+
+    @cached_property
+    def _points(self) -> dict[str, dict[str, Point]]:
+        return {id: {p.label: p for p in figure.points} for id, figure in self.figures.items()}
+
+    def _run(self, key: Key) -> Run | None:
+        """A run of this checkout's scenarios; None if they have no such point."""
+        figure, label, seed = key
+        point = next((p for p in self.figures[figure].points if p.label == label), None)
+        return (
+            None if point is None else Run(figure, point, seed, self.folder / "runs" / figure / label / f"seed-{seed}")
+        )
+
+    def _rows(self, key: Key) -> list[dict[str, Any]]:
+        table = self._tables.get(key[0])
+        if table is None:
+            return []
+        found = table[(table["point"] == key[1]) & (table["seed"] == key[2])]
+        return [{str(k): v for k, v in row.items()} for row in found.to_dict("records")]
+
+
+def _several(file: str, keys: set[Key], what: str) -> Wrong:
+    figure, label, seed = min(keys)
+    return Wrong(file, f"{len(keys)} runs of {figure} are {what}, such as {label} seed {seed}")
+
+
+@dataclass
+class Shipped(Results):
+    """Results as they ship."""
+
+    def __post_init__(self) -> None:
+        manifest = read_manifest(self.folder, self.scale)
+        self.wrong += [Wrong(name, what) for name, what in tampered(self.folder, self.scale)]
+        self.libraries = manifest.libraries
+        self.figures = {id: f for id, f in self.figures.items() if id in manifest.figures}
+        self._kernel = (manifest.kernel["name"], manifest.kernel["key"])
+        table = read_with(self.folder / self.scale / RUNS, [*PLACE, "summary_sha256", *map(column_of, TABLES)])
+        self._hashes = {
+            (str(r["figure"]), str(r["point"]), int(r["seed"])): r for r in table.to_dict("records") if r["figure"] in self.figures
+        }  # fmt: skip
+        counts = pd.Series([k[0] for k in self._hashes], dtype=str).value_counts()
+        for id in self.figures:
+            if counts.get(id, 0) != manifest.figures[id]:
+                self.wrong.append(
+                    Wrong(RUNS, f"has {counts.get(id, 0)} runs of {id}, the manifest says {manifest.figures[id]}")
+                )
+        for id in self.figures:
+            mine = {key for key in self._hashes if key[0] == id}
+            gone = {key for key in mine if self._run(key) is None}
+            if gone:
+                self.wrong.append(_several(RUNS, gone, "not of a point of this checkout's scenarios"))
+            if id in self._tables:
+                places = self._tables[id][PLACE].itertuples(index=False, name=None)
+                if missing := mine - set(places):
+                    self.wrong.append(_several(f"{id}.parquet", missing, "not in it"))
+
+    @property
+    def keys(self) -> list[Key]:
+        """Every run that this checkout's scenarios have, too."""
+        return sorted(key for key in self._hashes if self._run(key))
+
+    def record(self, key: Key) -> Record:
+        """What is said of a run."""
+        row, run = self._hashes[key], self._run(key)
+        assert run is not None
+        hashes = {name: row[column_of(name)] for name in TABLES}
+        tables = {name: digest for name, digest in hashes.items() if isinstance(digest, str)}
+        return Record(run, row["summary_sha256"], tables, self._kernel, self._rows(key))
+
+
+class Folder(Results):
+    """A folder of results as campaigns leave it."""
+
+    @cached_property
+    def _keys(self) -> list[Key]:
+        found: set[Key] = set()
+        for id, figure in self.figures.items():
+            if id in self._tables:  # a run that its table has must be there
+                table = self._tables[id][PLACE].drop_duplicates()
+                found |= {(id, str(p), int(s)) for p, s in zip(table["point"], table["seed"], strict=True)}
+            for run in runs_of(figure, results=self.folder):
+                seeds = sorted(run.folder.parent.glob("seed-*")) if run.seed == 1 else []
+                found |= {(id, run.point.label, int(s.name[5:])) for s in seeds if s.name[5:].isdigit()}
+        return sorted(key for key in found if self._run(key))
+
+    @property
+    def keys(self) -> list[Key]:
+        """Every run that a figure's table has, or that is there without a table."""
+        return self._keys
+
+    def record(self, key: Key) -> Record:
+        """What is said of a run, and what of its files is missing, cut off, or of another run."""
+        run = self._run(key)
+        assert run is not None
+        wrong, content = [], {}
+        for name in (SUMMARY, MANIFEST):
+            try:
+                content[name] = files.read_json(run.folder / name)
+            except UserError as error:
+                missing = not (run.folder / name).exists()
+                wrong.append(Wrong(name, "is missing" if missing else str(error).split(": ", 1)[1]))
+        summary, manifest = content.get(SUMMARY), content.get(MANIFEST)
+        tables = table_digests(run.folder)
+        said = manifest.get("outputs_sha256") if isinstance(manifest, dict) else None
+        said = said if isinstance(said, dict) else {}
+        for name, digest in said.items():
+            if name not in tables and name in TABLES:
+                wrong.append(Wrong(name, "is missing"))
+            elif name in tables and tables[name] != digest:
+                wrong.append(Wrong(name, f"has hash {tables[name][:12]}, its manifest says {digest[:12]}"))
+        if not said and TABLES[0] not in tables:
+            wrong.append(Wrong(TABLES[0], "is missing"))
+        kernel = summary.get("kernel") if isinstance(summary, dict) else None
+        return Record(
+            run,
+            summary_digest(summary) if isinstance(summary, dict) else None,
+            tables,
+            (kernel["name"], kernel["key"]) if isinstance(kernel, dict) and {"name", "key"} <= kernel.keys() else None,
+            self._rows(key),
+            summary,
+            manifest,
+            tuple(wrong),
+        )
+
+
+def results_at(folder: Path, scale: str, figures: Sequence[Figure]) -> Results:
+    """What there is to verify in a folder. UserError if it has no run of these figures."""
+    kind = Shipped if is_shipped(folder, scale) else Folder
+    found = kind(folder, scale, {f.id: f for f in figures})
+    if not found.keys:
+        raise UserError(f"{folder}: has no run of these figures at scale {scale}")
+    return found
