@@ -55,12 +55,17 @@ def of_locale(name: str, folder: Path) -> dict[str, str]:
     }
 
 
+def place_of(name: str, folder: Path) -> Path:
+    """A folder with a name of several scripts; a plain one where Python takes no names of UTF-8."""
+    return folder / ("plain" if name == "ja_JP.EUC-JP" else NAME)
+
+
 @pytest.mark.guest
 @pytest.mark.parametrize("name", [*LOCALES, "C"])
 def test_a_run_in_another_locale_and_time_zone(reference, tmp_path, locales, name):  # noqa: F811
     """And in folders, of a user, with such names: the same bytes."""
     own = of_locale(name, locales) if name in LOCALES else {"LC_ALL": "C", "TZ": "XXX-25:61"}
-    place = tmp_path / ("plain" if name == "ja_JP.EUC-JP" else NAME)  # Python takes no names of UTF-8 in EUC-JP
+    place = place_of(name, tmp_path)
     (place / "home").mkdir(parents=True)
     (place / "tmp").mkdir()
     out = run_in_process(place / "out", **own, HOME=str(place / "home"), USER="Ünal Ş", TMPDIR=str(place / "tmp"))
@@ -146,7 +151,8 @@ def test_a_campaign_in_another_locale(tmp_path, locales):
     here.finish()
     undisturbed = kills.content(here.results)
     for name in LOCALES:
-        there = Campaign(tmp_path / NAME / name, environment=of_locale(name, locales) | {"HOME": str(tmp_path / NAME)})
+        place = place_of(name, tmp_path)
+        there = Campaign(place / name, environment=of_locale(name, locales) | {"HOME": str(place)})
         there.finish()
         assert kills.differences(there.results, undisturbed) == []
 
