@@ -156,6 +156,7 @@ outs=(); while [ $# -gt 0 ]; do case $1 in
   --out) case $2 in */site) mkdir -p "$2";; */seed-*) outs+=("$2/summary.json" "$2/samples.parquet" "$2/manifest.json");; *) outs+=("$2");; esac; shift;;
   --record) outs+=("$2"); shift;;
   --figures) mkdir -p "$2"; shift;;
+  9s=*|own=*|burst=*) outs+=("${1#*=}");;
 esac; shift; done
 for out in "${outs[@]}"; do
   mkdir -p "$(dirname "$out")"; echo '{}' > "$out"
