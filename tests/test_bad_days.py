@@ -537,19 +537,16 @@ def test_a_kernel_is_told_by_its_own_entry(tmp_path, monkeypatch):
     text = (paths.CONFIG / "kernels.yaml").read_text()
     monkeypatch.setattr(paths, "CONFIG", tmp_path)
 
-    def identity(changed: str) -> str:
-        (tmp_path / "kernels.yaml").write_text(changed)
+    def identity(old: str = "", new: str = "") -> str:
+        assert old in text
+        (tmp_path / "kernels.yaml").write_text(text.replace(old, new) if old else text)
         return kernel_identity()
 
-    before = identity(text)
-    assert (
-        identity(text.replace("options: [guest.config, um.config, um-7.3.config", "options: [um-7.3.config")) == before
-    )
-    assert (
-        identity(text.replace("description: Debian's Linux 6.12 in virtual", "description: Linux in virtual")) == before
-    )
-    assert identity(text.replace("patches: [um, veth, bbr]", "patches: [um, bbr]")) != before
-    assert identity(text.replace("default: lab-6.12", "default: mainline-6.12")) != before
+    before = identity()
+    assert identity("options: [guest.config, um.config, um-7.3.config", "options: [um-7.3.config") == before
+    assert identity("description: Debian's Linux 6.12 in virtual", "description: Linux in virtual") == before
+    assert identity("patches: [um, veth, bbr]", "patches: [um, bbr]") != before
+    assert identity("default: lab-6.12", "default: mainline-6.12") != before
 
 
 def test_lost_options_are_found():

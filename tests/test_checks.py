@@ -288,6 +288,7 @@ def test_edges_of_the_window_must_be_sampled():
         (True, BUFFER_BYTES // 2, False),
         (True, BUFFER_BYTES + 1, False),
         (False, 3 * FRAME_BYTES, None),  # the link carried off what came in
+        (False, BUFFER_BYTES + FRAME_BYTES, False),  # no link explains that
     ],
 )
 def test_the_burst_of_a_play_may_lose_what_the_link_carries_meanwhile(filled, held, ok):

@@ -29,7 +29,9 @@ class Burst(TypedDict):
 
     Attributes:
         rate_bps: at which it left; None if its departures could not be timed.
-        buffer_bytes: the largest backlog; the buffer's size only if it was ``filled``, that is, overflowed.
+        buffer_bytes: the largest backlog; the buffer's size only if it was ``filled``.
+        filled: whether it overflowed. One that was to and did not: the link carried packets off meanwhile (real time), or the
+            buffer is larger than asked for.
         packets: how many were sent.
     """
 

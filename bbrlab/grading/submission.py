@@ -45,7 +45,7 @@ PROGRAMS = (
 )  # and others: never opened
 JUNK = ("__MACOSX", ".DS_Store", "Thumbs.db", ".ipynb_checkpoints", "__pycache__")
 TOLD_MAX = 20  # problems that are told one by one
-NAMED_MAX = 5  # of one kind
+NAMED_MAX = 5  # names or differences of one kind
 
 
 @dataclass

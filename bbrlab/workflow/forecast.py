@@ -20,7 +20,7 @@ from bbrlab.workflow.estimate import disk_bytes, estimate_s
 from bbrlab.workflow.progress import span
 
 MANY_CORES = 16
-# What a prediction takes on one of two busy cores, the job around it included, and each flow's step of the fluid model.
+# What a prediction takes on one of two busy cores, with its part of the job around it, and each flow's step of the fluid model.
 PREDICTION_S = 1.6
 SECONDS_PER_FLOW_STEP = 5e-8
 
@@ -111,7 +111,7 @@ def _predictions_words(figures: list[Figure], cores: int) -> str:
     if not left:
         return ""
     left_s = sum(prediction_s(kind, point.scenario) for kind, point in left)
-    return f"\nPages show what the models say, too: {len(left)} predictions, about {span(left_s / cores)} more."
+    return f"\nPages (target all) show what the models say, too: {len(left)} predictions, about {span(left_s / cores)} more."
 
 
 def prediction_s(kind: str, scenario: Scenario) -> float:

@@ -22,8 +22,8 @@ def predict(
 
     asked = [file.partition("=") for file in files]
     for kind, equals, out in asked:
-        if not (equals and out):
-            raise UserError(f"{kind}{equals}: must be KIND=FILE")
+        if not (kind and equals and out):
+            raise UserError(f"'{kind}{equals}{out}' must be KIND=FILE")
         if kind not in KINDS:
             raise UserError(f"{kind}: there is no such kind of predictions (there are {', '.join(KINDS)})")
     for kind, _, out in asked:

@@ -27,8 +27,8 @@ class Tolerance:
 VIRTUAL_TIME = Tolerance(
     rate=0.002, rtt_ms=0.02, sample_s=EDGE_TOLERANCE_S, sample_outside_s=EDGE_TOLERANCE_S, burst_s=0.0
 )
-# In real time the poller, ping and the sampler compete with everything else for a processor. ``burst_s`` is what ping may
-# be late by; it was given after plays at 10 Mbit/s that had counted one packet too few.
+# In real time the poller, ping and the sampler compete with everything else for a processor. ``burst_s`` (2 ms, as for ping)
+# was chosen after plays at 10 Mbit/s had counted one packet too few; a buffer that drains within it has no lower bound.
 REAL_TIME = Tolerance(
     rate=0.03,
     rtt_ms=2.0,
