@@ -498,6 +498,9 @@ def test_column_of_claims(tmp_path):
     out.parent.mkdir(parents=True)
     done = CliRunner().invoke(app, ["predict", str(file), f"burst={out}"])
     assert done.exit_code == 0, done.output
+    for wrong, words in ((f"bursts={out}", "there is no such kind"), ("burst", "must be KIND=FILE")):
+        refused = CliRunner().invoke(app, ["predict", str(file), wrong])
+        assert isinstance(refused.exception, UserError) and words in str(refused.exception)
     (found,) = beside(BURST, term, [point], tmp_path)
     runs = [simulate({"bbr3": 1, "cubic": 1}, 10, 40, buffer_bdp=1, seed=s) for s in range(1, BURST_SEEDS + 1)]
     assert found == pytest.approx(sum(run.shares["bbr3"] for run in runs) / BURST_SEEDS)

@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 from snakemake_interface_logger_plugins.common import LogEvent
 
+from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.campaign.figures import figures_at, runs_of
 from bbrlab.campaign.seeds import read_seeds, settled, write_seeds
+from bbrlab.models.predictions import prediction_file
 from bbrlab.workflow import progress
-from bbrlab.workflow.forecast import forecast_of
+from bbrlab.workflow.forecast import forecast_of, prediction_s, show_forecast
 from bbrlab.workflow.progress import Cost, Progress, span
 from bbrlab.workflow.terminal import LogHandler
 from snakemake_logger_plugin_bbrlab import LogHandler as found
@@ -178,3 +180,21 @@ def test_a_round_that_asks_for_nothing_is_the_last(figure, tmp_path):
     assert settled(figure, 3, file_of) == tmp_path / "3.json"
     write_seeds(tmp_path / "3.json", few | {first: 8})
     assert settled(figure, 3, file_of) == tmp_path / "2.json"
+
+
+def test_a_forecast_counts_what_the_models_have_yet_to_say(tmp_path, monkeypatch, capsys):
+    """164 predictions of quick took 4.5 minutes on two cores (2026-11-24); those that are there are not counted."""
+    monkeypatch.setattr(paths, "results_folder", lambda: tmp_path)
+    (figure,) = figures_at("quick", ["sarpkaya2025/fig2a"])
+    show_forecast([figure])
+    assert f"{3 * len(figure.points)} predictions" in capsys.readouterr().out
+    there = prediction_file("own", figure.id, figure.points[0])
+    there.parent.mkdir(parents=True)
+    there.touch()
+    show_forecast([figure])
+    assert f"{3 * len(figure.points) - 1} predictions" in capsys.readouterr().out
+    few, many = figure.points[0].scenario, figure.points[2].scenario
+    assert prediction_s("burst", many) < prediction_s("9s", few) < prediction_s("own", few) < prediction_s("own", many)
+    (alone,) = figures_at("quick", ["cao2019/fig8"])
+    show_forecast([alone])
+    assert "predictions" not in capsys.readouterr().out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -55,7 +56,7 @@ class Record:
 
 
 @dataclass
-class Results:
+class Results(ABC):
     """Results that may be verified.
 
     Attributes:
@@ -72,13 +73,13 @@ class Results:
     libraries: Mapping[str, str] = field(default_factory=dict)
 
     @property
+    @abstractmethod
     def keys(self) -> list[Key]:
         """Every run, sorted."""
-        raise NotImplementedError
 
+    @abstractmethod
     def record(self, key: Key) -> Record:
         """What is said of a run."""
-        raise NotImplementedError
 
     @cached_property
     def _tables(self) -> dict[str, pd.DataFrame]:
