@@ -231,3 +231,55 @@ grade._class({"ada": Path("x"), "bob": Path("y")}, Path("r"), None, Path("o"), 2
 def killed(*given: object) -> None:
     """What a worker does that is killed."""
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+# What is left of a run is in a session of its own, as the processes of a guest are.
+RUN = """#!/bin/sh
+cd {folder}
+setsid sleep 600 &
+trap 'kill -KILL $!; exit 130' TERM
+wait
+"""
+
+
+@pytest.mark.parametrize("how", ["SIGTERM", "too long"])
+def test_a_run_that_is_made_again_takes_its_guest_with_it(tmp_path, how):
+    """It is told to end, not killed: a booting guest stops a process to try how it traces, which stays if its kernel is killed."""
+    run = tmp_path / "run"
+    run.write_text(RUN.format(folder=tmp_path))
+    run.chmod(0o755)
+    limits = f"Limits(end_s={1 if how == 'too long' else 600})"
+    process = started(f"""
+import bbrlab.grading.rerun as rerun
+from pathlib import Path
+from types import SimpleNamespace
+from bbrlab.grading.rubric import Limits
+rerun.sys = SimpleNamespace(executable={str(run)!r})
+asked = {{"scenario": {{}}, "name": "x", "seed": 1, "notes": []}}
+print(rerun._again({limits}, asked, 0, None, SimpleNamespace(name="x"), Path({str(tmp_path / "again")!r}))["told"])
+""")
+    if how == "SIGTERM":
+        assert wait_for(lambda: bool(processes_of(f"sleep\x00600\x00{tmp_path}")))
+        process.terminate()
+        assert ended(process) == ""
+    else:
+        assert process.communicate(timeout=30) == ("was ended after 1 s\n", "")
+    assert wait_for(lambda: not processes_of(str(tmp_path)), 5), "nothing is left running"
+
+
+def test_a_signal_while_a_process_is_started():
+    """It comes when the process has a name, by which it can be ended."""
+    said = ended(started("""
+import subprocess
+from bbrlab.base.signals import postponed
+process = None
+try:
+    with postponed():
+        hit()
+        process = subprocess.Popen(["sleep", "600"])
+    print("never")
+finally:
+    process.kill()
+    print(process.wait())
+"""))  # fmt: skip
+    assert said == "-9\n"

@@ -17,6 +17,7 @@ import yaml
 
 from bbrlab.base import files
 from bbrlab.base.errors import UserError
+from bbrlab.base.signals import postponed
 from bbrlab.campaign.figures import Run
 from bbrlab.experiment.machine import process
 from bbrlab.grading.handed_runs import (
@@ -40,6 +41,7 @@ from bbrlab.workflow.estimate import disk_bytes, estimate_s
 SAME, DIFFERS, NOT_RUN = "the same", "differs", "not run"
 MEMORY_HOLE_BYTES = 1 << 30  # by which the sparse file of a UML guest's memory is longer than the memory
 FAILED_HERE = "could not be made again"
+END_S = 10  # that a run may take to end when it is told to
 
 
 class Rerun(TypedDict):
@@ -138,20 +140,31 @@ def _again(limits: Limits, run: RunFound, index: int, point: Point, kernel: Kern
         resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
-    child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-                             errors="replace", start_new_session=True, preexec_fn=limit)  # fmt: skip  # noqa: PLW1509
+    child = None
     try:
+        with postponed():
+            child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                                     errors="replace", start_new_session=True, preexec_fn=limit)  # fmt: skip  # noqa: PLW1509
         _, said = child.communicate(timeout=limits.end_s)
     except subprocess.TimeoutExpired:
         return result | {"kind": FAILED_HERE, "told": f"was ended after {limits.end_s:g} s"}
     finally:
-        if child.poll() is None:
-            os.killpg(child.pid, signal.SIGKILL)  # its guest dies with it
-            child.wait()
+        if child is not None and child.poll() is None:
+            _end(child)
     if child.returncode:
         words = said.strip().splitlines() or [f"status {child.returncode}"]
         return result | {"kind": FAILED_HERE, "told": words[0][:300]}
     return result | _compared(run, point, out)  # type: ignore[return-value]
+
+
+def _end(child: subprocess.Popen[str]) -> None:
+    """End ``bbrlab run``: it ends its guest, all processes of it. Killed, it would leave those that a booting guest has stopped."""
+    child.terminate()
+    try:
+        child.wait(END_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
 
 
 def _compared(run: RunFound, point: Point, out: Path) -> dict[str, str]:

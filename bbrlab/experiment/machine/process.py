@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
+from bbrlab.base.signals import postponed
 from bbrlab.experiment.machine.cores import one_core
 from bbrlab.experiment.machine.prompt import PromptLink
 from bbrlab.experiment.machine.strain import Gauge
@@ -121,23 +122,25 @@ def run(job: Job, argv: list[str]) -> None:
     console = job.scratch / "console"
     with one_core(lambda text: job.on_progress("stage", text), lambda: _go_on(job)) as core:
         pinned = ["taskset", "-c", str(core), "setpriv", "--pdeathsig", "KILL", *argv]
-        with open(console, "wb") as output:
-            process = subprocess.Popen(
-                pinned, env=environment, cwd=job.scratch, stdin=subprocess.DEVNULL, stdout=output,
-                stderr=subprocess.STDOUT, start_new_session=True, pass_fds=[job.prompt.guest_end] if job.prompt else [],
-            )  # fmt: skip
         before = os.sched_getaffinity(0)
-        if job.gauge:
-            job.gauge.watch(process.pid, core)
-        if job.prompt:
-            job.prompt.hand_over()
-        else:
-            os.sched_setaffinity(0, {core})  # what follows the guest belongs to its core, too
+        process = None
         try:
+            with open(console, "wb") as output, postponed():
+                process = subprocess.Popen(
+                    pinned, env=environment, cwd=job.scratch, stdin=subprocess.DEVNULL, stdout=output,
+                    stderr=subprocess.STDOUT, start_new_session=True, pass_fds=[job.prompt.guest_end] if job.prompt else [],
+                )  # fmt: skip
+            if job.gauge:
+                job.gauge.watch(process.pid, core)
+            if job.prompt:
+                job.prompt.hand_over()
+            else:
+                os.sched_setaffinity(0, {core})  # what follows the guest belongs to its core, too
             with open(console, "rb") as lines, open(job.log, "w", encoding="utf-8") as kept:
                 _follow(process, lines, kept, job, parent)
         finally:
-            _end(process)
+            if process is not None:
+                _end(process)
             os.sched_setaffinity(0, before)
 
 

@@ -1,0 +1,32 @@
+"""Signals at moments that must not be cut in two."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections.abc import Iterator
+
+INTERRUPTS = (signal.SIGINT, signal.SIGTERM)
+
+
+@contextlib.contextmanager
+def postponed() -> Iterator[None]:
+    """A Ctrl-C or SIGTERM that comes in the block comes at its end.
+
+    For the start of a process: one that an exception leaves before its name is known would never be ended. The mask of
+    signals stays as it is, so the process does not inherit one. In another thread than the main one there is nothing to do:
+    Python's handlers run in that one.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    before = {number: signal.signal(number, lambda number, frame: came.append(number)) for number in INTERRUPTS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if came:
+            signal.raise_signal(came[0])
