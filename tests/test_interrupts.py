@@ -283,3 +283,15 @@ finally:
     print(process.wait())
 """))  # fmt: skip
     assert said == "-9\n"
+
+
+def test_a_process_inherits_what_is_ignored():
+    process = started("""
+import subprocess
+from bbrlab.base.signals import postponed
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+with postponed():
+    ignored = subprocess.run(["grep", "SigIgn", "/proc/self/status"], capture_output=True, text=True).stdout
+print(int(ignored.split()[1], 16) >> (signal.SIGINT - 1) & 1)
+""")
+    assert process.communicate(timeout=30) == ("1\n", "")

@@ -15,14 +15,15 @@ def postponed() -> Iterator[None]:
     """A Ctrl-C or SIGTERM that comes in the block comes at its end.
 
     For the start of a process: one that an exception leaves before its name is known would never be ended. The mask of
-    signals stays as it is, so the process does not inherit one. In another thread than the main one there is nothing to do:
-    Python's handlers run in that one.
+    signals stays as it is, and what is ignored stays ignored, for the process inherits both. In another thread than the main one
+    there is nothing to do: Python's handlers run in that one.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     came: list[int] = []
-    before = {number: signal.signal(number, lambda number, frame: came.append(number)) for number in INTERRUPTS}
+    handled = [number for number in INTERRUPTS if callable(signal.getsignal(number))]
+    before = {number: signal.signal(number, lambda number, frame: came.append(number)) for number in handled}
     try:
         yield
     finally:
