@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -71,6 +72,36 @@ def test_what_names_rules_is_of_ascii_letters(tmp_path, monkeypatch, name):
     monkeypatch.setattr(paths, "SCENARIOS", tmp_path)
     with pytest.raises(UserError, match="names of the letters A to Z"):
         figures.figures_at("smoke", [name])
+
+
+@pytest.mark.parametrize("name", ["mypaper/points", "models/fig1"])
+def test_what_the_workflow_has_is_no_name_of_a_figure_or_paper(tmp_path, monkeypatch, name):
+    path = tmp_path / f"{name}.yaml"
+    path.parent.mkdir()
+    path.write_text(yaml.safe_dump(scenario_dict()))
+    monkeypatch.setattr(paths, "SCENARIOS", tmp_path)
+    with pytest.raises(UserError, match="is a name of the workflow's own"):
+        figures.figures_at("smoke", [name])
+
+
+def test_names_that_the_workflow_has_are_known():
+    """Each rule's name, and what lies beside the papers' folders and pages in the results of a scale."""
+    rules = [paths.ROOT / "Snakefile", *(paths.ROOT / "rules").glob("*.smk")]
+    named = {
+        n
+        for file in rules
+        for n in re.findall(
+            r"^\s*(?:rule|checkpoint|use rule \w+ as) (\w+)(?: with)?:", file.read_text(encoding="utf-8"), re.M
+        )
+    }
+    beside = {n for file in rules for n in re.findall(r"\{AT_SCALE\}/(\w+)", file.read_text(encoding="utf-8"))}
+    pages = set(
+        re.findall(r"PAGES = \[\*PAPERS, (.*)\]", (paths.ROOT / "rules/common.smk").read_text(encoding="utf-8"))[0]
+        .replace('"', "")
+        .split(", ")
+    )
+    assert len(named) >= 20
+    assert named | beside | pages | {"ns3"} == set(figures.TAKEN)
 
 
 def test_a_message_shows_what_was_typed():

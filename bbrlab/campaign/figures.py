@@ -31,6 +31,12 @@ from bbrlab.scenario.schema import GRID, Override, Scenario
 
 # What Snakemake's rules and their wildcards can be called by.
 PLACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*/[A-Za-z0-9][A-Za-z0-9_-]*")
+# What the workflow has already: its rules' names, since a paper and a figure are targets too, and what lies beside the papers.
+TAKEN = frozenset(
+    "all burst_notebook burst_prediction claims collect container figure_claims fluid_prediction kernel models_notebook notebook "
+    "overview_notebook own_kernel paper_claims points run scorecard seeds sif site verdicts "
+    "burst figures models ns3 overview statements".split()
+)
 REPEATS = 2  # seeds of a point that draws nothing: the second shows that it measures the same
 
 
@@ -138,6 +144,8 @@ def _scaled(name: str, path: Path, scale_name: str, config: Config, swap: Replac
             f"{path}: a paper's folder and a figure's file have names of the letters A to Z, digits, - and _ (a folder also .); "
             "give it another name"
         )
+    if taken := sorted(TAKEN & {*name.split("/")}):
+        raise UserError(f"{path}: '{taken[0]}' is a name of the workflow's own; give the paper or the figure another")
     scenario = load_scenario(path)
     if f"{scenario.paper}/{scenario.name}" != name:
         raise UserError(

@@ -10,27 +10,14 @@ from pathlib import Path
 
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
-from bbrlab.campaign.cost import volume_bytes
 from bbrlab.campaign.figures import Run
-from bbrlab.experiment.machine.process import memory_bytes
 from bbrlab.experiment.machine.scratch import scratch_parent
-from bbrlab.run.memory import FQ_FLOW_BYTES, WORKLOAD_BYTES, flight_bytes
-from bbrlab.scenario.point import Point
 from bbrlab.workflow import cache
-from bbrlab.workflow.estimate import SHORT_FLOW_BYTES, disk_bytes
+from bbrlab.workflow.estimate import disk_bytes
+from bbrlab.workflow.resources import guest_mb
 
 # Of the process that evaluates a run: Python with its libraries and the samples. Resident size of those of scale quick.
-HOST_BYTES = 300e6
-
-
-def guest_bytes(point: Point) -> float:
-    """How large a point's guest may grow. Guests of short flows are estimated: how many these are is drawn."""
-    programs = 0.0
-    for flow in point.scenario.flows:
-        if flow.traffic is not None:
-            short = (volume_bytes(flow, point.scenario.duration_s) or 0.0) / SHORT_FLOW_BYTES
-            programs += short * (WORKLOAD_BYTES * (1 + flow.traffic.senders) + 2 * FQ_FLOW_BYTES)
-    return memory_bytes(flight_bytes(point), programs)
+PROCESS_BYTES = 300e6
 
 
 def available_bytes() -> float:
@@ -48,9 +35,9 @@ def memory_words(left: Sequence[Run], cores: int, available: float | None = None
     Args:
         available: bytes that there are; default: available_bytes() and the room where guests' memory lies.
     """
-    sizes = sorted(((guest_bytes(run.point), run.figure) for run in left), reverse=True)
+    sizes = sorted(((guest_mb(run.point) * 1e6, run.figure) for run in left), reverse=True)
     largest, figure = sizes[0]
-    together = sum(size for size, _ in sizes[:cores]) + min(cores, len(sizes)) * HOST_BYTES
+    together = sum(size for size, _ in sizes[:cores]) + min(cores, len(sizes)) * PROCESS_BYTES
     if available is None:
         available = available_bytes()
         with contextlib.suppress(UserError):  # doctor tells

@@ -1,6 +1,7 @@
-"""What a scheduler is told of a run: its memory, its time, and which runs may share one job.
+"""What a run needs: its memory, its time, and which runs may share one job.
 
-Only other machines ask (profiles/slurm, profiles/kubernetes); a campaign on this one starts a guest as soon as a core is free.
+The forecast shows a guest's memory; the rest is what a scheduler of other machines is told (profiles/slurm, profiles/kubernetes).
+A campaign on this machine starts a guest as soon as a core is free.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ MODELS = "models"  # the group of the models' jobs
 
 
 def guest_mb(point: Point) -> int:
-    """Memory that a run's guest may grow to, in MB."""
+    """Memory that a run's guest may grow to, in MB. How many short flows there are is drawn: a bound of it."""
     scenario = point.scenario
     workload = sum(
         _short_flows(flow, scenario) * (WORKLOAD_BYTES * (1 + flow.traffic.senders) + 2 * FQ_FLOW_BYTES)
