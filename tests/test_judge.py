@@ -82,6 +82,8 @@ def test_an_interval_inside_reproduces(tmp_path, values, verdict):
         ({"trend": "falling", "beyond": 0.5}, (1, 1, 0.9), NOT_REPRODUCED),
         ({"order": ["a", "b"]}, (0,) * 6, NOT_REPRODUCED),  # a tie is no order
         ({"order": ["a", "b"]}, (0.1, 0.11, 0.12), REPRODUCED),
+        ({"order": ["a", "b"], "beyond": 0.05}, (0.1, 0.11, 0.12), REPRODUCED),
+        ({"order": ["a", "b"], "beyond": 0.2}, (0.1, 0.11, 0.12), NOT_REPRODUCED),  # in order, but by too little
         ({"above": 0.5}, (0.5,) * 6, NOT_REPRODUCED),
         ({"at_least": 0.5}, (0.5,) * 6, REPRODUCED),
         ({"below": 0.0}, (0,) * 6, NOT_REPRODUCED),
@@ -276,6 +278,34 @@ def test_a_trend_is_tested_by_ranks(tmp_path):
     )
 
 
+def test_a_series_with_a_sure_step_back_does_not_rise(tmp_path):
+    """However many seeds repeat the curve. A step of less than a twentieth of the span is none, nor one within the scatter."""
+    down = lambda by, scatter=0.002: lambda p, s: (  # noqa: E731
+        math.log2(p.values["network.buffer.bdp"]) / 6 - (by if p.values["network.buffer.bdp"] == 4 else 0) + scatter * (-1) ** s * s
+        + scatter * (s % 3) * (p.values["network.buffer.bdp"] == 2)
+    )  # fmt: skip
+    rising = series("{trend: rising}")
+    found = one(tmp_path, rising, down(0.5), trials=6).outcome
+    assert (found.verdict, found.part, found.spread) == (NOT_REPRODUCED, "buffer.bdp 2 to buffer.bdp 4", RANKS)
+    assert found.mean > 0.5, "the rank correlation alone says that it rises"
+    assert one(tmp_path, rising, down(0.2), trials=6).verdict == REPRODUCED, "back by 0.03, of a span of 1"
+    assert one(tmp_path, rising, down(0.5, 0.4), trials=3).verdict != NOT_REPRODUCED, "as large as the scatter"
+    assert one(tmp_path, rising.replace("rising", "falling"), down(0.5), trials=6).verdict == NOT_REPRODUCED
+
+
+@pytest.mark.parametrize(("curve", "verdict"), [((1, 3, 2, 4), NOT_REPRODUCED), ((1, 2, 3, 4), REPRODUCED)])
+def test_a_series_without_chance_rises_or_not(curve, verdict):
+    key, curves = np.arange(4), [np.array(curve, dtype=float)] * 2
+    back = of_series.step_back(curves, key, True, identical=True)
+    found = dataclasses.replace(
+        of_parts([of_series.trend(c, key) for c in curves]), identical=np.array([True]), back=back,
+        trends=of_series.p_trends(curves, key),
+    )  # fmt: skip
+    assert (back.first, back.last) == (1, 2) or verdict == REPRODUCED
+    told = outcome(Expectation(trend="rising"), found)
+    assert (told.verdict, told.spread) == (verdict, DETERMINISTIC)
+
+
 def test_a_flat_series_is_rarely_rising():
     """At most one of forty is called rising, and as many falling, whether looked at once or three times."""
     rng, key = np.random.default_rng(4), np.arange(6)
@@ -285,7 +315,8 @@ def test_a_flat_series_is_rarely_rising():
         curves = rng.normal(0, 1, (8, len(key)))
         for count in looks(2, 8):
             taus = [of_series.trend(c, key) for c in curves[:count]]
-            found = dataclasses.replace(of_parts(taus), trends=of_series.p_trends(curves[:count], key))
+            back = of_series.step_back(curves[:count], key, True)
+            found = dataclasses.replace(of_parts(taus), trends=of_series.p_trends(curves[:count], key), back=back)
             verdict = outcome(rising, found, LOOKS).verdict
             if verdict != INCONCLUSIVE:
                 break

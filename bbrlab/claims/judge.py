@@ -110,7 +110,8 @@ def outcome(expect: Expectation, found: Sample, looks: int = 1) -> Outcome:
     parts = [_part(expect, found, i, looks) for i in range(values.shape[1])]
     verdict, p, chosen = _tested(parts)
     mean, spread = float(means[chosen]), parts[chosen].spread
-    result = dataclasses.replace(result, verdict=verdict, mean=mean, part=found.labels[chosen], p=min(1.0, p))
+    label = found.back_label if parts[chosen].back and verdict == NOT_REPRODUCED else found.labels[chosen]
+    result = dataclasses.replace(result, verdict=verdict, mean=mean, part=label, p=min(1.0, p))
     if verdict == INCONCLUSIVE:
         result = dataclasses.replace(result, why=UNDECIDED[spread].format(seeds=len(values)))
     if spread:
@@ -139,12 +140,20 @@ def _tested(parts: Sequence[_Part]) -> tuple[str, float, int]:
 
 @dataclass(frozen=True)
 class _Part:
-    """What the seeds say of one part: the smallest errors at which it is inside and outside, and how far inside its mean is."""
+    """What the seeds say of one part.
+
+    Attributes:
+        inside, outside: the smallest errors at which it is so.
+        distance: how far inside its mean is.
+        spread: as in Outcome.
+        back: it is outside for a step against its trend.
+    """
 
     inside: float
     outside: float
     distance: float
     spread: str = ""
+    back: bool = False
 
 
 def _part(expect: Expectation, found: Sample, part: int, looks: int) -> _Part:
@@ -153,10 +162,14 @@ def _part(expect: Expectation, found: Sample, part: int, looks: int) -> _Part:
     values, identical = found.values[:, part], bool(found.identical[part])
     mean = float(values.mean())
     distance = min(mean - low, high - mean)
-    if expect.trend and not expect.beyond and not identical and found.trends:
+    if expect.trend and not expect.beyond and found.trends:
+        against = 2 * looks * found.back.p
+        if identical:
+            good = expect.holds(mean) and against > 0
+            return _Part(0.0 if good else math.inf, math.inf if good else 0.0, distance, DETERMINISTIC, against == 0)
         rising, falling = (2 * looks * p for p in found.trends)
-        sides = (rising, falling) if expect.trend == "rising" else (falling, rising)
-        return _Part(*sides, distance, RANKS)
+        inside, outside = (rising, falling) if expect.trend == "rising" else (falling, rising)
+        return _Part(inside, min(outside, against), distance, RANKS, against < outside)
     if not all_equal(values):
         return _Part(*p_values(values, low, high, looks), distance)
     p = 0.0 if identical else p_equal(len(values), looks)

@@ -7,7 +7,7 @@ import itertools
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -137,6 +137,8 @@ class Sample:
             chance.
         labels: what tells the parts apart; empty if there is one.
         trends: of a trend: how surely the seeds' series rise and fall (series.p_trends()).
+        back: of a trend: the surest step against it.
+        back_label: between which points that is.
     """
 
     values: Array
@@ -146,6 +148,8 @@ class Sample:
     identical: Array
     labels: tuple[str, ...] = ("",)
     trends: tuple[float, float] | None = None
+    back: series.StepBack = series.StepBack()
+    back_label: str = ""
 
 
 def sample(
@@ -183,11 +187,15 @@ def sample(
     labels = _labels(claim, names, values.shape[1])
     same = {n: _same(points[n], tables[claim.at[n].figure], good) for n in claim.at}
     identical = _identical(claim, same, values.shape[1])
-    trends = None
-    if claim.expect.trend and len(finite) > 1:
-        curves = [expressions.evaluate(claim.trees[0], {k: v[i] for k, v in columns.items()}) for i in finite]
-        trends = series.p_trends(curves, np.array(key))
-    return Sample(values, len(seeds), len(seeds) - len(good), len(good) - len(values), identical, labels, trends)
+    lacking = (len(seeds) - len(good), len(good) - len(values))
+    found = Sample(values, len(seeds), *lacking, identical, labels)
+    if not claim.expect.trend or len(finite) < 2:
+        return found
+    curves = [expressions.evaluate(claim.trees[0], {k: v[i] for k, v in columns.items()}) for i in finite]
+    places = np.array(key)
+    back = series.step_back(curves, places, claim.expect.trend == "rising", bool(identical.all()))
+    between = f"{names[back.first]} to {names[back.last]}" if back.first >= 0 else ""
+    return replace(found, trends=series.p_trends(curves, places), back=back, back_label=between)
 
 
 def _terms(claim: Claim) -> set[str]:

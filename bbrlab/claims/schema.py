@@ -104,8 +104,8 @@ class Expectation(Strict):
     trend: Literal["rising", "falling"] | None = Field(
         None, description="Kendall's rank correlation (tau-b) of metric with the keys of along; at least four points"
     )
-    beyond: Annotated[FiniteFloat, Field(ge=0, lt=1)] | None = Field(
-        None, description="of trend: Kendall's tau is farther from 0 than this; default: 0"
+    beyond: Annotated[FiniteFloat, Field(ge=0)] | None = Field(
+        None, description="of trend: Kendall's tau is farther from 0 than this; of order: each step is more than this; default: 0"
     )
 
     @field_validator(
@@ -138,8 +138,10 @@ class Expectation(Strict):
             raise ValueError("a value needs one of within, within_percent, and nothing else does")
         if self.value == 0 and self.within_percent:
             raise ValueError("a percentage of a value of 0 is no tolerance; give within")
-        if self.beyond is not None and self.trend is None:
-            raise ValueError("beyond is of a trend")
+        if self.beyond is not None and self.trend is None and self.order is None:
+            raise ValueError("beyond is of a trend or an order")
+        if self.trend and (self.beyond or 0) >= 1:
+            raise ValueError(f"beyond {self.beyond}: no rank correlation is; give a number below 1")
         if self.range and self.range[0] >= self.range[1]:
             raise ValueError(f"range {self.range} must be [low, high]")
         return self
@@ -161,7 +163,7 @@ class Expectation(Strict):
                 low, high = self.range or (0.0, 0.0)
                 return low, high
             case "order":
-                return 0.0, math.inf
+                return self.beyond or 0.0, math.inf
             case "trend":
                 limit = self.beyond or 0.0
                 return (limit, math.inf) if self.trend == "rising" else (-math.inf, -limit)
@@ -192,7 +194,8 @@ class Expectation(Strict):
             case "value":
                 return f"{rounded(self.value or 0.0, 12)} ± {rounded(high - (self.value or 0.0), 3)}"
             case "order":
-                return " < ".join(self.order or [])
+                steps = " < ".join(self.order or [])
+                return f"{steps}, each step beyond {rounded(self.beyond, 3)}" if self.beyond else steps
             case "trend":
                 return f"{self.trend} beyond {rounded(self.beyond, 3)}" if self.beyond else str(self.trend)
             case "range":

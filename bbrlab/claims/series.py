@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import stats
 
 from bbrlab.base.arrays import Array
+from bbrlab.campaign.interval import all_equal
+
+# Of the span of a series' means: a smaller step back leaves it rising (or falling). It is what a figure can be read to.
+STEP_BACK = 1 / 20
 
 
 def trend(values: Array, key: Array) -> float:
@@ -40,6 +45,50 @@ def p_trends(seeds: Sequence[Array], key: Array) -> tuple[float, float]:
         # All equal: nothing speaks for a trend.
         found.append(float(stats.combine_pvalues(np.nan_to_num(p, nan=1.0)).pvalue))
     return found[0], found[1]
+
+
+@dataclass(frozen=True)
+class StepBack:
+    """The surest step against a trend.
+
+    Attributes:
+        p: one-sided, of all pairs of points together (Bonferroni), at most 1.
+        first, last: the places of its points in the series; -1 if there is no pair.
+    """
+
+    p: float = 1.0
+    first: int = -1
+    last: int = -1
+
+
+def step_back(seeds: Sequence[Array], key: Array, rising: bool, identical: bool = False) -> StepBack:
+    """Whether a series that should rise (or fall) surely goes back between two of its points, by more than STEP_BACK of its span.
+
+    Rank correlations of many seeds see no step back: seeds repeat one curve, and its points do not scatter anew with each.
+
+    Args:
+        seeds: the series of each seed, shape (points,), finite.
+        key: shape (points,); points of one key are not compared with each other.
+        rising: what is expected; else falling.
+        identical: the seeds are repeats without chance.
+    """
+    values = np.array(seeds) * (1 if rising else -1)
+    means = values.mean(axis=0)
+    limit = STEP_BACK * (means.max() - means.min())
+    pairs = [(i, j) for i in range(len(key)) for j in range(len(key)) if key[i] < key[j]]
+    found = [StepBack(_p_more(values[:, i] - values[:, j], limit, identical), i, j) for i, j in pairs]
+    # Of several that are as sure, the largest.
+    surest = min(found, key=lambda s: (s.p, means[s.last] - means[s.first]), default=StepBack())
+    return StepBack(min(1.0, surest.p * len(pairs)), surest.first, surest.last)
+
+
+def _p_more(values: Array, limit: float, identical: bool) -> float:
+    """One-sided p value that the mean of some numbers is more than a limit: Student's t; a sign test if they are equal."""
+    if not all_equal(values):
+        return float(stats.ttest_1samp(values, limit, alternative="greater").pvalue)
+    if values.mean() <= limit:
+        return 1.0
+    return 0.0 if identical else float(0.5 ** len(values))
 
 
 def crossing(x: Array, y: Array, fraction: float) -> float:
