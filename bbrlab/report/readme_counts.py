@@ -22,8 +22,10 @@ PAGE = paths.ROOT / "README.md"
 # | [Paper](scenarios/FOLDER) | what | statements | claims |
 ROW = re.compile(r"^(\| \[([^\]]*)\]\(scenarios/(\w+)\) \| .* \|) \d+ \| \d+ \|$", re.MULTILINE)
 UNDECIDED = (NOT_RUN, PARTLY_RUN)
+COMPUTED = ("model output", "recomputed")  # exactness of what no paper prints
 COLUMNS = (
-    "reproduced", "partly, none failed", "partly, some failed", "not reproduced", "inconclusive", "not decided yet",
+    "reproduced", "partly, none failed", "partly, more reproduce than fail", "partly, as many fail or more", "not reproduced",
+    "inconclusive", "not decided yet",
     "claims of the decided that reproduce", "rest on a later choice",
 )  # fmt: skip
 BEGIN, END = "<!-- scorecard: made by python -m bbrlab.report.readme_counts -->\n", "<!-- end of the scorecard -->"
@@ -85,11 +87,13 @@ def _cells(mine: pd.DataFrame) -> list[str]:
     """A row of the scorecard: COLUMNS of some statements."""
     partly = mine["verdict"] == PARTLY
     failed = mine["not_reproduced"] > 0
+    mostly = mine["reproduced"] > mine["not_reproduced"]
     decided = _decided(mine)
     counts = [
         (mine["verdict"] == REPRODUCED).sum(),
         (partly & ~failed).sum(),
-        (partly & failed).sum(),
+        (partly & failed & mostly).sum(),
+        (partly & failed & ~mostly).sum(),
         (mine["verdict"] == NOT_REPRODUCED).sum(),
         (mine["verdict"] == INCONCLUSIVE).sum(),
         len(mine) - len(decided),
@@ -113,10 +117,11 @@ def _in_words(known: pd.DataFrame) -> str:
     claims, good, bad = (int(decided[column].sum()) for column in ("claims", "reproduced", "not_reproduced"))
     at_full = int((decided["scale"] == FULL).sum())
     return (
-        f"Of {len(known)} statements {len(decided)} have a verdict, {at_full} of them by all points and trials (scale `full`). The other "
+        f"Of {len(known)} statements {len(decided)} have a verdict, {at_full} of them by all points and trials of the scenarios (scale `full`). The other "
         f"{len(known) - len(decided)} are not decided yet: `full` has not been run as a whole. Behind the {len(decided)} are {claims:,} claims: "
         f"{good} reproduce, {bad} do not, {claims - good - bad} are inconclusive. {_later(decided)} of the {len(decided)} rest on a choice that was made after a "
-        "comparison with measurements (last column); each names it."
+        "comparison with measurements (last column); each names it. "
+        f"{int(decided['exactness'].isin(COMPUTED).sum())} compare with what was computed from a paper's data or published code, not with a printed value."
     )
 
 
