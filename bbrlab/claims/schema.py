@@ -105,7 +105,8 @@ class Expectation(Strict):
         None, description="Kendall's rank correlation (tau-b) of metric with the keys of along; at least four points"
     )
     beyond: Annotated[FiniteFloat, Field(ge=0)] | None = Field(
-        None, description="of trend: Kendall's tau is farther from 0 than this; of order: each step is more than this; default: 0"
+        None,
+        description="of trend: Kendall's tau is farther from 0 than this; of order: each step is more than this; default: 0",
     )
 
     @field_validator(
