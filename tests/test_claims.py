@@ -43,26 +43,38 @@ def test_the_readme_counts_statements_and_claims():
 
 
 def test_the_readme_has_what_came_of_the_statements():
-    columns = ["paper", "verdict", "scale", "own", "claims", "reproduced", "not_reproduced", "chosen_after"]
+    columns = [
+        "paper",
+        "verdict",
+        "scale",
+        "own",
+        "claims",
+        "reproduced",
+        "not_reproduced",
+        "chosen_after",
+        "exactness",
+    ]
     rows = [
-        ("tang", "reproduced", "full", False, 2, 2, 0, ""),
-        ("tang", "partly reproduced", "quick", False, 5, 1, 4, "the reading"),
-        ("tang", "partly reproduced", "full", False, 3, 2, 0, ""),
-        ("ware2019", "not run", "full", False, 1, 0, 0, ""),
-        ("ware2019", "partly run", "full", False, 7, 3, 0, "the reading"),
-        ("tang", "inconclusive", "quick", True, 1, 0, 0, ""),
+        ("tang", "reproduced", "full", False, 2, 2, 0, "", "text"),
+        ("tang", "partly reproduced", "quick", False, 5, 1, 4, "the reading", "recomputed"),
+        ("tang", "partly reproduced", "full", False, 3, 2, 0, "", "text"),
+        ("tang", "partly reproduced", "full", False, 3, 2, 1, "", "model output"),
+        ("ware2019", "not run", "full", False, 1, 0, 0, "", "recomputed"),
+        ("ware2019", "partly run", "full", False, 7, 3, 0, "the reading", "text"),
+        ("tang", "inconclusive", "quick", True, 1, 0, 0, "", "text"),
     ]
     known = pd.DataFrame(rows, columns=columns)
     text = with_scorecard(PAGE.read_text(), known)
-    assert "| Tang | 1 | 1 | 1 |  |  |  | 5 of 10 | 1 |" in text
-    assert "| Ware et al. 2019 |  |  |  |  |  | 2 |  |  |" in text
-    assert "| **all** | 1 | 1 | 1 |  |  | 2 | 5 of 10 | 1 |" in text
-    assert "| the lab's own, counted apart |  |  |  |  | 1 |  | 0 of 1 |  |" in text
+    assert "| Tang | 1 | 1 | 1 | 1 |  |  |  | 7 of 13 | 1 |" in text
+    assert "| Ware et al. 2019 |  |  |  |  |  |  | 2 |  |  |" in text
+    assert "| **all** | 1 | 1 | 1 | 1 |  |  | 2 | 7 of 13 | 1 |" in text
+    assert "| the lab's own, counted apart |  |  |  |  |  | 1 |  | 0 of 1 |  |" in text
     told = " ".join(text.split("scorecard: made by")[1].split("| paper")[0].split())
     assert (
-        "Of 5 statements 3 have a verdict, 2 of them by all points and trials" in told and "The other 2 are not" in told
+        "Of 6 statements 4 have a verdict, 3 of them by all points and trials" in told and "The other 2 are not" in told
     )
-    assert "Behind the 3 are 10 claims: 5 reproduce, 4 do not, 1 are inconclusive. 1 of the 3 rest on" in told
+    assert "Behind the 4 are 13 claims: 7 reproduce, 5 do not, 1 are inconclusive. 1 of the 4 rest on" in told
+    assert "2 compare with what was computed from a paper's data" in told
     with pytest.raises(ValueError, match="no row for nobody"):
         with_scorecard(text, known.assign(paper="nobody"))
     with pytest.raises(ValueError, match="no place"):
