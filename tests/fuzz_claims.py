@@ -41,7 +41,7 @@ EXPRESSIONS = (
     "max()", "mean(loss, loss)", "tree_accuracy(loss, loss)", "tree_accuracy(1, 2, 3)", "grouped_rms(loss, count)",
     "published", "ware - published", "fluid", "a.b.c", "lambda: 1", "__import__('os')", "1e400", "9" * 600, "(" * 200, "-" * 300 + "1",
     "min(1, loss)", "first(loss) - last(ware)", "'a'", "loss if 1 else 2", "rms(1e308 * 1e308)", "abs(-loss)", "bbr.loss",
-    *(f"{name}(share_of_capacity)" for name in FUNCTIONS),
+    *(f"{name}({', '.join(['share_of_capacity'] * function.arity[0])})" for name, function in FUNCTIONS.items()),
 )  # fmt: skip
 VALUES: tuple[Any, ...] = (
     None, True, False, 0, -1, 1, 0.5, 1e308, -1e308, 10**400, float("inf"), float("nan"), "", " ", "x", "é" * 200, "\0", "{", "{}",

@@ -20,13 +20,14 @@ from bbrlab.claims import expressions
 from bbrlab.claims import series as of_series
 from bbrlab.claims.columns import JOINED, _agree
 from bbrlab.claims.expand import expand, number_or_text, published_rows, with_paper
+from bbrlab.claims.judge import judge_claim
 from bbrlab.claims.load import claims_files, claims_of, load_statements
 from bbrlab.claims.schema import Expectation, rounded, same_number
 from bbrlab.claims.select import full_figures, select
 from bbrlab.report import outcomes_page
 from bbrlab.report.known import known_statements
 from bbrlab.report.readme_counts import PAGE, UNDECIDED, page, renewed, with_scorecard
-from tests.made_up import EACH, GOOD, ORDER, only_claim, written
+from tests.made_up import EACH, GOOD, ORDER, only_claim, table, written
 
 
 def test_every_paper_has_statements_and_every_row_its_claim():
@@ -192,6 +193,8 @@ def test_no_tolerance_is_wider_than_the_table_that_it_is_for():
         ("within: 0.1", "within: 0.1 +", ["expect.within", "'0.1 +' is not an expression"]),
         ("within: 0.1", "within: 2 * loss", ["expect.within", "a row's cells only (found: loss)"]),
         ("within: 0.1", "within: 1 / 0", ["expect.within", "finite"]),
+        ("value: 0.5, within: 0.1", "value: 1.0e+308, within: 1.0e+308", ["expect: its bounds are too large"]),
+        ("value: 0.5, within: 0.1", "range: [-1.0e+308, 1.0e+308]", ["expect: its bounds are too large"]),
     ],
 )
 def test_refusals_name_line_and_reason(tmp_path, old, new, words):
@@ -252,6 +255,63 @@ def test_expressions_know_a_number_from_a_series():
         for t in ("s", "abs(s)", "mean(s)", "1 - x", "s / max(s)")
     }
     assert scalar == {"s": False, "abs(s)": False, "mean(s)": True, "1 - x": True, "s / max(s)": False}
+
+
+SERIES = """
+- id: SA-x
+  says: One flow takes half of the link.
+  source: Fig. 2a
+  exactness: raw data
+  because: two laboratories differ by so much
+  claims:
+    - at:
+        seven: {figure: fig2a, where: {flows.0.count: 1}, along: network.buffer.bdp}
+        three: {figure: fig2a, where: {flows.0.count: 1, network.buffer.bdp: [1, 2, 4]}, along: network.buffer.bdp}
+        six: {figure: fig2a, where: {network.buffer.bdp: 4}, along: flows.0.count}
+        one: {figure: fig2a, where: {flows.0.count: 1, network.buffer.bdp: 4}}
+      metric: METRIC
+      expect: EXPECT
+"""
+
+
+@pytest.mark.parametrize(
+    ("metric", "expect", "words"),
+    [
+        ("fraction_above(seven.loss, three.loss)", "{above: 0}", "limit of fraction_above must be one number (found: a series of 3 points)"),
+        ("1 - crossing(seven.buffer_bdp, seven.loss, -seven.loss)", "{above: 0}", "fraction of crossing must be one number (found: a series of 7"),
+        ("six.loss - mean(seven.loss)", "{trend: rising}", "is along the points of 'seven', but metric has a value for each of those of six; write six before seven"),
+    ],
+)  # fmt: skip
+def test_a_claim_that_could_not_be_judged_is_refused(tmp_path, metric, expect, words):
+    with pytest.raises(UserError) as refused:
+        load_statements([written(tmp_path, SERIES.replace("METRIC", metric).replace("EXPECT", expect))])
+    assert words in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("metric", "expect"),
+    [
+        ("fraction_above(seven.loss, mean(three.loss))", "{above: 0}"),
+        ("crossing(seven.buffer_bdp, seven.loss, one.loss)", "{above: 0}"),
+        ("seven.loss - mean(six.loss)", "{trend: rising}"),
+        ("abs(six.loss - one.loss)", "{trend: rising}"),
+    ],
+)
+def test_a_claim_of_several_series_can_be_judged(tmp_path, metric, expect):
+    claim = only_claim(tmp_path, SERIES.replace("METRIC", metric).replace("EXPECT", expect))
+    (figure,) = figures_at("full", ["sarpkaya2025/fig2a"])
+    made = table(figure, lambda point, seed: 0.5 + seed / 100)
+    verdict = judge_claim(claim, {figure.id: figure}, {figure.id: made})
+    assert verdict.outcome and verdict.outcome.seeds, verdict.why
+
+
+def test_the_series_of_an_expression():
+    several = {"a.x", "b.x"}
+    found = {
+        t: expressions.series_in(expressions.parse(t), several)
+        for t in ("a.x", "-a.x / c.x", "abs(a.x) + mean(b.x)", "mean(a.x)", "a.x - b.x")
+    }
+    assert list(found.values()) == [{"a.x"}, {"a.x"}, {"a.x"}, set(), several]
 
 
 def test_crossing():

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -188,6 +189,25 @@ def test_a_scenario_that_is_not_there(tmp_path, monkeypatch):
 def test_usage_errors():
     done = bbrlab("run", "--no-such-option")
     assert done.returncode == frame.EXIT_FAILED and "--no-such-option" in done.stderr and "Traceback" not in done.stderr
+
+
+def commands_of(command: object) -> Iterator[object]:
+    """A command, or all that a group has."""
+    inner = getattr(command, "commands", None)
+    yield from (c for one in inner.values() for c in commands_of(one)) if inner else (command,)
+
+
+def test_how_much_runs_at_once_is_at_least_one():
+    found = {
+        f"{command.name} {param.opts[0]}": param.min
+        for command in commands_of(typer.main.get_command(app))
+        for param in command.params
+        if param.opts[0] in ("--cores", "--jobs")
+    }
+    assert {"grade --cores", "compare --cores", "build --jobs", "verify --cores"} <= set(found)
+    assert {name for name, least in found.items() if least != 1} == set()
+    done = bbrlab("compare", "--kernel", "a", "--kernel", "b", "--cores", "0")
+    assert done.returncode == 2 and "Invalid value for '--cores'" in done.stderr
 
 
 def test_version():

@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+import unicodedata
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -20,8 +21,13 @@ import yaml
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.grading import limited, rubric_tables
+from bbrlab.grading import personal as grading_personal
+from bbrlab.grading.answers import answers_of
 from bbrlab.grading.asked_scenario import compared
-from bbrlab.grading.grade import examine_submission, grade_submission, others_of, submissions_in
+from bbrlab.grading.classroom import others_of, submissions_in
+from bbrlab.grading.cost import too_much
+from bbrlab.grading.grade import NOTHING, UNREADABLE, examine_submission, grade_submission
+from bbrlab.grading.grade import _made_again as of_reruns
 from bbrlab.grading.handed_runs import (
     COPIED,
     EDITED_MANIFEST,
@@ -30,11 +36,14 @@ from bbrlab.grading.handed_runs import (
     OTHER_KERNEL,
     OTHERS_RUN,
 )
+from bbrlab.grading.judge import judge
 from bbrlab.grading.limited import Refused, run_limited
 from bbrlab.grading.personal import personal
+from bbrlab.grading.recount import differences
 from bbrlab.grading.report import GRADESCOPE, PAGE, class_table, page
-from bbrlab.grading.rerun import DIFFERS, SAME, sampled, too_much
-from bbrlab.grading.rubric import Limits, load_rubric
+from bbrlab.grading.rerun import BEYOND, DIFFERS, NOT_RUN, SAME, Rerun, run_again, sampled
+from bbrlab.grading.rubric import Limits, Values, load_rubric
+from bbrlab.grading.submission import Submission
 from bbrlab.scenario.load import load_scenario, points_of
 from bbrlab.scenario.point import Point
 from tests.graded import (
@@ -103,6 +112,16 @@ def test_assign_prints_and_writes_what_is_drawn(tmp_path):
 
 # Rubrics.
 
+
+def swept(**claim: object) -> dict[str, object]:
+    """Changes of the rubric: two buffers, and one claim on them."""
+    whole = RUBRIC["claims"][0] | {"at": {"a": {"along": "network.buffer.bdp"}}, "metric": "loss"} | claim
+    scenario = RUBRIC["scenario"] | {"sweep": {"network.buffer.bdp": [1, 2]}}
+    return {"questions": [], "claims": [whole], "scenario": scenario}
+
+
+# Runs of 400 s, which take some 4 s, of which two are made again.
+DEAR = {"rerun": 2, "points": RUBRIC["points"] | {"rerun": 5}, "scenario": RUBRIC["scenario"] | {"duration_s": 400, "window_s": [1, 400]}}  # fmt: skip
 WRONG = [
     ({"claims": [{"id": "a"}]}, "rubric.yaml:", "'claims.0.says' is missing"),
     ({"seeds": "3"}, "rubric.yaml:", 'seeds = "3": input should be a valid integer'),
@@ -128,8 +147,22 @@ WRONG = [
     ({"questions": [], "claims": [{**RUBRIC["claims"][0], "metric": "goodputt"}]}, "rubric.yaml:", "there is no column 'goodputt'"),
     ({"questions": [], "claims": [{**RUBRIC["claims"][0], "metric": "f(x)"}]}, "rubric.yaml:", "no function f"),
     ({"questions": [], "claims": [{**RUBRIC["claims"][0], "expect": {"value": 1}}]}, "rubric.yaml:", "needs one of within"),
-    ({"questions": [], "claims": [{**RUBRIC["claims"][0], "at": {"where": {"buffer_bdp": 9}}}]}, "rubric.yaml:", "0 points of the scenario match"),
+    ({"questions": [], "claims": [{**RUBRIC["claims"][0], "at": {"where": {"buffer_bdp": 9}}}]}, "rubric.yaml:", "no point of the scenario matches"),
     ({"questions": [], "claims": [{**RUBRIC["claims"][0], "at": {"group": 7}}]}, "rubric.yaml:", "group 7 does not exist"),
+    (swept(metric=None, expect={"order": ["a.loss", "mean(a.loss)"]}), "rubric.yaml:", "each expression must have a value for each of the same points, or one number"),
+    (swept(at={"along": "network.bufer.bdp"}), "rubric.yaml:", "at.along: 'network.bufer.bdp' tells no points of the scenario apart"),
+    (swept(at={"along": "network.buffer.bdp", "where": {"network.buffer.bdp": 2}}), "rubric.yaml:", "at.along: one point of the scenario matches"),
+    (swept(metric="mean(a.loss)", expect={"value": 1e308, "within": 1e308}), "rubric.yaml:", "expect: its bounds are too large"),
+    (swept(metric="fraction_above(a.loss, a.loss)", expect={"above": 0}), "rubric.yaml:", "must be one number"),
+    (swept(metric="a.burst", at={"a": {"along": "network.buffer.bdp", "group": 1}}), "rubric.yaml:", "there is no column 'a.burst'"),
+    (swept(at={"figure": "tang/fig2"}), "rubric.yaml:", "at: figure: a rubric has one scenario"),
+    (swept(at={"a": {"published": "tang/fig2:loss"}}), "rubric.yaml:", "at: published: published values belong to papers"),
+    ({**DEAR, "limits": {"run_s": 3}}, "rubric.yaml:", "s, allowed are 3; allow more, or ask for less (with rate_mbit 8"),
+    ({**DEAR, "limits": {"end_s": 3}}, "rubric.yaml:", "limits.end_s: a run would need about "),
+    ({**DEAR, "limits": {"disk_mb": 0.01}}, "rubric.yaml:", "MB of disk, allowed are 0.01"),
+    ({**DEAR, "limits": {"rerun_s": 6}}, "rubric.yaml:", "limits.rerun_s: 2 runs made again (rerun) would need up to about "),
+    ({"parameters": {"rate_mbit": {"one_of": [8, 0, 9]}, "rtt_ms": {"one_of": [20]}}}, "rubric.yaml:", "network.rate_mbit = 0"),
+    ({"parameters": {"rate_mbit": {"one_of": [8, 0]}, "rtt_ms": {"one_of": [20]}, **{f"x{i}": {"one_of": [1, 2]} for i in range(6)}}}, "rubric.yaml:", "network.rate_mbit = 0"),
 ]  # fmt: skip
 
 
@@ -138,6 +171,66 @@ def test_what_is_wrong_with_a_rubric_is_named(changes, where, problem, tmp_path)
     with pytest.raises(UserError) as told:
         load_rubric(write_rubric(tmp_path, **changes))
     assert problem in str(told.value) and where in str(told.value)
+
+
+def test_a_rubric_whose_runs_cannot_be_made_again_is_refused_before_anybody_gets_it(tmp_path):
+    """The assignment on fairness at a rate that takes minutes; without runs made again it may cost what it likes."""
+    content = yaml.safe_load((paths.ROOT / "courses" / "fairness" / "rubric.yaml").read_text(encoding="utf-8"))
+    content["parameters"]["rate_mbit"] = {"low": 800, "high": 1000, "step": 50}
+    content["scenario"] |= {"duration_s": 600, "window_s": [20, 600]}
+    file = tmp_path / "rubric.yaml"
+    file.write_text(yaml.safe_dump(content, sort_keys=False))
+    line = next(i for i, text in enumerate(file.read_text().splitlines(), 1) if "run_s: 30" in text)
+    with pytest.raises(UserError) as told:
+        load_rubric(file)
+    assert re.search(
+        rf"rubric.yaml:{line}: limits.run_s: a run with network.buffer.bdp 1 would need about \d+ s, allowed are 30; "
+        r"allow more, or ask for less \(with rate_mbit 800,",
+        str(told.value),
+    ), told.value
+    file.write_text(yaml.safe_dump(content | {"rerun": 0, "points": content["points"] | {"rerun": 0}}))
+    load_rubric(file)
+
+
+@pytest.mark.parametrize(
+    ("given", "allowed", "refused", "words"),
+    [
+        ({"low": 5, "high": 50, "step": 5}, [5, 10.0, 50], [7.3, 4, 55, True, "10", None], "5 to 50 in steps of 5"),
+        ({"low": 0.1, "high": 1, "step": 0.1}, [0.3, 0.1 + 0.2, 0.7, 1], [0.35, 0.3001], "0.1 to 1 in steps of 0.1"),
+        ({"low": 1, "high": 8}, [1, 7.5, 8], [0.9, 8.1, True], "1 to 8"),
+        ({"one_of": ["bbr1", 3]}, ["bbr1", 3], ["bbr2", 4], "one of bbr1, 3"),
+    ],
+)
+def test_what_may_be_chosen(given, allowed, refused, words):
+    values = Values.model_validate(given)
+    assert all(values.allow(value) for value in allowed)
+    assert not any(values.allow(value) for value in refused)
+    assert str(values) == words
+
+
+def test_every_value_of_a_rubric_is_tried(tmp_path, monkeypatch):
+    """Of a parameter with very many values some, its ends among them; and the ends of all together."""
+    tried = []
+    monkeypatch.setattr(grading_personal, "filled_in", lambda rubric, values: tried.append(values))
+    several = {f"p{i}": {"one_of": [1, 2, 3]} for i in range(8)} | {"q": {"low": 1, "high": 100_000, "step": 1}}
+    load_rubric(write_rubric(tmp_path, parameters=several))
+    for name in several:
+        found = {values[name] for values in tried}
+        assert (len(found) == 200 and {1, 100_000} <= found) if name == "q" else found == {1, 2, 3}
+    assert dict.fromkeys(several, 3) | {"q": 100_000} in tried and len(tried) < 400
+
+
+def test_values_that_make_no_assignment_together_are_named(tmp_path):
+    """Each value is tried, but not each with each: what is left is told when it is drawn."""
+    parameters = {"rate_mbit": {"one_of": [8, 9, 10]}, "rtt_ms": {"one_of": [20, 30, 40]}}
+    value = "1 / (({rate_mbit} - 9) ** 2 + ({rtt_ms} - 30) ** 2)"
+    question = {"id": "a", "asks": "What is it, then?", "points": 1, "value": value, "within": 1}
+    rubric = load_rubric(write_rubric(tmp_path, parameters=parameters, questions=[question]))
+    with pytest.raises(
+        UserError, match=r"rubric tiny, as drawn for .*no finite number \(with rate_mbit 9, rtt_ms 30\)"
+    ):
+        for number in range(100):
+            personal(rubric, f"student-{number}")
 
 
 def test_a_rubric_that_is_none(tmp_path):
@@ -259,18 +352,132 @@ def test_what_is_free_is_free_within_its_limits(tmp_path):
     assert "network.buffer.packets is 9; asked for is not set" in told  # fmt: skip
 
 
+def test_what_is_free_in_steps(tmp_path):
+    rubric = load_rubric(write_rubric(tmp_path, free={"network.buffer.bdp": {"low": 1, "high": 8, "step": 0.5}}))
+    (asked,) = points_like(tmp_path)
+    for bdp, told in ((7.5, []), (7.3, ["network.buffer.bdp is 7.3; it may be 1 to 8 in steps of 0.5"])):
+        assert compared(points_like(tmp_path, sweep={"network.buffer.bdp": [bdp]}), [asked], rubric.free) == told
+
+
+def test_a_claim_whose_points_were_changed_freely_is_not_judged(tmp_path):
+    """It was checked with the points of the rubric; on others two series may have no points in common."""
+    pairs = {"low": {"where": {"network.buffer.bdp": [2, 6]}}, "high": {"where": {"network.buffer.bdp": [6, 12]}}}
+    claim = RUBRIC["claims"][0] | {
+        "at": {name: term | {"along": "network.buffer.bdp"} for name, term in pairs.items()}, "metric": "low.loss - high.loss",
+    }  # fmt: skip
+    rubric = write_rubric(
+        tmp_path, claims=[claim], questions=[], free={"network.buffer.bdp": {"low": 1, "high": 20}},
+        scenario=RUBRIC["scenario"] | {"sweep": {"network.buffer.bdp": [2, 6, 12]}},
+    )  # fmt: skip
+    own = personal(load_rubric(rubric), "ada")
+    for chosen, told in (
+        ([2, 6, 12], "not judged: 6 of its 6 runs missing, or not counted"),
+        ([2, 6, 11], "not judged: at.high.along: one point of the scenario matches"),
+        ([3, 7, 11], "not judged: at.low.where: no point of the scenario matches"),
+    ):
+        points = points_like(tmp_path, sweep={"network.buffer.bdp": chosen})
+        content = [{"scenario": p.scenario.model_dump(exclude_unset=True), "values": p.values} for p in points]
+        assert judge(own, NOTHING | {"points": content}, [], tmp_path)["some"]["told"].startswith(told)  # type: ignore[arg-type]
+    assert judge(own, NOTHING, [], tmp_path)["some"]["told"] == "not judged: there is no scenario"
+
+
+# Answers.
+
+
+def answered(
+    tmp_path: Path, text: str, student: str, **changes: object
+) -> tuple[dict[str, object], dict[str, str], list[str]]:
+    """The answers, those that are none, and what is missing."""
+    file = tmp_path / "answers.yaml"
+    file.write_text(text, encoding="utf-8")
+    own = personal(load_rubric(write_rubric(tmp_path, **changes)), student)
+    incomplete: list[str] = []
+    return *answers_of(Submission({"answers.yaml": file}), own, incomplete), incomplete
+
+
+@pytest.mark.parametrize("student", ["0123456", "1_234", "1:30", "yes", "null", "1e3", "0x1f", "2024-01-31", "é"])
+def test_an_id_is_what_was_typed(student, tmp_path):
+    """YAML reads some as numbers, dates or truths. Some machines write é as e with an accent after it."""
+    for typed in (student, f'"{student}"', unicodedata.normalize("NFD", student)):
+        assert answered(tmp_path, f"student: {typed}\nanswers: {{colour: red}}\n", student)[2] == []
+    for typed, said in (("bob", "bob"), ("", ""), ("[ada]", "['ada']")):
+        (told,) = answered(tmp_path, f"student: {typed}\nanswers: {{colour: red}}\n", student)[2]
+        assert told == f"answers.yaml: says student {said!r}; it is graded as {student!r}"
+
+
+def test_answers_are_what_was_typed(tmp_path):
+    choice = {
+        "id": "colour",
+        "asks": "Is a red pen red or not?",
+        "points": 1,
+        "choice": "yes",
+        "choices": ["yes", "no", "01"],
+    }
+    number = {"id": "bdp", "asks": "What is the product, then?", "points": 1, "value": 1, "within": 1}
+    for typed, want in (("yes", "yes"), ("'no'", "no"), ("01", "01"), ("true", None)):
+        found, lacking, _ = answered(
+            tmp_path, f"student: ada\nanswers: {{colour: {typed}}}\n", "ada", questions=[choice]
+        )
+        assert found.get("colour") == want and (want is not None or "is none of: yes, no, 01" in lacking["colour"])
+    for typed, value in (
+        ("1e-3", 0.001),
+        ("010", 10),
+        ("-.5", -0.5),
+        ("'7'", 7),
+        ("1_000", 1000),
+        ("true", None),
+        ("1,5", None),
+    ):
+        found, lacking, _ = answered(tmp_path, f"student: ada\nanswers:\n  bdp: {typed}\n", "ada", questions=[number])
+        assert found.get("bdp") == value and (value is not None or "is no finite number" in lacking["bdp"])
+    assert answered(tmp_path, "student: ada\nanswers: {bdp: }\n", "ada", questions=[number])[1] == {"bdp": "no answer"}
+
+
 # Limits.
 
 
 def test_a_point_that_costs_too_much_is_not_run(tmp_path):
     (small,) = points_like(tmp_path)
-    assert too_much(small, Limits()) == ""
+    assert too_much(small, Limits()) == {}
     (long,) = points_like(tmp_path, duration_s=80_000, window_s=[0, 80_000], sample_hz=1000)
-    assert "s, allowed are 60" in too_much(long, Limits()) and "MB of disk, allowed are 500" in too_much(long, Limits())
+    found = too_much(long, Limits())
+    assert "s, allowed are 60" in found["run_s"] and "MB of disk, allowed are 500" in found["disk_mb"]
     (wide,) = points_like(
         tmp_path, network={"rate_mbit": 100_000, "rtt_ms": 10_000, "buffer": {"bytes": 4_000_000_000}}
     )
-    assert "MB of memory, allowed are 2000" in too_much(wide, Limits())
+    assert "MB of memory, allowed are 2000" in too_much(wide, Limits())["memory_mb"]
+
+
+def test_what_is_beyond_the_limits_is_told_and_not_run(tmp_path):
+    """With values that were free to choose a run may cost more than those that were asked for."""
+    (point,) = points_like(tmp_path, duration_s=400, window_s=[1, 400])
+    run = {"name": "results/a", "scenario": point.scenario.model_dump(exclude_unset=True), "seed": 1, "notes": []}
+    for limits, told in (
+        ({"run_s": 1}, r"would need about \d[.\d]* s, allowed are 1"),
+        ({"rerun_s": 1}, r"would need about \d[.\d]* s; of 1 s for all of the sample 1 are left"),
+    ):
+        rubric = load_rubric(write_rubric(tmp_path, limits=limits))
+        (found,) = run_again(rubric, [run], [0], None, tmp_path)  # type: ignore[arg-type, list-item]
+        assert found["outcome"] == NOT_RUN and found["kind"] == BEYOND
+        assert re.fullmatch(told, found["told"]), found["told"]
+
+
+def made_again(*outcomes: str) -> list[Rerun]:
+    return [{"run": i, "name": f"r{i}", "outcome": o, "kind": "", "told": "so it is"} for i, o in enumerate(outcomes)]
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "same", "told"),
+    [
+        ((SAME, SAME), True, ["2 of 2 runs that were made again here are the same, byte for byte"]),
+        ((SAME, NOT_RUN), True, ["1 of 1 runs that were made again here are the same, byte for byte", "r1: not run: so it is"]),
+        ((SAME, DIFFERS, NOT_RUN), False, ["1 of 2 runs that were made again here are the same, byte for byte", "r1: so it is", "r2: not run: so it is"]),
+        ((NOT_RUN,), False, ["no run of the sample was made again here; a teacher decides", "r0: not run: so it is"]),
+        ((), False, ["there is no whole run to make again"]),
+    ],
+)  # fmt: skip
+def test_what_could_not_be_run_costs_nothing_beside_what_could(outcomes, same, told):
+    assert of_reruns(made_again(*outcomes)) == (told, same)
 
 
 def endless() -> None:
@@ -307,6 +514,20 @@ def test_a_process_with_limits_ends(work, problem, tmp_path, monkeypatch, capfd)
     with pytest.raises(Refused, match=problem):
         run_limited(work, seconds=1, memory_bytes=1 << 28, file_bytes=1 << 20)
     assert run_limited(lambda: {"a": [1, "ü"]}, seconds=1, memory_bytes=1 << 28, file_bytes=1 << 20) == {"a": [1, "ü"]}
+
+
+@pytest.mark.parametrize(
+    ("said", "counted", "equal"),
+    [
+        (1.5, 1.5 + 1e-12, True), (1, 1.0, True), (10**400, 10**400, True), (None, None, True), ("a", "a", True),
+        (1.5, 1.6, False), (10**400, 1.5, False), (1.5, 10**400, False), (-(10**400), 10**400, False), (True, 1.5, False),
+        (None, 1.5, False), ("1.5", 1.5, False), (1e308, -1e308, False), ([1.5], 1.5, False),
+    ],
+    ids=lambda value: str(value)[:12],
+)  # fmt: skip
+def test_where_numbers_differ(said, counted, equal):
+    """An integer that no float holds is a number of no measurement."""
+    assert differences({"a": said}, {"a": counted}, 1e-8) == ([] if equal else [("a", said, counted)])
 
 
 # Submissions that are whole, and edited ones. The guests run once.
@@ -442,17 +663,21 @@ def test_which_runs_are_made_again_hangs_on_the_salt(good, rubric, tmp_path):
 
 @pytest.mark.guest
 def test_a_class_is_graded_and_copied_runs_are_named(good, rubric, tmp_path):
-    """ada's own; bob hands in ada's runs with his name; eve hands in nothing that can be read."""
+    """ada's own; bob hands in ada's runs with his name; eve and carl hand in nothing that can be read."""
     room = tmp_path / "class"
     copied(good, room / "ada")
     answers = copied(good, room / "bob") / "answers.yaml"
     answers.write_text(answers.read_text().replace("student: ada", "student: bob"))
     (room / "eve.zip").write_bytes(b"PK")
-    (room / "readme.txt").touch()
+    (room / "carl.rar").write_bytes(b"Rar!")
+    (room / ".hidden").touch()
     done = bbrlab("grade", "--class", room, "--rubric", rubric, "--out", tmp_path / "out", "--cores", 2)
     assert done.returncode == 0, done.stderr
     rows = {r["student"]: r for r in csv.DictReader(io.StringIO((tmp_path / "out" / "class.csv").read_text()))}
-    assert set(rows) == {"ada", "bob", "eve"}
+    assert set(rows) == {"ada", "bob", "carl", "eve"}
+    assert all(float(rows[name]["score"]) == 0 and rows[name]["flags"] == UNREADABLE for name in ("carl", "eve"))
+    told = (tmp_path / "out" / "carl" / PAGE).read_text(encoding="utf-8")
+    assert "carl.rar: is neither a folder nor an archive" in told
     assert float(rows["eve"]["score"]) == 0 and float(rows["bob"]["runs"]) == 0
     assert OTHERS_RUN in rows["bob"]["flags"] and COPIED in rows["bob"]["flags"]
     page_of_bob = (tmp_path / "out" / "bob" / PAGE).read_text(encoding="utf-8")
@@ -461,8 +686,8 @@ def test_a_class_is_graded_and_copied_runs_are_named(good, rubric, tmp_path):
     kept = {p: p.stat().st_mtime_ns for p in (tmp_path / "out").glob("*/grade.json")}
     (tmp_path / "out" / "eve" / "grade.json").unlink()  # as if it had been stopped there
     again = bbrlab("grade", "--class", room, "--rubric", rubric, "--out", tmp_path / "out", "--cores", 1, "--json")
-    assert again.returncode == 0 and "3 graded" in again.stderr
-    assert [g["student"] for g in json.loads(again.stdout)] == ["ada", "bob", "eve"]
+    assert again.returncode == 0 and "4 graded" in again.stderr
+    assert [g["student"] for g in json.loads(again.stdout)] == ["ada", "bob", "carl", "eve"]
     assert {p: p.stat().st_mtime_ns for p in kept if p.parent.name != "eve"} == {
         p: t for p, t in kept.items() if p.parent.name != "eve"
     }
@@ -486,7 +711,15 @@ def test_a_class_needs_one_submission_for_each_id(tmp_path):
         submissions_in(tmp_path)
     (tmp_path / "ada").mkdir()
     (tmp_path / "bob.tar.gz").touch()
-    assert list(submissions_in(tmp_path)) == ["ada", "bob"]
+    (tmp_path / ".hidden").touch()
+    (tmp_path / "carl.7z").touch()
+    (tmp_path / "eve.smith.rar").touch()
+    assert list(submissions_in(tmp_path)) == ["ada", "bob", "carl", "eve.smith"]
+    odd = tmp_path / f"{'x' * 101}.pdf"
+    odd.touch()
+    with pytest.raises(UserError, match=r"x\.pdf: 'x+' is no student's id, which is 1 to 100"):
+        submissions_in(tmp_path)
+    odd.unlink()
     (tmp_path / "ada.zip").touch()
     with pytest.raises(UserError, match="ada has another submission"):
         submissions_in(tmp_path)
@@ -501,6 +734,9 @@ def test_the_command_says_what_it_needs(tmp_path):
         ((tmp_path / "none", "--rubric", rubric), "is not there"),
         ((tmp_path, "--rubric", rubric, "--student", "a/b"), "--student"),
         (("--class", tmp_path / "none", "--rubric", rubric), "is not there"),
+        (("--class", tmp_path, "--rubric", rubric, "--student", "ada"), "--student is of one submission"),
+        ((tmp_path, "--rubric", rubric, "--cores", 2), "--cores is of a class"),
+        (("--class", tmp_path, "--rubric", rubric, "--cores", -1), "Invalid value for '--cores'"),
     ):
         done = bbrlab("grade", *argv, "--out", tmp_path / "out")
         assert done.returncode == 2 and problem in done.stderr and "Traceback" not in done.stderr, done.stderr

@@ -197,6 +197,10 @@ def huge_in_summary(s):
     file.write_text(file.read_text().replace('"jain_index": ', '"jain_index": 1e999, "x": ', 1))
 
 
+def huge_integer_in_summary(s):
+    edit_json(first_run(s) / "summary.json", jain_index=10**400)
+
+
 def deep_summary(s):
     (first_run(s) / "summary.json").write_text("[" * 100_000)
 
@@ -429,7 +433,7 @@ BROKEN = [
     (pipe_as_answers, "answers.yaml: is a pipe"), (pipe_as_samples, "samples.parquet: is a pipe"), (a_socket, "is a socket"),
     (folder_as_file, "scenario.yaml is missing"), (no_utf8, "answers.yaml: is not a UTF-8 text file"),
     (no_utf8_name, "its name is not UTF-8"), (page_in_a_name, "not opened: <img"), (line_in_a_name, "cannot be shown"),
-    (nan_in_summary, "NaN is no number"), (huge_in_summary, "1e999 is no number"), (deep_summary, "nested too deeply"),
+    (nan_in_summary, "NaN is no number"), (huge_in_summary, "1e999 is no number"), (huge_integer_in_summary, "edited summary: summary.json: jain_index is 1000"), (deep_summary, "nested too deeply"),
     (list_summary, "is no summary of a run"), (other_summary, "edited summary"), (no_checks, "has no self-checks"),
     (list_manifest, "manifest.json"), (text_seed, "manifest.json: seed: input should be a valid integer"),
     (huge_seed, "manifest.json: seed"), (manifest_reads_files, "files of traffic are not possible"),

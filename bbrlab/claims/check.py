@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import difflib
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 import numpy as np
 
@@ -22,8 +22,16 @@ from bbrlab.scenario.point import Point
 Field = tuple[str, ...]  # of a claim: keys from the outermost
 
 
-def problems_of(claim: Claim, figures: dict[str, Figure]) -> Iterator[tuple[Field, str]]:
-    """What is wrong with a claim beside the scenarios: (field, problem) each, the field as its place below the claim."""
+def problems_of(
+    claim: Claim, figures: dict[str, Figure], traits: Callable[[str], Collection[str]] = traits_of
+) -> Iterator[tuple[Field, str]]:
+    """What is wrong with a claim beside the scenarios: (field, problem) each, the field as its place below the claim.
+
+    Args:
+        claim: what is checked.
+        figures: that it may speak of, by id, with all their points.
+        traits: what the points of each of them can be chosen by.
+    """
     field = "expect" if claim.expect.order else "metric"
     try:
         read = claim.columns
@@ -33,17 +41,21 @@ def problems_of(claim: Claim, figures: dict[str, Figure]) -> Iterator[tuple[Fiel
     known: set[str] = set()
     lengths: dict[str, int] = {}
     for name, term in claim.at.items():
-        for term_field, problem in _term_problems(term, figures):
+        if term.figure not in figures:
+            close = difflib.get_close_matches(term.figure, figures, 1)
+            hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(figures)}"
+            yield ("at", name, "figure"), f"there is no figure '{term.figure}' ({hint})"
+            return
+        figure = figures[term.figure]
+        for term_field, problem in _term_problems(term, figure, traits(term.figure)):
             yield ("at", name, term_field), problem
-        available = {f"{name}.{c}" if name else c for c in _columns_of(term, figures[term.figure])}
+        available = {f"{name}.{c}" if name else c for c in _columns_of(term, figure)}
         for model in PREDICTED:
-            if (own := f"{name}.{model}" if name else model) in read and has_prediction(
-                model, term, figures[term.figure]
-            ):
+            if (own := f"{name}.{model}" if name else model) in read and has_prediction(model, term, figure):
                 available.add(own)
         known |= available
         if term.along:
-            lengths |= dict.fromkeys(available, len(select(term, figures[term.figure].points)))
+            lengths |= dict.fromkeys(available, len(select(term, figure.points)))
     for column in sorted(read - known):
         terms = ", ".join(name for name in claim.at if name) or "without names"
         yield (field,), f"there is no column '{column}' (docs/reference/results.md lists them; terms: {terms})"
@@ -52,17 +64,11 @@ def problems_of(claim: Claim, figures: dict[str, Figure]) -> Iterator[tuple[Fiel
     except UserError as error:
         yield (field,), str(error)
         return
-    yield from _series_problems(claim, counts, field)
+    yield from _series_problems(claim, counts, lengths, field)
 
 
-def _term_problems(term: Term, figures: dict[str, Figure]) -> Iterator[tuple[str, str]]:
-    """What is wrong with a term: (field, problem) each."""
-    if term.figure not in figures:
-        close = difflib.get_close_matches(term.figure, figures, 1)
-        hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(figures)}"
-        yield "figure", f"there is no figure '{term.figure}' ({hint})"
-    figure = figures[term.figure]
-    choices = traits_of(term.figure)
+def _term_problems(term: Term, figure: Figure, choices: Collection[str]) -> Iterator[tuple[str, str]]:
+    """What is wrong with a term whose points can be chosen by ``choices``: (field, problem) each."""
     for field, keys in (("where", term.where), ("along", term.keys)):
         for key in keys:
             if key not in choices:
@@ -85,10 +91,10 @@ def _term_problems(term: Term, figures: dict[str, Figure]) -> Iterator[tuple[str
         if term.group >= len(point.scenario.flows):
             yield "group", f"group {term.group} does not exist (groups 0 to {len(point.scenario.flows) - 1})"
     if term.published:
-        yield from _published_problems(term, chosen)
+        yield from _published_problems(term, chosen, choices)
 
 
-def _published_problems(term: Term, chosen: list[Point]) -> Iterator[tuple[str, str]]:
+def _published_problems(term: Term, chosen: list[Point], choices: Collection[str]) -> Iterator[tuple[str, str]]:
     """What is wrong with a term's published values: (field, problem) each."""
     table, column = (term.published or ":").split(":")
     try:
@@ -101,7 +107,7 @@ def _published_problems(term: Term, chosen: list[Point]) -> Iterator[tuple[str, 
             if name not in columns:
                 yield field, f"data/{table}.csv has no column '{name}' (it has {', '.join(columns)})"
     for name, key in term.join.items():
-        if key not in traits_of(term.figure):
+        if key not in choices:
             yield "join", f"{name}: '{key}' tells no points of {term.figure} apart"
     try:
         if not np.isfinite(published(term, chosen)).all():
@@ -123,8 +129,10 @@ def _columns_of(term: Term, figure: Figure) -> set[str]:
     return available
 
 
-def _series_problems(claim: Claim, counts: list[int | None], field: str) -> Iterator[tuple[Field, str]]:
-    """A series where one is needed, and of an order all over as many points."""
+def _series_problems(
+    claim: Claim, counts: list[int | None], lengths: Mapping[str, int], field: str
+) -> Iterator[tuple[Field, str]]:
+    """A series where one is needed, of an order all over as many points, of a trend over the points of its keys."""
     kind = claim.expect.kind
     if kind == "order" and len(set(counts)) > 1:
         told = ", ".join(
@@ -136,5 +144,20 @@ def _series_problems(claim: Claim, counts: list[int | None], field: str) -> Iter
             ("expect", "trend"),
             f"needs a metric with a value for each of at least {TREND_POINTS} points (found: {counts[0] or 'one number'})",
         )
-    if not all(math.isfinite(bound) or claim.expect.tolerance == math.inf for bound in claim.expect.bounds):
+    elif kind == "trend":
+        # The keys are those of the first term that is read along something (sample.sample()).
+        along = next(n for n, term in claim.at.items() if term.along and n in {_term_of(c) for c in claim.columns})
+        over = {_term_of(column) for column in expressions.series_in(claim.trees[0], lengths)}
+        if along not in over:
+            told = ", ".join(sorted(over))
+            yield (
+                ("expect", "trend"),
+                f"is along the points of '{along}', but metric has a value for each of those of {told}; write {told} before {along} in at",
+            )
+    if kind in ("value", "range") and not math.isfinite(claim.expect.tolerance):  # others are open on a side
         yield ("expect",), "its bounds are too large"
+
+
+def _term_of(column: str) -> str:
+    """The name of a column's term; empty if it has none."""
+    return column.rpartition(".")[0]

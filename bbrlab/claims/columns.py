@@ -26,7 +26,7 @@ from bbrlab.scenario.point import Point
 COMMON_NAMES = {"bbr_flows": "flows.0.count", "buffer_packets": "network.buffer.packets"}
 JOINED = 1e-5  # how far a row's number may be from a point's, relative
 MODELLED_GROUP = 0  # whose share the models speak of
-_KINDS = {FLUID: predictions.FLUID_OWN, BURST: predictions.BURST}  # of PREDICTED: which of its predictions
+PREDICTION_OF = {FLUID: predictions.FLUID_OWN, BURST: predictions.BURST}  # of PREDICTED: which of its predictions
 
 
 def has_models(term: Term, figure: Figure) -> bool:
@@ -40,12 +40,13 @@ def has_prediction(model: str, term: Term, figure: Figure) -> bool:
     What stands in the place of another algorithm need not be known to it: its claims have no number then.
     """
     return has_models(term, figure) and (
-        bool(replacement()) or all(_speaks_of(model, p) for p in select(term, figure.points))
+        bool(replacement()) or all(speaks_of(model, p) for p in select(term, figure.points))
     )
 
 
-def _speaks_of(model: str, point: Point) -> bool:
-    return predictions.KINDS[_KINDS[model]].speaks_of(point.scenario)
+def speaks_of(model: str, point: Point) -> bool:
+    """Whether FLUID or BURST describes a point."""
+    return predictions.KINDS[PREDICTION_OF[model]].speaks_of(point.scenario)
 
 
 def beside(name: str, term: Term, chosen: Sequence[Point], results: Path | None = None) -> Array:
@@ -63,8 +64,8 @@ def beside(name: str, term: Term, chosen: Sequence[Point], results: Path | None 
         return published(term, chosen)
     if name == WARE:
         return np.array([_ware_share(p) for p in chosen])
-    files = iter(_paths(name, term.figure, [p for p in chosen if _speaks_of(name, p)], results))
-    return np.array([_predicted_share(name, next(files)) if _speaks_of(name, p) else np.nan for p in chosen])
+    files = iter(_paths(name, term.figure, [p for p in chosen if speaks_of(name, p)], results))
+    return np.array([_predicted_share(name, next(files)) if speaks_of(name, p) else np.nan for p in chosen])
 
 
 def _ware_share(point: Point) -> float:
@@ -127,7 +128,7 @@ def _agree(cells: pd.Series, wanted: Any) -> Array:
 
 
 def _paths(model: str, figure: str, chosen: Sequence[Point], results: Path | None) -> list[Path]:
-    return [predictions.prediction_file(_KINDS[model], figure, p, results) for p in chosen]
+    return [predictions.prediction_file(PREDICTION_OF[model], figure, p, results) for p in chosen]
 
 
 @functools.cache
@@ -135,7 +136,7 @@ def _predicted_share(model: str, path: Path) -> float:
     table = predictions.read_prediction(path)
     if table is None:
         raise UserError(
-            f"{path}: {predictions.KINDS[_KINDS[model]].model}'s prediction is missing; run: snakemake --cores 2 -- {path}"
+            f"{path}: {predictions.KINDS[PREDICTION_OF[model]].model}'s prediction is missing; run: snakemake --cores 2 -- {path}"
         )
     check_columns(path, table, ["share_of_capacity"])
     return float(table["share_of_capacity"].iloc[0])
@@ -149,6 +150,6 @@ def prediction_files(claims: Iterable[Claim], figures: Iterable[Figure], results
         for name, term in claim.at.items():
             for model in PREDICTED:
                 if (f"{name}.{model}" if name else model) in claim.columns and term.figure in known:
-                    chosen = [p for p in select(term, known[term.figure].points) if _speaks_of(model, p)]
+                    chosen = [p for p in select(term, known[term.figure].points) if speaks_of(model, p)]
                     found |= dict.fromkeys(_paths(model, term.figure, chosen, results))
     return list(found)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +32,7 @@ class Function:
         arguments: their names, for messages; the last is repeatable if it ends in "...".
         each: whether it gives a value for each point; else it makes one number of its arguments.
         together: how many of the first arguments must have a value for each of the same points; -1: all of them.
+        numbers: names of the arguments that are one number each, never a series.
         of_means: whether it is meant of the seeds' means and not of each seed, since the mean of a largest value is more than
             the largest mean, and that of a root mean square holds the scatter of the seeds.
     """
@@ -40,6 +41,7 @@ class Function:
     arguments: tuple[str, ...]
     each: bool = False
     together: int = 0
+    numbers: tuple[str, ...] = ()
     of_means: bool = False
 
     @property
@@ -54,9 +56,9 @@ def _all(values: tuple[Value, ...]) -> Value:
 
 FUNCTIONS: dict[str, Function] = {
     "abs": Function(np.abs, ("x",), each=True, of_means=True),
-    "crossing": Function(series.crossing, ("x", "y", "fraction"), together=2, of_means=True),
+    "crossing": Function(series.crossing, ("x", "y", "fraction"), together=2, numbers=("fraction",), of_means=True),
     "first": Function(lambda x: np.atleast_1d(x)[0], ("x",)),
-    "fraction_above": Function(series.fraction_above, ("values", "limit")),
+    "fraction_above": Function(series.fraction_above, ("values", "limit"), numbers=("limit",)),
     "grouped_rms": Function(series.grouped_rms, ("values", "key"), together=2, of_means=True),
     "last": Function(lambda x: np.atleast_1d(x)[-1], ("x",)),
     "max": Function(lambda *x: np.max(_all(x)), ("x...",), of_means=True),
@@ -161,7 +163,8 @@ def points_of(tree: ast.expr, lengths: Mapping[str, int]) -> int | None:
         lengths: how many points each column has that has a value for each; others are single numbers.
 
     Raises:
-        UserError: for series of different lengths where they must go together, or a number where a series is needed.
+        UserError: for series of different lengths where they must go together, a number where a series is needed, or a series
+            where a number is.
     """
     if isinstance(tree, ast.Name | ast.Attribute):
         return lengths.get(ast.unparse(tree))
@@ -172,12 +175,33 @@ def points_of(tree: ast.expr, lengths: Mapping[str, int]) -> int | None:
         together = inner if function.together < 0 else inner[: function.together]
         if together and (None in together or len(set(together)) > 1):
             raise UserError(f"'{ast.unparse(tree)}': {tree.func.id} needs series over the same points")
+        for name, count in zip(function.arguments, inner, strict=False):  # the last may stand for several
+            if name in function.numbers and count is not None:
+                raise UserError(
+                    f"'{ast.unparse(tree)}': {name} of {tree.func.id} must be one number (found: a series of {count} points)"
+                )
         return inner[0] if function.each else None
     several = {n for n in inner if n is not None}
     if len(several) > 1:
         counts = " and ".join(map(str, sorted(several)))
         raise UserError(f"'{ast.unparse(tree)}': series of {counts} points cannot be put together")
     return several.pop() if several else None
+
+
+def series_in(tree: ast.expr, several: Container[str]) -> set[str]:
+    """The columns with whose points an expression has a value each, after its functions made numbers of others.
+
+    Args:
+        tree: from parse().
+        several: the columns that have a value for each point.
+    """
+    if isinstance(tree, ast.Name | ast.Attribute):
+        return {ast.unparse(tree)} if ast.unparse(tree) in several else set()
+    children = _children(tree)
+    if isinstance(tree, ast.Call):
+        assert isinstance(tree.func, ast.Name)
+        children = children[:1] if FUNCTIONS[tree.func.id].each else []
+    return set().union(*(series_in(child, several) for child in children))
 
 
 def evaluate(tree: ast.expr, columns: Mapping[str, Value]) -> Value:

@@ -108,6 +108,16 @@ CcaSources = Annotated[
 ]
 
 
+def at_once(what: str, name: str = "--cores") -> Any:
+    """The option that says how much runs at once; without it all_cores() do."""
+    return typer.Option(name, min=1, help=f"{what}; default: all cores.")
+
+
+def all_cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
 def _show_version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"bbrlab {importlib.metadata.version('bbrlab')}")

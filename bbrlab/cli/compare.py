@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from bbrlab.base.errors import UserError
-from bbrlab.cli.app import EXIT_MOVED, AsJson, app, print_json
+from bbrlab.cli.app import EXIT_MOVED, AsJson, all_cores, app, at_once, print_json
 
 
 @app.command()
@@ -21,7 +20,7 @@ def compare(
     scale: Annotated[str | None, typer.Option(help="smoke, quick or full; default: config.yaml's.")] = None,
     metric: Annotated[list[str] | None, typer.Option(help="What to compare (docs/reference/results.md); may be given several times. Default: share_of_capacity, utilisation, loss, queue_ms_mean.")] = None,
     run: Annotated[bool, typer.Option("--run", help="Run what is missing.")] = False,
-    cores: Annotated[int | None, typer.Option(help="Guests at once with --run; default: all cores.")] = None,
+    cores: Annotated[int | None, at_once("With --run: guests at once")] = None,
     csv: Annotated[Path | None, typer.Option(help="Write every point to this file.")] = None,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
@@ -39,7 +38,7 @@ def compare(
 
     sides = sides_of(kernel or [], results or [], config or [])
     scale = scale or load_config().scale
-    jobs = cores or os.cpu_count() or 1
+    jobs = cores or all_cores()
     known = {f.id: f for f in figures_at(scale, figures or None)}
     wanted = list(known) if figures else [id for id in known if all(id in figures_there(s, scale) for s in sides)]
     if not wanted:

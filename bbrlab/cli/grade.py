@@ -16,7 +16,7 @@ import typer
 
 from bbrlab.base.errors import UserError
 from bbrlab.base.workers import workers
-from bbrlab.cli.app import AsJson, app, print_json
+from bbrlab.cli.app import AsJson, all_cores, app, at_once, print_json
 from bbrlab.cli.interrupts import EXIT_INTERRUPTED, Interrupted, raise_again
 
 if TYPE_CHECKING:
@@ -35,20 +35,21 @@ def grade(
         Path | None, typer.Argument(help="Folder, .zip or .tar of one student.", show_default=False)
     ] = None,
     class_: Annotated[
-        Path | None, typer.Option("--class", metavar="FOLDER", help="Grade every folder and archive in here.")
+        Path | None, typer.Option("--class", metavar="FOLDER", help="Grade everything in here, each submission named by its student's id.")
     ] = None,
     student: Annotated[
         str | None, typer.Option(help="Whose submission it is; default: the name of the folder or archive.")
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for each student's report.html and results.json, and class.csv.")] = Path("grades"),
-    cores: Annotated[int | None, typer.Option(help="Submissions at once with --class; default: all cores.")] = None,
+    cores: Annotated[int | None, at_once("With --class: submissions at once")] = None,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Grade a submission, or a class of them. Nothing of a submission is executed outside a guest.
 
     What is graded already and has not changed is not graded again.
     """
-    from bbrlab.grading.grade import grade_submission, submissions_in
+    from bbrlab.grading.classroom import name_of, submissions_in
+    from bbrlab.grading.grade import grade_submission
     from bbrlab.grading.personal import known_id
     from bbrlab.grading.report import CLASS, class_table
     from bbrlab.grading.rerun import ready
@@ -56,13 +57,17 @@ def grade(
 
     if (submission is None) == (class_ is None):
         raise UserError("give a SUBMISSION, or --class FOLDER with one for each student")
+    if submission is not None and cores is not None:
+        raise UserError("--cores is of a class, whose submissions are graded at once; leave it out")
+    if class_ is not None and student is not None:
+        raise UserError("--student is of one submission; in a class the folders' names are the ids")
     loaded = load_rubric(rubric)
     ready(loaded)
     _warn_of_salt(loaded)
     if submission is not None:
         if not os.path.lexists(submission):
             raise UserError(f"{submission}: is not there; give the folder or the archive of a submission")
-        name = known_id(student or submissions_name(submission))
+        name = known_id(student or name_of(submission))
         found = grade_submission(submission, rubric, name, out / name)
         if as_json:
             print_json(found)
@@ -70,9 +75,7 @@ def grade(
             _show(found, out / name)
         return
     assert class_ is not None
-    if student is not None:
-        raise UserError("--student is of one submission; in a class the folders' names are the ids")
-    grades = _class(submissions_in(class_), rubric, loaded, out, cores or os.cpu_count() or 1, as_json)
+    grades = _class(submissions_in(class_), rubric, loaded, out, cores or all_cores(), as_json)
     from bbrlab.base import files
 
     files.write_text(out / CLASS, class_table(grades))
@@ -117,15 +120,6 @@ def assign(
         files.write_text(scenario, yaml.safe_dump(content, sort_keys=False))
 
 
-def submissions_name(path: Path) -> str:
-    """The id that a folder or archive is named by."""
-    from bbrlab.grading.submission import ARCHIVES
-
-    name = path.absolute().name
-    suffix = next((s for s in ARCHIVES if name.lower().endswith(s)), "")
-    return name[: len(name) - len(suffix)]
-
-
 def _warn_of_salt(rubric: Rubric) -> None:
     from bbrlab.grading.rubric import SHIPPED_SALT
 
@@ -151,7 +145,8 @@ def _class(
     submissions: dict[str, Path], rubric_file: Path, rubric: Rubric, out: Path, cores: int, to_stderr: bool
 ) -> dict[str, Grade]:
     """Grade a class, several submissions at once: first look at all of them, then compare them, then make runs again."""
-    from bbrlab.grading.grade import examine_submission, flag_words, grade_submission, others_of
+    from bbrlab.grading.classroom import others_of
+    from bbrlab.grading.grade import examine_submission, flag_words, grade_submission
     from bbrlab.grading.report import number
 
     context = multiprocessing.get_context("spawn")

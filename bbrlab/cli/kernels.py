@@ -11,13 +11,13 @@ from typing import Annotated
 import typer
 
 from bbrlab.base.errors import UserError
-from bbrlab.cli.app import AsJson, CcaSources, kernel_app, print_json
+from bbrlab.cli.app import AsJson, CcaSources, at_once, kernel_app, print_json
 
 
 @kernel_app.command("build")
 def kernel_build(
     name: Annotated[str | None, typer.Argument(help="Entry of config/kernels.yaml; default: its default.")] = None,
-    jobs: Annotated[int | None, typer.Option(help="Parallel compilers; default: all cores.")] = None,
+    jobs: Annotated[int | None, at_once("Parallel compilers", "--jobs")] = None,
     cca_source: CcaSources = None,
     record: Annotated[
         Path | None, typer.Option(help="Also write what was built to this JSON file (for Snakemake).")

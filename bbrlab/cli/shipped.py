@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import time
 from collections.abc import Mapping
@@ -13,7 +12,7 @@ import typer
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
-from bbrlab.cli.app import EXIT_MOVED, AsJson, app, print_json
+from bbrlab.cli.app import EXIT_MOVED, AsJson, all_cores, app, at_once, print_json
 
 if TYPE_CHECKING:
     from bbrlab.workflow.ship import Finished
@@ -72,7 +71,7 @@ def ship(
     explained: Annotated[Path | None, typer.Option(metavar="FILE.yaml", help="Why runs that failed self-checks ship all the same (docs/howto/shipped_results.md).")] = None,
     without_curves: Annotated[bool, typer.Option("--without-curves", help="Ship also where models' curves of a panel were not computed; bbrlab rejudge adds them.")] = False,
     add: Annotated[bool, typer.Option("--add", help="Put the figures beside those that ship at this scale, or in their place, and judge all of them anew. Predictions that are missing are computed.")] = False,
-    cores: Annotated[int | None, typer.Option(min=1, help="With --add: predictions at once; default: all cores.")] = None,
+    cores: Annotated[int | None, at_once("With --add: predictions at once")] = None,
 ) -> None:  # fmt: skip
     """Pack a finished campaign's results, with the hashes of all its runs, to ship with the package."""
     from rich.console import Console
@@ -86,7 +85,7 @@ def ship(
     place = out or paths.SHIPPED
     with Console(stderr=True).status("") as status:
         if add:
-            joined = pack_more(campaign, place, cores or len(os.sched_getaffinity(0)), status.update)
+            joined = pack_more(campaign, place, cores or all_cores(), status.update)
             found = joined.model_dump(mode="json")
         else:
             found = pack(campaign, place, status.update)
@@ -103,7 +102,7 @@ def ship(
 def rejudge(
     scale: Annotated[str | None, typer.Option(help="smoke, quick or full; default: what ships, or config.yaml's.")] = None,
     model: Annotated[list[str] | None, typer.Option(help="Compute these predictions anew: 9s and own (the fluid model), burst; may be given several times. Default: those that are missing.")] = None,
-    cores: Annotated[int | None, typer.Option(min=1, help="Predictions at once; default: all cores.")] = None,
+    cores: Annotated[int | None, at_once("Predictions at once")] = None,
 ) -> None:  # fmt: skip
     """Judge the results that ship by today's claims and models. Runs no experiment."""
     from rich.console import Console
@@ -119,7 +118,7 @@ def rejudge(
     file = paths.SHIPPED / scale / STATEMENTS
     before = read_with(file, ("id", "verdict"))
     with Console(stderr=True).status("") as status:
-        judge_again(paths.SHIPPED, scale, model or (), cores or len(os.sched_getaffinity(0)), status.update)
+        judge_again(paths.SHIPPED, scale, model or (), cores or all_cores(), status.update)
     both = before.merge(read_with(file, ("id", "verdict")), on="id", how="outer", suffixes=("_before", "_now"))
     both = both.fillna({"verdict_before": "is new", "verdict_now": "is gone"})
     moved = both[both["verdict_before"] != both["verdict_now"]]
@@ -163,7 +162,7 @@ def verify(
     seed: Annotated[int | None, typer.Option(help="Of the choice; default: another one each time, which is told.")] = None,
     results: Annotated[Path | None, typer.Option(help="Anybody's folder of results; default: what ships.")] = None,
     scale: Annotated[str | None, typer.Option(help="smoke, quick or full; default: what ships, or config.yaml's.")] = None,
-    cores: Annotated[int | None, typer.Option(min=1, help="Guests at once; default: all cores.")] = None,
+    cores: Annotated[int | None, at_once("Guests at once")] = None,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Run a random sample of finished runs again and compare hashes.
@@ -193,7 +192,7 @@ def verify(
     found = results_at(folder, scale, chosen)
     seed = random.SystemRandom().randrange(1 << 32) if seed is None else seed
     records = [found.record(key) for key in choose(found.keys, sample, seed)]
-    jobs = min(cores or len(os.sched_getaffinity(0)), len(records))
+    jobs = min(cores or all_cores(), len(records))
     console = Console(highlight=False, soft_wrap=True, stderr=as_json)
     expected_s = sum(estimate_s(r.run.point) for r in records) / jobs
     console.print(f"{folder}, scale {scale}: {len(records)} of {len(found.keys)} runs, chosen with --seed {seed}; about {span(expected_s)} on {jobs} cores")  # fmt: skip

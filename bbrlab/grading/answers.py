@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from bbrlab.base.errors import UserError
-from bbrlab.grading.personal import Personal
-from bbrlab.grading.submission import Submission, is_number, read_foreign_yaml, shown, some_of
+from bbrlab.grading.personal import Personal, one_form
+from bbrlab.grading.submission import Submission, read_foreign_yaml, shown, some_of, texts_of
 
 ANSWERS = "answers.yaml"
 
 
 def answers_of(found: Submission, own: Personal, incomplete: list[str]) -> tuple[dict[str, Any], dict[str, str]]:
     """Answers by question, and why others are none."""
-    given: Any = {}
+    given: dict[Any, Any] = {}
+    texts: dict[tuple[str, ...], str] = {}
     if ANSWERS not in found.files:
         incomplete.append(f"{ANSWERS} is missing")
     else:
@@ -23,7 +25,8 @@ def answers_of(found: Submission, own: Personal, incomplete: list[str]) -> tuple
                 raise UserError(
                     f"{ANSWERS}: must have the keys 'student' and 'answers' (a mapping of questions to answers)"
                 )
-            said = str(content.get("student"))
+            texts = texts_of(found.files[ANSWERS])
+            said = one_form(texts.get(("student",), str(content.get("student", ""))))
             if said != own.student:
                 incomplete.append(f"{ANSWERS}: says student {shown(said)!r}; it is graded as {own.student!r}")
             given = content["answers"]
@@ -33,16 +36,25 @@ def answers_of(found: Submission, own: Personal, incomplete: list[str]) -> tuple
     unanswered: dict[str, str] = {}
     for question in own.asked.questions:
         value = given.get(question.id)
+        text = texts.get(("answers", question.id), str(value))
         options = question.options
         if value is None:
             unanswered[question.id] = "no answer"
-        elif options and value not in options:
-            unanswered[question.id] = f"{shown(str(value), 60)!r} is none of: {', '.join(options)}"
-        elif not options and not is_number(value):
-            unanswered[question.id] = f"{shown(str(value), 60)!r} is no finite number"
+        elif options and text not in options:
+            unanswered[question.id] = f"{shown(text, 60)!r} is none of: {', '.join(options)}"
+        elif not options and not math.isfinite(_number(text)):
+            unanswered[question.id] = f"{shown(text, 60)!r} is no finite number"
         else:
-            answers[question.id] = value if options else float(value)
+            answers[question.id] = text if options else _number(text)
     unknown = [shown(str(k)) for k in given if k not in {q.id for q in own.asked.questions}]
     if unknown:
         incomplete.append(f"{ANSWERS}: there is no question {some_of(unknown)}")
     return answers, unanswered
+
+
+def _number(text: str) -> float:
+    """The number that a text is; NaN if it is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan

@@ -13,19 +13,20 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from bbrlab.base import files, paths
-from bbrlab.base.errors import UserError
 from bbrlab.claims.schema import rounded
+from bbrlab.grading.classroom import ALONE, Others
 from bbrlab.grading.examine import Examined, examine
 from bbrlab.grading.handed_runs import COPIED, OTHERS_RUN
 from bbrlab.grading.judge import Judged, judge
 from bbrlab.grading.limited import Refused, run_limited
 from bbrlab.grading.personal import Personal, personal
 from bbrlab.grading.report import write_report
-from bbrlab.grading.rerun import DIFFERS, FAILED_HERE, SAME, Rerun, ready, run_again, sampled
+from bbrlab.grading.rerun import DIFFERS, FAILED_HERE, NOT_RUN, SAME, Rerun, ready, run_again, sampled
 from bbrlab.grading.rubric import Question, Rubric, load_rubric
 from bbrlab.kernel.built import Kernel
 
 EXAMINED, GRADE = "examined.json", "grade.json"
+UNREADABLE = "cannot be read"
 NOTHING: Examined = {
     "content_sha256": "", "incomplete": [], "notes": [], "scenario_wrong": ["there is no scenario that can be read"],
     "points": [], "answers": {}, "unanswered": {}, "runs": [],
@@ -66,21 +67,6 @@ class Grade(TypedDict):
     items: list[Item]
     runs: list[dict[str, Any]]
     reruns: list[Rerun]
-
-
-class Others(TypedDict):
-    """What a class knows beside one submission.
-
-    Attributes:
-        seeds: {seed: the other student who was asked to run it}.
-        equal: {index of a run: the other students who have a run with the same values}.
-    """
-
-    seeds: dict[str, str]
-    equal: dict[str, list[str]]
-
-
-ALONE: Others = {"seeds": {}, "equal": {}}
 
 
 def examine_submission(path: Path, rubric_file: Path, student: str, out: Path) -> Examined:
@@ -164,7 +150,8 @@ def grade_submission(path: Path, rubric_file: Path, student: str, out: Path, oth
 def _graded(key: str, task: _Task, examined: Examined, others: Others, scratch: Path) -> Grade:
     rubric, own, kernel = task.rubric, task.own, task.kernel
     runs = examined["runs"]
-    flags = [(kind, f"{run['name']}: {text}") for run in runs for kind, text in run["flags"]]
+    flags = [(UNREADABLE, examined["incomplete"][0])] if not examined["content_sha256"] else []
+    flags += [(kind, f"{run['name']}: {text}") for run in runs for kind, text in run["flags"]]
     for run in runs:
         owner = others["seeds"].get(str(run["seed"]))
         if owner is not None and run["seed"] not in own.seeds:
@@ -231,17 +218,33 @@ def _checks(rubric: Rubric, own: Personal, examined: Examined, reruns: list[Reru
         *lost[:LISTED],
         *_missing(own, examined)[:LISTED],
     ]
-    differing = [f"{r['name']}: {r['told']}" for r in reruns if r["outcome"] != SAME]
-    same = sum(r["outcome"] == SAME for r in reruns)
-    again = [f"{same} of {len(reruns)} runs were made again here and are the same, byte for byte", *differing]
-    if not reruns:
-        again = ["there is no whole run to make again"]
+    again, all_same = _made_again(reruns)
     return [
         _item("complete", "All parts are there", 0 if incomplete else points.complete, points.complete, incomplete or ["every part is there"]),
         _item("scenario", "Scenario as asked", 0 if wrong else points.scenario, points.scenario, wrong or ["the scenario is the one that was asked for"]),
         _item("runs", "Runs whole and unedited", points.runs * min(1.0, good / asked), points.runs, told),
-        _item("rerun", "Runs made again", points.rerun if reruns and same == len(reruns) else 0, points.rerun, again),
+        _item("rerun", "Runs made again", points.rerun if all_same else 0, points.rerun, again),
     ]  # fmt: skip
+
+
+def _made_again(reruns: list[Rerun]) -> tuple[list[str], bool]:
+    """What came of the runs made again, in words, and whether they are the same.
+
+    What could not be run says nothing of the student, so that it costs nothing beside others that could.
+    """
+    if not reruns:
+        return ["there is no whole run to make again"], False
+    ran = [r for r in reruns if r["outcome"] != NOT_RUN]
+    same = sum(r["outcome"] == SAME for r in ran)
+    told = f"{same} of {len(ran)} runs that were made again here are the same, byte for byte"
+    if not ran:
+        told = "no run of the sample was made again here; a teacher decides"
+    others = [
+        f"{r['name']}: {'not run: ' if r['outcome'] == NOT_RUN else ''}{r['told']}"
+        for r in reruns
+        if r["outcome"] != SAME
+    ]
+    return [told, *others], 0 < len(ran) == same
 
 
 def _missing(own: Personal, examined: Examined) -> list[str]:
@@ -317,45 +320,6 @@ def _right_answer(question: Question, judged: Mapping[str, Judged]) -> tuple[str
     if question.within is not None:
         return right, float(question.within), ""
     return right, abs(right) * (question.within_percent or 0.0) / 100, ""
-
-
-# A class.
-
-
-def submissions_in(folder: Path) -> dict[str, Path]:
-    """{student: submission} of a class's folder: sub-folders and archives, named by the students' ids. UserError if there is none."""
-    from bbrlab.grading.personal import known_id
-    from bbrlab.grading.submission import ARCHIVES
-
-    found: dict[str, Path] = {}
-    try:
-        entries = sorted(folder.iterdir())
-    except OSError as error:
-        raise files.explain(error, folder) from None
-    for entry in entries:
-        suffix = next((s for s in ARCHIVES if entry.name.lower().endswith(s)), "")
-        if entry.name.startswith(".") or not (suffix or entry.is_dir()):
-            continue
-        student = known_id(entry.name[: len(entry.name) - len(suffix)])
-        if student in found:
-            raise UserError(f"{entry}: {student} has another submission, {found[student].name}; keep one")
-        found[student] = entry
-    if not found:
-        raise UserError(f"{folder}: has no submission: a folder or an archive for each student, named by the id")
-    return found
-
-
-def others_of(student: str, all_found: Mapping[str, Examined], rubric: Rubric) -> Others:
-    """What the class knows beside one submission: seeds that are others', and runs that are equal to others'."""
-    seeds: dict[str, str] = {}
-    digests: dict[str, list[str]] = {}
-    for other, found in all_found.items():
-        if other != student:
-            seeds |= {str(seed): other for seed in personal(rubric, other).seeds}
-            for digest in {run["digest"] for run in found["runs"] if run["digest"]}:
-                digests.setdefault(digest, []).append(other)
-    equal = {str(i): digests[r["digest"]] for i, r in enumerate(all_found[student]["runs"]) if r["digest"] in digests}
-    return {"seeds": seeds, "equal": equal}
 
 
 def flag_words(grade: Grade) -> str:

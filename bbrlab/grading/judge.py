@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import functools
 import math
 from collections.abc import Collection
 from pathlib import Path
@@ -13,14 +13,15 @@ import pandas as pd
 from bbrlab.base import files
 from bbrlab.base.errors import UserError
 from bbrlab.campaign.collect import run_rows
-from bbrlab.campaign.figures import Run
+from bbrlab.campaign.figures import Figure, Run
+from bbrlab.claims.columns import PREDICTION_OF, speaks_of
 from bbrlab.claims.judge import outcome
 from bbrlab.claims.sample import sample
 from bbrlab.claims.schema import PREDICTED, Claim
 from bbrlab.claims.select import select
 from bbrlab.grading.examine import Examined
 from bbrlab.grading.handed_runs import SUMMARY
-from bbrlab.grading.personal import FIGURE, PREDICTIONS, Personal
+from bbrlab.grading.personal import FIGURE, Personal, problem_of
 from bbrlab.measure import schema
 from bbrlab.models import predictions
 from bbrlab.scenario.messages import validate
@@ -80,23 +81,24 @@ def _judged(
 ) -> Judged:
     """What came of one claim."""
     nothing: Judged = {"verdict": "", "number": None, "low": None, "high": None, "told": ""}
+    if not points:
+        return nothing | {"told": "not judged: there is no scenario"}
+    # With values that were free to choose, a claim may find other points than in the scenario that it was written for.
+    if found := problem_of(claim, Figure(FIGURE, own.asked.scenario, points, len(own.seeds))):
+        return nothing | {"told": f"not judged: {'.'.join(found[0])}: {found[1]}"}
     chosen = {name: select(term, points) for name, term in claim.at.items()}
-    for name, term in claim.at.items():
-        if not chosen[name] or (not term.along and len(chosen[name]) > 1):
-            return nothing | {"told": f"{len(chosen[name])} points of the scenario match {json.dumps(term.where)}"}
     needed = {(p.label, seed) for mine in chosen.values() for p in mine for seed in own.seeds}
     if missing := len(needed - have):
         return nothing | {"told": f"not judged: {missing} of its {len(needed)} runs missing, or not counted"}
     try:
         _predict(claim, chosen, scratch)
-        found = outcome(claim.expect, sample(claim, chosen, {FIGURE: table}, scratch))
+        said = outcome(claim.expect, sample(claim, chosen, {FIGURE: table}, scratch))
     except UserError as error:
         return nothing | {"told": str(error)}
     numbers = {
-        k: v if math.isfinite(v) else None
-        for k, v in (("number", found.mean), ("low", found.low), ("high", found.high))
+        k: v if math.isfinite(v) else None for k, v in (("number", said.mean), ("low", said.low), ("high", said.high))
     }
-    return {"verdict": found.verdict, "told": found.why, **numbers}  # type: ignore[typeddict-item]
+    return {"verdict": said.verdict, "told": said.why, **numbers}  # type: ignore[typeddict-item]
 
 
 def _predict(claim: Claim, chosen: dict[str, list[Point]], results: Path) -> None:
@@ -104,7 +106,7 @@ def _predict(claim: Claim, chosen: dict[str, list[Point]], results: Path) -> Non
     for name, points in chosen.items():
         for model in PREDICTED:
             if (f"{name}.{model}" if name else model) in claim.columns:
-                for point in points:
-                    file = predictions.prediction_file(PREDICTIONS[model], FIGURE, point, results)
+                for point in filter(functools.partial(speaks_of, model), points):
+                    file = predictions.prediction_file(PREDICTION_OF[model], FIGURE, point, results)
                     if not file.exists():
-                        predictions.write_prediction(PREDICTIONS[model], point, file)
+                        predictions.write_prediction(PREDICTION_OF[model], point, file)

@@ -15,23 +15,23 @@ from pydantic import ValidationError
 
 from bbrlab.base.errors import UserError
 from bbrlab.campaign.figures import Figure
-from bbrlab.claims import expressions
-from bbrlab.claims.columns import has_models
+from bbrlab.claims import check, expressions
 from bbrlab.claims.expand import PLACEHOLDER
-from bbrlab.claims.schema import BURST, CONDITIONS, FLUID, PREDICTED, TREND_POINTS, WARE, Claim
-from bbrlab.claims.select import select
-from bbrlab.grading.rubric import Misplaced, Question, Rubric, Scalar
-from bbrlab.measure.schema import METRICS
-from bbrlab.models import predictions
+from bbrlab.claims.schema import Claim, rounded
+from bbrlab.grading.cost import dearest_sample_s, too_much
+from bbrlab.grading.rubric import Misplaced, Question, Rubric, Scalar, in_words
 from bbrlab.scenario.load import points_of
 from bbrlab.scenario.messages import validate
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.schema import NOT_DECISIVE, Scenario
 
-FIGURE = "submission"  # the name of the one figure that a rubric's claims speak of
+FIGURE = "the scenario"  # the name, in messages, of the one figure that a rubric's claims speak of
+NOT_HERE = {
+    "figure": "a rubric has one scenario, of which all its claims speak; leave it out",
+    "published": "published values belong to papers; give numbers in expect",
+}
 SEED_MAX = 99_999_999
 ID_MAX = 100
-PREDICTIONS = {FLUID: predictions.FLUID_OWN, BURST: predictions.BURST}  # of PREDICTED: which of a model's predictions
 
 
 @dataclass(frozen=True)
@@ -68,11 +68,18 @@ class Personal:
     asked: Asked
 
 
-def known_id(text: str) -> str:
-    """A student's id in one form. UserError if it is no plain text of one line."""
-    found = unicodedata.normalize("NFC", text).strip()
+def one_form(text: str) -> str:
+    """A student's id in the form in which ids are compared: machines write the same letters differently."""
+    return unicodedata.normalize("NFC", text).strip()
+
+
+def known_id(text: str, where: str = "--student") -> str:
+    """A student's id in one form. UserError, naming ``where`` it stands, if it is no plain text of one line."""
+    found = one_form(text)
     if not found or len(found) > ID_MAX or not found.isprintable() or "/" in found or found in (".", ".."):
-        raise UserError(f"--student {text[:40]!r}: an id is 1 to {ID_MAX} printable characters without /")
+        raise UserError(
+            f"{where}: {text[:40]!r} is no student's id, which is 1 to {ID_MAX} printable characters without /"
+        )
     return found
 
 
@@ -85,20 +92,35 @@ def drawn(rubric: Rubric, student: str, name: str, count: int) -> int:
     return int.from_bytes(hmac.digest(rubric.salt.encode(), message, hashlib.sha256), "big") % count
 
 
-def personal(rubric: Rubric, student: str) -> Personal:
-    """What is asked of a student. UserError for an id that is none."""
-    student = known_id(student)
-    parameters = {
-        name: values.all()[drawn(rubric, student, f"parameter {name}", len(values.all()))]
-        for name, values in rubric.parameters.items()
-    }
+def drawn_seeds(rubric: Rubric, student: str) -> list[int]:
+    """The seeds of a student, ascending."""
     seeds: list[int] = []
     number = 0
     while len(seeds) < rubric.seeds:
         seed = 1 + drawn(rubric, student, f"seed {number}", SEED_MAX)
         seeds += [seed] if seed not in seeds else []
         number += 1
-    return Personal(student, parameters, sorted(seeds), filled_in(rubric, parameters))
+    return sorted(seeds)
+
+
+def personal(rubric: Rubric, student: str) -> Personal:
+    """What is asked of a student.
+
+    Raises:
+        UserError: for an id that is none, or values that make no assignment together.
+    """
+    student = known_id(student)
+    parameters = {}
+    for name, values in rubric.parameters.items():
+        choices = values.all()
+        parameters[name] = choices[drawn(rubric, student, f"parameter {name}", len(choices))]
+    try:
+        asked = filled_in(rubric, parameters)
+    except Misplaced as error:
+        raise UserError(
+            f"rubric {rubric.name}, as drawn for {student}: {error}{in_words(parameters)}; change its parameters"
+        ) from None
+    return Personal(student, parameters, drawn_seeds(rubric, student), asked)
 
 
 def filled_in(rubric: Rubric, parameters: Mapping[str, Scalar]) -> Asked:
@@ -115,6 +137,9 @@ def filled_in(rubric: Rubric, parameters: Mapping[str, Scalar]) -> Asked:
         content = _filled(judged.model_dump(), parameters, place)
         at = content["at"]
         terms = at if at and all(isinstance(v, dict) for v in at.values()) and "where" not in at else {"": at}
+        for key, problem in NOT_HERE.items():
+            if any(key in term for term in terms.values()):
+                raise Misplaced((*place, "at"), f"claims.{judged.id}: at: {key}: {problem}")
         claim = {
             "id": f"GR-{judged.id}".replace("_", "-"), "statement": "GR-rubric", "paper": rubric.name, "says": content["says"],
             "at": {name: term | {"figure": FIGURE} for name, term in terms.items()}, "metric": content["metric"],
@@ -127,8 +152,8 @@ def filled_in(rubric: Rubric, parameters: Mapping[str, Scalar]) -> Asked:
             field = [p for p in first["loc"] if p not in ("", "str", "list[str]") and not str(p).startswith("[")]
             message = first["msg"].removeprefix("Value error, ")
             raise Misplaced((*place, *field), f"claims.{judged.id}: {'.'.join(map(str, field))}: {message}") from None
-        for field_name, problem in _problems(claims[judged.id], figure):
-            raise Misplaced((*place, field_name), f"claims.{judged.id}: {field_name}: {problem}")
+        if found := problem_of(claims[judged.id], figure):
+            raise Misplaced((*place, *found[0]), f"claims.{judged.id}: {'.'.join(found[0])}: {found[1]}")
     questions = []
     for number, question in enumerate(rubric.questions):
         content = _filled(question.model_dump(), parameters, ("questions", number))
@@ -159,6 +184,7 @@ def _scenario(rubric: Rubric, parameters: Mapping[str, Scalar]) -> tuple[Scenari
     if len(points) * rubric.seeds > rubric.limits.runs:
         asked = f"{len(points)} points and {rubric.seeds} seeds are more runs than limits.runs ({rubric.limits.runs})"
         raise Misplaced(("scenario",), f"scenario: {asked}")
+    _check_cost(rubric, points)
     flat = flattened(points[0])
     for path in rubric.free:
         if path not in flat:
@@ -166,6 +192,22 @@ def _scenario(rubric: Rubric, parameters: Mapping[str, Scalar]) -> tuple[Scenari
                 ("free", path), f"free: '{path}' is no value of the scenario (for example: network.rate_mbit)"
             )
     return scenario, points
+
+
+def _check_cost(rubric: Rubric, points: list[Point]) -> None:
+    """Misplaced if runs that are asked for are beyond the limits for making them again: nobody could get the points for that."""
+    if not rubric.rerun:
+        return
+    advice = "allow more, or ask for less"
+    for point in points:
+        for field, why in too_much(point, rubric.limits).items():
+            which = ", ".join(f"{path} {value}" for path, value in point.values.items())
+            told = f"a run {f'with {which} ' if which else ''}{why}; {advice}"
+            raise Misplaced(("limits", field), f"limits.{field}: {told}")
+    seconds = dearest_sample_s(points, rubric.seeds, rubric.rerun)
+    if seconds > rubric.limits.rerun_s:
+        told = f"{rubric.rerun} runs made again (rerun) would need up to about {rounded(seconds, 3)} s, allowed are {rubric.limits.rerun_s:g}"
+        raise Misplaced(("limits", "rerun_s"), f"limits.rerun_s: {told}; {advice}")
 
 
 def flattened(point: Point) -> dict[str, Any]:
@@ -224,37 +266,9 @@ def _computed(text: str, place: tuple[Any, ...], where: str) -> float:
     return number
 
 
-def _problems(claim: Claim, figure: Figure) -> list[tuple[str, str]]:
-    """What is wrong with a claim beside the scenario: (field, problem) each."""
-    field = "expect" if claim.expect.order else "metric"
-    available: set[str] = set()
-    lengths: dict[str, int] = {}
-    for name, term in claim.at.items():
-        if term.published is not None:
-            return [("at", "published values belong to papers; give numbers in expect")]
-        chosen = select(term, figure.points)
-        if not chosen or (not term.along and len(chosen) > 1):
-            return [("at", f"{len(chosen)} points of the scenario match {term.where}; one is needed, or give along")]
-        if any(term.group >= len(p.scenario.flows) for p in chosen):
-            return [("at", f"group {term.group} does not exist")]
-        models = {WARE} if has_models(term, figure) else set()
-        models |= {m for m in PREDICTED if _is_described(m, chosen)}
-        columns = {f"{name}.{c}" if name else c for c in {*METRICS, *CONDITIONS, *models}}
-        available |= columns
-        if term.along:
-            lengths |= dict.fromkeys(columns, len(chosen))
-    try:
-        unknown = sorted(claim.columns - available)
-        counts = [expressions.points_of(tree, lengths) for tree in claim.trees]
-    except UserError as error:
-        return [(field, str(error))]
-    if unknown:
-        return [(field, f"there is no column '{unknown[0]}' here (docs/reference/results.md lists them)")]
-    if claim.expect.trend and (counts[0] or 0) < TREND_POINTS:
-        return [("expect", f"a trend needs a metric with a value for each of at least {TREND_POINTS} points")]
-    return []
-
-
-def _is_described(model: str, chosen: list[Point]) -> bool:
-    """Whether a model of PREDICTED speaks of such points."""
-    return all(predictions.KINDS[PREDICTIONS[model]].speaks_of(p.scenario) for p in chosen)
+def problem_of(claim: Claim, figure: Figure) -> tuple[tuple[str, ...], str] | None:
+    """What is wrong with a claim on a figure's points: the field and the problem, the first there is; None if nothing is."""
+    traits = frozenset().union(*(p.traits for p in figure.points))
+    for field, problem in check.problems_of(claim, {figure.id: figure}, lambda _: traits):
+        return tuple(filter(None, field)), problem
+    return None

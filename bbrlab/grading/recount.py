@@ -9,6 +9,7 @@ import numpy as np
 
 from bbrlab.base.arrays import Array
 from bbrlab.experiment.plan import Plan
+from bbrlab.grading.submission import is_number
 from bbrlab.measure.flow_counters import flow_counters
 from bbrlab.measure.lateness import lateness_s
 from bbrlab.measure.metrics import summarise
@@ -50,7 +51,10 @@ def recounted(point: Point, plan: Plan, columns: Mapping[str, Array]) -> Measure
 
 
 def differences(said: Any, counted: Any, close: float, place: str = "") -> list[tuple[str, Any, Any]]:
-    """Where two measured parts differ: (place, said, counted) each; numbers by more than ``close``, relative."""
+    """Where two measured parts differ: (place, said, counted) each; numbers by more than ``close``, relative.
+
+    What is_number() takes for none, an integer that no float holds for example, equals only itself.
+    """
     if isinstance(counted, dict):
         if not isinstance(said, dict):
             return [(place, said, counted)]
@@ -60,7 +64,6 @@ def differences(said: Any, counted: Any, close: float, place: str = "") -> list[
         if not isinstance(said, list) or len(said) != len(counted):
             return [(place, said, counted)]
         return [d for i, c in enumerate(counted) for d in differences(said[i], c, close, f"{place}.{i}")]
-    numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in (said, counted))
-    if numbers:
+    if is_number(said) and is_number(counted):
         return [] if abs(said - counted) <= close * max(abs(said), abs(counted)) else [(place, said, counted)]
     return [] if said == counted else [(place, said, counted)]

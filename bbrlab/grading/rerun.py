@@ -16,10 +16,10 @@ from typing import TypedDict
 import yaml
 
 from bbrlab.base import files
-from bbrlab.base.errors import UserError
+from bbrlab.base.errors import UserError, why_it_failed
 from bbrlab.base.signals import postponed
-from bbrlab.campaign.figures import Run
-from bbrlab.experiment.machine import process
+from bbrlab.claims.schema import rounded
+from bbrlab.grading.cost import too_much
 from bbrlab.grading.handed_runs import (
     EDITED_SAMPLES,
     EDITED_SUMMARY,
@@ -30,17 +30,17 @@ from bbrlab.grading.handed_runs import (
     summary_sha256,
     table_digest,
 )
-from bbrlab.grading.personal import FIGURE, Personal
+from bbrlab.grading.personal import Personal
 from bbrlab.grading.rubric import Limits, Rubric
+from bbrlab.grading.submission import shown
 from bbrlab.kernel.built import Kernel
-from bbrlab.run.memory import flight_bytes
 from bbrlab.scenario.messages import validate
 from bbrlab.scenario.point import Point
-from bbrlab.workflow.estimate import disk_bytes, estimate_s
+from bbrlab.workflow.estimate import estimate_s
 
 SAME, DIFFERS, NOT_RUN = "the same", "differs", "not run"
 MEMORY_HOLE_BYTES = 1 << 30  # by which the sparse file of a UML guest's memory is longer than the memory
-FAILED_HERE = "could not be made again"
+FAILED_HERE, BEYOND = "could not be made again", "not made again, beyond the limits"
 END_S = 10  # that a run may take to end when it is told to
 
 
@@ -51,7 +51,8 @@ class Rerun(TypedDict):
         run: index of the run in the submission.
         name: its folder.
         outcome: SAME, DIFFERS or NOT_RUN.
-        kind: of what differs: EDITED_SAMPLES or EDITED_SUMMARY; FAILED_HERE of what this machine could not finish; else "".
+        kind: of what differs: EDITED_SAMPLES or EDITED_SUMMARY; of what was not run: FAILED_HERE if this machine could not finish it,
+            BEYOND if the limits of the rubric forbid it; else "".
         told: in words.
     """
 
@@ -82,21 +83,6 @@ def sampled(
     return sorted(usable, key=lambda i: (i not in first, rank(i)))[:count]
 
 
-def too_much(point: Point, limits: Limits) -> str:
-    """Why a point may not be run, before it is; empty if it may."""
-    seconds = estimate_s(point)
-    memory_mb = process.memory_bytes(flight_bytes(point)) / 1e6
-    disk_mb = disk_bytes(Run(FIGURE, point, 0, Path())) / 1e6
-    wanted = (
-        (seconds, limits.run_s, "s"),
-        (memory_mb, limits.memory_mb, "MB of memory"),
-        (disk_mb, limits.disk_mb, "MB of disk"),
-    )
-    return "; ".join(
-        f"would need about {have:.0f} {unit}, allowed are {most:g}" for have, most, unit in wanted if have > most
-    )
-
-
 def run_again(rubric: Rubric, runs: list[RunFound], chosen: list[int], kernel: Kernel, scratch: Path) -> list[Rerun]:
     """Make runs again, one after the other, as far as the limits allow.
 
@@ -113,11 +99,11 @@ def run_again(rubric: Rubric, runs: list[RunFound], chosen: list[int], kernel: K
         run = runs[index]
         point = Point(validate(run["scenario"], run["name"]), {})
         cost_s = estimate_s(point)
-        reason = too_much(point, rubric.limits)
+        reason = "; ".join(too_much(point, rubric.limits).values())
         if not reason and cost_s > left_s:
-            reason = f"the sample may take {rubric.limits.rerun_s:g} s in all"
+            reason = f"would need about {rounded(cost_s, 3)} s; of {rubric.limits.rerun_s:g} s for all of the sample {rounded(left_s, 3)} are left"
         if reason:
-            found.append({"run": index, "name": run["name"], "outcome": NOT_RUN, "kind": "", "told": reason})
+            found.append({"run": index, "name": run["name"], "outcome": NOT_RUN, "kind": BEYOND, "told": reason})
             continue
         left_s -= cost_s
         found.append(_again(rubric.limits, run, index, point, kernel, scratch / f"rerun-{index}"))
@@ -152,8 +138,7 @@ def _again(limits: Limits, run: RunFound, index: int, point: Point, kernel: Kern
         if child is not None and child.poll() is None:
             _end(child)
     if child.returncode:
-        words = said.strip().splitlines() or [f"status {child.returncode}"]
-        return result | {"kind": FAILED_HERE, "told": words[0][:300]}
+        return result | {"kind": FAILED_HERE, "told": shown(why_it_failed(said, child.returncode), 300)}
     return result | _compared(run, point, out)  # type: ignore[return-value]
 
 

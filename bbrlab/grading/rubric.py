@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import difflib
 import itertools
+import math
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
@@ -22,6 +24,10 @@ Scalar = int | Number | str
 Points = NonNegative
 SHIPPED_SALT = "change this text before the course begins"
 VALUES_MAX = 1_000_000  # that a parameter may be drawn from
+TRIED_MAX = 200  # values of a parameter that a rubric is checked with
+CORNERS_MAX = 64  # combinations of smallest and largest values that it is checked with besides
+DIGITS = 9  # after the point, that values of a range are rounded to
+ROUNDED = 10.0**-DIGITS
 
 
 class Values(Strict):
@@ -30,7 +36,7 @@ class Values(Strict):
     low: int | Number | None = Field(None, description="smallest")
     high: int | Number | None = Field(None, description="largest")
     step: Annotated[int, Field(gt=0)] | Positive | None = Field(
-        None, description="between neighbours; a parameter that is drawn needs it"
+        None, description="between neighbours, counted from low: no other values; a parameter that is drawn needs it"
     )
     one_of: Annotated[list[Scalar], Field(min_length=1, max_length=1000)] | None = Field(
         None, description="these only, in place of low and high"
@@ -50,7 +56,7 @@ class Values(Strict):
         return self
 
     def all(self) -> list[Scalar]:
-        """Every value, ascending; of a range without ``step`` its ends."""
+        """Every value: of a range ascending, without ``step`` its ends; of ``one_of`` in its order."""
         if self.one_of is not None:
             return list(self.one_of)
         assert self.low is not None and self.high is not None
@@ -58,19 +64,24 @@ class Values(Strict):
             return [self.low, self.high]
         count = int((self.high - self.low) / self.step + 1e-9) + 1
         values = [self.low + i * self.step for i in range(count)]
-        return [v if isinstance(v, int) else round(v, 9) for v in values]
+        return [v if isinstance(v, int) else round(v, DIGITS) for v in values]
 
     def allow(self, value: Any) -> bool:
         """Whether a value is one of them."""
         if self.one_of is not None:
             return value in self.one_of
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        return number and self.low is not None and self.high is not None and bool(self.low <= value <= self.high)
+        assert self.low is not None and self.high is not None
+        if isinstance(value, bool) or not isinstance(value, int | float) or not self.low <= value <= self.high:
+            return False
+        if self.step is None:
+            return True
+        nearest = self.low + round((value - self.low) / self.step) * self.step
+        return math.isclose(value, nearest, rel_tol=0, abs_tol=ROUNDED)
 
     def __str__(self) -> str:
         if self.one_of is not None:
             return "one of " + ", ".join(map(str, self.one_of))
-        return f"{self.low} to {self.high}"
+        return f"{self.low} to {self.high}{f' in steps of {self.step}' if self.step is not None else ''}"
 
 
 class CheckPoints(Strict):
@@ -208,7 +219,9 @@ class Rubric(Strict):
 
 
 def load_rubric(path: Path) -> Rubric:
-    """Read and check a rubric, with the smallest and the largest of each parameter put in.
+    """Read and check a rubric, with values of its parameters put in: each one, and the smallest and largest together.
+
+    Of a parameter with more than TRIED_MAX values so many are tried, the others as far apart as they can be.
 
     Raises:
         UserError: naming file, line, field, value and what would be valid.
@@ -224,16 +237,30 @@ def load_rubric(path: Path) -> Rubric:
     except ValidationError as error:
         problems = [_explained(f"{path}:{lines.of(e['loc'])}", e, content) for e in error.errors()]
         raise UserError("\n".join(dict.fromkeys(problems))) from None
-    ends = [sorted({0, len(v.all()) - 1}) for v in rubric.parameters.values()]
-    for places in itertools.islice(itertools.product(*ends), 64):
-        chosen = {n: v.all()[i] for (n, v), i in zip(rubric.parameters.items(), places, strict=True)}
+    for chosen in _tried(rubric.parameters):
         try:
             filled_in(rubric, chosen)
         except Misplaced as error:
-            with_values = ", ".join(f"{k} {v}" for k, v in chosen.items())
-            told = f" (with {with_values})" if with_values else ""
-            raise UserError(f"{path}:{lines.of(error.place)}: {error}{told}") from None
+            raise UserError(f"{path}:{lines.of(error.place)}: {error}{in_words(chosen)}") from None
     return rubric
+
+
+def _tried(parameters: Mapping[str, Values]) -> Iterator[dict[str, Scalar]]:
+    """Values to check a rubric with: of all parameters together their first and last ones, then each value beside the others' first."""
+    every = {name: values.all() for name, values in parameters.items()}
+    first, last = ({name: found[end] for name, found in every.items()} for end in (0, -1))
+    corners = itertools.product(*(dict.fromkeys((found[0], found[-1])) for found in every.values()))
+    chosen = [dict(zip(every, corner, strict=True)) for corner in itertools.islice(corners, CORNERS_MAX)]
+    for name, found in every.items():
+        count = min(len(found), TRIED_MAX)
+        inner = sorted({round(i * (len(found) - 1) / (count - 1)) for i in range(1, count - 1)})
+        chosen += [first | {name: found[place]} for place in (*inner, -1)]
+    yield from (dict(key) for key in dict.fromkeys(tuple(one.items()) for one in (*chosen, last)))
+
+
+def in_words(parameters: Mapping[str, Scalar]) -> str:
+    """Parameters that a message speaks of; empty without any."""
+    return f" (with {', '.join(f'{name} {value}' for name, value in parameters.items())})" if parameters else ""
 
 
 class Misplaced(UserError):

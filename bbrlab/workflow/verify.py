@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bbrlab.base import paths
+from bbrlab.base.errors import why_it_failed
 from bbrlab.campaign.figures import write_points
 from bbrlab.kernel.built import Kernel, get_kernel
 from bbrlab.workflow.differences import compare
@@ -128,10 +129,8 @@ def _again(
     _, told = process.communicate()
     wall_s = time.monotonic() - start
     if process.returncode:
-        last = (told.decode(errors="replace").strip().splitlines() or [f"status {process.returncode}"])[0]
-        return Outcome(
-            record, [*record.wrong, Wrong("", f"does not run here: {last.removeprefix('bbrlab: ')}")], wall_s=wall_s
-        )
+        why = why_it_failed(told.decode(errors="replace"), process.returncode)
+        return Outcome(record, [*record.wrong, Wrong("", f"does not run here: {why}")], wall_s=wall_s)
     wrong = [*record.wrong, *compare(record, out, results.libraries)]
     note, here = "", kernels[name]
     if here.key != record.kernel[1]:

@@ -1,0 +1,38 @@
+"""What it costs to make a run again, beside the limits of a rubric."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from bbrlab.campaign.figures import Run
+from bbrlab.claims.schema import rounded
+from bbrlab.experiment.machine import process
+from bbrlab.grading.rubric import Limits
+from bbrlab.run.memory import flight_bytes
+from bbrlab.scenario.point import Point
+from bbrlab.workflow.estimate import disk_bytes, estimate_s
+
+
+def too_much(point: Point, limits: Limits) -> dict[str, str]:
+    """Why a point may not be run, before it is: {field of the limits: how far beyond it, in words}; empty if it may."""
+    seconds = estimate_s(point)
+    memory_mb = process.memory_bytes(flight_bytes(point)) / 1e6
+    disk_mb = disk_bytes(Run("", point, 0, Path())) / 1e6
+    wanted = {
+        "run_s": (seconds, "s"),
+        "end_s": (seconds, "s"),
+        "memory_mb": (memory_mb, "MB of memory"),
+        "disk_mb": (disk_mb, "MB of disk"),
+    }
+    return {
+        field: f"would need about {rounded(have, 3)} {unit}, allowed are {getattr(limits, field):g}"
+        for field, (have, unit) in wanted.items()
+        if have > getattr(limits, field)
+    }
+
+
+def dearest_sample_s(points: Sequence[Point], seeds: int, count: int) -> float:
+    """The estimated seconds of so many runs, if chance draws the longest ones."""
+    costs = sorted((estimate_s(point) for point in points for _ in range(seeds)), reverse=True)
+    return sum(costs[:count])
