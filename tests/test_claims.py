@@ -257,14 +257,9 @@ def test_expressions_know_a_number_from_a_series():
     assert scalar == {"s": False, "abs(s)": False, "mean(s)": True, "1 - x": True, "s / max(s)": False}
 
 
-SERIES = """
-- id: SA-x
-  says: One flow takes half of the link.
-  source: Fig. 2a
-  exactness: raw data
-  because: two laboratories differ by so much
-  claims:
-    - at:
+SERIES = (
+    GOOD.split("    - at:")[0]
+    + """    - at:
         seven: {figure: fig2a, where: {flows.0.count: 1}, along: network.buffer.bdp}
         three: {figure: fig2a, where: {flows.0.count: 1, network.buffer.bdp: [1, 2, 4]}, along: network.buffer.bdp}
         six: {figure: fig2a, where: {network.buffer.bdp: 4}, along: flows.0.count}
@@ -272,6 +267,7 @@ SERIES = """
       metric: METRIC
       expect: EXPECT
 """
+)
 
 
 @pytest.mark.parametrize(

@@ -307,7 +307,7 @@ def test_a_series_without_chance_rises_or_not(curve, verdict):
 
 
 def test_a_flat_series_is_rarely_rising():
-    """At most one of forty is called rising, and as many falling, whether looked at once or three times."""
+    """At most one of forty is called rising, and as few not rising, whether looked at once or three times."""
     rng, key = np.random.default_rng(4), np.arange(6)
     rising = Expectation(trend="rising")
     told = []
