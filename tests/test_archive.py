@@ -11,6 +11,7 @@ import sys
 import tarfile
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from bbrlab.archive import checkout, pack
@@ -155,6 +156,18 @@ def test_what_is_in_it_and_what_is_not(unpacked, packed, package):
         assert os.uname().nodename not in text
 
 
+def test_files_are_counted_as_they_are(packed, unpacked):
+    """All that are in the archive; in MANIFEST.json, which cannot count what is made of it, all but the files about the others."""
+    with tarfile.open(packed.path) as tar:
+        entries = tar.getmembers()
+    assert packed.files == len(entries) and any(entry.issym() for entry in entries)
+    said = files.read_json(unpacked / "MANIFEST.json")["content"]
+    assert all((unpacked / name).is_file() for name in said["besides"])
+    others = [e for e in entries if e.name.split("/", 1)[1] not in said["besides"]]
+    assert (said["files"], said["bytes"]) == (len(others), sum(e.size for e in others))
+    assert len(entries) == len(others) + len(said["besides"])
+
+
 @pytest.mark.compiles
 def test_the_manifest_says_what_it_came_from(unpacked, packed):
     told = files.read_json(unpacked / "MANIFEST.json")
@@ -207,6 +220,22 @@ def test_a_campaign_that_is_not_finished_is_not_packed(results, package, tmp_pat
     with pytest.raises(UserError, match=said):
         archive(results, tmp_path / "out", package)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", ["claims", "statements", "tang.claims", "tang.statements", "points"])
+def test_verdicts_that_are_not_of_the_tables_are_not_packed(results, package, tmp_path, name):
+    """As a campaign leaves them of which a part was run again, or a claim was corrected."""
+    path = results / "smoke" / f"{name}.parquet"
+    table = pd.read_parquet(path)
+    column = "mean" if name == "points" else "verdict"
+    table.assign(**{column: 7.0 if name == "points" else "reproduced"}).to_parquet(path, index=False)
+    with pytest.raises(UserError, match=rf"{name}.parquet: is not what the tables beside it .* -- all$"):
+        archive(results, tmp_path / "out", package)
+    table.iloc[1:].to_parquet(path, index=False)
+    with pytest.raises(UserError, match=rf"{name}.parquet: is not what the tables beside it"):
+        archive(results, tmp_path / "out", package)
+    table.to_parquet(path, index=False)
+    assert archive(results, tmp_path / "out", package).path.exists()
 
 
 def test_a_whole_campaign_has_its_scorecard(results, package, tmp_path):

@@ -75,15 +75,82 @@ def test_one_seed_tells_nothing_and_no_good_run_even_less(figure):
     one = {FIGURE: b[FIGURE][b[FIGURE]["seed"] == 1]}
     assert set(outcomes(compare_points(a, one, ["share_of_capacity"]))) == {OPEN}
     none = {FIGURE: b[FIGURE].assign(ok=False)}
-    found = compare_points(a, none, ["share_of_capacity"])
-    assert len(found) == 0 or set(outcomes(found)) == {NOT_COMPARED}
+    for two in ((a, none), (none, a), (none, none)):
+        found = compare_points(*two, ["share_of_capacity"])
+        assert len(found) == len(compare_points(a, b, ["share_of_capacity"]))
+        assert set(outcomes(found)) == {NOT_COMPARED}
 
 
-def test_numbers_without_spread_move_by_what_they_are(figure):
-    a, b = (tables(figure, lambda point, seed, x=x: x) for x in (0.5, 0.6))
+def test_a_point_whose_runs_all_failed_on_one_side_is_not_left_out(figure):
+    a, b = tables(figure, share()), tables(figure, share())
+    failed = b[FIGURE]["point"].str.contains("flows.0.count=4")
+    found = compare_points(a, {FIGURE: b[FIGURE].assign(ok=~failed)}, ["share_of_capacity"])
+    lost = found[found["outcome"] == NOT_COMPARED]
+    assert set(found["outcome"]) == {SAME, NOT_COMPARED}
+    assert len(lost) and lost["point"].str.contains("flows.0.count=4").all()
+    assert (lost["a_seeds"] == 3).all() and (lost["b_seeds"] == 0).all()
+    assert lost["b_mean"].isna().all() and lost["difference"].isna().all()
+
+
+def flat(figure, seeds: int, **columns: object) -> dict[str, pd.DataFrame]:
+    """Every number is the same at all points, with each of so many seeds; runs differ in their drops, unless ``columns`` say otherwise."""
+    table = table_of(figure, lambda point, seed: 0.5, seeds)
+    return {FIGURE: table.assign(cca="bbr1", kernel_key="k").assign(**columns)}
+
+
+@pytest.mark.parametrize(
+    ("seeds", "p"), [((2, 2), 0.5), ((3, 3), 0.25), ((5, 8), 0.0625), ((6, 6), 0.03125), ((9, 6), 0.03125)]
+)
+def test_equal_numbers_of_runs_that_differ_are_judged_by_a_sign_test(figure, seeds, p):
+    """As a claim's are: six equal seeds are needed, of the side that has fewer."""
+    a, b = flat(figure, seeds[0]), flat(figure, seeds[1], share_of_capacity=0.6)
     found = compare_points(a, b, ["share_of_capacity"])
-    assert set(outcomes(found[found["group"] == 0])) == {MOVED}
-    assert found["low"].tolist() == found["difference"].tolist()
+    assert found["p"].tolist() == [pytest.approx(p)] * len(found)
+    assert set(outcomes(found)) == {MOVED if p <= 0.05 else OPEN}
+    assert found["low"].isna().all(), "no variance, no interval"
+
+
+def test_numbers_without_chance_move_by_what_they_are(figure):
+    """Where every seed measured the same in every column, on both sides; else the other side's seeds decide."""
+    a, b = flat(figure, 2, drops=0.0), flat(figure, 2, drops=0.0, share_of_capacity=0.6)
+    found = compare_points(a, b, ["share_of_capacity"])
+    assert set(outcomes(found)) == {MOVED}
+    assert found["low"].tolist() == found["difference"].tolist() and set(found["p"]) == {0.0}
+    for seeds, outcome in ((5, OPEN), (6, MOVED)):
+        chance = flat(figure, seeds, share_of_capacity=0.6)
+        for two in ((a, chance), (chance, a)):
+            assert set(outcomes(compare_points(*two, ["share_of_capacity"]))) == {outcome}
+
+
+def test_one_side_that_does_not_scatter_by_chance_is_no_proof(figure):
+    """Welch's t would take its mean for known."""
+    a = flat(figure, 3)
+    b = tables(figure, lambda point, seed: 0.6 + 1e-6 * seed)
+    found = compare_points(a, b, ["share_of_capacity"])
+    assert set(found["p"]) == {0.25} and set(outcomes(found)) == {OPEN}
+    assert (found["low"] > 0).all(), "Welch's interval"
+    still = flat(figure, 3, drops=0.0)
+    assert set(outcomes(compare_points(still, b, ["share_of_capacity"]))) == {MOVED}
+
+
+def test_of_seeds_of_one_point_hardly_any_move():
+    """Two halves of the seeds that a point has: nothing differs, so that at most one set of comparisons in twenty may say that
+    something does. Real runs, of which many numbers are equal in both seeds of a half."""
+    tables = {}
+    for path in sorted((paths.ROOT / "shipped" / "full").glob("sarpkaya2025/*.parquet")):
+        table = pd.read_parquet(path)
+        four = table.groupby("point")["seed"].transform("nunique") >= 4
+        if four.any():
+            tables[f"{path.parent.name}/{path.stem}"] = table[four & table["ok"] & (table["seed"] <= 4)]
+    metrics = ["loss", "queue_ms_p95", "occupancy_p95"]
+    equal = said = 0
+    for first in ((1, 2), (1, 3), (1, 4)):
+        halves = [{id: t[t["seed"].isin(first) == side] for id, t in tables.items()} for side in (True, False)]
+        found = compare_points(*halves, metrics)
+        equal += int(((found["a_half"] == 0) & (found["b_half"] == 0) & (found["difference"].abs() > 0)).sum())
+        said += bool((found["outcome"] == MOVED).any())
+    assert equal > 10, "numbers without spread that differ"
+    assert said == 0
 
 
 def test_points_are_the_same_whatever_their_fingerprints(figure):
@@ -145,6 +212,26 @@ def test_nothing_moves(figure, tmp_path):
     assert found.exit_code == 0, found.output
     assert "equal in every seed" in found.output
     assert "verdicts: 0 of" in found.output
+
+
+def test_runs_that_fail_on_one_side_are_told_and_no_pass(figure, tmp_path):
+    a, b = (write_side(tmp_path / name, figure, share()) for name in "ab")
+    file = b / "quick" / f"{FIGURE}.parquet"
+    table = pd.read_parquet(file)
+    failed = table["point"].str.contains("flows.0.count=4")
+    table.assign(ok=~failed).to_parquet(file, index=False)
+    found = invoke("--results", a, "--results", b)
+    assert found.exit_code == 1, found.output
+    assert "not compared" in found.output
+    assert (
+        "B has no good run with a number for " in found.output
+        and f"such as share_of_capacity of {FIGURE} " in found.output
+    )
+    content = json.loads(invoke("--results", a, "--results", b, "--json").stdout)
+    assert content["moved"] and {p["b_mean"] for p in content["points"] if p["outcome"] == NOT_COMPARED} == {None}
+    for side in (a, b):
+        table.assign(ok=False).to_parquet(side / "quick" / f"{FIGURE}.parquet", index=False)
+    assert "no point has a number of these metrics" in str(invoke("--results", a, "--results", b).exception)
 
 
 def test_what_is_missing_is_told_with_the_command_that_makes_it(monkeypatch, tmp_path):

@@ -16,7 +16,7 @@ from bbrlab.base.errors import UserError
 from bbrlab.campaign.figures import figures_at
 from bbrlab.claims.statements import read_claims, read_statements
 from bbrlab.report import shipped
-from bbrlab.report.known import best_claims, best_statements, in_scales, known_statements
+from bbrlab.report.known import best_claims, best_statements, in_scales, judged, known_statements
 from bbrlab.report.pages import load_page
 from bbrlab.report.statement_table import statement_table
 from bbrlab.site.content import read_content
@@ -153,6 +153,50 @@ def test_what_ships_opens_at_every_scale_that_ships(monkeypatch, tmp_path):
         for paper in ("tang", "cao2019"):
             page = load_page(scale, paper)
             assert page.shipped and page.tables, (scale, paper)
+
+
+@pytest.mark.parametrize(("scale", "paper"), [("quick", "questions"), ("quick", "zeynali2024"), ("full", "questions")])
+def test_a_papers_page_of_what_ships_reads_as_all_of_it(monkeypatch, tmp_path, scale, paper):
+    """What stands does so among all claims that were judged together; of one's own results of a paper, among those on its figures."""
+    monkeypatch.setattr(paths, "SHIPPED", REAL.parent)
+    monkeypatch.setenv("BBRLAB_RESULTS", str(tmp_path))
+    page, (statements, claims) = load_page(scale, paper), judged(shipped.shown(scale, paper))
+    for mine, every in ((page.statements, statements), (page.verdicts, claims)):
+        expected = every.set_index("id").loc[mine["id"]].reset_index()
+        pd.testing.assert_frame_equal(mine, expected)
+    alone = REAL.parent / scale / f"{paper}.claims.parquet"
+    assert set(read_claims(alone)["id"]) <= set(page.verdicts["id"])
+    assert "stand when all of their scale are judged together" in page.glance()
+    place = tmp_path / scale
+    shutil.copytree(REAL.parent / scale / paper, place / paper)
+    for name in (f"{paper}.claims", f"{paper}.statements", "claims", "statements"):
+        shutil.copy(REAL.parent / scale / f"{name}.parquet", place)
+    own = load_page(scale, paper)
+    assert own.verdicts["stands"].fillna(False).sum() == read_claims(alone)["stands"].fillna(False).sum()
+    assert "stand when all on this paper's figures are judged together" in own.glance()
+
+
+def test_points_of_another_scenario_are_not_called_equal(tmp_path):
+    """Their runs are in both, and of other fingerprints: nothing of them is compared, and that is said."""
+    mine = shutil.copytree(REAL, tmp_path / "quick")
+    same = shipped.differences("quick", tmp_path, REAL.parent)
+    assert same.changed == [] and "another scenario" not in shipped.difference_words(same, "quick")
+    path = mine / "tang" / "fig2.parquet"
+    table = pd.read_parquet(path)
+    labels = table["point"].str.rpartition(",")[0] + ",0123456789"
+    table.assign(point=labels, share_of_capacity=0.123).to_parquet(path, index=False)
+    found = shipped.differences("quick", tmp_path, REAL.parent)
+    assert found.changed == ["tang/fig2 case=bbr1", "tang/fig2 case=cubic"]
+    assert (found.only_own, found.only_shipped, len(found.points)) == ([], [], 0)
+    assert found.runs == same.runs - len(table.drop_duplicates(["point", "seed"]))
+    words = shipped.difference_words(found, "quick")
+    assert f"{found.runs} runs are in both: all are equal to the last digit." in words
+    assert "2 points have the same values in both, but another scenario" in words and "tang/fig2 case=bbr1" in words
+    for other in set(mine.glob("*/*.parquet")) - {path}:
+        other.unlink()
+    assert "No run is in both." in shipped.difference_words(
+        shipped.differences("quick", tmp_path, REAL.parent), "quick"
+    )
 
 
 def test_a_site_of_what_ships_has_each_figure_at_the_largest_scale(monkeypatch, tmp_path):

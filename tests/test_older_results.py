@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from bbrlab.archive.verdicts import check_judged
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.campaign import versions
@@ -151,13 +152,10 @@ def test_older_verdicts(older, reader, file, column, tmp_path):
 
 
 @pytest.mark.parametrize(("file", "column"), [(CLAIMS, "stands_by"), ("smoke/points.parquet", "without")])
-def test_older_tables_are_not_packed(older, file, column, tmp_path, monkeypatch):
-    """Though the runs and the figures' tables are whole."""
+def test_older_tables_are_not_packed_into_an_archive(older, file, column):
+    """Though the runs and the figures' tables are whole. What ships has none of them: ship makes them anew."""
     path = without(older / file, column)
-    monkeypatch.setattr(ship, "_runs_there", lambda *given: [])
-    monkeypatch.setattr(ship, "_same_table", lambda *given: None)
-    monkeypatch.setattr(ship, "_check_claims", lambda *given: None)
-    told(lambda: READERS["ship"](older, tmp_path), path, f"has no column {column}")
+    told(lambda: check_judged(ship.Finished("smoke", [figure()], older)), path, f"has no column {column}")
 
 
 def test_older_points(older):

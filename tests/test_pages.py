@@ -72,6 +72,29 @@ def test_what_was_not_checked_is_printed_and_is_no_pass(capsys, failing, said):
     assert any(line.startswith("rate: asked 10.0, measured 9.0") for line in lines) == failing
 
 
+@pytest.mark.parametrize(("counts", "cells"), [((1, 1), None), ((1, 3), ["", "0.900"])], ids=["single", "several"])
+def test_fairness_is_that_of_several_flows(capsys, counts, cells):
+    """That of one flow to itself, always 1, is not shown; that of all flows of the run is."""
+    summary = made_up.whole_summary(made_up.nothing_measured(goodput_mbit=5.0, jain_index_all=0.695))
+    one = summary["groups"][0]
+    summary["groups"] = [one | {"count": n, "jain_index": j} for n, j in zip(counts, (1.0, 0.9), strict=True)]
+    summary["flows"] = [{}] * sum(counts)
+    show_outcome(summary, Path("out"))
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-3].endswith("(p95 -), Jain's index of all flows 0.695")
+    head = next(line for line in lines if line.startswith("flows"))
+    assert ("Jain's index" in head) == (cells is not None)
+    if cells:
+        found = [line[head.index("Jain's index") :].strip() for line in lines if "cubic" in line]
+        assert found == cells
+
+
+def test_fairness_of_a_single_flow_is_not_told(capsys):
+    summary = made_up.whole_summary(made_up.nothing_measured(goodput_mbit=5.0, jain_index=1.0))
+    show_outcome(summary | {"jain_index": 1.0, "flows": [{}]}, Path("out"))
+    assert "Jain" not in capsys.readouterr().out
+
+
 CLAIM = {"why": "", "verdict": REPRODUCED, "failed": 0, "without": 0, "seeds": 5, "stands": True}
 
 

@@ -19,22 +19,24 @@ from bbrlab.cli.commands import app
 from bbrlab.models.predictions import PACKED
 from bbrlab.report.shipped import read_manifest
 from bbrlab.workflow import rejudge as rejudging
+from bbrlab.workflow import renew as renewing
 from bbrlab.workflow.rejudge import rejudge
-from bbrlab.workflow.ship import Finished, predictions_of_campaign, replace_shipped
+from bbrlab.workflow.shipped_folder import replace_shipped
 
 REAL = paths.ROOT / "shipped" / "quick"
 FIGURES = ("sarpkaya2025/fig2c", "sarpkaya2025/fig5a")
 
 
-def put(folder: Path, content: dict[str, pd.DataFrame]) -> None:
+def put(folder: Path, content: dict[str, pd.DataFrame], scale: str = "quick") -> None:
     """Ship these tables, as if a campaign had."""
     manifest = files.read_json(REAL / "manifest.json")
     kept = {key: value for key, value in manifest.items() if key not in ("files", "sha256")}
-    replace_shipped(folder / "quick", content, kept | {"figures": {id: manifest["figures"][id] for id in FIGURES}})
+    mine = {"scale": scale, "figures": {id: manifest["figures"][id] for id in FIGURES}}
+    replace_shipped(folder / scale, content, kept | mine)
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+    return {path.name: path.read_bytes() for path in sorted((folder / "quick").rglob("*")) if path.is_file()}
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +72,8 @@ def test_verdicts_and_predictions_follow_and_runs_stay(judged, tmp_path):
     found = rejudge(tmp_path, "quick", ["burst"], say=told.append)
     assert contents(tmp_path) == before, "what was computed anew is what was there"
     assert "predictions: 1 of " in told[0] and told[-1] == "writing"
-    assert found.figures == read_manifest(judged, "quick").figures
+    assert found.manifest.figures == read_manifest(judged, "quick").figures
+    assert not len(found.moved), "the statements shipped as they are judged"
     for name in ("runs.parquet", *(f"{id}.parquet" for id in FIGURES)):
         assert (tmp_path / "quick" / name).read_bytes() == (REAL / name).read_bytes()
 
@@ -92,17 +95,16 @@ def test_the_command_says_what_moved_at_its_scale(monkeypatch, tmp_path):
     """Also where a larger scale that ships decides the same statements."""
     old = pd.DataFrame({"id": ["A", "B", "C"], "verdict": ["reproduced", "not reproduced", "partly reproduced"]})
     new = pd.DataFrame({"id": ["A", "B", "D"], "verdict": ["inconclusive", "not reproduced", "reproduced"]})
+    tables = {f"{id}.parquet": read_table(REAL / f"{id}.parquet") for id in FIGURES}
+    rest = {name: read_table(REAL / name) for name in ("runs.parquet", PACKED)}
     for scale in ("smoke", "quick"):
-        (tmp_path / scale).mkdir()
-        for name in ("manifest.json", "runs.parquet"):
-            (tmp_path / scale / name).touch()
-        old.to_parquet(tmp_path / scale / "statements.parquet")
+        put(tmp_path, tables | rest | {"statements.parquet": old}, scale)
 
-    def judged_again(folder, scale, *given):
-        new.to_parquet(folder / scale / "statements.parquet")
+    def renew(content, *given):
+        content["statements.parquet"] = new
 
     monkeypatch.setattr(paths, "SHIPPED", tmp_path)
-    monkeypatch.setattr(rejudging, "rejudge", judged_again)
+    monkeypatch.setattr(rejudging, "renew", renew)
     done = CliRunner().invoke(app, ["rejudge", "--scale", "smoke"])
     assert done.exit_code == 0, done.output
     assert done.stdout.splitlines()[0].endswith("smoke: 3 statements have another verdict")
@@ -129,19 +131,19 @@ def one_is_quick(kind, point):
 
 def predictions(say=lambda text: None):
     table = read_table(REAL / PACKED)
-    asked = rejudging.Asked("quick", figures_at("quick", [FIGURES[0]]), ["burst"], 2)
-    return rejudging._predictions(asked, table.iloc[:0], say)
+    asked = renewing.Asked("quick", figures_at("quick", [FIGURES[0]]), ["burst"], 2)
+    return renewing._predictions(asked, table.iloc[:0], say)
 
 
 def test_a_process_that_is_killed_is_no_fault_of_bbrlab(monkeypatch):
-    monkeypatch.setattr(rejudging, "_predict", killed)
+    monkeypatch.setattr(renewing, "_predict", killed)
     with pytest.raises(UserError, match="computed predictions was killed .* fewer --cores"):
         predictions()
 
 
 def test_what_is_interrupted_ends_at_once(monkeypatch, tmp_path):
     monkeypatch.setenv("BBRLAB_TEST_FIRST", str(tmp_path / "first"))
-    monkeypatch.setattr(rejudging, "_predict", one_is_quick)
+    monkeypatch.setattr(renewing, "_predict", one_is_quick)
 
     def interrupt(text):
         raise KeyboardInterrupt
@@ -150,13 +152,3 @@ def test_what_is_interrupted_ends_at_once(monkeypatch, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         predictions(interrupt)
     assert time.monotonic() - begun_s < 50
-
-
-def test_a_curve_that_was_not_computed_need_not_ship(tmp_path):
-    """What claims read must be there all the same."""
-    panel, questions = figures_at("full", ["sarpkaya2025/fig5a"]), figures_at("full", ["questions/adoption"])
-    with pytest.raises(UserError, match=r"burst.parquet: is missing"):
-        predictions_of_campaign(Finished("full", panel, tmp_path))
-    assert len(predictions_of_campaign(Finished("full", panel, tmp_path, without_curves=True))) == 0
-    with pytest.raises(UserError, match=r"adoption/.*burst.parquet: is missing"):
-        predictions_of_campaign(Finished("full", questions, tmp_path, without_curves=True))

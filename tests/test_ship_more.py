@@ -10,15 +10,14 @@ import pytest
 
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
-from bbrlab.campaign.collect import figure_table, tidy, write_table
+from bbrlab.campaign.collect import figure_table, write_table
 from bbrlab.campaign.figures import figures_at, runs_of
-from bbrlab.claims.judged import judged
 from bbrlab.models.predictions import packed
 from bbrlab.report.shipped import read_manifest, tampered
 from bbrlab.run.run import run_point
-from bbrlab.workflow.rejudge import read_shipped
-from bbrlab.workflow.ship import Finished, in_order, pack, replace_shipped
+from bbrlab.workflow.ship import Finished, pack
 from bbrlab.workflow.ship_more import add, joined_manifests, without
+from bbrlab.workflow.shipped_folder import read_shipped, replace_shipped
 
 FIRST, SECOND = "tang/fig2", "bless2025/fig14"
 pytestmark = pytest.mark.guest
@@ -28,22 +27,14 @@ def finished(results: Path, *figures: str) -> Finished:
     return Finished("smoke", figures_at("smoke", list(figures)), results)
 
 
-def judge(results: Path, *figures: str) -> None:
-    """What the workflow makes of a campaign of these figures."""
-    place, before = results / "smoke", paths.results_folder
-    paths.results_folder = lambda: results
+def collect(results: Path, *figures: str) -> None:
+    """What the workflow makes of a campaign of these figures, as far as it is needed: their tables."""
+    before, paths.results_folder = paths.results_folder, lambda: results
     try:
-        tables = {figure.id: figure_table(figure) for figure in in_order(figures_at("smoke", list(figures)))}
+        for figure in figures_at("smoke", list(figures)):
+            write_table(figure_table(figure), results / "smoke" / f"{figure.id}.parquet")
     finally:
         paths.results_folder = before
-    for id, table in tables.items():
-        write_table(table, place / f"{id}.parquet")
-    write_table(tidy(tables), place / "points.parquet")
-    for part in ("", *(f"{id.split('/')[0]}." for id in tables)):
-        mine = {id: table for id, table in tables.items() if id.startswith(part.rstrip("."))}
-        claims, statements = judged(mine, "smoke", bool(part), results)
-        write_table(claims, place / f"{part}claims.parquet")
-        write_table(statements, place / f"{part}statements.parquet")
 
 
 @pytest.fixture(scope="module")
@@ -53,26 +44,27 @@ def campaign(tmp_path_factory) -> Path:
     for figure in figures_at("smoke", [FIRST, SECOND]):
         for run in runs_of(figure, results=results):
             run_point(run.point, run.seed, run.folder)
+    collect(results, FIRST, SECOND)
     return results
 
 
 @pytest.fixture
 def first(campaign, tmp_path) -> Path:
     """The first of them ships."""
-    judge(campaign, FIRST)
     pack(finished(campaign, FIRST), tmp_path / "shipped")
-    judge(campaign, FIRST, SECOND)
     return tmp_path / "shipped"
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+    return {
+        str(p.relative_to(folder)): p.read_bytes()
+        for p in sorted(folder.rglob("*"))
+        if p.is_file() and not p.name.endswith(".lock")
+    }
 
 
 def test_one_after_the_other_is_what_both_at_once_are(campaign, first, tmp_path):
     pack(finished(campaign, FIRST, SECOND), tmp_path / "both")
-    for name in ("points.parquet", "claims.parquet", "statements.parquet"):
-        (campaign / "smoke" / name).unlink()  # the figure's table and its runs are enough
     told = []
     manifest = add(finished(campaign, SECOND), first, say=told.append)
     assert contents(first) == contents(tmp_path / "both")
@@ -82,9 +74,7 @@ def test_one_after_the_other_is_what_both_at_once_are(campaign, first, tmp_path)
 
 
 def test_the_order_does_not_matter(campaign, tmp_path):
-    judge(campaign, SECOND)
     pack(finished(campaign, SECOND), tmp_path / "second")
-    judge(campaign, FIRST, SECOND)
     pack(finished(campaign, FIRST, SECOND), tmp_path / "both")
     add(finished(campaign, FIRST), tmp_path / "second")
     assert contents(tmp_path / "second") == contents(tmp_path / "both")
@@ -150,10 +140,10 @@ def test_what_cannot_be_added(campaign, first, tmp_path):
         UserError, match=r"the runs' guest_code_sha256 is not that of what ships: traffic.py is 0 and not "
     ):
         add(finished(other, SECOND), first)
+    assert contents(first) == before
     (first / "smoke" / "points.parquet").write_bytes(b"")
     with pytest.raises(UserError, match=r"points.parquet: has hash .* get what ships anew"):
         add(finished(campaign, SECOND), first)
-    shutil.copyfile(campaign / "smoke" / "points.parquet", first / "smoke" / "points.parquet")
     assert contents(first).keys() == before.keys()
 
 

@@ -10,7 +10,6 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,9 +19,7 @@ from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.campaign.collect import figure_table, tidy, write_table
 from bbrlab.campaign.figures import figures_at, runs_of
-from bbrlab.claims.judge import judge_all, verdict_frame
-from bbrlab.claims.load import claims_of, load_statements
-from bbrlab.claims.statements import statement_frame
+from bbrlab.claims.judged import judged
 from bbrlab.models.predictions import PACKED, prediction_file, read_prediction
 from bbrlab.report import shipped
 from bbrlab.report.notebook import between_cuts, samples_of
@@ -41,7 +38,7 @@ def figure():
     return figures_at("smoke", [FIGURE])[0]
 
 
-def pack(results: Path, out: Path, explained: Sequence[Explained] = ()) -> dict[str, Any]:
+def pack(results: Path, out: Path, explained: Sequence[Explained] = ()) -> shipped.Manifest:
     return ship.pack(ship.Finished("smoke", [figure()], results, explained), out)
 
 
@@ -55,11 +52,10 @@ def make_tables(results: Path) -> None:
         paths.results_folder = before
     write_table(table, results / "smoke" / f"{FIGURE}.parquet")
     write_table(tidy({FIGURE: table}), results / "smoke" / "points.parquet")
-    statements = load_statements(known_good=True)
-    verdicts = judge_all(claims_of(statements), [chosen], {FIGURE: table}, results)
     for part in ("", "tang."):
-        write_table(verdict_frame(verdicts), results / "smoke" / f"{part}claims.parquet")
-        write_table(statement_frame(statements, verdicts), results / "smoke" / f"{part}statements.parquet")
+        claims, statements = judged({FIGURE: table}, "smoke", bool(part), results)
+        write_table(claims, results / "smoke" / f"{part}claims.parquet")
+        write_table(statements, results / "smoke" / f"{part}statements.parquet")
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +96,11 @@ def change(path: Path, **fields: object) -> None:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+    return {
+        str(p.relative_to(folder)): p.read_bytes()
+        for p in sorted(folder.rglob("*"))
+        if p.is_file() and not p.name.endswith(".lock")
+    }
 
 
 pytestmark = pytest.mark.guest
@@ -112,9 +112,9 @@ def test_the_same_results_are_the_same_bytes_however_long_they_took(packed, mine
     make_tables(mine)
     found = pack(mine, tmp_path / "again")
     assert contents(tmp_path / "again") == contents(packed)
-    assert found["figures"] == {FIGURE: 4}
+    assert found.figures == {FIGURE: 4}
     assert shipped.tampered(packed, "smoke") == []
-    assert not [p for p in (tmp_path / "again").iterdir() if p.name != "smoke"], "nothing aside is left"
+    assert {p.name for p in (tmp_path / "again").iterdir()} == {"smoke", ".smoke.lock"}, "nothing aside is left"
 
 
 def test_what_was_there_is_replaced_as_a_whole(theirs, campaign, packed):
@@ -126,7 +126,7 @@ def test_what_was_there_is_replaced_as_a_whole(theirs, campaign, packed):
 @pytest.mark.parametrize(
     ("broken", "said"),
     [
-        (lambda r: (r / "smoke" / "points.parquet").unlink(), "points.parquet: is missing: the campaign is not finished"),
+        (lambda r: (r / "smoke" / f"{FIGURE}.parquet").unlink(), f"{FIGURE}.parquet: is missing: the campaign is not finished"),
         (lambda r: (run_of(r) / "samples.parquet").unlink(), "samples.parquet: is missing"),
         (lambda r: shutil.rmtree(run_of(r, seed=2)), "summary.json: is missing"),
         (lambda r: change(run_of(r) / "summary.json", jain_index=0.5), r"is not the table of the runs that are there"),
@@ -164,7 +164,7 @@ def test_a_failed_self_check_needs_a_reason(mine, tmp_path):
         f"- {{figure: {FIGURE}, seed: 1, check: {name}, why: the rate is not reached in so short a run}}\n"
     )
     found = pack(mine, tmp_path / "out", read_explained(reasons))
-    assert [(f["seed"], f["checks"]) for f in found["failed"]] == [(1, [name])]
+    assert [(f.seed, f.checks) for f in found.failed] == [(1, [name])]
     assert shipped.read_manifest(tmp_path / "out", "smoke").failed[0].why.startswith("the rate")
     reasons.write_text(reasons.read_text() + f"- {{figure: {FIGURE}, seed: 2, why: no such thing}}\n")
     with pytest.raises(UserError, match="no run of tang/fig2 failed as one entry says"):

@@ -17,6 +17,7 @@ from typing import IO, Any
 from bbrlab.archive import crate
 from bbrlab.archive.checkout import Commit, SourceFile, commit_of, sources
 from bbrlab.archive.citation import project_version, read_citation
+from bbrlab.archive.verdicts import check_judged
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.campaign.config import command_for
@@ -26,10 +27,11 @@ from bbrlab.report.shipped import own_hash
 from bbrlab.workflow.digest import MANIFEST as RUN_MANIFEST
 from bbrlab.workflow.digest import SUMMARY, TABLES
 from bbrlab.workflow.seen import Seen
-from bbrlab.workflow.ship import Finished, gather
+from bbrlab.workflow.ship import Finished, look_through, manifest_of_runs
 
 FORMAT = 1
 README, MANIFEST, SUMS = "README.md", "MANIFEST.json", "SHA256SUMS"
+BESIDES = (README, MANIFEST, crate.METADATA, SUMS)  # about the other files of an archive
 SITE = "site/index.html"  # below results/SCALE/, where it was built
 LICENCES = {"source": "by folder: LICENSE", "source/kernels": "GPL-2.0-only", "source/data": "CC0-1.0", "results": "CC0-1.0"}  # fmt: skip
 COMPRESSION = 6
@@ -65,12 +67,14 @@ class Packed:
     Attributes:
         path: of it.
         bytes: how many.
+        files: how many are in it, links among them.
         sha256: of it.
         manifest: its MANIFEST.json.
     """
 
     path: Path
     bytes: int
+    files: int
     sha256: str
     manifest: dict[str, Any]
 
@@ -93,25 +97,26 @@ def pack(
         checkout: of the sources.
 
     Raises:
-        UserError: if the campaign is not finished (ship.gather()), the sources are not those of a commit, the kernel's
-            source is not on this machine, or there is no room.
+        UserError: if the campaign is not finished (ship.look_through()), its verdicts are not those of its tables, the sources are
+            not those of a commit, the kernel's source is not on this machine, or there is no room.
     """
     scale, results = campaign.scale, campaign.results
     commit = commit_of(checkout, [results, paths.results_folder(), paths.build_folder(), out])
-    found = gather(campaign, on_progress)
+    runs = look_through(campaign, on_progress)
+    on_progress("claims")
+    check_judged(campaign)
     if whole:
         _check_whole(results / scale)
+    said = manifest_of_runs(scale, campaign.figures, runs)
     version = project_version()
     name = f"bbrlab-{version}-{scale}-{commit.name[:10]}"
     on_progress("reading sources")
-    members = [*_sources(sources(commit, checkout)), *_results(scale, found.seen, results)]
+    members = [*_sources(sources(commit, checkout)), *_results(scale, runs.seen, results)]
     _check_room(sum(m.size() for m in members), out)
-    manifest = _manifest(version, commit, found.manifest, members)
+    manifest = _manifest(version, commit, said, members)
     members.append(Member(README, data=_readme(name, manifest).encode()))
     members.append(Member(MANIFEST, data=_json(manifest)))
-    members.append(
-        Member(crate.METADATA, data=_json(_provenance(version, commit, scale, found.seen, members, results)))
-    )
+    members.append(Member(crate.METADATA, data=_json(_provenance(version, commit, scale, runs.seen, members, results))))
     members.sort(key=lambda m: m.name)
     sums = []
     for number, member in enumerate(m for m in members if not m.link):
@@ -123,7 +128,7 @@ def pack(
     path = out / f"{name}.tar.gz"
     with files.aside(path) as temporary:
         _write(temporary, name, commit.time_s, members, dict((file, digest) for digest, file in sums))
-    return Packed(path, path.stat().st_size, files.sha256(path), manifest)
+    return Packed(path, path.stat().st_size, len(members), files.sha256(path), manifest)
 
 
 def _check_whole(place: Path) -> None:
@@ -204,8 +209,8 @@ def _manifest(version: str, commit: Commit, campaign: dict[str, Any], members: S
         "python_packages": "source/envs/requirements.lock",
         "licences": LICENCES,
         "site": any(m.name == f"results/{campaign['scale']}/{SITE}" for m in members),
-        "files": len(members),
-        "bytes": sum(m.size() for m in members),
+        # What is made of this cannot be counted in it.
+        "content": {"files": len(members), "bytes": sum(m.size() for m in members), "besides": list(BESIDES)},
     }
     return content | {"sha256": own_hash(content)}
 

@@ -124,16 +124,45 @@ def write_folder(folder: Path, content: dict[str, bytes]) -> None:
         temporary.chmod(0o755)
         for name, data in content.items():
             (temporary / name).write_bytes(data)
-        shutil.rmtree(folder, ignore_errors=True)
-        temporary.replace(folder)
+        put_folder(temporary, folder)
 
 
 def put_folder(new: Path, folder: Path) -> None:
-    """Put a whole folder in its place. One that is there goes aside first, beside the new one: who has files of it open goes on."""
-    aside = new.with_name("old")
+    """Put a whole folder in its place. One that is there goes aside first, and is removed when the new one is in its place: who has files
+    of it open goes on.
+
+    Two folders cannot change places in one step. Who is killed between the two leaves the old one aside: restore_folder().
+    """
+    old = _old_of(folder)
     if folder.exists():
-        folder.replace(aside)
-    new.replace(folder)
+        _remove(old)
+        folder.replace(old)
+    try:
+        new.replace(folder)
+    except BaseException:
+        restore_folder(folder)
+        raise
+    _remove(old)
+
+
+def restore_folder(folder: Path) -> None:
+    """Put back what a killed put_folder() left aside; nothing where the folder is there, or never was."""
+    old = _old_of(folder)
+    if old.exists() and not folder.exists():
+        old.replace(folder)
+
+
+def _old_of(folder: Path) -> Path:
+    """Where a folder is while another one takes its place."""
+    return folder.with_name(f".{folder.name}.old")
+
+
+def _remove(folder: Path) -> None:
+    """A folder, or a link to one."""
+    if folder.is_symlink():
+        folder.unlink()
+    else:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def write_json(path: Path, content: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -13,7 +14,8 @@ from scipy import stats
 
 from bbrlab.base.errors import UserError
 from bbrlab.campaign.interval import all_equal, half_width
-from bbrlab.claims.inference import ERROR, standing
+from bbrlab.campaign.seeds import unchanged
+from bbrlab.claims.inference import ERROR, p_equal, standing
 from bbrlab.claims.judge import Verdict
 from bbrlab.measure import schema
 
@@ -28,17 +30,24 @@ def compare_points(
 ) -> pd.DataFrame:
     """Each point, flow group and metric of two campaigns.
 
-    The seeds of the two are independent of each other: the difference has the interval of Welch's t. An outcome MOVED
-    is one of those of which at most ERROR are expected to be wrong (standing()) among all that were compared. Two
-    campaigns whose numbers are equal seed by seed are the SAME; where there is no such proof either way, it is OPEN.
+    The seeds of the two are independent of each other: the difference has the interval of Welch's t, which supposes numbers that
+    scatter normally. An outcome MOVED is one of those of which at most ERROR are expected to be wrong (standing()) among all
+    that were compared. Two campaigns whose numbers are equal seed by seed are the SAME; where there is no such proof either way, it
+    is OPEN. A point without a number on either side is NOT_COMPARED.
+
+    Numbers that do not scatter are taken as the judge takes them. Where every seed of a point measured the same in every column
+    (unchanged()), they have no chance in them. Where its runs differ, equal numbers tell no variance: the p value is no smaller than a
+    sign test's of so many (p_equal()), and six are needed. It is also the largest probability that two sides of one median both have equal
+    numbers, and not the same ones; of the two sides that with fewer seeds counts.
 
     Args:
         a, b: tables of figures (collect.figure_table()), by id; what only one has is left out, see only_in().
         metrics: names of bbrlab/measure/schema.py. Those of the whole run stand at the first group.
 
     Returns:
-        Columns POINTS: means over the good runs, half the width of their 95 % intervals, the difference (b - a) with the
-        ends of its interval, its p value, and the outcome.
+        Columns POINTS: means over the good runs that have a number, half the width of their 95 % intervals, how many these runs are,
+        the difference (b - a) with the ends of its interval (NaN: neither side scatters, and one has chance in it), its p value, and
+        the outcome.
 
     Raises:
         UserError: for a metric that there is not, or that none of a side's tables has.
@@ -56,7 +65,7 @@ def compare_points(
                 "choose others with --metric, or delete the tables, and snakemake makes them anew"
             )
     first, second = _values(a, wanted), _values(b, wanted)
-    rows = [_row(place, *first[place], *second[place]) for place in first if place in second]
+    rows = [_row(place, first[place], second[place]) for place in first if place in second]
     found = pd.DataFrame(rows, columns=list(POINTS))
     tested = found["p"].notna()
     moved = pd.Series(standing(found.loc[tested, "p"].tolist()), index=found.index[tested], dtype=bool)
@@ -65,17 +74,17 @@ def compare_points(
 
 
 def only_in(a: Mapping[str, pd.DataFrame], b: Mapping[str, pd.DataFrame]) -> list[str]:
-    """The points, as figure and name, that the first has and the second has not."""
-    have = {(figure, name) for figure, table in b.items() for name in _names(table)}
+    """The points, as figure and name (names_of()), that the first has and the second has not."""
+    have = {(figure, name) for figure, table in b.items() for name in names_of(table)}
     return [
         f"{f} {name}".strip()
         for f, table in a.items()
-        for name in dict.fromkeys(_names(table))
+        for name in dict.fromkeys(names_of(table))
         if (f, name) not in have
     ]
 
 
-def _names(table: pd.DataFrame) -> pd.Series:
+def names_of(table: pd.DataFrame) -> pd.Series:
     """The swept values of each row in words: a point's label without its fingerprint, which another algorithm in its place
     or another version of the scenario changes. The whole label where two points would be called the same."""
     whole = table["point"].astype(str)
@@ -83,27 +92,52 @@ def _names(table: pd.DataFrame) -> pd.Series:
     return short if whole.nunique() == short.nunique() else whole
 
 
-def _values(tables: Mapping[str, pd.DataFrame], metrics: list[str]) -> dict[Place, tuple[str, pd.Series]]:
-    """{place: its algorithm, the metric of its good runs by seed}."""
-    found: dict[Place, tuple[str, pd.Series]] = {}
+@dataclass(frozen=True)
+class _Side:
+    """What one side has at a place.
+
+    Attributes:
+        cca: the algorithm; empty of a metric of the whole run.
+        values: the metric of its good runs by seed, shape (seeds,), without those that have none.
+        identical: whether each of these runs measured the same in every column, so that there is no chance in the values.
+    """
+
+    cca: str
+    values: pd.Series
+    identical: bool
+
+    @property
+    def least_p(self) -> float:
+        """What no p value is below, whatever the other side has: of equal numbers of runs that differ, a sign test's."""
+        equal = not self.identical and all_equal(self.values.to_numpy())
+        return p_equal(len(self.values)) if equal else 0.0
+
+
+def _values(tables: Mapping[str, pd.DataFrame], metrics: list[str]) -> dict[Place, _Side]:
+    """What there is at each place, also where no run is good."""
+    found: dict[Place, _Side] = {}
     for figure, table in tables.items():
-        good = table.assign(point=_names(table))[table["ok"]]
-        for place, rows in good.groupby(["point", "group"], sort=False):
+        named = table.assign(point=names_of(table))
+        identical = unchanged(named[named["ok"]])
+        for place, every in named.groupby(["point", "group"], sort=False):
             point, group = cast(tuple[str, int], place)
+            good = every[every["ok"]]
             for metric in metrics:
                 of_run = metric in schema.RUN
-                if metric not in rows or (of_run and group != 0):
+                if metric not in every or (of_run and group != 0):
                     continue
                 # Another algorithm in its place is another name: the group tells which flows are meant.
-                values = rows.set_index("seed")[metric].dropna().astype(float).sort_index()
-                found[figure, point, int(group), metric] = ("" if of_run else str(rows["cca"].iloc[0]), values)
+                cca = "" if of_run else str(every["cca"].iloc[0])
+                values = good.set_index("seed")[metric].dropna().astype(float).sort_index()
+                found[figure, point, int(group), metric] = _Side(cca, values, point in identical)
     return found
 
 
-def _row(place: Place, a_cca: str, first: pd.Series, b_cca: str, second: pd.Series) -> dict[str, Any]:
+def _row(place: Place, a: _Side, b: _Side) -> dict[str, Any]:
     figure, point, group, metric = place
+    first, second = a.values, b.values
     row: dict[str, Any] = {
-        "figure": figure, "point": point, "group": group, "cca": " / ".join(dict.fromkeys([a_cca, b_cca])),
+        "figure": figure, "point": point, "group": group, "cca": " / ".join(dict.fromkeys([a.cca, b.cca])),
         "metric": metric, "unit": schema.METRICS[metric].unit,
         "a_mean": first.mean(), "a_half": half_width(first), "a_seeds": len(first),
         "b_mean": second.mean(), "b_half": half_width(second), "b_seeds": len(second),
@@ -116,16 +150,18 @@ def _row(place: Place, a_cca: str, first: pd.Series, b_cca: str, second: pd.Seri
     if min(len(first), len(second)) < 2:
         return row
     x, y = first.to_numpy(), second.to_numpy()
-    if all_equal(x) and all_equal(y):  # no spread in either: the means are what they are
-        same = all_equal(np.concatenate([x, y]))
-        return row | {"low": row["difference"], "high": row["difference"], "p": 1.0 if same else 0.0}
+    least = max(a.least_p, b.least_p)
+    if all_equal(x) and all_equal(y):  # no spread in either
+        # Without chance the means are what they are.
+        ends = {"low": row["difference"], "high": row["difference"]} if a.identical and b.identical else {}
+        return row | ends | {"p": 1.0 if all_equal(np.concatenate([x, y])) else least}
     with (
         warnings.catch_warnings()
     ):  # of two sides that hardly scatter SciPy says that digits are lost: those beyond the tenth
         warnings.filterwarnings("ignore", "Precision loss", RuntimeWarning)
         test = stats.ttest_ind(y, x, equal_var=False)
     interval = test.confidence_interval(1 - ERROR)
-    return row | {"low": float(interval.low), "high": float(interval.high), "p": float(test.pvalue)}
+    return row | {"low": float(interval.low), "high": float(interval.high), "p": max(float(test.pvalue), least)}
 
 
 VERDICTS = (

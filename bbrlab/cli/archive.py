@@ -37,7 +37,7 @@ def artifact(
         )
     told = made.manifest
     typer.echo(
-        f"{made.path}: {made.bytes / 1e6:.1f} MB, {told['files']} files, {sum(told['figures'].values())} runs of {len(told['figures'])} figures, "
+        f"{made.path}: {made.bytes / 1e6:.1f} MB, {made.files} files, {sum(told['figures'].values())} runs of {len(told['figures'])} figures, "
         f"sources of commit {told['commit'][:10]}, {'with' if told['site'] else 'without'} the site\nsha256 {made.sha256}"
     )
     warn_of_changed_code(told["commits"])

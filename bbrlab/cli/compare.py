@@ -26,7 +26,7 @@ def compare(
 ) -> None:  # fmt: skip
     """Say which points and verdicts move between two kernels, settings, or folders of results.
 
-    Ends with 0 if nothing moves, 1 if something does, 2 if there is nothing to compare.
+    Ends with 0 if nothing moves, 1 if something does or has a number on one side only, 2 if there is nothing to compare.
     """
     from bbrlab.campaign.config import load_config
     from bbrlab.campaign.figures import figures_at
@@ -72,5 +72,9 @@ def compare(
         show_comparison(found)
     if not len(points):
         raise UserError("the two sides have no point in common")
+    if not found.compared:
+        raise UserError(
+            "no point has a number of these metrics on either side: every run failed, or none observed them"
+        )
     if found.moved:
         raise typer.Exit(EXIT_MOVED)

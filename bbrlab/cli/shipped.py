@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -62,6 +63,24 @@ def warn_of_changed_code(commits: Mapping[str, int]) -> None:
             typer.echo(f"bbrlab: warning: runs of commits that others may not get ({listed}): {why}", err=True)
 
 
+@contextlib.contextmanager
+def telling() -> Iterator[Callable[[str], None]]:
+    """What shows in one line how far a command is, on a terminal; that it waits for another one stays in sight, and goes to a log, too."""
+    from rich.console import Console
+
+    from bbrlab.workflow.shipped_folder import WAITS
+
+    console = Console(stderr=True, soft_wrap=True, highlight=False)
+    with console.status("") as status:
+
+        def say(text: str) -> None:
+            status.update(text)
+            if text == WAITS:
+                console.print(f"bbrlab: {text}")
+
+        yield say
+
+
 @app.command()
 def ship(
     figures: Figures = None,
@@ -69,13 +88,11 @@ def ship(
     results: Annotated[Path | None, typer.Option(help="The campaign's folder; default: the results folder.")] = None,
     out: Annotated[Path | None, typer.Option(help="Default: where the package has its results.")] = None,
     explained: Annotated[Path | None, typer.Option(metavar="FILE.yaml", help="Why runs that failed self-checks ship all the same (docs/howto/shipped_results.md).")] = None,
-    without_curves: Annotated[bool, typer.Option("--without-curves", help="Ship also where models' curves of a panel were not computed; bbrlab rejudge adds them.")] = False,
-    add: Annotated[bool, typer.Option("--add", help="Put the figures beside those that ship at this scale, or in their place, and judge all of them anew. Predictions that are missing are computed.")] = False,
-    cores: Annotated[int | None, at_once("With --add: predictions at once")] = None,
+    without_curves: Annotated[bool, typer.Option("--without-curves", help="Of the predictions that are missing, compute none that only a page's curves need; bbrlab rejudge adds them.")] = False,
+    add: Annotated[bool, typer.Option("--add", help="Put the figures beside those that ship at this scale, or in their place, and judge all of them anew.")] = False,
+    cores: Annotated[int | None, at_once("Predictions at once, of those that are missing")] = None,
 ) -> None:  # fmt: skip
-    """Pack a finished campaign's results, with the hashes of all its runs, to ship with the package."""
-    from rich.console import Console
-
+    """Pack finished figures of a campaign, with the hashes of all their runs, and judge them, to ship with the package."""
     from bbrlab.campaign.config import load_config
     from bbrlab.workflow.ship import pack
     from bbrlab.workflow.ship_more import add as pack_more
@@ -83,19 +100,14 @@ def ship(
     scale = scale or load_config().scale
     campaign = finished(scale, chosen_figures(figures), results or paths.results_folder(), explained, without_curves)
     place = out or paths.SHIPPED
-    with Console(stderr=True).status("") as status:
-        if add:
-            joined = pack_more(campaign, place, cores or all_cores(), status.update)
-            found = joined.model_dump(mode="json")
-        else:
-            found = pack(campaign, place, status.update)
-    size = sum((place / scale / name).stat().st_size for name in found["files"])
-    kernel = found["kernel"]
+    with telling() as say:
+        found = (pack_more if add else pack)(campaign, place, cores or all_cores(), say)
+    size = sum((place / scale / name).stat().st_size for name in found.files)
     typer.echo(
-        f"{place / scale}: {sum(found['figures'].values())} runs of {len(found['figures'])} figures, {size / 1e6:.1f} MB; "
-        f"kernel {kernel['name']} {kernel['key']}; commits {', '.join(found['commits'])}; {len(found['failed'])} failed runs, explained"
+        f"{place / scale}: {found.runs} runs of {len(found.figures)} figures, {size / 1e6:.1f} MB; "
+        f"kernel {found.kernel['name']} {found.kernel['key']}; commits {', '.join(found.commits)}; {len(found.failed)} failed runs, explained"
     )
-    warn_of_changed_code(found["commits"])
+    warn_of_changed_code(found.commits)
 
 
 @app.command()
@@ -105,26 +117,16 @@ def rejudge(
     cores: Annotated[int | None, at_once("Predictions at once")] = None,
 ) -> None:  # fmt: skip
     """Judge the results that ship by today's claims and models. Runs no experiment."""
-    from rich.console import Console
-
     from bbrlab.campaign.config import load_config
-    from bbrlab.campaign.versions import read_with
-    from bbrlab.report.shipped import STATEMENTS, is_shipped, shipped_scale
+    from bbrlab.report.shipped import shipped_scale
     from bbrlab.workflow.rejudge import rejudge as judge_again
 
     scale = scale or shipped_scale(load_config().scale) or load_config().scale
-    if not is_shipped(paths.SHIPPED, scale):
-        raise UserError(f"{paths.SHIPPED}: nothing ships at scale {scale}")
-    file = paths.SHIPPED / scale / STATEMENTS
-    before = read_with(file, ("id", "verdict"))
-    with Console(stderr=True).status("") as status:
-        judge_again(paths.SHIPPED, scale, model or (), cores or all_cores(), status.update)
-    both = before.merge(read_with(file, ("id", "verdict")), on="id", how="outer", suffixes=("_before", "_now"))
-    both = both.fillna({"verdict_before": "is new", "verdict_now": "is gone"})
-    moved = both[both["verdict_before"] != both["verdict_now"]]
+    with telling() as say:
+        moved = judge_again(paths.SHIPPED, scale, model or (), cores or all_cores(), say).moved
     typer.echo(f"{paths.SHIPPED / scale}: {len(moved)} statements have another verdict")
     for row in moved.to_dict(orient="records"):
-        typer.echo(f"  {row['id']}: {row['verdict_before']} -> {row['verdict_now']}")
+        typer.echo(f"  {row['id']}: {row['before']} -> {row['now']}")
 
 
 @app.command()
@@ -186,16 +188,19 @@ def verify(
     if not folder.is_dir() and results:
         raise UserError(f"--results {results}: there is no such folder")
     scale = scale or (None if results else shipped_scale(load_config().scale)) or load_config().scale
-    chosen = figures_at(scale, chosen_figures(figures))
+    names = chosen_figures(figures)
+    chosen = figures_at(scale, names)
     if not results and shipped_scale(scale) != scale:
         raise UserError(f"{folder}: nothing ships at scale {scale}; give --results FOLDER to verify other results")
-    found = results_at(folder, scale, chosen)
+    found = results_at(folder, scale, chosen, names or [])
     seed = random.SystemRandom().randrange(1 << 32) if seed is None else seed
     records = [found.record(key) for key in choose(found.keys, sample, seed)]
     jobs = min(cores or all_cores(), len(records))
     console = Console(highlight=False, soft_wrap=True, stderr=as_json)
     expected_s = sum(estimate_s(r.run.point) for r in records) / jobs
     console.print(f"{folder}, scale {scale}: {len(records)} of {len(found.keys)} runs, chosen with --seed {seed}; about {span(expected_s)} on {jobs} cores")  # fmt: skip
+    if found.left_out:
+        console.print(f"without a run there, and left out: {', '.join(found.left_out)}")
     start = time.monotonic()
     with Live(Text(""), console=Console(stderr=True), transient=True, refresh_per_second=2) as live:
 
@@ -207,7 +212,8 @@ def verify(
 
         outcomes = again(found, records, jobs, tell)
     if as_json:
-        print_json({"results": folder, "scale": scale, "seed": seed, **content_of(outcomes, found.wrong)})
+        told = {"results": folder, "scale": scale, "seed": seed, "left_out": found.left_out}
+        print_json(told | content_of(outcomes, found.wrong))
     else:
         show_verification(outcomes, found.wrong)
     if found.wrong or any(o.wrong for o in outcomes):

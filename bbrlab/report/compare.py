@@ -36,9 +36,20 @@ class Comparison:
     only: tuple[list[str], list[str]]
 
     @property
+    def one_sided(self) -> pd.DataFrame:
+        """The points that have a number on one side and none on the other, where every run failed, or none observed it."""
+        return self.points[(self.points["a_seeds"] == 0) != (self.points["b_seeds"] == 0)]
+
+    @property
+    def compared(self) -> bool:
+        """Whether there is anything to compare: a point with a number on either side."""
+        return bool((self.points[["a_seeds", "b_seeds"]] > 0).any(axis=None))
+
+    @property
     def moved(self) -> bool:
-        """Whether a point or a verdict moved."""
-        return bool((self.points["outcome"] == MOVED).any() or self.verdicts["moved"].any())
+        """Whether a point or a verdict moved, or a point has a number on one side only."""
+        moved = (self.points["outcome"] == MOVED).any() or len(self.one_sided) or self.verdicts["moved"].any()
+        return bool(moved)
 
 
 def _with_half(mean: float, half: float) -> str:
@@ -64,10 +75,11 @@ def show_comparison(found: Comparison, rows: int = 40) -> None:
         SAME: "equal in every seed",
         MOVED: "moved",
         OPEN: "not told apart",
-        NOT_COMPARED: "without a good run on one side",
+        NOT_COMPARED: "not compared",
     }
     told = ", ".join(f"{counts[k]} {w}" for k, w in words.items() if k in counts) or "none"
     console.print(f"points at scale {found.scale}: {told}", highlight=False)
+    _show_one_sided(console, found.one_sided)
     moved = points[points["outcome"] == MOVED]
     if len(moved):
         order = (moved["difference"].abs() / moved[["a_mean", "b_mean"]].abs().max(axis=1)).sort_values(ascending=False)
@@ -92,6 +104,21 @@ def show_comparison(found: Comparison, rows: int = 40) -> None:
             numbers = [_with_ends(row[f"{s}_mean"], row[f"{s}_low"], row[f"{s}_high"]) for s in "ab"]
             table.add_row(row["id"], row["expected"], row["a"], numbers[0], row["b"], numbers[1])
         console.print(table)
+
+
+def _show_one_sided(console: Console, lost: pd.DataFrame) -> None:
+    """Say which side has no number of how many points."""
+    for letter, side in (("A", "a"), ("B", "b")):
+        mine = lost[lost[f"{side}_seeds"] == 0]
+        if len(mine):
+            first = mine.iloc[0]
+            console.print(
+                f"{letter} has no good run with a number for {len(mine)} of these, and the other has, such as {first['metric']} of "
+                f"{first['figure']} {first['point']}",
+                highlight=False,
+                soft_wrap=True,
+                markup=False,
+            )
 
 
 def _print_points(console: Console, shown: pd.DataFrame) -> None:

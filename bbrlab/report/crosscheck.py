@@ -11,10 +11,10 @@ import pandas as pd
 from rich.table import Table
 
 from bbrlab.base import files
-from bbrlab.claims.compare import MOVED, OPEN, SAME
+from bbrlab.claims.compare import MOVED, NOT_COMPARED, OPEN, SAME
 from bbrlab.report.console import wide_console
 
-WORDS = {SAME: "equal", OPEN: "not told apart", MOVED: "differs"}
+WORDS = {SAME: "equal", OPEN: "not told apart", MOVED: "differs", NOT_COMPARED: "not compared"}
 LATE, BUSY = "late_ms_p99", "busy"
 
 
@@ -62,7 +62,7 @@ def show_crosscheck(found: Crosscheck) -> None:
             measured_words(row, "a"),
             measured_words(row, "b"),
             difference_words(row),
-            WORDS.get(row["outcome"], row["outcome"]),
+            WORDS[row["outcome"]],
         ]
         table.add_row(row["point"], row["cca"], metric_words(row), *cells)
     console.print(table)
@@ -78,13 +78,17 @@ def metric_words(row: dict[Any, Any]) -> str:
 
 
 def measured_words(row: dict[Any, Any], side: str) -> str:
-    """What one side of a comparison ("a", "b") measured: mean, half its interval, seeds."""
+    """What one side of a comparison ("a", "b") measured: mean, half its interval, seeds; "-" if it has no number."""
+    if not row[f"{side}_seeds"]:
+        return "-"
     half = "" if pd.isna(row[f"{side}_half"]) else f" ± {row[f'{side}_half']:.2g}"
     return f"{row[f'{side}_mean']:.4g}{half} ({row[f'{side}_seeds']})"
 
 
 def difference_words(row: dict[Any, Any]) -> str:
-    """The difference with the ends of its interval."""
+    """The difference with the ends of its interval, if it has one; "-" if there is none."""
+    if pd.isna(row["difference"]):
+        return "-"
     ends = "" if pd.isna(row["low"]) else f" ({row['low']:.2g} to {row['high']:.2g})"
     return f"{row['difference']:.3g}{ends}"
 

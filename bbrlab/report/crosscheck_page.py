@@ -33,7 +33,7 @@ def table() -> str:
                 measured_words(row, "a"),
                 measured_words(row, "b"),
                 difference_words(row),
-                WORDS.get(row["outcome"], row["outcome"]),
+                WORDS[row["outcome"]],
             )
             lines.append(f"| {' | '.join(cells)} |")
         lines.append("")

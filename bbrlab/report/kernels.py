@@ -50,6 +50,8 @@ def difference_table(found: pd.DataFrame) -> pd.DataFrame:
             f"{m:.3f} ± {h:.3f}" for m, h in zip(found[f"{letter}_mean"], found[f"{letter}_half"], strict=True)
         ]
     ends = zip(found["difference"], found["low"], found["high"], strict=True)
-    shown["difference (95 %)"] = [f"{d:+.3f} ({low:+.3f} to {high:+.3f})" for d, low, high in ends]
+    shown["difference (95 %)"] = [
+        f"{d:+.3f}" + ("" if pd.isna(low) else f" ({low:+.3f} to {high:+.3f})") for d, low, high in ends
+    ]
     shown["moved"] = found["outcome"].eq(MOVED).map({True: "yes", False: ""})
     return shown

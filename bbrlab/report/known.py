@@ -84,11 +84,15 @@ def best_claims(statements: pd.DataFrame, parts: Mapping[str, pd.DataFrame]) -> 
 def judged(which: Shown, paper: str | None = None) -> tuple[pd.DataFrame, pd.DataFrame]:
     """What came of the statements and of the claims that test them, each at the largest scale that has it.
 
+    What ships is judged all together, so that a statement reads the same on every page. One's own results of a paper are judged by its
+    figures alone: the others need not have been run since (stand_among()).
+
     Args:
         paper: those on a paper's figures, whoever made them; default: all.
 
     Returns:
-        best_statements(), best_claims() of SCALE/[PAPER.]claims.parquet and the files beside them.
+        best_statements(), best_claims() of SCALE/claims.parquet, of one's own results of a paper of SCALE/PAPER.claims.parquet, and of
+        the files beside them.
 
     Raises:
         UserError: if there are none of the scale that is shown.
@@ -96,8 +100,24 @@ def judged(which: Shown, paper: str | None = None) -> tuple[pd.DataFrame, pd.Dat
     name = f"{paper}.{CLAIMS}" if paper else CLAIMS
     files = {scale: which.results / scale / name for scale in which.scales}
     files = {scale: file for scale, file in files.items() if scale == which.scale or file.exists()}
-    statements = best_statements({scale: read_statements(file) for scale, file in files.items()})
-    return statements, best_claims(statements, {scale: read_claims(file) for scale, file in files.items()})
+    statements = {scale: read_statements(file) for scale, file in files.items()}
+    claims = {scale: read_claims(file) for scale, file in files.items()}
+    if paper and which.shipped:
+        every = {scale: which.results / scale / CLAIMS for scale in files}
+        statements = {scale: _of(read_statements(file), statements[scale]["id"]) for scale, file in every.items()}
+        claims = {scale: _of(read_claims(file), claims[scale]["id"]) for scale, file in every.items()}
+    best = best_statements(statements)
+    return best, best_claims(best, claims)
+
+
+def stand_among(which: Shown, paper: str | None = None) -> str:
+    """Among which claims the verdicts of judged() stand, or do not, in words."""
+    return "on this paper's figures" if paper and not which.shipped else "of their scale"
+
+
+def _of(table: pd.DataFrame, ids: pd.Series) -> pd.DataFrame:
+    """The rows with these ids."""
+    return table[table["id"].isin(ids)].reset_index(drop=True)
 
 
 def _together(parts: Mapping[str, pd.DataFrame]) -> pd.DataFrame:

@@ -17,7 +17,7 @@ from bbrlab.campaign.figures import Figure, Run, runs_of
 from bbrlab.campaign.versions import RUN_AGAIN, read_with, whole_summary
 from bbrlab.claims.judge import FINAL, NOT_REPRODUCED, OWN, REPRODUCED
 from bbrlab.claims.statements import STATEMENT_VERDICTS
-from bbrlab.report.known import figures_known, in_scales, judged, table_file, whose
+from bbrlab.report.known import figures_known, in_scales, judged, stand_among, table_file, whose
 from bbrlab.report.shipped import CHECKS, Shown, shown
 from bbrlab.report.statement_table import statement_table
 from bbrlab.scenario.point import Point
@@ -84,7 +84,7 @@ class Page:
         return (
             f"{which}Scale {in_scales(self.scales)}, kernel {kernel}: {len(runs)} runs, {runs['virtual_s'].sum() / 3600:.1f} hours of testbed "
             f"time{took}; {failed or 'none'} of them failed its self-checks.\n\n"
-            f"Statements on these figures, whoever made them: {statement_words(self.statements)}. {claim_words(self.verdicts)}"
+            f"Statements on these figures, whoever made them: {statement_words(self.statements)}. {claim_words(self.verdicts, stand_among(self.shown, self.paper))}"
         )
 
     def claims(self, figure: str | None = None) -> Any:
@@ -190,14 +190,18 @@ def statement_words(statements: pd.DataFrame) -> str:
     return words + (f" (and {OWN}: {', '.join(f'{n} {v}' for v, n in own.items())})" if len(own) else "")
 
 
-def claim_words(claims: pd.DataFrame) -> str:
-    """How many claims have a verdict, which, and how many of these stand (Markdown)."""
+def claim_words(claims: pd.DataFrame, among: str = "of their scale") -> str:
+    """How many claims have a verdict, which, and how many of these stand (Markdown).
+
+    Args:
+        among: among which (known.stand_among()).
+    """
     found = claims["verdict"].value_counts()
     judged = int(sum(found.get(v, 0) for v in FINAL))
     return (
         f"Of the {len(claims)} claims that test them {judged} are judged: {found.get(REPRODUCED, 0)} reproduced, "
         f"{found.get(NOT_REPRODUCED, 0)} not; {int(claims['stands'].fillna(False).sum())} of these verdicts stand when all "
-        f"of their scale are judged together ({int(claims['stands_by'].fillna(False).sum())} if nothing is supposed of how claims depend on each other)."
+        f"{among} are judged together ({int(claims['stands_by'].fillna(False).sum())} if nothing is supposed of how claims depend on each other)."
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from bbrlab.campaign.collect import IDENTITY
 from bbrlab.campaign.config import command_for, load_config
 from bbrlab.campaign.figures import figures_at
 from bbrlab.campaign.versions import of_another_version, read_with
-from bbrlab.claims.compare import only_in
+from bbrlab.claims.compare import names_of, only_in
 from bbrlab.kernel.built import KernelEntry
 from bbrlab.measure import schema
 
@@ -243,6 +243,7 @@ class Differences:
             ``point``, ``group``, ``metric``, ``unit``, ``seeds`` (that differ), ``shipped`` and ``own`` (means over
             them), ``largest`` (difference of a seed); the largest in proportion first.
         only_own, only_shipped: points that the other has not.
+        changed: points that both have with the same swept values, but of another scenario, so that their runs are not compared.
         verdicts, statements: whose verdict differs: ``id``, ``says``, ``shipped``, ``own``.
     """
 
@@ -251,6 +252,7 @@ class Differences:
     points: pd.DataFrame
     only_own: list[str]
     only_shipped: list[str]
+    changed: list[str]
     verdicts: pd.DataFrame
     statements: pd.DataFrame
 
@@ -273,6 +275,7 @@ def differences(scale: str, results: Path | None = None, shipped: Path | None = 
         points.loc[scaled.astype(float).sort_values(ascending=False, kind="stable").index],
         only_in(mine, other),
         only_in(other, mine) if theirs == scale else [],
+        _changed(mine, other),
         _moved(folder / theirs / "claims.parquet", own / scale / "claims.parquet"),
         _moved(folder / theirs / "statements.parquet", own / scale / "statements.parquet"),
     )
@@ -281,6 +284,18 @@ def differences(scale: str, results: Path | None = None, shipped: Path | None = 
 def _tables(folder: Path, scale: str) -> dict[str, pd.DataFrame]:
     known = {f.id: folder / scale / f"{f.id}.parquet" for f in figures_at(scale, [])}
     return {id: read_with(path, IDENTITY) for id, path in known.items() if path.exists()}
+
+
+def _changed(mine: Mapping[str, pd.DataFrame], other: Mapping[str, pd.DataFrame]) -> list[str]:
+    """Differences.changed, as figure and name: points whose name both have, and whose label, with its fingerprint, only one has."""
+    found = []
+    for figure, table in mine.items():
+        if figure not in other:
+            continue
+        names, labels = set(names_of(other[figure])), set(other[figure]["point"])
+        here = dict(zip(table["point"], names_of(table), strict=True))
+        found += [f"{figure} {name}".strip() for label, name in here.items() if name in names and label not in labels]
+    return found
 
 
 DIFFERENT = ["figure", "point", "group", "metric", "unit", "seeds", "shipped", "own", "largest"]
@@ -320,10 +335,16 @@ def _moved(theirs: Path, mine: Path) -> pd.DataFrame:
 def difference_words(found: Differences, scale: str) -> str:
     """Differences in words (Markdown)."""
     points = len(found.points.drop_duplicates(["figure", "point"])) if len(found.points) else 0
+    equal = "all are equal to the last digit." if not points else f"{points} points differ."
     lines = [
-        f"Shipped: scale {found.scale}; your own: scale {scale}. {found.runs} runs are in both: "
-        + ("all are equal to the last digit." if not points and found.runs else f"{points} points differ.")
+        f"Shipped: scale {found.scale}; your own: scale {scale}. "
+        + (f"{found.runs} runs are in both: {equal}" if found.runs else "No run is in both.")
     ]
+    if found.changed:
+        lines.append(
+            f"{len(found.changed)} points have the same values in both, but another scenario, so that their runs are not compared, such "
+            f"as {found.changed[0]}."
+        )
     if found.only_own:
         lines.append(f"{len(found.only_own)} points are only among your own, such as {found.only_own[0]}.")
     if found.only_shipped:

@@ -32,11 +32,11 @@ def compare(record: Record, folder: Path, libraries: Mapping[str, str]) -> list[
     wrong = []
     summary, now = files.read_json(folder / SUMMARY), table_digests(folder)
     if summary_digest(summary) != record.summary_sha256:
-        fields = _unequal(record.summary, summary) if record.summary else _unequal_rows(record, summary, folder)
+        fields = _unequal(record.summary, summary) if record.summary else _unequal_rows(record, folder)
         told = "; ".join(fields[:SHOWN]) or "a field that the figure's table does not have"
         more = f"; and {len(fields) - SHOWN} more" if len(fields) > SHOWN else ""
         wrong.append(Wrong(SUMMARY, f"another result: {told}{more}"))
-    elif record.rows and (fields := _unequal_rows(record, summary, folder)):
+    elif record.rows and (fields := _unequal_rows(record, folder)):
         wrong.append(Wrong(f"{record.run.figure}.parquet", f"is not of its run: {'; '.join(fields[:SHOWN])}"))
     for name in sorted(record.tables.keys() | now.keys()):
         old, new = record.tables.get(name), now.get(name)
@@ -98,7 +98,7 @@ def _short(text: str) -> str:
     return text if len(text) <= 40 else f"{text[:37]}..."
 
 
-def _unequal_rows(record: Record, summary: Mapping[str, Any], folder: Path) -> list[str]:
+def _unequal_rows(record: Record, folder: Path) -> list[str]:
     """Which metrics of a figure's table differ from the run that was made again."""
     found = []
     rows = run_rows(Run(record.run.figure, record.run.point, record.run.seed, folder))
@@ -123,9 +123,12 @@ def _first_cell(there: Path, here: Path) -> str:
         return ""
     if one.shape != two.shape:
         return f": {len(one)} rows of {one.shape[1]} columns, again {len(two)} of {two.shape[1]}"
+    if lost := [column for column in one if column not in two]:
+        return f": has a column {lost[0]}, again none of this name"
     for column in one:
         differ = ~((one[column] == two[column]) | (one[column].isna() & two[column].isna())).to_numpy()
-        if column not in two or differ.any():
+        if differ.any():
             row = int(differ.argmax())
-            return f": {column}, row {row}: {one[column].iloc[row]!r}, again {two[column].iloc[row]!r}"
+            there, here = (table[column].iloc[[row]].tolist()[0] for table in (one, two))
+            return f": {column}, row {row}: {there!r}, again {here!r}"
     return ""

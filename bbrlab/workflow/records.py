@@ -63,6 +63,7 @@ class Results(ABC):
         folder, scale: which.
         figures: those that were asked for, by id.
         wrong: what is wrong with the whole.
+        left_out: ids of figures that were asked for by name, or by their paper's, and of which there is no run.
         libraries: {library: version} that wrote the tables; empty where nobody says so.
     """
 
@@ -70,6 +71,7 @@ class Results(ABC):
     scale: str
     figures: Mapping[str, Figure]
     wrong: list[Wrong] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
     libraries: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -93,7 +95,7 @@ class Results(ABC):
     def _run(self, key: Key) -> Run | None:
         """A run of this checkout's scenarios; None if they have no such point."""
         figure, label, seed = key
-        point = next((p for p in self.figures[figure].points if p.label == label), None)
+        point = self._points[figure].get(label)
         return (
             None if point is None else Run(figure, point, seed, self.folder / "runs" / figure / label / f"seed-{seed}")
         )
@@ -193,16 +195,17 @@ class Folder(Results):
         for name, digest in said.items():
             if name not in tables and name in TABLES:
                 wrong.append(Wrong(name, "is missing"))
+            elif name in tables and not isinstance(digest, str):
+                wrong.append(Wrong(MANIFEST, f"outputs_sha256.{name}: is {digest!r}, and no hash"))
             elif name in tables and tables[name] != digest:
                 wrong.append(Wrong(name, f"has hash {tables[name][:12]}, its manifest says {digest[:12]}"))
         if not said and TABLES[0] not in tables:
             wrong.append(Wrong(TABLES[0], "is missing"))
-        kernel = summary.get("kernel") if isinstance(summary, dict) else None
         return Record(
             run,
             summary_digest(summary) if isinstance(summary, dict) else None,
             tables,
-            (kernel["name"], kernel["key"]) if isinstance(kernel, dict) and {"name", "key"} <= kernel.keys() else None,
+            _kernel_of(summary),
             self._rows(key),
             summary,
             manifest,
@@ -210,10 +213,32 @@ class Folder(Results):
         )
 
 
-def results_at(folder: Path, scale: str, figures: Sequence[Figure]) -> Results:
-    """What there is to verify in a folder. UserError if it has no run of these figures."""
+def _kernel_of(summary: Any) -> tuple[str, str] | None:
+    """The name and the key of the kernel that a summary.json names; None if it names none."""
+    kernel = summary.get("kernel") if isinstance(summary, dict) else None
+    name, key = (kernel.get("name"), kernel.get("key")) if isinstance(kernel, dict) else (None, None)
+    return (name, key) if isinstance(name, str) and isinstance(key, str) else None
+
+
+def results_at(folder: Path, scale: str, figures: Sequence[Figure], names: Sequence[str] = ()) -> Results:
+    """What there is to verify in a folder.
+
+    Args:
+        figures: that were asked for.
+        names: of papers and figures by which they were; none: all that there are.
+
+    Raises:
+        UserError: if it has no run of these figures, or none of one that was asked for by name.
+    """
     kind = Shipped if is_shipped(folder, scale) else Folder
     found = kind(folder, scale, {f.id: f for f in figures})
-    if not found.keys:
+    there = {figure for figure, _, _ in found.keys}
+    for name in names:
+        if not any(name in (id, *id.split("/")) for id in there):
+            raise UserError(
+                f"{folder}: has no run of {name} at scale {scale} with the points that its scenarios have now; leave it out"
+            )
+    if not there:
         raise UserError(f"{folder}: has no run of these figures at scale {scale}")
+    found.left_out = [f.id for f in figures if f.id not in there] if names else []
     return found

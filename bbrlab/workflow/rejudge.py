@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 
-from bbrlab.base.errors import UserError
-from bbrlab.base.tables import read_table
-from bbrlab.base.workers import workers
-from bbrlab.campaign.collect import read_figure
-from bbrlab.campaign.config import command_for
-from bbrlab.campaign.figures import Figure, figures_at
-from bbrlab.claims.columns import prediction_files
-from bbrlab.claims.judged import judged
-from bbrlab.claims.load import claims_of, load_statements
-from bbrlab.models.predictions import KINDS, PACKED, PLACE, files_of, packed
-from bbrlab.report.panel import has_panel
-from bbrlab.report.shipped import Manifest, read_manifest, tampered
-from bbrlab.scenario.point import Point
-from bbrlab.workflow.ship import replace_shipped
+from bbrlab.campaign.figures import figures_at
+from bbrlab.report.shipped import STATEMENTS, Manifest
+from bbrlab.workflow.renew import Asked, renew
+from bbrlab.workflow.shipped_folder import Say, at_work, read_shipped, replace_shipped
 
-Say = Callable[[str], None]
+
+@dataclass(frozen=True)
+class Rejudged:
+    """What ships, judged again.
+
+    Attributes:
+        manifest: the new one; that of the runs in it is as it was.
+        moved: the statements with another verdict: ``id``, ``before``, ``now``.
+    """
+
+    manifest: Manifest
+    moved: pd.DataFrame
 
 
 def rejudge(
     folder: Path, scale: str, models: Sequence[str] = (), jobs: int = 1, say: Say = lambda text: None
-) -> Manifest:
+) -> Rejudged:
     """Put verdicts by today's claims, and predictions by today's models, in the place of those that ship.
 
     Args:
@@ -40,133 +38,24 @@ def rejudge(
         jobs: predictions at once.
         say: told now and then, in words, how far it is.
 
-    Returns:
-        The new manifest; that of the runs in it is as it was.
-
     Raises:
-        UserError: if a file is not as the manifest says, or a scenario has other points now.
+        UserError: if nothing ships at the scale, a file is not as the manifest says, or a scenario has other points now.
     """
-    manifest, content = read_shipped(folder, scale)
-    figures = figures_at(scale, list(manifest.figures))
-    tables = {figure.id: content[f"{figure.id}.parquet"] for figure in figures}
-    renew(content, Asked(scale, figures, models, jobs), tables, say)
-    say("writing")
-    kept = manifest.model_dump(mode="json", exclude={"files", "sha256"})
-    return Manifest.model_validate(replace_shipped(folder / scale, content, kept))
+    with at_work(folder, scale, say, "bbrlab ship packs a campaign"):
+        manifest, content = read_shipped(folder, scale)
+        before = content[STATEMENTS]
+        figures = figures_at(scale, list(manifest.figures))
+        tables = {figure.id: content[f"{figure.id}.parquet"] for figure in figures}
+        renew(content, Asked(scale, figures, models, jobs), tables, say)
+        say("writing")
+        kept = manifest.model_dump(mode="json", exclude={"files", "sha256"})
+        return Rejudged(replace_shipped(folder / scale, content, kept), _moved(before, content[STATEMENTS]))
 
 
-def read_shipped(folder: Path, scale: str) -> tuple[Manifest, dict[str, pd.DataFrame]]:
-    """The manifest of shipped results, and {file: table}. UserError if a file is not as the manifest says."""
-    manifest = read_manifest(folder, scale)
-    if wrong := tampered(folder, scale):
-        raise UserError(f"{folder / scale / wrong[0][0]}: {wrong[0][1]}; get what ships anew")
-    figures = {f"{id}.parquet" for id in manifest.figures}
-    read = {True: read_figure, False: read_table}
-    return manifest, {name: read[name in figures](folder / scale / name) for name in manifest.files}
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What is to be made anew of results that ship.
-
-    Attributes:
-        figures: that ship.
-        models: kinds of predictions to compute anew.
-        jobs: predictions at once.
-        curves: compute also what no claim reads and only a page has curves of.
-    """
-
-    scale: str
-    figures: Sequence[Figure]
-    models: Sequence[str] = ()
-    jobs: int = 1
-    curves: bool = True
-
-
-def renew(
-    content: dict[str, pd.DataFrame], asked: Asked, tables: Mapping[str, pd.DataFrame], say: Say = lambda text: None
-) -> None:
-    """Put predictions and verdicts by today's models and claims into the content of shipped results.
-
-    Args:
-        content: {file: table}; its predictions are those that there are.
-        tables: {figure: its table}.
-        say: told now and then, in words, how far it is.
-
-    Raises:
-        UserError: if the scenario of one of the figures has other points now.
-    """
-    for figure in asked.figures:
-        _same_points(figure, tables[figure.id], asked.scale)
-    content[PACKED] = _predictions(asked, content[PACKED], say)
-    say("claims")
-    with tempfile.TemporaryDirectory(prefix="bbrlab-rejudge-") as place:
-        (Path(place) / asked.scale).mkdir()
-        content[PACKED].to_parquet(Path(place) / asked.scale / PACKED)
-        for part, mine in _parts(tables).items():
-            claims, statements = judged(mine, asked.scale, bool(part), Path(place))
-            content[f"{part}claims.parquet"], content[f"{part}statements.parquet"] = claims, statements
-
-
-def _parts(tables: Mapping[str, pd.DataFrame]) -> dict[str, dict[str, pd.DataFrame]]:
-    """{"" or "PAPER.": the tables that its claims are judged by}."""
-    papers = dict.fromkeys(id.split("/")[0] for id in tables)
-    return {"": dict(tables)} | {
-        f"{paper}.": {id: table for id, table in tables.items() if id.split("/")[0] == paper} for paper in papers
-    }
-
-
-def _same_points(figure: Figure, table: pd.DataFrame, scale: str) -> None:
-    there, now = set(table["point"]), {point.label for point in figure.points}
-    if there != now:
-        raise UserError(
-            f"{figure.id}: its scenario has other points now than what ships (such as {min(there ^ now)}); run it: "
-            f"{command_for(figure.id, scale)}"
-        )
-
-
-def _predictions(asked: Asked, old: pd.DataFrame, say: Say) -> pd.DataFrame:
-    """The predictions that claims and panels of the figures read: of the models that are to be asked anew, and where there is none
-    computed, else the old ones."""
-    figures, models = asked.figures, asked.models
-    if unknown := sorted(set(models) - set(KINDS)):
-        raise UserError(f"--model {unknown[0]}: there is no such kind of predictions (there are {', '.join(KINDS)})")
-    nowhere = Path()  # only the names below it are wanted
-    wanted = set(prediction_files(claims_of(load_statements(known_good=True)), figures, nowhere))
-    points = {(figure.id, point.label): point for figure in figures for point in figure.points}
-    kept = {tuple(map(str, place)): rows for place, rows in old.groupby(list(PLACE))}
-    for figure in filter(has_panel, figures):
-        curves = files_of(figure.id, figure.scenario, figure.points, nowhere)
-        wanted |= {path for path in curves if asked.curves or _place(path) in kept}
-    parts, todo = {}, {}
-    for path in sorted(wanted):
-        place = _place(path)
-        if place[2] in models or place not in kept:
-            todo[place] = points[place[:2]]
-        else:
-            parts[place] = kept[place]
-    count = min(asked.jobs, len(todo) or 1, os.cpu_count() or 1)
-    killed = "a process that computed predictions was killed"
-    with workers(count, _begin_worker, killed, "what ships is as it was") as pool:
-        # Not by the pool's map, which cancels what waits when a process is killed, and Python 3.11 prints a traceback over that.
-        found = {place: pool.submit(_predict, place[2], point) for place, point in todo.items()}
-        for number, (place, job) in enumerate(found.items(), 1):
-            parts[place] = job.result().assign(**dict(zip(PLACE, place, strict=True)))
-            say(f"predictions: {number} of {len(todo)}")
-    return packed(parts.values())
-
-
-def _place(path: Path) -> tuple[str, str, str]:
-    """(figure, point, kind) of a prediction's file."""
-    point = path.parent
-    return f"{point.parent.parent.name}/{point.parent.name}", point.name, path.stem
-
-
-def _begin_worker() -> None:
-    """Ctrl-C is for who started this process, and that ends it at once."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-
-
-def _predict(kind: str, point: Point) -> pd.DataFrame:
-    return KINDS[kind].of_points([point])
+def _moved(before: pd.DataFrame, now: pd.DataFrame) -> pd.DataFrame:
+    """The statements whose verdict differs, in the order of their ids."""
+    sides = [table[["id", "verdict"]] for table in (before, now)]
+    both = sides[0].merge(sides[1], on="id", how="outer", suffixes=("_before", "_now"))
+    both = both.rename(columns={"verdict_before": "before", "verdict_now": "now"})
+    both = both.fillna({"before": "is new", "now": "is gone"})
+    return both[both["before"] != both["now"]].sort_values("id", ignore_index=True)

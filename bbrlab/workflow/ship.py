@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.metadata
-import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,23 +12,23 @@ from typing import Any
 
 import pandas as pd
 
-from bbrlab.base import files
 from bbrlab.base.errors import UserError
-from bbrlab.campaign.collect import read_figure, read_points
+from bbrlab.campaign.collect import read_figure, tidy
 from bbrlab.campaign.config import command_for
 from bbrlab.campaign.figures import Figure, Run, runs_of, scenario_files
 from bbrlab.campaign.seeds import least_seeds
 from bbrlab.campaign.versions import read_with
 from bbrlab.claims.columns import prediction_files
 from bbrlab.claims.load import claims_of, load_statements
-from bbrlab.claims.statements import read_claims, read_statements, statements_beside
 from bbrlab.models.predictions import PACKED, PLACE, packed
 from bbrlab.models.predictions import files_of as predictions_of
 from bbrlab.report.panel import has_panel
-from bbrlab.report.shipped import CHECKS, FORMAT, MANIFEST, RUNS, own_hash
+from bbrlab.report.shipped import CHECKS, FORMAT, RUNS, Manifest
 from bbrlab.run.guest_code import always_loaded
 from bbrlab.workflow.explained import Explained, failed_runs
+from bbrlab.workflow.renew import Asked, renew
 from bbrlab.workflow.seen import Seen, check_frame, look_at, run_frame
+from bbrlab.workflow.shipped_folder import Say, at_work, replace_shipped
 
 LIBRARIES = ("pyarrow", "pandas")
 NOT_RESULT = "wall_s"  # the one column of figure tables that is of the machine
@@ -50,8 +49,8 @@ class Finished:
         figures: all of the scale, or some; kept in the order of their files' names, whatever order they are given in.
         results: the folder of results.
         explained: why runs that failed self-checks are packed all the same.
-        without_curves: pack it also if a model's prediction is missing that no claim reads, so that a page has no curve of it;
-            rejudge.rejudge() computes it.
+        without_curves: do not compute a model's prediction that is missing and that no claim reads, so that a page has no curve of
+            it; rejudge.rejudge() computes it.
     """
 
     scale: str
@@ -64,42 +63,45 @@ class Finished:
         object.__setattr__(self, "figures", in_order(self.figures))
 
 
-def pack(campaign: Finished, out: Path, on_progress: Callable[[str], None] = lambda text: None) -> dict[str, Any]:
+def pack(campaign: Finished, out: Path, jobs: int = 1, say: Say = lambda text: None) -> Manifest:
     """Pack a finished campaign into ``out``/SCALE, in place of what was there; whole or not at all.
+
+    Only the figures' tables and runs are needed of it: points and verdicts are made of them here. Predictions that claims read, and curves
+    of its panels, are taken from it where they are there, else computed.
 
     The bytes are the same for the same results: nothing of the machine, and no time, is in them.
 
     Args:
         out: the folder for shipped results.
-        on_progress: told now and then, in words, how far it is.
+        jobs: predictions at once.
+        say: told now and then, in words, how far it is.
 
     Returns:
         The manifest.
 
     Raises:
-        UserError: if something is missing, tables are not of these runs, runs are of several kernels or versions of the guest's
+        UserError: if a table or run is missing, tables are not of these runs, runs are of several kernels or versions of the guest's
             code, or one failed self-checks unexplained.
     """
-    found = gather(campaign, on_progress)
-    on_progress("predictions")
-    found.content[PACKED] = predictions_of_campaign(campaign)
-    on_progress("writing")
-    return replace_shipped(out / campaign.scale, found.content, found.manifest)
+    runs = look_through(campaign, say)
+    manifest = manifest_of_runs(campaign.scale, campaign.figures, runs)
+    content = runs.content() | {PACKED: predictions_of_campaign(campaign)}
+    asked = Asked(campaign.scale, campaign.figures, jobs=jobs, curves=not campaign.without_curves)
+    with at_work(out, campaign.scale, say):
+        make_the_rest(content, asked, say)
+        say("writing")
+        return replace_shipped(out / campaign.scale, content, manifest)
 
 
-@dataclass(frozen=True)
-class Gathered:
-    """A finished campaign, looked through.
+def make_the_rest(content: dict[str, pd.DataFrame], asked: Asked, say: Say = lambda text: None) -> None:
+    """Make points, predictions and verdicts of the figures' tables, into the content of shipped results.
 
-    Attributes:
-        content: {file below SCALE/: table}, predictions apart.
-        manifest: what it came from, without the hashes of files.
-        seen: every run.
+    Args:
+        content: {file: table}, with the figures' tables and the predictions that there are.
     """
-
-    content: dict[str, pd.DataFrame]
-    manifest: dict[str, Any]
-    seen: list[Seen]
+    tables = {figure.id: content[f"{figure.id}.parquet"] for figure in asked.figures}
+    content["points.parquet"] = tidy(tables)
+    renew(content, asked, tables, say)
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,7 @@ class Runs:
         return {**figures, RUNS: run_frame(self.seen), CHECKS: check_frame(self.seen)}
 
 
-def look_through(campaign: Finished, on_progress: Callable[[str], None] = lambda text: None) -> Runs:
+def look_through(campaign: Finished, say: Say = lambda text: None) -> Runs:
     """The runs of a campaign's figures: that all are there, whole, and of their tables. Errors: pack()."""
     place = campaign.results / campaign.scale
     for figure in campaign.figures:
@@ -133,34 +135,12 @@ def look_through(campaign: Finished, on_progress: Callable[[str], None] = lambda
     tables = {f.id: read_figure(place / f"{f.id}.parquet") for f in campaign.figures}
     seen: list[Seen] = []
     for figure in campaign.figures:
-        on_progress(f"{figure.id}: hashing runs")
+        say(f"{figure.id}: hashing runs")
         found = _runs_there(figure, tables[figure.id], campaign.results)
         with ThreadPoolExecutor() as pool:  # hashing lets go of the interpreter
             seen += pool.map(look_at, found)
         _same_table(figure, tables[figure.id], seen[-len(found) :], place)
     return Runs(tables, seen, failed_runs(seen, campaign.explained))
-
-
-def gather(campaign: Finished, on_progress: Callable[[str], None] = lambda text: None) -> Gathered:
-    """Look through a finished campaign: that all is there, whole, and of one kernel. Errors: pack()."""
-    scale, figures = campaign.scale, campaign.figures
-    place = campaign.results / scale
-    papers = list(dict.fromkeys(f.id.split("/")[0] for f in figures))
-    judged = [f"{part}{kind}.parquet" for part in ("", *(f"{p}." for p in papers)) for kind in ("claims", "statements")]
-    for name in (*judged, "points.parquet"):
-        if not (place / name).exists():
-            raise UserError(
-                f"{place / name}: is missing: the campaign is not finished; run: {command_for('all', scale)}"
-            )
-    points = read_points(place / "points.parquet")
-    _check_claims(read_claims(place / "claims.parquet"), place)
-    runs = look_through(campaign, on_progress)
-    content = runs.content() | {"points.parquet": points}
-    for name in judged:
-        if name.endswith("claims.parquet"):
-            content[name], beside = read_claims(place / name), statements_beside(place / name)
-            content[beside.name] = read_statements(place / name)
-    return Gathered(content, manifest_of_runs(scale, figures, runs), runs.seen)
 
 
 def _runs_there(figure: Figure, table: pd.DataFrame, results: Path) -> list[Run]:
@@ -194,39 +174,21 @@ def _same_table(figure: Figure, table: pd.DataFrame, seen: Sequence[Seen], place
         ) from None
 
 
-def _check_claims(claims: pd.DataFrame, place: Path) -> None:
-    """UserError if the verdicts are not on the claims that there are now."""
-    known = {c.id for c in claims_of(load_statements(known_good=True))}
-    if wrong := known ^ set(claims["id"]):
-        raise UserError(
-            f"{place / 'claims.parquet'}: is not of the claims that there are now (such as {min(wrong)}); start the campaign again"
-        )
-
-
-def predictions_of_campaign(campaign: Finished, whole: bool = True) -> pd.DataFrame:
-    """What the models say of the figures' points: what claims and pages read.
+def predictions_of_campaign(campaign: Finished) -> pd.DataFrame:
+    """What the models say of the figures' points, as far as it is there: what claims and pages read.
 
     Args:
         campaign: with predictions in its results.
-        whole: all that is read must be there (Finished.without_curves); else what is there.
 
     Returns:
         The predictions' columns, and those of PLACE.
-
-    Raises:
-        UserError: naming the first that is missing, if all must be there.
     """
     figures, results = campaign.figures, campaign.results
     wanted = set(prediction_files(claims_of(load_statements(known_good=True)), figures, results))
     for figure in filter(has_panel, figures):
-        curves = predictions_of(figure.id, figure.scenario, figure.points, results)
-        wanted |= {path for path in curves if path.exists() or not campaign.without_curves}
-    if not whole:
-        wanted = {path for path in wanted if path.exists()}
+        wanted |= set(predictions_of(figure.id, figure.scenario, figure.points, results))
     parts = []
-    for path in sorted(wanted):
-        if not path.exists():
-            raise UserError(f"{path}: is missing: the campaign is not finished; start it again")
+    for path in sorted(path for path in wanted if path.exists()):
         point = path.parent
         at = (f"{point.parent.parent.name}/{point.parent.name}", point.name, path.stem)
         parts.append(read_with(path, ["share_of_capacity"]).assign(**dict(zip(PLACE, at, strict=True))))
@@ -263,32 +225,3 @@ def _only(seen: Sequence[Seen], key: str, part: Callable[[dict[str, Any]], dict[
                 "the campaign again"
             )
     return found
-
-
-def replace_shipped(folder: Path, content: dict[str, pd.DataFrame], manifest: dict[str, Any]) -> dict[str, Any]:
-    """Write tables and manifest in the place of a folder of shipped results, whole or not at all.
-
-    Args:
-        content: {file below the folder: table}.
-        manifest: without the hashes of files and its own.
-
-    Returns:
-        The manifest with them.
-    """
-    with files.folder_aside(folder) as aside:
-        aside.chmod(0o755)
-        for name, table in sorted(content.items()):
-            path = aside / name
-            path.parent.mkdir(exist_ok=True)
-            with open(path, "wb") as file:
-                table.to_parquet(file, index=False, compression="zstd", compression_level=19)
-        manifest["files"] = {name: files.sha256(aside / name) for name in sorted(content)}
-        manifest["sha256"] = own_hash(manifest)
-        files.write_json(aside / MANIFEST, manifest)
-        old = folder.with_name(f".{folder.name}.old")
-        shutil.rmtree(old, ignore_errors=True)
-        if folder.exists():
-            folder.replace(old)
-        aside.replace(folder)
-        shutil.rmtree(old, ignore_errors=True)
-    return manifest

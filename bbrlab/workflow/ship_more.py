@@ -10,20 +10,20 @@ from typing import Any
 import pandas as pd
 
 from bbrlab.base.errors import UserError
-from bbrlab.campaign.collect import tidy
 from bbrlab.campaign.figures import figures_at
 from bbrlab.models.predictions import PACKED, packed
-from bbrlab.report.shipped import CHECKS, RUNS, Manifest, is_shipped
+from bbrlab.report.shipped import CHECKS, RUNS, Manifest
 from bbrlab.run.guest_code import always_loaded
-from bbrlab.workflow.rejudge import Asked, Say, read_shipped, renew
+from bbrlab.workflow.renew import Asked
 from bbrlab.workflow.ship import (
     Finished,
     in_order,
     look_through,
+    make_the_rest,
     manifest_of_runs,
     predictions_of_campaign,
-    replace_shipped,
 )
+from bbrlab.workflow.shipped_folder import Say, at_work, read_shipped, replace_shipped
 
 
 def add(campaign: Finished, folder: Path, jobs: int = 1, say: Say = lambda text: None) -> Manifest:
@@ -46,22 +46,19 @@ def add(campaign: Finished, folder: Path, jobs: int = 1, say: Say = lambda text:
             ship.pack() has it.
     """
     scale = campaign.scale
-    if not is_shipped(folder, scale):
-        raise UserError(f"{folder}: nothing ships at scale {scale}; leave --add out")
-    manifest, content = read_shipped(folder, scale)
-    runs = look_through(campaign, say)
-    manifest, content = without(manifest, content, {f.id for f in campaign.figures})
-    more = manifest_of_runs(scale, campaign.figures, runs)
-    said = joined_manifests(manifest, more)
-    for name, table in runs.content().items():
-        content[name] = _both(content[name], table, list(said["figures"])) if name in (RUNS, CHECKS) else table
-    figures = figures_at(scale, list(said["figures"]))
-    tables = {figure.id: content[f"{figure.id}.parquet"] for figure in figures}
-    content["points.parquet"] = tidy(tables)
-    content[PACKED] = packed([content[PACKED], predictions_of_campaign(campaign, whole=False)])
-    renew(content, Asked(scale, figures, jobs=jobs, curves=not campaign.without_curves), tables, say)
-    say("writing")
-    return Manifest.model_validate(replace_shipped(folder / scale, content, said))
+    with at_work(folder, scale, say, "leave --add out"):
+        manifest, content = read_shipped(folder, scale)
+        runs = look_through(campaign, say)
+        manifest, content = without(manifest, content, {f.id for f in campaign.figures})
+        more = manifest_of_runs(scale, campaign.figures, runs)
+        said = joined_manifests(manifest, more)
+        for name, table in runs.content().items():
+            content[name] = _both(content[name], table, list(said["figures"])) if name in (RUNS, CHECKS) else table
+        content[PACKED] = packed([content[PACKED], predictions_of_campaign(campaign)])
+        figures = figures_at(scale, list(said["figures"]))
+        make_the_rest(content, Asked(scale, figures, jobs=jobs, curves=not campaign.without_curves), say)
+        say("writing")
+        return replace_shipped(folder / scale, content, said)
 
 
 def without(

@@ -1,0 +1,71 @@
+"""Points and verdicts of a finished campaign are those that its tables give today."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+
+from bbrlab.base.errors import UserError
+from bbrlab.campaign.collect import read_figure, read_points, tidy
+from bbrlab.campaign.config import command_for
+from bbrlab.campaign.figures import figures_at
+from bbrlab.claims.judged import judged
+from bbrlab.claims.statements import read_claims, read_statements
+from bbrlab.workflow.renew import parts_of
+from bbrlab.workflow.ship import Finished
+
+NOT_COMPARED = "why"  # names folders where a prediction is missing
+
+
+def check_judged(campaign: Finished) -> None:
+    """UserError naming the first file of points or verdicts that is missing, or that is not of the tables beside it and of today's claims.
+
+    Verdicts are by all tables that are there, also where some of the figures are packed.
+    """
+    place, scale = campaign.results / campaign.scale, campaign.scale
+    papers = {figure.id.split("/")[0] for figure in campaign.figures}
+    for name in (
+        "points.parquet",
+        *(
+            f"{part}{kind}.parquet"
+            for part in ("", *(f"{p}." for p in sorted(papers)))
+            for kind in ("claims", "statements")
+        ),
+    ):
+        if not (place / name).exists():
+            raise UserError(
+                f"{place / name}: is missing: the campaign is not finished; run: {command_for('all', scale)}"
+            )
+    for path, there, now in _pairs(place, scale, campaign.results):
+        if not _equal(there, now):
+            raise UserError(
+                f"{path}: is not what the tables beside it and the claims that there are now give; start the campaign again, it "
+                f"makes it anew: {command_for('all', scale)}"
+            )
+
+
+def _pairs(place: Path, scale: str, results: Path) -> Iterator[tuple[Path, pd.DataFrame, pd.DataFrame]]:
+    """Of each file of points or verdicts that is there: where it is, what it has, what it should have."""
+    known = {figure.id: place / f"{figure.id}.parquet" for figure in figures_at(scale, [])}
+    tables = {id: read_figure(path) for id, path in known.items() if path.exists()}
+    yield place / "points.parquet", read_points(place / "points.parquet"), tidy(tables)
+    for part, mine in parts_of(tables).items():
+        path = place / f"{part}claims.parquet"
+        if path.exists():
+            claims, statements = judged(mine, scale, bool(part), results)
+            yield path, read_claims(path), claims
+            yield place / f"{part}statements.parquet", read_statements(path), statements
+
+
+def _equal(there: pd.DataFrame, now: pd.DataFrame) -> bool:
+    """Whether two tables have the same cells in the columns of the second."""
+    if len(there) != len(now) or not set(now) <= set(there):
+        return False
+    return all(_same(there[name], now[name]) for name in now if name != NOT_COMPARED)
+
+
+def _same(one: pd.Series, other: pd.Series) -> bool:
+    equal = (one == other).fillna(False).astype(bool) | (one.isna() & other.isna())
+    return bool(equal.all())

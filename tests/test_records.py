@@ -1,0 +1,121 @@
+"""What is said of finished runs, and how a run that was made again differs from it: what somebody edited or left out is named."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from bbrlab.base import files, paths
+from bbrlab.base.errors import UserError
+from bbrlab.campaign.figures import figures_at, runs_of
+from bbrlab.cli.commands import app
+from bbrlab.report.shipped import left_out, shipped_figures
+from bbrlab.workflow import verify
+from bbrlab.workflow.differences import compare
+from bbrlab.workflow.digest import table_digests
+from bbrlab.workflow.records import Folder, Record, Shipped, Wrong, results_at
+from tests.made_up import nothing_measured, whole_summary
+
+REAL = paths.ROOT / "shipped"
+FIGURE = "tang/fig2"
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    """Somebody's results: a figure's table."""
+    target = tmp_path / "theirs" / "quick" / f"{FIGURE}.parquet"
+    target.parent.mkdir(parents=True)
+    shutil.copy(REAL / "quick" / f"{FIGURE}.parquet", target)
+    return tmp_path / "theirs"
+
+
+# --- what was asked for --------------------------------------------------------------------------------------------------
+
+
+def asked(folder: Path, scale: str, *names: str) -> Shipped | Folder:
+    return results_at(folder, scale, figures_at(scale, list(names)), names)
+
+
+def test_what_was_asked_for_by_name_and_was_not_run_is_no_pass(folder):
+    with pytest.raises(UserError, match=r"has no run of bless2025/fig14 at scale quick .*; leave it out"):
+        asked(folder, "quick", "tang", "bless2025/fig14")
+    with pytest.raises(UserError, match=r"has no run of cao2019 at scale quick"):
+        asked(folder, "quick", "cao2019", "fig2")
+    found = asked(folder, "quick", "tang")
+    others = [figure.id for figure in figures_at("quick", ["tang"]) if figure.id != FIGURE]
+    assert found.left_out == others and {key[0] for key in found.keys} == {FIGURE}
+    assert results_at(folder, "quick", figures_at("quick", [])).left_out == [], "all that there is"
+
+
+def test_figures_that_do_not_ship_are_named():
+    missing = next(id for id in left_out(REAL, "full") if id.split("/")[0] in {i.split("/")[0] for i in shipped_figures(REAL, "full")})  # fmt: skip
+    with pytest.raises(UserError, match=f"has no run of {missing} at scale full"):
+        asked(REAL, "full", "tang", missing)
+    assert missing in asked(REAL, "full", missing.split("/")[0]).left_out
+
+
+def test_the_command_names_what_it_leaves_out(folder, monkeypatch):
+    monkeypatch.setattr(verify, "again", lambda found, records, *more: [verify.Outcome(r, []) for r in records])
+    argv = ["verify", "--results", str(folder), "--scale", "quick"]
+    done = CliRunner().invoke(app, [*argv, "tang"])
+    assert done.exit_code == 0 and "without a run there, and left out: tang/fig3, " in done.output
+    assert "left out" not in CliRunner().invoke(app, argv).output
+    done = CliRunner().invoke(app, [*argv, "tang", "bless2025/fig14"])
+    assert isinstance(done.exception, UserError), "nothing is run"
+
+
+# --- edited files --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("edited", [None, 7, ["a"], {}])
+def test_a_hash_that_is_none_is_named(folder, edited):
+    (run,) = [run for run in runs_of(figures_at("quick", [FIGURE])[0], results=folder) if run.seed == 1][:1]
+    run.folder.mkdir(parents=True)
+    files.write_json(run.folder / "summary.json", whole_summary(nothing_measured()))
+    files.write_json(run.folder / "manifest.json", {"outputs_sha256": {"samples.parquet": edited}})
+    pd.DataFrame({"x": [1]}).to_parquet(run.folder / "samples.parquet")
+    found = asked(folder, "quick", FIGURE)
+    record = found.record((FIGURE, run.point.label, 1))
+    (wrong,) = record.wrong
+    assert wrong == Wrong("manifest.json", f"outputs_sha256.samples.parquet: is {edited!r}, and no hash")
+
+
+@pytest.mark.parametrize("kernel", [{"name": ["lab"], "key": "k"}, {"name": "lab", "key": None}, {"name": "lab"}, "lab", None])  # fmt: skip
+def test_a_kernel_that_is_none_is_told_and_nothing_is_run(folder, kernel):
+    (run,) = [run for run in runs_of(figures_at("quick", [FIGURE])[0], results=folder) if run.seed == 1][:1]
+    run.folder.mkdir(parents=True)
+    files.write_json(run.folder / "summary.json", whole_summary(nothing_measured()) | {"kernel": kernel})
+    files.write_json(run.folder / "manifest.json", {})
+    pd.DataFrame({"x": [1]}).to_parquet(run.folder / "samples.parquet")
+    found = asked(folder, "quick", FIGURE)
+    (outcome,) = verify.again(found, [found.record((FIGURE, run.point.label, 1))], 1)
+    assert "does not say of which kernel it is" in outcome.wrong[0].what
+
+
+@pytest.mark.parametrize(
+    ("edited", "said"),
+    [
+        (lambda t: t.rename(columns={"y": "z"}), ": has a column z, again none of this name"),
+        (lambda t: t.assign(y=[3, 5]), ": y, row 1: 5, again 4"),
+        (lambda t: t.assign(w=1), ": 2 rows of 3 columns, again 2 of 2"),
+        (lambda t: t[["y", "x"]], ""),
+    ],
+)
+def test_how_a_table_differs_from_the_one_made_again(folder, tmp_path, edited, said):
+    """Also one of equal shape, in which a column has another name."""
+    (run,) = [run for run in runs_of(figures_at("quick", [FIGURE])[0], results=folder) if run.seed == 1][:1]
+    again = replace(run, folder=tmp_path / "again")
+    table = pd.DataFrame({"x": [1, 2], "y": [3, 4]})
+    for place, content in ((run.folder, edited(table)), (again.folder, table)):
+        place.mkdir(parents=True)
+        files.write_json(place / "summary.json", {})
+        content.to_parquet(place / "samples.parquet")
+    record = Record(run, None, table_digests(run.folder), None, summary={"a": 1})
+    wrong = {one.file: one.what for one in compare(record, again.folder, {})}
+    assert wrong["samples.parquet"].startswith("has hash ")
+    assert wrong["samples.parquet"].endswith(table_digests(again.folder)["samples.parquet"][:12] + said)

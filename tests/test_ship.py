@@ -1,0 +1,283 @@
+"""Packing what ships, without guests: points and verdicts are of the tables that are packed; one at a time works on it; a kill loses
+nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from bbrlab.base import files, paths
+from bbrlab.base.errors import UserError
+from bbrlab.base.tables import read_table
+from bbrlab.campaign.collect import read_figure, tidy, write_table
+from bbrlab.campaign.figures import figures_at, runs_of
+from bbrlab.claims.columns import prediction_files
+from bbrlab.claims.judged import judged
+from bbrlab.claims.load import claims_of, load_statements
+from bbrlab.claims.statements import read_claims, read_statements
+from bbrlab.models.predictions import KINDS, PACKED, packed
+from bbrlab.report.shipped import read_manifest, tampered
+from bbrlab.scenario.point import Point
+from bbrlab.workflow import rejudge as rejudging
+from bbrlab.workflow import renew as renewing
+from bbrlab.workflow import ship, ship_more
+from bbrlab.workflow.rejudge import rejudge
+from bbrlab.workflow.seen import Seen
+from bbrlab.workflow.ship_more import add
+from bbrlab.workflow.shipped_folder import WAITS, at_work, replace_shipped
+
+REAL = paths.ROOT / "shipped" / "quick"
+PART = ("tang/fig2", "ware2019/fig3")  # the only figure of a paper, and a paper's
+MODELLED = "sarpkaya2025/fig2c"
+
+
+def look_through(asked: ship.Finished, *say: object) -> ship.Runs:
+    """Every run of a table is there, as what ships says of it."""
+    manifest = files.read_json(REAL / "manifest.json")
+    told = {"packages": {}, "source": {"commit": "c", "modified": False}} | {
+        key: manifest[key] for key in ("kernel", "guest_code_sha256")
+    }
+    check = {"name": "rate", "measured": 1.0, "ok": True}
+    tables = {f.id: read_figure(asked.results / asked.scale / f"{f.id}.parquet") for f in asked.figures}
+    runs = [run for figure in asked.figures for run in runs_of(figure)]
+    return ship.Runs(tables, [Seen(run, [], [check], "0", {}, told) for run in runs], [])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def whole_runs() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ship, "look_through", look_through)
+        patch.setattr(ship_more, "look_through", look_through)
+        yield
+
+
+def campaign(results: Path, *figures: str, without_curves: bool = False) -> ship.Finished:
+    """What `snakemake -- FIGURE...` leaves of figures: their tables, and the verdicts on each figure alone."""
+    for id in figures:
+        table = read_figure(REAL / f"{id}.parquet").assign(wall_s=1.0)
+        write_table(table, results / "quick" / f"{id}.parquet")
+        claims, statements = judged({id: table}, "quick", True, results)
+        write_table(claims, results / "quick" / f"{id}.claims.parquet")
+        write_table(statements, results / "quick" / f"{id}.statements.parquet")
+    return ship.Finished("quick", figures_at("quick", list(figures)), results, without_curves=without_curves)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {
+        str(p.relative_to(folder)): p.read_bytes()
+        for p in sorted(folder.rglob("*"))
+        if p.is_file() and not p.name.endswith(".lock")
+    }
+
+
+def test_a_part_ships_with_what_the_workflow_makes_of_a_part(tmp_path):
+    """No file over the whole campaign, nor over a paper, is needed: docs/howto/shipped_results.md has the commands."""
+    ship.pack(campaign(tmp_path / "mine", *PART), tmp_path / "out")
+    papers = [f"{paper}.{kind}.parquet" for paper in ("tang", "ware2019") for kind in ("claims", "statements")]
+    assert set(read_manifest(tmp_path / "out", "quick").files) == {
+        *(f"{id}.parquet" for id in PART), *papers, PACKED,
+        "points.parquet", "runs.parquet", "checks.parquet", "claims.parquet", "statements.parquet",
+    }  # fmt: skip
+    assert tampered(tmp_path / "out", "quick") == []
+
+
+def test_points_and_verdicts_are_of_the_tables_that_are_packed(tmp_path):
+    """Whatever else lies there: of older tables, other claims, other papers."""
+    mine = campaign(tmp_path / "mine", *PART)
+    tables = {figure.id: read_figure(REAL / f"{figure.id}.parquet") for figure in mine.figures}
+    for name in ("", "tang.", "ware2019."):
+        claims, statements = (read(REAL / f"{name}claims.parquet") for read in (read_claims, read_statements))
+        claims = claims.assign(verdict="reproduced", mean=-1.0, expected="anything")
+        write_table(claims, tmp_path / "mine" / "quick" / f"{name}claims.parquet")
+        write_table(statements.assign(verdict="reproduced"), tmp_path / "mine" / "quick" / f"{name}statements.parquet")
+    write_table(read_table(REAL / "points.parquet"), tmp_path / "mine" / "quick" / "points.parquet")
+    ship.pack(mine, tmp_path / "out")
+    place = tmp_path / "out" / "quick"
+    for part, some in {
+        "": tables,
+        "tang.": {PART[0]: tables[PART[0]]},
+        "ware2019.": {PART[1]: tables[PART[1]]},
+    }.items():
+        claims, statements = judged(some, "quick", bool(part))
+        pd.testing.assert_frame_equal(read_table(place / f"{part}claims.parquet"), claims, check_dtype=False)
+        pd.testing.assert_frame_equal(read_table(place / f"{part}statements.parquet"), statements, check_dtype=False)
+    pd.testing.assert_frame_equal(read_table(place / "points.parquet"), tidy(tables), check_dtype=False)
+    before = contents(place)
+    assert not len(rejudge(tmp_path / "out", "quick").moved)
+    assert contents(place) == before, "as a judgement of what ships gives it"
+
+
+def a_quarter(kind: str, point: Point) -> pd.DataFrame:
+    return pd.DataFrame({"share_of_capacity": [0.25]})
+
+
+@pytest.mark.parametrize("without_curves", [False, True])
+def test_predictions_that_are_missing_are_computed(tmp_path, monkeypatch, without_curves):
+    """Those of a page's curves unless they are to be left out."""
+    asked: list[str] = []
+    monkeypatch.setattr(renewing, "_predict", a_quarter)
+    mine = campaign(tmp_path / "mine", MODELLED, without_curves=without_curves)
+    ship.pack(mine, tmp_path / "out", say=asked.append)
+    found = read_table(tmp_path / "out" / "quick" / PACKED)
+    points = {point.label for point in mine.figures[0].points}
+    curves = {(label, kind) for label in points for kind in KINDS}
+    assert set(zip(found["point"], found["kind"], strict=True)) == (set() if without_curves else curves)
+    assert without_curves or f"predictions: {len(curves)} of {len(curves)}" in asked
+
+
+def test_what_claims_read_is_computed_without_curves(monkeypatch):
+    monkeypatch.setattr(renewing, "_predict", a_quarter)
+    chosen = figures_at("full", ["questions/adoption", MODELLED])
+    read = prediction_files(claims_of(load_statements(known_good=True)), chosen)
+    found = renewing._predictions(renewing.Asked("full", chosen, curves=False), packed([]), lambda text: None)
+    places = zip(found["point"], found["kind"], strict=True)
+    assert read and set(places) == {(path.parent.name, path.stem) for path in read}
+
+
+# --- one at a time ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def made(whole_runs, tmp_path_factory) -> Path:
+    """A folder with a figure's campaign, mine/, and what ships of it, shipped/."""
+    folder = tmp_path_factory.mktemp("packed")
+    ship.pack(campaign(folder / "mine", PART[0]), folder / "shipped")
+    return folder
+
+
+@pytest.fixture
+def shipped(made, tmp_path) -> Path:
+    """A figure that ships, to change."""
+    return shutil.copytree(made / "shipped", tmp_path / "shipped")
+
+
+def test_what_one_wrote_is_not_lost_by_another_that_began_before(shipped, monkeypatch):
+    """Two judge what ships at once: the second waits, says so, and reads what the first has written."""
+    begun, go = threading.Event(), threading.Event()
+    told: dict[str, list[str]] = {"first": [], "second": []}
+
+    def renew(content, asked, tables, say):
+        content[f"{threading.current_thread().name}.parquet"] = pd.DataFrame({"x": [1]})
+        begun.set()
+        assert go.wait(60)
+
+    monkeypatch.setattr(rejudging, "renew", renew)
+
+    def start(name: str) -> threading.Thread:
+        def work() -> None:
+            rejudge(shipped, "quick", say=told[name].append)
+
+        thread = threading.Thread(target=work, name=name)
+        thread.start()
+        return thread
+
+    first = start("first")
+    assert begun.wait(60)
+    second = start("second")
+    for _ in range(600):
+        if told["second"]:
+            break
+        second.join(0.1)
+    go.set()
+    first.join(60)
+    second.join(60)
+    assert told == {"first": ["writing"], "second": [WAITS, "writing"]}
+    assert {"first.parquet", "second.parquet"} <= set(read_manifest(shipped, "quick").files)
+
+
+def test_scales_do_not_wait_for_each_other(shipped):
+    told: list[str] = []
+    with at_work(shipped, "full", told.append), at_work(shipped, "quick", told.append):
+        assert told == []
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+import pandas as pd
+from bbrlab.workflow import shipped_folder
+
+calls = []
+replace = Path.replace
+
+def killed(self, target):
+    if Path(target).name == "quick" and self.name != ".quick.old":
+        os.kill(os.getpid(), signal.SIGKILL)
+    return replace(self, target)
+
+Path.replace = killed
+folder = Path(sys.argv[1])
+with shipped_folder.at_work(folder, "quick"):
+    manifest, content = shipped_folder.read_shipped(folder, "quick")
+    shipped_folder.replace_shipped(folder / "quick", content, manifest.model_dump(mode="json", exclude={"files", "sha256"}))
+"""
+
+
+def refuses(*given: object) -> None:
+    raise UserError("a claim cannot be judged")
+
+
+@pytest.mark.parametrize("how", ["rejudge", "add", "pack"])
+def test_who_is_killed_between_old_and_new_loses_nothing(shipped, made, tmp_path, monkeypatch, how):
+    before = contents(shipped / "quick")
+    for module in (rejudging, ship):
+        monkeypatch.setattr(module, "renew", lambda *given: None)
+    mine = ship.Finished("quick", figures_at("quick", [PART[0]]), made / "mine")
+    done = subprocess.run([sys.executable, "-c", KILLED, str(shipped)], cwd=paths.ROOT)
+    assert done.returncode == -9
+    assert {path.name for path in shipped.iterdir()} >= {".quick.old"} and not (shipped / "quick").exists()
+    match how:
+        case "rejudge":
+            rejudge(shipped, "quick")
+        case "add":
+            add(mine, shipped)
+        case "pack":  # and nothing takes the place of the old one
+            monkeypatch.setattr(ship, "make_the_rest", refuses)
+            with pytest.raises(UserError):
+                ship.pack(mine, shipped)
+    assert contents(shipped / "quick") == before
+    assert {path.name for path in shipped.iterdir()} == {"quick", ".quick.lock"}, "nothing is left aside"
+
+
+def test_a_folder_that_cannot_be_put_in_its_place_leaves_the_old_one(shipped, monkeypatch):
+    before = contents(shipped / "quick")
+    manifest = read_manifest(shipped, "quick").model_dump(mode="json", exclude={"files", "sha256"})
+    renamed = Path.replace
+
+    def fails(self: Path, target: Path) -> Path:
+        if target.name == "quick" and self.name != ".quick.old":
+            raise OSError(5, "Input/output error")
+        return renamed(self, target)
+
+    with monkeypatch.context() as patch, contextlib.suppress(OSError):
+        patch.setattr(Path, "replace", fails)
+        replace_shipped(shipped / "quick", {}, manifest)
+    assert contents(shipped / "quick") == before
+    assert {path.name for path in shipped.iterdir()} == {"quick", ".quick.lock"}
+
+
+def test_where_nothing_ships_or_can_nothing_is_made(tmp_path):
+    with pytest.raises(UserError, match="nothing ships at scale quick; bbrlab ship packs a campaign"):
+        rejudge(tmp_path / "nowhere", "quick")
+    with pytest.raises(UserError, match="nothing ships at scale quick; leave --add out"):
+        add(ship.Finished("quick", figures_at("quick", [PART[0]]), tmp_path), tmp_path / "nowhere")
+    with pytest.raises(UserError):
+        ship.pack(ship.Finished("quick", figures_at("quick", [PART[0]]), tmp_path), tmp_path / "nowhere")
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_the_lock_is_no_part_of_the_package():
+    """It stays beside what ships; Git and an image leave it out."""
+    ignored = subprocess.run(
+        ["git", "check-ignore", "--no-index", "shipped/.quick.lock", "shipped/.full.old/manifest.json"],
+        cwd=paths.ROOT, capture_output=True, text=True,
+    )  # fmt: skip
+    assert len(ignored.stdout.splitlines()) == 2, ignored.stderr
