@@ -46,10 +46,11 @@ from bbrlab.workflow.snakemake import (
     name_of,
     pass_commas,
     say_why_groups_fail,
+    words_of,
 )
 from bbrlab.workflow.stages import write_stages
 from bbrlab.workflow.storage import code_of, copies_of, find_results_in
-from bbrlab.workflow.targets import asked_for, targets_of
+from bbrlab.workflow.targets import asked_for, check_asked, check_given, targets_of
 
 load_config()  # which says where a mistake is
 if workflow.is_main_process:
@@ -66,6 +67,7 @@ container: image_of_jobs()
 prepare_jobs(workflow)
 
 
+check_given(config)
 SCALE = config["scale"]
 KERNEL = config.get("kernel") or ""
 if "replace" in config:
@@ -89,10 +91,6 @@ include: "rules/claims.smk"
 include: "rules/pages.smk"
 include: "rules/targets.smk"
 include: "rules/container.smk"
-
-
-if workflow.output_settings.dryrun:
-    show_forecast([FIGURES[id] for id in asked_for(FIGURES, sys.argv[1:])], to_stderr())
 
 
 pass_commas()
@@ -129,3 +127,11 @@ rule all:
         points=f"{AT_SCALE}/points.parquet",
         pages=[f"{AT_SCALE}/{page}.html" for page in PAGES],
         site=f"{AT_SCALE}/site",
+
+
+if workflow.is_main_process:
+    ASKED = words_of(sys.argv)
+    RULES = [rule.name for rule in workflow.rules if not rule.has_wildcards()]
+    check_asked(ASKED, FIGURES, RULES, SCALE)
+    if workflow.output_settings.dryrun:
+        show_forecast([FIGURES[id] for id in asked_for(FIGURES, ASKED)], to_stderr())

@@ -8,7 +8,12 @@ COPIES = copies_of(workflow, RESULTS)
 # One small file for each stage stands for all code and data that decides its results.
 CODE = {stage: local(name_of(file)) for stage, file in write_stages().items()}
 POINT = f"{RESULTS}/points/{{paper}}/{{figure}}/{{label}}.yaml"
-PAPERS = sorted({id.split("/")[0] for id in FIGURES})
+# Papers with a page: whose figures have a notebook. Others, such as a study of one's own, have runs, tables and claims.
+PAPERS = [
+    paper
+    for paper in sorted({id.split("/")[0] for id in FIGURES})
+    if (paths.ROOT / "notebooks" / f"{paper}.ipynb").exists()
+]
 PAGES = [*PAPERS, "models", "burst", "overview"]
 TABLES = {id: f"{AT_SCALE}/{id}.parquet" for id in FIGURES}
 PANELS = {id: figure for id, figure in FIGURES.items() if has_panel(figure)}
@@ -50,7 +55,7 @@ ASKING = {
 wildcard_constraints:
     own="[a-z0-9_+]+",
     round=r"\d+",
-    paper="|".join(map(re.escape, PAPERS)),
+    paper="|".join(sorted({re.escape(id.split("/")[0]) for id in FIGURES})),
     figure="[^/.]+",
     label="[^/]+",
     seed=r"\d+",

@@ -496,9 +496,34 @@ def test_a_damaged_kernel_goes_aside_whole(tmp_path):
     for place, text in ((folder, "old"), (new, "new")):
         place.mkdir(parents=True)
         (place / "linux").write_text(text)
-    files.put_folder(new, folder)
+    with open(folder / "linux", encoding="utf-8") as running:
+        files.put_folder(new, folder)
+        assert running.read() == "old"
     assert (folder / "linux").read_text() == "new"
-    assert (tmp_path / "scratch" / "old" / "linux").read_text() == "old"
+    assert {path.name for path in tmp_path.iterdir()} == {"key", "scratch"}, "the old one is gone"
+
+
+@pytest.mark.parametrize("left", ["folder", "link"])
+def test_what_a_killed_one_left_aside_is_in_nobodys_way(tmp_path, left):
+    """The old folder is removed only when a new one is there; put back if none is."""
+    folder, old, new = tmp_path / "key", tmp_path / ".key.old", tmp_path / "scratch" / "out"
+    whole = tmp_path / "elsewhere" if left == "link" else old
+    whole.mkdir()
+    (whole / "linux").write_text("old")
+    if left == "link":
+        old.symlink_to(whole)
+    files.restore_folder(folder)
+    assert (folder / "linux").read_text() == "old" and not old.exists()
+    files.restore_folder(folder)
+    for text in ("new", "newer"):
+        new.mkdir(parents=True, exist_ok=True)
+        (new / "linux").write_text(text)
+        files.put_folder(new, folder)
+        assert (folder / "linux").read_text() == text
+        assert not old.is_symlink() and not old.exists()
+    files.write_folder(folder, {"linux": b"newest"})
+    assert (folder / "linux").read_text() == "newest"
+    assert left == "folder" or (whole / "linux").read_text() == "old", "what a link leads to is somebody's"
 
 
 @pytest.mark.compiles

@@ -24,6 +24,9 @@ from bbrlab.cli import app as frame
 from bbrlab.cli import reference
 from bbrlab.cli.app import SECTIONS
 from bbrlab.cli.commands import app
+from bbrlab.kernel import sources
+from bbrlab.kernel.built import get_kernel
+from bbrlab.kernel.compiler import compiler
 from bbrlab.scenario.load import load_scenario
 
 FIG2A = str(paths.ROOT / "scenarios" / "sarpkaya2025" / "fig2a.yaml")
@@ -84,7 +87,33 @@ def test_check():
 def test_kernel_list():
     kernels = json_of("kernel", "list")
     assert [k["name"] for k in kernels if k["default"]] == ["lab-6.12"]
-    assert all(k["ccas"] for k in kernels if k["built"])
+    assert all(k["ccas"] and k["build_id"] for k in kernels if k["built"])
+    by_name = {k["name"]: k for k in kernels}
+    assert by_name["lab-6.1"]["source"] == "linux-source-6.1 6.1.192-2", "of one that is not built, too"
+    text = invoke("kernel", "list").stdout
+    assert "source linux-source-6.1 6.1.192-2" in text
+    for kernel in kernels:
+        assert not kernel["key"] or f"key {kernel['key']}" in text, "by which two machines are compared"
+    if by_name["lab-6.12"]["built"]:
+        built = get_kernel("lab-6.12")
+        assert [by_name["lab-6.12"][k] for k in ("source", "key", "compiler")] == [
+            built.source,
+            built.key,
+            built.compiler,
+        ]
+
+
+def test_kernel_list_without_the_source(monkeypatch):
+    """As before `make setup`: a kernel of an installed package has neither version nor key, one of a fixed version has both."""
+    monkeypatch.setattr(sources, "_tarball", lambda package: paths.ROOT / "nowhere")
+    monkeypatch.setattr(sources, "recorded_source", lambda package: None)
+    by_name = {k["name"]: k for k in json_of("kernel", "list")}
+    assert by_name["lab-6.12"] | {"description": ""} == {
+        "name": "lab-6.12", "default": True, "description": "", "built": False, "compiler": compiler(), "key": "",
+        "source": "linux-source-6.12, which is not installed",
+    }  # fmt: skip
+    assert by_name["lab-6.1"]["key"]
+    assert by_name["google-v2alpha"]["source"] == "https://github.com/google/bbr.git v2alpha"
 
 
 def test_cache(tmp_path):

@@ -182,3 +182,19 @@ def test_groups_that_want_a_kernel_wide_parameter_differently_are_refused():
     with pytest.raises(UserError, match=r"flows.1.params: the parameters of bbr3 hold for the whole kernel k"):
         check_parameters(point, kernel)
     check_parameters(point, dataclasses.replace(kernel, modules={"bbr": "module"}))
+
+
+@pytest.mark.parametrize(("cca", "known"), [("bbr2", ["v2alpha", "v2-draft"]), ("bbr3", ["v3", "v3-drafts", "v3-06"])])
+def test_a_profile_that_the_kernel_does_not_have_is_refused_before_it_boots(cca, known):
+    def point_with(profile):
+        flows = [{"cca": "cubic"}, {"cca": cca, "params": {"profile": profile}}]
+        return base_point(validate(scenario_dict(flows=flows), "s"))
+
+    kernel = Kernel("lab-6.12", "6", "b", "key", "image", {"cubic": "cubic", cca: cca}, {"module": ["profile"], cca: ["profile"]},
+                    "source", "cc", 1.0, modules={cca: "module"})  # fmt: skip
+    for profile in known:
+        check_parameters(point_with(profile), kernel)
+    said = rf"flows\.1\.params\.profile: {cca} has no profile 'v9' in kernel lab-6\.12 \(it has: {', '.join(known)}\)"
+    with pytest.raises(UserError, match=said):
+        check_parameters(point_with("v9"), kernel)
+    check_parameters(point_with("v9"), dataclasses.replace(kernel, name="of-others"))  # whose profiles are not known

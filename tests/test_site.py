@@ -356,6 +356,22 @@ def test_a_diagram_is_told_in_words(tmp_path):
     )
 
 
+@pytest.mark.parametrize(("counts", "cells"), [((1, 1), 0), ((1, 3), 1)], ids=["single", "several"])
+def test_a_runs_fairness_is_that_of_several_flows(tmp_path, counts, cells):
+    """That of one flow to itself, always 1, is not shown; that of all flows of the run is."""
+    folder = made_up_run(tmp_path / "run")
+    summary = json.loads((folder / "summary.json").read_text())
+    one = summary["groups"][0]
+    summary["groups"] = [one | {"count": n, "jain_index": j} for n, j in zip(counts, (1.0, 0.9), strict=True)]
+    summary |= {"jain_index": 0.695, "flows": [{}] * sum(counts)}
+    (folder / "summary.json").write_text(json.dumps(summary))
+    write_run_page(folder, tmp_path / "run.html")
+    text = (tmp_path / "run.html").read_text(encoding="utf-8")
+    assert "Jain's index of all flows <b>0.695</b>" in text
+    table = text[text.index('aria-label="Flow groups"') :].split("</table>")[0]
+    assert (table.count("Jain"), table.count("0.9")) == (cells, cells)
+
+
 def made_up_run(folder: Path) -> Path:
     """A run's folder: one BBRv1 flow, 2,000 samples."""
     point = figures_at("smoke", ["tang/fig2"])[0].points[0]

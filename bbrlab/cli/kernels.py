@@ -6,12 +6,15 @@ import json
 import os
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from bbrlab.base.errors import UserError
 from bbrlab.cli.app import AsJson, CcaSources, at_once, kernel_app, print_json
+
+if TYPE_CHECKING:
+    from bbrlab.kernel.specs import KernelSpec
 
 
 @kernel_app.command("build")
@@ -52,22 +55,46 @@ def _content(record: Path) -> object:
 
 @kernel_app.command("list")
 def kernel_list(as_json: AsJson = False) -> None:
-    """List the kernels that can be built, and what the built ones can do."""
-    from bbrlab.kernel.built import get_kernel
+    """List the kernels that can be built, from which source and by which key, and what the built ones can do.
+
+    Two machines have the same kernel if its key is the same on both (kernel.key in a run's manifest.json).
+    """
     from bbrlab.kernel.specs import load_specs
 
     specs = load_specs()
-    found = []
-    for name, spec in specs.kernels.items():
-        try:
-            built = get_kernel(name)
-            state = f"built: Linux {built.release}, {', '.join(sorted(built.ccas))}"
-            told = {"built": True, "release": built.release, "ccas": sorted(built.ccas), "build_id": built.build_id}
-        except UserError:
-            state, told = "not built", {"built": False}
-        if as_json:
-            found.append({"name": name, "default": name == specs.default, "description": spec.description, **told})
-            continue
-        typer.echo(f"{name}{' (default)' if name == specs.default else ''}: {spec.description} [{state}]")
+    found = [
+        {"name": name, "default": name == specs.default, "description": spec.description, **_known_of(name, spec)}
+        for name, spec in specs.kernels.items()
+    ]
     if as_json:
         print_json(found)
+        return
+    for kernel in found:
+        typer.echo(f"{kernel['name']}{' (default)' if kernel['default'] else ''}: {kernel['description']}")
+        state = "not built"
+        if kernel["built"]:
+            state = f"built: Linux {kernel['release']}, {', '.join(kernel['ccas'])}, build {kernel['build_id']}"
+        typer.echo(f"    {state}")
+        made = [f"source {kernel['source']}", kernel["compiler"], kernel["key"] and f"key {kernel['key']}"]
+        typer.echo(f"    {', '.join(filter(None, made))}")
+
+
+def _known_of(name: str, spec: KernelSpec) -> dict[str, Any]:
+    """What is known of a kernel: whether it is built, its source's version, compiler and key, where these can be said here."""
+    from bbrlab.kernel.built import build_key, get_kernel
+    from bbrlab.kernel.compiler import compiler
+    from bbrlab.kernel.sources import locate, name_version
+
+    try:
+        built = get_kernel(name)
+    except UserError:
+        source = name_version(spec.source) or f"{spec.source.debian}, which is not installed"
+        told: dict[str, Any] = {"built": False, "source": source, "compiler": "", "key": ""}
+        try:
+            told["compiler"] = compiler()
+            told["key"] = build_key(spec, locate(spec.source, fetch=False).identity, told["compiler"])
+        except UserError:  # no source here, or no compiler
+            pass
+        return told
+    return {"built": True, "release": built.release, "ccas": sorted(built.ccas), "build_id": built.build_id,
+            "source": built.source, "compiler": built.compiler, "key": built.key}  # fmt: skip

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from bbrlab.base.errors import UserError
 from bbrlab.cli.app import EXIT_MOVED, AsJson, Figures, ScaleName, app, print_json
 
 
@@ -36,7 +37,7 @@ def doctor(as_json: AsJson = False) -> None:
 
 @app.command()
 def schema(
-    kind: Annotated[str, typer.Argument(help="scenario, claims, rubric, kernels or config.")] = "scenario",
+    kind: Annotated[str, typer.Argument(help="scenario, claims, rubric, kernels, config or container.")] = "scenario",
 ) -> None:
     """Print the JSON Schema of a kind of file: what config/schemas/ has for editors."""
     from bbrlab.cli.schemas import schema_of
@@ -48,36 +49,78 @@ def schema(
 def check(
     scenarios: Annotated[
         list[Path],
-        typer.Argument(metavar="FILE.yaml...", help="Scenario files; those called claims.yaml are of claims."),
+        typer.Argument(
+            metavar="FILE.yaml...",
+            help="Scenarios, rubrics, files of config/; those called claims.yaml are of claims.",
+        ),
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Check scenario files, and claims against the scenarios, without running anything."""
+    """Check files that people write, claims against the scenarios, without running anything."""
     from bbrlab.claims.load import FILE_NAME, claims_of, load_statements
-    from bbrlab.scenario.load import load_scenario, points_of
 
     claims_files = [path for path in scenarios if path.name == FILE_NAME]
     statements = load_statements(claims_files)
     found: list[dict[str, Any]] = []
     for path in claims_files:
         own = [s for s in statements if s.paper == path.absolute().parent.name]
-        found.append({"file": path, "statements": len(own), "claims": len(claims_of(own))})
-    for path in scenarios:
-        if path.name == FILE_NAME:
-            continue
-        loaded = load_scenario(path)
-        found.append({"file": path, "paper": loaded.paper, "name": loaded.name, "points": len(points_of(loaded)),
-                      "trials": loaded.trials, "duration_s": loaded.duration_s})  # fmt: skip
+        found.append({"file": path, "kind": "claims", "statements": len(own), "claims": len(claims_of(own))})
+    found += [_checked(path) for path in scenarios if path.name != FILE_NAME]
     if as_json:
         print_json(found)
         return
     for one in found:
-        if "claims" in one:
-            typer.echo(f"{one['file']}: {one['statements']} statements, {one['claims']} claims")
-        else:
-            typer.echo(
-                f"{one['file']}: {one['paper']}/{one['name']}, {one['points']} points x {one['trials']} trials, {one['duration_s']:g} s each"
-            )
+        typer.echo(f"{one['file']}: {TOLD[one['kind']].format_map(one)}")
+
+
+TOLD = {
+    "claims": "{statements} statements, {claims} claims",
+    "scenario": "{paper}/{name}, {points} points x {trials} trials, {duration_s:g} s each",
+    "rubric": "rubric {name}, {claims} claims, {questions} questions",
+    "kernels": "{kernels} kernels, {default} by default",
+    "config": "configuration of the workflow, scales {scales}",
+    "container": "the container's image, on {base_image}",
+}
+
+
+def _checked(path: Path) -> dict[str, Any]:
+    """What is in a file that is no claims.yaml. UserError, which says what kind of file it was taken for."""
+    kind = _kind_of(path)
+    found: dict[str, Any] = {"file": path, "kind": kind}
+    if kind == "scenario":
+        from bbrlab.scenario.load import load_scenario, points_of
+
+        loaded = load_scenario(path)
+        return found | {"paper": loaded.paper, "name": loaded.name, "points": len(points_of(loaded)),
+                        "trials": loaded.trials, "duration_s": loaded.duration_s}  # fmt: skip
+    if kind == "rubric":
+        from bbrlab.grading.rubric import load_rubric
+
+        rubric = load_rubric(path)
+        return found | {"name": rubric.name, "claims": len(rubric.claims), "questions": len(rubric.questions)}
+    if kind == "kernels":
+        from bbrlab.kernel.specs import load_specs
+
+        specs = load_specs(path)
+        return found | {"kernels": len(specs.kernels), "default": specs.default}
+    if kind == "config":
+        from bbrlab.campaign.config import load_config
+
+        return found | {"scales": ", ".join(load_config(path).scales)}
+    from bbrlab.container.settings import load_settings
+
+    return found | {"base_image": load_settings(path).base_image}
+
+
+def _kind_of(path: Path) -> str:
+    """Of which kind a file is: that which has most of its keys; a scenario if none has more than that."""
+    from bbrlab.base.yaml_files import read_yaml
+    from bbrlab.cli.schemas import MODELS
+
+    content = read_yaml(path) if path.is_file() else None
+    if not isinstance(content, dict):
+        return "scenario"
+    return max(MODELS, key=lambda kind: len(content.keys() & MODELS[kind].model_fields.keys()))
 
 
 @app.command("plan", hidden=True)  # its old name
@@ -88,9 +131,15 @@ def forecast(
     as_json: AsJson = False,
 ) -> None:
     """Show what a campaign would run: points, seeds, and how long it will take and how much disk it needs."""
-    from bbrlab.campaign.figures import figures_at
+    from bbrlab.campaign.figures import figures_at, scenario_files
     from bbrlab.workflow.forecast import forecast_of, show_forecast
 
+    if file := next((Path(name) for name in figures or () if name.endswith((".yaml", ".yml"))), None):
+        known = next((id for id, path in scenario_files().items() if path == file.absolute()), None)
+        meant = f"did you mean {known}?" if known else f"bbrlab check {file} says how many points it has"
+        raise UserError(
+            f"{file}: forecast takes PAPER/FIGURE, which is scenarios/PAPER/FIGURE.yaml, and no file; {meant}"
+        )
     chosen = figures_at(scale, figures or None)
     if as_json:
         print_json([asdict(forecast_of(figure)) for figure in chosen])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable
 from typing import Any
@@ -70,13 +71,18 @@ def _with_cells(schema: Any) -> Any:
     return {key: _with_cells(value) for key, value in schema.items()}
 
 
+# Of the kinds that are mappings; claims are a list.
+MODELS: dict[str, type[BaseModel]] = {
+    "scenario": Scenario,
+    "rubric": Rubric,
+    "kernels": KernelsFile,
+    "config": Config,
+    "container": Settings,
+}
 KINDS: dict[str, Callable[[], Schema]] = {
     "scenario": lambda: _model(Scenario),
     "claims": _claims,
-    "rubric": lambda: _model(Rubric),
-    "kernels": lambda: _model(KernelsFile),
-    "config": lambda: _model(Config),
-    "container": lambda: _model(Settings),
+    **{kind: functools.partial(_model, model) for kind, model in MODELS.items() if kind != "scenario"},
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from bbrlab.kernel.build import build_kernel
 from bbrlab.kernel.built import Kernel, get_kernel
 from bbrlab.kernel.own import OwnCca
 from bbrlab.kernel.probe import kvm_fails
-from bbrlab.kernel.specs import load_specs
+from bbrlab.kernel.specs import load_specs, recipe
 from bbrlab.kernel.steps import Say
 from bbrlab.scenario.point import Point
 
@@ -84,7 +85,7 @@ def traceable_ccas(point: Point, kernel: Kernel) -> list[str]:
 
 
 def check_parameters(point: Point, kernel: Kernel) -> None:
-    """UserError for a parameter that the kernel's CCA does not have, and for groups that want one kernel-wide parameter
+    """UserError for a parameter or a profile that the kernel's CCA does not have, and for groups that want one kernel-wide parameter
     differently."""
     flows = point.scenario.flows
     for i, flow in enumerate(flows):
@@ -101,3 +102,25 @@ def check_parameters(point: Point, kernel: Kernel) -> None:
                     f"{point.scenario.name}: params: {flow.cca} has no parameter '{name}' in kernel {kernel.name} "
                     f"(it has: {', '.join(known) or 'none'})"
                 )
+        if "profile" in flow.params and module in kernel.modules:
+            profiles = _profiles(kernel.name, module)
+            if profiles and flow.params["profile"] not in profiles:
+                raise UserError(
+                    f"{point.scenario.name}: flows.{i}.params.profile: {flow.cca} has no profile '{flow.params['profile']}' in kernel "
+                    f"{kernel.name} (it has: {', '.join(profiles)})"
+                )
+
+
+# One of a module's profiles, in kernels/bbr/tcp_bbr_sets.c: the congestion control that has it is called by its base's name or begins with it.
+_PROFILE = re.compile(r'\.ops\.name = "([a-z0-9]+)\w*",\s*\.params = \{.*?\.profile = "([\w.-]+)"', re.DOTALL)
+
+
+def _profiles(kernel_name: str, base: str) -> list[str]:
+    """Profiles of a CCA by the sources that its kernel was built from; empty if they do not say. Its key says that they are these."""
+    spec = load_specs().kernels.get(kernel_name.partition("+")[0])
+    if spec is None:
+        return []
+    texts = (
+        path.read_text(encoding="utf-8", errors="replace") for path, _ in recipe(spec).added if path.suffix == ".c"
+    )
+    return [profile for text in texts for of, profile in _PROFILE.findall(text) if of == base]

@@ -26,6 +26,8 @@ def prepare_out(out: Path) -> None:
             pass
     except FileExistsError:
         raise UserError(f"--out {out}: is a file; give a folder") from None
+    except FileNotFoundError:  # as below /proc
+        raise UserError(f"--out {out}: this folder cannot be made here; choose another place") from None
     except OSError as error:
         raise files.explain(error, out) from None
     for name in RESULTS:  # a whole old result must not stand beside half a new one

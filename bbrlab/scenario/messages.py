@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
+import functools
 import json
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +37,44 @@ PYDANTICS_OWN = {
     "constrained-float",
     "constrained-int",
 }  # words for one of several types
+PARTS = "keys with values"
+# What a value must be, by pydantic's name of what is wrong.
+MUST_BE = {
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "int_type": "a whole number",
+    "int_parsing": "a whole number",
+    "int_from_float": "a whole number",
+    "string_type": "a text",
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
+    "list_type": "a list",
+    "dict_type": PARTS,
+    "model_type": PARTS,
+}
+NUMBERS = {"a number", "a whole number"}
+# A number with what somebody took for its unit, which the key's name has already.
+WITH_UNIT = re.compile(r"[-+]?[\d.,]+(e[-+]?\d+)?\s*[A-Za-z%][A-Za-z/%]*", re.IGNORECASE)
+UNITS = {
+    "mbit": "Mbit/s",
+    "ms": "ms",
+    "us": "us",
+    "s": "s",
+    "hz": "Hz",
+    "bytes": "bytes",
+    "packets": "packets",
+    "bdp": "BDP",
+}
+FRACTIONS = ("loss", "probability")
+EXAMPLES = {
+    "Network": "{rate_mbit: 20, rtt_ms: 50, buffer: {bdp: 2}}",
+    "Buffer": "{bdp: 4}; it has one of bdp, bytes, packets (on the command line: --set network.buffer.bdp=4)",
+    "Qdisc": "{kind: fq_codel}",
+    "Change": "{at_s: 30, rate_mbit: 5}",
+    "Hosts": "{segmentation: nic}",
+    "Flow": "{cca: bbr3}",
+    "Traffic": "{mode: replay}",
+}
 
 
 def validate(
@@ -52,15 +94,51 @@ def validate(
     try:
         scenario = Scenario.model_validate(content, context={FOLDER: folder or Path.cwd(), SOURCES: sources})
     except ValidationError as error:
-        told = (explain_error(f"{where}:{lines.of(e['loc'])}" if lines else where, e, content) for e in error.errors())
+        told = (
+            explain_error(f"{where}:{lines.of(_place_in_file(e))}" if lines else where, e, content)
+            for e in _one_for_each_field(error.errors())
+        )
         raise UserError("\n".join(dict.fromkeys(told))) from None
     scenario.keep_place(folder, sources)
     return scenario
 
 
+def _place(error: Any) -> tuple[Any, ...]:
+    """Where in the file a pydantic error is, without pydantic's own words for one of several types."""
+    return tuple(p for p in error["loc"] if not (isinstance(p, str) and ("[" in p or p in PYDANTICS_OWN)))
+
+
+def _place_in_file(error: Any) -> tuple[Any, ...]:
+    """The same; what is wrong with several fields together begins with the one that is to be changed."""
+    named = error["msg"].removeprefix("Value error, ").split(maxsplit=1) if error["type"] == "value_error" else []
+    return (*_place(error), *named[0].strip(":").split(".")) if named else _place(error)
+
+
+def _one_for_each_field(errors: Sequence[Any]) -> list[Any]:
+    """Of a field that may have one of several types, one error: the one farthest inside, else one that names all types."""
+    kept: dict[tuple[Any, ...], Any] = {}
+    found = []
+    places = [_place(error) for error in errors]
+    for place, error in zip(places, errors, strict=True):
+        of_several = len(place) < len(error["loc"])
+        if of_several and any(len(other) > len(place) and other[: len(place)] == place for other in places):
+            continue
+        if of_several and place in kept:
+            if (
+                kept[place]["type"] in MUST_BE and error["type"] not in MUST_BE
+            ):  # of the right type, and wrong otherwise
+                kept[place].update(error)
+            kept[place]["also"].append(error["type"])
+            continue
+        found.append({**error, "also": []})
+        if of_several:
+            kept[place] = found[-1]
+    return found
+
+
 def explain_error(where: str, error: Any, content: Any) -> str:
     """A pydantic error in words: file, field, value, what would be valid."""
-    known = [p for p in error["loc"] if not (isinstance(p, str) and ("[" in p or p in PYDANTICS_OWN))]
+    known = _place(error)
     path = ".".join(str(p) for p in known)
     if error["type"] == "extra_forbidden":
         return f"{where}: unknown key '{path}'{_suggest(path, content)}"
@@ -69,7 +147,26 @@ def explain_error(where: str, error: Any, content: Any) -> str:
     message = error["msg"].removeprefix("Value error, ")
     if error["type"] == "value_error":
         return f"{where}: {path + ': ' if path else ''}{message}"
-    return f"{where}: {path} = {_short(error['input'])}: {message[0].lower() + message[1:]}"
+    if error["input"] is None:
+        return f"{where}: {path} is empty; fill it in"
+    return f"{where}: {path} = {_short(error['input'])}: {_must_be(error, known) or message[0].lower() + message[1:]}"
+
+
+def _must_be(error: Any, place: Sequence[Any]) -> str:
+    """What a value of a wrong type must be; empty where pydantic's own words say it well."""
+    types = list(dict.fromkeys(MUST_BE.get(type, "") for type in (error["type"], *error.get("also", ()))))
+    if not all(types):
+        return ""
+    if set(types) & NUMBERS and WITH_UNIT.fullmatch(str(error["input"]).strip()):
+        name = next((part for part in reversed(place) if isinstance(part, str)), "")
+        unit = UNITS.get(name.rpartition("_")[2])
+        hint = " (0.01 is 1 %)" if name in FRACTIONS else f" (it is in {unit})" if unit else ""
+        return f"must be a number without a unit{hint}"
+    if len(types) == 1 and types[0] != PARTS:
+        return ""
+    types = [type for type in types if type != "a whole number" or "a number" not in types]
+    example = EXAMPLES.get(str(error.get("ctx", {}).get("class_name")))
+    return f"must be {' or '.join(types)}{f', for example {example}' if example else ''}"
 
 
 def _short(value: Any) -> str:
@@ -78,19 +175,43 @@ def _short(value: Any) -> str:
 
 
 def _suggest(path: str, content: Any) -> str:
-    import difflib
-
-    model: Any = Scenario
     parts = path.split(".")
+    elsewhere = [place for place in _places().get(parts[-1], []) if place != path]
+    if elsewhere:
+        return f"; did you mean {' or '.join(repr(place) for place in elsewhere)}?"
+    model: Any = Scenario
     for part in parts[:-1]:
         if part.isdigit():
             continue
         inner = model.model_fields.get(part)
-        found = [m for m in _MODELS if inner and m.__name__ in str(inner.annotation)]
-        model = found[0] if found else model
+        model = _inner(inner) or model
     names = list(model.model_fields)
     close = difflib.get_close_matches(parts[-1], names, 1)
     return f"; did you mean '{close[0]}'?" if close else f" (valid here: {', '.join(names)})"
 
 
 _MODELS = (Network, Buffer, Qdisc, Jitter, Change, Hosts, Flow, Traffic, Override)
+_OF_A_LIST = (Change, Flow)
+_NEVER_MEANT = (Change, Override)  # whose keys are those of others
+
+
+def _inner(field: Any) -> Any:
+    """The part of a scenario that a field holds, or a list of; None for a plain value."""
+    return next((m for m in _MODELS if field and m.__name__ in str(field.annotation)), None)
+
+
+@functools.cache
+def _places() -> dict[str, list[str]]:
+    """{key: where it belongs}: at most two dotted paths, the nearest to the top."""
+    found: dict[str, list[str]] = {}
+    level: list[tuple[Any, str]] = [(Scenario, "")]
+    while level:
+        below = []
+        for model, before in level:
+            for name, field in model.model_fields.items():
+                found.setdefault(name, []).append(before + name)
+                inner = _inner(field)
+                if inner and inner not in _NEVER_MEANT:
+                    below.append((inner, f"{before}{name}.{'0.' if inner in _OF_A_LIST else ''}"))
+        level = below
+    return {name: places[:2] for name, places in found.items()}

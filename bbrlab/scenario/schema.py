@@ -300,9 +300,12 @@ class Flow(Strict):
             return cca
         own = own_sources((info.context or {}).get(SOURCES, ()))
         if cca not in own:
-            close = get_close_matches(cca, [*KNOWN, *own], 1)
+            close = get_close_matches(cca.casefold(), [*KNOWN, *own], 1)
+            meant = f", did you mean {close[0]}?" if close else ""
+            if cca.casefold() == "bbr":
+                meant = "; Linux's own 'bbr' is BBRv1 and is called bbr1 here"
             raise ValueError(
-                f"there is no algorithm '{cca}'{f', did you mean {close[0]}?' if close else ''} (there are "
+                f"there is no algorithm '{cca}'{meant} (there are "
                 f"{', '.join(KNOWN)}; of one's own: {', '.join(own) or 'none'}, by a file NAME.c in kernels/cca/, or with "
                 "--cca-source)"
             )
@@ -373,7 +376,9 @@ class Scenario(Strict):
     window_s: Annotated[list[NonNegative], Field(min_length=2, max_length=2)] = Field(
         description="[start, end]: metrics are of this part of the run"
     )
-    trials: Annotated[int, Field(ge=1, le=10_000)] = Field(3, description="seeds 1 to trials are run")
+    trials: Annotated[int, Field(ge=1, le=10_000)] = Field(
+        3, description="seeds 1 to trials are run, at most as many as the scale allows"
+    )
     sample_hz: Annotated[float, Field(gt=0, le=1000)] = Field(10, description="samples per virtual second")
     cases: dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]*$")], dict[str, Any]] = Field(
         {}, description="name: {dotted path: value}; every case is combined with the whole sweep"
@@ -404,7 +409,9 @@ class Scenario(Strict):
         low, high = self.window_s
         if not low < high <= self.duration_s:
             raise ValueError(
-                f"window_s {self.window_s} must lie within the run: 0 <= start < end <= {self.duration_s:g} s"
+                f"window_s {self.window_s} must lie within the run: 0 <= start < end <= {self.duration_s:g} s; set it, too, for "
+                f"example window_s: [{self.duration_s / 5:g}, {self.duration_s:g}] (on the command line: "
+                f"--set window_s=[{self.duration_s / 5:g},{self.duration_s:g}])"
             )
         for i, flow in enumerate(self.flows):
             if flow.params.get("ecn", "off") != "off" and self.hosts.ecn == "off":

@@ -169,10 +169,16 @@ def _table(head: Iterable[str], rows: Iterable[Sequence[str]], label: str) -> st
 
 
 def _groups(summary: Summary) -> str:
-    shown = [m for m in _SHOWN if any(GROUP[m].of_group(g) is not None for g in summary["groups"])]
+    groups = summary["groups"]
+    several = [g for g in groups if g["count"] > 1]  # one flow is always fair to itself
+    of = {m: several if m == "jain_index" else groups for m in _SHOWN}
+    shown = [m for m in _SHOWN if any(GROUP[m].of_group(g) is not None for g in of[m])]
     rows = [
-        (f"{g['count']} {escape(NAMES.get(g['cca'], g['cca']))}", *(number(GROUP[m].of_group(g)) for m in shown))
-        for g in summary["groups"]
+        (
+            f"{g['count']} {escape(NAMES.get(g['cca'], g['cca']))}",
+            *(number(GROUP[m].of_group(g)) if g in of[m] else "" for m in shown),
+        )
+        for g in groups
     ]
     return _table(("flows", *map(label_of, shown)), rows, "Flow groups")
 
@@ -180,10 +186,12 @@ def _groups(summary: Summary) -> str:
 def _bottleneck(summary: Summary) -> str:
     found: Any = summary["bottleneck"]
     queue = found.get("queue_ms") or {}
-    told = (
+    told: tuple[tuple[str, Any, str], ...] = (
         ("utilisation", found.get("utilisation"), ""), ("loss", found.get("loss"), ""), ("occupancy", found.get("occupancy"), ""),
         ("queueing delay", queue.get("mean"), " ms"), ("its 95th percentile", queue.get("p95"), " ms"),
     )  # fmt: skip
+    if len(summary["flows"]) > 1 and summary["jain_index"] is not None:
+        told += (("Jain's index of all flows", summary["jain_index"], ""),)
     return "<p>Bottleneck: " + ", ".join(f"{name} <b>{number(value)}{unit}</b>" for name, value, unit in told) + ".</p>"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +96,16 @@ def say_why_groups_fail() -> None:
         log(self, msg, *arguments, **options)
 
     GroupJob.log_error = log_with_reason
+
+
+def words_of(argv: Sequence[str]) -> list[str]:
+    """The targets on a command line of snakemake's, read as Snakemake 9.27 reads it; a Snakefile is not told them."""
+    from snakemake.cli import get_argument_parser
+
+    given = list(argv[1:])
+    end = given.index("--") if "--" in given else len(given)
+    options, _ = get_argument_parser().parse_known_args(given[:end])
+    return [*map(str, options.targets), *given[end + 1 :]]
 
 
 def name_of(path: Path) -> str:

@@ -1,9 +1,20 @@
-"""What one may ask the workflow for: papers and figures by name."""
+"""What one may ask the workflow for: papers and figures by name, keys after ``--config``."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import difflib
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
+from typing import Any
+
+from bbrlab.base import paths
+from bbrlab.base.errors import UserError
+from bbrlab.base.yaml_files import read_yaml
+from bbrlab.campaign.config import Config
+from bbrlab.campaign.figures import figures_at
+
+REPLACE = "replace"  # of the command line only
+SCALES = "scales"  # of the file only
 
 
 def targets_of(chosen: Iterable[str]) -> dict[str, list[str]]:
@@ -28,3 +39,55 @@ def asked_for(chosen: Iterable[str], names: Iterable[str]) -> list[str]:
         words = [f"{path.parent.name}/{stem}", stem] if path.suffix else [name]
         wanted |= dict.fromkeys(next((known[w] for w in words if w in known), []))
     return list(wanted or chosen)
+
+
+def check_asked(words: Iterable[str], chosen: Collection[str], rules: Collection[str], scale: str) -> None:
+    """UserError for a word that is neither a figure, a paper, a rule nor a file: what may have been meant.
+
+    Args:
+        words: the targets on the command line.
+        chosen: the campaign's figures.
+        rules: names of Snakemake's rules that can be asked for; figures' and papers' may be among them.
+        scale: of the campaign.
+    """
+    known = targets_of(chosen)
+    others = [rule for rule in rules if rule not in known]
+    for word in words:
+        if word in known or word in others or _is_file(word):
+            continue
+        if "/" not in word and (close := difflib.get_close_matches(word, others, 1, 0.8)):
+            raise UserError(f"there is no target '{word}', did you mean {close[0]}?")
+        figures_at(scale, [word])  # which says what is wrong with a name
+        raise UserError(
+            f"{word} is not among the figures of this campaign; add it to --config figures=... or leave that out"
+        )
+
+
+def _is_file(word: str) -> bool:
+    path = Path(word)
+    return (
+        "://" in word
+        or bool(path.suffix)
+        or len(path.parts) > 2
+        or path.absolute().is_relative_to(paths.results_folder().absolute())
+        or path.is_file()
+    )
+
+
+def check_given(given: Mapping[str, Any]) -> None:
+    """UserError for a key of Snakemake's configuration that means nothing here, so that no mistyped one is passed over.
+
+    Args:
+        given: config/config.yaml with what ``--config`` and ``--configfile`` add to it.
+    """
+    keys = [key for key in (*Config.model_fields, REPLACE) if key != SCALES]
+    for key in given:
+        if key not in (*keys, SCALES):
+            close = difflib.get_close_matches(key, keys, 1)
+            meant = f", did you mean {close[0]}?" if close else ""
+            raise UserError(
+                f"--config {key}: no such key{meant} (there are {', '.join(keys)}: docs/reference/configuration.md)"
+            )
+    file = paths.CONFIG / "config.yaml"
+    if given.get(SCALES) != read_yaml(file)[SCALES]:
+        raise UserError(f"--config {SCALES}: scales are read from {file} only; change them there")

@@ -1,0 +1,138 @@
+"""What a person is told who typed something that looks right: what, where, and what to do, in one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from bbrlab.base import paths
+from bbrlab.base.errors import UserError
+from bbrlab.cli.commands import app
+from bbrlab.run.output import prepare_out
+from bbrlab.scenario.load import load_scenario
+
+SCENARIO = """name: mine
+network: {rate_mbit: 20, rtt_ms: 50, buffer: {bdp: 2}}
+hosts: {segmentation: nic}
+flows:
+  - {cca: bbr3}
+  - {cca: cubic, count: 2, start_s: 5}
+duration_s: 60
+window_s: [20, 60]
+"""
+
+
+def refused(folder: Path, old: str = "", new: str = "", **overrides: object) -> str:
+    """What is said of SCENARIO with a change of its text, or with ``--set``."""
+    path = folder / "mine.yaml"
+    assert old in SCENARIO
+    path.write_text(SCENARIO.replace(old, new) if old else SCENARIO)
+    with pytest.raises(UserError) as error:
+        load_scenario(path, {key.replace("__", "."): value for key, value in overrides.items()} or None)
+    return str(error.value).removeprefix(f"{folder}/")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("rate_mbit: 20", "rate_mbit: 20Mbit", '2: network.rate_mbit = "20Mbit": must be a number without a unit (it is in Mbit/s)'),
+        ("rtt_ms: 50", "rtt_ms: 50 ms", '2: network.rtt_ms = "50 ms": must be a number without a unit (it is in ms)'),
+        ("rtt_ms: 50", "rtt_ms: [5, 50ms]", '2: network.rtt_ms.1 = "50ms": must be a number without a unit (it is in ms)'),
+        ("rtt_ms: 50", "rtt_ms: long", '2: network.rtt_ms = "long": must be a number or a list'),
+        ("duration_s: 60", "duration_s: 60s", '7: duration_s = "60s": must be a number without a unit (it is in s)'),
+        ("rtt_ms: 50", "rtt_ms: 50, loss: 1%", '2: network.loss = "1%": must be a number without a unit (0.01 is 1 %)'),
+        ("{bdp: 2}", "2 BDP", '2: network.buffer = "2 BDP": must be keys with values, for example {bdp: 4}; it has one of bdp, bytes, packets '
+         "(on the command line: --set network.buffer.bdp=4)"),
+        ("{segmentation: nic}", "nic", '3: hosts = "nic": must be keys with values, for example {segmentation: nic}'),
+        ("window_s: [20, 60]", "window_s:", "8: window_s is empty; fill it in"),
+        ("rtt_ms: 50", "rtt_ms: ", "2: network.rtt_ms is empty; fill it in"),
+        ("segmentation: nic", "segmentation: ", "3: hosts.segmentation is empty; fill it in"),
+        ("cca: bbr3", "cca: bbr3, rate_mbit: 4", "5: unknown key 'flows.0.rate_mbit'; did you mean 'network.rate_mbit'?"),
+        ("name: mine", "name: mine\nloss: 0.1", "2: unknown key 'loss'; did you mean 'network.loss'?"),
+        ("name: mine", "name: mine\nrtt_ms: 9", "2: unknown key 'rtt_ms'; did you mean 'network.rtt_ms' or 'flows.0.rtt_ms'?"),
+        ("name: mine", "name: mine\nnetwrok: 9", "2: unknown key 'netwrok'; did you mean 'network'?"),
+    ],
+)  # fmt: skip
+def test_one_line_says_what_to_write(tmp_path, old, new, said):
+    assert refused(tmp_path, old, new) == f"mine.yaml:{said}"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("[20, 60]", "[20, 90]", "8: window_s [20.0, 90.0] must lie"),
+        ("start_s: 5", "start_s: 99", "6: flows.1.start_s 99 is after"),
+        ("cca: bbr3", "cca: bbr3, params: {ecn: on}", "5: flows.0.params.ecn 'on' would have no effect"),
+        ("start_s: 5", "start_s: 5, stop_s: 4", "6: flows.1: stop_s 4.0 must be after"),
+    ],
+)
+def test_what_is_wrong_with_several_fields_has_the_line_of_the_first_that_is_named(tmp_path, old, new, said):
+    assert refused(tmp_path, old, new).startswith(f"mine.yaml:{said}")
+
+
+def test_what_is_set_on_the_command_line(tmp_path):
+    assert refused(tmp_path, network__buffer=4).endswith("(on the command line: --set network.buffer.bdp=4)")
+    assert refused(tmp_path, buffer__bdp=4) == "mine.yaml: unknown key 'buffer'; did you mean 'network.buffer'?"
+    told = refused(tmp_path, duration_s=10)
+    assert told.endswith(
+        "<= 10 s; set it, too, for example window_s: [2, 10] (on the command line: --set window_s=[2,10])"
+    )
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("bbr", "there is no algorithm 'bbr'; Linux's own 'bbr' is BBRv1 and is called bbr1 here (there are"),
+        ("BBRv3", "there is no algorithm 'BBRv3', did you mean bbr3? (there are"),
+        ("CUBIC", "there is no algorithm 'CUBIC', did you mean cubic? (there are"),
+    ],
+)
+def test_names_of_algorithms(tmp_path, typed, said):
+    assert f"flows.0.cca: {said}" in refused(tmp_path, "cca: bbr3", f"cca: {typed}")
+
+
+def test_a_folder_that_cannot_be_made():
+    with pytest.raises(UserError, match=r"^--out /proc/x: this folder cannot be made here; choose another place$"):
+        prepare_out(Path("/proc/x"))
+
+
+def bbrlab(*argv: str) -> str:
+    done = CliRunner().invoke(app, argv)
+    return str(done.exception) if done.exception else done.stdout
+
+
+def test_a_forecast_is_of_figures():
+    assert "mine.yaml: forecast takes PAPER/FIGURE" in bbrlab("forecast", "mine.yaml")
+    assert bbrlab("forecast", str(paths.SCENARIOS / "tang" / "fig2.yaml")).endswith("did you mean tang/fig2?")
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("courses/fairness/rubric.yaml", "rubric fairness, "),
+        ("config/kernels.yaml", ""),
+        ("config/config.yaml", "configuration of the workflow, scales smoke, quick, full"),
+        ("config/container.yaml", "the container's image, on "),
+        ("scenarios/tang/fig2.yaml", "tang/fig2, 2 points x 3 trials, 100 s each"),
+        ("data/tang/claims.yaml", "17 statements, "),
+    ],
+)
+def test_each_kind_of_file_is_checked_as_what_it_is(path, said):
+    assert bbrlab("check", str(paths.ROOT / path)).startswith(f"{paths.ROOT / path}: {said}")
+
+
+def test_a_fault_of_another_kind_of_file(tmp_path):
+    rubric = tmp_path / "rubric.yaml"
+    text = (paths.ROOT / "courses" / "fairness" / "rubric.yaml").read_text(encoding="utf-8")
+    rubric.write_text(text.replace("\nrerun:", "\nrerunn:"))
+    assert rubric.read_text() != text
+    assert bbrlab("check", str(rubric)).endswith("unknown key 'rerunn'; did you mean 'rerun'?")
+
+
+def test_the_help_of_schema_names_every_kind():
+    from bbrlab.cli.schemas import KINDS
+
+    told = " ".join(CliRunner().invoke(app, ["schema", "--help"]).stdout.split())
+    assert all(kind in told for kind in KINDS)
