@@ -78,12 +78,6 @@ def test_links_lead_somewhere(page):
     assert broken_links(page) == []
 
 
-# Pages that still have decimals without a leading zero, or tables made of texts that have.
-BARE_DECIMALS = {  # what is made from the claims' own words, and from descriptions within the code of runs
-    "docs/reference/artifact_statements.md", "docs/reference/benchmarks.md", "docs/reference/outcomes.md", "docs/reference/results.md",
-}  # fmt: skip
-
-
 def bare_decimals(text: str) -> list[str]:
     """Numbers such as .05 outside of code."""
     return re.findall(r"(?<![\w.`/)\]])\.\d+", re.sub(r"`[^`\n]*`", "", text))
@@ -91,8 +85,16 @@ def bare_decimals(text: str) -> list[str]:
 
 @pytest.mark.parametrize("page", tracked("*.md"), ids=lambda page: str(page.relative_to(ROOT)))
 def test_decimals_have_a_leading_zero(page):
-    if str(page.relative_to(ROOT)) not in BARE_DECIMALS:
-        assert bare_decimals(prose(page)) == []
+    assert bare_decimals(prose(page)) == []
+
+
+@pytest.mark.parametrize(
+    "file",
+    [*tracked("data/*/claims.yaml"), *tracked("courses/*/rubric.yaml")],
+    ids=lambda file: str(file.relative_to(ROOT)),
+)
+def test_decimals_of_claims_and_rubrics_have_a_leading_zero(file):
+    assert bare_decimals(file.read_text()) == []
 
 
 def test_a_bare_decimal_is_found():
