@@ -17,6 +17,8 @@ from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.campaign.figures import Figure, write_points
 from bbrlab.experiment.plan import make_plan
+from bbrlab.run.memory import flight_bytes
+from bbrlab.scenario.draws import draw_rtts
 from bbrlab.scenario.load import assign, base_point, load_scenario, points_of
 from bbrlab.scenario.messages import validate
 from bbrlab.scenario.point import Point
@@ -121,6 +123,9 @@ def test_every_shipped_scenario_is_valid(path):
         ({"flows": []}, ["flows"]),
         ({"flows": [{"cca": "bbr4"}]}, ["flows.0.cca", "bbr4", "bbr1"]),
         ({"flows": [{"cca": "cubic", "start_s": 5, "stop_s": 4}]}, ["flows.0", "stop_s 4", "start_s 5"]),
+        ({"flows": [{"cca": "cubic", "count": 3, "rtts_ms": [10, 20]}]}, ["flows.0", "rtts_ms has 2 RTTs", "count 3"]),
+        ({"flows": [{"cca": "cubic", "rtt_ms": 10, "rtts_ms": [10]}]}, ["flows.0", "rtt_ms or rtts_ms, not both"]),
+        ({"flows": [{"cca": "cubic", "rtts_ms": [-1]}]}, ["flows.0.rtts_ms.0", "-1"]),
         ({"flows": [{"cca": "cubic", "start_s": 50}]}, ["flows.0.start_s", "50", "end of the run"]),
         (
             {"flows": [{"cca": "cubic", "params": {"beta": 1}}, {"cca": "cubic", "params": {"beta": 2}}]},
@@ -245,6 +250,25 @@ def test_buffer_grows_with_rate_rtt_and_factor(rate, rtt, bdp):
     twice = {size(network__rate_mbit=2 * rate), size(network__rtt_ms=2 * rtt), size(network__buffer__bdp=2 * bdp)}
     assert len(twice) == 1, "each counts alike"
     assert size() == 1514 or abs(twice.pop() - 2 * size()) <= 1
+
+
+def test_each_flow_of_a_group_may_have_its_own_rtt():
+    """Each RTT has a host of its own, whatever the seed; a change of the network's RTT is not theirs."""
+    flows = [{"cca": "cubic", "count": 3, "rtts_ms": [10, 30.5, 10]}, {"cca": "reno"}]
+    point = points_of(validate(scenario_dict(flows=flows, network__rtt_ms=20), "s"))[0]
+    assert draw_rtts(point.scenario, 1) == draw_rtts(point.scenario, 2) == [[10, 30.5, 10], [20]]
+    plan = make_plan(point, 1, {"cubic": "cubic", "reno": "reno"})
+    senders = {host["delay_us"]: host["network_rtt"] for host in plan.content["hosts"] if host["delay_us"]}
+    assert senders == {10_000: False, 30_500: False, 20_000: True}
+    more = [{"cca": "cubic", "count": 3, "rtts_ms": [10, 3000, 10]}, {"cca": "reno"}]
+    longer = points_of(validate(scenario_dict(flows=more, network__rtt_ms=20), "s"))[0]
+    assert flight_bytes(longer) > 10 * 0.9 * 1e6 / 8 * 3, "its memory is planned"
+
+
+def test_a_field_that_is_not_given_names_no_point():
+    """Points keep their names, and so their results, when a scenario may have one more field."""
+    content = validate(scenario_dict(), "s").model_dump(mode="json")
+    assert "rtts_ms" not in content["flows"][0]
 
 
 def test_bdp_of_a_range_uses_its_mean():

@@ -48,7 +48,7 @@ def lacks(point: Point) -> str | None:
     if network.loss and network.loss_place != "behind":
         return f"network.loss_place {network.loss_place}"
     if any(len(set(row)) > 1 for row in draw_rtts(point.scenario, 1)):
-        return "RTTs drawn from a range"
+        return "flows of one group with different RTTs"
     return None
 
 

@@ -79,10 +79,10 @@ class Hosts:
         """The host that sends a group's flows with one RTT; ``copy`` tells those apart that take turns."""
         jitter = self.scenario.network.jitter
         shaken = jitter is not None and jitter.group in (None, group)
-        key = (flow.direction, rtt_ms, shaken, flow.rtt_ms is None, copy, self._machines.get(group, 0))
+        key = (flow.direction, rtt_ms, shaken, flow.has_networks_rtt, copy, self._machines.get(group, 0))
         if key not in self._senders:
             spec = self._new("s1" if flow.direction == "forward" else "s2", sends=True)
-            spec["delay_us"], spec["network_rtt"] = rtt_ms * 1000, flow.rtt_ms is None
+            spec["delay_us"], spec["network_rtt"] = rtt_ms * 1000, flow.has_networks_rtt
             if shaken and jitter:
                 spec["jitter_kind"], spec["jitter_us"] = jitter.kind, jitter.ms * 1000
             self._senders[key] = spec

@@ -17,6 +17,7 @@ def flight_bytes(point: Point) -> float:
     ]
     rates = [network.rate_mbit] + [c.rate_mbit or 0 for c in network.changes]
     rtts += [c.rtt_ms or 0 for c in network.changes]
+    rtts += [rtt_ms for f in point.scenario.flows for rtt_ms in f.rtts_ms or ()]
     flows = sum(f.count for f in point.scenario.flows)
     return max(rates) * 1e6 / 8 * max(rtts) * 1e-3 + network.buffer_bytes + (16 << 20) + flows * (1 << 18)
 

@@ -11,6 +11,9 @@ def draw_rtts(scenario: Scenario, seed: int) -> list[list[float]]:
     """Base RTT in ms of each flow of each group; ranges are drawn uniformly, from a stream of the seed's own."""
     drawn = []
     for g, flow in enumerate(scenario.flows):
+        if flow.rtts_ms is not None:
+            drawn.append([float(rtt_ms) for rtt_ms in flow.rtts_ms])
+            continue
         value = flow.rtt_ms if flow.rtt_ms is not None else scenario.network.rtt_ms
         row = []
         for i in range(flow.count):

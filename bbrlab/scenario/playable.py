@@ -35,10 +35,10 @@ def playable(point: Point, seed: int) -> Point:
     content |= {"duration_s": LONGEST_S, "window_s": [0.0, LONGEST_S]}
     flows = []
     for asked, written, rtts_ms in zip(scenario.flows, content["flows"], draw_rtts(scenario, seed), strict=True):
-        own = {key: value for key, value in written.items() if key not in ("count", "stop_s")}
+        own = {key: value for key, value in written.items() if key not in ("count", "stop_s", "rtts_ms")}
         if asked.stop_s is not None and asked.stop_s < min(scenario.duration_s, LONGEST_S):
             own["stop_s"] = asked.stop_s
-        drawn = isinstance(asked.rtt_ms or scenario.network.rtt_ms, list)
+        drawn = asked.rtts_ms is not None or isinstance(asked.rtt_ms or scenario.network.rtt_ms, list)
         flows += [own | ({"rtt_ms": rtt_ms} if drawn else {}) for rtt_ms in rtts_ms]
     content["flows"] = flows
     network = content["network"]
@@ -76,6 +76,7 @@ def _wrong(scenario: Scenario) -> list[str]:
             )
     rtts: list[tuple[str, float | list[float] | None]] = [("network.rtt_ms", network.rtt_ms)]
     rtts += [(f"flows.{i}.rtt_ms", flow.rtt_ms) for i, flow in enumerate(scenario.flows)]
+    rtts += [(f"flows.{i}.rtts_ms", flow.rtts_ms) for i, flow in enumerate(scenario.flows)]
     rtts += [(f"network.changes.{i}.rtt_ms", c.rtt_ms) for i, c in enumerate(network.changes)]
     for name, rtt in rtts:
         largest = max(rtt) if isinstance(rtt, list) else rtt or 0.0

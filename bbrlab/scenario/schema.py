@@ -282,6 +282,11 @@ class Flow(Strict):
         None, description="size of each flow; default: unlimited"
     )
     rtt_ms: RttValue | None = Field(None, description="default: network.rtt_ms")
+    rtts_ms: Annotated[list[RttMs], Field(min_length=1, max_length=1000)] | None = Field(
+        None,
+        description="base RTT of each of the count flows, in place of rtt_ms",
+        exclude_if=lambda value: value is None,  # points that do not have it keep their names
+    )
     direction: Literal["forward", "reverse"] = Field(
         "forward", description="reverse: against the others, through a bottleneck of the same kind"
     )
@@ -319,9 +324,18 @@ class Flow(Strict):
             return params | {"ecn": "on" if params["ecn"] else "off"}
         return params
 
+    @property
+    def has_networks_rtt(self) -> bool:
+        """Whether its base RTT is the network's, which may change during the run."""
+        return self.rtt_ms is None and self.rtts_ms is None
+
     @model_validator(mode="after")
     def _consistent(self) -> Flow:
         _rtt(self.rtt_ms)
+        if self.rtts_ms is not None and self.rtt_ms is not None:
+            raise ValueError("give rtt_ms or rtts_ms, not both")
+        if self.rtts_ms is not None and len(self.rtts_ms) != self.count:
+            raise ValueError(f"rtts_ms has {len(self.rtts_ms)} RTTs, but the group has count {self.count} flows")
         if self.stop_s is not None and self.stop_s <= self.start_s:
             raise ValueError(f"stop_s {self.stop_s} must be after start_s {self.start_s}")
         if self.traffic is not None:
@@ -331,6 +345,7 @@ class Flow(Strict):
                 ("start_s", 0.0),
                 ("stop_s", None),
                 ("direction", "forward"),
+                ("rtts_ms", None),
             ):
                 if getattr(self, key) != plain:
                     raise ValueError(f"{key} has no meaning for short flows (traffic); leave it out")

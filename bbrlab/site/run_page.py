@@ -153,9 +153,9 @@ def _verdict(summary: Summary) -> str:
 def _conditions(scenario: Any, summary: Summary) -> str:
     network = scenario["network"]
     flows = " against ".join(f"{flow['count']} {NAMES.get(flow['cca'], flow['cca'])}" for flow in scenario["flows"])
-    rtt = " to ".join(
-        number(r) for r in (network["rtt_ms"] if isinstance(network["rtt_ms"], list) else [network["rtt_ms"]])
-    )
+    of_all = [flow.get("rtts_ms") or flow.get("rtt_ms") or network["rtt_ms"] for flow in scenario["flows"]]
+    rtts = sorted({rtt for one in of_all for rtt in (one if isinstance(one, list) else [one])})
+    rtt = " to ".join(dict.fromkeys(number(r) for r in (rtts[0], rtts[-1])))
     return (
         f"{flows}; {number(network['rate_mbit'])} Mbit/s, RTT {rtt} ms, buffer {number(summary['bottleneck']['buffer_bytes'] / 1000, 6)} kB, "
         f"{network['qdisc']['kind']}; {summary['virtual_s']:g} s, metrics over {summary['window_s'][0]:g} to {summary['window_s'][1]:g} s."

@@ -55,6 +55,8 @@ def _senders(flow: Flow, scenario: Scenario) -> int:
     """Hosts that a group of flows needs: one for each RTT, or those that take turns."""
     if flow.traffic is not None:
         return flow.traffic.senders
+    if flow.rtts_ms is not None:
+        return len(set(flow.rtts_ms))
     return flow.count if isinstance(flow.rtt_ms or scenario.network.rtt_ms, list) else 1
 
 
