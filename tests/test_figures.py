@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-import yaml
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.campaign.figures import figures_at
 from bbrlab.measure.series import goodput_series, jitter_series
+from bbrlab.models.of_paper import models_of
 from bbrlab.models.predict import speaks_of
 from bbrlab.report.panel import fluid_figure
 from bbrlab.report.plots.runs import time_series
@@ -71,7 +71,7 @@ def test_whose_fluid_predictions_stand_beside_a_figure(tmp_path, monkeypatch):
 def test_every_stand_in_is_a_figure_that_the_fluid_model_describes():
     figures = {f.id: f for f in figures_at("full", [])}
     for file in paths.DATA.glob("*/models.yaml"):
-        for name in yaml.safe_load(file.read_text())["fluid_of"]:
+        for name in models_of(file.parent.name).fluid_of:
             of = figures[fluid_figure(f"{file.parent.name}/{name}")]
             assert speaks_of(of.scenario)
             assert [p.values for p in of.points] == [p.values for p in figures[f"{file.parent.name}/{name}"].points]

@@ -22,7 +22,7 @@ from tests.conftest import scenario_dict
         ({"flows": [{"cca": "bbr1", "bytes": 1000}]}, "flows.0.bytes"),
         ({"flows": [{"cca": "bbr1", "params": {"policer_detection": False}}]}, "flows.0.params"),
         ({"network__qdisc": {"kind": "codel"}}, "qdisc"),
-        ({"network__rtt_ms": [10, 20], "flows": [{"cca": "bbr1", "count": 2}]}, "RTTs drawn"),
+        ({"network__rtt_ms": [10, 20], "flows": [{"cca": "bbr1", "count": 2}]}, "different RTTs"),
     ],
 )
 def test_what_it_can_do(changes, words):
