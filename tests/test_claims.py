@@ -20,7 +20,7 @@ from bbrlab.claims import expressions
 from bbrlab.claims import series as of_series
 from bbrlab.claims.columns import JOINED, _agree
 from bbrlab.claims.expand import expand, number_or_text, published_rows, with_paper
-from bbrlab.claims.judge import judge_claim
+from bbrlab.claims.judge import INCONCLUSIVE, WIDE, judge_claim
 from bbrlab.claims.load import claims_files, claims_of, load_statements
 from bbrlab.claims.schema import Expectation, rounded, same_number
 from bbrlab.claims.select import full_figures, select
@@ -65,7 +65,12 @@ def test_the_readme_has_what_came_of_the_statements():
         ("tang", "inconclusive", "quick", True, 1, 0, 0, "", "text"),
     ]
     known = pd.DataFrame(rows, columns=columns)
-    text = with_scorecard(PAGE.read_text(), known)
+    known["id"] = [f"XX-{number}" for number in range(len(known))]
+    claims = pd.DataFrame(
+        [("XX-1", INCONCLUSIVE, WIDE), ("XX-1", INCONCLUSIVE, "on an edge"), ("XX-5", INCONCLUSIVE, WIDE)],
+        columns=["statement", "verdict", "why"],
+    )
+    text = with_scorecard(PAGE.read_text(), known, claims)
     assert "| Tang | 1 | 1 | 1 | 1 |  |  |  | 7 of 13 | 1 |" in text
     assert "| Ware et al. 2019 |  |  |  |  |  |  | 2 |  |  |" in text
     assert "| **all** | 1 | 1 | 1 | 1 |  |  | 2 | 7 of 13 | 1 |" in text
@@ -74,12 +79,12 @@ def test_the_readme_has_what_came_of_the_statements():
     assert (
         "Of 6 statements 4 have a verdict, 3 of them by all points and trials" in told and "The other 2 are not" in told
     )
-    assert "Behind the 4 are 13 claims: 7 reproduce, 5 do not, 1 are inconclusive. 1 of the 4 rest on" in told
+    assert "Behind the 4 are 13 claims: 7 reproduce, 5 do not, 1 are inconclusive (1 of them scatter so much" in told
     assert "2 compare with what was computed from a paper's data" in told
     with pytest.raises(ValueError, match="no row for nobody"):
-        with_scorecard(text, known.assign(paper="nobody"))
+        with_scorecard(text, known.assign(paper="nobody"), claims)
     with pytest.raises(ValueError, match="no place"):
-        with_scorecard(text.replace("<!-- end of the scorecard -->", ""), known)
+        with_scorecard(text.replace("<!-- end of the scorecard -->", ""), known, claims)
 
 
 def test_the_page_of_outcomes_is_of_what_ships():

@@ -30,6 +30,8 @@ from bbrlab.claims.judge import (
     PARTLY_RUN,
     RANKS,
     REPRODUCED,
+    UNDECIDED,
+    WIDE,
     Outcome,
     Verdict,
     judge_all,
@@ -105,6 +107,13 @@ def test_a_claim_without_a_tolerance_may_be_looked_at_three_times():
     assert found.verdict == INCONCLUSIVE  # 2 +- 4.4; at .95 it were 2 +- 2.5
     assert outcome(Expectation(above=0), of_parts([1, 2, 3])).verdict == INCONCLUSIVE
     assert outcome(Expectation(above=-0.5), of_parts([1, 2, 3])).verdict == REPRODUCED
+
+
+def test_it_is_said_whether_more_seeds_could_have_decided():
+    expect = Expectation(value=0.5, within=0.05)
+    scattered, on_edge = (outcome(expect, of_parts(values)) for values in ([0.4, 0.5, 0.6], [0.545, 0.55, 0.556]))
+    assert (scattered.verdict, scattered.why) == (INCONCLUSIVE, WIDE)
+    assert (on_edge.verdict, on_edge.why) == (INCONCLUSIVE, UNDECIDED[""])
 
 
 @pytest.mark.parametrize("missing", [math.nan, math.inf, -math.inf])

@@ -36,6 +36,7 @@ UNDECIDED = {
     EQUAL: "equal in {seeds} seeds: too few to tell",
     RANKS: "the series neither rise nor fall surely",
 }
+WIDE = "the interval is wider than what is expected: the seeds scatter too much to show that it is met"
 
 
 @dataclass(frozen=True)
@@ -118,6 +119,8 @@ def outcome(expect: Expectation, found: Sample, looks: int = 1) -> Outcome:
         tested = math.nan if spread == DETERMINISTIC else result.p
         return dataclasses.replace(result, spread=spread, p=tested)
     interval = estimate(values[:, chosen], looks * (1 if low <= mean <= high else len(parts)))
+    if verdict == INCONCLUSIVE and interval.high - interval.low > high - low:
+        result = dataclasses.replace(result, why=WIDE)
     return dataclasses.replace(result, low=interval.low, high=interval.high, confidence=interval.confidence)
 
 

@@ -143,6 +143,17 @@ def known_statements(folder: Path | None = None) -> pd.DataFrame:
     return best_statements(parts)
 
 
+def known_claims(statements: pd.DataFrame, folder: Path | None = None) -> pd.DataFrame:
+    """What is known of each claim by all that ships: best_claims().
+
+    Args:
+        statements: known_statements() of the same folder.
+    """
+    folder = folder or paths.SHIPPED
+    scales = [scale for scale in load_config().scales if is_shipped(folder, scale)]
+    return best_claims(statements, {scale: read_claims(folder / scale / CLAIMS) for scale in scales})
+
+
 def in_scales(scales: Mapping[str, str]) -> str:
     """The scales of some figures (Markdown): how many have the most frequent one, and which of them the others.
 

@@ -13,12 +13,10 @@ from typing import Any
 import pandas as pd
 
 from bbrlab.base import files, paths
-from bbrlab.campaign.config import load_config
 from bbrlab.claims.judge import INCONCLUSIVE, NOT_REPRODUCED, NOT_RUN, PARTLY_RUN, REPRODUCED
-from bbrlab.claims.statements import PARTLY, read_claims
-from bbrlab.report.known import CLAIMS, best_claims, known_statements
+from bbrlab.claims.statements import PARTLY
+from bbrlab.report.known import known_claims, known_statements
 from bbrlab.report.readme_counts import names_of_papers
-from bbrlab.report.shipped import is_shipped
 
 PAGE = paths.ROOT / "docs" / "reference" / "outcomes.md"
 # What does not reproduce comes first.
@@ -44,8 +42,7 @@ def outcomes(folder: Path | None = None) -> str:
     """
     folder = folder or paths.ROOT / "shipped"
     statements = known_statements(folder)
-    scales = [scale for scale in load_config().scales if is_shipped(folder, scale)]
-    claims = best_claims(statements, {scale: read_claims(folder / scale / CLAIMS) for scale in scales})
+    claims = known_claims(statements, folder)
     parts = [HEAD]
     for paper, name in names_of_papers().items():
         mine = statements[statements["paper"] == paper]

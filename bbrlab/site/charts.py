@@ -1,6 +1,6 @@
 """A figure's data for its chart: measured means at every point, what is expected there, and what the models say.
 
-The chart itself is drawn in the reader's browser (static/charts.js); the same numbers stand as a table below it.
+The chart itself is drawn in the reader's browser (static/site.js); the same numbers stand as a table below it.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@
   const dark = () => document.documentElement.dataset.theme === "dark";
   const brighter = { "#0072B2": "#4DA8E0", "#D55E00": "#FF8A3D", "#009E73": "#2FC79A", "#000000": "#FFFFFF", "#666666": "#AAAAAA", "#7F7F7F": "#B0B0B0" };
   const seen = (colour) => (dark() && brighter[colour]) || colour;
-  const text = (value) => (typeof value === "number" ? String(Number(value.toPrecision(6))) : String(value));
+  const text = (value, digits = 6) => (typeof value === "number" ? String(Number(value.toPrecision(digits))) : String(value));
   // Plotly reads a little markup in names; what stands in results is words.
   const plain = (value) => text(value).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
 
@@ -94,7 +94,7 @@
       const found = new Map();
       data.points.forEach((point, at) => {
         if (Object.entries(state.only).some(([i, v]) => v !== "" && point.at[i] !== Number(v))) return;
-        const name = data.keys.map((k, i) => (i === state.x || k.values.length < 2 ? null : `${k.label} = ${text(k.values[point.at[i]])}`)).filter(Boolean).join(", ");
+        const name = data.keys.map((k, i) => (i === state.x || k.values.length < 2 ? null : `${k.label} = ${text(k.values[point.at[i]], 4)}`)).filter(Boolean).join(", ");
         if (!found.has(name)) found.set(name, []);
         found.get(name).push(at);
       });
@@ -155,7 +155,7 @@
       }
       const values = key && !category ? key.values : [];
       const log = values.length > 2 && values[0] > 0 && values[values.length - 1] / values[0] >= 8;
-      const ticks = category ? { type: "category" } : log ? { type: "log", tickvals: values, ticktext: values.map(text) } : values.length < 12 ? { tickvals: values, ticktext: values.map(text) } : {};
+      const ticks = category ? { type: "category" } : log ? { type: "log", tickvals: values, ticktext: values.map((v) => text(v)) } : values.length < 12 ? { tickvals: values, ticktext: values.map((v) => text(v)) } : {};
       const shown = layout(key ? plain(key.label) : "", plain(metric.label), ticks);
       // Names that do not fit in one row stand in columns of the widest one's width.
       const room = Math.max((place.clientWidth || 700) - 40, 200), widths = traces.filter((t) => t.showlegend !== false).map((t) => 60 + 6.4 * t.name.length);
