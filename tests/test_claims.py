@@ -22,6 +22,7 @@ from bbrlab.claims.columns import JOINED, _agree
 from bbrlab.claims.expand import expand, number_or_text, published_rows, with_paper
 from bbrlab.claims.judge import INCONCLUSIVE, WIDE, judge_claim
 from bbrlab.claims.load import claims_files, claims_of, load_statements
+from bbrlab.claims.readings import later_choices
 from bbrlab.claims.schema import Expectation, rounded, same_number
 from bbrlab.claims.select import full_figures, select
 from bbrlab.report import outcomes_page
@@ -437,16 +438,26 @@ def test_the_reason_of_a_trend_names_its_own_limit():
         assert named == ([claim.expect.beyond] if claim.expect.beyond else []), claim.id
 
 
+def versions_in(claim):
+    """The lab's own versions of BBR that flow where a claim is judged."""
+    points = [p for term in claim.at.values() for p in select(term, full_figures()[term.figure].points)]
+    return {flow.cca for p in points for flow in p.scenario.flows} & {"bbr2", "bbr3"}
+
+
 def test_what_depends_on_a_reading_of_the_drafts_says_so():
-    """BBRv2 and BBRv3 read them in ways that were chosen after comparisons (docs/explanation/bbr.md): every claim on them says which."""
-    without = set()
-    for claim in claims_of(load_statements()):
-        points = [p for term in claim.at.values() for p in select(term, full_figures()[term.figure].points)]
-        if {flow.cca for p in points for flow in p.scenario.flows} & {"bbr2", "bbr3"}:
-            told = claim.chosen_after or ""
-            if "headroom" not in told or "filter" not in told:
-                without.add(claim.id)
-    assert without == set()
+    """BBRv2 and BBRv3 read them in ways that were chosen after comparisons: every statement on them names them, and no other."""
+    statements = load_statements()
+    there = {s.id: set().union(*(versions_in(claim) for claim in s.claims)) for s in statements}
+    assert {s.id: set(s.readings) for s in statements} == there
+    assert [c.id for c in claims_of(statements) if not versions_in(c) <= set(c.readings)] == []
+
+
+def test_later_choices_are_told_with_the_readings():
+    assert later_choices(None, []) == ""
+    assert later_choices("the tolerance: after a look", []) == "The tolerance: after a look."
+    told = later_choices("the tolerance: after a look", ["bbr3"])
+    assert told.startswith("The tolerance: after a look. Readings of the drafts in BBRv3")
+    assert "BBRv2" in later_choices(None, ["bbr2", "bbr3"])
 
 
 @pytest.mark.parametrize("id", ["zeynali2024/fig1", "zeynali2024/red"])

@@ -249,7 +249,7 @@ class Verdict:
             "finding": claim.finding.text if claim.finding else "",
             "shows": claim.finding.shows if claim.finding else "",
             "because": claim.because,
-            "chosen_after": claim.chosen_after or "",
+            "chosen_after": claim.later_choices,
             "source": claim.source,
             "exactness": claim.exactness,
             "own": claim.own,

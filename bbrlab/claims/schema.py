@@ -12,6 +12,7 @@ from pydantic import Field, FiniteFloat, field_validator, model_validator
 from bbrlab.base.errors import UserError
 from bbrlab.base.strict import Strict
 from bbrlab.claims import expressions
+from bbrlab.claims.readings import Version, later_choices
 
 Exactness = Literal[
     "text", "table", "raw data", "model output", "recomputed", "third party", "secondary", "qualitative"
@@ -235,7 +236,8 @@ class Claim(Strict):
     source: Source
     exactness: Exactness
     because: Reason = Field(description="the reason for the tolerance")
-    chosen_after: Reason | None = Field(None, description="what was chosen after a comparison and this depends on")
+    readings: list[Version] = Field([], description="versions of BBR on whose readings of the drafts this depends")
+    chosen_after: Reason | None = Field(None, description="what else was chosen after a comparison and this depends on")
     own: bool = Field(False, description="not the paper's: a reading of the lab's, counted apart")
     finding: Finding | None = None
     shortest_s: Seconds | None = Field(
@@ -270,6 +272,11 @@ class Claim(Strict):
         return any(expressions.of_means(tree) for tree in self.trees)
 
     @property
+    def later_choices(self) -> str:
+        """What was chosen after a comparison (readings.later_choices())."""
+        return later_choices(self.chosen_after, self.readings)
+
+    @property
     def figures(self) -> list[str]:
         """The figures that it reads."""
         return list(dict.fromkeys(term.figure for term in self.at.values()))
@@ -284,8 +291,12 @@ class Wording(Strict):
     source: Source = Field(description="where it stands in the paper")
     exactness: Exactness = Field(description="where the number comes from")
     because: Reason | None = Field(None, description="the reason for the tolerance")
+    readings: list[Version] = Field(
+        [], description="versions of BBR on whose readings of the drafts this depends: what of them was chosen after a "
+        "comparison (data/readings.yaml) is told"
+    )  # fmt: skip
     chosen_after: Reason | None = Field(
-        None, description="what was chosen after a comparison with measurements, and this depends on"
+        None, description="what else was chosen after a comparison with measurements, and this depends on"
     )
     own: bool = Field(False, description="not the paper's: a reading of the lab's, counted in a line of its own")
     open: Text | None = Field(None, description="what the paper leaves open; needed if claims have variants")
@@ -293,6 +304,11 @@ class Wording(Strict):
     shortest_s: Seconds | None = Field(
         None, description="runs at least so long (s) may judge it; default: as long as the scenario's own"
     )
+
+    @property
+    def later_choices(self) -> str:
+        """What was chosen after a comparison (readings.later_choices())."""
+        return later_choices(self.chosen_after, self.readings)
 
 
 class Statement(Wording):
@@ -308,4 +324,4 @@ class Statement(Wording):
 
 
 # What a claim takes from its statement where it does not say it itself.
-INHERITED = ("says", "source", "exactness", "because", "chosen_after", "own", "finding", "shortest_s")
+INHERITED = ("says", "source", "exactness", "because", "readings", "chosen_after", "own", "finding", "shortest_s")

@@ -149,7 +149,7 @@ def statement_frame(statements: Iterable[Statement], verdicts: Iterable[Verdict]
             "interim_not_reproduced": interim.count(NOT_REPRODUCED),
             "interim_inconclusive": interim.count(INCONCLUSIVE),
             "open": statement.open or "",
-            "chosen_after": statement.chosen_after or "",
+            "chosen_after": statement.later_choices,
             "finding": statement.finding.text if statement.finding else "",
             "shows": statement.finding.shows if statement.finding else "",
             "because": statement.because or "",

@@ -160,7 +160,7 @@ def _statement(content: Content, statement: Statement) -> str:
     facts += [("the lab's own", "not the paper's: a reading of the lab's, counted apart")] if statement.own else []
     facts += [("left open", statement.open)] if statement.open else []
     facts += [("tolerance", statement.because)] if statement.because else []
-    facts += [("chosen after a comparison", statement.chosen_after)] if statement.chosen_after else []
+    facts += [("chosen after a comparison", statement.later_choices)] if statement.later_choices else []
     told = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in facts)
     html = [
         f'<div class="bb-statement" data-verdict="{LOOKS[verdict][0]}"><p class="bb-says">{escape(statement.says)}</p>',

@@ -1,0 +1,48 @@
+"""data/readings.yaml: what of BBRv2 and BBRv3 was chosen after a comparison with measurements."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable
+from typing import Literal
+
+from pydantic import Field, ValidationError
+
+from bbrlab.base import paths
+from bbrlab.base.errors import UserError
+from bbrlab.base.strict import Strict
+from bbrlab.base.yaml_files import read_yaml
+
+Version = Literal["bbr2", "bbr3"]
+FILE = "readings.yaml"
+
+
+class _Readings(Strict):
+    """The file: for each version a sentence."""
+
+    bbr2: str = Field(min_length=10)
+    bbr3: str = Field(min_length=10)
+
+
+@functools.cache
+def _readings() -> _Readings:
+    path = paths.DATA / FILE
+    try:
+        return _Readings.model_validate(read_yaml(path))
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise UserError(f"{path}: {'.'.join(str(p) for p in first['loc'])}: {first['msg']}") from None
+
+
+def later_choices(own: str | None, versions: Iterable[Version]) -> str:
+    """What was chosen after a comparison, in words; empty if nothing was.
+
+    Args:
+        own: a statement's or a claim's own, beside the readings.
+        versions: whose readings of the drafts it depends on.
+
+    Raises:
+        UserError: if the file is not as it should be.
+    """
+    told = [own[0].upper() + own[1:].removesuffix(".") + "."] if own else []
+    return " ".join([*told, *(getattr(_readings(), version) for version in versions)])
