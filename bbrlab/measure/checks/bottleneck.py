@@ -36,8 +36,8 @@ def burst_checks(scenario: Scenario, direction: str, burst: Burst | None, tolera
     else:
         measured = burst["rate_bps"] / 1e6
         ok = abs(measured / rate - 1) <= tolerance.rate
-        how = "Mbit/s at which a burst leaves the bottleneck before the experiment"
-        checks = [Check(names[0], rate, round(measured, 6), ok, how)]
+        leaves = "Mbit/s at which a burst leaves the bottleneck before the experiment"
+        checks = [Check(names[0], rate, round(measured, 6), ok, leaves)]
     if carried_off and burst["buffer_bytes"] <= high:
         return [*checks, not_checked(names[1], limit, carried_words, burst["buffer_bytes"])]
     if not burst["filled"]:  # a buffer too large to be filled before every experiment: all that was sent must be there
