@@ -229,6 +229,10 @@ def test_runs_that_fail_on_one_side_are_told_and_no_pass(figure, tmp_path):
     )
     content = json.loads(invoke("--results", a, "--results", b, "--json").stdout)
     assert content["moved"] and {p["b_mean"] for p in content["points"] if p["outcome"] == NOT_COMPARED} == {None}
+    table.assign(ok=~failed | (table["seed"] == 1)).to_parquet(file, index=False)
+    found = invoke("--results", a, "--results", b)
+    assert found.exit_code == 1 and "or one where others failed" in found.output, "one run left proves nothing"
+    assert f"B: {(failed & (table['group'] == 0) & (table['seed'] > 1)).sum()} runs of " in found.output
     for side in (a, b):
         table.assign(ok=False).to_parquet(side / "quick" / f"{FIGURE}.parquet", index=False)
     assert "no point has a number of these metrics" in str(invoke("--results", a, "--results", b).exception)

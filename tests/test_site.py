@@ -213,9 +213,23 @@ def test_a_list_of_statements_says_how_many_claims_and_a_figure_its_setting(site
 def test_every_setting_is_a_sentence(figure):
     said = setting_of(figure)
     assert re.fullmatch(
-        r"[A-Z0-9].* Mbit/s; base RTT .* ms.*; buffer .* (BDP|kB); .* s, measured from .* to .* s\.", said
+        r"[A-Z0-9].* Mbit/s(; base RTT .* ms.*)?; buffer .* (BDP|kB); .* s, measured from .* to .* s\.", said
     ), said
     assert len(said) < 300 and "None" not in said and "[" not in said
+    assert ("base RTT" in said) == any(flow.has_networks_rtt for p in figure.points for flow in p.scenario.flows)
+
+
+@pytest.mark.parametrize(
+    ("figure", "words"),
+    [
+        ("scherrer2022/droptail", r"\(31\.2 to 38\.4 ms\) against .*\(30\.2 to 37\.8 ms\); 100 Mbit/s; buffer"),
+        ("sarpkaya2025/fig4", r"; base RTT 30 to 40 ms; "),
+        ("questions/rtt_fairness", r"^1 BBRv3 against 1 BBRv3 \(100 ms\); .*; base RTT 20 ms; "),
+    ],
+)
+def test_a_setting_has_the_rtts_of_its_flows(figure, words):
+    (found,) = figures_at("full", [figure])
+    assert re.search(words, setting_of(found))
 
 
 def test_models_and_measurements_are_counted_at_the_same_published_shares(results):

@@ -13,6 +13,7 @@ from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.yaml_files import read_yaml
 from bbrlab.campaign.figures import figures_at
+from bbrlab.workflow.sides import sides_of
 from bbrlab.workflow.snakemake import words_of
 from bbrlab.workflow.targets import check_asked, check_given
 from tests.conftest import scenario_dict
@@ -144,3 +145,27 @@ def test_a_study_without_a_notebook(tmp_path):
     assert (made / "mystudy" / "exp1.claims.txt").exists()
     assert (made / "site").is_dir()
     assert not (made / "mystudy.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"figures": 5}, "--config figures: input should be a valid list"),
+        ({"scale": None}, "--config scale: input should be a valid string"),
+        ({"kernel": ["lab-6.12"]}, "--config kernel: input should be a valid string"),
+    ],
+)
+def test_a_value_that_a_key_cannot_have(given, said):
+    file = read_yaml(paths.CONFIG / "config.yaml")
+    with pytest.raises(UserError) as error:
+        check_given(file | given)
+    assert str(error.value).startswith(said)
+    check_given(file | {"figures": "tang"})
+
+
+@pytest.mark.parametrize(
+    ("text", "said"), [("x='", "give KEY=VALUE of config/config.yaml"), ("kernl=lab-6.12", "did you mean kernel")]
+)
+def test_a_side_of_a_comparison_has_the_same_keys(text, said):
+    with pytest.raises(UserError, match=said):
+        sides_of([], [], [text, "kernel=lab-6.12"])

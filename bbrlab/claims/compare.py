@@ -22,7 +22,7 @@ from bbrlab.measure import schema
 METRICS = ("share_of_capacity", "utilisation", "loss", "queue_ms_mean")  # compared if nothing else is asked for
 MOVED, SAME, OPEN, NOT_COMPARED = "moved", "same", "open", "not compared"
 Place = tuple[str, str, int, str]  # figure, name of the point, group, metric
-POINTS = ("figure", "point", "group", "cca", "metric", "unit", "a_mean", "a_half", "a_seeds", "b_mean", "b_half", "b_seeds", "difference", "low", "high", "p", "outcome")  # fmt: skip
+POINTS = ("figure", "point", "group", "cca", "metric", "unit", "a_mean", "a_half", "a_seeds", "a_failed", "b_mean", "b_half", "b_seeds", "b_failed", "difference", "low", "high", "p", "outcome")  # fmt: skip
 
 
 def compare_points(
@@ -46,7 +46,7 @@ def compare_points(
 
     Returns:
         Columns POINTS: means over the good runs that have a number, half the width of their 95 % intervals, how many these runs are,
-        the difference (b - a) with the ends of its interval (NaN: neither side scatters, and one has chance in it), its p value, and
+        how many failed their self-checks, the difference (b - a) with the ends of its interval (NaN: neither side scatters, and one has chance in it), its p value, and
         the outcome.
 
     Raises:
@@ -84,6 +84,28 @@ def only_in(a: Mapping[str, pd.DataFrame], b: Mapping[str, pd.DataFrame]) -> lis
     ]
 
 
+def has_numbers(points: pd.DataFrame) -> bool:
+    """Whether there is anything to compare: a point with a number on either side.
+
+    Args:
+        points: compare_points().
+    """
+    return bool((points[["a_seeds", "b_seeds"]] > 0).any(axis=None))
+
+
+def one_sided(points: pd.DataFrame, side: str) -> pd.DataFrame:
+    """The points that one side has lost: it has no number of them and the other side has, or its runs failed their self-checks but
+    for one, so that it cannot be told from the other.
+
+    Args:
+        points: compare_points().
+        side: the one that lost them, "a" or "b".
+    """
+    other = "b" if side == "a" else "a"
+    mine, its = points[f"{side}_seeds"], points[f"{other}_seeds"]
+    return points[((mine == 0) & (its > 0)) | ((mine == 1) & (its > 1) & (points[f"{side}_failed"] > 0))]
+
+
 def names_of(table: pd.DataFrame) -> pd.Series:
     """The swept values of each row in words: a point's label without its fingerprint, which another algorithm in its place
     or another version of the scenario changes. The whole label where two points would be called the same."""
@@ -100,11 +122,13 @@ class _Side:
         cca: the algorithm; empty of a metric of the whole run.
         values: the metric of its good runs by seed, shape (seeds,), without those that have none.
         identical: whether each of these runs measured the same in every column, so that there is no chance in the values.
+        failed: how many runs failed their self-checks.
     """
 
     cca: str
     values: pd.Series
     identical: bool
+    failed: int
 
     @property
     def least_p(self) -> float:
@@ -129,7 +153,7 @@ def _values(tables: Mapping[str, pd.DataFrame], metrics: list[str]) -> dict[Plac
                 # Another algorithm in its place is another name: the group tells which flows are meant.
                 cca = "" if of_run else str(every["cca"].iloc[0])
                 values = good.set_index("seed")[metric].dropna().astype(float).sort_index()
-                found[figure, point, int(group), metric] = _Side(cca, values, point in identical)
+                found[figure, point, int(group), metric] = _Side(cca, values, point in identical, len(every) - len(good))
     return found
 
 
@@ -139,8 +163,8 @@ def _row(place: Place, a: _Side, b: _Side) -> dict[str, Any]:
     row: dict[str, Any] = {
         "figure": figure, "point": point, "group": group, "cca": " / ".join(dict.fromkeys([a.cca, b.cca])),
         "metric": metric, "unit": schema.METRICS[metric].unit,
-        "a_mean": first.mean(), "a_half": half_width(first), "a_seeds": len(first),
-        "b_mean": second.mean(), "b_half": half_width(second), "b_seeds": len(second),
+        "a_mean": first.mean(), "a_half": half_width(first), "a_seeds": len(first), "a_failed": a.failed,
+        "b_mean": second.mean(), "b_half": half_width(second), "b_seeds": len(second), "b_failed": b.failed,
         "difference": second.mean() - first.mean(), "low": math.nan, "high": math.nan, "p": math.nan, "outcome": OPEN,
     }  # fmt: skip
     if not len(first) or not len(second):

@@ -26,7 +26,7 @@ def compare(
 ) -> None:  # fmt: skip
     """Say which points and verdicts move between two kernels, settings, or folders of results.
 
-    Ends with 0 if nothing moves, 1 if something does or has a number on one side only, 2 if there is nothing to compare.
+    Ends with 0 if nothing moves, 1 if something does or a side has too few good runs, 2 if there is nothing to compare.
     """
     from bbrlab.campaign.config import load_config
     from bbrlab.campaign.figures import figures_at

@@ -72,5 +72,9 @@ def crosscheck(
     else:
         show_crosscheck(found)
         typer.echo(f"results: {folder}")
+    if not found.compared:
+        raise UserError(
+            "no metric has a number in both times: every run in real time was refused, or none observed what was asked for"
+        )
     if found.moved:
         raise typer.Exit(EXIT_MOVED)

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bbrlab.base import files
-from bbrlab.claims.compare import MOVED, NOT_COMPARED, OPEN, SAME
+from bbrlab.claims.compare import MOVED, NOT_COMPARED, OPEN, SAME, has_numbers, one_sided
 from bbrlab.report.console import wide_console
 
 
@@ -36,20 +36,19 @@ class Comparison:
     only: tuple[list[str], list[str]]
 
     @property
-    def one_sided(self) -> pd.DataFrame:
-        """The points that have a number on one side and none on the other, where every run failed, or none observed it."""
-        return self.points[(self.points["a_seeds"] == 0) != (self.points["b_seeds"] == 0)]
-
-    @property
     def compared(self) -> bool:
         """Whether there is anything to compare: a point with a number on either side."""
-        return bool((self.points[["a_seeds", "b_seeds"]] > 0).any(axis=None))
+        return has_numbers(self.points)
+
+    def lost(self, side: str) -> pd.DataFrame:
+        """The points that a side ("a", "b") has too few good runs of (compare.one_sided())."""
+        return one_sided(self.points, side)
 
     @property
     def moved(self) -> bool:
-        """Whether a point or a verdict moved, or a point has a number on one side only."""
-        moved = (self.points["outcome"] == MOVED).any() or len(self.one_sided) or self.verdicts["moved"].any()
-        return bool(moved)
+        """Whether a point or a verdict moved, or a side lost a point."""
+        lost = any(len(self.lost(side)) for side in "ab")
+        return bool(lost or (self.points["outcome"] == MOVED).any() or self.verdicts["moved"].any())
 
 
 def _with_half(mean: float, half: float) -> str:
@@ -79,7 +78,7 @@ def show_comparison(found: Comparison, rows: int = 40) -> None:
     }
     told = ", ".join(f"{counts[k]} {w}" for k, w in words.items() if k in counts) or "none"
     console.print(f"points at scale {found.scale}: {told}", highlight=False)
-    _show_one_sided(console, found.one_sided)
+    _show_lost(console, found)
     moved = points[points["outcome"] == MOVED]
     if len(moved):
         order = (moved["difference"].abs() / moved[["a_mean", "b_mean"]].abs().max(axis=1)).sort_values(ascending=False)
@@ -106,18 +105,26 @@ def show_comparison(found: Comparison, rows: int = 40) -> None:
         console.print(table)
 
 
-def _show_one_sided(console: Console, lost: pd.DataFrame) -> None:
-    """Say which side has no number of how many points."""
-    for letter, side in (("A", "a"), ("B", "b")):
-        mine = lost[lost[f"{side}_seeds"] == 0]
+def _show_lost(console: Console, found: Comparison) -> None:
+    """Say which side has too few good runs of how many points, and how many runs failed their self-checks."""
+    for letter, side in zip("AB", "ab", strict=True):
+        mine = found.lost(side)
         if len(mine):
             first = mine.iloc[0]
             console.print(
-                f"{letter} has no good run with a number for {len(mine)} of these, and the other has, such as {first['metric']} of "
-                f"{first['figure']} {first['point']}",
+                f"{letter} has no good run with a number for {len(mine)} of these, or one where others failed, and the other side has, "
+                f"such as {first['metric']} of {first['figure']} {first['point']}",
                 highlight=False,
                 soft_wrap=True,
                 markup=False,
+            )
+        # The same runs stand at every metric and group.
+        failed = found.points.groupby(["figure", "point"])[f"{side}_failed"].max()
+        if failed.sum():
+            console.print(
+                f"{letter}: {failed.sum()} runs of {(failed > 0).sum()} points failed their self-checks and are left out",
+                highlight=False,
+                soft_wrap=True,
             )
 
 

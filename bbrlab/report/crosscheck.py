@@ -42,6 +42,11 @@ class Crosscheck:
         return bool((self.points["outcome"] == MOVED).any())
 
     @property
+    def compared(self) -> bool:
+        """Whether anything has a number in both times."""
+        return bool((self.points["outcome"] != NOT_COMPARED).any())
+
+    @property
     def refused(self) -> list[dict[str, Any]]:
         """The runs in real time that failed a check and so count for nothing."""
         return [run for run in self.runs if not run["ok"]]

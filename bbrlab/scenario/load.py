@@ -30,6 +30,9 @@ def parse_value(text: str) -> Any:
         return text
 
 
+INSTEAD = {"rtt_ms": "rtts_ms", "rtts_ms": "rtt_ms"}  # of a flow group, one in place of the other
+
+
 def assign(content: Any, path: str, value: Any, where: str) -> None:
     """Put ``value`` at dotted ``path`` of a raw scenario. UserError if the path cannot exist in a scenario."""
     parts = path.split(".")
@@ -49,6 +52,8 @@ def assign(content: Any, path: str, value: Any, where: str) -> None:
             if last:
                 if parts[:-1] == ["network", "buffer"]:
                     target.clear()  # bdp, bytes and packets exclude each other
+                if parts[0] == "flows":
+                    target.pop(INSTEAD.get(part, ""), None)
                 target[part] = value
             else:
                 if target.get(part) is None:

@@ -119,7 +119,7 @@ class Change(Strict):
 
     at_s: NonNegative = Field(description="when, in virtual seconds from the start of the run")
     rate_mbit: RateMbit | None = Field(None, description="the bottleneck's new rate")
-    rtt_ms: RttMs | None = Field(None, description="for every flow without an rtt_ms of its own")
+    rtt_ms: RttMs | None = Field(None, description="for every flow without an RTT of its own")
     loss: Probability | None = Field(None, description="where network.loss_place says")
 
     @model_validator(mode="after")
@@ -145,7 +145,9 @@ class Network(Strict):
     """The dumbbell: one bottleneck, a base RTT, what its queue does, what goes wrong on the path."""
 
     rate_mbit: RateMbit = Field(description="rate of the bottleneck, Mbit/s")
-    rtt_ms: RttValue = Field(description="base RTT; [low, high] is drawn uniformly per flow and seed")
+    rtt_ms: RttValue = Field(
+        description="base RTT; [low, high] is drawn uniformly per flow and seed. A buffer in BDP is of it (of a range, of its middle), also where flows have RTTs of their own"
+    )
     buffer: Buffer = Field(description="size of the bottleneck's queue")
     qdisc: Qdisc = Field(Qdisc(), description="queue discipline of the bottleneck")
     loss: Probability = Field(0.0, description="random loss of packets on their way to the receiver, each on its own")
@@ -449,6 +451,11 @@ class Scenario(Strict):
         for i, change in enumerate(self.network.changes):
             if change.at_s > self.duration_s:
                 raise ValueError(f"network.changes.{i}.at_s {change.at_s:g} is after the end of the run")
+            if change.rtt_ms is not None and not any(flow.has_networks_rtt for flow in self.flows):
+                raise ValueError(
+                    f"network.changes.{i}.rtt_ms {change.rtt_ms:g} would have no effect: every flow has an RTT of its own "
+                    "(flows[].rtt_ms or rtts_ms), which stays; leave those out, or the change"
+                )
         random_loss = self.network.loss > 0 or any(c.loss is not None for c in self.network.changes)
         if self.hosts.segmentation == "router" and random_loss and self.network.loss_place == "before":
             raise ValueError(

@@ -23,7 +23,7 @@ def setting_of(figure: Figure) -> str:
     parts = [
         _flows(points),
         f"{_values(_of(points, 'rate_mbit'))} Mbit/s",
-        f"base RTT {_values(_of(points, 'base_rtt_ms'))} ms",
+        *_base_rtt(points),
         f"buffer {buffer}",
         " or ".join(dict.fromkeys(p.scenario.network.qdisc.kind for p in points)),
     ]
@@ -49,9 +49,28 @@ def _group(flows: Sequence[Any]) -> str:
     names = " or ".join(dict.fromkeys(NAMES.get(f.cca, f.cca) for f in flows))
     if any(f.traffic is not None for f in flows):
         return f"short flows of {names}"
-    rtts = [f.rtt_ms for f in flows]
-    own = f" ({_values(sorted(set(rtts)))} ms)" if all(isinstance(rtt, int | float) for rtt in rtts) else ""
+    own = f" ({_own_rtts(flows)} ms)" if not any(f.has_networks_rtt for f in flows) else ""
     return f"{_values(sorted({f.count for f in flows}))} {names}{own}"
+
+
+def _base_rtt(points: Sequence[Point]) -> list[str]:
+    """The network's base RTT, if a flow has it."""
+    its = [p.scenario.network.rtt_ms for p in points if any(f.has_networks_rtt for f in p.scenario.flows)]
+    return [f"base RTT {_rtts(its)} ms"] if its else []
+
+
+def _own_rtts(flows: Sequence[Any]) -> str:
+    return _rtts([rtt for f in flows for rtt in (f.rtts_ms or [f.rtt_ms])])
+
+
+def _rtts(given: Sequence[float | list[float]]) -> str:
+    """RTTs as scenarios give them, in ms: single ones, or from the least to the largest if there are ranges."""
+    ends = sorted({rtt for one in given for rtt in (one if isinstance(one, list) else [one])})
+    return (
+        f"{number(ends[0], 3)} to {number(ends[-1], 3)}"
+        if any(isinstance(one, list) for one in given)
+        else _values(ends)
+    )
 
 
 def _of(points: Iterable[Point], condition: str) -> list[float]:

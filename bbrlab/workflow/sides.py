@@ -19,6 +19,7 @@ from bbrlab.campaign.replacement import Replacement, parse_replacement
 from bbrlab.campaign.versions import read_with
 from bbrlab.kernel.specs import find_spec
 from bbrlab.workflow.snakemake import name_of
+from bbrlab.workflow.targets import check_keys
 
 
 @dataclass(frozen=True)
@@ -83,11 +84,15 @@ def sides_of(kernels: list[str], results: list[Path], settings: list[str]) -> tu
             raise UserError(f"--results {folder}: there is no such folder")
         found.append(Side(str(folder), folder.absolute(), folder.absolute(), None))
     for text in settings:
-        parts = dict(item.partition("=")[::2] for item in shlex.split(text))
+        try:
+            parts = dict(item.partition("=")[::2] for item in shlex.split(text))
+        except ValueError:  # a quotation mark without its other one
+            parts = {}
         if not parts or not all(k and v for k, v in parts.items()) or "scale" in parts:
             raise UserError(
                 f"--config '{text}': give KEY=VALUE of config/config.yaml, several with spaces between; scale is --scale"
             )
+        check_keys(parts)
         home = _place(" ".join(f"{k}={v}" for k, v in parts.items()))
         side = Side(text, paths.replaced_folder(home, parts.get("replace")), home, parts)
         _ = side.swap  # says what is wrong with it

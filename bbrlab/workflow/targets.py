@@ -7,6 +7,8 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.yaml_files import read_yaml
@@ -75,19 +77,37 @@ def _is_file(word: str) -> bool:
 
 
 def check_given(given: Mapping[str, Any]) -> None:
-    """UserError for a key of Snakemake's configuration that means nothing here, so that no mistyped one is passed over.
+    """UserError for a key of Snakemake's configuration that means nothing here, so that no mistyped one is passed over, or a value
+    that it cannot have.
 
     Args:
         given: config/config.yaml with what ``--config`` and ``--configfile`` add to it.
     """
-    keys = [key for key in (*Config.model_fields, REPLACE) if key != SCALES]
-    for key in given:
-        if key not in (*keys, SCALES):
-            close = difflib.get_close_matches(key, keys, 1)
-            meant = f", did you mean {close[0]}?" if close else ""
-            raise UserError(
-                f"--config {key}: no such key{meant} (there are {', '.join(keys)}: docs/reference/configuration.md)"
-            )
+    check_keys(key for key in given if key != SCALES)
     file = paths.CONFIG / "config.yaml"
     if given.get(SCALES) != read_yaml(file)[SCALES]:
         raise UserError(f"--config {SCALES}: scales are read from {file} only; change them there")
+    content = {key: value for key, value in given.items() if key != REPLACE}
+    if isinstance(content.get("figures"), str):  # one name without brackets
+        content["figures"] = [content["figures"]]
+    try:
+        Config.model_validate(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = str(first["loc"][0])
+        example = "give names, as in 'figures=[tang]'" if key == "figures" else "leave it out for the file's own"
+        raise UserError(
+            f"--config {'.'.join(str(p) for p in first['loc'])}: {first['msg'].lower()} (found {first['input']!r}); {example}"
+        ) from None
+
+
+def check_keys(keys: Iterable[str]) -> None:
+    """UserError for a key that one cannot give after ``--config``: what may have been meant."""
+    known = [key for key in (*Config.model_fields, REPLACE) if key != SCALES]
+    for key in keys:
+        if key not in known:
+            close = difflib.get_close_matches(key, known, 1)
+            meant = f", did you mean {close[0]}?" if close else ""
+            raise UserError(
+                f"--config {key}: no such key{meant} (there are {', '.join(known)}: docs/reference/configuration.md)"
+            )
