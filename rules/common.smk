@@ -27,7 +27,7 @@ PREDICTIONS = [
 GUEST_PACKAGES = ", ".join(f"{k} {v}" for k, v in package_versions().items())
 # The results that ship stand on the overview, too.
 SHIPPED = [
-    local(name_of(path)) for path in sorted(paths.SHIPPED.glob("*/manifest.json"))
+    local(name_of(path)) for path in sorted(paths.SHIPPED.glob("[!.]*/manifest.json"))
 ]
 # What the site has of the documentation, with the files that it links to.
 DOCUMENTS = [local(name_of(paths.ROOT / path)) for path in [*sources(), *linked()]]

@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 
 from bbrlab.archive import checkout, pack
+from bbrlab.archive.verdicts import check_judged
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.campaign.figures import runs_of
@@ -209,7 +210,6 @@ def test_a_site_is_in_it_where_there_is_one(results, package, tmp_path):
 @pytest.mark.parametrize(
     ("broken", "said"),
     [
-        (lambda r: (r / "smoke" / "points.parquet").unlink(), "points.parquet: is missing: the campaign is not finished"),
         (lambda r: shutil.rmtree(next((r / "runs" / FIGURE).iterdir())), "summary.json: is missing"),
         (lambda r: (r / "kernel.json").unlink(), "kernel.json: is missing: the campaign is not finished"),
         (lambda r: (r / "smoke" / f"{FIGURE}.parquet").unlink(), f"{FIGURE}.parquet: is missing: the campaign"),
@@ -220,6 +220,17 @@ def test_a_campaign_that_is_not_finished_is_not_packed(results, package, tmp_pat
     with pytest.raises(UserError, match=said):
         archive(results, tmp_path / "out", package)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("names", [["points"], ["claims", "statements"], ["tang.claims", "tang.statements"]])
+def test_a_part_is_packed_with_the_verdicts_that_there_are_the_whole_needs_all(results, names):
+    part = Finished("smoke", [figure()], results)
+    check_judged(part, whole=True)
+    for name in names:
+        (results / "smoke" / f"{name}.parquet").unlink()
+    check_judged(part, whole=False)
+    with pytest.raises(UserError, match=rf"{names[0]}\.parquet: is missing: the campaign is not finished"):
+        check_judged(part, whole=True)
 
 
 @pytest.mark.parametrize("name", ["claims", "statements", "tang.claims", "tang.statements", "points"])

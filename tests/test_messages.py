@@ -112,7 +112,7 @@ def test_a_forecast_is_of_figures():
     ("path", "said"),
     [
         ("courses/fairness/rubric.yaml", "rubric fairness, "),
-        ("config/kernels.yaml", ""),
+        ("config/kernels.yaml", "11 kernels, lab-6.12 by default"),
         ("config/config.yaml", "configuration of the workflow, scales smoke, quick, full"),
         ("config/container.yaml", "the container's image, on "),
         ("scenarios/tang/fig2.yaml", "tang/fig2, 2 points x 3 trials, 100 s each"),

@@ -119,3 +119,30 @@ def test_how_a_table_differs_from_the_one_made_again(folder, tmp_path, edited, s
     wrong = {one.file: one.what for one in compare(record, again.folder, {})}
     assert wrong["samples.parquet"].startswith("has hash ")
     assert wrong["samples.parquet"].endswith(table_digests(again.folder)["samples.parquet"][:12] + said)
+
+
+# --- files that cannot be read, points that there are not any more -------------------------------------------------------------
+
+
+def test_runs_of_a_scenario_that_has_changed_are_told(folder):
+    file = folder / "quick" / f"{FIGURE}.parquet"
+    table = pd.read_parquet(file)
+    gone = table["point"] == table["point"].iloc[0]
+    table.assign(point=table["point"].where(~gone, table["point"] + "0")).to_parquet(file, index=False)
+    found = asked(folder, "quick", "tang/fig2")
+    assert [one.file for one in found.wrong] == [f"{FIGURE}.parquet"]
+    assert "not of a point of this checkout's scenarios, such as" in found.wrong[0].what
+    assert len(found.keys) == len(table.loc[~gone, ["point", "seed"]].drop_duplicates())
+
+
+def test_a_shipped_file_that_is_cut_off_is_told_as_the_manifest_has_it(tmp_path):
+    shutil.copytree(REAL / "quick", tmp_path / "quick")
+    for name, told in ((f"{FIGURE}.parquet", False), ("runs.parquet", True)):
+        path = tmp_path / "quick" / name
+        path.write_bytes(path.read_bytes()[:500])
+        if told:
+            with pytest.raises(UserError, match=r"runs\.parquet: cannot be read: has hash .*; get these results anew"):
+                asked(tmp_path, "quick", "tang")
+        else:
+            found = asked(tmp_path, "quick", "tang")
+            assert [one.file for one in found.wrong] == [name] and found.keys

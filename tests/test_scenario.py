@@ -155,8 +155,8 @@ def test_every_shipped_scenario_is_valid(path):
         # A number in quotes, or true, is no number: a table's column would have both.
         ({"network__rate_mbit": "10"}, ["network.rate_mbit", '"10"', "number"]),
         ({"network__rate_mbit": True}, ["network.rate_mbit", "true", "number"]),
-        ({"trials": "3"}, ["trials", '"3"', "integer"]),
-        ({"trials": 2.0}, ["trials", "2.0", "integer"]),
+        ({"trials": "3"}, ["trials", '"3"', "a whole number"]),
+        ({"trials": 2.0}, ["trials", "2.0", "a whole number"]),
         ({"window_s": ["5", 10]}, ["window_s.0", '"5"', "number"]),
         ({"sweep": {"network.buffer.bdp": ["1", 2]}}, ["sweep at network.buffer.bdp=1", "number"]),
         ({"name": "../evil"}, ["name"]),

@@ -281,3 +281,33 @@ def test_the_lock_is_no_part_of_the_package():
         cwd=paths.ROOT, capture_output=True, text=True,
     )  # fmt: skip
     assert len(ignored.stdout.splitlines()) == 2, ignored.stderr
+
+
+def test_figures_that_ship_go_only_if_one_says_so(made, shipped, tmp_path):
+    """Who forgets --add loses nothing."""
+    other = campaign(tmp_path / "mine", PART[1])
+    before = contents(shipped)
+    with pytest.raises(UserError, match=f"1 figures ship there .* such as {PART[0]}: give --add .* or --replace"):
+        ship.pack(other, shipped)
+    assert contents(shipped) == before
+    ship.pack(other, shipped, replace=True)
+    assert list(read_manifest(shipped, other.scale).figures) == [PART[1]]
+
+
+def test_an_old_folder_that_was_left_aside_is_not_put_back_later(shipped):
+    old = shipped / ".quick.old"
+    shutil.copytree(shipped / "quick", old)
+    with at_work(shipped, "quick"):
+        pass
+    assert not old.exists(), "its place is taken"
+
+
+def test_a_scale_that_there_is_not(shipped):
+    with pytest.raises(UserError, match="--scale qick: there is no such scale"), at_work(shipped, "qick"):
+        pass
+    with (
+        pytest.raises(UserError, match="nothing ships at scale smoke; pack one"),
+        at_work(shipped, "smoke", or_else="pack one"),
+    ):
+        pass
+    assert not [path.name for path in shipped.glob(".*.lock") if "quick" not in path.name]

@@ -104,7 +104,7 @@ def pack(
     commit = commit_of(checkout, [results, paths.results_folder(), paths.build_folder(), out])
     runs = look_through(campaign, on_progress)
     on_progress("claims")
-    check_judged(campaign)
+    check_judged(campaign, whole)
     if whole:
         _check_whole(results / scale)
     said = manifest_of_runs(scale, campaign.figures, runs)

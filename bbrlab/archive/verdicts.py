@@ -19,21 +19,20 @@ from bbrlab.workflow.ship import Finished
 NOT_COMPARED = "why"  # names folders where a prediction is missing
 
 
-def check_judged(campaign: Finished) -> None:
+def check_judged(campaign: Finished, whole: bool = True) -> None:
     """UserError naming the first file of points or verdicts that is missing, or that is not of the tables beside it and of today's claims.
 
     Verdicts are by all tables that are there, also where some of the figures are packed.
+
+    Args:
+        whole: that all figures of the scale are packed, so that all of these files must be there; of a part those that are there are
+            packed.
     """
     place, scale = campaign.results / campaign.scale, campaign.scale
-    papers = {figure.id.split("/")[0] for figure in campaign.figures}
-    for name in (
-        "points.parquet",
-        *(
-            f"{part}{kind}.parquet"
-            for part in ("", *(f"{p}." for p in sorted(papers)))
-            for kind in ("claims", "statements")
-        ),
-    ):
+    papers = sorted({figure.id.split("/")[0] for figure in campaign.figures})
+    parts = ["", *(f"{paper}." for paper in papers)]
+    names = ["points.parquet", *(f"{part}{kind}.parquet" for part in parts for kind in ("claims", "statements"))]
+    for name in names if whole else ():
         if not (place / name).exists():
             raise UserError(
                 f"{place / name}: is missing: the campaign is not finished; run: {command_for('all', scale)}"
@@ -50,7 +49,8 @@ def _pairs(place: Path, scale: str, results: Path) -> Iterator[tuple[Path, pd.Da
     """Of each file of points or verdicts that is there: where it is, what it has, what it should have."""
     known = {figure.id: place / f"{figure.id}.parquet" for figure in figures_at(scale, [])}
     tables = {id: read_figure(path) for id, path in known.items() if path.exists()}
-    yield place / "points.parquet", read_points(place / "points.parquet"), tidy(tables)
+    if (place / "points.parquet").exists():
+        yield place / "points.parquet", read_points(place / "points.parquet"), tidy(tables)
     for part, mine in parts_of(tables).items():
         path = place / f"{part}claims.parquet"
         if path.exists():

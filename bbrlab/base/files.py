@@ -146,10 +146,17 @@ def put_folder(new: Path, folder: Path) -> None:
 
 
 def restore_folder(folder: Path) -> None:
-    """Put back what a killed put_folder() left aside; nothing where the folder is there, or never was."""
+    """Put back what a killed put_folder() left aside, or remove it where the new folder is in its place; nothing where neither was."""
     old = _old_of(folder)
     if old.exists() and not folder.exists():
         old.replace(folder)
+    elif folder.exists():
+        _remove(old)
+
+
+def may_be_restored(folder: Path) -> bool:
+    """Whether a killed put_folder() left the old folder aside, and none is in its place."""
+    return _old_of(folder).exists() and not folder.exists()
 
 
 def _old_of(folder: Path) -> Path:

@@ -153,7 +153,9 @@ def _values(tables: Mapping[str, pd.DataFrame], metrics: list[str]) -> dict[Plac
                 # Another algorithm in its place is another name: the group tells which flows are meant.
                 cca = "" if of_run else str(every["cca"].iloc[0])
                 values = good.set_index("seed")[metric].dropna().astype(float).sort_index()
-                found[figure, point, int(group), metric] = _Side(cca, values, point in identical, len(every) - len(good))
+                found[figure, point, int(group), metric] = _Side(
+                    cca, values, point in identical, len(every) - len(good)
+                )
     return found
 
 

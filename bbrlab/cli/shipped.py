@@ -90,9 +90,13 @@ def ship(
     explained: Annotated[Path | None, typer.Option(metavar="FILE.yaml", help="Why runs that failed self-checks ship all the same (docs/howto/shipped_results.md).")] = None,
     without_curves: Annotated[bool, typer.Option("--without-curves", help="Of the predictions that are missing, compute none that only a page's curves need; bbrlab rejudge adds them.")] = False,
     add: Annotated[bool, typer.Option("--add", help="Put the figures beside those that ship at this scale, or in their place, and judge all of them anew.")] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Drop other figures that ship at this scale.")] = False,
     cores: Annotated[int | None, at_once("Predictions at once, of those that are missing")] = None,
 ) -> None:  # fmt: skip
-    """Pack finished figures of a campaign, with the hashes of all their runs, and judge them, to ship with the package."""
+    """Pack finished figures of a campaign, with the hashes of all their runs, and judge them, to ship with the package.
+
+    Figures that ship at the scale already stay with --add, and go with --replace.
+    """
     from bbrlab.campaign.config import load_config
     from bbrlab.workflow.ship import pack
     from bbrlab.workflow.ship_more import add as pack_more
@@ -100,8 +104,11 @@ def ship(
     scale = scale or load_config().scale
     campaign = finished(scale, chosen_figures(figures), results or paths.results_folder(), explained, without_curves)
     place = out or paths.SHIPPED
+    if add and replace:
+        raise UserError("--add and --replace: give one of them: keep other figures that ship, or drop them")
     with telling() as say:
-        found = (pack_more if add else pack)(campaign, place, cores or all_cores(), say)
+        jobs = cores or all_cores()
+        found = pack_more(campaign, place, jobs, say) if add else pack(campaign, place, jobs, say, replace)
     size = sum((place / scale / name).stat().st_size for name in found.files)
     typer.echo(
         f"{place / scale}: {found.runs} runs of {len(found.figures)} figures, {size / 1e6:.1f} MB; "

@@ -149,7 +149,7 @@ _RUN = (
            "Sarpkaya et al. 2025, Fig. 4 (retransmits x 1500 B / delivered bytes)"),
     Metric("drops", "packets", "dropped packets", "packets dropped at the bottleneck", "growth of the qdisc's drops in the window"),
     Metric("ecn_marks", "packets", "marked packets", "packets marked at the bottleneck",
-           "growth of the qdisc's mark counters in the window; CoDel and FQ-CoDel with a ce_threshold: the larger of their two counters, for they may count a packet in both",
+           "growth of the qdisc's mark counters in the window; CoDel and FQ-CoDel with a ce_threshold: the larger of their two counters, which is a lower bound, for a packet is counted in one of them or in both",
            "RFC 3168"),
     Metric("occupancy", "1", "buffer occupancy", "mean backlog over the buffer", "mean over the window's samples"),
     Metric("occupancy_p50", "1", "buffer occupancy (median)", "median backlog over the buffer", f"of the window's samples, {_PERCENTILE}"),

@@ -133,7 +133,7 @@ def read_prediction(path: Path) -> pd.DataFrame | None:
 def _packed(results: Path) -> dict[tuple[str, str, str], pd.DataFrame]:
     """{figure, point, kind: prediction} of a folder's PACKED files."""
     found = {}
-    for file in sorted(results.glob(f"*/{PACKED}")):
+    for file in sorted(results.glob(f"[!.]*/{PACKED}")):
         for place, rows in read_table(file).groupby(list(PLACE)):
             figure, point, kind = map(str, place)
             found[figure, point, kind] = rows.drop(columns=list(PLACE))

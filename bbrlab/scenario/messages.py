@@ -162,8 +162,6 @@ def _must_be(error: Any, place: Sequence[Any]) -> str:
         unit = UNITS.get(name.rpartition("_")[2])
         hint = " (0.01 is 1 %)" if name in FRACTIONS else f" (it is in {unit})" if unit else ""
         return f"must be a number without a unit{hint}"
-    if len(types) == 1 and types[0] != PARTS:
-        return ""
     types = [type for type in types if type != "a whole number" or "a number" not in types]
     example = EXAMPLES.get(str(error.get("ctx", {}).get("class_name")))
     return f"must be {' or '.join(types)}{f', for example {example}' if example else ''}"

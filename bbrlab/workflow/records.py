@@ -15,7 +15,7 @@ from bbrlab.base import files
 from bbrlab.base.errors import UserError
 from bbrlab.campaign.figures import Figure, Run, runs_of
 from bbrlab.campaign.versions import read_with
-from bbrlab.report.shipped import PLACE, RUNS, is_shipped, read_manifest, tampered
+from bbrlab.report.shipped import GET_ANEW, PLACE, RUNS, is_shipped, read_manifest, tampered
 from bbrlab.scenario.point import Point
 from bbrlab.workflow.digest import SUMMARY, TABLES, column_of, summary_digest, table_digests
 
@@ -85,8 +85,17 @@ class Results(ABC):
 
     @cached_property
     def _tables(self) -> dict[str, pd.DataFrame]:
-        at = {id: self.folder / self.scale / f"{id}.parquet" for id in self.figures}
-        return {id: read_with(path, [*PLACE, "group"]) for id, path in at.items() if path.exists()}
+        """Those that are there; one that cannot be read and is told to be wrong is left out."""
+        found = {}
+        for id in self.figures:
+            path = self.folder / self.scale / f"{id}.parquet"
+            if path.exists():
+                try:
+                    found[id] = read_with(path, [*PLACE, "group"])
+                except UserError as error:
+                    if "is damaged" not in str(error) or not any(one.file == f"{id}.parquet" for one in self.wrong):
+                        raise
+        return found
 
     @cached_property
     def _points(self) -> dict[str, dict[str, Point]]:
@@ -123,7 +132,13 @@ class Shipped(Results):
         self.libraries = manifest.libraries
         self.figures = {id: f for id, f in self.figures.items() if id in manifest.figures}
         self._kernel = (manifest.kernel["name"], manifest.kernel["key"])
-        table = read_with(self.folder / self.scale / RUNS, [*PLACE, "summary_sha256", *map(column_of, TABLES)])
+        try:
+            table = read_with(self.folder / self.scale / RUNS, [*PLACE, "summary_sha256", *map(column_of, TABLES)])
+        except UserError as error:
+            what = next((one.what for one in self.wrong if one.file == RUNS), None)
+            if what and "is damaged" in str(error):  # the manifest tells better why
+                raise UserError(f"{self.folder / self.scale / RUNS}: cannot be read: {what}; {GET_ANEW}") from None
+            raise
         self._hashes = {
             (str(r["figure"]), str(r["point"]), int(r["seed"])): r for r in table.to_dict("records") if r["figure"] in self.figures
         }  # fmt: skip
@@ -167,6 +182,8 @@ class Folder(Results):
             if id in self._tables:  # a run that its table has must be there
                 table = self._tables[id][PLACE].drop_duplicates()
                 found |= {(id, str(p), int(s)) for p, s in zip(table["point"], table["seed"], strict=True)}
+            if changed := {key for key in found if key[0] == id and self._run(key) is None}:
+                self.wrong.append(_several(f"{id}.parquet", changed, "not of a point of this checkout's scenarios"))
             for run in runs_of(figure, results=self.folder):
                 seeds = sorted(run.folder.parent.glob("seed-*")) if run.seed == 1 else []
                 found |= {(id, run.point.label, int(s.name[5:])) for s in seeds if s.name[5:].isdigit()}
@@ -233,6 +250,7 @@ def results_at(folder: Path, scale: str, figures: Sequence[Figure], names: Seque
     kind = Shipped if is_shipped(folder, scale) else Folder
     found = kind(folder, scale, {f.id: f for f in figures})
     there = {figure for figure, _, _ in found.keys}
+    changed = {one.file.removesuffix(".parquet") for one in found.wrong}
     for name in names:
         if not any(name in (id, *id.split("/")) for id in there):
             raise UserError(
@@ -240,5 +258,5 @@ def results_at(folder: Path, scale: str, figures: Sequence[Figure], names: Seque
             )
     if not there:
         raise UserError(f"{folder}: has no run of these figures at scale {scale}")
-    found.left_out = [f.id for f in figures if f.id not in there] if names else []
+    found.left_out = [f.id for f in figures if f.id not in there | changed] if names else []
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -23,7 +24,7 @@ from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.models.predictions import PACKED, PLACE, packed
 from bbrlab.models.predictions import files_of as predictions_of
 from bbrlab.report.panel import has_panel
-from bbrlab.report.shipped import CHECKS, FORMAT, RUNS, Manifest
+from bbrlab.report.shipped import CHECKS, FORMAT, RUNS, Manifest, is_shipped, shipped_figures
 from bbrlab.run.guest_code import always_loaded
 from bbrlab.workflow.explained import Explained, failed_runs
 from bbrlab.workflow.renew import Asked, renew
@@ -63,7 +64,7 @@ class Finished:
         object.__setattr__(self, "figures", in_order(self.figures))
 
 
-def pack(campaign: Finished, out: Path, jobs: int = 1, say: Say = lambda text: None) -> Manifest:
+def pack(campaign: Finished, out: Path, jobs: int = 1, say: Say = lambda text: None, replace: bool = False) -> Manifest:
     """Pack a finished campaign into ``out``/SCALE, in place of what was there; whole or not at all.
 
     Only the figures' tables and runs are needed of it: points and verdicts are made of them here. Predictions that claims read, and curves
@@ -75,14 +76,17 @@ def pack(campaign: Finished, out: Path, jobs: int = 1, say: Say = lambda text: N
         out: the folder for shipped results.
         jobs: predictions at once.
         say: told now and then, in words, how far it is.
+        replace: drop figures that ship there and are not of this campaign.
 
     Returns:
         The manifest.
 
     Raises:
-        UserError: if a table or run is missing, tables are not of these runs, runs are of several kernels or versions of the guest's
+        UserError: if other figures ship there and are not to be dropped, a table or run is missing, tables are not of these runs, runs are of several kernels or versions of the guest's
             code, or one failed self-checks unexplained.
     """
+    if not replace:
+        _drops_nothing(campaign, out)
     runs = look_through(campaign, say)
     manifest = manifest_of_runs(campaign.scale, campaign.figures, runs)
     content = runs.content() | {PACKED: predictions_of_campaign(campaign)}
@@ -91,6 +95,18 @@ def pack(campaign: Finished, out: Path, jobs: int = 1, say: Say = lambda text: N
         make_the_rest(content, asked, say)
         say("writing")
         return replace_shipped(out / campaign.scale, content, manifest)
+
+
+def _drops_nothing(campaign: Finished, out: Path) -> None:
+    """UserError if figures ship that the campaign has not, and that would be gone."""
+    if not is_shipped(out, campaign.scale):
+        return
+    gone = shipped_figures(out, campaign.scale) - {figure.id for figure in campaign.figures}
+    if gone:
+        raise UserError(
+            f"{out / campaign.scale}: {len(gone)} figures ship there that are not to be packed, such as {min(gone)}: give --add to keep "
+            "them, or --replace to drop them"
+        )
 
 
 def make_the_rest(content: dict[str, pd.DataFrame], asked: Asked, say: Say = lambda text: None) -> None:
@@ -127,11 +143,12 @@ class Runs:
 def look_through(campaign: Finished, say: Say = lambda text: None) -> Runs:
     """The runs of a campaign's figures: that all are there, whole, and of their tables. Errors: pack()."""
     place = campaign.results / campaign.scale
+    if not campaign.results.is_dir():
+        raise UserError(f"{campaign.results}: there is no such folder of results")
     for figure in campaign.figures:
         if not (place / f"{figure.id}.parquet").exists():
-            raise UserError(
-                f"{place / figure.id}.parquet: is missing: the campaign is not finished; run: {command_for(figure.id, campaign.scale)}"
-            )
+            command = f"BBRLAB_RESULTS={shlex.quote(str(campaign.results))} {command_for(figure.id, campaign.scale)}"
+            raise UserError(f"{place / figure.id}.parquet: is missing: the campaign is not finished; run: {command}")
     tables = {f.id: read_figure(place / f"{f.id}.parquet") for f in campaign.figures}
     seen: list[Seen] = []
     for figure in campaign.figures:

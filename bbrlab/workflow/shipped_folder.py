@@ -15,6 +15,7 @@ from bbrlab.base.errors import UserError
 from bbrlab.base.owned import PARTIAL, lock
 from bbrlab.base.tables import read_table
 from bbrlab.campaign.collect import read_figure
+from bbrlab.campaign.config import load_config
 from bbrlab.report.shipped import MANIFEST, Manifest, is_shipped, own_hash, read_manifest, tampered
 
 Say = Callable[[str], None]
@@ -35,8 +36,10 @@ def at_work(folder: Path, scale: str, say: Say = lambda text: None, or_else: str
     Raises:
         UserError: if nothing ships and something must, nothing can be written there, or its file system has no locks.
     """
+    if scale not in (known := load_config().scales):
+        raise UserError(f"--scale {scale}: there is no such scale (there are {', '.join(known)})")
     nothing = UserError(f"{folder}: nothing ships at scale {scale}; {or_else}")
-    if or_else and not folder.is_dir():
+    if or_else and not (is_shipped(folder, scale) or files.may_be_restored(folder / scale)):
         raise nothing
     file = folder / f".{scale}.lock"
     with contextlib.ExitStack() as stack:
