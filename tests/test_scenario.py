@@ -127,7 +127,10 @@ def test_every_shipped_scenario_is_valid(path):
         ({"flows": [{"cca": "cubic", "rtt_ms": 10, "rtts_ms": [10]}]}, ["flows.0", "rtt_ms or rtts_ms, not both"]),
         ({"flows": [{"cca": "cubic", "rtts_ms": [-1]}]}, ["flows.0.rtts_ms.0", "-1"]),
         (
-            {"flows": [{"cca": "cubic", "rtt_ms": 10}, {"cca": "cubic", "rtts_ms": [9]}], "network__changes": [{"at_s": 1, "rtt_ms": 5}]},
+            {
+                "flows": [{"cca": "cubic", "rtt_ms": 10}, {"cca": "cubic", "rtts_ms": [9]}],
+                "network__changes": [{"at_s": 1, "rtt_ms": 5}],
+            },
             ["network.changes.0.rtt_ms 5", "no effect"],
         ),
         ({"flows": [{"cca": "cubic", "start_s": 50}]}, ["flows.0.start_s", "50", "end of the run"]),

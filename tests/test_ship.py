@@ -303,7 +303,7 @@ def test_an_old_folder_that_was_left_aside_is_not_put_back_later(shipped):
 
 
 def test_a_scale_that_there_is_not(shipped):
-    with pytest.raises(UserError, match="--scale qick: there is no such scale"), at_work(shipped, "qick"):
+    with pytest.raises(UserError, match="--scale fast: there is no such scale"), at_work(shipped, "fast"):
         pass
     with (
         pytest.raises(UserError, match="nothing ships at scale smoke; pack one"),
