@@ -124,7 +124,7 @@ def swept(**claim: object) -> dict[str, object]:
 DEAR = {"rerun": 2, "points": RUBRIC["points"] | {"rerun": 5}, "scenario": RUBRIC["scenario"] | {"duration_s": 400, "window_s": [1, 400]}}  # fmt: skip
 WRONG = [
     ({"claims": [{"id": "a"}]}, "rubric.yaml:", "'claims.0.says' is missing"),
-    ({"seeds": "3"}, "rubric.yaml:", 'seeds = "3": input should be a valid integer'),
+    ({"seeds": "3"}, "rubric.yaml:", 'seeds = "3": must be a whole number'),
     ({"sedes": 3}, "rubric.yaml:", "unknown key 'sedes'; did you mean 'seeds'?"),
     ({"limits": {"run": 3}}, "rubric.yaml:", "unknown key 'limits.run'; did you mean 'runs'?"),
     ({"questions": [{"id": "a", "asks": "What is it, then?", "point": 1}]}, "rubric.yaml:", "did you mean 'points'?"),

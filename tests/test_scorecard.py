@@ -123,7 +123,7 @@ def test_a_page_shows_every_claim_and_variant_whichever_way_it_came_out(judged):
     assert all(id in page for id in [*claims["id"], *statements["id"]])
     assert "SA-v-low: low" in page and "SA-v-high: high" in page
     assert "partly reproduced: 1 of 2" in page
-    assert "open: which of the two was meant" in page and "chosen after a comparison: the larger" in page
+    assert "open: which of the two was meant" in page and "chosen after a comparison: The larger" in page
     assert "&lt;b&gt;take&lt;/b&gt;" in page, "text is text"
     assert page.count("<details>") == 1, f"only what has more than {MANY} claims is folded"
 
