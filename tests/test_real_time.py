@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
-from bbrlab.claims.compare import POINTS
+from bbrlab.claims.compare import NOT_COMPARED, POINTS
 from bbrlab.cli.commands import app
 from bbrlab.experiment.machine import strain
 from bbrlab.experiment.machine.strain import Gauge, Strain
@@ -289,3 +289,16 @@ def test_a_run_in_real_time_is_told_by_all_its_values(capsys):
     run = {"point": "rate_mbit=1,buffer.bdp=2,0123456789", "seed": 1, "ok": True, "failed": [], "real_time": None}
     show_crosscheck(Crosscheck("s", "qemu", pd.DataFrame(columns=list(POINTS)), [run], {"virtual": "v", "real": "r"}))
     assert "real time, rate_mbit=1,buffer.bdp=2, seed 1: passed" in capsys.readouterr().out
+
+
+def test_a_cross_check_that_compares_nothing_is_no_pass(monkeypatch, tmp_path):
+    """Runs that passed, of which none observed what was asked for."""
+    row = dict.fromkeys(POINTS, float("nan")) | {
+        "point": "p", "cca": "", "metric": "loss", "unit": "1", "a_seeds": 0, "b_seeds": 0, "outcome": NOT_COMPARED,
+    }  # fmt: skip
+    nothing = Crosscheck("s", "host", pd.DataFrame([row]), [], {"virtual": "v", "real": "r"})
+    assert not nothing.compared
+    monkeypatch.setattr(crosschecks, "crosscheck", lambda *args, **more: nothing)
+    scenario = str(paths.SCENARIOS / "tang" / "fig2.yaml")
+    ended = CliRunner().invoke(app, ["crosscheck", scenario, "--backend", "host", "--out", str(tmp_path)])
+    assert isinstance(ended.exception, UserError) and "no metric has a number in both times" in str(ended.exception)

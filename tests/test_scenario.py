@@ -272,6 +272,16 @@ def test_each_flow_of_a_group_may_have_its_own_rtt():
     assert flight_bytes(longer) > 10 * 0.9 * 1e6 / 8 * 3, "its memory is planned"
 
 
+def test_one_rtt_is_set_in_place_of_several_and_the_reverse():
+    content = {"flows": [{"cca": "cubic", "count": 2, "rtts_ms": [10, 20]}]}
+    assign(content, "flows.0.rtt_ms", 30, "s")
+    assert content["flows"][0] == {"cca": "cubic", "count": 2, "rtt_ms": 30}
+    assign(content, "flows.0.rtts_ms", [5, 6], "s")
+    assert content["flows"][0] == {"cca": "cubic", "count": 2, "rtts_ms": [5, 6]}
+    assign(content, "flows.0.rtt_ms", None, "s")
+    assert content["flows"][0]["rtts_ms"] == [5, 6], "what is emptied takes nothing's place"
+
+
 def test_a_field_that_is_not_given_names_no_point():
     """Points keep their names, and so their results, when a scenario may have one more field."""
     content = validate(scenario_dict(), "s").model_dump(mode="json")

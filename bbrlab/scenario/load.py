@@ -52,7 +52,7 @@ def assign(content: Any, path: str, value: Any, where: str) -> None:
             if last:
                 if parts[:-1] == ["network", "buffer"]:
                     target.clear()  # bdp, bytes and packets exclude each other
-                if parts[0] == "flows":
+                if parts[0] == "flows" and value is not None:
                     target.pop(INSTEAD.get(part, ""), None)
                 target[part] = value
             else:

@@ -92,6 +92,8 @@ def pack(campaign: Finished, out: Path, jobs: int = 1, say: Say = lambda text: N
     content = runs.content() | {PACKED: predictions_of_campaign(campaign)}
     asked = Asked(campaign.scale, campaign.figures, jobs=jobs, curves=not campaign.without_curves)
     with at_work(out, campaign.scale, say):
+        if not replace:  # again: another command may have been at it meanwhile
+            _drops_nothing(campaign, out)
         make_the_rest(content, asked, say)
         say("writing")
         return replace_shipped(out / campaign.scale, content, manifest)
