@@ -71,21 +71,28 @@ def test_the_readme_has_what_came_of_the_statements():
         [("XX-1", INCONCLUSIVE, WIDE), ("XX-1", INCONCLUSIVE, "on an edge"), ("XX-5", INCONCLUSIVE, WIDE)],
         columns=["statement", "verdict", "why"],
     )
-    text = with_scorecard(PAGE.read_text(), known, claims)
+    text = with_scorecard(PAGE.read_text(), known, claims, [])
     assert "| Tang | 1 | 1 | 1 | 1 |  |  |  | 7 of 13 | 1 |" in text
     assert "| Ware et al. 2019 |  |  |  |  |  |  | 2 |  |  |" in text
     assert "| **all** | 1 | 1 | 1 | 1 |  |  | 2 | 7 of 13 | 1 |" in text
     assert "| the lab's own, counted apart |  |  |  |  |  | 1 |  | 0 of 1 |  |" in text
     told = " ".join(text.split("scorecard: made by")[1].split("| paper")[0].split())
-    assert (
-        "Of 6 statements 4 have a verdict, 3 of them by all points and trials" in told and "The other 2 are not" in told
-    )
+    assert "Of 6 statements 4 have a verdict, 3 of them by all points and trials" in told
+    assert "The other 2 are not decided yet: [why](docs/reference/outcomes.md). Behind" in told
     assert "Behind the 4 are 13 claims: 7 reproduce, 5 do not, 1 are inconclusive (1 of them scatter so much" in told
     assert "2 compare with what was computed from a paper's data" in told
+    decided = known[known["verdict"] != "not run"]
+    text = with_scorecard(text, decided, claims, ["tang/fig2", "bless2025/fig14"])
+    assert (
+        f"The other 1 are not decided yet: 2 of the {len(figures_at('full', []))} figures have not been run at `full`. "
+        in text
+    )
+    text = with_scorecard(text, decided[decided["verdict"] != "partly run"], claims, [])
+    assert "not decided yet: " not in text and "(scale `full`). Behind the 4 are" in text
     with pytest.raises(ValueError, match="no row for nobody"):
-        with_scorecard(text, known.assign(paper="nobody"), claims)
+        with_scorecard(text, known.assign(paper="nobody"), claims, [])
     with pytest.raises(ValueError, match="no place"):
-        with_scorecard(text.replace("<!-- end of the scorecard -->", ""), known, claims)
+        with_scorecard(text.replace("<!-- end of the scorecard -->", ""), known, claims, [])
 
 
 def test_the_page_of_outcomes_is_of_what_ships():

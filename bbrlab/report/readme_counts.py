@@ -6,17 +6,19 @@ How many statements and claims each paper has, and what came of the statements b
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import pandas as pd
 
 from bbrlab.base import files, paths
 from bbrlab.campaign.config import FULL
+from bbrlab.campaign.figures import figures_at
 from bbrlab.claims.judge import INCONCLUSIVE, NOT_REPRODUCED, NOT_RUN, PARTLY_RUN, REPRODUCED, WIDE
 from bbrlab.claims.load import load_statements
 from bbrlab.claims.schema import Statement
 from bbrlab.claims.statements import PARTLY
 from bbrlab.report.known import known_claims, known_statements
+from bbrlab.report.shipped import left_out
 
 PAGE = paths.ROOT / "README.md"
 # | [Paper](scenarios/FOLDER) | what | statements | claims |
@@ -58,13 +60,14 @@ def names_of_papers(text: str | None = None) -> dict[str, str]:
     return {found[3]: found[2] for found in ROW.finditer(text or PAGE.read_text(encoding="utf-8"))}
 
 
-def with_scorecard(text: str, known: pd.DataFrame, claims: pd.DataFrame) -> str:
+def with_scorecard(text: str, known: pd.DataFrame, claims: pd.DataFrame, missing: Sequence[str]) -> str:
     """The page with what came of the statements.
 
     Args:
         text: after renewed(): its rows say the papers' names and order.
         known: known.known_statements().
         claims: known.known_claims().
+        missing: ids of the figures that do not ship at scale full.
 
     Raises:
         ValueError: if the page has no place for it, or a paper of the statements no row.
@@ -76,7 +79,12 @@ def with_scorecard(text: str, known: pd.DataFrame, claims: pd.DataFrame) -> str:
         raise ValueError(f"the table of counts has no row for {unknown[0]}")
     own = known["own"].astype(bool)  # the lab's, not a paper's: counted apart
     papers = [(name, known[~own & (known["paper"] == paper)]) for paper, name in names.items()]
-    lines = [_in_words(known[~own], claims), "", f"| paper | {' | '.join(COLUMNS)} |", "|---|" + "---|" * len(COLUMNS)]
+    lines = [
+        _in_words(known[~own], claims, missing),
+        "",
+        f"| paper | {' | '.join(COLUMNS)} |",
+        "|---|" + "---|" * len(COLUMNS),
+    ]
     for name, mine in [*papers, ("**all**", known[~own]), ("the lab's own, counted apart", known[own])]:
         if len(mine):
             lines.append(f"| {name} | {' | '.join(_cells(mine))} |")
@@ -112,16 +120,29 @@ def _later(statements: pd.DataFrame) -> int:
     return int((statements["chosen_after"].fillna("") != "").sum())
 
 
-def _in_words(known: pd.DataFrame, claims_known: pd.DataFrame) -> str:
-    """The sum of the table, in words."""
+def _undecided(count: int, missing: Sequence[str]) -> str:
+    """How many statements have no verdict, and why: figures of scale full that do not ship with it."""
+    if not count:
+        return ""
+    total = len(figures_at(FULL, []))
+    why = (
+        f"{len(missing)} of the {total} figures have not been run at `full`"
+        if missing
+        else "[why](docs/reference/outcomes.md)"
+    )
+    return f"The other {count} are not decided yet: {why}. "
+
+
+def _in_words(known: pd.DataFrame, claims_known: pd.DataFrame, missing: Sequence[str]) -> str:
+    """The sum of the table, in words; `missing`: ids of the figures that do not ship at scale full."""
     decided = _decided(known)
     of_decided = claims_known[claims_known["statement"].isin(decided["id"])]
     wide = int(((of_decided["verdict"] == INCONCLUSIVE) & (of_decided["why"] == WIDE)).sum())
     claims, good, bad = (int(decided[column].sum()) for column in ("claims", "reproduced", "not_reproduced"))
     at_full = int((decided["scale"] == FULL).sum())
     return (
-        f"Of {len(known)} statements {len(decided)} have a verdict, {at_full} of them by all points and trials of the scenarios (scale `full`). The other "
-        f"{len(known) - len(decided)} are not decided yet: `full` has not been run as a whole. Behind the {len(decided)} are {claims:,} claims: "
+        f"Of {len(known)} statements {len(decided)} have a verdict, {at_full} of them by all points and trials of the scenarios (scale `full`). "
+        f"{_undecided(len(known) - len(decided), missing)}Behind the {len(decided)} are {claims:,} claims: "
         f"{good} reproduce, {bad} do not, {claims - good - bad} are inconclusive ({wide} of them scatter so much from seed to seed that the interval is wider than the tolerance). {_later(decided)} of the {len(decided)} rest on a choice that was made after a "
         "comparison with measurements (last column); each names it. "
         f"{int(decided['exactness'].isin(COMPUTED).sum())} compare with what was computed from a paper's data or published code, not with a printed value."
@@ -133,7 +154,7 @@ def page() -> str:
     folder = paths.ROOT / "shipped"
     known = known_statements(folder)
     text = renewed(PAGE.read_text(encoding="utf-8"), load_statements())
-    return with_scorecard(text, known, known_claims(known, folder))
+    return with_scorecard(text, known, known_claims(known, folder), left_out(folder, FULL))
 
 
 if __name__ == "__main__":
