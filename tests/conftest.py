@@ -70,6 +70,12 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_SESSION] = (Path(os.environ["BBRLAB_RESULTS"]), state_of(USERS_RESULTS), campaign_runs(USERS_RESULTS))
 
 
+@pytest.fixture(autouse=True)
+def at_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands and paths that pages name start at the checkout, wherever pytest was started."""
+    monkeypatch.chdir(paths.ROOT)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip in the container's image what needs a compiler, which an image on top has."""
     if not paths.IMAGE.exists() or shutil.which("gcc"):

@@ -119,7 +119,7 @@ def ship(
 
 @app.command()
 def rejudge(
-    scale: Annotated[str | None, typer.Option(help="smoke, quick or full; default: what ships, or config.yaml's.")] = None,
+    scale: Annotated[str | None, typer.Option(help="smoke, quick or full; default: config.yaml's if it ships, else the largest that ships whole.")] = None,
     model: Annotated[list[str] | None, typer.Option(help="Compute these predictions anew: 9s and own (the fluid model), burst; may be given several times. Default: those that are missing.")] = None,
     cores: Annotated[int | None, at_once("Predictions at once")] = None,
 ) -> None:  # fmt: skip
@@ -170,7 +170,7 @@ def verify(
     sample: Annotated[int, typer.Option(min=1, help="So many runs, chosen by chance.")] = SAMPLE,
     seed: Annotated[int | None, typer.Option(help="Of the choice; default: another one each time, which is told.")] = None,
     results: Annotated[Path | None, typer.Option(help="Anybody's folder of results; default: what ships.")] = None,
-    scale: Annotated[str | None, typer.Option(help="smoke, quick or full; default: what ships, or config.yaml's.")] = None,
+    scale: Annotated[str | None, typer.Option(help="smoke, quick or full; default: config.yaml's if it ships, else the largest that ships whole.")] = None,
     cores: Annotated[int | None, at_once("Guests at once")] = None,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip

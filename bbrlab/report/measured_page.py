@@ -21,7 +21,7 @@ from bbrlab.claims import series
 from bbrlab.claims.statements import read_claims
 from bbrlab.report.pages import NAMES
 from bbrlab.report.panel import KEYS, has_panel
-from bbrlab.report.shipped import read_manifest
+from bbrlab.report.shipped import left_out, read_manifest
 
 SCALE, SHIPPED = FULL, paths.ROOT / "shipped"
 BOUNDS_BDP = (16, 32, np.inf)  # of buffers: how far a column of the table goes
@@ -148,7 +148,7 @@ def aims_table(folder: Path = SHIPPED) -> str:
 
 
 def shipped_list(folder: Path = SHIPPED) -> str:
-    """The figures that ship, by paper, and what their runs came from, in Markdown."""
+    """The figures that ship, by paper, those that do not, and what the runs came from, in Markdown."""
     manifest = read_manifest(folder, SCALE)
     known = {figure.id: figure for figure in figures_at(SCALE, list(manifest.figures))}
     by_paper: dict[str, list[str]] = {}
@@ -167,6 +167,8 @@ def shipped_list(folder: Path = SHIPPED) -> str:
             for one in manifest.failed
         ),
     ]
+    if missing := left_out(folder, SCALE):
+        lines += ["", f"{len(missing)} of the {len(figures_at(SCALE, []))} figures do not ship: {', '.join(missing)}."]
     return "\n".join(lines) + "\n"
 
 

@@ -126,7 +126,7 @@ def _undecided(count: int, missing: Sequence[str]) -> str:
         return ""
     total = len(figures_at(FULL, []))
     why = (
-        f"{len(missing)} of the {total} figures have not been run at `full`"
+        f"{len(missing)} of the {total} figures do not ship at `full`"
         if missing
         else "[why](docs/reference/outcomes.md)"
     )
