@@ -113,9 +113,10 @@ rule site:
         "bbrlab site --scale {params.scale} --out {output.site:q} > {output.text:q} 2> {log:q}"
 
 
-# One figure's claims to read.
+# One figure's claims to read; of a figure that no claim reads, its points.
 rule verdicts:
     input:
+        table=f"{AT_SCALE}/{{paper}}/{{figure}}.parquet",
         claims=f"{AT_SCALE}/{{paper}}/{{figure}}.claims.parquet",
         code=CODE["pages"],
     output:
@@ -123,4 +124,4 @@ rule verdicts:
     log:
         f"{LOGS}/{SCALE}/{{paper}}/{{figure}}.verdicts.log",
     shell:
-        "bbrlab verdicts {input.claims:q} > {output:q} 2> {log:q}"
+        "bbrlab verdicts {input.claims:q} --table {input.table:q} > {output:q} 2> {log:q}"

@@ -24,12 +24,24 @@ def render(
 
 
 @app.command(hidden=True)
-def verdicts(claims: Path) -> None:
-    """Print the verdicts of a table of claims and of the statements beside it (used by the workflow)."""
-    from bbrlab.claims.statements import read_claims, read_statements
-    from bbrlab.report.scorecard import show_verdicts
+def verdicts(claims: Path, table: Annotated[Path | None, typer.Option()] = None) -> None:
+    """Print the verdicts of a table of claims and of the statements beside it (used by the workflow).
 
-    show_verdicts(read_claims(claims), read_statements(claims))
+    Where no claim reads the figure of --table, print its points.
+    """
+    from bbrlab.claims.statements import read_claims, read_statements
+
+    statements = read_statements(claims)
+    if table is not None and statements.empty:
+        from bbrlab.campaign.collect import read_figure
+        from bbrlab.report.console import wide_console
+        from bbrlab.report.points_table import show_points
+
+        show_points(read_figure(table), wide_console())
+    else:
+        from bbrlab.report.scorecard import show_verdicts
+
+        show_verdicts(read_claims(claims), statements)
 
 
 @app.command(hidden=True)

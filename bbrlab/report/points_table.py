@@ -1,0 +1,68 @@
+"""The points of a figure on the terminal: what a study that no claim reads came to."""
+
+from __future__ import annotations
+
+import pandas as pd
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from bbrlab.campaign.collect import CONDITIONS, IDENTITY, point_means
+from bbrlab.measure import schema
+
+# (column of figure_table(), head, digits behind the point); what is of the run and not of a group stands once per point.
+SHOWN = (
+    ("share_of_capacity", "share of capacity", 3),
+    ("completion_s", "completion (s)", 2),
+    ("utilisation", "utilisation", 3),
+    ("queue_ms_mean", "queue (ms)", 1),
+    ("loss", "loss", 4),
+)
+
+
+def swept_columns(table: pd.DataFrame) -> list[str]:
+    """What tells the points of a figure apart: the case, and the swept fields of its scenario.
+
+    Args:
+        table: figure_table().
+    """
+    known = {"figure", "direction", *IDENTITY, *CONDITIONS, *schema.METRICS}
+    return [column for column in table.columns if column not in known]
+
+
+def show_points(table: pd.DataFrame, console: Console) -> None:
+    """Print each point and flow group with its main metrics: means over the seeds, with the half-widths of their 95 % intervals.
+
+    Args:
+        table: figure_table(). A metric that no run has is left out; runs that failed their checks are in no mean and counted.
+    """
+    swept = swept_columns(table)
+    keys = ["point", "group"]
+    shown = [(column, head, digits) for column, head, digits in SHOWN if table[column].notna().any()]
+    means = {column: point_means(table, keys, column).set_index(keys) for column, _, _ in shown}
+    out = Table(box=None, pad_edge=False)
+    for name in (*swept, "flows", *(head for _, head, _ in shown), "runs"):
+        out.add_column(
+            escape(name.removeprefix("network.")), justify="left" if name in swept else "right", overflow="fold"
+        )
+    for _, rows in table.groupby(keys, sort=False):
+        first = rows.iloc[0]
+        place = (str(first["point"]), int(first["group"]))
+        cells = ["" if pd.isna(first[name]) else f"{first[name]}" for name in swept]
+        again = first["group"] > 0
+        numbers = [
+            "" if again and column in schema.RUN else _number(means[column].loc[place], digits)
+            for column, _, digits in shown
+        ]
+        failed = int((~rows["ok"]).sum())
+        runs = f"{len(rows) - failed}" + (f", {failed} failed" if failed else "")
+        out.add_row(*map(escape, cells), f"{first['count']} {first['cca']}", *numbers, runs)
+    console.print(out)
+
+
+def _number(mean: pd.Series, digits: int) -> str:
+    """0.451 ± 0.012; without the interval where one seed gives none, and - where no run has the metric."""
+    if pd.isna(mean["mean"]):
+        return "-"
+    half = "" if pd.isna(mean["ci95"]) else f" ± {mean['ci95']:.{digits}f}"
+    return f"{mean['mean']:.{digits}f}{half}"
