@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from bbrlab.claims import series
 from bbrlab.claims.statements import read_claims
 from bbrlab.report.pages import NAMES
 from bbrlab.report.panel import KEYS, has_panel
-from bbrlab.report.shipped import left_out, read_manifest
+from bbrlab.report.shipped import Failed, left_out, read_manifest
 
 SCALE, SHIPPED = FULL, paths.ROOT / "shipped"
 BOUNDS_BDP = (16, 32, np.inf)  # of buffers: how far a column of the table goes
@@ -162,14 +163,22 @@ def shipped_list(folder: Path = SHIPPED) -> str:
         "",
         f"In brackets: runs. {manifest.runs:,} in all, kernel `{manifest.kernel['name']}` ({manifest.kernel['release']}), commits {commits}; "
         f"{failed if manifest.failed else 'every one passed its self-checks.'}",
-        *(
-            f"- {one.figure}, `{one.point}`, seed {one.seed} ({', '.join(one.checks)}): {one.why}"
-            for one in manifest.failed
-        ),
+        *_failed_list(manifest.failed),
     ]
     if missing := left_out(folder, SCALE):
         lines += ["", f"{len(missing)} of the {len(figures_at(SCALE, []))} figures do not ship: {', '.join(missing)}."]
     return "\n".join(lines) + "\n"
+
+
+def _failed_list(failed: Sequence[Failed]) -> list[str]:
+    """One line for each point and reason, with its seeds."""
+    seeds: dict[tuple[str, str, str, str], list[str]] = {}
+    for one in failed:
+        seeds.setdefault((one.figure, one.point, ", ".join(one.checks), one.why), []).append(str(one.seed))
+    return [
+        f"- {figure}, `{point}`, seed{'s' * (len(of) > 1)} {', '.join(of)} ({checks}): {why}"
+        for (figure, point, checks, why), of in seeds.items()
+    ]
 
 
 def page(path: Path, tables: dict[str, str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 from rich.console import Console
 from rich.markup import escape
@@ -51,7 +52,7 @@ def show_points(table: pd.DataFrame, console: Console) -> None:
         cells = ["" if pd.isna(first[name]) else f"{first[name]}" for name in swept]
         again = first["group"] > 0
         numbers = [
-            "" if again and column in schema.RUN else _number(means[column].loc[place], digits)
+            "" if again and column in schema.RUN else _number(means[column], place, digits)
             for column, _, digits in shown
         ]
         failed = int((~rows["ok"]).sum())
@@ -60,9 +61,9 @@ def show_points(table: pd.DataFrame, console: Console) -> None:
     console.print(out)
 
 
-def _number(mean: pd.Series, digits: int) -> str:
+def _number(means: pd.DataFrame, place: tuple[str, int], digits: int) -> str:
     """0.451 ± 0.012; without the interval where one seed gives none, and - where no run has the metric."""
-    if pd.isna(mean["mean"]):
+    mean, half = (float(means[column].loc[place]) for column in ("mean", "ci95"))
+    if np.isnan(mean):
         return "-"
-    half = "" if pd.isna(mean["ci95"]) else f" ± {mean['ci95']:.{digits}f}"
-    return f"{mean['mean']:.{digits}f}{half}"
+    return f"{mean:.{digits}f}" + ("" if np.isnan(half) else f" ± {half:.{digits}f}")
