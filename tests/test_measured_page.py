@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from bbrlab.base import paths
 from bbrlab.base.tables import published_table
+from bbrlab.campaign.collect import read_figure
 from bbrlab.campaign.figures import figures_at
 from bbrlab.report import measured_page
 from bbrlab.report.measured_page import AIMS, errors_of, pages, shipped_errors, short
@@ -52,3 +54,18 @@ def test_every_aim_is_of_a_panel_that_ships():
     assert {id for id, _, _ in AIMS} <= set(shipped_errors())
     assert "does not ship" not in measured_page.aims_table()
     assert (short(0.044), short(0.1234), short(1.5)) == ("0.044", "0.123", "1.500")
+
+
+def test_how_near_the_second_laboratory_is():
+    """docs/explanation/trust.md, point 7, by the results that ship."""
+    runs = read_figure(paths.ROOT / "shipped/full/cao2019/fig5.parquet")
+    goodput = runs[runs["ok"]].groupby(["case", "buffer_bytes", "rate_mbit", "base_rtt_ms"])["goodput_mbit"].mean()
+    gain = (100 * (goodput["bbr1"] / goodput["cubic"] - 1)).rename("here").reset_index()
+    both = gain.merge(published_table("cao2019/fig5"), on=["buffer_bytes", "rate_mbit", "base_rtt_ms"])
+    shallow, deep = both[(both["buffer_bytes"] == 1e5) & (both["rate_mbit"] <= 250)], both[both["buffer_bytes"] == 1e7]
+    assert (len(shallow), len(deep)) == (40, 64)
+    words = (paths.ROOT / "docs/explanation/trust.md").read_text(encoding="utf-8")
+    here = [(part["here"] - part["second_laboratory_percent"]).abs().median() for part in (shallow, deep)]
+    apart = [(part["gain_percent"] - part["second_laboratory_percent"]).abs().median() for part in (shallow, deep)]
+    assert f"is {here[0]:.1f} percentage points, over the 64 of Fig. 5b {here[1]:.1f}." in " ".join(words.split())
+    assert f"are {apart[0]:.1f} and {apart[1]:.1f} apart" in " ".join(words.split())
