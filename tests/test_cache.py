@@ -203,6 +203,19 @@ def test_pruning_takes_the_oldest_whole_entries_and_nothing_else(tmp_path):
     assert all(p.exists() for p in [*young, other])
 
 
+def test_what_stand_ins_and_comparisons_link_to_stays(tmp_path):
+    shared, results = tmp_path / "shared", tmp_path / "results"
+    shared.mkdir()
+    held = [entry(shared, i, 100, 30)[0] for i in range(3)]
+    entry(shared, 3, 100, 30)
+    for file, place in zip(held, ("runs", "replace/bbr3/runs", "compare/a/runs"), strict=True):
+        (results / place).mkdir(parents=True)
+        (results / place / "summary.json").symlink_to(file)
+    found = cache.prune(shared, older_days=1, keep=[results], now_s=1e9)
+    assert (len(found.removed), len(found.kept_linked)) == (1, 3)
+    assert all(file.exists() for file in held)
+
+
 def test_a_cache_that_is_no_folder(tmp_path, monkeypatch):
     monkeypatch.delenv(cache.VARIABLE, raising=False)
     assert cache.cache_folder() is None

@@ -720,11 +720,48 @@ def test_a_class_needs_one_submission_for_each_id(tmp_path):
     with pytest.raises(UserError, match=r"x\.pdf: 'x+' is no student's id, which is 1 to 100"):
         submissions_in(tmp_path)
     odd.unlink()
+    (tmp_path / "class.csv").mkdir()
+    with pytest.raises(
+        UserError, match="class.csv: nobody can be called class.csv, which is the name of the class's table"
+    ):
+        submissions_in(tmp_path)
+    (tmp_path / "class.csv").rmdir()
     (tmp_path / "ada.zip").touch()
     with pytest.raises(UserError, match="ada has another submission"):
         submissions_in(tmp_path)
     with pytest.raises(UserError, match="is not there"):
         submissions_in(tmp_path / "none")
+
+
+def test_a_file_that_was_exchanged_is_seen_and_a_walk_ends(tmp_path, monkeypatch):
+    """Same name, size, mode and time of change: found by the time that nobody can set."""
+    from types import SimpleNamespace
+
+    from bbrlab.grading import grade as module
+
+    rubric = write_rubric(tmp_path)
+    own, kernel = SimpleNamespace(student="ada"), SimpleNamespace(key="k")
+    work = tmp_path / "ada"
+    for number in range(30):
+        (work / f"{number:02}").mkdir(parents=True)
+        (work / f"{number:02}" / "a.txt").write_text("one")
+    file = work / "00" / "a.txt"
+
+    def key() -> str:
+        return module._key(work, rubric, own, kernel)
+
+    before = key()
+    assert key() == before
+    status = file.stat()
+    file.write_text("two")
+    os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert key() != before
+    looked: list[bytes] = []
+    real = os.lstat
+    monkeypatch.setattr(module, "ENTRIES_MAX", 10)
+    monkeypatch.setattr(module.os, "lstat", lambda path: (looked.append(path), real(path))[1])
+    key()
+    assert 10 < len([path for path in looked if path.startswith(bytes(work))]) < 40
 
 
 def test_the_command_says_what_it_needs(tmp_path):

@@ -14,6 +14,7 @@ from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.campaign.figures import figures_at, runs_of
 from bbrlab.cli.commands import app
+from bbrlab.report import shipped
 from bbrlab.workflow import verify
 from bbrlab.workflow.differences import compare
 from bbrlab.workflow.digest import table_digests
@@ -148,3 +149,65 @@ def test_a_shipped_file_that_is_cut_off_is_told_as_the_manifest_has_it(tmp_path)
         else:
             found = asked(tmp_path, "quick", "tang")
             assert [one.file for one in found.wrong] == [name] and found.keys
+
+
+# --- files --------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", ["quick", "full"])
+def test_what_ships_is_as_its_manifest_says(scale):
+    assert shipped.tampered(REAL, scale) == []
+
+
+@pytest.mark.parametrize("gone", ["manifest.json", "runs.parquet"])
+def test_a_missing_file_that_makes_results_shipped_ones_is_named(tmp_path, gone):
+    shutil.copytree(REAL / "quick", tmp_path / "quick")
+    (tmp_path / "quick" / gone).unlink()
+    for look in (lambda: asked(tmp_path, "quick", "tang"), lambda: shipped.shipped_scale("quick", tmp_path)):
+        with pytest.raises(UserError, match=f"{gone}: is missing; get these results anew"):
+            look()
+
+
+@pytest.mark.parametrize("name", ["../../victim.parquet", "/victim.parquet", "a/b/c.parquet", "..parquet", "notes.txt"])
+def test_a_manifest_names_no_file_elsewhere(tmp_path, name):
+    shutil.copytree(REAL / "quick", tmp_path / "quick")
+    file = tmp_path / "quick" / "manifest.json"
+    content = files.read_json(file)
+    content["files"][name] = "0" * 64
+    files.write_json(file, content | {"sha256": shipped.own_hash(content)})
+    with pytest.raises(UserError, match=r"manifest\.json: files\."):
+        shipped.read_manifest(tmp_path, "quick")
+
+
+def test_a_link_is_no_file_of_what_ships(tmp_path):
+    shutil.copytree(REAL / "quick", tmp_path / "quick")
+    for name in ("points.parquet", "tang"):
+        (tmp_path / "quick" / name).rename(tmp_path / name)
+        (tmp_path / "quick" / name).symlink_to(tmp_path / name)
+    told = dict(shipped.tampered(tmp_path, "quick"))
+    assert told["points.parquet"] == told["tang/fig2.parquet"] == "is a link, which may lead anywhere"
+
+
+@pytest.mark.parametrize("cached", [True, False])
+def test_a_cached_run_has_no_table_of_short_flows_and_the_hash_is_compared(tmp_path, cached):
+    """The cache between workflows keeps three files of a run (rules/experiments.smk)."""
+    figure = figures_at("quick", ["bless2025/fig14"])[0]
+    run = runs_of(figure, results=tmp_path / "results")[0]
+    run.folder.mkdir(parents=True)
+    kept = tmp_path / "cache" if cached else run.folder
+    kept.mkdir(exist_ok=True)
+    (kept / "samples.parquet").write_bytes(b"samples")
+    said = {**table_digests(kept), "short_flows.parquet": "a" * 64}
+    files.write_json(kept / "manifest.json", {"outputs_sha256": said})
+    files.write_json(kept / "summary.json", whole_summary({}))
+    for file in kept.iterdir() if cached else ():
+        (run.folder / file.name).symlink_to(file)
+    record = Folder(tmp_path / "results", "quick", {figure.id: figure}).record((figure.id, run.point.label, run.seed))
+    assert record.wrong == (() if cached else (Wrong("short_flows.parquet", "is missing"),))
+    assert record.tables.get("short_flows.parquet") == ("a" * 64 if cached else None)
+    again = tmp_path / "again"
+    shutil.copytree(run.folder, again)
+    (again / "short_flows.parquet").write_bytes(b"another")
+    told = {w.file: w.what for w in compare(record, again, {})}
+    if cached:
+        assert told["short_flows.parquet"].startswith("has hash aaaaaaaaaaaa, again ")

@@ -10,6 +10,7 @@ from bbrlab.base import files
 from bbrlab.base.errors import UserError
 from bbrlab.grading.examine import Examined
 from bbrlab.grading.personal import drawn_seeds, known_id
+from bbrlab.grading.report import CLASS
 from bbrlab.grading.rubric import Rubric
 from bbrlab.grading.submission import ARCHIVES
 
@@ -54,6 +55,8 @@ def submissions_in(folder: Path) -> dict[str, Path]:
         raise files.explain(error, folder) from None
     for entry in entries:
         student = known_id(name_of(entry), str(entry))
+        if student == CLASS:
+            raise UserError(f"{entry}: nobody can be called {CLASS}, which is the name of the class's table; rename it")
         if student in found:
             raise UserError(
                 f"{entry}: {student} has another submission, {found[student].name}; keep one (whatever is in {folder} is taken for one)"

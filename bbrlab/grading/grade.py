@@ -27,6 +27,7 @@ from bbrlab.kernel.built import Kernel
 
 EXAMINED, GRADE = "examined.json", "grade.json"
 UNREADABLE = "cannot be read"
+ENTRIES_MAX = 200_000  # of a submission that are looked at to see whether it has changed
 NOTHING: Examined = {
     "content_sha256": "", "incomplete": [], "notes": [], "scenario_wrong": ["there is no scenario that can be read"],
     "points": [], "answers": {}, "unanswered": {}, "runs": [],
@@ -339,10 +340,13 @@ def _key(path: Path, rubric_file: Path, own: Personal, kernel: Kernel) -> str:
         folders.sort()
         for name in sorted([*folders, *names]):
             status = os.lstat(os.path.join(parent, name))
-            digest.update(parent + b"/" + name + f"\0{status.st_size} {status.st_mtime_ns} {status.st_mode}\0".encode())
+            # The time of the last change of the file's entry (ctime) cannot be set: who exchanges a file for one of the same size and
+            # time is found by it.
+            times = f"{status.st_mtime_ns} {status.st_ctime_ns}"
+            digest.update(parent + b"/" + name + f"\0{status.st_size} {times} {status.st_mode}\0".encode())
             count += 1
-        if count > 200_000:  # more than any rubric allows
-            break
+            if count > ENTRIES_MAX:  # more than any rubric allows, so that nothing of it is read
+                return digest.hexdigest()[:32]
     return digest.hexdigest()[:32]
 
 

@@ -11,10 +11,10 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pandas as pd
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
@@ -30,6 +30,7 @@ from bbrlab.measure import schema
 MANIFEST, RUNS, CHECKS, STATEMENTS = "manifest.json", "runs.parquet", "checks.parquet", "statements.parquet"
 FORMAT = 1  # of the files; another number where an older bbrlab could not read them
 PLACE = ["figure", "point", "seed"]  # of a run
+FILE = r"^(?:[A-Za-z0-9_-]+/)?[A-Za-z0-9_][A-Za-z0-9_.-]*\.parquet$"  # below the folder, and nowhere else
 NAMED = 6  # figures that do not ship are named, up to so many
 GET_ANEW = "get these results anew, or look at them with the version that packed them"
 
@@ -67,7 +68,7 @@ class Manifest(Strict):
     packages: dict[str, int]
     libraries: dict[str, str]
     failed: list[Failed]
-    files: dict[str, str]
+    files: dict[Annotated[str, Field(pattern=FILE)], str]
     sha256: str
 
     @property
@@ -83,15 +84,28 @@ def own_hash(content: dict[str, Any]) -> str:
 
 
 def is_shipped(folder: Path, scale: str) -> bool:
-    """Whether a folder has results as they ship, and not as a campaign leaves them."""
-    return (folder / scale / MANIFEST).exists() and (folder / scale / RUNS).exists()
+    """Whether a folder has results as they ship, and not as a campaign leaves them.
+
+    Raises:
+        UserError: if one of the two files that make the difference is missing.
+    """
+    there = {name: (folder / scale / name).exists() for name in (MANIFEST, RUNS)}
+    if any(there.values()) and not all(there.values()):
+        gone = next(name for name, is_there in there.items() if not is_there)
+        raise UserError(f"{folder / scale / gone}: is missing; get these results anew")
+    return all(there.values())
 
 
 def read_manifest(folder: Path, scale: str) -> Manifest:
     """The manifest of shipped results. UserError if there is none, or it is not one."""
     path = folder / scale / MANIFEST
-    content = files.read_json(path)
-    if isinstance(content, dict) and content.get("format", FORMAT) != FORMAT:
+    content = files.read_json(path, "get it anew")
+    if not isinstance(content, dict):
+        what = "a list" if isinstance(content, list) else "a single value"
+        raise UserError(
+            f"{path}: is {what}, must be keys with values; it was edited, or made by another version: get it anew"
+        )
+    if content.get("format", FORMAT) != FORMAT:
         raise of_another_version(path, f"is of format {content['format']}, this bbrlab reads format {FORMAT}", GET_ANEW)
     try:
         return Manifest.model_validate(content)
@@ -105,7 +119,8 @@ def read_manifest(folder: Path, scale: str) -> Manifest:
 def tampered(folder: Path, scale: str) -> list[tuple[str, str]]:
     """What of shipped results is not as the manifest says: (file, what is wrong with it).
 
-    A manifest that was edited is found by its own hash; who renews that as well is found by verify alone, or by git.
+    A manifest that was edited is found by its own hash; who renews that as well is found by git; by verify, too, if a run's
+    hash or its rows in a figure's table were changed (points and verdicts are made of these by rejudge).
     """
     manifest = read_manifest(folder, scale)
     found = []
@@ -113,7 +128,9 @@ def tampered(folder: Path, scale: str) -> list[tuple[str, str]]:
         found.append((MANIFEST, "was edited: its content has not the hash that it says"))
     for name, digest in manifest.files.items():
         path = folder / scale / name
-        if not path.is_file():
+        if path.is_symlink() or path.parent.is_symlink():
+            found.append((name, "is a link, which may lead anywhere"))
+        elif not path.is_file():
             found.append((name, "is missing"))
         elif (now := files.sha256(path)) != digest:
             found.append((name, f"has hash {now[:12]}, the manifest says {digest[:12]}"))

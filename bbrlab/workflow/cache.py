@@ -66,9 +66,12 @@ def entries(folder: Path) -> list[Entry]:
 
 
 def linked(results: Path) -> set[Path]:
-    """The files that a folder of results has only as links: they are what a cache holds for it."""
+    """The files that a folder of results has only as links: they are what a cache holds for it.
+
+    Those of stand-ins (results/replace/) and of comparisons (results/compare/), too.
+    """
     found = set()
-    for parent, _, names in os.walk(results / "runs"):
+    for parent, _, names in os.walk(results):
         found |= {p.resolve() for p in (Path(parent, name) for name in names) if p.is_symlink()}
     return found
 
