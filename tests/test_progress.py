@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from rich.console import Console
 from snakemake_interface_logger_plugins.common import LogEvent
 
 from bbrlab.base import paths
@@ -15,7 +16,7 @@ from bbrlab.base.errors import UserError
 from bbrlab.campaign.figures import figures_at, runs_of
 from bbrlab.campaign.seeds import read_seeds, settled, write_seeds
 from bbrlab.models.predictions import prediction_file
-from bbrlab.workflow import progress
+from bbrlab.workflow import budget, forecast, progress
 from bbrlab.workflow.forecast import forecast_of, prediction_s, show_forecast
 from bbrlab.workflow.progress import Cost, Progress, span
 from bbrlab.workflow.terminal import LogHandler
@@ -198,3 +199,38 @@ def test_a_forecast_counts_what_the_models_have_yet_to_say(tmp_path, monkeypatch
     (alone,) = figures_at("quick", ["cao2019/fig8"])
     show_forecast([alone])
     assert "predictions" not in capsys.readouterr().out
+
+
+def test_the_disk_and_the_cache_are_held_against_what_there_is(tmp_path, monkeypatch):
+    monkeypatch.delenv("SNAKEMAKE_OUTPUT_CACHE", raising=False)
+    monkeypatch.setattr(budget.shutil, "disk_usage", lambda place: SimpleNamespace(free=100e9))
+    assert budget.disk_words(3e9, tmp_path) == "Disk: 3.0 GB of 100 GB that are free."
+    assert budget.disk_words(101e9, tmp_path).endswith(
+        "That is too much: make room, or set BBRLAB_RESULTS to another disk."
+    )
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    monkeypatch.setenv("SNAKEMAKE_OUTPUT_CACHE", str(shared))
+    assert budget.disk_words(3e9, tmp_path).endswith("links in the results.")
+    assert "0 runs, 0.0 of at most 50 GB" in budget.disk_words(3e9, tmp_path)
+    assert "it may have 51.0 GB: bbrlab cache prune" in budget.disk_words(51e9, tmp_path)
+    room = {shared: 1e9}
+    monkeypatch.setattr(budget.shutil, "disk_usage", lambda place: SimpleNamespace(free=room.get(place, 100e9)))
+    assert "set SNAKEMAKE_OUTPUT_CACHE to another disk" in budget.disk_words(3e9, tmp_path)
+
+
+def test_a_forecast_is_of_the_cores_that_were_given_and_has_the_seeds_that_may_follow(capsys, monkeypatch):
+    monkeypatch.setattr(forecast.os, "sched_getaffinity", lambda pid: set(range(8)))
+    monkeypatch.setattr(budget, "available_bytes", lambda: 4e9)
+    figure = figures_at("full", ["bless2025/fig8"])[0]
+    row = forecast_of(figure)
+    assert row.more_runs > 0 and 0 < row.more_core_s < row.left_core_s and row.more_bytes > 0
+    told = {}
+    for cores in (1, 8, None):
+        show_forecast([figure], Console(width=200), cores)
+        told[cores] = capsys.readouterr().out
+    assert "on 1 of the 8 cores of this machine" in told[1] and "the largest 1 at once" in told[1]
+    assert "too much" not in told[1]
+    assert "on the 8 cores of this machine" in told[8] and "use fewer --cores" in told[8]
+    assert told[None] == told[8]
+    assert f"at most {row.more_runs} more runs (" in told[8]

@@ -388,10 +388,7 @@ def test_memory_and_disk_are_planned(tmp_path, monkeypatch):
     assert "too much" not in budget.memory_words(small, 2, available=8e9)
     assert "(bless2025/fig8)" in budget.memory_words([*small, *large], 2, available=8e9)
     assert "too much: use fewer --cores" in budget.memory_words(large, 64, available=8e9)
-    assert budget.disk_words(small, tmp_path).startswith("Disk: 0.0 GB of")
-    monkeypatch.setenv("SNAKEMAKE_OUTPUT_CACHE", str(tmp_path))
-    assert f"Cache {tmp_path}, with --cache: 0 runs" in budget.disk_words(small, tmp_path)
-    assert json.dumps(budget.available_bytes()), "a number"
+    assert 1e8 < budget.available_bytes() < 1e14
 
 
 @pytest.mark.slow

@@ -40,6 +40,10 @@ class Config(Strict):
     scale: str = Field(description="one of scales: how much of each figure is run")
     kernel: str | None = Field(None, description="entry of kernels.yaml; default: its default")
     figures: list[str] = Field([], description="paper, or paper/figure; empty: all of scenarios/")
+    cache_gb: Annotated[float, Field(gt=0)] = Field(
+        50,
+        description="GB that the cache of runs, if there is one, should not exceed: the dry run warns, and `bbrlab cache prune` keeps so much",
+    )
     scales: dict[str, Scale] = Field(description="by name")
 
 

@@ -56,16 +56,17 @@ def show(folder: Folder = None, as_json: AsJson = False) -> None:
 def prune(
     folder: Folder = None,
     days: Annotated[float | None, typer.Option(min=0, help="Remove what was not used for so many days.")] = None,
-    gb: Annotated[float | None, typer.Option(min=0, help="Then remove what was not used for longest, until so many GB are left.")] = None,
+    gb: Annotated[float | None, typer.Option(min=0, help="Then remove what was not used for longest, until so many GB are left. Without --days the default is cache_gb of config/config.yaml.")] = None,
     keep: Annotated[list[Path] | None, typer.Option(help="Results whose links stay; may be given several times. Default: this checkout's.")] = None,
     dry_run: Annotated[bool, typer.Option("-n", "--dry-run", help="Only say what would go.")] = False,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Remove old runs from the cache that campaigns share. What links to them elsewhere is made anew by its campaign."""
+    from bbrlab.campaign.config import load_config
     from bbrlab.workflow import cache
 
     if days is None and gb is None:
-        raise UserError("say what may go: --days N, --gb N, or both")
+        gb = load_config().cache_gb
     for results in keep or []:
         if not results.is_dir():
             raise UserError(f"--keep {results}: there is no such folder")

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
+from bbrlab.campaign.config import load_config
 from bbrlab.campaign.figures import Run
 from bbrlab.experiment.machine.scratch import scratch_parent
 from bbrlab.workflow import cache
-from bbrlab.workflow.estimate import disk_bytes
 from bbrlab.workflow.resources import guest_mb
 
 # Of the process that evaluates a run: Python with its libraries and the samples. Resident size of those of scale quick.
@@ -49,17 +49,27 @@ def memory_words(left: Sequence[Run], cores: int, available: float | None = None
     return words + (" That is too much: use fewer --cores." if together > available else "")
 
 
-def disk_words(left: Sequence[Run], results: Path | None = None) -> str:
-    """What these runs leave on disk, and what the cache has, in a sentence or two."""
+def disk_words(needed: float, results: Path | None = None) -> str:
+    """What a campaign leaves on disk beside what there is, and what the cache has, in a sentence or two.
+
+    Args:
+        needed: bytes of its runs. Tables, pages and site are not in it: some 60 MB at scale quick (docs/reference/benchmarks.md).
+    """
     place = files.existing_parent(results or paths.results_folder())
-    needed, free = sum(disk_bytes(run) for run in left), shutil.disk_usage(place).free
+    free = shutil.disk_usage(place).free
     words = f"Disk: {needed / 1e9:.1f} GB of {free / 1e9:.0f} GB that are free."
     words += " That is too much: make room, or set BBRLAB_RESULTS to another disk." if needed > free else ""
     folder = cache.cache_folder() if "://" not in os.environ.get(cache.VARIABLE, "") else None
     if folder is None:
         return words
     there, free = cache.entries(folder), shutil.disk_usage(folder).free
-    return (
-        f"{words} Cache {folder}, with --cache: {len(there)} runs, {sum(e.size_bytes for e in there) / 1e9:.1f} GB, {free / 1e9:.0f} GB "
-        "free; new runs lie there, and links in the results (bbrlab cache prune)."
+    held, most = sum(e.size_bytes for e in there), load_config().cache_gb * 1e9
+    words += (
+        f"\nCache {folder}, with --cache: {len(there)} runs, {held / 1e9:.1f} of at most {most / 1e9:g} GB (cache_gb in config/config.yaml), "
+        f"{free / 1e9:.0f} GB free; new runs lie there, and links in the results."
     )
+    if needed > free:
+        words += " That is too much: make room there, or set SNAKEMAKE_OUTPUT_CACHE to another disk."
+    elif held + needed > most:
+        words += f" With these runs it may have {(held + needed) / 1e9:.1f} GB: bbrlab cache prune removes what was not used for longest."
+    return words

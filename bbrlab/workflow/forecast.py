@@ -34,6 +34,7 @@ class Forecast:
         points, seeds: how many, seeds of each point to begin with.
         runs, done: of those seeds; how many of them are there already.
         more_runs: at most so many more seeds of points may follow, where claims need them.
+        more_core_s, more_bytes: what these would take.
         virtual_s: testbed time of all runs.
         left_core_s, left_bytes: real time on one core, and disk, of what is left.
     """
@@ -44,6 +45,8 @@ class Forecast:
     runs: int
     done: int
     more_runs: int
+    more_core_s: float
+    more_bytes: float
     virtual_s: float
     left_core_s: float
     left_bytes: float
@@ -53,21 +56,29 @@ def forecast_of(figure: Figure, results: Path | None = None) -> Forecast:
     """What a figure would run and cost."""
     runs = runs_of(figure, results=results)
     left = [r for r in runs if not (r.folder / "summary.json").exists()]
+    more = {p.label: 0 if draws_nothing(p.scenario) else figure.caps[p.label] - figure.trials for p in figure.points}
+    firsts = [r for r in runs if r.seed == 1]
     return Forecast(
         figure=figure.id,
         points=len(figure.points),
         seeds=figure.trials,
         runs=len(runs),
         done=len(runs) - len(left),
-        more_runs=sum(figure.caps[p.label] - figure.trials for p in figure.points if not draws_nothing(p.scenario)),
+        more_runs=sum(more.values()),
+        more_core_s=sum(more[r.point.label] * estimate_s(r.point) for r in firsts),
+        more_bytes=sum(more[r.point.label] * disk_bytes(r) for r in firsts),
         virtual_s=sum(r.point.scenario.duration_s for r in runs),
         left_core_s=sum(estimate_s(r.point) for r in left),
         left_bytes=sum(disk_bytes(r) for r in left),
     )
 
 
-def show_forecast(figures: list[Figure], console: Console | None = None) -> None:
-    """Print the plan and how long it will take here and on a larger machine."""
+def show_forecast(figures: list[Figure], console: Console | None = None, cores: int | None = None) -> None:
+    """Print the plan and how long it will take here and on a larger machine.
+
+    Args:
+        cores: that the campaign may use; default: all that this process may use.
+    """
     console = console or Console()
     found = [forecast_of(figure) for figure in figures]
     table = Table(box=None, pad_edge=False)
@@ -84,19 +95,33 @@ def show_forecast(figures: list[Figure], console: Console | None = None) -> None
         sum(row.done for row in found),
         sum(row.more_runs for row in found),
     )
-    cores = len(os.sched_getaffinity(0))
+    here = len(os.sched_getaffinity(0))
+    cores = min(cores or here, here)
     words = (
         f"* of what is left: {runs - done} of {runs} runs ({span(sum(row.virtual_s for row in found))} of testbed "
-        f"time): about {span(left_s / cores)} on the {cores} cores of this machine, {span(left_s / MANY_CORES)} "
-        f"on {MANY_CORES}, {f'{size / 1e9:.1f} GB' if size > 1e9 else f'{math.ceil(size / 1e6)} MB'} of disk"
+        f"time): about {span(left_s / cores)} on {_cores_words(cores, here)}, {span(left_s / MANY_CORES)} "
+        f"on {MANY_CORES}, {_size(size)} of disk"
     )
+    more_bytes = 0.0
     if more:
-        words += f"\nPoints whose claims these seeds cannot decide get more, in two rounds: at most {more} more runs."
+        more_bytes = sum(row.more_bytes for row in found)
+        words += (
+            f"\nPoints whose claims these seeds cannot decide get more, in two rounds: at most {more} more runs "
+            f"({span(sum(row.more_core_s for row in found) / cores)} more, {_size(more_bytes)})."
+        )
     words += _predictions_words(figures, cores)
     left = [r for figure in figures for r in runs_of(figure) if not (r.folder / "summary.json").exists()]
     if left:
-        words += f"\n{memory_words(left, cores)}\n{disk_words(left)}"
+        words += f"\n{memory_words(left, cores)}\n{disk_words(size + more_bytes)}"
     console.print(words, highlight=False, soft_wrap=True)
+
+
+def _cores_words(cores: int, here: int) -> str:
+    return f"the {here} cores of this machine" if cores == here else f"{cores} of the {here} cores of this machine"
+
+
+def _size(size: float) -> str:
+    return f"{size / 1e9:.1f} GB" if size > 1e9 else f"{math.ceil(size / 1e6)} MB"
 
 
 def _predictions_words(figures: list[Figure], cores: int) -> str:
