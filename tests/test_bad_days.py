@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import errno
 import json
 import os
 import re
@@ -18,12 +19,14 @@ from pathlib import Path
 
 import pytest
 import yaml
+from typer.testing import CliRunner
 
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.owned import owned_folder, remove_abandoned
 from bbrlab.campaign.collect import figure_table
 from bbrlab.campaign.figures import figures_at, runs_of
+from bbrlab.cli.commands import app
 from bbrlab.experiment.machine import process
 from bbrlab.experiment.plan import make_plan
 from bbrlab.kernel import build, probe, sources
@@ -34,12 +37,14 @@ from bbrlab.kernel.steps import lost_options
 from bbrlab.run import fit
 from bbrlab.run.evaluate import evaluate
 from bbrlab.run.guest import keep_console
+from bbrlab.run.output import RESULTS, result_folder
 from bbrlab.run.run import run_point
 from bbrlab.scenario.load import base_point
 from bbrlab.scenario.messages import validate
 from tests.conftest import processes_of, scenario_dict, wait_for
 
 BBRLAB = [sys.executable, "-m", "bbrlab.cli.main"]
+BAD_SECONDS = ["-5", "0", "nan", "inf"]
 LONG = {"duration_s": 5000, "window_s": [10, 5000]}
 
 
@@ -182,13 +187,13 @@ def test_no_room_for_the_guests_input(scenario_file, tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1", b"PAR1" + bytes(100) + b"PAR1", b"not parquet", None])
-@pytest.mark.parametrize("command", [["points", "{f}", "--out", "{o}"], ["verdicts", "{f}"]], ids=lambda c: c[0])
+@pytest.mark.parametrize("command", [["points", "{f}", "--out", "{o}"], ["verdicts", "{c}"]], ids=lambda c: c[0])
 def test_a_damaged_table_is_named(tmp_path, command, content):
-    path = tmp_path / "paper" / "fig1.parquet"
+    path = tmp_path / "paper" / ("statements.parquet" if command[0] == "verdicts" else "fig1.parquet")
     path.parent.mkdir()
     if content is not None:
         path.write_bytes(content)
-    names = {"{f}": path, "{o}": tmp_path / "out.parquet"}
+    names = {"{f}": path, "{c}": path.with_name("claims.parquet"), "{o}": tmp_path / "out.parquet"}
     done = bbrlab(*[names.get(a, a) for a in command])
     assert done.returncode == 2
     assert done.stderr.startswith(f"bbrlab: {path}: is {'damaged' if content is not None else 'not there'}"), (
@@ -409,6 +414,165 @@ def test_an_old_result_does_not_stand_beside_half_a_new_one(scenario_file, tmp_p
     process.kill()
     process.communicate(timeout=20)
     assert not (tmp_path / "out" / "summary.json").exists()
+
+
+@pytest.fixture
+def old_result(tmp_path) -> Path:
+    """A folder with every file that a run or a play leaves, and one of somebody's own."""
+    out = tmp_path / "out"
+    out.mkdir()
+    for name in RESULTS:
+        (out / name).write_text(f"old {name}")
+    (out / "manifest.json").write_text(json.dumps({"scenario": {}, "seed": 1, "plan_sha256": "0"}))
+    (out / "notes.txt").write_text("mine")
+    return out
+
+
+def content_of(folder: Path) -> dict[str, str]:
+    return {path.name: path.read_text() for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (["--kernel", "nosuch"], "--kernel nosuch"),
+        (["--set", "flows.0.params={nosuch: 1}"], "no parameter 'nosuch'"),
+        (["--trace-acks"], "--trace-acks: no flow"),
+        (["--sender-kernel", "0=lab-6.1-qemu"], "need --backend qemu"),
+        (["--seed", "-3"], "--seed -3"),
+        *[(["--watchdog-s", n], f"--watchdog-s {n}: must be a finite number of seconds above 0") for n in BAD_SECONDS],
+    ],
+    ids=lambda v: " ".join(v) if isinstance(v, list) else "",
+)
+def test_a_mistake_keeps_the_old_result_and_leaves_no_folder(scenario_file, old_result, tmp_path, argv, words):
+    before = content_of(old_result)
+    for out in (old_result, tmp_path / "new"):
+        done = CliRunner().invoke(app, ["run", str(scenario_file()), "--out", str(out), *argv])
+        assert isinstance(done.exception, UserError) and words in str(done.exception), done.output
+        assert "\n" not in str(done.exception)
+    assert content_of(old_result) == before
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("seconds", BAD_SECONDS)
+def test_a_play_without_a_watchdog_is_refused_before_it_begins(scenario_file, old_result, monkeypatch, seconds):
+    monkeypatch.setattr("bbrlab.cli.play.Game", lambda *arguments: pytest.fail("it began"))
+    before = content_of(old_result)
+    done = CliRunner().invoke(
+        app, ["play", str(scenario_file()), "--out", str(old_result), "--watchdog-s", seconds, "--plain"]
+    )
+    assert isinstance(done.exception, UserError) and f"--watchdog-s {seconds}" in str(done.exception), done.output
+    assert content_of(old_result) == before
+
+
+def test_the_old_result_stays_until_the_guest_starts(old_result, monkeypatch):
+    """Also where the guest's input finds no room, or the wait for a core is interrupted."""
+    before = content_of(old_result)
+    point = base_point(validate(scenario_dict(), "s"))
+
+    def full(*arguments: object) -> Path:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch, pytest.raises(UserError, match="the disk is full"):
+        patch.setattr("bbrlab.run.run.write_inputs", full)
+        run_point(point, 1, old_result)
+    assert content_of(old_result) == before
+
+    @contextlib.contextmanager
+    def interrupted(*arguments: object):
+        raise KeyboardInterrupt
+        yield
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(process, "one_core", interrupted)
+        run_point(point, 1, old_result)
+    assert content_of(old_result) == before
+
+    popen = subprocess.Popen
+
+    def at_its_start(argv: list[str], **options: object) -> object:
+        if argv[0] != "taskset":
+            return popen(argv, **options)
+        assert content_of(old_result) == {"notes.txt": "mine"}
+        raise OSError(errno.EAGAIN, "no more processes", "taskset")
+
+    with monkeypatch.context() as patch, pytest.raises(UserError, match="no more processes|temporarily unavailable"):
+        patch.setattr(process.subprocess, "Popen", at_its_start)
+        run_point(point, 1, old_result)
+    assert content_of(old_result) == {"notes.txt": "mine"}
+
+
+@pytest.mark.parametrize("content", ['{"name": "an app", "start_url": "/"}', "[1]", "", "{"])
+def test_a_manifest_that_is_not_of_a_run_is_not_replaced(scenario_file, tmp_path, content):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "manifest.json").write_text(content)
+    done = CliRunner().invoke(app, ["run", str(scenario_file()), "--out", str(tmp_path / "out")])
+    assert str(done.exception).startswith(f"--out {tmp_path / 'out'}: has a manifest.json that is not of a run"), (
+        done.output
+    )
+    assert content_of(tmp_path / "out") == {"manifest.json": content}
+
+
+@pytest.mark.parametrize("command", ["run", "play"])
+def test_a_scenario_is_not_replaced_by_its_own_result(scenario_file, old_result, command):
+    (old_result / "played.yaml").write_text(scenario_file().read_text())
+    before = content_of(old_result)
+    done = CliRunner().invoke(app, [command, str(old_result / "played.yaml"), "--out", f"{old_result}/."])
+    assert "has played.yaml, which is the scenario" in str(done.exception), done.output
+    assert content_of(old_result) == before
+
+
+def test_two_runs_do_not_share_a_folder(scenario_file, old_result):
+    """The second is refused while the first has it; a campaign's waits a little for one that its campaign left behind."""
+    before = content_of(old_result)
+    with result_folder(old_result):
+        done = bbrlab("run", scenario_file(), "--out", old_result)
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"bbrlab: --out {old_result}: another run is writing to this folder; wait for it or end it, or choose another folder\n"
+    )
+    assert content_of(old_result) == before
+    with contextlib.ExitStack() as first, ThreadPoolExecutor(1) as pool:
+        first.enter_context(result_folder(old_result))
+
+        def second() -> bool:
+            with result_folder(old_result, patience_s=30) as result:
+                return result.begun
+
+        waiting = pool.submit(second)
+        time.sleep(0.3)
+        assert not waiting.done()
+        first.close()
+        assert waiting.result(20) is False
+
+
+def test_a_machine_that_ends_takes_no_other_ones_status():
+    """Machines that threads of one process run: each is told how its own ended. What the one leaves is ended and collected."""
+    process._libc.prctl(process.PR_SET_CHILD_SUBREAPER, 1)
+    machines: list[subprocess.Popen[bytes]] = []
+    try:
+        machines = [
+            subprocess.Popen(argv, start_new_session=True)
+            for argv in (
+                ["sleep", "60"],
+                ["sh", "-c", "sleep 60 & sleep 60 & kill -9 $$"],
+                ["sh", "-c", "sleep 60 & wait"],
+            )
+        ]
+        killed, first, alive = machines
+        assert first.wait(20) == -signal.SIGKILL
+        killed.kill()
+        os.waitid(os.P_PID, killed.pid, os.WEXITED | os.WNOWAIT)  # it is over, and nobody has asked how
+        for machine in (first, alive):
+            process._end(machine)
+            with pytest.raises(ProcessLookupError):  # not even as zombies
+                os.killpg(machine.pid, 0)
+        assert killed.poll() == -signal.SIGKILL
+    finally:
+        process._libc.prctl(process.PR_SET_CHILD_SUBREAPER, 0)
+        for machine in machines:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(machine.pid, signal.SIGKILL)
 
 
 @pytest.fixture

@@ -295,6 +295,24 @@ def test_run_asks_the_workflow_for_the_tables(figure, monkeypatch, tmp_path):
                         str(folder / "quick" / f"{FIGURE}.parquet")]  # fmt: skip
 
 
+def test_a_slip_is_told_before_anything_runs(monkeypatch, tmp_path):
+    monkeypatch.setenv("BBRLAB_RESULTS", str(tmp_path))
+    monkeypatch.setattr(sides.subprocess, "run", lambda *arguments, **more: pytest.fail("a campaign began"))
+    (tmp_path / "file").write_text("mine")
+    for options, words in (
+        (["--metric", "los"], "--metric los: there is no such metric"),
+        (["--csv", tmp_path], f"--csv {tmp_path}: is a folder; give a file"),
+        (
+            ["--csv", tmp_path / "file" / "p.csv"],
+            f"--csv {tmp_path}/file/p.csv: {tmp_path}/file is a file, not a folder",
+        ),
+        (["--csv", "/proc/p.csv"], "/proc/p.csv: "),
+    ):
+        found = invoke(FIGURE, "--kernel", "lab-6.12", "--kernel", "lab-6.1", "--run", *options)
+        assert isinstance(found.exception, UserError) and str(found.exception).startswith(words), found.exception
+    assert [path.name for path in tmp_path.iterdir()] == ["file"], "and nothing is made"
+
+
 def test_a_campaign_that_fails_is_told(monkeypatch, tmp_path):
     monkeypatch.setenv("BBRLAB_RESULTS", str(tmp_path))
 

@@ -249,8 +249,28 @@ def test_a_machine_that_was_too_slow_for_all_runs(both):
     assert "every run in real time was refused" in str(done.exception) and "spare_time" in str(done.exception)
 
 
-def test_one_seed_has_no_interval(both):
-    assert "--seeds 1" in str(both(0.0, (), 1).exception)
+@pytest.mark.parametrize(
+    ("seeds", "options", "words"),
+    [
+        (1, [], "--seeds 1: an interval needs at least 2"),
+        (0, [], "--seeds 0: an interval needs at least 2"),
+        (4, ["--metric", "los"], "--metric los: there is no such metric"),
+        (4, ["--csv", "/proc/table.csv"], "/proc/table.csv: "),
+        (4, ["--real-kernel", "linux-2.0"], "linux-2.0: no such kernel"),
+    ],
+)
+def test_a_slip_is_told_before_anything_runs(both, tmp_path, seeds, options, words):
+    """And in the first place, for who calls the function: hours of runs in real time would come first."""
+    done = both(0.0, (), seeds, *options)
+    assert isinstance(done.exception, UserError) and words in str(done.exception), done.output
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_is_compared_is_looked_at_before_the_runs(monkeypatch, tmp_path):
+    monkeypatch.setattr(crosschecks, "run_point", lambda *arguments, **more: pytest.fail("a run began"))
+    points = points_of(validate(scenario_dict(), "s"))
+    with pytest.raises(UserError, match="--metric los: there is no such metric"):
+        crosschecks.crosscheck("s", points, 2, tmp_path, backend="qemu", kernels={}, metrics=["los"])
 
 
 def test_the_backend_that_is_there(monkeypatch, tmp_path):

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from bbrlab.base.errors import UserError
+from bbrlab.cli.ahead import check_csv
 from bbrlab.cli.app import EXIT_MOVED, AsJson, all_cores, app, at_once, print_json
 
 
@@ -36,6 +37,9 @@ def compare(
     from bbrlab.report.compare import Comparison, content_of, show_comparison, write_points
     from bbrlab.workflow.sides import figures_there, kernels_of, run_side, sides_of, tables_at
 
+    metrics = metric or METRICS
+    compare_points({}, {}, metrics)  # of nothing: says if there is no such metric, before a campaign runs
+    check_csv(csv)
     sides = sides_of(kernel or [], results or [], config or [])
     scale = scale or load_config().scale
     jobs = cores or all_cores()
@@ -48,7 +52,7 @@ def compare(
             if side.settings is not None:
                 run_side(side, scale, wanted, jobs)
     tables = [tables_at(side, scale, wanted, jobs) for side in sides]
-    points = compare_points(tables[0], tables[1], metric or METRICS)
+    points = compare_points(tables[0], tables[1], metrics)
     claims = [c for c in claims_of(load_statements(known_good=True)) if set(c.figures) <= set(wanted)]
     # The same points have other fingerprints where another algorithm stands in the place of one.
     chosen = [figures_at(scale, wanted, side.swap) for side in sides]

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from bbrlab.base.errors import UserError
+from bbrlab.cli.ahead import check_csv
 from bbrlab.cli.app import (
     EXIT_MOVED,
     AsJson,
@@ -44,11 +45,13 @@ def crosscheck(
     from bbrlab.claims.compare import METRICS
     from bbrlab.report.crosscheck import content_of, show_crosscheck, write_crosscheck
     from bbrlab.scenario.load import load_scenario, points_of
-    from bbrlab.workflow.crosscheck import REAL, real_backend
+    from bbrlab.workflow.crosscheck import REAL, check_asked, real_backend
     from bbrlab.workflow.crosscheck import crosscheck as run_both
 
     if backend is not None and backend not in REAL:
         raise UserError(f"--backend {backend}: not in real time; use one of {', '.join(REAL)}")
+    check_asked(seeds, metric or METRICS, [virtual_kernel, real_kernel])
+    check_csv(csv)
     loaded = load_scenario(scenario, overrides_of(set_), case)
     points = points_of(loaded, str(scenario))
     chosen = backend or real_backend(points)

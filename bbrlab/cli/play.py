@@ -52,11 +52,15 @@ def play(
     """
     from bbrlab.cli.outcome import show_outcome
     from bbrlab.cli.terminal import let_go
+    from bbrlab.experiment.machine.process import check_watchdog
+    from bbrlab.run.output import check_apart
     from bbrlab.scenario.load import base_point, load_scenario
 
+    check_watchdog(watchdog_s)
     sources = tuple(cca_source or ())
     point = base_point(load_scenario(scenario, overrides_of(set_), case, sources))
     out = out or _new_folder(point.scenario.name)
+    check_apart(scenario, out)
     _build_own(point, seed, kernel, sources)
     game = Game(point, seed, out, kernel, sources, watchdog_s)
     why_plain = "" if plain else _why_plain()

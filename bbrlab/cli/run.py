@@ -65,11 +65,13 @@ def run(
     from bbrlab.cli.outcome import show_outcome
     from bbrlab.measure.checks.check import failed_of
     from bbrlab.run.fit import BACKENDS
+    from bbrlab.run.output import check_apart
     from bbrlab.run.run import run_point
     from bbrlab.scenario.load import base_point, load_scenario
 
     if backend not in BACKENDS:
         raise UserError(f"--backend {backend}: no such backend; use one of {', '.join(BACKENDS)}")
+    check_apart(scenario, out)
     sources = tuple(cca_source or ())
     loaded = load_scenario(scenario, overrides_of(set_), case, sources)
     point = base_point(loaded)

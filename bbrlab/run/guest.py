@@ -31,6 +31,7 @@ class Machine:
         own: algorithms of one's own that are built into the kernel.
         library: folder of the compiled helper (iperf3_library).
         prompt, stop: of somebody who plays (process.Job).
+        on_start: called right before the guest starts, when all that it waits for is there.
     """
 
     backend: str
@@ -43,6 +44,7 @@ class Machine:
     on_progress: Progress
     prompt: PromptLink | None = None
     stop: threading.Event | None = None
+    on_start: Callable[[], None] = lambda: None
 
 
 def write_inputs(scratch: Path, plan: Plan) -> Path:
@@ -66,11 +68,19 @@ def run_guest(machine: Machine, scratch: Path, point: Point, plan: Plan, log: Pa
     Raises:
         UserError: if it fails, with its last words; the log stays.
     """
+    begun = False
+
+    def begin() -> None:
+        nonlocal begun
+        machine.on_start()
+        begun = True
+
     folder, free_bytes = scratch / "out", shutil.disk_usage(scratch).free
     needed_bytes = process.memory_bytes(flight_bytes(point), workload_bytes(plan))
     gauge = Gauge()
     try:
         if machine.backend == "host":
+            begin()
             host.run(folder=folder, log=log, on_progress=machine.on_progress, gauge=gauge)
         else:
             (scratch / "guest").symlink_to(paths.GUEST_CODE)
@@ -80,6 +90,7 @@ def run_guest(machine: Machine, scratch: Path, point: Point, plan: Plan, log: Pa
                 scratch=scratch, seed=machine.seed, memory_bytes=needed_bytes, arguments=arguments, log=log,
                 watchdog_s=machine.watchdog_s, on_progress=machine.on_progress, die_with_parent=machine.die_with_parent,
                 prompt=machine.prompt, stop=machine.stop, gauge=gauge if machine.backend == "qemu" else None,
+                on_start=begin,
             )  # fmt: skip
             process.run(job, (uml if machine.backend == "uml" else qemu).command(machine.kernel, job))
     except process.GuestFailed as error:
@@ -90,8 +101,9 @@ def run_guest(machine: Machine, scratch: Path, point: Point, plan: Plan, log: Pa
         )  # fmt: skip
         place = _stopped_by(machine.own, log)
         raise UserError(f"{place}{point.scenario.name}: {error}{room}{_last_words(log)}") from None
-    except BaseException:  # interrupted: the log of half a run says nothing
-        log.unlink(missing_ok=True)
+    except BaseException:
+        if begun:  # interrupted: the log of half a run says nothing; an earlier run's stays
+            log.unlink(missing_ok=True)
         raise
     keep_console(folder, log)
     return gauge.strain()

@@ -1,12 +1,16 @@
-"""The result folder: there whole or not at all."""
+"""The result folder: one run's at a time, and a result there whole or not at all."""
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
+import json
 import os
 import platform
 import tempfile
 import time
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +20,94 @@ from bbrlab.measure.summary import Summary
 
 RESULTS = ("summary.json", "samples.parquet", "acks.parquet", "short_flows.parquet", "manifest.json", "guest.log",
            "played.yaml", "prompt.log")  # fmt: skip
+MARKS = {"scenario", "seed", "plan_sha256"}  # what the manifest.json of every run has
+PATIENCE_S = 30  # what a run takes at most, by far, to end when its campaign was killed
+POLL_S = 0.1
+
+
+@dataclass
+class ResultFolder:
+    """A folder that one run has to itself.
+
+    Attributes:
+        begun: whether what an earlier run left is gone, so that all that is there is this run's.
+    """
+
+    path: Path
+    begun: bool = False
+
+    def begin(self) -> None:
+        """Remove what an earlier run left; called when nothing but the guest is left to fail, right before it starts.
+
+        Not only when the new result is there: the guest's log grows in this folder, and it stays there if the run fails. Who looks
+        at it meanwhile or afterwards, be it a person or a script, must not take the result beside it for this run's.
+        """
+        for name in RESULTS:
+            (self.path / name).unlink(missing_ok=True)
+        self.begun = True
+
+    def discard(self) -> None:
+        """Remove what this run has written so far; nothing of an earlier one."""
+        for name in RESULTS if self.begun else ():
+            with contextlib.suppress(OSError):
+                (self.path / name).unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def result_folder(out: Path, patience_s: float = 0) -> Iterator[ResultFolder]:
+    """Have the folder ``out`` to oneself for the block; made if need be, and removed again if the block fails with nothing in it.
+
+    Args:
+        patience_s: real seconds to wait for another run that has it.
+
+    Raises:
+        UserError: if results cannot be written there, another run has it, or its manifest.json is not of a run.
+    """
+    is_new = not out.exists()
+    prepare_out(out)
+    handle = _lock(out, patience_s)
+    try:
+        yield ResultFolder(out)
+    except BaseException:
+        if is_new:
+            with contextlib.suppress(OSError):  # there is something in it
+                out.rmdir()
+        raise
+    finally:
+        os.close(handle)
+
+
+def _lock(out: Path, patience_s: float) -> int:
+    """The handle of a folder that is locked. The lock is the folder's own, so that no file of it stays."""
+    end_s = time.monotonic() + patience_s
+    try:
+        handle = os.open(out, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise files.explain(error, out) from None
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() < end_s:
+                time.sleep(POLL_S)
+                continue
+            os.close(handle)
+            raise UserError(
+                f"--out {out}: another run is writing to this folder; wait for it or end it, or choose another folder"
+            ) from None
+        except (
+            OSError
+        ):  # a network file system that cannot lock a folder; who runs a campaign has its own lock (workflow/lock.py)
+            pass
+        return handle
 
 
 def prepare_out(out: Path) -> None:
-    """Make sure that results can be written to ``out``. UserError if not."""
+    """Make the folder ``out``, and make sure that results can be written to it.
+
+    Raises:
+        UserError: if not, or if it has a manifest.json that is not of a run and that would be replaced.
+    """
     try:
         out.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=out):
@@ -30,15 +118,24 @@ def prepare_out(out: Path) -> None:
         raise UserError(f"--out {out}: this folder cannot be made here; choose another place") from None
     except OSError as error:
         raise files.explain(error, out) from None
-    for name in RESULTS:  # a whole old result must not stand beside half a new one
-        (out / name).unlink(missing_ok=True)
+    try:
+        manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError, RecursionError):
+        manifest = None
+    if not isinstance(manifest, dict) or not manifest.keys() >= MARKS:
+        raise UserError(
+            f"--out {out}: has a manifest.json that is not of a run, and that a result would replace; choose another folder, or move it"
+        )
 
 
-def remove_results(out: Path) -> None:
-    """Remove what a run has written to ``out`` so far."""
-    for name in RESULTS:
-        with contextlib.suppress(OSError):
-            (out / name).unlink(missing_ok=True)
+def check_apart(scenario: Path, out: Path) -> None:
+    """UserError if a new result in ``out`` would replace the scenario file: the played.yaml of a play in that folder."""
+    if scenario.name in RESULTS and scenario.absolute().parent.resolve() == out.resolve():
+        raise UserError(
+            f"--out {out}: has {scenario.name}, which is the scenario, and which a new result would replace; choose another folder"
+        )
 
 
 def write_results(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -24,7 +23,7 @@ from bbrlab.run.evaluate import evaluate
 from bbrlab.run.fit import check_parameters, kernel_for
 from bbrlab.run.guest import Machine, Progress, run_guest, write_inputs
 from bbrlab.run.manifest import manifest_of
-from bbrlab.run.output import prepare_out, remove_results, write_results
+from bbrlab.run.output import result_folder, write_results
 from bbrlab.run.played import Played, played_text, read_events
 from bbrlab.scenario.playable import RATE_MBIT_MAX, RTT_MS_MAX, playable
 from bbrlab.scenario.point import Point
@@ -93,48 +92,45 @@ def play_point(
     """
     if seed < 0:
         raise UserError(f"--seed {seed}: must be 0 or more")
+    process.check_watchdog(watchdog_s)
     start = time.monotonic()
-    own = own_of([flow.cca for flow in point.scenario.flows], kernel_name, sources)
-    playable(point, seed)  # before a kernel is built for it
-    kernel = kernel_for(kernel_name, "uml", own, lambda text: player.on_progress("stage", text))
-    begun, plan = plan_play(point, seed, kernel.ccas, kernel.modules)
-    check_parameters(begun, kernel)
-    prepare_out(out)
-    marks: dict[str, float] = {}
-    parent = scratch_parent()
-    try:
-        with scratch_folder() as scratch:
-            folder = write_inputs(scratch, plan)
-            player.on_begin(folder, Played(begun.scenario, plan))
-            machine = Machine("uml", kernel, own, iperf3_library.library_folder(), seed, watchdog_s, False,
-                              player.on_progress, player.link, player.stop)  # fmt: skip
-            run_guest(machine, scratch, begun, plan, out / "guest.log")
-            marks["guest"] = time.monotonic() - start
-            played = Played(begun.scenario, plan)
-            for event in read_events(folder)[0]:
-                played.add(event)
-            if not played.transfers:
-                raise UserError(f"{point.scenario.name}: no flow was started, so there is nothing to keep")
-            report: Report = files.read_json(folder / "report.json")
-            result, as_played = played.as_point(report["duration_ns"]), played.as_plan(report["duration_ns"])
-            measured, tables = evaluate(result, seed, BACKEND, as_played, kernel, folder)
-            if played.others:
-                told = f"commands that may have changed anything: {'; '.join(played.others)}"
-                measured["checks"].append(entry_of(not_checked("other_commands", 0, told, len(played.others))))
-            summary: PlaySummary = {**measured, "events": played.events}
-            marks["evaluate"] = time.monotonic() - start - marks["guest"]
-            files.write_text(out / "played.yaml", played_text(result, played))
-            files.write_text(out / "prompt.log", player.transcript())
-            manifest = manifest_of(result, seed, BACKEND, as_played, kernel, folder)
-            write_results(out, summary, tables, manifest, marks, start)
-            return summary
-    except OSError as error:
-        remove_results(out)
-        place = files.place_of(error, out, parent)
-        raise files.explain(error, place, "or set TMPDIR to another folder" if place == parent else "") from None
-    except BaseException:
-        with contextlib.suppress(OSError):
-            out.rmdir()  # if there is nothing in it
-        raise
-    finally:
-        player.link.close()
+    with result_folder(out) as kept:
+        own = own_of([flow.cca for flow in point.scenario.flows], kernel_name, sources)
+        playable(point, seed)  # before a kernel is built for it
+        kernel = kernel_for(kernel_name, "uml", own, lambda text: player.on_progress("stage", text))
+        begun, plan = plan_play(point, seed, kernel.ccas, kernel.modules)
+        check_parameters(begun, kernel)
+        marks: dict[str, float] = {}
+        parent = scratch_parent()
+        try:
+            with scratch_folder() as scratch:
+                folder = write_inputs(scratch, plan)
+                player.on_begin(folder, Played(begun.scenario, plan))
+                machine = Machine("uml", kernel, own, iperf3_library.library_folder(), seed, watchdog_s, False,
+                                  player.on_progress, player.link, player.stop, kept.begin)  # fmt: skip
+                run_guest(machine, scratch, begun, plan, out / "guest.log")
+                marks["guest"] = time.monotonic() - start
+                played = Played(begun.scenario, plan)
+                for event in read_events(folder)[0]:
+                    played.add(event)
+                if not played.transfers:
+                    raise UserError(f"{point.scenario.name}: no flow was started, so there is nothing to keep")
+                report: Report = files.read_json(folder / "report.json")
+                result, as_played = played.as_point(report["duration_ns"]), played.as_plan(report["duration_ns"])
+                measured, tables = evaluate(result, seed, BACKEND, as_played, kernel, folder)
+                if played.others:
+                    told = f"commands that may have changed anything: {'; '.join(played.others)}"
+                    measured["checks"].append(entry_of(not_checked("other_commands", 0, told, len(played.others))))
+                summary: PlaySummary = {**measured, "events": played.events}
+                marks["evaluate"] = time.monotonic() - start - marks["guest"]
+                files.write_text(out / "played.yaml", played_text(result, played))
+                files.write_text(out / "prompt.log", player.transcript())
+                manifest = manifest_of(result, seed, BACKEND, as_played, kernel, folder)
+                write_results(out, summary, tables, manifest, marks, start)
+                return summary
+        except OSError as error:
+            kept.discard()
+            place = files.place_of(error, out, parent)
+            raise files.explain(error, place, "or set TMPDIR to another folder" if place == parent else "") from None
+        finally:
+            player.link.close()

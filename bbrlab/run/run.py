@@ -20,7 +20,7 @@ from bbrlab.run.evaluate import evaluate
 from bbrlab.run.fit import check_parameters, kernel_for, traceable_ccas
 from bbrlab.run.guest import Machine, Progress, run_guest, write_inputs
 from bbrlab.run.manifest import manifest_of
-from bbrlab.run.output import prepare_out, remove_results, write_results
+from bbrlab.run.output import PATIENCE_S, result_folder, write_results
 from bbrlab.run.several import Senders, plan_several, run_several
 from bbrlab.scenario.point import Point
 
@@ -45,13 +45,14 @@ def run_point(
     Args:
         point: what to run.
         seed: of the drawn RTTs and the guest's entropy.
-        out: result folder; gets summary.json, samples.parquet, manifest.json and guest.log, the first one last.
+        out: result folder; gets summary.json, samples.parquet, manifest.json and guest.log, the first one last. An earlier run's
+            result stays until the guest starts.
         kernel_name: entry of kernels.yaml; default: the file's default.
         sources: C files of algorithms of one's own that are built into the kernel; those of kernels/cca/ that flows have are,
             too.
         backend: "uml" (virtual time), "qemu" (a virtual machine in real time) or "host" (this machine's kernel, as root,
             in real time).
-        watchdog_s: real seconds without a sign of life after which the guest is ended.
+        watchdog_s: real seconds without a sign of life after which the guest is ended; above 0 and finite.
         die_with_parent: end the run when the process that started it dies.
         trace_acks: also write acks.parquet, one row per ACK of each flow whose CCA can tell (bbr2, bbr3).
         on_progress: called with (verb, text) as the run goes on.
@@ -66,50 +67,55 @@ def run_point(
     """
     if seed < 0:
         raise UserError(f"--seed {seed}: must be 0 or more")
+    process.check_watchdog(watchdog_s)
     start = time.monotonic()
-    prepare_out(out)
-    marks = {}
-    virtual, own_machine = backend == "uml", backend != "host"
-    own = own_of([flow.cca for flow in point.scenario.flows], kernel_name, sources)
-    kernel = kernel_for(kernel_name, backend, own, lambda text: on_progress("stage", text))
-    library = iperf3_library.library_folder()
-    preload = f"{'/run/lib' if own_machine else library}/{iperf3_library.LIBRARY}" if virtual else None
-    if not own_machine and point.scenario.hosts.pacing == "fq":
-        raise UserError(
-            f"{point.scenario.name}: hosts.pacing: fq is not possible with --backend host (see LIMITATIONS.md); use internal"
-        )
-    traceable = traceable_ccas(point, kernel) if trace_acks else []
-    others: dict[int, Kernel] = {}
-    senders: list[Senders] = []
-    if sender_kernels:
-        if backend != "qemu":
-            raise UserError("--sender-kernel: senders with a kernel of their own need --backend qemu")
-        others = {group: kernel_for(name, backend) for group, name in sender_kernels.items()}
-        plan, senders = plan_several(point, seed, kernel, others)
-    else:
-        plan = make_plan(point, seed, kernel.ccas, virtual=virtual, own_machine=own_machine, preload=preload,
-                         traceable=traceable, modules=kernel.modules)  # fmt: skip
-    check_parameters(point, kernel)
-    if tamper:
-        tamper(plan.content)
-    parent = scratch_parent()
-    try:
-        with scratch_folder() as scratch:
-            folder = write_inputs(scratch, plan)
-            machine = Machine(backend, kernel, own, library, seed, watchdog_s, die_with_parent, on_progress)
-            log = out / "guest.log"
-            if senders:
-                strain = run_several(machine, scratch, point, plan, senders, log)
-            else:
-                strain = run_guest(machine, scratch, point, plan, log)
-            marks["guest"] = time.monotonic() - start
-            summary, tables = evaluate(point, seed, backend, plan, kernel, folder, strain)
-            if others:
-                summary["sender_kernels"] = {str(g): describe_kernel(k) for g, k in others.items()}
-            marks["evaluate"] = time.monotonic() - start - marks["guest"]
-            write_results(out, summary, tables, manifest_of(point, seed, backend, plan, kernel, folder), marks, start)
-            return summary
-    except OSError as error:
-        remove_results(out)
-        place = files.place_of(error, out, parent)
-        raise files.explain(error, place, "or set TMPDIR to another folder" if place == parent else "") from None
+    # Of a campaign that was killed and started again, the run before may be about to end.
+    with result_folder(out, PATIENCE_S if die_with_parent else 0) as result:
+        marks: dict[str, float] = {}
+        virtual, own_machine = backend == "uml", backend != "host"
+        own = own_of([flow.cca for flow in point.scenario.flows], kernel_name, sources)
+        kernel = kernel_for(kernel_name, backend, own, lambda text: on_progress("stage", text))
+        library = iperf3_library.library_folder()
+        preload = f"{'/run/lib' if own_machine else library}/{iperf3_library.LIBRARY}" if virtual else None
+        if not own_machine and point.scenario.hosts.pacing == "fq":
+            raise UserError(
+                f"{point.scenario.name}: hosts.pacing: fq is not possible with --backend host (see LIMITATIONS.md); use internal"
+            )
+        traceable = traceable_ccas(point, kernel) if trace_acks else []
+        others: dict[int, Kernel] = {}
+        senders: list[Senders] = []
+        if sender_kernels:
+            if backend != "qemu":
+                raise UserError("--sender-kernel: senders with a kernel of their own need --backend qemu")
+            others = {group: kernel_for(name, backend) for group, name in sender_kernels.items()}
+            plan, senders = plan_several(point, seed, kernel, others)
+        else:
+            plan = make_plan(point, seed, kernel.ccas, virtual=virtual, own_machine=own_machine, preload=preload,
+                             traceable=traceable, modules=kernel.modules)  # fmt: skip
+        check_parameters(point, kernel)
+        if tamper:
+            tamper(plan.content)
+        parent = scratch_parent()
+        try:
+            with scratch_folder() as scratch:
+                folder = write_inputs(scratch, plan)
+                machine = Machine(backend, kernel, own, library, seed, watchdog_s, die_with_parent, on_progress,
+                                  on_start=result.begin)  # fmt: skip
+                log = out / "guest.log"
+                if senders:
+                    strain = run_several(machine, scratch, point, plan, senders, log)
+                else:
+                    strain = run_guest(machine, scratch, point, plan, log)
+                marks["guest"] = time.monotonic() - start
+                summary, tables = evaluate(point, seed, backend, plan, kernel, folder, strain)
+                if others:
+                    summary["sender_kernels"] = {str(g): describe_kernel(k) for g, k in others.items()}
+                marks["evaluate"] = time.monotonic() - start - marks["guest"]
+                write_results(
+                    out, summary, tables, manifest_of(point, seed, backend, plan, kernel, folder), marks, start
+                )
+                return summary
+        except OSError as error:
+            result.discard()
+            place = files.place_of(error, out, parent)
+            raise files.explain(error, place, "or set TMPDIR to another folder" if place == parent else "") from None

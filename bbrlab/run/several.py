@@ -150,6 +150,7 @@ def run_several(
         )  # fmt: skip
         jobs.append(job)
         argvs.append(qemu.command(kernel, job))
+    machine.on_start()
     with ThreadPoolExecutor(len(jobs)) as pool, _stopping(stop):
         running = [pool.submit(_run, job, argv, stop) for job, argv in zip(jobs, argvs, strict=True)]
         failures = [f for f in (future.exception() for future in running) if f is not None]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from bbrlab.campaign.figures import Run
 from bbrlab.claims.compare import METRICS, compare_points
 from bbrlab.experiment.machine import host
 from bbrlab.kernel.probe import QEMU
+from bbrlab.kernel.specs import find_spec
 from bbrlab.measure.checks.check import failed_of
 from bbrlab.measure.summary import Summary
 from bbrlab.report.crosscheck import Crosscheck
@@ -54,6 +55,21 @@ def _host_lacks(ccas: set[str]) -> str:
     return f"its kernel has no {', '.join(sorted(missing))} (modprobe tcp_...)" if missing else ""
 
 
+def check_asked(seeds: int, metrics: Sequence[str], kernels: Iterable[str | None] = ()) -> None:
+    """UserError for what can be seen to be wrong before anything runs: too few seeds, and metrics and kernels that there are not.
+
+    Args:
+        seeds: of each side.
+        metrics: names of bbrlab/measure/schema.py.
+        kernels: entries of kernels.yaml; None: the default.
+    """
+    if seeds < 2:
+        raise UserError(f"--seeds {seeds}: an interval needs at least 2 of each side")
+    compare_points({}, {}, metrics)  # of nothing: only the names are looked at
+    for name in kernels:
+        find_spec(name)
+
+
 def crosscheck(
     name: str,
     points: Sequence[Point],
@@ -76,10 +92,9 @@ def crosscheck(
         on_progress: called with (verb, text); the verb "run" begins another run, or says that one was refused.
 
     Raises:
-        UserError: if a run fails, or there is no run in real time that passed its checks.
+        UserError: for what check_asked() refuses, if a run fails, or if there is no run in real time that passed its checks.
     """
-    if seeds < 2:
-        raise UserError(f"--seeds {seeds}: an interval needs at least 2 of each side")
+    check_asked(seeds, metrics, kernels.values())
     tables: dict[str, list[dict[str, Any]]] = {VIRTUAL: [], backend: []}
     runs, told = [], {}
     for point in points:

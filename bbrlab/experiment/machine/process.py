@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import math
 import os
 import re
 import signal
@@ -19,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
+from bbrlab.base.errors import UserError
 from bbrlab.base.signals import postponed
 from bbrlab.experiment.machine.cores import one_core
 from bbrlab.experiment.machine.prompt import PromptLink
@@ -71,6 +73,7 @@ class Job:
         prompt: the line to whoever types at its prompt; None: it has none.
         stop: ends it when it is set.
         devices: further words for its command line: QEMU's network devices.
+        on_start: called when it has a core, right before it starts.
         gauge: looks at it during its experiment; None: in virtual time it has all the time that it wants.
     """
 
@@ -84,8 +87,17 @@ class Job:
     die_with_parent: bool = False
     prompt: PromptLink | None = None
     stop: threading.Event | None = None
+    on_start: Callable[[], None] = lambda: None
     gauge: Gauge | None = None
     devices: tuple[str, ...] = ()
+
+
+def check_watchdog(watchdog_s: float) -> None:
+    """UserError for real seconds that no silence can be measured against: a watchdog that ends every guest, or none."""
+    if not (math.isfinite(watchdog_s) and watchdog_s > 0):
+        raise UserError(
+            f"--watchdog-s {watchdog_s:g}: must be a finite number of seconds above 0; the default is {WATCHDOG_S}"
+        )
 
 
 def memory_bytes(flight_bytes: float, program_bytes: float = 0) -> int:
@@ -121,6 +133,7 @@ def run(job: Job, argv: list[str]) -> None:
     environment = {"PATH": "/usr/bin:/bin", "TMPDIR": str(job.scratch), "HOME": str(job.scratch)}
     console = job.scratch / "console"
     with one_core(lambda text: job.on_progress("stage", text), lambda: _go_on(job)) as core:
+        job.on_start()
         pinned = ["taskset", "-c", str(core), "setpriv", "--pdeathsig", "KILL", *argv]
         before = os.sched_getaffinity(0)
         process = None
@@ -150,13 +163,17 @@ def _go_on(job: Job) -> None:
         raise Stopped
 
 
-def _reap() -> None:
-    with_children = True
-    while with_children:
-        try:
-            with_children = os.waitpid(-1, os.WNOHANG)[0] != 0
-        except ChildProcessError:
-            with_children = False
+def _reap(group: int) -> None:
+    """Collect the processes of a machine's group that were adopted from it, and end those that still live.
+
+    No others': another machine that a thread of this process runs has its own Popen, which must learn how it ended.
+    """
+    options = os.WNOHANG
+    with contextlib.suppress(ChildProcessError):  # none is left
+        while True:
+            if os.waitpid(-group, options)[0] == 0:  # one is alive, so that the group is still this machine's
+                os.killpg(group, signal.SIGKILL)
+                options = 0
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -166,7 +183,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         except ProcessLookupError:
             process.kill()
     process.wait()
-    _reap()
+    _reap(process.pid)
 
 
 def _delays_ns(pid: int) -> dict[int, int]:
