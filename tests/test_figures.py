@@ -70,11 +70,13 @@ def test_whose_fluid_predictions_stand_beside_a_figure(tmp_path, monkeypatch):
 
 def test_every_stand_in_is_a_figure_that_the_fluid_model_describes():
     figures = {f.id: f for f in figures_at("full", [])}
-    for file in paths.DATA.glob("*/models.yaml"):
-        for name in models_of(file.parent.name).fluid_of:
-            of = figures[fluid_figure(f"{file.parent.name}/{name}")]
-            assert speaks_of(of.scenario)
-            assert [p.values for p in of.points] == [p.values for p in figures[f"{file.parent.name}/{name}"].points]
+    papers = [file.parent.name for file in paths.DATA.glob("*/models.yaml")]
+    names = [f"{paper}/{name}" for paper in papers for name in models_of(paper).fluid_of]
+    assert names
+    for name in names:
+        of = figures[fluid_figure(name)]
+        assert speaks_of(of.scenario)
+        assert [p.values for p in of.points] == [p.values for p in figures[name].points]
 
 
 def test_a_curve_without_a_label_has_the_metrics():

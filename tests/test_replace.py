@@ -128,10 +128,10 @@ def test_another_profile_of_the_same_algorithm(monkeypatch, tmp_path):
 
 def test_claims_find_their_points(replaced):
     figure = next(f for f in figures_at("full", ["zeynali2024"]) if f.id == "zeynali2024/fig2")
-    for claim in claims_of(load_statements(known_good=True)):
-        for term in claim.at.values():
-            if term.figure == figure.id:
-                assert select(term, figure.points), claim.id
+    claims = claims_of(load_statements(known_good=True))
+    terms = [(claim.id, term) for claim in claims for term in claim.at.values() if term.figure == figure.id]
+    assert terms
+    assert [id for id, term in terms if not select(term, figure.points)] == []
 
 
 def test_a_folder_of_its_own(replaced, monkeypatch, tmp_path):

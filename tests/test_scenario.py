@@ -382,6 +382,128 @@ def test_one_case_of_a_file(tmp_path):
         load_scenario(file, {}, "v2")
 
 
+def file_of(tmp_path: Path, **changes) -> Path:
+    path = tmp_path / "s.yaml"
+    path.write_text(yaml.safe_dump(scenario_dict(**changes)))
+    return path
+
+
+FLOWS = [{"cca": "bbr1", "count": 2}, {"cca": "cubic"}]
+
+
+@pytest.mark.parametrize(
+    ("swept", "overrides"),
+    [
+        ({"network.buffer.bdp": [1, 2]}, {"network.buffer.packets": 50}),
+        ({"network.buffer.bdp": [1, 2]}, {"network.buffer": {"packets": 50}}),
+        ({"network.buffer": [{"bdp": 1}, {"packets": 9}]}, {"network.buffer.bytes": 75_700}),
+        ({"flows.0.rtts_ms": [[5, 6], [7, 8]]}, {"flows.0.rtt_ms": 30}),
+        ({"flows.0.rtt_ms": [5, 6]}, {"flows.0.rtts_ms": [7, 8]}),
+        ({"flows.0.rtt_ms": [5, 6]}, {"flows.0": {"cca": "bbr1", "count": 2, "rtts_ms": [7, 8]}}),
+        ({"flows.0.count": [1, 2]}, {"flows": [{"cca": "cubic", "count": 3}]}),
+    ],
+)
+def test_what_is_set_ends_the_sweep_of_a_field_that_it_excludes(tmp_path, swept, overrides):
+    """`bbrlab model` and `crosscheck` showed the sweep's values, as if nothing had been set."""
+    path = file_of(tmp_path, flows=FLOWS, sweep={**swept, "duration_s": [10, 20]})
+    scenario = load_scenario(path, overrides)
+    assert list(scenario.sweep) == ["duration_s"]
+    points = points_of(scenario)
+    assert len(points) == 2
+    for point in points:
+        assert (point.scenario.network, point.scenario.flows) == (scenario.network, scenario.flows)
+
+
+def test_what_is_set_leaves_other_sweeps_alone(tmp_path):
+    path = file_of(tmp_path, flows=FLOWS, sweep={"flows.0.rtts_ms": [[5, 6], [7, 8]], "flows.1.rtt_ms": [9, 10]})
+    for overrides in ({"flows.1.rtts_ms": [8]}, {"flows.0.rtt_ms": None, "flows.1.rtt_ms": 9}):
+        assert list(load_scenario(path, overrides).sweep) == ["flows.0.rtts_ms"]
+    assert len(points_of(load_scenario(path, {"flows.1": {"cca": "reno"}}))) == 4, "its RTT is still swept"
+
+
+@pytest.mark.parametrize(
+    ("file", "overrides", "words"),
+    [
+        (
+            {"cases": {"c": {"flows.1.cca": "cubic"}, "r": {"flows.1.cca": "reno"}}},
+            {"flows.1.cca": "bbr3"},
+            "--set flows.1.cca=bbr3 would have no effect in case c, where cases.c sets flows.1.cca; choose one case with --case",
+        ),
+        (
+            {"cases": {"c": {}, "r": {"flows.1.cca": "reno"}}},
+            {"flows.1": {"cca": "cubic"}},
+            "in case r, where cases.r sets flows.1.cca",
+        ),
+        (
+            {"cases": {"c": {"network.buffer.packets": 50}}},
+            {"network.buffer.bdp": 4},
+            "in case c, where cases.c sets network.buffer.packets",
+        ),
+        (
+            {"cases": {"c": {"flows.0.rtts_ms": [5, 6]}}},
+            {"flows.0.rtt_ms": 40},
+            "in case c, where cases.c sets flows.0.rtts_ms",
+        ),
+        (
+            {"sweep": {"network.qdisc": [{"kind": "fifo"}, {"kind": "codel"}]}},
+            {"network.qdisc.kind": "codel"},
+            "where sweep sets network.qdisc; set network.qdisc itself, which ends its sweep",
+        ),
+        (
+            {"sweep": {"flows.0.count": [1, 2]}},
+            {"flows.00.count": 5},
+            "at flows.0.count=1; write the path as the file does",
+        ),
+    ],
+)
+def test_what_is_set_holds_at_every_point_or_is_refused(tmp_path, file, overrides, words):
+    path = file_of(tmp_path, flows=FLOWS, **file)
+    scenario = load_scenario(path, overrides)
+    for path_, value in overrides.items():
+        part = base_point(scenario).scenario.model_dump(exclude_unset=True)
+        for key in path_.split("."):
+            part = part[int(key) if isinstance(part, list) else key]
+        assert part == value, "one run has it, whatever the cases and the sweep say"
+    with pytest.raises(UserError) as caught:
+        points_of(scenario, str(path))
+    assert f"{path}: --set " in str(caught.value) and words in str(caught.value), str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_is_set_and_holds_is_not_refused(tmp_path):
+    """Beside a case that is chosen, without the cases, as the cases have it, and as another number or word for the same."""
+    cases = {"c": {"flows.1.cca": "cubic"}, "r": {"flows.1.cca": "cubic", "network.rtt_ms": 80}}
+    path = file_of(tmp_path, flows=FLOWS, cases=cases)
+
+    def count(overrides, case=None):
+        return len(points_of(load_scenario(path, overrides, case)))
+
+    assert count({"network.rtt_ms": 20}, "r") == count({"flows.1.cca": "reno"}, "c") == 1
+    assert count({"flows.1.cca": "bbr3", "cases": {}}) == count({"cases": {}, "flows.1.cca": "bbr3"}) == 1
+    assert count({"flows.1.cca": "cubic", "duration_s": 12, "hosts.ecn": True, "trials": 9, "name": "other"}) == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (
+            {"cases": {"a": {"network.buffer.packets": 9}}, "sweep": {"network.buffer.bdp": [1, 2]}},
+            "'network.buffer.packets' of cases.a and 'network.buffer.bdp' of sweep exclude each other",
+        ),
+        (
+            {"sweep": {"network.buffer.bdp": [1], "network.buffer.packets": [9]}},
+            "'network.buffer.bdp' of sweep and 'network.buffer.packets' of sweep exclude each other",
+        ),
+        (
+            {"cases": {"a": {"flows.0.rtts_ms": [5, 6], "flows.0.rtt_ms": 5}}},
+            "'flows.0.rtts_ms' of cases.a and 'flows.0.rtt_ms' of cases.a exclude each other",
+        ),
+    ],
+)
+def test_cases_and_sweep_have_one_of_what_excludes_each_other(changes, words):
+    assert words in refused_change(flows=FLOWS, **changes)
+
+
 AXES = st.fixed_dictionaries(
     {},
     optional={

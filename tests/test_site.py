@@ -130,7 +130,9 @@ def test_every_link_and_anchor_leads_somewhere_and_nothing_is_loaded_from_elsewh
 
 
 def test_no_name_stands_twice_on_a_page(site):
-    for place, page in pages_of(site).items():
+    pages = pages_of(site)
+    assert pages
+    for place, page in pages.items():
         assert [name for name, times in Counter(page.names).items() if times > 1] == [], place
 
 

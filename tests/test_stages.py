@@ -77,7 +77,9 @@ def test_a_stage_has_all_that_its_command_imports(stage):
 
 
 def test_pages_have_all_that_notebooks_import(tmp_path):
-    for notebook in (paths.ROOT / "notebooks").glob("*.ipynb"):
+    notebooks = sorted((paths.ROOT / "notebooks").glob("*.ipynb"))
+    assert notebooks
+    for notebook in notebooks:
         cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
         code = tmp_path / "cells.py"
         code.write_text("\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "code"), encoding="utf-8")

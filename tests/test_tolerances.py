@@ -18,7 +18,9 @@ SCRIPTS = sorted(paths.DATA.glob("*/*.py"))
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda p: f"{p.parent.name}-{p.stem}")
 def test_tolerances_are_what_the_script_makes(script: Path) -> None:
-    for name, made in runpy.run_path(str(script))["tables"]().items():
+    tables = runpy.run_path(str(script))["tables"]()
+    assert tables
+    for name, made in tables.items():
         there = pd.read_csv(script.parent / f"{name}.csv")
         pd.testing.assert_frame_equal(there[sorted(there)], made[sorted(made)], check_dtype=False, obj=f"data/{script.parent.name}/{name}.csv")  # fmt: skip
 

@@ -101,6 +101,8 @@ def pack(
             not those of a commit, the kernel's source is not on this machine, or there is no room.
     """
     scale, results = campaign.scale, campaign.results
+    if not results.is_dir():  # told before what is wrong with the sources: who mistyped it has nothing to commit
+        raise UserError(f"{results}: there is no such folder of results")
     commit = commit_of(checkout, [results, paths.results_folder(), paths.build_folder(), out])
     runs = look_through(campaign, on_progress)
     on_progress("claims")

@@ -177,14 +177,21 @@ def write_json(path: Path, content: Any) -> None:
     write_text(path, json.dumps(content, indent=1) + "\n")
 
 
-def read_json(path: Path) -> Any:
-    """The content of a JSON file of ours. UserError naming it if it is missing, cut off or no JSON."""
+def read_json(path: Path, remedy: str = "delete it, and what made it makes it anew") -> Any:
+    """The content of a JSON file of ours.
+
+    Args:
+        remedy: what to do about a damaged one.
+
+    Raises:
+        UserError: naming the file, if it is missing, cut off or no JSON.
+    """
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise explain(error, path) from None
     except ValueError as error:  # UnicodeDecodeError is one, too
-        raise UserError(f"{path}: is damaged ({error}); delete it, and what made it makes it anew") from None
+        raise UserError(f"{path}: is damaged ({error}); {remedy}") from None
 
 
 def sha256(path: Path) -> str:

@@ -1,7 +1,8 @@
 """The same scenarios in ns-3, as a check by another engine; optional (`make ns3` installs it).
 
 ns-3's TCP is not Linux': another implementation of BBRv1, CUBIC and Reno, other timers, no segmentation. What both engines
-show does not come from either; where they differ, one of them is wrong or a paper's result hangs on its simulator.
+show does not come from either; where they differ, one of them is wrong or a paper's result hangs on its simulator. Which
+points it takes, and what of them it leaves out, is in docs/explanation/crosschecks.md.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ PYTHON = paths.ROOT / ".venv-ns3" / "bin" / "python"
 PROGRAM = paths.ROOT / "ns3" / "dumbbell.py"
 PACKAGES = paths.ROOT / "envs" / "ns3.txt"
 CCAS = ("bbr1", "cubic", "reno")
+SOCKET_BYTES = 1 << 26  # of each socket's buffers in the program, which must hold all that can be in flight
 
 
 def program_identity() -> str:
@@ -33,8 +35,8 @@ def program_identity() -> str:
 
 
 def lacks(point: Point) -> str | None:
-    """What of a point the ns-3 dumbbell cannot do, in words; None if it can do all of it."""
-    network = point.scenario.network
+    """What of a point the ns-3 dumbbell cannot do, in words; None if it can do all of it but for what left_out() says."""
+    network, hosts = point.scenario.network, point.scenario.hosts
     for i, flow in enumerate(point.scenario.flows):
         if flow.cca not in CCAS:
             return f"flows.{i}.cca {flow.cca} (it has {', '.join(CCAS)})"
@@ -43,21 +45,40 @@ def lacks(point: Point) -> str | None:
                 return f"flows.{i}.{key}"
         if flow.params or flow.direction != "forward":
             return f"flows.{i}.{'params' if flow.params else 'direction'}"
-    if network.qdisc.kind != "fifo" or network.jitter or network.changes or point.scenario.hosts.ecn != "off":
+    if network.qdisc.kind != "fifo" or network.jitter or network.changes or hosts.ecn != "off":
         return "a qdisc other than fifo, jitter, changes or ECN"
     if network.loss and network.loss_place != "behind":
         return f"network.loss_place {network.loss_place}"
-    if any(len(set(row)) > 1 for row in draw_rtts(point.scenario, 1)):
+    if hosts.segmentation == "router":
+        return "hosts.segmentation router (its packets enter the queue one by one)"
+    if hosts.receive_offload != "off":
+        return f"hosts.receive_offload {hosts.receive_offload} (its receivers take packets as they come)"
+    if hosts.pacing != "internal":  # fq paces CUBIC and Reno, too, which ns-3 does not
+        return f"hosts.pacing {hosts.pacing} (its BBRv1 paces within TCP, its CUBIC and Reno do not pace)"
+    for key in ("rmem_max_bytes", "wmem_max_bytes"):
+        if getattr(hosts, key) is not None:
+            return f"hosts.{key} (its sockets all have {SOCKET_BYTES >> 20} MiB)"
+    rtts = draw_rtts(point.scenario, 1)
+    if any(len(set(row)) > 1 for row in rtts):
         return "flows of one group with different RTTs"
+    if network.rate_mbit * 125 * max(max(row) for row in rtts) + network.buffer_bytes > SOCKET_BYTES:
+        return f"BDP and buffer of more than {SOCKET_BYTES >> 20} MiB (its sockets hold no more)"
     return None
+
+
+def left_out(point: Point) -> str:
+    """What of a point that ns-3 can do it leaves out knowingly, in words; "" if nothing."""
+    segmentation = point.scenario.hosts.segmentation
+    return "" if segmentation == "off" else f"hosts.segmentation {segmentation}: it sends single packets"
 
 
 def description(figure: str, point: Point, seed: int) -> dict[str, Any]:
     """What ns3/dumbbell.py needs to know of a point."""
     scenario, network = point.scenario, point.scenario.network
     rtts = draw_rtts(scenario, seed)
+    without = left_out(point)
     return {
-        "label": f"{figure} {point.label} seed {seed}",
+        "label": f"{figure} {point.label} seed {seed}" + (f" (without {without})" if without else ""),
         "rate_mbit": network.rate_mbit,
         "buffer_bytes": network.buffer_bytes,
         "loss": network.loss,
@@ -88,7 +109,7 @@ def run(figures: list[Figure], seeds: int) -> pd.DataFrame:
 
     Returns:
         A row per point, seed and group: ``figure``, ``point``, ``seed``, the point's values, ``group``, ``cca``,
-        ``goodput_mbit``, ``share_of_capacity``, ``wall_s``, ``program`` (program_identity()).
+        ``goodput_mbit``, ``share_of_capacity``, ``wall_s``, ``left_out`` (left_out()), ``program`` (program_identity()).
 
     Raises:
         UserError: if ns-3 is not installed, no point can be done, or it fails.
@@ -114,6 +135,6 @@ def run(figures: list[Figure], seeds: int) -> pd.DataFrame:
                 "figure": figure.id, "point": point.label, "seed": seed, **point.values, "group": group,
                 "cca": point.scenario.flows[group].cca, "goodput_mbit": goodput,
                 "share_of_capacity": goodput / point.scenario.network.rate_mbit, "wall_s": result["wall_s"],
-                "program": program_identity(),
+                "left_out": left_out(point), "program": program_identity(),
             })  # fmt: skip
     return pd.DataFrame(rows)

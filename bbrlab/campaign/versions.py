@@ -16,6 +16,14 @@ from bbrlab.measure.checks.check import CheckEntry
 from bbrlab.measure.summary import BottleneckEntry, GroupEntry, Summary, another_version, read_summary
 
 MADE_ANEW = "delete it, and snakemake makes it anew"
+# Columns of the runs of a figure, by what they hold; metrics are numbers, too.
+_WORDS = ("point", "cca", "kernel", "kernel_key", "qdisc")
+_WHOLE = ("seed", "group", "count")
+_NUMBERS = (
+    "virtual_s", "wall_s", "rate_mbit", "base_rtt_ms", "buffer_bytes", "buffer_bdp", "random_loss", "duration_s",
+    "window_start_s", "window_end_s", *schema.METRICS,
+)  # fmt: skip
+ONE_ROW = ["point", "seed", "group"]  # of a figure's runs: each flow group of each has one row
 RUN_AGAIN = "run this point again (of a campaign: remove its folder, and snakemake does)"
 
 
@@ -27,9 +35,13 @@ def of_another_version(path: Path, problem: str, remedy: str = MADE_ANEW) -> Use
         problem: what is wrong with it, such as "has no column x".
         remedy: what to do about it.
     """
+    return _wrong(path, f"{problem}: made by another version of bbrlab", remedy)
+
+
+def _wrong(path: Path, problem: str, remedy: str) -> UserError:
     if path.absolute().is_relative_to(paths.SHIPPED):
         remedy = "get what ships with this version anew, or pack it: docs/howto/shipped_results.md"
-    return UserError(f"{path}: {problem}: made by another version of bbrlab; {remedy}")
+    return UserError(f"{path}: {problem}; {remedy}")
 
 
 def read_with(
@@ -39,13 +51,15 @@ def read_with(
 
     Args:
         path: the file.
-        needed: the columns without which nothing can be said. A table without rows needs none and gets them.
+        needed: the columns without which nothing can be said. A table without rows needs none and gets them. If runs of a
+            figure are asked for (ONE_ROW and ``ok``), what its columns hold is looked at, too (check_runs()).
         only: read no others but these; default: all.
         remedy: what to do about a file without one of them.
 
     Raises:
-        UserError: naming the file, if it cannot be read or lacks a column.
+        UserError: naming the file, if it cannot be read or lacks a column; naming the column whose values are not as they must be.
     """
+    needed = list(needed)
     if only is not None:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -60,7 +74,37 @@ def read_with(
     if not len(table):
         return table.reindex(columns=list(dict.fromkeys([*table.columns, *needed])))
     check_columns(path, table, needed, remedy)
+    if {*ONE_ROW, "ok"} <= set(needed):
+        check_runs(path, table, remedy)
     return table
+
+
+def check_runs(path: Path, table: pd.DataFrame, remedy: str = MADE_ANEW) -> None:
+    """UserError naming the first column of a figure's runs that holds something else than it should, or a row that is there twice.
+
+    Args:
+        path: of the file.
+        table: one row per run and flow group, with the columns ONE_ROW and ``ok``; of the others those that it has are looked at.
+        remedy: as read_with() has it.
+    """
+    of_type = pd.api.types
+    for column in table.columns.intersection([*_WORDS, *_WHOLE, *_NUMBERS, "ok"], sort=False):
+        values = table[column]
+        if column in _WORDS:
+            must, good = "text", all(isinstance(value, str) for value in values)
+        elif column in _WHOLE:
+            must, good = "whole numbers", of_type.is_integer_dtype(values) and not values.hasnans
+        elif column == "ok":
+            must, good = "true or false", of_type.is_bool_dtype(values) and not values.hasnans
+        else:  # of one that nobody observed no value tells what it holds
+            must, good = "numbers", of_type.is_numeric_dtype(values) or not values.notna().any()
+        if not good:
+            held = f"{values.dtype} with empty cells" if values.hasnans else str(values.dtype)
+            raise _wrong(path, f"column {column} holds {held}, must hold {must}", remedy)
+    twice = table[table.duplicated(ONE_ROW)]
+    if len(twice):
+        first = ", ".join(f"{column} = {twice[column].iloc[0]}" for column in ONE_ROW)
+        raise _wrong(path, f"columns {', '.join(ONE_ROW)}: {len(twice)} rows are there twice, such as {first}", remedy)
 
 
 def check_columns(path: Path, there: Iterable[object], needed: Iterable[str], remedy: str = MADE_ANEW) -> None:

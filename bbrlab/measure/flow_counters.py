@@ -41,11 +41,6 @@ class FlowCounters:
     def _ended(self, time_s: float) -> bool:
         return self.final is not None and time_s + EDGE_TOLERANCE_S >= self.final["time_ns"] / 1e9
 
-    def data_bytes(self, time_s: float) -> int:
-        """Bytes of data acknowledged by ``time_s``, without what every iperf3 connection sends; not above 0: no data."""
-        closing = FIN_BYTES if self._ended(time_s) else 0
-        return self.at(time_s, "bytes_acked") - BEFORE_DATA_BYTES - closing
-
     def sent_data(self, time_s: float) -> bool:
         """Whether it sent data by ``time_s``. That none arrived is an outcome: a window that is lost whole, and every retransmission
         of it, can last longer than a run."""

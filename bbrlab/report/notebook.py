@@ -43,6 +43,7 @@ from bbrlab.models import ware
 from bbrlab.report.pages import NAMES, Page, load_page
 from bbrlab.report.plots.runs import run_over_time, time_series
 from bbrlab.report.plots.style import plain, set_style
+from bbrlab.scenario.rates import queueing_delay_ms
 
 
 def open_page(scale: str, paper: str) -> Page:
@@ -178,7 +179,7 @@ def samples_of(page: Page, figure: str, columns: list[str], seed: int = 1, **val
 def queueing_delay(
     page: Page, figure: str, seed: int = 1, *, in_rtts: bool = False, **values: Any
 ) -> tuple[pd.Series, pd.Series] | None:
-    """Time (s) and the bottleneck's queueing delay of a run: backlog over rate, in ms or in mean base RTTs.
+    """Time (s) and the bottleneck's queueing delay of a run: backlog over the rate at that time, in ms or in mean base RTTs.
 
     Returns:
         Two series of shape (samples,), or None if this scale has no such run. For values see samples_of().
@@ -188,8 +189,11 @@ def queueing_delay(
         return None
     network = page.run(figure, seed, **values).point.scenario.network
     samples = samples.drop_duplicates("time_s")
-    delay_ms = samples["queue_bytes"] * 8e-3 / network.rate_mbit
-    return samples["time_s"], delay_ms / network.mean_rtt_ms if in_rtts else delay_ms
+    times, backlog = samples["time_s"], samples["queue_bytes"]
+    delay_ms = pd.Series(
+        queueing_delay_ms(network, times.to_numpy(), backlog.to_numpy()), samples.index, name="queue_ms"
+    )
+    return times, delay_ms / network.mean_rtt_ms if in_rtts else delay_ms
 
 
 def beside_ns3(page: Page) -> tuple[pd.DataFrame, str] | None:
@@ -232,7 +236,7 @@ def one_run(page: Page, figure: str, seed: int = 1, **values: Any) -> None:
     say(f"**{scenario.figure}**: {' against '.join(flow_names(page.figures[figure]))}, {scenario.duration_s:g} s")
     network = scenario.network
     ccas: list[str] = [flow.cca for flow in scenario.flows]
-    show(run_over_time(run.folder / "samples.parquet", network.rate_mbit, network.buffer_bytes, ccas))
+    show(run_over_time(run.folder / "samples.parquet", network, network.buffer_bytes, ccas))
 
 
 def between_cuts(page: Page, figure: str, group: int = 1) -> pd.DataFrame:

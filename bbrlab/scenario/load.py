@@ -7,6 +7,7 @@ import difflib
 import itertools
 import math
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,35 @@ def parse_value(text: str) -> Any:
 INSTEAD = {"rtt_ms": "rtts_ms", "rtts_ms": "rtt_ms"}  # of a flow group, one in place of the other
 
 
+def _place_of(path: str) -> str:
+    """One name for all paths of which a scenario can have one only: each replaces the others (assign())."""
+    parts = path.split(".")
+    if parts[:-1] == ["network", "buffer"]:
+        return "network.buffer"
+    return ".".join([*parts[:-1], "rtt_ms"]) if parts[0] == "flows" and parts[-1] in INSTEAD else path
+
+
+def _leaves(path: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """All that ``value`` sets at ``path`` and below it, as (dotted path, value)."""
+    if isinstance(value, dict) and value:
+        parts = value.items()
+    elif isinstance(value, list) and value and all(isinstance(v, dict) for v in value):
+        parts = dict(enumerate(value)).items()
+    else:
+        yield path, value
+        return
+    for key, part in parts:
+        yield from _leaves(f"{path}.{key}", part)
+
+
+def _replaced(paths: Mapping[str, Any], path: str, value: Any) -> list[str]:
+    """Which of some paths hold a value that ``value`` at ``path`` takes the place of."""
+    leaves = list(_leaves(path, value))
+    same = {path, *(leaf for leaf, _ in leaves)}
+    places = {_place_of(leaf) for leaf, v in leaves if v is not None}  # what is emptied takes nothing's place
+    return [p for p in paths if p in same or _place_of(p) in places]
+
+
 def assign(content: Any, path: str, value: Any, where: str) -> None:
     """Put ``value`` at dotted ``path`` of a raw scenario. UserError if the path cannot exist in a scenario."""
     parts = path.split(".")
@@ -41,7 +71,7 @@ def assign(content: Any, path: str, value: Any, where: str) -> None:
         last = depth == len(parts) - 1
         so_far = ".".join(parts[: depth + 1])
         if isinstance(target, list):
-            if not part.isdigit() or int(part) >= len(target):
+            if not part.isdecimal() or int(part) >= len(target):
                 count = len(target)
                 raise UserError(f"{where}: path '{path}' does not exist: '{so_far}' is not one of 0 to {count - 1}")
             if last:
@@ -83,7 +113,9 @@ def load_scenario(
 
     Args:
         path: the YAML file.
-        overrides: {dotted path: value}; a path that is swept becomes a fixed value.
+        overrides: {dotted path: value}; one that is swept becomes a fixed value, also if the sweep is of a field that it
+            excludes (network.buffer.bdp and .packets). That all of them hold at each point is left to points_of(): who takes
+            base_point() has them, whatever the cases say.
         case: put this case's values in, before the overrides; the others are gone.
         sources: C files of algorithms of one's own that flows may have, beside those in kernels/cca/.
 
@@ -94,6 +126,7 @@ def load_scenario(
     if not isinstance(content, dict):
         raise UserError(f"{path}: a scenario is a mapping of keys to values; see docs/reference/scenario.md")
     content = copy.deepcopy(content)
+    asked = dict(overrides or {})
     if case is not None:
         cases = content.pop("cases", {})
         if not isinstance(cases, dict) or case not in cases:
@@ -107,15 +140,79 @@ def load_scenario(
         content.pop("scales", None)
     for key, value in (overrides or {}).items():
         assign(content, key, value, f"--set {key}={value}")
-        if isinstance(content.get("sweep"), dict):
-            content["sweep"].pop(key, None)
+        if isinstance(sweep := content.get("sweep"), dict):
+            for path_swept in _replaced(sweep, key, value):
+                del sweep[path_swept]
     scenario = validate(content, str(path), None if overrides else Lines(path), path.absolute().parent, sources)
-    points_of(scenario, str(path))  # every point of the sweep must be valid, too
+    _expanded(scenario, str(path))  # every point of the sweep must be valid, too
+    scenario.keep_overrides(asked)
     return scenario
 
 
 def points_of(scenario: Scenario, where: str = "scenario") -> list[Point]:
-    """All points of the sweep, the last path varying fastest. UserError for a path or value that is not valid."""
+    """All points of the sweep, the last path varying fastest.
+
+    Raises:
+        UserError: for a path or value that is not valid, or where a case or the sweep undoes one of the scenario's overrides.
+    """
+    found = _expanded(scenario, where)
+    _check_overrides(scenario, found, where)
+    return found
+
+
+def _check_overrides(scenario: Scenario, points: list[Point], where: str) -> None:
+    """UserError for the first override that does not hold at each of the points, naming what sets another value there."""
+    asked = [
+        (path, leaf)
+        for path, value in scenario.overrides.items()
+        if path.split(".")[0] not in NOT_DECISIVE
+        for leaf, _ in _leaves(path, value)
+    ]
+    if not asked:
+        return
+    base = scenario.model_dump()
+    for point in points:
+        content = point.scenario.model_dump()
+        for path, leaf in asked:
+            if _value_at(content, leaf) != _value_at(base, leaf):
+                given = f"{where}: --set {path}={scenario.overrides[path]} would have no effect"
+                raise UserError(f"{given} {_undone_by(scenario, point, leaf)}")
+
+
+def _undone_by(scenario: Scenario, point: Point, leaf: str) -> str:
+    """What sets another value than an override's at a point, and what to do, in words."""
+    swept = [path for path in scenario.sweep if _touch(path, leaf)]
+    if swept:
+        return f"where sweep sets {swept[-1]}; set {swept[-1]} itself, which ends its sweep, or change the file"
+    case = point.values.get(CASE)
+    by = [path for path in (() if case is None else scenario.cases[case]) if _touch(path, leaf)]
+    if by:
+        return (
+            f"in case {case}, where cases.{case} sets {by[-1]}; choose one case with --case (where the command has it), leave "
+            "all cases out (--set cases={}), or change the file"
+        )
+    at = ", ".join(f"{k}={v}" for k, v in point.values.items())
+    return f"at {at}; write the path as the file does, or change the file"
+
+
+def _touch(path: str, other: str) -> bool:
+    """Whether two paths are one place, or one lies within the other."""
+    a, b = _place_of(path) + ".", _place_of(other) + "."
+    return a.startswith(b) or b.startswith(a)
+
+
+def _value_at(content: Any, path: str) -> Any:
+    """What a checked scenario's content has at a dotted path; None if nothing."""
+    for part in path.split("."):
+        if isinstance(content, list):
+            content = content[int(part)] if part.isdecimal() and int(part) < len(content) else None
+        else:
+            content = content.get(part) if isinstance(content, dict) else None
+    return content
+
+
+def _expanded(scenario: Scenario, where: str) -> list[Point]:
+    """All points of the sweep, whether or not the scenario's overrides hold there. UserError as points_of()."""
     count = math.prod([len(scenario.cases) or 1, *(len(values) for values in scenario.sweep.values())])
     if count > POINTS_MAX:
         raise UserError(f"{where}: cases and sweep make {count} points; at most {POINTS_MAX} are possible")
@@ -127,6 +224,7 @@ def points_of(scenario: Scenario, where: str = "scenario") -> list[Point]:
         changes = {} if case is None else scenario.cases[case]
         for path in changes.keys() & swept.keys():
             raise UserError(f"{where}: '{path}' is both in cases.{case} and in sweep; keep one")
+        _one_for_each_place(changes, swept, case, where)
         content = copy.deepcopy(base)
         for path, value in (changes | swept).items():
             if path.split(".")[0] in NOT_DECISIVE:
@@ -142,6 +240,16 @@ def points_of(scenario: Scenario, where: str = "scenario") -> list[Point]:
                 f"{where}: {count} points of the sweep are the same ({point.label}); leave out what stands twice"
             )
     return found
+
+
+def _one_for_each_place(changes: Mapping[str, Any], swept: Mapping[str, Any], case: str | None, where: str) -> None:
+    """UserError if two of the values at a point exclude each other: the later one would replace the other."""
+    taken: dict[str, str] = {}
+    for path, value in [*changes.items(), *swept.items()]:
+        other = path if value is None else taken.setdefault(_place_of(path), path)
+        if other != path:
+            first, second = (f"'{p}' of {f'cases.{case}' if p in changes else 'sweep'}" for p in (other, path))
+            raise UserError(f"{where}: {first} and {second} exclude each other; keep one")
 
 
 def base_point(scenario: Scenario) -> Point:

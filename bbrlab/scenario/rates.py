@@ -1,19 +1,18 @@
-"""The bottleneck's nominal rate over a run."""
+"""The bottleneck's nominal rate over a run, and what a backlog is in time at it."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from bbrlab.base.arrays import Array
-from bbrlab.scenario.schema import Scenario
+from bbrlab.scenario.schema import Network, Scenario
+
+Rate = Network | float  # of a path, which may change during the run; or one that stays, in Mbit/s
 
 
 def capacity_mbit(scenario: Scenario, low_s: float, high_s: float) -> float:
     """Mean nominal bottleneck rate in Mbit/s between two instants, with ``changes`` taken into account."""
-    network = scenario.network
-    steps = [(0.0, network.rate_mbit)] + [
-        (c.at_s, c.rate_mbit) for c in sorted(network.changes, key=lambda c: c.at_s) if c.rate_mbit
-    ]
+    steps = _steps(scenario.network)
     total = 0.0
     for (start, rate), end in zip(steps, [s for s, _ in steps[1:]] + [high_s], strict=True):
         total += rate * max(0.0, min(end, high_s) - max(start, low_s))
@@ -22,8 +21,48 @@ def capacity_mbit(scenario: Scenario, low_s: float, high_s: float) -> float:
 
 def rate_at(scenario: Scenario, times_s: Array) -> Array:
     """Nominal bottleneck rate in Mbit/s at each of ``times_s``."""
-    rates = np.full(len(times_s), scenario.network.rate_mbit)
-    for change in sorted(scenario.network.changes, key=lambda c: c.at_s):
-        if change.rate_mbit:
-            rates[times_s >= change.at_s] = change.rate_mbit
+    return _rate_at(scenario.network, times_s)
+
+
+def queueing_delay_ms(rate: Rate, times_s: Array, backlog_bytes: Array) -> Array:
+    """Queueing delay in ms of the backlog (bytes) at each of ``times_s``: by the nominal rate that the bottleneck has then."""
+    delay: Array = backlog_bytes * 8e-3 / _rate_at(rate, times_s)
+    return delay
+
+
+def buffer_full_ms(rate: Rate, low_s: float, high_s: float, buffer_bytes: float) -> tuple[Array, Array]:
+    """The queueing delay of a full buffer from one instant to another: a step where the rate changes.
+
+    Args:
+        rate: of the bottleneck.
+        low_s, high_s: the instants.
+        buffer_bytes: the buffer, which keeps its bytes.
+
+    Returns:
+        The corners of the curve: times in s and delays in ms; two of each without a change in between.
+    """
+    inside = [(at_s, mbit) for at_s, mbit in _steps(rate) if low_s < at_s < high_s]
+    edges = [low_s, *(at_s for at_s, _ in inside), high_s]
+    rates = [*_rate_at(rate, np.array([low_s])), *(mbit for _, mbit in inside)]
+    return np.repeat(edges, 2)[1:-1], buffer_bytes * 8e-3 / np.repeat(rates, 2)
+
+
+def highest_mbit(rate: Rate) -> float:
+    """The highest nominal rate in Mbit/s that the bottleneck ever has."""
+    return max(mbit for _, mbit in _steps(rate))
+
+
+def _steps(rate: Rate) -> list[tuple[float, float]]:
+    """From when (s) which rate (Mbit/s) holds, in the order of the times."""
+    if not isinstance(rate, Network):
+        return [(0.0, rate)]
+    changes = sorted(rate.changes, key=lambda c: c.at_s)
+    return [(0.0, rate.rate_mbit), *((c.at_s, c.rate_mbit) for c in changes if c.rate_mbit)]
+
+
+def _rate_at(rate: Rate, times_s: Array) -> Array:
+    (_, first), *later = _steps(rate)
+    rates = np.full(len(times_s), first)
+    for at_s, mbit in later:
+        rates[times_s >= at_s] = mbit
     return rates

@@ -239,6 +239,9 @@ class Hosts(Strict):
         return (self.receive_offload_us or RECEIVE_OFFLOAD_US) if self.receive_offload == "gro-timer" else None
 
 
+OFFERED_MBIT = 1250.0  # of Traffic's model by default
+
+
 class Traffic(Strict):
     """Short flows that come and go, in place of long ones (bbrlab/workload)."""
 
@@ -249,7 +252,7 @@ class Traffic(Strict):
         "model",
         description="model, or a file made by: bbrlab traffic CAPTURE.pcap --out FILE.csv; relative to the scenario's folder",
     )
-    offered_mbit: RateMbit = Field(1250.0, description="mean load of the model")
+    offered_mbit: RateMbit = Field(OFFERED_MBIT, description="mean load of the model")
     senders: Annotated[int, Field(ge=1, le=16)] = Field(2, description="hosts that take turns in sending a flow")
 
     @field_validator("trace")
@@ -269,6 +272,16 @@ class Traffic(Strict):
                 "(a relative path is relative to the scenario's folder)"
             )
         return str(path.resolve())
+
+    @model_validator(mode="after")
+    def _load_of_the_model(self) -> Traffic:
+        """A file has its own load. The default may stand beside it, as it does in the files of points."""
+        if self.trace != "model" and self.offered_mbit != OFFERED_MBIT:
+            raise ValueError(
+                f"offered_mbit {self.offered_mbit:g} would have no effect: the load is that of the trace {self.trace} (leave "
+                f"offered_mbit out or at {OFFERED_MBIT:g}, or give trace: model)"
+            )
+        return self
 
 
 class Flow(Strict):
@@ -406,6 +419,7 @@ class Scenario(Strict):
     scales: dict[str, Override] = Field({}, description="what a scale of config.yaml changes")
     _folder: Path | None = PrivateAttr(None)
     _sources: tuple[Path, ...] = PrivateAttr(())
+    _overrides: dict[str, Any] = PrivateAttr({})
 
     @property
     def folder(self) -> Path | None:
@@ -420,6 +434,15 @@ class Scenario(Strict):
     def keep_place(self, folder: Path | None, sources: tuple[Path, ...]) -> None:
         """Remember ``folder`` and ``sources``."""
         self._folder, self._sources = folder, sources
+
+    @property
+    def overrides(self) -> dict[str, Any]:
+        """{dotted path: value} that somebody set in place of the file's, and that all its points are to have."""
+        return self._overrides
+
+    def keep_overrides(self, overrides: dict[str, Any]) -> None:
+        """Remember ``overrides``."""
+        self._overrides = overrides
 
     @model_validator(mode="after")
     def _consistent(self) -> Scenario:

@@ -27,18 +27,15 @@ from bbrlab.measure.summary import Summary
 from bbrlab.report.pages import NAMES
 from bbrlab.report.plots.style import CCA_COLOURS, OWN
 from bbrlab.scenario.load import base_point, load_scenario
-from bbrlab.scenario.schema import NOT_DECISIVE
+from bbrlab.scenario.rates import buffer_full_ms, queueing_delay_ms
+from bbrlab.scenario.schema import NOT_DECISIVE, Network
+from bbrlab.site.run_manifest import read_run_manifest
 from bbrlab.site.words import embedded, number
 
 _ROOM = Path(__file__).parent
 POINTS = 1500  # of a curve; of more the lowest and the highest of each stretch are drawn
 FLOWS = 6  # that have curves of their own; of more flows, groups have
 _COLUMNS = ("time_s", "flow", "group", "bytes_acked", "cwnd", "srtt_us", "queue_bytes", "bbr_state")
-# What is read of a run's manifest.json; of a list, in each of its entries.
-_MANIFEST = (
-    "values", "fingerprint", "scenario.paper", "scenario.name", "scenario.duration_s", "scenario.window_s", "scenario.sample_hz",
-    "scenario.flows.cca", "scenario.flows.count", "scenario.network.rate_mbit", "scenario.network.rtt_ms", "scenario.network.qdisc.kind",
-)  # fmt: skip
 _SHOWN = ("goodput_mbit", "share_of_capacity", "retransmits", "rtt_ms_mean", "cwnd_packets", "jain_index")
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 
@@ -81,21 +78,12 @@ def write_run_page(folder: Path, out: Path) -> None:
     path = folder / "samples.parquet"
     if not path.exists():
         raise UserError(f"{path}: is not there: samples do not ship; run the point again to see it over time")
-    manifest = files.read_json(folder / "manifest.json")
-    _check_manifest(manifest, folder / "manifest.json")
+    manifest, asked = read_run_manifest(folder / "manifest.json")
     samples = _numbers(read_table(path), path)
-    files.write_text(out, _page(summary, manifest, samples, folder))
-
-
-def _check_manifest(manifest: Any, path: Path) -> None:
-    """UserError naming the first field that the page reads and a manifest.json does not have."""
-    for place in _MANIFEST:
-        found = [manifest]
-        for key in place.split("."):
-            of_each = [inner for one in found for inner in (one if isinstance(one, list) else [one])]
-            if not all(isinstance(one, dict) and key in one for one in of_each):
-                raise of_another_version(path, f"has no '{place}'", RUN_AGAIN)
-            found = [one[key] for one in of_each]
+    if (groups := len(asked.scenario.flows)) <= samples["group"].max():
+        problem = f"column group has {samples['group'].max():g}, but manifest.json has {groups} flow groups, from 0"
+        raise of_another_version(path, problem, RUN_AGAIN)
+    files.write_text(out, _page(summary, manifest, asked.scenario.network, samples, folder))
 
 
 def _numbers(table: pd.DataFrame, path: Path) -> pd.DataFrame:
@@ -110,7 +98,7 @@ def _numbers(table: pd.DataFrame, path: Path) -> pd.DataFrame:
     return table[list(_COLUMNS)]
 
 
-def _page(summary: Summary, manifest: Any, samples: pd.DataFrame, folder: Path) -> str:
+def _page(summary: Summary, manifest: Any, network: Network, samples: pd.DataFrame, folder: Path) -> str:
     scenario = manifest["scenario"]
     title = f"{summary['paper']} {summary['figure']}, seed {summary['seed']}"
     values = ", ".join(f"{k.removeprefix('network.')} = {v}" for k, v in summary["values"].items())
@@ -123,7 +111,7 @@ def _page(summary: Summary, manifest: Any, samples: pd.DataFrame, folder: Path) 
         "checks": _checks(summary),
         "repeat": _repeat(manifest, summary),
         "origin": _origin(manifest, summary, folder),
-        "data": embedded(_panels(summary, scenario, samples), "series-data"),
+        "data": embedded(_panels(summary, scenario, network, samples), "series-data"),
         "css": (_ROOM / "static" / "site.css").read_text(encoding="utf-8"),
         "plotly": _script("plotly-basic.min.js"),
         "site": _script("site.js"),
@@ -283,7 +271,7 @@ def _origin(manifest: Any, summary: Summary, folder: Path) -> str:
     return "<dl>" + "".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in rows) + "</dl>"
 
 
-def _panels(summary: Summary, scenario: Any, samples: pd.DataFrame) -> dict[str, Any]:
+def _panels(summary: Summary, scenario: Any, network: Network, samples: pd.DataFrame) -> dict[str, Any]:
     """The curves: goodput, congestion window, smoothed RTT, queueing delay, states."""
     ccas = [flow["cca"] for flow in scenario["flows"]]
     flows = samples[samples["flow"] >= 0]
@@ -293,16 +281,16 @@ def _panels(summary: Summary, scenario: Any, samples: pd.DataFrame) -> dict[str,
     goodput = goodput_series(samples, bin_s, by)
     wide = {column: _by_time(flows, by, column) for column in ("cwnd", "srtt_us")}
     queue = samples.drop_duplicates("time_s")
-    rate, buffer_bytes = float(scenario["network"]["rate_mbit"]), float(summary["bottleneck"]["buffer_bytes"])
-    ends = [float(queue["time_s"].min()), float(queue["time_s"].max())] if len(queue) else [0.0, 0.0]
-    full = buffer_bytes * 8e-3 / rate
+    times, backlog = queue["time_s"].to_numpy(), queue["queue_bytes"].to_numpy()
+    ends = (float(times.min()), float(times.max())) if len(times) else (0.0, 0.0)
+    full = buffer_full_ms(network, *ends, float(summary["bottleneck"]["buffer_bytes"]))
     panels: list[dict[str, Any]] = [
         {"label": "goodput (Mbit/s)", "legend": True, "lines": [_line(names[i], *goodput[i]) for i in goodput if i in names]},
         {"label": "cwnd (packets)" + ("" if by == "flow" else ", mean"), "lines": [_line(names[i], *wide["cwnd"][i]) for i in names]},
         {"label": "RTT (ms)", "lines": [_line(names[i], wide["srtt_us"][i][0], wide["srtt_us"][i][1] / 1000) for i in names]},
         {"label": "queue (ms)", "lines": [
-            _line({"name": "queue", "colour": "#7F7F7F"}, queue["time_s"].to_numpy(), queue["queue_bytes"].to_numpy() * 8e-3 / rate),
-            _line({"name": "buffer full", "colour": "#D55E00", "dash": "dash"}, np.array(ends), np.array([full, full])),
+            _line({"name": "queue", "colour": "#7F7F7F"}, times, queueing_delay_ms(network, times, backlog)),
+            _line({"name": "buffer full", "colour": "#D55E00", "dash": "dash"}, *full),
         ]},
     ]  # fmt: skip
     for flow in _first_bbr_flows(flows):

@@ -19,7 +19,7 @@ def workload_of(mode: str, trace: str, seed: int, duration_s: float, offered_mbi
         trace: "model", or a file that write_chunks() made.
         seed: the run's; of a file it decides the shuffling of "synthetic" only.
         duration_s: flows that start later are left out.
-        offered_mbit: of the model.
+        offered_mbit: mean load of the model, in Mbit/s; a file has its own (scenario/schema.py refuses another one).
 
     Returns:
         Columns COLUMNS, flows numbered from 0, each one's chunks together and in order.

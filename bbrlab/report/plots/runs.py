@@ -10,18 +10,20 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from bbrlab.base.arrays import Array
 from bbrlab.campaign.versions import RUN_AGAIN, read_with
 from bbrlab.measure.series import goodput_series
 from bbrlab.report.pages import NAMES
 from bbrlab.report.plots.style import ABOVE, CCA_COLOURS, OWN, WARE
+from bbrlab.scenario.rates import Rate, buffer_full_ms, highest_mbit, queueing_delay_ms
 
 
-def run_over_time(samples: Path, rate_mbit: float, buffer_bytes: int, groups: list[str], bin_s: float = 2.0) -> Figure:
+def run_over_time(samples: Path, rate: Rate, buffer_bytes: int, groups: list[str], bin_s: float = 2.0) -> Figure:
     """One run over time: goodput of each group, and the bottleneck queue.
 
     Args:
         samples: samples.parquet of the run.
-        rate_mbit: bottleneck rate.
+        rate: of the bottleneck: the scenario's network, if the rate changes during the run.
         buffer_bytes: bottleneck buffer.
         groups: the CCA of each flow group.
         bin_s: width of the bins over which goodput is averaged.
@@ -35,28 +37,36 @@ def run_over_time(samples: Path, rate_mbit: float, buffer_bytes: int, groups: li
         cca = groups[group]
         which = "" if list(groups).count(cca) == 1 else f" (flows.{group})"  # as the scenario's fields are called
         top.plot(*goodput, lw=0.9, color=CCA_COLOURS.get(cca, OWN), label=f"{NAMES.get(cca, cca)}{which}")
-    top.set(ylabel="goodput (Mbit/s)", ylim=(0, rate_mbit * 1.05))
+    top.set(ylabel="goodput (Mbit/s)", ylim=(0, highest_mbit(rate) * 1.05))
     top.legend(ncols=len(groups), **ABOVE)
-    queue = data.drop_duplicates("time_s")
-    bottom.plot(queue["time_s"], queue["queue_bytes"] * 8e-3 / rate_mbit, lw=0.5, color="0.3")
-    bottom.axhline(buffer_bytes * 8e-3 / rate_mbit, color=WARE, lw=0.8, ls="--")
+    times, delays_ms = _delays_ms(data, rate)
+    bottom.plot(times, delays_ms, lw=0.5, color="0.3")
+    if len(times):
+        bottom.plot(*buffer_full_ms(rate, times[0], times[-1], buffer_bytes), color=WARE, lw=0.8, ls="--")
     bottom.set(ylabel="queue (ms)", xlabel="virtual time (s)", ylim=(0, None))
     return figure
 
 
-def distributions(samples: dict[str, pd.DataFrame], window_s: list[float], rate_mbit: float, rtt_ms: float) -> Figure:
+def _delays_ms(samples: pd.DataFrame, rate: Rate) -> tuple[Array, Array]:
+    """Times (s) and queueing delays (ms), each of shape (times,), of a run's samples."""
+    queue = samples.drop_duplicates("time_s")
+    times = queue["time_s"].to_numpy()
+    return times, queueing_delay_ms(rate, times, queue["queue_bytes"].to_numpy())
+
+
+def distributions(samples: dict[str, pd.DataFrame], window_s: list[float], rate: Rate, rtt_ms: float) -> Figure:
     """Distribution functions of the queueing delay in units of the base RTT.
 
     Args:
         samples: {label: samples.parquet with time_s and queue_bytes}.
         window_s: the samples between these are counted.
-        rate_mbit: bottleneck rate, by which backlog becomes delay.
+        rate: of the bottleneck, by which backlog becomes delay.
         rtt_ms: base RTT.
     """
     figure, axes = plt.subplots(figsize=(6.5, 3.6), layout="constrained")
     for label, data in samples.items():
-        inside = data[data["time_s"].between(window_s[0], window_s[1])].drop_duplicates("time_s")
-        delay = np.sort(inside["queue_bytes"].to_numpy() * 8e-3 / rate_mbit / rtt_ms)
+        inside = data[data["time_s"].between(window_s[0], window_s[1])]
+        delay = np.sort(_delays_ms(inside, rate)[1] / rtt_ms)
         axes.plot(delay, np.arange(1, len(delay) + 1) / len(delay), label=label, lw=1.4)
     axes.set(xlabel="queueing delay (base RTTs)", ylabel="fraction of samples", ylim=(0, 1), xlim=(0, None))
     axes.legend(frameon=True)

@@ -1,0 +1,108 @@
+"""The queue of a run whose rate changes: its delay, and that of a full buffer, are by the rate that the bottleneck has at that time."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+
+from bbrlab.report import notebook
+from bbrlab.report.pages import Page
+from bbrlab.report.plots.runs import distributions, run_over_time
+from bbrlab.scenario.rates import buffer_full_ms, highest_mbit, queueing_delay_ms, rate_at
+from bbrlab.scenario.schema import Flow, Network, Scenario
+from bbrlab.site.run_page import write_run_page
+from tests.test_site import made_up_run
+
+# 1,000 bytes take 0.8 ms at 10 Mbit/s, 1.6 at 5 and 0.4 at 20.
+CHANGES = [{"at_s": 150.0, "rate_mbit": 20.0}, {"at_s": 50.0, "rate_mbit": 5.0}, {"at_s": 100.0, "rtt_ms": 7.0}]
+NETWORK = {"rate_mbit": 10.0, "rtt_ms": 40.0, "buffer": {"bytes": 2000}, "changes": CHANGES}
+
+
+@pytest.fixture
+def network() -> Network:
+    return Network.model_validate(NETWORK)
+
+
+@pytest.fixture
+def run(tmp_path) -> Path:
+    """1,000 bytes of backlog all the time, 200 s; the buffer has 2,000."""
+    folder = made_up_run(tmp_path / "run")
+    for file, change in (
+        ("manifest.json", lambda c: c["scenario"].update(network=c["scenario"]["network"] | NETWORK)),
+        ("summary.json", lambda c: c["bottleneck"].update(buffer_bytes=2000)),
+    ):
+        content = json.loads((folder / file).read_text())
+        change(content)
+        (folder / file).write_text(json.dumps(content))
+    return folder
+
+
+def test_delay_is_that_of_the_rate_at_the_time(network):
+    times = np.array([0.0, 49.9, 50, 149, 150, 200])
+    assert list(queueing_delay_ms(network, times, np.full(6, 1000))) == pytest.approx([0.8, 0.8, 1.6, 1.6, 0.4, 0.4])
+    scenario = Scenario(name="x", network=network, flows=[Flow(cca="bbr1")], duration_s=200, window_s=[0, 200])
+    assert list(rate_at(scenario, times)) == [10, 10, 5, 5, 20, 20]
+    assert list(queueing_delay_ms(10, times, np.full(6, 1000))) == pytest.approx([0.8] * 6)
+    assert (highest_mbit(network), highest_mbit(10)) == (20, 10)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "times", "delays"),
+    [(0, 200, [0, 50, 50, 150, 150, 200], [1.6, 1.6, 3.2, 3.2, 0.8, 0.8]),
+     (60, 200, [60, 150, 150, 200], [3.2, 3.2, 0.8, 0.8]),
+     (0, 50, [0, 50], [1.6, 1.6]), (50, 60, [50, 60], [3.2, 3.2])],
+)  # fmt: skip
+def test_a_full_buffer_is_a_step(network, low, high, times, delays):
+    found = buffer_full_ms(network, low, high, 2000)
+    assert list(found[0]) == times
+    assert list(found[1]) == pytest.approx(delays)
+    assert [list(part) for part in buffer_full_ms(10, low, high, 2000)] == [[low, high], pytest.approx([1.6, 1.6])]
+
+
+def test_on_a_runs_own_page(run, tmp_path):
+    write_run_page(run, tmp_path / "run.html")
+    text = (tmp_path / "run.html").read_text(encoding="utf-8")
+    panels = json.loads(re.search(r'id="series-data">(.*?)</script>', text)[1])["panels"]
+    queue, full = next(panel["lines"] for panel in panels if panel["label"] == "queue (ms)")
+    delay = dict(zip(queue["x"], queue["y"], strict=True))
+    assert {d for t, d in delay.items() if t < 50} == {0.8}
+    assert {d for t, d in delay.items() if 50.1 < t < 149.9} == {1.6}
+    assert {d for t, d in delay.items() if t > 150.1} == {0.4}
+    assert full["x"] == [0, 50, 50, 150, 150, 199.9]
+    assert full["y"] == [1.6, 1.6, 3.2, 3.2, 0.8, 0.8]
+
+
+def test_in_a_figure_of_a_run(run, network):
+    figure = run_over_time(run / "samples.parquet", network, 2000, ["bbr1"])
+    top, bottom = figure.axes
+    queue, full = bottom.get_lines()
+    assert list(queue.get_ydata()[[0, 600, 1600]]) == pytest.approx([0.8, 1.6, 0.4])
+    assert list(full.get_ydata()) == pytest.approx([1.6, 1.6, 3.2, 3.2, 0.8, 0.8])
+    assert top.get_ylim()[1] == pytest.approx(21), "the highest rate has room"
+    samples = pd.read_parquet(run / "samples.parquet")
+    spread = distributions({"x": samples}, [0, 200], network, 40.0)
+    assert set(np.round(spread.axes[0].get_lines()[0].get_xdata(), 9)) == {0.01, 0.02, 0.04}
+    plt.close("all")
+
+
+def test_in_a_notebook(run, network, monkeypatch):
+    class Ran:
+        folder = run
+
+        class point:  # noqa: N801
+            scenario = Scenario(name="x", network=network, flows=[Flow(cca="bbr1")], duration_s=200, window_s=[0, 200])
+
+    samples = pd.read_parquet(run / "samples.parquet")
+    monkeypatch.setattr(notebook, "samples_of", lambda *asked, **values: samples)
+    monkeypatch.setattr(Page, "run", lambda *asked, **values: Ran)
+    page = object.__new__(Page)
+    times, delay_ms = notebook.queueing_delay(page, "fig")
+    assert list(times) == list(samples["time_s"])
+    assert list(delay_ms.iloc[[0, 600, 1600]]) == pytest.approx([0.8, 1.6, 0.4])
+    assert list(notebook.queueing_delay(page, "fig", in_rtts=True)[1].iloc[[0, 600]]) == pytest.approx([0.02, 0.04])
