@@ -134,4 +134,8 @@ if workflow.is_main_process:
     RULES = [rule.name for rule in workflow.rules if not rule.has_wildcards()]
     check_asked(ASKED, FIGURES, RULES, SCALE)
     if workflow.output_settings.dryrun:
-        show_forecast([FIGURES[id] for id in asked_for(FIGURES, ASKED)], to_stderr(), workflow.cores)
+        show_forecast(
+            [FIGURES[id] for id in asked_for(FIGURES, ASKED)],
+            to_stderr(),
+            workflow.cores,
+        )
