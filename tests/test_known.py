@@ -15,7 +15,7 @@ from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.campaign.figures import figures_at
 from bbrlab.claims.statements import read_claims, read_statements
-from bbrlab.report import shipped
+from bbrlab.report import beside_shipped, shipped
 from bbrlab.report.known import best_claims, best_statements, in_scales, judged, known_statements
 from bbrlab.report.pages import load_page
 from bbrlab.report.statement_table import statement_table
@@ -179,23 +179,23 @@ def test_a_papers_page_of_what_ships_reads_as_all_of_it(monkeypatch, tmp_path, s
 def test_points_of_another_scenario_are_not_called_equal(tmp_path):
     """Their runs are in both, and of other fingerprints: nothing of them is compared, and that is said."""
     mine = shutil.copytree(REAL, tmp_path / "quick")
-    same = shipped.differences("quick", tmp_path, REAL.parent)
-    assert same.changed == [] and "another scenario" not in shipped.difference_words(same, "quick")
+    same = beside_shipped.differences("quick", tmp_path, REAL.parent)
+    assert same.changed == [] and "another scenario" not in beside_shipped.difference_words(same, "quick")
     path = mine / "tang" / "fig2.parquet"
     table = pd.read_parquet(path)
     labels = table["point"].str.rpartition(",")[0] + ",0123456789"
     table.assign(point=labels, share_of_capacity=0.123).to_parquet(path, index=False)
-    found = shipped.differences("quick", tmp_path, REAL.parent)
+    found = beside_shipped.differences("quick", tmp_path, REAL.parent)
     assert found.changed == ["tang/fig2 case=bbr1", "tang/fig2 case=cubic"]
     assert (found.only_own, found.only_shipped, len(found.points)) == ([], [], 0)
     assert found.runs == same.runs - len(table.drop_duplicates(["point", "seed"]))
-    words = shipped.difference_words(found, "quick")
+    words = beside_shipped.difference_words(found, "quick")
     assert f"{found.runs} runs are in both: all are equal to the last digit." in words
     assert "2 points have the same values in both, but another scenario" in words and "tang/fig2 case=bbr1" in words
     for other in set(mine.glob("*/*.parquet")) - {path}:
         other.unlink()
-    assert "No run is in both." in shipped.difference_words(
-        shipped.differences("quick", tmp_path, REAL.parent), "quick"
+    assert "No run is in both." in beside_shipped.difference_words(
+        beside_shipped.differences("quick", tmp_path, REAL.parent), "quick"
     )
 
 

@@ -23,7 +23,7 @@ from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.claims.statements import CLAIM_COLUMNS, STATEMENT_COLUMNS, statement_frame
 from bbrlab.cli.commands import app
 from bbrlab.measure.schema import METRICS
-from bbrlab.report import shipped
+from bbrlab.report import beside_shipped, shipped
 from bbrlab.report.notebook import samples_of
 from bbrlab.report.pages import Page, load_page
 from bbrlab.report.shipped import Shown
@@ -250,7 +250,11 @@ def test_an_older_table_among_shipped_ones(theirs, monkeypatch):
 def test_one_s_own_results_beside_older_shipped_ones(older, theirs):
     for name in ("claims", "statements"):
         without(theirs / "quick" / f"{name}.parquet", "says")
-    told(lambda: shipped.differences("smoke", older, theirs), theirs / "quick" / "claims.parquet", "has no column says")
+    told(
+        lambda: beside_shipped.differences("smoke", older, theirs),
+        theirs / "quick" / "claims.parquet",
+        "has no column says",
+    )
 
 
 # --- runs ---------------------------------------------------------------------------------------------------------------

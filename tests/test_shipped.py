@@ -21,7 +21,7 @@ from bbrlab.campaign.collect import figure_table, tidy, write_table
 from bbrlab.campaign.figures import figures_at, runs_of
 from bbrlab.claims.judged import judged
 from bbrlab.models.predictions import PACKED, prediction_file, read_prediction
-from bbrlab.report import shipped
+from bbrlab.report import beside_shipped, shipped
 from bbrlab.report.notebook import between_cuts, samples_of
 from bbrlab.report.pages import load_page
 from bbrlab.run.run import run_point
@@ -214,10 +214,10 @@ def test_pages_show_ones_own_and_else_what_ships(campaign, packed, tmp_path, mon
 
 
 def test_every_difference_to_what_ships(packed, mine):
-    same = shipped.differences("smoke", mine, packed)
+    same = beside_shipped.differences("smoke", mine, packed)
     assert (same.runs, len(same.points), len(same.verdicts), len(same.statements)) == (4, 0, 0, 0)
-    assert "all are equal to the last digit" in shipped.difference_words(same, "smoke")
-    assert shipped.difference_tables(same) == []
+    assert "all are equal to the last digit" in beside_shipped.difference_words(same, "smoke")
+    assert beside_shipped.difference_tables(same, "smoke") == []
     path = mine / "smoke" / f"{FIGURE}.parquet"
     table = pd.read_parquet(path)
     here = (table["case"] == "cubic") & (table["seed"] == 2)
@@ -228,19 +228,41 @@ def test_every_difference_to_what_ships(packed, mine):
         verdicts = pd.read_parquet(mine / "smoke" / f"{name}.parquet")
         verdicts.loc[0, "verdict"] = "reproduced"
         verdicts.drop(index=len(verdicts) - 1).to_parquet(mine / "smoke" / f"{name}.parquet", index=False)
-    found = shipped.differences("smoke", mine, packed)
+    found = beside_shipped.differences("smoke", mine, packed)
     assert set(found.points["metric"]) == {"goodput_mbit", "drops"}
     assert set(found.points["seeds"]) == {1}
     assert len(found.verdicts) == len(found.statements) == 2
     assert set(found.verdicts["own"]) == {"reproduced", "not there"}
-    assert "1 points differ" in shipped.difference_words(found, "smoke")
-    assert [heading.split(" ")[0] for heading, _ in shipped.difference_tables(found)] == [
+    assert "1 points differ" in beside_shipped.difference_words(found, "smoke")
+    assert [heading.split(" ")[0] for heading, _ in beside_shipped.difference_tables(found, "smoke")] == [
         "Statements",
         "Claims",
+        "Figures",
         "Points",
     ]
-    assert shipped.differences("smoke", mine, mine) is None, "nothing ships"
-    assert shipped.differences("quick", mine, packed) is None, "nothing of one's own"
+    (row,) = found.figures.to_dict("records")
+    assert (row["runs"], row["runs_that_differ"], row["points_that_differ"]) == (4, 1, 1)
+    assert (row["runs_only_own"], row["runs_only_shipped"], row["metric"]) == (0, 0, "goodput_mbit")
+    assert beside_shipped.differences("smoke", mine, mine) is None, "nothing ships"
+    assert beside_shipped.differences("quick", mine, packed) is None, "nothing of one's own"
+
+
+def test_other_seeds_and_failed_checks_are_differences_too(packed, mine):
+    """Of points that both have: a seed that only one has is told, and a run that failed its checks in one of them only."""
+    path = mine / "smoke" / f"{FIGURE}.parquet"
+    table = pd.read_parquet(path)
+    table.loc[(table["case"] == "bbr1") & (table["seed"] == 1), "ok"] = False
+    table.loc[(table["case"] == "cubic") & (table["seed"] == 2), "seed"] = 3
+    table.to_parquet(path, index=False)
+    found = beside_shipped.differences("smoke", mine, packed)
+    (row,) = found.figures.to_dict("records")
+    assert (row["runs"], row["runs_that_differ"], row["runs_only_own"], row["runs_only_shipped"]) == (3, 1, 1, 1)
+    assert found.points[["metric", "group", "seeds", "shipped", "own"]].values.tolist() == [["ok", 0, 1, 1.0, 0.0]]
+    assert "1 runs are only among your own and 1 only ship: they have other seeds" in beside_shipped.difference_words(
+        found, "smoke"
+    )
+    heading, shown = beside_shipped.difference_tables(found, "smoke", rows=0)[-1]
+    assert heading.startswith("Figures whose runs differ") and list(shown["figure"]) == [FIGURE]
 
 
 def test_predictions_are_read_from_one_file(tmp_path):
@@ -368,14 +390,42 @@ def test_a_run_by_another_build_of_the_kernel_that_is_equal_is_told_and_no_fault
         def communicate(self):
             return None, b""
 
-    kernels = verify.kernels_here([record])
     monkeypatch.setattr(verify.subprocess, "Popen", lambda *a, **k: Done())
-    outcome = verify._again(other, kernels, Path("point"), record.run.folder, found, [])
+    outcome = verify._again(other, {}, Path("point"), record.run.folder, found, [])
     assert outcome.wrong == []
     assert "is of another kernel" in outcome.note
     changed = replace(other, summary_sha256="0" * 64)
-    outcome = verify._again(changed, kernels, Path("point"), record.run.folder, found, [])
+    outcome = verify._again(changed, {}, Path("point"), record.run.folder, found, [])
     assert "is of another kernel" in outcome.wrong[0].what
+
+
+def test_a_run_of_a_kernel_that_is_not_here_stops_no_other(mine):
+    """It is named with the command that helps; if no kernel of any run is here, nothing can be run."""
+    summary = files.read_json(run_of(mine) / "summary.json")
+    summary["kernel"]["name"] = "lab-1.0"
+    files.write_json(run_of(mine) / "summary.json", summary)
+    found = records.results_at(mine, "smoke", [figure()])
+    mark = next(k for k in found.keys if k[1].startswith(CASE) and k[2] == 1)
+    one, other = found.record(mark), found.record(next(k for k in found.keys if k != mark))
+    missing = verify.missing_kernels([one, other])
+    assert missing.keys() == {"lab-1.0"}
+    outcome = verify._again(one, missing, Path("point"), mine, found, [])
+    assert "is of a kernel that is not here: " in outcome.wrong[0].what and "lab-1.0" in outcome.wrong[0].what
+    assert outcome.wall_s is None
+    with pytest.raises(UserError, match=r"lab-1\.0"):
+        verify.missing_kernels([one])
+
+
+def test_of_all_runs_of_a_folder_missing_files_are_told(mine):
+    """Of those, too, that chance does not choose."""
+    assert not records.results_at(mine, "smoke", [figure()]).wrong
+    (run_of(mine) / "samples.parquet").unlink()
+    shutil.rmtree(run_of(mine, seed=2))
+    found = records.results_at(mine, "smoke", [figure()])
+    told = {w.file: w.what for w in found.wrong}
+    assert told.keys() == {"samples.parquet", "summary.json", "manifest.json"}
+    assert told["samples.parquet"].startswith(f"2 runs of {FIGURE} are without it, such as {CASE}")
+    assert told["summary.json"].startswith("1 runs")
 
 
 def test_memory_and_disk_are_planned(tmp_path, monkeypatch):

@@ -8,24 +8,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import pandas as pd
 from pydantic import Field, ValidationError
 
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.strict import Strict
-from bbrlab.campaign.collect import IDENTITY
 from bbrlab.campaign.config import command_for, load_config
 from bbrlab.campaign.figures import figures_at
-from bbrlab.campaign.versions import of_another_version, read_with
-from bbrlab.claims.compare import names_of, only_in
+from bbrlab.campaign.versions import of_another_version
 from bbrlab.kernel.built import KernelEntry
-from bbrlab.measure import schema
 
 MANIFEST, RUNS, CHECKS, STATEMENTS = "manifest.json", "runs.parquet", "checks.parquet", "statements.parquet"
 FORMAT = 1  # of the files; another number where an older bbrlab could not read them
@@ -247,135 +242,3 @@ def _short(commit: str) -> str:
 
 def _name(folder: Path) -> str:
     return str(folder.relative_to(paths.ROOT)) if folder.is_relative_to(paths.ROOT) else str(folder)
-
-
-@dataclass(frozen=True)
-class Differences:
-    """One's own results against those that ship.
-
-    Attributes:
-        scale: of those that ship.
-        runs: how many runs both have.
-        points: of the runs of both that are not equal to the last digit, a row for each point, flow group and metric: ``figure``,
-            ``point``, ``group``, ``metric``, ``unit``, ``seeds`` (that differ), ``shipped`` and ``own`` (means over
-            them), ``largest`` (difference of a seed); the largest in proportion first.
-        only_own, only_shipped: points that the other has not.
-        changed: points that both have with the same swept values, but of another scenario, so that their runs are not compared.
-        verdicts, statements: whose verdict differs: ``id``, ``says``, ``shipped``, ``own``.
-    """
-
-    scale: str
-    runs: int
-    points: pd.DataFrame
-    only_own: list[str]
-    only_shipped: list[str]
-    changed: list[str]
-    verdicts: pd.DataFrame
-    statements: pd.DataFrame
-
-
-def differences(scale: str, results: Path | None = None, shipped: Path | None = None) -> Differences | None:
-    """One's own results of a scale against what ships; None if there is only one of the two."""
-    own, folder = results or paths.results_folder(), shipped or paths.SHIPPED
-    theirs = shipped_scale(scale, folder)
-    mine = _tables(own, scale)
-    if theirs is None or not mine:
-        return None
-    other = _tables(folder, theirs)
-    both = {figure: (other[figure], mine[figure]) for figure in mine if figure in other}
-    parts = [_unequal(figure, *pair) for figure, pair in both.items()]
-    points = pd.concat([part for _, part in parts], ignore_index=True) if parts else pd.DataFrame(columns=DIFFERENT)
-    scaled = points["largest"] / points[["shipped", "own"]].abs().max(axis=1)
-    return Differences(
-        theirs,
-        sum(runs for runs, _ in parts),
-        points.loc[scaled.astype(float).sort_values(ascending=False, kind="stable").index],
-        only_in(mine, other),
-        only_in(other, mine) if theirs == scale else [],
-        _changed(mine, other),
-        _moved(folder / theirs / "claims.parquet", own / scale / "claims.parquet"),
-        _moved(folder / theirs / "statements.parquet", own / scale / "statements.parquet"),
-    )
-
-
-def _tables(folder: Path, scale: str) -> dict[str, pd.DataFrame]:
-    known = {f.id: folder / scale / f"{f.id}.parquet" for f in figures_at(scale, [])}
-    return {id: read_with(path, IDENTITY) for id, path in known.items() if path.exists()}
-
-
-def _changed(mine: Mapping[str, pd.DataFrame], other: Mapping[str, pd.DataFrame]) -> list[str]:
-    """Differences.changed, as figure and name: points whose name both have, and whose label, with its fingerprint, only one has."""
-    found = []
-    for figure, table in mine.items():
-        if figure not in other:
-            continue
-        names, labels = set(names_of(other[figure])), set(other[figure]["point"])
-        here = dict(zip(table["point"], names_of(table), strict=True))
-        found += [f"{figure} {name}".strip() for label, name in here.items() if name in names and label not in labels]
-    return found
-
-
-DIFFERENT = ["figure", "point", "group", "metric", "unit", "seeds", "shipped", "own", "largest"]
-
-
-def _unequal(figure: str, theirs: pd.DataFrame, mine: pd.DataFrame) -> tuple[int, pd.DataFrame]:
-    """How many runs two tables of a figure have in common, and what of them differs (columns DIFFERENT)."""
-    keys = ["point", "seed", "group"]
-    metrics = [m for m in schema.METRICS if m in theirs and m in mine]
-    long = [t.melt(keys, metrics, "metric", "value").astype({"value": float}) for t in (theirs, mine)]
-    both = long[0].merge(long[1], on=[*keys, "metric"], suffixes=("_shipped", "_own"))
-    runs = len(theirs[keys[:2]].drop_duplicates().merge(mine[keys[:2]].drop_duplicates()))
-    one, two = both["value_shipped"], both["value_own"]
-    both = both[~((one == two) | (one.isna() & two.isna()))]
-    both = both[~(both["metric"].isin(schema.RUN) & (both["group"] != 0))]  # of the run: once
-    both["away"] = (both["value_own"] - both["value_shipped"]).abs()
-    grouped = both.groupby(["point", "group", "metric"], sort=False)
-    found = grouped.agg(seeds=("seed", "nunique"), shipped=("value_shipped", "mean"), own=("value_own", "mean"),
-                        largest=("away", "max")).reset_index()  # fmt: skip
-    found["figure"], found["unit"] = figure, [schema.METRICS[m].unit for m in found["metric"]]
-    return runs, found[DIFFERENT]
-
-
-def _moved(theirs: Path, mine: Path) -> pd.DataFrame:
-    """The claims, or statements, of two tables whose verdict differs, and those that only one has."""
-    if not theirs.exists() or not mine.exists():
-        return pd.DataFrame(columns=["id", "says", "shipped", "own"])
-    sides = [read_with(path, ("id", "says", "verdict")) for path in (theirs, mine)]
-    both = sides[0][["id", "says", "verdict"]].merge(
-        sides[1][["id", "says", "verdict"]], on="id", how="outer", suffixes=("_shipped", "_own")
-    )
-    both["says"] = both["says_own"].fillna(both["says_shipped"])
-    both = both.rename(columns={"verdict_shipped": "shipped", "verdict_own": "own"}).fillna("not there")
-    return both.loc[both["shipped"] != both["own"], ["id", "says", "shipped", "own"]].reset_index(drop=True)
-
-
-def difference_words(found: Differences, scale: str) -> str:
-    """Differences in words (Markdown)."""
-    points = len(found.points.drop_duplicates(["figure", "point"])) if len(found.points) else 0
-    equal = "all are equal to the last digit." if not points else f"{points} points differ."
-    lines = [
-        f"Shipped: scale {found.scale}; your own: scale {scale}. "
-        + (f"{found.runs} runs are in both: {equal}" if found.runs else "No run is in both.")
-    ]
-    if found.changed:
-        lines.append(
-            f"{len(found.changed)} points have the same values in both, but another scenario, so that their runs are not compared, such "
-            f"as {found.changed[0]}."
-        )
-    if found.only_own:
-        lines.append(f"{len(found.only_own)} points are only among your own, such as {found.only_own[0]}.")
-    if found.only_shipped:
-        lines.append(f"{len(found.only_shipped)} points only ship, such as {found.only_shipped[0]}.")
-    moved = f"{len(found.statements)} statements and {len(found.verdicts)} claims have another verdict"
-    less = "" if found.scale == scale else " (a part of the points decides less than all of them)"
-    return " ".join(lines) + f" {moved}{less if len(found.verdicts) else ''}."
-
-
-def difference_tables(found: Differences, rows: int = 200) -> Sequence[tuple[str, pd.DataFrame]]:
-    """What differs, as tables with their headings, empty ones left out; of points at most ``rows`` rows."""
-    tables = [
-        ("Statements with another verdict", found.statements),
-        ("Claims with another verdict", found.verdicts),
-        ("Points that differ" + (f" (the first {rows} rows)" if len(found.points) > rows else ""), found.points.head(rows)),
-    ]  # fmt: skip
-    return [(heading, table) for heading, table in tables if len(table)]

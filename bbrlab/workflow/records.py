@@ -187,7 +187,19 @@ class Folder(Results):
             for run in runs_of(figure, results=self.folder):
                 seeds = sorted(run.folder.parent.glob("seed-*")) if run.seed == 1 else []
                 found |= {(id, run.point.label, int(s.name[5:])) for s in seeds if s.name[5:].isdigit()}
-        return sorted(key for key in found if self._run(key))
+        keys = sorted(key for key in found if self._run(key))
+        self.wrong += self._lacking(keys)
+        return keys
+
+    def _lacking(self, keys: Sequence[Key]) -> list[Wrong]:
+        """The files that runs lack, of all runs, by figure and file: only some are run again, and looked at closely."""
+        gone: dict[tuple[str, str], set[Key]] = {}
+        for key in keys:
+            run = self._run(key)
+            for name in (SUMMARY, MANIFEST, TABLES[0]):
+                if run and not (run.folder / name).exists():
+                    gone.setdefault((key[0], name), set()).add(key)
+        return [_several(name, runs, "without it") for (_, name), runs in gone.items()]
 
     @property
     def keys(self) -> list[Key]:

@@ -12,10 +12,10 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 
-from bbrlab.base import paths
-from bbrlab.base.errors import why_it_failed
+from bbrlab.base import files, paths
+from bbrlab.base.errors import UserError, why_it_failed
 from bbrlab.campaign.figures import write_points
-from bbrlab.kernel.built import Kernel, get_kernel
+from bbrlab.kernel.built import get_kernel
 from bbrlab.workflow.differences import compare
 from bbrlab.workflow.digest import SUMMARY
 from bbrlab.workflow.estimate import estimate_s
@@ -43,9 +43,22 @@ def choose(keys: Sequence[Key], sample: int, seed: int) -> list[Key]:
     return sorted(random.Random(seed).sample(list(keys), min(sample, len(keys))))  # noqa: S311 - chance, no secret
 
 
-def kernels_here(records: Sequence[Record]) -> dict[str, Kernel]:
-    """{name: kernel} of all that these runs were made with, as they are built here. UserError with the command that builds one."""
-    return {name: get_kernel(name) for name in sorted({r.kernel[0] for r in records if r.kernel})}
+def missing_kernels(records: Sequence[Record]) -> dict[str, str]:
+    """{name: why not} of the kernels of these runs that are not here: unknown, or not built.
+
+    Raises:
+        UserError: if none of them is here; with the command that builds one.
+    """
+    names = sorted({r.kernel[0] for r in records if r.kernel})
+    missing: dict[str, UserError] = {}
+    for name in names:
+        try:
+            get_kernel(name)
+        except UserError as error:
+            missing[name] = error
+    if names and len(missing) == len(names):
+        raise missing[names[0]]
+    return {name: str(error) for name, error in missing.items()}
 
 
 def again(
@@ -63,9 +76,9 @@ def again(
         In the order of the records.
 
     Raises:
-        UserError: if a kernel is not built here.
+        UserError: if no kernel of these runs is here (missing_kernels()).
     """
-    kernels = kernels_here(records)
+    missing = missing_kernels(records)
     done: list[Outcome] = []
     with tempfile.TemporaryDirectory(prefix="bbrlab-verify-") as name, ThreadPoolExecutor(cores) as pool:
         scratch = Path(name)
@@ -75,7 +88,7 @@ def again(
         def one(number: int, record: Record) -> Outcome:
             return _again(
                 record,
-                kernels,
+                missing,
                 points[record.run.figure][record.run.point.label],
                 scratch / str(number),
                 results,
@@ -101,7 +114,7 @@ def again(
 
 def _again(
     record: Record,
-    kernels: Mapping[str, Kernel],
+    missing: Mapping[str, str],
     point: Path,
     out: Path,
     results: Results,
@@ -109,7 +122,9 @@ def _again(
 ) -> Outcome:
     if record.kernel is None or record.summary_sha256 is None:
         return Outcome(record, [*record.wrong] or [Wrong(SUMMARY, "does not say of which kernel it is")])
-    name = record.kernel[0]
+    name, key = record.kernel
+    if name in missing:
+        return Outcome(record, [*record.wrong, Wrong(SUMMARY, f"is of a kernel that is not here: {missing[name]}")])
     argv = [
         sys.executable,
         "-m",
@@ -132,9 +147,9 @@ def _again(
         why = why_it_failed(told.decode(errors="replace"), process.returncode)
         return Outcome(record, [*record.wrong, Wrong("", f"does not run here: {why}")], wall_s=wall_s)
     wrong = [*record.wrong, *compare(record, out, results.libraries)]
-    note, here = "", kernels[name]
-    if here.key != record.kernel[1]:
-        said = f"is of another kernel: {name} {record.kernel[1]} there, {name} {here.key} here ({here.source}, {here.compiler})"
+    note, here = "", files.read_json(out / SUMMARY)["kernel"]  # with the algorithms of one's own that the point has
+    if here["key"] != key:
+        said = f"is of another kernel: {name} {key} there, {here['name']} {here['key']} here ({here['source']}, {here['compiler']})"
         if wrong:
             wrong.insert(0, Wrong(SUMMARY, said))
         else:
