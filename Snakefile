@@ -44,6 +44,7 @@ from bbrlab.workflow.slurm import check_slurm, keep_to_allocation
 from bbrlab.workflow.snakemake import (
     lift_job_rate_limit,
     name_of,
+    pass_cache_on,
     pass_commas,
     say_why_groups_fail,
     words_of,
@@ -94,6 +95,7 @@ include: "rules/container.smk"
 
 
 pass_commas()
+pass_cache_on(workflow, ["run"])
 say_why_groups_fail()
 keep_to_allocation(workflow)
 if COPIES and workflow.is_main_process:

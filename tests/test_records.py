@@ -34,6 +34,16 @@ def folder(tmp_path) -> Path:
     return tmp_path / "theirs"
 
 
+def with_files(folder: Path) -> None:
+    """Put a run's files, empty, to each run that the table has."""
+    table = pd.read_parquet(folder / "quick" / f"{FIGURE}.parquet")
+    for point, seed in table[["point", "seed"]].drop_duplicates().itertuples(index=False):
+        place = folder / "runs" / FIGURE / point / f"seed-{seed}"
+        place.mkdir(parents=True)
+        for name in ("summary.json", "manifest.json", "samples.parquet"):
+            (place / name).touch()
+
+
 # --- what was asked for --------------------------------------------------------------------------------------------------
 
 
@@ -63,6 +73,7 @@ def test_figures_that_do_not_ship_are_named(tmp_path):
 
 
 def test_the_command_names_what_it_leaves_out(folder, monkeypatch):
+    with_files(folder)
     monkeypatch.setattr(verify, "again", lambda found, records, *more: [verify.Outcome(r, []) for r in records])
     argv = ["verify", "--results", str(folder), "--scale", "quick"]
     done = CliRunner().invoke(app, [*argv, "tang"])
@@ -128,6 +139,7 @@ def test_how_a_table_differs_from_the_one_made_again(folder, tmp_path, edited, s
 
 
 def test_runs_of_a_scenario_that_has_changed_are_told(folder):
+    with_files(folder)
     file = folder / "quick" / f"{FIGURE}.parquet"
     table = pd.read_parquet(file)
     gone = table["point"] == table["point"].iloc[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import time
 from pathlib import Path
@@ -66,6 +67,7 @@ def test_verdicts_and_predictions_follow_and_runs_stay(judged, tmp_path):
     assert burst.any() and not burst.all()
     others = old.assign(**{c: old[c].where(~burst, 0.5) for c in old.select_dtypes(float)})
     content["claims.parquet"] = content["claims.parquet"].assign(verdict="reproduced")
+    content["points.parquet"] = content["points.parquet"].assign(mean=0.5)
     put(tmp_path, content | {PACKED: others})
     assert contents(tmp_path) != before
     told = []
@@ -89,6 +91,19 @@ def test_only_what_ships_whole_is_judged(judged, tmp_path):
     (tmp_path / "quick" / "checks.parquet").write_bytes(b"")
     with pytest.raises(UserError, match=r"checks.parquet: has hash .* get what ships anew"):
         rejudge(tmp_path, "quick")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("scale", ["quick", "full"])
+def test_what_ships_is_as_todays_code_judges_it(tmp_path, scale):
+    """Every file: points, predictions, claims and statements are those that these claims, models and tables give."""
+    shipped = REAL.parent / scale
+    mine = shutil.copytree(shipped, tmp_path / scale)
+    found = rejudge(tmp_path, scale, jobs=os.cpu_count() or 1)
+    assert not len(found.moved)
+    for name in read_manifest(REAL.parent, scale).files:
+        assert (mine / name).read_bytes() == (shipped / name).read_bytes(), name
 
 
 def test_the_command_says_what_moved_at_its_scale(monkeypatch, tmp_path):

@@ -164,7 +164,7 @@ def test_what_one_wrote_is_not_lost_by_another_that_began_before(shipped, monkey
     begun, go = threading.Event(), threading.Event()
     told: dict[str, list[str]] = {"first": [], "second": []}
 
-    def renew(content, asked, tables, say):
+    def renew(content, asked, say):
         content[f"{threading.current_thread().name}.parquet"] = pd.DataFrame({"x": [1]})
         begun.set()
         assert go.wait(60)
@@ -228,7 +228,7 @@ def refuses(*given: object) -> None:
 @pytest.mark.parametrize("how", ["rejudge", "add", "pack"])
 def test_who_is_killed_between_old_and_new_loses_nothing(shipped, made, tmp_path, monkeypatch, how):
     before = contents(shipped / "quick")
-    for module in (rejudging, ship):
+    for module in (rejudging, ship, ship_more):
         monkeypatch.setattr(module, "renew", lambda *given: None)
     mine = ship.Finished("quick", figures_at("quick", [PART[0]]), made / "mine")
     done = subprocess.run([sys.executable, "-c", KILLED, str(shipped)], cwd=paths.ROOT)
@@ -240,7 +240,7 @@ def test_who_is_killed_between_old_and_new_loses_nothing(shipped, made, tmp_path
         case "add":
             add(mine, shipped)
         case "pack":  # and nothing takes the place of the old one
-            monkeypatch.setattr(ship, "make_the_rest", refuses)
+            monkeypatch.setattr(ship, "renew", refuses)
             with pytest.raises(UserError):
                 ship.pack(mine, shipped)
     assert contents(shipped / "quick") == before

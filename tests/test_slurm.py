@@ -19,6 +19,7 @@ import yaml
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
+from bbrlab.base.files import read_json
 from bbrlab.campaign.figures import figures_at
 from bbrlab.experiment.machine import process
 from bbrlab.experiment.machine.cores import one_core
@@ -344,6 +345,30 @@ def test_a_campaign_on_slurm_has_the_same_bytes(cluster, here, tmp_path):
     assert memory == max(memory_mb(p) for p in figure.points), "one after the other: as much as the largest"
     assert "Nothing to be done" in made.run()
     assert not made.guests()
+
+
+@pytest.mark.slow
+@pytest.mark.guest
+@pytest.mark.timeout(3 * PATIENCE_S)
+def test_jobs_on_slurm_fill_the_cache_and_read_it(cluster, here, tmp_path):
+    """Runs that a job has put there are not made again: neither by this machine's own workflow, nor by another job."""
+    store = tmp_path / "cache"
+    store.mkdir()
+    first = Campaign(cluster, tmp_path / "first")
+    first.environment["SNAKEMAKE_OUTPUT_CACHE"] = str(store)
+    first.run("--cache")
+    assert first.outcome() == here
+    kept = {path: path.stat().st_mtime_ns for path in store.iterdir()}
+    assert len(kept) == 2 * 3, "of each run three files"
+    made = [summary["wall_s"] for summary in map(read_json, first.summaries.values())]
+    for name, profile in (("second", False), ("third", True)):
+        again = Campaign(cluster, tmp_path / name)
+        again.environment["SNAKEMAKE_OUTPUT_CACHE"] = str(store)
+        again.run("--cache", profile=profile)
+        assert again.outcome() == here
+        assert [read_json(path)["wall_s"] for path in again.summaries.values()] == made, "the same runs"
+        assert all(path.is_symlink() for path in again.summaries.values())
+    assert {path: path.stat().st_mtime_ns for path in store.iterdir()} == kept
 
 
 @pytest.mark.slow

@@ -43,11 +43,18 @@ def half_width(values: pd.Series) -> float:
     return students_half_width(present)
 
 
+def _told_half_width(values: pd.Series) -> float:
+    """half_width(), and NaN if all values are equal: without a spread nothing tells how far the mean may be off."""
+    half = half_width(values)
+    return half if half > 0 else float("nan")
+
+
 def over_seeds(grouped: Any) -> pd.DataFrame:
     """What the seeds of each group of rows say together (of a grouped column of a table; NaN: the seed has no value).
 
     Returns:
-        A row per group: ``mean``, ``half`` (half_width()), ``standard_deviation``, ``seeds`` (those with a value).
+        A row per group: ``mean``, ``half`` (half_width(); NaN where every seed has the same number), ``standard_deviation``,
+        ``seeds`` (those with a value).
     """
-    found: pd.DataFrame = grouped.agg(mean="mean", half=half_width, standard_deviation="std", seeds="count")
+    found: pd.DataFrame = grouped.agg(mean="mean", half=_told_half_width, standard_deviation="std", seeds="count")
     return found

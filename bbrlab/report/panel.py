@@ -112,7 +112,7 @@ def in_words(panel: Panel, near: float = 0.05) -> str:
     if points.empty:
         return f"**{panel.title}.** None of its points was run."
     worst = points.iloc[int(points["residual"].abs().argmax())]
-    interval = f" \u00b1 {worst['ci95']:.3f}" if worst["runs"] > 1 else ""
+    interval = f" \u00b1 {worst['ci95']:.3f}" if np.isfinite(worst["ci95"]) else ""
     said = (
         f"**{panel.title}.** {int((points['residual'].abs() <= near).sum())} of {len(points)} points are within {near:g} of the "
         f"published mean; the largest difference is {worst['residual']:+.3f} at {worst['bbr_flows']:.0f} BBR flows and "

@@ -30,7 +30,7 @@ class Rejudged:
 def rejudge(
     folder: Path, scale: str, models: Sequence[str] = (), jobs: int = 1, say: Say = lambda text: None
 ) -> Rejudged:
-    """Put verdicts by today's claims, and predictions by today's models, in the place of those that ship.
+    """Put points, verdicts by today's claims, and predictions by today's models, in the place of those that ship.
 
     Args:
         folder: of shipped results.
@@ -45,8 +45,7 @@ def rejudge(
         manifest, content = read_shipped(folder, scale)
         before = content[STATEMENTS]
         figures = figures_at(scale, list(manifest.figures))
-        tables = {figure.id: content[f"{figure.id}.parquet"] for figure in figures}
-        renew(content, Asked(scale, figures, models, jobs), tables, say)
+        renew(content, Asked(scale, figures, models, jobs), say)
         say("writing")
         kept = manifest.model_dump(mode="json", exclude={"files", "sha256"})
         return Rejudged(replace_shipped(folder / scale, content, kept), _moved(before, content[STATEMENTS]))

@@ -1,4 +1,4 @@
-"""Predictions and verdicts of results that ship, made of their tables by today's models and claims."""
+"""Points, predictions and verdicts of results that ship, made of their tables by today's models and claims."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pandas as pd
 
 from bbrlab.base.errors import UserError
 from bbrlab.base.workers import workers
+from bbrlab.campaign.collect import tidy
 from bbrlab.campaign.config import command_for
 from bbrlab.campaign.figures import Figure
 from bbrlab.claims.columns import prediction_files
@@ -42,21 +43,20 @@ class Asked:
     curves: bool = True
 
 
-def renew(
-    content: dict[str, pd.DataFrame], asked: Asked, tables: Mapping[str, pd.DataFrame], say: Say = lambda text: None
-) -> None:
-    """Put predictions and verdicts by today's models and claims into the content of shipped results.
+def renew(content: dict[str, pd.DataFrame], asked: Asked, say: Say = lambda text: None) -> None:
+    """Put points, and predictions and verdicts by today's models and claims, into the content of shipped results.
 
     Args:
-        content: {file: table}; its predictions are those that there are.
-        tables: {figure: its table}.
+        content: {file: table}, with the figures' tables and the predictions that there are.
         say: told now and then, in words, how far it is.
 
     Raises:
         UserError: if the scenario of one of the figures has other points now.
     """
+    tables = {figure.id: content[f"{figure.id}.parquet"] for figure in asked.figures}
     for figure in asked.figures:
         _same_points(figure, tables[figure.id], asked.scale)
+    content["points.parquet"] = tidy(tables)
     content[PACKED] = _predictions(asked, content[PACKED], say)
     say("claims")
     with tempfile.TemporaryDirectory(prefix="bbrlab-rejudge-") as place:

@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 
 from bbrlab.base.errors import UserError
-from bbrlab.campaign.collect import read_figure, tidy
+from bbrlab.campaign.collect import read_figure
 from bbrlab.campaign.config import command_for
 from bbrlab.campaign.figures import Figure, Run, runs_of, scenario_files
 from bbrlab.campaign.seeds import least_seeds
@@ -94,7 +94,7 @@ def pack(campaign: Finished, out: Path, jobs: int = 1, say: Say = lambda text: N
     with at_work(out, campaign.scale, say):
         if not replace:  # again: another command may have been at it meanwhile
             _drops_nothing(campaign, out)
-        make_the_rest(content, asked, say)
+        renew(content, asked, say)
         say("writing")
         return replace_shipped(out / campaign.scale, content, manifest)
 
@@ -109,17 +109,6 @@ def _drops_nothing(campaign: Finished, out: Path) -> None:
             f"{out / campaign.scale}: {len(gone)} figures ship there that are not to be packed, such as {min(gone)}: give --add to keep "
             "them, or --replace to drop them"
         )
-
-
-def make_the_rest(content: dict[str, pd.DataFrame], asked: Asked, say: Say = lambda text: None) -> None:
-    """Make points, predictions and verdicts of the figures' tables, into the content of shipped results.
-
-    Args:
-        content: {file: table}, with the figures' tables and the predictions that there are.
-    """
-    tables = {figure.id: content[f"{figure.id}.parquet"] for figure in asked.figures}
-    content["points.parquet"] = tidy(tables)
-    renew(content, asked, tables, say)
 
 
 @dataclass(frozen=True)

@@ -14,12 +14,11 @@ from bbrlab.campaign.figures import figures_at
 from bbrlab.models.predictions import PACKED, packed
 from bbrlab.report.shipped import CHECKS, RUNS, Manifest
 from bbrlab.run.guest_code import always_loaded
-from bbrlab.workflow.renew import Asked
+from bbrlab.workflow.renew import Asked, renew
 from bbrlab.workflow.ship import (
     Finished,
     in_order,
     look_through,
-    make_the_rest,
     manifest_of_runs,
     predictions_of_campaign,
 )
@@ -56,7 +55,7 @@ def add(campaign: Finished, folder: Path, jobs: int = 1, say: Say = lambda text:
             content[name] = _both(content[name], table, list(said["figures"])) if name in (RUNS, CHECKS) else table
         content[PACKED] = packed([content[PACKED], predictions_of_campaign(campaign)])
         figures = figures_at(scale, list(said["figures"]))
-        make_the_rest(content, Asked(scale, figures, jobs=jobs, curves=not campaign.without_curves), say)
+        renew(content, Asked(scale, figures, jobs=jobs, curves=not campaign.without_curves), say)
         say("writing")
         return replace_shipped(folder / scale, content, said)
 

@@ -80,6 +80,20 @@ def join_groups(components: Mapping[str, int]) -> None:
     DAG.__init__ = begin_joined
 
 
+def pass_cache_on(workflow: Any, rules: Sequence[str]) -> None:
+    """Let a scheduler's jobs use the cache that ``--cache`` asks for without naming rules.
+
+    Snakemake 9.27 passes the names of rules on to its jobs, and drops the option where there is none.
+
+    Args:
+        workflow: snakemake's.
+        rules: those that may be cached.
+    """
+    settings = workflow.workflow_settings
+    if settings is not None and settings.cache is not None and not settings.cache:
+        settings.cache = list(rules)
+
+
 def say_why_groups_fail() -> None:
     """Let the log have the reason for which a group of jobs failed: a scheduler's words when it takes no job.
 
