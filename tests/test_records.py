@@ -139,11 +139,11 @@ def test_how_a_table_differs_from_the_one_made_again(folder, tmp_path, edited, s
 
 
 def test_runs_of_a_scenario_that_has_changed_are_told(folder):
-    with_files(folder)
     file = folder / "quick" / f"{FIGURE}.parquet"
     table = pd.read_parquet(file)
     gone = table["point"] == table["point"].iloc[0]
     table.assign(point=table["point"].where(~gone, table["point"] + "0")).to_parquet(file, index=False)
+    with_files(folder)
     found = asked(folder, "quick", "tang/fig2")
     assert [one.file for one in found.wrong] == [f"{FIGURE}.parquet"]
     assert "not of a point of this checkout's scenarios, such as" in found.wrong[0].what
