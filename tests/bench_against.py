@@ -31,6 +31,9 @@ RUNS: dict[str, list[str]] = {
     "1 BBRv1, 500 Mbit/s, 10 MB": ["cao2019/fig6", "--case", "bbr1", "--set", "network.rate_mbit=500", "--set", "network.rtt_ms=10"],
     "1 CUBIC, 1 % loss, 60 s": ["cao2019/fig7", "--case", "cubic", "--set", "network.loss=0.01"],
     "10 flows, 9 s": ["scherrer2022/droptail"],
+    # Hardly more than set-up and tear-down: 1 s of few packets.
+    "set-up: 2 hosts, 1 s": ["sarpkaya2025/fig2a", "--set", "duration_s=1", "--set", "window_s=[0, 1]"],
+    "set-up: 17 hosts, 1 s": ["sarpkaya2025/fig2a", "--set", "duration_s=1", "--set", "window_s=[0, 1]", "--set", "flows.0.count=16"],
 }  # fmt: skip
 
 

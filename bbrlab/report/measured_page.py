@@ -166,7 +166,10 @@ def shipped_list(folder: Path = SHIPPED) -> str:
         *_failed_list(manifest.failed),
     ]
     if missing := left_out(folder, SCALE):
-        lines += ["", f"{len(missing)} of the {len(figures_at(SCALE, []))} figures do not ship: {', '.join(missing)}."]
+        lines += [
+            "",
+            f"{len(missing)} of the {len(figures_at(SCALE, []))} figures {'does' if len(missing) == 1 else 'do'} not ship: {', '.join(missing)}.",
+        ]
     return "\n".join(lines) + "\n"
 
 

@@ -70,10 +70,18 @@ def _of_paper(name: str, mine: pd.DataFrame, claims: pd.DataFrame) -> str:
         (PARTLY_RUN, "Not decided yet, a part was run"),
         (NOT_RUN, "Not decided yet, nothing was run"),
     ):
-        open_ = mine.loc[mine["verdict"] == verdict, "id"]
-        if len(open_):
-            lines += ["", f"{words}: {', '.join(f'`{id}`' for id in open_)}."]
+        waits: dict[str, list[str]] = {}
+        for id in mine.loc[mine["verdict"] == verdict, "id"]:
+            waits.setdefault(_waits_for(claims[claims["statement"] == id]), []).append(f"`{id}`")
+        for figures, ids in waits.items():
+            lines += ["", f"{words} (of {figures}): {', '.join(ids)}."]
     return "\n".join(lines) + "\n"
+
+
+def _waits_for(own: pd.DataFrame) -> str:
+    """The figures of a statement's claims that are not, or not wholly, run."""
+    open_ = own.loc[own["verdict"].isin([NOT_RUN, PARTLY_RUN]), "figures"]
+    return ", ".join(dict.fromkeys(figure for names in open_ for figure in str(names).split(", ")))
 
 
 def _row(row: Mapping[Any, Any], own: pd.DataFrame) -> str:

@@ -126,7 +126,7 @@ def _undecided(count: int, missing: Sequence[str]) -> str:
         return ""
     total = len(figures_at(FULL, []))
     why = (
-        f"{len(missing)} of the {total} figures do not ship at `full`"
+        f"{len(missing)} of the {total} figures {'does' if len(missing) == 1 else 'do'} not ship at `full` ({', '.join(missing)})"
         if missing
         else "[why](docs/reference/outcomes.md)"
     )
