@@ -84,7 +84,7 @@ def test_the_readme_has_what_came_of_the_statements():
     decided = known[known["verdict"] != "not run"]
     text = with_scorecard(text, decided, claims, ["tang/fig2", "bless2025/fig14"])
     assert (
-        f"The other 1 are not decided yet: 2 of the {len(figures_at('full', []))} figures do not ship at `full`. "
+        f"One other is not decided yet: 2 of the {len(figures_at('full', []))} figures do not ship at `full` (tang/fig2, bless2025/fig14). "
         in text
     )
     text = with_scorecard(text, decided[decided["verdict"] != "partly run"], claims, [])

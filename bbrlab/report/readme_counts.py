@@ -130,7 +130,7 @@ def _undecided(count: int, missing: Sequence[str]) -> str:
         if missing
         else "[why](docs/reference/outcomes.md)"
     )
-    return f"The other {count} are not decided yet: {why}. "
+    return f"{'One other is' if count == 1 else f'The other {count} are'} not decided yet: {why}. "
 
 
 def _in_words(known: pd.DataFrame, claims_known: pd.DataFrame, missing: Sequence[str]) -> str:
