@@ -95,7 +95,7 @@ include: "rules/container.smk"
 
 
 pass_commas()
-pass_cache_on(workflow, ["run"])
+pass_cache_on(workflow, ["run"], bool(COPIES))
 say_why_groups_fail()
 keep_to_allocation(workflow)
 if COPIES and workflow.is_main_process:

@@ -33,7 +33,7 @@ RUNS: dict[str, list[str]] = {
     "10 flows, 9 s": ["scherrer2022/droptail"],
     # Hardly more than set-up and tear-down: 1 s of few packets.
     "set-up: 2 hosts, 1 s": ["sarpkaya2025/fig2a", "--set", "duration_s=1", "--set", "window_s=[0, 1]"],
-    "set-up: 17 hosts, 1 s": ["sarpkaya2025/fig2a", "--set", "duration_s=1", "--set", "window_s=[0, 1]", "--set", "flows.0.count=16"],
+    "set-up: 17 hosts, 1 s": ["sarpkaya2025/fig2a", "--set", "duration_s=1", "--set", "window_s=[0, 1]", "--set", "flows.0.count=15", "--set", "network.rtt_ms=[30, 40]"],
 }  # fmt: skip
 
 

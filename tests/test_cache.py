@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -15,6 +16,7 @@ from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.campaign.figures import figures_at
 from bbrlab.workflow import cache
+from bbrlab.workflow.snakemake import pass_cache_on
 from tests.test_stages import PARTS, STAND_IN
 
 FIGURE = "tang/fig2"
@@ -225,3 +227,25 @@ def test_a_cache_that_is_no_folder(tmp_path, monkeypatch):
     monkeypatch.setenv(cache.VARIABLE, "s3://somewhere")
     with pytest.raises(UserError, match="only a folder"):
         cache.cache_folder()
+
+
+@pytest.mark.parametrize(
+    ("given", "folder", "copies", "told"),
+    [
+        (None, "", True, None),
+        ([], "", False, "names no folder"),
+        ([], "/shared", True, "no folder in common"),
+        ([], "/shared", False, ["run"]),
+        (["other"], "/shared", False, ["other"]),
+    ],
+)
+def test_what_a_jobs_snakemake_is_told_of_the_cache(monkeypatch, given, folder, copies, told):
+    """The names of rules, for Snakemake drops the option where there are none; and no cache that cannot be."""
+    monkeypatch.setenv(cache.VARIABLE, folder)
+    workflow = SimpleNamespace(workflow_settings=SimpleNamespace(cache=given))
+    if isinstance(told, str):
+        with pytest.raises(UserError, match=f"^--cache: .*{told}"):
+            pass_cache_on(workflow, ["run"], copies)
+    else:
+        pass_cache_on(workflow, ["run"], copies)
+        assert workflow.workflow_settings.cache == told

@@ -147,7 +147,7 @@ def test_of_seeds_of_one_point_hardly_any_move():
     for first in ((1, 2), (1, 3), (1, 4)):
         halves = [{id: t[t["seed"].isin(first) == side] for id, t in tables.items()} for side in (True, False)]
         found = compare_points(*halves, metrics)
-        equal += int(((found["a_half"] == 0) & (found["b_half"] == 0) & (found["difference"].abs() > 0)).sum())
+        equal += int((found["a_half"].isna() & found["b_half"].isna() & (found["difference"].abs() > 0)).sum())
         said += bool((found["outcome"] == MOVED).any())
     assert equal > 10, "numbers without spread that differ"
     assert said == 0

@@ -233,7 +233,7 @@ def test_every_difference_to_what_ships(packed, mine):
     assert set(found.points["seeds"]) == {1}
     assert len(found.verdicts) == len(found.statements) == 2
     assert set(found.verdicts["own"]) == {"reproduced", "not there"}
-    assert "1 points differ" in beside_shipped.difference_words(found, "smoke")
+    assert "1 point differs." in beside_shipped.difference_words(found, "smoke")
     assert [heading.split(" ")[0] for heading, _ in beside_shipped.difference_tables(found, "smoke")] == [
         "Statements",
         "Claims",
@@ -258,10 +258,11 @@ def test_other_seeds_and_failed_checks_are_differences_too(packed, mine):
     (row,) = found.figures.to_dict("records")
     assert (row["runs"], row["runs_that_differ"], row["runs_only_own"], row["runs_only_shipped"]) == (3, 1, 1, 1)
     assert found.points[["metric", "group", "seeds", "shipped", "own"]].values.tolist() == [["ok", 0, 1, 1.0, 0.0]]
-    assert "1 runs are only among your own and 1 only ship: they have other seeds" in beside_shipped.difference_words(
-        found, "smoke"
+    assert (
+        "Of points that both have, 1 run is only among your own, with other seeds."
+        in beside_shipped.difference_words(found, "smoke")
     )
-    heading, shown = beside_shipped.difference_tables(found, "smoke", rows=0)[-1]
+    heading, shown = beside_shipped.difference_tables(found, "smoke", rows=0)[0]
     assert heading.startswith("Figures whose runs differ") and list(shown["figure"]) == [FIGURE]
 
 
@@ -410,10 +411,15 @@ def test_a_run_of_a_kernel_that_is_not_here_stops_no_other(mine):
     missing = verify.missing_kernels([one, other])
     assert missing.keys() == {"lab-1.0"}
     outcome = verify._again(one, missing, Path("point"), mine, found, [])
-    assert "is of a kernel that is not here: " in outcome.wrong[0].what and "lab-1.0" in outcome.wrong[0].what
+    assert (
+        "was not run again, its kernel is not here: lab-1.0: no such kernel" in outcome.wrong[0].what
+        and "lab-1.0" in outcome.wrong[0].what
+    )
     assert outcome.wall_s is None
-    with pytest.raises(UserError, match=r"lab-1\.0"):
+    with pytest.raises(UserError, match=r"^lab-1\.0: no such kernel"):
         verify.missing_kernels([one])
+    own = replace(other, kernel=("lab-6.12+mine", "0" * 16))
+    assert not verify.missing_kernels([own]), "built for the run, with the algorithm that its point names"
 
 
 def test_of_all_runs_of_a_folder_missing_files_are_told(mine):
@@ -425,7 +431,7 @@ def test_of_all_runs_of_a_folder_missing_files_are_told(mine):
     told = {w.file: w.what for w in found.wrong}
     assert told.keys() == {"samples.parquet", "summary.json", "manifest.json"}
     assert told["samples.parquet"].startswith(f"2 runs of {FIGURE} are without it, such as {CASE}")
-    assert told["summary.json"].startswith("1 runs")
+    assert told["summary.json"].startswith("1 run of")
 
 
 def test_memory_and_disk_are_planned(tmp_path, monkeypatch):

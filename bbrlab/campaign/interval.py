@@ -35,26 +35,21 @@ def students_half_width(values: Array, confidence: float = CONFIDENCE) -> float:
 def half_width(values: pd.Series) -> float:
     """students_half_width() of a column, shape (seeds,).
 
-    Seeds without a value (NaN) do not count. NaN for fewer than two values, and if one of them is infinite.
+    Seeds without a value (NaN) do not count. NaN for fewer than two values, if one of them is infinite, and if all are equal:
+    without a spread nothing tells how far the mean may be off.
     """
     present = values.dropna().to_numpy(dtype=float)
-    if len(present) < 2 or not np.isfinite(present).all():
+    if len(present) < 2 or not np.isfinite(present).all() or all_equal(present):
         return float("nan")
     return students_half_width(present)
-
-
-def _told_half_width(values: pd.Series) -> float:
-    """half_width(), and NaN if all values are equal: without a spread nothing tells how far the mean may be off."""
-    half = half_width(values)
-    return half if half > 0 else float("nan")
 
 
 def over_seeds(grouped: Any) -> pd.DataFrame:
     """What the seeds of each group of rows say together (of a grouped column of a table; NaN: the seed has no value).
 
     Returns:
-        A row per group: ``mean``, ``half`` (half_width(); NaN where every seed has the same number), ``standard_deviation``,
+        A row per group: ``mean``, ``half`` (half_width()), ``standard_deviation``,
         ``seeds`` (those with a value).
     """
-    found: pd.DataFrame = grouped.agg(mean="mean", half=_told_half_width, standard_deviation="std", seeds="count")
+    found: pd.DataFrame = grouped.agg(mean="mean", half=half_width, standard_deviation="std", seeds="count")
     return found

@@ -45,7 +45,7 @@ def compare_points(
         metrics: names of bbrlab/measure/schema.py. Those of the whole run stand at the first group.
 
     Returns:
-        Columns POINTS: means over the good runs that have a number, half the width of their 95 % intervals, how many these runs are,
+        Columns POINTS: means over the good runs that have a number, half the width of their 95 % intervals (NaN where all are equal), how many these runs are,
         how many failed their self-checks, the difference (b - a) with the ends of its interval (NaN: neither side scatters, and one has chance in it), its p value, and
         the outcome.
 

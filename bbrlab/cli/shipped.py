@@ -215,7 +215,9 @@ def verify(
             part = sum(estimate_s(o.record.run.point) for o in done) / jobs / expected_s
             left_s = (time.monotonic() - start) * (1 - part) / part
             bad = sum(bool(o.wrong) for o in done)
-            live.update(Text(f"runs {len(done)} of {len(records)} · {bad} differ · {span(left_s)} left", style="cyan"))
+            live.update(
+                Text(f"runs {len(done)} of {len(records)} · {bad} not equal · {span(left_s)} left", style="cyan")
+            )
 
         outcomes = again(found, records, jobs, tell)
     if as_json:

@@ -27,8 +27,9 @@ def show_verification(outcomes: Sequence[Outcome], wrong: Sequence[Wrong]) -> No
     for one in outcomes:
         run = one.record.run
         files = ", ".join(dict.fromkeys(w.file or "the run" for w in one.wrong))
+        how = "differs" if one.wall_s is not None else "not run again"
         said = (
-            f"[red]differs: {escape(files)}[/red]" if one.wrong else "equal" + (" (another kernel)" if one.note else "")
+            f"[red]{how}: {escape(files)}[/red]" if one.wrong else "equal" + (" (another kernel)" if one.note else "")
         )
         took = "-" if one.wall_s is None else f"{one.wall_s:.0f}"
         table.add_row(run.figure, escape(run.point.label), str(run.seed), took, said)

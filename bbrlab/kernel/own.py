@@ -99,6 +99,11 @@ def own_name(kernel_name: str, own: Sequence[OwnCca]) -> str:
     return "+".join([kernel_name, *(cca.name for cca in own)])
 
 
+def recipe_name(name: str) -> str:
+    """The entry of config/kernels.yaml of a kernel that a result names: lab-6.12 of lab-6.12+mine."""
+    return name.partition("+")[0]
+
+
 def told_place(own: OwnCca, lines: Sequence[str]) -> str | None:
     """Where in an algorithm's file the kernel stopped, in words, if its console says that it stopped there.
 

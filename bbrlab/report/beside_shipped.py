@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from bbrlab.base import paths
+from bbrlab.base.words import number_of
 from bbrlab.campaign.collect import IDENTITY
 from bbrlab.campaign.figures import figures_at
 from bbrlab.campaign.versions import read_with
@@ -28,14 +29,15 @@ class Differences:
     Attributes:
         scale: of those that ship.
         figures: a row for each figure that both have (BY_FIGURE): ``runs`` in both; how many of them, and of their points, are
-            not equal to the last digit; the largest difference of means in proportion, and its metric; runs of points that
-            both have with a seed that only one has.
+            not equal to the last digit; the largest difference of a seed over the larger of the two means, and its metric; runs of
+            points that both have with a seed that only one has.
         points: of the runs of both that are not equal to the last digit, a row for each point, flow group and metric: ``figure``,
             ``point``, ``group``, ``metric``, ``unit``, ``seeds`` (that differ), ``shipped`` and ``own`` (means over
             them), ``largest`` (difference of a seed); the largest in proportion first. ``ok`` stands among the metrics.
         only_own, only_shipped: points that the other has not.
         changed: points that both have with the same swept values, but of another scenario, so that their runs are not compared.
         verdicts, statements: whose verdict differs: ``id``, ``says``, ``shipped``, ``own``.
+        compared: whether both have verdicts.
     """
 
     scale: str
@@ -46,6 +48,7 @@ class Differences:
     changed: list[str]
     verdicts: pd.DataFrame
     statements: pd.DataFrame
+    compared: bool
 
     @property
     def runs(self) -> int:
@@ -73,6 +76,7 @@ def differences(scale: str, results: Path | None = None, shipped: Path | None = 
         _changed(mine, other),
         _moved(folder / theirs / "claims.parquet", own / scale / "claims.parquet"),
         _moved(folder / theirs / "statements.parquet", own / scale / "statements.parquet"),
+        (folder / theirs / "claims.parquet").exists() and (own / scale / "claims.parquet").exists(),
     )
 
 
@@ -147,29 +151,40 @@ def _moved(theirs: Path, mine: Path) -> pd.DataFrame:
 def difference_words(found: Differences, scale: str) -> str:
     """Differences in words (Markdown)."""
     points = len(found.points.drop_duplicates(["figure", "point"])) if len(found.points) else 0
-    equal = "all are equal to the last digit." if not points else f"{points} points differ."
+    equal = (
+        "all are equal to the last digit." if not points else f"{number_of(points, 'point differs', 'points differ')}."
+    )
     lines = [
         f"Shipped: scale {found.scale}; your own: scale {scale}. "
-        + (f"{found.runs} runs are in both: {equal}" if found.runs else "No run is in both.")
+        + (f"{number_of(found.runs, 'run is', 'runs are')} in both: {equal}" if found.runs else "No run is in both.")
     ]
     if found.changed:
-        lines.append(
-            f"{len(found.changed)} points have the same values in both, but another scenario, so that their runs are not compared, such "
-            f"as {found.changed[0]}."
-        )
+        have = number_of(len(found.changed), "point has", "points have")
+        lines.append(f"{have} the same values in both, but another scenario, so that their runs are not compared.")
     if found.only_own:
-        lines.append(f"{len(found.only_own)} points are only among your own, such as {found.only_own[0]}.")
+        lines.append(f"{number_of(len(found.only_own), 'point is', 'points are')} only among your own.")
     if found.only_shipped:
-        lines.append(f"{len(found.only_shipped)} points only ship, such as {found.only_shipped[0]}.")
-    only_own, only_shipped = (int(found.figures[name].sum()) for name in ("runs_only_own", "runs_only_shipped"))
-    if only_own or only_shipped:
-        lines.append(
-            f"Of the points that both have, {only_own} runs are only among your own and {only_shipped} only ship: they have "
-            "other seeds."
+        lines.append(f"{number_of(len(found.only_shipped), 'point is', 'points are')} only in what ships.")
+    other = {
+        where: int(found.figures[name].sum())
+        for where, name in (("among your own", "runs_only_own"), ("in what ships", "runs_only_shipped"))
+    }
+    for where, count in other.items():
+        if count:
+            lines.append(
+                f"Of points that both have, {number_of(count, 'run is', 'runs are')} only {where}, with other seeds."
+            )
+    if found.compared:
+        moved = f"{number_of(len(found.statements), 'statement')} and {number_of(len(found.verdicts), 'claim')} have another verdict"
+        less = (
+            " (a part of the points decides less than all of them)"
+            if found.scale != scale and len(found.verdicts)
+            else ""
         )
-    moved = f"{len(found.statements)} statements and {len(found.verdicts)} claims have another verdict"
-    less = "" if found.scale == scale else " (a part of the points decides less than all of them)"
-    return " ".join(lines) + f" {moved}{less if len(found.verdicts) else ''}."
+        lines.append(f"{moved}{less}.")
+    else:
+        lines.append("Verdicts were not compared: one of the two has none.")
+    return " ".join(lines)
 
 
 def difference_tables(found: Differences, scale: str, rows: int = 200) -> Sequence[tuple[str, pd.DataFrame]]:
@@ -177,11 +192,20 @@ def difference_tables(found: Differences, scale: str, rows: int = 200) -> Sequen
     figures = found.figures[
         found.figures[["points_that_differ", "runs_only_own", "runs_only_shipped"]].sum(axis=1) > 0
     ].rename(columns=lambda name: name.replace("_", " "))
-    more = f" (the largest {rows} of {len(found.points):,} rows; all: beside_shipped.differences({scale!r}).points)"
+    all_of = "all: bbrlab.report.beside_shipped.differences"
+    more = f" (the largest {rows} of {len(found.points):,} rows; {all_of}({scale!r}).points)"
     tables = [
         ("Statements with another verdict", found.statements),
         ("Claims with another verdict", found.verdicts),
         ("Figures whose runs differ, or that have other seeds", figures),
         ("Points that differ" + (more if len(found.points) > rows else ""), found.points.head(rows)),
     ]
+    for heading, name in (
+        ("Points of another scenario", "changed"),
+        ("Points only among your own", "only_own"),
+        ("Points only in what ships", "only_shipped"),
+    ):
+        points = getattr(found, name)
+        less = f" (the first {rows} of {len(points):,}; {all_of}({scale!r}).{name})" if len(points) > rows else ""
+        tables.append((heading + less, pd.DataFrame({"point": points[:rows]})))
     return [(heading, table.reset_index(drop=True)) for heading, table in tables if len(table)]

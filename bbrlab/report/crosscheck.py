@@ -86,7 +86,8 @@ def measured_words(row: dict[Any, Any], side: str) -> str:
     """What one side of a comparison ("a", "b") measured: mean, half its interval, seeds; "-" if it has no number."""
     if not row[f"{side}_seeds"]:
         return "-"
-    half = "" if pd.isna(row[f"{side}_half"]) else f" ± {row[f'{side}_half']:.2g}"
+    # In what ships, half an interval is 0 where all numbers are equal, and none can be told.
+    half = "" if not row[f"{side}_half"] > 0 else f" ± {row[f'{side}_half']:.2g}"
     return f"{row[f'{side}_mean']:.4g}{half} ({row[f'{side}_seeds']})"
 
 

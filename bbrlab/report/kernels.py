@@ -47,7 +47,8 @@ def difference_table(found: pd.DataFrame) -> pd.DataFrame:
     shown["metric"] = found["metric"]
     for letter, title in (("a", f"on {OWN}"), ("b", "on this kernel")):
         shown[title] = [
-            f"{m:.3f} ± {h:.3f}" for m, h in zip(found[f"{letter}_mean"], found[f"{letter}_half"], strict=True)
+            f"{m:.3f}" + ("" if pd.isna(h) else f" ± {h:.3f}")
+            for m, h in zip(found[f"{letter}_mean"], found[f"{letter}_half"], strict=True)
         ]
     ends = zip(found["difference"], found["low"], found["high"], strict=True)
     shown["difference (95 %)"] = [

@@ -11,12 +11,13 @@ from pathlib import Path
 import pandas as pd
 
 from bbrlab.base import paths
+from bbrlab.base.words import in_short
 from bbrlab.campaign.config import command_for, load_config
 from bbrlab.campaign.figures import Figure, figures_at
 from bbrlab.campaign.versions import read_with
 from bbrlab.claims.judge import NOT_RUN, PARTLY_RUN
 from bbrlab.claims.statements import read_claims, read_statements
-from bbrlab.report.shipped import NAMED, STATEMENTS, Shown, is_shipped, read_manifest
+from bbrlab.report.shipped import STATEMENTS, Shown, is_shipped, read_manifest
 
 CLAIMS = "claims.parquet"
 
@@ -134,12 +135,12 @@ def known_statements(folder: Path | None = None) -> pd.DataFrame:
     """What is known of each statement by all that ships: best_statements(), with no rows if nothing ships."""
     folder = folder or paths.SHIPPED
     parts = {
-        scale: read_with(folder / scale / STATEMENTS, ("id", "paper", "verdict", "own"))
+        scale: read_with(folder / scale / STATEMENTS, ("id", "paper", "verdict", "verdict_stands", "own"))
         for scale in load_config().scales
         if is_shipped(folder, scale)
     }
     if not parts:
-        return pd.DataFrame(columns=["id", "paper", "verdict", "own", "scale"])
+        return pd.DataFrame(columns=["id", "paper", "verdict", "verdict_stands", "own", "scale"])
     return best_statements(parts)
 
 
@@ -168,8 +169,7 @@ def in_scales(scales: Mapping[str, str]) -> str:
     for scale in counts:
         if scale != most:
             names = [name for name, at in scales.items() if at == scale]
-            more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-            told.append(f"**{scale}** ({', '.join(names[:NAMED])}{more})")
+            told.append(f"**{scale}** ({in_short(names)})")
     return " and ".join(told)
 
 

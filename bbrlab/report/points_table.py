@@ -62,7 +62,7 @@ def show_points(table: pd.DataFrame, console: Console) -> None:
 
 
 def _number(means: pd.DataFrame, place: tuple[str, int], digits: int) -> str:
-    """0.451 ± 0.012; without the interval where one seed gives none, and - where no run has the metric."""
+    """0.451 ± 0.012; without the interval where one seed, or equal numbers, give none, and - where no run has the metric."""
     mean, half = (float(means[column].loc[place]) for column in ("mean", "ci95"))
     if np.isnan(mean):
         return "-"

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 import pandas as pd
 
 from bbrlab.base import files, paths
+from bbrlab.base.words import in_short
 from bbrlab.campaign.config import FULL
 from bbrlab.campaign.figures import figures_at
 from bbrlab.claims.judge import INCONCLUSIVE, NOT_REPRODUCED, NOT_RUN, PARTLY_RUN, REPRODUCED, WIDE
@@ -126,7 +127,7 @@ def _undecided(count: int, missing: Sequence[str]) -> str:
         return ""
     total = len(figures_at(FULL, []))
     why = (
-        f"{len(missing)} of the {total} figures {'does' if len(missing) == 1 else 'do'} not ship at `full` ({', '.join(missing)})"
+        f"{len(missing)} of the {total} figures {'does' if len(missing) == 1 else 'do'} not ship at `full` ({in_short(missing)})"
         if missing
         else "[why](docs/reference/outcomes.md)"
     )

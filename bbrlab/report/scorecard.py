@@ -13,6 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from bbrlab.base import files
+from bbrlab.base.words import number_of
 from bbrlab.campaign.figures import Figure, figures_at
 from bbrlab.campaign.replacement import replacement
 from bbrlab.claims.judge import ALL, FINAL, NOT_RUN, standing_counts, verdict_counts
@@ -166,11 +167,5 @@ def show_verdicts(claims: pd.DataFrame, statements: pd.DataFrame, console: Conso
         if left:
             colour = TERMINAL[NOT_RUN]
             why = "; ".join(dict.fromkeys(marks_text(claim) for claim in left))
-            table.add_row(
-                f"  {_number_of(len(left), 'claim')}", "", "-", f"[{colour}]{NOT_RUN}[/{colour}]", escape(why)
-            )
+            table.add_row(f"  {number_of(len(left), 'claim')}", "", "-", f"[{colour}]{NOT_RUN}[/{colour}]", escape(why))
     console.print(table)
-
-
-def _number_of(count: int, thing: str) -> str:
-    return f"{count} {thing}{'' if count == 1 else 's'}"

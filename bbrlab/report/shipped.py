@@ -17,6 +17,7 @@ from pydantic import Field, ValidationError
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.strict import Strict
+from bbrlab.base.words import in_short
 from bbrlab.campaign.config import command_for, load_config
 from bbrlab.campaign.figures import figures_at
 from bbrlab.campaign.versions import of_another_version
@@ -26,7 +27,6 @@ MANIFEST, RUNS, CHECKS, STATEMENTS = "manifest.json", "runs.parquet", "checks.pa
 FORMAT = 1  # of the files; another number where an older bbrlab could not read them
 PLACE = ["figure", "point", "seed"]  # of a run
 FILE = r"^(?:[A-Za-z0-9_-]+/)?[A-Za-z0-9_][A-Za-z0-9_.-]*\.parquet$"  # below the folder, and nowhere else
-NAMED = 6  # figures that do not ship are named, up to so many
 GET_ANEW = "get these results anew, or look at them with the version that packed them"
 
 
@@ -222,8 +222,7 @@ def shown(
         return Shown(own, scale, False, f"Your own results (`{_name(own)}/{scale}`).")
     manifest = read_manifest(folder, instead)
     missing = [id for id in left_out(folder, instead) if paper in (None, id.split("/")[0])]
-    more = f" and {len(missing) - NAMED} more" if len(missing) > NAMED else ""
-    part = f" Not among them: {', '.join(missing[:NAMED])}{more}." if missing else ""
+    part = f" Not among them: {in_short(missing)}." if missing else ""
     return Shown(
         folder,
         instead,

@@ -12,7 +12,7 @@ from bbrlab.experiment.machine import host
 from bbrlab.experiment.machine.qemu import check_qemu
 from bbrlab.kernel.build import build_kernel
 from bbrlab.kernel.built import Kernel, get_kernel
-from bbrlab.kernel.own import OwnCca
+from bbrlab.kernel.own import OwnCca, recipe_name
 from bbrlab.kernel.probe import kvm_fails
 from bbrlab.kernel.specs import load_specs, recipe
 from bbrlab.kernel.steps import Say
@@ -117,7 +117,7 @@ _PROFILE = re.compile(r'\.ops\.name = "([a-z0-9]+)\w*",\s*\.params = \{.*?\.prof
 
 def _profiles(kernel_name: str, base: str) -> list[str]:
     """Profiles of a CCA by the sources that its kernel was built from; empty if they do not say. Its key says that they are these."""
-    spec = load_specs().kernels.get(kernel_name.partition("+")[0])
+    spec = load_specs().kernels.get(recipe_name(kernel_name))
     if spec is None:
         return []
     texts = (

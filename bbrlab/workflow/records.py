@@ -13,6 +13,7 @@ import pandas as pd
 
 from bbrlab.base import files
 from bbrlab.base.errors import UserError
+from bbrlab.base.words import number_of
 from bbrlab.campaign.figures import Figure, Run, runs_of
 from bbrlab.campaign.versions import read_with
 from bbrlab.report.shipped import GET_ANEW, PLACE, RUNS, is_shipped, read_manifest, tampered
@@ -119,7 +120,8 @@ class Results(ABC):
 
 def _several(file: str, keys: set[Key], what: str) -> Wrong:
     figure, label, seed = min(keys)
-    return Wrong(file, f"{len(keys)} runs of {figure} are {what}, such as {label} seed {seed}")
+    are = "is" if len(keys) == 1 else "are"
+    return Wrong(file, f"{number_of(len(keys), 'run')} of {figure} {are} {what}, such as {label} seed {seed}")
 
 
 @dataclass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,8 @@ from snakemake_interface_executor_plugins.executors import real
 from snakemake_interface_executor_plugins.utils import TargetSpec
 
 from bbrlab.base import paths
+from bbrlab.base.errors import UserError
+from bbrlab.workflow.cache import VARIABLE
 
 
 def lift_job_rate_limit(workflow: Any) -> None:
@@ -80,7 +83,7 @@ def join_groups(components: Mapping[str, int]) -> None:
     DAG.__init__ = begin_joined
 
 
-def pass_cache_on(workflow: Any, rules: Sequence[str]) -> None:
+def pass_cache_on(workflow: Any, rules: Sequence[str], copies: bool) -> None:
     """Let a scheduler's jobs use the cache that ``--cache`` asks for without naming rules.
 
     Snakemake 9.27 passes the names of rules on to its jobs, and drops the option where there is none.
@@ -88,9 +91,19 @@ def pass_cache_on(workflow: Any, rules: Sequence[str]) -> None:
     Args:
         workflow: snakemake's.
         rules: those that may be cached.
+        copies: whether jobs have copies of the files only, and so no folder in common.
+
+    Raises:
+        UserError: if a cache is asked for that there cannot be: no folder is named, or jobs see none.
     """
     settings = workflow.workflow_settings
-    if settings is not None and settings.cache is not None and not settings.cache:
+    if settings is None or settings.cache is None:
+        return
+    if copies:
+        raise UserError("--cache: jobs have no folder in common here, only a storage; leave the option out")
+    if not os.environ.get(VARIABLE):
+        raise UserError(f"--cache: {VARIABLE} names no folder; set it to one that is there, or leave the option out")
+    if not settings.cache:
         settings.cache = list(rules)
 
 

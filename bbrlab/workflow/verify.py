@@ -16,6 +16,7 @@ from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError, why_it_failed
 from bbrlab.campaign.figures import write_points
 from bbrlab.kernel.built import get_kernel
+from bbrlab.kernel.own import recipe_name
 from bbrlab.workflow.differences import compare
 from bbrlab.workflow.digest import SUMMARY
 from bbrlab.workflow.estimate import estimate_s
@@ -44,18 +45,19 @@ def choose(keys: Sequence[Key], sample: int, seed: int) -> list[Key]:
 
 
 def missing_kernels(records: Sequence[Record]) -> dict[str, str]:
-    """{name: why not} of the kernels of these runs that are not here: unknown, or not built.
+    """{name: why not} of the kernels of these runs that are not here: unknown, or not built. Names are those of config/kernels.yaml:
+    one with algorithms of one's own is built for the run (recipe_name()).
 
     Raises:
         UserError: if none of them is here; with the command that builds one.
     """
-    names = sorted({r.kernel[0] for r in records if r.kernel})
+    names = sorted({recipe_name(r.kernel[0]) for r in records if r.kernel})
     missing: dict[str, UserError] = {}
     for name in names:
         try:
             get_kernel(name)
-        except UserError as error:
-            missing[name] = error
+        except UserError as error:  # find_spec() speaks of an option that this command does not have
+            missing[name] = UserError(str(error).removeprefix("--kernel "))
     if names and len(missing) == len(names):
         raise missing[names[0]]
     return {name: str(error) for name, error in missing.items()}
@@ -122,9 +124,11 @@ def _again(
 ) -> Outcome:
     if record.kernel is None or record.summary_sha256 is None:
         return Outcome(record, [*record.wrong] or [Wrong(SUMMARY, "does not say of which kernel it is")])
-    name, key = record.kernel
+    name, key = recipe_name(record.kernel[0]), record.kernel[1]
     if name in missing:
-        return Outcome(record, [*record.wrong, Wrong(SUMMARY, f"is of a kernel that is not here: {missing[name]}")])
+        return Outcome(
+            record, [*record.wrong, Wrong(SUMMARY, f"was not run again, its kernel is not here: {missing[name]}")]
+        )
     argv = [
         sys.executable,
         "-m",
@@ -149,7 +153,7 @@ def _again(
     wrong = [*record.wrong, *compare(record, out, results.libraries)]
     note, here = "", files.read_json(out / SUMMARY)["kernel"]  # with the algorithms of one's own that the point has
     if here["key"] != key:
-        said = f"is of another kernel: {name} {key} there, {here['name']} {here['key']} here ({here['source']}, {here['compiler']})"
+        said = f"is of another kernel: {record.kernel[0]} {key} there, {here['name']} {here['key']} here ({here['source']}, {here['compiler']})"
         if wrong:
             wrong.insert(0, Wrong(SUMMARY, said))
         else:

@@ -24,7 +24,7 @@ def shares(panel: Panel) -> Figure:
         spread = [mine["published"] - mine["published_low"], mine["published_high"] - mine["published"]]
         axes.errorbar(mine["buffer_bdp"], mine["published"], yerr=np.array(spread), fmt="o", mfc="white", ms=7, color=PUBLISHED,
                       capsize=3, lw=1, label=f"published (mean of {panel.points['trials'].max():.0f} trials, 2 SEM)")  # fmt: skip
-        axes.errorbar(mine["buffer_bdp"], mine["measured"], yerr=mine["ci95"].fillna(0), fmt=".-", ms=8, color=MEASURED,
+        axes.errorbar(mine["buffer_bdp"], mine["measured"], yerr=mine["ci95"], fmt=".-", ms=8, color=MEASURED,
                       capsize=2, lw=1.2, label="measured here (mean, 95 % interval)")  # fmt: skip
         axes.set_title(f"{count} BBR flow{'s' if count > 1 else ''}")
         bdp_axis(axes, buffers)

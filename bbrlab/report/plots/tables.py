@@ -56,7 +56,7 @@ def curves(
         for name in lines:
             here = rows_with(points, {panel: at, line: name}).sort_values(x)
             label = "measured here" if name is None else plain(name)
-            axes.errorbar(here[x], here["mean"] * scale, yerr=here["ci95"].fillna(0) * scale, fmt=".-", ms=7, lw=1.3, capsize=2,
+            axes.errorbar(here[x], here["mean"] * scale, yerr=here["ci95"] * scale, fmt=".-", ms=7, lw=1.3, capsize=2,
                           color=colours[name], label=label)  # fmt: skip
             if published is not None:
                 theirs = rows_with(published, {panel: at, line: name}).sort_values(x)
