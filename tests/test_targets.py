@@ -81,7 +81,7 @@ def test_targets_of_a_command_line(line, words):
     [
         (
             {"scal": "smoke"},
-            r"--config scal: no such key, did you mean scale\? \(there are scale, kernel, figures, replace",
+            r"--config scal: no such key, did you mean scale\? \(there are scale, kernel, figures, cache_gb, replace",
         ),
         ({"figure": "x"}, r"did you mean figures\?"),
         ({"xyz": 1}, r"--config xyz: no such key \(there are"),
