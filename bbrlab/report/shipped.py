@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,6 +18,7 @@ from pydantic import Field, ValidationError
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.strict import Strict
+from bbrlab.base.tables import read_table
 from bbrlab.base.words import in_short
 from bbrlab.campaign.config import command_for, load_config
 from bbrlab.campaign.figures import figures_at
@@ -25,6 +27,7 @@ from bbrlab.kernel.built import KernelEntry
 
 MANIFEST, RUNS, CHECKS, STATEMENTS = "manifest.json", "runs.parquet", "checks.parquet", "statements.parquet"
 FORMAT = 1  # of the files; another number where an older bbrlab could not read them
+UNFINISHED = "unfinished"  # folder of the runs that wait until their figure is finished (workflow/unfinished.py)
 PLACE = ["figure", "point", "seed"]  # of a run
 FILE = r"^(?:[A-Za-z0-9_-]+/)?[A-Za-z0-9_][A-Za-z0-9_.-]*\.parquet$"  # below the folder, and nowhere else
 GET_ANEW = "get these results anew, or look at them with the version that packed them"
@@ -162,6 +165,23 @@ def left_out(folder: Path, scale: str) -> list[str]:
     return [figure.id for figure in figures_at(scale, []) if figure.id not in there]
 
 
+def waiting_file(figure: str) -> str:
+    """The file below SCALE/ in which runs of a figure that is not finished wait."""
+    return f"{UNFINISHED}/{figure.replace('/', '.')}.parquet"
+
+
+def waiting_runs(folder: Path, scale: str) -> dict[str, int]:
+    """{figure: its runs that wait} at a scale of what ships."""
+    found = sorted((folder / scale / UNFINISHED).glob("*.parquet"))
+    return {"/".join(path.stem.rsplit(".", 1)): len(read_table(path, ["seed"])) for path in found}
+
+
+def named_left_out(folder: Path, scale: str, figures: Iterable[str]) -> list[str]:
+    """Figures that do not ship, each with the number of its runs that wait."""
+    waiting = waiting_runs(folder, scale)
+    return [f"{id} (runs of it that wait: {waiting[id]})" if id in waiting else id for id in figures]
+
+
 def larger_scales(folder: Path, scale: str, paper: str | None = None) -> list[str]:
     """The scales that ship, with a figure of the paper if one is given, and are larger than one, the largest last."""
     scales = list(load_config().scales)
@@ -222,7 +242,7 @@ def shown(
         return Shown(own, scale, False, f"Your own results (`{_name(own)}/{scale}`).")
     manifest = read_manifest(folder, instead)
     missing = [id for id in left_out(folder, instead) if paper in (None, id.split("/")[0])]
-    part = f" Not among them: {in_short(missing)}." if missing else ""
+    part = f" Not among them: {in_short(named_left_out(folder, instead, missing))}." if missing else ""
     return Shown(
         folder,
         instead,

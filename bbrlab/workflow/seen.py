@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,6 +72,12 @@ def look_at(run: Run) -> Seen:
             f"{run.folder / wrong}: is not the file that manifest.json has the hash of; remove this folder and start the campaign again"
         )
     return found
+
+
+def look_at_all(runs: Iterable[Run]) -> list[Seen]:
+    """look_at() of each, in their order."""
+    with ThreadPoolExecutor() as pool:  # hashing lets go of the interpreter
+        return list(pool.map(look_at, runs))
 
 
 def run_frame(seen: Iterable[Seen]) -> pd.DataFrame:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,12 +23,13 @@ from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.models.predictions import PACKED, PLACE, packed
 from bbrlab.models.predictions import files_of as predictions_of
 from bbrlab.report.panel import has_panel
-from bbrlab.report.shipped import CHECKS, FORMAT, RUNS, Manifest, is_shipped, shipped_figures
+from bbrlab.report.shipped import CHECKS, FORMAT, RUNS, Manifest, is_shipped, shipped_figures, waiting_runs
 from bbrlab.run.guest_code import always_loaded
 from bbrlab.workflow.explained import Explained, failed_runs
 from bbrlab.workflow.renew import Asked, renew
-from bbrlab.workflow.seen import Seen, check_frame, look_at, run_frame
+from bbrlab.workflow.seen import Seen, check_frame, look_at_all, run_frame
 from bbrlab.workflow.shipped_folder import Say, at_work, replace_shipped
+from bbrlab.workflow.unfinished import gather
 
 LIBRARIES = ("pyarrow", "pandas")
 NOT_RESULT = "wall_s"  # the one column of figure tables that is of the machine
@@ -109,6 +109,11 @@ def _drops_nothing(campaign: Finished, out: Path) -> None:
             f"{out / campaign.scale}: {len(gone)} figures ship there that are not to be packed, such as {min(gone)}: give --add to keep "
             "them, or --replace to drop them"
         )
+    if wait := waiting_runs(out, campaign.scale):
+        raise UserError(
+            f"{out / campaign.scale}: runs of {min(wait)} wait there until it is finished ({wait[min(wait)]}): give --add "
+            "to keep them, or --replace to drop them"
+        )
 
 
 @dataclass(frozen=True)
@@ -131,22 +136,37 @@ class Runs:
         return {**figures, RUNS: run_frame(self.seen), CHECKS: check_frame(self.seen)}
 
 
-def look_through(campaign: Finished, say: Say = lambda text: None) -> Runs:
-    """The runs of a campaign's figures: that all are there, whole, and of their tables. Errors: pack()."""
+def look_through(
+    campaign: Finished, say: Say = lambda text: None, waiting: Mapping[str, pd.DataFrame] | None = None
+) -> Runs:
+    """The runs of a campaign's figures: that all are there, whole, and of their tables. Errors: pack().
+
+    Args:
+        waiting: {figure: runs of it that wait (unfinished.wait_table())}; they and those of the campaign must be all of the figure's,
+            and its table is made of them.
+    """
+    waiting = waiting or {}
     place = campaign.results / campaign.scale
     if not campaign.results.is_dir():
         raise UserError(f"{campaign.results}: there is no such folder of results")
     for figure in campaign.figures:
-        if not (place / f"{figure.id}.parquet").exists():
+        if figure.id not in waiting and not (place / f"{figure.id}.parquet").exists():
             command = f"BBRLAB_RESULTS={shlex.quote(str(campaign.results))} {command_for(figure.id, campaign.scale)}"
-            raise UserError(f"{place / figure.id}.parquet: is missing: the campaign is not finished; run: {command}")
-    tables = {f.id: read_figure(place / f"{f.id}.parquet") for f in campaign.figures}
+            raise UserError(
+                f"{place / figure.id}.parquet: is missing: the campaign is not finished; run: {command} (`bbrlab keep` keeps "
+                "the runs that are there)"
+            )
+    tables = {f.id: read_figure(place / f"{f.id}.parquet") for f in campaign.figures if f.id not in waiting}
     seen: list[Seen] = []
     for figure in campaign.figures:
         say(f"{figure.id}: hashing runs")
+        if figure.id in waiting:
+            gathered = gather(figure, waiting[figure.id], campaign.results).finished(campaign.scale)
+            tables[figure.id] = gathered.table()
+            seen += gathered.seen
+            continue
         found = _runs_there(figure, tables[figure.id], campaign.results)
-        with ThreadPoolExecutor() as pool:  # hashing lets go of the interpreter
-            seen += pool.map(look_at, found)
+        seen += look_at_all(found)
         _same_table(figure, tables[figure.id], seen[-len(found) :], place)
     return Runs(tables, seen, failed_runs(seen, campaign.explained))
 

@@ -1,4 +1,4 @@
-"""Adds figures to results that ship: a scale of which a machine has not the time to run the whole is shipped part by part."""
+"""Adds figures, or runs of them, to results that ship: a scale of which a machine has not the time to run the whole is shipped part by part."""
 
 from __future__ import annotations
 
@@ -12,23 +12,26 @@ import pandas as pd
 from bbrlab.base.errors import UserError
 from bbrlab.campaign.figures import figures_at
 from bbrlab.models.predictions import PACKED, packed
-from bbrlab.report.shipped import CHECKS, RUNS, Manifest
+from bbrlab.report.shipped import CHECKS, RUNS, Manifest, waiting_file
 from bbrlab.run.guest_code import always_loaded
 from bbrlab.workflow.renew import Asked, renew
 from bbrlab.workflow.ship import (
     Finished,
+    Runs,
     in_order,
     look_through,
     manifest_of_runs,
     predictions_of_campaign,
 )
 from bbrlab.workflow.shipped_folder import Say, at_work, read_shipped, replace_shipped
+from bbrlab.workflow.unfinished import Gathered, gather, wait_table
 
 
 def add(campaign: Finished, folder: Path, jobs: int = 1, say: Say = lambda text: None) -> Manifest:
     """Put a campaign's figures beside those that ship at its scale, or in their place, and judge all of them together.
 
-    Only the figures' tables and runs are needed of the campaign. Predictions that claims read, and curves of its panels, are taken
+    Only the figures' tables and runs are needed of the campaign. Of a figure of which runs wait (keep()) it needs the other runs
+    only; they wait no more. Predictions that claims read, and curves of its panels, are taken
     from it where they are there, else computed.
 
     Args:
@@ -47,7 +50,9 @@ def add(campaign: Finished, folder: Path, jobs: int = 1, say: Say = lambda text:
     scale = campaign.scale
     with at_work(folder, scale, say, "leave --add out"):
         manifest, content = read_shipped(folder, scale)
-        runs = look_through(campaign, say)
+        files = {figure.id: waiting_file(figure.id) for figure in campaign.figures}
+        waiting = {id: content.pop(file) for id, file in files.items() if file in content}
+        runs = look_through(campaign, say, waiting)
         manifest, content = without(manifest, content, {f.id for f in campaign.figures})
         more = manifest_of_runs(scale, campaign.figures, runs)
         said = joined_manifests(manifest, more)
@@ -58,6 +63,45 @@ def add(campaign: Finished, folder: Path, jobs: int = 1, say: Say = lambda text:
         renew(content, Asked(scale, figures, jobs=jobs, curves=not campaign.without_curves), say)
         say("writing")
         return replace_shipped(folder / scale, content, said)
+
+
+def keep(campaign: Finished, folder: Path, say: Say = lambda text: None) -> list[Gathered]:
+    """Keep the runs that are there of figures that are not finished beside what ships, until add() has all.
+
+    They are not judged, and no page shows them. Those that wait there already stay.
+
+    Args:
+        campaign: its figures, of which none ships.
+        folder: for shipped results.
+        say: told now and then, in words, how far it is.
+
+    Returns:
+        Of each figure the runs that wait now, and those that are missing.
+
+    Raises:
+        UserError: if nothing ships at the scale, one of the figures does, or has no run that is there; or runs are of another kernel or
+            version of the guest's code than those that ship.
+    """
+    scale = campaign.scale
+    if not campaign.results.is_dir():
+        raise UserError(f"{campaign.results}: there is no such folder of results")
+    with at_work(folder, scale, say, "runs are kept beside others that ship, which bbrlab ship packs"):
+        manifest, content = read_shipped(folder, scale)
+        found = []
+        for figure in campaign.figures:
+            if figure.id in manifest.figures:
+                raise UserError(f"{figure.id}: ships already at scale {scale}; leave it out")
+            say(f"{figure.id}: hashing runs")
+            gathered = gather(figure, content.get(waiting_file(figure.id)), campaign.results)
+            if not gathered.seen:
+                raise UserError(f"{figure.id}: has no run in {campaign.results}; leave it out")
+            runs = Runs({}, gathered.seen, [])
+            joined_manifests(manifest, manifest_of_runs(scale, [figure], runs))  # that they are of one kernel and guest
+            content[waiting_file(figure.id)] = wait_table(gathered.seen)
+            found.append(gathered)
+        say("writing")
+        replace_shipped(folder / scale, content, manifest.model_dump(mode="json", exclude={"files", "sha256"}))
+        return found
 
 
 def without(
