@@ -62,24 +62,20 @@ def figure_table(figure: Figure, seeds: Mapping[str, int] | None = None) -> pd.D
         UserError: if runs are of several kernels, which no mean may be of.
     """
     runs = runs_of(figure, seeds)
-    return table_of_rows([row for run in runs for row in run_rows(run)], runs)
+    found = table_of_rows([row for run in runs for row in run_rows(run)])
+    _check_kernels(found, runs)
+    return found
 
 
-def table_of_rows(rows: Sequence[dict[str, Any]], runs: Sequence[Run]) -> pd.DataFrame:
-    """The table of a figure's runs. UserError if they are of several kernels.
-
-    Args:
-        rows: run_rows() of each of the runs.
-    """
+def table_of_rows(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
+    """The table of run_rows() of a figure's runs, whatever kernels they are of."""
     found = pd.DataFrame(rows)
-    if runs:
-        _check_kernels(found, runs)
     for column in schema.METRICS.keys() & set(found):  # a column of nothing but None must still be one of numbers
         found[column] = found[column].astype(float)
     return found
 
 
-def _check_kernels(table: pd.DataFrame, runs: Sequence[Run]) -> None:
+def _check_kernels(table: pd.DataFrame, runs: list[Run]) -> None:
     """UserError if runs are of several kernels: two builds of one source differ with the compiler."""
     places = table.drop_duplicates("kernel_key").set_index("kernel_key")[["point", "seed"]]
     if len(places) < 2:

@@ -90,7 +90,7 @@ def ship(
     explained: Annotated[Path | None, typer.Option(metavar="FILE.yaml", help="Why runs that failed self-checks ship all the same (docs/howto/shipped_results.md).")] = None,
     without_curves: Annotated[bool, typer.Option("--without-curves", help="Of the predictions that are missing, compute none that only a page's curves need; bbrlab rejudge adds them.")] = False,
     add: Annotated[bool, typer.Option("--add", help="Put the figures beside those that ship at this scale, or in their place, and judge all of them anew.")] = False,
-    replace: Annotated[bool, typer.Option("--replace", help="Drop other figures that ship at this scale.")] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Drop other figures that ship at this scale, and runs that wait.")] = False,
     cores: Annotated[int | None, at_once("Predictions at once, of those that are missing")] = None,
 ) -> None:  # fmt: skip
     """Pack finished figures of a campaign, with the hashes of all their runs, and judge them, to ship with the package.

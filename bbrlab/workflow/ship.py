@@ -29,7 +29,7 @@ from bbrlab.workflow.explained import Explained, failed_runs
 from bbrlab.workflow.renew import Asked, renew
 from bbrlab.workflow.seen import Seen, check_frame, look_at_all, run_frame
 from bbrlab.workflow.shipped_folder import Say, at_work, replace_shipped
-from bbrlab.workflow.unfinished import gather
+from bbrlab.workflow.waiting import gather
 
 LIBRARIES = ("pyarrow", "pandas")
 NOT_RESULT = "wall_s"  # the one column of figure tables that is of the machine
@@ -76,13 +76,13 @@ def pack(campaign: Finished, out: Path, jobs: int = 1, say: Say = lambda text: N
         out: the folder for shipped results.
         jobs: predictions at once.
         say: told now and then, in words, how far it is.
-        replace: drop figures that ship there and are not of this campaign.
+        replace: drop figures that ship there and are not of this campaign, and runs that wait there.
 
     Returns:
         The manifest.
 
     Raises:
-        UserError: if other figures ship there and are not to be dropped, a table or run is missing, tables are not of these runs, runs are of several kernels or versions of the guest's
+        UserError: if other figures ship there, or runs wait, and are not to be dropped, a table or run is missing, tables are not of these runs, runs are of several kernels or versions of the guest's
             code, or one failed self-checks unexplained.
     """
     if not replace:
@@ -142,26 +142,23 @@ def look_through(
     """The runs of a campaign's figures: that all are there, whole, and of their tables. Errors: pack().
 
     Args:
-        waiting: {figure: runs of it that wait (unfinished.wait_table())}; they and those of the campaign must be all of the figure's,
+        waiting: {figure: runs of it that wait (waiting.wait_table())}; they and those of the campaign must be all of the figure's,
             and its table is made of them.
     """
     waiting = waiting or {}
     place = campaign.results / campaign.scale
-    if not campaign.results.is_dir():
+    if not campaign.results.is_dir() and any(figure.id not in waiting for figure in campaign.figures):
         raise UserError(f"{campaign.results}: there is no such folder of results")
     for figure in campaign.figures:
         if figure.id not in waiting and not (place / f"{figure.id}.parquet").exists():
             command = f"BBRLAB_RESULTS={shlex.quote(str(campaign.results))} {command_for(figure.id, campaign.scale)}"
-            raise UserError(
-                f"{place / figure.id}.parquet: is missing: the campaign is not finished; run: {command} (`bbrlab keep` keeps "
-                "the runs that are there)"
-            )
+            raise UserError(f"{place / figure.id}.parquet: is missing: the campaign is not finished; run: {command}")
     tables = {f.id: read_figure(place / f"{f.id}.parquet") for f in campaign.figures if f.id not in waiting}
     seen: list[Seen] = []
     for figure in campaign.figures:
         say(f"{figure.id}: hashing runs")
         if figure.id in waiting:
-            gathered = gather(figure, waiting[figure.id], campaign.results).finished(campaign.scale)
+            gathered = gather(figure, waiting[figure.id], campaign.results).all_there(campaign.scale)
             tables[figure.id] = gathered.table()
             seen += gathered.seen
             continue

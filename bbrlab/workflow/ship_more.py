@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from bbrlab.base.errors import UserError
-from bbrlab.campaign.figures import figures_at
+from bbrlab.campaign.figures import Figure, figures_at
 from bbrlab.models.predictions import PACKED, packed
 from bbrlab.report.shipped import CHECKS, RUNS, Manifest, waiting_file
 from bbrlab.run.guest_code import always_loaded
@@ -24,15 +25,15 @@ from bbrlab.workflow.ship import (
     predictions_of_campaign,
 )
 from bbrlab.workflow.shipped_folder import Say, at_work, read_shipped, replace_shipped
-from bbrlab.workflow.unfinished import Gathered, gather, wait_table
+from bbrlab.workflow.waiting import Gathered, gather, wait_table
 
 
 def add(campaign: Finished, folder: Path, jobs: int = 1, say: Say = lambda text: None) -> Manifest:
     """Put a campaign's figures beside those that ship at its scale, or in their place, and judge all of them together.
 
-    Only the figures' tables and runs are needed of the campaign. Of a figure of which runs wait (keep()) it needs the other runs
-    only; they wait no more. Predictions that claims read, and curves of its panels, are taken
-    from it where they are there, else computed.
+    Only the figures' tables and runs are needed of the campaign; of a figure of which runs wait (keep()), the other runs only, and
+    after this they wait no more. Predictions that claims read, and curves of its panels, are taken from the campaign where they are
+    there, else computed.
 
     Args:
         campaign: its figures; one that ships is replaced.
@@ -65,43 +66,82 @@ def add(campaign: Finished, folder: Path, jobs: int = 1, say: Say = lambda text:
         return replace_shipped(folder / scale, content, said)
 
 
-def keep(campaign: Finished, folder: Path, say: Say = lambda text: None) -> list[Gathered]:
+@dataclass(frozen=True)
+class Kept:
+    """What keep() did.
+
+    Attributes:
+        figures: each with its runs that wait now, and those that are missing.
+        left_out: {figure: why none of its runs is kept}.
+        commits: {commit: runs that wait of it}, as a manifest has them.
+    """
+
+    figures: list[Gathered]
+    left_out: dict[str, str]
+    commits: dict[str, int]
+
+
+def keep(figures: Sequence[Figure], scale: str, results: Path, folder: Path, say: Say = lambda text: None) -> Kept:
     """Keep the runs that are there of figures that are not finished beside what ships, until add() has all.
 
     They are not judged, and no page shows them. Those that wait there already stay.
 
     Args:
-        campaign: its figures, of which none ships.
+        figures: at the scale.
+        results: a campaign's folder.
         folder: for shipped results.
         say: told now and then, in words, how far it is.
 
-    Returns:
-        Of each figure the runs that wait now, and those that are missing.
-
     Raises:
-        UserError: if nothing ships at the scale, one of the figures does, or has no run that is there; or runs are of another kernel or
-            version of the guest's code than those that ship.
+        UserError: if nothing ships at the scale, or no figure has a run that could wait; runs are of another kernel or version of the
+            guest's code than those that ship; or as waiting.gather() has it.
     """
-    scale = campaign.scale
-    if not campaign.results.is_dir():
-        raise UserError(f"{campaign.results}: there is no such folder of results")
-    with at_work(folder, scale, say, "runs are kept beside others that ship, which bbrlab ship packs"):
+    if not results.is_dir():
+        raise UserError(f"{results}: there is no such folder of results")
+    with at_work(folder, scale, say, "runs wait beside others that ship, which bbrlab ship packs"):
         manifest, content = read_shipped(folder, scale)
-        found = []
-        for figure in campaign.figures:
+        found, left_out = [], {}
+        for figure in figures:
             if figure.id in manifest.figures:
-                raise UserError(f"{figure.id}: ships already at scale {scale}; leave it out")
+                left_out[figure.id] = "ships already"
+                continue
             say(f"{figure.id}: hashing runs")
-            gathered = gather(figure, content.get(waiting_file(figure.id)), campaign.results)
-            if not gathered.seen:
-                raise UserError(f"{figure.id}: has no run in {campaign.results}; leave it out")
-            runs = Runs({}, gathered.seen, [])
-            joined_manifests(manifest, manifest_of_runs(scale, [figure], runs))  # that they are of one kernel and guest
-            content[waiting_file(figure.id)] = wait_table(gathered.seen)
+            gathered = gather(figure, content.get(waiting_file(figure.id)), results)
+            if not gathered.there:
+                left_out[figure.id] = f"has no run in {results}"
+                continue
+            whole = manifest_of_runs(scale, [figure], Runs({}, gathered.there, []))
+            joined_manifests(manifest, whole)  # that they are of the kernel and guest of what ships
+            content[waiting_file(figure.id)] = wait_table(gathered.there)
             found.append(gathered)
+        if not found:
+            id, why = next(iter(left_out.items()))
+            raise UserError(f"{id}: {why} at scale {scale}; there is nothing to keep")
         say("writing")
         replace_shipped(folder / scale, content, manifest.model_dump(mode="json", exclude={"files", "sha256"}))
-        return found
+        commits = Counter(one.commit for gathered in found for one in gathered.there)
+        return Kept(found, left_out, dict(sorted(commits.items())))
+
+
+def forget(figures: Sequence[str], folder: Path, scale: str, say: Say = lambda text: None) -> dict[str, int]:
+    """Drop the runs of figures that wait beside what ships.
+
+    Args:
+        figures: ids.
+
+    Returns:
+        {figure: its runs that waited}.
+
+    Raises:
+        UserError: if none of them has a run that waits.
+    """
+    with at_work(folder, scale, say, "so no run waits there"):
+        manifest, content = read_shipped(folder, scale)
+        there = {id: content.pop(waiting_file(id)) for id in figures if waiting_file(id) in content}
+        if not there:
+            raise UserError(f"{folder / scale}: no run of {', '.join(figures)} waits there; leave --forget out")
+        replace_shipped(folder / scale, content, manifest.model_dump(mode="json", exclude={"files", "sha256"}))
+        return {id: len(table) for id, table in there.items()}
 
 
 def without(
@@ -163,7 +203,7 @@ def joined_manifests(there: Manifest, more: Mapping[str, Any]) -> dict[str, Any]
             wrong = min(key for key in mine.keys() | theirs.keys() if mine.get(key) != theirs.get(key))
             raise UserError(
                 f"the runs' {what} is not that of what ships: {wrong} is {mine.get(wrong)} and not {theirs.get(wrong)}; "
-                "run all figures of the scale with one version, and pack them without --add"
+                "what ships together must be made by one version: run these with that one, or all figures of the scale with this one"
             )
     together = old["figures"] | more["figures"]
     order = [figure.id for figure in in_order(figures_at(there.scale, list(together)))]

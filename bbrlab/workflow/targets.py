@@ -31,16 +31,26 @@ def targets_of(chosen: Iterable[str]) -> dict[str, list[str]]:
 def asked_for(chosen: Iterable[str], names: Iterable[str]) -> list[str]:
     """The figures that the words of a command line ask for; all if none does.
 
-    A word is a name of targets_of(), or a file of a figure's or a paper's results (results/full/tang/fig2.csv).
+    A word is a name of targets_of(), a file of a figure's or a paper's results (results/full/tang/fig2.csv), or one of a run
+    (results/runs/tang/fig2/POINT/seed-1/summary.json).
     """
     known = targets_of(chosen)
     wanted: dict[str, None] = {}
     for name in names:
-        path = Path(name)
-        stem = path.name.split(".")[0]
-        words = [f"{path.parent.name}/{stem}", stem] if path.suffix else [name]
-        wanted |= dict.fromkeys(next((known[w] for w in words if w in known), []))
+        wanted |= dict.fromkeys(next((known[w] for w in _names_in(name) if w in known), []))
     return list(wanted or chosen)
+
+
+def _names_in(word: str) -> list[str]:
+    """What a word of a command line may name."""
+    path = Path(word)
+    if not path.suffix:
+        return [word]
+    match path.parts[-6:]:
+        case ("runs", paper, figure, _, _, _):
+            return [f"{paper}/{figure}"]
+    stem = path.name.split(".")[0]
+    return [f"{path.parent.name}/{stem}", stem]
 
 
 def check_asked(words: Iterable[str], chosen: Collection[str], rules: Collection[str], scale: str) -> None:
