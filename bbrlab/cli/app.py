@@ -23,7 +23,7 @@ SECTIONS = {
     "Models": ("model",),
     "This machine": ("doctor", "kernel", "container", "schema"),
     "Courses": ("assign", "grade"),
-    "Packing results": ("ship", "rejudge", "artifact"),
+    "Packing results": ("ship", "rejudge", "keep", "missing", "artifact"),
 }  # fmt: skip
 
 
