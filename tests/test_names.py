@@ -14,6 +14,7 @@ import yaml
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.campaign import figures
+from bbrlab.report.shipped import waiting_file
 from bbrlab.scenario.messages import validate
 from tests.conftest import scenario_dict
 from tests.test_stages import PARTS, STAND_IN
@@ -84,7 +85,7 @@ def test_names_that_the_workflow_cannot_have(tmp_path, monkeypatch, name, says):
 
 
 def test_names_that_the_workflow_has_are_known():
-    """Each rule's name, and what lies beside the papers' folders and pages in the results of a scale."""
+    """Each rule's name, and what lies beside the papers' folders and pages in the results of a scale, one's own and shipped ones."""
     rules = [paths.ROOT / "Snakefile", *(paths.ROOT / "rules").glob("*.smk")]
     named = {
         n
@@ -100,7 +101,8 @@ def test_names_that_the_workflow_has_are_known():
         .split(", ")
     )
     assert len(named) >= 20
-    assert named | beside | pages | {"ns3"} == set(figures.TAKEN)
+    shipped = {Path(waiting_file(FIGURE)).parent.name}
+    assert named | beside | pages | {"ns3"} | shipped == set(figures.TAKEN)
 
 
 def test_a_message_shows_what_was_typed():
