@@ -24,6 +24,7 @@ def mainline():
 
 
 @pytest.mark.compiles
+@pytest.mark.slow  # compiles a second kernel: minutes
 @pytest.mark.parametrize(
     "changes",
     [

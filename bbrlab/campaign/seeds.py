@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import pandas as pd
 from pydantic import Field, ValidationError
 
@@ -69,9 +70,13 @@ def settled(figure: Figure, rounds: int, file_of: Callable[[int], Path]) -> Path
 
 def unchanged(table: pd.DataFrame) -> set[str]:
     """Labels of the points of a figure's table whose seeds, two at least, measured the same in every column."""
-    measured = [c for c in METRICS if c in table]
-    varying = (table.groupby(["point", "group"])[measured].nunique(dropna=False) > 1).any(axis=1).groupby("point").any()
-    repeated = table.groupby("point")["seed"].nunique() > 1
+    values = table[[c for c in METRICS if c in table]].to_numpy(dtype=float)
+    places = table.groupby(["point", "group"], dropna=False).ngroup()
+    _, first, which = np.unique(places, return_index=True, return_inverse=True)
+    begin = values[first[which]]
+    varies = ((values != begin) & ~(np.isnan(values) & np.isnan(begin))).any(axis=1)
+    by_point = table.assign(varies=varies).groupby("point")
+    repeated, varying = by_point["seed"].nunique() > 1, by_point["varies"].any()
     return set(repeated.index[repeated & ~varying])
 
 

@@ -75,20 +75,28 @@ def step_back(seeds: Sequence[Array], key: Array, rising: bool, identical: bool 
     values = np.array(seeds) * (1 if rising else -1)
     means = values.mean(axis=0)
     limit = STEP_BACK * (means.max() - means.min())
-    pairs = [(i, j) for i in range(len(key)) for j in range(len(key)) if key[i] < key[j]]
-    found = [StepBack(_p_more(values[:, i] - values[:, j], limit, identical), i, j) for i, j in pairs]
+    first, last = np.nonzero(np.less.outer(key, key))
+    p = _p_more(np.ascontiguousarray((values[:, first] - values[:, last]).T), limit, identical)
+    found = [StepBack(*pair) for pair in zip(p.tolist(), first.tolist(), last.tolist(), strict=True)]
     # Of several that are as sure, the largest.
     surest = min(found, key=lambda s: (s.p, means[s.last] - means[s.first]), default=StepBack())
-    return StepBack(min(1.0, surest.p * len(pairs)), surest.first, surest.last)
+    return StepBack(min(1.0, surest.p * len(found)), surest.first, surest.last)
 
 
-def _p_more(values: Array, limit: float, identical: bool) -> float:
-    """One-sided p value that the mean of some numbers is more than a limit: Student's t; a sign test if they are equal."""
-    if not all_equal(values):
-        return float(stats.ttest_1samp(values, limit, alternative="greater").pvalue)
-    if values.mean() <= limit:
-        return 1.0
-    return 0.0 if identical else float(0.5 ** len(values))
+def _p_more(values: Array, limit: float, identical: bool) -> Array:
+    """One-sided p values that the mean of some numbers is more than a limit: Student's t; a sign test where they are equal.
+
+    Args:
+        values: shape (pairs, seeds).
+
+    Returns:
+        Shape (pairs,).
+    """
+    p = np.where(values.mean(axis=1) <= limit, 1.0, 0.0 if identical else 0.5 ** values.shape[1])
+    varying = np.array([not all_equal(row) for row in values], dtype=bool)
+    if varying.any():
+        p[varying] = stats.ttest_1samp(values[varying], limit, axis=1, alternative="greater").pvalue
+    return p
 
 
 def crossing(x: Array, y: Array, fraction: float) -> float:
