@@ -29,6 +29,7 @@ from bbrlab.report.panel import has_panel
 from bbrlab.run.manifest import package_versions
 from bbrlab.site.documents import linked, sources
 from bbrlab.workflow.asking import write_asking
+from bbrlab.workflow.cache import check_cache
 from bbrlab.workflow.clock import date_back
 from bbrlab.workflow.forecast import show_forecast, to_stderr
 from bbrlab.workflow.lock import hold_lock
@@ -103,6 +104,7 @@ if COPIES and workflow.is_main_process:
 
 
 onstart:
+    check_cache(workflow)
     hold_lock()
     remove_partials(paths.results_folder())
     check_slurm(workflow, point_of)
@@ -140,4 +142,5 @@ if workflow.is_main_process:
             [FIGURES[id] for id in asked_for(FIGURES, ASKED)],
             to_stderr(),
             workflow.cores,
+            config.get("cache_gb"),
         )

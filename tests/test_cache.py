@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -11,10 +12,13 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from typer.testing import CliRunner
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
+from bbrlab.campaign.config import Config
 from bbrlab.campaign.figures import figures_at
+from bbrlab.cli.commands import app
 from bbrlab.workflow import cache
 from bbrlab.workflow.snakemake import pass_cache_on
 from tests.test_stages import PARTS, STAND_IN
@@ -53,7 +57,7 @@ class Checkout:
         self.snakemake(*runs, options=options)
         return len(self.log.read_text().splitlines())
 
-    def snakemake(self, *runs: tuple[int, int], options: tuple[str, ...]) -> str:
+    def snakemake(self, *runs: tuple[int, int], options: tuple[str, ...], ends_with: int = 0, **config: object) -> str:
         """What Snakemake says of runs."""
         self.log.write_text("")
         environment = {
@@ -69,11 +73,12 @@ class Checkout:
             "--config",
             "scale=smoke",
             f"figures=[{FIGURE}]",
+            *(f"{key}={value}" for key, value in config.items()),
             "--",
             *targets,
         ]
         done = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=300)
-        assert done.returncode == 0, done.stdout + done.stderr
+        assert done.returncode == ends_with, done.stdout + done.stderr
         return done.stdout + done.stderr
 
     def forget(self) -> None:
@@ -222,11 +227,73 @@ def test_a_cache_that_is_no_folder(tmp_path, monkeypatch):
     monkeypatch.delenv(cache.VARIABLE, raising=False)
     assert cache.cache_folder() is None
     monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "none"))
-    with pytest.raises(UserError, match="mkdir -p"):
+    with pytest.raises(UserError, match="there is no such folder; make it first: mkdir -p"):
         cache.cache_folder()
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match="file: this is not a folder"):
+        cache.cache_folder(tmp_path / "file")
     monkeypatch.setenv(cache.VARIABLE, "s3://somewhere")
     with pytest.raises(UserError, match="only a folder"):
         cache.cache_folder()
+
+
+def test_plans_need_no_cache_that_is_there_and_campaigns_that_use_it_do(tmp_path):
+    """With --cache a missing folder is told before the first run; without, nothing changes."""
+    checkout = Checkout(tmp_path / "checkout", tmp_path / "none")
+    line = f"Cache {tmp_path / 'none'}: not there yet; make it before you use --cache."
+    for options in (("-n",), ("-n", "--cache")):
+        told = checkout.snakemake((0, 1), options=options)
+        assert line in told.splitlines()
+        assert "Error" not in told
+    told = checkout.snakemake((0, 1), options=("--cache",), ends_with=1)
+    assert told.count(f"--cache: {tmp_path / 'none'}: there is no such folder; make it first: mkdir -p ") == 1
+    assert checkout.log.read_text() == "", "nothing has run"
+    assert checkout.make((0, 1), options=()) == 1
+    checkout.shared.mkdir()
+    told = checkout.snakemake((0, 2), options=("-n",), cache_gb=7)
+    assert "of at most 7 GB (cache_gb of the configuration)" in told
+    assert checkout.make((0, 2)) == 1
+
+
+def test_the_forecast_names_a_cache_that_is_not_there(tmp_path, monkeypatch):
+    monkeypatch.setenv("BBRLAB_RESULTS", str(tmp_path / "results"))
+    for name, words in (("none", "not there yet; make it"), ("file", "this is not a folder; name one")):
+        (tmp_path / "file").touch()
+        monkeypatch.setenv(cache.VARIABLE, str(tmp_path / name))
+        done = CliRunner().invoke(app, ["forecast", FIGURE, "--scale", "smoke"], catch_exceptions=False)
+        assert done.exit_code == 0
+        assert "Disk: " in done.output
+        assert f"Cache {tmp_path / name}: {words} before you use --cache." in done.output.splitlines()
+
+
+@pytest.mark.parametrize("others", [0, 1, 2])
+def test_what_this_checkouts_results_link_to_always_stays(tmp_path, monkeypatch, others):
+    """With --keep, too."""
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    held = [entry(shared, i, 100, 30)[0] for i in range(4)]
+    for i, file in enumerate(held[:3]):
+        (tmp_path / f"results{i}").mkdir()
+        (tmp_path / f"results{i}" / "summary.json").symlink_to(file)
+    monkeypatch.setenv("BBRLAB_RESULTS", str(tmp_path / "results0"))
+    keep = [word for i in range(1, 1 + others) for word in ("--keep", str(tmp_path / f"results{i}"))]
+    command = ["cache", "prune", "--folder", str(shared), "--days", "1", *keep]
+    done = CliRunner().invoke(app, command, catch_exceptions=False)
+    assert done.exit_code == 0
+    assert [file.exists() for file in held] == [i <= others for i in range(4)]
+    kept = "1 run, 0.00 GB stay" if not others else f"{1 + others} runs, 0.00 GB stay"
+    assert kept in done.output
+    assert ("removed 1 run, 0.00 GB;" in done.output) == (others == 2)
+
+
+def test_the_value_for_the_cache_stands_where_it_is_named():
+    """In config/config.yaml as the default that it is, and in the table of keys."""
+    found = re.search(r"^# cache_gb: (\S+)", (paths.CONFIG / "config.yaml").read_text(), re.MULTILINE)
+    assert found is not None
+    assert float(found[1]) == Config.model_fields["cache_gb"].default
+    readme = (paths.CONFIG / "README.md").read_text()
+    keys = set(re.findall(r"^\| `(\w+)` \|", readme.partition("## On the command line")[0], re.MULTILINE))
+    assert keys == {*Config.model_fields, "replace"}
 
 
 @pytest.mark.parametrize(

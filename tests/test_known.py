@@ -39,7 +39,8 @@ def folder(tmp_path) -> Path:
         place.mkdir()
         manifest = files.read_json(REAL / "manifest.json") | {"scale": scale, "figures": dict.fromkeys(figures, 3)}
         files.write_json(place / "manifest.json", manifest)
-        (place / "runs.parquet").touch()
+        runs = pd.DataFrame({"figure": figures, "commit": next(iter(manifest["commits"]))})
+        runs.to_parquet(place / "runs.parquet")
         table = pd.DataFrame({"id": list(rows[scale]), "verdict": list(rows[scale].values())})
         table.assign(paper="tang", own=False, verdict_stands=False).to_parquet(place / "statements.parquet")
     return tmp_path
@@ -98,7 +99,7 @@ def test_a_page_of_what_ships_has_each_figure_at_the_largest_scale(monkeypatch, 
         runs[page.scales[name]] += len(table.drop_duplicates(["point", "seed"]))
     assert f": {sum(runs.values())} runs, " in said
     for scale, n in runs.items():
-        assert (f"{n:,} runs at scale {scale} (of commits " in said) == bool(n)
+        assert (f"{n:,} runs at scale {scale} (of commit" in said) == bool(n)
     counts = {scale: [name for name, of in page.scales.items() if of == scale] for scale in at}
     most = max(counts, key=lambda scale: len(counts[scale]))
     for scale, names in counts.items():
@@ -140,7 +141,10 @@ def test_a_part_of_a_scale_is_shown_for_its_papers_only(folder, tmp_path):
     assert shipped.shipped_scale("smoke", folder) == "quick", "the largest that is whole, not the largest"
     assert "tang/fig3" in shipped.left_out(folder, "full") and shipped.left_out(folder, "quick") == []
     words = shipped.shown("full", "tang", tmp_path / "mine", folder).words
-    assert "scale full: 6 runs" in words and "Not among them: tang/fig3, " in words and "ware2019" not in words
+    assert (
+        "scale full: 3 runs of commit " in words and "Not among them: tang/fig3, " in words and "ware2019" not in words
+    )
+    assert "`bbrlab verify --scale full tang`" in words, "of the scale that is shown"
     words = shipped.shown("full", None, tmp_path / "mine", folder).words
     assert "bless2025/fig10" in words and words.count("/fig") < 10 and " more." in words
     assert "Not among them" not in shipped.shown("quick", None, tmp_path / "mine", folder).words
@@ -238,4 +242,46 @@ def test_a_site_of_what_ships_has_each_figure_at_the_largest_scale(monkeypatch, 
     assert read_content("full").scales == dict.fromkeys(at["full"], "full")
     (tmp_path / "quick" / "tang").mkdir(parents=True)
     shutil.copy(paths.SHIPPED / "quick" / "tang" / "fig2.parquet", tmp_path / "quick" / "tang")
+    part = read_content("quick")
+    assert part.scales == content.scales, "a part of a campaign hides nothing of what ships"
+    assert "Of your own there is tang/fig2 at scale quick" in paper_page(part, "tang", "T", None)
+    assert "Not among those at scale full" in front or not shipped.left_out(paths.SHIPPED, "full")
+    for kind in ("claims", "statements"):
+        shutil.copy(paths.SHIPPED / "quick" / f"{kind}.parquet", tmp_path / "quick")
     assert read_content("quick").scales == {"tang/fig2": "quick"}
+
+
+def test_one_figure_of_ones_own_does_not_hide_what_ships(monkeypatch, tmp_path):
+    """A paper's page needs the verdicts of all its figures."""
+    monkeypatch.setattr(paths, "SHIPPED", paths.ROOT / "shipped")
+    monkeypatch.setenv("BBRLAB_RESULTS", str(tmp_path))
+    (tmp_path / "quick" / "tang").mkdir(parents=True)
+    shutil.copy(paths.SHIPPED / "quick" / "tang" / "fig2.parquet", tmp_path / "quick" / "tang")
+    page = load_page("quick", "tang")
+    assert page.shipped and len(page.figures) > 1
+    said = page.glance()
+    assert (
+        "Of your own there is tang/fig2 at scale quick, not yet judged with all figures of the paper; `snakemake"
+        in said
+    )
+
+
+def test_a_page_names_the_commits_of_its_own_runs():
+    runs = pd.read_parquet(paths.ROOT / "shipped" / "full" / shipped.RUNS)
+    made = {commit[:10] for commit in runs.loc[runs["figure"] == "tang/fig2", "commit"]}
+    assert set(shipped.commits_of(paths.ROOT / "shipped", "full", ["tang/fig2"])) == made
+    assert len(made) < len(shipped.read_manifest(paths.ROOT / "shipped", "full").commits)
+
+
+def test_a_table_that_ships_and_is_not_there_is_told(monkeypatch, tmp_path):
+    shutil.copytree(paths.ROOT / "shipped", tmp_path / "shipped")
+    monkeypatch.setattr(paths, "SHIPPED", tmp_path / "shipped")
+    monkeypatch.setenv("BBRLAB_RESULTS", str(tmp_path / "mine"))
+    path = tmp_path / "shipped" / "full" / "tang" / "fig2.parquet"
+    path.unlink()
+    with pytest.raises(UserError, match=r"full/tang/fig2\.parquet: is missing; get these results anew"):
+        load_page("quick", "tang")
+    claims = tmp_path / "shipped" / "full" / "claims.parquet"
+    claims.write_bytes(claims.read_bytes()[:100])
+    with pytest.raises(UserError, match=r"claims\.parquet: is damaged .*; get what ships with this version anew"):
+        read_claims(claims)

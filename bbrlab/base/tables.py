@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+# What to do about a file below paths.SHIPPED: nothing here makes it anew.
+SHIPS_ANEW = "get what ships with this version anew, or pack it: docs/howto/shipped_results.md"
+
+
 def read_table(path: Path, columns: Sequence[str] | None = None) -> pd.DataFrame:
     """A Parquet file, or some of its columns. UserError naming it if it is missing, cut off or no Parquet."""
     import pandas as pd
@@ -26,6 +30,8 @@ def read_table(path: Path, columns: Sequence[str] | None = None) -> pd.DataFrame
         if isinstance(error, OSError) and error.errno:
             raise explain(error, path) from None
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        if path.absolute().is_relative_to(paths.SHIPPED):
+            raise UserError(f"{path}: is damaged ({reason}); {SHIPS_ANEW}") from None
         raise UserError(f"{path}: is damaged ({reason}); delete it, and what made it makes it anew") from None
 
 

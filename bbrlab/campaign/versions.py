@@ -10,7 +10,7 @@ import pandas as pd
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
-from bbrlab.base.tables import read_table
+from bbrlab.base.tables import SHIPS_ANEW, read_table
 from bbrlab.measure import schema
 from bbrlab.measure.checks.check import CheckEntry
 from bbrlab.measure.summary import BottleneckEntry, GroupEntry, Summary, another_version, read_summary
@@ -40,7 +40,7 @@ def of_another_version(path: Path, problem: str, remedy: str = MADE_ANEW) -> Use
 
 def _wrong(path: Path, problem: str, remedy: str) -> UserError:
     if path.absolute().is_relative_to(paths.SHIPPED):
-        remedy = "get what ships with this version anew, or pack it: docs/howto/shipped_results.md"
+        remedy = SHIPS_ANEW
     return UserError(f"{path}: {problem}; {remedy}")
 
 

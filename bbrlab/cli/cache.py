@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bbrlab.base.errors import UserError
+from bbrlab.base.words import number_of
 from bbrlab.cli.app import AsJson, cache_app, print_json
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def _folder(given: Path | None) -> Path:
 
 
 def _sum(entries: Sequence[Entry]) -> str:
-    return f"{len(entries)} runs, {sum(e.size_bytes for e in entries) / 1e9:.2f} GB"
+    return f"{number_of(len(entries), 'run')}, {sum(e.size_bytes for e in entries) / 1e9:.2f} GB"
 
 
 def _numbers(entries: Sequence[Entry]) -> dict[str, int]:
@@ -49,7 +50,7 @@ def show(folder: Folder = None, as_json: AsJson = False) -> None:
         return
     typer.echo(f"{place}: {_sum(found)}; {free / 1e9:.0f} GB free")
     if unused_days is not None:
-        typer.echo(f"not used for longest: {unused_days:.0f} days")
+        typer.echo(f"not used for longest: {number_of(round(unused_days), 'day')}")
 
 
 @cache_app.command("prune")
@@ -57,7 +58,7 @@ def prune(
     folder: Folder = None,
     days: Annotated[float | None, typer.Option(min=0, help="Remove what was not used for so many days.")] = None,
     gb: Annotated[float | None, typer.Option(min=0, help="Then remove what was not used for longest, until so many GB are left. Without --days the default is cache_gb of config/config.yaml.")] = None,
-    keep: Annotated[list[Path] | None, typer.Option(help="Results whose links stay; may be given several times. Default: this checkout's.")] = None,
+    keep: Annotated[list[Path] | None, typer.Option(help="Results of another checkout, whose links stay as this checkout's always do; may be given several times.")] = None,
     dry_run: Annotated[bool, typer.Option("-n", "--dry-run", help="Only say what would go.")] = False,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
@@ -67,10 +68,10 @@ def prune(
 
     if days is None and gb is None:
         gb = load_config().cache_gb
-    for results in keep or []:
+    for results in keep or ():
         if not results.is_dir():
             raise UserError(f"--keep {results}: there is no such folder")
-    found = cache.prune(_folder(folder), older_days=days, largest_bytes=None if gb is None else gb * 1e9, keep=keep, dry=dry_run)  # fmt: skip
+    found = cache.prune(_folder(folder), older_days=days, largest_bytes=None if gb is None else gb * 1e9, keep=keep or (), dry=dry_run)  # fmt: skip
     if as_json:
         parts = {"removed": found.removed, "kept_linked": found.kept_linked, "left": found.left}
         print_json({"dry_run": dry_run, **{name: _numbers(part) for name, part in parts.items()}})

@@ -11,13 +11,22 @@ from pathlib import Path
 import pandas as pd
 
 from bbrlab.base import paths
+from bbrlab.base.errors import UserError
 from bbrlab.base.words import in_short
-from bbrlab.campaign.config import command_for, load_config
+from bbrlab.campaign.config import load_config
 from bbrlab.campaign.figures import Figure, figures_at
 from bbrlab.campaign.versions import read_with
 from bbrlab.claims.judge import NOT_RUN, PARTLY_RUN
 from bbrlab.claims.statements import read_claims, read_statements
-from bbrlab.report.shipped import STATEMENTS, Shown, is_shipped, read_manifest
+from bbrlab.report.shipped import (
+    STATEMENTS,
+    Shown,
+    commits_of,
+    is_shipped,
+    missing_words,
+    read_manifest,
+    shipped_figures,
+)
 
 CLAIMS = "claims.parquet"
 
@@ -32,12 +41,21 @@ def figures_known(which: Shown, paper: str | None = None) -> dict[str, tuple[str
 
     Args:
         paper: of a paper; default: of all.
+
+    Raises:
+        UserError: naming the table of a figure that ships and has none.
     """
     found: dict[str, tuple[str, Figure]] = {}
     for scale in which.scales:
+        said = shipped_figures(which.results, scale) if which.shipped else set()
         for figure in figures_at(scale, []):
-            if paper in (None, figure.id.split("/")[0]) and table_file(which, scale, figure.id).exists():
+            if paper not in (None, figure.id.split("/")[0]):
+                continue
+            path = table_file(which, scale, figure.id)
+            if path.exists():
                 found[figure.id] = scale, figure
+            elif figure.id in said:
+                raise UserError(f"{path}: is missing; get these results anew")
     return found
 
 
@@ -186,14 +204,14 @@ def whose(which: Shown, paper: str | None = None) -> str:
     for scale in reversed(counts_of_scales(known.values())):
         manifest = read_manifest(which.results, scale)
         runs = sum(manifest.figures[id] for id, at in known.items() if at == scale)
-        commits = ", ".join(commit[:10] for commit in manifest.commits)
+        commits = ", ".join(commits_of(which.results, scale, [id for id, at in known.items() if at == scale]))
         again = f"bbrlab verify --scale {scale}{f' {paper}' if paper else ''}"
-        parts.append(f"{runs:,} runs at scale {scale} (of commits {commits}; `{again}` runs a part again and compares)")
+        of = "commits" if ", " in commits else "commit"
+        parts.append(f"{runs:,} runs at scale {scale} (of {of} {commits}; `{again}` runs a part again and compares)")
+    missing = [missing_words(which.results, scale, paper, f"those at scale {scale}") for scale in which.scales]
     return (
-        f"**Results that ship**, each figure at the largest scale at which it does: {' and '.join(parts)}. A statement has its "
-        "verdict of the largest scale that decides it. Of your own results there are none at scale "
-        f"{which.scale}; `{command_for(paper or 'all', which.scale)}` computes them. The runs' samples do not ship: what is drawn "
-        "from them is left out here."
+        f"**Results that ship**, each figure at the largest scale at which it does: {' and '.join(parts)}.{''.join(missing)} A statement has "
+        f"its verdict of the largest scale that decides it. {which.own} The runs' samples do not ship: what is drawn from them is left out here."
     )
 
 

@@ -22,7 +22,7 @@ from bbrlab.base.tables import read_table
 from bbrlab.base.words import in_short, number_of
 from bbrlab.campaign.config import command_for, load_config
 from bbrlab.campaign.figures import figures_at
-from bbrlab.campaign.versions import of_another_version
+from bbrlab.campaign.versions import of_another_version, read_with
 from bbrlab.kernel.built import KernelEntry
 
 MANIFEST, RUNS, CHECKS, STATEMENTS = "manifest.json", "runs.parquet", "checks.parquet", "statements.parquet"
@@ -221,6 +221,7 @@ class Shown:
         shipped: whether it is what ships.
         words: that in a sentence (Markdown).
         larger: larger scales of which some figures ship, too; they are shown as they are there.
+        own: of what ships: what there is of one's own, and what computes it (Markdown).
     """
 
     results: Path
@@ -228,6 +229,7 @@ class Shown:
     shipped: bool
     words: str
     larger: tuple[str, ...] = ()
+    own: str = ""
 
     @property
     def scales(self) -> tuple[str, ...]:
@@ -247,30 +249,58 @@ def shown(
     Args:
         paper: of a paper's page: whether there are any of it.
         results, shipped: default: the results folder and what ships.
-        needs: a file without which there are none of one's own; default: the table of any figure.
+        needs: a file without which one's own are not shown; default: of a paper its verdicts, which need all its figures; else the
+            table of any figure.
 
     Returns:
         With neither, one's own, of which there are none: who reads them says so.
     """
     own, folder = results or paths.results_folder(), shipped or paths.SHIPPED
     ids = [figure.id for figure in figures_at(scale, []) if paper in (None, figure.id.split("/")[0])]
-    has_own = any((own / scale / name).exists() for name in ([needs] if needs else [f"{id}.parquet" for id in ids]))
+    there = [id for id in ids if (own / scale / f"{id}.parquet").exists()]
+    needs = needs or (f"{paper}.claims.parquet" if paper else None)
+    has_own = (own / scale / needs).exists() if needs else bool(there)
     instead = None if has_own else shipped_scale(scale, folder, paper)
     if instead is None:
         return Shown(own, scale, False, f"Your own results (`{_name(own)}/{scale}`).")
     manifest = read_manifest(folder, instead)
-    missing = [id for id in left_out(folder, instead) if paper in (None, id.split("/")[0])]
-    part = f" Not among them: {in_short(named_left_out(folder, instead, missing))}." if missing else ""
+    figures = [id for id in manifest.figures if paper in (None, id.split("/")[0])]
+    runs = sum(manifest.figures[id] for id in figures)
+    mine = (
+        f"Of your own there {'is' if len(there) == 1 else 'are'} {in_short(there)} at scale {scale}, not yet judged with all figures"
+        f"{' of the paper' if paper else ''}"
+        if there
+        else f"Of your own there are none at scale {scale}"
+    ) + f"; `{command_for(paper or 'all', scale)}` computes them."
     return Shown(
         folder,
         instead,
         True,
-        f"**Shipped results**, scale {instead}: {manifest.runs} runs of commit {' and '.join(_short(c) for c in manifest.commits)}, "
-        f"kernel {manifest.kernel['name']} ({manifest.kernel['release']}).{part} Of your own there are none at scale {scale}; "
-        f"`{command_for(paper or 'all', scale)}` computes them. The runs' samples do not ship: what is drawn "
-        f"from them is left out here. `bbrlab verify {paper or 'all'}` runs a part again and compares.",
+        f"**Shipped results**, scale {instead}: {number_of(runs, 'run')} of commit {' and '.join(commits_of(folder, instead, figures))}, "
+        f"kernel {manifest.kernel['name']} ({manifest.kernel['release']}).{missing_words(folder, instead, paper)} {mine} The runs' samples do "
+        f"not ship: what is drawn from them is left out here. `bbrlab verify --scale {instead} {paper or 'all'}` runs a part again and "
+        "compares.",
         tuple(larger_scales(folder, instead, paper)),
+        mine,
     )
+
+
+def missing_words(folder: Path, scale: str, paper: str | None = None, among: str = "them") -> str:
+    """Which figures of a scale do not ship, with the runs of them that wait, as a sentence behind a space; "" where all do.
+
+    Args:
+        paper: of a paper; default: of all.
+        among: what they are not among.
+    """
+    missing = [id for id in left_out(folder, scale) if paper in (None, id.split("/")[0])]
+    return f" Not among {among}: {in_short(named_left_out(folder, scale, missing))}." if missing else ""
+
+
+def commits_of(folder: Path, scale: str, figures: Iterable[str]) -> list[str]:
+    """The commits, in short, that made the runs of some figures, as the manifest has them in order."""
+    table = read_with(folder / scale / RUNS, ["figure", "commit"], ["figure", "commit"])
+    made = set(table.loc[table["figure"].isin(list(figures)), "commit"])
+    return [_short(commit) for commit in read_manifest(folder, scale).commits if commit in made]
 
 
 def _short(commit: str) -> str:

@@ -12,9 +12,8 @@ from typing import Any
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.campaign.figures import figures_at
-from bbrlab.report.shipped import shown
 from bbrlab.site import documents, front, notebooks
-from bbrlab.site.content import Content, read_content
+from bbrlab.site.content import Content, read_content, shown_on_site
 from bbrlab.site.papers import paper_page
 
 STATIC = Path(__file__).parent / "static"
@@ -64,7 +63,7 @@ def notebook_files(content: Content) -> dict[str, Path]:
 
 def missing_notebooks(scale: str) -> list[str]:
     """Notebooks of what is shown of a scale that were not executed."""
-    which = shown(scale)
+    which = shown_on_site(scale)
     papers = dict.fromkeys(f.id.split("/")[0] for f in figures_at(which.scale, []) if (which.results / which.scale / f"{f.id}.parquet").exists())  # fmt: skip
     places = (which.results / which.scale, paths.results_folder() / "pages" / which.scale)
     names = [name for name in (*papers, *OF_MODELS, OVERVIEW) if (paths.ROOT / "notebooks" / f"{name}.ipynb").exists()]

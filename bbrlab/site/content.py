@@ -96,6 +96,11 @@ class Content:
         return {verdict: mine.count(verdict) for verdict in STATEMENT_VERDICTS}
 
 
+def shown_on_site(scale: str) -> Shown:
+    """What a site shows of a scale: one's own results if they are of a whole campaign, else those that ship (shown())."""
+    return shown(scale, needs=CLAIMS)
+
+
 def read_content(scale: str, results: Path | None = None) -> Content:
     """What there is to show of a scale: one's own results, else those that ship.
 
@@ -105,7 +110,7 @@ def read_content(scale: str, results: Path | None = None) -> Content:
     Raises:
         UserError: if there is nothing, or naming the file of ours that is not as it must be.
     """
-    which = Shown(results, scale, False, "") if results else shown(scale)
+    which = Shown(results, scale, False, "") if results else shown_on_site(scale)
     known = figures_known(which)
     if not known:
         raise UserError(

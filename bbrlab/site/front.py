@@ -9,14 +9,12 @@ from pathlib import Path
 from bbrlab.campaign.replacement import replacement
 from bbrlab.claims.load import claims_of
 from bbrlab.claims.statements import STATEMENT_VERDICTS
-from bbrlab.report.known import whose
 from bbrlab.report.panel import has_panel
 from bbrlab.site.charts import chart_of
 from bbrlab.site.content import Content
 from bbrlab.site.met import met_table
-from bbrlab.site.notebooks import clean
 from bbrlab.site.outcome import outcome_of, told
-from bbrlab.site.papers import bar, figure_html, in_order, legend, scales_in_words
+from bbrlab.site.papers import bar, figure_html, in_order, legend, scales_in_words, whose_html
 from bbrlab.site.words import badge, block, heading, slug
 
 SAYS = (
@@ -96,7 +94,7 @@ def front_page(content: Content, titles: Mapping[str, str], more: Sequence[tuple
         heading("Where these numbers come from", 2),
         block(
             f'<ul class="bb-tiles">{shown}</ul><p>Scale {scales_in_words(content, content.figures.values())}, kernel {escape(kernels)}; '
-            f"{failed or 'none'} of the runs failed its self-checks. {_whose(content)}</p>"
+            f"{failed or 'none'} of the runs failed its self-checks. {whose_html(content)}</p>"
         ),
         heading("Where to go", 2),
         block(f'<ul class="bb-cards">{cards}</ul>'),
@@ -106,15 +104,6 @@ def front_page(content: Content, titles: Mapping[str, str], more: Sequence[tuple
         f"```{{toctree}}\n:hidden:\n\n{entries}\n```\n",
     ]
     return "".join(parts)
-
-
-def _whose(content: Content) -> str:
-    """Which results these are; of shipped ones with the command that computes one's own."""
-    from markdown_it import MarkdownIt
-
-    if not content.shown.shipped:
-        return ""
-    return clean(str(MarkdownIt("commonmark").renderInline(whose(content.shown))))
 
 
 def _scores(content: Content, titles: Mapping[str, str], base: str = "papers/") -> str:
@@ -162,7 +151,7 @@ def models_page(content: Content, notebooks: Mapping[str, str], document: Path |
         "- **Ware et al. (IMC 2019)**: the steady state of flows that are never kept from sending, in a closed form.\n"
         "- **Scherrer et al. (IMC 2022)**: differential equations of all flows and the queue, here as long as the runs.\n"
         "- **The burst model** of this package: every flow runs its algorithm once per ACK; bursts of packets are the only events. No constant is fitted; which facts of Linux are in it was partly decided after comparisons.\n\n",
-        block(met_table(content)),
+        *([block(table)] if (table := met_table(content)) else []),
         "How they are defined, and where they fail: "
         + (f"[their page](/{document}).\n\n" if document else "docs.\n\n"),
         "By hand: `bbrlab model --help`.\n\n",

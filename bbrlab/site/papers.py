@@ -13,9 +13,11 @@ from bbrlab.campaign.figures import Figure
 from bbrlab.claims.judge import FINAL, NOT_RUN, REPRODUCED
 from bbrlab.claims.load import claims_of
 from bbrlab.claims.schema import Claim, Statement
+from bbrlab.report.known import whose
 from bbrlab.report.verdicts import marks_text, measured_text, verdict_text
 from bbrlab.site.charts import MODELLED, MODELS, Chart, chart_of, expectation, share_by, table_of
 from bbrlab.site.content import Content
+from bbrlab.site.notebooks import clean
 from bbrlab.site.outcome import told
 from bbrlab.site.settings import setting_of
 from bbrlab.site.strips import Dot, strip
@@ -34,7 +36,12 @@ def paper_page(content: Content, paper: str, title: str, notebook: str | None) -
     """
     statements = content.papers[paper]
     figures = sorted((f for f in content.figures.values() if f.id.split("/")[0] == paper), key=in_order)
-    parts = [heading(title, 1), _glance(content, statements, figures)]
+    words = whose_html(content, paper) if figures else ""
+    parts = [
+        heading(title, 1),
+        *([block(f'<p class="bb-note">{words}</p>')] if words else []),
+        _glance(content, statements, figures),
+    ]
     if notebook:
         parts.append(
             f"The figures as the paper draws them, with explanations: [the notebook of this paper]({notebook}.md).\n\n"
@@ -49,6 +56,19 @@ def paper_page(content: Content, paper: str, title: str, notebook: str | None) -
     parts.append(heading("Statement by statement", 2))
     parts += [_statement(content, statement) for statement in statements]
     return "".join(parts)
+
+
+def whose_html(content: Content, paper: str | None = None) -> str:
+    """Which results are shown, if they are those that ship, with the command that computes one's own; else "".
+
+    Args:
+        paper: of a paper's figures; default: of all.
+    """
+    from markdown_it import MarkdownIt
+
+    if not content.shown.shipped:
+        return ""
+    return clean(str(MarkdownIt("commonmark").renderInline(whose(content.shown, paper))))
 
 
 def in_order(figure: Figure) -> list[tuple[int, str]]:

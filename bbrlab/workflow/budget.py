@@ -10,6 +10,7 @@ from pathlib import Path
 
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
+from bbrlab.base.words import number_of
 from bbrlab.campaign.config import load_config
 from bbrlab.campaign.figures import Run
 from bbrlab.experiment.machine.scratch import scratch_parent
@@ -49,23 +50,27 @@ def memory_words(left: Sequence[Run], cores: int, available: float | None = None
     return words + (" That is too much: use fewer --cores." if together > available else "")
 
 
-def disk_words(needed: float, results: Path | None = None) -> str:
+def disk_words(needed: float, results: Path | None = None, cache_gb: float | None = None) -> str:
     """What a campaign leaves on disk beside what there is, and what the cache has, in a sentence or two.
 
     Args:
         needed: bytes of its runs. Tables, pages and site are not in it: some 60 MB at scale quick (docs/reference/benchmarks.md).
+        cache_gb: GB that the cache should not exceed; default: config/config.yaml's.
     """
     place = files.existing_parent(results or paths.results_folder())
     free = shutil.disk_usage(place).free
     words = f"Disk: {needed / 1e9:.1f} GB of {free / 1e9:.0f} GB that are free."
     words += " That is too much: make room, or set BBRLAB_RESULTS to another disk." if needed > free else ""
-    folder = cache.cache_folder() if "://" not in os.environ.get(cache.VARIABLE, "") else None
+    folder = cache.cache_place() if "://" not in os.environ.get(cache.VARIABLE, "") else None
     if folder is None:
         return words
+    if not folder.is_dir():
+        what = "this is not a folder; name one" if folder.exists() else "not there yet; make it"
+        return f"{words}\nCache {folder}: {what} before you use --cache."
     there, free = cache.entries(folder), shutil.disk_usage(folder).free
-    held, most = sum(e.size_bytes for e in there), load_config().cache_gb * 1e9
+    held, most = sum(e.size_bytes for e in there), (cache_gb or load_config().cache_gb) * 1e9
     words += (
-        f"\nCache {folder}, with --cache: {len(there)} runs, {held / 1e9:.1f} of at most {most / 1e9:g} GB (cache_gb in config/config.yaml), "
+        f"\nCache {folder}, with --cache: {number_of(len(there), 'run')}, {held / 1e9:.1f} of at most {most / 1e9:g} GB (cache_gb of the configuration), "
         f"{free / 1e9:.0f} GB free; new runs lie there, and links in the results."
     )
     if needed > free:

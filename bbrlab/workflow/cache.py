@@ -5,9 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shlex
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
@@ -34,17 +37,46 @@ class Entry:
     used_s: float
 
 
+def cache_place(given: Path | None = None) -> Path | None:
+    """Where the cache that is configured has its folder, which need not be there yet; None if none is configured.
+
+    UserError for an address, which is no folder.
+    """
+    text = str(given) if given else os.environ.get(VARIABLE, "")
+    if "://" in text:
+        raise UserError(f"{VARIABLE}={text}: only a folder can be the cache here")
+    return Path(text).absolute() if text else None
+
+
 def cache_folder(given: Path | None = None) -> Path | None:
     """The cache that is configured; None if there is none. UserError for a place that is no folder."""
-    text = str(given) if given else os.environ.get(VARIABLE, "")
-    if not text:
-        return None
-    if "://" in text:
-        raise UserError(f"{VARIABLE}={text}: only a folder can be looked at and pruned here")
-    folder = Path(text).absolute()
-    if not folder.is_dir():
-        raise UserError(f"{folder}: there is no such folder; make it first: mkdir -p {folder}")
+    folder = cache_place(given)
+    if folder and not folder.is_dir():
+        if folder.exists():
+            raise UserError(f"{folder}: this is not a folder, and the cache must be one")
+        raise UserError(f"{folder}: there is no such folder; make it first: mkdir -p {shlex.quote(str(folder))}")
     return folder
+
+
+def check_cache(workflow: Any) -> None:
+    """Look for the cache's folder before a campaign with ``--cache`` runs anything.
+
+    Snakemake 9.27 says that there is none when the first run has ended.
+
+    Args:
+        workflow: Snakemake's, once it begins to run (``onstart``): what only plans needs no cache.
+
+    Raises:
+        UserError: if the cache is used and is no folder that is there.
+    """
+    if workflow.workflow_settings is None or workflow.workflow_settings.cache is None:
+        return
+    if workflow.storage_settings is not None and workflow.storage_settings.default_storage_provider is not None:
+        return  # then the cache is a place of that storage, not a folder
+    try:
+        cache_folder()
+    except UserError as error:
+        raise UserError(f"--cache: {error}") from None
 
 
 def entries(folder: Path) -> list[Entry]:
@@ -96,7 +128,7 @@ def prune(
     *,
     older_days: float | None = None,
     largest_bytes: float | None = None,
-    keep: list[Path] | None = None,
+    keep: Sequence[Path] = (),
     dry: bool = False,
     now_s: float | None = None,
 ) -> Pruned:
@@ -105,13 +137,13 @@ def prune(
     Args:
         older_days: None: age alone removes nothing.
         largest_bytes: of what stays; None: any size.
-        keep: folders of results; what they link to stays. Default: this checkout's.
+        keep: folders of others' results; what they link to stays, as does what this checkout's results link to.
         dry: only say what would go.
         now_s: the time that it is, in s since 1970; default: the clock's.
     """
     now_s = time.time() if now_s is None else now_s
     there = entries(folder)
-    held = {path for results in (keep if keep is not None else [paths.results_folder()]) for path in linked(results)}
+    held = {path for results in (paths.results_folder(), *keep) for path in linked(results)}
     size = sum(entry.size_bytes for entry in there)
     removed, spared, left = [], [], []
     for entry in there:

@@ -73,11 +73,14 @@ def forecast_of(figure: Figure, results: Path | None = None) -> Forecast:
     )
 
 
-def show_forecast(figures: list[Figure], console: Console | None = None, cores: int | None = None) -> None:
+def show_forecast(
+    figures: list[Figure], console: Console | None = None, cores: int | None = None, cache_gb: float | None = None
+) -> None:
     """Print the plan and how long it will take here and on a larger machine.
 
     Args:
         cores: that the campaign may use; default: all that this process may use.
+        cache_gb: GB that the cache should not exceed; default: config/config.yaml's.
     """
     console = console or Console()
     found = [forecast_of(figure) for figure in figures]
@@ -112,7 +115,7 @@ def show_forecast(figures: list[Figure], console: Console | None = None, cores: 
     words += _predictions_words(figures, cores)
     left = [r for figure in figures for r in runs_of(figure) if not (r.folder / "summary.json").exists()]
     if left:
-        words += f"\n{memory_words(left, cores)}\n{disk_words(size + more_bytes)}"
+        words += f"\n{memory_words(left, cores)}\n{disk_words(size + more_bytes, cache_gb=cache_gb)}"
     console.print(words, highlight=False, soft_wrap=True)
 
 

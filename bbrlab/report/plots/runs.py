@@ -90,7 +90,7 @@ def time_series(panels: dict[str, dict[str, tuple[Any, Any] | None]], *, xlabel:
         if not drawn:
             axes.text(0.5, 0.5, "its samples are not here", ha="center", va="center", transform=axes.transAxes)
         axes.set_ylabel(label)
-        if len(lines) > 1 and list(lines) != explained:
+        if drawn and len(lines) > 1 and list(lines) != explained:
             explained = list(lines)
             axes.legend(ncols=len(lines), fontsize=8, **ABOVE)
     grid.flat[-1].set_xlabel(xlabel)
