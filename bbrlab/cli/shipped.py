@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import random
-import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,6 +12,7 @@ import typer
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
+from bbrlab.base.words import number_of
 from bbrlab.cli.app import EXIT_MOVED, AsJson, all_cores, app, at_once, print_json
 
 if TYPE_CHECKING:
@@ -111,8 +111,8 @@ def ship(
         found = pack_more(campaign, place, jobs, say) if add else pack(campaign, place, jobs, say, replace)
     size = sum((place / scale / name).stat().st_size for name in found.files)
     typer.echo(
-        f"{place / scale}: {found.runs} runs of {len(found.figures)} figures, {size / 1e6:.1f} MB; "
-        f"kernel {found.kernel['name']} {found.kernel['key']}; commits {', '.join(found.commits)}; {len(found.failed)} failed runs, explained"
+        f"{place / scale}: {number_of(found.runs, 'run')} of {number_of(len(found.figures), 'figure')}, {size / 1e6:.1f} MB; "
+        f"kernel {found.kernel['name']} {found.kernel['key']}; commits {', '.join(found.commits)}; {number_of(len(found.failed), 'failed run')}, explained"
     )
     warn_of_changed_code(found.commits)
 
@@ -131,7 +131,9 @@ def rejudge(
     scale = scale or shipped_scale(load_config().scale) or load_config().scale
     with telling() as say:
         moved = judge_again(paths.SHIPPED, scale, model or (), cores or all_cores(), say).moved
-    typer.echo(f"{paths.SHIPPED / scale}: {len(moved)} statements have another verdict")
+    typer.echo(
+        f"{paths.SHIPPED / scale}: {number_of(len(moved), 'statement')} {'has' if len(moved) == 1 else 'have'} another verdict"
+    )
     for row in moved.to_dict(orient="records"):
         typer.echo(f"  {row['id']}: {row['before']} -> {row['now']}")
 
@@ -184,9 +186,8 @@ def verify(
 
     from bbrlab.campaign.config import load_config
     from bbrlab.campaign.figures import figures_at
-    from bbrlab.cli.verification import content_of, show_verification
+    from bbrlab.cli.verification import Course, content_of, show_verification
     from bbrlab.report.shipped import shipped_scale
-    from bbrlab.workflow.estimate import estimate_s
     from bbrlab.workflow.progress import span
     from bbrlab.workflow.records import results_at
     from bbrlab.workflow.verify import Outcome, again, choose
@@ -204,20 +205,20 @@ def verify(
     records = [found.record(key) for key in choose(found.keys, sample, seed)]
     jobs = min(cores or all_cores(), len(records))
     console = Console(highlight=False, soft_wrap=True, stderr=as_json)
-    expected_s = sum(estimate_s(r.run.point) for r in records) / jobs
-    console.print(f"{folder}, scale {scale}: {len(records)} of {len(found.keys)} runs, chosen with --seed {seed}; about {span(expected_s)} on {jobs} cores")  # fmt: skip
+    course = Course(records, jobs)
+    console.print(f"{folder}, scale {scale}: {len(records)} of {number_of(len(found.keys), 'run')}, chosen with --seed {seed}; about {span(course.expected_s)} on {number_of(jobs, 'core')}")  # fmt: skip
     if found.left_out:
-        console.print(f"without a run there, and left out: {', '.join(found.left_out)}")
-    start = time.monotonic()
-    with Live(Text(""), console=Console(stderr=True), transient=True, refresh_per_second=2) as live:
+        console.print(f"without a run there, and left out: {', '.join(found.told_left_out)}")
+    errors = Console(stderr=True, highlight=False)
+    with Live(Text(course.words([]), style="cyan"), console=errors, transient=True, refresh_per_second=2) as live:
+        has_waited = False
 
-        def tell(done: list[Outcome]) -> None:
-            part = sum(estimate_s(o.record.run.point) for o in done) / jobs / expected_s
-            left_s = (time.monotonic() - start) * (1 - part) / part
-            bad = sum(bool(o.wrong) for o in done)
-            live.update(
-                Text(f"runs {len(done)} of {len(records)} · {bad} not equal · {span(left_s)} left", style="cyan")
-            )
+        def tell(done: list[Outcome], waits: str) -> None:
+            nonlocal has_waited
+            live.update(Text(course.words(done, waits), style="cyan"))
+            if waits and not has_waited:  # stays in sight, and goes to a log, too
+                has_waited = True
+                errors.print(f"bbrlab: {waits}", markup=False, soft_wrap=True)
 
         outcomes = again(found, records, jobs, tell)
     if as_json:

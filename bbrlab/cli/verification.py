@@ -2,16 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from bbrlab.workflow.records import Wrong
+from bbrlab.base.words import number_of
+from bbrlab.workflow.estimate import estimate_s
+from bbrlab.workflow.progress import span
+from bbrlab.workflow.records import Record, Wrong
 from bbrlab.workflow.verify import Outcome
+
+
+@dataclass
+class Course:
+    """How far running again is.
+
+    Attributes:
+        records: of all runs.
+        cores: how many run at once.
+        clock: seconds that pass.
+    """
+
+    records: Sequence[Record]
+    cores: int
+    clock: Callable[[], float] = time.monotonic
+    _start_s: float = field(init=False)
+    _over: int = field(default=0, init=False)
+    _end_s: float = field(init=False)  # when all is expected to be over
+
+    def __post_init__(self) -> None:
+        self._start_s = self.clock()
+        self._end_s = self._start_s + self.expected_s
+
+    @property
+    def expected_s(self) -> float:
+        """What all takes, by the estimate."""
+        return sum(estimate_s(record.run.point) for record in self.records) / self.cores
+
+    def words(self, done: Sequence[Outcome], waits: str = "") -> str:
+        """That in one line.
+
+        Args:
+            done: those that are over.
+            waits: which wait for a core, in words: of them nobody knows how long that takes.
+        """
+        if len(done) > self._over:
+            self._over, now = len(done), self.clock()
+            part = sum(estimate_s(one.record.run.point) for one in done) / self.cores / self.expected_s
+            self._end_s = now + (now - self._start_s) * (1 - part) / part
+        left = f"{span(max(0.0, self._end_s - self.clock()))} left"
+        bad = sum(bool(one.wrong) for one in done)
+        return f"runs {len(done)} of {len(self.records)} · {bad} not equal · {waits or left}"
 
 
 def show_verification(outcomes: Sequence[Outcome], wrong: Sequence[Wrong]) -> None:
@@ -41,12 +87,13 @@ def show_verification(outcomes: Sequence[Outcome], wrong: Sequence[Wrong]) -> No
             console.print(f"{place}: {f'{what.file}: ' if what.file else ''}{what.what}", markup=False)
     for note in dict.fromkeys(one.note for one in outcomes if one.note):
         count = sum(one.note == note for one in outcomes)
-        console.print(f"{count} runs: {note}", markup=False)
+        console.print(f"{number_of(count, 'run')}: {note}", markup=False)
     for what in wrong:
         console.print(f"{what.file}: {what.what}", markup=False)
     bad = sum(bool(one.wrong) for one in outcomes)
-    words = f"{len(outcomes) - bad} of {len(outcomes)} runs are equal in every hash"
-    console.print(words + (f"; {len(wrong)} faults in the files" if wrong else ""))
+    runs = f"{number_of(len(outcomes), 'run')} {'is' if len(outcomes) == 1 else 'are'}"
+    words = f"{len(outcomes) - bad} of {runs} equal in every hash"
+    console.print(words + (f"; {number_of(len(wrong), 'fault')} in the files" if wrong else ""))
 
 
 def content_of(outcomes: Sequence[Outcome], wrong: Sequence[Wrong]) -> dict[str, Any]:

@@ -16,7 +16,16 @@ from bbrlab.base.errors import UserError
 from bbrlab.base.words import number_of
 from bbrlab.campaign.figures import Figure, Run, runs_of
 from bbrlab.campaign.versions import read_with
-from bbrlab.report.shipped import GET_ANEW, PLACE, RUNS, is_shipped, read_manifest, tampered
+from bbrlab.report.shipped import (
+    GET_ANEW,
+    PLACE,
+    RUNS,
+    is_shipped,
+    named_left_out,
+    read_manifest,
+    tampered,
+    waiting_runs,
+)
 from bbrlab.scenario.point import Point
 from bbrlab.workflow.digest import SUMMARY, TABLES, column_of, summary_digest, table_digests
 
@@ -102,6 +111,11 @@ class Results(ABC):
     def _points(self) -> dict[str, dict[str, Point]]:
         return {id: {p.label: p for p in figure.points} for id, figure in self.figures.items()}
 
+    @property
+    def told_left_out(self) -> list[str]:
+        """What is left out, in words."""
+        return self.left_out
+
     def _run(self, key: Key) -> Run | None:
         """A run of this checkout's scenarios; None if they have no such point."""
         figure, label, seed = key
@@ -148,7 +162,10 @@ class Shipped(Results):
         for id in self.figures:
             if counts.get(id, 0) != manifest.figures[id]:
                 self.wrong.append(
-                    Wrong(RUNS, f"has {counts.get(id, 0)} runs of {id}, the manifest says {manifest.figures[id]}")
+                    Wrong(
+                        RUNS,
+                        f"has {number_of(counts.get(id, 0), 'run')} of {id}, the manifest says {manifest.figures[id]}",
+                    )
                 )
         for id in self.figures:
             mine = {key for key in self._hashes if key[0] == id}
@@ -164,6 +181,14 @@ class Shipped(Results):
     def keys(self) -> list[Key]:
         """Every run that this checkout's scenarios have, too."""
         return sorted(key for key in self._hashes if self._run(key))
+
+    @property
+    def told_left_out(self) -> list[str]:
+        """What is left out, each with the number of its runs that wait."""
+        try:
+            return named_left_out(self.folder, self.scale, self.left_out)
+        except UserError:  # a file of runs that wait is damaged, which is among what is wrong
+            return self.left_out
 
     def record(self, key: Key) -> Record:
         """What is said of a run."""
@@ -258,6 +283,11 @@ def _kernel_of(summary: Any) -> tuple[str, str] | None:
     return (name, key) if isinstance(name, str) and isinstance(key, str) else None
 
 
+def _is_of(id: str, name: str) -> bool:
+    """Whether a figure is one that is meant by a name: its own, in full or without the paper's, or its paper's."""
+    return name in (id, *id.split("/"))
+
+
 def results_at(folder: Path, scale: str, figures: Sequence[Figure], names: Sequence[str] = ()) -> Results:
     """What there is to verify in a folder.
 
@@ -266,14 +296,20 @@ def results_at(folder: Path, scale: str, figures: Sequence[Figure], names: Seque
         names: of papers and figures by which they were; none: all that there are.
 
     Raises:
-        UserError: if it has no run of these figures, or none of one that was asked for by name.
+        UserError: if it has no run of these figures, or none of one that was asked for by name, be it that its runs wait.
     """
     kind = Shipped if is_shipped(folder, scale) else Folder
     found = kind(folder, scale, {f.id: f for f in figures})
     there = {figure for figure, _, _ in found.keys}
     changed = {one.file.removesuffix(".parquet") for one in found.wrong}
     for name in names:
-        if not any(name in (id, *id.split("/")) for id in there):
+        if not any(_is_of(id, name) for id in there):
+            waiting = waiting_runs(folder, scale) if kind is Shipped else {}
+            if wait := sum(runs for id, runs in waiting.items() if _is_of(id, name)):
+                raise UserError(
+                    f"{folder}: {number_of(wait, 'run')} of {name} {'waits' if wait == 1 else 'wait'} at scale {scale} until the "
+                    "figure is finished, and cannot be verified before; leave it out"
+                )
             raise UserError(
                 f"{folder}: has no run of {name} at scale {scale} with the points that its scenarios have now; leave it out"
             )

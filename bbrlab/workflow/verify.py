@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import subprocess
 import sys
@@ -14,13 +15,19 @@ from pathlib import Path
 
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError, why_it_failed
+from bbrlab.base.words import number_of
 from bbrlab.campaign.figures import write_points
+from bbrlab.experiment.machine.cores import TELL_AFTER_S, holders, lock_folder, one_core
 from bbrlab.kernel.built import get_kernel
 from bbrlab.kernel.own import recipe_name
 from bbrlab.workflow.differences import compare
 from bbrlab.workflow.digest import SUMMARY
 from bbrlab.workflow.estimate import estimate_s
 from bbrlab.workflow.records import Key, Record, Results, Wrong
+
+LOG = "guest.log"
+TICK_S = 0.1  # between looks at which runs have a core
+TELL_S = 1.0  # between words of how far it is, if none ends
 
 
 @dataclass(frozen=True)
@@ -30,13 +37,41 @@ class Outcome:
     Attributes:
         wrong: every difference; none: equal in every hash.
         note: what is worth telling of a run that is equal.
-        wall_s: that it took; None if it was not run.
+        wall_s: that it took from when it had its core, whatever it waited for one; None if it was not run.
     """
 
     record: Record
     wrong: list[Wrong]
     note: str = ""
     wall_s: float | None = None
+
+
+@dataclass
+class Started:
+    """A run that was started.
+
+    Attributes:
+        log: its guest's, which is there from when the run has its core.
+        start_s: when it was started, on the monotonic clock.
+        core_s: when it was first seen to have its core; None: it has not been yet.
+    """
+
+    process: subprocess.Popen[bytes]
+    log: Path
+    start_s: float
+    core_s: float | None = None
+
+    def look(self) -> None:
+        """See whether it has its core."""
+        if self.core_s is None and self.log.exists():
+            self.core_s = time.monotonic()
+
+    @property
+    def is_late(self) -> bool:
+        """Whether it has had no core for longer than it takes to ask for one."""
+        return (
+            self.core_s is None and self.process.returncode is None and time.monotonic() - self.start_s > TELL_AFTER_S
+        )
 
 
 def choose(keys: Sequence[Key], sample: int, seed: int) -> list[Key]:
@@ -67,12 +102,13 @@ def again(
     results: Results,
     records: Sequence[Record],
     cores: int,
-    on_progress: Callable[[list[Outcome]], None] = lambda done: None,
+    on_progress: Callable[[list[Outcome], str], None] = lambda done, waits: None,
 ) -> list[Outcome]:
     """Run each again and compare, so many at once.
 
     Args:
-        on_progress: called with those that are over, each time that one is.
+        on_progress: called with those that are over, and how many wait for a free core (in words; empty: none), each time that one
+            is over, and every so often.
 
     Returns:
         In the order of the records.
@@ -85,7 +121,7 @@ def again(
     with tempfile.TemporaryDirectory(prefix="bbrlab-verify-") as name, ThreadPoolExecutor(cores) as pool:
         scratch = Path(name)
         points = {id: write_points(results.figures[id], scratch) for id in {r.run.figure for r in records}}
-        started: list[subprocess.Popen[bytes]] = []
+        started: list[Started] = []
 
         def one(number: int, record: Record) -> Outcome:
             return _again(
@@ -100,18 +136,51 @@ def again(
         # The longest first: no core waits for one that began last.
         order = sorted(range(len(records)), key=lambda i: -estimate_s(records[i].run.point))
         jobs: dict[Future[Outcome], int] = {pool.submit(one, i, records[i]): i for i in order}
-        left = set(jobs)
+        left, next_s = set(jobs), time.monotonic() + TELL_S
         try:
             while left:
-                over, left = wait(left, return_when=FIRST_COMPLETED)
+                over, left = wait(left, TICK_S, FIRST_COMPLETED)
                 done += [job.result() for job in over]
-                on_progress(done)
+                for run in tuple(started):
+                    run.look()
+                if over or time.monotonic() >= next_s:
+                    on_progress(done, _waits(started))
+                    next_s = time.monotonic() + TELL_S
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
-            for process in started:
-                process.terminate()
+            for run in started:
+                run.process.terminate()
             raise
     return [job.result() for job, _ in sorted(jobs.items(), key=lambda item: item[1])]
+
+
+def _waits(started: Sequence[Started]) -> str:
+    """How many runs wait for a free core, and who has the cores, in words; empty if none does. (The runs themselves say nothing.)"""
+    late = sum(run.is_late for run in tuple(started))
+    try:
+        if late and _all_taken():
+            who = ", ".join(holders(lock_folder(), sorted(os.sched_getaffinity(0))))
+            return f"{number_of(late, 'run')} {'waits' if late == 1 else 'wait'} for a free core ({who})"
+    except UserError:  # no folder of locks: the runs end with why
+        pass
+    return ""
+
+
+class _Taken(Exception):
+    """No core is free."""
+
+
+def _all_taken() -> bool:
+    """Whether no core is free. One that is, is held for an instant; who asks for it then asks again."""
+
+    def give_up() -> None:
+        raise _Taken
+
+    try:
+        with one_core(may_wait=give_up):
+            return False
+    except _Taken:
+        return True
 
 
 def _again(
@@ -120,7 +189,7 @@ def _again(
     point: Path,
     out: Path,
     results: Results,
-    started: list[subprocess.Popen[bytes]],
+    started: list[Started],
 ) -> Outcome:
     if record.kernel is None or record.summary_sha256 is None:
         return Outcome(record, [*record.wrong] or [Wrong(SUMMARY, "does not say of which kernel it is")])
@@ -142,11 +211,13 @@ def _again(
         "--kernel",
         name,
     ]
-    start = time.monotonic()
+    start_s = time.monotonic()
     process = subprocess.Popen(argv, cwd=paths.ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    started.append(process)
+    run = Started(process, out / LOG, start_s)
+    started.append(run)
     _, told = process.communicate()
-    wall_s = time.monotonic() - start
+    run.look()
+    wall_s = None if run.core_s is None else time.monotonic() - run.core_s
     if process.returncode:
         why = why_it_failed(told.decode(errors="replace"), process.returncode)
         return Outcome(record, [*record.wrong, Wrong("", f"does not run here: {why}")], wall_s=wall_s)

@@ -1,0 +1,204 @@
+"""Running again under the eyes of whoever waits: what is told meanwhile, what counts as a run's time, and the words at the end."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from bbrlab.base import files, paths
+from bbrlab.base.errors import UserError
+from bbrlab.campaign.figures import figures_at
+from bbrlab.cli.commands import app
+from bbrlab.cli.verification import Course, show_verification
+from bbrlab.experiment.machine import cores
+from bbrlab.report.shipped import own_hash, waiting_file
+from bbrlab.workflow import verify
+from bbrlab.workflow.records import Results, Wrong, results_at
+
+REAL = paths.ROOT / "shipped"
+FIGURE = "tang/fig2"
+SECOND = "tang/fig3"
+LATE_S = 0.2
+
+
+@pytest.fixture(scope="module")
+def results() -> Results:
+    return results_at(REAL, "quick", figures_at("quick", [FIGURE]), [FIGURE])
+
+
+# --- while it runs -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def program(tmp_path, monkeypatch) -> Callable[[str], None]:
+    """Puts a shell program in the place of a run; its result folder is $8."""
+    monkeypatch.setattr(verify, "missing_kernels", lambda records: {})
+    monkeypatch.setattr(verify, "sys", SimpleNamespace(executable=str(tmp_path / "program")))
+
+    def put(text: str) -> None:
+        (tmp_path / "program").write_text(f'#!/bin/sh\nmkdir -p "$8"\n{text}\n')
+        (tmp_path / "program").chmod(0o755)
+
+    return put
+
+
+@pytest.fixture
+def one_core_here(tmp_path, monkeypatch) -> None:
+    """A machine with one core, of which nobody else knows."""
+    monkeypatch.setattr(cores, "SHARED", tmp_path)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
+    monkeypatch.setattr(verify, "TELL_AFTER_S", LATE_S)
+    monkeypatch.setattr(verify, "TELL_S", LATE_S)
+
+
+def some(results: Results, count: int = 1) -> list[verify.Record]:
+    return [results.record(key) for key in results.keys[:count]]
+
+
+def test_a_runs_time_is_without_the_wait_for_a_core(results, program):
+    program('sleep 2; echo > "$8/guest.log"; sleep 0.5; exit 3')
+    (outcome,) = verify.again(results, some(results), 1)
+    assert outcome.wrong[-1].what == "does not run here: status 3"
+    assert outcome.wall_s is not None and 0.3 < outcome.wall_s < 1.5
+
+
+def test_a_run_that_never_had_a_core_has_no_time(results, program, capsys):
+    program('echo "bbrlab: no such point" >&2; exit 2')
+    outcomes = verify.again(results, some(results), 1)
+    assert outcomes[0].wall_s is None
+    show_verification(outcomes, [])
+    assert "not run again: the run" in (told := capsys.readouterr().out)
+    assert "does not run here: no such point" in told
+
+
+def test_it_is_told_at_once_that_a_run_waits_and_for_whom(results, program, one_core_here):
+    program('sleep 1.5; echo > "$8/guest.log"; sleep 2; exit 3')
+    told: list[tuple[int, str]] = []
+    with cores.one_core():
+        verify.again(results, some(results), 1, lambda done, waits: told.append((len(done), waits)))
+    assert (0, f"1 run waits for a free core (core 0: process {os.getpid()})") in told
+    waits = [text for _, text in told]
+    assert told[-1][0] == 1 and waits[-2:] == ["", ""], "it had its core"
+
+
+def test_a_run_that_takes_long_to_ask_for_a_core_waits_for_none(results, program, one_core_here):
+    program('sleep 1; echo > "$8/guest.log"; exit 3')
+    told: list[str] = []
+    verify.again(results, some(results), 1, lambda done, waits: told.append(waits))
+    assert len(told) > 2 and set(told) == {""}
+    with cores.one_core():
+        pass
+
+
+def test_a_run_that_says_much_holds_nothing_up(results, program):
+    program('head -c 3000000 /dev/zero | tr "\\0" x >&2; echo >&2; echo "bbrlab: it is full" >&2; exit 3')
+    (outcome,) = verify.again(results, some(results), 1)
+    assert outcome.wrong[-1].what == "does not run here: it is full"
+
+
+def test_an_interrupt_ends_what_runs_and_leaves_no_thread(results, program, tmp_path, one_core_here):
+    program(f"echo $$ >> {tmp_path}/pids; exec sleep 60")
+    threads, start = threading.active_count(), time.monotonic()
+
+    def interrupt(done: list[verify.Outcome], waits: str) -> None:
+        if (tmp_path / "pids").exists() and len((tmp_path / "pids").read_text().splitlines()) == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        verify.again(results, some(results, 4), 2, interrupt)
+    assert time.monotonic() - start < 30 and threading.active_count() == threads
+    pids = (tmp_path / "pids").read_text().split()
+    assert len(pids) == 2 and not any(Path(f"/proc/{pid}").exists() for pid in pids)
+
+
+# --- the words -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_line_tells_from_the_start(results):
+    now = [0.0]
+    records = some(results, 2)
+    course = Course(records, 1, lambda: now[0])
+    assert course.words([]).startswith("runs 0 of 2 · 0 not equal · ") and course.words([]).endswith(" left")
+    assert course.words([], "1 run waits") == "runs 0 of 2 · 0 not equal · 1 run waits"
+    now[0] = 2 * course.expected_s
+    assert course.words([]).endswith(" · 0 s left")
+    equal_points = Course([records[0]] * 2, 1, lambda: now[0])
+    now[0] += 30
+    one = verify.Outcome(records[0], [Wrong("", "differs")])
+    assert equal_points.words([one]) == "runs 1 of 2 · 1 not equal · 30 s left"
+    now[0] += 10
+    assert equal_points.words([one]).endswith(" · 20 s left")
+
+
+def test_the_command_tells_on_a_log_that_a_run_waits_and_counts_one(monkeypatch):
+    said = "1 run waits for a free core (core 0: process 12)"
+
+    def again(found, records, jobs, tell):
+        for _ in range(2):
+            tell([], said)
+        return [verify.Outcome(r, [], "of another kernel; equal all the same") for r in records]
+
+    monkeypatch.setattr(verify, "again", again)
+    argv = ["verify", FIGURE, "--results", str(REAL), "--scale", "quick", "--cores", "1", "--sample"]
+    done = CliRunner().invoke(app, [*argv, "1"], catch_exceptions=False)
+    assert done.stderr == f"bbrlab: {said}\n", "once, however often it was looked"
+    assert " on 1 core\n" in done.stdout
+    assert "\n1 run: of another kernel" in done.stdout
+    assert done.stdout.endswith("1 of 1 run is equal in every hash\n")
+    done = CliRunner().invoke(app, [*argv, "2"], catch_exceptions=False)
+    assert done.stdout.endswith("2 of 2 runs are equal in every hash\n") and "\n2 runs: of another" in done.stdout
+
+
+@pytest.mark.parametrize(("faults", "said"), [(1, "1 fault in the files"), (2, "2 faults in the files")])
+def test_faults_are_counted(results, capsys, faults, said):
+    show_verification(
+        [verify.Outcome(record, []) for record in some(results, 2)], [Wrong("runs.parquet", "x")] * faults
+    )
+    assert capsys.readouterr().out.endswith(f"2 of 2 runs are equal in every hash; {said}\n")
+
+
+# --- runs that wait until their figure is finished -----------------------------------------------------------------------
+
+
+@pytest.fixture(params=[1, 31])
+def half(request, tmp_path) -> tuple[Path, str]:
+    """What ships, without a figure of which some runs wait; and how many do."""
+    shutil.copytree(REAL / "quick", tmp_path / "quick")
+    file = tmp_path / "quick" / waiting_file(SECOND)
+    file.parent.mkdir(exist_ok=True)
+    pd.DataFrame({"seed": range(1, request.param + 1)}).to_parquet(file)
+    content = files.read_json(tmp_path / "quick" / "manifest.json")
+    content["figures"].pop(SECOND, None)
+    content["files"][waiting_file(SECOND)] = files.sha256(file)
+    files.write_json(tmp_path / "quick" / "manifest.json", content | {"sha256": own_hash(content)})
+    return tmp_path, "1 run" if request.param == 1 else f"{request.param} runs"
+
+
+@pytest.mark.parametrize("name", [SECOND, "fig3"])
+def test_of_a_figure_that_is_not_finished_it_is_said_how_many_runs_wait(half, name):
+    folder, runs = half
+    wait = "waits" if runs == "1 run" else "wait"
+    chosen = [figure for figure in figures_at("quick", []) if figure.id == SECOND]
+    said = f"{runs} of {name} {wait} at scale quick until the figure is finished, and cannot be verified before; leave it out"
+    with pytest.raises(UserError, match=said):
+        results_at(folder, "quick", chosen, [name])
+
+
+def test_of_a_paper_of_which_a_figure_waits_the_rest_is_verified(half, monkeypatch):
+    folder, runs = half
+    monkeypatch.setattr(verify, "again", lambda found, records, *more: [verify.Outcome(r, []) for r in records])
+    argv = ["verify", "tang", "--results", str(folder), "--scale", "quick", "--json"]
+    done = CliRunner().invoke(app, argv, catch_exceptions=False)
+    assert f"left out: {SECOND}, of which {runs} wait" in done.stderr.replace("waits", "wait")
+    (folder / "quick" / waiting_file(SECOND)).write_bytes(b"cut off")
+    done = CliRunner().invoke(app, argv, catch_exceptions=False)
+    assert f"left out: {SECOND}\n" in done.stderr and "has hash" in done.stdout
