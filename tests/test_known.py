@@ -10,15 +10,18 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.campaign.figures import figures_at
 from bbrlab.claims.statements import read_claims, read_statements
+from bbrlab.cli.commands import app
 from bbrlab.report import beside_shipped, shipped
 from bbrlab.report.known import best_claims, best_statements, in_scales, judged, known_statements
 from bbrlab.report.pages import load_page
 from bbrlab.report.statement_table import statement_table
+from bbrlab.site.build import notebook_files
 from bbrlab.site.content import read_content
 from bbrlab.site.front import front_page, runs_page
 from bbrlab.site.papers import paper_page
@@ -285,3 +288,24 @@ def test_a_table_that_ships_and_is_not_there_is_told(monkeypatch, tmp_path):
     claims.write_bytes(claims.read_bytes()[:100])
     with pytest.raises(UserError, match=r"claims\.parquet: is damaged .*; get what ships with this version anew"):
         read_claims(claims)
+
+
+def test_a_site_of_one_folder_alone(monkeypatch, tmp_path):
+    """Also of a part of a campaign; without the pages of one's own results."""
+    monkeypatch.setattr(paths, "SHIPPED", paths.ROOT / "shipped")
+    monkeypatch.setenv("BBRLAB_RESULTS", str(tmp_path / "mine"))
+    theirs = tmp_path / "theirs"
+    (theirs / "quick" / "tang").mkdir(parents=True)
+    shutil.copy(paths.SHIPPED / "quick" / "tang" / "fig2.parquet", theirs / "quick" / "tang")
+    pages = tmp_path / "mine" / "pages" / "quick"
+    pages.mkdir(parents=True)
+    (pages / "tang.ipynb").touch()
+    given = []
+    monkeypatch.setattr("bbrlab.site.build.build_site", lambda *words: given.append(words) or [])
+    assert CliRunner().invoke(app, ["site", "--scale", "quick", "--results", str(theirs)]).exit_code == 0
+    assert given == [("quick", None, theirs)]
+    content = read_content("quick", theirs)
+    assert content.scales == {"tang/fig2": "quick"} and notebook_files(content) == {}
+    assert "tang" in notebook_files(read_content("quick")), "of what ships"
+    with pytest.raises(UserError, match="--execute: goes without --results"):
+        CliRunner().invoke(app, ["site", "--results", str(theirs), "--execute"], catch_exceptions=False)

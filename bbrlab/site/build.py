@@ -56,7 +56,9 @@ def build_site(scale: str, out: Path | None = None, results: Path | None = None)
 def notebook_files(content: Content) -> dict[str, Path]:
     """{name: executed notebook} of those that are there: of the campaign, else as ``bbrlab pages`` wrote it."""
     names = [*content.papers, *OF_MODELS, OVERVIEW]
-    places = (content.folder, paths.results_folder() / "pages" / content.shown.scale)
+    places = [content.folder]
+    if content.shown.shipped or content.shown.results.absolute() == paths.results_folder().absolute():
+        places.append(paths.results_folder() / "pages" / content.shown.scale)
     found = {name: next((p for place in places if (p := place / f"{name}.ipynb").exists()), None) for name in names}
     return {name: path for name, path in found.items() if path is not None}
 

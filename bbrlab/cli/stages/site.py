@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from bbrlab.base import paths
+from bbrlab.base.errors import UserError
 from bbrlab.cli.app import app
 
 
@@ -15,6 +16,7 @@ from bbrlab.cli.app import app
 def site(
     scale: Annotated[str | None, typer.Option(help="smoke, quick or full; default: config.yaml's.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder; default: SCALE/site in the results folder.")] = None,
+    results: Annotated[Path | None, typer.Option(help="A folder of results to show and no other, of a part of a campaign, too. Default: one's own of a whole campaign, else what ships.")] = None,
     execute: Annotated[bool, typer.Option("--execute", help="Execute the notebooks that were not yet (minutes).")] = False,
 ) -> None:  # fmt: skip
     """Write the site of one's own results, else of those that ship. Runs no experiment."""
@@ -23,11 +25,13 @@ def site(
     from bbrlab.site.build import build_site, missing_notebooks, site_folder
 
     scale = scale or load_config().scale
+    if results and execute:
+        raise UserError("--execute: goes without --results: notebooks show one's own results, or what ships")
     for name in missing_notebooks(scale) if execute else []:
         typer.echo(f"notebook {name}")
         given = {"scale": scale} | ({"interactive": "no"} if name in ("models", "burst") else {})
         render_notebook(paths.ROOT / "notebooks" / f"{name}.ipynb", paths.results_folder() / "pages" / scale / f"{name}.html", given)  # fmt: skip
-    for line in build_site(scale, out):
+    for line in build_site(scale, out, results):
         typer.echo(f"bbrlab: warning: {line}", err=True)
     typer.echo(f"The site, for a browser: {(out or site_folder(scale)) / 'index.html'}")
 
