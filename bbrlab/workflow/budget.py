@@ -68,7 +68,7 @@ def disk_words(needed: float, results: Path | None = None, cache_gb: float | Non
         what = "this is not a folder; name one" if folder.exists() else "not there yet; make it"
         return f"{words}\nCache {folder}: {what} before you use --cache."
     there, free = cache.entries(folder), shutil.disk_usage(folder).free
-    held, most = sum(e.size_bytes for e in there), (cache_gb or load_config().cache_gb) * 1e9
+    held, most = sum(e.size_bytes for e in there), (load_config().cache_gb if cache_gb is None else cache_gb) * 1e9
     words += (
         f"\nCache {folder}, with --cache: {number_of(len(there), 'run')}, {held / 1e9:.1f} of at most {most / 1e9:g} GB (cache_gb of the configuration), "
         f"{free / 1e9:.0f} GB free; new runs lie there, and links in the results."
