@@ -22,7 +22,7 @@ from bbrlab.grading.personal import Personal
 from bbrlab.grading.recount import can_recount, differences, recounted
 from bbrlab.grading.rubric import Rubric
 from bbrlab.grading.submission import Submission, is_number, read_strict_json, shown, some_of
-from bbrlab.kernel.built import Kernel, describe_kernel
+from bbrlab.kernel.built import Kernel, describe_kernel, without_build
 from bbrlab.measure import schema
 from bbrlab.measure.sample_schema import SAMPLES
 from bbrlab.measure.summary import Measured
@@ -187,7 +187,7 @@ def _of_whom(folder: _Folder, run: RunFound, manifest: _Manifest, own: Personal,
         folder.wrong.append(f"was run with backend {shown(manifest.backend)!r}; asked for is uml, virtual time")
     ours: Mapping[str, Any] = describe_kernel(kernel)
     theirs = manifest.kernel.model_dump()
-    if any(theirs[k] != ours[k] for k in theirs):
+    if any(said != ours[k] for k, said in without_build(theirs).items()):
         said = f"{shown(theirs['name'])} {shown(theirs['release'])} (build {shown(theirs['key'])}, {shown(theirs['build_id'])})"
         folder.flag(
             OTHER_KERNEL,

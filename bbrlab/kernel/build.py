@@ -14,7 +14,7 @@ from typing import Any
 from bbrlab.base import files
 from bbrlab.base.errors import UserError
 from bbrlab.base.owned import lock, owned_folder, remove_abandoned
-from bbrlab.kernel.built import Kernel, build_key, kernel_folder, read_kernel
+from bbrlab.kernel.built import Kernel, build_key, host_key, kernel_folder, read_kernel
 from bbrlab.kernel.compiler import compiler
 from bbrlab.kernel.own import OwnCca, own_name
 from bbrlab.kernel.own_build import compile_with_own
@@ -46,7 +46,8 @@ def build_kernel(
     source = locate(spec.source, fetch=True, say=lambda text: say(f"kernel {name}: {text}"))
     compiler_line = compiler()
     key = build_key(spec, source.identity, compiler_line, own)
-    if kernel := read_kernel(called, key):
+    host = host_key(spec)
+    if kernel := read_kernel(called, key, host):
         return kernel
     folder = kernel_folder(key)
     if re.search(r"[\s:]", str(folder.absolute())):
@@ -60,7 +61,7 @@ def build_kernel(
             folder.parent / f".{key}.lock",
             lambda: say(f"kernel {called}: another process is building it; waiting for that"),
         ):
-            if kernel := read_kernel(called, key):  # what was waited for
+            if kernel := read_kernel(called, key, host):  # what was waited for
                 return kernel
             remove_abandoned(folder.parent, PREFIX)
             with owned_folder(folder.parent, PREFIX) as scratch:
@@ -72,7 +73,7 @@ def build_kernel(
                 files.put_folder(scratch / "out", folder)
     except OSError as error:
         raise files.explain(error, files.place_of(error, folder.parent, Path(tempfile.gettempdir()))) from None
-    kernel = read_kernel(called, key)
+    kernel = read_kernel(called, key, host)
     assert kernel is not None
     return kernel
 
@@ -89,7 +90,7 @@ def _build(name: str, spec: KernelSpec, source: Located, key: str, scratch: Path
         probe = steps.timed("probe", lambda: probe_kernel(tree / TARGETS[spec.arch][1], spec.arch, log))
     _keep(tree, spec, key, source, probe, start, scratch / "out")
     if name == load_specs().default:
-        keep_tree(tree, name, key, probe["ccas"], say)
+        keep_tree(tree, name, key + host_key(spec), probe["ccas"], say)
 
 
 def _build_with(
@@ -97,7 +98,7 @@ def _build_with(
 ) -> None:
     """The same with algorithms of one's own."""
     start = time.monotonic()
-    base_key = build_key(spec, source.identity, compiler())
+    base_key = build_key(spec, source.identity, compiler()) + host_key(spec)
     tree, probe = compile_with_own(name, spec, source, base_key, key, own, scratch, jobs, say)
     _keep(tree, spec, key, source, probe, start, scratch / "out", own)
 
@@ -122,6 +123,7 @@ def _keep(
         "compiler": compiler(),
         "build_s": round(time.monotonic() - start, 1),
         "acceleration": probe["acceleration"],
+        "host": host_key(spec),
         **({"own": {cca.name: cca.sha256 for cca in own}} if own else {}),
     }
     files.write_json(out / "kernel.json", info)

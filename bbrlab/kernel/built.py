@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict  # pydantic reads typing's own from Python 3.12 on only
@@ -36,6 +37,7 @@ class Kernel:
         build_s: wall-clock seconds of the build.
         modules: {kernel's name of a CCA that may be had in parameter sets: the module that has it}.
         own: {algorithm of one's own: SHA-256 of its C file}.
+        host: hash of the patches by which it runs on more machines (host_key()).
         acceleration: how QEMU ran it when it was tried out ("kvm" or "tcg"; empty for other backends).
     """
 
@@ -52,11 +54,12 @@ class Kernel:
     acceleration: str = ""
     modules: dict[str, str] = field(default_factory=dict)
     own: dict[str, str] = field(default_factory=dict)
+    host: str = ""
 
 
 def build_key(spec: KernelSpec, source: str, compiler_line: str, own: Sequence[OwnCca] = ()) -> str:
     """Hash of (source version, options, patches, added files, what tries it out, compiler, this recipe's steps, algorithms of
-    one's own)."""
+    one's own): of all that can change a result. Patches for the host cannot: host_key()."""
     parts = recipe(spec)
     digest = hashlib.sha256()
     for part in (source, compiler_line, spec.arch, "recipe 4"):
@@ -68,17 +71,24 @@ def build_key(spec: KernelSpec, source: str, compiler_line: str, own: Sequence[O
     return digest.hexdigest()[:16]
 
 
+def host_key(spec: KernelSpec) -> str:
+    """Hash of the patches by which a kernel runs on more machines, "" without any. With other ones it is built anew in the place of the
+    one that is there: it keeps its key, for what it computes is the same."""
+    parts = [file.name.encode() + b"\0" + file.read_bytes() + b"\0" for file in recipe(spec).host_patches]
+    return hashlib.sha256(b"".join(parts)).hexdigest()[:16] if parts else ""
+
+
 def kernel_folder(key: str) -> Path:
     """Where the kernel with this build key is, if it is there."""
     return paths.build_folder() / "kernels" / key
 
 
-def read_kernel(name: str, key: str) -> Kernel | None:
-    """The kernel with this build key; None if it is not built, or damaged."""
+def read_kernel(name: str, key: str, host: str) -> Kernel | None:
+    """The kernel with this build key and these patches for the host (host_key()); None if it is not built, or damaged."""
     folder = kernel_folder(key)
     try:
         content = json.loads((folder / "kernel.json").read_text(encoding="utf-8"))
-        if not (folder / "linux").is_file():
+        if not (folder / "linux").is_file() or content.get("host", "") != host:
             return None
         return Kernel(**content | {"name": name, "image": str(folder / "linux")})
     except (OSError, ValueError, TypeError):
@@ -90,7 +100,7 @@ def get_kernel(name: str | None = None) -> Kernel:
     name, spec = find_spec(name)
     try:
         source = locate(spec.source, fetch=False).identity
-        kernel = read_kernel(name, build_key(spec, source, compiler()))
+        kernel = read_kernel(name, build_key(spec, source, compiler()), host_key(spec))
     except UserError:
         if spec.source.debian:
             raise
@@ -101,13 +111,15 @@ def get_kernel(name: str | None = None) -> Kernel:
 
 
 def kernel_identity(name: str | None = None) -> str:
-    """What decides a kernel beside its ingredients: the hash of its entry of kernels.yaml without the description, the source's
-    version and the compiler; the hash alone where either of these is missing.
+    """What decides a kernel beside its ingredients: the hash of its entry of kernels.yaml without the description and the patches for
+    the host, the source's version and the compiler; the hash alone where either of these is missing.
 
     With a change of any the workflow makes the kernel, and all runs, anew; with a change of another entry it does not.
     """
     name, spec = find_spec(name)
-    entry = hashlib.sha256(json.dumps(spec.model_dump(mode="json", exclude={"description"})).encode()).hexdigest()[:16]
+    entry = hashlib.sha256(
+        json.dumps(spec.model_dump(mode="json", exclude={"description", "host_patches"})).encode()
+    ).hexdigest()[:16]
     try:
         return f"{name} {entry}, {name_version(spec.source)}, {compiler()}"
     except UserError:
@@ -147,3 +159,8 @@ def describe_kernel(kernel: Kernel) -> KernelEntry:
     if kernel.own:
         content["own"] = kernel.own
     return content
+
+
+def without_build(kernel: Mapping[str, Any]) -> dict[str, Any]:
+    """Of what a result says of its kernel (KernelEntry) all but the binary's hash, which is another with other patches for the host."""
+    return {name: said for name, said in kernel.items() if name != "build_id"}

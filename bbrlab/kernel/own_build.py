@@ -37,7 +37,7 @@ def compile_with_own(
 
     Args:
         name, spec, source: the kernel's entry of kernels.yaml, and its source.
-        base_key: of that kernel without them.
+        base_key: of that kernel without them, and of its patches for the host.
         key: of the kernel with them; its log is called by it, for two versions of a file may be built at once.
         own: the algorithms.
         scratch: an empty folder.

@@ -29,6 +29,11 @@ class KernelSpec(Strict):
         description="fragments in kernels/options/; of two lines about one option the later one counts"
     )
     patches: list[Name] = Field([], description="folders in kernels/patches/")
+    host_patches: list[Name] = Field(
+        [],
+        description="folders in kernels/patches/ by which a kernel runs on more machines, and of which nothing in it can see anything: "
+        "no part of its key",
+    )
     add: dict[Folder, Name] = Field(
         {}, description="{folder of the source tree: folder of kernels/ whose files go there}"
     )
@@ -73,10 +78,11 @@ def probe_file() -> Path:
 @dataclass(frozen=True)
 class Recipe:
     """The files that a kernel is made from, besides its source: option fragments, patches in the order in which they are
-    applied, and (file, folder of the source tree that it is added to)."""
+    applied, those by which it runs on more machines (after the others), and (file, folder of the source tree that it is added to)."""
 
     options: list[Path]
     patches: list[Path]
+    host_patches: list[Path]
     added: list[tuple[Path, str]]
 
 
@@ -86,22 +92,31 @@ def recipe(spec: KernelSpec) -> Recipe:
     for path in options:
         if not path.is_file():
             raise UserError(f"config/kernels.yaml: options: {path} does not exist")
-    patches: list[Path] = []
-    for folder in spec.patches:
-        found = sorted((paths.KERNELS / "patches" / folder).glob("*.patch"))
-        if not found:
-            raise UserError(f"config/kernels.yaml: patches: kernels/patches/{folder} holds no .patch file")
-        patches += found
+    patches = _patches("patches", spec.patches)
+    host_patches = _patches("host_patches", spec.host_patches)
     added: list[tuple[Path, str]] = []
     for target, folder in spec.add.items():
         sources = sorted((paths.KERNELS / folder).glob("*.[ch]"))
         if not sources:
             raise UserError(f"config/kernels.yaml: add: kernels/{folder} holds no source file")
         added += [(path, target) for path in sources]
-    return Recipe(options, patches, added)
+    return Recipe(options, patches, host_patches, added)
+
+
+def _patches(field: str, folders: list[Name]) -> list[Path]:
+    patches: list[Path] = []
+    for folder in folders:
+        found = sorted((paths.KERNELS / "patches" / folder).glob("*.patch"))
+        if not found:
+            raise UserError(f"config/kernels.yaml: {field}: kernels/patches/{folder} holds no .patch file")
+        patches += found
+    return patches
 
 
 def ingredients(name: str | None = None) -> list[Path]:
-    """The files of this project whose change makes another kernel; kernels.yaml apart, whose entry is in built.kernel_identity()."""
+    """The files of this project whose change makes another kernel; kernels.yaml apart, whose entry is in built.kernel_identity().
+
+    Patches for the host are none of them: no result depends on them.
+    """
     parts = recipe(find_spec(name)[1])
     return [*parts.options, *parts.patches, *(path for path, _ in parts.added), probe_file()]

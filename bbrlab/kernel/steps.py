@@ -105,7 +105,7 @@ def compile_kernel(steps: Steps, spec: KernelSpec, source: Located, jobs: int) -
     """Unpack, patch, configure and compile a kernel in the steps' tree. UserError naming the step that failed."""
     parts = recipe(spec)
     source.unpack(steps.tree, steps.run)
-    for patch in parts.patches:
+    for patch in [*parts.patches, *parts.host_patches]:
         step = f"patch {patch.parent.name}/{patch.name[:4]}"
         steps.run(step, ["patch", "-p1", "--forward", "--fuzz=0"], stdin=patch)
     for path, target in parts.added:

@@ -42,7 +42,8 @@ def built_tree(
     It stays as it is for the block: of two processes that need it, one waits.
 
     Args:
-        name, spec, source, key: of the kernel.
+        name, spec, source: of the kernel.
+        key: of the kernel and of its patches for the host.
         jobs: parallel compilers.
         say: gets one line per step.
 
@@ -75,7 +76,8 @@ def keep_tree(tree: Path, name: str, key: str, registered: list[str], say: Say) 
 
     Args:
         tree: folder on the file system of the build folder, in one that is removed after this.
-        name, key: of the kernel.
+        name: of the kernel.
+        key: of the kernel and of its patches for the host.
         registered: the names of congestion controls that it registers.
         say: gets a line if another process is at it.
     """

@@ -20,6 +20,7 @@ from bbrlab.campaign.seeds import least_seeds
 from bbrlab.campaign.versions import read_with
 from bbrlab.claims.columns import prediction_files
 from bbrlab.claims.load import claims_of, load_statements
+from bbrlab.kernel.built import without_build
 from bbrlab.models.predictions import PACKED, PLACE, packed
 from bbrlab.models.predictions import files_of as predictions_of
 from bbrlab.report.panel import has_panel
@@ -224,14 +225,14 @@ def manifest_of_runs(scale: str, figures: Sequence[Figure], runs: Runs) -> dict[
     """What shipped results with these runs come from, without the hashes of files. UserError if runs are of several kernels or
     versions of the guest's code."""
     seen = runs.seen
-    kernel = _only(seen, "kernel")
+    _only(seen, "kernel", without_build)
     packages = Counter(f"{name} {version}" for s in seen for name, version in s.manifest["packages"].items())
     return {
         "format": FORMAT,
         "scale": scale,
         "figures": {f.id: sum(s.run.figure == f.id for s in seen) for f in figures},
         "commits": dict(sorted(Counter(s.commit for s in seen).items())),
-        "kernel": kernel,
+        "kernel": seen[0].manifest["kernel"],
         "guest_code_sha256": _only(seen, "guest_code_sha256", always_loaded),
         "packages": dict(sorted(packages.items())),
         "libraries": {name: importlib.metadata.version(name) for name in LIBRARIES},
@@ -239,8 +240,8 @@ def manifest_of_runs(scale: str, figures: Sequence[Figure], runs: Runs) -> dict[
     }
 
 
-def _only(seen: Sequence[Seen], key: str, part: Callable[[dict[str, Any]], dict[str, Any]] = dict) -> dict[str, Any]:
-    """What all runs' manifests say of something, or the part of it that matters. UserError if they do not say the same."""
+def _only(seen: Sequence[Seen], key: str, part: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
+    """The part that matters of what all runs' manifests say of something. UserError if they do not say the same."""
     first = seen[0]
     found = part(first.manifest[key])
     for one in seen:

@@ -12,6 +12,7 @@ import pandas as pd
 
 from bbrlab.base.errors import UserError
 from bbrlab.campaign.figures import Figure, figures_at
+from bbrlab.kernel.built import without_build
 from bbrlab.models.predictions import PACKED, packed
 from bbrlab.report.shipped import CHECKS, RUNS, Manifest, waiting_file
 from bbrlab.run.guest_code import always_loaded
@@ -196,7 +197,7 @@ def joined_manifests(there: Manifest, more: Mapping[str, Any]) -> dict[str, Any]
     old = there.model_dump(mode="json", exclude={"files", "sha256"})
     guest = always_loaded(old["guest_code_sha256"])
     for what, mine, theirs in (
-        ("kernel", more["kernel"], old["kernel"]),
+        ("kernel", without_build(more["kernel"]), without_build(old["kernel"])),
         ("guest_code_sha256", more["guest_code_sha256"], guest),
     ):
         if mine != theirs:
@@ -210,5 +211,5 @@ def joined_manifests(there: Manifest, more: Mapping[str, Any]) -> dict[str, Any]
     failed = sorted([*old["failed"], *more["failed"]], key=lambda one: order.index(one["figure"]))
     sums = {key: dict(sorted((Counter(old[key]) + Counter(more[key])).items())) for key in ("commits", "packages")}
     return {
-        **more, **sums, "figures": {id: together[id] for id in order}, "failed": failed,
+        **more, **sums, "kernel": old["kernel"], "figures": {id: together[id] for id in order}, "failed": failed,
     }  # fmt: skip

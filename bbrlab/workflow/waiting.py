@@ -26,7 +26,7 @@ from bbrlab.campaign.seeds import ROUNDS
 from bbrlab.campaign.versions import check_columns, check_runs
 from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.claims.seeds import wanted_seeds
-from bbrlab.kernel.built import get_kernel
+from bbrlab.kernel.built import get_kernel, without_build
 from bbrlab.measure import schema
 from bbrlab.measure.checks.check import failed_of
 from bbrlab.report.shipped import GET_ANEW, Manifest, read_manifest, waiting_file
@@ -215,11 +215,9 @@ def gather(figure: Figure, waiting: pd.DataFrame | None, results: Path) -> Gathe
 
 def _same_origin(mine: Seen, waits: Seen) -> None:
     """UserError if a run is of another kernel or guest code than those that wait."""
-    for key in ("kernel", "guest_code_sha256"):
-        theirs, own = waits.manifest[key], mine.manifest[key]
-        if key == "guest_code_sha256":
-            theirs, own = always_loaded(theirs), always_loaded(own)
-        if theirs != own:
+    theirs, own = waits.manifest, mine.manifest
+    for key, part in (("kernel", without_build), ("guest_code_sha256", always_loaded)):
+        if part(theirs[key]) != part(own[key]):
             raise UserError(
                 f"{mine.run.folder}: its {key} is not that of the runs that wait in {waiting_file(mine.run.figure)}; make it with the "
                 "kernel and the version of bbrlab that made these"
