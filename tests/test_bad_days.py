@@ -31,8 +31,8 @@ from bbrlab.experiment.machine import process
 from bbrlab.experiment.plan import make_plan
 from bbrlab.kernel import build, probe, sources
 from bbrlab.kernel.build import build_kernel
-from bbrlab.kernel.built import build_key, get_kernel, kernel_identity
-from bbrlab.kernel.specs import find_spec, load_specs
+from bbrlab.kernel.built import build_key, get_kernel, host_key, kernel_identity
+from bbrlab.kernel.specs import find_spec, ingredients, load_specs
 from bbrlab.kernel.steps import lost_options
 from bbrlab.run import fit
 from bbrlab.run.evaluate import evaluate
@@ -610,7 +610,7 @@ def fake_builds(kernels, monkeypatch):
         time.sleep(0.5)
         (scratch / "out" / "linux").write_text("an image")
         info = {"release": "6", "build_id": "b", "key": key, "ccas": {}, "parameters": {}, "source": "s", "compiler": "c",
-                "build_s": 1.0}  # fmt: skip
+                "build_s": 1.0, "host": host_key(spec)}  # fmt: skip
         (scratch / "out" / "kernel.json").write_text(json.dumps(info))
 
     monkeypatch.setattr(build, "_build", fake)
@@ -721,6 +721,36 @@ def test_kernel_key_follows_its_ingredients(kernels):
     assert key != build_key(spec, "source 1", "gcc 12")
 
 
+def test_a_patch_for_the_host_makes_no_other_kernel(kernels):
+    """What a kernel computes does not depend on it: shipped results, caches and campaigns stay."""
+    _, spec = find_spec(None)
+    patch = next((kernels / "patches" / "um-host").glob("*.patch"))
+    key, host, identity = build_key(spec, "source", "gcc"), host_key(spec), kernel_identity()
+    assert host
+    assert patch not in ingredients()
+    patch.write_text(patch.read_text() + "\n")
+    assert (build_key(spec, "source", "gcc"), kernel_identity()) == (key, identity)
+    assert host_key(spec) != host
+    bare = spec.model_copy(update={"host_patches": []})
+    assert (build_key(bare, "source", "gcc"), host_key(bare)) == (key, "")
+    with pytest.raises(UserError, match=r"host_patches: kernels/patches/nosuch holds no \.patch file"):
+        host_key(spec.model_copy(update={"host_patches": ["nosuch"]}))
+
+
+@pytest.mark.compiles
+def test_with_another_patch_for_the_host_a_kernel_is_built_anew_in_its_place(fake_builds, kernels, tmp_path):
+    first = build_kernel(say=lambda text: None)
+    assert get_kernel() == first
+    patch = next((kernels / "patches" / "um-host").glob("*.patch"))
+    patch.write_text(patch.read_text() + "\n")
+    with pytest.raises(UserError, match="not built yet"):
+        get_kernel()
+    second = build_kernel(say=lambda text: None)
+    assert (second.key, len(fake_builds)) == (first.key, 2)
+    assert second.host != first.host
+    assert leftovers(tmp_path) == [first.key]
+
+
 def test_a_kernel_is_told_by_its_own_entry(tmp_path, monkeypatch):
     """A campaign makes kernel and runs anew if its entry has changed, not if another one has, or a description."""
     text = (paths.CONFIG / "kernels.yaml").read_text()
@@ -734,6 +764,7 @@ def test_a_kernel_is_told_by_its_own_entry(tmp_path, monkeypatch):
     before = identity()
     assert identity("options: [guest.config, um.config, um-7.3.config", "options: [um-7.3.config") == before
     assert identity("description: Debian's Linux 6.12 in virtual", "description: Linux in virtual") == before
+    assert identity("    host_patches: [um-host]\n", "") == before
     assert identity("patches: [um, veth, bbr]", "patches: [um, bbr]") != before
     assert identity("default: lab-6.12", "default: mainline-6.12") != before
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bbrlab.base import paths
-from bbrlab.kernel.specs import find_spec, recipe
+from bbrlab.kernel.specs import KernelSpec, find_spec, recipe
 from tests.test_kernel_source import git
 
 pytestmark = pytest.mark.guest  # needs the kernel's source
@@ -21,12 +21,18 @@ CHECKER = ("scripts/checkpatch.pl", "scripts/spelling.txt", "scripts/const_struc
 COMPATIBILITY = "tcp_bbr_compat.h"
 
 
+def all_patches(spec: KernelSpec) -> list[Path]:
+    """A kernel's series, those for the host last."""
+    parts = recipe(spec)
+    return [*parts.patches, *parts.host_patches]
+
+
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory) -> Path:
     """A repository with the files of the default kernel's source that its patches touch, and with checkpatch."""
     folder = tmp_path_factory.mktemp("source")
     _, spec = find_spec(None)
-    touched = {p for f in recipe(spec).patches for p in re.findall(r"(?m)^--- a/(\S+)", f.read_text(encoding="utf-8"))}
+    touched = {p for f in all_patches(spec) for p in re.findall(r"(?m)^--- a/(\S+)", f.read_text(encoding="utf-8"))}
     archive = f"/usr/src/{spec.source.debian}.tar.xz"
     wanted = [f"*/{name}" for name in sorted(touched | set(CHECKER))]
     subprocess.run(["tar", "-C", folder, "-xf", archive, "--strip-components=1", "--wildcards", *wanted], check=True)
@@ -58,7 +64,7 @@ def test_checkpatch_has_nothing_to_say_of_the_patches(tree, path):
 @pytest.mark.compiles
 def test_git_takes_all_patches_in_their_order(tree):
     """``git am`` applies the default kernel's patches, each with an author, a subject and a reason."""
-    patches = recipe(find_spec(None)[1]).patches
+    patches = all_patches(find_spec(None)[1])
     try:
         git(tree, "am", "--quiet", *map(str, patches))
         messages = git(tree, "log", f"-{len(patches)}", "--format=%s%n%b%x00").split("\0")[:-1]

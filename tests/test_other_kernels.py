@@ -48,7 +48,8 @@ def other(request):
 def test_git_takes_all_patches_in_their_order(other, tmp_path):
     """``git am`` applies a kernel's series to its own source, and ``patch`` makes the same of it."""
     spec = find_spec(other.name)[1]
-    patches = recipe(spec).patches
+    parts = recipe(spec)
+    patches = [*parts.patches, *parts.host_patches]
     touched = {name for p in patches for name in re.findall(r"(?m)^--- a/(\S+)", p.read_text(encoding="utf-8"))}
     tree = tmp_path / "build" / "source"
     tree.mkdir(parents=True)

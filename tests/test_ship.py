@@ -4,6 +4,7 @@ nothing."""
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import shutil
 import subprocess
 import sys
@@ -68,6 +69,18 @@ def campaign(results: Path, *figures: str, without_curves: bool = False) -> ship
         write_table(claims, results / "quick" / f"{id}.claims.parquet")
         write_table(statements, results / "quick" / f"{id}.statements.parquet")
     return ship.Finished("quick", figures_at("quick", list(figures)), results, without_curves=without_curves)
+
+
+def test_runs_of_two_binaries_of_one_kernel_ship_together():
+    """With other patches for the host a kernel's binary is another one, its key is not."""
+    figures = figures_at("quick", [PART[0]])
+    one, *others = look_through(ship.Finished("quick", figures, REAL.parent)).seen
+    kernel = one.manifest["kernel"]
+    more = dataclasses.replace(one, manifest=one.manifest | {"kernel": kernel | {"build_id": "another"}})
+    assert ship.manifest_of_runs("quick", figures, ship.Runs({}, [one, more, *others], []))["kernel"] == kernel
+    other = dataclasses.replace(one, manifest=one.manifest | {"kernel": kernel | {"key": "another"}})
+    with pytest.raises(UserError, match="its kernel is another one than that of"):
+        ship.manifest_of_runs("quick", figures, ship.Runs({}, [one, other], []))
 
 
 def contents(folder: Path) -> dict[str, bytes]:

@@ -164,3 +164,5 @@ def test_manifests_of_both(campaign, first):
     assert [failed["seed"] for failed in both["failed"]] == [1]
     with pytest.raises(UserError, match="the runs' kernel is not that of what ships: release is 7.0 and not 6"):
         joined_manifests(there, more | {"kernel": more["kernel"] | {"release": "7.0"}})
+    with_host_patches = joined_manifests(there, more | {"kernel": more["kernel"] | {"build_id": "another"}})
+    assert with_host_patches["kernel"] == there.kernel

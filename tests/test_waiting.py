@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import json
 import shutil
 from pathlib import Path
@@ -28,6 +30,7 @@ from bbrlab.report.shipped import (
     waiting_runs,
 )
 from bbrlab.run.run import run_point
+from bbrlab.workflow import waiting
 from bbrlab.workflow.rejudge import rejudge
 from bbrlab.workflow.seen import Seen, look_at_all
 from bbrlab.workflow.ship import Finished, pack
@@ -90,6 +93,20 @@ def test_all_that_is_there_waits_and_what_is_asked_is_packed(more, seen, tmp_pat
     assert whole.all_there("full") is whole
     pd.testing.assert_frame_equal(whole.table(), gather(more, wait_table(seen[::-1]), tmp_path).table())
     assert wait_table(gather(more, wait_table(seen[::-1]), tmp_path).there).equals(wait_table(seen))
+
+
+@pytest.mark.parametrize(
+    ("field", "told"), [("build_id", None), ("key", "its kernel is not that of the runs that wait")]
+)
+def test_a_run_of_another_kernel_is_told_and_one_of_another_binary_is_not(
+    more, seen, tmp_path, monkeypatch, field, told
+):
+    """With other patches for the host a kernel's binary is another one, its key is not."""
+    kernel = seen[0].manifest["kernel"] | {field: "another"}
+    mine = dataclasses.replace(seen[0], manifest=seen[0].manifest | {"kernel": kernel})
+    monkeypatch.setattr(waiting, "look_at_all", lambda runs: [mine])
+    with contextlib.nullcontext() if told is None else pytest.raises(UserError, match=told):
+        assert len(gather(more, wait_table(seen[1:]), tmp_path).there) == len(seen)
 
 
 def test_seeds_are_those_of_the_rounds(more):
