@@ -136,6 +136,7 @@ def test_in_a_user_namespace_a_users_guests_meet_where_they_do_outside(tmp_path,
 
 def test_waiting_for_a_core_is_told_and_for_whom(shared, monkeypatch):
     monkeypatch.setattr(cores, "TELL_AFTER_S", 0.2)
+    monkeypatch.setattr(cores, "TELL_AGAIN_S", 1.0)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
     holder = subprocess.Popen(
         [sys.executable, "-c", f"""
@@ -153,10 +154,12 @@ with cores.one_core():
     told: list[str] = []
     with cores.one_core(told.append) as core:
         assert core == 0
-    assert told == [f"waiting for a free core (core 0: process {holder.pid})"]
+    assert 2 <= len(told) <= 4, "it is told again"
+    assert set(told) == {f"waiting for a free core (core 0: process {holder.pid})"}
     holder.communicate()
+    before = len(told)
     with cores.one_core(told.append):
-        assert len(told) == 1, "nobody waits long for a free core"
+        assert len(told) == before, "nobody waits long for a free core"
 
 
 def test_the_folder_of_the_locks_must_be_ones_own(shared, monkeypatch):

@@ -466,6 +466,19 @@ def test_a_run_with_changes_is_repeated_by_its_own_command(tmp_path):
     assert "<code>bbrlab verify sarpkaya2025/fig2a</code>" in (tmp_path / "run.html").read_text(encoding="utf-8")
 
 
+def test_a_run_of_ones_own_scenario_is_called_by_its_name_and_needs_its_file(tmp_path):
+    folder = made_up_run(tmp_path / "run")
+    manifest, summary = (json.loads((folder / name).read_text()) for name in ("manifest.json", "summary.json"))
+    manifest["scenario"] |= {"paper": "none", "name": "my_path", "figure": ""}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    (folder / "summary.json").write_text(json.dumps(summary | {"paper": "none", "figure": ""}))
+    write_run_page(folder, tmp_path / "run.html")
+    text = (tmp_path / "run.html").read_text(encoding="utf-8")
+    assert f"<h1>my_path, seed {summary['seed']}</h1>" in text
+    assert "<code>name: my_path</code>" in text and "bbrlab verify" not in text
+    assert f"<code>bbrlab run FILE.yaml --seed {summary['seed']} " in text
+
+
 def test_no_peak_is_lost_in_a_thinned_curve():
     values = np.zeros(100_000)
     values[777] = 5

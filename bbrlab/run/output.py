@@ -153,8 +153,8 @@ def write_results(
         summary: gets ``wall_s``.
         tables: {file name: Arrow table}.
         manifest: gets the tables' hashes and how long what took.
-        marks: {part of the run: wall-clock seconds}.
-        start: of the run, on the monotonic clock, in s.
+        marks: {part of the run, or waiting: wall-clock seconds}.
+        start: of the run, on the monotonic clock, in s, and later by what it waited for a core.
     """
     import pyarrow.parquet as pq
 

@@ -28,7 +28,7 @@ from bbrlab.report.pages import NAMES
 from bbrlab.report.plots.style import CCA_COLOURS, OWN
 from bbrlab.scenario.load import base_point, load_scenario
 from bbrlab.scenario.rates import buffer_full_ms, queueing_delay_ms
-from bbrlab.scenario.schema import NOT_DECISIVE, Network
+from bbrlab.scenario.schema import NOT_DECISIVE, Network, Scenario
 from bbrlab.site.run_manifest import read_run_manifest
 from bbrlab.site.words import embedded, number
 
@@ -100,7 +100,7 @@ def _numbers(table: pd.DataFrame, path: Path) -> pd.DataFrame:
 
 def _page(summary: Summary, manifest: Any, network: Network, samples: pd.DataFrame, folder: Path) -> str:
     scenario = manifest["scenario"]
-    title = f"{summary['paper']} {summary['figure']}, seed {summary['seed']}"
+    title = f"{_paper(scenario)}{summary['figure'] or scenario['name']}, seed {summary['seed']}"
     values = ", ".join(f"{k.removeprefix('network.')} = {v}" for k, v in summary["values"].items())
     content = {
         "title": escape(title),
@@ -124,6 +124,11 @@ def _page(summary: Summary, manifest: Any, network: Network, samples: pd.DataFra
 @functools.cache
 def _script(name: str) -> str:
     return (_ROOM / "static" / name).read_text(encoding="utf-8").replace("</script", "<\\/script")
+
+
+def _paper(scenario: Any) -> str:
+    """A scenario's paper and a space; nothing for one of one's own that names none."""
+    return "" if scenario["paper"] == Scenario.model_fields["paper"].default else f"{scenario['paper']} "
 
 
 def _verdict(summary: Summary) -> str:
@@ -212,6 +217,11 @@ def _repeat(manifest: Any, summary: Summary) -> str:
         command = f"bbrlab run {file.relative_to(paths.ROOT)}{told} --seed {summary['seed']} --out /tmp/again"
     if command:
         return f"<p>Run it again; the same seed gives the same bytes:</p><pre><code>{escape(command)}</code></pre>"
+    if not file.is_file():
+        return (
+            f"<p>Run it again with its scenario's file, which says <code>name: {escape(scenario['name'])}</code>: the same file and seed give "
+            f"the same bytes. <code>bbrlab run FILE.yaml --seed {summary['seed']} --out /tmp/again</code></p>"
+        )
     return (
         f"<p>Run it again with its campaign: <code>bbrlab verify {escape(scenario['paper'])}/{escape(scenario['name'])}</code> runs a sample of "
         "its figure's runs and compares hashes.</p>"

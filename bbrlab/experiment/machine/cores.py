@@ -20,6 +20,7 @@ from bbrlab.base.owned import open_lock
 
 POLL_S = 0.05
 TELL_AFTER_S = 5  # of waiting
+TELL_AGAIN_S = 60
 SHARED = Path("/tmp")  # noqa: S108
 ID_MAP = Path("/proc/self/uid_map")
 
@@ -75,12 +76,13 @@ def one_core(
     """Wait for a free core and hold it. The lock goes with the process, however it ends.
 
     Args:
-        on_wait: told once, in words, if that takes a while: who has the cores.
+        on_wait: told in words who has the cores, if that takes a while, and each minute again.
         may_wait: called every so often; raises what ends the waiting.
     """
     folder = lock_folder()
     cores = sorted(os.sched_getaffinity(0))
-    start, told = time.monotonic(), False
+    start = time.monotonic()
+    tell_s = start + TELL_AFTER_S
     while True:
         for core in cores:
             try:
@@ -102,7 +104,9 @@ def one_core(
                 os.close(handle)
             return
         may_wait()
-        if not told and time.monotonic() - start > TELL_AFTER_S:
-            told = True
-            on_wait(f"waiting for a free core ({', '.join(holders(folder, cores))})")
+        if (now_s := time.monotonic()) > tell_s:
+            tell_s = now_s + TELL_AGAIN_S
+            minutes = int((now_s - start) / 60)
+            since = f" for {minutes} min" if minutes else ""
+            on_wait(f"waiting{since} for a free core ({', '.join(holders(folder, cores))})")
         time.sleep(POLL_S)
