@@ -24,8 +24,8 @@ from bbrlab.cli import app as frame
 from bbrlab.cli import reference
 from bbrlab.cli.app import SECTIONS
 from bbrlab.cli.commands import app
-from bbrlab.kernel import sources
-from bbrlab.kernel.built import get_kernel
+from bbrlab.kernel import built, sources
+from bbrlab.kernel.built import Kernel, get_kernel
 from bbrlab.kernel.compiler import compiler
 from bbrlab.scenario.load import load_scenario
 
@@ -84,6 +84,49 @@ def test_check():
     assert claims["claims"] >= claims["statements"] > 10
 
 
+ONE_FLOW = """name: mine
+network: {rate_mbit: 10, rtt_ms: 20, buffer: {bdp: 1}}
+flows: [{cca: bbr1}, {cca: %s}]
+duration_s: 100
+window_s: [20, 100]
+"""
+
+
+@pytest.mark.parametrize(
+    ("flow", "note"),
+    [
+        ("cubic", None),
+        ("cubic, start_s: 20", None),
+        ("cubic, start_s: 60, bytes: 1000", None),
+        ("cubic, start_s: 60", "flows.1 (cubic) is there for 40 s of the 80 s of window_s [20, 100] (start_s 60): its goodput and share are"),
+        ("cubic, start_s: 30, stop_s: 50", "flows.1 (cubic) is there for 20 s of the 80 s of window_s [20, 100] (start_s 30, stop_s 50)"),
+        ("cubic, stop_s: 20", "flows.1 (cubic) is not there in the 80 s of window_s [20, 100]"),
+    ],
+)  # fmt: skip
+def test_check_tells_of_flows_that_are_there_for_a_part_of_the_window(flow, note, tmp_path):
+    (tmp_path / "mine.yaml").write_text(ONE_FLOW % flow)
+    (found,) = json_of("check", tmp_path / "mine.yaml")
+    assert [said[: len(note or "")] for said in found["notes"]] == ([note] if note else [])
+    assert ("  note: " in invoke("check", tmp_path / "mine.yaml").stdout) == bool(note)
+
+
+def test_check_knows_the_kernels_parameters(tmp_path, monkeypatch):
+    kernel = Kernel("lab-6.12", "6", "b", "k", "i", {"bbr1": "bbr", "bbr3": "bbr3"}, {"bbr": ["gain"]}, "s", "c", 1.0)
+    monkeypatch.setattr(built, "get_kernel", lambda: kernel)
+    file = tmp_path / "mine.yaml"
+    file.write_text(ONE_FLOW % "bbr1" + "trials: 1\n")
+    assert json_of("check", file)[0]["notes"] == []
+    file.write_text((ONE_FLOW % "bbr3").replace("{cca: bbr1}", "{cca: bbr1, params: {nosuch: 1}}"))
+    with pytest.raises(
+        UserError, match=r"mine: params: bbr1 has no parameter 'nosuch' in kernel lab-6.12 \(it has: gain\)"
+    ):
+        invoke("check", file)
+    file.write_text((ONE_FLOW % "reno").replace("{cca: bbr1}", "{cca: bbr1, params: {nosuch: 1}}"))
+    assert json_of("check", file)[0]["notes"] == [
+        "the flows' params are checked when they run: an algorithm is one of your own"
+    ]
+
+
 def test_kernel_list():
     kernels = json_of("kernel", "list")
     assert [k["name"] for k in kernels if k["default"]] == ["lab-6.12"]
@@ -95,11 +138,11 @@ def test_kernel_list():
     for kernel in kernels:
         assert not kernel["key"] or f"key {kernel['key']}" in text, "by which two machines are compared"
     if by_name["lab-6.12"]["built"]:
-        built = get_kernel("lab-6.12")
+        lab = get_kernel("lab-6.12")
         assert [by_name["lab-6.12"][k] for k in ("source", "key", "compiler")] == [
-            built.source,
-            built.key,
-            built.compiler,
+            lab.source,
+            lab.key,
+            lab.compiler,
         ]
 
 

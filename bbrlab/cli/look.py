@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from bbrlab.base.errors import UserError
 from bbrlab.cli.app import EXIT_MOVED, AsJson, Figures, ScaleName, app, print_json
+
+if TYPE_CHECKING:
+    from bbrlab.scenario.point import Point
 
 
 @app.command()
@@ -71,6 +74,8 @@ def check(
         return
     for one in found:
         typer.echo(f"{one['file']}: {TOLD[one['kind']].format_map(one)}")
+        for note in one.get("notes", []):
+            typer.echo(f"  note: {note}")
 
 
 TOLD = {
@@ -89,10 +94,12 @@ def _checked(path: Path) -> dict[str, Any]:
     found: dict[str, Any] = {"file": path, "kind": kind}
     if kind == "scenario":
         from bbrlab.scenario.load import load_scenario, points_of
+        from bbrlab.scenario.windows import partly_there
 
         loaded = load_scenario(path)
-        return found | {"paper": loaded.paper, "name": loaded.name, "points": len(points_of(loaded)),
-                        "trials": loaded.trials, "duration_s": loaded.duration_s}  # fmt: skip
+        points = points_of(loaded)
+        return found | {"paper": loaded.paper, "name": loaded.name, "points": len(points), "trials": loaded.trials,
+                        "duration_s": loaded.duration_s, "notes": [*partly_there(points), *_about_parameters(points)]}  # fmt: skip
     if kind == "rubric":
         from bbrlab.grading.rubric import load_rubric
 
@@ -110,6 +117,28 @@ def _checked(path: Path) -> dict[str, Any]:
     from bbrlab.container.settings import load_settings
 
     return found | {"base_image": load_settings(path).base_image}
+
+
+def _about_parameters(points: list[Point]) -> list[str]:
+    """What could not be checked of the flows' parameters. UserError for one that the default kernel does not have."""
+    from bbrlab.kernel.built import get_kernel
+    from bbrlab.run.fit import check_parameters
+
+    points = [point for point in points if any(flow.params for flow in point.scenario.flows)]
+    if not points:
+        return []
+    try:
+        kernel = get_kernel()
+    except UserError as error:
+        return [f"the flows' params are checked against a kernel that is built: {error}"]
+    known = [point for point in points if all(flow.cca in kernel.ccas for flow in point.scenario.flows)]
+    for point in known:
+        check_parameters(point, kernel)
+    return (
+        []
+        if len(known) == len(points)
+        else ["the flows' params are checked when they run: an algorithm is one of your own"]
+    )
 
 
 def _kind_of(path: Path) -> str:

@@ -7,11 +7,25 @@ import math
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from statistics import fmean
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from bbrlab.cli.app import AsJson, Overrides, ScenarioFile, model_app, overrides_of, print_json
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+def _table(*numbers: str) -> Table:
+    """A table of points. Nothing in it is cut off, however narrow the terminal: a point's name goes on in the next line."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    table.add_column("point", overflow="fold")
+    for name in numbers:
+        table.add_column(name, justify="right", overflow="fold", min_width=5)
+    return table
 
 
 @model_app.command("ware")
@@ -21,20 +35,23 @@ def model_ware(
     as_json: AsJson = False,
 ) -> None:
     """Print the Ware steady-state share of capacity for every point of a scenario."""
+    from rich.console import Console
+
     from bbrlab.models import ware
     from bbrlab.scenario.load import load_scenario, points_of
 
     loaded = load_scenario(scenario, overrides_of(set_))
+    table = _table("share of all BBR flows")
     found = []
     for p in points_of(loaded, str(scenario)):
         share = ware.scenario_share(p.scenario)
-        if as_json:
-            found.append({"point": p.values, "share": share})
-            continue
+        found.append({"point": p.values, "share": share})
         at = " ".join(f"{k}={v}" for k, v in p.values.items())
-        typer.echo(f"{at or loaded.name}: {share:.3f}")
+        table.add_row(at or loaded.name, f"{share:.3f}")
     if as_json:
         print_json(found)
+    else:
+        Console().print(table, highlight=False)
 
 
 @model_app.command("fluid")
@@ -57,7 +74,6 @@ def model_fluid(
 ) -> None:
     """Integrate the Scherrer fluid model for every point of a scenario: shares of the link, loss, queue."""
     from rich.console import Console
-    from rich.table import Table
 
     from bbrlab.models import fluid
     from bbrlab.models.predict import STEP_TOLERANCE, fluid_share
@@ -65,12 +81,9 @@ def model_fluid(
 
     loaded = load_scenario(scenario, overrides_of(set_))
     quirks = fluid.quirks_of(mode, quirk or [])
-    table = Table(box=None, pad_edge=False)
-    table.add_column("point")
-    for group in loaded.flows:
-        table.add_column(f"{group.cca} share", justify="right")
-    for name in ("Jain", "loss", "occupancy", "utilisation", "step"):
-        table.add_column(name, justify="right")
+    table = _table(
+        *(f"{group.cca} share" for group in loaded.flows), "Jain", "loss", "occupancy", "utilisation", "step"
+    )
     doubtful, told = 0, []
     with _points_progress(points_of(loaded, str(scenario))) as points:
         for p in points:
@@ -114,18 +127,14 @@ def model_burst(
     """Simulate every point of a scenario burst by burst: shares of capacity (mean ± standard deviation over the seeds), loss,
     queue, RTT."""
     from rich.console import Console
-    from rich.table import Table
 
     from bbrlab.models.burst_scenario import predict
     from bbrlab.scenario.load import load_scenario, points_of
 
     loaded = load_scenario(scenario, overrides_of(set_))
-    table = Table(box=None, pad_edge=False)
-    table.add_column("point")
-    for group in loaded.flows:
-        table.add_column(f"{group.cca} share", justify="right")
-    for name in ("Jain", "loss", "occupancy", "RTT p50", "RTT p95 (ms)"):
-        table.add_column(name, justify="right")
+    table = _table(
+        *(f"{group.cca} share" for group in loaded.flows), "Jain", "loss", "occupancy", "RTT p50", "RTT p95 (ms)"
+    )
     told = []
     with _points_progress(points_of(loaded, str(scenario)), "simulating") as points:
         for p in points:
