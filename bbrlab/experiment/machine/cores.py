@@ -107,6 +107,6 @@ def one_core(
         if (now_s := time.monotonic()) > tell_s:
             tell_s = now_s + TELL_AGAIN_S
             minutes = int((now_s - start) / 60)
-            since = f" for {minutes} min" if minutes else ""
-            on_wait(f"waiting{since} for a free core ({', '.join(holders(folder, cores))})")
+            since = f", for {minutes} min now" if minutes else ""
+            on_wait(f"waiting for a free core{since} ({', '.join(holders(folder, cores))})")
         time.sleep(POLL_S)
