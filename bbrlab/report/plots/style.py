@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+from numbers import Real
 from typing import Any
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
@@ -22,7 +26,9 @@ CCA_COLOURS = {
     "dctcp": "#E69F00",
 }
 OWN = "#666666"  # an algorithm of one's own
+MARKERS = ".^Dsv"  # the first one, and those for more lines than a palette has colours
 COLUMNS = 3
+NUMBER = 0.09  # the room that a number needs at an axis, as a part of it
 # A legend over the axes, where it hides no data.
 ABOVE: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1, 1), "frameon": False, "borderaxespad": 0.1}
 
@@ -35,11 +41,24 @@ def set_style() -> None:
 
 
 def bdp_axis(axes: Axes, values: list[float]) -> None:
-    """A logarithmic axis of buffers with a tick at each."""
+    """A logarithmic axis of buffers with a tick at each, and a number at each that has room for one."""
     axes.set_xscale("log", base=2)
     axes.set_xticks(values)
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
+    told = with_room(values)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}" if v in told else ""))
+
+
+def with_room(values: list[float]) -> set[float]:
+    """Those of the ticks of a logarithmic axis whose numbers do not run into each other: the first and the last, then powers of two, then
+    others, each that is far enough from all that are told."""
+    first, last = min(values), max(values)
+    room = NUMBER * np.log(last / first)
+    told = [first, last]
+    for value in sorted(values, key=lambda v: not np.log2(v).is_integer()):
+        if all(abs(np.log(value / other)) >= room for other in told):
+            told.append(value)
+    return set(told)
 
 
 def multiples(count: int) -> tuple[Figure, Any]:
@@ -51,19 +70,42 @@ def multiples(count: int) -> tuple[Figure, Any]:
     )
     for axes in grid.flat[count:]:
         axes.set_visible(False)
+    for axes in grid.flat[max(count - columns, 0) : count]:  # the lowest of each column
+        axes.tick_params(labelbottom=True)
     return figure, grid
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a number, of Python or of NumPy."""
+    return isinstance(value, Real)
 
 
 def plain(value: Any) -> str:
     """A value as a label: numbers without needless zeros."""
-    return f"{value:g}" if isinstance(value, (int, float)) else str(value)
+    return f"{value:g}" if is_number(value) else str(value)
 
 
-def line_colours(lines: list[Any]) -> dict[Any, Any]:
-    """The CCAs' colours if every line is named by one, else a palette's."""
+def in_order(names: Iterable[Any]) -> list[Any]:
+    """Names once each, numbers in them by their size: "100 Mbit/s" before "1000 Mbit/s"."""
+
+    def key(name: Any) -> list[tuple[bool, float, str]]:
+        if is_number(name):
+            return [(False, float(name), "")]
+        parts = (part for part in re.split(r"(\d+(?:\.\d+)?)", str(name)) if part)
+        return [(False, float(part), "") if part[0].isdigit() else (True, 0.0, part) for part in parts]
+
+    return sorted(dict.fromkeys(names), key=key)
+
+
+def line_looks(lines: list[Any]) -> dict[Any, dict[str, Any]]:
+    """{line: its colour and marker}: the CCAs' colours if every line is named by one, else a palette's; no two lines look the same."""
     if all(str(name) in CCA_COLOURS for name in lines):
-        return {name: CCA_COLOURS[str(name)] for name in lines}
-    return dict(zip(lines, sns.color_palette("colorblind", len(lines)), strict=True))
+        return {name: {"color": CCA_COLOURS[str(name)], "marker": MARKERS[0]} for name in lines}
+    palette = sns.color_palette("colorblind")
+    return {
+        name: {"color": palette[i % len(palette)], "marker": MARKERS[i // len(palette) % len(MARKERS)]}
+        for i, name in enumerate(lines)
+    }
 
 
 def rows_with(table: pd.DataFrame, wanted: dict[str | None, Any]) -> pd.DataFrame:

@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from bbrlab.campaign.collect import point_means
 from bbrlab.claims.judge import ALL
 from bbrlab.measure.schema import label_of
-from bbrlab.report.plots.style import bdp_axis, line_colours, multiples, plain, rows_with
+from bbrlab.report.plots.style import bdp_axis, in_order, is_number, line_looks, multiples, plain, rows_with
 
 
 def curves(
@@ -48,19 +48,19 @@ def curves(
     mine = table[table["group"] == group]
     keys = [k for k in (panel, line, x) if k]
     points = point_means(mine, keys, y)
-    panels = sorted(points[panel].unique(), key=lambda at: (isinstance(at, str), at)) if panel else [None]
-    lines = list(dict.fromkeys(points[line])) if line else [None]
-    colours = line_colours(lines)
+    panels = in_order(points[panel]) if panel else [None]
+    lines = in_order(points[line]) if line else [None]
+    looks = line_looks(lines)
     figure, grid = multiples(len(panels))
     for axes, at in zip(grid.flat, panels, strict=False):
         for name in lines:
             here = rows_with(points, {panel: at, line: name}).sort_values(x)
             label = "measured here" if name is None else plain(name)
-            axes.errorbar(here[x], here["mean"] * scale, yerr=here["ci95"] * scale, fmt=".-", ms=7, lw=1.3, capsize=2,
-                          color=colours[name], label=label)  # fmt: skip
+            axes.errorbar(here[x], here["mean"] * scale, yerr=here["ci95"] * scale, ls="-", ms=7 if looks[name]["marker"] == "." else 4, lw=1.3,
+                          capsize=2, label=label, **looks[name])  # fmt: skip
             if published is not None:
                 theirs = rows_with(published, {panel: at, line: name}).sort_values(x)
-                axes.plot(theirs[x], theirs[y] * scale, "o", mfc="white", ms=7, color=colours[name], zorder=3)
+                axes.plot(theirs[x], theirs[y] * scale, "o", mfc="white", ms=7, color=looks[name]["color"], zorder=3)
             for style_, (model, values) in zip(("--", ":", "-."), (models or {}).items(), strict=False):
                 theirs = rows_with(values, {panel: at, line: name}).sort_values(x)
                 axes.plot(
@@ -68,11 +68,11 @@ def curves(
                     theirs[y] * scale,
                     style_,
                     lw=1.2,
-                    color=colours[name],
+                    color=looks[name]["color"],
                     label=model if name is None else f"{label}: {model}",
                 )
         if at is not None:
-            axes.set_title(f"{panel} = {plain(at)}" if isinstance(at, (int, float)) else str(at))
+            axes.set_title(f"{panel} = {plain(at)}" if is_number(at) else str(at))
         if log_x:
             bdp_axis(axes, sorted(points[x].unique()))
         axes.set_ylim(*limits)
@@ -85,7 +85,7 @@ def curves(
     if published is not None:
         handles.append(Line2D([], [], marker="o", mfc="white", color="0.3", ls=""))
         names.append("published")
-    title = line if any(isinstance(name, (int, float)) for name in lines) else None
+    title = line if any(is_number(name) for name in lines) else None
     figure.legend(handles, names, title=title, loc="outside upper center", ncols=4, frameon=False, fontsize=9)
     return figure
 

@@ -1,0 +1,66 @@
+"""The look of figures: lines that can be told apart, axes that can be read."""
+
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+
+from bbrlab.report.plots.style import bdp_axis, in_order, line_looks, multiples, plain, with_room
+from bbrlab.report.plots.tables import curves
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    yield
+    plt.close("all")
+
+
+def test_names_are_in_the_order_of_their_numbers():
+    names = [
+        "1000 Mbit/s, 20 ms",
+        "100 Mbit/s, 50 ms",
+        "100 Mbit/s, 5 ms",
+        "bbr3",
+        "bbr1",
+        "0.8 BDP",
+        "100 Mbit/s, 50 ms",
+    ]
+    assert in_order(names) == ["0.8 BDP", "100 Mbit/s, 5 ms", "100 Mbit/s, 50 ms", "1000 Mbit/s, 20 ms", "bbr1", "bbr3"]
+    assert in_order(np.array([16, 2, 4, 2])) == [2, 4, 16]
+    assert in_order([0.5, 10.0, 2.0]) == [0.5, 2.0, 10.0]
+    assert in_order([-1.0, 3.0, -20.0]) == [-20.0, -1.0, 3.0]
+
+
+def test_no_two_lines_look_the_same():
+    looks = line_looks([f"line {i}" for i in range(25)])
+    assert len({(*look["color"], look["marker"]) for look in looks.values()}) == 25
+    assert {look["marker"] for look in line_looks(["bbr1", "cubic"]).values()} == {"."}
+
+
+def test_numbers_at_a_logarithmic_axis_do_not_run_into_each_other():
+    assert with_room([1, 2, 4, 8, 16, 32, 64]) == {1, 2, 4, 8, 16, 32, 64}
+    assert with_room([1, 2, 3, 4, 5, 6, 7, 8, 16, 32]) == {1, 2, 4, 8, 16, 32}
+    assert with_room([5, 6]) == {5, 6}
+    figure, axes = plt.subplots()
+    bdp_axis(axes, [1, 2, 31, 32])
+    axes.set_xlim(1, 32)
+    figure.canvas.draw()
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["1", "2", "", "32"]
+
+
+def test_each_column_of_panels_has_its_numbers():
+    figure, grid = multiples(4)
+    figure.canvas.draw()
+    told = [[any(label.get_visible() for label in axes.get_xticklabels()) for axes in row] for row in grid]
+    assert told[0] == [False, True, True] and told[1][0]
+
+
+def test_panels_and_lines_of_counts_say_what_they_count():
+    rows = [{"point": f"{n} {b}", "seed": s, "group": 0, "flows": n, "buffer_bdp": b, "share": 0.5, "ok": True}
+            for n in (16, 4) for b in (1, 2) for s in (1, 2)]  # fmt: skip
+    table = pd.DataFrame(rows).astype({"flows": np.int64})
+    figure = curves(table, "buffer_bdp", "share", panel="flows", labels=("buffer (BDP)", "share"))
+    assert [axes.get_title() for axes in figure.axes] == ["flows = 4", "flows = 16"]
+    assert plain(np.int64(4)) == plain(4.0) == "4"
