@@ -17,7 +17,7 @@ from bbrlab.campaign.figures import figures_at, runs_of
 from bbrlab.campaign.seeds import read_seeds, settled, write_seeds
 from bbrlab.models.predictions import prediction_file
 from bbrlab.workflow import budget, forecast, progress
-from bbrlab.workflow.forecast import forecast_of, prediction_s, show_forecast
+from bbrlab.workflow.forecast import forecasts_of, prediction_s, show_forecast
 from bbrlab.workflow.progress import Cost, Progress, span
 from bbrlab.workflow.terminal import LogHandler
 from snakemake_logger_plugin_bbrlab import LogHandler as found
@@ -66,7 +66,7 @@ def test_seeds_that_are_asked_for_are_planned(figure, tmp_path, monkeypatch):
     assert set(campaign.planned) == {(figure.id, labels[0], figure.trials + n) for n in (1, 2)}, (
         "only what is not there"
     )
-    assert forecast_of(figure).done == len(runs_of(figure))
+    assert forecasts_of([figure])[0].done == len(runs_of(figure))
 
 
 @pytest.mark.parametrize(("seconds", "words"), [(3, "3 s"), (99, "99 s"), (150, "2 minutes"), (9000, "2.5 hours")])
@@ -223,7 +223,7 @@ def test_a_forecast_is_of_the_cores_that_were_given_and_has_the_seeds_that_may_f
     monkeypatch.setattr(forecast.os, "sched_getaffinity", lambda pid: set(range(8)))
     monkeypatch.setattr(budget, "available_bytes", lambda: 4e9)
     figure = figures_at("full", ["bless2025/fig8"])[0]
-    row = forecast_of(figure)
+    (row,) = forecasts_of([figure])
     assert row.more_runs > 0 and 0 < row.more_core_s < row.left_core_s and row.more_bytes > 0
     told = {}
     for cores in (1, 8, None):
@@ -234,3 +234,14 @@ def test_a_forecast_is_of_the_cores_that_were_given_and_has_the_seeds_that_may_f
     assert "on the 8 cores of this machine" in told[8] and "use fewer --cores" in told[8]
     assert told[None] == told[8]
     assert f"at most {row.more_runs} more runs (" in told[8]
+
+
+def test_no_seeds_follow_that_no_claim_reads(monkeypatch, capsys):
+    """A figure may have them, and does not get them: its forecast does not promise any."""
+    (figure,) = figures_at("full", ["bless2025/fig8"])
+    assert max(figure.caps.values()) > figure.trials
+    monkeypatch.setattr(forecast, "load_statements", lambda known_good: [])
+    (row,) = forecasts_of([figure])
+    assert (row.more_runs, row.more_core_s, row.more_bytes) == (0, 0, 0)
+    show_forecast([figure], Console(width=200))
+    assert "cannot decide get more" not in capsys.readouterr().out

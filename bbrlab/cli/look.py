@@ -161,7 +161,7 @@ def forecast(
 ) -> None:
     """Show what a campaign would run: points, seeds, and how long it will take and how much disk it needs."""
     from bbrlab.campaign.figures import figures_at, scenario_files
-    from bbrlab.workflow.forecast import forecast_of, show_forecast
+    from bbrlab.workflow.forecast import forecasts_of, show_forecast
 
     if file := next((Path(name) for name in figures or () if name.endswith((".yaml", ".yml"))), None):
         known = next((id for id, path in scenario_files().items() if path == file.absolute()), None)
@@ -171,6 +171,6 @@ def forecast(
         )
     chosen = figures_at(scale, figures or None)
     if as_json:
-        print_json([asdict(forecast_of(figure)) for figure in chosen])
+        print_json([asdict(forecast) for forecast in forecasts_of(chosen)])
         return
     show_forecast(chosen)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,9 +13,13 @@ from rich.table import Table
 
 from bbrlab.campaign.chance import draws_nothing
 from bbrlab.campaign.figures import Figure, runs_of
+from bbrlab.claims.load import claims_of, load_statements
+from bbrlab.claims.sample import reach
+from bbrlab.claims.schema import Claim
 from bbrlab.models.predictions import KINDS, prediction_file, steps_of
 from bbrlab.report.panel import has_panel
 from bbrlab.scenario.schema import Scenario
+from bbrlab.workflow.asking import asking
 from bbrlab.workflow.budget import disk_words, memory_words
 from bbrlab.workflow.estimate import disk_bytes, estimate_s
 from bbrlab.workflow.progress import span
@@ -33,7 +38,7 @@ class Forecast:
         figure: its id.
         points, seeds: how many, seeds of each point to begin with.
         runs, done: of those seeds; how many of them are there already.
-        more_runs: at most so many more seeds of points may follow, where claims need them.
+        more_runs: at most so many more seeds may follow, of points that claims read, where these need them.
         more_core_s, more_bytes: what these would take.
         virtual_s: testbed time of all runs.
         left_core_s, left_bytes: real time on one core, and disk, of what is left.
@@ -52,11 +57,25 @@ class Forecast:
     left_bytes: float
 
 
-def forecast_of(figure: Figure, results: Path | None = None) -> Forecast:
-    """What a figure would run and cost."""
+def forecasts_of(figures: Sequence[Figure], results: Path | None = None) -> list[Forecast]:
+    """What figures would run and cost, each by itself."""
+    claims = claims_of(load_statements(known_good=True))
+    return [_forecast_of(figure, claims, results) for figure in figures]
+
+
+def _forecast_of(figure: Figure, claims: Sequence[Claim], results: Path | None) -> Forecast:
     runs = runs_of(figure, results=results)
     left = [r for r in runs if not (r.folder / "summary.json").exists()]
-    more = {p.label: 0 if draws_nothing(p.scenario) else figure.caps[p.label] - figure.trials for p in figure.points}
+    read = {
+        p.label
+        for claim in asking(figure, claims)
+        for chosen in reach(claim, {figure.id: figure}).points.values()
+        for p in chosen
+    }
+    more = {
+        p.label: figure.caps[p.label] - figure.trials if p.label in read and not draws_nothing(p.scenario) else 0
+        for p in figure.points
+    }
     firsts = [r for r in runs if r.seed == 1]
     return Forecast(
         figure=figure.id,
@@ -83,7 +102,7 @@ def show_forecast(
         cache_gb: GB that the cache should not exceed; default: config/config.yaml's.
     """
     console = console or Console()
-    found = [forecast_of(figure) for figure in figures]
+    found = forecasts_of(figures)
     table = Table(box=None, pad_edge=False)
     table.add_column("figure", no_wrap=True, min_width=max((len(row.figure) for row in found), default=0))
     for name in ("points", "seeds", "runs", "done", "virtual h", "core min*", "MB*"):
