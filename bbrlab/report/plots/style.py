@@ -50,12 +50,12 @@ def bdp_axis(axes: Axes, values: list[float]) -> None:
 
 
 def with_room(values: list[float]) -> set[float]:
-    """Those of the ticks of a logarithmic axis whose numbers do not run into each other: the first and the last, then powers of two, then
-    others, each that is far enough from all that are told."""
+    """Those of the ticks of a logarithmic axis whose numbers do not run into each other: the first and the last, then powers of two and
+    ten, then others, each that is far enough from all that are told."""
     first, last = min(values), max(values)
     room = NUMBER * np.log(last / first)
     told = [first, last]
-    for value in sorted(values, key=lambda v: not np.log2(v).is_integer()):
+    for value in sorted(values, key=lambda v: not (np.log2(v).is_integer() or np.log10(v).is_integer())):
         if all(abs(np.log(value / other)) >= room for other in told):
             told.append(value)
     return set(told)
@@ -65,8 +65,9 @@ def multiples(count: int) -> tuple[Figure, Any]:
     """A figure and its grid of ``count`` axes that share their scales; those left over are hidden."""
     columns = min(COLUMNS, count)
     rows = -(-count // columns)
+    height = 3.1 if count > 1 else 3.9  # inches: of one that is wide, too
     figure, grid = plt.subplots(
-        rows, columns, figsize=(10.5, 3.1 * rows), sharex=True, sharey=True, squeeze=False, layout="constrained"
+        rows, columns, figsize=(10.5, height * rows), sharex=True, sharey=True, squeeze=False, layout="constrained"
     )
     for axes in grid.flat[count:]:
         axes.set_visible(False)

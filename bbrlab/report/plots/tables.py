@@ -14,7 +14,10 @@ from matplotlib.lines import Line2D
 from bbrlab.campaign.collect import point_means
 from bbrlab.claims.judge import ALL
 from bbrlab.measure.schema import label_of
+from bbrlab.report.pages import NAMES
 from bbrlab.report.plots.style import bdp_axis, in_order, is_number, line_looks, multiples, plain, rows_with
+
+MODEL_STYLES = ("--", ":", "-.")
 
 
 def curves(
@@ -39,7 +42,7 @@ def curves(
         x, y: columns; y is multiplied by ``scale``.
         line, panel: columns whose values become lines and axes.
         published: the same columns of published values, drawn as open circles in the line's colour.
-        models: {name: the same columns of a model}, drawn dashed.
+        models: {name: the same columns of a model}, drawn dashed in the line's colour.
         group: the flow group whose rows are drawn.
         log_x: whether x is drawn to base 2, with a tick at each value.
         labels: of the axes; an empty one of y is the metric's (bbrlab/measure/schema.py), if it is not scaled.
@@ -55,24 +58,17 @@ def curves(
     for axes, at in zip(grid.flat, panels, strict=False):
         for name in lines:
             here = rows_with(points, {panel: at, line: name}).sort_values(x)
-            label = "measured here" if name is None else plain(name)
+            label = "measured here" if name is None else NAMES.get(str(name), plain(name))
             axes.errorbar(here[x], here["mean"] * scale, yerr=here["ci95"] * scale, ls="-", ms=7 if looks[name]["marker"] == "." else 4, lw=1.3,
                           capsize=2, label=label, **looks[name])  # fmt: skip
             if published is not None:
                 theirs = rows_with(published, {panel: at, line: name}).sort_values(x)
                 axes.plot(theirs[x], theirs[y] * scale, "o", mfc="white", ms=7, color=looks[name]["color"], zorder=3)
-            for style_, (model, values) in zip(("--", ":", "-."), (models or {}).items(), strict=False):
+            for style_, values in zip(MODEL_STYLES, (models or {}).values(), strict=False):
                 theirs = rows_with(values, {panel: at, line: name}).sort_values(x)
-                axes.plot(
-                    theirs[x],
-                    theirs[y] * scale,
-                    style_,
-                    lw=1.2,
-                    color=looks[name]["color"],
-                    label=model if name is None else f"{label}: {model}",
-                )
+                axes.plot(theirs[x], theirs[y] * scale, style_, lw=1.2, color=looks[name]["color"])
         if at is not None:
-            axes.set_title(f"{panel} = {plain(at)}" if is_number(at) else str(at))
+            axes.set_title(f"{panel} = {plain(at)}" if is_number(at) else NAMES.get(str(at), str(at)))
         if log_x:
             bdp_axis(axes, sorted(points[x].unique()))
         axes.set_ylim(*limits)
@@ -82,6 +78,9 @@ def curves(
     figure.supxlabel(labels[0], fontsize=11)
     figure.supylabel(labels[1] or (label_of(y) if scale == 1 else ""), fontsize=11)
     handles, names = grid.flat[0].get_legend_handles_labels()
+    for style_, model in zip(MODEL_STYLES, models or {}, strict=False):
+        handles.append(Line2D([], [], ls=style_, color=looks[None]["color"] if line is None else "0.3"))
+        names.append(model)
     if published is not None:
         handles.append(Line2D([], [], marker="o", mfc="white", color="0.3", ls=""))
         names.append("published")
