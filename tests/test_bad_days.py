@@ -801,6 +801,17 @@ def test_schema_is_json():
     assert json.loads(bbrlab("schema").stdout)["title"] == "Scenario"
 
 
+def test_what_is_refused_leaves_no_folders_above_it_either(tmp_path):
+    (tmp_path / "mine").mkdir()
+    with pytest.raises(UserError, match="refused"), result_folder(tmp_path / "mine" / "play" / "now"):
+        raise UserError("refused")
+    assert list(tmp_path.rglob("*")) == [tmp_path / "mine"]
+    with pytest.raises(UserError, match="refused"), result_folder(tmp_path / "mine" / "play" / "now"):
+        (tmp_path / "mine" / "play" / "before").mkdir()
+        raise UserError("refused")
+    assert sorted(p.name for p in (tmp_path / "mine" / "play").iterdir()) == ["before"]
+
+
 def test_trying_out_a_kernel_leaves_no_folder_behind(tmp_path, monkeypatch):
     """What a killed build left goes with the next one; a folder that is in use stays, however old."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))

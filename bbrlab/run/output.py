@@ -55,7 +55,8 @@ class ResultFolder:
 
 @contextlib.contextmanager
 def result_folder(out: Path, patience_s: float = 0) -> Iterator[ResultFolder]:
-    """Have the folder ``out`` to oneself for the block; made if need be, and removed again if the block fails with nothing in it.
+    """Have the folder ``out`` to oneself for the block; made if need be, with those above it, and removed again if the block
+    fails with nothing in them.
 
     Args:
         patience_s: real seconds to wait for another run that has it.
@@ -63,15 +64,15 @@ def result_folder(out: Path, patience_s: float = 0) -> Iterator[ResultFolder]:
     Raises:
         UserError: if results cannot be written there, another run has it, or its manifest.json is not of a run.
     """
-    is_new = not out.exists()
+    made = [folder for folder in (out, *out.parents) if not folder.exists()]
     prepare_out(out)
     handle = _lock(out, patience_s)
     try:
         yield ResultFolder(out)
     except BaseException:
-        if is_new:
-            with contextlib.suppress(OSError):  # there is something in it
-                out.rmdir()
+        with contextlib.suppress(OSError):  # there is something in it
+            for folder in made:
+                folder.rmdir()
         raise
     finally:
         os.close(handle)
