@@ -6,7 +6,7 @@ import pytest
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
-from bbrlab.report.plots.blind import agreement, blind_comparisons, blind_panels, blind_tables
+from bbrlab.report.plots.blind import agreement, agreement_table, blind_comparisons, blind_panels, blind_tables
 
 
 def test_agreement_of_known_numbers():
@@ -55,3 +55,12 @@ def test_wrong_panels_are_named(tmp_path):
     (tmp_path / "panels.yaml").write_text("- {table: a, title: b, by: c, scale: cubic}\n")
     with pytest.raises(UserError, match=r"panels\.yaml: scale: "):
         blind_panels(tmp_path)
+
+
+def test_the_table_of_agreement_says_what_it_shows():
+    """A page shows it as it is: metrics by their names, no row numbers, large numbers in full."""
+    found = pd.DataFrame({"data": ["cao"], "metric": ["retransmits"], "values": [64], "rms": [12153.548], "largest": [0.01234],
+                          "median_percent": [float("nan")]})  # fmt: skip
+    html = agreement_table(found).to_html()
+    assert "12,154" in html and "0.0123" in html and "–" in html
+    assert "retransmits (packets)" in html and "median_percent" not in html and "row_heading" not in html

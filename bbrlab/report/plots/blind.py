@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -16,6 +16,7 @@ from pydantic import Field, ValidationError
 from bbrlab.base.errors import UserError
 from bbrlab.base.strict import Strict
 from bbrlab.base.yaml_files import read_yaml
+from bbrlab.measure.schema import label_of
 from bbrlab.report.plots.style import CCA_COLOURS
 
 COLUMNS = 2
@@ -77,6 +78,23 @@ def agreement(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
                 "median_percent": 100 * float(np.median(relative)) if len(relative) else float("nan"),
             })  # fmt: skip
     return pd.DataFrame(rows)
+
+
+def agreement_table(found: pd.DataFrame) -> Any:
+    """agreement() as a page shows it: the metrics' names, and columns that say what they are."""
+    shown = found.assign(metric=[label_of(metric) for metric in found["metric"]]).rename(
+        columns={
+            "data": "data/blind/",
+            "rms": "root mean square of here - published",
+            "largest": "largest difference",
+            "median_percent": "median difference (%)",
+        }
+    )
+    return shown.style.hide(axis="index").format(dict.fromkeys(shown.columns[3:], _digits), na_rep="–")
+
+
+def _digits(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
 def blind_panels(folder: Path) -> list[BlindPanel]:
