@@ -90,7 +90,7 @@ def agreement_table(found: pd.DataFrame) -> Any:
             "median_percent": "median difference (%)",
         }
     )
-    return shown.style.hide(axis="index").format(dict.fromkeys(shown.columns[3:], _digits), na_rep="–")
+    return shown.style.hide(axis="index").format(_digits, subset=list(shown.columns[3:]), na_rep="–")
 
 
 def _digits(value: float) -> str:
