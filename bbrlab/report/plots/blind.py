@@ -93,7 +93,7 @@ def agreement_table(found: pd.DataFrame) -> Any:
     return shown.style.hide(axis="index").format(_digits, subset=list(shown.columns[3:]), na_rep="–")
 
 
-def _digits(value: float) -> str:
+def _digits(value: Any) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
