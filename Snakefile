@@ -22,6 +22,7 @@ from bbrlab.claims.columns import prediction_files
 from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.container.context import context_files
 from bbrlab.container.jobs import image_of_jobs, prepare_jobs
+from bbrlab.kernel.build import renew_kernel
 from bbrlab.kernel.built import kernel_identity
 from bbrlab.kernel.specs import ingredients
 from bbrlab.models.predictions import BURST, FLUID_OWN, FLUID_SHORT, files_of
@@ -106,6 +107,7 @@ if COPIES and workflow.is_main_process:
 onstart:
     check_cache(workflow)
     hold_lock()
+    renew_kernel(KERNEL or None, to_stderr().print)
     remove_partials(paths.results_folder())
     check_slurm(workflow, point_of)
     lift_job_rate_limit(workflow)
@@ -143,4 +145,5 @@ if workflow.is_main_process:
             to_stderr(),
             workflow.cores,
             config.get("cache_gb"),
+            claims=claims_of(STATEMENTS),
         )

@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -27,10 +28,10 @@ from bbrlab.base.owned import owned_folder, remove_abandoned
 from bbrlab.campaign.collect import figure_table
 from bbrlab.campaign.figures import figures_at, runs_of
 from bbrlab.cli.commands import app
-from bbrlab.experiment.machine import process
+from bbrlab.experiment.machine import cores, process
 from bbrlab.experiment.plan import make_plan
 from bbrlab.kernel import build, probe, sources
-from bbrlab.kernel.build import build_kernel
+from bbrlab.kernel.build import build_kernel, renew_kernel
 from bbrlab.kernel.built import build_key, get_kernel, host_key, kernel_identity
 from bbrlab.kernel.specs import find_spec, ingredients, load_specs
 from bbrlab.kernel.steps import lost_options
@@ -604,13 +605,13 @@ def fake_builds(kernels, monkeypatch):
     """Kernel builds that take half a second and compile nothing; the list of them."""
     built = []
 
-    def fake(name, spec, source, key, scratch, jobs, say):
+    def fake(name, spec, source, key, host, scratch, jobs, say):
         built.append(key)
         (scratch / "out").mkdir()
         time.sleep(0.5)
         (scratch / "out" / "linux").write_text("an image")
         info = {"release": "6", "build_id": "b", "key": key, "ccas": {}, "parameters": {}, "source": "s", "compiler": "c",
-                "build_s": 1.0, "host": host_key(spec)}  # fmt: skip
+                "build_s": 1.0, "host": host}  # fmt: skip
         (scratch / "out" / "kernel.json").write_text(json.dumps(info))
 
     monkeypatch.setattr(build, "_build", fake)
@@ -642,9 +643,10 @@ def test_a_damaged_kernel_is_built_anew_and_what_runs_it_goes_on(fake_builds, tm
     first = build_kernel(say=lambda text: None)
     folder = Path(first.image).parent
     with open(first.image, encoding="utf-8") as running:
-        (folder / "kernel.json").write_text('{"release": ')
-        with pytest.raises(UserError, match="not built yet"):
-            get_kernel()
+        for damaged in ("[]", "null", '{"release": '):
+            (folder / "kernel.json").write_text(damaged)
+            with pytest.raises(UserError, match="not built yet as it is to be: the one that is there is damaged"):
+                get_kernel()
         assert build_kernel(say=lambda text: None) == first
         assert running.read() == "an image"
     assert len(fake_builds) == 2
@@ -738,14 +740,24 @@ def test_a_patch_for_the_host_makes_no_other_kernel(kernels):
 
 
 @pytest.mark.compiles
+def test_a_kernel_that_is_not_there_is_not_renewed(fake_builds):
+    renew_kernel(say=lambda text: None)
+    assert fake_builds == []
+
+
+@pytest.mark.compiles
 def test_with_another_patch_for_the_host_a_kernel_is_built_anew_in_its_place(fake_builds, kernels, tmp_path):
     first = build_kernel(say=lambda text: None)
     assert get_kernel() == first
     patch = next((kernels / "patches" / "um-host").glob("*.patch"))
     patch.write_text(patch.read_text() + "\n")
-    with pytest.raises(UserError, match="not built yet"):
+    with pytest.raises(
+        UserError, match="not built yet as it is to be: .* other patches for the host; run: bbrlab kernel build"
+    ):
         get_kernel()
-    second = build_kernel(say=lambda text: None)
+    renew_kernel(say=lambda text: None)  # as a campaign does that has recorded it
+    second = get_kernel()
+    renew_kernel(say=lambda text: None)
     assert (second.key, len(fake_builds)) == (first.key, 2)
     assert second.host != first.host
     assert leftovers(tmp_path) == [first.key]
@@ -799,6 +811,24 @@ def test_doctor_in_words():
 
 def test_schema_is_json():
     assert json.loads(bbrlab("schema").stdout)["title"] == "Scenario"
+
+
+@pytest.mark.guest
+def test_waiting_for_a_core_is_no_time_of_a_run(tmp_path, monkeypatch):
+    monkeypatch.setattr(cores, "SHARED", tmp_path)
+    monkeypatch.setattr(cores, "TELL_AFTER_S", 1)
+    held, told = contextlib.ExitStack(), []
+    for _ in os.sched_getaffinity(0):
+        held.enter_context(cores.one_core())
+    threading.Timer(3, held.close).start()
+    start = time.monotonic()
+    summary = run_point(base_point(validate(scenario_dict(), "s")), 1, tmp_path / "out", on_progress=lambda verb, text: told.append(text))  # fmt: skip
+    took_s = time.monotonic() - start
+    wall = json.loads((tmp_path / "out" / "manifest.json").read_text())["wall"]
+    assert 2 < wall["waiting_s"] < 3.5
+    assert summary["wall_s"] == wall["total_s"] < took_s - 2
+    assert wall["guest_s"] < wall["total_s"]
+    assert any(text.startswith("waiting for a free core (core ") for text in told)
 
 
 def test_what_is_refused_leaves_no_folders_above_it_either(tmp_path):

@@ -158,6 +158,10 @@ with cores.one_core():
     assert set(told) == {f"waiting for a free core (core 0: process {holder.pid})"}
     holder.communicate()
     before = len(told)
+    assert cores.waiting_words(59.9, ["core 0: process 1"]) == "waiting for a free core (core 0: process 1)"
+    assert (
+        cores.waiting_words(181, ["core 0: process 1"]) == "waiting for a free core, for 3 min now (core 0: process 1)"
+    )
     with cores.one_core(told.append):
         assert len(told) == before, "nobody waits long for a free core"
 

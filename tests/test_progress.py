@@ -240,7 +240,7 @@ def test_no_seeds_follow_that_no_claim_reads(monkeypatch, capsys):
     """A figure may have them, and does not get them: its forecast does not promise any."""
     (figure,) = figures_at("full", ["bless2025/fig8"])
     assert max(figure.caps.values()) > figure.trials
-    monkeypatch.setattr(forecast, "load_statements", lambda known_good: [])
+    monkeypatch.setattr(forecast, "load_statements", lambda: [])
     (row,) = forecasts_of([figure])
     assert (row.more_runs, row.more_core_s, row.more_bytes) == (0, 0, 0)
     show_forecast([figure], Console(width=200))

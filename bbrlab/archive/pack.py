@@ -206,7 +206,12 @@ def _manifest(version: str, commit: Commit, campaign: dict[str, Any], members: S
         "commit": commit.name,
         "commit_date": commit.day,
         **{key: campaign[key] for key in ("scale", "figures", "commits", "failed", "guest_code_sha256")},
-        "kernel": kernel | {"source_hashes": hashes_of(spec.source), "patches": spec.patches, "options": spec.options},
+        "kernel": kernel
+        | {
+            "source_hashes": hashes_of(spec.source),
+            "patches": [*spec.patches, *spec.host_patches],
+            "options": spec.options,
+        },
         "debian_packages": campaign["packages"],
         "python_packages": "source/envs/requirements.lock",
         "licences": LICENCES,
@@ -276,7 +281,7 @@ bbrlab verify --results ../results --scale {manifest["scale"]} --sample 20
 
 Code that made the runs: commit {commits}.
 
-**Kernel.** All runs are of {kernel["name"]} ({kernel["release"]}, build ID {kernel["build_id"]}), built from {kernel["source"]}
+**Kernel.** All runs are of {kernel["name"]} ({kernel["release"]}, key {kernel["key"]}), built from {kernel["source"]}
 ({", ".join(f"{key} {value}" for key, value in hashes.items())}) with the options and patches in `source/kernels/`, by {kernel["compiler"]}.
 No binary of it is in this archive. Linux is under GPL-2.0-only: who passes on a kernel that was built from this passes on its source, these
 patches and options and how it is built (`source/bbrlab/kernel/`) with it, or a written offer of them.

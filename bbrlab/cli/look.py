@@ -120,7 +120,7 @@ def _checked(path: Path) -> dict[str, Any]:
 
 
 def _about_parameters(points: list[Point]) -> list[str]:
-    """What could not be checked of the flows' parameters. UserError for one that the default kernel does not have."""
+    """What is to be said of the flows' parameters: those that the default kernel does not have, which another may; what could not be checked."""
     from bbrlab.kernel.built import get_kernel
     from bbrlab.run.fit import check_parameters
 
@@ -132,8 +132,14 @@ def _about_parameters(points: list[Point]) -> list[str]:
     except UserError as error:
         return [f"the flows' params are checked against a kernel that is built: {error}"]
     known = [point for point in points if all(flow.cca in kernel.ccas for flow in point.scenario.flows)]
+    wrong = []
     for point in known:
-        check_parameters(point, kernel)
+        try:
+            check_parameters(point, kernel)
+        except UserError as error:
+            wrong.append(f"does not run with the default kernel: {error}")
+    if wrong:
+        return list(dict.fromkeys(wrong))
     return (
         []
         if len(known) == len(points)

@@ -16,6 +16,8 @@ from bbrlab.cli.app import AsJson, Overrides, ScenarioFile, model_app, overrides
 if TYPE_CHECKING:
     from rich.table import Table
 
+UNLIMITED = 10_000  # columns
+
 
 def _table(*numbers: str) -> Table:
     """A table of points. Nothing in it is cut off, however narrow the terminal: a point's name goes on in the next line."""
@@ -28,6 +30,18 @@ def _table(*numbers: str) -> Table:
     return table
 
 
+def _print(table: Table) -> None:
+    """Print a table; one line for each point where no terminal limits it, as other programs read it."""
+    from rich.console import Console
+
+    console = Console()
+    if not console.is_terminal:
+        console.width = max(
+            console.width, console.measure(table, options=console.options.update(width=UNLIMITED)).maximum
+        )
+    console.print(table, highlight=False)
+
+
 @model_app.command("ware")
 def model_ware(
     scenario: ScenarioFile,
@@ -35,8 +49,6 @@ def model_ware(
     as_json: AsJson = False,
 ) -> None:
     """Print the Ware steady-state share of capacity for every point of a scenario."""
-    from rich.console import Console
-
     from bbrlab.models import ware
     from bbrlab.scenario.load import load_scenario, points_of
 
@@ -51,7 +63,7 @@ def model_ware(
     if as_json:
         print_json(found)
     else:
-        Console().print(table, highlight=False)
+        _print(table)
 
 
 @model_app.command("fluid")
@@ -73,8 +85,6 @@ def model_fluid(
     as_json: AsJson = False,
 ) -> None:
     """Integrate the Scherrer fluid model for every point of a scenario: shares of the link, loss, queue."""
-    from rich.console import Console
-
     from bbrlab.models import fluid
     from bbrlab.models.predict import STEP_TOLERANCE, fluid_share
     from bbrlab.scenario.load import load_scenario, points_of
@@ -100,7 +110,7 @@ def model_fluid(
     if as_json:
         print_json(told)
     else:
-        Console().print(table, highlight=False)
+        _print(table)
     if doubtful:
         typer.echo(
             f"bbrlab: warning: {doubtful} point(s) marked ! change by more than {STEP_TOLERANCE:g} with the step; "
@@ -126,8 +136,6 @@ def model_burst(
 ) -> None:
     """Simulate every point of a scenario burst by burst: shares of capacity (mean ± standard deviation over the seeds), loss,
     queue, RTT."""
-    from rich.console import Console
-
     from bbrlab.models.burst_scenario import predict
     from bbrlab.scenario.load import load_scenario, points_of
 
@@ -155,7 +163,7 @@ def model_burst(
     if as_json:
         print_json(told)
     else:
-        Console().print(table, highlight=False)
+        _print(table)
 
 
 @model_app.command("table")

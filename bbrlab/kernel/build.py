@@ -14,7 +14,7 @@ from typing import Any
 from bbrlab.base import files
 from bbrlab.base.errors import UserError
 from bbrlab.base.owned import lock, owned_folder, remove_abandoned
-from bbrlab.kernel.built import Kernel, build_key, host_key, kernel_folder, read_kernel
+from bbrlab.kernel.built import Kernel, build_key, host_key, is_outdated, kernel_folder, read_kernel
 from bbrlab.kernel.compiler import compiler
 from bbrlab.kernel.own import OwnCca, own_name
 from bbrlab.kernel.own_build import compile_with_own
@@ -67,9 +67,9 @@ def build_kernel(
             with owned_folder(folder.parent, PREFIX) as scratch:
                 cores = jobs or os.cpu_count() or 1
                 if own:
-                    _build_with(own, name, spec, source, key, scratch, cores, say)
+                    _build_with(own, name, spec, source, key, host, scratch, cores, say)
                 else:
-                    _build(name, spec, source, key, scratch, cores, say)
+                    _build(name, spec, source, key, host, scratch, cores, say)
                 files.put_folder(scratch / "out", folder)
     except OSError as error:
         raise files.explain(error, files.place_of(error, folder.parent, Path(tempfile.gettempdir()))) from None
@@ -78,7 +78,15 @@ def build_kernel(
     return kernel
 
 
-def _build(name: str, spec: KernelSpec, source: Located, key: str, scratch: Path, jobs: int, say: Say) -> None:
+def renew_kernel(name: str | None = None, say: Say = print) -> None:
+    """Build a kernel anew that is_outdated(). A campaign that has recorded it by its key does not: for its runs nothing has changed."""
+    if is_outdated(name):
+        build_kernel(name, say=say)
+
+
+def _build(
+    name: str, spec: KernelSpec, source: Located, key: str, host: str, scratch: Path, jobs: int, say: Say
+) -> None:
     """Compile a kernel and try it out; its folder is ``out`` in ``scratch`` then."""
     start = time.monotonic()
     tree = scratch / "source"
@@ -88,23 +96,31 @@ def _build(name: str, spec: KernelSpec, source: Located, key: str, scratch: Path
         steps = Steps(name, tree, log, file, say)
         compile_kernel(steps, spec, source, jobs)
         probe = steps.timed("probe", lambda: probe_kernel(tree / TARGETS[spec.arch][1], spec.arch, log))
-    _keep(tree, spec, key, source, probe, start, scratch / "out")
+    _keep(tree, spec, key, host, source, probe, start, scratch / "out")
     if name == load_specs().default:
-        keep_tree(tree, name, key + host_key(spec), probe["ccas"], say)
+        keep_tree(tree, name, key + host, probe["ccas"], say)
 
 
 def _build_with(
-    own: Sequence[OwnCca], name: str, spec: KernelSpec, source: Located, key: str, scratch: Path, jobs: int, say: Say
+    own: Sequence[OwnCca],
+    name: str,
+    spec: KernelSpec,
+    source: Located,
+    key: str,
+    host: str,
+    scratch: Path,
+    jobs: int,
+    say: Say,
 ) -> None:
     """The same with algorithms of one's own."""
     start = time.monotonic()
-    base_key = build_key(spec, source.identity, compiler()) + host_key(spec)
+    base_key = build_key(spec, source.identity, compiler()) + host
     tree, probe = compile_with_own(name, spec, source, base_key, key, own, scratch, jobs, say)
-    _keep(tree, spec, key, source, probe, start, scratch / "out", own)
+    _keep(tree, spec, key, host, source, probe, start, scratch / "out", own)
 
 
 def _keep(
-    tree: Path, spec: KernelSpec, key: str, source: Located, probe: dict[str, Any], start: float, out: Path,
+    tree: Path, spec: KernelSpec, key: str, host: str, source: Located, probe: dict[str, Any], start: float, out: Path,
     own: Sequence[OwnCca] = (),
 ) -> None:  # fmt: skip
     """Take from a tree what is kept of it: the kernel, its configuration, and what it is and can do."""
@@ -123,7 +139,7 @@ def _keep(
         "compiler": compiler(),
         "build_s": round(time.monotonic() - start, 1),
         "acceleration": probe["acceleration"],
-        "host": host_key(spec),
+        "host": host,
         **({"own": {cca.name: cca.sha256 for cca in own}} if own else {}),
     }
     files.write_json(out / "kernel.json", info)

@@ -91,23 +91,35 @@ def read_kernel(name: str, key: str, host: str) -> Kernel | None:
         if not (folder / "linux").is_file() or content.get("host", "") != host:
             return None
         return Kernel(**content | {"name": name, "image": str(folder / "linux")})
-    except (OSError, ValueError, TypeError):
+    except (OSError, ValueError, TypeError, AttributeError):
         return None
 
 
 def get_kernel(name: str | None = None) -> Kernel:
     """A kernel without algorithms of one's own that is built already. UserError with the command that builds it."""
     name, spec = find_spec(name)
+    there = False
     try:
-        source = locate(spec.source, fetch=False).identity
-        kernel = read_kernel(name, build_key(spec, source, compiler()), host_key(spec))
+        key = build_key(spec, locate(spec.source, fetch=False).identity, compiler())
+        kernel, there = read_kernel(name, key, host_key(spec)), kernel_folder(key).is_dir()
     except UserError:
         if spec.source.debian:
             raise
         kernel = None
     if kernel is None:
-        raise UserError(f"kernel {name} is not built yet; run: bbrlab kernel build {name}")
+        why = " as it is to be: the one that is there is damaged, or has other patches for the host" if there else ""
+        raise UserError(f"kernel {name} is not built yet{why}; run: bbrlab kernel build {name}")
     return kernel
+
+
+def is_outdated(name: str | None = None) -> bool:
+    """Whether a kernel is there that is damaged or has other patches for the host: one that is built anew in its place, and keeps its key."""
+    name, spec = find_spec(name)
+    try:
+        key = build_key(spec, locate(spec.source, fetch=False).identity, compiler())
+    except UserError:  # no source here, or no compiler
+        return False
+    return kernel_folder(key).is_dir() and read_kernel(name, key, host_key(spec)) is None
 
 
 def kernel_identity(name: str | None = None) -> str:

@@ -31,7 +31,7 @@ class KernelSpec(Strict):
     patches: list[Name] = Field([], description="folders in kernels/patches/")
     host_patches: list[Name] = Field(
         [],
-        description="folders in kernels/patches/ by which a kernel runs on more machines, and of which nothing in it can see anything: "
+        description="folders in kernels/patches/ by which a kernel runs on more machines, and that nothing in a guest can notice: "
         "no part of its key",
     )
     add: dict[Folder, Name] = Field(

@@ -95,7 +95,7 @@ class Summary(Measured):
         scenario, paper, figure, values, seed, backend: what was run, where.
         virtual_s, window_s: length of the run and the window of its metrics, in s of virtual time (of real time where the
             backend has no other).
-        wall_s: real seconds that it took, without those that it waited for a core; None until it is over.
+        wall_s: real seconds that it took, in virtual time without those that it waited for a core; None until it is over.
         kernel: what it ran on.
         checks: the self-checks (checks.suite.run_checks()).
         ok: whether none of them failed.

@@ -218,9 +218,11 @@ def _repeat(manifest: Any, summary: Summary) -> str:
     if command:
         return f"<p>Run it again; the same seed gives the same bytes:</p><pre><code>{escape(command)}</code></pre>"
     if not file.is_file():
+        same = ": these and the same seed give the same bytes" if summary["backend"] == "uml" else ""
         return (
-            f"<p>Run it again with its scenario's file, which says <code>name: {escape(scenario['name'])}</code>: the same file and seed give "
-            f"the same bytes. <code>bbrlab run FILE.yaml --seed {summary['seed']} --out /tmp/again</code></p>"
+            f"<p>Run it again with its scenario's file, which says <code>name: {escape(scenario['name'])}</code> (of a play: "
+            "<code>played.yaml</code> beside its results), and with the same options (<code>--set</code>, <code>--case</code>, "
+            f"<code>--kernel</code> and others){same}. <code>bbrlab run FILE.yaml --seed {summary['seed']} --out /tmp/again</code></p>"
         )
     return (
         f"<p>Run it again with its campaign: <code>bbrlab verify {escape(scenario['paper'])}/{escape(scenario['name'])}</code> runs a sample of "

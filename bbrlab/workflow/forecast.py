@@ -57,9 +57,15 @@ class Forecast:
     left_bytes: float
 
 
-def forecasts_of(figures: Sequence[Figure], results: Path | None = None) -> list[Forecast]:
-    """What figures would run and cost, each by itself."""
-    claims = claims_of(load_statements(known_good=True))
+def forecasts_of(
+    figures: Sequence[Figure], results: Path | None = None, claims: Sequence[Claim] | None = None
+) -> list[Forecast]:
+    """What figures would run and cost, each by itself, where claims (default: all that there are) may ask for seeds.
+
+    Raises:
+        UserError: for a claims file that is wrong (load_statements()).
+    """
+    claims = claims_of(load_statements()) if claims is None else claims
     return [_forecast_of(figure, claims, results) for figure in figures]
 
 
@@ -93,16 +99,21 @@ def _forecast_of(figure: Figure, claims: Sequence[Claim], results: Path | None) 
 
 
 def show_forecast(
-    figures: list[Figure], console: Console | None = None, cores: int | None = None, cache_gb: float | None = None
+    figures: list[Figure],
+    console: Console | None = None,
+    cores: int | None = None,
+    cache_gb: float | None = None,
+    claims: Sequence[Claim] | None = None,
 ) -> None:
     """Print the plan and how long it will take here and on a larger machine.
 
     Args:
         cores: that the campaign may use; default: all that this process may use.
+        claims: of all papers; default: they are read.
         cache_gb: GB that the cache should not exceed; default: config/config.yaml's.
     """
     console = console or Console()
-    found = forecasts_of(figures)
+    found = forecasts_of(figures, claims=claims)
     table = Table(box=None, pad_edge=False)
     table.add_column("figure", no_wrap=True, min_width=max((len(row.figure) for row in found), default=0))
     for name in ("points", "seeds", "runs", "done", "virtual h", "core min*", "MB*"):

@@ -12,7 +12,7 @@ import os
 import stat
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from bbrlab.base.errors import UserError
@@ -69,6 +69,13 @@ def holders(folder: Path, cores: list[int]) -> list[str]:
     return found
 
 
+def waiting_words(since_s: float, who: Sequence[str]) -> str:
+    """That a run waits for a core, since when, and who has the cores (holders())."""
+    minutes = int(since_s / 60)
+    since = f", for {minutes} min now" if minutes else ""
+    return f"waiting for a free core{since} ({', '.join(who)})"
+
+
 @contextlib.contextmanager
 def one_core(
     on_wait: Callable[[str], None] = lambda text: None, may_wait: Callable[[], None] = lambda: None
@@ -106,7 +113,5 @@ def one_core(
         may_wait()
         if (now_s := time.monotonic()) > tell_s:
             tell_s = now_s + TELL_AGAIN_S
-            minutes = int((now_s - start) / 60)
-            since = f", for {minutes} min now" if minutes else ""
-            on_wait(f"waiting for a free core{since} ({', '.join(holders(folder, cores))})")
+            on_wait(waiting_words(now_s - start, holders(folder, cores)))
         time.sleep(POLL_S)
