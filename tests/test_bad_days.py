@@ -645,7 +645,7 @@ def test_a_damaged_kernel_is_built_anew_and_what_runs_it_goes_on(fake_builds, tm
     with open(first.image, encoding="utf-8") as running:
         for damaged in ("[]", "null", '{"release": '):
             (folder / "kernel.json").write_text(damaged)
-            with pytest.raises(UserError, match="not built yet as it is to be: the one that is there is damaged"):
+            with pytest.raises(UserError, match="not built as it is to be: the one that is there is damaged"):
                 get_kernel()
         assert build_kernel(say=lambda text: None) == first
         assert running.read() == "an image"
@@ -752,7 +752,7 @@ def test_with_another_patch_for_the_host_a_kernel_is_built_anew_in_its_place(fak
     patch = next((kernels / "patches" / "um-host").glob("*.patch"))
     patch.write_text(patch.read_text() + "\n")
     with pytest.raises(
-        UserError, match="not built yet as it is to be: .* other patches for the host; run: bbrlab kernel build"
+        UserError, match="not built as it is to be: .* other patches for the host; run: bbrlab kernel build"
     ):
         get_kernel()
     renew_kernel(say=lambda text: None)  # as a campaign does that has recorded it

@@ -107,8 +107,12 @@ def get_kernel(name: str | None = None) -> Kernel:
             raise
         kernel = None
     if kernel is None:
-        why = " as it is to be: the one that is there is damaged, or has other patches for the host" if there else ""
-        raise UserError(f"kernel {name} is not built yet{why}; run: bbrlab kernel build {name}")
+        if there:
+            raise UserError(
+                f"kernel {name} is not built as it is to be: the one that is there is damaged, or has other patches for the host; run: "
+                f"bbrlab kernel build {name}"
+            )
+        raise UserError(f"kernel {name} is not built yet; run: bbrlab kernel build {name}")
     return kernel
 
 
