@@ -249,10 +249,10 @@ def test_an_older_table_among_shipped_ones(theirs, monkeypatch):
 
 def test_one_s_own_results_beside_older_shipped_ones(older, theirs):
     for name in ("claims", "statements"):
-        without(theirs / "quick" / f"{name}.parquet", "says")
+        without(theirs / "full" / f"{name}.parquet", "says")
     told(
         lambda: beside_shipped.differences("smoke", older, theirs),
-        theirs / "quick" / "claims.parquet",
+        theirs / "full" / "claims.parquet",
         "has no column says",
     )
 
