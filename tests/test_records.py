@@ -127,7 +127,7 @@ def test_how_a_table_differs_from_the_one_made_again(folder, tmp_path, edited, s
     table = pd.DataFrame({"x": [1, 2], "y": [3, 4]})
     for place, content in ((run.folder, edited(table)), (again.folder, table)):
         place.mkdir(parents=True)
-        files.write_json(place / "summary.json", {})
+        files.write_json(place / "summary.json", {"checks": []})
         content.to_parquet(place / "samples.parquet")
     record = Record(run, None, table_digests(run.folder), None, summary={"a": 1})
     wrong = {one.file: one.what for one in compare(record, again.folder, {})}

@@ -49,7 +49,7 @@ def look_through(asked: ship.Finished, *say: object) -> ship.Runs:
     check = {"name": "rate", "measured": 1.0, "ok": True}
     tables = {f.id: read_figure(asked.results / asked.scale / f"{f.id}.parquet") for f in asked.figures}
     runs = [run for figure in asked.figures for run in runs_of(figure)]
-    return ship.Runs(tables, [Seen(run, [], [check], "0", {}, told) for run in runs], [])
+    return ship.Runs(tables, [Seen(run, [], [check], "0", frozenset(), {}, told) for run in runs], [])
 
 
 @pytest.fixture(scope="module", autouse=True)

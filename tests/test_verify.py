@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import threading
@@ -9,8 +10,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
@@ -20,9 +23,17 @@ from bbrlab.campaign.figures import figures_at
 from bbrlab.cli.commands import app
 from bbrlab.cli.verification import Course, show_verification
 from bbrlab.experiment.machine import cores
-from bbrlab.report.shipped import own_hash, waiting_file
+from bbrlab.measure import schema
+from bbrlab.measure.checks.check import kind_of
+from bbrlab.measure.summary import FlowEntry
+from bbrlab.report.shipped import own_hash, read_manifest, waiting_file
 from bbrlab.workflow import verify
+from bbrlab.workflow.differences import LATER, compare
+from bbrlab.workflow.digest import fields_of, summary_digest
 from bbrlab.workflow.records import Results, Wrong, results_at
+from bbrlab.workflow.ship import covered
+from tests.made_up import nothing_measured, whole_summary
+from tests.test_site import made_up_run
 
 REAL = paths.ROOT / "shipped"
 FIGURE = "tang/fig2"
@@ -202,3 +213,117 @@ def test_of_a_paper_of_which_a_figure_waits_the_rest_is_verified(half, monkeypat
     (folder / "quick" / waiting_file(SECOND)).write_bytes(b"cut off")
     done = CliRunner().invoke(app, argv, catch_exceptions=False)
     assert f"left out: {SECOND}\n" in done.stderr and "has hash" in done.stdout
+
+
+# --- results of a version that measured less ------------------------------------------------------------------------------
+
+
+def a_summary() -> dict[str, Any]:
+    """Of a run with flows both ways."""
+    checks = [
+        {"name": name, "asked": 1, "measured": 1, "ok": True, "detail": ""}
+        for name in ("rate", "rate_reverse", "parameter bbr3.ecn")
+    ]
+    measured = nothing_measured(goodput_mbit=5.0, queue_ms_p95=3.0)
+    measured["flows"] = [{"flow": 0, "rtt_ms": {"min": 1.0}}]
+    return whole_summary(measured | {"bottleneck_reverse": dict(measured["bottleneck"])}, checks=checks)
+
+
+def more_measured(summary: dict[str, Any], ok: bool = True) -> dict[str, Any]:
+    """The same run's summary by a version that measures and checks more."""
+    found: dict[str, Any] = json.loads(json.dumps(summary))
+    for entry in (found, *found["groups"], *found["flows"], found["flows"][0]["rtt_ms"], found["bottleneck"],
+                  found["bottleneck"]["queue_ms"], found["bottleneck_reverse"]):  # fmt: skip
+        entry["measured_later"] = 1
+    found["bottleneck"]["nested_later"] = {"p50": 1}
+    found["checks"].insert(1, {"name": "checked_later", "asked": 1, "measured": 1, "ok": ok, "detail": "so much"})
+    return found | {"ok": ok}
+
+
+def test_a_hash_is_over_the_fields_of_the_version_that_made_it():
+    summary = a_summary()
+    fields, digest = fields_of(summary), summary_digest(summary)
+    assert {
+        "ok",
+        "groups.goodput_mbit",
+        "flows.rtt_ms.min",
+        "bottleneck.queue_ms.p95",
+        "checks.rate",
+        "checks.parameter",
+    } <= fields
+    assert not any("reverse" in name or "later" in name for name in fields)
+    assert summary_digest(summary, fields) == digest
+    for ok in (True, False):
+        later = more_measured(summary, ok)
+        assert summary_digest(later) != digest and summary_digest(later, fields) == digest
+
+
+@pytest.mark.parametrize(
+    "change",
+    [lambda s: s["groups"][0].pop("goodput_mbit"), lambda s: s["groups"][0].update(goodput_mbit=5.1),
+     lambda s: s["flows"][0]["rtt_ms"].pop("min"), lambda s: s["bottleneck"]["queue_ms"].update(p95=4.0),
+     lambda s: s["bottleneck_reverse"].pop("loss"), lambda s: s["checks"].pop(0), lambda s: s.pop("jain_index"),
+     lambda s: s["checks"][2].update(measured=2), lambda s: s["flows"].append({}), lambda s: s.update(ok=False)],
+)  # fmt: skip
+def test_a_field_that_is_no_more_or_has_another_value_is_another_result(change):
+    summary = a_summary()
+    later = more_measured(summary)
+    later["checks"] = [check for check in later["checks"] if check["name"] != "checked_later"]
+    change(later)
+    assert summary_digest(later, fields_of(summary)) != summary_digest(summary)
+
+
+@pytest.mark.parametrize("scale", ["quick", "full"])
+def test_what_ships_says_of_every_column_and_check_that_its_hashes_are_over_it(scale):
+    manifest, place = read_manifest(REAL, scale), REAL / scale
+    checks = pd.read_parquet(place / "checks.parquet")["check"].unique()
+    columns = {c for id in manifest.figures for c in pq.read_schema(place / f"{id}.parquet").names}
+    for commit in manifest.commits:
+        fields = manifest.fields_of(commit)
+        assert {f"checks.{kind_of(name)}" for name in checks} <= fields
+        assert {schema.METRICS[name].field for name in columns & schema.METRICS.keys()} <= fields
+        assert {f"flows.{name}" for name in FlowEntry.__annotations__ if name != "rtt_ms"} - {*LATER} <= fields
+
+
+def test_of_each_commit_its_own_fields():
+    found = covered([("b", {"x"}), ("a", {"y", "x"}), ("b", {"y"}), ("c", {"x"})])
+    assert found == [{"commits": ["a", "b"], "fields": ["x", "y"]}, {"commits": ["c"], "fields": ["x"]}]
+
+
+@pytest.fixture
+def again(tmp_path) -> Path:
+    """A run of one's own folder, and the same one made again."""
+    (chosen,) = figures_at("smoke", [FIGURE])
+    label = chosen.points[0].label
+    for folder in (tmp_path / "runs" / FIGURE / label / "seed-1", tmp_path / "again"):
+        made_up_run(folder)
+        files.write_json(folder / "summary.json", a_summary())
+        kernel = a_summary()["kernel"]
+        files.write_json(folder / "manifest.json", files.read_json(folder / "manifest.json") | {"kernel": kernel})
+    return tmp_path
+
+
+def wrong_in(results: Path) -> list[Wrong]:
+    found = results_at(results, "smoke", figures_at("smoke", [FIGURE]))
+    return compare(found.record(found.keys[0]), results / "again", {})
+
+
+def test_a_later_version_finds_the_same_and_names_a_check_that_fails_now(again):
+    assert wrong_in(again) == []
+    summary = a_summary()
+    summary["checks"].append({"name": "checked_later", "asked": 1, "measured": 2, "ok": True, "detail": "so much"})
+    files.write_json(again / "again" / "summary.json", summary)
+    assert wrong_in(again) == []
+    summary["checks"][-1]["ok"] = summary["ok"] = False
+    files.write_json(again / "again" / "summary.json", summary)
+    (wrong,) = wrong_in(again)
+    assert wrong.what == "fails self-checks that its version did not have: checked_later (so much)"
+
+
+def test_a_folder_of_results_may_lack_no_field_that_all_versions_have(again):
+    summary = a_summary()
+    del summary["flows"][0]["flow"]
+    (record,) = again.glob("runs/*/*/*/*/summary.json")
+    files.write_json(record, summary)
+    (wrong,) = wrong_in(again)
+    assert wrong.what == "another result: flows.0.flow is not there, again 0"

@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,7 @@ def seen(more) -> list[Seen]:
     told = {key: manifest[key] for key in ("kernel", "guest_code_sha256")}
     told |= {"packages": {"iperf3": "3"}, "source": {"commit": "c", "modified": False}}
     points, found = {p.label: p for p in more.points}, []
+    fields = manifest["covered"][0]["fields"]
     for (label, seed), rows in table.groupby(["point", "seed"]):
         of_run = hashes[(hashes["figure"] == more.id) & (hashes["point"] == label) & (hashes["seed"] == seed)].iloc[0]
         mine = checks[(checks["figure"] == more.id) & (checks["point"] == label) & (checks["seed"] == seed)]
@@ -68,6 +70,7 @@ def seen(more) -> list[Seen]:
                 [{"figure": more.id} | row for row in content],
                 [{"name": c["check"], "measured": c["measured"], "ok": bool(c["ok"])} for c in mine.to_dict("records")],
                 of_run["summary_sha256"],
+                frozenset(fields),
                 {"samples.parquet": of_run["samples_sha256"]},
                 told,
             )
@@ -154,7 +157,7 @@ def test_a_table_that_was_edited_or_is_of_another_version(more, seen, tmp_path, 
 
 def test_failed_runs_are_named(more, seen, tmp_path):
     check = {"name": "rate", "measured": 1.0, "ok": False}
-    failed = Seen(seen[0].run, seen[0].rows, [check], seen[0].summary_sha256, seen[0].tables, seen[0].manifest)
+    failed = replace(seen[0], checks=[check])
     found = gather(more, wait_table([failed, *seen[1:]]), tmp_path).failed
     assert [(run.seed, checks) for run, checks in found] == [(seen[0].run.seed, ["rate"])]
 

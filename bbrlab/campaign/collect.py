@@ -157,12 +157,12 @@ def read_tables(tables: Iterable[Path]) -> dict[str, pd.DataFrame]:
 
 
 def read_figure(path: Path) -> pd.DataFrame:
-    """A figure's table, SCALE/PAPER/FIGURE.parquet, as figure_table() made it.
+    """A figure's table, SCALE/PAPER/FIGURE.parquet, as figure_table() made it; an older one without metrics of later versions.
 
     Raises:
         UserError: naming file and column, if one is missing or does not hold what it should, or a row is there twice.
     """
-    return read_with(path, (*IDENTITY, *CONDITIONS, *schema.METRICS))
+    return read_with(path, (*IDENTITY, *CONDITIONS, *schema.ALWAYS))
 
 
 def read_points(path: Path) -> pd.DataFrame:

@@ -121,7 +121,8 @@ def check_columns(path: Path, there: Iterable[object], needed: Iterable[str], re
 
 
 def whole_summary(folder: Path) -> Summary:
-    """The summary.json of a run's folder, with all that is read of it: every metric, which kernel, the self-checks.
+    """The summary.json of a run's folder, with all that is read of it: every metric but those of later versions (schema.Metric.since),
+    which kernel, the self-checks.
 
     Raises:
         UserError: naming the file and the field that is missing.
@@ -132,7 +133,7 @@ def whole_summary(folder: Path) -> Summary:
         _entry(summary["bottleneck"], BottleneckEntry.__required_keys__, "bottleneck")
         for place, entry in enumerate(summary["groups"]):
             _entry(entry, GroupEntry.__required_keys__, f"groups.{place}")
-            _entry(entry, schema.GROUP, "")
+            _entry(entry, schema.GROUP.keys() & {*schema.ALWAYS}, "")
         for place, check in enumerate(summary["checks"]):
             _entry(check, CheckEntry.__required_keys__, f"checks.{place}")
         for metric in schema.RUN.values():

@@ -309,7 +309,7 @@ def _numbers(summary: dict[str, Any]) -> dict[str, Any]:
     measured = cast(Measured, summary)  # that it is none is found out here
     try:
         for group in summary["groups"]:
-            values = [group[name] for name in schema.GROUP]
+            values = [metric.of_group(group) for metric in schema.GROUP.values()]
             if not all(v is None or is_number(v) for v in values) or not isinstance(group["cca"], str):
                 raise TypeError
         if not all(m.of_run(measured) is None or is_number(m.of_run(measured)) for m in schema.RUN.values()):

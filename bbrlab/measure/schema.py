@@ -34,6 +34,8 @@ class Metric:
         source: whose definition it is: a paper, an RFC, the kernel; empty for a plain count or mean.
         over: the metric that says over how many flows a mean is that may leave some out.
         place: where it stands in summary.json, for a metric of the run; empty: under ``bottleneck``, by its name.
+        since: the day from which on results have it (YYYY-MM-DD), of one that came after the first results shipped: it is null
+            in older ones, whose tables may lack its column. Empty: all have it.
     """
 
     name: str
@@ -44,18 +46,27 @@ class Metric:
     source: str = ""
     over: str = ""
     place: tuple[str, ...] = ()
+    since: str = ""
 
     def of_run(self, summary: Measured) -> Value:
-        """Its value in a summary.json, for a metric of the run. KeyError if it has none."""
+        """Its value in a summary.json, for a metric of the run. KeyError if it has none and is not of later versions only."""
         found: Any = summary
-        for key in self.place or ("bottleneck", self.name):
+        *parts, last = self.place or ("bottleneck", self.name)
+        for key in parts:
             found = found[key]
-        return cast(Value, found)
+        return self._in(found, last)
 
     def of_group(self, entry: GroupEntry) -> Value:
-        """Its value in the entry of a flow group. KeyError if it has none."""
-        content: Mapping[str, Any] = entry
-        return cast(Value, content[self.name])
+        """Its value in the entry of a flow group. KeyError if it has none and is not of later versions only."""
+        return self._in(entry, self.name)
+
+    def _in(self, entry: Mapping[str, Any], key: str) -> Value:
+        return cast(Value, entry.get(key) if self.since else entry[key])
+
+    @property
+    def field(self) -> str:
+        """Its place among the fields of a summary (workflow.digest.fields_of())."""
+        return f"groups.{self.name}" if self.name in GROUP else ".".join(self.place or ("bottleneck", self.name))
 
 
 _SAMPLED = "sampled_flows"
@@ -171,6 +182,8 @@ GROUP: dict[str, Metric] = {m.name: m for m in _GROUP}
 RUN: dict[str, Metric] = {m.name: m for m in _RUN}
 """Metrics of a run; if flows go both ways, of the bottleneck that the first group crosses."""
 METRICS: dict[str, Metric] = GROUP | RUN
+ALWAYS = tuple(name for name, metric in METRICS.items() if not metric.since)
+"""Those that all results have, of whatever version."""
 
 
 def label_of(name: str) -> str:

@@ -18,7 +18,8 @@ def _rows(metrics: Mapping[str, Metric]) -> list[str]:
     rows = ["| column | unit | meaning | definition | source |", "|---|---|---|---|---|"]
     for m in metrics.values():
         over = f" (over how many: `{m.over}`)" if m.over else ""
-        rows.append(f"| `{m.name}` | {m.unit} | {m.meaning}{over} | {m.definition} | {m.source} |")
+        since = f"; since {m.since}, null in older results" if m.since else ""
+        rows.append(f"| `{m.name}` | {m.unit} | {m.meaning}{over} | {m.definition}{since} | {m.source} |")
     return rows
 
 

@@ -26,7 +26,7 @@ from bbrlab.campaign.versions import of_another_version, read_with
 from bbrlab.kernel.built import KernelEntry
 
 MANIFEST, RUNS, CHECKS, STATEMENTS = "manifest.json", "runs.parquet", "checks.parquet", "statements.parquet"
-FORMAT = 1  # of the files; another number where an older bbrlab could not read them
+FORMAT = 2  # of the files; another number where an older bbrlab could not read them
 WAITING = "waiting"  # folder of the runs that wait until their figure is finished (workflow/waiting.py)
 PLACE = ["figure", "point", "seed"]  # of a run
 FILE = r"^(?:[A-Za-z0-9_-]+/)?[A-Za-z0-9_][A-Za-z0-9_.-]*\.parquet$"  # below the folder, and nowhere else
@@ -43,12 +43,25 @@ class Failed(Strict):
     why: str
 
 
+class Covered(Strict):
+    """What of a run's summary.json its hash is over: all that the version had which made it.
+
+    Attributes:
+        commits: of the runs.
+        fields: as workflow.digest.fields_of() names them.
+    """
+
+    commits: list[str]
+    fields: list[str]
+
+
 class Manifest(Strict):
     """manifest.json of shipped results.
 
     Attributes:
         figures: {figure: its runs}.
         commits: {commit: runs made with it}; "unknown" without git, with "+" behind it where files had been changed.
+        covered: for each commit what the hashes of its runs' summaries are over.
         guest_code_sha256: {file of mininet/: hash}.
         packages: {Debian package that the guest uses, with its version: runs}.
         libraries: {library that wrote the Parquet files: version}.
@@ -61,6 +74,7 @@ class Manifest(Strict):
     scale: str
     figures: dict[str, int]
     commits: dict[str, int]
+    covered: list[Covered]
     kernel: KernelEntry
     guest_code_sha256: dict[str, str]
     packages: dict[str, int]
@@ -73,6 +87,10 @@ class Manifest(Strict):
     def runs(self) -> int:
         """How many."""
         return sum(self.figures.values())
+
+    def fields_of(self, commit: str) -> frozenset[str]:
+        """What the hashes of a commit's runs are over."""
+        return frozenset(field for one in self.covered if commit in one.commits for field in one.fields)
 
 
 def own_hash(content: dict[str, Any]) -> str:

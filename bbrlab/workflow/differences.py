@@ -17,26 +17,34 @@ from bbrlab.base.tables import read_table
 from bbrlab.campaign.collect import run_rows
 from bbrlab.campaign.figures import Run
 from bbrlab.measure import schema
+from bbrlab.measure.checks.check import failed_of
 from bbrlab.run.guest_code import always_loaded
-from bbrlab.workflow.digest import SUMMARY, summary_digest, table_digests
+from bbrlab.workflow.digest import CHECKS, SUMMARY, fields_of, restricted, summary_digest, table_digests
 from bbrlab.workflow.records import MANIFEST, Record, Wrong
 
 # Of a run's manifest.json: what the same run writes again. The rest is of the machine, or has its own line (kernel).
 REPEATABLE = ("scenario", "values", "fingerprint", "seed", "backend", "plan_sha256", "guest_code_sha256", "outputs_sha256", "report", "iperf3")  # fmt: skip
 MISSING = object()  # a field that is not there
 SHOWN = 3  # of the fields that differ, for each file
+LATER = {
+    field for m in schema.METRICS.values() if m.since for field in (m.field, f"flows.{m.name}")
+}  # not in all results
 
 
 def compare(record: Record, folder: Path, libraries: Mapping[str, str]) -> list[Wrong]:
     """What a run that was made again, in ``folder``, has otherwise than its record."""
     wrong = []
-    summary, now = files.read_json(folder / SUMMARY), table_digests(folder)
+    whole, now = files.read_json(folder / SUMMARY), table_digests(folder)
+    summary = restricted(whole, _comparable(record, whole))
+    if failed := [check for check in failed_of(whole["checks"]) if check not in summary["checks"]]:
+        told = "; ".join(f"{check['name']} ({check['detail']})" for check in failed[:SHOWN])
+        wrong.append(Wrong(SUMMARY, f"fails self-checks that its version did not have: {told}"))
     if summary_digest(summary) != record.summary_sha256:
-        fields = _unequal(record.summary, summary) if record.summary else _unequal_rows(record, folder)
+        fields = _unequal(record.summary, summary) if record.summary else _unequal_rows(record, folder, summary)
         told = "; ".join(fields[:SHOWN]) or "a field that the figure's table does not have"
         more = f"; and {len(fields) - SHOWN} more" if len(fields) > SHOWN else ""
         wrong.append(Wrong(SUMMARY, f"another result: {told}{more}"))
-    elif record.rows and (fields := _unequal_rows(record, folder)):
+    elif record.rows and (fields := _unequal_rows(record, folder, summary)):
         wrong.append(Wrong(f"{record.run.figure}.parquet", f"is not of its run: {'; '.join(fields[:SHOWN])}"))
     for name in sorted(record.tables.keys() | now.keys()):
         old, new = record.tables.get(name), now.get(name)
@@ -98,15 +106,26 @@ def _short(text: str) -> str:
     return text if len(text) <= 40 else f"{text[:37]}..."
 
 
-def _unequal_rows(record: Record, folder: Path) -> list[str]:
-    """Which metrics of a figure's table differ from the run that was made again."""
-    found = []
+def _comparable(record: Record, summary: Mapping[str, Any]) -> frozenset[str]:
+    """The fields of a run that was made again that its record has, too; and of one's own folder, where nobody says what its version had,
+    all but those of later versions."""
+    if record.summary is None:
+        return record.fields
+    return record.fields | {f for f in fields_of(summary) if f not in LATER and not f.startswith(f"{CHECKS}.")}
+
+
+def _unequal_rows(record: Record, folder: Path, summary: Mapping[str, Any]) -> list[str]:
+    """Which metrics of a figure's table differ from the run that was made again, whose ``summary`` has the fields that count."""
+    found, fields = [], fields_of(summary)
     rows = run_rows(Run(record.run.figure, record.run.point, record.run.seed, folder))
     if len(rows) != len(record.rows):
         return [f"{len(record.rows)} flow groups, again {len(rows)}"]
     for there, here in zip(sorted(record.rows, key=lambda row: row["group"]), rows, strict=True):
+        here["ok"] = summary["ok"]
         for name in ("ok", "count", *schema.METRICS):
             if name not in there or (name in schema.RUN and here["group"]):
+                continue
+            if name in schema.METRICS and schema.METRICS[name].field not in fields:
                 continue
             one, two = (np.nan if v is None else v for v in (there[name], here.get(name)))
             if not (one == two or (pd.isna(one) and pd.isna(two))):

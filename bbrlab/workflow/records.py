@@ -27,7 +27,7 @@ from bbrlab.report.shipped import (
     waiting_runs,
 )
 from bbrlab.scenario.point import Point
-from bbrlab.workflow.digest import SUMMARY, TABLES, column_of, summary_digest, table_digests
+from bbrlab.workflow.digest import SUMMARY, TABLES, column_of, fields_of, summary_digest, table_digests
 
 MANIFEST = "manifest.json"
 Key = tuple[str, str, int]  # figure, point label, seed
@@ -53,6 +53,7 @@ class Record:
         rows: of its figure's table, by flow group; empty where there is no table.
         summary, manifest: its files; None in results that ship.
         wrong: what is wrong before anything is run.
+        fields: of its summary, over which its hash is: those of the version that made it.
     """
 
     run: Run
@@ -63,6 +64,7 @@ class Record:
     summary: Any = None
     manifest: Any = None
     wrong: tuple[Wrong, ...] = ()
+    fields: frozenset[str] = frozenset()
 
 
 @dataclass
@@ -148,8 +150,11 @@ class Shipped(Results):
         self.libraries = manifest.libraries
         self.figures = {id: f for id, f in self.figures.items() if id in manifest.figures}
         self._kernel = (manifest.kernel["name"], manifest.kernel["key"])
+        self._fields = {commit: manifest.fields_of(commit) for commit in manifest.commits}
         try:
-            table = read_with(self.folder / self.scale / RUNS, [*PLACE, "summary_sha256", *map(column_of, TABLES)])
+            table = read_with(
+                self.folder / self.scale / RUNS, [*PLACE, "summary_sha256", "commit", *map(column_of, TABLES)]
+            )
         except UserError as error:
             what = next((one.what for one in self.wrong if one.file == RUNS), None)
             if what and "is damaged" in str(error):  # the manifest tells better why
@@ -196,7 +201,8 @@ class Shipped(Results):
         assert run is not None
         hashes = {name: row[column_of(name)] for name in TABLES}
         tables = {name: digest for name, digest in hashes.items() if isinstance(digest, str)}
-        return Record(run, row["summary_sha256"], tables, self._kernel, self._rows(key))
+        fields = self._fields.get(row["commit"], frozenset())
+        return Record(run, row["summary_sha256"], tables, self._kernel, self._rows(key), fields=fields)
 
 
 class Folder(Results):
@@ -273,7 +279,16 @@ class Folder(Results):
             summary,
             manifest,
             tuple(wrong),
+            _fields_of(summary),
         )
+
+
+def _fields_of(summary: Any) -> frozenset[str]:
+    """The fields of a summary.json; none of a file that is none."""
+    try:
+        return fields_of(summary)
+    except (KeyError, TypeError, AttributeError):
+        return frozenset()
 
 
 def _kernel_of(summary: Any) -> tuple[str, str] | None:

@@ -14,7 +14,7 @@ from bbrlab.base.errors import UserError
 from bbrlab.campaign.collect import run_rows
 from bbrlab.campaign.figures import Run
 from bbrlab.campaign.versions import whole_summary
-from bbrlab.workflow.digest import SUMMARY, TABLES, column_of, summary_digest, table_digests
+from bbrlab.workflow.digest import SUMMARY, TABLES, column_of, fields_of, summary_digest, table_digests
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,7 @@ class Seen:
     Attributes:
         rows: of the figure's table.
         checks: of its summary.
+        fields: of its summary, over which its hash is.
         tables: {name: SHA-256}.
         manifest: its manifest.json.
     """
@@ -32,6 +33,7 @@ class Seen:
     rows: list[dict[str, Any]]
     checks: list[Any]
     summary_sha256: str
+    fields: frozenset[str]
     tables: dict[str, str]
     manifest: dict[str, Any]
 
@@ -54,7 +56,8 @@ def look_at(run: Run) -> Seen:
         same = (manifest["fingerprint"], manifest["seed"]) == (run.point.fingerprint, run.seed)
         same &= manifest["kernel"] == summary["kernel"]
         hashes = {name: manifest["outputs_sha256"][name] for name in TABLES if name in manifest["outputs_sha256"]}
-        found = Seen(run, run_rows(run), summary["checks"], summary_digest(summary), hashes, manifest)
+        digest, fields = summary_digest(summary), fields_of(summary)
+        found = Seen(run, run_rows(run), summary["checks"], digest, fields, hashes, manifest)
         for part in ("kernel", "guest_code_sha256", "packages"):
             _ = manifest[part]
         found.commit  # noqa: B018 - that it is there

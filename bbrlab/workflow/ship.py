@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from bbrlab.campaign.versions import read_with
 from bbrlab.claims.columns import prediction_files
 from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.kernel.built import without_build
+from bbrlab.measure import schema
 from bbrlab.models.predictions import PACKED, PLACE, packed
 from bbrlab.models.predictions import files_of as predictions_of
 from bbrlab.report.panel import has_panel
@@ -190,7 +191,8 @@ def _runs_there(figure: Figure, table: pd.DataFrame, results: Path) -> list[Run]
 def _same_table(figure: Figure, table: pd.DataFrame, seen: Sequence[Seen], place: Path) -> None:
     """UserError if a table is not of these runs."""
     again = pd.DataFrame([row for one in seen for row in one.rows])
-    again = again.astype({c: float for c in again if c in table and table[c].dtype == float})
+    later = [m for m in schema.METRICS.keys() - {*schema.ALWAYS} if m in again and m not in table]
+    again = again.drop(columns=later).astype({c: float for c in again if c in table and table[c].dtype == float})
     try:
         pd.testing.assert_frame_equal(again, table, check_exact=True, check_dtype=False, check_like=True)
     except AssertionError as error:
@@ -232,12 +234,24 @@ def manifest_of_runs(scale: str, figures: Sequence[Figure], runs: Runs) -> dict[
         "scale": scale,
         "figures": {f.id: sum(s.run.figure == f.id for s in seen) for f in figures},
         "commits": dict(sorted(Counter(s.commit for s in seen).items())),
+        "covered": covered((s.commit, s.fields) for s in seen),
         "kernel": seen[0].manifest["kernel"],
         "guest_code_sha256": _only(seen, "guest_code_sha256", always_loaded),
         "packages": dict(sorted(packages.items())),
         "libraries": {name: importlib.metadata.version(name) for name in LIBRARIES},
         "failed": runs.failed,
     }
+
+
+def covered(found: Iterable[tuple[str, Collection[str]]]) -> list[dict[str, Any]]:
+    """A manifest's ``covered`` of commits, each with fields of some of its runs' summaries."""
+    fields: dict[str, set[str]] = {}
+    for commit, some in found:
+        fields.setdefault(commit, set()).update(some)
+    together: dict[tuple[str, ...], list[str]] = {}
+    for commit in sorted(fields):
+        together.setdefault(tuple(sorted(fields[commit])), []).append(commit)
+    return [{"commits": commits, "fields": list(names)} for names, commits in together.items()]
 
 
 def _only(seen: Sequence[Seen], key: str, part: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from bbrlab.workflow.renew import Asked, renew
 from bbrlab.workflow.ship import (
     Finished,
     Runs,
+    covered,
     in_order,
     look_through,
     manifest_of_runs,
@@ -172,6 +173,7 @@ def without(
     changed = {
         "figures": {id: runs for id, runs in manifest.figures.items() if id not in gone},
         "commits": rows[RUNS]["commit"].value_counts().sort_index().to_dict(),
+        "covered": covered((commit, manifest.fields_of(commit)) for commit in set(rows[RUNS]["commit"])),
         "packages": dict.fromkeys(manifest.packages, left) if left else {},
         "failed": [failed for failed in manifest.failed if failed.figure not in gone],
     }
@@ -210,6 +212,7 @@ def joined_manifests(there: Manifest, more: Mapping[str, Any]) -> dict[str, Any]
     order = [figure.id for figure in in_order(figures_at(there.scale, list(together)))]
     failed = sorted([*old["failed"], *more["failed"]], key=lambda one: order.index(one["figure"]))
     sums = {key: dict(sorted((Counter(old[key]) + Counter(more[key])).items())) for key in ("commits", "packages")}
+    fields = [(commit, one["fields"]) for one in (*old["covered"], *more["covered"]) for commit in one["commits"]]
     return {
-        **more, **sums, "kernel": old["kernel"], "figures": {id: together[id] for id in order}, "failed": failed,
+        **more, **sums, "covered": covered(fields), "kernel": old["kernel"], "figures": {id: together[id] for id in order}, "failed": failed,
     }  # fmt: skip

@@ -31,7 +31,7 @@ from bbrlab.measure import schema
 from bbrlab.measure.checks.check import failed_of
 from bbrlab.report.shipped import GET_ANEW, Manifest, read_manifest, waiting_file
 from bbrlab.run.guest_code import always_loaded, guest_code
-from bbrlab.workflow.digest import MANIFEST, SUMMARY, TABLES
+from bbrlab.workflow.digest import MANIFEST, SUMMARY, TABLES, summary_digest
 from bbrlab.workflow.seen import Seen, look_at_all
 
 OF_MANIFEST = (
@@ -40,7 +40,7 @@ OF_MANIFEST = (
     "packages",
     "source",
 )  # what of a run's manifest.json is shipped or compared
-PARTS = ("rows", "checks", "tables", "manifest")  # of Seen, each as JSON
+PARTS = ("rows", "checks", "fields", "tables", "manifest")  # of Seen, each as JSON
 
 
 def _json(text: object) -> object:
@@ -66,6 +66,7 @@ class _Waits(Strict):
     summary_sha256: str
     rows: Annotated[list[dict[str, Any]], BeforeValidator(_json)]
     checks: Annotated[list[dict[str, Any]], BeforeValidator(_json)]
+    fields: Annotated[list[str], BeforeValidator(_json)]
     tables: Annotated[dict[str, str], BeforeValidator(_json)]
     manifest: Annotated[_OfManifest, BeforeValidator(_json)]
 
@@ -77,6 +78,7 @@ def wait_table(seen: Iterable[Seen]) -> pd.DataFrame:
         content = {
             "rows": [row | {"wall_s": None} for row in one.rows],
             "checks": one.checks,
+            "fields": sorted(one.fields),
             "tables": one.tables,
             "manifest": {key: one.manifest[key] for key in OF_MANIFEST},
         }
@@ -116,10 +118,11 @@ def read_waiting(table: pd.DataFrame, figure: Figure, results: Path) -> list[See
         if wrong := next((k for row in waits.rows for k, v in must.items() if _other(row.get(k), v)), None):
             raise UserError(f"{path}: row {number}: {wrong} is not that of {point.label} seed {waits.seed}; {remedy}")
         manifest = waits.manifest.model_dump()
-        found.append(Seen(run, waits.rows, waits.checks, waits.summary_sha256, waits.tables, manifest))
+        fields = frozenset(waits.fields)
+        found.append(Seen(run, waits.rows, waits.checks, waits.summary_sha256, fields, waits.tables, manifest))
     if found:
         rows = pd.DataFrame([row for one in found for row in one.rows])
-        check_columns(path, rows, (*IDENTITY, *CONDITIONS, *schema.METRICS), remedy)
+        check_columns(path, rows, (*IDENTITY, *CONDITIONS, *schema.ALWAYS), remedy)
         check_runs(path, rows, remedy)
     return found
 
@@ -202,7 +205,12 @@ def gather(figure: Figure, waiting: pd.DataFrame | None, results: Path) -> Gathe
         if waits:
             _same_origin(one, waits[0])
         other = found.setdefault(_place(one.run), one)
-        if (other.summary_sha256, other.tables) != (one.summary_sha256, one.tables):
+        if other is one:
+            continue
+        digest = summary_digest(
+            files.read_json(one.run.folder / SUMMARY), other.fields
+        )  # a later version measures more
+        if (other.summary_sha256, other.tables) != (digest, one.tables):
             raise UserError(
                 f"{one.run.folder}: is not equal to the same run that waits in {waiting_file(figure.id)}; remove this folder and make "
                 f"the run again. If it comes out the same, `bbrlab keep --forget {figure.id}` drops the runs that wait"

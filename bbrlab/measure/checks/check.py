@@ -87,6 +87,11 @@ def suffix_of(direction: str) -> str:
     return "" if direction == "forward" else "_reverse"
 
 
+def kind_of(name: str) -> str:
+    """What a check compares, whichever bottleneck or module parameter it is of."""
+    return name.partition(" ")[0].removesuffix(suffix_of("reverse"))
+
+
 def failed_of(checks: Iterable[CheckEntry]) -> list[CheckEntry]:
     """The checks of a summary.json that failed; a run without one is sound."""
     return [c for c in checks if c["ok"] is False]
