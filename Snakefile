@@ -78,7 +78,10 @@ if "replace" in config:
 FIGURES = {f.id: f for f in figures_at(SCALE, config.get("figures"))}
 # What is wrong is told before anything runs.
 STATEMENTS = load_statements()
-check_ccas(FIGURES.values(), KERNEL or None)
+if workflow.is_main_process:
+    ASKED = words_of(sys.argv)
+    # Of figures that nobody asks for it does not matter what the kernel has.
+    check_ccas([FIGURES[id] for id in asked_for(FIGURES, ASKED)], KERNEL or None)
 check_replaced(
     point
     for figure in figures_at(SCALE, config.get("figures"), UNCHANGED)
@@ -136,7 +139,6 @@ rule all:
 
 
 if workflow.is_main_process:
-    ASKED = words_of(sys.argv)
     RULES = [rule.name for rule in workflow.rules if not rule.has_wildcards()]
     check_asked(ASKED, FIGURES, RULES, SCALE)
     if workflow.output_settings.dryrun:

@@ -295,6 +295,26 @@ def test_run_asks_the_workflow_for_the_tables(figure, monkeypatch, tmp_path):
                         str(folder / "quick" / f"{FIGURE}.parquet")]  # fmt: skip
 
 
+def test_only_what_both_kernels_can_run_is_compared_and_the_rest_is_named(monkeypatch, tmp_path):
+    """A kernel with BBRv3 alone, as Google's: figures of BBRv2 are left out, and no figure that nobody asked for is looked at."""
+    monkeypatch.setenv("BBRLAB_RESULTS", str(tmp_path))
+    asked = []
+
+    class Failed:
+        returncode = 1
+
+    monkeypatch.setattr(sides.subprocess, "run", lambda argv, **options: asked.append(argv) or Failed())
+    pair = ["--kernel", "lab-6.12", "--kernel", "google-v3-7542cc7", "--scale", "quick", "--run"]
+    found = invoke("sarpkaya2025/fig5a", "sarpkaya2025/fig3a", *pair)
+    assert "left out, since google-v3-7542cc7 has no bbr2: sarpkaya2025/fig3a" in found.output
+    (argv,) = asked
+    assert [Path(target).stem for target in argv[argv.index("--") + 1 :]] == ["fig5a"]
+    found = invoke("sarpkaya2025/fig3a", *pair)
+    assert str(found.exception) == (
+        "no figure that both sides can run; google-v3-7542cc7 has no bbr2: sarpkaya2025/fig3a"
+    )
+
+
 def test_a_slip_is_told_before_anything_runs(monkeypatch, tmp_path):
     monkeypatch.setenv("BBRLAB_RESULTS", str(tmp_path))
     monkeypatch.setattr(sides.subprocess, "run", lambda *arguments, **more: pytest.fail("a campaign began"))

@@ -177,8 +177,66 @@ def test_record_of_the_lab_and_of_strangers():
     assert (columns["bbr_cwnd_gain"][0], columns["bbr_inflight_hi"][0], columns["bbr_ecn_alpha"][0]) == (2.25, 70, 0.5)
     assert np.isinf([columns["bbr_bw_lo"][0], columns["bbr_inflight_lo"][0]]).all()
     info["version"] = 0  # as long, but not ours: only what all kernels have
-    assert "bbr_inflight_hi" not in bbr_record.columns(info.view(np.uint8).reshape(1, -1))
+    assert sorted(bbr_record.columns(info.view(np.uint8).reshape(1, -1))) == COMMON
     assert bbr_record.columns(np.zeros((1, 19), np.uint8)) == {}
+
+
+COMMON = ["bbr_bw", "bbr_cwnd_gain", "bbr_min_rtt_us", "bbr_pacing_gain"]
+
+
+def released_info(version: int = 3, **fields: int) -> np.ndarray:
+    """A record as Google's released modules send it: 52 bytes."""
+    info = np.zeros(1, bbr_record.RELEASED_INFO)
+    info["bw"], info["min_rtt_us"], info["pacing_gain"], info["cwnd_gain"], info["version"] = (
+        10**6,
+        40_000,
+        256,
+        512,
+        version,
+    )
+    info["bw_hi"], info["bw_lo"], info["inflight_hi"], info["inflight_lo"] = 2 * 10**6, 2**32 - 1, 2**32 - 1, 70
+    for name, value in fields.items():
+        info[name] = value
+    return info.view(np.uint8).reshape(1, -1)
+
+
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize(
+    ("fields", "state"),
+    [({"mode": 0, "phase": 1, "pacing_gain": 709, "cwnd_gain": 512}, "Startup"), ({"mode": 1, "phase": 2, "pacing_gain": 88}, "Drain"),
+     ({"mode": 2, "phase": 4, "pacing_gain": 320, "cwnd_gain": 576}, "UP"), ({"mode": 2, "phase": 5, "pacing_gain": 232}, "DOWN"),
+     ({"mode": 2, "phase": 6}, "CRUISE"), ({"mode": 2, "phase": 7}, "REFILL"), ({"mode": 3, "phase": 3, "cwnd_gain": 256}, "ProbeRTT"),
+     ({"mode": 0, "phase": 1, "pacing_gain": 0, "cwnd_gain": 0, "bw": 1}, None), ({"mode": 2, "phase": 3}, None), ({"mode": 9}, None)],
+)  # fmt: skip
+def test_a_record_of_52_bytes_says_its_state_itself(version, fields, state):
+    """By BBRv1's rules UP was Startup and Startup UP; before the first ACK, and where mode and phase say nothing, it is not known."""
+    block = released_info(version, **fields)
+    assert block.shape[1] == 52
+    found = bbr_record.columns(block)
+    assert (None if np.isnan(found["bbr_state"][0]) else bbr_record.STATES[int(found["bbr_state"][0])]) == state
+    assert (found["bbr_max_bw"][0], found["bbr_inflight_lo"][0]) == (2e6, 70)
+    assert np.isinf([found["bbr_bw_lo"][0], found["bbr_inflight_hi"][0]]).all()
+
+
+@pytest.mark.parametrize(
+    "block",
+    [released_info(version=7, mode=2, phase=4), np.zeros((3, 24), np.uint8), np.full((3, 40), 2, np.uint8), np.full((2, 200), 3, np.uint8)],
+)  # fmt: skip
+def test_of_a_record_that_nobody_knows_the_state_is_not_known(block):
+    found = bbr_record.columns(block)
+    assert sorted(found) == COMMON
+    assert {len(values) for values in found.values()} == {len(block)}
+
+
+def test_a_newer_algorithm_in_bbr1s_record_has_no_states():
+    """BBRv3's gains mean other states than BBRv1's: its UP would be Startup."""
+    table = {
+        "flow": np.array([0, 1, 2]),
+        "bbr_state": np.array([0.0, 0.0, 5.0]),
+        "bbr_max_bw": np.array([np.nan, np.nan, 1e6]),
+    }
+    bbr_record.forget_states(table, [1, 2])
+    assert np.isnan(table["bbr_state"]).tolist() == [False, True, False]
 
 
 def test_acks_find_their_flows_and_gaps_are_counted(tmp_path):

@@ -37,6 +37,7 @@ TAKEN = frozenset(
     "overview_notebook own_kernel paper_claims points run scorecard seeds sif site verdicts "
     "burst figures models ns3 overview statements waiting".split()
 )
+ABLE_MAX = 5  # figures that a message names
 REPEATS = 2  # seeds of a point that draws nothing: the second shows that it measures the same
 
 
@@ -184,18 +185,27 @@ def _scaled(name: str, path: Path, scale_name: str, config: Config, swap: Replac
     )
 
 
+def lacking_ccas(figure: Figure, kernel_name: str | None = None) -> list[str]:
+    """The CCAs of a figure that a kernel lacks and that are not one's own. UserError if there is no such kernel."""
+    own = {cca.name for cca in own_of_figure(figure, kernel_name)}
+    return sorted(_used(figure) - set(find_spec(kernel_name)[1].names) - own)
+
+
 def check_ccas(chosen: Iterable[Figure], kernel_name: str | None = None) -> None:
     """UserError, naming file and line, if a figure has a CCA that the kernel lacks and that is not one's own, or there is no
     such kernel."""
     name, spec = find_spec(kernel_name)
+    chosen = list(chosen)
     for figure in chosen:
-        own = {cca.name for cca in own_of_figure(figure, kernel_name)}
-        for cca in sorted(_used(figure) - set(spec.names) - own):
+        for cca in lacking_ccas(figure, kernel_name):
             path = scenario_files()[figure.id]
             number = next((i for i, t in enumerate(path.read_text(encoding="utf-8").splitlines(), 1) if cca in t), 1)
+            able = [f.id for f in chosen if not lacking_ccas(f, kernel_name)]
+            which = f", or ask for figures that it can run: {', '.join(able[:ABLE_MAX])}" if able else ""
             raise UserError(
                 f"{path}:{number}: kernel {name} has no {cca} (it has {', '.join(sorted(spec.names))}); "
-                "choose another with --config kernel=... (config/kernels.yaml lists them)"
+                f"choose another with --config kernel=... (bbrlab kernel list){which}"
+                + (f" ... ({len(able)} in all)" if len(able) > ABLE_MAX else "")
             )
 
 

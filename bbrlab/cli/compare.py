@@ -35,7 +35,7 @@ def compare(
     from bbrlab.claims.judge import judge_all
     from bbrlab.claims.load import claims_of, load_statements
     from bbrlab.report.compare import Comparison, content_of, show_comparison, write_points
-    from bbrlab.workflow.sides import figures_there, kernels_of, run_side, sides_of, tables_at
+    from bbrlab.workflow.sides import figures_there, kernels_of, left_out, run_side, sides_of, tables_at
 
     metrics = metric or METRICS
     compare_points({}, {}, metrics)  # of nothing: says if there is no such metric, before a campaign runs
@@ -47,6 +47,7 @@ def compare(
     wanted = list(known) if figures else [id for id in known if all(id in figures_there(s, scale) for s in sides)]
     if not wanted:
         raise UserError(f"both sides have no figure at scale {scale} in common; name the papers or figures to compare")
+    wanted = _runnable(wanted, {side.name: left_out(side, scale, wanted) for side in sides})
     if run:
         for side in sides:
             if side.settings is not None:
@@ -82,3 +83,22 @@ def compare(
         )
     if found.moved:
         raise typer.Exit(EXIT_MOVED)
+
+
+def _runnable(wanted: list[str], lacking: dict[str, dict[str, list[str]]]) -> list[str]:
+    """The figures that both sides can run; says which are left out, and why. UserError if none is left.
+
+    Args:
+        lacking: {side: left_out()}.
+    """
+    why = []
+    for side, figures in lacking.items():
+        if figures:
+            ccas = sorted({cca for of_figure in figures.values() for cca in of_figure})
+            why.append(f"{side} has no {', '.join(ccas)}: {', '.join(figures)}")
+    left = [figure for figure in wanted if not any(figure in figures for figures in lacking.values())]
+    if not left:
+        raise UserError(f"no figure that both sides can run; {'; '.join(why)}")
+    for words in why:
+        typer.echo(f"bbrlab: left out, since {words}", err=True)
+    return left

@@ -1,10 +1,14 @@
 """What BBR tells of itself: the record behind INET_DIAG_BBRINFO and, of the lab's bbr2 and bbr3, one record per ACK.
 
-Mainline's BBRv1 sends five u32 (``struct tcp_bbr_info``, uapi/linux/inet_diag.h). The lab's modules append theirs
-(``struct tcp_bbr_model_info``, kernels/patches/bbr/0007); other kernels may append something else, which is left alone.
+Mainline's BBRv1 sends five u32 (``struct tcp_bbr_info``, uapi/linux/inet_diag.h), and every other record begins with them. The
+lab's modules append theirs (``struct tcp_bbr_model_info``, kernels/patches/bbr/0007), Google's released BBRv2 and BBRv3 append
+two bounds of bandwidth, four bytes and three u32: what ``ss`` of the iproute2 that goes with them prints. Of a record that is
+none of these three, what all have is read, and its state is not known.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -27,6 +31,14 @@ MODEL_INFO = np.dtype([
     ("inflight_hi", "<u4"), ("inflight_lo", "<u4"), ("extra_acked", "<u4"), ("ecn_alpha", "<u4"),
     ("losses_seen", "<u4"), ("undos", "<u4"), ("probe_wait_us", "<u4"), ("tx_in_flight", "<u4"), ("lost", "<i4"),
 ])  # fmt: skip
+RELEASED_INFO = np.dtype([
+    *INFO.descr, ("bw_hi", "<u8"), ("bw_lo", "<u8"), ("mode", "u1"), ("phase", "u1"), ("unused", "u1"), ("version", "u1"),
+    ("inflight_lo", "<u4"), ("inflight_hi", "<u4"), ("extra_acked", "<u4"),
+])  # fmt: skip
+# {mode: state}, and {phase: state} of ProbeBW. Google's phases below 4 belong to the other modes.
+RELEASED_MODES = {0: "Startup", 1: "Drain", 3: "ProbeRTT"}
+RELEASED_PROBE_BW = 2
+RELEASED_PHASES = {4: "UP", 5: "DOWN", 6: "CRUISE", 7: "REFILL"}
 ACK_RECORD = np.dtype([
     ("number", "<u8"), ("time_ns", "<u8"), ("source_address", ">u4"), ("destination_address", ">u4"),
     ("source_port", "<u2"), ("destination_port", "<u2"), ("cwnd", "<u4"), ("in_flight", "<u4"),
@@ -74,11 +86,40 @@ def model_columns(info: Array) -> dict[str, Array]:
     }
 
 
+def _released_columns(info: Array) -> dict[str, Array]:
+    """Columns of records of Google's released modules (dtype RELEASED_INFO)."""
+    state = np.full(len(info), np.nan)
+    for mode, name in RELEASED_MODES.items():
+        state[info["mode"] == mode] = STATES.index(name)
+    for phase, name in RELEASED_PHASES.items():
+        state[(info["mode"] == RELEASED_PROBE_BW) & (info["phase"] == phase)] = STATES.index(name)
+    state[info["pacing_gain"] == 0] = np.nan  # before the first ACK there are no gains, and no state
+    return _common_columns(info) | {
+        "bbr_state": state,
+        "bbr_max_bw": info["bw_hi"].astype(float),
+        # "None" is said in 32 bits, whatever the upper ones are.
+        "bbr_bw_lo": np.where(info["bw_lo"] % 2**32 == 2**32 - 1, np.inf, info["bw_lo"].astype(float)),
+        "bbr_inflight_hi": _bound(info["inflight_hi"]),
+        "bbr_inflight_lo": _bound(info["inflight_lo"]),
+        "bbr_extra_acked": info["extra_acked"].astype(float),
+    }
+
+
+def _common_columns(info: Array) -> dict[str, Array]:
+    """What every record has (dtype INFO)."""
+    return {
+        "bbr_bw": info["bw"].astype(float),
+        "bbr_min_rtt_us": info["min_rtt_us"].astype(float),
+        "bbr_pacing_gain": info["pacing_gain"] / GAIN_UNIT,
+        "bbr_cwnd_gain": info["cwnd_gain"] / GAIN_UNIT,
+    }
+
+
 def columns(block: Array) -> dict[str, Array]:
     """Columns from a matrix of bytes, one record of INET_DIAG_BBRINFO per row; {} if they are too short.
 
-    ``bbr_state`` is an index into STATES, ``bbr_ack_phase`` one into ACK_PHASES, ``bbr_flags`` a sum of 2^(index in
-    FLAGS).
+    ``bbr_state`` is an index into STATES (NaN: not known), ``bbr_ack_phase`` one into ACK_PHASES, ``bbr_flags`` a sum of
+    2^(index in FLAGS). A record without a version is read as BBRv1's: forget_states() is for flows of others.
     """
     rows, width = block.shape
     if width < INFO.itemsize:
@@ -90,12 +131,23 @@ def columns(block: Array) -> dict[str, Array]:
         )
         if known.all():
             return model_columns(info)
+    if width == RELEASED_INFO.itemsize:
+        info = np.ascontiguousarray(block).view(RELEASED_INFO)[:, 0]
+        if np.isin(info["version"], VERSIONS).all():
+            return _released_columns(info)
     info = np.ascontiguousarray(block[:, : INFO.itemsize]).view(INFO)[:, 0]
-    pacing, cwnd = info["pacing_gain"] / GAIN_UNIT, info["cwnd_gain"] / GAIN_UNIT
-    return {
-        "bbr_state": _states_of_v1(pacing, cwnd),
-        "bbr_bw": info["bw"].astype(float),
-        "bbr_min_rtt_us": info["min_rtt_us"].astype(float),
-        "bbr_pacing_gain": pacing,
-        "bbr_cwnd_gain": cwnd,
-    }
+    found = _common_columns(info)
+    if width == INFO.itemsize:
+        found["bbr_state"] = _states_of_v1(found["bbr_pacing_gain"], found["bbr_cwnd_gain"])
+    return found
+
+
+def forget_states(table: dict[str, Array], flows: Iterable[int]) -> None:
+    """Take back the states that were read of the gains alone of flows whose algorithm has other gains than BBRv1.
+
+    Args:
+        table: ``flow`` and columns of sample_schema.BBR_COLUMNS, changed in place.
+        flows: indices of those flows.
+    """
+    by_gains = np.isnan(table["bbr_max_bw"])  # which BBRv1's record alone does not have
+    table["bbr_state"][by_gains & np.isin(table["flow"], list(flows))] = np.nan

@@ -72,8 +72,9 @@ _TCP_INFO = (
 )  # fmt: skip
 _ANY = "BBR's own record; NaN for other CCAs"
 _LAB = "the lab's BBRv2 and BBRv3; NaN for others"
+_MODEL = "the lab's BBRv2 and BBRv3, and Google's; NaN for others"
 _BBR = (
-    Column("bbr_state", "", "state", f"index into {', '.join(STATES)} (bbrlab.measure.bbr_record.STATES); BBRv1's follows from its gains", _ANY),
+    Column("bbr_state", "", "state", f"index into {', '.join(STATES)} (bbrlab.measure.bbr_record.STATES); BBRv1's follows from its gains; NaN: not known (a record that is neither the lab's, nor Google's, nor BBRv1's)", _ANY),
     Column("bbr_bw", "bytes/s", "BBR's bandwidth", "bandwidth estimate", _ANY),
     Column("bbr_min_rtt_us", "us", "BBR's smallest RTT", "smallest RTT", _ANY),
     Column("bbr_pacing_gain", "1", "pacing gain", "pacing gain", _ANY),
@@ -81,11 +82,11 @@ _BBR = (
     Column("bbr_ack_phase", "", "ACK phase", f"index into {', '.join(ACK_PHASES)}", _LAB),
     Column("bbr_flags", "", "flags", f"sum of 2^index: {', '.join(FLAGS)}", _LAB),
     Column("bbr_round_count", "rounds", "round", "round trips since the flow's start", _LAB),
-    Column("bbr_max_bw", "bytes/s", "max_bw", "largest bandwidth of its filter", _LAB),
-    Column("bbr_bw_lo", "bytes/s", "bw_lo", "short-term bound of the bandwidth; infinite: none", _LAB),
-    Column("bbr_inflight_hi", "packets", "inflight_hi", "long-term bound of what is in flight; infinite: none (later drafts: inflight_longterm)", _LAB),
-    Column("bbr_inflight_lo", "packets", "inflight_lo", "short-term bound of what is in flight; infinite: none (later drafts: inflight_shortterm)", _LAB),
-    Column("bbr_extra_acked", "packets", "extra_acked", "acknowledged beyond what the bandwidth explains", _LAB),
+    Column("bbr_max_bw", "bytes/s", "max_bw", "largest bandwidth of its filter", _MODEL),
+    Column("bbr_bw_lo", "bytes/s", "bw_lo", "short-term bound of the bandwidth; infinite: none", _MODEL),
+    Column("bbr_inflight_hi", "packets", "inflight_hi", "long-term bound of what is in flight; infinite: none (later drafts: inflight_longterm)", _MODEL),
+    Column("bbr_inflight_lo", "packets", "inflight_lo", "short-term bound of what is in flight; infinite: none (later drafts: inflight_shortterm)", _MODEL),
+    Column("bbr_extra_acked", "packets", "extra_acked", "acknowledged beyond what the bandwidth explains", _MODEL),
     Column("bbr_ecn_alpha", "1", "ecn_alpha", "smoothed fraction of marked packets", _LAB),
     Column("bbr_losses_seen", "packets", "losses seen", "losses that it was told of since the flow's start", _LAB),
     Column("bbr_undos", "", "undos", "how often a reaction to loss was undone", _LAB),

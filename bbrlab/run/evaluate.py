@@ -16,6 +16,7 @@ from bbrlab.experiment.plan import Plan
 from bbrlab.experiment.plan_types import ShortFlowsPlan
 from bbrlab.experiment.report import Report
 from bbrlab.kernel.built import Kernel, describe_kernel
+from bbrlab.measure.bbr_record import forget_states
 from bbrlab.measure.checks.check import entry_of, failed_of
 from bbrlab.measure.checks.real_time import real_time_checks
 from bbrlab.measure.checks.suite import run_checks
@@ -46,6 +47,8 @@ def evaluate(
     late_s = lateness_s(plan.content["virtual"])
     with _told(scenario.name, report):
         flows, found = decode(folder / "samples.raw", plan)
+        if newer := [f.flow for f in plan.flows if scenario.flows[f.group].cca in ("bbr2", "bbr3")]:
+            forget_states(flows.columns, newer)
         short = {e["group"]: _short_flows(e, point, plan, folder) for e in plan.content["short_flows"]}
     queues = {direction: replace(queue, late_s=late_s) for direction, queue in found.items()}
     counters = flow_counters(flows, len(plan.flows), late_s)

@@ -35,7 +35,7 @@ from bbrlab.site.words import embedded, number
 _ROOM = Path(__file__).parent
 POINTS = 1500  # of a curve; of more the lowest and the highest of each stretch are drawn
 FLOWS = 6  # that have curves of their own; of more flows, groups have
-_COLUMNS = ("time_s", "flow", "group", "bytes_acked", "cwnd", "srtt_us", "queue_bytes", "bbr_state")
+_COLUMNS = ("time_s", "flow", "group", "bytes_acked", "cwnd", "srtt_us", "queue_bytes", "bbr_state", "bbr_pacing_gain")
 _SHOWN = ("goodput_mbit", "share_of_capacity", "retransmits", "rtt_ms_mean", "cwnd_packets", "jain_index")
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 

@@ -15,6 +15,8 @@ import pandas as pd
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.campaign.collect import IDENTITY
+from bbrlab.campaign.config import load_config
+from bbrlab.campaign.figures import figures_at, lacking_ccas
 from bbrlab.campaign.replacement import Replacement, parse_replacement
 from bbrlab.campaign.versions import read_with
 from bbrlab.kernel.specs import find_spec
@@ -104,6 +106,15 @@ def sides_of(kernels: list[str], results: list[Path], settings: list[str]) -> tu
     if found[0].folder == found[1].folder:
         raise UserError(f"both sides are {found[0].name}")
     return found[0], found[1]
+
+
+def left_out(side: Side, scale: str, figures: list[str]) -> dict[str, list[str]]:
+    """{figure: the CCAs that it has and the side's kernel lacks}, of those that the side cannot run."""
+    if side.settings is None:
+        return {}
+    kernel = side.settings.get("kernel") or load_config().kernel
+    lacking = {figure.id: lacking_ccas(figure, kernel) for figure in figures_at(scale, figures, side.swap)}
+    return {figure: ccas for figure, ccas in lacking.items() if ccas}
 
 
 def _place(name: str) -> Path:
