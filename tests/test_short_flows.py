@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import io
-import socket
-import struct
-import tracemalloc
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -22,7 +18,6 @@ from bbrlab.scenario.frames import FRAME_BYTES, PAYLOAD_PER_FRAME
 from bbrlab.scenario.load import base_point, points_of
 from bbrlab.scenario.messages import validate
 from bbrlab.workload.backbone import backbone_chunks
-from bbrlab.workload.capture import from_capture
 from bbrlab.workload.chunks import COLUMNS, MIN_BYTES, PAUSE_S, collapsed_chunks, read_chunks, write_chunks
 from bbrlab.workload.workload import workload_of
 from tests.conftest import scenario_dict
@@ -61,111 +56,6 @@ def test_the_three_configurations_carry_the_same_bytes():
         return counts.var() / counts.mean()
 
     assert dispersion(collapsed) > 2 * dispersion(synthetic), "drawn independently, arrivals lose their bursts"
-
-
-def capture(path: Path, packets: list[tuple[float, int, int, int]], *, magic: int = 0xA1B2C3D4, snap: int = 54) -> Path:
-    """A pcap of Ethernet, IPv4, TCP headers: (time in s, source port, destination port, payload bytes), and for packets out of
-    turn their place in the flow's bytes; "SYN" as that begins another connection."""
-    out = struct.pack("<IHHiIII", magic, 2, 4, 0, 0, 65535, 1)
-    first = {}
-    for time_s, source, destination, payload, *place in packets:
-        syn = place == ["SYN"]
-        begin, after = (2**32 - 700, 0) if syn or (source, destination) not in first else first[source, destination]
-        at = place[0] if place and not syn else after
-        first[source, destination] = (begin, max(after, at + payload))
-        number = (begin - syn + at) % 2**32
-        ip = struct.pack(
-            ">BBHHHBBH4s4s",
-            0x45,
-            0,
-            40 + payload,
-            0,
-            0,
-            64,
-            6,
-            0,
-            socket.inet_aton("10.0.0.1"),
-            socket.inet_aton("10.0.0.2"),
-        )
-        tcp = struct.pack(">HHIIBBHHH", source, destination, number, 0, 5 << 4, 18 if syn else 16, 1000, 0, 0)
-        frame = (b"\2" * 12 + b"\x08\0" + ip + tcp)[:snap]
-        out += struct.pack("<IIII", int(time_s), round(time_s % 1 * 1e6), len(frame), 54 + payload) + frame
-    path.write_bytes(out)
-    return path
-
-
-def test_a_capture_becomes_flows(tmp_path):
-    file = capture(tmp_path / "a.pcap", [
-        (100.0, 1000, 80, 1000), (100.05, 1000, 80, 500),  # one chunk: a pause of 50 ms
-        (100.02, 80, 1000, 200),                             # the other direction is another flow
-        (100.15, 1000, 80, 0),                               # an acknowledgement carries nothing
-        (100.30, 1000, 80, 700),                             # a pause of 250 ms: a new chunk
-    ])  # fmt: skip
-    chunks = from_capture(file)
-    assert chunks.to_dict("records") == [
-        {"flow": 0, "chunk": 0, "start_s": 0.0, "pause_s": 0.0, "bytes": 1500},
-        {"flow": 0, "chunk": 1, "start_s": 0.0, "pause_s": pytest.approx(0.25), "bytes": 700},
-        {"flow": 1, "chunk": 0, "start_s": pytest.approx(0.02), "pause_s": 0.0, "bytes": 200},
-    ]
-    write_chunks(chunks, tmp_path / "a.csv")
-    assert read_chunks(tmp_path / "a.csv").equals(chunks)
-    assert len(workload_of("collapsed", str(tmp_path / "a.csv"), 1, 10, 1)) == 2
-
-
-def test_a_retransmission_is_no_data_and_no_pause(tmp_path):
-    file = capture(tmp_path / "a.pcap", [
-        (1.00, 1000, 80, 1000), (1.01, 1000, 80, 500, 2000),  # 1000 bytes between them are lost before the capture
-        (1.25, 1000, 80, 1000, 1000),                            # and come again after a timeout
-        (1.26, 1000, 80, 500, 2000),                             # this is sent twice
-        (1.30, 1000, 80, 100, 2500),                             # new data: the sender had not paused
-        (1.50, 1000, 80, 100, 2600),                             # now it had
-    ])  # fmt: skip
-    chunks = from_capture(file)
-    assert list(chunks["bytes"]) == [2600, 100]
-    assert list(chunks["pause_s"]) == pytest.approx([0, 0.2])
-
-
-def test_ports_that_are_used_again_are_another_flow(tmp_path):
-    file = capture(
-        tmp_path / "a.pcap", [(1.0, 1, 2, 0, "SYN"), (1.1, 1, 2, 50), (5.0, 1, 2, 0, "SYN"), (5.1, 1, 2, 70)]
-    )
-    assert list(from_capture(file)[["flow", "bytes"]].itertuples(index=False, name=None)) == [(0, 50), (1, 70)]
-
-
-def test_a_long_capture_takes_memory_by_its_flows(tmp_path):
-    """Ten times as many packets of the same flows: the same memory."""
-
-    def peak(packets: int) -> int:
-        times = 100 + np.arange(packets) * 1e-3
-        file = capture(tmp_path / f"{packets}.pcap", [(t, 1000 + i % 5, 80, 100) for i, t in enumerate(times)])
-        tracemalloc.start()
-        assert from_capture(file)["bytes"].sum() == 100 * packets
-        found = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        return found
-
-    peak(100)  # what is imported at first use
-    assert peak(20_000) < peak(2000) + 100_000
-
-
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        (b"not a capture at all, but long enough to look at", "is not a capture"),
-        (b"", "is not a capture"),
-        (None, "no TCP packet with data"),
-    ],
-)
-def test_what_is_no_capture(tmp_path, content, words):
-    file = tmp_path / "bad.pcap"
-    if content is None:
-        capture(file, [(1.0, 1, 2, 0)])
-    else:
-        file.write_bytes(content)
-    with pytest.raises(UserError, match=words):
-        from_capture(file)
-    with pytest.raises(UserError, match="cannot be read"):
-        from_capture(tmp_path / "missing.pcap")
 
 
 @pytest.mark.parametrize(
