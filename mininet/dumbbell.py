@@ -53,9 +53,9 @@ SIOCETHTOOL = 0x8946
 ETHTOOL_GET = {"tso": 0x1E, "gso": 0x23, "gro": 0x2B}  # and one more sets it
 RUN = "/run/openvswitch"
 DAEMONS = ("ovs-vswitchd", "ovsdb-server")
-GRO_TIMER = "gro_flush_timeout"
+GRO_TIMER, DEFERRED = "gro_flush_timeout", "napi_defer_hard_irqs"
 DEFERRED_INTERRUPTS = 2  # polls of the timer that may find nothing before interrupts are on again
-ARP_REACHABLE_MS = 1_000_000_000
+ARP_REACHABLE, ARP_REACHABLE_MS = "net.ipv4.neigh.%s.base_reachable_time_ms", 1_000_000_000
 TCP_MEMORY_PAGES = (1 << 28, 1 << 28, 1 << 28)  # more than any guest has: never the limit
 
 
@@ -84,9 +84,20 @@ def write(path, value):
         raise SetupError("%s: cannot write %s: %s" % (path, value, error.strerror)) from None
 
 
+def read(path):
+    """The stripped text of a small file of /proc or /sys."""
+    with open(path, encoding="utf-8") as file:
+        return file.read().strip()
+
+
+def sysctl_file(key):
+    """The file of ``key`` (net.ipv4.…) of this process's network namespace."""
+    return "/proc/sys/" + key.replace(".", "/")
+
+
 def set_sysctl(key, value):
-    """Set ``key`` (net.ipv4.…) of this process's network namespace."""
-    write("/proc/sys/" + key.replace(".", "/"), value)
+    """Set ``key`` of this process's network namespace."""
+    write(sysctl_file(key), value)
 
 
 def interface_file(pid, device, name):
@@ -280,12 +291,12 @@ class Dumbbell:
             self.hosts[name].netlink.set_gso_max_segs(dev, 1)
         if self.plan["gro_timer_us"]:
             write(interface_file(self.hosts[name].pid, dev, GRO_TIMER), round(self.plan["gro_timer_us"] * 1000))
-            write(interface_file(self.hosts[name].pid, dev, "napi_defer_hard_irqs"), DEFERRED_INTERRUPTS)
+            write(interface_file(self.hosts[name].pid, dev, DEFERRED), DEFERRED_INTERRUPTS)
         for key, value in self.plan["sysctls"].items():
             set_sysctl(key, value)
         if self.plan["virtual"]:
             # No ARP while the flows run: an address once confirmed stays so.
-            set_sysctl("net.ipv4.neigh.%s.base_reachable_time_ms" % dev, ARP_REACHABLE_MS)
+            set_sysctl(ARP_REACHABLE % dev, ARP_REACHABLE_MS)
         if not self.plan["own_machine"]:
             # The lab's kernels let veth orphan packets (kernels/patches/veth). Elsewhere a netem that delays a little
             # does it; without, TCP Small Queues would count the bottleneck's queue as the sender's own.

@@ -22,10 +22,12 @@ from dumbbell import (
     freeze_open_vswitch,
     interface_file,
     open_vswitch_runs,
+    read,
     stop_open_vswitch,
 )
 from namespaces import network_of
 from netlink import Netlink, datapath_misses
+from settings import kernel_settings
 from traffic import Traffic
 
 HEARTBEAT_NS = 1_000_000_000
@@ -114,12 +116,6 @@ def without_long_flows(plan):
     """Which hosts, by their place, have nothing but short flows: their many sockets are not sampled."""
     busy = {t[end] for t in plan["transfers"] for end in ("client", "server")}
     return {i for i, host in enumerate(plan["hosts"]) if host["name"] not in busy}
-
-
-def read(path):
-    """The stripped text of a small file of /proc or /sys."""
-    with open(path, encoding="utf-8") as file:
-        return file.read().strip()
 
 
 def module_parameters(names):
@@ -283,6 +279,7 @@ def main(out):
         report["received_before"], report["received"] = received_before, received(dumbbell)
         report["switch_misses"] = datapath_misses() - missed if plan["virtual"] else 0
         sampler.close()
+        report["settings"] = kernel_settings(dumbbell, plan)
         traffic.await_reports()
         report["parameters"] = module_parameters(plan["ccas"] + plan["trace_acks"])
         report["parameters"].update(parameters_of_sets(plan["parameter_sets"]))

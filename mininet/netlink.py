@@ -14,15 +14,16 @@ from namespaces import network_of
 
 NLM_F_REQUEST, NLM_F_ACK, NLM_F_DUMP, NLM_F_EXCL, NLM_F_CREATE = 1, 4, 0x300, 0x200, 0x400
 NLMSG_ERROR, NLMSG_DONE = 2, 3
-RTM_NEWLINK, RTM_DELLINK, RTM_NEWADDR, RTM_GETQDISC = 16, 17, 20, 38
+RTM_NEWLINK, RTM_DELLINK, RTM_GETLINK, RTM_NEWADDR, RTM_GETQDISC, RTM_GETTCLASS = 16, 17, 18, 20, 38, 42
 IFF_UP = 1
 IFLA_ADDRESS, IFLA_IFNAME, IFLA_LINKINFO, IFLA_NET_NS_PID, IFLA_GSO_MAX_SEGS = 1, 3, 18, 19, 40
 IFLA_INFO_KIND, IFLA_INFO_DATA, VETH_INFO_PEER = 1, 2, 1
 IFA_ADDRESS, IFA_LOCAL, IFA_LABEL, IFA_BROADCAST = 1, 2, 3, 4
-TCA_KIND, TCA_STATS2, TCA_STATS_BASIC, TCA_STATS_QUEUE = 1, 7, 1, 3
+TCA_KIND, TCA_OPTIONS, TCA_STATS2, TCA_STATS_BASIC, TCA_STATS_QUEUE = 1, 2, 7, 1, 3
 NETLINK_GENERIC, GENL_ID_CTRL, CTRL_CMD_GETFAMILY, CTRL_ATTR_FAMILY_ID, CTRL_ATTR_FAMILY_NAME = 16, 16, 3, 1, 2
 OVS_DP_CMD_GET, OVS_DP_ATTR_STATS = 3, 3
 SIOCGIFNAME, SIOCGIFINDEX = 0x8910, 0x8933
+TC_H_ROOT = 0xFFFFFFFF
 RECEIVE_BYTES = 1 << 18
 
 
@@ -141,6 +142,39 @@ class Netlink:
             kind = next(value for name, value in attributes(reply, 36) if name == TCA_KIND)
             _, _, drops, packets = queue_state(reply)
             yield self.device(index), kind.rstrip(b"\0").decode(), "%x:" % (handle >> 16), packets, drops
+
+    def settings(self, classes_of=()):
+        """What the kernel has of each qdisc of the namespace, and of the classes of qdisc 1: of the devices ``classes_of``.
+
+        {"device", "kind", "handle", "parent": as tc writes them, "options": the attribute TCA_OPTIONS in hex}.
+        """
+        replies = self.ask(RTM_GETQDISC, NLM_F_DUMP, bytes(20), "qdiscs")
+        for device in classes_of:
+            body = struct.pack("<BxxxiIII", socket.AF_UNSPEC, self.index(device), 0, 0x10000, 0)
+            replies += self.ask(RTM_GETTCLASS, NLM_F_DUMP, body, "classes of " + device)
+        for reply in replies:
+            index, handle, parent = struct.unpack_from("<iII", reply, 20)
+            found = dict(attributes(reply, 36))
+            yield {
+                "device": self.device(index),
+                "kind": found[TCA_KIND].rstrip(b"\0").decode(),
+                "handle": tc_handle(handle),
+                "parent": tc_handle(parent),
+                "options": found.get(TCA_OPTIONS, b"").hex(),
+            }
+
+    def gso_max_segs(self, device):
+        """At most how many packets TCP puts in a segment that it gives to ``device``."""
+        body = struct.pack("<BxHiII", 0, 0, self.index(device), 0, 0)
+        (reply,) = self.ask(RTM_GETLINK, NLM_F_ACK, body, device)
+        return struct.unpack("<I", dict(attributes(reply, 32))[IFLA_GSO_MAX_SEGS])[0]
+
+
+def tc_handle(number):
+    """A handle or a parent as tc writes it."""
+    if number == TC_H_ROOT:
+        return "root"
+    return "%x:%s" % (number >> 16, "%x" % (number & 0xFFFF) if number & 0xFFFF else "")
 
 
 def datapath_misses():

@@ -26,6 +26,7 @@ from bbrlab.scenario.frames import FRAME_BYTES
 from bbrlab.scenario.load import base_point
 from bbrlab.scenario.messages import validate
 from tests.conftest import scenario_dict
+from tests.kernel_settings import htb, netem, settings
 
 RATE_MBIT, BUFFER_BYTES, HZ, DURATION_S = 10, 100_000, 10, 10
 FLOWS = [
@@ -81,6 +82,7 @@ def sound_run(**changes: Any) -> SimpleNamespace:
         "received_before": {h["name"]: dict(tso=False, gso=False, gro=False, gro_timer_ns=0) | { "packets": 70, "drops": 3, "tcp_segments": 2} for h in hosts},
         "received": {h["name"]: dict(tso=False, gso=False, gro=False, gro_timer_ns=0) | { "packets": 9_070, "drops": 3, "tcp_segments": 9_000} for h in hosts},
         "switch_misses": 0,
+        "settings": settings(point.scenario, plan),
         "traffic_failures": [],
         "parameters": {"bbr3": {"ecn": "on", "round_ms": "5", "trace_acks": str(1 << 17)}},
     }  # fmt: skip
@@ -123,7 +125,16 @@ def late_short_flow(run: SimpleNamespace) -> None:
     short.table.loc[short.table.index[0], "begin_s"] += 0.002
 
 
+def kernel_has(run: SimpleNamespace, device: str, handle: str, options: str) -> None:
+    (entry,) = (e for e in run.report["settings"]["ports"] if (e["device"], e["handle"]) == (device, handle))
+    entry["options"] = options
+
+
 WRONG = {
+    "qdisc_values": lambda r: kernel_has(r, "s1-s2", "1:3", htb(RATE_MBIT * 1e6 + 100)),
+    "qdisc_values_reverse": lambda r: kernel_has(r, "s2-s1", "30:", "a1860100"),
+    "path_values": lambda r: kernel_has(r, "s1-h1", "2:", netem(40_002, 0)),
+    "host_values": lambda r: r.report["settings"]["hosts"]["r1"]["sysctls"].update({"net.ipv4.tcp_ecn": "0"}),
     "rate": lambda r: r.report["burst"][0].update(rate_bps=9.9e6),
     "rate_reverse": lambda r: r.report["burst"][1].update(rate_bps=10.1e6),
     "buffer": lambda r: r.report["burst"][0].update(buffer_bytes=BUFFER_BYTES - 1514),
@@ -167,7 +178,7 @@ def test_random_loss_is_looked_for_where_it_was_asked_for():
     """What was lost behind the bottleneck is no loss before it."""
     run = sound_run()
     run.scenario = sound_run(network__loss_place="before").scenario
-    assert [c["name"] for c in failed_of(outcome_of(run))] == ["random_loss", "drops_elsewhere"]
+    assert [c["name"] for c in failed_of(outcome_of(run))] == ["path_values", "random_loss", "drops_elsewhere"]
 
 
 def offloading_run(rate_mbit: float = 100) -> SimpleNamespace:
@@ -443,6 +454,50 @@ def test_a_rate_that_is_too_high_is_also_caught_during_the_run(run_scenario):
         plan["bottlenecks"][0]["rate_bps"] = 11_000_000
 
     assert {"rate", "busy_rate"} <= set(run_scenario(tamper=tamper).failed)
+
+
+QDISCS: dict[str, dict[str, Any]] = {
+    "red": {"ecn": True, "probability": 0.37, "min_bytes": 30_000, "max_bytes": 99_999, "avpkt_bytes": 1000, "burst_packets": 55},
+    "codel": {"ecn": True, "target_ms": 3.3333, "interval_ms": 77.7, "ce_threshold_ms": 1.2345},
+    "fq_codel": {"ecn": True, "target_ms": 3.3333, "interval_ms": 77.7, "ce_threshold_ms": 1.2345, "flows": 77,
+                 "quantum_bytes": 333},
+    "pie": {"ecn": True, "target_ms": 3.3333, "tupdate_ms": 7.7, "alpha": 3, "beta": 21},
+    "cake": {"rtt_ms": 33.333, "isolation": "dual-dsthost"},
+    "fq": {"ce_threshold_ms": 3.3333, "quantum_bytes": 4444, "flow_limit_packets": 50},
+}  # fmt: skip
+OTHER = {"red": {"probability": 0.38, "min_bytes": 30_001, "max_bytes": 100_000, "avpkt_bytes": 5000, "burst_packets": 200},
+         "cake": {"isolation": "flows", "rtt_ms": 34}}  # fmt: skip
+
+
+@pytest.mark.guest
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", QDISCS)
+def test_every_option_of_a_queue_is_read_back(run_scenario, kind):
+    """What is there passes, and each option fails when the guest is given another value than the scenario's."""
+    scenario = {
+        "network__qdisc": {"kind": kind, **QDISCS[kind]},
+        "hosts__ecn": "on",
+        "network__buffer": {"packets": 200},
+    }
+    short = {"duration_s": 1, "window_s": [0, 1]}
+
+    def check(result):
+        return next(c for c in result.summary["checks"] if c["name"] == "qdisc_values")
+
+    assert check(run_scenario(**scenario, **short))["ok"] is True
+    for name, value in QDISCS[kind].items():
+        other = OTHER.get(kind, {}).get(name, not value if isinstance(value, bool) else type(value)(1.1 * value + 5))
+        point = base_point(
+            validate(scenario_dict(**scenario | {"network__qdisc": {"kind": kind, **QDISCS[kind], name: other}}), "t")
+        )
+        words = make_plan(point, 1, {"cubic": "cubic"}).content["bottlenecks"][0]["qdisc"]
+        found = check(
+            run_scenario(
+                tamper=lambda plan, words=words: plan["bottlenecks"][0].update(qdisc=words), **scenario, **short
+            )
+        )
+        assert found["ok"] is False, (kind, name)
+        assert "asked" in found["detail"] and "the kernel has" in found["detail"]
 
 
 @pytest.mark.guest

@@ -51,6 +51,45 @@ class Qdisc(TypedDict):
     drops: int
 
 
+class Setting(TypedDict):
+    """What the kernel has of a qdisc or class: ``options`` is the attribute TCA_OPTIONS in hex."""
+
+    device: str
+    kind: str
+    handle: str
+    parent: str
+    options: str
+
+
+class HostSettings(TypedDict):
+    """What is set in a host.
+
+    Attributes:
+        qdiscs: of its interface.
+        sysctls: {key: text}.
+        gso_max_segs, deferred_interrupts: of its interface (the latter is napi_defer_hard_irqs).
+    """
+
+    qdiscs: list[Setting]
+    sysctls: dict[str, str]
+    gso_max_segs: int
+    deferred_interrupts: int
+
+
+class Settings(TypedDict):
+    """What the kernel has after the experiment of what was set.
+
+    Attributes:
+        ports: qdiscs, and the bottlenecks' classes, of the switches' side.
+        tcp_mem: net.ipv4.tcp_mem.
+        hosts: {host: what is set in it}.
+    """
+
+    ports: list[Setting]
+    tcp_mem: str
+    hosts: dict[str, HostSettings]
+
+
 class Report(TypedDict):
     """report.json.
 
@@ -63,6 +102,7 @@ class Report(TypedDict):
         qdiscs_before, qdiscs: every qdisc and its drops before and after the experiment.
         host_drops: {host: {counter: packets that it dropped}}.
         received_before, received: {host: Reception} before and after the experiment.
+        settings: what the kernel has of what was set.
         switch_misses: packets for which Open vSwitch had no flow.
         parameters: {kernel's name of a CCA: {module parameter: value}}.
         congestion_control: the kernel's names of the CCAs that it has.
@@ -80,6 +120,7 @@ class Report(TypedDict):
     host_drops: dict[str, dict[str, int]]
     received_before: dict[str, Reception]
     received: dict[str, Reception]
+    settings: Settings
     switch_misses: int
     parameters: dict[str, dict[str, str]]
     congestion_control: list[str]

@@ -208,6 +208,7 @@ def _join(plan: Plan, own: Senders, out: Path, theirs: Path) -> None:
     for name in own.hosts:
         for key in ("received", "received_before", "host_drops"):
             report[key][name] = other[key][name]
+        report["settings"]["hosts"][name] = other["settings"]["hosts"][name]
     report["parameters"] = other["parameters"] | report["parameters"]
     report["traffic_failures"] += other["traffic_failures"]
     files.write_json(out / "report.json", report)

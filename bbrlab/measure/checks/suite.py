@@ -11,6 +11,7 @@ from bbrlab.measure.checks.check import REAL_TIME, VIRTUAL_TIME, Check, CheckEnt
 from bbrlab.measure.checks.drops import drop_checks
 from bbrlab.measure.checks.flows import flow_checks, short_flows_check
 from bbrlab.measure.checks.guest import acks_check, parameter_checks, samples_check
+from bbrlab.measure.checks.kernel_values import host_check, path_check, qdisc_check
 from bbrlab.measure.checks.path import base_rtt_check
 from bbrlab.measure.checks.reception import receive_offload_check, segmentation_check
 from bbrlab.measure.flow_counters import FlowCounters
@@ -48,6 +49,8 @@ def run_checks(
     for link, burst in zip(links, report["burst"], strict=True):
         found += burst_checks(scenario, link["direction"], burst, tolerance)
         found += queue_checks(scenario, link["direction"], queues[link["direction"]], tolerance)
+        found.append(qdisc_check(scenario, plan, report, link["direction"]))
+    found += [path_check(scenario, plan, report), host_check(scenario, plan, report)]
     found.append(base_rtt_check(scenario, plan, report, tolerance))
     found += drop_checks(scenario, plan, report, queues)
     found.append(segmentation_check(scenario, plan, report))

@@ -1,0 +1,345 @@
+"""What the kernel has, read back after the experiment, against what the scenario asked for: every value that was set.
+
+Each value may be off by the kernel's own resolution and no more; where that is not nothing, it stands beside the value below.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from bbrlab.experiment.hosts import loss_devices, sysctls
+from bbrlab.experiment.plan import Plan
+from bbrlab.experiment.plan_types import HostPlan
+from bbrlab.experiment.qdisc import qdisc_words
+from bbrlab.experiment.report import HostSettings, Report, Setting
+from bbrlab.measure.checks.check import Check, suffix_of
+from bbrlab.measure.kernel_options import TICK_NS, Options, options_of
+from bbrlab.scenario.frames import FRAME_BYTES
+from bbrlab.scenario.schema import Network, Scenario
+
+MOST_TOLD = 3  # differences in a detail
+NOTHING = "noqueue"  # what the kernel calls a device without a qdisc
+RATE_STEP_BPS = 8  # rates are whole bytes a second
+LIMITER_BURST_BYTES = 1600  # tc's own default for htb: one packet of up to 1600 bytes
+NETEM_PACKETS = 10_000_000  # more than any path holds: never the limit
+NETEM_FIFO_BYTES_PER_S = 125_000_000_000  # any rate makes netem a strict queue; this one delays nothing
+PROBABILITY_STEP = 2**-32  # probabilities are 32 bits
+LOSS_STEP = PROBABILITY_STEP + 5e-11  # tc is given ten decimals
+NETEM_STEP_US = 1.065  # tc keeps whole us and hands over steps of 64 ns
+SLOT_STEP_US = 0.001  # whole ns
+CODEL_STEP_US = 3.1  # tc keeps whole us, CoDel units of 1.024 us, and tells whole us again
+AQM_STEP_US = 2.1  # tc keeps whole us, the kernel steps of 64 ns, and tells whole us again
+TICK_US = {True: 1_000, False: 10_000}  # of the kernel's clock: the lab's kernels, and any other
+# What the kernel counts for a full-size packet in a limit of memory: its data (2048) and its struct sk_buff (256).
+PACKET_MEMORY_BYTES = 2304
+ISOLATION = {"flowblind": 0, "srchost": 1, "dsthost": 2, "hosts": 3, "flows": 4, "dual-srchost": 5, "dual-dsthost": 6,
+             "triple-isolate": 7}  # fmt: skip
+FQ_PACING = {"limit_packets": 1_000_000, "flow_limit_packets": 1_000_000, "buckets_log": 16}
+
+
+@dataclass(frozen=True)
+class Value:
+    """One value: ``asked``, by which field of the scenario (or of ours), and what the kernel may have."""
+
+    field: str
+    asked: float
+    low: float
+    high: float
+
+
+@dataclass
+class Wanted:
+    """A qdisc or class that must be there, with these values: {name of kernel_options: Value}."""
+
+    device: str
+    kind: str
+    handle: str
+    parent: str
+    values: dict[str, Value] = field(default_factory=dict)
+
+
+def about(label: str, asked: float, step: float = 0.0) -> Value:
+    """A value that may be off by ``step``."""
+    return Value(label, asked, asked - step, asked + step)
+
+
+def at_least(label: str, asked: float) -> Value:
+    """A value that may be more."""
+    return Value(label, asked, asked, math.inf)
+
+
+def qdisc_check(scenario: Scenario, plan: Plan, report: Report, direction: str) -> Check:
+    """``qdisc_values``: the limiter's rate and burst and every option of the queue of one bottleneck."""
+    device = next(link["device"] for link in plan.content["bottlenecks"] if link["direction"] == direction)
+    rate = about("network.rate_mbit (bit/s)", 1e6 * _last(scenario.network, "rate_mbit"), RATE_STEP_BPS)
+    step = TICK_NS * rate.asked / 8e9
+    burst = Value(
+        "burst of the rate limiter (bytes)", LIMITER_BURST_BYTES, FRAME_BYTES - step, LIMITER_BURST_BYTES + step
+    )
+    limiter = {"rate_bps": rate, "ceil_bps": rate, "burst_bytes": burst, "overhead_bytes": about("overhead", 0),
+               "mpu_bytes": about("least size of a packet", 0)}  # fmt: skip
+    kind, values = _queue(scenario.network, plan.content["own_machine"])
+    wanted = [
+        Wanted(device, "htb", "1:", "root"),
+        Wanted(device, "htb", "1:3", "root", limiter),
+        Wanted(device, kind, "30:", "1:3", values),
+    ]
+    name = "qdisc_values" + suffix_of(direction)
+    settings = [entry for entry in report["settings"]["ports"] if entry["device"] == device]
+    return _check(name, _compare(wanted, settings), "values of the bottleneck's rate limiter and queue")
+
+
+def path_check(scenario: Scenario, plan: Plan, report: Report) -> Check:
+    """``path_values``: delay, jitter, loss, and interrupts of every port but the bottlenecks'."""
+    bottlenecks = {link["device"] for link in plan.content["bottlenecks"]}
+    ports = {f"{h['switch']}-{h['name']}" for h in plan.content["hosts"]}
+    ports |= {f"{a}-{b}" for pair in plan.content["switch_links"] for a, b in (pair, pair[::-1])}
+    settings = [e for e in report["settings"]["ports"] if e["device"] in ports - bottlenecks and e["kind"] != NOTHING]
+    wanted = list(_ports(scenario, plan))
+    return _check("path_values", _compare(wanted, settings), "values of the path's delay, jitter, loss and interrupts")
+
+
+def host_check(scenario: Scenario, plan: Plan, report: Report) -> Check:
+    """``host_values``: sysctls, qdisc and interface of every host."""
+    found: list[str | None] = []
+    for name, entry in report["settings"]["hosts"].items():
+        wanted = _host_qdiscs(scenario, plan, name)
+        settings = [s for s in entry["qdiscs"] if s["kind"] != NOTHING]
+        found += _compare(wanted, [{**s, "handle": ""} for s in settings])
+        found += [_difference(f"{name}: {v.field}", v, actual) for v, actual in _host_values(scenario, plan, entry)]
+    if plan.content["own_machine"]:
+        has = report["settings"]["tcp_mem"]
+        limits = about("net.ipv4.tcp_mem (pages; never the limit)", 1 << 28)
+        found += [_difference(limits.field, limits, float(word)) for word in has.split()]
+    return _check("host_values", found, "values of the hosts' kernels and interfaces")
+
+
+def _last(network: Network, name: str) -> float:
+    """The value of a field of the path at the end of the run: that of the last change that has one."""
+    later = [c for c in sorted(network.changes, key=lambda c: c.at_s) if getattr(c, name) is not None]
+    last: float = getattr(later[-1] if later else network, name)
+    return last
+
+
+def _queue(network: Network, own_machine: bool) -> tuple[str, dict[str, Value]]:
+    """The kernel's kind of the queue, and its options."""
+    qdisc, size = network.qdisc, network.buffer_bytes
+    packets = max(1, size // FRAME_BYTES)
+    values = {"limit_packets": about("network.buffer (packets)", packets)}
+    memory = {"memory_bytes": at_least("network.buffer (bytes of memory)", packets * PACKET_MEMORY_BYTES)}
+    if qdisc.kind == "fifo":
+        return "bfifo", {"limit_bytes": about("network.buffer (bytes)", size)}
+    if qdisc.kind == "red":
+        return "red", _red(network)
+    if qdisc.kind == "fq_codel":
+        values |= memory
+    if qdisc.kind == "cake":
+        values = memory | {
+            "rate_bytes_per_s": about("cake's own rate limiter (none)", 0),
+            "isolation": about("network.qdisc.isolation", ISOLATION[qdisc.isolation or "triple-isolate"]),
+        }
+    if qdisc.kind == "fq":
+        values |= {
+            "pacing": about("pacing of fq at the bottleneck (none)", 0),
+            "flow_limit_packets": about("network.qdisc.flow_limit_packets", qdisc.flow_limit_packets or packets),
+        }
+    aqm = CODEL_STEP_US if qdisc.kind in ("codel", "fq_codel") else AQM_STEP_US
+    for name, asked, step in (
+        ("target", qdisc.target_ms, aqm),
+        ("interval", qdisc.interval_ms, aqm),
+        ("ce_threshold", qdisc.ce_threshold_ms, aqm),
+        ("rtt", qdisc.rtt_ms, aqm),
+        ("tupdate", qdisc.tupdate_ms, TICK_US[own_machine]),
+    ):
+        if asked is not None:
+            values[f"{name}_us"] = about(f"network.qdisc.{name}_ms (us)", 1000 * asked, step)
+    for name, number in (
+        ("ecn", qdisc.ecn),
+        ("alpha", qdisc.alpha),
+        ("beta", qdisc.beta),
+        ("flows", qdisc.flows),
+        ("quantum_bytes", qdisc.quantum_bytes),
+    ):
+        if number is not None:
+            values[name] = about(f"network.qdisc.{name}", number)
+    return qdisc.kind, values
+
+
+def _red(network: Network) -> dict[str, Value]:
+    """RED's thresholds (those that the scenario leaves out: as they are derived from the buffer) and what follows from them."""
+    qdisc, size = network.qdisc, network.buffer_bytes
+    words = qdisc_words(qdisc, size, network.rate_mbit)
+
+    def derived(name: str) -> float:
+        return float(words[words.index(name) + 1])
+
+    low, high = qdisc.min_bytes or derived("min"), qdisc.max_bytes or derived("max")
+    probability = qdisc.probability or derived("probability")
+    burst, average = qdisc.burst_packets or derived("burst"), qdisc.avpkt_bytes or derived("avpkt")
+    values = {
+        "limit_bytes": about("network.buffer (bytes)", size),
+        "min_bytes": about("network.qdisc.min_bytes", low),
+        "max_bytes": about("network.qdisc.max_bytes", high),
+        "Wlog": about("network.qdisc.burst_packets (as Wlog)", _wlog(low, burst, average)),
+        "Plog": about("network.qdisc.probability (as Plog)", _plog(high - low, probability)),
+        "ecn": about("network.qdisc.ecn", bool(qdisc.ecn)),
+        "harddrop": about("network.qdisc.harddrop", bool(qdisc.harddrop)),
+        "adaptive": about("network.qdisc.adaptive", bool(qdisc.adaptive)),
+    }
+    if not qdisc.adaptive:  # it changes the probability as it runs
+        values["probability"] = about("network.qdisc.probability", probability, PROBABILITY_STEP)
+    return values
+
+
+def _wlog(low: float, burst: float, average: float) -> int:
+    """The weight of RED's average as a power of two: iproute2's tc_red_eval_ewma()."""
+    room = burst + 1 - low / average
+    return next((w for w in range(1, 32) if room <= (1 - (1 - 2.0**-w) ** burst) * 2.0**w), 32)
+
+
+def _plog(span: float, probability: float) -> int:
+    """The slope of RED's probability as a power of two: iproute2's tc_red_eval_P()."""
+    return next((p for p in range(32) if probability / span * 2.0**p > 1), 32)
+
+
+def _ports(scenario: Scenario, plan: Plan) -> Iterator[Wanted]:
+    """The netem of every port."""
+    network, hosts = scenario.network, plan.content["hosts"]
+    lossy = loss_devices(scenario, hosts)
+    loss = about("network.loss", _last(network, "loss"), LOSS_STEP)
+    base = {
+        "limit_packets": about("limit of netem", NETEM_PACKETS),
+        "gap": about("gap", 0),
+        "duplicate": about("duplicate", 0),
+    }
+    nothing = {
+        n: about(n, 0) for n in ("delay_us", "jitter_us", "slot_min_us", "slot_max_us", "rate_bytes_per_s", "loss")
+    }
+    delays_us = _delays_us(scenario, plan)
+    for host in hosts:
+        port = f"{host['switch']}-{host['name']}"
+        above = host["sends"] or port in lossy
+        if above:
+            values = base | nothing | {"rate_bytes_per_s": about("rate of netem", NETEM_FIFO_BYTES_PER_S)}
+            values |= {"loss": loss} if port in lossy else {}
+            if host["sends"] and host["name"] in delays_us:
+                values |= _delay(scenario, host, *delays_us[host["name"]])
+            elif host["sends"]:  # nobody used it (bbrlab play): nothing was asked of it
+                for name in ("delay_us", "jitter_us", "slot_max_us"):
+                    del values[name]
+            yield Wanted(port, "netem", "2:", "root", values)
+        if scenario.hosts.interrupt_delay_us:
+            slot = about("hosts.receive_offload_us", scenario.hosts.interrupt_delay_us, SLOT_STEP_US)
+            values = base | nothing | {"slot_min_us": slot, "slot_max_us": slot}
+            yield Wanted(port, "netem", "3:", "2:" if above else "root", values)
+    ports = {f"{h['switch']}-{h['name']}" for h in hosts}
+    for device in lossy:
+        if device not in ports:
+            yield Wanted(device, "netem", "2:", "root", base | nothing | {"loss": loss})
+
+
+def _delays_us(scenario: Scenario, plan: Plan) -> dict[str, tuple[float, int]]:
+    """{sending host: its base RTT at the end of the run, and a group that has it}."""
+    network, transfers = scenario.network, plan.content["transfers"]
+    used = [(transfers[f.transfer]["client"], f.rtt_ms, f.group) for f in plan.flows]
+    used += [(client, e["rtt_ms"], e["group"]) for e in plan.content["short_flows"] for client in e["clients"]]
+    changes = any(c.rtt_ms is not None for c in network.changes)
+    found = {}
+    for client, rtt_ms, group in used:
+        changed = changes and scenario.flows[group].has_networks_rtt
+        found[client] = 1000 * (_last(network, "rtt_ms") if changed else rtt_ms), group
+    return found
+
+
+def _delay(scenario: Scenario, host: HostPlan, delay_us: float, group: int) -> dict[str, Value]:
+    jitter = scenario.network.jitter
+    shaken = jitter if jitter and jitter.group in (None, group) else None
+    if shaken and shaken.kind == "per-packet":  # netem draws it around the delay
+        half_us = 500 * shaken.ms
+        return {
+            "delay_us": about(
+                f"RTT of {host['name']} and half of network.jitter.ms (us)", delay_us + half_us, NETEM_STEP_US
+            ),
+            "jitter_us": about("half of network.jitter.ms (us)", half_us, NETEM_STEP_US),
+        }
+    values = {"delay_us": about(f"RTT of {host['name']} (us)", delay_us, NETEM_STEP_US)}
+    if shaken:
+        values["slot_max_us"] = about("network.jitter.ms (us)", 1000 * shaken.ms, SLOT_STEP_US)
+    return values
+
+
+def _host_qdiscs(scenario: Scenario, plan: Plan, name: str) -> list[Wanted]:
+    """What stands at a host's interface."""
+    device = name + "-eth0"
+    if not plan.content[
+        "own_machine"
+    ]:  # it lets packets go as the lab's kernels do by themselves (mininet/dumbbell.py)
+        return [
+            Wanted(
+                device,
+                "netem",
+                "",
+                "root",
+                {"delay_us": about("delay at the sender's interface (us)", 1.0, NETEM_STEP_US)},
+            )
+        ]
+    if scenario.hosts.pacing != "fq":
+        return []
+    return [Wanted(device, "fq", "", "root", {k: about(f"{k} of the sender's fq", v) for k, v in FQ_PACING.items()})]
+
+
+def _host_values(scenario: Scenario, plan: Plan, entry: HostSettings) -> Iterator[tuple[Value, float]]:
+    hosts = scenario.hosts
+    has = {key: [float(word) for word in text.split()] for key, text in entry["sysctls"].items()}
+    rtts_ms = [f.rtt_ms for f in plan.flows] + [e["rtt_ms"] for e in plan.content["short_flows"]]
+    room = sysctls(scenario, max(rtts_ms), max(1, len(plan.flows)))
+    for key, given, label in (
+        ("net.ipv4.tcp_rmem", hosts.rmem_max_bytes, "hosts.rmem_max_bytes"),
+        ("net.ipv4.tcp_wmem", hosts.wmem_max_bytes, "hosts.wmem_max_bytes"),
+    ):
+        never = at_least(f"{label} (never the limit)", float(str(room[key]).split()[2]))
+        yield about(label, given) if given else never, has[key][2]
+    yield about("hosts.ecn (net.ipv4.tcp_ecn)", hosts.ecn == "on"), has["net.ipv4.tcp_ecn"][0]
+    yield about("net.ipv4.tcp_no_metrics_save", 1), has["net.ipv4.tcp_no_metrics_save"][0]
+    if plan.content["virtual"]:
+        (reachable,) = (value for key, value in has.items() if "neigh" in key)
+        yield at_least("base_reachable_time_ms (no ARP while flows run)", 1e9), reachable[0]
+    segments = about("hosts.segmentation (gso_max_segs)", 1) if hosts.segmentation == "off" else at_least("hosts.segmentation (gso_max_segs)", 2)  # fmt: skip
+    yield segments, entry["gso_max_segs"]
+    yield (
+        about("hosts.receive_offload (napi_defer_hard_irqs)", 2 if hosts.gro_timer_us else 0),
+        entry["deferred_interrupts"],
+    )
+
+
+def _compare(wanted: Iterable[Wanted], settings: Iterable[Setting]) -> list[str | None]:
+    """For each value, and each qdisc and class, what differs; None: nothing."""
+    left = {(s["device"], s["handle"], s["parent"]): s for s in settings}
+    found: list[str | None] = []
+    for want in wanted:
+        has = left.pop((want.device, want.handle, want.parent), None)
+        place = f"{want.device} {want.kind}"
+        if has is None or has["kind"] != want.kind:
+            found.append(f"{place}: is not there (in its place: {has['kind'] if has else 'nothing'})")
+            continue
+        options: Options = options_of(want.kind, has["options"]) if want.values else {}
+        found.append(None)
+        found += [_difference(f"{place}: {v.field}", v, options.get(name)) for name, v in want.values.items()]
+    found += [f"{device} {s['kind']}: was not asked for" for (device, _, _), s in left.items()]
+    return found
+
+
+def _difference(label: str, value: Value, actual: float | None) -> str | None:
+    if actual is not None and value.low <= actual <= value.high:
+        return None
+    return f"{label}: asked {value.asked:.12g}, the kernel has {'none' if actual is None else f'{actual:.12g}'}"
+
+
+def _check(name: str, differences: list[str | None], what: str) -> Check:
+    wrong = [d for d in differences if d is not None]
+    detail = "; ".join(wrong[:MOST_TOLD]) or f"{what}, read back from the kernel"
+    if wrong[MOST_TOLD:]:
+        detail += f"; and {len(wrong) - MOST_TOLD} more"
+    return Check(name, len(differences), len(differences) - len(wrong), not wrong, detail)

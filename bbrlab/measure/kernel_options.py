@@ -1,0 +1,100 @@
+"""What the kernel has of a qdisc or class: its options as netlink dumps them (linux/pkt_sched.h), decoded."""
+
+from __future__ import annotations
+
+import struct
+
+from bbrlab.measure.netlink import attributes_of
+
+TICK_NS = 64  # net/pkt_sched.h, PSCHED_SHIFT
+Options = dict[str, float]
+
+# {kind: {attribute: (name, struct format)}} of those whose options are attributes of one number each.
+ATTRIBUTES: dict[str, dict[int, tuple[str, str]]] = {
+    "codel": {1: ("target_us", "I"), 2: ("limit_packets", "I"), 3: ("interval_us", "I"), 4: ("ecn", "I"),
+              5: ("ce_threshold_us", "I")},
+    "fq_codel": {1: ("target_us", "I"), 2: ("limit_packets", "I"), 3: ("interval_us", "I"), 4: ("ecn", "I"), 5: ("flows", "I"),
+                 6: ("quantum_bytes", "I"), 7: ("ce_threshold_us", "I"), 9: ("memory_bytes", "I")},
+    "pie": {1: ("target_us", "I"), 2: ("limit_packets", "I"), 3: ("tupdate_us", "I"), 4: ("alpha", "I"), 5: ("beta", "I"),
+            6: ("ecn", "I"), 7: ("bytemode", "I")},
+    "cake": {2: ("rate_bytes_per_s", "Q"), 3: ("diffserv", "I"), 5: ("isolation", "I"), 6: ("overhead_bytes", "i"), 7: ("rtt_us", "I"),
+             10: ("memory_bytes", "I"), 16: ("ack_filter", "I")},
+    "fq": {1: ("limit_packets", "I"), 2: ("flow_limit_packets", "I"), 3: ("quantum_bytes", "I"), 5: ("pacing", "I"),
+           8: ("buckets_log", "I"), 12: ("ce_threshold_us", "I")},
+}  # fmt: skip
+RED_FLAGS = {"ecn": 1, "harddrop": 2, "adaptive": 4}
+RED = struct.Struct("<IIIBBBB")  # tc_red_qopt
+HTB = struct.Struct(
+    "<2xH2xHI2xH2xHIIIIII"
+)  # tc_htb_opt: two tc_ratespec (their overhead, mpu and rate), then its own fields
+NETEM = struct.Struct("<IIIIII")  # tc_netem_qopt
+NETEM_SLOT = struct.Struct("<qqiiqq")
+
+
+def options_of(kind: str, options: str) -> Options:
+    """{name with unit: number} of a qdisc or class.
+
+    Args:
+        kind: as the kernel calls it; "htb" for a class of htb.
+        options: the attribute TCA_OPTIONS in hex, as report.json has it.
+
+    Raises:
+        ValueError, struct.error: if it cannot be read.
+    """
+    data = bytes.fromhex(options)
+    if kind in ("bfifo", "pfifo"):
+        return {"limit_bytes" if kind == "bfifo" else "limit_packets": struct.unpack_from("<I", data)[0]}
+    if kind == "netem":
+        return _netem(data)
+    places = attributes_of(data, 0, len(data))
+    if kind == "red":
+        return _red(data, places)
+    if kind == "htb":
+        return _htb(data, places)
+    known = ATTRIBUTES.get(kind, {})
+    return {
+        name: struct.unpack_from("<" + form, data, places[at][0])[0]
+        for at, (name, form) in known.items()
+        if at in places
+    }
+
+
+def _red(data: bytes, places: dict[int, tuple[int, int]]) -> Options:
+    limit, low, high, wlog, plog, _, flags = RED.unpack_from(data, places[1][0])
+    if 4 in places:
+        flags = struct.unpack_from("<I", data, places[4][0])[0]
+    (probability,) = struct.unpack_from("<I", data, places[3][0])
+    found: Options = {"limit_bytes": limit, "min_bytes": low, "max_bytes": high, "Wlog": wlog, "Plog": plog,
+                      "probability": probability / 2**32}  # fmt: skip
+    return found | {name: float(bool(flags & bit)) for name, bit in RED_FLAGS.items()}
+
+
+def _htb(data: bytes, places: dict[int, tuple[int, int]]) -> Options:
+    overhead, mpu, rate, _, _, ceil, burst, _, _, _, _ = HTB.unpack_from(data, places[1][0])
+    wide = {at: struct.unpack_from("<Q", data, places[at][0])[0] for at in (6, 7) if at in places}
+    rate, ceil = wide.get(6, rate), wide.get(7, ceil)
+    return {"rate_bps": 8 * rate, "ceil_bps": 8 * ceil, "burst_bytes": burst * TICK_NS * rate / 1e9, "overhead_bytes": overhead,
+            "mpu_bytes": mpu}  # fmt: skip
+
+
+def _netem(data: bytes) -> Options:
+    latency, limit, loss, gap, duplicate, jitter = NETEM.unpack_from(data)
+    places = attributes_of(data, NETEM.size, len(data))
+    wide = {at: struct.unpack_from("<q", data, places[at][0])[0] for at in (10, 11) if at in places}
+    found: Options = {
+        "delay_us": wide.get(10, latency * TICK_NS) / 1000,
+        "jitter_us": wide.get(11, jitter * TICK_NS) / 1000,
+        "limit_packets": limit,
+        "loss": loss / 2**32,
+        "gap": gap,
+        "duplicate": duplicate,
+        "rate_bytes_per_s": struct.unpack_from("<Q" if 8 in places else "<I", data, places[8 if 8 in places else 6][0])[
+            0
+        ],
+        "slot_min_us": 0,
+        "slot_max_us": 0,
+    }
+    if 12 in places:
+        low, high, *_ = NETEM_SLOT.unpack_from(data, places[12][0])
+        found |= {"slot_min_us": low / 1000, "slot_max_us": high / 1000}
+    return found
