@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -273,17 +274,13 @@ def test_run_asks_the_workflow_for_the_tables(figure, monkeypatch, tmp_path):
     monkeypatch.setenv("BBRLAB_RESULTS", str(tmp_path))
     asked = []
 
-    class Done:
-        returncode = 0
-
-    def run(argv, cwd, env, check):
-        assert cwd == paths.ROOT
+    def start(*argv, env):
         folder = Path(argv[-1]).parents[2]  # of its results: the table's
         asked.append((argv, Path(env["BBRLAB_RESULTS"]), folder))
         write_side(folder, figure, share())
-        return Done()
+        return subprocess.Popen(["true"])
 
-    monkeypatch.setattr(sides.subprocess, "run", run)
+    monkeypatch.setattr(sides.python, "start", start)
     found = invoke(
         FIGURE, "--kernel", "lab-6.12", "--config", "kernel=lab-6.1 replace=bbr3:aimd", "--run", "--cores", "1"
     )
@@ -291,7 +288,7 @@ def test_run_asks_the_workflow_for_the_tables(figure, monkeypatch, tmp_path):
     assert [home.name for _, home, _ in asked] == ["kernel=lab-6.12", "kernel=lab-6.1,replace=bbr3:aimd"]
     argv, home, folder = asked[1]
     assert folder == home / "replace" / "bbr3-aimd"
-    assert argv[2:] == ["snakemake", "--cores", "1", "--config", "kernel=lab-6.1", "replace=bbr3:aimd", "scale=quick", "--",
+    assert list(argv) == ["snakemake", "--cores", "1", "--config", "kernel=lab-6.1", "replace=bbr3:aimd", "scale=quick", "--",
                         str(folder / "quick" / f"{FIGURE}.parquet")]  # fmt: skip
 
 
@@ -317,7 +314,7 @@ def test_only_what_both_kernels_can_run_is_compared_and_the_rest_is_named(monkey
 
 def test_a_slip_is_told_before_anything_runs(monkeypatch, tmp_path):
     monkeypatch.setenv("BBRLAB_RESULTS", str(tmp_path))
-    monkeypatch.setattr(sides.subprocess, "run", lambda *arguments, **more: pytest.fail("a campaign began"))
+    monkeypatch.setattr(sides.python, "start", lambda *arguments, **more: pytest.fail("a campaign began"))
     (tmp_path / "file").write_text("mine")
     for options, words in (
         (["--metric", "los"], "--metric los: there is no such metric"),
@@ -335,11 +332,7 @@ def test_a_slip_is_told_before_anything_runs(monkeypatch, tmp_path):
 
 def test_a_campaign_that_fails_is_told(monkeypatch, tmp_path):
     monkeypatch.setenv("BBRLAB_RESULTS", str(tmp_path))
-
-    class Failed:
-        returncode = 1
-
-    monkeypatch.setattr(sides.subprocess, "run", lambda *a, **k: Failed())
+    monkeypatch.setattr(sides.python, "start", lambda *a, **k: subprocess.Popen(["false"]))
     found = invoke(FIGURE, "--kernel", "lab-6.12", "--kernel", "lab-6.1", "--run")
     assert "the campaign of lab-6.12 failed" in str(found.exception)
 

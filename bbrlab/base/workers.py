@@ -10,6 +10,7 @@ from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.context import BaseContext
 
 from bbrlab.base.errors import UserError
+from bbrlab.base.python import safe_path
 
 
 @contextlib.contextmanager
@@ -28,7 +29,8 @@ def workers(
     Raises:
         UserError: in the place of BrokenProcessPool, if one of them is killed.
     """
-    with ProcessPoolExecutor(count, context, begin) as pool:
+    # What multiprocessing starts is `python -c`, a tracker of its semaphores first of all.
+    with safe_path(), ProcessPoolExecutor(count, context, begin) as pool:
         try:
             yield pool
         except BaseException as error:

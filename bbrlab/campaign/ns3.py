@@ -124,7 +124,9 @@ def run(figures: list[Figure], seeds: int) -> pd.DataFrame:
         asked, told = Path(folder) / "points.json", Path(folder) / "results.json"
         asked.write_text(json.dumps([description(f.id, p, s) for f, p, s in chosen]), encoding="utf-8")
         # cling, which gives ns-3 its Python, complains of itself on standard error, whatever one does.
-        done = subprocess.run([PYTHON, PROGRAM, asked, told], stderr=subprocess.PIPE, text=True, check=False)
+        done = subprocess.run(
+            [PYTHON, PROGRAM, asked, told], stderr=subprocess.PIPE, text=True, check=False, cwd=folder
+        )
         if done.returncode or not told.exists():
             raise UserError(f"ns-3 ended with status {done.returncode}: {done.stderr.strip().splitlines()[-1:]}")
         results = json.loads(told.read_text(encoding="utf-8"))

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import sys
 
-from bbrlab.cli.interrupts import EXIT_INTERRUPTED, Interrupted, ignore_interrupts, make_interruptible
+from bbrlab.base.python import forget_working_folder
+
+forget_working_folder()
+
+from bbrlab.cli.interrupts import EXIT_INTERRUPTED, Interrupted, ignore_interrupts, make_interruptible  # noqa: E402
 
 
 def main() -> None:

@@ -8,14 +8,13 @@ import os
 import resource
 import signal
 import subprocess
-import sys
 from collections.abc import Collection
 from pathlib import Path
 from typing import TypedDict
 
 import yaml
 
-from bbrlab.base import files
+from bbrlab.base import files, python
 from bbrlab.base.errors import UserError, why_it_failed
 from bbrlab.base.signals import postponed
 from bbrlab.claims.schema import rounded
@@ -117,7 +116,7 @@ def _again(limits: Limits, run: RunFound, index: int, point: Point, kernel: Kern
     file.write_text(yaml.safe_dump(run["scenario"]), encoding="utf-8")
     result: Rerun = {"run": index, "name": run["name"], "outcome": NOT_RUN, "kind": "", "told": ""}
     argv = [
-        sys.executable, "-m", "bbrlab.cli.main", "run", str(file), "--seed", str(run["seed"]), "--out", str(out),
+        "run", str(file), "--seed", str(run["seed"]), "--out", str(out),
         "--kernel", kernel.name, "--watchdog-s", str(limits.end_s), "--quiet", "--die-with-parent",
     ]  # fmt: skip
     file_bytes = int((limits.memory_mb + limits.disk_mb) * 1e6) + MEMORY_HOLE_BYTES  # its memory is a file, too
@@ -129,8 +128,8 @@ def _again(limits: Limits, run: RunFound, index: int, point: Point, kernel: Kern
     child = None
     try:
         with postponed():
-            child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-                                     errors="replace", start_new_session=True, preexec_fn=limit)  # fmt: skip  # noqa: PLW1509
+            child = python.start("bbrlab.cli.main", *argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                 text=True, errors="replace", start_new_session=True, preexec_fn=limit)  # fmt: skip
         _, said = child.communicate(timeout=limits.end_s)
     except subprocess.TimeoutExpired:
         return result | {"kind": FAILED_HERE, "told": f"was ended after {limits.end_s:g} s"}

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from numba import njit
-
 from bbrlab.models._burst_state import (
     INITIAL_CWND,
     PACING_MARGIN,
@@ -14,6 +12,7 @@ from bbrlab.models._burst_state import (
     QUANTUM_S,
     Record,
 )  # fmt: skip
+from bbrlab.models.jit import njit
 from bbrlab.scenario.frames import PAYLOAD_BYTES
 
 # Below 1.2 Mbit/s of payload, BBRv1 and BBRv2 send single packets.

@@ -8,8 +8,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from numba import njit
-
 from bbrlab.models._burst_bbr import (
     bdp,
     extra_acked,
@@ -33,6 +31,7 @@ from bbrlab.models._burst_state import (
     STARTUP,
     Record,
 )  # fmt: skip
+from bbrlab.models.jit import njit
 
 PHASES = 8
 UP_PHASE, DOWN_PHASE = 0, 1

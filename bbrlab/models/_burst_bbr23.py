@@ -9,8 +9,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from numba import njit
-
 from bbrlab.models._burst_bbr import (
     bdp,
     extra_acked,
@@ -46,6 +44,7 @@ from bbrlab.models._burst_state import (
     UP,
     Record,
 )  # fmt: skip
+from bbrlab.models.jit import njit
 
 UP_BONUS = 2.0  # packets more in flight in UP
 PROBE_WAIT_S = 2.0

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from bbrlab.models import _burst_bbr1, _burst_bbr23, _burst_loss_based
 from bbrlab.models._burst_state import (
@@ -28,6 +27,7 @@ from bbrlab.models._burst_state import (
     SRTT_GAIN,
     Record,
 )  # fmt: skip
+from bbrlab.models.jit import njit
 from bbrlab.scenario.frames import FRAME_BYTES
 
 RTO_VARIANCE_S = 0.2  # what Linux adds to the smoothed RTT at least for its retransmission timeout

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
 from bbrlab.models._burst_state import CUBIC, INFINITE, QUANTUM_MAX, QUANTUM_S, Record
+from bbrlab.models.jit import njit
 
 REDUCING, AFTER_TIMEOUT = 1, 2  # recovery, as CUBIC and Reno have it
 CUBE = 0.4

@@ -11,8 +11,9 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from bbrlab.models.jit import njit
 
 Floats = NDArray[np.float64]
 RENO, CUBIC, BBR1, BBR2 = 0, 1, 2, 3

@@ -64,7 +64,8 @@ def render_notebook(notebook: Path, out: Path, parameters: dict[str, str], figur
         content.cells.insert(1, nbformat.v4.new_markdown_cell(swap.note, id="replaced"))  # type: ignore[no-untyped-call]
     content.metadata.get("papermill", {}).update(input_path=notebook.name, output_path=out.with_suffix(".ipynb").name)
     drawn = take_figures(content)
-    exporter = HTMLExporter(exclude_input_prompt=True, exclude_output_prompt=True, embed_images=True)  # type: ignore[no-untyped-call]
+    exporter = HTMLExporter(exclude_input_prompt=True, exclude_output_prompt=True, embed_images=True,  # type: ignore[no-untyped-call]
+                            extra_template_basedirs=[])  # fmt: skip  # by default the working folder, whose templates are programs
     exporter.exclude_input = True
     page, _ = exporter.from_notebook_node(content)
     # The page's template has no place for them.

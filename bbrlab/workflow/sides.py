@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 import shlex
-import subprocess
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pandas as pd
 
-from bbrlab.base import paths
+from bbrlab.base import paths, python
 from bbrlab.base.errors import UserError
 from bbrlab.campaign.collect import IDENTITY
 from bbrlab.campaign.config import load_config
@@ -124,8 +122,9 @@ def _place(name: str) -> Path:
 def run_side(side: Side, scale: str, figures: list[str], cores: int) -> None:
     """Run a side's campaign: what is there already is not run again. UserError if it fails."""
     environment = {**os.environ, "BBRLAB_RESULTS": str(side.home)}
-    argv = [sys.executable, "-m", *side.command(scale, figures, cores)]
-    if subprocess.run(argv, cwd=paths.ROOT, env=environment, check=False).returncode:
+    with python.start(*side.command(scale, figures, cores), env=environment) as campaign:
+        failed = campaign.wait()
+    if failed:
         raise UserError(f"the campaign of {side.name} failed; what it says stands above, and in {side.folder / 'logs'}")
 
 

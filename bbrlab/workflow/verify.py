@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +12,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 
-from bbrlab.base import files, paths
+from bbrlab.base import files, python
 from bbrlab.base.errors import UserError, why_it_failed
 from bbrlab.base.words import number_of
 from bbrlab.campaign.figures import write_points
@@ -199,9 +198,6 @@ def _again(
             record, [*record.wrong, Wrong(SUMMARY, f"was not run again, its kernel is not here: {missing[name]}")]
         )
     argv = [
-        sys.executable,
-        "-m",
-        "bbrlab.cli.main",
         "point",
         str(point),
         "--seed",
@@ -212,7 +208,7 @@ def _again(
         name,
     ]
     start_s = time.monotonic()
-    process = subprocess.Popen(argv, cwd=paths.ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    process = python.start("bbrlab.cli.main", *argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     run = Started(process, out / LOG, start_s)
     started.append(run)
     _, told = process.communicate()
