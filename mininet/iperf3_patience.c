@@ -25,6 +25,10 @@
  *    first time on; the server reads until there is nothing left to read. In virtual time nothing happens while a program
  *    runs: a socket that is full or drained stays so, and the clock stands, until the program waits. So the answers are
  *    known, and the kernel is not asked. Only for iperf3 without threads (before 3.16), whose one waiting call is select().
+ *
+ * 6. Each stream, at both ends, has a block of its own (-l, 1 MiB) that a file in memory backs and that is filled with random
+ *    bytes: 4 MiB a stream. Nobody looks at what is sent, and what is received is thrown away (MSG_TRUNC), so all streams
+ *    of a process share one block without a file.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -32,6 +36,7 @@
 #include <stdlib.h>
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/select.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -53,6 +58,9 @@ static unsigned long moment = 1; /* counts the calls that may wait */
 static int settled;              /* whether this moment began with select(), so that no call of it waits unseen */
 static unsigned long full[DESCRIPTORS], drained[DESCRIPTORS]; /* the moment at which a socket was found so */
 static unsigned char nonblocking[DESCRIPTORS];                /* it said EAGAIN once */
+
+static void *block; /* of every stream */
+static size_t block_bytes;
 
 static int threaded(void)
 {
@@ -85,6 +93,37 @@ static int known_to_be(const unsigned long *exhausted, int fd)
 		return 0;
 	errno = EAGAIN;
 	return 1;
+}
+
+/* libiperf's only use of it are the streams' blocks, all of one length. */
+void *mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset)
+{
+	static void *(*next)(void *, size_t, int, int, int, off_t);
+
+	if (!next)
+		next = dlsym(RTLD_NEXT, "mmap");
+	if (fd < 0 || address || !(protection & PROT_WRITE))
+		return next(address, length, protection, flags, fd, offset);
+	if (block && length == block_bytes)
+		return block;
+	block = next(NULL, length, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	block_bytes = length;
+	if (block == MAP_FAILED) {
+		block = NULL;
+		return MAP_FAILED;
+	}
+	return block;
+}
+
+void *mmap64(void *, size_t, int, int, int, off64_t) __attribute__((alias("mmap"))); /* its name in programs for large files */
+
+int munmap(void *address, size_t length)
+{
+	static int (*next)(void *, size_t);
+
+	if (!next)
+		next = dlsym(RTLD_NEXT, "munmap");
+	return address == block ? 0 : next(address, length);
 }
 
 /* Wait until every byte written to the data sockets is acknowledged. */

@@ -26,6 +26,8 @@ SKNLGRP_INET_TCP_DESTROY = 1
 SOL_NETLINK, NETLINK_ADD_MEMBERSHIP = 270, 1
 PR_SET_TIMERSLACK = 29
 MSG_WAITFORONE = 0x10000
+SO_RCVBUFFORCE = 33
+DEATHS_BYTES = 64 << 20  # a bound; what does not wait takes no memory
 TIMER_ABSTIME = 1
 INFO, CONG, VEGASINFO, SKMEMINFO = 2, 4, 3, 7
 # TCP states that can still have data to deliver: ESTABLISHED, FIN_WAIT1, CLOSE_WAIT, LAST_ACK, CLOSING.
@@ -153,6 +155,8 @@ class Sampler:
         for source, sock in enumerate(self.deaths):
             if source not in self.left_out:
                 sock.setsockopt(SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, SKNLGRP_INET_TCP_DESTROY)
+            # Of a thousand flows that end at one instant each leaves a message; by default the socket holds some hundred.
+            sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, DEATHS_BYTES)
             sock.setblocking(False)
         self.route = netlink_in(os.getpid(), socket.NETLINK_ROUTE)
         # The bottleneck queues: qdisc 30: below class 1:3.

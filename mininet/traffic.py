@@ -93,7 +93,12 @@ class Traffic:
         else:
             # Ended to the nanosecond by stop_due(); -t only must not end it sooner (iperf3 allows 86400 s).
             argv += ["-t", "86400", "-l", str(BLOCK_BYTES)]
-        env = dict(self.env, BBRLAB_FINITE="1") if transfer["bytes"] is not None else self.env
+        env = dict(self.env)
+        if transfer["bytes"] is not None:
+            env["BBRLAB_FINITE"] = "1"
+        if "together" in transfer:
+            env["LD_PRELOAD"] = " ".join(filter(None, (env.get("LD_PRELOAD"), transfer["together"])))
+            env["BBRLAB_TOGETHER"] = str(transfer["streams"])
         log = open("%s/client-%d.json" % (self.out, transfer["id"]), "wb")  # noqa: SIM115 - the child's output
         self.clients[transfer["id"]] = (
             transfer,

@@ -120,6 +120,12 @@ def only_the_cookie(run: SimpleNamespace) -> None:
     columns["bytes_sent"] = np.minimum(columns["bytes_sent"], 37)
 
 
+def late_data(run: SimpleNamespace) -> None:
+    """A flow whose data begins at 6 s, a second after the window."""
+    columns = run.counters[1].columns
+    columns["bytes_sent"][run.counters[1].times_s < 6] = 37
+
+
 def late_short_flow(run: SimpleNamespace) -> None:
     (short,) = run.short.values()
     short.table.loc[short.table.index[0], "begin_s"] += 0.002
@@ -149,6 +155,7 @@ WRONG = {
     "segmentation": lambda r: r.report["received"]["h1"].update(gso=True),
     "receive_offload": lambda r: r.report["received"]["r1"].update(gro=True),
     "flows_ran": only_the_cookie,
+    "first_data": late_data,
     "receive_window": lambda r: r.counters[0].columns["rwnd_limited_us"].__setitem__(slice(50, None), 10**6),
     "send_buffer": lambda r: r.counters[2].columns.update(unacked=np.full(101, 8), notsent_bytes=np.zeros(101, int)),
     "short_flows": late_short_flow,

@@ -60,8 +60,61 @@ print(told)
 """
 
 
-def preloaded(argv, **more):
-    env = dict(os.environ, LD_PRELOAD=str(iperf3_library.library_folder() / iperf3_library.LIBRARY), **more)
+# Two blocks as iperf3 asks for them, each of a file of its own.
+BLOCKS = """
+import mmap, tempfile
+
+def block():
+    file = tempfile.TemporaryFile()
+    file.truncate(1 << 20)
+    return mmap.mmap(file.fileno(), 1 << 20, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_WRITE)
+
+one, other = block(), block()
+one[0] = 7
+del one
+print(other[0])
+"""
+
+# A client as iperf3 is: a control connection, then streams in turn; each is to be open, on a socket that may wait.
+STREAMS = """
+import os, socket
+
+listener = socket.create_server(("127.0.0.1", 0))
+listener.settimeout(2)
+
+def stream():
+    sock = socket.socket()
+    sock.connect(listener.getsockname())
+    return sock
+
+def accepted():
+    found = []
+    listener.settimeout(0.2)
+    try:
+        while True:
+            found.append(listener.accept()[0])
+    except TimeoutError:
+        return found
+
+control = stream()
+counts = [len(accepted())]
+first = stream()
+ends = accepted()
+counts.append(len(ends))
+others = [stream() for _ in range(3)]
+counts.append(len(accepted()))
+said = []
+for i, sock in enumerate([first, *others]):
+    sock.send(str(i).encode())
+    said += [i for end in ends if end.getpeername() == sock.getsockname() and end.recv(9) == str(i).encode()]
+inodes = [os.fstat(sock.fileno()).st_ino for sock in [first, *others]]
+print(counts, said, inodes == sorted(inodes), all(os.get_blocking(s.fileno()) for s in [first, *others]))
+listener.close()
+"""
+
+
+def preloaded(argv, library=iperf3_library.LIBRARY, **more):
+    env = dict(os.environ, LD_PRELOAD=str(iperf3_library.library_folder() / library), **more)
     return subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
@@ -76,6 +129,21 @@ def test_what_is_known_until_the_program_waits():
             "clock goes after a call that may wait": True,
         }
     )
+
+
+def test_streams_share_a_block():
+    """A thousand streams would take 4 GiB of a guest, for bytes that nobody looks at."""
+    said, _ = preloaded([sys.executable, "-c", BLOCKS]).communicate(timeout=30)
+    assert said.strip() == "7"
+
+
+@pytest.mark.parametrize(("together", "opened"), [("4", [1, 4, 0]), ("0", [1, 1, 3])])
+def test_the_first_stream_opens_all(together, opened):
+    """Sockets in the order of the streams, by which they are told apart (bbrlab/measure/sockets.py)."""
+    client = preloaded([sys.executable, "-c", STREAMS], iperf3_library.TOGETHER, BBRLAB_TOGETHER=together)
+    said, _ = client.communicate(timeout=30)
+    arrived = [0, 1, 2, 3] if together == "4" else [0]
+    assert said.strip() == f"{opened} {arrived} True True"
 
 
 @pytest.mark.guest

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import pytest
 
@@ -14,6 +15,7 @@ from bbrlab.run.fit import check_parameters
 from bbrlab.scenario.load import base_point
 from bbrlab.scenario.messages import validate
 from bbrlab.scenario.schema import Qdisc
+from bbrlab.scenario.windows import first_data_s, partly_there
 from tests.conftest import scenario_dict
 
 CCAS = {"bbr1": "bbr", "cubic": "cubic", "reno": "reno", "dctcp": "dctcp"}
@@ -55,6 +57,79 @@ def test_many_flows_are_split_as_iperf3_needs():
     assert [t["streams"] for t in plan.content["transfers"]] == [128, 128, 44]
     finite = plan_of(flows=[{"cca": "reno", "count": 3, "bytes": 1000}])
     assert [t["streams"] for t in finite.content["transfers"]] == [1, 1, 1]
+
+
+def test_streams_that_begin_together_have_a_library_for_it():
+    """The default is not written down: points of before keep their names, and their plans."""
+    flows = [{"cca": "reno", "count": 130, "start": "together"}, {"cca": "reno", "count": 2}]
+    plan = plan_of(flows=flows).content
+    assert [t.get("together") for t in plan["transfers"]] == ["/run/lib/iperf3_together.so"] * 2 + [None]
+    assert [t["streams"] for t in plan["transfers"]] == [128, 2, 2]
+    alone = plan_of(flows=[{"cca": "reno", "start": "together"}]).content
+    assert "together" not in alone["transfers"][0]
+    plain, written = (base_point(validate(scenario_dict(flows=[flow]), "s")) for flow in ({"cca": "reno"}, {"cca": "reno", "start": "in-turn"}))  # fmt: skip
+    assert plain.fingerprint == written.fingerprint
+    other = base_point(validate(scenario_dict(flows=[{"cca": "reno", "start": "together"}]), "s"))
+    assert other.fingerprint != plain.fingerprint
+
+
+def first_data_of(flow, **changes):
+    scenario = validate(scenario_dict(flows=[{"cca": "reno", **flow}], **changes), "s")
+    return pytest.approx(first_data_s(scenario.flows[0], scenario))
+
+
+def test_when_the_data_of_a_group_begins():
+    """Each stream takes a round trip, of at most 128 in a process; all together one."""
+    assert first_data_of({}) == 5 * 0.04
+    assert first_data_of({"count": 100, "start_s": 2}) == 2 + 104 * 0.04
+    assert first_data_of({"count": 500}) == 132 * 0.04
+    assert first_data_of({"count": 500, "start": "together"}) == 5 * 0.04
+    assert first_data_of({"count": 9, "rtt_ms": [10, 30]}) == 5 * 0.03
+    assert first_data_of({"count": 4, "rtts_ms": [20, 20, 20, 25]}) == 7 * 0.02
+    changes = [{"at_s": 3, "rtt_ms": 200}, {"at_s": 1, "rtt_ms": 100}]
+    assert [first_data_of({"start_s": s}, network__changes=changes) for s in (0, 1, 4)] == [0.2, 1.5, 5]
+
+
+@pytest.mark.parametrize(
+    ("flow", "window_s", "said"),
+    [
+        ({"count": 100}, [2, 10], r"starts at 0 s, but sends no data before about 4.16 s.*100 connections one after another.*104 round trips of 40 ms.*start: together"),
+        ({"count": 100}, [6, 10], "about 4.16 s"),  # the larger part of the time before the window
+        ({"count": 100}, [9, 10], None),
+        ({"count": 100, "start": "together"}, [2, 10], None),
+        ({"rtt_ms": 3000}, [2, 10], "about 15 s.*its connections"),
+        ({"count": 100}, [0, 10], "about 4.16 s"),
+        ({}, [0, 10], None),  # 0.2 s of 10
+        ({"count": 30, "start_s": 6}, [2, 10], "about 7.36 s"),
+        ({"count": 30, "bytes": 1000}, [2, 10], None),
+    ],
+)  # fmt: skip
+def test_data_that_begins_near_the_window_or_later_is_noted(flow, window_s, said):
+    point = base_point(validate(scenario_dict(flows=[{"cca": "reno", **flow}], window_s=window_s), "s"))
+    notes = [note for note in partly_there([point]) if "sends no data" in note]
+    assert len(notes) == (said is not None)
+    if said:
+        assert re.search(said, notes[0])
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize(
+    ("flows", "begins_s"),
+    [
+        ([{"cca": "cubic", "count": 40}], 44 * 0.04),
+        ([{"cca": "cubic", "count": 40, "start": "together"}, {"cca": "reno"}], 5 * 0.04),
+    ],
+)
+def test_data_begins_when_it_is_said_to(run_scenario, flows, begins_s):
+    """On an idle path, to two samples: one is the next to see it; what 40 connections send before takes a millisecond."""
+    result = run_scenario(flows=flows, duration_s=3, window_s=[2.5, 3], sample_hz=250, network__rate_mbit=100)
+    samples = result.samples[result.samples["bytes_sent"] > 37]
+    first_s = samples.groupby("flow")["time_s"].min()
+    assert len(first_s) == sum(flow.get("count", 1) for flow in flows)
+    assert first_s.to_numpy() == pytest.approx(begins_s, abs=0.008)
+    scenario = validate(result.manifest["scenario"], "s")
+    assert [first_data_s(flow, scenario) for flow in scenario.flows] == [pytest.approx(begins_s)] * len(flows)
+    assert result.failed == []
 
 
 def test_reverse_flows_send_from_the_other_side():

@@ -11,13 +11,14 @@ from bbrlab.base.errors import UserError
 from bbrlab.kernel.compiler import compiler
 
 LIBRARY = "iperf3_patience.so"
+TOGETHER = "iperf3_together.so"  # of clients whose streams begin together
 OVS_CLOCK = "ovs_clock.so"  # of a guest in real time
 FLAGS = ["-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
 
 
 def library_folder() -> Path:
     """The folder that holds the compiled helpers, compiling them if needed. UserError with the compiler's words."""
-    sources = [paths.GUEST_CODE / f"{Path(name).stem}.c" for name in (LIBRARY, OVS_CLOCK)]
+    sources = [paths.GUEST_CODE / f"{Path(name).stem}.c" for name in (LIBRARY, TOGETHER, OVS_CLOCK)]
     text = b"\0".join(source.read_bytes() for source in sources) + "\0".join([compiler(), *FLAGS]).encode()
     folder = paths.build_folder() / "guest" / hashlib.sha256(text).hexdigest()[:16]
     for source in sources:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from bbrlab.base.errors import UserError
 from bbrlab.experiment.hosts import Hosts, loss_devices, switch_links, sysctls
+from bbrlab.experiment.iperf3_library import TOGETHER
 from bbrlab.experiment.links import NS, bottlenecks, changes, pings
 from bbrlab.experiment.parameters import plan_parameters
 from bbrlab.experiment.plan_types import GuestPlan
@@ -54,6 +55,7 @@ def make_plan(
     virtual: bool = True,
     own_machine: bool = True,
     preload: str | None = None,
+    helpers: str = "/run/lib",
     traceable: Collection[str] = (),
     modules: Mapping[str, str] | None = None,
     machines: Mapping[int, int] | None = None,
@@ -67,6 +69,7 @@ def make_plan(
         virtual: whether the guest runs in virtual time.
         own_machine: whether the guest is a machine of its own, not this one.
         preload: the iperf3 helper library as the guest sees it, or None.
+        helpers: the folder of the compiled helpers as the guest sees it.
         traceable: the kernel's names of the CCAs of which every ACK is to be recorded, if the scenario has them.
         modules: {the kernel's name of a CCA that may be had in parameter sets: the module that has it}.
         machines: {group: the machine that its senders are in}, of those that are not in the first (run/several.py).
@@ -87,7 +90,7 @@ def make_plan(
     hosts = Hosts(scenario, machines)
     modules = modules or {}
     parameters = plan_parameters(scenario, ccas, modules)
-    traffic = plan_traffic(scenario, hosts, rtts_ms, parameters.names)
+    traffic = plan_traffic(scenario, hosts, rtts_ms, parameters.names, f"{helpers}/{TOGETHER}")
     used = {ccas[f.cca] for f in scenario.flows}
     traced = sorted({modules.get(name, name) for name in used & set(traceable)})
     connections = len(traffic.flows) + SHORT_FLOWS_AT_ONCE * len(traffic.short_flows)

@@ -54,7 +54,11 @@ class PingPlan(TypedDict):
 
 
 class TransferPlan(TypedDict):
-    """An iperf3 client and its server."""
+    """An iperf3 client and its server.
+
+    Attributes:
+        together: the library preloaded into a client that opens its streams together, in place of in turn.
+    """
 
     id: int
     client: str
@@ -67,6 +71,7 @@ class TransferPlan(TypedDict):
     stop_ns: int
     bytes: int | None
     receive_lowat_bytes: int
+    together: NotRequired[str]
 
 
 class ParameterSetPlan(TypedDict):

@@ -43,7 +43,9 @@ class Traffic:
     short_flows: list[ShortFlowsPlan]
 
 
-def plan_traffic(scenario: Scenario, hosts: Hosts, rtts_ms: list[list[float]], names: list[str]) -> Traffic:
+def plan_traffic(
+    scenario: Scenario, hosts: Hosts, rtts_ms: list[list[float]], names: list[str], together: str
+) -> Traffic:
     """Who sends what to whom.
 
     Args:
@@ -51,6 +53,7 @@ def plan_traffic(scenario: Scenario, hosts: Hosts, rtts_ms: list[list[float]], n
         hosts: hands out the hosts, group by group.
         rtts_ms: base RTT of each flow of each group.
         names: for each group what the kernel calls its CCA.
+        together: the library for clients that open their streams together, as the guest sees it.
     """
     transfers: list[TransferPlan] = []
     flows: list[FlowPlan] = []
@@ -64,7 +67,10 @@ def plan_traffic(scenario: Scenario, hosts: Hosts, rtts_ms: list[list[float]], n
         for members in _members(flow, rtts_ms[g]):
             rtt_ms = rtts_ms[g][members[0]]
             number = len(transfers)
-            transfers.append(_transfer(scenario, hosts, g, rtt_ms, cca, number, len(members)))
+            transfer = _transfer(scenario, hosts, g, rtt_ms, cca, number, len(members))
+            if flow.start == "together" and len(members) > 1:  # a stream alone waits for no other
+                transfer["together"] = together
+            transfers.append(transfer)
             flows += [FlowPlan(first + i, g, number, k, rtt_ms) for k, i in enumerate(members)]
         first += flow.count
     return Traffic(transfers, sorted(flows, key=lambda f: f.flow), short_flows)

@@ -76,7 +76,8 @@ def run_point(
         own = own_of([flow.cca for flow in point.scenario.flows], kernel_name, sources)
         kernel = kernel_for(kernel_name, backend, own, lambda text: on_progress("stage", text))
         library = iperf3_library.library_folder()
-        preload = f"{'/run/lib' if own_machine else library}/{iperf3_library.LIBRARY}" if virtual else None
+        helpers = "/run/lib" if own_machine else str(library)
+        preload = f"{helpers}/{iperf3_library.LIBRARY}" if virtual else None
         if not own_machine and point.scenario.hosts.pacing == "fq":
             raise UserError(
                 f"{point.scenario.name}: hosts.pacing: fq is not possible with --backend host (see LIMITATIONS.md); use internal"
@@ -91,7 +92,7 @@ def run_point(
             plan, senders = plan_several(point, seed, kernel, others)
         else:
             plan = make_plan(point, seed, kernel.ccas, virtual=virtual, own_machine=own_machine, preload=preload,
-                             traceable=traceable, modules=kernel.modules)  # fmt: skip
+                             helpers=helpers, traceable=traceable, modules=kernel.modules)  # fmt: skip
         check_parameters(point, kernel)
         if tamper:
             tamper(plan.content)

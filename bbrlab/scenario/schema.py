@@ -291,7 +291,17 @@ class Flow(Strict):
         description=f"{', '.join(KNOWN)}, or the name of an algorithm of one's own (docs/howto/own_algorithm.md)"
     )
     count: Annotated[int, Field(ge=1, le=1000)] = Field(1, description="flows of the group")
-    start_s: NonNegative = Field(0.0, description="when iperf3 starts; its handshake takes about six RTTs")
+    start_s: NonNegative = Field(
+        0.0, description="when iperf3 starts; its first data leaves some base RTTs later, as start says"
+    )
+    start: Literal["in-turn", "together"] = Field(
+        "in-turn",
+        description="in-turn: as iperf3 -P does it, which opens the connections of a group one after another and sends nothing before "
+        "the last is open, so that data begins (count + 4) RTTs after start_s (with more than 128 flows of one RTT: 132); together: all "
+        "at once, 5 RTTs after start_s however many there are. Flows with bytes or with RTTs of their own begin after 5 RTTs either way. "
+        "Queues on the path, and lost packets, come on top",
+        exclude_if=lambda value: value == "in-turn",  # points that do not have it keep their names
+    )
     stop_s: Positive | None = Field(None, description="default: the end of the run")
     bytes: Annotated[int, Field(gt=0, le=10**15)] | None = Field(
         None, description="size of each flow; default: unlimited"

@@ -1,30 +1,61 @@
-"""Which flows are there for a part of the window only, of which the metrics are."""
+"""Which flows are there for a part of the window only, of which the metrics are: by their times, or by how long iperf3 takes to begin."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from bbrlab.scenario.point import Point
-from bbrlab.scenario.schema import Flow, Scenario
+from bbrlab.scenario.schema import MAX_STREAMS, Flow, Scenario
+
+# What an iperf3 client does, each in a round trip, before its data: it opens its control connection, sends its cookie, its
+# parameters, and waits for two answers; and its streams' connections, all in one round trip or each in one of its own.
+# Measured with 1 to 128 streams and 1 to 200 ms without a queue: data leaves at 5 x RTT of one stream, 104 x RTT of 100.
+CONTROL_RTTS = 4
+# Of the time that a group has before the window, or in it: more, and what is measured is no longer what was asked for.
+LARGE_PART_BEFORE, LARGE_PART_WITHIN = 0.5, 0.05
 
 
 def partly_there(points: Iterable[Point]) -> list[str]:
-    """In words, each once: the groups that start or stop within ``window_s``, or are not there in it at all.
+    """In words, each once: the groups that start or stop within ``window_s``, are not there in it at all, or whose data begins
+    near its start or later though they start before.
 
     That may be meant. A flow of some ``bytes`` and short flows (``traffic``) have metrics of their own and are left out.
     """
     found = (
-        _words(i, flow, point.scenario)
+        words(i, flow, point.scenario)
         for point in points
         for i, flow in enumerate(point.scenario.flows)
         if flow.bytes is None and flow.traffic is None
+        for words in (_words, _late)
     )
     return list(dict.fromkeys(words for words in found if words))
 
 
+def first_data_s(flow: Flow, scenario: Scenario) -> float:
+    """When the last of a group's flows of unlimited size sends its first data, in s from the start of the run: by the base RTT,
+    where no queue delays the packets that open its connections and none of them is lost."""
+    rtt_ms, streams = _slowest(flow, scenario)
+    return flow.start_s + (CONTROL_RTTS + (1 if flow.start == "together" else streams)) * rtt_ms * 1e-3
+
+
+def _slowest(flow: Flow, scenario: Scenario) -> tuple[float, int]:
+    """(RTT in ms, streams) of the iperf3 client of a group that takes longest to begin. Flows of one RTT share clients."""
+    if flow.rtts_ms is not None:
+        sizes = {rtt_ms: min(flow.rtts_ms.count(rtt_ms), MAX_STREAMS) for rtt_ms in flow.rtts_ms}
+        return max(sizes.items(), key=lambda item: (CONTROL_RTTS + item[1]) * item[0])
+    value = flow.rtt_ms
+    if value is None:
+        changed = [c for c in scenario.network.changes if c.rtt_ms is not None and c.at_s <= flow.start_s]
+        value = max(changed, key=lambda c: c.at_s).rtt_ms if changed else scenario.network.rtt_ms
+    if isinstance(value, list):
+        return value[1], 1  # drawn, so that each flow has one of its own
+    assert value is not None
+    return value, min(flow.count, MAX_STREAMS)
+
+
 def _words(i: int, flow: Flow, scenario: Scenario) -> str:
     low_s, high_s = scenario.window_s
-    stop_s = scenario.duration_s if flow.stop_s is None else flow.stop_s
+    stop_s = _stop_s(flow, scenario)
     there_s = min(stop_s, high_s) - max(flow.start_s, low_s)
     if there_s >= high_s - low_s:
         return ""
@@ -35,3 +66,25 @@ def _words(i: int, flow: Flow, scenario: Scenario) -> str:
     )
     when = f"start_s {flow.start_s:g}" + ("" if flow.stop_s is None else f", stop_s {flow.stop_s:g}")
     return f"flows.{i} ({flow.cca}) {how} of window_s [{low_s:g}, {high_s:g}] ({when}): its goodput and share are means over the whole window"
+
+
+def _late(i: int, flow: Flow, scenario: Scenario) -> str:
+    low_s, high_s = scenario.window_s
+    first_s = first_data_s(flow, scenario)
+    takes_s, before_s = first_s - flow.start_s, low_s - flow.start_s
+    there_s = min(_stop_s(flow, scenario), high_s) - max(flow.start_s, low_s)
+    if there_s <= 0 or takes_s <= (LARGE_PART_BEFORE * before_s if before_s > 0 else LARGE_PART_WITHIN * there_s):
+        return ""
+    rtt_ms, streams = _slowest(flow, scenario)
+    in_turn = streams > 1 and flow.start == "in-turn"
+    what = f"{streams} connections one after another" if in_turn else "its connections"
+    remedy = "start: together, " if in_turn else ""
+    return (
+        f"flows.{i} ({flow.cca}) starts at {flow.start_s:g} s, but sends no data before about {first_s:.3g} s, for window_s "
+        f"[{low_s:g}, {high_s:g}]: iperf3 first opens {what}, which takes {takes_s * 1e3 / rtt_ms:.0f} round trips of "
+        f"{rtt_ms:g} ms (choose {remedy}a later window_s or an earlier start_s, if that is not meant)"
+    )
+
+
+def _stop_s(flow: Flow, scenario: Scenario) -> float:
+    return scenario.duration_s if flow.stop_s is None else flow.stop_s

@@ -19,7 +19,7 @@ TCP_ESTABLISHED = 1
 
 
 def flow_checks(scenario: Scenario, plan: Plan, report: Report, counters: list[FlowCounters]) -> list[Check]:
-    """``flows_ran``, ``receive_window`` and ``send_buffer`` of the long flows."""
+    """``flows_ran``, ``first_data``, ``receive_window`` and ``send_buffer`` of the long flows."""
     failures = {transfer: text for transfer, text in report["traffic_failures"]}
     silent = [f.flow for f, c in zip(plan.flows, counters, strict=True) if not c.sent_data(scenario.duration_s)]
     detail = [f"flow {i} sent no data" for i in silent]
@@ -30,6 +30,7 @@ def flow_checks(scenario: Scenario, plan: Plan, report: Report, counters: list[F
         checks = [Check("flows_ran", len(counters), ran, ok, "; ".join(detail) or "flows that carried data")]
     else:
         checks = [not_checked("flows_ran", 0, "there is no long flow")]
+    checks += _first_data(scenario, plan, counters)
     end = scenario.duration_s
     limited = [ratio(c.at(end, "rwnd_limited_us"), c.at(end, "busy_us")) for c in counters]
     how = "fraction of a flow's busy time (tcp_info) that it was the limit"
@@ -38,6 +39,26 @@ def flow_checks(scenario: Scenario, plan: Plan, report: Report, counters: list[F
     how = "fraction of a flow's samples with room in the window and nothing to send"
     checks.append(_limit("send_buffer", [_starved(c) for c in unlimited], scenario.hosts.wmem_max_bytes, how))
     return checks
+
+
+def _first_data(scenario: Scenario, plan: Plan, counters: list[FlowCounters]) -> list[Check]:
+    """Every flow that starts before the window must have sent data when it begins: else means over it are of fewer flows.
+
+    There is none where no flow of unlimited size starts before the window and is there in it. One that never sends data is
+    told by ``flows_ran``.
+    """
+    low_s = scenario.window_s[0]
+    groups = [f.bytes is None and f.start_s < low_s and (f.stop_s is None or f.stop_s > low_s) for f in scenario.flows]
+    end_s = scenario.duration_s
+    due = {f.flow: c for f, c in zip(plan.flows, counters, strict=True) if groups[f.group] and c.sent_data(end_s)}
+    if not due:
+        return []
+    late = [flow for flow, counter in due.items() if not counter.sent_data(low_s)]
+    how = f"flows that start before window_s and had sent data when it began, at {low_s:g} s"
+    if late:
+        few = ", ".join(map(str, late[:5])) + (", ..." if len(late) > 5 else "")
+        how += f"; not flows {few}: iperf3's connections took longer to open (start in docs/reference/scenario.md)"
+    return [Check("first_data", len(due), len(due) - len(late), not late, how)]
 
 
 def _limit(name: str, fractions: list[float | None], asked_bytes: int | None, how: str) -> Check:
