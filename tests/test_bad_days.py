@@ -12,7 +12,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -842,9 +841,11 @@ def test_what_is_refused_leaves_no_folders_above_it_either(tmp_path):
     assert sorted(p.name for p in (tmp_path / "mine" / "play").iterdir()) == ["before"]
 
 
-def test_trying_out_a_kernel_leaves_no_folder_behind(tmp_path, monkeypatch):
+def test_trying_out_a_kernel_leaves_no_folder_behind(tmp_path, tmp_path_factory, monkeypatch):
     """What a killed build left goes with the next one; a folder that is in use stays, however old."""
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    image = tmp_path_factory.mktemp("built") / "linux"
+    image.write_bytes(b"Linux version 6.12.1")
     dead = tmp_path / f"{probe.PREFIX}dead"
     dead.mkdir()
     os.utime(dead, (0, 0))
@@ -858,5 +859,5 @@ def test_trying_out_a_kernel_leaves_no_folder_behind(tmp_path, monkeypatch):
         return "probe release 6\nprobe ccas cubic bbr\nprobe end\n"
 
     monkeypatch.setattr(probe, "_boot", booted)
-    assert probe.probe_kernel(tmp_path / "linux", "um", tmp_path / "log")["ccas"] == ["cubic", "bbr"]
+    assert probe.probe_kernel(image, "um", tmp_path / "log")["ccas"] == ["cubic", "bbr"]
     assert [p.name for p in tmp_path.iterdir()] == ["log"]

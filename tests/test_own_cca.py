@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -456,3 +459,98 @@ def test_sources_that_compile_and_are_no_algorithm(tmp_path, change, words):
         built_with(path)
     assert str(caught.value).startswith(str(path))
     assert left_behind() == []
+
+
+# Kernel code that tries, as the kernel starts, what a process of the user may: by system calls of the host's. It needs no C library.
+HOSTILE = r"""
+static long host_call(long number, long a, long b, long c)
+{
+	long result;
+
+	asm volatile("syscall" : "=a"(result) : "0"(number), "D"(a), "S"(b), "d"(c) : "rcx", "r11", "memory");
+	return result;
+}
+
+static int __init mine_tries(void)
+{
+	static const char new_file[] = "FOLDER/new", secret[] = "FOLDER/secret", folder[] = "FOLDER", system[] = "/etc/shadow";
+	static const char program[] = "/bin/true", inside[] = "/proc/self/cwd/out/link", server[] = "\1\0FOLDER/socket";
+	static const char *argv[] = {program, NULL};
+
+	pr_info("tried write %ld\n", host_call(2, (long)new_file, 0x241, 0644));
+	pr_info("tried folder %ld\n", host_call(83, (long)new_file, 0755, 0));
+	pr_info("tried read %ld\n", host_call(2, (long)secret, 0, 0));
+	pr_info("tried list %ld\n", host_call(2, (long)folder, 0x10000, 0));
+	pr_info("tried shadow %ld\n", host_call(2, (long)system, 0, 0));
+	pr_info("tried accounts %ld\n", host_call(2, (long)"/etc/passwd", 0, 0));
+	pr_info("tried environment %ld\n", host_call(2, (long)"/proc/self/environ", 0, 0));
+	pr_info("tried truncate %ld\n", host_call(76, (long)secret, 0, 0));
+	pr_info("tried remove %ld\n", host_call(87, (long)secret, 0, 0));
+	pr_info("tried rename %ld\n", host_call(82, (long)secret, (long)new_file, 0));
+	pr_info("tried chmod %ld\n", host_call(90, (long)secret, 0777, 0));
+	pr_info("tried link %ld\n", host_call(88, (long)secret, (long)inside, 0));
+	pr_info("tried hard %ld\n", host_call(86, (long)secret, (long)inside, 0));
+	pr_info("tried inet %ld\n", host_call(41, 2, 1, 0));
+	pr_info("tried inet6 %ld\n", host_call(41, 10, 2, 0));
+	pr_info("tried netlink %ld\n", host_call(41, 16, 3, 0));
+	pr_info("tried packet %ld\n", host_call(41, 17, 3, 0));
+	pr_info("tried connect %ld\n", host_call(42, host_call(41, 1, 1, 0), (long)server, 2 + sizeof("FOLDER/socket")));
+	pr_info("tried exec %ld\n", host_call(59, (long)program, (long)argv, 0));
+	pr_info("tried execat %ld\n", host_call(322, -100, (long)program, (long)argv));
+	pr_info("tried trace %ld\n", host_call(101, 16, PID, 0));
+	pr_info("tried seize %ld\n", host_call(101, 0x4206, PID, 0));
+	pr_info("tried kill %ld\n", host_call(62, PID, 0, 0));
+	pr_info("tried all %ld\n", host_call(62, -1, 0, 0));
+	pr_info("tried ring %ld\n", host_call(425, 1, 0, 0));
+	pr_info("tried memory %ld\n", host_call(310, PID, 0, 0));
+	pr_info("tried bpf %ld\n", host_call(321, 0, 0, 0));
+	pr_info("tried keys %ld\n", host_call(250, 0, -3, 0));
+	pr_info("tried mount %ld\n", host_call(165, (long)folder, (long)folder, 0));
+	pr_info("tried namespace %ld\n", host_call(272, 0x10000000, 0, 0));
+	pr_info("tried clone %ld\n", host_call(56, 0x10000011, 0, 0));
+	pr_info("tried shared %ld\n", host_call(29, 0, 4096, 01600));
+	return 0;
+}
+late_initcall(mine_tries);
+"""
+
+
+@pytest.mark.compiles
+@pytest.mark.guest
+@pytest.mark.slow
+@BUILDS
+def test_kernel_code_of_others_reaches_nothing_of_the_users(tmp_path):
+    """Neither as the new kernel is tried out nor in a run, which is right all the same. The filter alone: tests/test_confine.py."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    secret = outside / "secret"
+    secret.write_text("do-not-tell")
+    text = HOSTILE.replace("FOLDER", str(outside)).replace("PID", str(os.getpid()))
+    path = variant(tmp_path, "mine", ('MODULE_AUTHOR("bbrlab");', f'MODULE_AUTHOR("bbrlab");\n{text}'))
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(f"/proc/self/fd/{os.open(outside, os.O_PATH)}/socket")  # its own path may be too long
+        server.listen()
+        kernel = built_with(path)
+        summary = run_point(point_of(path, flows=[{"cca": "mine"}]), 1, tmp_path / "out", sources=[path])
+    assert all(check["ok"] for check in summary["checks"])
+    probe = paths.build_folder() / "kernels" / f"{kernel.name}.{kernel.key}.log"
+    for log in (probe, tmp_path / "out" / "guest.log"):
+        came_of = dict(re.findall(r"tried (\w+) (-?\d+)", log.read_text()))
+        assert len(came_of) == HOSTILE.count("tried ")
+        assert {name: said for name, said in came_of.items() if int(said) >= 0} == {}
+    assert sorted(p.name for p in outside.iterdir()) == ["secret", "socket"]
+    assert secret.read_text() == "do-not-tell" and secret.stat().st_mode & 0o777 == 0o644
+
+
+@pytest.mark.compiles
+@pytest.mark.guest
+@BUILDS
+def test_a_compilers_message_tells_nothing_of_other_files(tmp_path):
+    (tmp_path / "secret").write_text("do-not-tell\n")
+    path = variant(tmp_path, "leak", ("#include <net/tcp.h>", f'#include <net/tcp.h>\n#include "{tmp_path}/secret"'))
+    with pytest.raises(UserError, match=r"leak\.c:\d+:\d+: fatal error: .*secret: Permission denied") as caught:
+        built_with(path)
+    assert "do-not-tell" not in str(caught.value)
+    assert not [
+        log for log in (paths.build_folder() / "kernels").glob("*leak*.log") if "do-not-tell" in log.read_text()
+    ]

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from bbrlab.base import files, owned
+from bbrlab.base import files, owned, scratch
 from bbrlab.base.errors import UserError
 from bbrlab.base.files import explain, place_of
 from bbrlab.base.owned import owned_folder, remove_abandoned
-from bbrlab.experiment.machine import cores, scratch
+from bbrlab.experiment.machine import cores
 
 MAKER = """
 import sys, time

@@ -9,10 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from bbrlab.base import paths
+from bbrlab.base import paths, scratch
 from bbrlab.base.errors import UserError
-from bbrlab.experiment.machine import cores, scratch, uml
+from bbrlab.experiment.machine import cores, uml
 from bbrlab.kernel.built import get_kernel
+from bbrlab.kernel.confine import confined, landlock
 
 NEEDED_DISK_BYTES = 4e9
 BUILDING = "# --- to build the guest kernel"  # a section of envs/debian-packages.txt
@@ -98,6 +99,18 @@ def _ptrace() -> Finding:
                    "with kernel.yama.ptrace_scope at most 2")  # fmt: skip
 
 
+def _confinement() -> Finding:
+    tried = subprocess.run(confined.uml(["/usr/bin/true"], (0, 0), foreign=True, reads=[], writes=[]), capture_output=True, text=True)  # fmt: skip
+    if tried.returncode:
+        return Finding("confinement", False, tried.stderr.strip() or f"a confined program ended with status {tried.returncode}",
+                       "no guest can start; please report it (CONTRIBUTING.md)")  # fmt: skip
+    by = f"Landlock version {landlock.version()}" if landlock.version() else "no Landlock"
+    lacking = confined.lacking()
+    held = f"not held back: {'; '.join(lacking)}. {confined.REMEDY}" if lacking else (
+        "a guest's kernel reads and writes no files of yours, opens no sockets and starts no programs")  # fmt: skip
+    return Finding("confinement", True, f"{by}; {held}")
+
+
 def _cores() -> Finding:
     try:
         folder = cores.lock_folder()
@@ -115,7 +128,16 @@ def _kernel() -> Finding:
     return Finding("kernel", True, f"{built.name}: Linux {built.release} with {', '.join(sorted(built.ccas))}")
 
 
-LOOKS: tuple[Callable[[], Finding], ...] = (_machine, _debian, _ptrace, _cores, _temporary, _disk, _kernel)
+LOOKS: tuple[Callable[[], Finding], ...] = (
+    _machine,
+    _debian,
+    _ptrace,
+    _confinement,
+    _cores,
+    _temporary,
+    _disk,
+    _kernel,
+)
 
 
 def examine() -> list[Finding]:

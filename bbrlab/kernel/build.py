@@ -16,6 +16,7 @@ from bbrlab.base.errors import UserError
 from bbrlab.base.owned import lock, owned_folder, remove_abandoned
 from bbrlab.kernel.built import Kernel, build_key, host_key, is_outdated, kernel_folder, read_kernel
 from bbrlab.kernel.compiler import compiler
+from bbrlab.kernel.confine import confined
 from bbrlab.kernel.own import OwnCca, own_name
 from bbrlab.kernel.own_build import compile_with_own
 from bbrlab.kernel.probe import probe_kernel
@@ -43,6 +44,8 @@ def build_kernel(
     """
     name, spec = find_spec(name)
     called = own_name(name, own)
+    if own and (warning := confined.warning()):
+        say(f"kernel {called}: {warning}")
     source = locate(spec.source, fetch=True, say=lambda text: say(f"kernel {name}: {text}"))
     compiler_line = compiler()
     key = build_key(spec, source.identity, compiler_line, own)

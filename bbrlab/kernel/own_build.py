@@ -65,7 +65,7 @@ def compile_with_own(
                     "another name"
                 )
         steps = Steps(own_name(name, own), tree, log, file, say)
-        steps.run("copy of the tree", ["cp", "-a", "--reflink=auto", f"{built}/.", "."])
+        steps.run_freely("copy of the tree", ["cp", "-a", "--reflink=auto", f"{built}/.", "."])
     with open(log, "a", encoding="utf-8") as file:
         steps = Steps(own_name(name, own), tree, log, file, say)
         (tree / ".version").unlink(missing_ok=True)  # the count of builds in this tree, which would show in the kernel
@@ -78,7 +78,7 @@ def compile_with_own(
         image = tree / TARGETS[spec.arch][1]
         before = len(steps.words())
         try:
-            probe = steps.timed("probe", lambda: probe_kernel(image, spec.arch, log, loud=True))
+            probe = steps.timed("probe", lambda: probe_kernel(image, spec.arch, log, own=True))
         except BootFailed as error:
             place = stopped_at(own, steps.words()[before:])
             raise UserError(f"{place}; it stopped as it was started" if place else str(error)) from None

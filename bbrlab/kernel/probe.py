@@ -14,6 +14,8 @@ from typing import Any
 
 from bbrlab.base.errors import UserError
 from bbrlab.base.owned import owned_folder, remove_abandoned
+from bbrlab.base.scratch import scratch_parent
+from bbrlab.kernel.confine import confined
 from bbrlab.kernel.specs import probe_file
 
 PROBE_TIMEOUT_S = 120
@@ -45,6 +47,12 @@ def _probe_command(image: Path, arch: str, acceleration: str, folder: str, loud:
             "-kernel", str(image), "-append", f"console=ttyS0 reboot=t panic=-1 {NO_TIMER_CHECK} {words} {root} init={probe}"]  # fmt: skip
 
 
+def _release(image: Path) -> tuple[int, ...]:
+    """The first two numbers of the release of a kernel that was not started yet, as its binary has them."""
+    found = re.search(rb"Linux version (\d+)\.(\d+)", image.read_bytes())
+    return tuple(int(number) for number in found.groups()) if found else (0, 0)
+
+
 def _boot(argv: list[str], folder: Path, timeout_s: float) -> str:
     """What a machine printed until its end, or until its time was over.
 
@@ -55,7 +63,8 @@ def _boot(argv: list[str], folder: Path, timeout_s: float) -> str:
     """
     console = folder / "console"
     with open(console, "wb") as output:
-        machine = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
+        machine = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, cwd=folder,
+                                   env={"PATH": os.defpath, "TMPDIR": str(folder), "HOME": str(folder)})  # fmt: skip
         try:
             machine.wait(timeout_s)
         except BaseException as error:  # its time is over, or this is interrupted
@@ -88,7 +97,7 @@ def kvm_fails(image: Path) -> str:
     return f"{KVM} is there, but a machine with it {how}; inside a virtual machine its host must allow nested virtualisation"
 
 
-def _try_out(image: Path, arch: str, loud: bool) -> tuple[str, str]:
+def _try_out(image: Path, arch: str, own: bool) -> tuple[str, str]:
     """Boot a new kernel with the probe as its first program. Returns what it printed and how QEMU was accelerated."""
     acceleration = ""
     if arch != "um":
@@ -97,29 +106,31 @@ def _try_out(image: Path, arch: str, loud: bool) -> tuple[str, str]:
                 f"a kernel for QEMU is tried out after it is built; run: apt-get install qemu-system-x86 (no {QEMU})"
             )
         acceleration = "tcg" if kvm_fails(image) else "kvm"
-    parent = Path(tempfile.gettempdir())
+    parent = scratch_parent()
     remove_abandoned(parent, PREFIX)
     with owned_folder(parent, PREFIX) as folder:
-        argv = _probe_command(image, arch, acceleration, str(folder), loud)
+        argv = _probe_command(image, arch, acceleration, str(folder), own)
+        if arch == "um":
+            argv = confined.uml(argv, _release(image), foreign=own, reads=[probe_file()], writes=[folder])
         try:
             return _boot(argv, folder, PROBE_TIMEOUT_S), acceleration
         except OSError as error:
             raise UserError(f"the built kernel does not start ({error.strerror}): {image}") from None
 
 
-def probe_kernel(image: Path, arch: str, log: Path, *, loud: bool = False) -> dict[str, Any]:
+def probe_kernel(image: Path, arch: str, log: Path, *, own: bool = False) -> dict[str, Any]:
     """Boot a new kernel and ask it for its release, CCAs and their parameters.
 
     Args:
         image: the kernel.
         arch: as in kernels.yaml.
         log: what it prints is written to its end.
-        loud: have it print what it notices, too: why it refuses to register an algorithm, for example.
+        own: it has algorithms of somebody's own. It then prints what it notices, too: why it refuses to register one, for example.
 
     Raises:
         BootFailed: if it does not boot.
     """
-    output, acceleration = _try_out(image, arch, loud)
+    output, acceleration = _try_out(image, arch, own)
     with open(log, "a", encoding="utf-8") as file:
         file.write(output)
     if END not in output:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bbrlab.base.errors import UserError
+from bbrlab.kernel.confine import confined
 from bbrlab.kernel.sources import Located
 from bbrlab.kernel.specs import KernelSpec, recipe
 
@@ -44,15 +45,26 @@ class Steps:
         return result
 
     def run(self, step: str, argv: list[str], stdin: Path | None = None) -> None:
-        """Run a command in the tree. UserError with the log's first words about errors if it fails."""
+        """Run a command in the tree that reads what others wrote: no more of this machine's files than a compiler needs.
 
+        UserError with the log's first words about errors if it fails.
+        """
+        temporary = self.tree.with_name("tmp")
+        temporary.mkdir(exist_ok=True)
+        self._run(step, argv, confined.compiler(argv, self.tree, temporary), stdin, {"TMPDIR": str(temporary)})
+
+    def run_freely(self, step: str, argv: list[str]) -> None:
+        """The same for a command that gets the source from where it is."""
+        self._run(step, argv, argv, None, {})
+
+    def _run(self, step: str, shown: list[str], argv: list[str], stdin: Path | None, settings: dict[str, str]) -> None:
         def action() -> None:
-            self.file.write(f"$ {' '.join(argv)}\n")
+            self.file.write(f"$ {' '.join(shown)}\n")
             self.file.flush()
             # The same binary wherever, whenever and by whomever it is built (KCFLAGS, LLVM and others would change it).
             environment = {k: v for k, v in os.environ.items() if k in {"PATH", "HOME", "TMPDIR"}}
             environment |= {"KBUILD_BUILD_TIMESTAMP": "2026-01-01", "KBUILD_BUILD_USER": "bbrlab",
-                            "KBUILD_BUILD_HOST": "bbrlab", "LC_ALL": "C"}  # fmt: skip
+                            "KBUILD_BUILD_HOST": "bbrlab", "LC_ALL": "C", **settings}  # fmt: skip
             with open(stdin or os.devnull, "rb") as source:
                 status = _call(argv, lambda: self.say(f"kernel {self.name}: {step} was ended; removing what was begun"),
                                cwd=self.tree, stdin=source, stdout=self.file, env=environment)  # fmt: skip
@@ -104,7 +116,7 @@ def make(spec: KernelSpec, *arguments: str) -> list[str]:
 def compile_kernel(steps: Steps, spec: KernelSpec, source: Located, jobs: int) -> None:
     """Unpack, patch, configure and compile a kernel in the steps' tree. UserError naming the step that failed."""
     parts = recipe(spec)
-    source.unpack(steps.tree, steps.run)
+    source.unpack(steps.tree, steps.run_freely)
     for patch in [*parts.patches, *parts.host_patches]:
         step = f"patch {patch.parent.name}/{patch.name[:4]}"
         steps.run(step, ["patch", "-p1", "--forward", "--fuzz=0"], stdin=patch)

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from bbrlab.base import files
 from bbrlab.base.errors import UserError
+from bbrlab.base.scratch import scratch_folder, scratch_parent
 from bbrlab.experiment import iperf3_library
 from bbrlab.experiment.machine import process
 from bbrlab.experiment.machine.prompt import PromptLink
-from bbrlab.experiment.machine.scratch import scratch_folder, scratch_parent
 from bbrlab.experiment.plan import Plan, make_plan
 from bbrlab.experiment.report import Report
 from bbrlab.kernel.own import own_of

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from bbrlab.base import files
 from bbrlab.base.errors import UserError
+from bbrlab.base.scratch import scratch_folder, scratch_parent
 from bbrlab.experiment import iperf3_library
 from bbrlab.experiment.machine import process
-from bbrlab.experiment.machine.scratch import scratch_folder, scratch_parent
 from bbrlab.experiment.plan import make_plan
 from bbrlab.experiment.plan_types import GuestPlan
 from bbrlab.kernel.built import Kernel, describe_kernel

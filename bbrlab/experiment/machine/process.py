@@ -29,6 +29,7 @@ from bbrlab.experiment.machine.strain import Gauge
 PR_SET_CHILD_SUBREAPER = 36
 WATCHDOG_S = 60  # real seconds without a sign of life, those that it waited for its core left out
 POLL_S = 0.05
+MEMORY = "memory"  # the folder in its scratch folder in which a guest keeps its memory file
 CONSOLE_BYTES = 64 << 20  # a guest prints some kB
 LOOK_S = 5.0  # how often it is asked how long it waited for its core
 MIN_MEMORY_BYTES = 384 << 20
@@ -41,6 +42,8 @@ KILLED = (
     "; most often there was too little memory: run fewer at once (--cores), or give the machine or the container more"
 )
 MOUNT, LOADER = Path("/usr/bin/mount"), "/lib64/ld-linux-x86-64.so.2"
+# What UML says when the terminals of this machine, which it would try and needs not, are refused to it.
+NO_TERMINALS = "check_one_sigio failed, errno = 13"
 SIGNS_OF_TIME = ("start", "at")  # said when the experiment starts, and every second of it
 PROGRESS = re.compile(r"^bbrlab (\w+)(?: (.*))?$")
 _libc = ctypes.CDLL(None)
@@ -130,7 +133,7 @@ def run(job: Job, argv: list[str]) -> None:
     parent = os.getppid()
     # Adopt the machine's processes when it dies, so that they can be collected.
     _libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
-    environment = {"PATH": "/usr/bin:/bin", "TMPDIR": str(job.scratch), "HOME": str(job.scratch)}
+    environment = {"PATH": "/usr/bin:/bin", "TMPDIR": str(job.scratch / MEMORY), "HOME": str(job.scratch)}
     console = job.scratch / "console"
     with one_core(lambda text: job.on_progress("stage", text), lambda: _go_on(job)) as core:
         job.on_start()
@@ -246,7 +249,7 @@ def _follow(process: subprocess.Popen[bytes], console: BinaryIO, kept: TextIO, j
                 job.gauge.look()
             if verb == "at":
                 virtual = text
-            else:
+            elif line != NO_TERMINALS:
                 kept.write(line + "\n")
             failed = text if verb == "failed" else failed
             if OUT_OF_MEMORY in line:

@@ -8,6 +8,7 @@ import sys
 from bbrlab.experiment.machine import process
 from bbrlab.experiment.machine.process import Job
 from bbrlab.kernel.built import Kernel
+from bbrlab.kernel.confine import confined
 
 # The guest's kernel mixes its command line into its entropy, and every step of a path walk moves its clock, so no path
 # of this run or checkout may reach the guest: its process runs in the scratch folder, and hostfs, which opens files in
@@ -27,21 +28,26 @@ SECCOMP, SECCOMP_FROM = "seccomp=auto", (6, 16)
 
 
 def command(kernel: Kernel, job: Job) -> list[str]:
-    """The command that boots ``kernel`` for a job, to be run in its scratch folder."""
+    """The command that boots ``kernel`` for a job, confined to its scratch folder, to be run in it."""
     # UML empties and uses uml_dir/umid: a folder where nothing else may ever stand.
     (job.scratch / "control").mkdir()
+    (job.scratch / process.MEMORY).mkdir()
     if job.prompt is None:
         clock = ["time-travel=inf-cpu", f"time-travel-start={EPOCH_S}"]
     else:
         clock = [f"con1=fd:{job.prompt.guest_end}"]  # whoever types lives in real time
     by_seccomp = [SECCOMP] if _version(kernel) >= SECCOMP_FROM else []
-    return [
+    argv = [
         kernel.image, *by_seccomp, f"mem={job.memory_bytes >> 20}M", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro",
         *clock, f"random_seed={job.seed}", FIXED_ADDRESSES,
         f"hostfs_writable={HERE}/out", f"thash_entries={HASH_ENTRIES}", "umid=guest", f"uml_dir={HERE}/control/",
         f"HERE={HERE}", "con=null", "con0=null,fd:1", "quiet", *process.PANIC_ARGUMENTS, *job.arguments, "init=/bin/sh", "--", "-c",
         f'"{OLD_MOUNT} {process.mount_command()} -t hostfs -o ro,noatime,{HERE}/guest none /mnt && exec /mnt/init"',
     ]  # fmt: skip
+    return confined.uml(
+        argv, _version(kernel), foreign=bool(kernel.own), reads=[(job.scratch / name).resolve() for name in ("guest", "lib")],
+        writes=[job.scratch / name for name in ("out", "control", process.MEMORY)],
+    )  # fmt: skip
 
 
 def _version(kernel: Kernel) -> tuple[int, ...]:
