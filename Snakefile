@@ -44,6 +44,7 @@ from bbrlab.workflow.resources import (
 )
 from bbrlab.workflow.slurm import check_slurm, keep_to_allocation
 from bbrlab.workflow.snakemake import (
+    end_at_hangup,
     lift_job_rate_limit,
     name_of,
     pass_cache_on,
@@ -58,6 +59,7 @@ from bbrlab.workflow.targets import asked_for, check_asked, check_given, targets
 load_config()  # which says where a mistake is
 if workflow.is_main_process:
     date_back(paths.results_folder())
+    end_at_hangup()
 
 
 configfile: paths.CONFIG / "config.yaml"

@@ -295,3 +295,76 @@ with postponed():
 print(int(ignored.split()[1], 16) >> (signal.SIGINT - 1) & 1)
 """)
     assert process.communicate(timeout=30) == ("1\n", "")
+
+
+# --- a terminal that is closed --------------------------------------------------------------------------------------------
+
+
+def test_a_terminal_that_is_closed_ends_it_as_sigterm_does():
+    said = ended(started("""
+try:
+    hit(signal.SIGHUP)
+    time.sleep(9)
+finally:
+    print("all is cleaned up")
+"""))  # fmt: skip
+    assert said == "all is cleaned up\n"
+
+
+def test_with_nohup_it_goes_on():
+    body = "hit(signal.SIGHUP)\ntime.sleep(.1)\nprint('done')"
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # what nohup does
+    try:
+        process = started(body)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert process.communicate(timeout=30) == ("done\n", "")
+    assert process.returncode == 0
+
+
+def test_the_terminal_itself_goes_away():
+    """Its lines can be written no more, and that is no fault of its own."""
+    leader, terminal = os.openpty()
+    body = "print('now', flush=True)\ntime.sleep(9)"
+    argv = [sys.executable, "-c", PROGRAM.replace("BODY\n", "".join(f"    {line}\n" for line in body.splitlines()))]
+    code = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, *argv],
+        stdin=terminal, stdout=terminal, stderr=terminal, cwd=paths.ROOT, start_new_session=True,
+    )  # fmt: skip
+    os.close(terminal)
+    assert os.read(leader, 100) == b"now\r\n"
+    os.close(leader)
+    assert process.wait(timeout=30) == EXIT_INTERRUPTED
+
+
+def test_a_signal_while_a_process_starts_waits():
+    """postponed() knows each of them."""
+    code = """
+import os, signal
+from bbrlab.cli.interrupts import Interrupted, make_interruptible
+from bbrlab.base.signals import postponed
+make_interruptible()
+try:
+    with postponed():
+        os.kill(os.getpid(), signal.SIGHUP)
+        print("whole", flush=True)
+except Interrupted:
+    print("then")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=paths.ROOT, timeout=30)
+    assert (done.stdout, done.stderr) == ("whole\nthen\n", "")
+
+
+@pytest.mark.parametrize("ignored", [False, True])
+def test_a_campaign_ends_at_a_hangup_as_at_sigterm(ignored):
+    code = f"""
+import os, signal
+from bbrlab.workflow.snakemake import end_at_hangup
+signal.signal(signal.SIGHUP, signal.{"SIG_IGN" if ignored else "SIG_DFL"})
+end_at_hangup()
+signal.signal(signal.SIGTERM, lambda number, frame: print("SIGTERM"))
+os.kill(os.getpid(), signal.SIGHUP)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=paths.ROOT, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "" if ignored else "SIGTERM\n", "")

@@ -7,12 +7,12 @@ import signal
 import threading
 from collections.abc import Iterator
 
-INTERRUPTS = (signal.SIGINT, signal.SIGTERM)
+INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextlib.contextmanager
 def postponed() -> Iterator[None]:
-    """A Ctrl-C or SIGTERM that comes in the block comes at its end.
+    """A Ctrl-C, SIGTERM or SIGHUP that comes in the block comes at its end.
 
     For the start of a process: one that an exception leaves before its name is known would never be ended. The mask of
     signals stays as it is, and what is ignored stays ignored, for the process inherits both. In another thread than the main one

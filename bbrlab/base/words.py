@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 NAMED = 6  # of many names
@@ -16,3 +17,28 @@ def in_short(names: Sequence[str], named: int = NAMED) -> str:
     """Names with commas; of more than so many the first ones, and how many more there are."""
     more = f" and {len(names) - named} more" if len(names) > named else ""
     return ", ".join(names[:named]) + more
+
+
+# What a terminal obeys, or what makes text look like another one: control characters but new line and tab, the marks that
+# turn the direction of writing, and bytes of a name that are no text (lone surrogates).
+_NOT_SHOWN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
+)
+
+
+def shown(text: str) -> str:
+    """A text as a terminal may have it: what it would obey stands there as its code (``\\x1b``).
+
+    Names of files come from bytes; where the locale cannot read them (LC_ALL=POSIX), they are read as UTF-8.
+    """
+    if not _NOT_SHOWN.search(text):
+        return text
+    if any("\udc80" <= letter <= "\udcff" for letter in text):
+        text = (
+            text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace") if _is_of_bytes(text) else text
+        )
+    return _NOT_SHOWN.sub(lambda found: ascii(found.group()).strip("'"), text)
+
+
+def _is_of_bytes(text: str) -> bool:
+    return not any("\ud800" <= letter <= "\udc7f" or "\udd00" <= letter <= "\udfff" for letter in text)

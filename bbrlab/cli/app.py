@@ -51,7 +51,7 @@ EXITS = {
     EXIT_FAILED: "not done: what was asked is not possible, or something failed; the message says what, where and what to do",
     EXIT_CHECKS: "`run --strict`: the run is there, but a self-check failed",
     EXIT_BUG: "a fault of bbrlab itself; the traceback says where: please report it (CONTRIBUTING.md)",
-    EXIT_INTERRUPTED: "interrupted by Ctrl-C or SIGTERM; nothing half-done was kept",
+    EXIT_INTERRUPTED: "interrupted by Ctrl-C, SIGTERM or SIGHUP (a terminal that is closed); nothing half-done was kept",
 }
 AsJson = Annotated[
     bool,

@@ -187,7 +187,7 @@ _at_work = threading.Event()  # in a worker: it has something to clean up
 
 
 def _begin_worker() -> None:
-    """A worker ends at SIGTERM, whatever it does, and takes what it started with it. Ctrl-C is for who started it."""
+    """A worker ends at SIGTERM, whatever it does, and takes what it started with it. Ctrl-C and a terminal that is closed are for who started it."""
 
     def end(number: int, frame: object) -> None:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -195,7 +195,8 @@ def _begin_worker() -> None:
             os._exit(EXIT_INTERRUPTED)
         raise Interrupted
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     raise_again(lambda: signal.signal(signal.SIGTERM, end))
     signal.signal(signal.SIGTERM, end)

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: one message and one exit code, whenever they come. Imports nothing that takes time."""
+"""Ctrl-C, SIGTERM and SIGHUP: one message and one exit code, whenever they come. Imports nothing that takes time."""
 
 from __future__ import annotations
 
@@ -11,17 +11,19 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import Any
 
-NUMBERS = (signal.SIGINT, signal.SIGTERM)
+# A terminal that is closed sends SIGHUP; who starts a program with nohup wants it to go on, and has it ignored.
+_IS_HUNG_UP = signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
+NUMBERS = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if _IS_HUNG_UP else []))
 AGAIN_S = 0.02
 EXIT_INTERRUPTED = 130
 
 
 class Interrupted(BaseException):
-    """Ctrl-C or SIGTERM. (Typer would swallow a KeyboardInterrupt.)"""
+    """Ctrl-C, SIGTERM or SIGHUP. (Typer would swallow a KeyboardInterrupt.)"""
 
 
 def make_interruptible() -> None:
-    """Raise Interrupted at the first Ctrl-C or SIGTERM. Further ones do nothing: they would break what is being cleaned up."""
+    """Raise Interrupted at the first of these signals. Further ones do nothing: they would break what is being cleaned up."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         _handle(_nothing)

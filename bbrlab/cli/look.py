@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 @app.command()
 def doctor(as_json: AsJson = False) -> None:
     """Say what this machine lacks, and how to get it."""
-    from rich.console import Console
+    from rich.text import Text
 
+    from bbrlab.base.console import Console
     from bbrlab.cli.doctor import examine
 
     console = Console()
@@ -28,8 +29,8 @@ def doctor(as_json: AsJson = False) -> None:
     if as_json:
         print_json({"ok": ok, "findings": [asdict(f) for f in findings]})
     for f in findings if not as_json else ():
-        mark = "[green]ok  [/green]" if f.ok else "[bold red]lack[/bold red]"
-        console.print(f"{mark} {f.name}: {f.found}", highlight=False, soft_wrap=True)
+        mark = ("ok  ", "green") if f.ok else ("lack", "bold red")
+        console.print(Text.assemble(mark, f" {f.name}: {f.found}"), soft_wrap=True)
         if not f.ok:
             console.print(f"     -> {f.remedy}", highlight=False, soft_wrap=True)
     if not ok:

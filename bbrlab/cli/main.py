@@ -9,13 +9,14 @@ from bbrlab.base.python import forget_working_folder
 forget_working_folder()
 
 from bbrlab.cli.interrupts import EXIT_INTERRUPTED, Interrupted, ignore_interrupts, make_interruptible  # noqa: E402
+from bbrlab.cli.streams import take_over, why_unwritten  # noqa: E402
 
 
 def main() -> None:
     """Entry point: one clear line for what the user can put right or has interrupted, no traceback."""
     try:
         make_interruptible()
-        _set_encodings()
+        take_over()
         status = _run()
         ignore_interrupts()
     except Interrupted:
@@ -23,13 +24,6 @@ def main() -> None:
         status = EXIT_INTERRUPTED
         ignore_interrupts()
     sys.exit(status)
-
-
-def _set_encodings() -> None:
-    """Files and pipes get UTF-8, whatever the locale; a terminal that cannot show a letter gets its number."""
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="backslashreplace")
 
 
 def _run() -> int:
@@ -48,13 +42,16 @@ def _run() -> int:
 
     try:
         status = app(standalone_mode=False)
-        sys.stdout.flush()
-        return status if isinstance(status, int) else 0  # typer returns the code of an Exit
+        status = status if isinstance(status, int) else 0  # typer returns the code of an Exit
+        if why := why_unwritten():
+            typer.echo(
+                f"bbrlab: standard output could not be written ({why}); the command itself ended with {status}",
+                err=True,
+            )
+            return EXIT_FAILED
+        return status
     except UserError as error:
         typer.echo(f"bbrlab: {error}", err=True)
-        return EXIT_FAILED
-    except BrokenPipeError:  # who read our output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_FAILED
     except OSError as error:
         place = [Path(os.fsdecode(name)) for name in (error.filename,) if isinstance(name, (str, bytes, os.PathLike))]

@@ -32,7 +32,7 @@ def _table(*numbers: str) -> Table:
 
 def _print(table: Table) -> None:
     """Print a table; one line for each point where no terminal limits it, as other programs read it."""
-    from rich.console import Console
+    from bbrlab.base.console import Console
 
     console = Console()
     if not console.is_terminal:
@@ -187,8 +187,9 @@ def _mean(values: Iterable[float], digits: int = 3) -> str:
 @contextlib.contextmanager
 def _points_progress(points: list[Any], doing: str = "integrating") -> Iterator[Iterator[Any]]:
     """The points, with a progress bar on a terminal."""
-    from rich.console import Console
     from rich.progress import track
+
+    from bbrlab.base.console import Console
 
     console = Console(stderr=True)
     yield iter(track(points, description=doing, console=console, transient=True, disable=not console.is_terminal))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
+from bbrlab.base.console import Console
 from bbrlab.measure.checks.check import failed_of, left_out_of
 from bbrlab.measure.schema import GROUP, RUN, label_of
 from bbrlab.measure.summary import GroupEntry, Summary
@@ -33,8 +34,8 @@ def show_outcome(summary: Summary, out: Path) -> None:
     wall_s = summary["wall_s"] or 0.0
     speed = summary["virtual_s"] / wall_s if wall_s else 0.0
     how = f"in {wall_s:.1f} s ({speed:.0f} x real time)" if summary["backend"] == "uml" else "of real time"
-    console.print(f"[bold]{summary['scenario']}[/bold] seed {summary['seed']}: {summary['virtual_s']:g} s {how}, "
-                  f"Linux {summary['kernel']['release']}", highlight=False)  # fmt: skip
+    console.print(Text.assemble((summary["scenario"], "bold"), f" seed {summary['seed']}: {summary['virtual_s']:g} s {how}, "
+                                f"Linux {summary['kernel']['release']}"))  # fmt: skip
     digits = {"goodput_mbit": 3, "share_of_capacity": 3, "retransmits": 0, "rtt_ms_mean": 1, "jain_index": 3, "completion_s": 3,
               "slowdown_mean": 2, "unfinished": 0}  # fmt: skip
     shown = [k for k in digits if any(_of_group(k, g) is not None for g in summary["groups"])]
@@ -57,14 +58,14 @@ def show_outcome(summary: Summary, out: Path) -> None:
                   highlight=False, soft_wrap=True)  # fmt: skip
     failed, left_out = failed_of(summary["checks"]), left_out_of(summary["checks"])
     if failed:
-        console.print(f"[bold red]{len(failed)} of {len(summary['checks'])} self-checks failed[/bold red]; "
-                      "this run is marked and left out of averages:")  # fmt: skip
+        console.print(Text.assemble((f"{len(failed)} of {len(summary['checks'])} self-checks failed", "bold red"),
+                                    "; this run is marked and left out of averages:"))  # fmt: skip
         for c in failed:
             console.print(
                 f"  {c['name']}: asked {c['asked']}, measured {c['measured']} ({c['detail']})", highlight=False
             )
     else:
-        console.print(f"[green]all {len(summary['checks']) - len(left_out)} self-checks passed[/green]")
+        console.print(Text(f"all {len(summary['checks']) - len(left_out)} self-checks passed", "green"))
     for c in left_out:
         console.print(f"  {c['name']}: {c['detail']}", highlight=False)
     console.print(f"results: {out}", highlight=False, soft_wrap=True)

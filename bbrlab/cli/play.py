@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import select
 import signal
@@ -18,6 +17,7 @@ import typer
 from bbrlab.base import paths
 from bbrlab.cli.app import CcaSources, Overrides, ScenarioFile, app, overrides_of
 from bbrlab.cli.interrupts import Interrupted
+from bbrlab.cli.streams import is_lost
 from bbrlab.experiment.machine.prompt import LINE_BYTES, READY, PromptLink
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def play(
 def _build_own(point: Point, seed: int, kernel: str | None, sources: tuple[Path, ...]) -> None:
     """Have the kernel with algorithms of one's own built, before the view and the guest's thread begin: it may take minutes.
 
-    Ctrl-C and SIGTERM end a build here as everywhere, and so does a terminal that goes away.
+    Ctrl-C and other signals end a build here as everywhere.
     """
     from bbrlab.kernel.own import own_of
     from bbrlab.run.fit import kernel_for
@@ -88,11 +88,7 @@ def _build_own(point: Point, seed: int, kernel: str | None, sources: tuple[Path,
     if not (own := own_of([flow.cca for flow in point.scenario.flows], kernel, sources)):
         return
     playable(point, seed)  # what cannot be played needs no kernel
-    before = signal.signal(signal.SIGHUP, signal.getsignal(signal.SIGTERM))
-    try:
-        kernel_for(kernel, "uml", own, lambda text: typer.echo(f"guest: {text}", err=True))
-    finally:
-        signal.signal(signal.SIGHUP, before)
+    kernel_for(kernel, "uml", own, lambda text: typer.echo(f"guest: {text}", err=True))
 
 
 def _new_folder(name: str) -> Path:
@@ -246,15 +242,13 @@ def play_plain(game: Game) -> None:
     echo = not sys.stdin.isatty()  # a terminal shows what is typed
 
     def show(text: str) -> None:
-        try:
-            sys.stdout.write(text)
-            sys.stdout.flush()
-        except OSError:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+        if is_lost(sys.stdout):
             game.leave()
 
     def stage(text: str) -> None:
-        with contextlib.suppress(OSError):
-            typer.echo(f"guest: {text}", err=True)
+        typer.echo(f"guest: {text}", err=True)
 
     def terminate(number: int, frame: object) -> None:
         game.stop.set()

@@ -129,11 +129,12 @@ def _progress(duration_s: float, quiet: bool, to_stderr: bool) -> Iterator[Any]:
 
         yield plain
         return
-    from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+    from bbrlab.base.console import Console
+
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         TextColumn("{task.completed:.0f}/{task.total:.0f} virtual s"),
         TimeRemainingColumn(),

@@ -66,8 +66,7 @@ def warn_of_changed_code(commits: Mapping[str, int]) -> None:
 @contextlib.contextmanager
 def telling() -> Iterator[Callable[[str], None]]:
     """What shows in one line how far a command is, on a terminal; that it waits for another one stays in sight, and goes to a log, too."""
-    from rich.console import Console
-
+    from bbrlab.base.console import Console
     from bbrlab.workflow.shipped_folder import WAITS
 
     console = Console(stderr=True, soft_wrap=True, highlight=False)
@@ -145,8 +144,7 @@ def pages(
     out: Annotated[Path | None, typer.Option(help="Folder; default: pages/SCALE in the results folder.")] = None,
 ) -> None:  # fmt: skip
     """Write pages from the results that are there: one's own, else those that ship. Runs nothing."""
-    from rich.console import Console
-
+    from bbrlab.base.console import Console
     from bbrlab.campaign.config import load_config
     from bbrlab.campaign.figures import figures_at
     from bbrlab.report.render import render_notebook
@@ -180,10 +178,10 @@ def verify(
 
     Ends with 0 if all are equal, 1 if something differs or is missing, 2 if there is nothing to verify.
     """
-    from rich.console import Console
     from rich.live import Live
     from rich.text import Text
 
+    from bbrlab.base.console import Console
     from bbrlab.campaign.config import load_config
     from bbrlab.campaign.figures import figures_at
     from bbrlab.cli.verification import Course, content_of, show_verification
@@ -218,7 +216,7 @@ def verify(
             live.update(Text(course.words(done, waits), style="cyan"))
             if waits and not has_waited:  # stays in sight, and goes to a log, too
                 has_waited = True
-                errors.print(f"bbrlab: {waits}", markup=False, soft_wrap=True)
+                errors.print(f"bbrlab: {waits}", soft_wrap=True)
 
         outcomes = again(found, records, jobs, tell)
     if as_json:

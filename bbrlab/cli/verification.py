@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
+from bbrlab.base.console import Console
 from bbrlab.base.words import number_of
 from bbrlab.workflow.estimate import estimate_s
 from bbrlab.workflow.progress import span
@@ -74,22 +74,20 @@ def show_verification(outcomes: Sequence[Outcome], wrong: Sequence[Wrong]) -> No
         run = one.record.run
         files = ", ".join(dict.fromkeys(w.file or "the run" for w in one.wrong))
         how = "differs" if one.wall_s is not None else "not run again"
-        said = (
-            f"[red]{how}: {escape(files)}[/red]" if one.wrong else "equal" + (" (another kernel)" if one.note else "")
-        )
+        said = Text(f"{how}: {files}", "red") if one.wrong else "equal" + (" (another kernel)" if one.note else "")
         took = "-" if one.wall_s is None else f"{one.wall_s:.0f}"
-        table.add_row(run.figure, escape(run.point.label), str(run.seed), took, said)
+        table.add_row(run.figure, run.point.label, str(run.seed), took, said)
     console.print(table)
     for one in outcomes:
         run = one.record.run
         for what in one.wrong:
             place = f"{run.figure} {run.point.label} seed {run.seed}"
-            console.print(f"{place}: {f'{what.file}: ' if what.file else ''}{what.what}", markup=False)
+            console.print(f"{place}: {f'{what.file}: ' if what.file else ''}{what.what}")
     for note in dict.fromkeys(one.note for one in outcomes if one.note):
         count = sum(one.note == note for one in outcomes)
-        console.print(f"{number_of(count, 'run')}: {note}", markup=False)
+        console.print(f"{number_of(count, 'run')}: {note}")
     for what in wrong:
-        console.print(f"{what.file}: {what.what}", markup=False)
+        console.print(f"{what.file}: {what.what}")
     bad = sum(bool(one.wrong) for one in outcomes)
     runs = f"{number_of(len(outcomes), 'run')} {'is' if len(outcomes) == 1 else 'are'}"
     words = f"{len(outcomes) - bad} of {runs} equal in every hash"

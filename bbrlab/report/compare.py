@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from rich.console import Console
 from rich.table import Table
 
 from bbrlab.base import files
+from bbrlab.base.console import Console
 from bbrlab.claims.compare import MOVED, NOT_COMPARED, OPEN, SAME, has_numbers, one_sided
 from bbrlab.report.console import wide_console
 
@@ -68,7 +68,7 @@ def show_comparison(found: Comparison, rows: int = 40) -> None:
     console = wide_console()
     points, verdicts = found.points, found.verdicts
     for letter, side in zip("AB", found.sides, strict=True):
-        console.print(f"{letter}: {side['name']}, {', '.join(side['kernels'])} [{side['folder']}]", highlight=False, soft_wrap=True, markup=False)  # fmt: skip
+        console.print(f"{letter}: {side['name']}, {', '.join(side['kernels'])} [{side['folder']}]", highlight=False, soft_wrap=True)  # fmt: skip
     counts = points["outcome"].value_counts()
     words = {
         SAME: "equal in every seed",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rich.console import Console
+from bbrlab.base.console import Console
 
 WIDTH = 130  # of what goes to no terminal
 

@@ -57,7 +57,7 @@ def show_crosscheck(found: Crosscheck) -> None:
     console = wide_console()
     console.print(
         f"{found.scenario}: virtual time, {found.kernels['virtual']}, against real time, backend {found.backend}, {found.kernels['real']}",
-        highlight=False, soft_wrap=True, markup=False,
+        highlight=False, soft_wrap=True,
     )  # fmt: skip
     table = Table(box=None, pad_edge=False)
     for name in ("point", "flows", "metric", "virtual", "real", "difference (95 %)", ""):
@@ -74,7 +74,7 @@ def show_crosscheck(found: Crosscheck) -> None:
     for run in found.runs:
         where = f"real time, {run['point'].rpartition(',')[0] or run['point']}, seed {run['seed']}"
         state = "passed its self-checks" if run["ok"] else f"refused: failed {', '.join(run['failed'])}"
-        console.print(f"{where}: {state}; {_honesty(run['real_time'])}", highlight=False, soft_wrap=True, markup=False)
+        console.print(f"{where}: {state}; {_honesty(run['real_time'])}", highlight=False, soft_wrap=True)
 
 
 def metric_words(row: dict[Any, Any]) -> str:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
+from bbrlab.base.console import Console
 from bbrlab.campaign.collect import CONDITIONS, IDENTITY, point_means
 from bbrlab.measure import schema
 
@@ -43,9 +42,7 @@ def show_points(table: pd.DataFrame, console: Console) -> None:
     means = {column: point_means(table, keys, column).set_index(keys) for column, _, _ in shown}
     out = Table(box=None, pad_edge=False)
     for name in (*swept, "flows", *(head for _, head, _ in shown), "runs"):
-        out.add_column(
-            escape(name.removeprefix("network.")), justify="left" if name in swept else "right", overflow="fold"
-        )
+        out.add_column(name.removeprefix("network."), justify="left" if name in swept else "right", overflow="fold")
     for _, rows in table.groupby(keys, sort=False):
         first = rows.iloc[0]
         place = (str(first["point"]), int(first["group"]))
@@ -57,7 +54,7 @@ def show_points(table: pd.DataFrame, console: Console) -> None:
         ]
         failed = int((~rows["ok"]).sum())
         runs = f"{len(rows) - failed}" + (f", {failed} failed" if failed else "")
-        out.add_row(*map(escape, cells), f"{first['count']} {first['cca']}", *numbers, runs)
+        out.add_row(*cells, f"{first['count']} {first['cca']}", *numbers, runs)
     console.print(out)
 
 

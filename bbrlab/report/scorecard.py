@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from bbrlab.base import files
+from bbrlab.base.console import Console
 from bbrlab.base.words import number_of
 from bbrlab.campaign.figures import Figure, figures_at
 from bbrlab.campaign.replacement import replacement
@@ -91,7 +91,9 @@ def write_scorecard(
 def _say_replaced(console: Console) -> None:
     """Say what stands in whose place, if anything does."""
     if swap := replacement():
-        console.print(f"[bold]{swap.words}[/bold] in these runs; what is expected is the papers', of {swap.old}.")
+        console.print(
+            Text.assemble((swap.words, "bold"), f" in these runs; what is expected is the papers', of {swap.old}.")
+        )
 
 
 def claim_counts(claims: pd.DataFrame) -> pd.DataFrame:
@@ -111,7 +113,7 @@ def show_figures(entries: list[dict[str, Any]], scale: str, console: Console | N
     for name in ("figure", "points", "seeds", "failed", "virtual h", "core min", "RMSE to published"):
         table.add_column(name, justify="left" if name == "figure" else "right")
     for e in entries:
-        failed = f"[red]{e['runs_failed']}[/red]" if e["runs_failed"] else "0"
+        failed = Text(str(e["runs_failed"]), "red" if e["runs_failed"] else "")
         seeds = str(e["seeds"]) if e["seeds"] == e["seeds_most"] else f"{e['seeds']} to {e['seeds_most']}"
         note = " (shorter runs)" if e.get("shorter_than_the_paper") else ""
         table.add_row(e["figure"], str(e["points"]), seeds, failed, f"{e['virtual_h']:.1f}",
@@ -153,19 +155,17 @@ def show_verdicts(claims: pd.DataFrame, statements: pd.DataFrame, console: Conso
         mine = claims[claims["statement"] == statement["id"]].to_dict(orient="records")
         if len(mine) > 1:
             colour = TERMINAL[statement["verdict"]]
-            table.add_row(
-                f"[bold]{statement['id']}[/bold]", "", "", f"[{colour}]{statement['in_words']}[/{colour}]", ""
-            )
+            table.add_row(Text(statement["id"], "bold"), "", "", Text(statement["in_words"], colour), "")
         left = [claim for claim in mine if claim["verdict"] == NOT_RUN] if len(mine) > 1 else []
         for claim in mine:
             if claim in left:
                 continue
             colour = TERMINAL[claim["interim"] or claim["verdict"]]
-            name = f"  {claim['id']}" if len(mine) > 1 else f"[bold]{claim['id']}[/bold]"
-            verdict = f"[{colour}]{verdict_text(claim)}[/{colour}]"
-            table.add_row(name, escape(claim["expected"]), measured_text(claim), verdict, escape(marks_text(claim)))
+            whose = Text(f"  {claim['id']}") if len(mine) > 1 else Text(claim["id"], "bold")
+            verdict = Text(verdict_text(claim), colour)
+            table.add_row(whose, claim["expected"], measured_text(claim), verdict, marks_text(claim))
         if left:
             colour = TERMINAL[NOT_RUN]
             why = "; ".join(dict.fromkeys(marks_text(claim) for claim in left))
-            table.add_row(f"  {number_of(len(left), 'claim')}", "", "-", f"[{colour}]{NOT_RUN}[/{colour}]", escape(why))
+            table.add_row(f"  {number_of(len(left), 'claim')}", "", "-", Text(NOT_RUN, colour), why)
     console.print(table)

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.console import Console
 from rich.table import Table
 
+from bbrlab.base.console import Console
 from bbrlab.campaign.chance import draws_nothing
 from bbrlab.campaign.figures import Figure, runs_of
 from bbrlab.claims.load import claims_of, load_statements

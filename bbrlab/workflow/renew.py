@@ -122,8 +122,9 @@ def _place(path: Path) -> tuple[str, str, str]:
 
 
 def _begin_worker() -> None:
-    """Ctrl-C is for who started this process, and that ends it at once."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Ctrl-C and a terminal that is closed are for who started this process, and that ends it at once."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,13 @@ def lift_job_rate_limit(workflow: Any) -> None:
     chosen = (getattr(limit, "max_jobs", None), getattr(limit, "timespan", None)) != (100, 1)
     if getattr(scheduler, "job_rate_limiter", None) is not None and not chosen and not workflow.remote_exec:
         scheduler.job_rate_limiter = None
+
+
+def end_at_hangup() -> None:
+    """Let a campaign whose terminal is closed end as at SIGTERM: it starts no more jobs, and ends with those that run. One that was
+    started with nohup goes on."""
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:
+        signal.signal(signal.SIGHUP, lambda number, frame: os.kill(os.getpid(), signal.SIGTERM))
 
 
 COMMA = "%2C"  # on its way to a job

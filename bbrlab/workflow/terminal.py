@@ -13,13 +13,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 from snakemake.logging import ColorizingTextHandler, DefaultFilter, DefaultFormatter
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
 
+from bbrlab.base.console import Console
 from bbrlab.base.errors import UserError
 from bbrlab.campaign.seeds import read_seeds
 from bbrlab.workflow import progress
