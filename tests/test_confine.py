@@ -215,6 +215,15 @@ def test_without_landlock_the_filter_holds(places, monkeypatch):
     assert len(said) == 1, "kernels of this project's own sources need no word"
 
 
+def test_a_kernel_that_lets_nobody_answer_starts_a_guest_all_the_same(places, monkeypatch):
+    """Linux before 5.5: files alone hold back what it starts."""
+    monkeypatch.setattr(os, "uname", lambda: type("Uname", (), {"release": "5.4.0-200-generic"})())
+    refused, allowed = tried(places, LINUX_6_12)
+    assert {name for name, said in refused.items() if said == "done"} == set()
+    assert refused["start by a child"] == "Permission denied"
+    assert set(allowed.values()) == {"done"}
+
+
 def test_with_neither_all_goes_on_as_it_is(monkeypatch):
     monkeypatch.setattr(landlock, "version", lambda: 0)
     monkeypatch.setattr(seccomp, "is_supported", lambda: False)

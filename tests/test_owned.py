@@ -216,3 +216,9 @@ def test_whose_fault_an_error_is(tmp_path, monkeypatch):
     assert place_of(OSError(28, "No space left on device"), out, temporary) == temporary, "a write names no file"
     words = str(explain(OSError(28, "No space left on device"), temporary, "or set TMPDIR"))
     assert words == f"{temporary}: the disk is full (0 MB free); make room and start again, or set TMPDIR"
+
+
+def test_a_temporary_folder_by_a_relative_name_is_one_wherever_a_process_is(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TMPDIR", ".")
+    assert scratch.scratch_parent() == tmp_path

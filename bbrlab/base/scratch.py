@@ -17,7 +17,7 @@ def scratch_parent() -> Path:
     """Where guests keep their memory files: the fastest temporary folder from which a program may be mapped to run."""
     for name in (os.environ.get("TMPDIR"), "/dev/shm", "/tmp", "/var/tmp"):  # noqa: S108
         if name and os.access(name, os.W_OK | os.X_OK) and not os.statvfs(name).f_flag & os.ST_NOEXEC:
-            return Path(name)
+            return Path(name).absolute()  # guests and compilers have a folder of their own
     raise UserError(
         "no temporary folder allows programs to run (all are mounted noexec); set TMPDIR to a folder on a disk that does"
     )

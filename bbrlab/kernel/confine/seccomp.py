@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import os
+import re
 import struct
 from collections.abc import Iterable
 
@@ -81,6 +83,11 @@ def is_supported() -> bool:
     """Whether this machine's kernel filters system calls, and has nobody forbid it."""
     action = ctypes.c_uint32(ERRNO)
     return int(ctypes.CDLL(None).syscall(SECCOMP, GET_ACTION_AVAIL, 0, ctypes.byref(action))) == 0
+
+
+def lets_one_start() -> bool:
+    """Whether a filter may ask whoever listens, and the answer may be that the call goes on: from Linux 5.5 on."""
+    return tuple(int(number) for number in re.findall(r"\d+", os.uname().release)[:2]) >= (5, 5)
 
 
 def guest_filter(*, separate_programs: bool, filters: bool, traces: bool) -> bytes:
