@@ -12,6 +12,7 @@ from bbrlab.campaign import collect
 from bbrlab.campaign.collect import point_means
 from bbrlab.campaign.interval import all_equal, half_width
 from bbrlab.experiment.plan import make_plan
+from bbrlab.measure import traces
 from bbrlab.measure.bbr_record import STATES
 from bbrlab.measure.flow_counters import FlowCounters
 from bbrlab.measure.lateness import lateness_s
@@ -20,13 +21,16 @@ from bbrlab.measure.metrics import summarise
 from bbrlab.measure.numbers import jain_index
 from bbrlab.measure.phases import phase_lengths, phase_queues
 from bbrlab.measure.queues import Queue
-from bbrlab.measure.sample_schema import TCP_INFO
+from bbrlab.measure.sample_schema import BBR_COLUMNS, ONLY_READ, TCP_INFO
+from bbrlab.measure.schema import GROUP, RUN
 from bbrlab.measure.sockets import Flows
 from bbrlab.run import evaluate as evaluation
 from bbrlab.scenario.load import base_point
 from bbrlab.scenario.messages import validate
 from bbrlab.scenario.rates import capacity_mbit, rate_at
 from tests.conftest import scenario_dict
+
+COUNTED = (*TCP_INFO, *ONLY_READ)
 
 
 def counter(times, values, final=None):
@@ -150,11 +154,8 @@ def test_a_point_is_one_row_per_metric():
 def test_a_group_is_described_by_the_flows_that_were_sampled():
     point = base_point(validate(scenario_dict(flows=[{"cca": "cubic", "count": 2}], window_s=[0, 10]), "s"))
     plan = make_plan(point, 1, {"cubic": "cubic"})
-    names = (
-        "bytes_acked", "total_retrans", "data_segs_out", "delivered", "delivered_ce", "srtt_us", "min_rtt_us", "cwnd", "unacked",
-    )  # fmt: skip
-    seen = {name: np.array([0, 40_000]) for name in names}
-    unseen = {name: np.array([], int) for name in names}
+    seen = {name: np.array([0, 40_000]) for name in COUNTED}
+    unseen = {name: np.array([], int) for name in COUNTED}
     counters = [FlowCounters(np.array([0.0, 10.0]), seen, None), FlowCounters(np.array([]), unseen, None)]
     queue = Queue(
         {
@@ -174,26 +175,20 @@ def flow_of(index=0, final=None, **columns):
         validate(scenario_dict(flows=[{"cca": "cubic", "count": 2, "bytes": 1000}], window_s=[0, 10]), "s")
     )
     plan = make_plan(point, 1, {"cubic": "cubic"})
-    names = (
-        "bytes_acked",
-        "unacked",
-        "busy_us",
-        "delivered",
-        "delivered_ce",
-        "total_retrans",
-        "data_segs_out",
-        "srtt_us",
-        "min_rtt_us",
-        "cwnd",
-    )
-    given = dict.fromkeys(names, np.zeros(3, int)) | {k: np.array(v) for k, v in columns.items()}
+    given = dict.fromkeys(COUNTED, np.zeros(3, int)) | {k: np.array(v) for k, v in columns.items()}
     return LongFlow(point.scenario, plan.flows[index], FlowCounters(np.array([0.0, 5.0, 10.0]), given, final), None)
 
 
 def ended(**fields):
     return (
-        dict.fromkeys(TCP_INFO, 0)
-        | {"time_ns": 10**10, "bytes_acked": 1000 + 38 + 1, "min_rtt_us": 200_000, "busy_us": 1_281_000}
+        dict.fromkeys(COUNTED, 0)
+        | {
+            "time_ns": 10**10,
+            "bytes_acked": 1000 + 38 + 1,
+            "bytes_sent": 1000 + 37,
+            "min_rtt_us": 200_000,
+            "busy_us": 1_281_000,
+        }
         | fields
     )
 
@@ -231,11 +226,11 @@ def test_what_bbr_makes_of_the_path_and_how_long_the_queue_is():
     point = base_point(validate(scenario_dict(flows=flows, window_s=[0, 10]), "s"))
     plan = make_plan(point, 1, {"bbr3": "bbr3"})
     times = np.array([0.0, 5.0, 10.0])
-    names = ("total_retrans", "data_segs_out", "delivered", "delivered_ce", "srtt_us", "min_rtt_us", "cwnd", "unacked")
 
     def flow(mbyte, bandwidth_mbit):
-        columns = dict.fromkeys(names, np.zeros(3, int)) | {
-            "time_s": times, "bytes_acked": np.array([0, 0, mbyte * 1_000_000]), "snd_mss": np.full(3, 1448),
+        sent = np.array([0, 0, mbyte * 1_000_000])
+        columns = dict.fromkeys(COUNTED, np.zeros(3, int)) | {
+            "time_s": times, "bytes_acked": sent, "bytes_sent": sent, "delivered": sent // 1448, "snd_mss": np.full(3, 1448),
             "bbr_state": np.full(3, np.nan), "bbr_extra_acked": np.zeros(3), "bbr_min_rtt_us": np.array([np.nan, 40e3, 60e3]),
             "bbr_bw": np.array([np.nan, 1, 3]) * bandwidth_mbit / 8e-6,
         }  # fmt: skip
@@ -267,9 +262,8 @@ def test_metrics_do_not_depend_on_how_late_samples_are(hz, window_s, most_s, ran
     counts = {"sent_bytes": 1.25e6, "sent_packets": 825, "drops": 100, "marks": 0}
     columns = {name: np.round(times * per_s).astype(int) for name, per_s in counts.items()}
     queue = Queue({"time_s": times, "bytes": np.full(len(times), 9000), **columns}, lateness_s(not most_s))
-    acked = {name: np.zeros(len(times), int) for name in TCP_INFO} | {
-        "bytes_acked": np.round(times * 1.2e6).astype(int)
-    }
+    sent = np.round(times * 1.2e6).astype(int)
+    acked = {name: np.zeros(len(times), int) for name in COUNTED} | {"bytes_acked": sent, "bytes_sent": sent}
     counters = [FlowCounters(times, acked, None, lateness_s(not most_s))]
     summary = summarise(point.scenario, plan, counters, {"forward": queue})
     link, (group,) = summary["bottleneck"], summary["groups"]
@@ -316,3 +310,183 @@ def test_how_late_samples_may_be_reaches_every_counter(virtual, tmp_path, monkey
         evaluation.evaluate(point, 1, "uml", plan, None, tmp_path)
     (counters,), queues = seen
     assert counters.late_s == queues["forward"].late_s == lateness_s(virtual)
+
+
+# --- what was not measured ------------------------------------------------------------------------------------------------
+
+
+def measured(window_s=(0, 10), changes=(), times=(0.0, 5.0, 10.0), flows=({"cca": "cubic"},), backlog=None, **columns):
+    """The summary of flows with these columns, the same for each, at some instants; what is not given is 0."""
+    changed = scenario_dict(flows=[*flows], window_s=[*window_s], network__changes=[*changes], duration_s=20)
+    point = base_point(validate(changed, "s"))
+    plan = make_plan(point, 1, {flow["cca"]: flow["cca"] for flow in flows})
+    at = np.array(times)
+    zero = np.zeros(len(at), int)
+    given = {"time_s": at} | dict.fromkeys(COUNTED, zero) | dict.fromkeys(BBR_COLUMNS, np.full(len(at), np.nan))
+    counters = [FlowCounters(at, given | {k: np.array(v) for k, v in columns.items()}, None) for _ in plan.flows]
+    counts = dict.fromkeys(("packets", "sent_bytes", "sent_packets", "drops", "marks"), zero)
+    queue = Queue({"time_s": at, "bytes": zero + 1000 if backlog is None else np.array(backlog)} | counts)
+    return summarise(point.scenario, plan, counters, {"forward": queue})
+
+
+UP, DOWN, CRUISE = (float(STATES.index(name)) for name in ("UP", "DOWN", "CRUISE"))
+
+
+@pytest.mark.parametrize("late_s", [0, 3e-7])
+@pytest.mark.parametrize(
+    ("window_s", "at_s", "delays_ms", "share", "cruise_ms"),
+    [((5, 15), 5, [8, 8, 8], 1, 8), ((5, 15), 10, [0.8, 8, 8], 1 / 5.5, 0.8), ((5, 15), 15, [0.8, 0.8, 0.8], 1 / 10, 0.8),
+     ((10, 20), 20, [0.8, 0.8, 0.8], 1 / 10, 0.8), ((0, 10), 5, [0.8, 8, 8], 1 / 5.5, 0.8 + 0.05 * 7.2)],
+    ids=["begin", "inside", "end", "end of the run", "first half"],
+)  # fmt: skip
+def test_a_change_at_an_edge_of_the_window_belongs_to_one_side(late_s, window_s, at_s, delays_ms, share, cruise_ms):
+    """1,000 bytes take 0.8 ms at 10 Mbit/s and 8 ms at 1. A window is [begin, end)."""
+    times = np.array([0.0, 5.0, 10.0, 15.0, 20.0]) + late_s
+    states = [CRUISE, CRUISE, UP, DOWN, CRUISE]
+    sent = (times * 125_000).astype(int)
+    for change in ({"rate_mbit": 1}, {"rate_mbit": 1, "rtt_ms": 7, "loss": 0.1}):
+        found = measured(window_s, [{"at_s": at_s} | change], times, [{"cca": "bbr3"}], bbr_state=states,
+                         bytes_acked=sent, bytes_sent=sent, delivered=sent)  # fmt: skip
+        queue = found["bottleneck"]["queue_ms"]
+        assert (queue["max"], queue["mean"]) == (pytest.approx(max(delays_ms)), pytest.approx(np.mean(delays_ms)))
+        assert queue["p05"] == pytest.approx(np.percentile(delays_ms, 5))
+        assert found["groups"][0]["share_of_capacity"] == pytest.approx(share), "1 Mbit/s of goodput"
+        cdf = found["bottleneck"]["queue_cdf"]["queue_cdf_0_05"]
+        assert cdf == pytest.approx(np.mean(np.array(delays_ms) <= 0.05 * 40))
+        assert found["groups"][0]["cruise_queue_ms_p05"] in (
+            pytest.approx(cruise_ms),
+            None if at_s == 20 else cruise_ms,
+        )
+    unchanged = measured(window_s, [], times)["bottleneck"]["queue_ms"]
+    other = measured(window_s, [{"at_s": at_s, "rtt_ms": 7, "loss": 0.1}], times)["bottleneck"]["queue_ms"]
+    assert unchanged == other == dict.fromkeys(unchanged, pytest.approx(0.8)), "RTT and loss are no rate"
+
+
+def test_a_flow_of_which_nothing_was_delivered_in_the_window_is_in_no_mean():
+    """It waits for a retransmission timeout: what TCP says of it is its handshake's."""
+    stale = {"srtt_us": [20_000] * 3, "min_rtt_us": [20_000] * 3, "cwnd": [1] * 3, "unacked": [11] * 3,
+             "bbr_bw": [9e9] * 3, "bbr_min_rtt_us": [20_000.0] * 3, "bbr_extra_acked": [0.0] * 3, "snd_mss": [1448] * 3}  # fmt: skip
+    alone = measured(
+        (5, 10),
+        flows=[{"cca": "bbr3"}],
+        delivered=[0, 2, 2],
+        bytes_acked=[0, 38, 38],
+        bytes_sent=[0, 15_000, 15_000],
+        **stale,
+    )
+    (group,), (flow,) = alone["groups"], alone["flows"]
+    names = (
+        "rtt_ms_mean",
+        "cwnd_packets",
+        "in_flight_packets",
+        "bbr_bw_mbit",
+        "bbr_min_rtt_ms",
+        "bbr_jitter_ms",
+        "jain_index",
+    )
+    assert {group[name] for name in names} == {None}
+    assert (group["sampled_flows"], group["goodput_mbit"]) == (0, 0)
+    assert {flow["cwnd_packets"], *flow["rtt_ms"].values()} == {None}
+
+    live, dead = (
+        flow_of(0, delivered=[0, 3, 9], srtt_us=[300_000] * 3, cwnd=[4] * 3),
+        flow_of(1, delivered=[0, 0, 0], srtt_us=[20_000] * 3, cwnd=[1] * 3),
+    )
+    values = LONG.values(LongGroup(live.scenario, [live, dead], 1.0))
+    assert (values["rtt_ms_mean"], values["cwnd_packets"], values["sampled_flows"]) == (300, 4, 1)
+
+
+def test_flows_that_only_opened_carried_nothing():
+    """Ten flows whose cookies were acknowledged: no goodput, and not fairness 1."""
+    opened = {"bytes_acked": [0, 38, 38], "bytes_sent": [0, 37, 37], "delivered": [0, 2, 2]}
+    found = measured(flows=[{"cca": "cubic", "count": 10}, {"cca": "cubic", "bytes": 1000}], **opened)
+    for group in found["groups"]:
+        assert (group["goodput_mbit"], group["share_of_goodput"], group["jain_index"]) == (0, None, None)
+        assert (group["first_data_s"], group["last_first_data_s"]) == (None, None)
+    assert (found["jain_index"], found["bottleneck"]["utilisation"]) == (None, 0)
+
+
+def test_bytes_of_an_unlimited_flow_are_as_tcp_counts_them():
+    sent = {"bytes_sent": [0, 37 + 1448, 37 + 2896], "bytes_acked": [0, 38 + 1448, 38 + 2896], "delivered": [0, 2, 3]}
+    assert measured((0, 10), **sent)["groups"][0]["goodput_mbit"] == pytest.approx((38 + 2896) * 8e-7)
+    assert measured((5, 10), **sent)["groups"][0]["goodput_mbit"] == pytest.approx(1448 * 8e-6 / 5)
+
+
+def first_data(times, final=None, **columns):
+    given = {"min_rtt_us": [20_000], "srtt_us": [20_000], "bytes_retrans": [0]} | columns
+    whole = {name: np.resize(np.array(given.get(name, [0])), len(times)) for name in COUNTED}
+    return FlowCounters(
+        np.array(times, float), whole, None if final is None else dict.fromkeys(COUNTED, 0) | final
+    ).first_data_s
+
+
+def test_when_a_flow_began_to_send_data():
+    opened = {"bytes_acked": [38, 38, 38], "bytes_sent": [37, 37, 37 + 14_480], "busy_us": [20_000, 20_000, 20_000 + 30_000],
+              "unacked": [0, 0, 10]}  # fmt: skip
+    assert first_data([1, 2, 3], **opened) == pytest.approx(2.97), "30 ms before the first sample that tells of it"
+    hurried = opened | {
+        "bytes_sent": [37, 37 + 14_480],
+        "unacked": [1, 10],
+        "bytes_acked": [1, 38],
+        "busy_us": [4_000, 20_000 + 30_000],
+    }
+    assert first_data([1, 1.05], **hurried) == pytest.approx(1.02), "the cookie was busy for one round trip"
+    assert first_data([1, 2], **hurried | {"bytes_sent": [37, 37]}) is None
+    assert first_data([1, 2, 3], **opened | {"busy_us": [20_000, 20_000, 2_000_000]}) == 2, (
+        "not before a sample without data"
+    )
+    small = opened | {"unacked": [0, 0, 0], "last_data_sent_ms": [0, 0, 600], "busy_us": [20_000, 20_000, 40_000]}
+    assert first_data([1, 2, 3], **small) == pytest.approx(2.4), "all acknowledged since: by when the last was sent"
+    ended = {
+        "time_ns": 3 * 10**9,
+        "bytes_sent": 38,
+        "busy_us": 60_000,
+        "min_rtt_us": 20_000,
+        "srtt_us": 20_000,
+        "last_data_sent_ms": 900,
+    }
+    cookie = {"bytes_sent": [37], "bytes_acked": [38], "busy_us": [20_000]}
+    assert first_data([1, 2], ended, **cookie) == pytest.approx(2.1), "no sample saw its byte"
+    assert first_data([1, 2], ended | {"bytes_sent": 37}, **cookie) is None
+    assert first_data([], ended) == pytest.approx(2.1)
+
+
+def test_a_group_begins_with_its_first_flow_and_has_begun_with_its_last():
+    early = flow_of(0, bytes_sent=[0, 2000, 3000], busy_us=[0, 1_000_000, 0], unacked=[0, 5, 5])
+    late = flow_of(1, bytes_sent=[0, 0, 3000], busy_us=[0, 0, 2_000_000], unacked=[0, 0, 5])
+    values = LONG.values(LongGroup(early.scenario, [late, early], 1.0))
+    assert (values["first_data_s"], values["last_first_data_s"]) == (4, 8)
+    values = LONG.values(LongGroup(early.scenario, [early, flow_of(1)], 1.0))
+    assert (values["first_data_s"], values["last_first_data_s"]) == (4, None)
+
+
+def test_a_flow_is_gone_when_it_is_not_sampled_any_more():
+    """The guest reads up to a second later that its socket was destroyed: what it sent is of no window between."""
+    instants = np.arange(0, 5.01, 0.5)
+    columns = {"time_s": np.array([0.0, 0.0, 0.5]), "flow": np.array([0, 1, 0])}
+    flows = Flows(columns, {0: {"time_ns": 2 * 10**9}, 1: {"time_ns": 4 * 10**8}, 2: {"time_ns": 3 * 10**9}})
+    traces._end_by_samples(flows, instants)
+    assert [flows.final[f]["time_ns"] / 1e9 for f in range(3)] == [1, 0.4, 3]
+
+
+@pytest.mark.parametrize("window_s", [(0, 10), (4, 6), (7, 9)])
+@pytest.mark.parametrize("times", [(), (5.0,), (0.0, 5.0, 10.0)], ids=["never", "one sample", "idle"])
+@pytest.mark.parametrize(
+    "flows", [[{"cca": "cubic", "count": 3}], [{"cca": "bbr3", "bytes": 1000}, {"cca": "cubic", "start_s": 9}]]
+)
+def test_metrics_of_what_was_not_there_are_nothing(window_s, times, flows):
+    """A flow that never started, one sample in all, a window without traffic: counts and sums are 0, all else is null."""
+    found = measured(
+        window_s, times=times, flows=flows, backlog=[0] * len(times), srtt_us=[9] * len(times), cwnd=[10] * len(times)
+    )
+    zero = {"goodput_mbit", "share_of_capacity", "retransmits", "sampled_flows"}
+    for group in found["groups"]:
+        said = {name: group[name] for name in GROUP if group[name] is not None and name != "unfinished_flows"}
+        assert said == dict.fromkeys(zero, 0)
+    values = {name: m.of_run(found) for name, m in RUN.items()}
+    of_none = {name for name, value in values.items() if value is None}
+    assert {"jain_index_all", "loss", "loss_over_delivered"} <= of_none
+    inside = any(window_s[0] <= t <= window_s[1] for t in times)
+    assert (values["queue_ms_max"], values["drops"], values["queue_cdf_1"]) == (
+        (0, 0, 1) if inside else (None, None, None)
+    )

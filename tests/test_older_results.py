@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
@@ -16,13 +17,13 @@ from bbrlab.archive.verdicts import check_judged
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.campaign import versions
-from bbrlab.campaign.collect import CONDITIONS, IDENTITY, TIDY, read_points, run_rows, tidy, write_table
+from bbrlab.campaign.collect import CONDITIONS, IDENTITY, TIDY, read_points, run_rows, table_of_rows, tidy, write_table
 from bbrlab.campaign.figures import Run, figures_at
 from bbrlab.claims.judge import judge_all, verdict_frame
 from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.claims.statements import CLAIM_COLUMNS, STATEMENT_COLUMNS, statement_frame
 from bbrlab.cli.commands import app
-from bbrlab.measure.schema import METRICS
+from bbrlab.measure.schema import ALWAYS, METRICS
 from bbrlab.report import beside_shipped, shipped
 from bbrlab.report.notebook import samples_of
 from bbrlab.report.pages import Page, load_page
@@ -137,6 +138,22 @@ def test_an_older_table_of_a_figure(older, reader, column, tmp_path):
     text = told(lambda: READERS[reader](older, tmp_path), path, f"has no column {column}")
     assert "delete it, and snakemake makes it anew" in text
     assert sorted(p.name for p in tmp_path.iterdir()) == ["older"], "nothing is written"
+
+
+LATER = [name for name in METRICS if name not in ALWAYS]
+
+
+@pytest.mark.parametrize("reader", [name for name in READERS if name != "ship"])
+def test_a_table_without_a_metric_of_later_versions_disturbs_nobody(older, reader, tmp_path):
+    for name in LATER:
+        without(older / TABLE, name)
+    READERS[reader](older, tmp_path)
+
+
+def test_a_metric_that_only_one_side_measured_is_compared_by_nobody(older, made):
+    without(older / TABLE, LATER[0])
+    with pytest.raises(UserError, match=f"--metric {LATER[0]}: the tables of side B have no such column: {SAID}"):
+        invoke("compare", FIGURE, "--results", made, "--results", older, "--scale", "smoke", "--metric", LATER[0])
 
 
 @pytest.mark.parametrize("reader", ["report", "verdicts", "page", "site"])
@@ -299,6 +316,24 @@ def test_an_older_summary_of_a_run(tmp_path, place):
         if other.folder != run.folder:
             summary_without(other.folder, "")
     told(page.checks, path, missing)
+
+
+def test_a_run_that_is_older_than_a_metric_has_none_of_it(tmp_path):
+    """In its row, and on its own page; packed with the table that its version made, which has no such column."""
+    run = Run(FIGURE, figure().points[0], 1, tmp_path / "run")
+    made_up_run(run.folder)
+    path = summary_without(run.folder, "")
+    content = files.read_json(path)
+    rows = run_rows(run)
+    for name in LATER:
+        del content["groups"][0][name]
+    files.write_json(path, content)
+    assert run_rows(run) == rows and {rows[0][name] for name in LATER} == {None}
+    write_run_page(run.folder, tmp_path / "page.html")
+    table = table_of_rows(rows).drop(columns=LATER)
+    ship._same_table(figure(), table, [SimpleNamespace(rows=rows)], tmp_path)
+    with pytest.raises(UserError, match="is not the table of the runs"):
+        ship._same_table(figure(), table.assign(loss=0.5), [SimpleNamespace(rows=rows)], tmp_path)
 
 
 @pytest.mark.parametrize("place", ["values", "fingerprint", "scenario", "scenario.sample_hz", "scenario.flows.0.count", "scenario.network.qdisc"])  # fmt: skip

@@ -95,6 +95,30 @@ def test_fairness_of_a_single_flow_is_not_told(capsys):
     assert "Jain" not in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("starts", "window_s", "said"),
+    [
+        ([(0.2, 0.2), (0.2, 0.21)], [1, 10], []),
+        ([(0.5, 0.5), (7.6, 7.8)], [8, 12], ["1 cubic: data from 0.5 s on", "3 cubic: data from 7.6 to 7.8 s on"]),
+        ([(20.8, 20.81)], [10, 30], ["1 cubic: data from 20.8 s on"]),
+        ([(0.2, 0.2)], [0, 10], []),
+        ([(0.2, 0.2), (0.2, None)], [0, 10], ["1 cubic: data from 0.2 s on", "3 cubic: data from 0.2 s on, not all of them"]),
+        ([(None, None)], [0, 10], []),
+    ],
+    ids=["together", "apart", "in the window", "from the beginning", "never", "older"],
+)  # fmt: skip
+def test_when_flows_began_to_send_is_printed_where_it_tells_something(capsys, starts, window_s, said):
+    summary = made_up.whole_summary(made_up.nothing_measured(), window_s=window_s)
+    one = summary["groups"][0]
+    summary["groups"] = [
+        one | {"count": n, "first_data_s": first, "last_first_data_s": last}
+        for n, (first, last) in zip((1, 3), starts, strict=False)
+    ]
+    summary["flows"] = [{"base_rtt_ms": 40}]
+    show_outcome(summary, Path("out"))
+    assert [line.strip() for line in capsys.readouterr().out.splitlines() if "data from" in line] == said
+
+
 CLAIM = {"why": "", "verdict": REPRODUCED, "failed": 0, "without": 0, "seeds": 5, "stands": True}
 
 

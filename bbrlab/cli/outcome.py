@@ -13,6 +13,7 @@ from bbrlab.measure.schema import GROUP, RUN, label_of
 from bbrlab.measure.summary import GroupEntry, Summary
 
 FAIRNESS = "jain_index"
+SET_UP_RTTS = 6  # that iperf3 takes before one flow sends (docs/reference/scenario.md)
 
 
 def _number(value: float | None, digits: int) -> str:
@@ -26,6 +27,30 @@ def _is_one_flows(name: str, group: GroupEntry) -> bool:
 
 def _of_group(name: str, group: GroupEntry) -> float | None:
     return None if _is_one_flows(name, group) else GROUP[name].of_group(group)
+
+
+def _starts(summary: Summary) -> list[str]:
+    """When the flows of each group began to send, where it tells something: further apart than the set-up of one of them takes, or one
+    within the window, so that what is measured in it is not of all flows all the time."""
+    began = [
+        (group, first, GROUP["last_first_data_s"].of_group(group))
+        for group in summary["groups"]
+        if (first := GROUP["first_data_s"].of_group(group)) is not None
+    ]
+    if not began:
+        return []
+    window_start_s = summary["window_s"][0]
+    late = any(last is None or last > window_start_s > 0 for _, _, last in began)
+    apart_s = max(last or first for _, first, last in began) - min(first for _, first, _ in began)
+    if not late and apart_s <= SET_UP_RTTS * max(flow["base_rtt_ms"] for flow in summary["flows"]) / 1000:
+        return []
+    return [_from_to(group, first, last) for group, first, last in began]
+
+
+def _from_to(group: GroupEntry, first: float, last: float | None) -> str:
+    until = "" if last is None or f"{last:.1f}" == f"{first:.1f}" else f" to {last:.1f}"
+    none = ", not all of them" if last is None else ""
+    return f"{group['count']} {group['cca']}: data from {first:.1f}{until} s on{none}"
 
 
 def show_outcome(summary: Summary, out: Path) -> None:
@@ -47,6 +72,8 @@ def show_outcome(summary: Summary, out: Path) -> None:
         cells = ["" if _is_one_flows(k, group) else _number(_of_group(k, group), digits[k]) for k in shown]
         table.add_row(f"{group['count']} {group['cca']}", *cells)
     console.print(table)
+    for words in _starts(summary):
+        console.print(f"  {words}", highlight=False, soft_wrap=True)
 
     def told(name: str, digits: int) -> str:
         return _number(RUN[name].of_run(summary), digits)

@@ -14,7 +14,7 @@ from bbrlab.measure.long_flows import LongFlow
 from bbrlab.measure.numbers import Value, jain_index, mean, ratio, rounded, spread_of
 from bbrlab.measure.queues import Queue
 from bbrlab.measure.registry import Registry
-from bbrlab.scenario.rates import capacity_mbit, queueing_delay_ms
+from bbrlab.scenario.rates import before, capacity_mbit, queueing_delay_ms
 from bbrlab.scenario.schema import Scenario
 
 RUN: Registry[Bottleneck] = Registry(schema.RUN)
@@ -60,7 +60,8 @@ class Bottleneck:
     @cached_property
     def delay_ms(self) -> Array:
         """Queueing delay at the window's samples."""
-        return queueing_delay_ms(self.scenario.network, self.queue.columns["time_s"][self.inside], self.backlog_bytes)
+        network = before(self.scenario.network, self.scenario.window_s[1])
+        return queueing_delay_ms(network, self.queue.columns["time_s"][self.inside], self.backlog_bytes)
 
     def growth(self, name: str) -> int | None:
         """Growth of a counter in the window, from the first sample on if the window begins before that; None without samples

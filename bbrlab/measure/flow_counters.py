@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -44,8 +45,56 @@ class FlowCounters:
     def sent_data(self, time_s: float) -> bool:
         """Whether it sent data by ``time_s``. That none arrived is an outcome: a window that is lost whole, and every retransmission
         of it, can last longer than a run."""
-        closing = FIN_BYTES if self._ended(time_s) else 0
-        return self.at(time_s, "bytes_sent") - self.at(time_s, "bytes_retrans") > IPERF3_COOKIE_BYTES + closing
+        return self._sent_once(time_s) > IPERF3_COOKIE_BYTES
+
+    def acked_data(self, time_s: float) -> int:
+        """Bytes of data alone that were acknowledged by ``time_s``: without SYN, iperf3's cookie and FIN."""
+        acked = min(self.at(time_s, "bytes_acked") - SYN_BYTES, self._sent_once(time_s))  # so a FIN is none of it
+        return max(0, acked - IPERF3_COOKIE_BYTES)
+
+    def _sent_once(self, time_s: float) -> int:
+        """Bytes sent by ``time_s``, each once; bytes_sent counts neither SYN nor FIN."""
+        return self.at(time_s, "bytes_sent") - self.at(time_s, "bytes_retrans")
+
+    @cached_property
+    def before_data_us(self) -> int | None:
+        """How long bytes were unacknowledged (busy_time) before the first of data: iperf3's cookie, about one round trip. None where no
+        sample lies between it and the data."""
+        idle = (self.columns["unacked"] == 0) & (self.columns["bytes_acked"] == BEFORE_DATA_BYTES)
+        found = self.columns["busy_us"][idle]
+        return int(found[-1]) if len(found) else None
+
+    @cached_property
+    def first_data_s(self) -> float | None:
+        """When its first byte of data was sent, s since the experiment's start; None if none was.
+
+        The first sample after that (or what the socket had at its end) says how long it has been busy with data (busy_time), and if all of
+        that is acknowledged, when the last of it was sent. It is right to 1 ms; where data paused within that interval between samples, to
+        the interval, and where all data of a flow was acknowledged within it, to a queueing delay.
+        """
+        sent = self.columns["bytes_sent"] - self.columns["bytes_retrans"] > IPERF3_COOKIE_BYTES
+        if sent.any():
+            first = int(sent.argmax())
+            at_s, now = float(self.times_s[first]), {name: int(values[first]) for name, values in self._read.items()}
+        elif self.final is not None and self._sent_once(self.final["time_ns"] / 1e9) > IPERF3_COOKIE_BYTES:
+            first, at_s, now = len(self.times_s), self.final["time_ns"] / 1e9, self.final
+        else:
+            return None
+        earliest_s = float(self.times_s[first - 1]) if first else 0.0
+        last_s = at_s - now["last_data_sent_ms"] / 1e3
+        begin_us = now["min_rtt_us"] if self.before_data_us is None else self.before_data_us
+        busy_us, until_s = now["busy_us"] - begin_us, at_s
+        if not now["unacked"]:
+            until_s = min(at_s, last_s + now["srtt_us"] / 1e6)
+        if now is self.final:
+            busy_us -= now["min_rtt_us"]  # of the FIN
+        return min(max(until_s - busy_us / 1e6, earliest_s), max(last_s, earliest_s))
+
+    @property
+    def _read(self) -> dict[str, Array]:
+        return {
+            name: self.columns[name] for name in ("busy_us", "min_rtt_us", "srtt_us", "unacked", "last_data_sent_ms")
+        }
 
 
 def flow_counters(flows: Flows, count: int, late_s: float = EDGE_TOLERANCE_S) -> list[FlowCounters]:

@@ -20,7 +20,7 @@ from bbrlab.measure.phases import PHASE_QUEUES, PHASES, phase_lengths, phase_que
 from bbrlab.measure.queues import Queue
 from bbrlab.measure.registry import Registry
 from bbrlab.measure.summary import FlowEntry
-from bbrlab.scenario.rates import capacity_mbit, rate_at
+from bbrlab.scenario.rates import before, capacity_mbit, queueing_delay_ms
 from bbrlab.scenario.schema import Flow, Scenario
 
 LONG: Registry[LongGroup] = Registry(schema.GROUP)
@@ -54,15 +54,27 @@ class LongFlow:
         return found
 
     def samples(self, name: str) -> Array:
-        """A column's values at the window's samples."""
-        values: Array = self.counters.columns[name][self.inside]
+        """A column's values at the window's samples; none of a flow of which nothing was measured in it."""
+        values: Array = self.counters.columns[name][self.inside & self.was_measured]
         return values
 
     @cached_property
+    def was_measured(self) -> bool:
+        """Whether something of it was measured in the window: it was sampled, and something that it sent was delivered. What TCP says of a
+        flow that waits for a retransmission timeout all the time is older."""
+        return bool(self.inside.any()) and self.growth("delivered") > 0
+
+    def acked_bytes(self, time_s: float) -> int:
+        """Bytes acknowledged by ``time_s``, as TCP counts them: with SYN, iperf3's cookie and FIN."""
+        return self.counters.at(time_s, "bytes_acked")
+
+    @cached_property
     def goodput_mbit(self) -> float:
-        """Mbit/s; 0 for a flow that is silent in the window."""
+        """Mbit/s; 0 for a flow that is silent in the window, or of which no data was acknowledged by its end."""
         low, high = self.scenario.window_s
-        return self.growth("bytes_acked") * 8e-6 / (high - low)
+        if not self.counters.acked_data(high):
+            return 0.0
+        return (self.acked_bytes(high) - self.acked_bytes(low)) * 8e-6 / (high - low)
 
     @property
     def is_bbr(self) -> bool:
@@ -81,15 +93,15 @@ class LongFlow:
             if len(extra_bytes)
             else np.array(np.nan)
         )
-        times = self.counters.times_s
+        columns, times = self.counters.columns, self.counters.times_s
         backlog = self.queue.columns["bytes"][_latest(self.queue.columns["time_s"], times)]
-        delay_ms = backlog * 8e-3 / rate_at(self.scenario, times)
+        network = before(self.scenario.network, self.scenario.window_s[1])
         return {
             "bbr_jitter_ms": None if np.isnan(jitter) else rounded(float(jitter)),
             "bbr_bw_mbit": mean(self.samples("bbr_bw")[told] * 8e-6),
             "bbr_min_rtt_ms": mean(self.samples("bbr_min_rtt_us")[told] / 1e3),
-            **phase_lengths(self.counters.columns),
-            **phase_queues(self.counters.columns, delay_ms, *self.scenario.window_s),
+            **phase_lengths(columns),
+            **phase_queues(columns, queueing_delay_ms(network, times, backlog), *self.scenario.window_s),
         }
 
     @cached_property
@@ -102,10 +114,10 @@ class LongFlow:
         final, columns = self.counters.final, self.counters.columns
         if self.asked.bytes is None or final is None or final["bytes_acked"] < self.asked.bytes + BEFORE_DATA_BYTES:
             return None
-        acked, idle, busy_us = columns["bytes_acked"], columns["unacked"] == 0, columns["busy_us"]
-        before = busy_us[idle & (acked == BEFORE_DATA_BYTES)]
-        after = busy_us[idle & (acked >= final["bytes_acked"] - FIN_BYTES)]
-        begin_us = int(before[-1]) if len(before) else final["min_rtt_us"]
+        idle = columns["unacked"] == 0
+        after = columns["busy_us"][idle & (columns["bytes_acked"] >= final["bytes_acked"] - FIN_BYTES)]
+        before_us = self.counters.before_data_us
+        begin_us = final["min_rtt_us"] if before_us is None else before_us
         end_us = int(after[-1]) if len(after) else final["busy_us"] - final["min_rtt_us"]
         return rounded((end_us - begin_us) / 1e6)
 
@@ -119,7 +131,7 @@ class LongFlow:
             "cca": self.asked.cca,
             "base_rtt_ms": self.spec.rtt_ms,
             "goodput_mbit": rounded(self.goodput_mbit),
-            "delivered_bytes": self.counters.at(self.scenario.duration_s, "bytes_acked"),
+            "delivered_bytes": self.acked_bytes(self.scenario.duration_s),
             "retransmits": retransmits,
             "loss": rounded(ratio(retransmits, self.growth("data_segs_out"))),
             "loss_over_delivered": rounded(ratio(retransmits, delivered)),
@@ -131,6 +143,7 @@ class LongFlow:
             "cwnd_packets": mean(self.samples("cwnd")),
             "in_flight_packets": mean(self.samples("unacked")),
             "first_sample_s": rounded(self.counters.times_s[0]) if len(self.counters.times_s) else None,
+            "first_data_s": rounded(self.counters.first_data_s),
         }
         found = cast(FlowEntry, found | self.bbr)  # {} for others
         if self.asked.bytes is not None:
@@ -162,20 +175,27 @@ class LongGroup:
 
     @cached_property
     def sampled(self) -> list[LongFlow]:
-        """Its flows with a sample in the window."""
-        return [f for f in self.flows if f.inside.any()]
+        """Its flows of which something was measured in the window."""
+        return [f for f in self.flows if f.was_measured]
 
     def of_all(
         self, value: Callable[[LongFlow], float | None], combine: Callable[[Any], Any] = np.mean
     ) -> float | None:
         """A number of each flow, combined; None if one of them has none."""
-        found = [value(f) for f in self.flows]
-        return rounded(combine(found)) if found and None not in found else None
+        return _of(self.flows, value, combine)
 
-    def of_sampled(self, column: str, combine: Callable[[Any], Any]) -> float | None:
-        """The mean of a column at each sampled flow's samples, combined; None if none was sampled."""
-        found = [float(f.samples(column).mean()) for f in self.sampled]
-        return rounded(combine(found)) if found else None
+    def of_sampled(
+        self, value: Callable[[LongFlow], float | None], combine: Callable[[Any], Any] = np.mean
+    ) -> float | None:
+        """A number of each sampled flow, combined; None if none was sampled, or one of them has none."""
+        return _of(self.sampled, value, combine)
+
+
+def _of(
+    flows: list[LongFlow], value: Callable[[LongFlow], float | None], combine: Callable[[Any], Any]
+) -> float | None:
+    found = [value(f) for f in flows]
+    return rounded(combine(found)) if found and None not in found else None
 
 
 @LONG.of("goodput_mbit", "share_of_capacity", "share_of_goodput")
@@ -205,11 +225,11 @@ def _ecn_marked(group: LongGroup) -> Value:
 
 @LONG.of("rtt_ms_mean", "cwnd_packets", "in_flight_packets", "sampled_flows")
 def _sampled(group: LongGroup) -> dict[str, Value]:
-    rtt_us = group.of_sampled("srtt_us", np.mean)
+    rtt_us = group.of_sampled(lambda f: float(f.samples("srtt_us").mean()))
     return {
         "rtt_ms_mean": None if rtt_us is None else rounded(rtt_us / 1e3),
-        "cwnd_packets": group.of_sampled("cwnd", sum),
-        "in_flight_packets": group.of_sampled("unacked", sum),
+        "cwnd_packets": group.of_sampled(lambda f: float(f.samples("cwnd").mean()), sum),
+        "in_flight_packets": group.of_sampled(lambda f: float(f.samples("unacked").mean()), sum),
         "sampled_flows": len(group.sampled),
     }
 
@@ -225,7 +245,21 @@ def _completion(group: LongGroup) -> dict[str, Value]:
 
 @LONG.of("bbr_jitter_ms", "bbr_bw_mbit", "bbr_min_rtt_ms", *PHASES, *PHASE_QUEUES)
 def _bbr(group: LongGroup) -> dict[str, Value]:
-    def of(name: str) -> Value:
-        return group.of_all(lambda f: f.bbr.get(name), sum if name == "bbr_bw_mbit" else np.mean)
+    def told(name: str) -> Callable[[LongFlow], Any]:
+        return lambda flow: flow.bbr.get(name)
 
-    return {name: of(name) for name in ("bbr_jitter_ms", "bbr_bw_mbit", "bbr_min_rtt_ms", *PHASES, *PHASE_QUEUES)}
+    return {
+        "bbr_jitter_ms": group.of_sampled(told("bbr_jitter_ms")),
+        "bbr_bw_mbit": group.of_sampled(told("bbr_bw_mbit"), sum),
+        "bbr_min_rtt_ms": group.of_sampled(told("bbr_min_rtt_ms")),
+        **{name: group.of_all(told(name)) for name in (*PHASES, *PHASE_QUEUES)},
+    }
+
+
+@LONG.of("first_data_s", "last_first_data_s")
+def _first_data(group: LongGroup) -> dict[str, Value]:
+    begun = [f.counters.first_data_s for f in group.flows if f.counters.first_data_s is not None]
+    return {
+        "first_data_s": rounded(min(begun, default=None)),
+        "last_first_data_s": group.of_all(lambda f: f.counters.first_data_s, max),
+    }

@@ -5,7 +5,8 @@ flow group, in bottleneck.py for one of the whole run.
 
 Everything is over the window ``window_s`` = [w0, w1] of virtual time unless the definition says otherwise. A metric is null
 where nothing was seen. A mean over the flows of a group is over all of them, or null: it never leaves out those without a
-value; where it does, ``over`` names the metric that counts who was in.
+value; where it does, ``over`` names the metric that counts who was in. A window is [w0, w1): a change of the path at w0 counts in
+all of it, one at w1 in nothing of it (scenario/rates.py).
 """
 
 from __future__ import annotations
@@ -70,12 +71,14 @@ class Metric:
 
 
 _SAMPLED = "sampled_flows"
+_DAY = "2026-11-27"  # when first_data_s came
 _BLESS = "Bless et al. 2025"
 _PHASE = "mean length of the stays that ended, over the whole run, without those that ProbeRTT cut short; as fine as sample_hz"
 
 _GROUP = (
     Metric("goodput_mbit", "Mbit/s", "goodput", "goodput of the group",
-           "bytes newly acknowledged in the window (tcp_info bytes_acked), exact at its edges, over its length; of short flows, bytes read by the receiver",
+           "bytes newly acknowledged in the window (tcp_info bytes_acked), exact at its edges, over its length: with SYN, iperf3's cookie (38 bytes) and FIN, "
+           "if they and data are acknowledged in it; of short flows, bytes read by the receiver",
            "RFC 4898, tcpEStatsAppHCThruOctetsAcked"),
     Metric("share_of_capacity", "1", "share of capacity", "goodput over the nominal bottleneck rate",
            "goodput_mbit over the mean nominal rate in the window; a loss-free link reaches payload over frame, 1448/1514 = 0.956",
@@ -92,8 +95,15 @@ _GROUP = (
            "sum over flows of the mean of tcp_info snd_cwnd at the window's samples", "", _SAMPLED),
     Metric("in_flight_packets", "packets", "packets in flight", "packets in flight, summed",
            "sum over flows of the mean of tcp_info unacked at the window's samples", "", _SAMPLED),
-    Metric(_SAMPLED, "flows", "flows sampled", "flows with at least one sample in the window",
-           "those over which RTT, window and packets in flight are; a short finite flow may have none"),
+    Metric(_SAMPLED, "flows", "flows sampled", "flows of which something was measured in the window",
+           "those over which RTT, window, packets in flight and BBR's estimates are: with a sample and growth of tcp_info delivered in the window. A short finite flow may have no "
+           "sample; of one that waits for a retransmission timeout all the time TCP's numbers are older"),
+    Metric("first_data_s", "s", "first data", "when the first flow of the group began to send data",
+           "since the run's start. By the first sample with data sent, less tcp_info busy_time since iperf3's cookie was acknowledged, which is right to 1 ms; to one interval between samples "
+           "if all data until that sample was acknowledged by then; null for short flows, of which short_flows.parquet has begin_s",
+           since=_DAY),
+    Metric("last_first_data_s", "s", "last first data", "when the last flow of the group began to send data",
+           "as first_data_s; null if one sent none. iperf3 opens the flows of a group one after another, and then all send", since=_DAY),
     Metric("completion_s", "s", "completion time", "mean completion time of finite flows, without connection set-up and close",
            "time in which the sender had unacknowledged data (tcp_info busy_time), less that of iperf3's cookie and of the FIN: where no sample lies between those "
            "and the data, one smallest RTT each; null if a flow did not end. Of short flows: mean time from begin to the last byte's "
@@ -101,11 +111,11 @@ _GROUP = (
            "", "unfinished_flows"),
     Metric("unfinished_flows", "flows", "unfinished flows", "finite flows that did not end within the run", "count; null for a group without a size"),
     Metric("bbr_jitter_ms", "ms", "BBR's estimate of the jitter", "BBR's own estimate of the jitter (bbr2, bbr3)",
-           "mean over flows of extra_acked x segment size over the flow's goodput, at the window's samples", f"{_BLESS}, Fig. 12"),
+           "mean over flows of extra_acked x segment size over the flow's goodput, at the window's samples", f"{_BLESS}, Fig. 12", _SAMPLED),
     Metric("bbr_bw_mbit", "Mbit/s", "BBR's bandwidth estimate", "BBR's own estimate of the bandwidth, summed",
-           "sum over flows of the mean of BBR's bw at the window's samples"),
+           "sum over flows of the mean of BBR's bw at the window's samples", "", _SAMPLED),
     Metric("bbr_min_rtt_ms", "ms", "BBR's smallest RTT", "BBR's own smallest RTT",
-           "mean over flows of the mean of BBR's min_rtt at the window's samples"),
+           "mean over flows of the mean of BBR's min_rtt at the window's samples", "", _SAMPLED),
     Metric("startup_s", "s", "time in Startup", "mean stay in Startup", _PHASE, "draft-ietf-ccwg-bbr (states)"),
     Metric("up_s", "s", "time in ProbeBW UP", "mean stay in ProbeBW UP", _PHASE, "draft-ietf-ccwg-bbr (states)"),
     Metric("down_s", "s", "time in ProbeBW DOWN", "mean stay in ProbeBW DOWN", _PHASE, "draft-ietf-ccwg-bbr (states)"),
@@ -165,7 +175,7 @@ _RUN = (
     Metric("occupancy", "1", "buffer occupancy", "mean backlog over the buffer", "mean over the window's samples"),
     Metric("occupancy_p50", "1", "buffer occupancy (median)", "median backlog over the buffer", f"of the window's samples, {_PERCENTILE}"),
     Metric("occupancy_p95", "1", "buffer occupancy (95th percentile)", "95th percentile of the backlog over the buffer", f"of the window's samples, {_PERCENTILE}"),
-    Metric("queue_ms_mean", "ms", "queueing delay", "mean queueing delay", "backlog bytes x 8 over the nominal rate, at the window's samples",
+    Metric("queue_ms_mean", "ms", "queueing delay", "mean queueing delay", "backlog bytes x 8 over the nominal rate, at the window's samples; a change of the rate at the window's end is none of it",
            _BLESS, place=("bottleneck", "queue_ms", "mean")),
     *(Metric(f"queue_ms_p{p:02d}", "ms", f"queueing delay ({p}th percentile)", f"{p}th percentile of the queueing delay", f"as the mean; {_PERCENTILE}",
              _BLESS, place=("bottleneck", "queue_ms", f"p{p:02d}"))

@@ -17,7 +17,7 @@ from bbrlab.measure import schema
 from bbrlab.measure.lateness import EDGE_TOLERANCE_S
 from bbrlab.measure.numbers import Value, mean, ratio, rounded, spread_of
 from bbrlab.measure.registry import Registry
-from bbrlab.scenario.rates import capacity_mbit
+from bbrlab.scenario.rates import before, capacity_mbit, highest_mbit
 from bbrlab.scenario.schema import Scenario
 
 SHORT: Registry[ShortGroup] = Registry(schema.GROUP)
@@ -220,8 +220,8 @@ class ShortGroup:
     def srpt_taken_s(self) -> Array:
         """The same if nothing but these chunks were on the link, and it served the one with the least bytes left."""
         begun, rtt_ms = self.flows.begun, self.flows.rtt_ms
-        network = self.flows.scenario.network
-        rate_mbit = max([network.rate_mbit, *(c.rate_mbit for c in network.changes if c.rate_mbit)])
+        scenario = self.flows.scenario
+        rate_mbit = highest_mbit(before(scenario.network, scenario.duration_s))
         waits = set_up_s(begun["chunk"].to_numpy(), rtt_ms)
         served = srpt_s(begun["begin_s"].to_numpy() + waits, begun["bytes"].to_numpy(), rate_mbit)
         return self.up_to_the_end(waits + served + rtt_ms * 1e-3)

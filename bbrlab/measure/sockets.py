@@ -11,9 +11,10 @@ from bbrlab.base.arrays import Array
 from bbrlab.experiment.plan import Plan
 from bbrlab.measure import bbr_record
 from bbrlab.measure.netlink import DIAG_MESSAGE, NLMSG_HEADER, attributes_of, field_of
-from bbrlab.measure.sample_schema import BBR_COLUMNS, TCP_INFO
+from bbrlab.measure.sample_schema import BBR_COLUMNS, ONLY_READ, TCP_INFO
 
 ATTR_INFO, ATTR_BBR = 2, 16
+_READ = TCP_INFO | ONLY_READ
 TCP_INFO_BYTES = 216  # what the fields above need; kernels append, they never move
 
 
@@ -74,7 +75,7 @@ def _empty(count: int) -> dict[str, Array]:
         "key": np.zeros((count, 3), "<i8"),
         "inode": np.zeros(count, "<i8"),
     }
-    for name, (_, kind) in TCP_INFO.items():
+    for name, (_, kind) in _READ.items():
         columns[name] = np.zeros(count, kind)
     for name in BBR_COLUMNS:
         columns[name] = np.full(count, np.nan)
@@ -92,7 +93,7 @@ def decode_stack(block: Array, data: bytes, first: int, offset: int, length: int
     columns["key"][:, 2] = field_of(block, base + 6, ">u2")
     columns["inode"] = field_of(block, base + 68, "<u4").astype("<i8")
     info = attributes[ATTR_INFO][0] - first
-    for name, (at, kind) in TCP_INFO.items():
+    for name, (at, kind) in _READ.items():
         columns[name] = field_of(block, info + at, kind)
     if ATTR_BBR in attributes:
         at, size = attributes[ATTR_BBR][0] - first, attributes[ATTR_BBR][1]
@@ -144,10 +145,10 @@ def flows_of(
         "time_s": (living["time_ns"][keep] / 1e9)[order],
         "flow": flow[keep][order].astype("<i4"),
     }
-    for name in [*TCP_INFO, *BBR_COLUMNS]:
+    for name in [*_READ, *BBR_COLUMNS]:
         columns[name] = living[name][keep][order]
     final: dict[int, dict[str, int]] = {}
     for i, f in enumerate(flow_column(dead)):
         if f >= 0:
-            final[int(f)] = {name: int(dead[name][i]) for name in TCP_INFO} | {"time_ns": int(dead["time_ns"][i])}
+            final[int(f)] = {name: int(dead[name][i]) for name in _READ} | {"time_ns": int(dead["time_ns"][i])}
     return Flows(columns, final), assigned

@@ -35,9 +35,11 @@ class FlowEntry(_FiniteFlow):
 
     Attributes:
         flow, group: its index, and that of its group.
-        delivered_bytes: over the whole run.
-        rtt_ms: ``min``, and numbers.spread_of() the smoothed RTT.
+        delivered_bytes: over the whole run, with SYN, iperf3's cookie and FIN.
+        rtt_ms: ``min``, and numbers.spread_of() the smoothed RTT; as the window and packets in flight None if nothing of it was
+            delivered in the window.
         first_sample_s: when it was first seen; None if never.
+        first_data_s: when its first byte of data was sent (flow_counters.FlowCounters.first_data_s).
         completion_s: of a flow with a size only.
     """
 
@@ -55,6 +57,7 @@ class FlowEntry(_FiniteFlow):
     cwnd_packets: float | None
     in_flight_packets: float | None
     first_sample_s: float | None
+    first_data_s: float | None
 
 
 class BottleneckEntry(TypedDict):

@@ -66,7 +66,23 @@ def decode(path: Path, plan: Plan) -> tuple[Flows, dict[str, Queue]]:
         modules = [np.concatenate(parts).view(bbr_record.ACK_RECORD) for parts in acks.values()]
         _add_acks(flows, modules, assigned, plan)
     links = plan.content["bottlenecks"]
-    return flows, {link["direction"]: queue_of(data, queues[i]) for i, link in enumerate(links)}
+    found: dict[str, Queue] = {link["direction"]: queue_of(data, queues[i]) for i, link in enumerate(links)}
+    _end_by_samples(flows, next(iter(found.values())).columns["time_s"])
+    return flows, found
+
+
+def _end_by_samples(flows: Flows, instants_s: Array) -> None:
+    """A socket is gone by the first instant at which it is not sampled any more; that it was destroyed the guest reads up to a second later.
+
+    Args:
+        instants_s: at which samples were taken, ascending.
+    """
+    columns = flows.columns
+    for flow, final in flows.final.items():
+        seen_s = columns["time_s"][columns["flow"] == flow]
+        later = instants_s[instants_s > seen_s[-1]] if len(seen_s) else instants_s[:0]
+        if len(later):
+            final["time_ns"] = min(final["time_ns"], round(float(later[0]) * 1e9))
 
 
 def _add_acks(flows: Flows, modules: list[Array], assigned: dict[tuple[int, int, int], int], plan: Plan) -> None:

@@ -43,7 +43,7 @@ from bbrlab.models import ware
 from bbrlab.report.pages import NAMES, Page, load_page
 from bbrlab.report.plots.runs import run_over_time, time_series
 from bbrlab.report.plots.style import plain, set_style
-from bbrlab.scenario.rates import queueing_delay_ms
+from bbrlab.scenario.rates import before, queueing_delay_ms
 
 
 def open_page(scale: str, paper: str) -> Page:
@@ -187,11 +187,14 @@ def queueing_delay(
     samples = samples_of(page, figure, ["time_s", "queue_bytes"], seed, **values)
     if samples is None:
         return None
-    network = page.run(figure, seed, **values).point.scenario.network
+    scenario = page.run(figure, seed, **values).point.scenario
+    network = scenario.network
     samples = samples.drop_duplicates("time_s")
     times, backlog = samples["time_s"], samples["queue_bytes"]
     delay_ms = pd.Series(
-        queueing_delay_ms(network, times.to_numpy(), backlog.to_numpy()), samples.index, name="queue_ms"
+        queueing_delay_ms(before(network, scenario.duration_s), times.to_numpy(), backlog.to_numpy()),
+        samples.index,
+        name="queue_ms",
     )
     return times, delay_ms / network.mean_rtt_ms if in_rtts else delay_ms
 

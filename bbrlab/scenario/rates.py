@@ -1,4 +1,8 @@
-"""The bottleneck's nominal rate over a run, and what a backlog is in time at it."""
+"""The bottleneck's nominal rate over a run, and what a backlog is in time at it.
+
+A window, and a run, is [begin, end): a change at its beginning holds in all of it, one at its end in nothing of it, the sample at the
+end included. before() says so for whatever is computed of what ends at an instant.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +21,13 @@ def capacity_mbit(scenario: Scenario, low_s: float, high_s: float) -> float:
     for (start, rate), end in zip(steps, [s for s, _ in steps[1:]] + [high_s], strict=True):
         total += rate * max(0.0, min(end, high_s) - max(start, low_s))
     return total / (high_s - low_s)
+
+
+def before(rate: Rate, end_s: float) -> Rate:
+    """The rate as it was up to an instant: a change at it, or later, is none of what ends there."""
+    if not isinstance(rate, Network):
+        return rate
+    return rate.model_copy(update={"changes": [change for change in rate.changes if change.at_s < end_s]})
 
 
 def rate_at(scenario: Scenario, times_s: Array) -> Array:

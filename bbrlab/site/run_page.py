@@ -27,7 +27,7 @@ from bbrlab.measure.summary import Summary
 from bbrlab.report.pages import NAMES
 from bbrlab.report.plots.style import CCA_COLOURS, OWN
 from bbrlab.scenario.load import base_point, load_scenario
-from bbrlab.scenario.rates import buffer_full_ms, queueing_delay_ms
+from bbrlab.scenario.rates import before, buffer_full_ms, queueing_delay_ms
 from bbrlab.scenario.schema import NOT_DECISIVE, Network, Scenario
 from bbrlab.site.run_manifest import read_run_manifest
 from bbrlab.site.words import embedded, number
@@ -36,7 +36,9 @@ _ROOM = Path(__file__).parent
 POINTS = 1500  # of a curve; of more the lowest and the highest of each stretch are drawn
 FLOWS = 6  # that have curves of their own; of more flows, groups have
 _COLUMNS = ("time_s", "flow", "group", "bytes_acked", "cwnd", "srtt_us", "queue_bytes", "bbr_state", "bbr_pacing_gain")
-_SHOWN = ("goodput_mbit", "share_of_capacity", "retransmits", "rtt_ms_mean", "cwnd_packets", "jain_index")
+_SHOWN = (
+    "goodput_mbit", "share_of_capacity", "retransmits", "rtt_ms_mean", "cwnd_packets", "jain_index", "first_data_s", "last_first_data_s",
+)  # fmt: skip
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 
 
@@ -295,13 +297,14 @@ def _panels(summary: Summary, scenario: Any, network: Network, samples: pd.DataF
     queue = samples.drop_duplicates("time_s")
     times, backlog = queue["time_s"].to_numpy(), queue["queue_bytes"].to_numpy()
     ends = (float(times.min()), float(times.max())) if len(times) else (0.0, 0.0)
-    full = buffer_full_ms(network, *ends, float(summary["bottleneck"]["buffer_bytes"]))
+    rate = before(network, summary["virtual_s"])
+    full = buffer_full_ms(rate, *ends, float(summary["bottleneck"]["buffer_bytes"]))
     panels: list[dict[str, Any]] = [
         {"label": "goodput (Mbit/s)", "legend": True, "lines": [_line(names[i], *goodput[i]) for i in goodput if i in names]},
         {"label": "cwnd (packets)" + ("" if by == "flow" else ", mean"), "lines": [_line(names[i], *wide["cwnd"][i]) for i in names]},
         {"label": "RTT (ms)", "lines": [_line(names[i], wide["srtt_us"][i][0], wide["srtt_us"][i][1] / 1000) for i in names]},
         {"label": "queue (ms)", "lines": [
-            _line({"name": "queue", "colour": "#7F7F7F"}, times, queueing_delay_ms(network, times, backlog)),
+            _line({"name": "queue", "colour": "#7F7F7F"}, times, queueing_delay_ms(rate, times, backlog)),
             _line({"name": "buffer full", "colour": "#D55E00", "dash": "dash"}, *full),
         ]},
     ]  # fmt: skip

@@ -12,10 +12,11 @@ from matplotlib.figure import Figure
 
 from bbrlab.base.arrays import Array
 from bbrlab.campaign.versions import RUN_AGAIN, read_with
+from bbrlab.measure.lateness import EDGE_TOLERANCE_S
 from bbrlab.measure.series import goodput_series
 from bbrlab.report.pages import NAMES
 from bbrlab.report.plots.style import ABOVE, CCA_COLOURS, OWN, WARE
-from bbrlab.scenario.rates import Rate, buffer_full_ms, highest_mbit, queueing_delay_ms
+from bbrlab.scenario.rates import Rate, before, buffer_full_ms, highest_mbit, queueing_delay_ms
 
 
 def run_over_time(samples: Path, rate: Rate, buffer_bytes: int, groups: list[str], bin_s: float = 2.0) -> Figure:
@@ -30,6 +31,7 @@ def run_over_time(samples: Path, rate: Rate, buffer_bytes: int, groups: list[str
     """
     columns = ["time_s", "flow", "group", "bytes_acked", "queue_bytes"]
     data = read_with(samples, columns, columns, RUN_AGAIN)
+    rate = before(rate, data["time_s"].max() - EDGE_TOLERANCE_S)
     figure, (top, bottom) = plt.subplots(
         2, 1, figsize=(10.5, 4.6), sharex=True, layout="constrained", height_ratios=[3, 2]
     )
@@ -66,7 +68,7 @@ def distributions(samples: dict[str, pd.DataFrame], window_s: list[float], rate:
     figure, axes = plt.subplots(figsize=(6.5, 3.6), layout="constrained")
     for label, data in samples.items():
         inside = data[data["time_s"].between(window_s[0], window_s[1])]
-        delay = np.sort(_delays_ms(inside, rate)[1] / rtt_ms)
+        delay = np.sort(_delays_ms(inside, before(rate, window_s[1]))[1] / rtt_ms)
         axes.plot(delay, np.arange(1, len(delay) + 1) / len(delay), label=label, lw=1.4)
     axes.set(xlabel="queueing delay (base RTTs)", ylabel="fraction of samples", ylim=(0, 1), xlim=(0, None))
     axes.legend(frameon=True)
