@@ -13,7 +13,7 @@ from bbrlab.measure.schema import GROUP, RUN, label_of
 from bbrlab.measure.summary import GroupEntry, Summary
 
 FAIRNESS = "jain_index"
-SET_UP_RTTS = 6  # that iperf3 takes before one flow sends (docs/reference/scenario.md)
+SET_UP_RTTS = 5  # that iperf3 takes before one flow sends (LIMITATIONS.md, start_s)
 
 
 def _number(value: float | None, digits: int) -> str:

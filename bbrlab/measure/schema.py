@@ -77,8 +77,8 @@ _PHASE = "mean length of the stays that ended, over the whole run, without those
 
 _GROUP = (
     Metric("goodput_mbit", "Mbit/s", "goodput", "goodput of the group",
-           "bytes newly acknowledged in the window (tcp_info bytes_acked), exact at its edges, over its length: with SYN, iperf3's cookie (38 bytes) and FIN, "
-           "if they and data are acknowledged in it; of short flows, bytes read by the receiver",
+           "bytes newly acknowledged in the window (tcp_info bytes_acked), exact at its edges, over its length: of flows with a size data alone, of others with the 38 bytes of SYN and "
+           "iperf3's cookie if they and data are acknowledged in it; of short flows, bytes read by the receiver",
            "RFC 4898, tcpEStatsAppHCThruOctetsAcked"),
     Metric("share_of_capacity", "1", "share of capacity", "goodput over the nominal bottleneck rate",
            "goodput_mbit over the mean nominal rate in the window; a loss-free link reaches payload over frame, 1448/1514 = 0.956",
@@ -103,7 +103,7 @@ _GROUP = (
            "if all data until that sample was acknowledged by then; null for short flows, of which short_flows.parquet has begin_s",
            since=_DAY),
     Metric("last_first_data_s", "s", "last first data", "when the last flow of the group began to send data",
-           "as first_data_s; null if one sent none. iperf3 opens the flows of a group one after another, and then all send", since=_DAY),
+           "as first_data_s; null if one sent none", since=_DAY),
     Metric("completion_s", "s", "completion time", "mean completion time of finite flows, without connection set-up and close",
            "time in which the sender had unacknowledged data (tcp_info busy_time), less that of iperf3's cookie and of the FIN: where no sample lies between those "
            "and the data, one smallest RTT each; null if a flow did not end. Of short flows: mean time from begin to the last byte's "
