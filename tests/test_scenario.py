@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 from bbrlab.base import files as base_files
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
+from bbrlab.base.yaml_files import dump_yaml, parse_yaml, read_yaml
 from bbrlab.campaign.figures import Figure, write_points
+from bbrlab.cli.app import overrides_of
 from bbrlab.experiment.plan import make_plan
 from bbrlab.run.memory import flight_bytes
 from bbrlab.scenario.draws import draw_rtts
@@ -192,7 +194,7 @@ def test_every_error_of_a_file_is_told_at_once():
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("name: [", ["s.yaml:1", "not valid YAML"]),
+        ("name: [", ["s.yaml:2:1", "not valid YAML"]),
         ("- a\n- b\n", ["a scenario is a mapping"]),
         ("", ["a scenario is a mapping"]),
         ("name: a\nname: b\n", ["'name' stands twice", ":2:"]),
@@ -668,16 +670,110 @@ def test_more_short_flows_than_a_guest_can_hold():
     [
         ("a: &x [*x]\n", ":1:8: .*an alias .*not possible"),
         ("a: &x [1]\nb: *x\n", ":2:4: .*an alias .*not possible"),
-        ("a: 2020-13-01\n", "'2020-13-01' is no valid timestamp"),
-        ("a: !!bool x\n", "'x' is no valid bool"),
-        ("[" * 5000, "nested too deeply"),
-        ("a: " + "9" * 5000, "is no valid int"),
+        ("a: !!bool x\n", r":1:4: .*a tag \(tag:yaml.org,2002:bool\) is not possible"),
+        ("network: !!map [b]\n", r":1:10: .*a tag"),
+        ("a: 1\nb: !!set {c}\n", r":2:4: .*a tag"),
+        ("a: ! 1\n", r":1:4: .*a tag \(!\) is not possible"),
+        ("--- !!map\n- a\n", r":1:5: .*a tag"),
+        ("? [a]\n: 1\n", r":1:3: .*a key is a single word"),
+        ("%YAML 1.10\n---\na: 1\n", "not valid YAML"),
+        ('a: "\\ud800"\n', ":1:.*not valid YAML"),
+        ("a: 1\n\ufeffb: 2\n", "not valid YAML"),
+        ("a: \x01\n", "not valid YAML: .*control characters"),
+        ("[" * 5000, ":1:51: .*nested too deeply"),
+        ("a: " + "[" * 40_000, ":1:53: .*nested too deeply"),
+        ("a: " + "{b: " * 40_000, "nested too deeply"),
+        ("".join(" " * i + "a:\n" for i in range(99)), "nested too deeply"),
+        ("a: " + "9" * 5000, "a number of 5000 characters is too long"),
     ],
+    ids=lambda v: v[:12] if isinstance(v, str) else "",
 )
 def test_yaml_that_is_more_than_data(tmp_path, text, words):
+    """One message with file and line, also where libyaml ends the process or PyYAML's two loaders differ."""
     (tmp_path / "s.yaml").write_text(text)
-    with pytest.raises(UserError, match=words):
+    with pytest.raises(UserError, match=words) as caught:
         load_scenario(tmp_path / "s.yaml")
+    assert str(tmp_path / "s.yaml") in str(caught.value) and len(str(caught.value)) < 1000
+
+
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [
+        ("020", "020: a number has no leading 0 (write 20)"),
+        ("0100.5", "no leading 0 (write 100.5)"),
+        ("-08", "no leading 0 (write -8)"),
+        ("1:30", "no colon; a time is in seconds (write 90, if"),
+        ("1:02:03.5", "write 3723.5"),
+        ("0x1F", "decimal (write 31)"),
+        ("0o17", "decimal (write 15)"),
+        ("0b11", "decimal (write 3)"),
+        ("1_000", "no _ in it (write 1000)"),
+        (".inf", "a number is finite"),
+        ("-.INF", "a number is finite"),
+        (".nan", "a number is finite"),
+        ("1e999", "1e999 is too large a number"),
+        ("1e-999", "1e-999 is too small a number"),
+    ],
+)
+def test_numbers_that_two_readers_take_for_two(tmp_path, typed, words):
+    """In a file, in a list of it, on the command line: refused, with what to write."""
+    for text in (f"name: a\nnetwork: {{rate_mbit: {typed}}}\n", f"name: a\nsweep: {{network.rtt_ms: [1, {typed}]}}\n"):
+        assert words in refused(tmp_path, text) and "s.yaml:2:" in refused(tmp_path, text)
+    with pytest.raises(UserError) as caught:
+        overrides_of([f"network.rtt_ms={typed}"])
+    assert str(caught.value).startswith(f"--set network.rtt_ms={typed}: ") and words in str(caught.value)
+
+
+def test_numbers_as_people_write_them(tmp_path):
+    typed = {
+        "1e1": 10,
+        "1E2": 100,
+        "1e+3": 1000,
+        "5e-1": 0.5,
+        "1.5e1": 15.0,
+        ".5": 0.5,
+        "5.": 5.0,
+        "+3": 3,
+        "-0.5": -0.5,
+        "0": 0,
+    }
+    path = tmp_path / "s.yaml"
+    path.write_text("\n".join(f"- {number}" for number in typed))
+    content = read_yaml(path)
+    assert content == list(typed.values())
+    assert [type(number) for number in content] == [type(number) for number in typed.values()]
+    assert overrides_of([f"a.{i}={number}" for i, number in enumerate(typed)]) == dict(
+        (f"a.{i}", number) for i, number in enumerate(typed.values())
+    )
+    path.write_text('[2020-13-01, "020", \'1:30\', "1e5", =, 10.0.0.1, v1, １２]')
+    assert read_yaml(path) == ["2020-13-01", "020", "1:30", "1e5", "=", "10.0.0.1", "v1", "１２"], "these are texts"
+
+
+@given(
+    st.dictionaries(
+        st.text(),
+        st.one_of(
+            st.none(),
+            st.booleans(),
+            st.integers(-(10**15), 10**15),
+            st.floats(allow_nan=False, allow_infinity=False),
+            st.text(),
+        ),
+    )
+)
+def test_what_is_written_is_read_again(content):
+    content = {k: v for k, v in content.items() if not isinstance(v, str) or v.isprintable() if k.isprintable()}
+    again = parse_yaml(dump_yaml(content))
+    assert again == content and [type(v) for v in again.values()] == [type(v) for v in content.values()]
+    for text in ("1e5", "020", "1:30", "0o17", "1_0", ".inf", "on", "5.", "2020-01-01"):
+        assert parse_yaml(dump_yaml([text])) == [text]
+
+
+def test_a_word_of_a_megabyte_is_cut_in_messages():
+    for text in ("x" * 10**6, "x " * 10**6):
+        message = refused_change(network__qdisc={"kind": text}) + refused_change(flows=[{"cca": text}])
+        assert len(message) < 60_000 and "s.yaml" in message
+    assert len(refused_change(**{"x" * 10**6: 1})) < 10_000
 
 
 def test_a_case_that_is_no_mapping(tmp_path):

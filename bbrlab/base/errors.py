@@ -1,8 +1,24 @@
 """The one exception that a user is meant to see, and what a process of ours that failed has told."""
 
+import re
+
+WORD_MAX = 5000  # characters of a word in a message: more than any path has
+LINE_MAX = 20_000  # of a line
+SHOWN = 200  # of what is longer
+
 
 class UserError(Exception):
-    """Something that the user can put right. The text says what, where, and what to do; it is shown without traceback."""
+    """Something that the user can put right. The text says what, where, and what to do; it is shown without traceback.
+
+    What a file says is cut: a word longer than any path, a line longer than anybody reads.
+    """
+
+    def __init__(self, text: str):
+        super().__init__(re.sub(rf"\S{{{WORD_MAX},}}|[^\n]{{{LINE_MAX},}}", _cut, text))
+
+
+def _cut(match: re.Match[str]) -> str:
+    return f"{match[0][:SHOWN]}... ({len(match[0])} characters)"
 
 
 TOLD = "bbrlab: "  # how the command line begins a message

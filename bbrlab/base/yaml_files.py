@@ -1,111 +1,206 @@
-"""YAML files: plain data, each key once, no aliases; and the line of each field for messages.
+"""YAML files: plain data, each key once, no aliases, no tags; and the line of each field for messages.
 
-The loaders are the safe ones: a file's tags construct numbers, texts, lists and mappings, never objects of a program.
+libyaml's parser alone decides what is YAML; this module builds texts, numbers, lists and mappings of its events, never objects
+of a program. Numbers are decimal: what YAML 1.1 reads as octal, hexadecimal or sexagesimal is refused, so that 020 is neither
+16 nor 20 and 1:30 is not 90. A date is a text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
 from bbrlab.base.errors import UserError
 
+SafeLoader: Any = yaml.CSafeLoader
+DEPTH_MAX = 50  # lists and mappings in each other; what the package's own files have is below 10
+DIGITS_MAX = 1000  # of a number; the largest float has 309
+
+WHOLE = re.compile(r"[-+]?(0|[1-9][0-9]*)")
+DECIMAL = re.compile(r"[-+]?(0|[1-9][0-9]*|(?=\.[0-9]))(\.[0-9]*)?([eE][-+]?[0-9]+)?")
+# What some reader of YAML takes for another number than people do: with what to write in its place.
+OTHER_NUMBERS = (
+    (re.compile(r"[-+]?0[0-9_]*[0-9][0-9_]*(\.[0-9_]*)?([eE][-+]?[0-9]+)?"), "a number has no leading 0"),
+    (re.compile(r"[-+]?0[xob][0-9a-fA-F_]+"), "a number is decimal"),
+    (re.compile(r"[-+]?[0-9][0-9_]*(:[0-9]+)+(\.[0-9_]*)?"), "a number has no colon; a time is in seconds"),
+    (re.compile(r"[-+]?[0-9][0-9_]*_[0-9_]*(\.[0-9_]*)?([eE][-+]?[0-9]+)?"), "a number has no _ in it"),
+    (re.compile(r"[-+]?[0-9]*\.[0-9]*_[0-9_]*([eE][-+]?[0-9]+)?"), "a number has no _ in it"),
+    (re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"), "a number is finite"),
+)
+WORDS: dict[str, bool | None] = {
+    spelt: value
+    for value, words in ((True, ("true", "yes", "on")), (False, ("false", "no", "off")), (None, ("null",)))
+    for word in words
+    for spelt in (word, word.capitalize(), word.upper())
+} | {"": None, "~": None}
+
+
+class NotPlainError(yaml.MarkedYAMLError):
+    """YAML that is more than plain data, or a number that two readers take for two."""
+
+
+class Node(NamedTuple):
+    """A part of a file: where it begins, what stands there, and of a list or mapping its parts."""
+
+    line: int
+    content: Any
+    parts: dict[Any, Node]
+    key_lines: dict[Any, int]
+
 
 def read_yaml(path: Path, hint: str = "") -> Any:
     """The content of a YAML file. UserError with line and column if it is not YAML, and with ``hint`` if it cannot be read."""
-    try:
-        text = path.read_text(encoding="utf-8")
-        try:
-            content = yaml.load(text, Loader=_FastUniqueLoader)
-            if not _shares(content, set()):
-                return content
-        except yaml.YAMLError:
-            pass
-        return yaml.load(text, Loader=_UniqueLoader)  # which says more exactly where, and takes no aliases
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror}){hint and f'; {hint}'}") from None
-    except UnicodeDecodeError:
-        raise UserError(f"{path}: is not a UTF-8 text file") from None
-    except RecursionError:
-        raise UserError(f"{path}: is nested too deeply") from None
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f":{mark.line + 1}:{mark.column + 1}" if mark else ""
-        raise UserError(f"{path}{where}: not valid YAML: {getattr(error, 'problem', error)}") from None
+    return _read(path, hint).content
 
 
-def _shares(content: Any, met: set[int]) -> bool:
-    """Whether a list or mapping stands in ``content`` more than once, as aliases make it."""
-    if not isinstance(content, (dict, list)):
-        return False
-    if id(content) in met:
-        return True
-    met.add(id(content))
-    return any(_shares(value, met) for value in (content.values() if isinstance(content, dict) else content))
+def parse_yaml(text: str) -> Any:
+    """The content of a text that is YAML, by the same rules as a file's.
+
+    Raises:
+        NotPlainError: if it is more than plain data; ``problem`` says what.
+        yaml.YAMLError: if it is no YAML.
+    """
+    return _parse(text).content
 
 
-SafeLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times faster, where PyYAML was built with it
-
-
-class _Unique:
-    """YAML allows a key twice and keeps the last, and parts that stand for others, even for themselves; we do not."""
-
-    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        loader: Any = self
-        if loader.check_event(yaml.AliasEvent):
-            event = loader.peek_event()
-            problem = f"an alias (*{event.anchor}) is not possible here; write the value out"
-            raise yaml.composer.ComposerError(None, None, problem, event.start_mark)
-        node: yaml.Node | None = super().compose_node(parent, index)  # type: ignore[misc]
-        return node
-
-    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
-        try:
-            return super().construct_object(node, deep=deep)  # type: ignore[misc]
-        except (ValueError, LookupError, AttributeError):  # 2020-13-01 looks like a date, and is none
-            problem = f"'{str(node.value)[:60]}' is no valid {node.tag.rsplit(':', 1)[-1]}"
-            raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark) from None
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        loader: Any = self
-        keys = [loader.construct_object(key, deep=True) for key, _ in node.value]
-        for position, (key_node, _) in enumerate(node.value):
-            if keys[position] in keys[:position]:
-                problem = f"key '{keys[position]}' stands twice"
-                raise yaml.constructor.ConstructorError(None, None, problem, key_node.start_mark)
-        mapping: dict[Any, Any] = super().construct_mapping(node, deep=deep)  # type: ignore[misc]
-        return mapping
-
-
-class _UniqueLoader(_Unique, yaml.SafeLoader):
-    pass
-
-
-class _FastUniqueLoader(_Unique, SafeLoader):  # type: ignore[misc]
-    pass
+def dump_yaml(content: Any, *, sort_keys: bool = False, allow_unicode: bool = False) -> str:
+    """The text of a file that read_yaml() reads as the same content."""
+    dumped: str = yaml.dump(content, Dumper=_Dumper, sort_keys=sort_keys, allow_unicode=allow_unicode)
+    return dumped
 
 
 class Lines:
-    """The line of each field of a YAML file, for messages."""
+    """The line of each field of a YAML file, for messages. UserError as read_yaml()."""
 
     def __init__(self, path: Path):
-        self.root = yaml.compose(path.read_text(encoding="utf-8"), Loader=SafeLoader)
+        self.root = _read(path)
 
     def of(self, parts: Iterable[Any]) -> int:
         """The line of the field at ``parts``, or of the innermost one around it that is there."""
         node, line = self.root, 1
         for part in parts:
-            if isinstance(node, yaml.MappingNode):
-                found = next(((k, v) for k, v in node.value if k.value == str(part)), None)
-                if found is None:
-                    break
-                line, node = found[0].start_mark.line + 1, found[1]
-            elif isinstance(node, yaml.SequenceNode) and str(part).isdigit() and int(part) < len(node.value):
-                node = node.value[int(part)]
-                line = node.start_mark.line + 1
-            else:
+            key = next((key for key in node.parts if str(key) == str(part)), None)
+            if key is None:
                 break
-        return int(line)
+            line, node = node.key_lines[key], node.parts[key]
+        return line
+
+
+class _Dumper(yaml.SafeDumper):
+    """Puts in quotes what read_yaml() would not take for a text."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012 - as PyYAML has it
+        first: list(pairs) for first, pairs in yaml.SafeDumper.yaml_implicit_resolvers.items()
+    }
+
+
+_Dumper.add_implicit_resolver("!number", DECIMAL, list("-+.0123456789"))
+for _pattern, _ in OTHER_NUMBERS:
+    _Dumper.add_implicit_resolver("!number", _pattern, list("-+.0123456789"))
+
+
+def _read(path: Path, hint: str = "") -> Node:
+    try:
+        return _parse(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror}){hint and f'; {hint}'}") from None
+    except UnicodeDecodeError:
+        raise UserError(f"{path}: is not a UTF-8 text file") from None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f":{mark.line + 1}:{mark.column + 1}" if mark else ""
+        raise UserError(f"{path}{where}: not valid YAML: {getattr(error, 'problem', None) or error}") from None
+
+
+def _parse(text: str) -> Node:
+    """The only document of a text. YAMLError if it is not YAML, or more than plain data."""
+    events: Iterator[Any] = yaml.parse(text, Loader=SafeLoader)
+    next(events)  # the stream begins
+    start = next(events)
+    if isinstance(start, yaml.StreamEndEvent):
+        return Node(1, None, {}, {})
+    root = _node(next(events), events, 1)
+    next(events)  # the document ends
+    if not isinstance(end := next(events), yaml.StreamEndEvent):
+        raise _problem("a second document begins here; a file has one", end)
+    return root
+
+
+def _problem(problem: str, event: Any) -> NotPlainError:
+    return NotPlainError(None, None, problem, event.start_mark)
+
+
+def _node(event: Any, events: Iterator[Any], depth: int) -> Node:
+    """What begins with ``event``."""
+    if isinstance(event, yaml.AliasEvent):
+        raise _problem(f"an alias (*{event.anchor}) is not possible here; write the value out", event)
+    if getattr(event, "tag", None) is not None:
+        raise _problem(f"a tag ({event.tag}) is not possible here; leave it out", event)
+    line = event.start_mark.line + 1
+    if isinstance(event, yaml.ScalarEvent):
+        return Node(line, _value(event) if event.implicit[0] else event.value, {}, {})
+    if depth > DEPTH_MAX:
+        raise _problem(f"is nested too deeply: more than {DEPTH_MAX} lists and mappings in each other", event)
+    parts: dict[Any, Node] = {}
+    lines: dict[Any, int] = {}
+    if isinstance(event, yaml.SequenceStartEvent):
+        while not isinstance(event := next(events), yaml.SequenceEndEvent):
+            part = _node(event, events, depth + 1)
+            lines[len(parts)] = part.line
+            parts[len(parts)] = part
+        return Node(line, [part.content for part in parts.values()], parts, lines)
+    while not isinstance(event := next(events), yaml.MappingEndEvent):
+        if not isinstance(event, (yaml.ScalarEvent, yaml.AliasEvent)):
+            raise _problem("a key is a single word or number, not a list or mapping", event)
+        key = _node(event, events, depth + 1)
+        if key.content in parts:
+            raise _problem(f"key '{key.content}' stands twice", event)
+        lines[key.content] = key.line
+        parts[key.content] = _node(next(events), events, depth + 1)
+    return Node(line, {key: part.content for key, part in parts.items()}, parts, lines)
+
+
+def _value(event: Any) -> Any:
+    """What a word without quotes is: a truth value, nothing, a number or a text."""
+    text = event.value
+    if text in WORDS:
+        return WORDS[text]
+    if DECIMAL.fullmatch(text):
+        if len(text) > DIGITS_MAX:
+            raise _problem(f"a number of {len(text)} characters is too long", event)
+        number = float(text)
+        if math.isinf(number) or (not number and re.search("[1-9]", re.split("[eE]", text)[0])):
+            raise _problem(f"{text} is too {'large' if number else 'small'} a number", event)
+        whole = WHOLE.fullmatch(text) or ("." not in text and number.is_integer() and abs(number) < 2**53)
+        return (int(text) if WHOLE.fullmatch(text) else int(number)) if whole else number
+    for pattern, rule in OTHER_NUMBERS:
+        if pattern.fullmatch(text):
+            raise _problem(f"{text}: {rule}{_instead(text)}; a text that looks like a number stands in quotes", event)
+    return text
+
+
+def _instead(text: str) -> str:
+    """What to write in place of what is no decimal number, if that can be said."""
+    plain = text.replace("_", "")
+    sign, digits = ("-", plain[1:]) if plain[:1] == "-" else ("", plain.removeprefix("+"))
+    if len(digits) > 60 or not digits[-1:].isalnum():
+        return ""
+    if digits[:2] in ("0x", "0o", "0b"):
+        try:
+            return f" (write {sign}{int(digits, 0)})"
+        except ValueError:
+            return ""
+    if ":" in digits:
+        seconds = 0.0
+        for part in digits.split(":"):
+            seconds = seconds * 60 + float(part)
+        return f" (write {sign}{seconds:.15g}, if so many seconds are meant)"
+    if not re.search("[0-9]", digits):
+        return ""
+    digits = re.sub(r"^0+(?=[0-9])", "", digits)
+    return f" (write {sign}{digits})"

@@ -14,10 +14,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import yaml
-
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
+from bbrlab.base.yaml_files import dump_yaml
 from bbrlab.campaign.chance import draws_nothing
 from bbrlab.campaign.config import Config, load_config
 from bbrlab.campaign.cost import packets_of
@@ -241,6 +240,6 @@ def write_points(figure: Figure, results: Path | None = None) -> dict[str, Path]
     for point in figure.points:
         path = results / "points" / figure.id / f"{point.label}.yaml"
         content = {"scenario": point.scenario.model_dump(exclude=GRID, exclude_unset=True), "values": point.values}
-        files.write_if_changed(path, yaml.safe_dump(content, sort_keys=True))
+        files.write_if_changed(path, dump_yaml(content, sort_keys=True))
         written[point.label] = path
     return written

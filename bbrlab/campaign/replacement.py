@@ -18,6 +18,7 @@ import yaml
 from bbrlab.base import paths
 from bbrlab.base.algorithms import KNOWN, own_folder, own_sources
 from bbrlab.base.errors import UserError
+from bbrlab.base.yaml_files import parse_yaml
 from bbrlab.scenario.messages import validate
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.schema import GRID, PLAIN_WORD, Scenario
@@ -99,14 +100,14 @@ class Replacement:
 def _is_a_value(word: str) -> bool:
     try:
         _value(word)
-    except (yaml.YAMLError, ValueError):
+    except yaml.YAMLError:
         return False
     return True
 
 
 def _value(word: str) -> str | int | float | bool:
-    """What a scenario's YAML means by a word. YAMLError or ValueError for what it cannot read."""
-    meant = yaml.safe_load(word)
+    """What a scenario's YAML means by a word. YAMLError for what it cannot read."""
+    meant = parse_yaml(word)
     return meant if isinstance(meant, str | int | float | bool) else word
 
 

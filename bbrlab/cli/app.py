@@ -144,7 +144,10 @@ def overrides_of(items: list[str] | None) -> dict[str, Any]:
         path, equals, text = item.partition("=")
         if not equals or not path:
             raise UserError(f"--set {item}: give PATH=VALUE, for example --set network.buffer.bdp=4")
-        found[path] = parse_value(text)
+        try:
+            found[path] = parse_value(text)
+        except UserError as error:
+            raise UserError(f"--set {path}={error}") from None
     return found
 
 

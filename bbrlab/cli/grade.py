@@ -94,9 +94,8 @@ def assign(
     ] = None,
 ) -> None:
     """Draw what is personal in an assignment (rates, delays, seeds) from students' ids: the same on every machine."""
-    import yaml
-
     from bbrlab.base import files
+    from bbrlab.base.yaml_files import dump_yaml
     from bbrlab.grading.personal import personal
     from bbrlab.grading.report import table_of
     from bbrlab.grading.rubric import load_rubric
@@ -117,7 +116,7 @@ def assign(
         files.write_text(csv, table_of(["student", *names], rows))
     if scenario is not None:
         content = drawn[0].asked.scenario.model_dump(exclude_unset=True)
-        files.write_text(scenario, yaml.safe_dump(content, sort_keys=False))
+        files.write_text(scenario, dump_yaml(content))
 
 
 def _warn_of_salt(rubric: Rubric) -> None:

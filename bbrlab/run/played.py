@@ -6,8 +6,7 @@ import json
 from pathlib import Path
 from typing import Any, cast
 
-import yaml
-
+from bbrlab.base.yaml_files import dump_yaml
 from bbrlab.experiment.links import NS
 from bbrlab.experiment.plan import Plan
 from bbrlab.experiment.plan_types import GuestPlan, TransferPlan
@@ -143,4 +142,4 @@ def played_text(point: Point, played: Played) -> str:
     head = [f"# {name} as it was played. Run this again in virtual time: bbrlab run played.yaml --out FOLDER"]
     head += [f"# Also at the prompt, which no scenario can say: {command}" for command in played.others]
     content = point.scenario.model_dump(exclude=GRID, exclude_unset=True)
-    return "\n".join(head) + "\n" + yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
+    return "\n".join(head) + "\n" + dump_yaml(content, allow_unicode=True)

@@ -15,7 +15,7 @@ import yaml
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
-from bbrlab.base.yaml_files import Lines, read_yaml
+from bbrlab.base.yaml_files import Lines, NotPlainError, parse_yaml, read_yaml
 from bbrlab.scenario.messages import validate
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.schema import CASE, GRID, NOT_DECISIVE, Scenario
@@ -24,9 +24,11 @@ POINTS_MAX = 10_000  # of one scenario; the largest that comes with the package 
 
 
 def parse_value(text: str) -> Any:
-    """The YAML value of ``text`` as given on a command line."""
+    """The YAML value of ``text`` as given on a command line. UserError if it is more than plain data, or no number as people write it."""
     try:
-        return yaml.safe_load(text)
+        return parse_yaml(text)
+    except NotPlainError as error:
+        raise UserError(f"{text}: {error.problem}") from None
     except yaml.YAMLError:
         return text
 
