@@ -170,7 +170,7 @@ def test_no_tolerance_is_wider_than_the_table_that_it_is_for():
             ["expect.trend: needs a metric with a value for each of at least 4"],
         ),
         ("value: 0.5, within: 0.1", "value: 0.5, within: 0", ["expect.within", "greater than 0"]),
-        ("value: 0.5, within: 0.1", "value: .inf, within: 0.1", ["expect.value", "finite"]),
+        ("value: 0.5, within: 0.1", "value: .inf, within: 0.1", ["claims.yaml:", ".inf: a number is finite"]),
         (
             "metric: share_of_capacity",
             "metric: crossing(share_of_capacity)",
@@ -190,10 +190,10 @@ def test_no_tolerance_is_wider_than_the_table_that_it_is_for():
         ("    - at:", "    - rows: {bbr_flows: 1}\n      at:", ["rows", "each"]),
         (
             "    - at:",
-            f"    - each: fig2a\n      rows: {{bbr_flows: {10**400}}}\n      at:",
+            f"    - each: fig2a\n      rows: {{bbr_flows: {10**300}}}\n      at:",
             ["rows.bbr_flows: no row of the table has 1000"],
         ),
-        ("network.buffer.bdp: 4", f"network.buffer.bdp: {10**400}", ["no point of sarpkaya2025/fig2a matches"]),
+        ("network.buffer.bdp: 4", f"network.buffer.bdp: {10**300}", ["no point of sarpkaya2025/fig2a matches"]),
         ("flows.0.count: 1}", "flows.0.count: '{bbr_flows}'}", ["'{bbr_flows}' stands for a cell", "each"]),
         ("    - at:", "    - each: fig2a\n      rows: {bbr_flow: 1}\n      at:", ["no column 'bbr_flow'", "bbr_flows"]),
         (

@@ -234,13 +234,17 @@ def test_parameters_of_a_group_are_its_own_where_the_kernel_has_sets():
     [
         ({"kind": "fifo"}, "bfifo limit 100000"),
         ({"kind": "codel", "target_ms": 5, "ecn": True}, "codel limit 66 target 5000.000us ecn"),
-        ({"kind": "fq_codel", "ecn": False, "flows": 8}, "fq_codel limit 66 flows 8 noecn"),
+        ({"kind": "fq_codel", "ecn": False, "flows": 8}, "fq_codel limit 66 flows 8 memory_limit 2147483648 noecn"),
         ({"kind": "pie", "alpha": 2, "beta": 20}, "pie limit 66 alpha 2 beta 20"),
-        ({"kind": "cake", "isolation": "flows"}, "cake unlimited memlimit 100000b flows"),
+        ({"kind": "cake", "isolation": "flows"}, "cake unlimited memlimit 150480b flows"),
         ({"kind": "fq", "ce_threshold_ms": 1.5}, "fq limit 66 flow_limit 66 nopacing ce_threshold 1500.000us"),
         (
             {"kind": "red", "min_bytes": 10_000, "max_bytes": 30_000, "probability": 0.1, "ecn": True},
             "red limit 100000 min 10000 max 30000 avpkt 1514 burst 13 bandwidth 10000000bit probability 0.1 ecn",
+        ),
+        (
+            {"kind": "red", "max_bytes": 6000, "probability": 1},
+            "red limit 100000 min 2000 max 6000 avpkt 1514 burst 4 bandwidth 10000000bit probability 0.9999999997671694",
         ),
     ],
     ids=lambda v: v["kind"] if isinstance(v, dict) else "",

@@ -94,7 +94,7 @@ def test_every_shipped_scenario_is_valid(path):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"network__rate_mbit": -1}, ["network.rate_mbit", "-1", "greater than 0"]),
+        ({"network__rate_mbit": -1}, ["network.rate_mbit", "-1", "greater than or equal to 0.001"]),
         ({"network__rate_mbit": "fast"}, ["network.rate_mbit", "fast", "number"]),
         ({"network__rate_mbti": 10}, ["network.rate_mbti", "did you mean 'rate_mbit'"]),
         ({"netwrok": {}}, ["netwrok", "did you mean 'network'"]),

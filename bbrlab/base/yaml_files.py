@@ -175,12 +175,14 @@ def _value(event: Any) -> Any:
             raise _problem(f"a number of {len(text)} characters is too long", event)
         number = float(text)
         if math.isinf(number) or (not number and re.search("[1-9]", re.split("[eE]", text)[0])):
-            raise _problem(f"{text} is too {'large' if number else 'small'} a number", event)
+            raise _problem(f"{text[:40]} is too {'large' if number else 'small'} a number", event)
         whole = WHOLE.fullmatch(text) or ("." not in text and number.is_integer() and abs(number) < 2**53)
         return (int(text) if WHOLE.fullmatch(text) else int(number)) if whole else number
     for pattern, rule in OTHER_NUMBERS:
         if pattern.fullmatch(text):
-            raise _problem(f"{text}: {rule}{_instead(text)}; a text that looks like a number stands in quotes", event)
+            raise _problem(
+                f"{text[:40]}: {rule}{_instead(text)}; a text that looks like a number stands in quotes", event
+            )
     return text
 
 

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import math
 import re
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, PrivateAttr, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    PrivateAttr,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from bbrlab.base.algorithms import KNOWN, own_sources
 from bbrlab.base.strict import NonNegative, Positive, Probability, Strict
-from bbrlab.scenario.frames import FRAME_BYTES
+from bbrlab.scenario.frames import FRAME_BYTES, FRAME_MEMORY_BYTES
+from bbrlab.scenario.red import Thresholds, problem, thresholds
 
 RECEIVE_OFFLOAD_US = 50.0  # 20,000 interrupts a second, as Intel's e1000e driver has them for little traffic
 MAX_STREAMS = 128  # parallel streams that one iperf3 allows
@@ -27,10 +37,37 @@ def _switch(value: Any) -> Any:
 
 
 Switch = BeforeValidator(_switch)
-RttMs = Annotated[float, Field(gt=0, le=10_000)]
-RateMbit = Annotated[float, Field(gt=0, le=100_000)]
+
+
+def _whole_us(value: float) -> float:
+    """tc keeps the times of queues in whole microseconds."""
+    if abs(value * 1000 - round(value * 1000)) > 1e-6:
+        raise ValueError(
+            f"{value:g} ms is not a whole number of microseconds, as tc keeps it; write {round(value, 3):g}"
+        )
+    return value
+
+
+RttMs = Annotated[float, Field(ge=0.001, le=10_000)]  # drawn RTTs are whole microseconds
+QueueMs = Annotated[float, Field(ge=0.001, le=10_000), AfterValidator(_whole_us)]
+# HTB waits at most 60 s for a packet to be paid for (sch_htb.c, mbuffer), and tc keeps rates in whole bytes a second.
+RateMbit = Annotated[float, Field(ge=0.001, le=100_000)]
+ROUTER_RATE_MBIT_MIN = 0.01  # a segment of 64 KiB in 60 s
 WORD_MAX = 2**32 - 1  # tc keeps sizes and numbers in 32 bits
 Word = Annotated[int, Field(gt=0, le=WORD_MAX)]
+LOSS_MIN = 1e-7  # netem keeps it in 32 bits, 2.3e-10 each
+
+
+def _loss(value: float) -> float:
+    """What 32 bits would make none or all of is refused."""
+    if value and not LOSS_MIN <= value <= 1 - LOSS_MIN:
+        raise ValueError(
+            f"a loss of {value:.10g} is more than netem can count: give 0, or {LOSS_MIN:g} to {1 - LOSS_MIN:.8g}"
+        )
+    return value
+
+
+Loss = Annotated[Probability, AfterValidator(_loss)]
 SocketBytes = Annotated[int, Field(ge=4096, le=2**31 - 1)]
 
 
@@ -49,15 +86,36 @@ class Buffer(Strict):
         return self
 
 
-QDISC_OPTIONS: dict[str, set[str]] = {
-    "fifo": set(),
-    "red": {"ecn", "harddrop", "adaptive", "min_bytes", "max_bytes", "avpkt_bytes", "burst_packets", "probability"},
-    "codel": {"ecn", "target_ms", "interval_ms", "ce_threshold_ms"},
-    "fq_codel": {"ecn", "target_ms", "interval_ms", "ce_threshold_ms", "flows", "quantum_bytes"},
-    "pie": {"ecn", "target_ms", "tupdate_ms", "alpha", "beta"},
-    "cake": {"rtt_ms", "isolation"},
-    "fq": {"ce_threshold_ms", "quantum_bytes", "flow_limit_packets"},
+Range = tuple[float, float]
+ANY: Range = (-math.inf, math.inf)  # within what the field itself allows
+CODEL_MS: Range = (
+    0.1,
+    10_000,
+)  # CoDel counts in 1.024 us: of less than 0.1 ms it would make another time by more than 1 %
+QUANTUM: Range = (256, 1 << 20)  # the kernel makes 256 of less, and refuses or cuts more
+# {kind: {option: the least and the largest value that tc and the kernel take as it is}}
+QDISC_OPTIONS: dict[str, dict[str, Range]] = {
+    "fifo": {},
+    "red": dict.fromkeys(
+        ("ecn", "harddrop", "adaptive", "min_bytes", "max_bytes", "avpkt_bytes", "burst_packets", "probability"), ANY
+    ),
+    "codel": {"ecn": ANY, "target_ms": CODEL_MS, "interval_ms": CODEL_MS, "ce_threshold_ms": CODEL_MS},
+    "fq_codel": {
+        "ecn": ANY,
+        "target_ms": CODEL_MS,
+        "interval_ms": CODEL_MS,
+        "ce_threshold_ms": CODEL_MS,
+        "flows": (1, 65_536),
+        "quantum_bytes": QUANTUM,
+    },
+    # PIE counts in 64 ns; its timer in jiffies, of 1 ms in the lab's kernels; tc keeps an alpha or beta of 0 to itself.
+    "pie": {"ecn": ANY, "target_ms": (0.01, 10_000), "tupdate_ms": (1, 10_000), "alpha": (1, 32), "beta": (1, 32)},
+    "cake": {"rtt_ms": (0.02, 10_000), "isolation": ANY},  # its target is a twentieth, at least 1 us
+    "fq": {"ce_threshold_ms": (0.001, 10_000), "quantum_bytes": QUANTUM, "flow_limit_packets": ANY},
 }
+# The largest buffer in packets where the kernel counts the memory of packets (FRAME_MEMORY_BYTES for each), in 31 or 32 bits.
+PACKETS_MAX = {"fq_codel": (1 << 31) // FRAME_MEMORY_BYTES, "cake": WORD_MAX // FRAME_MEMORY_BYTES}
+COUNTS_BYTES = ("fifo", "red")  # the others count packets, and CAKE cuts segments itself
 
 
 class Qdisc(Strict):
@@ -69,37 +127,66 @@ class Qdisc(Strict):
     ecn: bool | None = Field(None, description="mark ECT packets in place of dropping them (red, codel, fq_codel, pie)")
     harddrop: bool | None = Field(None, description="red: drop above max_bytes even if ECT")
     adaptive: bool | None = Field(None, description="red: adapt the probability")
-    min_bytes: Word | None = Field(None, description="red: lower threshold; default: limit / 12")
-    max_bytes: Word | None = Field(None, description="red: upper threshold; default: limit / 4")
-    avpkt_bytes: Word | None = Field(None, description="red: mean packet size; default: 1514")
-    burst_packets: Word | None = Field(None, description="red: burst; default: from min and max")
-    probability: Annotated[float, Field(gt=0, le=1)] | None = Field(
-        None, description="red: mark probability at max_bytes"
+    min_bytes: Word | None = Field(
+        None, description="red: lower threshold; default: a twelfth of the buffer, at most a third of max_bytes"
     )
-    target_ms: RttMs | None = Field(None, description="codel, fq_codel, pie: target delay")
-    interval_ms: RttMs | None = Field(None, description="codel, fq_codel: interval")
-    tupdate_ms: RttMs | None = Field(None, description="pie: update interval")
-    alpha: Annotated[int, Field(ge=0, le=32)] | None = Field(
+    max_bytes: Annotated[int, Field(gt=0, lt=2**30)] | None = Field(
+        None, description="red: upper threshold; default: a quarter of the buffer"
+    )
+    avpkt_bytes: Word | None = Field(None, description="red: mean packet size, at most min_bytes; default: 1514")
+    burst_packets: Word | None = Field(
+        None, description="red: burst, at least min_bytes / avpkt_bytes; default: from min and max"
+    )
+    probability: Annotated[float, Field(gt=0, le=1)] | None = Field(
+        None,
+        description="red: mark probability at max_bytes; 1 is handed over as 1 - 2^-32; at least 4.7e-9 for each byte between the "
+        "thresholds, or what the kernel's whole numbers carry to 5 %; default: 0.02",
+    )
+    target_ms: QueueMs | None = Field(None, description="codel, fq_codel, pie: target delay")
+    interval_ms: QueueMs | None = Field(None, description="codel, fq_codel: interval")
+    tupdate_ms: Annotated[float, Field(ge=1, le=10_000, multiple_of=1)] | None = Field(
+        None, description="pie: update interval, whole milliseconds"
+    )
+    alpha: Annotated[int, Field(ge=1, le=32)] | None = Field(
         None, description="pie: weight of how far the delay is from the target"
     )
-    beta: Annotated[int, Field(ge=0, le=32)] | None = Field(None, description="pie: weight of how the delay changes")
-    ce_threshold_ms: RttMs | None = Field(None, description="codel, fq_codel, fq: mark above this sojourn time")
-    flows: Word | None = Field(None, description="fq_codel: number of queues")
-    quantum_bytes: Word | None = Field(None, description="fq_codel, fq: bytes that a flow may send in a round")
+    beta: Annotated[int, Field(ge=1, le=32)] | None = Field(None, description="pie: weight of how the delay changes")
+    ce_threshold_ms: QueueMs | None = Field(None, description="codel, fq_codel, fq: mark above this sojourn time")
+    flows: Annotated[int, Field(ge=1, le=65_536)] | None = Field(None, description="fq_codel: number of queues")
+    quantum_bytes: Annotated[int, Field(ge=256, le=1 << 20)] | None = Field(
+        None, description="fq_codel, fq: bytes that a flow may send in a round"
+    )
     flow_limit_packets: Word | None = Field(None, description="fq: default: the whole buffer")
-    rtt_ms: RttMs | None = Field(None, description="cake: the RTT it is tuned for")
+    rtt_ms: QueueMs | None = Field(None, description="cake: the RTT it is tuned for")
     isolation: Literal["flowblind", "srchost", "dsthost", "hosts", "flows", "dual-srchost", "dual-dsthost", "triple-isolate"] | None = Field(None, description="cake: what is kept apart")  # fmt: skip
 
     @model_validator(mode="after")
     def _known(self) -> Qdisc:
         given = {k for k in type(self).model_fields if k != "kind" and getattr(self, k) is not None}
-        wrong = given - QDISC_OPTIONS[self.kind]
+        options = QDISC_OPTIONS[self.kind]
+        wrong = given - options.keys()
         if wrong:
-            known = ", ".join(sorted(QDISC_OPTIONS[self.kind])) or "none"
+            known = ", ".join(sorted(options)) or "none"
             raise ValueError(f"qdisc {self.kind} has no option {', '.join(sorted(wrong))} (its options: {known})")
-        if self.min_bytes and self.max_bytes and self.min_bytes >= self.max_bytes:
-            raise ValueError(f"min_bytes {self.min_bytes} must be below max_bytes {self.max_bytes}")
+        for name in sorted(given):
+            least, largest = options[name]
+            if (value := getattr(self, name)) is not None and options[name] != ANY and not least <= value <= largest:
+                raise ValueError(f"{name} {value:g}: {self.kind} takes {least:g} to {largest:g}")
         return self
+
+    def thresholds(self, buffer_bytes: int) -> Thresholds:
+        """RED's, with their defaults for a buffer."""
+        return thresholds(
+            buffer_bytes, self.min_bytes, self.max_bytes, self.avpkt_bytes, self.burst_packets, self.probability
+        )
+
+    def problem(self, buffer_bytes: int, rate_mbit: float) -> str:
+        """Why tc or the kernel would not make such a queue; empty if they do."""
+        packets = buffer_bytes // FRAME_BYTES
+        if packets > PACKETS_MAX.get(self.kind, packets):
+            return f"buffer: {packets} packets, but {self.kind} holds at most {PACKETS_MAX[self.kind]}"
+        said = problem(self.thresholds(buffer_bytes), rate_mbit) if self.kind == "red" else ""
+        return said and f"qdisc.{said}"
 
 
 class Jitter(Strict):
@@ -120,7 +207,7 @@ class Change(Strict):
     at_s: NonNegative = Field(description="when, in virtual seconds from the start of the run")
     rate_mbit: RateMbit | None = Field(None, description="the bottleneck's new rate")
     rtt_ms: RttMs | None = Field(None, description="for every flow without an RTT of its own")
-    loss: Probability | None = Field(None, description="where network.loss_place says")
+    loss: Loss | None = Field(None, description="where network.loss_place says")
 
     @model_validator(mode="after")
     def _something(self) -> Change:
@@ -150,7 +237,7 @@ class Network(Strict):
     )
     buffer: Buffer = Field(description="size of the bottleneck's queue")
     qdisc: Qdisc = Field(Qdisc(), description="queue discipline of the bottleneck")
-    loss: Probability = Field(0.0, description="random loss of packets on their way to the receiver, each on its own")
+    loss: Loss = Field(0.0, description="random loss of packets on their way to the receiver, each on its own")
     loss_place: Literal["behind", "before"] = Field(
         "behind",
         description="behind the bottleneck: what is lost has used the link, so goodput is at most (1 - loss) of it; before it: "
@@ -165,6 +252,8 @@ class Network(Strict):
         size = self.buffer.bdp * self.bdp_bytes if self.buffer.bdp else self.buffer_bytes
         if size > WORD_MAX:
             raise ValueError(f"buffer: {size:g} bytes, but tc's limit is {WORD_MAX}")
+        if why := self.qdisc.problem(self.buffer_bytes, self.rate_mbit):
+            raise ValueError(why)
         return self
 
     @property
@@ -207,7 +296,7 @@ class Hosts(Strict):
         "off (gro_flush_timeout, napi_defer_hard_irqs 2), and goes on merging until its next tick, up to 1 ms "
         "(docs/explanation/receive_offload.md)",
     )
-    receive_offload_us: Annotated[float, Field(gt=0, le=10_000)] | None = Field(
+    receive_offload_us: Annotated[float, Field(ge=0.001, le=10_000)] | None = Field(
         None,
         description="gro: how long after a packet came the interrupt comes; gro-timer: gro_flush_timeout; default: 50. "
         "With gro it lengthens the RTT by up to twice as much",
@@ -419,7 +508,7 @@ class Scenario(Strict):
     trials: Annotated[int, Field(ge=1, le=10_000)] = Field(
         3, description="seeds 1 to trials are run, at most as many as the scale allows"
     )
-    sample_hz: Annotated[float, Field(gt=0, le=1000)] = Field(10, description="samples per virtual second")
+    sample_hz: Annotated[float, Field(ge=1e-5, le=1000)] = Field(10, description="samples per virtual second")
     cases: dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]*$")], dict[str, Any]] = Field(
         {}, description="name: {dotted path: value}; every case is combined with the whole sweep"
     )
@@ -488,6 +577,23 @@ class Scenario(Strict):
                 raise ValueError(
                     f"network.changes.{i}.rtt_ms {change.rtt_ms:g} would have no effect: every flow has an RTT of its own "
                     "(flows[].rtt_ms or rtts_ms), which stays; leave those out, or the change"
+                )
+        if self.hosts.segmentation == "router":
+            if (kind := self.network.qdisc.kind) not in COUNTS_BYTES:
+                raise ValueError(
+                    f"hosts.segmentation router is not possible with network.qdisc.kind {kind}, which "
+                    + (
+                        "cuts the segments itself"
+                        if kind == "cake"
+                        else "counts packets: a segment of 64 KiB would be one"
+                    )
+                    + f" (use nic, or a queue that counts bytes: {', '.join(COUNTS_BYTES)})"
+                )
+            rates = [self.network.rate_mbit, *(c.rate_mbit for c in self.network.changes if c.rate_mbit)]
+            if min(rates) < ROUTER_RATE_MBIT_MIN:
+                raise ValueError(
+                    f"hosts.segmentation router needs a rate of at least {ROUTER_RATE_MBIT_MIN:g} Mbit/s, found {min(rates):g}: a "
+                    "segment of 64 KiB would take more than the 60 s that HTB waits for a packet (use nic)"
                 )
         random_loss = self.network.loss > 0 or any(c.loss is not None for c in self.network.changes)
         if self.hosts.segmentation == "router" and random_loss and self.network.loss_place == "before":
