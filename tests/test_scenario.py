@@ -178,10 +178,10 @@ def test_refusals_name_field_value_and_what_is_valid(changes, words):
 
 
 def test_bare_on_and_off_are_words_for_the_modules_ecn(tmp_path):
-    text = "name: s\nnetwork: {rate_mbit: 1, rtt_ms: 9, buffer: {bdp: 1}}\nhosts: {ecn: on}\nduration_s: 1\nwindow_s: [0, 1]\n"
+    text = "name: s\nnetwork: {rate_mbit: 1, rtt_ms: 9, buffer: {bdp: 1}, qdisc: {kind: codel, ecn: true}}\nhosts: {ecn: on}\nduration_s: 1\nwindow_s: [0, 1]\n"
     for bare in ("on", "off", "ignore"):
         path = tmp_path / f"{bare}.yaml"
-        path.write_text(text + f"flows: [{{cca: bbr3, params: {{ecn: {bare}}}}}]\n")
+        path.write_text(text + f"flows: [{{cca: bbr3, params: {{ecn: {bare}}}}}, {{cca: cubic}}]\n")
         assert load_scenario(path, {}).flows[0].params == {"ecn": bare}
 
 
@@ -482,7 +482,12 @@ def test_what_is_set_and_holds_is_not_refused(tmp_path):
 
     assert count({"network.rtt_ms": 20}, "r") == count({"flows.1.cca": "reno"}, "c") == 1
     assert count({"flows.1.cca": "bbr3", "cases": {}}) == count({"cases": {}, "flows.1.cca": "bbr3"}) == 1
-    assert count({"flows.1.cca": "cubic", "duration_s": 12, "hosts.ecn": True, "trials": 9, "name": "other"}) == 2
+    assert (
+        count(
+            {"flows.1.cca": "cubic", "network.qdisc": {"kind": "cake"}, "hosts.ecn": True, "trials": 9, "name": "other"}
+        )
+        == 2
+    )
 
 
 @pytest.mark.parametrize(
@@ -514,7 +519,7 @@ AXES = st.fixed_dictionaries(
         "flows.0.count": st.lists(st.integers(1, 100), min_size=1, max_size=3, unique=True),
         "flows.0.cca": st.lists(st.sampled_from(["bbr1", "bbr3", "reno"]), min_size=1, max_size=3, unique=True),
         "network.qdisc": st.lists(
-            st.sampled_from([{"kind": "fifo"}, {"kind": "red", "ecn": True}, {"kind": "codel", "target_ms": 5}]),
+            st.sampled_from([{"kind": "fifo"}, {"kind": "red"}, {"kind": "codel", "target_ms": 5}]),
             min_size=1,
             max_size=3,
             unique_by=lambda v: v["kind"],

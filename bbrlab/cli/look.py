@@ -95,12 +95,13 @@ def _checked(path: Path) -> dict[str, Any]:
     found: dict[str, Any] = {"file": path, "kind": kind}
     if kind == "scenario":
         from bbrlab.scenario.load import load_scenario, points_of
+        from bbrlab.scenario.needs import without_effect
         from bbrlab.scenario.windows import partly_there
 
         loaded = load_scenario(path)
         points = points_of(loaded)
         return found | {"paper": loaded.paper, "name": loaded.name, "points": len(points), "trials": loaded.trials,
-                        "duration_s": loaded.duration_s, "notes": [*partly_there(points), *_about_parameters(points)]}  # fmt: skip
+                        "duration_s": loaded.duration_s, "notes": [*without_effect(points), *partly_there(points), *_about_parameters(points)]}  # fmt: skip
     if kind == "rubric":
         from bbrlab.grading.rubric import load_rubric
 

@@ -17,6 +17,7 @@ from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.yaml_files import Lines, NotPlainError, parse_yaml, read_yaml
 from bbrlab.scenario.messages import validate
+from bbrlab.scenario.needs import refuse_without_effect
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.schema import CASE, GRID, NOT_DECISIVE, Scenario
 
@@ -146,7 +147,8 @@ def load_scenario(
             for path_swept in _replaced(sweep, key, value):
                 del sweep[path_swept]
     scenario = validate(content, str(path), None if overrides else Lines(path), path.absolute().parent, sources)
-    _expanded(scenario, str(path))  # every point of the sweep must be valid, too
+    points = _expanded(scenario, str(path))  # every point of the sweep must be valid, too
+    refuse_without_effect(points, str(path), None if overrides else Lines(path))
     scenario.keep_overrides(asked)
     return scenario
 
@@ -159,6 +161,7 @@ def points_of(scenario: Scenario, where: str = "scenario") -> list[Point]:
     """
     found = _expanded(scenario, where)
     _check_overrides(scenario, found, where)
+    refuse_without_effect(found, where)
     return found
 
 

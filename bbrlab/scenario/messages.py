@@ -65,6 +65,7 @@ UNITS = {
     "packets": "packets",
     "bdp": "BDP",
 }
+UNITS_ALONE = ("ms",)  # names of fields that say nothing without what is around them
 FRACTIONS = ("loss", "probability")
 EXAMPLES = {
     "Network": "{rate_mbit: 20, rtt_ms: 50, buffer: {bdp: 2}}",
@@ -141,7 +142,7 @@ def explain_error(where: str, error: Any, content: Any) -> str:
     known = _place(error)
     path = ".".join(str(p) for p in known)
     if error["type"] == "extra_forbidden":
-        return f"{where}: unknown key '{path}'{_suggest(path, content)}"
+        return f"{where}: unknown key '{path}'{_suggest(path)}"
     if error["type"] == "missing":
         return f"{where}: '{path}' is missing"
     message = error["msg"].removeprefix("Value error, ")
@@ -172,20 +173,34 @@ def _short(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _suggest(path: str, content: Any) -> str:
-    parts = path.split(".")
-    elsewhere = [place for place in _places().get(parts[-1], []) if place != path]
-    if elsewhere:
-        return f"; did you mean {' or '.join(repr(place) for place in elsewhere)}?"
+def _suggest(path: str) -> str:
+    """What somebody may have meant by a key that there is not: one in another place, or spelt like it; else what there is."""
+    *before, key = path.split(".")
+    parts = [part for part in before if not part.isdigit()]
+    if elsewhere := [place for place in _places().get(key, []) if place != path and _plausible(place, parts)]:
+        return f"; did you mean {' or '.join(repr(place) for place in elsewhere[:2])}?"
     model: Any = Scenario
-    for part in parts[:-1]:
-        if part.isdigit():
-            continue
-        inner = model.model_fields.get(part)
-        model = _inner(inner) or model
+    for part in parts:
+        model = _inner(model.model_fields.get(part)) or model
     names = list(model.model_fields)
-    close = difflib.get_close_matches(parts[-1], names, 1)
-    return f"; did you mean '{close[0]}'?" if close else f" (valid here: {', '.join(names)})"
+    close = [name for name in names if _stem(name) == _stem(key)] or difflib.get_close_matches(key, names, 1, TYPO)
+    return f"; did you mean '{close[0]}'?" if close else f": there is no such field (valid here: {', '.join(names)})"
+
+
+TYPO = 0.8  # how alike two words are that differ by a slip: reverse_rate_mbit is not rate_mbit, which 0.69 of it are
+UNIT = re.compile(r"_(m?s|us|seconds?|[kmg]?bit|[kmg]bps|[kmgi]*b|bytes|packets|bdp|hz|percent)$")
+
+
+def _stem(name: str) -> str:
+    """A field's name without its unit."""
+    return UNIT.sub("", name)
+
+
+def _plausible(place: str, parts: Sequence[str]) -> bool:
+    """Whether a key at ``place`` may be meant by the same key in another part: that of a main part of a scenario always, as its
+    name says enough; that of a part within a part only from around it. A trace or some ms may be many things."""
+    around = [part for part in place.split(".")[:-1] if not part.isdigit()]
+    return len(around) <= 1 or (place.rpartition(".")[2] not in UNITS_ALONE and around[: len(parts)] == list(parts))
 
 
 _MODELS = (Network, Buffer, Qdisc, Jitter, Change, Hosts, Flow, Traffic, Override)
@@ -200,7 +215,7 @@ def _inner(field: Any) -> Any:
 
 @functools.cache
 def _places() -> dict[str, list[str]]:
-    """{key: where it belongs}: at most two dotted paths, the nearest to the top."""
+    """{key: where it belongs}: dotted paths, the nearest to the top first."""
     found: dict[str, list[str]] = {}
     level: list[tuple[Any, str]] = [(Scenario, "")]
     while level:
@@ -212,4 +227,4 @@ def _places() -> dict[str, list[str]]:
                 if inner and inner not in _NEVER_MEANT:
                     below.append((inner, f"{before}{name}.{'0.' if inner in _OF_A_LIST else ''}"))
         level = below
-    return {name: places[:2] for name, places in found.items()}
+    return found

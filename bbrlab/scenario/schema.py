@@ -308,15 +308,6 @@ class Hosts(Strict):
     rmem_max_bytes: SocketBytes | None = Field(None, description="largest receive buffer; default: never the limit")
     wmem_max_bytes: SocketBytes | None = Field(None, description="largest send buffer; default: never the limit")
 
-    @model_validator(mode="after")
-    def _consistent(self) -> Hosts:
-        if self.receive_offload_us is not None and self.receive_offload == "off":
-            raise ValueError(
-                f"receive_offload_us {self.receive_offload_us:g} would have no effect: receive_offload is off "
-                "(set it to gro or gro-timer, or leave the time out)"
-            )
-        return self
-
     @property
     def interrupt_delay_us(self) -> float | None:
         """How long after a packet came a host is interrupted, in us; None: at once, for each packet."""
@@ -361,16 +352,6 @@ class Traffic(Strict):
                 "(a relative path is relative to the scenario's folder)"
             )
         return str(path.resolve())
-
-    @model_validator(mode="after")
-    def _load_of_the_model(self) -> Traffic:
-        """A file has its own load. The default may stand beside it, as it does in the files of points."""
-        if self.trace != "model" and self.offered_mbit != OFFERED_MBIT:
-            raise ValueError(
-                f"offered_mbit {self.offered_mbit:g} would have no effect: the load is that of the trace {self.trace} (leave "
-                f"offered_mbit out or at {OFFERED_MBIT:g}, or give trace: model)"
-            )
-        return self
 
 
 class Flow(Strict):
@@ -553,15 +534,10 @@ class Scenario(Strict):
                 f"--set window_s=[{self.duration_s / 5:g},{self.duration_s:g}])"
             )
         for i, flow in enumerate(self.flows):
-            if flow.params.get("ecn", "off") != "off" and self.hosts.ecn == "off":
+            if flow.stop_s is not None and flow.stop_s > self.duration_s:
                 raise ValueError(
-                    f"flows.{i}.params.ecn '{flow.params['ecn']}' would have no effect: the hosts do not negotiate ECN "
-                    "(set hosts.ecn: on)"
+                    f"flows.{i}.stop_s {flow.stop_s:g} is after the end of the run ({self.duration_s:g} s)"
                 )
-            for key in ("start_s", "stop_s"):
-                value = getattr(flow, key)
-                if value is not None and value > self.duration_s:
-                    raise ValueError(f"flows.{i}.{key} {value:g} is after the end of the run ({self.duration_s:g} s)")
             for other in self.flows[:i]:
                 if other.cca == flow.cca and other.params != flow.params and flow.cca not in PARAMETER_SETS:
                     raise ValueError(
@@ -570,14 +546,6 @@ class Scenario(Strict):
                     )
             if flow.traffic is not None and isinstance(flow.rtt_ms or self.network.rtt_ms, list):
                 raise ValueError(f"flows.{i}.traffic: short flows need one rtt_ms, not a range")
-        for i, change in enumerate(self.network.changes):
-            if change.at_s > self.duration_s:
-                raise ValueError(f"network.changes.{i}.at_s {change.at_s:g} is after the end of the run")
-            if change.rtt_ms is not None and not any(flow.has_networks_rtt for flow in self.flows):
-                raise ValueError(
-                    f"network.changes.{i}.rtt_ms {change.rtt_ms:g} would have no effect: every flow has an RTT of its own "
-                    "(flows[].rtt_ms or rtts_ms), which stays; leave those out, or the change"
-                )
         if self.hosts.segmentation == "router":
             if (kind := self.network.qdisc.kind) not in COUNTS_BYTES:
                 raise ValueError(
@@ -601,9 +569,6 @@ class Scenario(Strict):
                 "hosts.segmentation router is not possible with network.loss_place before: segments would be cut where the "
                 "loss is, before the bottleneck's queue (use nic, or loss_place: behind)"
             )
-        jitter = self.network.jitter
-        if jitter and jitter.group is not None and jitter.group >= len(self.flows):
-            raise ValueError(f"network.jitter.group {jitter.group} does not exist (groups 0 to {len(self.flows) - 1})")
         return self
 
 

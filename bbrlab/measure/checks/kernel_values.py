@@ -16,7 +16,7 @@ from bbrlab.experiment.qdisc import qdisc_words
 from bbrlab.experiment.report import HostSettings, Report, Setting
 from bbrlab.measure.checks.check import Check, suffix_of
 from bbrlab.measure.kernel_options import TICK_NS, Options, options_of
-from bbrlab.scenario.frames import FRAME_BYTES
+from bbrlab.scenario.frames import FRAME_BYTES, FRAME_MEMORY_BYTES
 from bbrlab.scenario.schema import Network, Scenario
 
 MOST_TOLD = 3  # differences in a detail
@@ -32,8 +32,6 @@ SLOT_STEP_US = 0.001  # whole ns
 CODEL_STEP_US = 3.1  # tc keeps whole us, CoDel units of 1.024 us, and tells whole us again
 AQM_STEP_US = 2.1  # tc keeps whole us, the kernel steps of 64 ns, and tells whole us again
 TICK_US = {True: 1_000, False: 10_000}  # of the kernel's clock: the lab's kernels, and any other
-# What the kernel counts for a full-size packet in a limit of memory: its data (2048) and its struct sk_buff (256).
-PACKET_MEMORY_BYTES = 2304
 ISOLATION = {"flowblind": 0, "srchost": 1, "dsthost": 2, "hosts": 3, "flows": 4, "dual-srchost": 5, "dual-dsthost": 6,
              "triple-isolate": 7}  # fmt: skip
 FQ_PACING = {"limit_packets": 1_000_000, "flow_limit_packets": 1_000_000, "buckets_log": 16}
@@ -128,7 +126,7 @@ def _queue(network: Network, own_machine: bool) -> tuple[str, dict[str, Value]]:
     qdisc, size = network.qdisc, network.buffer_bytes
     packets = max(1, size // FRAME_BYTES)
     values = {"limit_packets": about("network.buffer (packets)", packets)}
-    memory = {"memory_bytes": at_least("network.buffer (bytes of memory)", packets * PACKET_MEMORY_BYTES)}
+    memory = {"memory_bytes": at_least("network.buffer (bytes of memory)", packets * FRAME_MEMORY_BYTES)}
     if qdisc.kind == "fifo":
         return "bfifo", {"limit_bytes": about("network.buffer (bytes)", size)}
     if qdisc.kind == "red":

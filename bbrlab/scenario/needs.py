@@ -1,0 +1,309 @@
+"""What of a scenario has no effect without something else: one table, and what it says of a scenario's points.
+
+A field that has no effect at any point at which it is given is refused; one that has none at some of a sweep's points is
+noted. A default that is written down is not given. The table is no part of the schema's own validation, so that what has run
+can be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from bbrlab.base.errors import UserError
+from bbrlab.base.yaml_files import Lines
+from bbrlab.scenario.frames import FRAME_BYTES
+from bbrlab.scenario.point import Point
+from bbrlab.scenario.schema import OFFERED_MBIT, PARAMETER_SETS, Change, Flow, Scenario
+
+Place = list[int]  # the indices in a path, of flows or of changes
+
+
+class Need(NamedTuple):
+    """A field, what it needs, and whether it is there.
+
+    Attributes:
+        field: dotted path; ``*`` stands for an index.
+        needs: the partner, in words.
+        given: whether the scenario has the field, other than its default.
+        without: why it would have no effect, and what to do; empty if it has one.
+        only_noted: it has some effect all the same.
+    """
+
+    field: str
+    needs: str
+    given: Callable[[Scenario, Place], Any]
+    without: Callable[[Scenario, Place], str]
+    only_noted: bool = False
+
+
+class Unmet(NamedTuple):
+    """A field that has no effect at a point."""
+
+    path: str
+    text: str
+    only_noted: bool
+
+
+def _sends_ect(flow: Flow) -> bool:
+    """Whether a group's packets may be marked, if the hosts negotiate it. A profile may say so, too."""
+    return flow.cca not in PARAMETER_SETS or "profile" in flow.params or flow.params.get("ecn", "off") != "off"
+
+
+def _no_ect(s: Scenario, place: Place) -> str:
+    if s.hosts.ecn == "off":
+        return "the hosts do not negotiate ECN (set hosts.ecn: on)"
+    if not any(_sends_ect(flow) for flow in s.flows):
+        return "no flow's packets may be marked: bbr2 and bbr3 use ECN only with their parameter ecn (set flows.0.params.ecn: on)"
+    return ""
+
+
+def _no_marks(s: Scenario, place: Place) -> str:
+    if not _marks(s):
+        ways = {
+            "red": "set network.qdisc.ecn: true",
+            "codel": "set network.qdisc.ecn: true",
+            "pie": "set network.qdisc.ecn: true",
+            "fq_codel": "leave network.qdisc.ecn out",
+            "fq": "set network.qdisc.ce_threshold_ms",
+        }
+        how = ways.get(s.network.qdisc.kind, "choose another network.qdisc.kind, such as codel with ecn: true")
+        return f"the queue marks no packets: it is {s.network.qdisc.kind} ({how}, or leave hosts.ecn out)"
+    return _no_ect(s, place)
+
+
+def _marks(s: Scenario) -> bool:
+    qdisc = s.network.qdisc
+    return qdisc.kind == "cake" or qdisc.ce_threshold_ms is not None or (
+        (qdisc.kind == "fq_codel") if qdisc.ecn is None else qdisc.ecn
+    )  # fmt: skip
+
+
+def _no_harddrop(s: Scenario, place: Place) -> str:
+    qdisc = s.network.qdisc
+    if not qdisc.ecn:
+        return "without ecn RED drops above max_bytes in any case (set network.qdisc.ecn: true)"
+    high = qdisc.thresholds(s.network.buffer_bytes).max_bytes
+    if high >= s.network.buffer_bytes:
+        return f"the mean queue never passes max_bytes, {high}: the buffer has {s.network.buffer_bytes} bytes"
+    return _no_ect(s, place)
+
+
+def _beyond_buffer(name: str) -> Callable[[Scenario, Place], str]:
+    def without(s: Scenario, place: Place) -> str:
+        value, size = getattr(s.network.qdisc, name), s.network.buffer_bytes
+        return f"the buffer has {size} bytes, which the mean queue never passes (set it below)" if value >= size else ""
+
+    return without
+
+
+def _flow_limit(s: Scenario, place: Place) -> str:
+    packets = s.network.buffer_bytes // FRAME_BYTES
+    limit = s.network.qdisc.flow_limit_packets or 0
+    return f"the whole buffer has {packets} packets (set it below)" if limit >= packets else ""
+
+
+def _no_loss(s: Scenario, place: Place) -> str:
+    lost = s.network.loss or any(c.loss for c in s.network.changes)
+    return "" if lost else "nothing is lost at random (set network.loss, or the loss of a change)"
+
+
+def _jitter_group(s: Scenario, place: Place) -> str:
+    group = s.network.jitter.group if s.network.jitter else None
+    if group is None or group < len(s.flows):
+        return ""
+    return f"group {group} does not exist (groups 0 to {len(s.flows) - 1})"
+
+
+def _in_order(s: Scenario) -> list[tuple[int, Change]]:
+    return sorted(enumerate(s.network.changes), key=lambda item: item[1].at_s)
+
+
+def _late_change(s: Scenario, place: Place) -> str:
+    if s.network.changes[place[0]].at_s < s.duration_s:
+        return ""
+    return f"it is at or after the end of the run ({s.duration_s:g} s)"
+
+
+def _changes_nothing(name: str) -> Callable[[Scenario, Place], str]:
+    """Of a change's field: it has that value already, or another change at the same time puts another in its place."""
+
+    def without(s: Scenario, place: Place) -> str:
+        (own,) = place
+        if name == "rtt_ms" and not any(flow.has_networks_rtt for flow in s.flows):
+            return "every flow has an RTT of its own (flows[].rtt_ms or rtts_ms), which stays; leave those out, or the change"
+        before = getattr(s.network, name)
+        for i, change in _in_order(s):
+            value = getattr(change, name)
+            if i == own:
+                if value == before:
+                    return f"it is {value:g} already"
+            elif value is not None and change.at_s <= s.network.changes[own].at_s:
+                if change.at_s == s.network.changes[own].at_s and i > own:
+                    return f"network.changes.{i} puts {value:g} in its place at the same time"
+                before = value
+        return ""
+
+    return without
+
+
+def _start_together(s: Scenario, place: Place) -> str:
+    flow = s.flows[place[0]]
+    if flow.traffic is not None:
+        return "short flows (traffic) begin when their trace says"
+    if flow.count == 1:
+        return "the group has one flow, which waits for no other (set count)"
+    if flow.bytes is not None:
+        return "flows of a given number of bytes begin on their own in any case"
+    if flow.rtts_ms is not None and len(set(flow.rtts_ms)) == flow.count:
+        return "flows with RTTs of their own begin on their own in any case"
+    if flow.rtts_ms is None and isinstance(flow.rtt_ms or s.network.rtt_ms, list):
+        return "flows with drawn RTTs begin on their own in any case"
+    return ""
+
+
+def _never_runs(s: Scenario, place: Place) -> str:
+    start_s = s.flows[place[0]].start_s
+    return "" if start_s < s.duration_s else f"it is at or after the end of the run ({s.duration_s:g} s)"
+
+
+def _trace_has_its_load(s: Scenario, place: Place) -> str:
+    traffic = s.flows[place[0]].traffic
+    if traffic is None or traffic.trace == "model":
+        return ""
+    return f"the load is that of the trace {traffic.trace} (leave it out or at {OFFERED_MBIT:g}, or give trace: model)"
+
+
+def _no_response_to_marks(s: Scenario, place: Place) -> str:
+    if "profile" in s.flows[place[0]].params or s.flows[place[0]].params.get("ecn") == "on":
+        return ""
+    return "the group does not respond to marks (set params.ecn: on)"
+
+
+def _ecn_given(s: Scenario, place: Place) -> bool:
+    """False is the default of all but fq_codel."""
+    qdisc = s.network.qdisc
+    return qdisc.ecn is True or (qdisc.ecn is False and qdisc.kind == "fq_codel")
+
+
+def _qdisc(name: str) -> Callable[[Scenario, Place], Any]:
+    return lambda s, place: getattr(s.network.qdisc, name)
+
+
+def _change(name: str) -> Callable[[Scenario, Place], Any]:
+    return lambda s, place: getattr(s.network.changes[place[0]], name) is not None
+
+
+ECN = "hosts.ecn: on, and a flow whose packets may be marked"
+NEEDS = (
+    Need("network.qdisc.ecn", ECN, _ecn_given, _no_ect),
+    Need("network.qdisc.ce_threshold_ms", ECN, _qdisc("ce_threshold_ms"), _no_ect),
+    Need("network.qdisc.harddrop", f"network.qdisc.ecn: true, max_bytes within the buffer, {ECN}", _qdisc("harddrop"), _no_harddrop),
+    Need(
+        "network.qdisc.adaptive",
+        "a tc before iproute2 5.7; with any later one it has no effect",
+        _qdisc("adaptive"),
+        lambda s, p: "tc since iproute2 5.7 hands it over where Linux does not look for it, and RED's probability stays (leave it out)",
+    ),
+    Need("network.qdisc.min_bytes", "a buffer that is larger", _qdisc("min_bytes"), _beyond_buffer("min_bytes")),
+    Need("network.qdisc.max_bytes", "a buffer that is larger", _qdisc("max_bytes"), _beyond_buffer("max_bytes"), only_noted=True),
+    Need("network.qdisc.flow_limit_packets", "a buffer that is larger", _qdisc("flow_limit_packets"), _flow_limit),
+    Need("network.loss_place", "network.loss, or the loss of a change", lambda s, p: s.network.loss_place != "behind", _no_loss),
+    Need(
+        "network.jitter.group",
+        "a group of that number",
+        lambda s, p: s.network.jitter is not None and s.network.jitter.group is not None,
+        _jitter_group,
+    ),
+    Need("network.changes.*.at_s", "a run that is longer", lambda s, p: True, _late_change),
+    Need("network.changes.*.rate_mbit", "another rate before", _change("rate_mbit"), _changes_nothing("rate_mbit")),
+    Need("network.changes.*.rtt_ms", "another RTT before, and a flow with the network's", _change("rtt_ms"), _changes_nothing("rtt_ms")),
+    Need("network.changes.*.loss", "another loss before", _change("loss"), _changes_nothing("loss")),
+    Need(
+        "hosts.receive_offload_us",
+        "hosts.receive_offload: gro or gro-timer",
+        lambda s, p: s.hosts.receive_offload_us is not None,
+        lambda s, p: "" if s.hosts.receive_offload != "off" else "receive_offload is off (set it to gro or gro-timer)",
+    ),
+    Need("hosts.ecn", "a queue that marks, and a flow whose packets may be marked", lambda s, p: s.hosts.ecn == "on", _no_marks),
+    Need("flows.*.cca", "for dctcp: hosts.ecn: on", lambda s, p: s.flows[p[0]].cca == "dctcp",
+         lambda s, p: "" if s.hosts.ecn == "on" else "without ECN Linux runs reno in its place (set hosts.ecn: on, or cca: reno)"),
+    Need("flows.*.start", "a count, no bytes, one RTT", lambda s, p: s.flows[p[0]].start != "in-turn", _start_together),
+    Need("flows.*.start_s", "a run that is longer", lambda s, p: s.flows[p[0]].start_s > 0, _never_runs),
+    Need("flows.*.params.ecn", "hosts.ecn: on", lambda s, p: s.flows[p[0]].params.get("ecn", "off") != "off",
+         lambda s, p: "" if s.hosts.ecn == "on" else "the hosts do not negotiate ECN (set hosts.ecn: on)"),
+    Need("flows.*.params.ecn_max_rtt_us", "flows.*.params.ecn: on", lambda s, p: "ecn_max_rtt_us" in s.flows[p[0]].params, _no_response_to_marks),
+    Need("flows.*.traffic.offered_mbit", "trace: model",
+         lambda s, p: (t := s.flows[p[0]].traffic) is not None and t.offered_mbit != OFFERED_MBIT, _trace_has_its_load),
+)  # fmt: skip
+
+
+def unmet(scenario: Scenario) -> Iterator[Unmet]:
+    """What of one point has no effect."""
+    for need, place in _given(scenario):
+        if why := need.without(scenario, place):
+            path = _path(need, place)
+            what = "is beyond what it can have an effect on" if need.only_noted else "would have no effect"
+            yield Unmet(path, f"{path} {_shown(scenario, path)} {what}: {why}", need.only_noted)
+
+
+def _given(scenario: Scenario) -> Iterator[tuple[Need, Place]]:
+    for need in NEEDS:
+        many: dict[str, Sequence[Any]] = {"flows": scenario.flows, "network.changes": scenario.network.changes}
+        of = next((values for name, values in many.items() if need.field.startswith(f"{name}.*")), None)
+        for place in [[]] if of is None else [[i] for i in range(len(of))]:
+            if need.given(scenario, place):
+                yield need, place
+
+
+def _path(need: Need, place: Place) -> str:
+    return need.field.replace("*", str(place[0])) if place else need.field
+
+
+def _shown(scenario: Scenario, path: str) -> str:
+    value: Any = scenario
+    for part in path.split("."):
+        value = (
+            value[int(part)]
+            if isinstance(value, list)
+            else value[part]
+            if isinstance(value, dict)
+            else getattr(value, part)
+        )
+    return str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def refuse_without_effect(points: Sequence[Point], where: str, lines: Lines | None = None) -> None:
+    """UserError naming each field that has no effect at any of the points at which it is given."""
+    wrong = [texts[0] for _, texts, given, noted in _by_field(points) if not noted and len(texts) == given]
+    if wrong:
+        raise UserError(
+            "\n".join(
+                f"{where}{f':{lines.of(text.split()[0].split(chr(46)))}' if lines else ''}: {text}" for text in wrong
+            )
+        )
+
+
+def without_effect(points: Sequence[Point]) -> list[str]:
+    """In words: each field that has no effect at some of the points at which it is given, or less than it seems."""
+    return [
+        texts[0] + (f" (at {len(texts)} of {given} points)" if given > 1 else "")
+        for _, texts, given, noted in _by_field(points)
+        if noted or len(texts) < given
+    ]
+
+
+def _by_field(points: Sequence[Point]) -> list[tuple[str, list[str], int, bool]]:
+    """Of each field that has no effect somewhere: its path, what there is to say at each such point, at how many it is given,
+    and whether it is only noted."""
+    texts: dict[str, list[str]] = {}
+    noted: dict[str, bool] = {}
+    given: dict[str, int] = {}
+    for point in points:
+        for need, place in _given(point.scenario):
+            path = _path(need, place)
+            given[path] = given.get(path, 0) + 1
+        for found in unmet(point.scenario):
+            texts.setdefault(found.path, []).append(found.text)
+            noted[found.path] = found.only_noted
+    return [(path, said, given[path], noted[path]) for path, said in texts.items()]
