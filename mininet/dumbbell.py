@@ -2,7 +2,7 @@
 
     senders --- s1 ===bottleneck=== s2 --- receivers        (forward flows; reverse flows mirror it)
 
-- Rate limiter (htb) and queue stand alone on the bottleneck's egress.
+- Rate limiter (htb; where the rate changes, limiter.py) and queue stand alone on the bottleneck's egress.
 - A path's whole base RTT is a netem on the switch port *towards the sender*, so that only ACKs are delayed and the
   delay never shares a queue with data.
 - Receive offload, where the plan says so: a netem below the port's own, or alone, on every switch port towards a host. It keeps
@@ -29,10 +29,12 @@ import time
 from hashlib import sha1
 
 import mininet.util
+from limiter import Limiter
 from mininet.net import Mininet
 from namespaces import network_of
 from netlink import Netlink
 from nodes import LabHost, LabInterface, LabLink, LabSwitch, PromptHost, PromptSwitch
+from refusal import refusal
 
 # Open vSwitch reads its CPU count once the monotonic clock passes 10 s; before that it starts no upcall handler and
 # silently drops packets. Sleeping costs nothing in virtual time.
@@ -55,15 +57,18 @@ RUN = "/run/openvswitch"
 DAEMONS = ("ovs-vswitchd", "ovsdb-server")
 GRO_TIMER, DEFERRED = "gro_flush_timeout", "napi_defer_hard_irqs"
 DEFERRED_INTERRUPTS = 2  # polls of the timer that may find nothing before interrupts are on again
-ARP_AGAIN, ARP_ANSWER_S = "net.ipv4.neigh.%s.retrans_time_ms", 1.0
 ARP_REACHABLE, ARP_REACHABLE_MS = "net.ipv4.neigh.%s.base_reachable_time_ms", 1_000_000_000
-FEW_DESCRIPTORS, DESCRIPTORS_PER_HOST = 128, 4
-STEPS_PER_SIGN = 200
 TCP_MEMORY_PAGES = (1 << 28, 1 << 28, 1 << 28)  # more than any guest has: never the limit
 
 
 class SetupError(RuntimeError):
-    """A step of the guest's set-up failed; the message says which command and what it printed."""
+    """A step of the guest's set-up failed; the message says which command and what it printed.
+
+    Attributes:
+        printed: the latter.
+    """
+
+    printed = ""
 
 
 def call(*argv, stdin=None, env=None):
@@ -72,9 +77,11 @@ def call(*argv, stdin=None, env=None):
         argv, input=stdin, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, env=env
     )
     if done.returncode:
-        raise SetupError(
+        error = SetupError(
             "%s\n%s%s" % (" ".join(argv), "".join("  | %s\n" % s for s in (stdin or "").splitlines()), done.stdout)
         )
+        error.printed = done.stdout
+        raise error
     return done.stdout
 
 
@@ -96,11 +103,6 @@ def read(path):
 def sysctl_file(key):
     """The file of ``key`` (net.ipv4.…) of this process's network namespace."""
     return "/proc/sys/" + key.replace(".", "/")
-
-
-def slowest_s(plan):
-    """The longest that a path of the plan delays a packet before the experiment, without a queue, in s."""
-    return max(host["delay_us"] + host["jitter_us"] for host in plan["hosts"]) * 1e-6
 
 
 def set_sysctl(key, value):
@@ -237,14 +239,10 @@ def netem(delay_us, loss, jitter_kind, jitter_us):
 class Dumbbell:
     """The running topology. ``plan`` is the dictionary of plan.json (its fields: docs/reference/plan.md)."""
 
-    def __init__(self, plan, switch_is_ours, sign_of_life):
+    def __init__(self, plan, switch_is_ours):
         self.plan, self.switch_is_ours = plan, switch_is_ours
-        self.sign_of_life, self.steps = sign_of_life, 0
-        # Mininet raises this limit when it makes a net; its mnexec then closes every descriptor below it, one call each. So it is
-        # no more than hosts need: each has sockets of its own here (nodes.py, sampler.py), and one while it is pinged.
-        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        needed = FEW_DESCRIPTORS + DESCRIPTORS_PER_HOST * len(plan["hosts"])
-        limits = max(soft, needed), max(hard, needed)
+        # Mininet raises this limit on import of a net; its mnexec then closes every descriptor below it, one call each.
+        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
         mininet.util.numCores.ncores = os.cpu_count()  # Mininet would start grep to count them
         LabSwitch.run_vsctl = self._start_switches
         host, switch = (PromptHost, PromptSwitch) if "prompt" in plan else (LabHost, LabSwitch)
@@ -252,13 +250,12 @@ class Dumbbell:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
         self.hosts, self.ports = {}, {}
         self.host_plans = {h["name"]: h for h in plan["hosts"]}
+        self.limiters = {}
+        if "prompt" in plan or any(c["rate_bps"] is not None for c in plan["changes"]):
+            route = Netlink(os.getpid())
+            for link in plan["bottlenecks"]:
+                self.limiters[link["device"]] = Limiter(link, route, plan["segmentation"], plan["virtual"])
         self.loss = 0.0  # until renew_queues(loss): calibration needs every packet
-
-    def _step(self):
-        """One of the steps that there are as many of as hosts or programs, so that they may take a minute at one instant."""
-        self.steps += 1
-        if self.steps % STEPS_PER_SIGN == 0:
-            self.sign_of_life()
 
     def build(self):
         """Create hosts, switches, links; set offloads, socket limits and queues."""
@@ -274,7 +271,6 @@ class Dumbbell:
             host = self.net.addHost(name, ip=spec["ip"] + "/16")
             port = "%s-%s" % (spec["switch"], name)
             self.net.addLink(host, switches[spec["switch"]], intfName1=name + "-eth0", intfName2=port)
-            self._step()
             self.hosts[name], self.ports[name] = host, port
         self.net.build()
         self.net.start()
@@ -285,7 +281,6 @@ class Dumbbell:
         for name, host in self.hosts.items():
             with network_of(host.pid):
                 self._configure_host(name)
-            self._step()
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
             for port in trunks + list(self.ports.values()):
                 set_offloads(sock, port, OFFLOADS["off"])
@@ -317,9 +312,6 @@ class Dumbbell:
         if self.plan["virtual"]:
             # No ARP while the flows run: an address once confirmed stays so.
             set_sysctl(ARP_REACHABLE % dev, ARP_REACHABLE_MS)
-        if slowest_s(self.plan) > ARP_ANSWER_S:
-            # It gives up after three questions without an answer, a second apart.
-            set_sysctl(ARP_AGAIN % dev, round(1000 * (ARP_ANSWER_S + slowest_s(self.plan))))
         if not self.plan["own_machine"]:
             # The lab's kernels let veth orphan packets (kernels/patches/veth). Elsewhere a netem that delays a little
             # does it; without, TCP Small Queues would count the bottleneck's queue as the sender's own.
@@ -336,6 +328,9 @@ class Dumbbell:
         lines = []
         for link in self.plan["bottlenecks"]:
             dev, rate = link["device"], "%dbit" % link["rate_bps"]
+            if dev in self.limiters:
+                lines += self.limiters[dev].commands()
+                continue
             lines += [
                 "qdisc add dev %s root handle 1: htb default 3" % dev,
                 "class add dev %s parent 1: classid 1:3 htb rate %s" % (dev, rate),
@@ -382,12 +377,6 @@ class Dumbbell:
 
     def change(self, step):
         """Apply one entry of ``changes``: new bottleneck rate, new delays, new loss; queues keep their packets."""
-        lines = []
-        if step.get("rate_bps") is not None:
-            for link in self.plan["bottlenecks"]:
-                lines.append(
-                    "class change dev %s parent 1: classid 1:3 htb rate %dbit" % (link["device"], step["rate_bps"])
-                )
         touched = set()
         for name, delay_us in (step.get("delay_us") or {}).items():
             self.host_plans[name]["delay_us"] = delay_us
@@ -395,21 +384,26 @@ class Dumbbell:
         if step.get("loss") is not None:
             self.loss = step["loss"]
             touched.update(self.plan["loss_devices"])
-        self.tc(lines + (self.port_commands("change", sorted(touched)) if touched else []))
+        if touched:
+            self.tc(self.port_commands("change", sorted(touched)))
+        if step.get("rate_bps") is not None:
+            for limiter in self.limiters.values():
+                limiter.change(step["rate_bps"])
 
     @staticmethod
     def tc(lines):
-        """Run tc on many lines in one process."""
-        call("tc", "-batch", "-", stdin="\n".join(lines) + "\n")
+        """Run tc on many lines in one process. SetupError, naming the scenario's field, for the line that is refused."""
+        try:
+            call("tc", "-batch", "-", stdin="\n".join(lines) + "\n")
+        except SetupError as error:
+            raise SetupError(refusal(lines, error.printed)) from None
 
     def popen(self, name, argv, **options):
         """Start a program on host ``name`` through Mininet."""
-        self._step()
         return self.hosts[name].popen(argv, shell=False, **options)
 
     def start(self, name, argv, **options):
         """Start a program on host ``name`` at once: popen() starts Mininet's mnexec before it."""
-        self._step()
         with network_of(self.hosts[name].pid):
             return subprocess.Popen(argv, start_new_session=True, close_fds=False, **options)
 

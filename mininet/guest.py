@@ -4,6 +4,7 @@ Usage: guest.py OUT_DIR    (OUT_DIR/plan.json goes in; samples.raw, report.json 
 """
 
 import fcntl
+import functools
 import json
 import os
 import signal
@@ -76,10 +77,24 @@ def sample_instants(plan):
     return sorted(grid | set(plan["window_ns"]) | {plan["duration_ns"]})
 
 
+def rate_watches(plan, limiters):
+    """(when, what to do): before each change of the rate its limiter begins to note which packets leave."""
+    found = []
+    for limiter in limiters:
+        rate_bps, earliest_ns = limiter.first_rate_bps, 0
+        for change in sorted(plan["changes"], key=lambda c: c["at_ns"]):
+            if change["rate_bps"] is not None:
+                found.append((max(earliest_ns, change["at_ns"] - limiter.watch_ns(rate_bps)), limiter.watch))
+                rate_bps, earliest_ns = change["rate_bps"], change["at_ns"]
+    return found
+
+
 def run(plan, dumbbell, sampler, traffic, console, start_ns=None):
     """The experiment itself, from ``start_ns`` on (default: soon). Returns the monotonic instant at which it started, and what failed of the short flows."""
     samples = sample_instants(plan)
-    changes = sorted(plan["changes"], key=lambda c: c["at_ns"])
+    limiters = list(dumbbell.limiters.values())
+    steps = [(c["at_ns"], functools.partial(dumbbell.change, c)) for c in plan["changes"]]
+    steps = sorted(steps + rate_watches(plan, limiters), key=lambda step: step[0])  # at one instant changes come first
     start_ns = start_ns or set_clock_target(time.monotonic_ns(), plan["virtual"])
     say(console, "bbrlab start %d" % start_ns)
     traffic.start_short_flows(start_ns)
@@ -87,16 +102,19 @@ def run(plan, dumbbell, sampler, traffic, console, start_ns=None):
     if plan["virtual"]:
         restart_random_numbers()  # the calibration drew, too
     clock.sleep_until(start_ns)
-    position, beat, changed = 0, 0, 0
+    position, beat = 0, 0
     while position < len(samples):
         due = [samples[position]]
-        due += [c["at_ns"] for c in changes[changed : changed + 1]]
+        due += [at_ns for at_ns, _ in steps[:1]]
+        due += [limiter.due_ns - start_ns for limiter in limiters if limiter.due_ns is not None]
         due += [t for t in (traffic.next_start_ns(), traffic.next_stop_ns()) if t is not None]
         instant = min(due)
         clock.sleep_until(start_ns + instant)
-        if changed < len(changes) and changes[changed]["at_ns"] <= instant:
-            dumbbell.change(changes[changed])
-            changed += 1
+        for limiter in limiters:
+            if limiter.due_ns is not None and limiter.due_ns - start_ns <= instant:
+                limiter.release()
+        while steps and steps[0][0] <= instant:
+            steps.pop(0)[1]()
         if samples[position] <= instant:
             sampler.take(time.monotonic_ns() - start_ns)
             position += 1
@@ -231,7 +249,7 @@ def main(out):
 
             play.mount_terminals()
         say(console, "bbrlab stage mininet")
-        dumbbell = Dumbbell(plan, switch_is_ours, lambda: say(console, "bbrlab alive"))
+        dumbbell = Dumbbell(plan, switch_is_ours)
         dumbbell.build()
         traffic = Traffic(dumbbell, plan, out)
         traffic.start_servers()

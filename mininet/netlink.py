@@ -12,9 +12,17 @@ import struct
 
 from namespaces import network_of
 
-NLM_F_REQUEST, NLM_F_ACK, NLM_F_DUMP, NLM_F_EXCL, NLM_F_CREATE = 1, 4, 0x300, 0x200, 0x400
+NLM_F_REQUEST, NLM_F_ACK, NLM_F_ECHO, NLM_F_DUMP, NLM_F_EXCL, NLM_F_CREATE = 1, 4, 8, 0x300, 0x200, 0x400
 NLMSG_ERROR, NLMSG_DONE = 2, 3
-RTM_NEWLINK, RTM_DELLINK, RTM_GETLINK, RTM_NEWADDR, RTM_GETQDISC, RTM_GETTCLASS = 16, 17, 18, 20, 38, 42
+RTM_NEWLINK, RTM_DELLINK, RTM_GETLINK, RTM_NEWADDR, RTM_NEWQDISC, RTM_GETQDISC, RTM_GETTCLASS = (
+    16,
+    17,
+    18,
+    20,
+    36,
+    38,
+    42,
+)
 IFF_UP = 1
 IFLA_ADDRESS, IFLA_IFNAME, IFLA_LINKINFO, IFLA_NET_NS_PID, IFLA_GSO_MAX_SEGS = 1, 3, 18, 19, 40
 IFLA_INFO_KIND, IFLA_INFO_DATA, VETH_INFO_PEER = 1, 2, 1
@@ -144,13 +152,17 @@ class Netlink:
             yield self.device(index), kind.rstrip(b"\0").decode(), "%x:" % (handle >> 16), packets, drops
 
     def settings(self, classes_of=()):
-        """What the kernel has of each qdisc of the namespace, and of the classes of qdisc 1: of the devices ``classes_of``.
+        """What the kernel has of each qdisc of the namespace, and of the classes of the devices ``classes_of`` below their root.
 
         {"device", "kind", "handle", "parent": as tc writes them, "options": the attribute TCA_OPTIONS in hex}.
         """
         replies = self.ask(RTM_GETQDISC, NLM_F_DUMP, bytes(20), "qdiscs")
+        roots = {
+            struct.unpack_from("<i", r, 20)[0]: r for r in replies if struct.unpack_from("<I", r, 28)[0] == TC_H_ROOT
+        }
         for device in classes_of:
-            body = struct.pack("<BxxxiIII", socket.AF_UNSPEC, self.index(device), 0, 0x10000, 0)
+            (root,) = struct.unpack_from("<I", roots[self.index(device)], 24)
+            body = struct.pack("<BxxxiIII", socket.AF_UNSPEC, self.index(device), 0, root, 0)
             replies += self.ask(RTM_GETTCLASS, NLM_F_DUMP, body, "classes of " + device)
         for reply in replies:
             index, handle, parent = struct.unpack_from("<iII", reply, 20)

@@ -5,8 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+import pytest
+
 from bbrlab.base import paths
 from bbrlab.run.guest_code import ON_DEMAND, always_loaded, guest_code
+from tests.test_short_flows import guest_module
 
 
 def outside_of_functions(tree: ast.AST) -> Iterator[ast.AST]:
@@ -49,6 +52,29 @@ def test_guest_py_loads_them_for_an_entry_of_the_plan():
     for other in {path.name for path in paths.GUEST_CODE.glob("*.py")} - {"guest.py", *ON_DEMAND}:
         text = (paths.GUEST_CODE / other).read_text(encoding="utf-8")
         assert not any(f"import {file[:-3]}" in text or f"from {file[:-3]} " in text for file in ON_DEMAND), other
+
+
+TC_LINES = [
+    "qdisc add dev s1-s2 root handle 1: htb default 3",
+    "class add dev s1-s2 parent 1: classid 1:3 htb rate 0bit",
+    "qdisc add dev s1-s2 parent 1:3 handle 30: fq_codel limit 5 quantum 3000000",
+    "qdisc add dev s1-h1 root handle 2: netem limit 10000000 delay 1.000us",
+    "qdisc add dev s1-h1 parent 2: handle 3: netem slot 1us 1us",
+]
+
+
+@pytest.mark.parametrize(
+    ("number", "field"),
+    [(2, "network.rate_mbit"), (3, "network.qdisc or network.buffer"), (4, "rtt_ms, network.jitter or network.loss"),
+     (5, "hosts.receive_offload_us")],
+)  # fmt: skip
+def test_what_tc_refuses_is_told_as_the_scenario_has_it(number, field):
+    """One line, which begins with the field, and has the line that was refused and tc's own reason."""
+    told = guest_module("refusal").refusal(
+        TC_LINES, f"Error: Invalid quantum.\nWe have an error talking to the kernel\nCommand failed -:{number}\n"
+    )
+    assert told.startswith(f"{field}: ") and "\n" not in told
+    assert f"`tc {TC_LINES[number - 1]}`" in told and "(Error: Invalid quantum.)" in told
 
 
 def test_a_run_names_the_files_that_it_may_load():

@@ -27,6 +27,7 @@ RED = struct.Struct("<IIIBBBB")  # tc_red_qopt
 HTB = struct.Struct(
     "<2xH2xHI2xH2xHIIIIII"
 )  # tc_htb_opt: two tc_ratespec (their overhead, mpu and rate), then its own fields
+TBF = struct.Struct("<2xH2xHI12xIII")  # tc_tbf_qopt
 NETEM = struct.Struct("<IIIIII")  # tc_netem_qopt
 NETEM_SLOT = struct.Struct("<qqiiqq")
 
@@ -51,6 +52,8 @@ def options_of(kind: str, options: str) -> Options:
         return _red(data, places)
     if kind == "htb":
         return _htb(data, places)
+    if kind == "tbf":
+        return _tbf(data, places)
     known = ATTRIBUTES.get(kind, {})
     return {
         name: struct.unpack_from("<" + form, data, places[at][0])[0]
@@ -75,6 +78,12 @@ def _htb(data: bytes, places: dict[int, tuple[int, int]]) -> Options:
     rate, ceil = wide.get(6, rate), wide.get(7, ceil)
     return {"rate_bps": 8 * rate, "ceil_bps": 8 * ceil, "burst_bytes": burst * TICK_NS * rate / 1e9, "overhead_bytes": overhead,
             "mpu_bytes": mpu}  # fmt: skip
+
+
+def _tbf(data: bytes, places: dict[int, tuple[int, int]]) -> Options:
+    overhead, _, rate, _, burst, _ = TBF.unpack_from(data, places[1][0])
+    rate = struct.unpack_from("<Q", data, places[4][0])[0] if 4 in places else rate
+    return {"rate_bps": 8 * rate, "burst_bytes": burst * TICK_NS * rate / 1e9, "overhead_bytes": overhead}
 
 
 def _netem(data: bytes) -> Options:

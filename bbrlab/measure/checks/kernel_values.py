@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from bbrlab.experiment.hosts import loss_devices, sysctls
 from bbrlab.experiment.plan import Plan
 from bbrlab.experiment.plan_types import HostPlan
-from bbrlab.experiment.qdisc import qdisc_words
 from bbrlab.experiment.report import HostSettings, Report, Setting
 from bbrlab.measure.checks.check import Check, suffix_of
 from bbrlab.measure.kernel_options import TICK_NS, Options, options_of
@@ -73,17 +72,25 @@ def qdisc_check(scenario: Scenario, plan: Plan, report: Report, direction: str) 
     device = next(link["device"] for link in plan.content["bottlenecks"] if link["direction"] == direction)
     rate = about("network.rate_mbit (bit/s)", 1e6 * _last(scenario.network, "rate_mbit"), RATE_STEP_BPS)
     step = TICK_NS * rate.asked / 8e9
-    burst = Value(
-        "burst of the rate limiter (bytes)", LIMITER_BURST_BYTES, FRAME_BYTES - step, LIMITER_BURST_BYTES + step
-    )
-    limiter = {"rate_bps": rate, "ceil_bps": rate, "burst_bytes": burst, "overhead_bytes": about("overhead", 0),
-               "mpu_bytes": about("least size of a packet", 0)}  # fmt: skip
     kind, values = _queue(scenario.network, plan.content["own_machine"])
-    wanted = [
-        Wanted(device, "htb", "1:", "root"),
-        Wanted(device, "htb", "1:3", "root", limiter),
-        Wanted(device, kind, "30:", "1:3", values),
-    ]
+    if "prompt" in plan.content or any(c.rate_mbit is not None for c in scenario.network.changes):
+        burst = at_least("burst of the rate limiter (bytes)", FRAME_BYTES - step)
+        limiter = {"rate_bps": rate, "burst_bytes": burst, "overhead_bytes": about("overhead", 0)}
+        wanted = [
+            Wanted(device, "htb", "9:", "root"),
+            Wanted(device, "htb", "9:1", "root"),
+            Wanted(device, "htb", "9:2", "root"),
+            Wanted(device, "pfifo", "90:", "9:2", {"limit_packets": about("queue that wakes the limiter", 0)}),
+            Wanted(device, "tbf", "1:", "9:1", limiter),
+        ]
+    else:
+        burst = Value(
+            "burst of the rate limiter (bytes)", LIMITER_BURST_BYTES, FRAME_BYTES - step, LIMITER_BURST_BYTES + step
+        )
+        limiter = {"rate_bps": rate, "ceil_bps": rate, "burst_bytes": burst, "overhead_bytes": about("overhead", 0),
+                   "mpu_bytes": about("least size of a packet", 0)}  # fmt: skip
+        wanted = [Wanted(device, "htb", "1:", "root"), Wanted(device, "htb", "1:3", "root", limiter)]
+    wanted.append(Wanted(device, kind, "30:", "1:3", values))
     name = "qdisc_values" + suffix_of(direction)
     settings = [entry for entry in report["settings"]["ports"] if entry["device"] == device]
     return _check(name, _compare(wanted, settings), "values of the bottleneck's rate limiter and queue")
@@ -168,14 +175,10 @@ def _queue(network: Network, own_machine: bool) -> tuple[str, dict[str, Value]]:
 def _red(network: Network) -> dict[str, Value]:
     """RED's thresholds (those that the scenario leaves out: as they are derived from the buffer) and what follows from them."""
     qdisc, size = network.qdisc, network.buffer_bytes
-    words = qdisc_words(qdisc, size, network.rate_mbit)
-
-    def derived(name: str) -> float:
-        return float(words[words.index(name) + 1])
-
-    low, high = qdisc.min_bytes or derived("min"), qdisc.max_bytes or derived("max")
-    probability = qdisc.probability or derived("probability")
-    burst, average = qdisc.burst_packets or derived("burst"), qdisc.avpkt_bytes or derived("avpkt")
+    red = qdisc.thresholds(size)
+    low, high = qdisc.min_bytes or red.min_bytes, qdisc.max_bytes or red.max_bytes
+    probability = qdisc.probability or red.probability
+    burst, average = qdisc.burst_packets or red.burst_packets, qdisc.avpkt_bytes or red.avpkt_bytes
     values = {
         "limit_bytes": about("network.buffer (bytes)", size),
         "min_bytes": about("network.qdisc.min_bytes", low),
