@@ -6,6 +6,7 @@ guest whose plan was tampered with.
 
 from __future__ import annotations
 
+import struct
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -26,7 +27,7 @@ from bbrlab.scenario.frames import FRAME_BYTES
 from bbrlab.scenario.load import base_point
 from bbrlab.scenario.messages import validate
 from tests.conftest import scenario_dict
-from tests.kernel_settings import htb, netem, settings
+from tests.kernel_settings import attribute, htb, netem, red, settings
 
 RATE_MBIT, BUFFER_BYTES, HZ, DURATION_S = 10, 100_000, 10, 10
 FLOWS = [
@@ -136,7 +137,14 @@ def kernel_has(run: SimpleNamespace, device: str, handle: str, options: str) -> 
     entry["options"] = options
 
 
+def rest(run: SimpleNamespace, direction: str) -> None:
+    """For an interval the link carries nothing, though 50,000 bytes are waiting."""
+    run.queues[direction].columns["sent_bytes"][50:] -= int(RATE_MBIT * 1e6 / 8 / HZ)
+
+
 WRONG = {
+    "queue_sends": lambda r: rest(r, "forward"),
+    "queue_sends_reverse": lambda r: rest(r, "reverse"),
     "qdisc_values": lambda r: kernel_has(r, "s1-s2", "1:3", htb(RATE_MBIT * 1e6 + 100)),
     "qdisc_values_reverse": lambda r: kernel_has(r, "s2-s1", "30:", "a1860100"),
     "path_values": lambda r: kernel_has(r, "s1-h1", "2:", netem(40_002, 0)),
@@ -165,6 +173,35 @@ WRONG = {
     "samples": lambda r: cut_off(r, 5),
     "acks_traced": lambda r: setattr(r.flows, "acks_missing", 1),
 }
+
+
+@pytest.mark.parametrize(
+    ("qdisc", "options", "words"),
+    [({"kind": "red", "probability": 1}, red(100_000, 8333, 25_000, 4, 15, 0.52), ["network.qdisc.probability", "asked 1,", "has 0.52"]),
+     ({"kind": "cake"}, (attribute(2, bytes(8)) + attribute(5, struct.pack("<I", 7)) + attribute(10, struct.pack("<I", 100_000))).hex(),
+      ["network.buffer (bytes of memory)", "asked 150480", "has 100000"])],
+)  # fmt: skip
+def test_what_tc_made_of_a_value_is_found(qdisc, options, words):
+    """tc made 0.52 of RED's probability 1, and CAKE was given the wire's bytes as its memory: so it was until 2026-11."""
+    run = sound_run(network__qdisc=qdisc, flows=FLOWS[:1])
+    kernel_has(run, "s1-s2", "30:", options)
+    check = next(c for c in outcome_of(run) if c["name"] == "qdisc_values")
+    assert check["ok"] is False
+    assert all(word in check["detail"] for word in words)
+
+
+def test_a_link_that_hardly_ever_sends_must_send():
+    """At 1 kbit/s a packet takes 12 s, 121 samples: what an interval may miss adds up."""
+    run = sound_run(network__rate_mbit=0.001, flows=FLOWS[:1], duration_s=100, window_s=[0, 100])
+    times = np.arange(1001) / 10
+    sampled_at(run, times)
+    columns = run.queues["forward"].columns
+    columns["bytes"] = np.full(1001, 50_000)
+    sent = (times / 12.112).astype(int) * 1514
+    for stalled_s, ok in ((0, True), (30, False)):
+        columns["sent_bytes"] = np.interp(times, [0, 20, 20 + stalled_s + 1e-9, 100 + stalled_s], [0, 20, 20, 100])
+        columns["sent_bytes"] = np.interp(columns["sent_bytes"], times, sent).astype(int)
+        assert next(c for c in outcome_of(run) if c["name"] == "queue_sends")["ok"] is ok
 
 
 def test_a_sound_run_has_every_check_and_passes_it():
@@ -414,7 +451,8 @@ NOT_MADE = {
     "a qdisc that drops early": ({"network__qdisc": {"kind": "red"}}, lambda r: r.report.update(burst=[None, None]),
                                  {"rate", "rate_reverse", "buffer", "buffer_reverse"}),
     "a burst too short to time": ({}, lambda r: r.report["burst"][0].update(rate_bps=None), {"rate"}),
-    "a queue that is never busy": ({}, lambda r: r.queues["forward"].columns["bytes"].fill(0), {"busy_rate"}),
+    "a queue that is never busy": ({}, lambda r: r.queues["forward"].columns["bytes"].fill(0),
+                                    {"busy_rate", "queue_sends"}),
     "a loss that changes": ({"network__changes": [{"at_s": 5, "loss": 0.1}]}, lambda r: None, {"random_loss"}),
     "a trace without ACKs": ({}, lambda r: r.flows.acks.update(time_ns=np.array([])), {"acks_traced"}),
     "a window of the scenario's": ({"hosts__rmem_max_bytes": 30_000}, lambda r: None, {"receive_window"}),

@@ -9,7 +9,7 @@ from bbrlab.scenario.schema import Scenario
 
 NS = 1_000_000_000
 DEVICES: dict[Direction, str] = {"forward": "s1-s2", "reverse": "s2-s1"}
-DROPS_EARLY = ("red", "cake")  # a burst does not fill their buffer
+DROPS_EARLY = ("red",)  # a burst does not fill its buffer
 
 
 def bottlenecks(scenario: Scenario, hosts: Hosts) -> list[LinkPlan]:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 
+from bbrlab.base.arrays import Array
 from bbrlab.experiment.report import Burst
 from bbrlab.measure.checks.check import Check, Tolerance, not_checked, suffix_of
 from bbrlab.measure.lateness import EDGE_TOLERANCE_S
 from bbrlab.measure.queues import Queue
-from bbrlab.scenario.frames import FRAME_BYTES
+from bbrlab.scenario.frames import FRAME_BYTES, FRAME_MEMORY_BYTES
 from bbrlab.scenario.rates import rate_at
 from bbrlab.scenario.schema import Scenario
 
 BUSY_RATE_TOLERANCE = 0.005
 MIN_BUSY_INTERVALS = 10
+SEGMENT_BYTES = 70_000  # more than 64 KiB in a segment and the headers of all its packets, as tc counts them
+DROPS_WAITING = ("codel", "fq_codel", "cake")  # packets that wait; the others drop what comes
 FQ_CODEL_DROP_BATCH = 64  # net/sched/sch_fq_codel.c, drop_batch_size
+BURST_MEMORY_BYTES = 2304  # skb->truesize of a UDP packet of the burst: 2048 of data, 256 of struct sk_buff
 FQ_FAST_PATH = 8  # net/sched/sch_fq.c, fq_fastpath_check()
 
 
@@ -55,6 +59,9 @@ def _buffer_bounds(scenario: Scenario, limit: int) -> tuple[int, int, str]:
     if qdisc.kind == "fq_codel":  # overflowing, it drops up to 64 packets of the longest queue at once
         low = (packets - FQ_CODEL_DROP_BATCH) * FRAME_BYTES
         return low, limit, "bytes left of an overflowing burst, of which fq_codel drops up to 64 packets at once"
+    if qdisc.kind == "cake":  # it counts memory, of which the burst's packets take more than TCP's
+        held = packets * FRAME_MEMORY_BYTES // BURST_MEMORY_BYTES
+        return (held - 1) * FRAME_BYTES, packets * FRAME_BYTES, "bytes that an overflowing burst leaves in the buffer"
     if qdisc.kind == "fq":  # its first packets do not count against the limit of a flow
         packets = min(packets, qdisc.flow_limit_packets or packets)
         high = (packets + FQ_FAST_PATH) * FRAME_BYTES
@@ -81,10 +88,65 @@ def queue_checks(scenario: Scenario, direction: str, queue: Queue, tolerance: To
             f"the queue was busy at both ends of {int(busy.sum())} sampling intervals, {MIN_BUSY_INTERVALS} are needed"
         )
         return [peak, not_checked(names[1], 1.0, why)]
-    # A queue can run empty between two samples; what cannot be is a link that carries more than its rate.
+    # A queue can run empty between two samples; what cannot be is a link that carries more than its rate, but for one
+    # packet in each stretch of busy intervals, which counts as sent when it begins to leave.
     carried = np.diff(columns["sent_bytes"])[busy] * 8e-6
-    possible = (rates[:-1] * np.diff(times))[busy]
-    measured = float(carried.sum() / possible.sum())
+    possible = (rates[:-1] * np.diff(times))[busy].sum()
+    measured = float(carried.sum() / possible)
     how = "bytes carried while the queue was busy, over what the rate allows"
-    most = 1 + max(BUSY_RATE_TOLERANCE, tolerance.rate)
-    return [peak, Check(names[1], 1.0, round(measured, 6), measured <= most, how)]
+    stretches = busy[0] + int((busy[1:] & ~busy[:-1]).sum())
+    most = 1 + max(BUSY_RATE_TOLERANCE, tolerance.rate) + stretches * _packet_bytes(scenario) * 8e-6 / possible
+    return [peak, Check(names[1], 1.0, round(measured, 6), bool(measured <= most), how)]
+
+
+def sends_check(scenario: Scenario, direction: str, queue: Queue, tolerance: Tolerance) -> Check:
+    """``queue_sends``: a link with a queue that waits carries what its rate allows.
+
+    Between two samples at least what waited at the first leaves, or all that the rate allows (the least, if it changes there).
+    While every interval has more waiting than it can carry, the link never rests, and what was missing adds up: so a rate
+    below one packet an interval is checked, too. What may be missing: two packets, as one is under way at either end, and
+    one more where the rate changes, since that limiter takes a packet out of some queues before it may leave.
+    """
+    name, columns = "queue_sends" + suffix_of(direction), queue.columns
+    times = columns["time_s"]
+    changing = any(c.rate_mbit is not None for c in scenario.network.changes)
+    allowed = (3 if changing else 2) * _packet_bytes(scenario)
+    possible = _least_mbit(scenario, times) * 1e6 / 8 * np.diff(times) * (1 - max(BUSY_RATE_TOLERANCE, tolerance.rate))
+    waiting = columns["bytes"][:-1].astype(float)
+    if scenario.network.qdisc.kind in DROPS_WAITING:
+        waiting = np.maximum(waiting - np.diff(columns["drops"]) * _packet_bytes(scenario), 0)
+    if not (waiting > 0).any():
+        return not_checked(name, allowed, "no queue was ever waiting")
+    missing = np.minimum(possible, waiting) - np.diff(columns["sent_bytes"])
+    worst, low, high = _largest_sum(missing, waiting >= possible)
+    how = f"bytes that a waiting queue did not send, though the rate allows them, from {times[low]:g} to {times[high]:g} s"
+    return Check(name, allowed, round(max(worst, 0)), bool(worst <= allowed), how)
+
+
+def _least_mbit(scenario: Scenario, times_s: Array) -> Array:
+    """The least rate between each two samples."""
+    rates = rate_at(scenario, times_s + EDGE_TOLERANCE_S)
+    least: Array = np.minimum(rates[:-1], rates[1:])
+    for change in scenario.network.changes:
+        index = int(np.searchsorted(times_s, change.at_s)) - 1
+        if change.rate_mbit is not None and 0 <= index < len(least):
+            least[index] = min(least[index], change.rate_mbit)
+    return least
+
+
+def _largest_sum(values: Array, joined: Array) -> tuple[float, int, int]:
+    """The largest sum of consecutive values, and of which: from, to (exclusive). Values that are not joined stand alone."""
+    worst, span = float(values[0]), (0, 1)
+    total, start = 0.0, 0
+    for i, value in enumerate(values.tolist()):
+        if total <= 0 or not (joined[i] and joined[i - 1]):
+            total, start = 0.0, i
+        total += value
+        if total > worst:
+            worst, span = total, (start, i + 1)
+    return worst, *span
+
+
+def _packet_bytes(scenario: Scenario) -> int:
+    """The largest packet in the queue."""
+    return SEGMENT_BYTES if scenario.hosts.segmentation == "router" else FRAME_BYTES

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from bbrlab.experiment.plan import Plan
 from bbrlab.experiment.report import Report
-from bbrlab.measure.checks.bottleneck import burst_checks, queue_checks
+from bbrlab.measure.checks.bottleneck import burst_checks, queue_checks, sends_check
 from bbrlab.measure.checks.check import REAL_TIME, VIRTUAL_TIME, Check, CheckEntry, entry_of
 from bbrlab.measure.checks.drops import drop_checks
 from bbrlab.measure.checks.flows import flow_checks, short_flows_check
@@ -49,6 +49,7 @@ def run_checks(
     for link, burst in zip(links, report["burst"], strict=True):
         found += burst_checks(scenario, link["direction"], burst, tolerance)
         found += queue_checks(scenario, link["direction"], queues[link["direction"]], tolerance)
+        found.append(sends_check(scenario, link["direction"], queues[link["direction"]], tolerance))
         found.append(qdisc_check(scenario, plan, report, link["direction"]))
     found += [path_check(scenario, plan, report), host_check(scenario, plan, report)]
     found.append(base_rtt_check(scenario, plan, report, tolerance))
