@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
@@ -90,14 +91,18 @@ def edit_json(file: Path, **changes: Any) -> None:
     file.write_text(json.dumps(json.loads(file.read_text()) | changes))
 
 
-def edit_samples(run: Path, *, factor: float = 0.9) -> None:
-    """Fewer acknowledged bytes of the first flow, with the manifest's hash made to fit."""
+def edit_samples(run: Path, *, column: str = "bytes_acked", factor: float = 0.9) -> None:
+    """Other values of the first flow, by default fewer acknowledged bytes, with the manifest's hash made to fit."""
     table = pq.read_table(run / "samples.parquet")
-    acked = table["bytes_acked"].to_numpy().copy()
+    values = table[column].to_numpy().copy()
     mine = table["flow"].to_numpy() == 0
-    acked[mine] = (acked[mine] * factor).astype(acked.dtype)
-    place = table.column_names.index("bytes_acked")
-    pq.write_table(table.set_column(place, "bytes_acked", [acked]), run / "samples.parquet", compression="zstd")
+    values[mine] = (values[mine] * factor).astype(values.dtype)
+    write_samples(run, table.set_column(table.column_names.index(column), column, [values]))
+
+
+def write_samples(run: Path, table: pa.Table) -> None:
+    """Other samples, with the manifest's hash made to fit."""
+    pq.write_table(table, run / "samples.parquet", compression="zstd")
     edit_json(run / "manifest.json", outputs_sha256={"samples.parquet": files.sha256(run / "samples.parquet")})
 
 
@@ -116,3 +121,18 @@ def kinds(grade: Grade) -> set[str]:
 
 def score_of(grade: Grade, id: str) -> float:
     return next(i["score"] for i in grade["items"] if i["id"] == id)
+
+
+def careful_summary(run: Path) -> None:
+    """A summary that the samples say, too."""
+    from bbrlab.experiment import iperf3_library
+    from bbrlab.experiment.plan import make_plan
+    from bbrlab.grading.handed_samples import read_samples
+    from bbrlab.grading.recount import recounted
+    from bbrlab.kernel.built import get_kernel
+    from bbrlab.scenario.messages import validate
+
+    manifest, kernel = files.read_json(run / "manifest.json"), get_kernel()
+    point = Point(validate(manifest["scenario"], "manifest"), {})
+    plan = make_plan(point, manifest["seed"], kernel.ccas, preload=iperf3_library.LIBRARY, modules=kernel.modules)
+    edit_json(run / "summary.json", **recounted(point, plan, read_samples(run / "samples.parquet", point)))

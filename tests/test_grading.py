@@ -18,7 +18,7 @@ import nbformat
 import pytest
 import yaml
 
-from bbrlab.base import files, paths
+from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.grading import limited, rubric_tables
 from bbrlab.grading import personal as grading_personal
@@ -26,8 +26,7 @@ from bbrlab.grading.answers import answers_of
 from bbrlab.grading.asked_scenario import compared
 from bbrlab.grading.classroom import others_of, submissions_in
 from bbrlab.grading.cost import too_much
-from bbrlab.grading.grade import NOTHING, UNREADABLE, examine_submission, grade_submission
-from bbrlab.grading.grade import _made_again as of_reruns
+from bbrlab.grading.grade import NOTHING, UNREADABLE, examine_submission, grade_submission, made_again
 from bbrlab.grading.handed_runs import (
     COPIED,
     EDITED_MANIFEST,
@@ -41,13 +40,14 @@ from bbrlab.grading.limited import Refused, run_limited
 from bbrlab.grading.personal import personal
 from bbrlab.grading.recount import differences
 from bbrlab.grading.report import GRADESCOPE, PAGE, class_table, page
-from bbrlab.grading.rerun import BEYOND, DIFFERS, NOT_RUN, SAME, Rerun, run_again, sampled
+from bbrlab.grading.rerun import BEYOND, DIFFERS, NOT_RUN, SAME, Rerun, drawn_runs, run_again
 from bbrlab.grading.rubric import Limits, Values, load_rubric
 from bbrlab.grading.submission import Submission
 from bbrlab.scenario.load import load_scenario, points_of
 from bbrlab.scenario.point import Point
 from tests.graded import (
     RUBRIC,
+    careful_summary,
     copied,
     edit_json,
     edit_samples,
@@ -462,22 +462,26 @@ def test_what_is_beyond_the_limits_is_told_and_not_run(tmp_path):
         assert re.fullmatch(told, found["told"]), found["told"]
 
 
-def made_again(*outcomes: str) -> list[Rerun]:
+def outcomes_of(*outcomes: str) -> list[Rerun]:
     return [{"run": i, "name": f"r{i}", "outcome": o, "kind": "", "told": "so it is"} for i, o in enumerate(outcomes)]
 
 
 @pytest.mark.parametrize(
-    ("outcomes", "same", "told"),
+    ("outcomes", "lost", "part", "told"),
     [
-        ((SAME, SAME), True, ["2 of 2 runs that were made again here are the same, byte for byte"]),
-        ((SAME, NOT_RUN), True, ["1 of 1 runs that were made again here are the same, byte for byte", "r1: not run: so it is"]),
-        ((SAME, DIFFERS, NOT_RUN), False, ["1 of 2 runs that were made again here are the same, byte for byte", "r1: so it is", "r2: not run: so it is"]),
-        ((NOT_RUN,), False, ["no run of the sample was made again here; a teacher decides", "r0: not run: so it is"]),
-        ((), False, ["there is no whole run to make again"]),
+        ((SAME, SAME), 0, 1, "2 of 2 runs that were drawn to be made again are the same, byte for byte"),
+        ((SAME, NOT_RUN), 0, 1, "1 of 1 runs that were drawn to be made again are the same, byte for byte"),
+        ((SAME, DIFFERS, NOT_RUN), 0, 1 / 2, "1 of 2 runs that were drawn to be made again are the same, byte for byte"),
+        ((SAME,), 2, 1 / 3, "1 of 3 runs that were drawn to be made again are the same, byte for byte; 2 of them are not there, or do not count"),
+        ((), 2, 0, "0 of 2 runs that were drawn to be made again are the same, byte for byte; 2 of them are not there, or do not count"),
+        ((NOT_RUN,), 0, 0, "no run of the sample was made again here; a teacher decides"),
     ],
 )  # fmt: skip
-def test_what_could_not_be_run_costs_nothing_beside_what_could(outcomes, same, told):
-    assert of_reruns(made_again(*outcomes)) == (told, same)
+def test_points_for_runs_made_again_are_in_proportion_to_what_was_drawn(outcomes, lost, part, told):
+    """What could not be run costs nothing beside what could; what is not there is not the same. Students are not told which they are."""
+    said, which, found = made_again(outcomes_of(*outcomes), [f"lost {i}" for i in range(lost)])
+    assert (said, found) == ([told], part)
+    assert len(which) == len(outcomes) + lost and all("r0" not in text and "lost 0" not in text for text in said)
 
 
 def endless() -> None:
@@ -618,44 +622,51 @@ def test_a_run_made_again_shows_what_was_edited_with_all_care(good, tmp_path):
     rubric = write_rubric(tmp_path, rerun=2, points=RUBRIC["points"] | {"rerun": 30})
     submission = copied(good, tmp_path / "ada")
     edited = first_run(submission)
-    edit_samples(edited, factor=0.99)
+    edit_samples(edited, column="srtt_us", factor=1.01)
     told = next(t for kind, t in graded(submission, rubric, tmp_path / "first")["flags"] if kind == EDITED_SUMMARY)
-    assert "goodput_mbit" in told
+    assert "rtt_ms_mean" in told
     careful_summary(edited)
     grade = graded(submission, rubric, tmp_path / "out")
     assert grade["flags"] == [(EDITED_SAMPLES, f"results/{edited.name}: made again, samples.parquet has other values")]
     assert {r["name"]: r["outcome"] for r in grade["reruns"]} == {
         f"results/{run.name}": DIFFERS if run == edited else SAME for run in (submission / "results").iterdir()
     }
-    assert score_of(grade, "rerun") == 0 and score_of(grade, "claim some") == 0
+    assert score_of(grade, "rerun") == 15 and score_of(grade, "claim some") == 0  # one of two
+    assert edited.name not in (tmp_path / "out" / GRADESCOPE).read_text()
 
 
-def careful_summary(run: Path) -> None:
-    """A summary that the samples say, too."""
-    from bbrlab.experiment import iperf3_library
-    from bbrlab.experiment.plan import make_plan
-    from bbrlab.grading.handed_runs import read_samples
-    from bbrlab.grading.recount import recounted
-    from bbrlab.kernel.built import get_kernel
-    from bbrlab.scenario.messages import validate
-
-    manifest, kernel = files.read_json(run / "manifest.json"), get_kernel()
-    point = Point(validate(manifest["scenario"], "manifest"), {})
-    plan = make_plan(point, manifest["seed"], kernel.ccas, preload=iperf3_library.LIBRARY, modules=kernel.modules)
-    edit_json(run / "summary.json", **recounted(point, plan, read_samples(run / "samples.parquet", point)))
+def drawn_places(tmp_path: Path, runs: list[dict[str, object]], buffers: tuple[float, ...] = (1, 2, 4), **changes: object) -> list[tuple[float, int]]:  # fmt: skip
+    """Of a figure with three buffers: the buffer and seed of each run that is drawn."""
+    scenario = RUBRIC["scenario"] | {"sweep": {"network.buffer.bdp": [1, 2, 4]}}
+    rubric = load_rubric(write_rubric(tmp_path, **{"scenario": scenario, "rerun": 3, "points": {"rerun": 1}, "claims": [], "questions": RUBRIC["questions"][:1]} | changes))  # fmt: skip
+    own = personal(
+        load_rubric(write_rubric(tmp_path, scenario=scenario, claims=[], questions=RUBRIC["questions"][:1])), "ada"
+    )
+    points = [next(p for p in own.asked.points if p.scenario.network.buffer.bdp == b) for b in buffers]
+    drawn = drawn_runs(rubric, own, points, runs, [])  # type: ignore[arg-type]
+    assert len(drawn.runs) + len(drawn.lost) == min(6, rubric.rerun)
+    return [(buffers[runs[i]["point"]], runs[i]["seed"]) for i in drawn.runs]  # type: ignore[index, misc]
 
 
-@pytest.mark.guest
-def test_which_runs_are_made_again_hangs_on_the_salt(good, rubric, tmp_path):
-    def order(**changes: object) -> list[int]:
-        loaded = load_rubric(write_rubric(tmp_path, **RUBRIC | {"rerun": 5, "points": {"rerun": 1}} | changes))
-        own = personal(load_rubric(rubric), "ada")
-        found = examine_submission(good, rubric, "ada", tmp_path / "out")
-        runs = [found["runs"][0] | {"digest": str(i)} for i in range(12)]
-        return sampled(loaded, own, found["content_sha256"], runs, [])
-
-    assert order() == order() and len(order()) == 5
-    assert order() != order(salt="another secret of theirs")
+def test_which_runs_are_made_again_hangs_on_salt_point_and_seed_only(tmp_path):
+    """Whoever hands in again, in another order, with other content or without some, draws the same."""
+    seeds = personal(load_rubric(write_rubric(tmp_path)), "ada").seeds
+    every = [{"point": p, "seed": s, "wrong": [], "digest": f"{p}{s}"} for p in range(3) for s in seeds]
+    first = drawn_places(tmp_path, every)
+    assert len(first) == 3
+    assert drawn_places(tmp_path, [run | {"digest": "other"} for run in every]) == first
+    assert drawn_places(tmp_path, every[::-1]) == first
+    other_order = (4, 1, 2)
+    moved = [run | {"point": other_order.index((1, 2, 4)[run["point"]])} for run in every]
+    assert drawn_places(tmp_path, moved, other_order) == first
+    without = [run for run in every if ((1, 2, 4)[run["point"]], run["seed"]) != first[0]]
+    assert drawn_places(tmp_path, without) == first[1:]
+    wrong = [run | {"wrong": ["edited"] * (((1, 2, 4)[run["point"]], run["seed"]) == first[0])} for run in every]
+    assert drawn_places(tmp_path, wrong) == first[1:]
+    others = {tuple(drawn_places(tmp_path, every, salt=f"secret number {i} of theirs")) for i in range(9)}
+    assert len(others) > 4, "another salt, another sample"
+    free = {"network.buffer.bdp": {"low": 1, "high": 9}}
+    assert len({tuple(drawn_places(tmp_path, every, order, free=free)) for order in ((1, 2, 4), (4, 2, 1), (2, 4, 1))}) <= 2  # fmt: skip
 
 
 # A class.
@@ -698,9 +709,9 @@ def test_equal_runs_that_are_ones_own_are_not_called_copied(good, tmp_path):
     """The same conditions may give the same values with another seed: making the run again decides."""
     rubric = write_rubric(tmp_path, rerun=1, points=RUBRIC["points"] | {"rerun": 1})
     found = examine_submission(good, rubric, "ada", tmp_path / "out")
-    everybody = {"ada": found, "bob": found | {"runs": found["runs"][:1]}}
+    everybody = {"ada": found, "bob": found | {"runs": [found["runs"][0] | {"seed": 1}]}}
     others = others_of("ada", everybody, load_rubric(rubric))
-    assert others["equal"] == {"0": ["bob"]}
+    assert others["equal"] == {"0": ["bob"]} and others["alike"] == {}
     grade = grade_submission(good, rubric, "ada", tmp_path / "out", others)
     assert [r["outcome"] for r in grade["reruns"]] == [SAME] and grade["reruns"][0]["run"] == 0
     assert grade["flags"] == []

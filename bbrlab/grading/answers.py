@@ -6,10 +6,8 @@ import math
 from typing import Any
 
 from bbrlab.base.errors import UserError
-from bbrlab.grading.personal import Personal, one_form
-from bbrlab.grading.submission import Submission, read_foreign_yaml, shown, some_of, texts_of
-
-ANSWERS = "answers.yaml"
+from bbrlab.grading.personal import Personal, foreign_letters, one_form
+from bbrlab.grading.submission import ANSWERS, Submission, read_foreign_yaml, shown, some_of, texts_of
 
 
 def answers_of(found: Submission, own: Personal, incomplete: list[str]) -> tuple[dict[str, Any], dict[str, str]]:
@@ -17,7 +15,7 @@ def answers_of(found: Submission, own: Personal, incomplete: list[str]) -> tuple
     given: dict[Any, Any] = {}
     texts: dict[tuple[str, ...], str] = {}
     if ANSWERS not in found.files:
-        incomplete.append(f"{ANSWERS} is missing")
+        incomplete.append(found.missing(ANSWERS))
     else:
         try:
             content = read_foreign_yaml(found.files[ANSWERS], ANSWERS)
@@ -28,7 +26,8 @@ def answers_of(found: Submission, own: Personal, incomplete: list[str]) -> tuple
             texts = texts_of(found.files[ANSWERS])
             said = one_form(texts.get(("student",), str(content.get("student", ""))))
             if said != own.student:
-                incomplete.append(f"{ANSWERS}: says student {shown(said)!r}; it is graded as {own.student!r}")
+                letters = f" (with {foreign_letters(said)})" if own.student.isascii() and not said.isascii() else ""
+                incomplete.append(f"{ANSWERS}: says student {shown(said)!r}{letters}; it is graded as {own.student!r}")
             given = content["answers"]
         except UserError as error:
             incomplete.append(str(error))
@@ -53,8 +52,8 @@ def answers_of(found: Submission, own: Personal, incomplete: list[str]) -> tuple
 
 
 def _number(text: str) -> float:
-    """The number that a text is; NaN if it is none."""
+    """The number that a text is; NaN if it is none. Digits of other scripts, which look like others, are none."""
     try:
-        return float(text)
+        return float(text) if text.isascii() else math.nan
     except ValueError:
         return math.nan

@@ -11,12 +11,10 @@ from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.grading.personal import Asked, canonical, flattened
 from bbrlab.grading.rubric import Rubric, Values
-from bbrlab.grading.submission import NAMED_MAX, Submission, read_foreign_yaml, shown
+from bbrlab.grading.submission import NAMED_MAX, SCENARIO, Submission, read_foreign_yaml, shown
 from bbrlab.scenario.load import points_of
 from bbrlab.scenario.messages import validate
 from bbrlab.scenario.point import Point
-
-SCENARIO = "scenario.yaml"
 
 
 def safe_scenario(content: Any, name: str, points_most: int) -> list[Point]:
@@ -70,7 +68,7 @@ def scenario_of(
 ) -> tuple[list[str], list[Point]]:
     """How the scenario differs from what was asked for, and the points that runs are compared with."""
     if SCENARIO not in found.files:
-        incomplete.append(f"{SCENARIO} is missing")
+        incomplete.append(found.missing(SCENARIO))
         return [f"{SCENARIO} is missing"], asked.points
     try:
         content = read_foreign_yaml(found.files[SCENARIO], SCENARIO)

@@ -9,6 +9,8 @@ from typing import TypedDict
 from bbrlab.base import files
 from bbrlab.base.errors import UserError
 from bbrlab.grading.examine import Examined
+from bbrlab.grading.handed_runs import RunFound
+from bbrlab.grading.handed_samples import alike
 from bbrlab.grading.personal import drawn_seeds, known_id
 from bbrlab.grading.report import CLASS
 from bbrlab.grading.rubric import Rubric
@@ -21,13 +23,19 @@ class Others(TypedDict):
     Attributes:
         seeds: {seed: the other student who was asked to run it}.
         equal: {index of a run: the other students who have a run with the same values}.
+        alike: {index of a run: {other student: what part of a run's likeness is the same}}, of at least ALIKE and not all values.
     """
 
     seeds: dict[str, str]
     equal: dict[str, list[str]]
+    alike: dict[str, dict[str, float]]
 
 
-ALONE: Others = {"seeds": {}, "equal": {}}
+ALONE: Others = {"seeds": {}, "equal": {}, "alike": {}}
+# A copy with one of the five measures of a likeness changed throughout keeps 0.8 of it, less what is changed elsewhere. Runs of other
+# conditions share next to nothing; those of the same conditions with other seeds may share anything up to all, so that being alike is a
+# reason to make a run again, and proves nothing.
+ALIKE = 0.75
 
 
 def name_of(submission: Path) -> str:
@@ -68,13 +76,31 @@ def submissions_in(folder: Path) -> dict[str, Path]:
 
 
 def others_of(student: str, all_found: Mapping[str, Examined], rubric: Rubric) -> Others:
-    """What the class knows beside one submission: seeds that are others', and runs that are equal to others'."""
+    """What the class knows beside one submission: seeds that are others', and runs that are equal to others', or alike.
+
+    Runs of the same point and seed that were asked of both must be equal, and are no suspects.
+    """
     seeds: dict[str, str] = {}
-    digests: dict[str, list[str]] = {}
+    others: list[tuple[str, RunFound]] = []
     for other, found in all_found.items():
         if other != student:
             seeds |= {str(seed): other for seed in drawn_seeds(rubric, other)}
-            for digest in {run["digest"] for run in found["runs"] if run["digest"]}:
-                digests.setdefault(digest, []).append(other)
-    equal = {str(i): digests[r["digest"]] for i, r in enumerate(all_found[student]["runs"]) if r["digest"] in digests}
-    return {"seeds": seeds, "equal": equal}
+            others += [(other, run) for run in found["runs"] if run["digest"]]
+    asked_of_both = set(map(str, drawn_seeds(rubric, student))) & set(seeds)
+    likenesses = [run["likeness"] for _, run in others]
+    equal: dict[str, list[str]] = {}
+    almost: dict[str, dict[str, float]] = {}
+    for index, run in enumerate(all_found[student]["runs"]):
+        if not run["digest"]:
+            continue
+        for place, part in enumerate(alike(run["likeness"], likenesses)):
+            other, of_other = others[place]
+            same = run["seed"] == of_other["seed"] and run["scenario"] == of_other["scenario"]
+            if same and str(run["seed"]) in asked_of_both:
+                continue
+            if run["digest"] == of_other["digest"]:
+                equal[str(index)] = list(dict.fromkeys([*equal.get(str(index), []), other]))
+            elif part >= ALIKE:
+                mine = almost.setdefault(str(index), {})
+                mine[other] = max(float(part), mine.get(other, 0.0))
+    return {"seeds": seeds, "equal": equal, "alike": {i: found for i, found in almost.items() if i not in equal}}

@@ -5,21 +5,32 @@ All that was handed in is read here, in a process with limits (limited.py). What
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypedDict
 
 from bbrlab.base import files
 from bbrlab.base.errors import UserError
-from bbrlab.grading.answers import ANSWERS, answers_of
-from bbrlab.grading.asked_scenario import SCENARIO, scenario_of
+from bbrlab.grading.answers import answers_of
+from bbrlab.grading.asked_scenario import scenario_of
 from bbrlab.grading.handed_runs import KNOWN, RunFound, runs_of
 from bbrlab.grading.personal import Personal
 from bbrlab.grading.rubric import Rubric
-from bbrlab.grading.submission import NOTEBOOK_BYTES, PROGRAMS, Submission, open_submission, read_strict_json, some_of
+from bbrlab.grading.submission import (
+    ANSWERS,
+    NOTEBOOK,
+    NOTEBOOK_BYTES,
+    PROGRAMS,
+    SCENARIO,
+    Submission,
+    open_submission,
+    read_strict_json,
+    shown,
+    some_of,
+)
 from bbrlab.kernel.built import Kernel
-
-NOTEBOOK = "notebook.ipynb"
 
 
 class Examined(TypedDict):
@@ -67,9 +78,17 @@ def examine(path: Path, rubric: Rubric, own: Personal, kernel: Kernel, scratch: 
         notes.append(f"programs and stored objects are never opened: {some_of(programs)}")
     if len(others) > len(programs):
         notes.append(f"not part of a submission, not opened: {some_of([n for n in others if n not in programs])}")
-    scenario_wrong, points = scenario_of(found, rubric, own.asked, incomplete)
-    answers, unanswered = answers_of(found, own, incomplete)
-    _notebook(found, incomplete, notes)
+    if found.elsewhere:
+        notes.append(f"outside of the submission's folder, not opened: {some_of(found.elsewhere)}")
+    scenario_wrong, points = [f"{SCENARIO} cannot be read"], own.asked.points
+    answers: dict[str, Any] = {}
+    unanswered = {question.id: f"{ANSWERS} cannot be read" for question in own.asked.questions}
+    with _part(SCENARIO, incomplete):
+        scenario_wrong, points = scenario_of(found, rubric, own.asked, incomplete)
+    with _part(ANSWERS, incomplete):
+        answers, unanswered = answers_of(found, own, incomplete)
+    with _part(NOTEBOOK, incomplete):
+        _notebook(found, incomplete, notes)
     runs = runs_of(found, rubric, own, kernel, points, incomplete)
     return {
         "content_sha256": _content_sha256(found),
@@ -83,6 +102,15 @@ def examine(path: Path, rubric: Rubric, own: Personal, kernel: Kernel, scratch: 
     }
 
 
+@contextlib.contextmanager
+def _part(name: str, incomplete: list[str]) -> Iterator[None]:
+    """An exception of whatever kind in the block is of one part: what others wrote costs that part, and the rest is graded."""
+    try:
+        yield
+    except Exception as error:
+        incomplete.append(f"{name}: cannot be read safely ({shown(f'{type(error).__name__}: {error}')})")
+
+
 def _content_sha256(found: Submission) -> str:
     """SHA-256 over the files' names and content."""
     digest = hashlib.sha256()
@@ -94,7 +122,7 @@ def _content_sha256(found: Submission) -> str:
 def _notebook(found: Submission, incomplete: list[str], notes: list[str]) -> None:
     """The notebook is looked at as a file. It is never executed."""
     if NOTEBOOK not in found.files:
-        incomplete.append(f"{NOTEBOOK} is missing")
+        incomplete.append(found.missing(NOTEBOOK))
         return
     try:
         content = read_strict_json(found.files[NOTEBOOK], NOTEBOOK_BYTES, NOTEBOOK)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import json
 import os
 import tempfile
 from collections import Counter
@@ -17,11 +18,11 @@ from bbrlab.claims.schema import rounded
 from bbrlab.grading.classroom import ALONE, Others
 from bbrlab.grading.examine import Examined, examine
 from bbrlab.grading.handed_runs import COPIED, OTHERS_RUN
-from bbrlab.grading.judge import Judged, judge
+from bbrlab.grading.judge import Judged, judge, points_of_figure
 from bbrlab.grading.limited import Refused, run_limited
 from bbrlab.grading.personal import Personal, personal
 from bbrlab.grading.report import write_report
-from bbrlab.grading.rerun import DIFFERS, FAILED_HERE, NOT_RUN, SAME, Rerun, ready, run_again, sampled
+from bbrlab.grading.rerun import DIFFERS, FAILED_HERE, NOT_RUN, SAME, Rerun, drawn_runs, ready, run_again
 from bbrlab.grading.rubric import Question, Rubric, load_rubric
 from bbrlab.kernel.built import Kernel
 
@@ -131,9 +132,7 @@ def grade_submission(path: Path, rubric_file: Path, student: str, out: Path, oth
     """Grade a submission and write its report (report.write_report()); as examine_submission()."""
     task = _Task.of(path, rubric_file, student, out)
     examined = _examined(task)
-    told = hashlib.sha256(
-        repr(sorted(others["seeds"].items())).encode() + repr(sorted(others["equal"].items())).encode()
-    )
+    told = hashlib.sha256(json.dumps(others, sort_keys=True).encode())
     key = f"{task.key}-{told.hexdigest()[:16]}"
     kept = out / GRADE
     if kept.exists():
@@ -157,25 +156,25 @@ def _graded(key: str, task: _Task, examined: Examined, others: Others, scratch: 
         owner = others["seeds"].get(str(run["seed"]))
         if owner is not None and run["seed"] not in own.seeds:
             flags.append((OTHERS_RUN, f"{run['name']}: seed {run['seed']} was asked of {owner}"))
-    suspects = {int(i) for i in others["equal"]}
-    reruns = run_again(rubric, runs, sampled(rubric, own, examined["content_sha256"], runs, suspects), kernel, scratch)
+    suspects = {int(i) for i in (*others["equal"], *others["alike"])}
+    drawn = drawn_runs(rubric, own, points_of_figure(examined), runs, suspects)
+    reruns = run_again(rubric, runs, drawn.runs, kernel, scratch)
     outcome_of = {r["run"]: r["outcome"] for r in reruns}
     for again in reruns:
         if again["kind"] and again["run"] not in suspects:
             flags.append((again["kind"], f"{again['name']}: {again['told']}"))
     for index in sorted(suspects):
-        names = ", ".join(others["equal"][str(index)])
         if outcome_of.get(index) == SAME:
             continue  # other conditions and seeds do not always give other results: this one is the student's own
         proof = {DIFFERS: "; made again with its own seed it is another"}.get(
             outcome_of.get(index, ""), "; it was not made again"
         )
-        flags.append((COPIED, f"{runs[index]['name']}: has the same values as a run of {names}{proof}"))
+        flags.append((COPIED, f"{runs[index]['name']}: has {_as_whose(others, index)}{proof}"))
     disproved = {r["run"] for r in reruns if r["outcome"] == DIFFERS}
     counting = [i for i, run in enumerate(runs) if not run["wrong"] and i not in disproved]
     judged = judge(own, examined, counting, scratch)
     items = [
-        *_checks(rubric, own, examined, reruns, suspects),
+        *_checks(rubric, own, examined, reruns, drawn.lost),
         *(_claim(rubric, id, judged[id]) for id in judged),
         *(_question(question, examined, judged) for question in own.asked.questions),
     ]
@@ -193,6 +192,16 @@ def _graded(key: str, task: _Task, examined: Examined, others: Others, scratch: 
     }  # fmt: skip
 
 
+def _as_whose(others: Others, index: int) -> str:
+    """Whose run has the values of a run, in words."""
+    if equal := others["equal"].get(str(index)):
+        return f"the same values as a run of {', '.join(equal)}"
+    found = sorted(others["alike"][str(index)].items(), key=lambda item: -item[1])
+    return "mostly the values of a run of " + ", ".join(
+        f"{name} ({part:.0%} of those compared)" for name, part in found
+    )
+
+
 LISTED = 20  # runs of a kind that are named one by one
 
 
@@ -207,7 +216,7 @@ def _item(id: str, title: str, score: float, of: float, told: list[str], for_tea
     }
 
 
-def _checks(rubric: Rubric, own: Personal, examined: Examined, reruns: list[Rerun], suspects: set[int]) -> list[Item]:
+def _checks(rubric: Rubric, own: Personal, examined: Examined, reruns: list[Rerun], lost_runs: list[str]) -> list[Item]:
     """The checks that every assignment has."""
     points, runs = rubric.points, examined["runs"]
     incomplete, wrong = examined["incomplete"], examined["scenario_wrong"]
@@ -219,33 +228,30 @@ def _checks(rubric: Rubric, own: Personal, examined: Examined, reruns: list[Reru
         *lost[:LISTED],
         *_missing(own, examined)[:LISTED],
     ]
-    again, all_same = _made_again(reruns)
+    again, which, part = made_again(reruns, lost_runs)
     return [
         _item("complete", "All parts are there", 0 if incomplete else points.complete, points.complete, incomplete or ["every part is there"]),
         _item("scenario", "Scenario as asked", 0 if wrong else points.scenario, points.scenario, wrong or ["the scenario is the one that was asked for"]),
         _item("runs", "Runs whole and unedited", points.runs * min(1.0, good / asked), points.runs, told),
-        _item("rerun", "Runs made again", points.rerun if all_same else 0, points.rerun, again),
+        _item("rerun", "Runs made again", points.rerun * part, points.rerun, again, which),
     ]  # fmt: skip
 
 
-def _made_again(reruns: list[Rerun]) -> tuple[list[str], bool]:
-    """What came of the runs made again, in words, and whether they are the same.
+def made_again(reruns: list[Rerun], lost: list[str]) -> tuple[list[str], list[str], float]:
+    """What came of the runs made again: in words for the student; which ones they were, for the teacher; what part is the same.
 
-    What could not be run says nothing of the student, so that it costs nothing beside others that could.
+    What was drawn and is not there is not the same. What could not be run says nothing of the student, so that it costs nothing beside
+    others that could. A student who was told which runs are drawn would make only those.
     """
-    if not reruns:
-        return ["there is no whole run to make again"], False
     ran = [r for r in reruns if r["outcome"] != NOT_RUN]
-    same = sum(r["outcome"] == SAME for r in ran)
-    told = f"{same} of {len(ran)} runs that were made again here are the same, byte for byte"
-    if not ran:
+    same, count = sum(r["outcome"] == SAME for r in ran), len(ran) + len(lost)
+    told = f"{same} of {count} runs that were drawn to be made again are the same, byte for byte"
+    if lost:
+        told += f"; {len(lost)} of them are not there, or do not count"
+    if not count:
         told = "no run of the sample was made again here; a teacher decides"
-    others = [
-        f"{r['name']}: {'not run: ' if r['outcome'] == NOT_RUN else ''}{r['told']}"
-        for r in reruns
-        if r["outcome"] != SAME
-    ]
-    return [told, *others], 0 < len(ran) == same
+    which = [f"{r['name']}: {'not run: ' if r['outcome'] == NOT_RUN else ''}{r['told']}" for r in reruns]
+    return [told], [*which, *(f"drawn: {text}" for text in lost)], same / count if count else 0.0
 
 
 def _missing(own: Personal, examined: Examined) -> list[str]:

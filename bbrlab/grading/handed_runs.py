@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,25 +19,26 @@ from bbrlab.base.errors import UserError
 from bbrlab.experiment import iperf3_library
 from bbrlab.experiment.plan import Plan, make_plan
 from bbrlab.grading.asked_scenario import identity, safe_scenario
+from bbrlab.grading.handed_samples import TABLE, impossible, likeness_of, read_samples, table_digest
 from bbrlab.grading.personal import Personal
-from bbrlab.grading.recount import can_recount, differences, recounted
+from bbrlab.grading.recount import can_recount, checks_of, differences, recounted
 from bbrlab.grading.rubric import Rubric
-from bbrlab.grading.submission import Submission, is_number, read_strict_json, shown, some_of
+from bbrlab.grading.submission import RESULTS, YAML_BYTES, Submission, is_number, read_strict_json, shown, some_of
 from bbrlab.kernel.built import Kernel, describe_kernel, without_build
 from bbrlab.measure import schema
-from bbrlab.measure.sample_schema import SAMPLES
 from bbrlab.measure.summary import Measured
 from bbrlab.run.guest_code import always_loaded, guest_code
+from bbrlab.run.manifest import git_state
 from bbrlab.scenario.messages import validate
 from bbrlab.scenario.point import Point
 
-RESULTS = "results"
-SUMMARY, MANIFEST, TABLE = "summary.json", "manifest.json", "samples.parquet"
-KNOWN = (SUMMARY, MANIFEST, TABLE, "guest.log", "acks.parquet")
+SUMMARY, MANIFEST, ACKS = "summary.json", "manifest.json", "acks.parquet"
+KNOWN = (SUMMARY, MANIFEST, TABLE, "guest.log", ACKS)
 JSON_BYTES = 4 << 20
 CLOSE = 1e-8  # numbers of a summary have nine decimals
 EDITED_SAMPLES, EDITED_SUMMARY, EDITED_MANIFEST = "edited samples", "edited summary", "edited manifest"
-OTHER_KERNEL, COPIED, OTHERS_RUN = "results of another kernel", "copied run", "another student's run"
+OTHER_KERNEL, OTHER_VERSION = "results of another kernel", "results of another version of bbrlab"
+COPIED, OTHERS_RUN = "copied run", "another student's run"
 
 
 class RunFound(TypedDict):
@@ -52,6 +54,7 @@ class RunFound(TypedDict):
         flags: (kind, what was found) for the teacher: EDITED_SAMPLES and so on.
         sha256: of samples.parquet.
         digest: of the values in it (table_digest()).
+        likeness: of some of them (likeness_of()).
         summary_sha256: of the summary without the real time that it took.
         summary: what the tables need of it, with the numbers that were recounted.
     """
@@ -65,6 +68,7 @@ class RunFound(TypedDict):
     flags: list[tuple[str, str]]
     sha256: str
     digest: str
+    likeness: str
     summary_sha256: str
     summary: dict[str, Any]
 
@@ -90,7 +94,8 @@ class _Manifest(BaseModel):
     plan_sha256: str
     guest_code_sha256: dict[str, str]
     outputs_sha256: dict[str, str]
-    packages: dict[str, str] = {}
+    report: dict[str, Any]
+    source: dict[str, Any] = {}
 
 
 @dataclass
@@ -119,7 +124,7 @@ def runs_of(
         if folder.split("/")[0] == RESULTS and file in KNOWN:
             folders.setdefault(folder, {})[file] = path
     if not folders:
-        incomplete.append(f"{RESULTS}/ has no run: no folder with {SUMMARY}, {MANIFEST} and {TABLE}")
+        incomplete.append(found.missing_runs((SUMMARY, MANIFEST, TABLE)))
     if len(folders) > rubric.limits.runs:
         incomplete.append(f"{RESULTS}/ has {len(folders)} runs; only the first {rubric.limits.runs} are looked at")
     known = {identity(point): index for index, point in enumerate(points)}
@@ -138,32 +143,48 @@ def _run(folder: _Folder, known: Mapping[str, int], own: Personal, kernel: Kerne
     """What there is to say of a result folder."""
     run: RunFound = {
         "name": shown(folder.name), "point": -1, "seed": -1, "scenario": {}, "wrong": folder.wrong, "notes": folder.notes,
-        "flags": folder.flags, "sha256": "", "digest": "", "summary_sha256": "", "summary": {},
+        "flags": folder.flags, "sha256": "", "digest": "", "likeness": "", "summary_sha256": "", "summary": {},
     }  # fmt: skip
     missing = [n for n in (SUMMARY, MANIFEST, TABLE) if n not in folder.files]
     if missing:
         folder.wrong.append(f"{', '.join(missing)} missing")
         return run
+    part = MANIFEST
     try:
         manifest = _manifest(folder)
         run["seed"] = manifest.seed
+        if len(json.dumps(manifest.scenario)) > YAML_BYTES:  # before it is checked, which takes time
+            raise UserError(
+                f"{MANIFEST}: its scenario has more than {YAML_BYTES / 1e3:g} kB, which is too much for one"
+            )
         (point,) = safe_scenario(manifest.scenario, MANIFEST, 1)
         run["point"] = known.get(identity(point), -1)
-        summary = read_strict_json(folder.files[SUMMARY], JSON_BYTES, SUMMARY)
-        if not isinstance(summary, dict):
-            raise UserError(f"{SUMMARY}: is no summary of a run")
         _of_whom(folder, run, manifest, own, kernel)
-        plan, point = _plan(folder, manifest, point, kernel)
-        run["scenario"] = point.scenario.model_dump(exclude_unset=True)
+        part = TABLE
         run["sha256"] = files.sha256(folder.files[TABLE])
         if run["sha256"] != manifest.outputs_sha256.get(TABLE):
             folder.flag(EDITED_SAMPLES, f"{TABLE} is not the file whose SHA-256 is in {MANIFEST}")
         columns = read_samples(folder.files[TABLE], point)
-        run["digest"] = table_digest(columns)
+        run["digest"], run["likeness"] = table_digest(columns), likeness_of(columns)
+        if run["point"] < 0:  # of conditions that nobody asked for no plan is made: that may take any time
+            return run
+        part = MANIFEST
+        plan, point = _plan(folder, manifest, point, kernel)
+        run["scenario"] = point.scenario.model_dump(exclude_unset=True)
+        part = TABLE
+        for problem in impossible(point.scenario, plan, columns):
+            folder.flag(EDITED_SAMPLES, f"{TABLE}: no run can have measured this: {problem}")
+        part = SUMMARY
+        summary = read_strict_json(folder.files[SUMMARY], JSON_BYTES, SUMMARY)
+        if not isinstance(summary, dict):
+            raise UserError(f"{SUMMARY}: is no summary of a run")
         run["summary_sha256"] = summary_sha256(summary)
         run["summary"] = _summary(folder, summary, manifest, point, plan, columns)
+        _acks(folder, manifest, plan)
     except UserError as error:
         folder.wrong.append(shown(str(error), 300))
+    except Exception as error:  # of whatever kind: what others wrote costs this run only, and the rest is graded
+        folder.wrong.append(f"{part}: cannot be read safely ({shown(f'{type(error).__name__}: {error}')})")
     return run
 
 
@@ -196,18 +217,36 @@ def _of_whom(folder: _Folder, run: RunFound, manifest: _Manifest, own: Personal,
     guest, said_guest = guest_code({}), always_loaded(manifest.guest_code_sha256)
     if guest != said_guest:
         changed = sorted(n for n in guest.keys() | said_guest if guest.get(n) != said_guest.get(n))
-        folder.notes.append(f"was made with other guest code than this version's: {some_of(changed)}")
+        folder.flag(
+            OTHER_VERSION,
+            f"the guest's code is not this version's ({some_of(changed)}){_commits(manifest)}; get the version that is graded with, "
+            "and run it again",
+        )
+
+
+def _commits(manifest: _Manifest) -> str:
+    """Of which commit the package was that made a run, if it says so and this one is another; student and teacher can tell who must update."""
+    said, ours = manifest.source.get("commit"), git_state()["commit"]
+    return (
+        f"; it was made by commit {shown(str(said), 12)}, this is {ours[:12]}" if said and ours and said != ours else ""
+    )
 
 
 def _plan(folder: _Folder, manifest: _Manifest, point: Point, kernel: Kernel) -> tuple[Plan, Point]:
-    """The guest's plan, and the point as it makes it; the manifest's must be the same, unless another version of the package made it."""
+    """The guest's plan, and the point as it makes it; the manifest's must be the same.
+
+    Of another version or kernel, which are flagged already, it is another plan without anybody's doing.
+    """
     preload = f"/run/lib/{iperf3_library.LIBRARY}"
     for variant in (point, _without_defaults(point)):
         plan = make_plan(variant, manifest.seed, kernel.ccas, preload=preload, modules=kernel.modules)
         if hashlib.sha256(json.dumps(plan.content, sort_keys=True).encode()).hexdigest() == manifest.plan_sha256:
             return plan, variant
-    if not folder.notes and not folder.flags:
-        folder.flag(EDITED_MANIFEST, f"plan_sha256 of {MANIFEST} is not that of its scenario and seed")
+    text = f"plan_sha256 of {MANIFEST} is not that of its scenario and seed"
+    if {OTHER_KERNEL, OTHER_VERSION} & {kind for kind, _ in folder.flags}:
+        folder.wrong.append(text)
+    else:
+        folder.flag(EDITED_MANIFEST, text)
     return plan, variant
 
 
@@ -217,47 +256,6 @@ def _without_defaults(point: Point) -> Point:
     if content.get("sample_hz") == type(point.scenario).model_fields["sample_hz"].default:
         del content["sample_hz"]
     return Point(validate(content, point.scenario.name), {})
-
-
-def read_samples(path: Path, point: Point) -> dict[str, Array]:
-    """The columns of samples.parquet, each of shape (samples,).
-
-    Raises:
-        UserError: if it is no such table, or has more rows than the run could write.
-    """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    scenario = point.scenario
-    flows = sum(f.count for f in scenario.flows)
-    most = 2 * (scenario.sample_hz * scenario.duration_s + 10) * (flows + 1)
-    try:
-        with open(path, "rb") as file:
-            parquet = pq.ParquetFile(file, pre_buffer=False)
-            if parquet.metadata.num_rows > most:
-                raise UserError(f"{TABLE}: has {parquet.metadata.num_rows} rows; such a run has at most {most:.0f}")
-            fields = {f.name: f.type for f in parquet.schema_arrow}
-            for name in SAMPLES:
-                if name not in fields or not (pa.types.is_integer(fields[name]) or pa.types.is_floating(fields[name])):
-                    raise UserError(f"{TABLE}: has no column {name} of numbers")
-            table = parquet.read(columns=list(SAMPLES), use_threads=False)
-            if table.num_rows != parquet.metadata.num_rows:
-                raise UserError(f"{TABLE}: is damaged (rows)")
-            columns = {name: table[name].to_numpy() for name in SAMPLES}
-    except (pa.ArrowException, ValueError, OSError, OverflowError) as error:
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise UserError(f"{TABLE}: is no Parquet file of samples ({shown(reason)})") from None
-    if not len(columns["flow"]) or columns["flow"].min() < -1 or columns["flow"].max() >= flows:
-        raise UserError(f"{TABLE}: has flows that the scenario does not have, or no row")
-    return columns
-
-
-def table_digest(columns: Mapping[str, Array]) -> str:
-    """SHA-256 of a table's values, whoever wrote the file."""
-    digest = hashlib.sha256()
-    for name in sorted(columns):
-        digest.update(f"{name}\0{columns[name].dtype.str}\0".encode() + columns[name].tobytes())
-    return digest.hexdigest()
 
 
 def summary_sha256(summary: Mapping[str, Any]) -> str:
@@ -276,25 +274,22 @@ def _summary(
         "window_s": list(scenario.window_s), "kernel": manifest.kernel.model_dump(),
     }  # fmt: skip
     wrong = differences(summary, should, CLOSE)
-    if can_recount(scenario):
-        try:
+    try:
+        if can_recount(scenario):
             counted = dict(recounted(point, plan, columns))
-        except (ValueError, KeyError, IndexError, TypeError, ArithmeticError) as error:
-            raise UserError(f"{TABLE}: makes no sense as samples of a run ({shown(str(error))})") from None
-        wrong += differences(summary, counted, CLOSE)
-    else:
-        folder.notes.append("flows that end before the run does: only a run made again can show an edited summary")
-        counted = _numbers(summary)
+            wrong += differences(summary, counted, CLOSE)
+        else:
+            folder.notes.append("flows that end before the run does: only a run made again can show an edited summary")
+            counted = _numbers(summary)
+    except (ValueError, KeyError, IndexError, TypeError, ArithmeticError) as error:
+        raise UserError(f"{TABLE}: makes no sense as samples of a run ({shown(str(error))})") from None
+    if not _is_finite(counted):
+        raise UserError(f"{TABLE}: gives numbers that are not finite")
+    wrong += _checked(folder, summary, manifest, point, plan, columns)
     if wrong:
         told = "; ".join(f"{place} is {json.dumps(said)[:40]}, its samples and manifest say {json.dumps(have)[:40]}" for place, said, have in wrong[:3])  # fmt: skip
         more = f" and {len(wrong) - 3} more" if len(wrong) > 3 else ""
-        folder.flag(EDITED_SUMMARY, f"{SUMMARY}: {told}{more}")
-    checks = summary.get("checks")
-    if not isinstance(checks, list) or not checks or not all(isinstance(c, dict) for c in checks):
-        raise UserError(f"{SUMMARY}: has no self-checks")
-    failed = [shown(str(c.get("name"))) for c in checks if c.get("ok") is False]
-    if failed or summary.get("ok") is not True:
-        folder.wrong.append(f"failed its self-checks: {some_of(failed) or 'summary says so'}")
+        folder.flag(EDITED_SUMMARY, f"{SUMMARY}: {told}{more}{_commits(manifest)}")
     return {
         **{k: counted[k] for k in ("groups", "bottleneck", "jain_index")},
         "scenario": scenario.name, "paper": scenario.paper, "figure": scenario.figure, "values": point.values,
@@ -302,6 +297,58 @@ def _summary(
         "ok": True, "virtual_s": scenario.duration_s, "wall_s": None,
         "kernel": {k: v for k, v in manifest.kernel.model_dump().items() if k in ("name", "release", "key")},
     }  # fmt: skip
+
+
+def _checked(
+    folder: _Folder, summary: dict[str, Any], manifest: _Manifest, point: Point, plan: Plan, columns: dict[str, Array]
+) -> list[tuple[str, Any, Any]]:
+    """How the self-checks of a summary differ from those that samples and manifest give. What failed, whoever says so, is wrong."""
+    said = summary.get("checks")
+    if not isinstance(said, list) or not said or not all(isinstance(c, dict) for c in said):
+        raise UserError(f"{SUMMARY}: has no self-checks")
+    try:
+        counted = checks_of(point.scenario, plan, manifest.report, columns)
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError, ArithmeticError) as error:
+        raise UserError(
+            f"{MANIFEST}: its report makes no sense ({shown(f'{type(error).__name__}: {error}')})"
+        ) from None
+    left, found = list(said), list[tuple[str, Any, Any]]()
+    for ours in counted:
+        place = f"checks.{ours['name']}"
+        check = next((c for c in left if c.get("name") == ours["name"]), None)
+        if check is None:
+            found.append((place, "not there", ours["measured"]))
+            continue
+        left.remove(check)
+        keys = ("asked", "measured", "ok")  # not the words, which a version of the package may have put otherwise
+        found += differences(check, {key: ours[key] for key in keys}, CLOSE, place)  # type: ignore[literal-required]
+    failed = {shown(str(c.get("name"))) for c in (*said, *counted) if c.get("ok") is False}
+    strange = [shown(str(c.get("name"))) for c in said if c.get("ok") not in (True, False, None)]
+    found += [(f"checks.{name}.ok", "neither true, false nor null", None) for name in strange]
+    if summary.get("ok") is not (not failed):
+        found.append(("ok", summary.get("ok"), not failed))
+    if failed:
+        folder.wrong.append(f"failed its self-checks: {some_of(sorted(failed))}")
+    return found
+
+
+def _acks(folder: _Folder, manifest: _Manifest, plan: Plan) -> None:
+    """The table of ACKs, where the scenario asks for one, must be the run's."""
+    if not plan.content["trace_acks"]:
+        return
+    if ACKS not in folder.files:
+        folder.wrong.append(f"{ACKS} missing")
+    elif files.sha256(folder.files[ACKS]) != manifest.outputs_sha256.get(ACKS):
+        folder.flag(EDITED_SAMPLES, f"{ACKS} is not the file whose SHA-256 is in {MANIFEST}")
+
+
+def _is_finite(content: Any) -> bool:
+    """Whether all numbers are."""
+    if isinstance(content, Mapping):
+        return all(_is_finite(value) for value in content.values())
+    if isinstance(content, list | tuple):
+        return all(_is_finite(value) for value in content)
+    return not isinstance(content, float) or math.isfinite(content)
 
 
 def _numbers(summary: dict[str, Any]) -> dict[str, Any]:

@@ -32,6 +32,7 @@ NOT_HERE = {
 }
 SEED_MAX = 99_999_999
 ID_MAX = 100
+LOOK_ALIKE = {"LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC"}  # scripts with letters that look the same
 
 
 @dataclass(frozen=True)
@@ -73,12 +74,27 @@ def one_form(text: str) -> str:
     return unicodedata.normalize("NFC", text).strip()
 
 
+def foreign_letters(text: str) -> str:
+    """The names of the first few letters of a text that are not ASCII: some look just like others."""
+    return ", ".join(list(dict.fromkeys(unicodedata.name(c, f"U+{ord(c):04X}") for c in text if not c.isascii()))[:3])
+
+
+def _looks_like_another(text: str) -> bool:
+    """Whether letters of scripts that look alike are mixed, or are of a form that stands for others (full width, ligatures)."""
+    scripts = {unicodedata.name(c, "").split(" ")[0] for c in text if c.isalpha()}
+    return len(scripts & LOOK_ALIKE) > 1 or unicodedata.normalize("NFKC", text) != text
+
+
 def known_id(text: str, where: str = "--student") -> str:
-    """A student's id in one form. UserError, naming ``where`` it stands, if it is no plain text of one line."""
+    """A student's id in one form. UserError, naming ``where`` it stands, if it is no plain text of one line, or looks like another's."""
     found = one_form(text)
     if not found or len(found) > ID_MAX or not found.isprintable() or "/" in found or found in (".", ".."):
         raise UserError(
             f"{where}: {text[:40]!r} is no student's id, which is 1 to {ID_MAX} printable characters without /"
+        )
+    if _looks_like_another(found):
+        raise UserError(
+            f"{where}: {text[:40]!r} looks like another id, for it has {foreign_letters(found)}; write it in letters of one alphabet"
         )
     return found
 

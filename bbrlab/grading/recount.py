@@ -10,7 +10,9 @@ import numpy as np
 from bbrlab.base.arrays import Array
 from bbrlab.experiment.plan import Plan
 from bbrlab.grading.submission import is_number
-from bbrlab.measure.flow_counters import flow_counters
+from bbrlab.measure.checks.check import CheckEntry
+from bbrlab.measure.checks.suite import run_checks
+from bbrlab.measure.flow_counters import FlowCounters, flow_counters
 from bbrlab.measure.lateness import lateness_s
 from bbrlab.measure.metrics import summarise
 from bbrlab.measure.queues import Queue
@@ -20,14 +22,35 @@ from bbrlab.scenario.point import Point
 from bbrlab.scenario.schema import Scenario
 
 QUEUE_COLUMNS = ("bytes", "packets", "sent_bytes", "sent_packets", "drops", "marks")
+OF_CLOSED_SOCKETS = (
+    "flows_ran",
+    "receive_window",
+    "send_buffer",
+)  # self-checks for which counters of closed sockets count, too
+OF_QUEUES = ("queue_peak", "busy_rate")
 
 
 def can_recount(scenario: Scenario) -> bool:
     """Whether the samples alone say it all: every flow sends forward, to the end of the run.
 
-    What a socket had counted when it was closed, and the backlog of the other direction, are not in samples.parquet.
+    What a socket had counted when it was closed, the backlog of the other direction, and what became of short flows are not in
+    samples.parquet.
     """
-    return all(f.direction == "forward" and f.stop_s is None and f.bytes is None for f in scenario.flows)
+    return _is_forward(scenario) and all(f.stop_s is None and f.bytes is None for f in scenario.flows)
+
+
+def _is_forward(scenario: Scenario) -> bool:
+    return all(f.direction == "forward" and f.traffic is None for f in scenario.flows)
+
+
+def _measurements(plan: Plan, columns: Mapping[str, Array]) -> tuple[list[FlowCounters], Queue]:
+    """The flows' counters and the bottleneck's queue, as far as samples have them."""
+    late_s = lateness_s(plan.content["virtual"])
+    of_flow = columns["flow"] >= 0
+    flows = Flows({name: values[of_flow] for name, values in columns.items()}, {})
+    times, first = np.unique(columns["time_s"], return_index=True)
+    queue = {name: columns[f"queue_{name}"][first] for name in QUEUE_COLUMNS}
+    return flow_counters(flows, len(plan.flows), late_s), Queue({"time_s": times, **queue}, late_s)
 
 
 def recounted(point: Point, plan: Plan, columns: Mapping[str, Array]) -> Measured:
@@ -40,14 +63,25 @@ def recounted(point: Point, plan: Plan, columns: Mapping[str, Array]) -> Measure
     Returns:
         As summarise(), exactly, of a scenario that can_recount().
     """
-    late_s = lateness_s(plan.content["virtual"])
-    of_flow = columns["flow"] >= 0
-    flows = Flows({name: values[of_flow] for name, values in columns.items()}, {})
-    times, first = np.unique(columns["time_s"], return_index=True)
-    queue = {name: columns[f"queue_{name}"][first] for name in QUEUE_COLUMNS}
-    queues = {"forward": Queue({"time_s": times, **queue}, late_s)}
-    counters = flow_counters(flows, len(plan.flows), late_s)
-    return summarise(point.scenario, plan, counters, queues)
+    counters, queue = _measurements(plan, columns)
+    return summarise(point.scenario, plan, counters, {"forward": queue})
+
+
+def checks_of(scenario: Scenario, plan: Plan, report: Any, columns: Mapping[str, Array]) -> list[CheckEntry]:
+    """The self-checks of a run, made again: those for which its samples and the guest's report suffice.
+
+    Args:
+        scenario, plan: of the run.
+        report: of its manifest; may be anything.
+        columns: of samples.parquet, each of shape (samples,).
+    """
+    counters, queue = _measurements(plan, columns)
+    queues: dict[str, Queue] = {link["direction"]: queue for link in plan.content["bottlenecks"]}
+    left_out: tuple[str, ...] = () if can_recount(scenario) else OF_CLOSED_SOCKETS
+    if not _is_forward(scenario):
+        left_out += tuple(name + suffix for name in OF_QUEUES for suffix in ("", "_reverse"))
+    found = run_checks(scenario, plan, report, counters, queues)
+    return [check for check in found if check["name"] not in left_out]
 
 
 def differences(said: Any, counted: Any, close: float, place: str = "") -> list[tuple[str, Any, Any]]:

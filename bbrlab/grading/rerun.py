@@ -8,7 +8,9 @@ import os
 import resource
 import signal
 import subprocess
+from collections import Counter
 from collections.abc import Collection
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict
 
@@ -18,17 +20,16 @@ from bbrlab.base import files, python
 from bbrlab.base.errors import UserError, why_it_failed
 from bbrlab.base.signals import postponed
 from bbrlab.claims.schema import rounded
+from bbrlab.grading.asked_scenario import identity
 from bbrlab.grading.cost import too_much
 from bbrlab.grading.handed_runs import (
     EDITED_SAMPLES,
     EDITED_SUMMARY,
     SUMMARY,
-    TABLE,
     RunFound,
-    read_samples,
     summary_sha256,
-    table_digest,
 )
+from bbrlab.grading.handed_samples import TABLE, read_samples, table_digest
 from bbrlab.grading.personal import Personal
 from bbrlab.grading.rubric import Limits, Rubric
 from bbrlab.grading.submission import shown
@@ -62,24 +63,63 @@ class Rerun(TypedDict):
     told: str
 
 
-def sampled(
-    rubric: Rubric, own: Personal, content_sha256: str, runs: list[RunFound], first: Collection[int]
-) -> list[int]:
-    """Which runs are made again: those of ``first``, then others in an order that the teacher's salt and the content decide.
+@dataclass(frozen=True)
+class Drawn:
+    """What is made again.
 
-    Nobody without the salt can tell which; the same submission has the same sample every time.
-
-    Returns:
-        Indices of ``runs``: ``rerun`` of the rubric, or all of ``first`` if they are more.
+    Attributes:
+        runs: indices of runs of the submission.
+        lost: in words, the runs that were drawn and are not there, or do not count.
     """
 
-    def rank(index: int) -> bytes:
-        message = f"{rubric.name}\0{own.student}\0{content_sha256}\0{runs[index]['digest']}".encode()
+    runs: list[int]
+    lost: list[str]
+
+
+def drawn_runs(
+    rubric: Rubric, own: Personal, points: list[Point], runs: list[RunFound], first: Collection[int]
+) -> Drawn:
+    """Which runs are made again: ``rerun`` of those that are asked for, which the teacher's salt decides, and those of ``first``.
+
+    The draw is of points and seeds, not of what was handed in for them: who hands in again draws nothing new, and what was caught is
+    caught again. Nobody without the salt can tell which they are.
+
+    Args:
+        rubric, own: what is asked of the student.
+        points: of the figure; ``point`` of a run is an index of it.
+        runs: of the submission.
+        first: indices of runs that are suspected to be copied.
+    """
+    if not rubric.rerun:
+        return Drawn([], [])
+    names = _names_of(points, rubric)
+
+    def rank(place: tuple[int, int]) -> bytes:
+        message = f"{rubric.name}\0{own.student}\0rerun\0{names[place[0]]}\0{place[1]}".encode()
         return hmac.digest(rubric.salt.encode(), message, hashlib.sha256)
 
-    count = max(rubric.rerun, len(first)) if rubric.rerun else 0
-    usable = [i for i, run in enumerate(runs) if not run["wrong"]]
-    return sorted(usable, key=lambda i: (i not in first, rank(i)))[:count]
+    usable = {(run["point"], run["seed"]): i for i, run in enumerate(runs) if not run["wrong"]}
+    asked = sorted(((p, seed) for p in range(len(points)) for seed in own.seeds), key=rank)[: rubric.rerun]
+    suspects = [i for i in first if i in usable.values()]
+    told = [", ".join(f"{path} {value}" for path, value in points[p].values.items()) for p, _ in asked]
+    lost = [
+        f"{what + ', ' if what else ''}seed {place[1]}: no such run is there, or it does not count"
+        for place, what in zip(asked, told, strict=True)
+        if place not in usable
+    ]
+    return Drawn(list(dict.fromkeys([*suspects, *(usable[p] for p in asked if p in usable)])), lost)
+
+
+def _names_of(points: list[Point], rubric: Rubric) -> list[str]:
+    """A name of each point that neither the order in the student's file changes, nor values that were free to choose, as far as others
+    tell points apart; points that only those tell apart are counted, smallest values first."""
+    order = sorted(range(len(points)), key=lambda i: identity(points[i]))
+    names, count = [""] * len(points), Counter[str]()
+    for i in order:
+        asked = identity(points[i], rubric.free)
+        count[asked] += 1
+        names[i] = f"{asked}\0{count[asked]}"
+    return names
 
 
 def run_again(rubric: Rubric, runs: list[RunFound], chosen: list[int], kernel: Kernel, scratch: Path) -> list[Rerun]:
@@ -88,7 +128,7 @@ def run_again(rubric: Rubric, runs: list[RunFound], chosen: list[int], kernel: K
     Args:
         rubric: with the limits.
         runs: of the submission.
-        chosen: indices (sampled()).
+        chosen: indices (drawn_runs()).
         kernel: in which.
         scratch: a folder of ours.
     """

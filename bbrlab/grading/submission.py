@@ -14,7 +14,7 @@ import stat
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -43,7 +43,14 @@ PROGRAMS = (
     ".pt",
     ".jar",
 )  # and others: never opened
-JUNK = ("__MACOSX", ".DS_Store", "Thumbs.db", ".ipynb_checkpoints", "__pycache__")
+# What systems and programs leave in folders, in small letters.
+JUNK = {
+    "__macosx", ".ds_store", ".localized", ".spotlight-v100", ".trashes", ".fseventsd", "icon\r", "thumbs.db", "ehthumbs.db", "desktop.ini",
+    "$recycle.bin", "system volume information", ".directory", ".git", ".gitignore", ".gitattributes", ".gitmodules", ".gitkeep", ".github",
+    ".svn", ".hg", ".idea", ".vscode", ".vs", ".venv", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".ipynb_checkpoints", "__pycache__",
+    ".snakemake", ".editorconfig", ".jupyter", ".virtual_documents",
+}  # fmt: skip
+SCENARIO, ANSWERS, NOTEBOOK, RESULTS = "scenario.yaml", "answers.yaml", "notebook.ipynb", "results"
 TOLD_MAX = 20  # problems that are told one by one
 NAMED_MAX = 5  # names or differences of one kind
 
@@ -55,10 +62,24 @@ class Submission:
     Attributes:
         files: {name with its folders: where the plain file is}.
         problems: what was left out that a submission must not have, in words.
+        elsewhere: names of the files that lie outside of the submission's folder.
     """
 
     files: dict[str, Path] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
+    elsewhere: list[str] = field(default_factory=list)
+
+    def missing(self, name: str) -> str:
+        """That a part is missing, and where there is a file that may be meant."""
+        return f"{name} is missing{self._meant(lambda path: _looks_like(name, path.rpartition('/')[2]), f'it must be named {name} and lie beside the other parts')}"  # fmt: skip
+
+    def missing_runs(self, parts: Collection[str]) -> str:
+        """That there are no runs in RESULTS, and where there are files that may be meant."""
+        return f"{RESULTS}/ has no run: no folder with {', '.join(parts)}{self._meant(lambda path: path.rpartition('/')[2] in parts, f'each run must lie in a folder of its own in {RESULTS}/')}"  # fmt: skip
+
+    def _meant(self, fits: Callable[[str], bool], what_to_do: str) -> str:
+        places = [path for path in (*self.files, *self.elsewhere) if fits(path)]
+        return f" (but there is {some_of(places)}; {what_to_do})" if places else ""
 
 
 def shown(name: str | bytes, most: int = 100) -> str:
@@ -109,7 +130,7 @@ def open_submission(path: Path, limits: Limits, scratch: Path) -> Submission:
             )
     except OSError as error:
         raise UserError(f"{shown(path.name)}: cannot be read ({error.strerror or error})") from None
-    _without_top(found)
+    _take_folder(found)
     if len(found.problems) > TOLD_MAX:
         more = len(found.problems) - TOLD_MAX
         found.problems = [*found.problems[:TOLD_MAX], f"and {more} more of such"]
@@ -139,12 +160,17 @@ class _Room:
         return True
 
 
+def _plain_name(name: str) -> str:
+    """A name with / between folders. Windows PowerShell 5 packs with backslashes; unpacked elsewhere they stay in the names."""
+    return "/".join(part for part in name.replace("\\", "/").split("/") if part != ".")
+
+
 def _name_problem(name: str) -> str:
-    """What is wrong with a name in an archive; empty if nothing is."""
+    """What is wrong with a name (of _plain_name()) in an archive; empty if nothing is."""
     parts = name.split("/")
     if "\0" in name or not all(c.isprintable() for c in name):
         return "has characters in its name that cannot be shown"
-    if name.startswith("/") or "\\" in name or (len(name) > 1 and name[1] == ":"):
+    if name.startswith("/") or (len(name) > 1 and name[1] == ":"):
         return "is named as a place of the whole machine, not of the submission"
     if ".." in parts:
         return "has a name that leads out of the submission (..)"
@@ -154,7 +180,7 @@ def _name_problem(name: str) -> str:
 
 
 def _is_junk(name: str) -> bool:
-    return any(part in JUNK or part.startswith("._") for part in name.split("/"))
+    return any(part.casefold() in JUNK or part.startswith("._") for part in name.split("/"))
 
 
 def _walk(root: Path, found: Submission, limits: Limits) -> None:
@@ -170,13 +196,13 @@ def _walk(root: Path, found: Submission, limits: Limits) -> None:
             continue
         for entry in entries:
             try:
-                name = prefix + entry.name.decode("utf-8")
+                name = prefix + _plain_name(entry.name.decode("utf-8"))
             except UnicodeDecodeError:
                 found.problems.append(f"{shown(prefix)}{shown(entry.name)}: its name is not UTF-8; left out")
                 continue
             if _is_junk(name):
                 continue
-            problem = _name_problem(name)
+            problem = _name_problem(name) or ("is there twice" if name in found.files else "")
             status = entry.stat(follow_symlinks=False)
             if problem:
                 found.problems.append(f"{shown(name)}: {problem}; left out")
@@ -246,14 +272,15 @@ def _zip_members(path: Path, found: Submission) -> Iterator[Member]:
     with zipfile.ZipFile(path) as archive:
         for info in archive.infolist():
             mode = info.external_attr >> 16
-            if info.is_dir():
+            name = _plain_name(info.filename)
+            if name.endswith("/"):
                 continue
             if mode and stat.S_IFMT(mode) not in (0, stat.S_IFREG):
                 found.problems.append(f"{shown(info.filename)}: is a {_kind(mode)}; left out, hand in plain files")
             elif info.flag_bits & 1:
                 found.problems.append(f"{shown(info.filename)}: is encrypted; left out")
             else:
-                yield info.filename, info.file_size, lambda info=info: archive.open(info)
+                yield name, info.file_size, lambda info=info: archive.open(info)
 
 
 def _tar_members(path: Path, found: Submission) -> Iterator[Member]:
@@ -265,14 +292,43 @@ def _tar_members(path: Path, found: Submission) -> Iterator[Member]:
                 kind = "link" if info.issym() or info.islnk() else "special file"
                 found.problems.append(f"{shown(info.name)}: is a {kind}; left out, hand in plain files")
                 continue
-            yield info.name.removeprefix("./"), info.size, lambda info=info: archive.extractfile(info)
+            yield _plain_name(info.name), info.size, lambda info=info: archive.extractfile(info)
 
 
-def _without_top(found: Submission) -> None:
-    """Take away a folder that everything lies in, as archives of a folder have it."""
-    tops = {name.split("/")[0] for name in found.files}
-    if len(tops) == 1 and all("/" in name for name in found.files) and tops != {"results"}:
-        found.files = {name.split("/", 1)[1]: path for name, path in found.files.items()}
+def _take_folder(found: Submission) -> None:
+    """Take the submission's folder: the only one that has scenario.yaml, whatever lies beside it, or that all others are in.
+
+    Without a scenario the other parts tell which it is. What lies elsewhere is named.
+    """
+    for part in (SCENARIO, ANSWERS, NOTEBOOK, RESULTS):
+        folders = sorted({place for name in found.files if (place := _folder_of(part, name)) is not None}, key=len)
+        if not folders:
+            continue
+        top = folders[0]
+        if all(folder.startswith(top) for folder in folders):
+            inside = {name: path for name, path in found.files.items() if name.startswith(top)}
+            found.elsewhere = [name for name in found.files if name not in inside]
+            found.files = {name.removeprefix(top): path for name, path in inside.items()}
+        else:
+            found.problems.append(
+                f"{part} is in {some_of([folder or 'the top folder' for folder in folders])}: which of them is handed in? "
+                "Hand in one folder that has each part once"
+            )
+        return
+
+
+def _folder_of(part: str, name: str) -> str | None:
+    """The folder, with a slash at its end, in which a file makes a part; None if it makes no such part."""
+    if part != RESULTS:
+        folder, _, file = name.rpartition("/")
+        return (f"{folder}/" if folder else "") if file == part else None
+    at = f"/{name}".find(f"/{RESULTS}/")
+    return name[:at] if at >= 0 else None
+
+
+def _looks_like(part: str, file: str) -> bool:
+    """Whether a file's name is that of a part but for what programs add or change: scenario.yml, Scenario.yaml.txt, answers (1).yaml."""
+    return file.casefold().strip().startswith(part.rpartition(".")[0])
 
 
 def read_bytes(path: Path, most: int, name: str) -> bytes:

@@ -1,0 +1,192 @@
+"""samples.parquet of a submission: read as what bbrlab writes, whatever wrote it; what no run can have measured; how alike two are."""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from bbrlab.base.arrays import Array
+from bbrlab.base.errors import UserError
+from bbrlab.experiment.plan import Plan
+from bbrlab.grading.submission import shown
+from bbrlab.measure.checks.bottleneck import BUSY_RATE_TOLERANCE
+from bbrlab.measure.checks.check import VIRTUAL_TIME
+from bbrlab.measure.checks.flows import TCP_ESTABLISHED
+from bbrlab.measure.lateness import EDGE_TOLERANCE_S
+from bbrlab.measure.sample_schema import SAMPLES, TCP_INFO
+from bbrlab.scenario.frames import FRAME_BYTES
+from bbrlab.scenario.point import Point
+from bbrlab.scenario.rates import rate_at
+from bbrlab.scenario.schema import Scenario
+
+TABLE = "samples.parquet"
+TYPES = {"time_s": "<f8", "flow": "<i4", "group": "<i2"} | {name: kind for name, (_, kind) in TCP_INFO.items()}
+INSTANTS = 64  # of a run that its likeness is made of
+GROWING = ("bytes_acked", "bytes_sent", "bytes_retrans")  # counters of a socket
+SYN_BYTES = 1  # counts as acknowledged, and not as sent
+
+
+def type_of(name: str) -> str:
+    """The NumPy type of a column of samples.parquet."""
+    return TYPES.get(name) or ("<i8" if name.startswith("queue_") else "<f8")
+
+
+def read_samples(path: Path, point: Point) -> dict[str, Array]:
+    """The columns of samples.parquet in the types that bbrlab writes, each of shape (samples,), rows by time and flow.
+
+    Raises:
+        UserError: if it is no such table, has values that these types have not, or more rows than the run could write.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    scenario = point.scenario
+    flows = sum(f.count for f in scenario.flows)
+    most = 2 * (scenario.sample_hz * scenario.duration_s + 10) * (flows + 1)
+    try:
+        with open(path, "rb") as file:
+            parquet = pq.ParquetFile(file, pre_buffer=False)
+            if parquet.metadata.num_rows > most:
+                raise UserError(f"{TABLE}: has {parquet.metadata.num_rows} rows; such a run has at most {most:.0f}")
+            fields = {f.name: f.type for f in parquet.schema_arrow}
+            twice = [name for name, count in Counter(parquet.schema_arrow.names).items() if count > 1]
+            if twice:
+                raise UserError(f"{TABLE}: has {shown(twice[0])} twice")
+            for name in SAMPLES:
+                if name not in fields or not (pa.types.is_integer(fields[name]) or pa.types.is_floating(fields[name])):
+                    raise UserError(f"{TABLE}: has no column {name} of numbers")
+            table = parquet.read(columns=list(SAMPLES), use_threads=False)
+            if table.num_rows != parquet.metadata.num_rows:
+                raise UserError(f"{TABLE}: is damaged (rows)")
+            columns = {name: _typed(name, table[name]) for name in SAMPLES}
+    except (pa.ArrowException, ValueError, OSError, OverflowError) as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise UserError(f"{TABLE}: is no Parquet file of samples ({shown(reason)})") from None
+    if not len(columns["flow"]) or columns["flow"].min() < -1 or columns["flow"].max() >= flows:
+        raise UserError(f"{TABLE}: has flows that the scenario does not have, or no row")
+    times, flow = columns["time_s"], columns["flow"]
+    later, same = times[1:] > times[:-1], times[1:] == times[:-1]
+    if not np.isfinite(times).all():
+        raise UserError(f"{TABLE}: has a time that is no finite number")
+    if not (later | (same & (flow[1:] > flow[:-1]))).all():
+        raise UserError(f"{TABLE}: its rows are not in the order of time and flow, or one is there twice")
+    return columns
+
+
+def _typed(name: str, column: object) -> Array:
+    """A column in its own type. UserError if a value has none in it."""
+    if column.null_count:  # type: ignore[attr-defined]
+        raise UserError(f"{TABLE}: has empty places in column {name}")
+    values: Array = column.to_numpy()  # type: ignore[attr-defined]
+    kind = np.dtype(type_of(name))
+    with np.errstate(all="ignore"):
+        typed = values.astype(kind)
+    if kind.kind == "f":
+        typed[np.isnan(typed)] = np.nan  # one of the many
+        return typed + 0.0  # no negative zero
+    limits = np.iinfo(kind)
+    if len(values) and (
+        not np.isfinite(values.min())
+        or not np.isfinite(values.max())
+        or int(values.min()) < limits.min
+        or int(values.max()) > limits.max
+        or not (typed == values).all()
+    ):
+        raise UserError(f"{TABLE}: has values in column {name} that are no whole numbers, or too large")
+    return typed
+
+
+def table_digest(columns: Mapping[str, Array]) -> str:
+    """SHA-256 of a table's values, whoever wrote the file."""
+    digest = hashlib.sha256()
+    for name in sorted(columns):
+        digest.update(f"{name}\0{columns[name].dtype.str}\0".encode() + columns[name].tobytes())
+    return digest.hexdigest()
+
+
+def likeness_of(columns: Mapping[str, Array]) -> str:
+    """A run's likeness: of INSTANTS of it and of each of some measures four hexadecimal digits that stand for the value.
+
+    Who changes single values, or all of one column, changes a part of it only.
+    """
+    times, first, of = np.unique(columns["time_s"], return_index=True, return_inverse=True)
+    chosen = np.linspace(0, len(times) - 1, INSTANTS).round().astype(int)
+    series = [columns[name][first] for name in ("queue_bytes", "queue_sent_bytes")]
+    for name in ("bytes_acked", "srtt_us", "cwnd"):
+        series.append(np.bincount(of, columns[name].astype(float), len(times)))
+    values = [float(one[i]) for one in series for i in chosen]
+    return "".join(f"{zlib.crc32(np.float64(value).tobytes()) & 0xFFFF:04x}" for value in values)
+
+
+def alike(one: str, others: list[str]) -> Array:
+    """What part of a likeness each of others shares, shape (others,)."""
+    if not others:
+        return np.zeros(0)
+    table = np.array([np.frombuffer(bytes.fromhex(other), ">u2") for other in others])
+    return np.asarray((table == np.frombuffer(bytes.fromhex(one), ">u2")).mean(axis=1))
+
+
+def impossible(scenario: Scenario, plan: Plan, columns: Mapping[str, Array]) -> Iterator[str]:
+    """What no run can have measured, in words: counters that fall, more than was sent, more than the link carries.
+
+    These hold for every run whatever happens in it, so that there are no tolerances but those of the self-checks.
+    """
+    group_of = np.array([f.group for f in plan.flows] + [-1])
+    if (group_of[columns["flow"]] != columns["group"]).any():
+        yield "column group is not that of the flows"
+    of_flow = columns["flow"] >= 0
+    flows = {name: values[of_flow] for name, values in columns.items()}
+    order = np.lexsort((flows["time_s"], flows["flow"]))
+    same = flows["flow"][order][1:] == flows["flow"][order][:-1]
+    for name in GROWING:
+        counts = flows[name][order]
+        if (counts[1:] < counts[:-1])[same].any():
+            yield f"{name} of a flow falls"
+    # In Python's floats, which hold these counters exactly up to 9e15 bytes.
+    count = {name: flows[name].astype(float) for name in (*GROWING, "unacked", "snd_mss")}
+    outstanding = count["bytes_sent"] - count["bytes_retrans"] - count["bytes_acked"] + SYN_BYTES
+    open_ = flows["state"] == TCP_ESTABLISHED
+    if (outstanding < 0)[open_].any():
+        yield "more bytes are acknowledged than were sent"
+    if (outstanding > count["unacked"] * count["snd_mss"] + SYN_BYTES)[open_].any():
+        yield "bytes were sent that are neither acknowledged nor in flight"
+    lowest = _lowest_rtt_us(scenario)
+    measured = flows["min_rtt_us"][flows["min_rtt_us"] > 0]
+    if len(measured) and measured.min() < lowest - 1000 * VIRTUAL_TIME.rtt_ms:
+        yield f"an RTT of {measured.min()} us is below the path's {lowest:g} us"
+    if all(flow.direction == "forward" for flow in scenario.flows):
+        yield from _beyond_the_link(scenario, columns, count["bytes_acked"])
+
+
+def _lowest_rtt_us(scenario: Scenario) -> float:
+    """The smallest RTT that any flow may have without a queue; jitter adds to it."""
+    network = scenario.network
+    given = [network.rtt_ms, *(f.rtt_ms for f in scenario.flows), *(c.rtt_ms for c in network.changes)]
+    given += [one for f in scenario.flows for one in f.rtts_ms or ()]
+    return 1000 * min(v for one in given if one is not None for v in (one if isinstance(one, list) else [one]))
+
+
+def _beyond_the_link(scenario: Scenario, columns: Mapping[str, Array], acked: Array) -> Iterator[str]:
+    """More than the bottleneck has sent, and more than it can send."""
+    times, first, of = np.unique(columns["time_s"], return_index=True, return_inverse=True)
+    for name in columns:
+        if name.startswith("queue_") and (columns[name] != columns[name][first][of]).any():
+            yield f"{name} has several values at one time"
+    sent = columns["queue_sent_bytes"][first].astype(float)
+    if (np.diff(sent) < 0).any():
+        yield "queue_sent_bytes falls"
+    all_acked = np.bincount(of[columns["flow"] >= 0], acked, len(times))
+    if (all_acked > sent - sent[0]).any():
+        yield "more bytes are acknowledged than the bottleneck has sent"
+    # The rate's integral: constant between samples and changes; a change takes place EDGE_TOLERANCE_S late at most.
+    edges = np.unique([*times, *(c.at_s for c in scenario.network.changes if times[0] < c.at_s < times[-1])])
+    rates = rate_at(scenario, (edges[1:] + edges[:-1]) / 2) * 1e6 / 8
+    carried = np.concatenate([[0.0], np.cumsum(rates * np.diff(edges))])[np.searchsorted(edges, times)]
+    late = EDGE_TOLERANCE_S * rates.max(initial=0) if scenario.network.changes else 0.0
+    if (sent - sent[0] > (1 + BUSY_RATE_TOLERANCE) * carried + late + 2 * FRAME_BYTES).any():
+        yield "the bottleneck has sent more than its rate allows"
