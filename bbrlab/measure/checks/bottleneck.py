@@ -10,7 +10,7 @@ from bbrlab.measure.checks.check import Check, Tolerance, not_checked, suffix_of
 from bbrlab.measure.lateness import EDGE_TOLERANCE_S
 from bbrlab.measure.queues import Queue
 from bbrlab.scenario.frames import FRAME_BYTES, FRAME_MEMORY_BYTES
-from bbrlab.scenario.rates import rate_at
+from bbrlab.scenario.rates import highest_mbit, rate_at
 from bbrlab.scenario.schema import Scenario
 
 BUSY_RATE_TOLERANCE = 0.005
@@ -111,6 +111,7 @@ def sends_check(scenario: Scenario, direction: str, queue: Queue, tolerance: Tol
     times = columns["time_s"]
     changing = any(c.rate_mbit is not None for c in scenario.network.changes)
     allowed = (3 if changing else 2) * _packet_bytes(scenario)
+    allowed += round(tolerance.rest_s * highest_mbit(scenario.network) * 1e6 / 8)
     possible = _least_mbit(scenario, times) * 1e6 / 8 * np.diff(times) * (1 - max(BUSY_RATE_TOLERANCE, tolerance.rate))
     waiting = columns["bytes"][:-1].astype(float)
     if scenario.network.qdisc.kind in DROPS_WAITING:

@@ -12,20 +12,22 @@ from bbrlab.measure.lateness import EDGE_TOLERANCE_S, REAL_TIME_LATENESS_OUTSIDE
 @dataclass(frozen=True)
 class Tolerance:
     """How far from what was asked a measurement may be: ``rate`` as a fraction, RTT, lateness of a sample in the measuring
-    window and outside of it, and how long the link may carry packets of a burst away before they are counted."""
+    window and outside of it, how long the link may carry packets of a burst away before they are counted, and how long it
+    may rest although packets wait."""
 
     rate: float
     rtt_ms: float
     sample_s: float
     sample_outside_s: float
     burst_s: float
+    rest_s: float
 
 
 # Why these tolerances: the rate is measured between departures that are polled 50 times a frame, over 26 frames or
 # more, so it is right to .1 %; ping prints microseconds and crosses two veth pairs in no time.
 # A burst takes no virtual time.
 VIRTUAL_TIME = Tolerance(
-    rate=0.002, rtt_ms=0.02, sample_s=EDGE_TOLERANCE_S, sample_outside_s=EDGE_TOLERANCE_S, burst_s=0.0
+    rate=0.002, rtt_ms=0.02, sample_s=EDGE_TOLERANCE_S, sample_outside_s=EDGE_TOLERANCE_S, burst_s=0.0, rest_s=0.0
 )
 # In real time the poller, ping and the sampler compete with everything else for a processor. ``burst_s`` (2 ms, as for ping)
 # was chosen after plays at 10 Mbit/s had counted one packet too few; a buffer that drains within it has no lower bound.
@@ -35,6 +37,7 @@ REAL_TIME = Tolerance(
     sample_s=REAL_TIME_LATENESS_S,
     sample_outside_s=REAL_TIME_LATENESS_OUTSIDE_S,
     burst_s=2e-3,
+    rest_s=REAL_TIME_LATENESS_OUTSIDE_S,  # the link needs the processor as the sampler does
 )
 
 

@@ -22,6 +22,7 @@ MOST_TOLD = 3  # differences in a detail
 NOTHING = "noqueue"  # what the kernel calls a device without a qdisc
 RATE_STEP_BPS = 8  # rates are whole bytes a second
 LIMITER_BURST_BYTES = 1600  # tc's own default for htb: one packet of up to 1600 bytes
+TC_STEP_S = 1e-6  # tc takes a burst's time in whole us
 NETEM_PACKETS = 10_000_000  # more than any path holds: never the limit
 NETEM_FIFO_BYTES_PER_S = 125_000_000_000  # any rate makes netem a strict queue; this one delays nothing
 PROBABILITY_STEP = 2**-32  # probabilities are 32 bits
@@ -84,9 +85,8 @@ def qdisc_check(scenario: Scenario, plan: Plan, report: Report, direction: str) 
             Wanted(device, "tbf", "1:", "9:1", limiter),
         ]
     else:
-        burst = Value(
-            "burst of the rate limiter (bytes)", LIMITER_BURST_BYTES, FRAME_BYTES - step, LIMITER_BURST_BYTES + step
-        )
+        least = LIMITER_BURST_BYTES - TC_STEP_S * rate.asked / 8 - step
+        burst = Value("burst of the rate limiter (bytes)", LIMITER_BURST_BYTES, least, LIMITER_BURST_BYTES + step)
         limiter = {"rate_bps": rate, "ceil_bps": rate, "burst_bytes": burst, "overhead_bytes": about("overhead", 0),
                    "mpu_bytes": about("least size of a packet", 0)}  # fmt: skip
         wanted = [Wanted(device, "htb", "1:", "root"), Wanted(device, "htb", "1:3", "root", limiter)]
@@ -208,7 +208,9 @@ def _plog(span: float, probability: float) -> int:
 def _ports(scenario: Scenario, plan: Plan) -> Iterator[Wanted]:
     """The netem of every port."""
     network, hosts = scenario.network, plan.content["hosts"]
-    lossy = loss_devices(scenario, hosts)
+    lossy = (
+        plan.content["loss_devices"] if "prompt" in plan.content else loss_devices(scenario, hosts)
+    )  # it might have been set
     loss = about("network.loss", _last(network, "loss"), LOSS_STEP)
     base = {
         "limit_packets": about("limit of netem", NETEM_PACKETS),
