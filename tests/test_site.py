@@ -25,6 +25,7 @@ from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.claims.schema import Statement
 from bbrlab.claims.statements import statement_frame
 from bbrlab.cli.app import overrides_of
+from bbrlab.measure.summary import FlowEntry
 from bbrlab.report.shipped import Shown
 from bbrlab.scenario.load import base_point, load_scenario
 from bbrlab.site import documents
@@ -379,13 +380,19 @@ def test_a_runs_fairness_is_that_of_several_flows(tmp_path, counts, cells):
     summary = json.loads((folder / "summary.json").read_text())
     one = summary["groups"][0]
     summary["groups"] = [one | {"count": n, "jain_index": j} for n, j in zip(counts, (1.0, 0.9), strict=True)]
-    summary |= {"jain_index": 0.695, "flows": [{}] * sum(counts)}
+    summary |= {"jain_index": 0.695, "flows": [a_flow()] * sum(counts)}
     (folder / "summary.json").write_text(json.dumps(summary))
     write_run_page(folder, tmp_path / "run.html")
     text = (tmp_path / "run.html").read_text(encoding="utf-8")
-    assert "Jain's index of all flows <b>0.695</b>" in text
+    assert "Jain's index of all flows <b>0.695</b>" in unescape(text)
     table = text[text.index('aria-label="Flow groups"') :].split("</table>")[0]
     assert (table.count("Jain"), table.count("0.9")) == (cells, cells)
+
+
+def a_flow() -> dict[str, object]:
+    """The entry of a long flow in summary.json."""
+    found = dict.fromkeys(FlowEntry.__required_keys__, 1)
+    return found | {"cca": "cubic", "rtt_ms": {"min": 1.0, "mean": None}}
 
 
 def made_up_run(folder: Path) -> Path:

@@ -187,10 +187,14 @@ def read_json(path: Path, remedy: str = "delete it, and what made it makes it an
         UserError: naming the file, if it is missing, cut off or no JSON.
     """
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        content = json.loads(text)
+        if "\\ud" in text.lower():  # halves of a letter: two are one, and one alone is no text
+            json.dumps(content, ensure_ascii=False).encode("utf-8")
+        return content
     except OSError as error:
         raise explain(error, path) from None
-    except ValueError as error:  # UnicodeDecodeError is one, too
+    except (ValueError, RecursionError) as error:  # UnicodeDecodeError is a ValueError, too
         raise UserError(f"{path}: is damaged ({error}); {remedy}") from None
 
 

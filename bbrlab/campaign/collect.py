@@ -12,9 +12,9 @@ from bbrlab.base import files
 from bbrlab.base.errors import UserError
 from bbrlab.campaign.figures import Figure, Run, runs_of
 from bbrlab.campaign.interval import over_seeds
-from bbrlab.campaign.versions import read_with, whole_summary
+from bbrlab.campaign.versions import read_with
 from bbrlab.measure import schema
-from bbrlab.measure.summary import GroupEntry
+from bbrlab.measure.summary import GroupEntry, read_summary
 
 # Columns that a figure's table has of each run and flow group, beside its conditions, swept values and metrics.
 IDENTITY = ("point", "seed", "ok", "group", "cca", "count", "kernel", "kernel_key", "virtual_s", "wall_s")
@@ -26,7 +26,7 @@ def run_rows(run: Run) -> list[dict[str, Any]]:
     Raises:
         UserError: if its summary.json lacks a field or a metric, and so was made by another version of this package.
     """
-    summary = whole_summary(run.folder)
+    summary = read_summary(run.folder)
     shared = {
         "figure": run.figure,
         "point": run.point.label,

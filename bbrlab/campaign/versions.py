@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -12,8 +11,6 @@ from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.tables import SHIPS_ANEW, read_table
 from bbrlab.measure import schema
-from bbrlab.measure.checks.check import CheckEntry
-from bbrlab.measure.summary import BottleneckEntry, GroupEntry, Summary, another_version, read_summary
 
 MADE_ANEW = "delete it, and snakemake makes it anew"
 # Columns of the runs of a figure, by what they hold; metrics are numbers, too.
@@ -118,35 +115,3 @@ def check_columns(path: Path, there: Iterable[object], needed: Iterable[str], re
     have = set(there)
     if missing := [column for column in needed if column not in have]:
         raise of_another_version(path, f"has no column {missing[0]}", remedy)
-
-
-def whole_summary(folder: Path) -> Summary:
-    """The summary.json of a run's folder, with all that is read of it: every metric but those of later versions (schema.Metric.since),
-    which kernel, the self-checks.
-
-    Raises:
-        UserError: naming the file and the field that is missing.
-    """
-    summary = read_summary(folder)
-    try:
-        _entry(summary["kernel"], ("name", "release", "key"), "kernel")
-        _entry(summary["bottleneck"], BottleneckEntry.__required_keys__, "bottleneck")
-        for place, entry in enumerate(summary["groups"]):
-            _entry(entry, GroupEntry.__required_keys__, f"groups.{place}")
-            _entry(entry, schema.GROUP.keys() & {*schema.ALWAYS}, "")
-        for place, check in enumerate(summary["checks"]):
-            _entry(check, CheckEntry.__required_keys__, f"checks.{place}")
-        for metric in schema.RUN.values():
-            metric.of_run(summary)
-    except KeyError as error:
-        raise UserError(another_version(folder / "summary.json", error.args[0])) from None
-    except TypeError:
-        raise UserError(another_version(folder / "summary.json", "metric where this version has it")) from None
-    return summary
-
-
-def _entry(content: Mapping[str, Any], needed: Iterable[str], place: str) -> None:
-    """KeyError with the field that an entry lacks."""
-    for name in sorted(needed):
-        if name not in content:
-            raise KeyError(f"{place}.{name}" if place else name)

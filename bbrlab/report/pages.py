@@ -14,9 +14,10 @@ from bbrlab.base.errors import UserError
 from bbrlab.campaign.collect import read_figure
 from bbrlab.campaign.config import command_for
 from bbrlab.campaign.figures import Figure, Run, runs_of
-from bbrlab.campaign.versions import RUN_AGAIN, read_with, whole_summary
+from bbrlab.campaign.versions import RUN_AGAIN, read_with
 from bbrlab.claims.judge import FINAL, NOT_REPRODUCED, OWN, REPRODUCED
 from bbrlab.claims.statements import STATEMENT_VERDICTS
+from bbrlab.measure.summary import read_summary
 from bbrlab.report.known import figures_known, in_scales, judged, stand_among, table_file, whose
 from bbrlab.report.shipped import CHECKS, Shown, shown
 from bbrlab.report.statement_table import statement_table
@@ -136,7 +137,7 @@ class Page:
         rows = []
         for name in self.figures:
             for run in self.runs(name):
-                summary = whole_summary(run.folder)
+                summary = read_summary(run.folder)
                 rows += [
                     {"figure": name, "check": c["name"], "measured": c["measured"], "ok": c["ok"]}
                     for c in summary["checks"]

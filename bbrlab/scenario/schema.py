@@ -71,6 +71,11 @@ Loss = Annotated[Probability, AfterValidator(_loss)]
 SocketBytes = Annotated[int, Field(ge=4096, le=2**31 - 1)]
 
 
+Name = Annotated[
+    str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
+]  # of a scenario or paper: part of the names of files
+
+
 class Buffer(Strict):
     """Bottleneck buffer: exactly one of BDP, bytes, packets (of 1514 bytes)."""
 
@@ -472,12 +477,8 @@ class Override(Strict):
 class Scenario(Strict):
     """One experiment, or with ``cases`` and ``sweep`` a grid of them."""
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")] = Field(
-        description="that of the file: scenarios/PAPER/NAME.yaml"
-    )
-    paper: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")] = Field(
-        "none", description="that of the folder: scenarios/PAPER/"
-    )
+    name: Name = Field(description="that of the file: scenarios/PAPER/NAME.yaml")
+    paper: Name = Field("none", description="that of the folder: scenarios/PAPER/")
     figure: str = Field("", description="what it is in the paper, for people")
     network: Network = Field(description="the path")
     hosts: Hosts = Field(Hosts(), description="the end hosts")

@@ -11,7 +11,7 @@ from bbrlab.base import files
 from bbrlab.base.strict import NonNegative, Positive
 from bbrlab.campaign.versions import RUN_AGAIN, of_another_version
 from bbrlab.scenario.messages import explain_error
-from bbrlab.scenario.schema import Network, Qdisc, RttMs, RttValue
+from bbrlab.scenario.schema import Name, Network, Qdisc, RttMs, RttValue
 
 
 class _Part(BaseModel):
@@ -39,8 +39,8 @@ class RunFlow(_Part):
 class RunScenario(_Part):
     """The scenario of a run."""
 
-    paper: str
-    name: str
+    paper: Name
+    name: Name
     duration_s: Positive
     window_s: Annotated[list[NonNegative], Field(min_length=2, max_length=2)]
     sample_hz: Positive

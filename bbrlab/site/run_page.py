@@ -5,35 +5,39 @@ from __future__ import annotations
 import functools
 import json
 import shlex
-from collections.abc import Iterable, Sequence
-from html import escape
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import jinja2
 import numpy as np
 import pandas as pd
+from markupsafe import Markup
 
 from bbrlab.base import files, paths
 from bbrlab.base.arrays import Array
 from bbrlab.base.errors import UserError
 from bbrlab.base.tables import read_table
-from bbrlab.campaign.versions import RUN_AGAIN, of_another_version, whole_summary
+from bbrlab.base.words import shown
+from bbrlab.campaign.versions import RUN_AGAIN, of_another_version
 from bbrlab.measure.bbr_record import STATES
-from bbrlab.measure.checks.check import failed_of, left_out_of
+from bbrlab.measure.checks.check import failed_of
 from bbrlab.measure.phases import phases
-from bbrlab.measure.schema import GROUP, label_of
+from bbrlab.measure.schema import GROUP, RUN, label_of
 from bbrlab.measure.series import goodput_series
-from bbrlab.measure.summary import Summary
+from bbrlab.measure.summary import Summary, read_summary
 from bbrlab.report.pages import NAMES
 from bbrlab.report.plots.style import CCA_COLOURS, OWN
 from bbrlab.scenario.load import base_point, load_scenario
 from bbrlab.scenario.rates import before, buffer_full_ms, queueing_delay_ms
 from bbrlab.scenario.schema import NOT_DECISIVE, Network, Scenario
-from bbrlab.site.run_manifest import read_run_manifest
+from bbrlab.site.run_manifest import RunScenario, read_run_manifest
 from bbrlab.site.words import embedded, number
 
 _ROOM = Path(__file__).parent
 POINTS = 1500  # of a curve; of more the lowest and the highest of each stretch are drawn
+LATEST = 10  # times its length: no sample is later, however late a run in real time is
+MOST = 1e18  # of anything that is sampled
 FLOWS = 6  # that have curves of their own; of more flows, groups have
 _COLUMNS = ("time_s", "flow", "group", "bytes_acked", "cwnd", "srtt_us", "queue_bytes", "bbr_state", "bbr_pacing_gain")
 _SHOWN = (
@@ -76,51 +80,78 @@ def write_run_page(folder: Path, out: Path) -> None:
     Raises:
         UserError: naming the file of the run that is missing, or not as it must be.
     """
-    summary = whole_summary(folder)
+    summary = read_summary(folder)
     path = folder / "samples.parquet"
     if not path.exists():
         raise UserError(f"{path}: is not there: samples do not ship; run the point again to see it over time")
     manifest, asked = read_run_manifest(folder / "manifest.json")
-    samples = _numbers(read_table(path), path)
-    if (groups := len(asked.scenario.flows)) <= samples["group"].max():
-        problem = f"column group has {samples['group'].max():g}, but manifest.json has {groups} flow groups, from 0"
-        raise of_another_version(path, problem, RUN_AGAIN)
+    samples = _numbers(read_table(path), path, asked.scenario)
     files.write_text(out, _page(summary, manifest, asked.scenario.network, samples, folder))
 
 
-def _numbers(table: pd.DataFrame, path: Path) -> pd.DataFrame:
+def _numbers(table: pd.DataFrame, path: Path, scenario: RunScenario) -> pd.DataFrame:
+    """What the page reads of the samples. UserError for a column that is not there, holds no numbers, or such as no run has."""
+    last_s, groups = LATEST * scenario.duration_s, len(scenario.flows)
+    ends = {"time_s": (0, last_s), "flow": (-1, MOST), "group": (-1, groups - 1), "bbr_state": (0, len(STATES) - 1)}
+    found = {}
     for column in _COLUMNS:
-        if column not in table or not pd.api.types.is_numeric_dtype(table[column]):
-            problem = (
-                f"column {column} holds {table[column].dtype}, not numbers"
-                if column in table
-                else f"has no column {column}"
+        if column not in table:
+            raise of_another_version(path, f"has no column {column}", RUN_AGAIN)
+        dtype = table[column].dtype
+        if not pd.api.types.is_numeric_dtype(dtype) or pd.api.types.is_complex_dtype(dtype):
+            raise of_another_version(path, f"column {column} holds {dtype}, not numbers", RUN_AGAIN)
+        values = table[column].to_numpy(dtype=float, na_value=np.nan)
+        told = values[~np.isnan(values)] if column.startswith("bbr_") else values  # only BBR tells these
+        low, high = ends.get(column, (-MOST, MOST))
+        if not ((told >= low) & (told <= high)).all():
+            strange = told[~((told >= low) & (told <= high))][0]
+            if column == "group":
+                problem = f"column group has {strange:g}, but manifest.json has {groups} flow groups, from 0"
+                raise of_another_version(path, problem, RUN_AGAIN)
+            raise UserError(
+                f"{path}: column {column} has {strange:g}, which no run of {scenario.duration_s:g} s has; {RUN_AGAIN}"
             )
-            raise of_another_version(path, problem, RUN_AGAIN)
-    return table[list(_COLUMNS)]
+        found[column] = told.astype(int) if column in ("flow", "group") else values
+    table = pd.DataFrame(found)
+    if (table.loc[table["flow"] >= 0, "group"] < 0).any():
+        raise UserError(f"{path}: column group: a flow is of no group; {RUN_AGAIN}")
+    return table
 
 
 def _page(summary: Summary, manifest: Any, network: Network, samples: pd.DataFrame, folder: Path) -> str:
     scenario = manifest["scenario"]
-    title = f"{_paper(scenario)}{summary['figure'] or scenario['name']}, seed {summary['seed']}"
-    values = ", ".join(f"{k.removeprefix('network.')} = {v}" for k, v in summary["values"].items())
-    content = {
-        "title": escape(title),
-        "lead": escape(f"{values}. " if values else "") + escape(_conditions(scenario, summary)),
-        "verdict": _verdict(summary),
-        "groups": _groups(summary),
-        "bottleneck": _bottleneck(summary),
-        "checks": _checks(summary),
-        "repeat": _repeat(manifest, summary),
-        "origin": _origin(manifest, summary, folder),
-        "data": embedded(_panels(summary, scenario, network, samples), "series-data"),
-        "css": (_ROOM / "static" / "site.css").read_text(encoding="utf-8"),
-        "plotly": _script("plotly-basic.min.js"),
-        "site": _script("site.js"),
-    }
-    template = (_ROOM / "templates" / "run.html").read_text(encoding="utf-8")
-    parts = template.split("@@")  # a text is put in once and never read again
-    return "".join(content[part] if i % 2 else part for i, part in enumerate(parts))
+    made = [c for c in summary["checks"] if c["ok"] is not None]
+    return _template().render(
+        title=f"{_paper(scenario)}{summary['figure'] or scenario['name']}, seed {summary['seed']}",
+        values=", ".join(f"{k.removeprefix('network.')} = {v}" for k, v in summary["values"].items()),
+        conditions=_conditions(scenario, network, summary),
+        made=len(made),
+        failed=[c["name"] for c in failed_of(made)],
+        groups=_groups(summary),
+        bottleneck=_bottleneck(summary),
+        checks=summary["checks"],
+        command=_command(manifest, summary),
+        scenario=scenario,
+        ships=_file_of(scenario).is_file(),
+        seed=summary["seed"],
+        is_virtual=summary["backend"] == "uml",
+        origin=_origin(manifest, summary, folder),
+        data=Markup(embedded(_panels(summary, scenario, network, samples), "series-data")),
+        css=Markup((_ROOM / "static" / "site.css").read_text(encoding="utf-8")),
+        plotly=Markup(_script("plotly-basic.min.js")),
+        site=Markup(_script("site.js")),
+    )
+
+
+def _template() -> jinja2.Template:
+    """The page. Whatever is put into it is text, unless it is Markup, which only files and data of ours are."""
+    rooms = jinja2.FileSystemLoader(_ROOM / "templates")
+    inside = jinja2.Environment(
+        loader=rooms, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+        finalize=lambda value: shown(value) if type(value) is str else value,
+    )  # fmt: skip
+    inside.filters["number"] = number
+    return inside.get_template("run.html")
 
 
 @functools.cache
@@ -133,102 +164,75 @@ def _paper(scenario: Any) -> str:
     return "" if scenario["paper"] == Scenario.model_fields["paper"].default else f"{scenario['paper']} "
 
 
-def _verdict(summary: Summary) -> str:
-    """Whether the run is sound, in a line."""
-    failed, left_out = failed_of(summary["checks"]), left_out_of(summary["checks"])
-    made = len(summary["checks"]) - len(left_out)
-    if failed:
-        names = ", ".join(escape(str(c["name"])) for c in failed)
-        return f'<p><span class="bb-badge bb-bad"><span aria-hidden="true">✗</span> {len(failed)} of {made} self-checks failed</span> {names}: averages leave this run out.</p>'
-    return (
-        f'<p><span class="bb-badge bb-good"><span aria-hidden="true">✓</span> all {made} self-checks passed</span></p>'
-    )
-
-
-def _conditions(scenario: Any, summary: Summary) -> str:
-    network = scenario["network"]
+def _conditions(scenario: Any, network: Network, summary: Summary) -> str:
     flows = " against ".join(f"{flow['count']} {NAMES.get(flow['cca'], flow['cca'])}" for flow in scenario["flows"])
-    of_all = [flow.get("rtts_ms") or flow.get("rtt_ms") or network["rtt_ms"] for flow in scenario["flows"]]
+    of_all = [flow.get("rtts_ms") or flow.get("rtt_ms") or network.rtt_ms for flow in scenario["flows"]]
     rtts = sorted({rtt for one in of_all for rtt in (one if isinstance(one, list) else [one])})
     rtt = " to ".join(dict.fromkeys(number(r) for r in (rtts[0], rtts[-1])))
     return (
-        f"{flows}; {number(network['rate_mbit'])} Mbit/s, RTT {rtt} ms, buffer {number(summary['bottleneck']['buffer_bytes'] / 1000, 6)} kB, "
-        f"{network['qdisc']['kind']}; {summary['virtual_s']:g} s, metrics over {summary['window_s'][0]:g} to {summary['window_s'][1]:g} s."
+        f"{flows}; {number(network.rate_mbit)} Mbit/s, RTT {rtt} ms, buffer {number(summary['bottleneck']['buffer_bytes'] / 1000, 6)} kB, "
+        f"{network.qdisc.kind}; {summary['virtual_s']:g} s, metrics over {summary['window_s'][0]:g} to {summary['window_s'][1]:g} s."
     )
 
 
-def _table(head: Iterable[str], rows: Iterable[Sequence[str]], label: str) -> str:
-    cells = "".join(f'<th scope="col">{escape(h)}</th>' for h in head)
-    body = "".join("<tr>" + "".join(f"<td>{c}</td>" for c in row) + "</tr>" for row in rows)
-    return f'<div class="bb-scroll" tabindex="0" role="region" aria-label="{label}"><table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table></div>'
-
-
-def _groups(summary: Summary) -> str:
+def _groups(summary: Summary) -> tuple[list[str], list[list[str]]]:
+    """The heads of the table of flow groups, and its rows."""
     groups = summary["groups"]
     several = [g for g in groups if g["count"] > 1]  # one flow is always fair to itself
     of = {m: several if m == "jain_index" else groups for m in _SHOWN}
-    shown = [m for m in _SHOWN if any(GROUP[m].of_group(g) is not None for g in of[m])]
+    metrics = [m for m in _SHOWN if any(GROUP[m].of_group(g) is not None for g in of[m])]
     rows = [
-        (
-            f"{g['count']} {escape(NAMES.get(g['cca'], g['cca']))}",
-            *(number(GROUP[m].of_group(g)) if g in of[m] else "" for m in shown),
-        )
+        [
+            f"{g['count']} {NAMES.get(g['cca'], g['cca'])}",
+            *(number(GROUP[m].of_group(g)) if g in of[m] else "" for m in metrics),
+        ]
         for g in groups
     ]
-    return _table(("flows", *map(label_of, shown)), rows, "Flow groups")
+    return ["flows", *map(label_of, metrics)], rows
 
 
-def _bottleneck(summary: Summary) -> str:
-    found: Any = summary["bottleneck"]
-    queue = found.get("queue_ms") or {}
-    told: tuple[tuple[str, Any, str], ...] = (
-        ("utilisation", found.get("utilisation"), ""), ("loss", found.get("loss"), ""), ("occupancy", found.get("occupancy"), ""),
-        ("queueing delay", queue.get("mean"), " ms"), ("its 95th percentile", queue.get("p95"), " ms"),
-    )  # fmt: skip
+def _bottleneck(summary: Summary) -> list[tuple[str, str]]:
+    """What is told of the bottleneck: names and values."""
+    told = [
+        ("utilisation", "utilisation", ""), ("loss", "loss", ""), ("occupancy", "occupancy", ""),
+        ("queueing delay", "queue_ms_mean", " ms"), ("its 95th percentile", "queue_ms_p95", " ms"),
+    ]  # fmt: skip
     if len(summary["flows"]) > 1 and summary["jain_index"] is not None:
-        told += (("Jain's index of all flows", summary["jain_index"], ""),)
-    return "<p>Bottleneck: " + ", ".join(f"{name} <b>{number(value)}{unit}</b>" for name, value, unit in told) + ".</p>"
+        told.append(("Jain's index of all flows", "jain_index_all", ""))
+    return [(name, f"{number(RUN[metric].of_run(summary))}{unit}") for name, metric, unit in told]
 
 
-def _checks(summary: Summary) -> str:
-    words = {True: ("good", "✓ passed"), False: ("bad", "✗ failed"), None: ("none", "– not made")}
-    rows = [
-        (
-            escape(str(c["name"])),
-            f'<span class="bb-badge bb-{words[c["ok"]][0]}">{words[c["ok"]][1]}</span>',
-            number(c["asked"], 6),
-            number(c["measured"], 6),
-            escape(str(c["detail"])),
-        )
-        for c in summary["checks"]
-    ]
-    return _table(("check", "outcome", "asked", "measured", "what it is"), rows, "Self-checks")
+def _file_of(scenario: Any) -> Path:
+    """Where the scenario of a run is, if it is one of those here."""
+    file: Path = paths.SCENARIOS / scenario["paper"] / f"{scenario['name']}.yaml"
+    return file
 
 
-def _repeat(manifest: Any, summary: Summary) -> str:
-    """The command that runs it again, if the scenario's file still asks for the same."""
+def _command(manifest: Any, summary: Summary) -> str:
+    """The command that runs it again; empty where the scenario's file is not here, or asks for something else."""
     scenario = manifest["scenario"]
-    file = paths.SCENARIOS / scenario["paper"] / f"{scenario['name']}.yaml"
+    file = _file_of(scenario)
     values = dict(manifest["values"])
     case = values.pop("case", None)
-    command = None
+    if not isinstance(case, str | None):
+        return ""
     changes = _changes(file, values, case, scenario)
-    if changes is not None and _asks_the_same(file, changes, case, manifest["fingerprint"]):
-        told = "".join(f" --set {shlex.quote(f'{k}={_word(v)}')}" for k, v in changes.items())
-        told += f" --case {shlex.quote(case)}" if case else ""
-        command = f"bbrlab run {file.relative_to(paths.ROOT)}{told} --seed {summary['seed']} --out /tmp/again"
-    if command:
-        return f"<p>Run it again; the same seed gives the same bytes:</p><pre><code>{escape(command)}</code></pre>"
-    if not file.is_file():
-        same = ": these and the same seed give the same bytes" if summary["backend"] == "uml" else ""
-        return (
-            f"<p>Run it again with its scenario's file, which says <code>name: {escape(scenario['name'])}</code> (of a play: "
-            "<code>played.yaml</code> beside its results), and with the same options (<code>--set</code>, <code>--case</code>, "
-            f"<code>--kernel</code> and others){same}. <code>bbrlab run FILE.yaml --seed {summary['seed']} --out /tmp/again</code></p>"
-        )
-    return (
-        f"<p>Run it again with its campaign: <code>bbrlab verify {escape(scenario['paper'])}/{escape(scenario['name'])}</code> runs a sample of "
-        "its figure's runs and compares hashes.</p>"
+    if changes is None or not _asks_the_same(file, changes, case, manifest["fingerprint"]):
+        return ""
+    words = [word for k, v in changes.items() for word in ("--set", f"{k}={_word(v)}")] + (
+        ["--case", case] if case else []
+    )
+    return shlex.join(
+        [
+            "bbrlab",
+            "run",
+            str(file.relative_to(paths.ROOT)),
+            *words,
+            "--seed",
+            str(summary["seed"]),
+            "--out",
+            "/tmp/again",
+        ]
     )
 
 
@@ -273,16 +277,16 @@ def _word(value: Any) -> str:
     return number(value, 12) if isinstance(value, float) else json.dumps(value).strip('"')
 
 
-def _origin(manifest: Any, summary: Summary, folder: Path) -> str:
+def _origin(manifest: Any, summary: Summary, folder: Path) -> tuple[tuple[str, str], ...]:
+    """Where the run comes from: names and values."""
     kernel, source = summary["kernel"], manifest.get("source", {})
-    rows = (
+    return (
         ("kernel", f"{kernel['name']} ({kernel['release']}), key {kernel['key']}"),
         ("commit", f"{source.get('commit', 'unknown')}{' with changes' if source.get('modified') else ''}"),
         ("backend", str(summary["backend"])),
         ("real time", f"{summary['wall_s']:.1f} s" if summary["wall_s"] else "–"),
         ("folder", str(folder.relative_to(paths.results_folder()) if folder.is_relative_to(paths.results_folder()) else folder.name)),
     )  # fmt: skip
-    return "<dl>" + "".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in rows) + "</dl>"
 
 
 def _panels(summary: Summary, scenario: Any, network: Network, samples: pd.DataFrame) -> dict[str, Any]:

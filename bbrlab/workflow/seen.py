@@ -13,7 +13,7 @@ from bbrlab.base import files
 from bbrlab.base.errors import UserError
 from bbrlab.campaign.collect import run_rows
 from bbrlab.campaign.figures import Run
-from bbrlab.campaign.versions import whole_summary
+from bbrlab.measure.summary import read_summary
 from bbrlab.workflow.digest import SUMMARY, TABLES, column_of, fields_of, summary_digest, table_digests
 
 
@@ -49,7 +49,7 @@ def look_at(run: Run) -> Seen:
     for name in (SUMMARY, TABLES[0], "manifest.json"):
         if not (run.folder / name).is_file():
             raise UserError(f"{run.folder / name}: is missing; start the campaign again, it makes what is not there")
-    summary, manifest = whole_summary(run.folder), files.read_json(run.folder / "manifest.json")
+    summary, manifest = read_summary(run.folder), files.read_json(run.folder / "manifest.json")
     tables = table_digests(run.folder)
     try:
         said = {name: digest for name, digest in manifest["outputs_sha256"].items() if name in tables}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TypedDict
+
+from typing_extensions import TypedDict
 
 from bbrlab.measure.lateness import EDGE_TOLERANCE_S, REAL_TIME_LATENESS_OUTSIDE_S, REAL_TIME_LATENESS_S
 
