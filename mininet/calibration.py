@@ -7,12 +7,13 @@ import socket
 import struct
 import time
 
-from dumbbell import SetupError
+from dumbbell import SetupError, slowest_s
 from namespaces import network_of
 from netlink import queue_state
 
 PINGS = 3
-PING_INTERVAL_S, PING_TIMEOUT_S = 0.3, 10
+PING_INTERVAL_S = 0.3
+PING_SLACK_S = 10  # beyond what a path delays: ARP asks again for a while
 PING_BYTES, PING_ID = 56, 1  # of payload, as ping has it
 PING_FRAME_BYTES = 14 + 20 + 8 + PING_BYTES
 ICMP_ECHO, ICMP_ECHO_REPLY, SO_TIMESTAMPNS = 8, 0, 35
@@ -32,12 +33,15 @@ def ping_ms(dumbbell, pairs, count=PINGS):
     several hosts follow each other so that none waits for another at the bottleneck.
     """
     gap_s = 2 * PING_FRAME_BYTES * 8 / min(link["rate_bps"] for link in dumbbell.plan["bottlenecks"])
+    timeout_s = (
+        PING_SLACK_S + 2 * slowest_s(dumbbell.plan) + gap_s * len(pairs)
+    )  # the first one waits for ARP's answer, too
     sockets = []
     for host, address in pairs:
         with network_of(dumbbell.hosts[host].pid):
             sock = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
         sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
-        sock.settimeout(PING_TIMEOUT_S)
+        sock.settimeout(timeout_s)
         sock.connect((address, 0))
         sockets.append(sock)
     found_ns = [None] * len(pairs)
@@ -58,7 +62,7 @@ def ping_ms(dumbbell, pairs, count=PINGS):
     for (host, address), sock, rtt_ns in zip(pairs, sockets, found_ns):
         sock.close()
         if rtt_ns is None:
-            raise SetupError("%s cannot reach %s: no answer to a ping within %d s" % (host, address, PING_TIMEOUT_S))
+            raise SetupError("%s cannot reach %s: no answer to a ping within %d s" % (host, address, timeout_s))
     return [rtt_ns // 1000 / 1000 for rtt_ns in found_ns]  # to the us, as ping tells it
 
 

@@ -57,7 +57,10 @@ RUN = "/run/openvswitch"
 DAEMONS = ("ovs-vswitchd", "ovsdb-server")
 GRO_TIMER, DEFERRED = "gro_flush_timeout", "napi_defer_hard_irqs"
 DEFERRED_INTERRUPTS = 2  # polls of the timer that may find nothing before interrupts are on again
+ARP_AGAIN, ARP_ANSWER_S = "net.ipv4.neigh.%s.retrans_time_ms", 1.0
 ARP_REACHABLE, ARP_REACHABLE_MS = "net.ipv4.neigh.%s.base_reachable_time_ms", 1_000_000_000
+FEW_DESCRIPTORS, DESCRIPTORS_PER_HOST = 128, 4
+STEPS_PER_SIGN = 200
 TCP_MEMORY_PAGES = (1 << 28, 1 << 28, 1 << 28)  # more than any guest has: never the limit
 
 
@@ -103,6 +106,11 @@ def read(path):
 def sysctl_file(key):
     """The file of ``key`` (net.ipv4.…) of this process's network namespace."""
     return "/proc/sys/" + key.replace(".", "/")
+
+
+def slowest_s(plan):
+    """The longest that a path of the plan delays a packet before the experiment, without a queue, in s."""
+    return max(host["delay_us"] + host["jitter_us"] for host in plan["hosts"]) * 1e-6
 
 
 def set_sysctl(key, value):
@@ -239,10 +247,14 @@ def netem(delay_us, loss, jitter_kind, jitter_us):
 class Dumbbell:
     """The running topology. ``plan`` is the dictionary of plan.json (its fields: docs/reference/plan.md)."""
 
-    def __init__(self, plan, switch_is_ours):
+    def __init__(self, plan, switch_is_ours, sign_of_life):
         self.plan, self.switch_is_ours = plan, switch_is_ours
-        # Mininet raises this limit on import of a net; its mnexec then closes every descriptor below it, one call each.
-        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self.sign_of_life, self.steps = sign_of_life, 0
+        # Mininet raises this limit when it makes a net; its mnexec then closes every descriptor below it, one call each. So it is
+        # no more than hosts need: each has sockets of its own here (nodes.py, sampler.py), and one while it is pinged.
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        needed = FEW_DESCRIPTORS + DESCRIPTORS_PER_HOST * len(plan["hosts"])
+        limits = max(soft, needed), max(hard, needed)
         mininet.util.numCores.ncores = os.cpu_count()  # Mininet would start grep to count them
         LabSwitch.run_vsctl = self._start_switches
         host, switch = (PromptHost, PromptSwitch) if "prompt" in plan else (LabHost, LabSwitch)
@@ -256,6 +268,12 @@ class Dumbbell:
             for link in plan["bottlenecks"]:
                 self.limiters[link["device"]] = Limiter(link, route, plan["segmentation"], plan["virtual"])
         self.loss = 0.0  # until renew_queues(loss): calibration needs every packet
+
+    def _step(self):
+        """One of the steps that there are as many of as hosts or programs, so that they may take a minute at one instant."""
+        self.steps += 1
+        if self.steps % STEPS_PER_SIGN == 0:
+            self.sign_of_life()
 
     def build(self):
         """Create hosts, switches, links; set offloads, socket limits and queues."""
@@ -271,6 +289,7 @@ class Dumbbell:
             host = self.net.addHost(name, ip=spec["ip"] + "/16")
             port = "%s-%s" % (spec["switch"], name)
             self.net.addLink(host, switches[spec["switch"]], intfName1=name + "-eth0", intfName2=port)
+            self._step()
             self.hosts[name], self.ports[name] = host, port
         self.net.build()
         self.net.start()
@@ -281,6 +300,7 @@ class Dumbbell:
         for name, host in self.hosts.items():
             with network_of(host.pid):
                 self._configure_host(name)
+            self._step()
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
             for port in trunks + list(self.ports.values()):
                 set_offloads(sock, port, OFFLOADS["off"])
@@ -312,6 +332,9 @@ class Dumbbell:
         if self.plan["virtual"]:
             # No ARP while the flows run: an address once confirmed stays so.
             set_sysctl(ARP_REACHABLE % dev, ARP_REACHABLE_MS)
+        if slowest_s(self.plan) > ARP_ANSWER_S:
+            # It gives up after three questions without an answer, a second apart.
+            set_sysctl(ARP_AGAIN % dev, round(1000 * (ARP_ANSWER_S + slowest_s(self.plan))))
         if not self.plan["own_machine"]:
             # The lab's kernels let veth orphan packets (kernels/patches/veth). Elsewhere a netem that delays a little
             # does it; without, TCP Small Queues would count the bottleneck's queue as the sender's own.
@@ -400,10 +423,12 @@ class Dumbbell:
 
     def popen(self, name, argv, **options):
         """Start a program on host ``name`` through Mininet."""
+        self._step()
         return self.hosts[name].popen(argv, shell=False, **options)
 
     def start(self, name, argv, **options):
         """Start a program on host ``name`` at once: popen() starts Mininet's mnexec before it."""
+        self._step()
         with network_of(self.hosts[name].pid):
             return subprocess.Popen(argv, start_new_session=True, close_fds=False, **options)
 

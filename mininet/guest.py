@@ -249,7 +249,7 @@ def main(out):
 
             play.mount_terminals()
         say(console, "bbrlab stage mininet")
-        dumbbell = Dumbbell(plan, switch_is_ours)
+        dumbbell = Dumbbell(plan, switch_is_ours, lambda: say(console, "bbrlab alive"))
         dumbbell.build()
         traffic = Traffic(dumbbell, plan, out)
         traffic.start_servers()

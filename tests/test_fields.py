@@ -57,7 +57,8 @@ def values_of(annotation: Any, metadata: typing.Sequence[Any] = ()) -> list[Any]
     if origin in (typing.Union, types.UnionType):
         return [value for part in inside if part is not type(None) for value in values_of(part, metadata)]
     if origin is list:
-        return [list(pair) for pair in itertools.combinations(values_of(inside[0]), 2)][:3]
+        several = values_of(inside[0])
+        return [[value] for value in several[-2:]] + [list(pair) for pair in itertools.combinations(several, 2)][:3]
     if annotation is bool:
         return [True, False]
     if annotation in (int, float):

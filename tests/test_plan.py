@@ -112,6 +112,19 @@ def test_data_that_begins_near_the_window_or_later_is_noted(flow, window_s, said
         assert re.search(said, notes[0])
 
 
+@pytest.mark.parametrize(
+    ("count", "hosts", "said"),
+    [(1, {}, True), (2, {}, False), (1, {"rmem_max_bytes": 1 << 20}, False)],
+)
+def test_a_path_that_the_largest_window_does_not_fill_is_noted(count, hosts, said):
+    flows = [{"cca": "reno", "count": count}]
+    changes = {"network__rate_mbit": 10_000, "network__rtt_ms": 600, "window_s": [8, 10], "hosts": hosts}
+    notes = partly_there([base_point(validate(scenario_dict(flows=flows, **changes), "s"))])
+    assert [
+        note for note in notes if "is 715 MiB, but a flow can have 512 MiB in flight at most" in note
+    ] == notes * said
+
+
 @pytest.mark.guest
 @pytest.mark.parametrize(
     ("flows", "begins_s"),

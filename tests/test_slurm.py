@@ -21,10 +21,9 @@ from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.files import read_json
 from bbrlab.campaign.figures import figures_at
-from bbrlab.experiment.machine import process
 from bbrlab.experiment.machine.cores import one_core
 from bbrlab.experiment.plan import make_plan
-from bbrlab.run.memory import flight_bytes, workload_bytes
+from bbrlab.run.memory import guest_bytes, workload_bytes
 from bbrlab.workflow import slurm as look
 from bbrlab.workflow.estimate import estimate_s
 from bbrlab.workflow.lock import hold_lock
@@ -77,8 +76,7 @@ def test_the_memory_declared_suffices_for_the_guest():
     for point in [*short, *[p for _, p in points_at("smoke")][:3]]:
         cca = {f.cca: f.cca for f in point.scenario.flows}
         plan = make_plan(point, 1, cca, virtual=True, own_machine=True, preload=None, traceable=[], modules={})
-        needed = process.memory_bytes(flight_bytes(point), workload_bytes(plan))
-        assert guest_mb(point) * 1e6 >= needed
+        assert guest_mb(point) * 1e6 >= guest_bytes(point, workload_bytes(plan))
     assert guest_mb(short[0]) > guest_mb(next(p for id, p in points_at("smoke") if id == "sarpkaya2025/fig2a"))
 
 

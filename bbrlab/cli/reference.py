@@ -144,8 +144,33 @@ def _parameters(command: Any, context: typer.Context) -> Iterator[str]:
             yield f"| `{_cell(record[0])}` | {_cell(record[1])} |"
 
 
+def scenario_page() -> str:
+    """The fields, the ranges of each queue's options, and what has no effect without something else."""
+    from bbrlab.scenario.needs import NEEDS
+    from bbrlab.scenario.schema import ANY, QDISC_OPTIONS
+
+    lines = [
+        schema_tables(schema_of("scenario")),
+        "## Options of queues",
+        "Where a kind takes less than the field:",
+        "",
+    ]
+    lines += ["| kind | option | least | largest |", "|---|---|---|---|"]
+    lines += [
+        f"| `{kind}` | `{name}` | {_number(bounds[0])} | {_number(bounds[1])} |"
+        for kind, options in QDISC_OPTIONS.items()
+        for name, bounds in options.items()
+        if bounds != ANY
+    ]
+    lines += ["", "## What needs what", "Without its partner a field has no effect: it is refused where it has none at any point of the scenario, and noted by `check` "
+              "where it has none at some points of a sweep.", ""]  # fmt: skip
+    lines += ["| field | has an effect with | otherwise |", "|---|---|---|"]
+    lines += [f"| `{n.field}` | {_cell(n.needs)} | {'noted' if n.only_noted else 'refused'} |" for n in NEEDS]
+    return "\n".join([*lines, ""])
+
+
 PAGES: dict[str, Callable[[], str]] = {
-    "scenario.md": lambda: schema_tables(schema_of("scenario")),
+    "scenario.md": scenario_page,
     "claims.md": lambda: schema_tables(schema_of("claims")),
     "configuration.md": lambda: "\n".join(schema_tables(schema_of(k)) for k in ("config", "kernels", "container")),
     "command_line.md": command_line,

@@ -68,33 +68,26 @@ class FlowCounters:
     def first_data_s(self) -> float | None:
         """When its first byte of data was sent, s since the experiment's start; None if none was.
 
-        The first sample after that (or what the socket had at its end) says how long it has been busy with data (busy_time), and if all of
-        that is acknowledged, when the last of it was sent. It is right to 1 ms; where data paused within that interval between samples, to
-        the interval, and where all data of a flow was acknowledged within it, to a queueing delay.
+        The first sample after that says how long it has been busy with data (busy_time): right to 1 ms. Where it was idle in between, it
+        is the latest instant that may be, right to an interval between samples. Of a flow that no sample saw with data its socket's end
+        says when the last of it was sent.
         """
-        sent = self.columns["bytes_sent"] - self.columns["bytes_retrans"] > IPERF3_COOKIE_BYTES
+        columns, final = self.columns, self.final
+        sent = columns["bytes_sent"] - columns["bytes_retrans"] > IPERF3_COOKIE_BYTES
         if sent.any():
             first = int(sent.argmax())
-            at_s, now = float(self.times_s[first]), {name: int(values[first]) for name, values in self._read.items()}
-        elif self.final is not None and self._sent_once(self.final["time_ns"] / 1e9) > IPERF3_COOKIE_BYTES:
-            first, at_s, now = len(self.times_s), self.final["time_ns"] / 1e9, self.final
+            latest_s = until_s = float(self.times_s[first])
+            busy_us, cookie_us = int(columns["busy_us"][first]), int(columns["min_rtt_us"][first])
+        elif final is not None and final["bytes_sent"] - final["bytes_retrans"] > IPERF3_COOKIE_BYTES:
+            first, end_s, cookie_us = len(sent), final["time_ns"] / 1e9, final["min_rtt_us"]
+            latest_s = end_s - final["last_data_sent_ms"] / 1e3
+            until_s = min(end_s, latest_s + final["srtt_us"] / 1e6)
+            busy_us = final["busy_us"] - final["min_rtt_us"]  # of the FIN
         else:
             return None
+        busy_us -= cookie_us if self.before_data_us is None else self.before_data_us
         earliest_s = float(self.times_s[first - 1]) if first else 0.0
-        last_s = at_s - now["last_data_sent_ms"] / 1e3
-        begin_us = now["min_rtt_us"] if self.before_data_us is None else self.before_data_us
-        busy_us, until_s = now["busy_us"] - begin_us, at_s
-        if not now["unacked"]:
-            until_s = min(at_s, last_s + now["srtt_us"] / 1e6)
-        if now is self.final:
-            busy_us -= now["min_rtt_us"]  # of the FIN
-        return min(max(until_s - busy_us / 1e6, earliest_s), max(last_s, earliest_s))
-
-    @property
-    def _read(self) -> dict[str, Array]:
-        return {
-            name: self.columns[name] for name in ("busy_us", "min_rtt_us", "srtt_us", "unacked", "last_data_sent_ms")
-        }
+        return max(earliest_s, min(latest_s, until_s - busy_us / 1e6))
 
 
 def flow_counters(flows: Flows, count: int, late_s: float = EDGE_TOLERANCE_S) -> list[FlowCounters]:

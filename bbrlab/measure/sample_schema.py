@@ -142,7 +142,7 @@ COLUMNS: dict[str, Column] = SHORT_FLOWS | ACKS | SAMPLES
 TCP_INFO: dict[str, tuple[int, str]] = {c.name: c.tcp_info for c in _TCP_INFO if c.tcp_info}
 """{column: (offset in struct tcp_info, NumPy type)}."""
 ONLY_READ = {"last_data_sent_ms": (44, "<u4")}
-"""The same, of fields that are read and in no table: ms since data was last sent."""
+"""The same, of fields that are read of a destroyed socket and are in no table: ms since data was last sent."""
 BBR_COLUMNS = tuple(c.name for c in _BBR)
 """NaN where a CCA or kernel does not say."""
 ACK_FIELDS = tuple(c.name for c in _ACK)

@@ -145,7 +145,7 @@ def flows_of(
         "time_s": (living["time_ns"][keep] / 1e9)[order],
         "flow": flow[keep][order].astype("<i4"),
     }
-    for name in [*_READ, *BBR_COLUMNS]:
+    for name in [*TCP_INFO, *BBR_COLUMNS]:
         columns[name] = living[name][keep][order]
     final: dict[int, dict[str, int]] = {}
     for i, f in enumerate(flow_column(dead)):

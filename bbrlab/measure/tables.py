@@ -9,7 +9,6 @@ import numpy as np
 from bbrlab.experiment.plan import Plan
 from bbrlab.experiment.plan_types import LinkPlan, TransferPlan
 from bbrlab.measure.queues import Queue
-from bbrlab.measure.sample_schema import ONLY_READ
 from bbrlab.measure.sockets import Flows
 
 
@@ -44,8 +43,6 @@ def samples_table(plan: Plan, flows: Flows, queues: dict[str, Queue]) -> Any:
     count = int(silent.sum())
     columns: dict[str, Any] = {}
     for name, values in flows.columns.items():
-        if name in ONLY_READ:
-            continue
         if name == "time_s":
             filler: Any = main["time_s"][silent]
         elif name == "flow":

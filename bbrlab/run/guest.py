@@ -17,7 +17,7 @@ from bbrlab.experiment.plan import Plan
 from bbrlab.kernel.built import Kernel
 from bbrlab.kernel.own import OwnCca, stopped_at
 from bbrlab.kernel.probe import LOUD
-from bbrlab.run.memory import flight_bytes, workload_bytes
+from bbrlab.run.memory import guest_bytes, largest_part, workload_bytes
 from bbrlab.scenario.point import Point
 
 Progress = Callable[[str, str], None]
@@ -76,7 +76,8 @@ def run_guest(machine: Machine, scratch: Path, point: Point, plan: Plan, log: Pa
         begun = True
 
     folder, free_bytes = scratch / "out", shutil.disk_usage(scratch).free
-    needed_bytes = process.memory_bytes(flight_bytes(point), workload_bytes(plan))
+    workload, virtual = workload_bytes(plan), plan.content["virtual"]
+    needed_bytes = guest_bytes(point, workload, virtual=virtual)
     gauge = Gauge()
     try:
         if machine.backend == "host":
@@ -99,6 +100,10 @@ def run_guest(machine: Machine, scratch: Path, point: Point, plan: Plan, log: Pa
             f"\n{scratch.parent} had {free_bytes >> 20} MiB free, but the guest's memory, which lies there, may grow to "
             f"{needed_bytes >> 20} MiB; make room, or set TMPDIR to another folder"
         )  # fmt: skip
+        if process.OUT_OF_MEMORY in log.read_text(encoding="utf-8", errors="replace"):
+            room += (
+                f"\nmost of it is planned for {largest_part(point, workload, virtual=virtual)}; ask for less of that"
+            )
         place = _stopped_by(machine.own, log)
         raise UserError(f"{place}{point.scenario.name}: {error}{room}{_last_words(log)}") from None
     except BaseException:

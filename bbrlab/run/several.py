@@ -21,7 +21,7 @@ from bbrlab.experiment.plan_types import GuestPlan
 from bbrlab.kernel.built import Kernel
 from bbrlab.measure.netlink import HEAD, KIND_DESTROYED, KIND_SOCKETS, records
 from bbrlab.run.guest import Machine
-from bbrlab.run.memory import flight_bytes
+from bbrlab.run.memory import guest_bytes
 from bbrlab.scenario.point import Point
 
 OUT_OF_STEP_S = 300  # machines wait for each other, and a slow one's set-up takes long
@@ -127,7 +127,7 @@ def run_several(
     cores, needed = len(os.sched_getaffinity(0)), len(senders) + 1
     if cores < needed:
         raise UserError(f"--sender-kernel: {needed} machines need a core each, but this process may use {cores}")
-    needed_bytes = process.memory_bytes(flight_bytes(point))
+    needed_bytes = guest_bytes(point, virtual=False)
     stop = threading.Event()
     places = [scratch, *[scratch / f"senders-{i}" for i in range(1, len(senders) + 1)]]
     jobs, argvs, gauges = [], [], [Gauge() for _ in places]

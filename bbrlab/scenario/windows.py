@@ -1,4 +1,5 @@
-"""Which flows are there for a part of the window only, of which the metrics are: by their times, or by how long iperf3 takes to begin."""
+"""Which flows are there for a part of the window only, of which the metrics are, by their times or by how long iperf3 takes to
+begin; and which cannot have as much in flight as the path holds."""
 
 from __future__ import annotations
 
@@ -13,11 +14,14 @@ from bbrlab.scenario.schema import MAX_STREAMS, Flow, Scenario
 CONTROL_RTTS = 4
 # Of the time that a group has before the window, or in it: more, and what is measured is no longer what was asked for.
 LARGE_PART_BEFORE, LARGE_PART_WITHIN = 0.5, 0.05
+# Of a connection: TCP's largest window is 1 GiB (RFC 7323, 2.3: 65535 << 14), for which Linux wants a buffer of twice as much,
+# and its largest buffer here is 1 GiB (experiment/hosts.py).
+LARGEST_FLIGHT_BYTES = 512 << 20
 
 
 def partly_there(points: Iterable[Point]) -> list[str]:
     """In words, each once: the groups that start or stop within ``window_s``, are not there in it at all, or whose data begins
-    near its start or later though they start before.
+    near its start or later though they start before; and where TCP's largest window keeps the link from being filled.
 
     That may be meant. A flow of some ``bytes`` and short flows (``traffic``) have metrics of their own and are left out.
     """
@@ -26,7 +30,7 @@ def partly_there(points: Iterable[Point]) -> list[str]:
         for point in points
         for i, flow in enumerate(point.scenario.flows)
         if flow.bytes is None and flow.traffic is None
-        for words in (_words, _late)
+        for words in (_words, _late, _too_long)
     )
     return list(dict.fromkeys(words for words in found if words))
 
@@ -83,6 +87,18 @@ def _late(i: int, flow: Flow, scenario: Scenario) -> str:
         f"flows.{i} ({flow.cca}) starts at {flow.start_s:g} s, but sends no data before about {first_s:.3g} s, for window_s "
         f"[{low_s:g}, {high_s:g}]: iperf3 first opens {what}, which takes {takes_s * 1e3 / rtt_ms:.0f} round trips of "
         f"{rtt_ms:g} ms (choose {remedy}a later window_s or an earlier start_s, if that is not meant)"
+    )
+
+
+def _too_long(i: int, flow: Flow, scenario: Scenario) -> str:
+    rtt_ms = _slowest(flow, scenario)[0]
+    bdp_bytes = scenario.network.rate_mbit * 1e6 / 8 * rtt_ms * 1e-3
+    flows = sum(f.count for f in scenario.flows if f.direction == flow.direction)
+    if bdp_bytes <= flows * LARGEST_FLIGHT_BYTES or scenario.hosts.rmem_max_bytes or scenario.hosts.wmem_max_bytes:
+        return ""
+    return (
+        f"flows.{i} ({flow.cca}): network.rate_mbit {scenario.network.rate_mbit:g} x {rtt_ms:g} ms is {bdp_bytes / (1 << 20):.0f} MiB, but a "
+        f"flow can have {LARGEST_FLIGHT_BYTES >> 20} MiB in flight at most (TCP's largest window), so that {flows} cannot fill the link"
     )
 
 

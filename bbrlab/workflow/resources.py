@@ -10,9 +10,8 @@ import math
 
 from bbrlab.base.errors import UserError
 from bbrlab.campaign.cost import volume_bytes
-from bbrlab.experiment.machine.process import memory_bytes
 from bbrlab.kernel.built import get_kernel
-from bbrlab.run.memory import FQ_FLOW_BYTES, WORKLOAD_BYTES, flight_bytes
+from bbrlab.run.memory import FQ_FLOW_BYTES, WORKLOAD_BYTES, guest_bytes
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.schema import Flow, Scenario
 from bbrlab.workflow.estimate import SHORT_FLOW_BYTES, estimate_s
@@ -40,7 +39,7 @@ def guest_mb(point: Point) -> int:
         for flow in scenario.flows
         if flow.traffic is not None
     )
-    return math.ceil(memory_bytes(flight_bytes(point), workload) / 1e6)
+    return math.ceil(guest_bytes(point, workload) / 1e6)
 
 
 def memory_mb(point: Point, attempt: int = 1) -> int:

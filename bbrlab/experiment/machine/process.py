@@ -32,8 +32,6 @@ POLL_S = 0.05
 MEMORY = "memory"  # the folder in its scratch folder in which a guest keeps its memory file
 CONSOLE_BYTES = 64 << 20  # a guest prints some kB
 LOOK_S = 5.0  # how often it is asked how long it waited for its core
-MIN_MEMORY_BYTES = 384 << 20
-MEMORY_PER_FLIGHT = 4  # kernel memory per byte in flight or queued, with room to spare
 # A guest that runs out of memory ends: with one of its processes killed it would hang, or go on without it.
 PANIC_ARGUMENTS = ["sysctl.vm.panic_on_oom=2", "panic=-1"]
 OUT_OF_MEMORY = "Kernel panic - not syncing: Out of memory"
@@ -101,11 +99,6 @@ def check_watchdog(watchdog_s: float) -> None:
         raise UserError(
             f"--watchdog-s {watchdog_s:g}: must be a finite number of seconds above 0; the default is {WATCHDOG_S}"
         )
-
-
-def memory_bytes(flight_bytes: float, program_bytes: float = 0) -> int:
-    """Guest memory for experiments with ``flight_bytes`` in flight and in queues and ``program_bytes`` in programs."""
-    return int(MIN_MEMORY_BYTES + MEMORY_PER_FLIGHT * flight_bytes + program_bytes)
 
 
 def mount_command() -> str:
