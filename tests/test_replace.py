@@ -56,7 +56,7 @@ def ccas(figure):
         ("bbr3:bbr3,profile=", "'profile=': give PARAMETER=VALUE"),
         ("bbr3:bbr3,profile=v3 x=1", "'profile=v3 x=1': give PARAMETER=VALUE"),
         ("bbr3:bbr3,ecn=:", "'ecn=:': give PARAMETER=VALUE"),
-        ("bbr3:bbr3,ecn=2026-13-45", "'ecn=2026-13-45': give PARAMETER=VALUE"),
+        ("bbr3:bbr3,ecn=020", "'ecn=020': give PARAMETER=VALUE"),
         ("bbr3:bbr3,ecn=0b_", "'ecn=0b_': give PARAMETER=VALUE"),
         ("bbr3:bbr3,ecn=on,ecn=off", "'ecn=off': give PARAMETER=VALUE once"),
         ("bbr9:aimd", r"replace=bbr9:aimd: there is no algorithm 'bbr9' \(there are bbr1, .*aimd"),
