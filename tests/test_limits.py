@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from bbrlab.base.errors import UserError
 from bbrlab.run.memory import LEAST_BYTES, guest_bytes, largest_part
 from bbrlab.scenario.load import base_point
 from bbrlab.scenario.messages import validate
+from bbrlab.scenario.schema import PER_PACKET_JITTER_MS
 from tests.conftest import scenario_dict
 
 RATE = {"network__rate_mbit": 100, "network__rtt_ms": 20, "network__buffer": {"packets": 1000}}
@@ -42,7 +44,6 @@ def test_memory_is_planned_by_what_there_is_many_of():
 
 @pytest.mark.guest
 def test_a_guest_without_memory_says_what_it_was_for(run_scenario, monkeypatch):
-    from bbrlab.base.errors import UserError
     from bbrlab.run import guest
 
     monkeypatch.setattr(guest, "guest_bytes", lambda *args, **kwargs: 64 << 20)
@@ -53,14 +54,23 @@ def test_a_guest_without_memory_says_what_it_was_for(run_scenario, monkeypatch):
         run_scenario(network__buffer={"packets": 30_000}, duration_s=1, window_s=[0.5, 1])
 
 
+def test_more_jitter_than_netem_holds_is_refused():
+    """The kernel would take 4295 ms without a word."""
+    with pytest.raises(UserError, match=r"network\.jitter.*per-packet jitter can be 4294 ms at most"):
+        point_of(network__jitter={"kind": "per-packet", "ms": 4295})
+
+
 LIMITS = {
     "1000 flows at 1 Mbit/s": {"network__rate_mbit": 1, "flows": [{"cca": "cubic", "count": 1000}]},
     "1000 flows together": RATE | {"flows": [{"cca": "bbr1", "count": 1000, "start": "together"}]},
     "1000 flows of a size": RATE | {"flows": [{"cca": "cubic", "count": 1000, "bytes": 1}]},
     "an RTT of 10 s": {"network__rtt_ms": 10_000, "network__buffer": {"packets": 50}, "duration_s": 60, "window_s": [55, 60]},
-    "an RTT of 10 s and as much jitter": {
-        "network__rtt_ms": 10_000, "network__jitter": {"kind": "per-packet", "ms": 10_000}, "network__buffer": {"packets": 50},
+    "an RTT of 10 s and the most jitter": {
+        "network__rtt_ms": 10_000, "network__jitter": {"kind": "per-packet", "ms": PER_PACKET_JITTER_MS}, "network__buffer": {"packets": 50},
         "duration_s": 200, "window_s": [150, 200], "sample_hz": 1,
+    },
+    "the most jitter in slots": {
+        "network__jitter": {"kind": "slotted", "ms": 10_000}, "duration_s": 100, "window_s": [90, 100], "sample_hz": 1,
     },
     "a change to an RTT of 10 s": {"network__changes": [{"at_s": 1, "rtt_ms": 10_000}], "network__buffer": {"packets": 50}},
     "the least RTT that is written": {"network__rtt_ms": 0.001, "network__buffer": {"packets": 50}},

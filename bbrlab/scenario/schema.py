@@ -24,6 +24,7 @@ from bbrlab.scenario.frames import FRAME_BYTES, FRAME_MEMORY_BYTES
 from bbrlab.scenario.red import Thresholds, problem, thresholds
 
 RECEIVE_OFFLOAD_US = 50.0  # 20,000 interrupts a second, as Intel's e1000e driver has them for little traffic
+PER_PACKET_JITTER_MS = 4294  # netem keeps half of it, in ns, in 31 bits
 MAX_STREAMS = 128  # parallel streams that one iperf3 allows
 PLAIN_WORD = re.compile(r"[\w.,:+-]{1,64}")  # what may stand on a kernel command line
 FOLDER = "folder"  # in a validation's context: the folder of the scenario file
@@ -202,8 +203,16 @@ class Jitter(Strict):
         "begin, at whose end packets leave together. That the length is drawn anew for each slot was chosen after a comparison: "
         "slots of equal length give a flow in a deep buffer half the advantage that Bless et al. measured"
     )
-    ms: RttMs = Field(description="the largest delay that is added")
+    ms: RttMs = Field(description=f"the largest delay that is added; per-packet: at most {PER_PACKET_JITTER_MS}")
     group: Annotated[int, Field(ge=0)] | None = Field(None, description="flow group; default: every group")
+
+    @model_validator(mode="after")
+    def _as_netem_holds_it(self) -> Jitter:
+        if self.kind == "per-packet" and self.ms > PER_PACKET_JITTER_MS:
+            raise ValueError(
+                f"ms {self.ms:g}: per-packet jitter can be {PER_PACKET_JITTER_MS} ms at most (netem's limit); slotted can be more"
+            )
+        return self
 
 
 class Change(Strict):
