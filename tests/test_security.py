@@ -1,4 +1,7 @@
-"""What a guest's root may do to the host: read what its user reads, and write to one folder. Nothing else, and not without end."""
+"""What a guest's root may do to the host: read its programs, and write to one folder. Nothing else, and not without end.
+
+The same of the guest's kernel: tests/test_confine.py, tests/test_own_cca.py.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ import pytest
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
+from bbrlab.kernel.confine import landlock
 from bbrlab.run import guest
 from bbrlab.run.run import run_point
 from bbrlab.scenario.load import base_point
@@ -133,8 +137,10 @@ def read(name, path, *inside):
         pass
 os.makedirs("/run/host", exist_ok=True)
 read("a file that its user may not read", "SECRET")
+read("a file of its user's", "FOLDER/own")
 subprocess.run(["mount", "-t", "hostfs", "-o", "FOLDER", "none", "/run/host"])
 read("the same by a mount of its own", "/run/host/secret")
+read("a file of its user's, by a mount of its own", "/run/host/own")
 if "do-not-tell" in str(os.environ):
     found.append("an environment variable")
 subprocess.run(["umount", "/run/host"])
@@ -151,12 +157,13 @@ raise SystemExit("found %d of the secrets" % len(found))
 """
 
 
-def test_a_guest_reads_no_more_than_its_user_and_tells_nobody(tmp_path, hostile):
-    """No file that its user may not read, no variable of the environment, no server of the host's, by whatever way."""
+def test_a_guest_reads_nothing_of_its_users_and_tells_nobody(tmp_path, hostile):
+    """No file of its user's, or that its user may not read, no variable of the environment, no server of the host's, by whatever way."""
     folder = tmp_path / "secrets"
     folder.mkdir()
     (folder / "secret").write_text("do-not-tell")
     (folder / "secret").chmod(0)
+    (folder / "own").write_text("do-not-tell" if landlock.version() else "there is no Landlock here")
     # Who is root reads every file, and so does a root's guest: here it is a root that permissions hold back, as others are.
     held_back = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
     with (
