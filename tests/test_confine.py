@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import marshal
 import os
 import socket
 import subprocess
@@ -11,7 +12,10 @@ from pathlib import Path
 import pytest
 
 from bbrlab.cli import doctor
+from bbrlab.experiment.machine import process, uml
+from bbrlab.experiment.machine.prompt import PromptLink
 from bbrlab.kernel import build
+from bbrlab.kernel.built import Kernel
 from bbrlab.kernel.confine import confined, landlock, seccomp
 
 LINUX_6_12, LINUX_7_3 = (6, 12), (7, 3)
@@ -274,6 +278,20 @@ def test_a_program_starts_as_without(tmp_path):
         for c in (status, confined.command(status, None, b"", once=True))
     )
     assert held.stdout == plain.stdout
+
+
+@pytest.mark.parametrize(
+    ("prompt", "own", "everything"), [(False, {}, False), (True, {}, True), (True, {"mine": "0"}, False)]
+)
+def test_programs_of_ones_own_run_in_a_play(tmp_path, prompt, own, everything):
+    """Whoever types may read what he may; a stranger's kernel may not."""
+    for name in ("guest", "lib", "out"):
+        (tmp_path / name).mkdir()
+    kernel = Kernel("k", "6.12.1", "b", "key", "/image", {}, {}, "s", "c", 1.0, own=own)
+    link = PromptLink() if prompt else None
+    job = process.Job(tmp_path, 1, 1 << 28, [], tmp_path / "log", prompt=link)
+    spec = marshal.loads(bytes.fromhex(uml.command(kernel, job)[4]))
+    assert ("/" in [path for path, _ in spec["files"]["rules"]]) == everything
 
 
 def test_what_does_not_start_says_so(tmp_path):

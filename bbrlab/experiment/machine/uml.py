@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
 from bbrlab.experiment.machine import process
 from bbrlab.experiment.machine.process import Job
@@ -44,8 +45,12 @@ def command(kernel: Kernel, job: Job) -> list[str]:
         f"HERE={HERE}", "con=null", "con0=null,fd:1", "quiet", *process.PANIC_ARGUMENTS, *job.arguments, "init=/bin/sh", "--", "-c",
         f'"{OLD_MOUNT} {process.mount_command()} -t hostfs -o ro,noatime,{HERE}/guest none /mnt && exec /mnt/init"',
     ]  # fmt: skip
+    foreign = bool(kernel.own)
+    reads = [(job.scratch / name).resolve() for name in ("guest", "lib")]
+    if job.prompt and not foreign:  # whoever types may run programs of his own
+        reads.append(Path("/"))
     return confined.uml(
-        argv, _version(kernel), foreign=bool(kernel.own), reads=[(job.scratch / name).resolve() for name in ("guest", "lib")],
+        argv, _version(kernel), foreign=foreign, reads=reads,
         writes=[job.scratch / name for name in ("out", "control", process.MEMORY)],
     )  # fmt: skip
 
