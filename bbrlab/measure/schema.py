@@ -100,7 +100,7 @@ _GROUP = (
            "sample; of one that waits for a retransmission timeout all the time TCP's numbers are older"),
     Metric("first_data_s", "s", "first data", "when the first flow of the group began to send data",
            "since the run's start. By the first sample with data sent, less tcp_info busy_time since iperf3's cookie was acknowledged, which is right to 1 ms; to one interval between samples "
-           "if all data until that sample was acknowledged by then; null for short flows, of which short_flows.parquet has begin_s",
+           "where it was idle in between; null for short flows, of which short_flows.parquet has begin_s",
            since=_DAY),
     Metric("last_first_data_s", "s", "last first data", "when the last flow of the group began to send data",
            "as first_data_s; null if one sent none", since=_DAY),
