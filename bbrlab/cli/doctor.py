@@ -107,7 +107,7 @@ def _confinement() -> Finding:
     by = f"Landlock version {landlock.version()}" if landlock.version() else "no Landlock"
     lacking = confined.lacking()
     held = f"not held back: {'; '.join(lacking)}. {confined.REMEDY}" if lacking else (
-        "a guest's kernel reads and writes no files of yours, opens no sockets and starts no programs")  # fmt: skip
+        "a guest's kernel reads and writes no files of yours, opens no sockets and reaches no other process")  # fmt: skip
     return Finding("confinement", True, f"{by}; {held}")
 
 
