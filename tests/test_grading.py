@@ -425,6 +425,8 @@ def test_answers_are_what_was_typed(tmp_path):
         ("-.5", -0.5),
         ("'7'", 7),
         ("1_000", 1000),
+        ("'２３_７５０'", None),
+        ("'٣'", None),
         ("true", None),
         ("1,5", None),
     ):

@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from bbrlab.base import paths
@@ -27,6 +28,11 @@ def start(module: str, *arguments: str, **how: Any) -> subprocess.Popen[Any]:
         how: further arguments of subprocess.Popen.
     """
     return subprocess.Popen([sys.executable, "-P", "-m", module, *arguments], cwd=paths.ROOT, **how)
+
+
+def isolated(file: Path, *arguments: str) -> list[str]:
+    """The command of a Python that runs one file of ours with the standard library alone, in whatever folder and environment."""
+    return [sys.executable, "-I", "-S", str(file), *arguments]
 
 
 @contextlib.contextmanager

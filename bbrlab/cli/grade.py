@@ -44,7 +44,8 @@ def grade(
     cores: Annotated[int | None, at_once("With --class: submissions at once")] = None,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
-    """Grade a submission, or a class of them. Nothing of a submission is executed outside a guest.
+    """Grade a submission, or a class of them. Nothing of a submission is imported or executed outside a guest, also if it is the
+    working folder.
 
     What is graded already and has not changed is not graded again.
     """

@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,7 +27,7 @@ from bbrlab.grading.rubric import Rubric
 from bbrlab.grading.submission import RESULTS, YAML_BYTES, Submission, is_number, read_strict_json, shown, some_of
 from bbrlab.kernel.built import Kernel, describe_kernel, without_build
 from bbrlab.measure import schema
-from bbrlab.measure.summary import Measured
+from bbrlab.measure.summary import Measured, read_summary
 from bbrlab.run.guest_code import always_loaded, guest_code
 from bbrlab.run.manifest import git_state
 from bbrlab.scenario.messages import validate
@@ -136,6 +137,12 @@ def runs_of(
             if place in taken:
                 run["wrong"].append(f"the same run is in {taken[place]}")
             taken.setdefault(place, run["name"])
+    first: dict[str, str] = {}
+    for run in runs:
+        if run["digest"] and first.setdefault(run["digest"], run["name"]) != run["name"]:
+            run["notes"].append(
+                f"has the same values as {first[run['digest']]}; of some conditions every seed gives the same"
+            )
     return runs
 
 
@@ -179,7 +186,9 @@ def _run(folder: _Folder, known: Mapping[str, int], own: Personal, kernel: Kerne
         if not isinstance(summary, dict):
             raise UserError(f"{SUMMARY}: is no summary of a run")
         run["summary_sha256"] = summary_sha256(summary)
-        run["summary"] = _summary(folder, summary, manifest, point, plan, columns)
+        content = _summary(folder, summary, manifest, point, plan, columns) | {"kernel": describe_kernel(kernel)}
+        _check_summary(content)
+        run["summary"] = content
         _acks(folder, manifest, plan)
     except UserError as error:
         folder.wrong.append(shown(str(error), 300))
@@ -280,7 +289,7 @@ def _summary(
             wrong += differences(summary, counted, CLOSE)
         else:
             folder.notes.append("flows that end before the run does: only a run made again can show an edited summary")
-            counted = _numbers(summary)
+            counted = _numbers(summary, len(scenario.flows))
     except (ValueError, KeyError, IndexError, TypeError, ArithmeticError) as error:
         raise UserError(f"{TABLE}: makes no sense as samples of a run ({shown(str(error))})") from None
     if not _is_finite(counted):
@@ -295,7 +304,6 @@ def _summary(
         "scenario": scenario.name, "paper": scenario.paper, "figure": scenario.figure, "values": point.values,
         "seed": manifest.seed, "backend": manifest.backend, "window_s": list(scenario.window_s), "flows": [], "checks": [],
         "ok": True, "virtual_s": scenario.duration_s, "wall_s": None,
-        "kernel": {k: v for k, v in manifest.kernel.model_dump().items() if k in ("name", "release", "key")},
     }  # fmt: skip
 
 
@@ -332,6 +340,16 @@ def _checked(
     return found
 
 
+def _check_summary(content: Any) -> None:
+    """UserError if a summary is none that the tables can be made of: of flows that end early it has the student's own numbers."""
+    with tempfile.TemporaryDirectory(prefix="bbrlab-grade-") as folder:
+        files.write_json(Path(folder) / SUMMARY, content)
+        try:
+            read_summary(Path(folder))
+        except UserError as error:
+            raise UserError(str(error).replace(str(Path(folder) / SUMMARY), SUMMARY)) from None
+
+
 def _acks(folder: _Folder, manifest: _Manifest, plan: Plan) -> None:
     """The table of ACKs, where the scenario asks for one, must be the run's."""
     if not plan.content["trace_acks"]:
@@ -351,10 +369,12 @@ def _is_finite(content: Any) -> bool:
     return not isinstance(content, float) or math.isfinite(content)
 
 
-def _numbers(summary: dict[str, Any]) -> dict[str, Any]:
+def _numbers(summary: dict[str, Any], groups: int) -> dict[str, Any]:
     """Groups, bottleneck and Jain's index of a summary that cannot be recounted. UserError if they are not numbers."""
     measured = cast(Measured, summary)  # that it is none is found out here
     try:
+        if len(summary["groups"]) != groups:
+            raise TypeError
         for group in summary["groups"]:
             values = [metric.of_group(group) for metric in schema.GROUP.values()]
             if not all(v is None or is_number(v) for v in values) or not isinstance(group["cca"], str):

@@ -92,7 +92,10 @@ class CheckPoints(Strict):
     runs: Points = Field(
         0.0, description="every asked run is there, whole and unedited; in proportion to how many of them"
     )
-    rerun: Points = Field(0.0, description="the sample that is run again is the same, byte for byte")
+    rerun: Points = Field(
+        0.0,
+        description="the sample that is run again is the same, byte for byte; in proportion to what was drawn, also where it is missing",
+    )
 
 
 class Limits(Strict):

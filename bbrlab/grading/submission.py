@@ -301,7 +301,9 @@ def _take_folder(found: Submission) -> None:
     Without a scenario the other parts tell which it is. What lies elsewhere is named.
     """
     for part in (SCENARIO, ANSWERS, NOTEBOOK, RESULTS):
-        folders = sorted({place for name in found.files if (place := _folder_of(part, name)) is not None}, key=len)
+        folders = sorted(
+            {place for name in found.files if (place := _folder_of(part, name)) is not None}, key=lambda f: (len(f), f)
+        )
         if not folders:
             continue
         top = folders[0]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import marshal
 import shutil
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from bbrlab.base import python
 from bbrlab.kernel.confine import landlock, seccomp
 
 START = Path(__file__).with_name("start.py")
@@ -48,7 +48,7 @@ def command(
         "files": files and asdict(files), "calls": calls, "once": once, "fixed_addresses": fixed_addresses,
         "program": shutil.which(argv[0]) or argv[0],
     }  # fmt: skip
-    return [sys.executable, "-I", "-S", str(START), marshal.dumps(spec).hex(), *argv]
+    return python.isolated(START, marshal.dumps(spec).hex(), *argv)
 
 
 def uml(
