@@ -853,3 +853,48 @@ def test_trying_out_a_kernel_leaves_no_folder_behind(tmp_path, tmp_path_factory,
     monkeypatch.setattr(probe, "_boot", booted)
     assert probe.probe_kernel(image, "um", tmp_path / "log")["ccas"] == ["cubic", "bbr"]
     assert [p.name for p in tmp_path.iterdir()] == ["log"]
+
+
+# --- limits of the shell, and a file system without inodes ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("limit", "words"),
+    [
+        ("-f 100", "ulimit -f (100 kB of a file)"),
+        ("-v 4000000", "ulimit -v (4000000 kB of memory)"),
+        ("-n 200", "ulimit -n (200 open files)"),
+        ("-u 900", "ulimit -u (900 processes)"),
+        ("-n 1024", ""),
+        ("-c 0", ""),
+    ],
+)
+def test_low_limits_are_named(limit, words):
+    code = "from bbrlab.base.limits import limits_in_words; print(limits_in_words())"
+    command = f"ulimit -n 4096 -u unlimited; ulimit {limit}; exec {sys.executable} -c '{code}'"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd=paths.ROOT, check=True)
+    assert words in done.stdout and (words or not done.stdout.strip())
+
+
+@pytest.mark.guest
+def test_a_limit_that_ends_the_guest_is_named(scenario_file, tmp_path):
+    """Without it all that is told is a signal's number."""
+    command = (
+        f"ulimit -f 100; exec {sys.executable} -m bbrlab.cli.main run {scenario_file()} --out {tmp_path}/out --quiet"
+    )
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd=paths.ROOT)
+    assert (
+        done.returncode == 2
+        and "this shell has limits that may be the reason: ulimit -f (100 kB of a file)" in done.stderr
+    )
+
+
+def test_a_file_system_without_inodes_is_not_called_full(tmp_path, monkeypatch):
+    class Inodes:
+        f_files, f_favail = 1000, 0
+        f_blocks = f_bfree = f_bavail = f_frsize = 1000
+
+    error = OSError(errno.ENOSPC, "No space left on device")
+    assert "the disk is full" in str(files.explain(error, tmp_path))
+    monkeypatch.setattr("bbrlab.base.files.os.statvfs", lambda place: Inodes)
+    assert "can hold no more files (no inode is free; it has" in str(files.explain(error, tmp_path))

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bbrlab.base.errors import UserError
+from bbrlab.base.limits import limits_in_words
 from bbrlab.base.owned import PARTIAL, held
 
 CHUNK_BYTES = 1 << 20
@@ -26,7 +27,13 @@ def explain(error: OSError, path: Path, or_else: str = "") -> UserError:
     """The UserError for what could not be read or written at ``path``; ``or_else``: what else can be done about it."""
     also = f", {or_else}" if or_else else ""
     if error.errno in FULL:
-        free = shutil.disk_usage(existing_parent(path)).free
+        there = existing_parent(path)
+        free, system = shutil.disk_usage(there).free, os.statvfs(there)
+        if error.errno == errno.ENOSPC and system.f_files and not system.f_favail:
+            return UserError(
+                f"{path}: the file system can hold no more files (no inode is free; it has {free / 1e6:.0f} MB free); remove some "
+                f"files there, or choose another place{also}"
+            )
         return UserError(f"{path}: the disk is full ({free / 1e6:.0f} MB free); make room and start again{also}")
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return UserError(
@@ -34,6 +41,8 @@ def explain(error: OSError, path: Path, or_else: str = "") -> UserError:
         )
     if error.errno == errno.ENOENT:
         return UserError(f"{path}: is not there; was it moved, or is it still to be made?{also}")
+    if error.errno in (errno.EFBIG, errno.EMFILE, errno.ENOMEM, errno.EAGAIN):
+        also += limits_in_words()
     return UserError(f"{path}: {error.strerror or error}{also}")
 
 

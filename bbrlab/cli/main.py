@@ -37,6 +37,7 @@ def _run() -> int:
 
     from bbrlab.base import files
     from bbrlab.base.errors import UserError
+    from bbrlab.base.limits import limits_in_words
     from bbrlab.cli.app import EXIT_BUG, EXIT_FAILED
     from bbrlab.cli.commands import app
 
@@ -55,7 +56,7 @@ def _run() -> int:
         return EXIT_FAILED
     except OSError as error:
         place = [Path(os.fsdecode(name)) for name in (error.filename,) if isinstance(name, (str, bytes, os.PathLike))]
-        told = files.explain(error, place[0]) if place else error.strerror or error
+        told = files.explain(error, place[0]) if place else f"{error.strerror or error}{limits_in_words()}"
         typer.echo(f"bbrlab: {told}", err=True)
         return EXIT_FAILED
     except Exception as error:  # click's own usage errors, or a fault of ours

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
+from bbrlab.base.limits import limits_in_words
 from bbrlab.experiment.machine import host, process, qemu, uml
 from bbrlab.experiment.machine.prompt import PromptLink
 from bbrlab.experiment.machine.strain import Gauge, Strain
@@ -105,7 +106,7 @@ def run_guest(machine: Machine, scratch: Path, point: Point, plan: Plan, log: Pa
                 f"\nmost of it is planned for {largest_part(point, workload, virtual=virtual)}; ask for less of that"
             )
         place = _stopped_by(machine.own, log)
-        raise UserError(f"{place}{point.scenario.name}: {error}{room}{_last_words(log)}") from None
+        raise UserError(f"{place}{point.scenario.name}: {error}{limits_in_words()}{room}{_last_words(log)}") from None
     except BaseException:
         if begun:  # interrupted: the log of half a run says nothing; an earlier run's stays
             log.unlink(missing_ok=True)
