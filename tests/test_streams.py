@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,6 +17,7 @@ from rich.text import Text
 
 from bbrlab.base import paths
 from bbrlab.base.console import Console
+from bbrlab.base.tables import write_csv
 from bbrlab.base.words import shown
 from bbrlab.cli.app import EXIT_FAILED
 
@@ -147,3 +149,15 @@ def test_there_is_one_console():
         forbidden = {"rich.console.Console", "rich.print", "rich.markup.escape", "rich.get_console"}
         assert path == own or not imported & forbidden, path
         assert "from_markup" not in text and "from_ansi" not in text, path
+
+
+def test_no_text_of_a_table_is_a_formula(tmp_path):
+    evil = ["=1+1", "+1", "-x", "@SUM(A1)", "\t=1", "-", "cubic", None]
+    table = pd.DataFrame({"=name": evil, "number": range(-4, 4)})
+    write_csv(table, tmp_path / "t.csv")
+    found = pd.read_csv(tmp_path / "t.csv")
+    assert list(found) == ["'=name", "number"] and list(found["number"]) == list(range(-4, 4))
+    assert list(found["'=name"].fillna("")) == ["'=1+1", "'+1", "'-x", "'@SUM(A1)", "'\t=1", "-", "cubic", ""]
+    written = {p.name for p in (paths.ROOT / "bbrlab").rglob("*.py") if ".to_csv(" in p.read_text(encoding="utf-8")}
+    # Those of numbers alone: chunks of short flows, and a table of a model.
+    assert written == {"tables.py", "chunks.py", "burst_tables.py"}

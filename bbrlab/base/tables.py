@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
-from bbrlab.base.files import explain
+from bbrlab.base.files import aside, explain
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,3 +47,16 @@ def published_table(name: str) -> pd.DataFrame:
     if not path.exists():
         raise UserError(f"{path}: there is no such published table")
     return pd.read_csv(path)
+
+
+def cell(text: str) -> str:
+    """A cell that no spreadsheet takes for a formula."""
+    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") and text != "-" else text
+
+
+def write_csv(table: pd.DataFrame, path: Path) -> None:
+    """Write a table as CSV, whole or not at all; what its texts say is text (cell())."""
+    texts = table.select_dtypes(include=["object", "string", "category"]).columns
+    plain = table.assign(**{c: table[c].map(lambda v: cell(v) if isinstance(v, str) else v) for c in texts})
+    with aside(path) as temporary:
+        plain.rename(columns=lambda name: cell(str(name))).to_csv(temporary, index=False)

@@ -10,6 +10,7 @@ import pandas as pd
 
 from bbrlab.base import files
 from bbrlab.base.errors import UserError
+from bbrlab.base.tables import write_csv
 from bbrlab.campaign.figures import Figure, Run, runs_of
 from bbrlab.campaign.interval import over_seeds
 from bbrlab.campaign.versions import read_with
@@ -172,7 +173,6 @@ def read_points(path: Path) -> pd.DataFrame:
 
 def write_table(content: pd.DataFrame, out: Path) -> None:
     """Write a table as Parquet to ``out`` and as CSV beside it."""
-    with files.aside(out.with_suffix(".csv")) as temporary:
-        content.to_csv(temporary, index=False)
+    write_csv(content, out.with_suffix(".csv"))
     with files.aside(out) as temporary, open(temporary, "wb") as file:
         content.to_parquet(file, index=False)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bbrlab.base import files
+from bbrlab.base.tables import cell
 
 if TYPE_CHECKING:
     from bbrlab.grading.grade import Grade
@@ -132,10 +133,5 @@ def table_of(head: list[str], rows: list[list[str]]) -> str:
     """A table as CSV."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerows([[_cell(cell) for cell in row] for row in [head, *rows]])
+    writer.writerows([[cell(text) for text in row] for row in [head, *rows]])
     return text.getvalue()
-
-
-def _cell(text: str) -> str:
-    """A cell that no spreadsheet takes for a formula."""
-    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t") else text

@@ -11,8 +11,8 @@ from typing import Any
 import pandas as pd
 from rich.table import Table
 
-from bbrlab.base import files
 from bbrlab.base.console import Console
+from bbrlab.base.tables import write_csv
 from bbrlab.claims.compare import MOVED, NOT_COMPARED, OPEN, SAME, has_numbers, one_sided
 from bbrlab.report.console import wide_console
 
@@ -141,8 +141,7 @@ def _print_points(console: Console, shown: pd.DataFrame) -> None:
 
 def write_points(found: Comparison, csv: Path) -> None:
     """Write every point as CSV."""
-    with files.aside(csv) as temporary:
-        found.points.to_csv(temporary, index=False)
+    write_csv(found.points, csv)
 
 
 def content_of(found: Comparison) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 from rich.table import Table
 
-from bbrlab.base import files
+from bbrlab.base.tables import write_csv
 from bbrlab.claims.compare import MOVED, NOT_COMPARED, OPEN, SAME
 from bbrlab.report.console import wide_console
 
@@ -139,5 +139,4 @@ def write_crosscheck(found: Crosscheck, csv: Path) -> None:
         source=f"this lab, scenario {found.scenario}: bbrlab crosscheck",
         exactness="own runs",
     )
-    with files.aside(csv) as temporary:
-        table.to_csv(temporary, index=False)
+    write_csv(table, csv)
