@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -49,9 +50,12 @@ def published_table(name: str) -> pd.DataFrame:
     return pd.read_csv(path)
 
 
+_NUMBERS = re.compile(r"-|[-+]?[0-9.]+( to [-+]?[0-9.]+)?")
+
+
 def cell(text: str) -> str:
-    """A cell that no spreadsheet takes for a formula."""
-    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") and text != "-" else text
+    """A cell that no spreadsheet takes for a formula; a number, or a range of numbers in words, is none."""
+    return text if text[:1] not in ("=", "+", "-", "@", "\t", "\r") or _NUMBERS.fullmatch(text) else f"'{text}"
 
 
 def write_csv(table: pd.DataFrame, path: Path) -> None:
