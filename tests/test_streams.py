@@ -152,14 +152,14 @@ def test_there_is_one_console():
 
 
 def test_no_text_of_a_table_is_a_formula(tmp_path):
-    evil = ["=1+1", "+1", "-x", "@SUM(A1)", "\t=1", "-0.05 to 0.05", "cubic", None]
+    evil = ["=1+1", "-2+3+cmd|' /C calc'!A0", "-x", "@SUM(A1)", "\t=1", "-0.05 to 0.05", "cubic", None]
     table = pd.DataFrame({"=name": evil, "number": range(-4, 4)})
     write_csv(table, tmp_path / "t.csv")
     found = pd.read_csv(tmp_path / "t.csv")
     assert list(found) == ["'=name", "number"] and list(found["number"]) == list(range(-4, 4))
     assert list(found["'=name"].fillna("")) == [
         "'=1+1",
-        "'+1",
+        "'-2+3+cmd|' /C calc'!A0",
         "'-x",
         "'@SUM(A1)",
         "'\t=1",
