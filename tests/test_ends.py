@@ -87,7 +87,10 @@ def test_ends_of_the_options_of_queues(kind, name, value, tmp_path):
 )
 def test_ends_of_the_path_and_the_hosts(changes, tmp_path):
     said = runs_or_is_refused(scenario_dict(**(CHEAP | changes)), tmp_path / "out")
-    assert not said, said
+    if changes.get("network__loss", 0) > 0.9:
+        assert said.startswith("flows_ran"), "nothing arrives"
+    else:
+        assert not said, said
 
 
 @pytest.mark.slow

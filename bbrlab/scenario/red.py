@@ -1,8 +1,8 @@
 """RED's thresholds with their defaults, and what tc and the kernel can make of them.
 
-tc turns a burst into the weight of the mean queue, 2^-weight, and hands over the probability in 32 bits (tc/tc_red.c and
-tc/q_red.c of iproute2 6.1); the kernel keeps the mean queue shifted by the weight in 32 bits and divides the probability by
-the distance of the thresholds in whole numbers (include/net/red.h of Linux 6.12).
+tc turns a burst into the weight of the mean queue, 2^-weight, and hands over the probability in 32 bits (tc_red.c and q_red.c
+of iproute2 6.1); the kernel keeps the mean queue shifted by the weight in 32 bits and divides the probability by
+the distance of the thresholds in whole numbers (red.h of Linux 6.12).
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _above(distance: int) -> float:
 
 
 def _largest_weight(high: int) -> int:
-    """The largest weight with which the kernel keeps a mean queue of so many bytes (red_check_params())."""
+    """The largest weight with which the kernel keeps a mean queue of so many bytes (red_check_params in red.h)."""
     return 31 - high.bit_length()
 
 

@@ -114,8 +114,8 @@ QDISC_OPTIONS: dict[str, dict[str, Range]] = {
         "flows": (1, 65_536),
         "quantum_bytes": QUANTUM,
     },
-    # PIE counts in 64 ns; its timer in jiffies, of 1 ms in the lab's kernels; tc keeps an alpha or beta of 0 to itself.
-    "pie": {"ecn": ANY, "target_ms": (0.01, 10_000), "tupdate_ms": (1, 10_000), "alpha": (1, 32), "beta": (1, 32)},
+    # PIE counts in 64 ns, and tells its target in 32 bits of ns; its timer in jiffies, of 1 ms in the lab's kernels; tc keeps an alpha or beta of 0 to itself.
+    "pie": {"ecn": ANY, "target_ms": (0.01, 4294), "tupdate_ms": (1, 10_000), "alpha": (1, 32), "beta": (1, 32)},
     "cake": {"rtt_ms": (0.02, 10_000), "isolation": ANY},  # its target is a twentieth, at least 1 us
     "fq": {"ce_threshold_ms": (0.001, 10_000), "quantum_bytes": QUANTUM, "flow_limit_packets": ANY},
 }
