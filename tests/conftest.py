@@ -63,6 +63,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput"):
         return  # a worker of xdist has its session's environment
     os.environ["BBRLAB_RESULTS"] = tempfile.mkdtemp(prefix="bbrlab-tests-")
+    os.environ["BBRLAB_KERNELS"] = os.environ["BBRLAB_RESULTS"] + "/kernels.yaml"  # not the user's own
     os.environ["BBRLAB_SHIPPED"] = (
         os.environ["BBRLAB_RESULTS"] + "/shipped"
     )  # there is none: pages show the session's own

@@ -224,7 +224,9 @@ def test_a_tree_keeps_what_it_was_built_from(tmp_path):
 @pytest.mark.compiles
 def test_a_kernel_whose_patches_do_not_apply(kernels, tmp_path, monkeypatch):
     monkeypatch.setattr(build, "locate", lambda *_, **__: Located("a source", lambda folder, run: None))  # with no file
-    with pytest.raises(UserError, match=r"step 'patch um/0001' failed; the log is .*trees/lab-6\.12\.log"):
+    with pytest.raises(
+        UserError, match=r"step 'patch um/0001' failed: .*this source has no .*the log is .*trees/lab-6\.12\.log"
+    ):
         build_kernel(say=lambda text: None, own=[read_own(AIMD)])
     assert not [p for p in (tmp_path / "build").rglob("*") if p.is_file() and p.suffix not in {".log", ".lock"}]
 
@@ -249,7 +251,7 @@ def working_below(folder: Path) -> list[int]:
 @pytest.mark.compiles
 @pytest.mark.parametrize("seen", [True, False], ids=["view", "plain"])
 def test_sigterm_ends_a_play_whose_kernel_is_being_built(kernels, tmp_path, seen):
-    """At once, with every compiler, whether the play has a terminal or not; and nothing half-built is left."""
+    """At once, with every compiler, whether the play has a terminal or not."""
     scenario, built, out = tmp_path / "s.yaml", tmp_path / "build", tmp_path / "out"
     scenario.write_text(yaml.safe_dump(scenario_dict(flows=[{"cca": "aimd"}])))
     argv = [
@@ -271,9 +273,9 @@ def test_sigterm_ends_a_play_whose_kernel_is_being_built(kernels, tmp_path, seen
         child.expect("configure +[0-9.]+ s")
         assert wait_for(lambda: len(working_below(built)) > 2, 60), "compilers are at work"
         child.kill(signal.SIGTERM)
-        child.expect("compile was ended; removing what was begun", timeout=20)
+        child.expect(r"compile(: patched)? was ended", timeout=20)
         assert wait_for(lambda: working_below(built) == [], 5)
-        child.expect(pexpect.EOF)  # a source tree has 50,000 files
+        child.expect(pexpect.EOF)
         assert child.before.endswith(b"bbrlab: interrupted; nothing half-done was kept\r\n")
         child.close()
         assert child.exitstatus == 130

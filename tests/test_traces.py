@@ -17,6 +17,7 @@ from bbrlab.base import paths
 from bbrlab.experiment.plan import Plan
 from bbrlab.experiment.transfers import FlowPlan
 from bbrlab.measure import bbr_record
+from bbrlab.measure.checks.guest import states_check
 from bbrlab.measure.flow_counters import EDGE_TOLERANCE_S, FlowCounters
 from bbrlab.measure.netlink import HEAD, records
 from bbrlab.measure.queues import queue_counters
@@ -226,6 +227,27 @@ def test_of_a_record_that_nobody_knows_the_state_is_not_known(block):
     found = bbr_record.columns(block)
     assert sorted(found) == COMMON
     assert {len(values) for values in found.values()} == {len(block)}
+
+
+def test_a_run_says_that_states_are_not_known(tmp_path):
+    """A record of a length that nobody knows: a check that could not be made, once for the run."""
+    messages = [
+        socket_message(1000, 5201, 50, bytes_received=5),
+        socket_message(1002, 5201, 51, bbr=(7, 0, 40_000, 320, 512), bytes_acked=9),
+    ]
+    path = tmp_path / "samples.raw"
+    path.write_bytes(
+        b"".join(
+            record(k * 10**8, 0, 0, b"".join(messages)) + record(k * 10**8, 0, 2, qdisc_message(b"bfifo", 0, 0, 0, 0))
+            for k in (1, 2)
+        )
+    )
+    flows, _ = decode(path, plan())
+    assert flows.record_bytes == {0: [20]} and states_check(flows) is None
+    flows.columns["bbr_state"][:] = np.nan
+    found = states_check(flows)
+    assert (found.name, found.ok) == ("bbr_states", None)
+    assert "the kernel's records of flow 0 have 20 bytes, from which no states can be read" in found.detail
 
 
 def test_a_newer_algorithm_in_bbr1s_record_has_no_states():

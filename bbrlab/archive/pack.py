@@ -22,7 +22,7 @@ from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.campaign.config import command_for
 from bbrlab.kernel.sources import hashes_of, locate
-from bbrlab.kernel.specs import find_spec
+from bbrlab.kernel.specs import KernelSpec, OwnSpec, find_spec
 from bbrlab.report.shipped import own_hash
 from bbrlab.workflow.digest import MANIFEST as RUN_MANIFEST
 from bbrlab.workflow.digest import SUMMARY, TABLES
@@ -211,6 +211,7 @@ def _manifest(version: str, commit: Commit, campaign: dict[str, Any], members: S
             "source_hashes": hashes_of(spec.source),
             "patches": [*spec.patches, *spec.host_patches],
             "options": spec.options,
+            **_own_parts(spec),
         },
         "debian_packages": campaign["packages"],
         "python_packages": "source/envs/requirements.lock",
@@ -220,6 +221,14 @@ def _manifest(version: str, commit: Commit, campaign: dict[str, Any], members: S
         "content": {"files": len(members), "bytes": sum(m.size() for m in members), "besides": list(BESIDES)},
     }
     return content | {"sha256": own_hash(content)}
+
+
+def _own_parts(spec: KernelSpec) -> dict[str, Any]:
+    """What a kernel of the user's own has besides: its patches by their hashes, its options."""
+    if not isinstance(spec, OwnSpec):
+        return {}
+    series = [{"file": Path(name).name, "sha256": files.sha256(Path(name))} for name in spec.series]
+    return {"base": spec.base, "series": series, "settings": spec.settings}
 
 
 def _provenance(

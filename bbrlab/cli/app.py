@@ -85,7 +85,7 @@ def _beginning(names: Iterable[str], incomplete: str) -> list[str]:
 
 # What the shell completes, wherever these are asked for.
 KernelName = Annotated[
-    str | None, typer.Option("--kernel", help="Entry of config/kernels.yaml.", autocompletion=_kernels)
+    str | None, typer.Option("--kernel", help="A kernel (bbrlab kernel list).", autocompletion=_kernels)
 ]
 ScaleName = Annotated[
     str | None, typer.Option("--scale", help="smoke, quick or full; default: config.yaml's.", autocompletion=_scales)

@@ -15,7 +15,7 @@ from bbrlab.cli.app import EXIT_MOVED, AsJson, all_cores, app, at_once, print_js
 @app.command()
 def compare(
     figures: Annotated[list[str] | None, typer.Argument(help="paper, paper/figure ...; default: what both sides have.")] = None,
-    kernel: Annotated[list[str] | None, typer.Option(help="A kernel of config/kernels.yaml; give two.")] = None,
+    kernel: Annotated[list[str] | None, typer.Option(help="A kernel (bbrlab kernel list); give two.")] = None,
     config: Annotated[list[str] | None, typer.Option(metavar="'KEY=VALUE ...'", help="Settings of a campaign, as for snakemake --config; give two.")] = None,
     results: Annotated[list[Path] | None, typer.Option(help="A folder of results, of another commit for example; give two.")] = None,
     scale: Annotated[str | None, typer.Option(help="smoke, quick or full; default: config.yaml's.")] = None,

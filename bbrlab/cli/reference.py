@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 from bbrlab.base import files, paths
 from bbrlab.cli.app import EXITS, app
 from bbrlab.cli.schemas import schema_of
+from bbrlab.kernel.users import UsersFile
 
 FOLDER = paths.ROOT / "docs" / "reference"
 BEGIN, END = "<!-- made by: python -m bbrlab.cli.reference -->", "<!-- end of what is made -->"
@@ -169,10 +170,17 @@ def scenario_page() -> str:
     return "\n".join([*lines, ""])
 
 
+def _users_kernels() -> str:
+    """The user's own file of kernels; its Source is that of config/kernels.yaml."""
+    return schema_tables(UsersFile.model_json_schema()).partition("\n## Source\n")[0] + "\n"
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "scenario.md": scenario_page,
     "claims.md": lambda: schema_tables(schema_of("claims")),
-    "configuration.md": lambda: "\n".join(schema_tables(schema_of(k)) for k in ("config", "kernels", "container")),
+    "configuration.md": lambda: "\n".join(
+        [*(schema_tables(schema_of(k)) for k in ("config", "kernels", "container")), _users_kernels()]
+    ),
     "command_line.md": command_line,
 }
 

@@ -15,21 +15,25 @@ from bbrlab.base import files
 from bbrlab.base.errors import UserError
 from bbrlab.base.owned import lock, owned_folder, remove_abandoned
 from bbrlab.kernel.built import Kernel, build_key, host_key, is_outdated, kernel_folder, read_kernel
+from bbrlab.kernel.compile import compiled
 from bbrlab.kernel.compiler import compiler
 from bbrlab.kernel.confine import confined
 from bbrlab.kernel.own import OwnCca, own_name
 from bbrlab.kernel.own_build import compile_with_own
-from bbrlab.kernel.probe import probe_kernel
 from bbrlab.kernel.sources import Located, locate
-from bbrlab.kernel.specs import KernelSpec, find_spec, load_specs
-from bbrlab.kernel.steps import TARGETS, Say, Steps, compile_kernel
+from bbrlab.kernel.specs import KernelSpec, OwnSpec, find_spec, load_specs
+from bbrlab.kernel.steps import TARGETS, Say
 from bbrlab.kernel.trees import keep_tree
 
 PREFIX = ".build-"  # of the folders that kernels are built in
 
 
 def build_kernel(
-    name: str | None = None, jobs: int | None = None, say: Say = print, own: Sequence[OwnCca] = ()
+    name: str | None = None,
+    jobs: int | None = None,
+    say: Say = print,
+    own: Sequence[OwnCca] = (),
+    spec: KernelSpec | None = None,
 ) -> Kernel:
     """Build a kernel unless it is there already. Of two processes that need the same one, one builds and one waits.
 
@@ -38,13 +42,15 @@ def build_kernel(
         jobs: parallel compilers; default: all cores.
         say: gets one line per step with the time it took.
         own: algorithms of one's own that it has beside those of its entry.
+        spec: what ``name`` stands for, if it is no entry yet.
 
     Raises:
         UserError: naming the step that failed and the log to read, or the place in an algorithm's file.
     """
-    name, spec = find_spec(name)
+    if name is None or spec is None:
+        name, spec = find_spec(name)
     called = own_name(name, own)
-    if own and (warning := confined.warning()):
+    if (own or spec.foreign) and (warning := confined.warning()):
         say(f"kernel {called}: {warning}")
     source = locate(spec.source, fetch=True, say=lambda text: say(f"kernel {name}: {text}"))
     compiler_line = compiler()
@@ -92,16 +98,12 @@ def _build(
 ) -> None:
     """Compile a kernel and try it out; its folder is ``out`` in ``scratch`` then."""
     start = time.monotonic()
-    tree = scratch / "source"
-    tree.mkdir()
-    log = scratch.parent / f"{name}.log"
-    with open(log, "w", encoding="utf-8") as file:
-        steps = Steps(name, tree, log, file, say)
-        compile_kernel(steps, spec, source, jobs)
-        probe = steps.timed("probe", lambda: probe_kernel(tree / TARGETS[spec.arch][1], spec.arch, log))
-    _keep(tree, spec, key, host, source, probe, start, scratch / "out")
-    if name == load_specs().default:
-        keep_tree(tree, name, key + host, probe["ccas"], say)
+    with compiled(name, spec, source, scratch.parent / f"{name}.log", jobs, say) as (tree, probe):
+        _keep(tree, spec, key, host, source, probe, start, scratch / "out")
+        if name == load_specs().default:
+            keep_tree(tree, name, key + host, probe["ccas"], say)
+        elif not isinstance(spec, OwnSpec):  # of which there will be a next try
+            shutil.rmtree(tree)
 
 
 def _build_with(
@@ -143,6 +145,7 @@ def _keep(
         "build_s": round(time.monotonic() - start, 1),
         "acceleration": probe["acceleration"],
         "host": host,
+        **({"foreign": True} if spec.foreign else {}),
         **({"own": {cca.name: cca.sha256 for cca in own}} if own else {}),
     }
     files.write_json(out / "kernel.json", info)

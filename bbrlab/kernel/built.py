@@ -17,7 +17,7 @@ from bbrlab.base.errors import UserError
 from bbrlab.kernel.compiler import compiler
 from bbrlab.kernel.own import OwnCca
 from bbrlab.kernel.sources import locate, name_version
-from bbrlab.kernel.specs import KernelSpec, find_spec, probe_file, recipe
+from bbrlab.kernel.specs import KernelSpec, OwnSpec, find_spec, probe_file, recipe
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,7 @@ class Kernel:
         modules: {kernel's name of a CCA that may be had in parameter sets: the module that has it}.
         own: {algorithm of one's own: SHA-256 of its C file}.
         host: hash of the patches by which it runs on more machines (host_key()).
+        foreign: it has kernel code that is not of this project: patches of the user's, or a repository's source.
         acceleration: how QEMU ran it when it was tried out ("kvm" or "tcg"; empty for other backends).
     """
 
@@ -55,6 +56,7 @@ class Kernel:
     modules: dict[str, str] = field(default_factory=dict)
     own: dict[str, str] = field(default_factory=dict)
     host: str = ""
+    foreign: bool = False
 
 
 def build_key(spec: KernelSpec, source: str, compiler_line: str, own: Sequence[OwnCca] = ()) -> str:
@@ -66,6 +68,10 @@ def build_key(spec: KernelSpec, source: str, compiler_line: str, own: Sequence[O
         digest.update(part.encode() + b"\0")
     for path, target in [*((p, "") for p in [*parts.options, *parts.patches, probe_file()]), *parts.added]:
         digest.update(f"{target}/{path.name}".encode() + b"\0" + path.read_bytes() + b"\0")
+    if isinstance(spec, OwnSpec):  # names stand in what is built
+        digest.update(json.dumps([parts.settings, spec.names]).encode() + b"\0")
+        for path in parts.series:
+            digest.update(b"series\0" + path.read_bytes() + b"\0")
     for cca in own:
         digest.update(f"own {cca.name}".encode() + b"\0" + cca.text.encode() + b"\0")
     return digest.hexdigest()[:16]
@@ -124,6 +130,17 @@ def is_outdated(name: str | None = None) -> bool:
     except UserError:  # no source here, or no compiler
         return False
     return kernel_folder(key).is_dir() and read_kernel(name, key, host_key(spec)) is None
+
+
+def boot_words(kernel: Kernel) -> list[str]:
+    """What a kernel's command line needs for its hosts to send nothing of their own.
+
+    The lab's have no IPv6. With it a host announces itself and asks for routers and for who has its address; such packets would
+    meet the queue, and the run would fail a self-check.
+    """
+    config = Path(kernel.image).with_name("config")
+    has_ipv6 = config.is_file() and "CONFIG_IPV6=y" in config.read_text(encoding="utf-8").splitlines()
+    return ["ipv6.disable=1"] if has_ipv6 else []
 
 
 def kernel_identity(name: str | None = None) -> str:

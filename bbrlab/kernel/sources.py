@@ -108,6 +108,23 @@ def locate(source: Source, *, fetch: bool, say: Callable[[str], None] = lambda t
     return _debian(source.debian) if source.debian else _git(source, fetch, say)
 
 
+def head_of(folder: Path) -> Source:
+    """The present commit of a Git repository on this machine. UserError if the folder is none, or what is checked out there differs
+    from the commit."""
+    where = ("-C", str(folder))
+    head = _git_call(*where, "rev-parse", "--verify", "--quiet", "HEAD^{commit}") if folder.is_dir() else None
+    if head is None or head.returncode:
+        raise UserError(
+            f"--source {folder}: is no Git repository with a commit; in a folder of sources: git init, git add -A, git commit -m source"
+        )
+    changed = _git_call(*where, "status", "--porcelain", "--untracked-files=no").stdout
+    if changed:
+        raise UserError(
+            f"--source {folder}: {changed.split()[1]} differs from the commit that is checked out; commit it, or give the change as --patch"
+        )
+    return Source(git=str(folder.absolute()), commit=head.stdout.strip())
+
+
 def hashes_of(source: Source) -> dict[str, str]:
     """What tells a source from any other: the SHA-256 of its archive, or commit and tree. UserError if it is not there."""
     if source.version:

@@ -13,6 +13,7 @@ from bbrlab.base.errors import UserError
 from bbrlab.base.strict import Strict
 from bbrlab.base.yaml_files import read_yaml
 from bbrlab.kernel.sources import Source
+from bbrlab.kernel.users import UsersKernel, read_users, users_file
 
 # Of files and folders of this project, of a folder of the source tree, and of a kernel, which its log is called by.
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]*$", max_length=100)]
@@ -39,6 +40,24 @@ class KernelSpec(Strict):
     )
     names: dict[str, str] = Field(description="{the field's name of each CCA: the kernel's name}")
 
+    @property
+    def foreign(self) -> bool:
+        """Whether its code is not of this project and Debian alone: a repository's."""
+        return self.source.git is not None
+
+
+class OwnSpec(KernelSpec):
+    """A kernel of the user's file: the entry that it goes on from, and what it has besides."""
+
+    base: str
+    series: list[str]
+    settings: dict[str, str]
+
+    @property
+    def foreign(self) -> bool:
+        """Always: nobody here has seen it."""
+        return True
+
 
 class KernelsFile(Strict):
     """What `config/kernels.yaml` says of guest kernels."""
@@ -48,8 +67,15 @@ class KernelsFile(Strict):
 
 
 def load_specs(path: Path | None = None) -> KernelsFile:
-    """config/kernels.yaml, checked. UserError naming file, field and value."""
-    path = path or paths.CONFIG / "kernels.yaml"
+    """config/kernels.yaml and after it the user's own kernels (users.py), checked. UserError naming file, field and value.
+
+    Args:
+        path: another file in the place of both.
+    """
+    if path is None:
+        specs = load_specs(paths.CONFIG / "kernels.yaml")
+        own = {name: own_spec(name, entry, specs) for name, entry in read_users().items()}
+        return specs.model_copy(update={"kernels": {**specs.kernels, **own}}) if own else specs
     try:
         found = KernelsFile.model_validate(read_yaml(path))
     except ValidationError as error:
@@ -61,12 +87,51 @@ def load_specs(path: Path | None = None) -> KernelsFile:
     return found
 
 
+def own_spec(name: str, entry: UsersKernel, specs: KernelsFile) -> OwnSpec:
+    """A kernel of the user's file. UserError if its name is taken, or the entry that it goes on from is not there.
+
+    Args:
+        specs: config/kernels.yaml.
+    """
+    path = users_file()
+    if name in specs.kernels:
+        raise UserError(f"{path}: kernels.{name}: the name is taken: config/kernels.yaml has it; give yours another")
+    if entry.base not in specs.kernels:
+        raise UserError(
+            f"{path}: kernels.{name}.base: '{entry.base}' is not in config/kernels.yaml, which has {', '.join(specs.kernels)}"
+        )
+    base = specs.kernels[entry.base]
+    taken = set(entry.names.values())
+    names = {field: cca for field, cca in base.names.items() if cca not in taken} | entry.names
+    return OwnSpec(
+        **base.model_dump(exclude={"description", "source", "names"}),
+        description=entry.description or f"{entry.base} and {_besides(entry)} ({path})",
+        source=entry.source or base.source,
+        names=names,
+        base=entry.base,
+        series=[str(path.parent / patch) for patch in entry.patches],
+        settings=entry.options,
+    )
+
+
+def _besides(entry: UsersKernel) -> str:
+    count = len(entry.patches)
+    parts = [
+        f"{count} patch{'es' * (count > 1)}" if count else "",
+        ", ".join(f"{k}={v}" for k, v in entry.options.items()),
+    ]
+    return ", ".join([p for p in parts if p] + (["another source"] if entry.source else [])) or "other names"
+
+
 def find_spec(name: str | None) -> tuple[str, KernelSpec]:
     """The entry called ``name`` (default: the file's default). UserError listing what there is."""
     specs = load_specs()
     name = name or specs.default
     if name not in specs.kernels:
-        raise UserError(f"--kernel {name}: no such kernel; config/kernels.yaml has {', '.join(specs.kernels)}")
+        own = [n for n, spec in specs.kernels.items() if isinstance(spec, OwnSpec)]
+        ours = ", ".join(n for n in specs.kernels if n not in own)
+        also = f"; {users_file()} has {', '.join(own)}" if own else ""
+        raise UserError(f"--kernel {name}: no such kernel; config/kernels.yaml has {ours}{also}")
     return name, specs.kernels[name]
 
 
@@ -78,12 +143,15 @@ def probe_file() -> Path:
 @dataclass(frozen=True)
 class Recipe:
     """The files that a kernel is made from, besides its source: option fragments, patches in the order in which they are
-    applied, those by which it runs on more machines (after the others), and (file, folder of the source tree that it is added to)."""
+    applied, those by which it runs on more machines (after the others), and (file, folder of the source tree that it is added to);
+    of a kernel of the user's own the series that comes after ``patches``, and {option: value} after ``options``."""
 
     options: list[Path]
     patches: list[Path]
     host_patches: list[Path]
     added: list[tuple[Path, str]]
+    series: list[Path]
+    settings: dict[str, str]
 
 
 def recipe(spec: KernelSpec) -> Recipe:
@@ -100,7 +168,13 @@ def recipe(spec: KernelSpec) -> Recipe:
         if not sources:
             raise UserError(f"config/kernels.yaml: add: kernels/{folder} holds no source file")
         added += [(path, target) for path in sources]
-    return Recipe(options, patches, host_patches, added)
+    if not isinstance(spec, OwnSpec):
+        return Recipe(options, patches, host_patches, added, [], {})
+    series = [Path(name) for name in spec.series]
+    for path in series:
+        if not path.is_file():
+            raise UserError(f"{path}: does not exist, or is no file; give a patch")
+    return Recipe(options, patches, host_patches, added, series, spec.settings)
 
 
 def _patches(field: str, folders: list[Name]) -> list[Path]:
@@ -119,4 +193,4 @@ def ingredients(name: str | None = None) -> list[Path]:
     Patches for the host are none of them: no result depends on them.
     """
     parts = recipe(find_spec(name)[1])
-    return [*parts.options, *parts.patches, *(path for path, _ in parts.added), probe_file()]
+    return [*parts.options, *parts.patches, *parts.series, *(path for path, _ in parts.added), probe_file()]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shutil
 import signal
 import subprocess
 import time
@@ -15,12 +14,19 @@ from typing import Any
 
 from bbrlab.base.errors import UserError
 from bbrlab.kernel.confine import confined
-from bbrlab.kernel.sources import Located
-from bbrlab.kernel.specs import KernelSpec, recipe
+from bbrlab.kernel.specs import KernelSpec
 
 Say = Callable[[str], None]
 LOG_TAIL_LINES = 6
 TARGETS = {"um": ("linux", "linux"), "x86_64": ("bzImage", "arch/x86/boot/bzImage")}  # what to make, where it then is
+
+
+ERROR = re.compile(r"(?i)error|fatal|cannot|no space|undefined reference|multiple definition")
+MAKES_WORK = re.compile(r"  [A-Z][A-Z0-9_]+ +\S")  # "  CC      lib/error-inject.o"
+
+
+class StepFailedError(UserError):
+    """A command of a build failed."""
 
 
 class Steps:
@@ -41,23 +47,34 @@ class Steps:
         """What ``action`` returns; says how long it took."""
         begin = time.monotonic()
         result = action()
-        self.say(f"kernel {self.name}: {step:<18} {time.monotonic() - begin:6.1f} s")
+        self.say_time(step, begin)
         return result
 
-    def run(self, step: str, argv: list[str], stdin: Path | None = None) -> None:
+    def say_time(self, step: str, begin: float) -> None:
+        """Say how long a step took that began then (time.monotonic())."""
+        self.say(f"kernel {self.name}: {step:<18} {time.monotonic() - begin:6.1f} s")
+
+    def run(self, step: str, argv: list[str], stdin: Path | None = None, *, quiet: bool = False) -> None:
         """Run a command in the tree that reads what others wrote: no more of this machine's files than a compiler needs.
 
-        UserError with the log's first words about errors if it fails.
+        StepFailedError with its first words about errors if it fails.
+
+        Args:
+            quiet: say nothing of how long it took.
         """
         temporary = self.tree.with_name("tmp")
         temporary.mkdir(exist_ok=True)
-        self._run(step, argv, confined.compiler(argv, self.tree, temporary), stdin, {"TMPDIR": str(temporary)})
+        self._run(step, argv, confined.compiler(argv, self.tree, temporary), stdin, {"TMPDIR": str(temporary)}, quiet)
 
     def run_freely(self, step: str, argv: list[str]) -> None:
         """The same for a command that gets the source from where it is."""
-        self._run(step, argv, argv, None, {})
+        self._run(step, argv, argv, None, {}, quiet=False)
 
-    def _run(self, step: str, shown: list[str], argv: list[str], stdin: Path | None, settings: dict[str, str]) -> None:
+    def _run(
+        self, step: str, shown: list[str], argv: list[str], stdin: Path | None, settings: dict[str, str], quiet: bool
+    ) -> None:
+        before = len(self.words())
+
         def action() -> None:
             self.file.write(f"$ {' '.join(shown)}\n")
             self.file.flush()
@@ -66,18 +83,20 @@ class Steps:
             environment |= {"KBUILD_BUILD_TIMESTAMP": "2026-01-01", "KBUILD_BUILD_USER": "bbrlab",
                             "KBUILD_BUILD_HOST": "bbrlab", "LC_ALL": "C", **settings}  # fmt: skip
             with open(stdin or os.devnull, "rb") as source:
-                status = _call(argv, lambda: self.say(f"kernel {self.name}: {step} was ended; removing what was begun"),
+                status = _call(argv, lambda: self.say(f"kernel {self.name}: {step} was ended"),
                                cwd=self.tree, stdin=source, stdout=self.file, env=environment)  # fmt: skip
             if status:
-                lines = self.words()
-                errors = [line for line in lines if re.search(r"(?i)error|fatal|cannot|no space", line)]
-                tail = (errors or lines)[:LOG_TAIL_LINES]
-                raise UserError(
+                words = self.words()[before + 1 :]
+                errors = [line for line in words if ERROR.search(line) and not MAKES_WORK.match(line)]
+                raise StepFailedError(
                     f"kernel {self.name}: step '{step}' failed; the log is {self.log}, and says:\n  "
-                    + "\n  ".join(tail)
+                    + "\n  ".join((errors or words)[:LOG_TAIL_LINES])
                 )
 
-        self.timed(step, action)
+        if quiet:
+            action()
+        else:
+            self.timed(step, action)
 
     def words(self) -> list[str]:
         """The lines of the log so far."""
@@ -111,38 +130,3 @@ def make(spec: KernelSpec, *arguments: str) -> list[str]:
     Whether the machine has a Rust compiler or pahole would show in the configuration, and so in the kernel's build ID.
     """
     return ["make", f"ARCH={spec.arch}", "RUSTC=false", "BINDGEN=false", "PAHOLE=false", *arguments]
-
-
-def compile_kernel(steps: Steps, spec: KernelSpec, source: Located, jobs: int) -> None:
-    """Unpack, patch, configure and compile a kernel in the steps' tree. UserError naming the step that failed."""
-    parts = recipe(spec)
-    source.unpack(steps.tree, steps.run_freely)
-    for patch in [*parts.patches, *parts.host_patches]:
-        step = f"patch {patch.parent.name}/{patch.name[:4]}"
-        steps.run(step, ["patch", "-p1", "--forward", "--fuzz=0"], stdin=patch)
-    for path, target in parts.added:
-        shutil.copy(path, steps.tree / target / path.name)
-    fragment = steps.tree / "bbrlab.config"
-    fragment.write_text("".join(o.read_text(encoding="utf-8") for o in parts.options), encoding="utf-8")
-    steps.run("configure", make(spec, f"KCONFIG_ALLCONFIG={fragment}", "allnoconfig"))
-    lost = lost_options(fragment.read_text(encoding="utf-8"), (steps.tree / ".config").read_text(encoding="utf-8"))
-    if lost:
-        raise UserError(
-            f"kernel {steps.name}: these options of kernels/options/ are not possible with this source: {', '.join(lost)}; "
-            "add what they depend on, or remove them"
-        )
-    steps.run("compile", make(spec, f"-j{jobs}", TARGETS[spec.arch][0]))
-
-
-def lost_options(wanted: str, config: str) -> list[str]:
-    """Lines of option fragments that a .config does not have. Of two lines about one option the later one counts."""
-    have = set(config.splitlines())
-    last: dict[str, str] = {}
-    for line in wanted.splitlines():
-        if found := re.fullmatch(r"# (CONFIG_\w+) is not set|(CONFIG_\w+)=.*", line):
-            last[found[1] or found[2]] = line
-    return [
-        line
-        for option, line in last.items()
-        if (any(h.startswith(f"{option}=") for h in have) if line.startswith("#") else line not in have)
-    ]

@@ -15,13 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from bbrlab.base import files, paths
-from bbrlab.base.owned import lock, owned_folder, remove_abandoned
-from bbrlab.kernel.probe import probe_kernel
+from bbrlab.base.owned import lock
+from bbrlab.kernel.compile import compiled
 from bbrlab.kernel.sources import Located
 from bbrlab.kernel.specs import KernelSpec
-from bbrlab.kernel.steps import TARGETS, Say, Steps, compile_kernel
+from bbrlab.kernel.steps import Say
 
-PREFIX = ".tree-"  # of the folders that trees are made in
 # Three quarters of a tree's files are of drivers and machines that the guest has not.
 PRUNED = ("arch", "crypto", "drivers", "fs", "samples", "sound")
 GUESTS_MACHINES = ("arch/um/", "arch/x86/")
@@ -50,25 +49,20 @@ def built_tree(
     Raises:
         UserError: naming the step that failed and the log to read.
     """
-    parent = trees_folder()
-    parent.mkdir(parents=True, exist_ok=True)
-    folder, log = parent / name, parent / f"{name}.log"
-    with _alone(name, say):
-        remove_abandoned(parent, PREFIX)
-        content = _read(folder)
-        if content is None or content["key"] != key:
+    folder = trees_folder() / name
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with _alone(f"{name}.making", name, say):
+        while True:  # keep_tree() of another checkout's kernel may come between
+            with _alone(name, name, say):
+                content = _read(folder)
+                if content is not None and content["key"] == key:
+                    yield folder / "source", content["registered"]
+                    return
             say(
                 f"kernel {name}: its tree is built once, which takes minutes; from then on one's own algorithms take seconds"
             )
-            with owned_folder(parent, PREFIX) as scratch, open(log, "w", encoding="utf-8") as file:
-                tree = scratch / "source"
-                tree.mkdir()
-                steps = Steps(name, tree, log, file, say)
-                compile_kernel(steps, spec, source, jobs)
-                probe = steps.timed("probe", lambda: probe_kernel(tree / TARGETS[spec.arch][1], spec.arch, log))
-                _put(tree, scratch / "new", folder, key, probe["ccas"])
-                content = {"key": key, "registered": probe["ccas"]}
-        yield folder / "source", content["registered"]
+            with compiled(name, spec, source, folder.with_name(f"{name}.log"), jobs, say) as (tree, probe):
+                keep_tree(tree, name, key, probe["ccas"], say)
 
 
 def keep_tree(tree: Path, name: str, key: str, registered: list[str], say: Say) -> None:
@@ -82,13 +76,13 @@ def keep_tree(tree: Path, name: str, key: str, registered: list[str], say: Say) 
         say: gets a line if another process is at it.
     """
     trees_folder().mkdir(parents=True, exist_ok=True)
-    with _alone(name, say):
+    with _alone(name, name, say):
         _put(tree, tree.with_name("new"), trees_folder() / name, key, registered)
 
 
-def _alone(name: str, say: Say) -> contextlib.AbstractContextManager[None]:
+def _alone(what: str, name: str, say: Say) -> contextlib.AbstractContextManager[None]:
     return lock(
-        trees_folder() / f".{name}.lock",
+        trees_folder() / f".{what}.lock",
         lambda: say(f"kernel {name}: another process is at its tree; waiting for that"),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -30,12 +30,14 @@ class Flows:
         acks: one row per ACK if they were traced, else None: ``time_ns`` on the guest's clock, ``flow``, the fields of
             bbr_record.ACK_RECORD and ``bbr_*``.
         acks_missing: how many ACKs came too fast to be kept.
+        record_bytes: {flow: the lengths of its CCA's records (bbr_record.py)}.
     """
 
     columns: dict[str, Array]
     final: dict[int, dict[str, int]]
     acks: dict[str, Array] | None = None
     acks_missing: int = 0
+    record_bytes: dict[int, list[int]] = field(default_factory=dict)
 
 
 class Sockets:
@@ -74,6 +76,7 @@ def _empty(count: int) -> dict[str, Array]:
         "time_ns": np.zeros(count, "<i8"),
         "key": np.zeros((count, 3), "<i8"),
         "inode": np.zeros(count, "<i8"),
+        "record_bytes": np.zeros(count, "<i4"),
     }
     for name, (_, kind) in _READ.items():
         columns[name] = np.zeros(count, kind)
@@ -98,6 +101,7 @@ def decode_stack(block: Array, data: bytes, first: int, offset: int, length: int
     if ATTR_BBR in attributes:
         at, size = attributes[ATTR_BBR][0] - first, attributes[ATTR_BBR][1]
         columns |= bbr_record.columns(block[:, at : at + size])
+        columns["record_bytes"][:] = size
     return columns
 
 
@@ -151,4 +155,6 @@ def flows_of(
     for i, f in enumerate(flow_column(dead)):
         if f >= 0:
             final[int(f)] = {name: int(dead[name][i]) for name in _READ} | {"time_ns": int(dead["time_ns"][i])}
-    return Flows(columns, final), assigned
+    lengths = np.unique(np.stack([flow[keep], living["record_bytes"][keep]]), axis=1)
+    told = {int(f): [int(n) for n in lengths[1][lengths[0] == f] if n] for f in np.unique(lengths[0])}
+    return Flows(columns, final, record_bytes={f: n for f, n in told.items() if n}), assigned

@@ -74,6 +74,22 @@ def _present(due: Array, times_s: Array, late_s: Array) -> int:
     return int(np.sum(np.abs(times_s[:count] - due[:count]) <= late_s[:count]))
 
 
+def states_check(flows: Flows) -> Check | None:
+    """``bbr_states``: not checked where a flow's algorithm tells something of itself, but nothing that its states can be read from; else
+    None."""
+    if not flows.record_bytes:
+        return None
+    columns = flows.columns
+    silent = np.isnan(columns["bbr_state"]) & (columns["bbr_pacing_gain"] > 0)
+    lost = sorted(f for f in flows.record_bytes if (silent & (columns["flow"] == f)).any())
+    if not lost:
+        return None
+    sizes = sorted({n for f in lost for n in flows.record_bytes[f]})
+    which = f"flow{'s' * (len(lost) > 1)} {', '.join(map(str, lost))}"
+    why = f"the kernel's records of {which} have {', '.join(map(str, sizes))} bytes, from which no states can be read (docs/howto/kernels.md)"
+    return not_checked("bbr_states", None, why)
+
+
 def acks_check(flows: Flows) -> Check:
     """``acks_traced``: every ACK of a traced flow must have been recorded."""
     count = 0 if flows.acks is None else len(flows.acks["time_ns"])

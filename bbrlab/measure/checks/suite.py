@@ -10,7 +10,7 @@ from bbrlab.measure.checks.bottleneck import burst_checks, queue_checks, sends_c
 from bbrlab.measure.checks.check import REAL_TIME, VIRTUAL_TIME, Check, CheckEntry, entry_of
 from bbrlab.measure.checks.drops import drop_checks
 from bbrlab.measure.checks.flows import flow_checks, short_flows_check
-from bbrlab.measure.checks.guest import acks_check, parameter_checks, samples_check
+from bbrlab.measure.checks.guest import acks_check, parameter_checks, samples_check, states_check
 from bbrlab.measure.checks.kernel_values import host_check, path_check, qdisc_check
 from bbrlab.measure.checks.path import base_rtt_check
 from bbrlab.measure.checks.reception import receive_offload_check, segmentation_check
@@ -41,7 +41,7 @@ def run_checks(
         counters: one per flow.
         queues: {direction: samples of its bottleneck}.
         short: {group: what became of its short flows (short_flows.ShortFlows)}.
-        flows: the decoded samples; needed only if ACKs were traced.
+        flows: the decoded samples; needed for what algorithms tell of themselves.
     """
     links = plan.content["bottlenecks"]
     tolerance = VIRTUAL_TIME if plan.content["virtual"] else REAL_TIME
@@ -60,6 +60,8 @@ def run_checks(
     found += [short_flows_check(scenario, plan, group, s, tolerance) for group, s in (short or {}).items()]
     found += parameter_checks(plan, report)
     found.append(samples_check(scenario, queues, tolerance))
+    if flows is not None and (states := states_check(flows)):
+        found.append(states)
     if flows is not None and flows.acks is not None:
         found.append(acks_check(flows))
     return [entry_of(c) for c in found]

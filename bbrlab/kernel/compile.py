@@ -1,0 +1,137 @@
+"""From a kernel's source tree to the kernel: patches, configuration, compiling."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from bbrlab.base.errors import UserError
+from bbrlab.kernel.options import check_config, fragment_of, options_off
+from bbrlab.kernel.probe import probe_kernel
+from bbrlab.kernel.series import apply_series
+from bbrlab.kernel.source_tree import SourceTree, source_tree, source_trees
+from bbrlab.kernel.sources import Located
+from bbrlab.kernel.specs import KernelSpec, recipe
+from bbrlab.kernel.steps import TARGETS, Say, Steps, make
+
+LISTS = re.compile(r"(?m)^([\w-]+?)-(?:y|objs|\$\((CONFIG_\w+)\))[ \t]*[:+]?=(.*)$")  # obj-$(CONFIG_X) += a.o b.o
+
+
+@contextlib.contextmanager
+def compiled(
+    name: str, spec: KernelSpec, source: Located, log: Path, jobs: int, say: Say
+) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """A source tree in which a kernel was compiled, and what probe_kernel() found of it. It may be moved away in the block.
+
+    If a step fails, the tree stays, and the next build from this source goes on in it.
+
+    Args:
+        name, spec, source: of the kernel.
+        log: of the build, written anew.
+        jobs: parallel compilers.
+        say: gets one line per step.
+
+    Raises:
+        UserError: naming the step that failed and the log to read; if the kernel lacks what its names promise.
+    """
+    source_trees().mkdir(parents=True, exist_ok=True)
+    with open(log, "w", encoding="utf-8") as file:
+        outside = Steps(name, source_trees(), log, file, say)
+
+        def wait() -> None:
+            say(f"kernel {name}: another process is at the tree of this source; waiting for that")
+
+        with source_tree(source, spec.arch, outside.run_freely, wait) as tree:
+            if tree.gone_on:
+                say(f"kernel {name}: goes on in {tree.folder}: only what differs is compiled")
+            steps = Steps(name, tree.source, log, file, say)
+            compile_kernel(steps, spec, source, tree, jobs)
+            image = tree.source / TARGETS[spec.arch][1]
+            probe = steps.timed("probe", lambda: probe_kernel(image, spec.arch, log, own=spec.foreign))
+            check_names(name, spec, probe, tree.source)
+            yield tree.source, probe
+
+
+def compile_kernel(steps: Steps, spec: KernelSpec, source: Located, tree: SourceTree, jobs: int) -> None:
+    """Patch, configure and compile a kernel in a source tree, what is patched first. UserError naming the step that failed."""
+    parts = recipe(spec)
+    touched = apply_series(steps, tree, parts, source.identity)
+    if spec.foreign and (lacking := unnamed(spec, tree.source)):
+        raise UserError(
+            f'kernel {steps.name}: no file of net/ has the name "{lacking[0]}" of an algorithm, which its names promise '
+            f"({', '.join(f'{field}={cca}' for field, cca in spec.names.items() if cca in lacking)}): the source, or a patch, is another "
+            "one, or the algorithm is called otherwise there (--names)"
+        )
+    wanted = fragment_of(spec, parts, tree.source)
+    fragment = tree.source / "bbrlab.config"
+    fragment.write_text(wanted, encoding="utf-8")
+    (tree.source / ".version").unlink(
+        missing_ok=True
+    )  # the count of builds in this tree, which would show in the kernel
+    steps.run("configure", make(spec, f"KCONFIG_ALLCONFIG={fragment}", "allnoconfig"))
+    check_config(steps.name, wanted, parts.settings, tree.source, source.identity)
+    if objects := objects_of(touched, tree.source):
+        steps.run("compile: patched", make(spec, f"-j{jobs}", *objects))
+    steps.run("compile", make(spec, f"-j{jobs}", TARGETS[spec.arch][0]))
+
+
+def objects_of(names: Iterable[str], tree: Path) -> list[str]:
+    """What the configured tree compiles from C files, as make is told it; what its Makefiles do not plainly say is left out."""
+    config = (tree / ".config").read_text(encoding="utf-8").splitlines()
+    on = {line.removesuffix("=y") for line in config if line.endswith("=y")}
+    found = []
+    for name in names:
+        path = tree / name
+        makefile = path.with_name("Makefile")
+        if path.suffix == ".c" and path.is_file() and makefile.is_file():
+            text = makefile.read_text(encoding="utf-8", errors="replace").replace("\\\n", " ")
+            if _is_built(path.stem, text, on):
+                found.append(name.removesuffix(".c") + ".o")
+    return found
+
+
+def _is_built(stem: str, makefile: str, on: set[str]) -> bool:
+    """Whether a Makefile has an object in its list, or in that of one that it builds."""
+    for whole, option, objects in LISTS.findall(makefile):
+        if f"{stem}.o" in objects.split() and (not option or option in on):
+            return whole == "obj" or _is_built(whole, makefile, on)
+    return False
+
+
+def unnamed(spec: KernelSpec, tree: Path) -> list[str]:
+    """The algorithms that a kernel's names promise and that no file of the tree's network code has in quotation marks."""
+    left = dict.fromkeys(spec.names.values())
+    for path in sorted((tree / "net").rglob("*.[ch]"), key=lambda p: p.parent.name != "ipv4"):
+        if not left:
+            break
+        text = path.read_text(encoding="utf-8", errors="replace")
+        left = {cca: None for cca in left if f'"{cca}"' not in text}
+    return list(left)
+
+
+def check_names(name: str, spec: KernelSpec, probe: dict[str, Any], tree: Path) -> None:
+    """UserError if a kernel does not have what its names promise: which options might be off.
+
+    Args:
+        name: of the kernel.
+        probe: what probe_kernel() found.
+        tree: that it was compiled in.
+    """
+    missing = {field: cca for field, cca in spec.names.items() if cca not in probe["ccas"]}
+    if not missing:
+        return
+    promised = ", ".join(f"{field}={cca}" for field, cca in missing.items())
+    off = options_off(tree)
+    called = [option for option in off if any(cca.upper() in option for cca in missing.values())]
+    which = (
+        f"an option may be off: {', '.join(called or off)} (--option {(called or off)[0]}=y, or a fragment in kernels/options/)"
+        if off
+        else "no option for one is off"
+    )
+    raise UserError(
+        f"kernel {name}: has no {', '.join(missing.values())}, which its names promise ({promised}); it has {', '.join(probe['ccas'])}; "
+        f"{which}; or give the names that it has (--names)"
+    )

@@ -1,0 +1,140 @@
+"""Kernels of one's own: a file outside of this checkout whose entries go on where one of config/kernels.yaml ends."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import yaml
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
+
+from bbrlab.base import files
+from bbrlab.base.errors import UserError
+from bbrlab.base.strict import Strict
+from bbrlab.base.yaml_files import read_yaml
+from bbrlab.kernel.sources import Source
+
+VARIABLE = "BBRLAB_KERNELS"
+OPTION = re.compile(r"CONFIG_[A-Z0-9][A-Za-z0-9_]*")
+NUMBER = re.compile(r"-?[0-9]+|0x[0-9A-Fa-f]+")
+# As Name of specs.py, without the "+" by which results name algorithms that were built in besides.
+OwnName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=100)]
+Cca = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,14}$")]
+
+
+def _option(name: str) -> str:
+    if not OPTION.fullmatch(name):
+        raise ValueError(f"'{name}' is no name of an option; they are CONFIG_ and capital letters, as in CONFIG_IPV6")
+    return name
+
+
+def _text(value: object) -> object:
+    """A number as YAML reads it is as good as its text."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _value(value: str) -> str:
+    if value == "m":
+        raise ValueError("m is not possible: a guest loads no modules; give y")
+    if any(c in value for c in '"\\\n\r'):
+        raise ValueError("a value has no quotation marks, backslashes and line ends")
+    return value
+
+
+Options = dict[Annotated[str, AfterValidator(_option)], Annotated[str, BeforeValidator(_text), AfterValidator(_value)]]
+
+
+class UsersKernel(Strict):
+    """A kernel of one's own: that of an entry of config/kernels.yaml, with patches, options or another source."""
+
+    base: str = Field(description="the entry of config/kernels.yaml whose options, patches and source it has")
+    description: str = Field("", description="for people")
+    source: Source | None = Field(None, description="in place of that entry's")
+    patches: list[str] = Field(
+        [],
+        description="files, in the order in which they are applied, after that entry's; relative: to this file's folder",
+    )
+    options: Options = Field(
+        {}, description="{CONFIG_NAME: y, n, a number or a text}; they count more than that entry's"
+    )
+    names: dict[Cca, Cca] = Field(
+        {},
+        description="{the field's name of a CCA: the kernel's name}; that entry's hold for the others, unless the kernel's name is taken",
+    )
+
+
+class UsersFile(Strict):
+    """What a user's file says of kernels: `~/.config/bbrlab/kernels.yaml`, or the one that `BBRLAB_KERNELS` names."""
+
+    kernels: dict[OwnName, UsersKernel] = Field(description="by name; none that config/kernels.yaml has")
+
+
+def users_file() -> Path:
+    """Where one's own kernels stand: BBRLAB_KERNELS, else kernels.yaml in bbrlab's folder of the user's settings."""
+    settings = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+    return Path(os.environ.get(VARIABLE) or settings / "bbrlab" / "kernels.yaml").absolute()
+
+
+def read_users(path: Path | None = None) -> dict[str, UsersKernel]:
+    """The kernels of the user's file, {} without one. UserError naming file, field and value."""
+    path = path or users_file()
+    if not path.exists():
+        return {}
+    try:
+        return UsersFile.model_validate(read_yaml(path)).kernels
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(p) for p in first["loc"])
+        raise UserError(f"{path}: {where}: {words_of(first['msg'])} (found {first['input']!r})") from None
+
+
+def checked_entry(name: str, **fields: object) -> UsersKernel:
+    """An entry of the user's file as a command line has it. UserError naming field and value."""
+    try:
+        return UsersFile.model_validate({"kernels": {name: fields}}).kernels[name]
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(p) for p in first["loc"][2:] if p != "[key]") or "name"
+        option = {"options": "--option", "names": "--names", "patches": "--patch"}.get(
+            where.split(".")[0], f"--{where}"
+        )
+        if first["loc"][-1] == "[key]" and len(first["loc"]) == 3:
+            option = "--name"
+        raise UserError(f"{option} {first['input']}: {words_of(first['msg'])}") from None
+
+
+def words_of(message: str) -> str:
+    """A message of pydantic's without what it puts before one of ours."""
+    return message.removeprefix("Value error, ")
+
+
+def prepare_users_file() -> None:
+    """Make the folder of the user's file, before a build that takes minutes. UserError if the file cannot be written there."""
+    path = users_file()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise files.explain(
+            error, path.parent, f"or name another file for your kernels: export {VARIABLE}=FILE"
+        ) from None
+
+
+def add_to_users(name: str, entry: UsersKernel) -> None:
+    """Add a kernel to the user's file, which is made if need be (prepare_users_file())."""
+    path = users_file()
+    kernels = read_users(path) | {name: entry}
+    content = {"kernels": {n: k.model_dump(mode="json", exclude_defaults=True) for n, k in kernels.items()}}
+    begin = "# Kernels of one's own (docs/howto/kernels.md), beside those of config/kernels.yaml.\n"
+    files.write_text(path, begin + yaml.safe_dump(content, sort_keys=False, allow_unicode=True))
+
+
+def option_line(name: str, value: str) -> str:
+    """A line of a .config."""
+    if value == "n":
+        return f"# {name} is not set"
+    return f"{name}={value}" if value == "y" or NUMBER.fullmatch(value) else f'{name}="{value}"'
