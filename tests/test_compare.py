@@ -292,6 +292,28 @@ def test_run_asks_the_workflow_for_the_tables(figure, monkeypatch, tmp_path):
                         str(folder / "quick" / f"{FIGURE}.parquet")]  # fmt: skip
 
 
+def test_the_page_has_every_point_and_verdict_of_both_sides(figure, tmp_path):
+    """What moved is marked; what a result says is text, never markup."""
+    evil = "<script>alert(1)</script>"
+    a, b = (
+        write_side(tmp_path / name, figure, share(more), kernel=kernel)
+        for name, more, kernel in (("a", 0, "lab"), ("b", 0.3, evil))
+    )
+    found = invoke("--results", a, "--results", b, "--page", tmp_path / "pages" / "both.html")
+    assert found.exit_code == 1, (found.output, found.exception)
+    text = (tmp_path / "pages" / "both.html").read_text(encoding="utf-8")
+    content = json.loads(invoke("--results", a, "--results", b, "--json").stdout)
+    points, verdicts = (part.count("<tr") - 1 for part in text.split("<table>")[1:])
+    assert (points, verdicts) == (len(content["points"]), max(1, len(content["verdicts"])))
+    assert (
+        text.count("<tr class=moved>")
+        == sum(p["outcome"] == "moved" for p in content["points"]) + sum(v["moved"] for v in content["verdicts"])
+        > 0
+    )
+    assert evil not in text and "&lt;script&gt;" in text
+    assert "--page" in str(invoke("--results", a, "--results", b, "--page", tmp_path).exception)
+
+
 def test_only_what_both_kernels_can_run_is_compared_and_the_rest_is_named(monkeypatch, tmp_path):
     """A kernel with BBRv3 alone, as Google's: figures of BBRv2 are left out, and no figure that nobody asked for is looked at."""
     monkeypatch.setenv("BBRLAB_RESULTS", str(tmp_path))

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from bbrlab.base.errors import UserError
-from bbrlab.cli.ahead import check_csv
+from bbrlab.cli.ahead import check_file
 from bbrlab.cli.app import EXIT_MOVED, AsJson, all_cores, app, at_once, print_json
 
 
@@ -23,6 +23,7 @@ def compare(
     run: Annotated[bool, typer.Option("--run", help="Run what is missing.")] = False,
     cores: Annotated[int | None, at_once("With --run: guests at once")] = None,
     csv: Annotated[Path | None, typer.Option(help="Write every point to this file.")] = None,
+    page: Annotated[Path | None, typer.Option(metavar="FILE.html", help="Write every point and verdict of both sides to this page.")] = None,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Say which points and verdicts move between two kernels, settings, or folders of results.
@@ -35,11 +36,13 @@ def compare(
     from bbrlab.claims.judge import judge_all
     from bbrlab.claims.load import claims_of, load_statements
     from bbrlab.report.compare import Comparison, content_of, show_comparison, write_points
+    from bbrlab.report.compare_page import write_page
     from bbrlab.workflow.sides import figures_there, kernels_of, left_out, run_side, sides_of, tables_at
 
     metrics = metric or METRICS
     compare_points({}, {}, metrics)  # of nothing: says if there is no such metric, before a campaign runs
-    check_csv(csv)
+    check_file("--csv", csv)
+    check_file("--page", page)
     sides = sides_of(kernel or [], results or [], config or [])
     scale = scale or load_config().scale
     jobs = cores or all_cores()
@@ -71,6 +74,8 @@ def compare(
     )
     if csv:
         write_points(found, csv)
+    if page:
+        write_page(found, page)
     if as_json:
         print_json(content_of(found))
     else:

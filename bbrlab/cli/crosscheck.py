@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from bbrlab.base.errors import UserError
-from bbrlab.cli.ahead import check_csv
+from bbrlab.cli.ahead import check_file
 from bbrlab.cli.app import (
     EXIT_MOVED,
     AsJson,
@@ -51,7 +51,7 @@ def crosscheck(
     if backend is not None and backend not in REAL:
         raise UserError(f"--backend {backend}: not in real time; use one of {', '.join(REAL)}")
     check_asked(seeds, metric or METRICS, [virtual_kernel, real_kernel])
-    check_csv(csv)
+    check_file("--csv", csv)
     loaded = load_scenario(scenario, overrides_of(set_), case)
     points = points_of(loaded, str(scenario))
     chosen = backend or real_backend(points)

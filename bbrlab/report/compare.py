@@ -51,12 +51,26 @@ class Comparison:
         return bool(lost or (self.points["outcome"] == MOVED).any() or self.verdicts["moved"].any())
 
 
-def _with_half(mean: float, half: float) -> str:
+def with_half(mean: float, half: float) -> str:
+    """A mean and half of its interval, if it has one."""
     return f"{mean:.4g}" + ("" if pd.isna(half) else f" +- {half:.2g}")
 
 
-def _with_ends(mean: float, low: float, high: float) -> str:
+def with_ends(mean: float, low: float, high: float) -> str:
+    """A number and the ends of its interval, if it has one."""
     return f"{mean:.4g}" + ("" if pd.isna(low) else f" ({low:.3g} to {high:.3g})")
+
+
+def said_in_all(found: Comparison) -> str:
+    """How many points moved, and how many did not."""
+    counts = found.points["outcome"].value_counts()
+    words = {
+        SAME: "equal in every seed",
+        MOVED: "moved",
+        OPEN: "not told apart",
+        NOT_COMPARED: "not compared",
+    }
+    return ", ".join(f"{counts[k]} {w}" for k, w in words.items() if k in counts) or "none"
 
 
 def show_comparison(found: Comparison, rows: int = 40) -> None:
@@ -69,15 +83,7 @@ def show_comparison(found: Comparison, rows: int = 40) -> None:
     points, verdicts = found.points, found.verdicts
     for letter, side in zip("AB", found.sides, strict=True):
         console.print(f"{letter}: {side['name']}, {', '.join(side['kernels'])} [{side['folder']}]", highlight=False, soft_wrap=True)  # fmt: skip
-    counts = points["outcome"].value_counts()
-    words = {
-        SAME: "equal in every seed",
-        MOVED: "moved",
-        OPEN: "not told apart",
-        NOT_COMPARED: "not compared",
-    }
-    told = ", ".join(f"{counts[k]} {w}" for k, w in words.items() if k in counts) or "none"
-    console.print(f"points at scale {found.scale}: {told}", highlight=False)
+    console.print(f"points at scale {found.scale}: {said_in_all(found)}", highlight=False)
     _show_lost(console, found)
     moved = points[points["outcome"] == MOVED]
     if len(moved):
@@ -100,7 +106,7 @@ def show_comparison(found: Comparison, rows: int = 40) -> None:
         for name in ("claim", "expected", "A", "", "B", ""):
             table.add_column(name, overflow="fold")
         for row in changed.to_dict("records"):
-            numbers = [_with_ends(row[f"{s}_mean"], row[f"{s}_low"], row[f"{s}_high"]) for s in "ab"]
+            numbers = [with_ends(row[f"{s}_mean"], row[f"{s}_low"], row[f"{s}_high"]) for s in "ab"]
             table.add_row(row["id"], row["expected"], row["a"], numbers[0], row["b"], numbers[1])
         console.print(table)
 
@@ -134,8 +140,8 @@ def _print_points(console: Console, shown: pd.DataFrame) -> None:
         table.add_column(name, overflow="fold")
     for row in shown.to_dict("records"):
         name = f"{row['metric']} ({row['unit']})" if row["unit"] != "1" else row["metric"]
-        table.add_row(row["figure"], row["point"], row["cca"], name, _with_half(row["a_mean"], row["a_half"]),
-                      _with_half(row["b_mean"], row["b_half"]), _with_ends(row["difference"], row["low"], row["high"]))  # fmt: skip
+        table.add_row(row["figure"], row["point"], row["cca"], name, with_half(row["a_mean"], row["a_half"]),
+                      with_half(row["b_mean"], row["b_half"]), with_ends(row["difference"], row["low"], row["high"]))  # fmt: skip
     console.print(table)
 
 
