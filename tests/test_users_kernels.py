@@ -19,7 +19,7 @@ from bbrlab.experiment.machine import uml
 from bbrlab.kernel import build, compile, source_tree
 from bbrlab.kernel.build import build_kernel
 from bbrlab.kernel.built import Kernel, boot_words, build_key
-from bbrlab.kernel.compile import check_names, objects_of, unnamed
+from bbrlab.kernel.compile import check_names, objects_of, switched_off, unnamed
 from bbrlab.kernel.options import check_config, fragment_of
 from bbrlab.kernel.patch_files import parts_of
 from bbrlab.kernel.series import apply_series
@@ -296,6 +296,20 @@ def test_a_name_that_is_promised_and_missing_is_an_error_with_the_option_that_ma
     check_names("my-bbr3", spec_with(names={"bbr1": "bbr"}), probe, configured)
     (configured / "net/ipv4/tcp_bbr.c").write_text('.name = "bbr",')
     assert unnamed(spec_with(names={"bbr1": "bbr", "bbr3": "mybbr"}), configured) == ["mybbr"]
+
+
+def test_an_algorithm_whose_option_is_off_is_told_before_anything_is_compiled(configured):
+    """Only where the Makefile says so plainly."""
+    folder = configured / "net/ipv4"
+    (folder / "Makefile").write_text(
+        "obj-y := tcp_cong.o\nobj-$(CONFIG_TCP_CONG_BBR) += tcp_bbr.o\nobj-$(CONFIG_MINE) += mine.o\nmine-$(CONFIG_TOO) := sets.o\n"
+    )
+    for file, cca in (("tcp_cong", "reno"), ("tcp_bbr", "bbr"), ("sets", "bbr3"), ("elsewhere", "bbr4")):
+        (folder / f"{file}.c").write_text(f'static struct tcp_congestion_ops ops = {{\n\t.name\t\t= "{cca}",\n}};\n')
+    spec = spec_with(names={"reno": "reno", "bbr1": "bbr", "bbr3": "bbr3", "bbr4": "bbr4"})
+    assert switched_off(spec, configured) == {"bbr3": ["CONFIG_TOO", "CONFIG_MINE"]}
+    (configured / ".config").write_text("CONFIG_TCP_CONG_BBR=y\nCONFIG_MINE=y\nCONFIG_TOO=y\n")
+    assert switched_off(spec, configured) == {}
 
 
 def test_what_is_compiled_first(tmp_path):
@@ -642,7 +656,7 @@ def test_from_a_patch_file_to_a_run(tmp_path, monkeypatch, run_scenario):
     names = ",".join(f"{field}={cca}" for field, cca in NAMES.items())
     argv = ["kernel", "build", *MINE, "--patch", str(series), "--names", names]
     for options, said in (
-        ([], f"an option may be off: {OPTION}"),
+        ([], f"bbr, which its names promise .*, would not be compiled: {OPTION} is off; add --option {OPTION}=y"),
         ([f"{OPTION}=y"], rf"{OPTION}=y: did not survive \(it depends on IPV6"),
     ):
         found = CliRunner().invoke(app, [*argv, *(word for option in options for word in ("--option", option))])

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from bbrlab.base.errors import UserError
-from bbrlab.kernel.options import check_config, fragment_of, options_off
+from bbrlab.kernel.options import CCAS, check_config, fragment_of, options_off
 from bbrlab.kernel.probe import probe_kernel
 from bbrlab.kernel.series import apply_series
 from bbrlab.kernel.source_tree import SourceTree, source_tree, source_trees
 from bbrlab.kernel.sources import Located
-from bbrlab.kernel.specs import KernelSpec, recipe
+from bbrlab.kernel.specs import KernelSpec, OwnSpec, recipe
 from bbrlab.kernel.steps import TARGETS, Say, Steps, make
 
 LISTS = re.compile(r"(?m)^([\w-]+?)-(?:y|objs|\$\((CONFIG_\w+)\))[ \t]*[:+]?=(.*)$")  # obj-$(CONFIG_X) += a.o b.o
@@ -73,32 +73,71 @@ def compile_kernel(steps: Steps, spec: KernelSpec, source: Located, tree: Source
     )  # the count of builds in this tree, which would show in the kernel
     steps.run("configure", make(spec, f"KCONFIG_ALLCONFIG={fragment}", "allnoconfig"))
     check_config(steps.name, wanted, parts.settings, tree.source, source.identity)
+    for cca, options in switched_off(spec, tree.source).items():
+        promised = ", ".join(f"{field}={name}" for field, name in spec.names.items() if name == cca)
+        raise UserError(
+            f"kernel {steps.name}: {cca}, which its names promise ({promised}), would not be compiled: {' and '.join(options)} "
+            f"{'is' if len(options) == 1 else 'are'} off; {_remedy(spec, options)}"
+        )
     if objects := objects_of(touched, tree.source):
         steps.run("compile: patched", make(spec, f"-j{jobs}", *objects))
     steps.run("compile", make(spec, f"-j{jobs}", TARGETS[spec.arch][0]))
 
 
+def _remedy(spec: KernelSpec, options: list[str]) -> str:
+    if isinstance(spec, OwnSpec):
+        return f"add {' '.join(f'--option {option}=y' for option in options)}"
+    return "add a fragment of kernels/options/ to its entry in which they are on"
+
+
 def objects_of(names: Iterable[str], tree: Path) -> list[str]:
     """What the configured tree compiles from C files, as make is told it; what its Makefiles do not plainly say is left out."""
-    config = (tree / ".config").read_text(encoding="utf-8").splitlines()
-    on = {line.removesuffix("=y") for line in config if line.endswith("=y")}
+    on = _options_on(tree)
     found = []
     for name in names:
         path = tree / name
-        makefile = path.with_name("Makefile")
-        if path.suffix == ".c" and path.is_file() and makefile.is_file():
-            text = makefile.read_text(encoding="utf-8", errors="replace").replace("\\\n", " ")
-            if _is_built(path.stem, text, on):
-                found.append(name.removesuffix(".c") + ".o")
+        if path.suffix == ".c" and path.is_file() and _is_built(path.stem, _makefile(path.parent), on):
+            found.append(name.removesuffix(".c") + ".o")
     return found
 
 
 def _is_built(stem: str, makefile: str, on: set[str]) -> bool:
     """Whether a Makefile has an object in its list, or in that of one that it builds."""
+    return _options_of(stem, makefile, on) == []
+
+
+def _options_of(stem: str, makefile: str, on: set[str]) -> list[str] | None:
+    """The options that are off and that a Makefile builds an object with; None if it does not say that it builds it."""
     for whole, option, objects in LISTS.findall(makefile):
-        if f"{stem}.o" in objects.split() and (not option or option in on):
-            return whole == "obj" or _is_built(whole, makefile, on)
-    return False
+        if f"{stem}.o" in objects.split():
+            above = [] if whole == "obj" else _options_of(whole, makefile, on)
+            return None if above is None else [option] * (bool(option) and option not in on) + above
+    return None
+
+
+def switched_off(spec: KernelSpec, tree: Path) -> dict[str, list[str]]:
+    """{CCA that a kernel's names promise: the options without which its file is not compiled}, of those that the configured tree
+    plainly leaves out."""
+    on = _options_on(tree)
+    files = {p: p.read_text(encoding="utf-8", errors="replace") for p in sorted((tree / CCAS).parent.glob("*.c"))}
+    makefile = _makefile((tree / CCAS).parent)
+    found = {}
+    for cca in dict.fromkeys(spec.names.values()):
+        named = [p for p, text in files.items() if re.search(rf'\bname\s*=\s*"{re.escape(cca)}"', text)]
+        options = [_options_of(p.stem, makefile, on) for p in named]
+        if options and all(options):
+            found[cca] = options[0] or []
+    return found
+
+
+def _options_on(tree: Path) -> set[str]:
+    config = (tree / ".config").read_text(encoding="utf-8").splitlines()
+    return {line.removesuffix("=y") for line in config if line.endswith("=y")}
+
+
+def _makefile(folder: Path) -> str:
+    file = folder / "Makefile"
+    return file.read_text(encoding="utf-8", errors="replace").replace("\\\n", " ") if file.is_file() else ""
 
 
 def unnamed(spec: KernelSpec, tree: Path) -> list[str]:
