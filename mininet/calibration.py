@@ -20,6 +20,7 @@ ICMP_ECHO, ICMP_ECHO_REPLY, SO_TIMESTAMPNS = 8, 0, 35
 FRAME_BYTES = 1514  # full-size Ethernet frame as tc counts it
 UDP_PAYLOAD_BYTES = FRAME_BYTES - 14 - 20 - 8
 BURST_SLACK_PACKETS = 40
+TIMED_FRAMES = 16  # a departure is known to a fiftieth of a frame
 BURST_CAP_PACKETS = 20_000  # beyond this, filling the buffer would cost more than the experiment
 DISCARD_PORT = 9
 POLLS_PER_FRAME = 50
@@ -129,7 +130,10 @@ def burst(dumbbell, sampler, index, link, namespace_socket):
     Returns {"rate_bps", "buffer_bytes", "filled", "packets"}: the drain rate, the largest backlog, whether the
     buffer overflowed (only then ``buffer_bytes`` is its size).
     """
-    packets = min(link["buffer_bytes"] // FRAME_BYTES + BURST_SLACK_PACKETS, BURST_CAP_PACKETS)
+    limiter = dumbbell.limiters.get(link["device"])
+    saved_bytes = limiter.packet_bytes - FRAME_BYTES if limiter else 0  # that it lets go at once, beyond what htb does
+    packets = (link["buffer_bytes"] + saved_bytes) // FRAME_BYTES + BURST_SLACK_PACKETS
+    packets = min(packets, BURST_CAP_PACKETS)
     sock = namespace_socket(dumbbell.hosts[link["burst_from"]].pid)
     sock.setsockopt(socket.SOL_SOCKET, 32, 1 << 30)  # SO_SNDBUFFORCE: queued packets count against the sender
     sock.connect((link["burst_to_ip"], DISCARD_PORT))
@@ -140,19 +144,21 @@ def burst(dumbbell, sampler, index, link, namespace_socket):
     _, backlog0, drops0 = _arrival(sampler, index, packets, before)
     # The rate between two departures, most of the queue apart but never to its end: it is only defined while busy.
     step_s = FRAME_BYTES * 8 / link["rate_bps"] / POLLS_PER_FRAME
-    _departure(sampler, index, step_s)  # the first ones still live on the tokens that htb saved while idle
-    _departure(sampler, index, step_s)
+    for _ in range(2 + saved_bytes // FRAME_BYTES):
+        _departure(sampler, index, step_s)  # the first ones still live on the tokens that the limiter saved while idle
     start_ns, sent0, _ = _departure(sampler, index, step_s)
-    time.sleep(0.8 * backlog0 * 8 / link["rate_bps"])
+    timed_bytes = 0.8 * (backlog0 - 2 * saved_bytes)  # what was saved, and as many departures as it has packets
+    time.sleep(max(0, timed_bytes) * 8 / link["rate_bps"])
     end_ns, sent1, backlog1 = _departure(sampler, index, step_s)
     elapsed_ns = end_ns - start_ns
+    enough = backlog1 and elapsed_ns and timed_bytes >= TIMED_FRAMES * FRAME_BYTES
     # Let it run dry (polling costs nothing), so that the experiment starts on an empty path.
     deadline = time.monotonic() + 60 + 4 * backlog0 * 8 / link["rate_bps"]
     while queue_state(sampler.qdisc(index))[1] and time.monotonic() < deadline:
         time.sleep(0.1)
     sock.close()
     return {
-        "rate_bps": (sent1 - sent0) * 8e9 / elapsed_ns if backlog1 and elapsed_ns else None,
+        "rate_bps": (sent1 - sent0) * 8e9 / elapsed_ns if enough else None,
         "buffer_bytes": backlog0,
         "filled": drops0 > before[2],
         "packets": packets,

@@ -204,6 +204,15 @@ def test_a_link_that_hardly_ever_sends_must_send():
         assert next(c for c in outcome_of(run) if c["name"] == "queue_sends")["ok"] is ok
 
 
+def test_a_packet_that_the_limiter_has_taken_out_of_cake_is_none_too_many():
+    """tbf, which limits where the rate changes, asks for the next packet before it may leave: CAKE counts it no longer."""
+    changes = [{"at_s": 5, "rate_mbit": 9}]
+    run = sound_run(network__qdisc={"kind": "cake"}, network__changes=changes, flows=FLOWS[:1])
+    for beyond, ok in ((1514, True), (1515, False)):
+        run.queues["forward"].columns["bytes"][3] = BUFFER_BYTES + beyond
+        assert next(c for c in outcome_of(run) if c["name"] == "queue_peak")["ok"] is ok
+
+
 def test_a_sound_run_has_every_check_and_passes_it():
     found = outcome_of(sound_run())
     assert {c["name"]: c["ok"] for c in found} == dict.fromkeys(WRONG, True), (

@@ -164,3 +164,16 @@ def test_no_queue_stands_still_or_leaves_too_fast(run_scenario, kind, least_mbit
     largest = 46 if more is ROUTER else 1  # packets in a segment
     excess = excess_packets(result.samples, 1, least_mbit)
     assert (excess - np.minimum.accumulate(excess)).max() < 3 * largest
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize(
+    "changes",
+    [{"hosts__segmentation": "router", "network__buffer": {"packets": 300}, "network__rate_mbit": 100},
+     {"network__qdisc": {"kind": "cake"}, "network__buffer": {"packets": 20}, "network__rate_mbit": 20, "flows": [{"cca": "cubic", "count": 2}, {"cca": "bbr1"}]}],
+)  # fmt: skip
+def test_a_run_whose_rate_changes_passes_everything(run_scenario, changes):
+    """What the limiter lets go at once is no rate, and the packet that it holds is none of CAKE's memory."""
+    rates = [{"at_s": 1, "rate_mbit": 19}]
+    run = run_scenario(network__rtt_ms=20, network__changes=rates, duration_s=2, window_s=[1, 2], sample_hz=500, **changes)  # fmt: skip
+    assert run.failed == []
