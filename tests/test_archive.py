@@ -345,7 +345,7 @@ def test_what_tells_a_kernels_source_from_another(monkeypatch):
     assert sources.hashes_of(fetched) == {"file": "linux-source-6.1_6.1.1-1_all.deb", "sha256": "a" * 64}
     repository = sources.Source(git="https://example.org/linux.git", commit="b" * 40)
     locked = {"commit": "b" * 40, "tree": "c" * 40}
-    monkeypatch.setattr(sources, "read_lock", lambda: {repository.name: locked})
+    monkeypatch.setattr(sources, "read_lock", lambda file: {repository.name: locked})
     assert sources.hashes_of(repository) == {"git": "https://example.org/linux.git", **locked}
     with pytest.raises(UserError, match="is not installed"):
         sources.hashes_of(sources.Source(debian="linux-source-1.0"))

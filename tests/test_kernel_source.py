@@ -65,8 +65,11 @@ def test_first_fetch_is_recorded_and_held_to(repository, tmp_path, how):
         locate(source, fetch=False)
     wanted = "two" if how == "branch" else "one"
     assert unpack(source, tmp_path / "tree" / "a") == wanted
-    locked = json.loads(sources.LOCK.read_text())[source.name]
+    locked = json.loads(sources.lock_of(source).read_text())[source.name]
     assert locked == {"commit": first, "tree": git(repository, "rev-parse", f"{first}^{{tree}}")}
+    assert sources.LOCK.exists() == (how != "full commit"), (
+        "a commit of this machine's folder is no part of the checkout"
+    )
     commit(repository, "three")  # a branch may move, the source may not
     assert unpack(source, tmp_path / "tree2" / "a") == wanted
     assert first in locate(source, fetch=False).identity
@@ -80,7 +83,7 @@ def test_fetches_at_once_wait_for_each_other(repository):
         found = list(pool.map(lambda source: locate(source, fetch=True).identity, wanted * 2))
     heads = [git(repository, "rev-parse", name) for name in ("v3", "other")]
     assert [head in identity for head, identity in zip(heads * 2, found, strict=True)] == [True] * 4
-    assert sources.read_lock().keys() == {source.name for source in wanted}
+    assert sources.read_lock(sources.LOCK).keys() == {source.name for source in wanted}
 
 
 def test_what_names_a_version_is_the_same_before_and_after_the_first_fetch(repository):
@@ -95,7 +98,7 @@ def test_what_names_a_version_is_the_same_before_and_after_the_first_fetch(repos
 def test_another_tree_is_refused(repository):
     source = Source(git=str(repository), branch="v3")
     locate(source, fetch=True)
-    locked = sources.read_lock()
+    locked = sources.read_lock(sources.LOCK)
     locked[source.name]["tree"] = "0" * 40
     sources.LOCK.write_text(json.dumps(locked))
     subprocess.run(["rm", "-rf", str(Path(str(repository)).parent / "build")], check=True)

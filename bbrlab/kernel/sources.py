@@ -137,7 +137,7 @@ def hashes_of(source: Source) -> dict[str, str]:
             "sha256": known["sha256"] if known and not tarball.exists() else files.sha256(tarball),
         }
     locate(source, fetch=False)
-    return {"git": source.git or "", **read_lock()[source.name]}
+    return {"git": source.git or "", **read_lock(lock_of(source))[source.name]}
 
 
 def name_version(source: Source) -> str:
@@ -192,15 +192,22 @@ def _untar(tarball: Path, folder: Path, run: Run) -> None:
     run("unpack", ["tar", "-C", str(folder), "-xf", str(tarball), "--strip-components=1", *excludes])
 
 
-def read_lock() -> dict[str, dict[str, str]]:
+def lock_of(source: Source) -> Path:
+    """The file that says what the first fetch found: LOCK; for a commit of a folder of this machine, which means nothing elsewhere, one
+    beside what was fetched."""
+    here = FULL_COMMIT.fullmatch(source.commit or "") and Path(source.git or "").is_absolute()
+    return paths.build_folder() / "sources" / LOCK.name if here else LOCK
+
+
+def read_lock(file: Path) -> dict[str, dict[str, str]]:
     """{"URL commit": {"commit": full, "tree": full}}: what the first fetches found."""
-    return json.loads(LOCK.read_text(encoding="utf-8")) if LOCK.exists() else {}
+    return json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
 
 
 def _git(source: Source, fetch: bool, say: Callable[[str], None]) -> Located:
     assert source.git
     repository = paths.build_folder() / "sources" / (hashlib.sha256(source.git.encode()).hexdigest()[:16] + ".git")
-    locked = read_lock().get(source.name)
+    locked = read_lock(lock_of(source)).get(source.name)
     if locked is None or (fetch and not _has(repository, locked["commit"])):
         if not fetch:
             raise UserError(f"the source {source.name} has not been fetched yet")
@@ -238,7 +245,7 @@ def _alone(repositories: Path, say: Callable[[str], None]) -> Iterator[None]:
 
 def _fetched(repository: Path, source: Source, say: Callable[[str], None]) -> dict[str, str]:
     """What LOCK says of a source that is there now; both are made or renewed. Only for one process at a time."""
-    locked = read_lock().get(source.name)  # which another process may have written meanwhile
+    locked = read_lock(lock_of(source)).get(source.name)  # which another process may have written meanwhile
     if locked is not None and _has(repository, locked["commit"]):
         return locked
     say(f"fetching {source.git}")
@@ -247,11 +254,12 @@ def _fetched(repository: Path, source: Source, say: Callable[[str], None]) -> di
     found = {part: _rev_parse(repository, f"{wanted}^{{{part}}}", source) for part in ("commit", "tree")}
     if locked is not None and found != locked:
         raise UserError(
-            f"{source.name}: has tree {found['tree']}, but {LOCK.name} says {locked['tree']}: "
+            f"{source.name}: has tree {found['tree']}, but {lock_of(source)} says {locked['tree']}: "
             "this is not the source that was fetched before; if that is meant, remove its entry there"
         )
     if locked is None:
-        files.write_json(LOCK, dict(sorted({**read_lock(), source.name: found}.items())))
+        file = lock_of(source)
+        files.write_json(file, dict(sorted({**read_lock(file), source.name: found}.items())))
     return found
 
 
