@@ -191,6 +191,16 @@ def test_a_patch_that_does_not_apply_is_told_with_its_places(tree, told, tmp_pat
     assert not list(tree.folder.glob("patched-*"))
 
 
+def test_a_series_may_change_what_the_lab_adds(tree, told, tmp_path):
+    """On lab-6.12: the lab's own algorithm is a file that is added, before the user's patches."""
+    (tmp_path / "tcp_mine.c").write_text(TEN)
+    series = patch(tmp_path, PATCH.replace("tcp_bbr", "tcp_mine"))
+    apply_series(
+        told.steps(tree), tree, Recipe([], [], [], [(tmp_path / "tcp_mine.c", "net/ipv4")], [series], {}), "linux 6.12"
+    )
+    assert (tree.source / "net/ipv4/tcp_mine.c").read_text() == TEN.replace("five", "-- five")
+
+
 def test_a_patch_without_a_and_b_is_told(tree, told, tmp_path):
     """As git diff --no-prefix makes it; without the first part of its paths it would be of files that there are not."""
     with pytest.raises(UserError, match=r"my\.patch:5: names 'net/ipv4/tcp_bbr\.c' without 'a/' or 'b/' before it"):
@@ -467,14 +477,15 @@ def test_a_kernel_of_ones_own_is_built_and_then_stands_in_the_file(command, user
             ["--on", "mainline-6.12", "--name", "lab-6.12", "--patch", "my.patch"],
             "--name lab-6.12: is taken: config/kernels.yaml",
         ),
-        (["--on", "mainline-6.12", "--name", "a b", "--patch", "my.patch"], "--name a b: "),
+        (["--on", "mainline-6.12", "--name", "a b", "--patch", "my.patch"], "--name a b: 'a b' is no name of a kernel"),
         ([*MINE, "--patch", "my.patch", "--option", "IPV6=y"], "--option IPV6: 'IPV6' is no name of an option"),
         ([*MINE, "--patch", "my.patch", "--option", "CONFIG_IPV6"], "--option CONFIG_IPV6: give two words with ="),
         ([*MINE, "--patch", "my.patch", "--option", "CONFIG_IPV6=m"], "--option m: m is not possible"),
         ([*MINE, "--patch", "my.patch", "--names", "bbr3"], "--names bbr3: give two words with ="),
         ([*MINE, "--patch", "my.patch", "--names", "bbr3=a,bbr3=b"], "bbr3 was given before, as a"),
-        ([*MINE, "--patch", "my.patch", "--names", "bbr3=" + "x" * 16], "--names xxxx"),
+        ([*MINE, "--patch", "my.patch", "--names", "bbr3=" + "x" * 16], "is no name of an algorithm"),
         ([*MINE, "--source", "empty"], "--source empty: is no Git repository with a commit"),
+        ([*MINE, "--patch", "my.patch", "--names", "BBR3=bbr"], "--names BBR3: 'BBR3' is no name of an algorithm"),
         (["lab-6.12", "mainline-6.12"], "one kernel at a time"),
     ],
 )

@@ -56,8 +56,9 @@ def apply_series(steps: Steps, tree: SourceTree, recipe: Recipe, identity: str) 
         own.append(_Patch(path, _possible(parts, tree, steps), FUZZ))
     for path in [*recipe.patches, *recipe.host_patches]:
         ours.append(_Patch(path, parts_of(path), 0))
-    patches = [*ours[: len(recipe.patches)], *own, *ours[len(recipe.patches) :]]
-    touched = [name for patch in [*own, *ours] for part in patch.parts for name in part.files]
+    before, after = ours[: len(recipe.patches)], [*own, *ours[len(recipe.patches) :]]
+    added = {f"{target}/{path.name}": path for path, target in recipe.added}
+    touched = [*(name for patch in [*own, *ours] for part in patch.parts for name in part.files), *added]
     remove_abandoned(tree.folder, PREFIX)
     with owned_folder(tree.folder, PREFIX) as scratch:
         tried = scratch / "files"
@@ -68,14 +69,14 @@ def apply_series(steps: Steps, tree: SourceTree, recipe: Recipe, identity: str) 
                 shutil.copy2(original, tried / name)
         apart = Steps(steps.name, tried, steps.log, steps.file, steps.say)
         begin = time.monotonic()
-        for patch in patches:
+        for patch in before:
             _apply(apart, patch, identity, scratch / "patch")
-        steps.say_time(f"{len(patches)} patches", begin)
-        for path, target in recipe.added:
-            name = f"{target}/{path.name}"
+        for name, path in added.items():  # which a user's series may change
             (tried / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, tried / name)
-            touched.append(name)
+        for patch in after:
+            _apply(apart, patch, identity, scratch / "patch")
+        steps.say_time(f"{len(before) + len(after)} patches", begin)
         tree.put(tried, touched)
     return list(dict.fromkeys(touched))
 

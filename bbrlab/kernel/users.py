@@ -21,8 +21,24 @@ VARIABLE = "BBRLAB_KERNELS"
 OPTION = re.compile(r"CONFIG_[A-Z0-9][A-Za-z0-9_]*")
 NUMBER = re.compile(r"-?[0-9]+|0x[0-9A-Fa-f]+")
 # As Name of specs.py, without the "+" by which results name algorithms that were built in besides.
-OwnName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=100)]
-Cca = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,14}$")]
+OWN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+CCA = re.compile(r"[a-z][a-z0-9_-]{0,14}")  # TCP_CA_NAME_MAX of include/net/tcp.h, without the byte that ends it
+
+
+def _own_name(name: str) -> str:
+    if not OWN_NAME.fullmatch(name):
+        raise ValueError(
+            f"'{name}' is no name of a kernel: letters, digits, _, . and -, a letter or digit first, at most 100"
+        )
+    return name
+
+
+def _cca(name: str) -> str:
+    if not CCA.fullmatch(name):
+        raise ValueError(
+            f"'{name}' is no name of an algorithm: a small letter, then small letters, digits, _ and -, at most 15 in all"
+        )
+    return name
 
 
 def _option(name: str) -> str:
@@ -44,6 +60,8 @@ def _value(value: str) -> str:
     return value
 
 
+OwnName = Annotated[str, AfterValidator(_own_name)]
+Cca = Annotated[str, AfterValidator(_cca)]
 Options = dict[Annotated[str, AfterValidator(_option)], Annotated[str, BeforeValidator(_text), AfterValidator(_value)]]
 
 
