@@ -58,6 +58,11 @@ def read_yaml(path: Path, hint: str = "") -> Any:
     return _read(path, hint).content
 
 
+def read_texts(path: Path) -> Any:
+    """The content of a YAML file with each word and number as it was typed, keys, too: 0123 and yes are texts. UserError as read_yaml()."""
+    return _read(path, as_typed=True).content
+
+
 def parse_yaml(text: str) -> Any:
     """The content of a text that is YAML, by the same rules as a file's.
 
@@ -104,9 +109,9 @@ for _pattern, _ in OTHER_NUMBERS:
     _Dumper.add_implicit_resolver("!number", _pattern, list("-+.0123456789"))
 
 
-def _read(path: Path, hint: str = "") -> Node:
+def _read(path: Path, hint: str = "", as_typed: bool = False) -> Node:
     try:
-        return _parse(path.read_text(encoding="utf-8"))
+        return _parse(path.read_text(encoding="utf-8"), as_typed)
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror}){hint and f'; {hint}'}") from None
     except UnicodeDecodeError:
@@ -117,14 +122,14 @@ def _read(path: Path, hint: str = "") -> Node:
         raise UserError(f"{path}{where}: not valid YAML: {getattr(error, 'problem', None) or error}") from None
 
 
-def _parse(text: str) -> Node:
+def _parse(text: str, as_typed: bool = False) -> Node:
     """The only document of a text. YAMLError if it is not YAML, or more than plain data."""
     events: Iterator[Any] = yaml.parse(text, Loader=SafeLoader)
     next(events)  # the stream begins
     start = next(events)
     if isinstance(start, yaml.StreamEndEvent):
         return Node(1, None, {}, {})
-    root = _node(next(events), events, 1)
+    root = _node(next(events), events, 1, as_typed)
     next(events)  # the document ends
     if not isinstance(end := next(events), yaml.StreamEndEvent):
         raise _problem("a second document begins here; a file has one", end)
@@ -135,7 +140,7 @@ def _problem(problem: str, event: Any) -> NotPlainError:
     return NotPlainError(None, None, problem, event.start_mark)
 
 
-def _node(event: Any, events: Iterator[Any], depth: int) -> Node:
+def _node(event: Any, events: Iterator[Any], depth: int, as_typed: bool) -> Node:
     """What begins with ``event``."""
     if isinstance(event, yaml.AliasEvent):
         raise _problem(f"an alias (*{event.anchor}) is not possible here; write the value out", event)
@@ -143,25 +148,25 @@ def _node(event: Any, events: Iterator[Any], depth: int) -> Node:
         raise _problem(f"a tag ({event.tag}) is not possible here; leave it out", event)
     line = event.start_mark.line + 1
     if isinstance(event, yaml.ScalarEvent):
-        return Node(line, _value(event) if event.implicit[0] else event.value, {}, {})
+        return Node(line, event.value if as_typed or not event.implicit[0] else _value(event), {}, {})
     if depth > DEPTH_MAX:
         raise _problem(f"is nested too deeply: more than {DEPTH_MAX} lists and mappings in each other", event)
     parts: dict[Any, Node] = {}
     lines: dict[Any, int] = {}
     if isinstance(event, yaml.SequenceStartEvent):
         while not isinstance(event := next(events), yaml.SequenceEndEvent):
-            part = _node(event, events, depth + 1)
+            part = _node(event, events, depth + 1, as_typed)
             lines[len(parts)] = part.line
             parts[len(parts)] = part
         return Node(line, [part.content for part in parts.values()], parts, lines)
     while not isinstance(event := next(events), yaml.MappingEndEvent):
         if not isinstance(event, (yaml.ScalarEvent, yaml.AliasEvent)):
             raise _problem("a key is a single word or number, not a list or mapping", event)
-        key = _node(event, events, depth + 1)
+        key = _node(event, events, depth + 1, as_typed)
         if key.content in parts:
             raise _problem(f"key '{key.content}' stands twice", event)
         lines[key.content] = key.line
-        parts[key.content] = _node(next(events), events, depth + 1)
+        parts[key.content] = _node(next(events), events, depth + 1, as_typed)
     return Node(line, {key: part.content for key, part in parts.items()}, parts, lines)
 
 

@@ -6,25 +6,24 @@ import math
 from typing import Any
 
 from bbrlab.base.errors import UserError
+from bbrlab.base.yaml_files import WORDS
 from bbrlab.grading.personal import Personal, foreign_letters, one_form
-from bbrlab.grading.submission import ANSWERS, Submission, read_foreign_yaml, shown, some_of, texts_of
+from bbrlab.grading.submission import ANSWERS, Submission, read_foreign_yaml, shown, some_of
 
 
 def answers_of(found: Submission, own: Personal, incomplete: list[str]) -> tuple[dict[str, Any], dict[str, str]]:
     """Answers by question, and why others are none."""
-    given: dict[Any, Any] = {}
-    texts: dict[tuple[str, ...], str] = {}
+    given: dict[str, Any] = {}
     if ANSWERS not in found.files:
         incomplete.append(found.missing(ANSWERS))
     else:
         try:
-            content = read_foreign_yaml(found.files[ANSWERS], ANSWERS)
+            content = read_foreign_yaml(found.files[ANSWERS], ANSWERS, as_typed=True)
             if not isinstance(content, dict) or not isinstance(content.get("answers"), dict):
                 raise UserError(
                     f"{ANSWERS}: must have the keys 'student' and 'answers' (a mapping of questions to answers)"
                 )
-            texts = texts_of(found.files[ANSWERS])
-            said = one_form(texts.get(("student",), str(content.get("student", ""))))
+            said = one_form(str(content.get("student", "")))
             if said != own.student:
                 letters = f" (with {foreign_letters(said)})" if own.student.isascii() and not said.isascii() else ""
                 incomplete.append(f"{ANSWERS}: says student {shown(said)!r}{letters}; it is graded as {own.student!r}")
@@ -34,10 +33,9 @@ def answers_of(found: Submission, own: Personal, incomplete: list[str]) -> tuple
     answers: dict[str, Any] = {}
     unanswered: dict[str, str] = {}
     for question in own.asked.questions:
-        value = given.get(question.id)
-        text = texts.get(("answers", question.id), str(value))
+        text = str(given.get(question.id, ""))
         options = question.options
-        if value is None:
+        if WORDS.get(text, text) is None:
             unanswered[question.id] = "no answer"
         elif options and text not in options:
             unanswered[question.id] = f"{shown(text, 60)!r} is none of: {', '.join(options)}"
@@ -45,7 +43,7 @@ def answers_of(found: Submission, own: Personal, incomplete: list[str]) -> tuple
             unanswered[question.id] = f"{shown(text, 60)!r} is no finite number"
         else:
             answers[question.id] = text if options else _number(text)
-    unknown = [shown(str(k)) for k in given if k not in {q.id for q in own.asked.questions}]
+    unknown = [shown(k) for k in given if k not in {q.id for q in own.asked.questions}]
     if unknown:
         incomplete.append(f"{ANSWERS}: there is no question {some_of(unknown)}")
     return answers, unanswered

@@ -19,16 +19,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-import yaml
-
 from bbrlab.base.errors import UserError
-from bbrlab.base.yaml_files import SafeLoader, read_yaml
+from bbrlab.base.yaml_files import read_texts, read_yaml
 from bbrlab.grading.rubric import Limits
 
 DEPTH_MAX = 12  # folders in folders
 NAME_MAX = 300  # characters of a name with its folders
 YAML_BYTES = 64 << 10
-YAML_DEPTH_MAX = 50
 NOTEBOOK_BYTES = 50 << 20
 CHUNK_BYTES = 1 << 18
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2")
@@ -369,50 +366,12 @@ def read_strict_json(path: Path, most: int, name: str) -> Any:
         raise UserError(f"{shown(name)}: is no JSON as bbrlab writes it ({shown(str(error))})") from None
 
 
-def read_foreign_yaml(path: Path, name: str) -> Any:
-    """The content of a YAML file. UserError with line and column for what is wrong."""
+def read_foreign_yaml(path: Path, name: str, *, as_typed: bool = False) -> Any:
+    """The content of a YAML file, also with all words as they were typed (read_texts()). UserError with line and column for what is wrong."""
     data = read_bytes(path, YAML_BYTES, name)
     if b"\0" in data:
         raise UserError(f"{shown(name)}: is not a text file")
-    _check_depth(data, name)
     try:
-        return read_yaml(path)
+        return read_texts(path) if as_typed else read_yaml(path)
     except UserError as error:
         raise UserError(shown(str(error).replace(str(path), name).split("; give the path")[0], 300)) from None
-
-
-def texts_of(path: Path) -> dict[tuple[str, ...], str]:
-    """What stands in a YAML file, as it was typed: {keys from the outermost: text} of all that is neither a list nor a mapping.
-
-    YAML itself makes 83 of 0123, and true of yes.
-
-    Args:
-        path: that read_foreign_yaml() can read.
-    """
-    found: dict[tuple[str, ...], str] = {}
-
-    def walk(node: yaml.Node | None, place: tuple[str, ...]) -> None:
-        if isinstance(node, yaml.ScalarNode):
-            found[place] = node.value
-        elif isinstance(node, yaml.MappingNode):
-            for key, value in node.value:
-                if isinstance(key, yaml.ScalarNode):
-                    walk(value, (*place, key.value))
-
-    walk(yaml.compose(path.read_text(encoding="utf-8"), Loader=SafeLoader), ())
-    return found
-
-
-def _check_depth(data: bytes, name: str) -> None:
-    """UserError if parts lie in parts too often. What is no YAML is left to read_yaml(), which says where."""
-    depth = 0
-    try:
-        for event in yaml.parse(data.decode("utf-8", "replace"), Loader=SafeLoader):
-            if isinstance(event, yaml.CollectionStartEvent):
-                depth += 1
-            elif isinstance(event, yaml.CollectionEndEvent):
-                depth -= 1
-            if depth > YAML_DEPTH_MAX:
-                raise UserError(f"{shown(name)}: is nested too deeply")
-    except yaml.YAMLError:
-        return
