@@ -23,7 +23,7 @@ LINKS = {
     107: "frame relay", 109: "OpenBSD enc", 117: "OpenBSD pflog", 119: "IEEE 802.11 with Prism's header", 122: "IP over Fibre Channel",
     127: "IEEE 802.11 with radiotap", 163: "IEEE 802.11 with AVS", 189: "USB", 192: "PPI", 195: "IEEE 802.15.4", 197: "ERF",
     201: "Bluetooth", 220: "USB", 227: "CAN", 242: "IP over InfiniBand", 247: "InfiniBand", 249: "USB", 252: "exported PDU",
-    253: "netlink", 258: "DPDK",
+    239: "NFLOG", 253: "netlink", 258: "PKTAP",
 }  # fmt: skip
 # {address family of a BSD loopback header: ethertype}; IPv6 has a number of its own in each system.
 FAMILIES = {2: IPV4, 10: IPV6, 24: IPV6, 28: IPV6, 30: IPV6}
