@@ -15,12 +15,14 @@ import pytest
 from pydantic import BaseModel
 
 from bbrlab.base.errors import UserError
+from bbrlab.cli.look import check
 from bbrlab.experiment import links
 from bbrlab.experiment.plan import make_plan
 from bbrlab.scenario import needs
 from bbrlab.scenario.load import assign, load_scenario, points_of
 from bbrlab.scenario.messages import validate
 from bbrlab.scenario.schema import NOT_DECISIVE, QDISC_OPTIONS, Qdisc, Scenario
+from bbrlab.scenario.windows import partly_there
 from tests.conftest import scenario_dict
 from tests.fuzz_scenarios import CCAS
 
@@ -192,6 +194,7 @@ NO_EFFECT: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
     ({"network__qdisc": {"kind": "pie", "ecn": True}}, "network.qdisc.ecn true would", ECN_ON),
     ({"network__qdisc": {"kind": "fq", "ce_threshold_ms": 1}}, "network.qdisc.ce_threshold_ms 1 would", ECN_ON),
     ({"network__qdisc": {"kind": "fq_codel", "ce_threshold_ms": 2}}, "network.qdisc.ce_threshold_ms 2 would", ECN_ON),
+    ({"network__qdisc": {"kind": "codel", "ce_threshold_ms": 82}, **ECN_ON}, "ce_threshold_ms 82 would have no effect: with a full buffer a packet waits 81.21 ms", {"network__qdisc__ce_threshold_ms": 81}),
     ({"network__qdisc": {"kind": "red", "harddrop": True}}, "harddrop true would have no effect: without ecn", ECN_ON | {"network__qdisc__ecn": True}),
     ({"network__qdisc": {"kind": "red", "harddrop": True, "ecn": True, "max_bytes": 10**6}, **ECN_ON}, "never passes max_bytes, 1000000", {"network__qdisc__max_bytes": 50_000}),
     ({"network__qdisc": {"kind": "red", "adaptive": True}}, "network.qdisc.adaptive true would", {}),
@@ -266,6 +269,65 @@ def test_a_threshold_beyond_the_buffer_is_noted():
     assert note.startswith(
         "network.qdisc.max_bytes 200000 is beyond what it can have an effect on: the buffer has 100000"
     )
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"network__qdisc": {"kind": "pie", "target_ms": 82}}, "network.qdisc.target_ms 82 is beyond"),
+        ({"network__qdisc": {"kind": "codel", "target_ms": 82}}, "network.qdisc.target_ms 82 is beyond what it can have an effect on: with a full buffer a packet waits 81.21 ms"),
+        ({"network__buffer": {"bdp": 0.01}}, "network.buffer.bdp 0.01 is beyond what it can have an effect on: a buffer has a frame of 1514 bytes in any case, and these are 500"),
+    ],
+)  # fmt: skip
+def test_what_has_less_effect_than_it_says_is_noted(changes, words):
+    (note,) = needs.without_effect(points_of(validate(scenario_dict(**changes), "s")))
+    assert note.startswith(words)
+
+
+def test_codel_that_only_marks_has_a_target_that_is_never_reached():
+    codel = {"kind": "codel", "target_ms": 10_000, "interval_ms": 10_000, "ce_threshold_ms": 1}
+    assert not needs.without_effect(points_of(validate(scenario_dict(network__qdisc=codel, **ECN_ON), "s")))
+
+
+def test_a_sweep_of_an_rtt_that_no_flow_has_is_refused():
+    """Its points would be one run under two names."""
+    changes = {
+        "network__buffer": {"packets": 50},
+        "flows": [{"cca": "cubic", "rtt_ms": 20}],
+        "sweep": {"network.rtt_ms": [10, 30]},
+    }
+    assert "network.rtt_ms 10 would have no effect: every flow has an RTT of its own" in refused_change(**changes)
+    points_of(validate(scenario_dict(**changes | {"network__buffer": {"bdp": 2}}), "s"))
+    points_of(validate(scenario_dict(**changes | {"flows": [*changes["flows"], {"cca": "reno"}]}), "s"))
+    points_of(validate(scenario_dict(**changes | {"sweep": {}}), "s"))  # each scenario has to have one
+
+
+@pytest.mark.parametrize(
+    ("scales", "words"),
+    [
+        ("{smoke: {cases: [b]}}", "scales.smoke.cases: 'b' is not in the scenario's cases"),
+        ("{smoke: {sweep: {network.rtt_ms: [5]}}}", "scales.smoke.sweep: 'network.rtt_ms' is not in"),
+        ("{smoke: {duration_s: 1}}", r"\(at scale smoke\): window_s \[0.0, 2.0\] must lie within the run"),
+        ("{smoke: {skip: true, trials: 1}}", "scales.smoke.trials would have no effect: skip leaves the figure out"),
+        ("{hasty: {trials: 1}}", "scales.hasty: no such scale"),
+    ],
+)
+def test_check_looks_at_every_scale(scales, words, tmp_path):
+    path = tmp_path / "s.yaml"
+    path.write_text(
+        "name: s\nnetwork: {rate_mbit: 10, rtt_ms: 40, buffer: {bdp: 1}}\nflows: [{cca: cubic}]\nduration_s: 2\nwindow_s: [0, 2]\n"
+        f"cases: {{a: {{flows.0.cca: reno}}}}\nscales: {scales}\n"
+    )
+    with pytest.raises(UserError, match=words):
+        check([path])
+
+
+def test_a_window_without_samples_is_noted():
+    def notes(**changes):
+        return [n for n in partly_there(points_of(validate(scenario_dict(**changes), "s"))) if "no sample" in n]
+
+    assert notes(sample_hz=1, window_s=[2.1, 2.9]) and notes(sample_hz=1, window_s=[2, 3]) and notes(sample_hz=0.01)
+    assert not notes(sample_hz=1, window_s=[2.1, 3.1]) and not notes(sample_hz=1, window_s=[2, 4])
 
 
 def test_points_that_have_run_are_read_whatever_the_table_says():

@@ -24,8 +24,8 @@ from bbrlab.campaign.replacement import Replacement, replacement
 from bbrlab.kernel.own import OwnCca, own_of
 from bbrlab.kernel.specs import find_spec
 from bbrlab.scenario.load import load_scenario, points_of
-from bbrlab.scenario.messages import validate
 from bbrlab.scenario.point import Point
+from bbrlab.scenario.scales import at_scale
 from bbrlab.scenario.schema import GRID, Override, Scenario
 
 # What Snakemake's rules and their wildcards can be called by.
@@ -151,28 +151,14 @@ def _scaled(name: str, path: Path, scale_name: str, config: Config, swap: Replac
         raise UserError(
             f"{path}: must say paper: {name.split('/', maxsplit=1)[0]} and name: {name.split('/')[1]}, as its place says"
         )
-    for given in scenario.scales:
-        if given not in config.scales:
-            raise UserError(f"{path}: scales.{given}: no such scale; config/config.yaml has {', '.join(config.scales)}")
-    override = scenario.scales.get(scale_name, Override())
-    if override.skip:
+    check_names(scenario, config, path)
+    scaled = at_scale(scenario, scale_name, path)
+    if scaled is None:
         return None
-    content = scenario.model_dump(exclude_unset=True)
-    for key in ("duration_s", "window_s"):
-        if getattr(override, key) is not None:
-            content[key] = getattr(override, key)
-    for key in ("sweep", "cases"):
-        wrong = [k for k in getattr(override, key) or () if k not in getattr(scenario, key)]
-        if wrong:
-            raise UserError(f"{path}: scales.{scale_name}.{key}: '{wrong[0]}' is not in the scenario's {key}")
-    if override.sweep is not None:
-        content["sweep"] = {k: override.sweep.get(k, v) for k, v in scenario.sweep.items()}
-    if override.cases is not None:
-        content["cases"] = {k: v for k, v in scenario.cases.items() if k in override.cases}
-    scaled = validate(content, f"{path} (at scale {scale_name})", folder=path.parent)
     points = points_of(scaled, str(path))
     if swap is not None:
         scaled, points = swap.of_scenario(scaled), [swap.of_point(point) for point in points]
+    override = scenario.scales.get(scale_name, Override())
     trials = override.trials or min(scaled.trials, scale.trials or scaled.trials)
     return Figure(
         name,
@@ -182,6 +168,13 @@ def _scaled(name: str, path: Path, scale_name: str, config: Config, swap: Replac
         max(trials, scale.seeds_cap or trials),
         scale.seeds_packets or math.inf,
     )
+
+
+def check_names(scenario: Scenario, config: Config, path: Path) -> None:
+    """UserError if a scenario has something for a scale that there is not."""
+    for given in scenario.scales:
+        if given not in config.scales:
+            raise UserError(f"{path}: scales.{given}: no such scale; config/config.yaml has {', '.join(config.scales)}")
 
 
 def lacking_ccas(figure: Figure, kernel_name: str | None = None) -> list[str]:

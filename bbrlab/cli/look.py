@@ -94,12 +94,20 @@ def _checked(path: Path) -> dict[str, Any]:
     kind = _kind_of(path)
     found: dict[str, Any] = {"file": path, "kind": kind}
     if kind == "scenario":
+        from bbrlab.campaign.config import load_config
+        from bbrlab.campaign.figures import check_names
         from bbrlab.scenario.load import load_scenario, points_of
         from bbrlab.scenario.needs import without_effect
+        from bbrlab.scenario.scales import at_scale
         from bbrlab.scenario.windows import partly_there
 
         loaded = load_scenario(path)
         points = points_of(loaded)
+        if loaded.scales:
+            check_names(loaded, load_config(), path)
+        for scale in loaded.scales:
+            if (scaled := at_scale(loaded, scale, path)) is not None:
+                points_of(scaled, f"{path} (at scale {scale})")
         return found | {"paper": loaded.paper, "name": loaded.name, "points": len(points), "trials": loaded.trials,
                         "duration_s": loaded.duration_s, "notes": [*without_effect(points), *partly_there(points), *_about_parameters(points)]}  # fmt: skip
     if kind == "rubric":

@@ -7,6 +7,8 @@ can be read.
 
 from __future__ import annotations
 
+import itertools
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -28,6 +30,7 @@ class Need(NamedTuple):
         given: whether the scenario has the field, other than its default.
         without: why it would have no effect, and what to do; empty if it has one.
         only_noted: it has some effect all the same.
+        if_varied: every scenario has to have it, so that it counts as given only where the points differ in it.
     """
 
     field: str
@@ -35,14 +38,7 @@ class Need(NamedTuple):
     given: Callable[[Scenario, Place], Any]
     without: Callable[[Scenario, Place], str]
     only_noted: bool = False
-
-
-class Unmet(NamedTuple):
-    """A field that has no effect at a point."""
-
-    path: str
-    text: str
-    only_noted: bool
+    if_varied: bool = False
 
 
 def _sends_ect(flow: Flow) -> bool:
@@ -95,6 +91,51 @@ def _beyond_buffer(name: str) -> Callable[[Scenario, Place], str]:
         return f"the buffer has {size} bytes, which the mean queue never passes (set it below)" if value >= size else ""
 
     return without
+
+
+def _full_ms(s: Scenario) -> float:
+    """How long a packet waits at most in the only queue of a bottleneck: behind a full buffer, at the lowest rate of the run."""
+    rates = [s.network.rate_mbit, *(c.rate_mbit for c in s.network.changes if c.rate_mbit)]
+    return (s.network.buffer_bytes + FRAME_BYTES) * 8e-3 / min(rates)
+
+
+def _waits_less(name: str) -> Callable[[Scenario, Place], str]:
+    def without(s: Scenario, place: Place) -> str:
+        full_ms = _full_ms(s)
+        return (
+            f"with a full buffer a packet waits {full_ms:.4g} ms (set it below)"
+            if getattr(s.network.qdisc, name) > full_ms
+            else ""
+        )
+
+    return without
+
+
+def _target(s: Scenario, place: Place) -> Any:
+    """Of CoDel that only marks above ce_threshold_ms, a target that no packet reaches is how to have no drops."""
+    qdisc = s.network.qdisc
+    return qdisc.kind in ("codel", "pie") and qdisc.target_ms is not None and qdisc.ce_threshold_ms is None
+
+
+def _ce_threshold(s: Scenario, place: Place) -> str:
+    qdisc = s.network.qdisc
+    beyond = (
+        _waits_less("ce_threshold_ms")(s, place) if qdisc.kind == "codel" else ""
+    )  # in the others flows wait for each other
+    return beyond or _no_ect(s, place)
+
+
+def _less_than_a_frame(s: Scenario, place: Place) -> str:
+    asked = (s.network.buffer.bdp or 0) * s.network.bdp_bytes
+    if round(asked) >= FRAME_BYTES:
+        return ""
+    return f"a buffer has a frame of {FRAME_BYTES} bytes in any case, and these are {asked:.4g} (network.buffer.packets: 1 says so)"
+
+
+def _nobodys_rtt(s: Scenario, place: Place) -> str:
+    if s.network.buffer.bdp is not None or any(flow.has_networks_rtt for flow in s.flows):
+        return ""
+    return "every flow has an RTT of its own (flows[].rtt_ms or rtts_ms), and the buffer is not in BDP"
 
 
 def _flow_limit(s: Scenario, place: Place) -> str:
@@ -196,8 +237,11 @@ def _change(name: str) -> Callable[[Scenario, Place], Any]:
 
 ECN = "hosts.ecn: on, and a flow whose packets may be marked"
 NEEDS = (
+    Need("network.rtt_ms", "where points differ in it: a flow with the network's RTT, or a buffer in BDP", lambda s, p: True, _nobodys_rtt, if_varied=True),
+    Need("network.buffer.bdp", "a path of which it is a frame or more", lambda s, p: s.network.buffer.bdp is not None, _less_than_a_frame, only_noted=True),
+    Need("network.qdisc.target_ms", "codel, pie: a full buffer in which packets wait longer", _target, _waits_less("target_ms"), only_noted=True),
     Need("network.qdisc.ecn", ECN, _ecn_given, _no_ect),
-    Need("network.qdisc.ce_threshold_ms", ECN, _qdisc("ce_threshold_ms"), _no_ect),
+    Need("network.qdisc.ce_threshold_ms", f"{ECN}; codel: a full buffer in which packets wait longer", _qdisc("ce_threshold_ms"), _ce_threshold),
     Need("network.qdisc.harddrop", f"network.qdisc.ecn: true, max_bytes within the buffer, {ECN}", _qdisc("harddrop"), _no_harddrop),
     Need(
         "network.qdisc.adaptive",
@@ -238,29 +282,18 @@ NEEDS = (
 )  # fmt: skip
 
 
-def unmet(scenario: Scenario) -> Iterator[Unmet]:
-    """What of one point has no effect."""
-    for need, place in _given(scenario):
-        if why := need.without(scenario, place):
-            path = _path(need, place)
-            what = "is beyond what it can have an effect on" if need.only_noted else "would have no effect"
-            yield Unmet(path, f"{path} {_shown(scenario, path)} {what}: {why}", need.only_noted)
-
-
-def _given(scenario: Scenario) -> Iterator[tuple[Need, Place]]:
-    for need in NEEDS:
+def _given(scenarios: Sequence[Scenario]) -> Iterator[tuple[Need, Place, Scenario]]:
+    """What of the points' scenarios the table has a line for."""
+    needs = [n for n in NEEDS if not n.if_varied or len({str(_value(s, n.field)) for s in scenarios}) > 1]
+    for scenario, need in itertools.product(scenarios, needs):
         many: dict[str, Sequence[Any]] = {"flows": scenario.flows, "network.changes": scenario.network.changes}
         of = next((values for name, values in many.items() if need.field.startswith(f"{name}.*")), None)
         for place in [[]] if of is None else [[i] for i in range(len(of))]:
             if need.given(scenario, place):
-                yield need, place
+                yield need, place, scenario
 
 
-def _path(need: Need, place: Place) -> str:
-    return need.field.replace("*", str(place[0])) if place else need.field
-
-
-def _shown(scenario: Scenario, path: str) -> str:
+def _value(scenario: Scenario, path: str) -> Any:
     value: Any = scenario
     for part in path.split("."):
         value = (
@@ -270,6 +303,10 @@ def _shown(scenario: Scenario, path: str) -> str:
             if isinstance(value, dict)
             else getattr(value, part)
         )
+    return value
+
+
+def _shown(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
 
 
@@ -298,12 +335,12 @@ def _by_field(points: Sequence[Point]) -> list[tuple[str, list[str], int, bool]]
     and whether it is only noted."""
     texts: dict[str, list[str]] = {}
     noted: dict[str, bool] = {}
-    given: dict[str, int] = {}
-    for point in points:
-        for need, place in _given(point.scenario):
-            path = _path(need, place)
-            given[path] = given.get(path, 0) + 1
-        for found in unmet(point.scenario):
-            texts.setdefault(found.path, []).append(found.text)
-            noted[found.path] = found.only_noted
+    given: Counter[str] = Counter()
+    for need, place, scenario in _given([point.scenario for point in points]):
+        path = need.field.replace("*", str(place[0])) if place else need.field
+        given[path] += 1
+        if why := need.without(scenario, place):
+            what = "is beyond what it can have an effect on" if need.only_noted else "would have no effect"
+            texts.setdefault(path, []).append(f"{path} {_shown(_value(scenario, path))} {what}: {why}")
+            noted[path] = need.only_noted
     return [(path, said, given[path], noted[path]) for path, said in texts.items()]

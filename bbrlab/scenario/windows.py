@@ -3,7 +3,8 @@ begin; and which cannot have as much in flight as the path holds."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Sequence
 
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.schema import MAX_STREAMS, Flow, Scenario
@@ -19,9 +20,10 @@ LARGE_PART_BEFORE, LARGE_PART_WITHIN = 0.5, 0.05
 LARGEST_FLIGHT_BYTES = 512 << 20
 
 
-def partly_there(points: Iterable[Point]) -> list[str]:
+def partly_there(points: Sequence[Point]) -> list[str]:
     """In words, each once: the groups that start or stop within ``window_s``, are not there in it at all, or whose data begins
-    near its start or later though they start before; and where TCP's largest window keeps the link from being filled.
+    near its start or later though they start before; where TCP's largest window keeps the link from being filled; and where no sample
+    lies between the window's edges.
 
     That may be meant. A flow of some ``bytes`` and short flows (``traffic``) have metrics of their own and are left out.
     """
@@ -32,7 +34,20 @@ def partly_there(points: Iterable[Point]) -> list[str]:
         if flow.bytes is None and flow.traffic is None
         for words in (_words, _late, _too_long)
     )
-    return list(dict.fromkeys(words for words in found if words))
+    return list(
+        dict.fromkeys(words for words in (*found, *(_few_samples(point.scenario) for point in points)) if words)
+    )
+
+
+def _few_samples(scenario: Scenario) -> str:
+    low_s, high_s = scenario.window_s
+    between = math.ceil(high_s * scenario.sample_hz - 1e-9) - math.floor(low_s * scenario.sample_hz + 1e-9) - 1
+    if between > 0:
+        return ""
+    return (
+        f"window_s [{low_s:g}, {high_s:g}] has no sample but those at its edges at sample_hz {scenario.sample_hz:g}: means of the queue, "
+        "RTT and window are of these alone (choose a higher sample_hz or a longer window_s, if that is not meant)"
+    )
 
 
 def first_data_s(flow: Flow, scenario: Scenario) -> float:
