@@ -191,6 +191,19 @@ def test_a_patch_that_does_not_apply_is_told_with_its_places(tree, told, tmp_pat
     assert not list(tree.folder.glob("patched-*"))
 
 
+def test_nothing_is_written_through_a_link_of_the_source(tree, told, tmp_path):
+    """A repository may have links, and what is behind them is not the tree's."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "tcp_bbr.c").write_text(TEN)
+    (tree.source / "net/mine").symlink_to(outside)
+    (tree.source / "net/ipv4/link.c").symlink_to(outside / "tcp_bbr.c")
+    for name in ("net/mine/tcp_bbr.c", "net/ipv4/link.c"):
+        with pytest.raises(UserError, match=f"{name}: this source has a symbolic link there"):
+            told.apply(tree, patch(tmp_path, PATCH.replace("net/ipv4/tcp_bbr.c", name)))
+    assert (outside / "tcp_bbr.c").read_text() == TEN
+
+
 def test_a_series_may_change_what_the_lab_adds(tree, told, tmp_path):
     """On lab-6.12: the lab's own algorithm is a file that is added, before the user's patches."""
     (tmp_path / "tcp_mine.c").write_text(TEN)

@@ -66,7 +66,7 @@ def compile_kernel(steps: Steps, spec: KernelSpec, source: Located, tree: Source
             "one, or the algorithm is called otherwise there (--names)"
         )
     wanted = fragment_of(spec, parts, tree.source)
-    fragment = tree.source / "bbrlab.config"
+    fragment = tree.at("bbrlab.config")
     fragment.write_text(wanted, encoding="utf-8")
     (tree.source / ".version").unlink(
         missing_ok=True

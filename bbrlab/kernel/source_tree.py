@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bbrlab.base import files, paths
+from bbrlab.base.errors import UserError
 from bbrlab.base.owned import lock, owned_folder, remove_abandoned
 from bbrlab.kernel.sources import Located, Run
 
@@ -47,9 +48,18 @@ class SourceTree:
         """The tree itself."""
         return self.folder / "source"
 
+    def at(self, name: str) -> Path:
+        """A file of the tree, which need not be there. UserError if a link leads to it: perhaps out of the tree."""
+        path = self.source / name
+        if path.is_symlink() or not path.parent.resolve().is_relative_to(self.source.resolve()):
+            raise UserError(
+                f"{name}: this source has a symbolic link there, and what is behind it cannot be changed; patch another file"
+            )
+        return path
+
     def original(self, name: str) -> Path:
         """A file as it was when the source was unpacked; there may be none."""
-        return self.folder / "original" / name if name in self._touched() else self.source / name
+        return self.folder / "original" / name if name in self._touched() else self.at(name)
 
     def put(self, new: Path, names: Iterable[str]) -> None:
         """Make files of the tree what they are in another folder, and those that were changed before and are not named now what
@@ -57,13 +67,13 @@ class SourceTree:
         before = self._touched()
         wanted = set(names)
         for name in sorted(wanted - before):
-            if (self.source / name).is_file():
+            if self.at(name).is_file():
                 kept = self.folder / "original" / name
                 kept.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(self.source / name, kept)
+                shutil.copy2(self.at(name), kept)
         files.write_json(self.folder / TOUCHED, sorted(before | wanted))
         for name in sorted(before | wanted):
-            self._put((new if name in wanted else self.folder / "original") / name, self.source / name)
+            self._put((new if name in wanted else self.folder / "original") / name, self.at(name))
 
     def _put(self, content: Path, place: Path) -> None:
         if not content.is_file():
