@@ -523,7 +523,7 @@ QDISCS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 # Where a tenth and five more is not possible, or makes the same of it.
 OTHER = {"codel": {"target_ms": 4.5, "interval_ms": 80, "ce_threshold_ms": 2}, "fq_codel": {"target_ms": 4.5, "interval_ms": 80, "ce_threshold_ms": 2},
-         "pie": {"target_ms": 4.5, "tupdate_ms": 10}, "fq": {"ce_threshold_ms": 4},
+         "pie": {"target_ms": 4.5, "tupdate_ms": 8}, "fq": {"ce_threshold_ms": 4},
          "red": {"probability": 0.38, "min_bytes": 30_001, "max_bytes": 100_000, "avpkt_bytes": 5000, "burst_packets": 200},
          "cake": {"isolation": "flows", "rtt_ms": 34}}  # fmt: skip
 

@@ -16,9 +16,8 @@ ATTRIBUTES: dict[str, dict[int, tuple[str, str]]] = {
     "fq_codel": {1: ("target_us", "I"), 2: ("limit_packets", "I"), 3: ("interval_us", "I"), 4: ("ecn", "I"), 5: ("flows", "I"),
                  6: ("quantum_bytes", "I"), 7: ("ce_threshold_us", "I"), 9: ("memory_bytes", "I")},
     "pie": {1: ("target_us", "I"), 2: ("limit_packets", "I"), 3: ("tupdate_us", "I"), 4: ("alpha", "I"), 5: ("beta", "I"),
-            6: ("ecn", "I"), 7: ("bytemode", "I")},
-    "cake": {2: ("rate_bytes_per_s", "Q"), 3: ("diffserv", "I"), 5: ("isolation", "I"), 6: ("overhead_bytes", "i"), 7: ("rtt_us", "I"),
-             10: ("memory_bytes", "I"), 16: ("ack_filter", "I")},
+            6: ("ecn", "I")},
+    "cake": {2: ("rate_bytes_per_s", "Q"), 5: ("isolation", "I"), 7: ("rtt_us", "I"), 10: ("memory_bytes", "I")},
     "fq": {1: ("limit_packets", "I"), 2: ("flow_limit_packets", "I"), 3: ("quantum_bytes", "I"), 5: ("pacing", "I"),
            8: ("buckets_log", "I"), 12: ("ce_threshold_us", "I")},
 }  # fmt: skip
@@ -54,10 +53,9 @@ def options_of(kind: str, options: str) -> Options:
         return _htb(data, places)
     if kind == "tbf":
         return _tbf(data, places)
-    known = ATTRIBUTES.get(kind, {})
     return {
         name: struct.unpack_from("<" + form, data, places[at][0])[0]
-        for at, (name, form) in known.items()
+        for at, (name, form) in ATTRIBUTES.get(kind, {}).items()
         if at in places
     }
 
@@ -67,9 +65,9 @@ def _red(data: bytes, places: dict[int, tuple[int, int]]) -> Options:
     if 4 in places:
         flags = struct.unpack_from("<I", data, places[4][0])[0]
     (probability,) = struct.unpack_from("<I", data, places[3][0])
-    found: Options = {"limit_bytes": limit, "min_bytes": low, "max_bytes": high, "Wlog": wlog, "Plog": plog,
-                      "probability": probability / 2**32}  # fmt: skip
-    return found | {name: float(bool(flags & bit)) for name, bit in RED_FLAGS.items()}
+    options: Options = {"limit_bytes": limit, "min_bytes": low, "max_bytes": high, "Wlog": wlog, "Plog": plog,
+                        "probability": probability / 2**32}  # fmt: skip
+    return options | {name: float(bool(flags & bit)) for name, bit in RED_FLAGS.items()}
 
 
 def _htb(data: bytes, places: dict[int, tuple[int, int]]) -> Options:
@@ -90,20 +88,21 @@ def _netem(data: bytes) -> Options:
     latency, limit, loss, gap, duplicate, jitter = NETEM.unpack_from(data)
     places = attributes_of(data, NETEM.size, len(data))
     wide = {at: struct.unpack_from("<q", data, places[at][0])[0] for at in (10, 11) if at in places}
-    found: Options = {
+    (rate,) = (
+        struct.unpack_from("<Q", data, places[8][0]) if 8 in places else struct.unpack_from("<I", data, places[6][0])
+    )
+    options: Options = {
         "delay_us": wide.get(10, latency * TICK_NS) / 1000,
         "jitter_us": wide.get(11, jitter * TICK_NS) / 1000,
         "limit_packets": limit,
         "loss": loss / 2**32,
         "gap": gap,
         "duplicate": duplicate,
-        "rate_bytes_per_s": struct.unpack_from("<Q" if 8 in places else "<I", data, places[8 if 8 in places else 6][0])[
-            0
-        ],
+        "rate_bytes_per_s": rate,
         "slot_min_us": 0,
         "slot_max_us": 0,
     }
     if 12 in places:
         low, high, *_ = NETEM_SLOT.unpack_from(data, places[12][0])
-        found |= {"slot_min_us": low / 1000, "slot_max_us": high / 1000}
-    return found
+        options |= {"slot_min_us": low / 1000, "slot_max_us": high / 1000}
+    return options

@@ -48,7 +48,7 @@ def parts_bytes(point: Point, workload_bytes: float = 0, *, virtual: bool = True
     """{the scenario's fields that make it, in words: bytes} of what a guest needs beyond the least."""
     scenario = point.scenario
     flows = sum(f.count for f in scenario.flows if f.traffic is None)
-    hosts = sum(_hosts(f, scenario) for f in scenario.flows)
+    hosts = sum(sending_hosts(f, scenario) for f in scenario.flows)
     clients = sum(_clients(f, scenario) for f in scenario.flows)
     host_bytes = HOST_BYTES + (FQ_BYTES if scenario.hosts.pacing == "fq" else 0)
     return {
@@ -85,8 +85,8 @@ def workload_bytes(plan: Plan) -> float:
     )
 
 
-def _hosts(flow: Flow, scenario: Scenario) -> int:
-    """Sending hosts of a group: one for each RTT."""
+def sending_hosts(flow: Flow, scenario: Scenario) -> int:
+    """Hosts that a group of flows needs: one for each RTT, or those that take turns."""
     if flow.traffic is not None:
         return flow.traffic.senders
     if flow.rtts_ms is not None:
@@ -100,4 +100,4 @@ def _clients(flow: Flow, scenario: Scenario) -> int:
         return 0
     if flow.bytes is not None:
         return flow.count
-    return _hosts(flow, scenario) + flow.count // MAX_STREAMS
+    return sending_hosts(flow, scenario) + flow.count // MAX_STREAMS

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from bbrlab.campaign.cost import packets_of, volume_bytes
 from bbrlab.campaign.figures import Run
+from bbrlab.run.memory import sending_hosts
 from bbrlab.scenario.frames import FRAME_BYTES
 from bbrlab.scenario.point import Point
-from bbrlab.scenario.schema import Flow, Scenario
+from bbrlab.scenario.schema import Scenario
 
 # Wall-clock model of a run on one of two busy cores, the job around it included; how it was fitted: docs/reference/benchmarks.md.
 SETUP_S = 1.8
@@ -31,7 +32,7 @@ def estimate_s(point: Point) -> float:
     short = sum(volume_bytes(f, scenario.duration_s) or 0.0 for f in scenario.flows if f.traffic is not None)
     return (
         SETUP_S
-        + SECONDS_PER_HOST * (1 + sum(_senders(f, scenario) for f in scenario.flows))
+        + SECONDS_PER_HOST * (1 + sum(sending_hosts(f, scenario) for f in scenario.flows))
         + SECONDS_PER_FLOW * flows
         + (SECONDS_PER_PACKET + SECONDS_PER_SEGMENT / segment_packets(scenario)) * packets_of(scenario)
         + SECONDS_PER_FLOW_SAMPLE * samples * flows
@@ -49,15 +50,6 @@ def segment_packets(scenario: Scenario) -> float:
         return low
     share_mbit = scenario.network.rate_mbit / max(1, sum(f.count for f in scenario.flows))
     return min(high, max(low, share_mbit * 1e6 / 8 * SEGMENT_MS * 1e-3 / FRAME_BYTES))
-
-
-def _senders(flow: Flow, scenario: Scenario) -> int:
-    """Hosts that a group of flows needs: one for each RTT, or those that take turns."""
-    if flow.traffic is not None:
-        return flow.traffic.senders
-    if flow.rtts_ms is not None:
-        return len(set(flow.rtts_ms))
-    return flow.count if isinstance(flow.rtt_ms or scenario.network.rtt_ms, list) else 1
 
 
 # What a run leaves on disk, fitted to the same runs: its four files, and samples.parquet for each flow and sample.

@@ -31,7 +31,8 @@ NETEM_STEP_US = 1.065  # tc keeps whole us and hands over steps of 64 ns
 SLOT_STEP_US = 0.001  # whole ns
 CODEL_STEP_US = 3.1  # tc keeps whole us, CoDel units of 1.024 us, and tells whole us again
 AQM_STEP_US = 2.1  # tc keeps whole us, the kernel steps of 64 ns, and tells whole us again
-TICK_US = {True: 1_000, False: 10_000}  # of the kernel's clock: the lab's kernels, and any other
+# PIE's timer is in ticks of the kernel's clock: whole ms in the lab's kernels, up to 10 ms in any other.
+TUPDATE_STEP_US = {True: 0, False: 10_000}
 ISOLATION = {"flowblind": 0, "srchost": 1, "dsthost": 2, "hosts": 3, "flows": 4, "dual-srchost": 5, "dual-dsthost": 6,
              "triple-isolate": 7}  # fmt: skip
 FQ_PACING = {"limit_packets": 1_000_000, "flow_limit_packets": 1_000_000, "buckets_log": 16}
@@ -156,7 +157,7 @@ def _queue(network: Network, own_machine: bool) -> tuple[str, dict[str, Value]]:
         ("interval", qdisc.interval_ms, aqm),
         ("ce_threshold", qdisc.ce_threshold_ms, aqm),
         ("rtt", qdisc.rtt_ms, aqm),
-        ("tupdate", qdisc.tupdate_ms, TICK_US[own_machine]),
+        ("tupdate", qdisc.tupdate_ms, TUPDATE_STEP_US[own_machine]),
     ):
         if asked is not None:
             values[f"{name}_us"] = about(f"network.qdisc.{name}_ms (us)", 1000 * asked, step)
