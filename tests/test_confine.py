@@ -14,7 +14,7 @@ import pytest
 from bbrlab.cli import doctor
 from bbrlab.experiment.machine import process, uml
 from bbrlab.experiment.machine.prompt import PromptLink
-from bbrlab.kernel import build
+from bbrlab.kernel import build, probe
 from bbrlab.kernel.built import Kernel
 from bbrlab.kernel.confine import confined, landlock, seccomp
 
@@ -92,6 +92,8 @@ def own_filter():
     call(317, 1, 1, ctypes.addressof(head))
 attempt("start from memory", lambda: in_child(from_memory))
 attempt("filter", lambda: in_child(own_filter))
+attempt("a session of its own", lambda: in_child(os.setsid))
+attempt("a group of its own", lambda: in_child(lambda: os.setpgid(0, 0)))
 attempt("signal", lambda: os.kill(parent, 0))
 attempt("signal all", lambda: os.kill(-1, 0))
 attempt("attach", lambda: call(101, 16, parent, 0, 0))
@@ -178,6 +180,15 @@ def test_a_strangers_kernel_reaches_nothing_of_the_users(places, release):
     assert {name: said for name, said in allowed.items() if said != "done"} == {}
     assert (places[0] / "secret").read_text() == "do-not-tell"
     assert [p.name for p in places[0].iterdir()] == ["secret"]
+
+
+def test_what_a_new_kernel_starts_ends_with_its_probe(tmp_path):
+    """And its console is what it printed, whatever lies in its place, and however large it is made."""
+    script = "import os; os.fork() or os.execv('/usr/bin/sleep', ['sleep', '60.0125'])\nprint('words'); os.remove('console'); os.mkdir('console')"
+    assert probe._boot(["/usr/bin/python3", "-c", script], tmp_path, 60) == "words\n"
+    assert not subprocess.run(["pgrep", "-f", "sleep 60.0125"], capture_output=True).stdout
+    (tmp_path / "console").rmdir()
+    assert len(probe._boot(["/usr/bin/truncate", "-s", "1T", "console"], tmp_path, 60)) == probe.CONSOLE_BYTES
 
 
 def test_our_own_kernels_know_the_accounts_and_send_messages(places):

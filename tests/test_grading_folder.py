@@ -81,6 +81,32 @@ def test_commands_in_a_strangers_folder_run_nothing_of_it(start, tmp_path):
     assert executed(proof) == ""
 
 
+def test_programs_of_the_working_folder_are_not_started(tmp_path):
+    """Where somebody's PATH has it: by an empty entry, a dot, or another name that depends on where he is."""
+    proof = tmp_path / PROOF
+    folder = make_hostile(tmp_path / "in", proof)
+    for name in (
+        "git",
+        "dpkg-query",
+        "gcc",
+        "taskset",
+        "setpriv",
+        "qemu-system-x86_64",
+        "systemd-detect-virt",
+        "podman",
+        "docker",
+    ):
+        program = folder / "bin" / name
+        program.parent.mkdir(exist_ok=True)
+        program.write_text(f"#!/bin/sh\necho $0 >>{proof}\n")
+        program.chmod(0o755)
+        (folder / name).symlink_to(program)
+    done = subprocess.run(
+        [BBRLAB, "doctor"], cwd=folder, env={"PATH": ":.:bin:/usr/bin:/bin"}, capture_output=True, text=True
+    )
+    assert done.returncode == 0 and executed(proof) == "", done.stderr
+
+
 def test_settings_of_the_working_folder_are_not_read(tmp_path):
     """numba's name a folder of pickles, matplotlib's a module; both would be read at the import, numba's at each compilation, too."""
     folder = make_hostile(tmp_path / "in", tmp_path / PROOF)

@@ -38,6 +38,18 @@ def test_an_owned_folder_goes_with_its_block(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_folder_goes_however_deep_and_closed_it_is(tmp_path, monkeypatch):
+    """What kernel code of others can leave in a run's folder. Python's own goes as deep as its stack."""
+    with owned_folder(tmp_path, "x-") as folder:
+        monkeypatch.chdir(folder)
+        for _ in range(2000):
+            os.mkdir("d")
+            os.chdir("d")
+        os.mkdir("closed", 0)
+        os.chdir(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_what_a_killed_process_left_is_removed_and_a_living_ones_is_not(tmp_path):
     argv = [sys.executable, "-c", MAKER, str(tmp_path)]
     makers = [subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) for _ in range(2)]
@@ -207,6 +219,7 @@ def test_a_lock_that_is_a_link_is_refused(shared, monkeypatch):
 
 def test_whose_fault_an_error_is(tmp_path, monkeypatch):
     out, temporary = tmp_path / "out", tmp_path / "tmp"
+    temporary.mkdir()
     named = OSError(28, "No space left on device", str(temporary / "x" / "y"))
     assert place_of(named, out, temporary) == temporary
     assert place_of(OSError(13, "Permission denied", str(out / "y")), out, temporary) == out

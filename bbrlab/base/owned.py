@@ -11,6 +11,7 @@ import fcntl
 import os
 import shutil
 import stat
+import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -33,8 +34,20 @@ def owned_folder(parent: Path, prefix: str) -> Iterator[Path]:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_tree(folder)
         os.close(handle)
+
+
+def remove_tree(folder: Path) -> None:
+    """Remove a folder with all that is in it, as far as that is possible; links are not followed.
+
+    What kernel code of others writes may be nested deeper than Python's own goes, and closed to its owner.
+    """
+    try:
+        shutil.rmtree(folder)
+    except (OSError, RecursionError):
+        for command in (["chmod", "-R", "u+rwx"], ["rm", "-rf"]):
+            subprocess.run([*command, str(folder)], capture_output=True, check=False)
 
 
 def remove_abandoned(parent: Path, prefix: str) -> list[Path]:
@@ -51,7 +64,7 @@ def remove_abandoned(parent: Path, prefix: str) -> list[Path]:
                 if status.st_uid != os.geteuid() or time.time() - status.st_mtime < YOUNG_S:
                     continue
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(folder)  # by handles of its own, which do not follow links
+                remove_tree(folder)
                 removed.append(folder)
             finally:
                 os.close(handle)

@@ -62,7 +62,12 @@ def in_the_checkout() -> Iterator[None]:
 
 
 def forget_working_folder() -> None:
-    """Take the working folder off the path of modules, where ``python -m`` has put it, unless it is the checkout itself."""
+    """Take the working folder off the path of modules, where ``python -m`` has put it, unless it is the checkout itself.
+
+    And off the path of programs, where an empty or relative entry means it: git, gcc and others are started by their names.
+    """
+    if path := os.environ.get("PATH"):
+        os.environ["PATH"] = os.pathsep.join(entry for entry in path.split(os.pathsep) if os.path.isabs(entry))
     try:
         here = os.getcwd()
     except OSError:  # it was removed

@@ -7,6 +7,7 @@ import functools
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 from pathlib import Path
@@ -26,6 +27,7 @@ QEMU = "qemu-system-x86_64"
 # on busy cores that says nothing.
 NO_TIMER_CHECK = "no_timer_check"
 KVM = Path("/dev/kvm")
+CONSOLE_BYTES = 1 << 20  # a kernel prints some ten kB
 KILLED_S = 5  # how long a machine may take to go when it is killed: one that hangs within KVM may never
 PREFIX = "bbrlab-probe-"  # of the folders that UML keeps its socket in; its path must be short
 END = "probe end"
@@ -61,19 +63,20 @@ def _boot(argv: list[str], folder: Path, timeout_s: float) -> str:
     Raises:
         OSError: if it does not start.
     """
-    console = folder / "console"
-    with open(console, "wb") as output:
-        machine = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, cwd=folder,
-                                   env={"PATH": os.defpath, "TMPDIR": str(folder), "HOME": str(folder)})  # fmt: skip
+    with open(folder / "console", "w+b") as console:
+        machine = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=console, stderr=subprocess.STDOUT, cwd=folder,
+                                   env={"PATH": os.defpath, "TMPDIR": str(folder), "HOME": str(folder)},
+                                   start_new_session=True)  # fmt: skip
         try:
-            machine.wait(timeout_s)
-        except BaseException as error:  # its time is over, or this is interrupted
-            machine.kill()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                machine.wait(timeout_s)
+        finally:  # also if this is interrupted; and a kernel may have started what it did not end
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(machine.pid, signal.SIGKILL)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 machine.wait(KILLED_S)
-            if not isinstance(error, subprocess.TimeoutExpired):
-                raise
-    return console.read_text(encoding="utf-8", errors="replace")
+        console.seek(0)  # of the open file: in its place the folder may have another by now
+        return console.read(CONSOLE_BYTES).decode(errors="replace")
 
 
 @functools.cache

@@ -119,9 +119,9 @@ def keep_console(folder: Path, log: Path) -> None:
     """Append what the guest's programs printed to the log, those of short flows (mininet/traffic.py) under their names."""
     for path in (folder / "console.log", *sorted(folder.glob("short-*.err"))):
         if path.exists() and path.stat().st_size:
-            with open(log, "a", encoding="utf-8") as file:
+            with open(path, "rb") as printed, open(log, "a", encoding="utf-8") as file:
                 file.write(f"{path.stem}:\n" if path.suffix == ".err" else "")
-                file.write(path.read_text(encoding="utf-8", errors="replace"))
+                file.write(printed.read(process.CONSOLE_BYTES).decode(errors="replace"))
 
 
 def _stopped_by(own: Sequence[OwnCca], log: Path) -> str:

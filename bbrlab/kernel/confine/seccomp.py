@@ -21,13 +21,14 @@ LOAD, EQUAL, ANY_BIT, ABOVE, RETURN = (
 )  # BPF_LD|W|ABS, BPF_JMP|JEQ, |JSET, |JGT (all |K), BPF_RET
 NUMBER, ARCH, ARGUMENTS = 0, 4, 16  # offsets in struct seccomp_data
 
-# A guest's kernel and its helpers get by with these. All else is refused, so that what a later Linux brings is, too. Those that come
-# often stand first: Linux before 5.11 goes through the list.
+# A guest's kernel and its helpers get by with these. All else is refused, so that what a later Linux brings is, too: setsid and setpgid
+# as well, so that all that a guest starts stays in its group, and ends with it. Those that come often stand first: Linux before 5.11 goes
+# through the list.
 PLAIN = """
     wait4 pread64 pwrite64 futex mmap munmap mprotect access statx readlink read write close rt_sigreturn rt_sigprocmask
     rt_sigaction epoll_wait poll lseek getdents64 open openat stat fstat lstat newfstatat brk mremap msync madvise readv writev preadv
     pwritev pipe pipe2 select pselect6 ppoll sched_yield dup dup2 dup3 pause nanosleep clock_nanosleep getitimer setitimer alarm getpid
-    getppid gettid getuid geteuid getgid getegid getpgrp getpgid setpgid getsid setsid fork vfork exit exit_group uname flock fsync
+    getppid gettid getuid geteuid getgid getegid getpgrp getpgid getsid fork vfork exit exit_group uname flock fsync
     fdatasync truncate ftruncate getdents getcwd chdir rename renameat renameat2 mkdir mkdirat rmdir creat unlink unlinkat readlinkat umask
     gettimeofday time times clock_gettime clock_getres getrlimit getrusage setrlimit sysinfo rt_sigpending rt_sigtimedwait rt_sigsuspend
     sigaltstack statfs fstatfs arch_prctl sched_getaffinity epoll_create epoll_create1 epoll_ctl epoll_pwait epoll_pwait2
