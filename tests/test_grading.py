@@ -444,9 +444,7 @@ def test_a_point_that_costs_too_much_is_not_run(tmp_path):
     (long,) = points_like(tmp_path, duration_s=80_000, window_s=[0, 80_000], sample_hz=1000)
     found = too_much(long, Limits())
     assert "s, allowed are 60" in found["run_s"] and "MB of disk, allowed are 500" in found["disk_mb"]
-    (wide,) = points_like(
-        tmp_path, network={"rate_mbit": 100_000, "rtt_ms": 10_000, "buffer": {"bytes": 4_000_000_000}}
-    )
+    (wide,) = points_like(tmp_path, network={"rate_mbit": 12_000, "rtt_ms": 10_000, "buffer": {"bytes": 4_000_000_000}})
     assert "MB of memory, allowed are 2000" in too_much(wide, Limits())["memory_mb"]
 
 

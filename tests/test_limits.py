@@ -60,10 +60,16 @@ def test_more_jitter_than_netem_holds_is_refused():
         point_of(network__jitter={"kind": "per-packet", "ms": 4295})
 
 
+FAST = {
+    "network__rate_mbit": 12_000, "network__rtt_ms": 1, "network__buffer": {"packets": 2000}, "flows": [{"cca": "cubic", "count": 4}],
+    "duration_s": 0.5, "window_s": [0.25, 0.5], "sample_hz": 100,
+}  # fmt: skip
 LIMITS = {
     "1000 flows at 1 Mbit/s": {"network__rate_mbit": 1, "flows": [{"cca": "cubic", "count": 1000}]},
     "1000 flows together": RATE | {"flows": [{"cca": "bbr1", "count": 1000, "start": "together"}]},
     "1000 flows of a size": RATE | {"flows": [{"cca": "cubic", "count": 1000, "bytes": 1}]},
+    "the largest rate": FAST,
+    "a change to the largest rate": FAST | {"network__rate_mbit": 1000, "network__changes": [{"at_s": 0.2, "rate_mbit": 12_000}]},
     "an RTT of 10 s": {"network__rtt_ms": 10_000, "network__buffer": {"packets": 50}, "duration_s": 60, "window_s": [55, 60]},
     "an RTT of 10 s and the most jitter": {
         "network__rtt_ms": 10_000, "network__jitter": {"kind": "per-packet", "ms": PER_PACKET_JITTER_MS}, "network__buffer": {"packets": 50},

@@ -16,7 +16,6 @@ WORD = 1 << 32
 PROBABILITY = 0.02  # tc's own default
 PROBABILITY_MAX = 1 - 1 / WORD  # the largest that 32 bits carry: tc would make 0 of 1
 PROBABILITY_ERROR = 0.05  # of what the kernel's whole numbers make of a probability: half of what two of 10 % differ by
-RATE_MBIT_MAX = (WORD - 1) * 8e-6  # tc keeps RED's rate in 32 bits of bytes a second
 TICKS_PER_US = 15.625  # the kernel's, of 64 ns
 IDLE_TABLE, IDLE_STEPS = 512, 31
 
@@ -72,8 +71,6 @@ def problem(red: Thresholds, rate_mbit: float) -> str:
             f"probability {probability:g} is too small for thresholds that are {high - low} bytes apart: Linux counts it in "
             f"steps of {(high - low) / WORD:.2g}; {_above(high - low):.2g} is possible, or thresholds that are closer"
         )
-    if rate_mbit > RATE_MBIT_MAX:
-        return f"kind red: rate_mbit {rate_mbit:g} must be at most {RATE_MBIT_MAX:.0f} for RED: tc keeps its rate in 32 bits"
     frame_ticks = average * 8 / rate_mbit * TICKS_PER_US
     if frame_ticks >= WORD or IDLE_STEPS * frame_ticks / -math.log1p(-(0.5**weight)) >= IDLE_TABLE * 2**31:
         return (

@@ -52,7 +52,8 @@ def _whole_us(value: float) -> float:
 RttMs = Annotated[float, Field(ge=0.001, le=10_000)]  # drawn RTTs are whole microseconds
 QueueMs = Annotated[float, Field(ge=0.001, le=10_000), AfterValidator(_whole_us)]
 # HTB waits at most 60 s for a packet to be paid for (sch_htb.c, mbuffer), and tc keeps rates in whole bytes a second.
-RateMbit = Annotated[float, Field(ge=0.001, le=100_000)]
+# Above 12,112 Mbit/s a frame takes less than a microsecond, the step of the guest's timers, by which the limiter lets each go.
+RateMbit = Annotated[float, Field(ge=0.001, le=12_000)]
 ROUTER_RATE_MBIT_MIN = 0.01  # a segment of 64 KiB in 60 s
 WORD_MAX = 2**32 - 1  # tc keeps sizes and numbers in 32 bits
 Word = Annotated[int, Field(gt=0, le=WORD_MAX)]
@@ -346,7 +347,9 @@ class Traffic(Strict):
         "model",
         description="model, or a file made by: bbrlab traffic CAPTURE.pcap --out FILE.csv; relative to the scenario's folder",
     )
-    offered_mbit: RateMbit = Field(OFFERED_MBIT, description="mean load of the model")
+    offered_mbit: Annotated[float, Field(ge=0.001, le=100_000)] = Field(
+        OFFERED_MBIT, description="mean load of the model"
+    )
     senders: Annotated[int, Field(ge=1, le=16)] = Field(2, description="hosts that take turns in sending a flow")
 
     @field_validator("trace")
