@@ -673,6 +673,7 @@ def test_a_kernel_with_ipv6_sends_nothing_of_its_own(tmp_path):
 @pytest.mark.guest
 @pytest.mark.slow
 @pytest.mark.compiles
+@pytest.mark.timeout(7200)  # a whole kernel is compiled, perhaps beside much else
 def test_from_a_patch_file_to_a_run(tmp_path, monkeypatch, run_scenario):
     """Somebody's series: another name, another record, an option that is off and needs IPv6. Its runs are as good as the lab's."""
     monkeypatch.setenv("BBRLAB_KERNELS", str(tmp_path / "kernels.yaml"))

@@ -21,7 +21,7 @@ from bbrlab.base.errors import UserError
 from bbrlab.base.owned import lock, owned_folder, remove_abandoned
 from bbrlab.kernel.sources import Located, Run
 
-TREES_MAX = 2  # some 1.5 GB each
+TREES_MAX = 2  # some 700 MB each
 PREFIX = ".unpack-"  # of the folders in which they are unpacked
 TOUCHED = "touched.json"
 
