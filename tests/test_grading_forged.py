@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -23,9 +24,11 @@ from bbrlab.grading.handed_runs import (
     OTHER_KERNEL,
     OTHER_VERSION,
 )
-from bbrlab.grading.handed_samples import type_of
+from bbrlab.grading.handed_samples import impossible, type_of
 from bbrlab.grading.rubric import load_rubric
 from bbrlab.measure.sample_schema import SAMPLES
+from bbrlab.scenario.messages import validate
+from tests.conftest import scenario_dict
 from tests.graded import (
     careful_summary,
     copied,
@@ -92,6 +95,43 @@ def beyond_the_link(run: Path) -> None:
         set_column(run, name, lambda v, _: v * 2)
 
 
+def swapped_flows(run: Path) -> None:
+    """Each flow's values under the other's name: whoever wins loses."""
+    table = pq.read_table(run / "samples.parquet")
+    columns = {name: table[name].to_numpy() for name in table.column_names}
+    for name in ("flow", "group"):
+        columns[name] = np.where(columns[name] >= 0, 1 - columns[name], columns[name]).astype(columns[name].dtype)
+    order = np.lexsort((columns["flow"], columns["time_s"]))
+    write_samples(run, pa.table({name: values[order] for name, values in columns.items()}))
+
+
+def other_shares(run: Path) -> None:
+    """What one flow gets more, the other gets less."""
+    for name in ("bytes_acked", "bytes_sent"):
+        rows = pq.read_table(run / "samples.parquet")["time_s"].to_numpy()
+        more = (np.clip(rows - 0.3, 0, None) * 30_000).astype("i8")
+        set_column(
+            run,
+            name,
+            lambda v, f, m=more: (v.astype("i8") + np.where(f == 0, m, np.where(f == 1, -m, 0))).clip(0).astype("u8"),
+        )
+
+
+def closed_sockets(run: Path) -> None:
+    """Of these nothing would be asked."""
+    set_column(run, "state", lambda v, _: v * 0 + 7)
+    set_column(run, "bytes_acked", lambda v, f: np.where(f == 1, v // 3, v))
+
+
+def less_sent(run: Path) -> None:
+    for name in ("bytes_acked", "bytes_sent", "bytes_retrans"):
+        set_column(run, name, lambda v, f: np.where(f == 1, v // 3, v))
+
+
+def without_loss(run: Path) -> None:
+    set_column(run, "queue_drops", lambda v, _: v * 0)
+
+
 def report_without(run: Path) -> None:
     edit_json(run / "manifest.json", report={})
 
@@ -127,6 +167,19 @@ FORGED = [
     (lambda run: set_column(run, "queue_bytes", lambda v, f: np.where(f == 1, 0, v)), EDITED_SAMPLES, "several values at one time"),
     (lambda run: set_column(run, "min_rtt_us", lambda v, _: v // 2), EDITED_SAMPLES, "is below the path's"),
     (lambda run: set_column(run, "group", lambda v, _: v[::-1]), EDITED_SAMPLES, "column group"),
+    (swapped_flows, EDITED_SAMPLES, "a flow without BBR has BBR's state"),
+    (other_shares, EDITED_SAMPLES, "more bytes were sent than segments can hold"),
+    (lambda run: set_column(run, "srtt_us", lambda v, _: v // 2), EDITED_SAMPLES, "an RTT (srtt_us) of"),
+    (closed_sockets, EDITED_SAMPLES, "neither acknowledged nor in flight"),
+    (less_sent, EDITED_SAMPLES, "the bottleneck has sent more than the flows"),
+    (lambda run: set_column(run, "queue_drops", lambda v, _: -v), EDITED_SAMPLES, "queue_drops is below 0"),
+    (lambda run: set_column(run, "queue_drops", lambda v, _: v * 10**6), EDITED_SAMPLES, "dropped more than the flows sent"),
+    (lambda run: set_column(run, "queue_marks", lambda v, _: v + 1), EDITED_SAMPLES, "no flow has ECN"),
+    (lambda run: set_column(run, "queue_packets", lambda v, _: v * 100), EDITED_SAMPLES, "more packets than its bytes make"),
+    (lambda run: set_column(run, "queue_packets", lambda v, _: v // 4), EDITED_SAMPLES, "more bytes than its packets can hold"),
+    (lambda run: set_column(run, "total_retrans", lambda v, _: v[::-1]), EDITED_SAMPLES, "total_retrans of a flow falls"),
+    (lambda run: set_column(run, "delivered", lambda v, _: v * 9), EDITED_SAMPLES, "more segments were delivered than were sent"),
+    (without_loss, EDITED_SAMPLES, "the flows sent more than came to the bottleneck"),
     (lambda run: set_column(run, "bytes_acked", lambda v, _: np.where(np.arange(len(v)) == len(v) - 1, 5, v)), EDITED_SAMPLES, "bytes_acked of a flow falls"),
 ]  # fmt: skip
 
@@ -141,6 +194,20 @@ def test_a_forged_run_is_named_and_gives_no_points(forge, kind, told, good, rubr
     assert kind in kinds(grade) or not kind
     assert told in words(grade).replace('\\"', '"'), grade["runs"][0]
     assert [r["counts"] for r in grade["runs"]] == [False, True]
+
+
+def test_what_a_run_may_measure_is_not_called_impossible():
+    """RTTs by TCP's timestamps are whole milliseconds; a limiter lets two packets and what it saved go before its rate counts."""
+    network = {"rate_mbit": 0.03, "rtt_ms": 9.847, "buffer": {"packets": 9}}
+    scenario = validate(scenario_dict(network=network, flows=[{"cca": "cubic"}], duration_s=4, window_s=[1, 4]), "s")
+    plan = SimpleNamespace(flows=[SimpleNamespace(group=0)])
+    columns = {name: np.zeros(2, np.dtype(type_of(name))) for name in SAMPLES}
+    columns |= {"time_s": np.array([0.0, 0.1]), "min_rtt_us": np.array([0, 9000]), "srtt_us": np.array([0, 9000])}
+    columns |= {"queue_sent_bytes": np.array([0, 4900]), "snd_mss": np.array([1448, 1448]), "state": np.array([1, 1])}
+    columns |= {name: np.array([np.nan, np.nan]) for name in SAMPLES if name.startswith("bbr_")}
+    assert list(impossible(scenario, plan, columns)) == []
+    columns |= {"srtt_us": np.array([0, 8900]), "queue_sent_bytes": np.array([0, 5100])}
+    assert [text[:17] for text in impossible(scenario, plan, columns)] == ["an RTT (srtt_us) ", "the bottleneck ha"]
 
 
 def test_numbers_that_fit_each_other_do_not_help_what_is_impossible(good, rubric, tmp_path):

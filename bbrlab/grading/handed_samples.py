@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -14,9 +15,8 @@ from bbrlab.base.arrays import Array
 from bbrlab.base.errors import UserError
 from bbrlab.experiment.plan import Plan
 from bbrlab.grading.submission import shown
-from bbrlab.measure.checks.bottleneck import BUSY_RATE_TOLERANCE
+from bbrlab.measure.checks.bottleneck import BUSY_RATE_TOLERANCE, SEGMENT_BYTES
 from bbrlab.measure.checks.check import VIRTUAL_TIME
-from bbrlab.measure.checks.flows import TCP_ESTABLISHED
 from bbrlab.measure.lateness import EDGE_TOLERANCE_S
 from bbrlab.measure.sample_schema import SAMPLES, TCP_INFO
 from bbrlab.scenario.frames import FRAME_BYTES
@@ -27,8 +27,25 @@ from bbrlab.scenario.schema import Scenario
 TABLE = "samples.parquet"
 TYPES = {"time_s": "<f8", "flow": "<i4", "group": "<i2"} | {name: kind for name, (_, kind) in TCP_INFO.items()}
 INSTANTS = 64  # of a run that its likeness is made of
-GROWING = ("bytes_acked", "bytes_sent", "bytes_retrans")  # counters of a socket
-SYN_BYTES = 1  # counts as acknowledged, and not as sent
+# Counters of a socket, and of the bottleneck.
+GROWING = (
+    "bytes_acked",
+    "bytes_sent",
+    "bytes_retrans",
+    "total_retrans",
+    "segs_out",
+    "data_segs_out",
+    "delivered",
+    "delivered_ce",
+)
+QUEUES_GROWING = ("queue_sent_bytes", "queue_sent_packets", "queue_drops", "queue_marks")
+SYN_BYTES = FIN_BYTES = 1  # count as acknowledged, and not as sent
+HEADER_BYTES = 66  # of a segment with data on the wire: Ethernet, IPv4, TCP with timestamps
+LEAST_FRAME_BYTES = 42  # ARP's
+LIMITER_SLACK_BYTES = 1600  # that the bottleneck's limiter (htb, tbf) may save, beside room for its largest packet
+# What iperf3 says to itself beside the flows (settings, and results in JSON, some hundred bytes for a flow); a bound, no measurement.
+CONTROL_BYTES, CONTROL_FLOW_BYTES = 20_000, 2_000
+WITHOUT_BBR = ("cubic", "reno", "dctcp")
 
 
 def type_of(name: str) -> str:
@@ -150,43 +167,92 @@ def impossible(scenario: Scenario, plan: Plan, columns: Mapping[str, Array]) -> 
     # In Python's floats, which hold these counters exactly up to 9e15 bytes.
     count = {name: flows[name].astype(float) for name in (*GROWING, "unacked", "snd_mss")}
     outstanding = count["bytes_sent"] - count["bytes_retrans"] - count["bytes_acked"] + SYN_BYTES
-    open_ = flows["state"] == TCP_ESTABLISHED
-    if (outstanding < 0)[open_].any():
-        yield "more bytes are acknowledged than were sent"
-    if (outstanding > count["unacked"] * count["snd_mss"] + SYN_BYTES)[open_].any():
-        yield "bytes were sent that are neither acknowledged nor in flight"
+    mss = count["snd_mss"]
+    # That is just being sent, and counts as sent before it counts as in flight: two segments or more go at once.
+    largest = 2 * FRAME_BYTES if scenario.hosts.segmentation == "off" else SEGMENT_BYTES
+    for wrong, text in (
+        (outstanding < -FIN_BYTES, "more bytes are acknowledged than were sent"),
+        (
+            outstanding > count["unacked"] * mss + largest,
+            "bytes were sent that are neither acknowledged nor in flight",
+        ),
+        (count["bytes_sent"] > count["data_segs_out"] * mss, "more bytes were sent than segments can hold"),
+        (count["bytes_retrans"] > count["total_retrans"] * mss, "more bytes were sent again than segments can hold"),
+        (
+            count["bytes_acked"] > count["delivered"] * mss + SYN_BYTES,
+            "more bytes are acknowledged than were delivered",
+        ),
+        (count["delivered"] > count["data_segs_out"] + 1, "more segments were delivered than were sent"),  # SYN
+    ):
+        if wrong.any():
+            yield text
+    without = np.isin(flows["group"], [i for i, flow in enumerate(scenario.flows) if flow.cca in WITHOUT_BBR])
+    if any(np.isfinite(flows[name][without].astype(float)).any() for name in flows if name.startswith("bbr_")):
+        yield "a flow without BBR has BBR's state"
     lowest = _lowest_rtt_us(scenario)
-    measured = flows["min_rtt_us"][flows["min_rtt_us"] > 0]
-    if len(measured) and measured.min() < lowest - 1000 * VIRTUAL_TIME.rtt_ms:
-        yield f"an RTT of {measured.min()} us is below the path's {lowest:g} us"
+    for name in ("min_rtt_us", "srtt_us"):
+        measured = flows[name][flows[name] > 0]
+        if len(measured) and measured.min() < lowest - 1000 * VIRTUAL_TIME.rtt_ms:
+            yield f"an RTT ({name}) of {measured.min()} us is below the path's {lowest:g} us"
     if all(flow.direction == "forward" for flow in scenario.flows):
-        yield from _beyond_the_link(scenario, columns, count["bytes_acked"])
+        yield from _beyond_the_link(scenario, columns, flows)
 
 
 def _lowest_rtt_us(scenario: Scenario) -> float:
-    """The smallest RTT that any flow may have without a queue; jitter adds to it."""
+    """The smallest RTT that any flow may measure without a queue; jitter adds to it.
+
+    Whole milliseconds: where a segment was sent twice, Linux measures by TCP's timestamps, which count these.
+    """
     network = scenario.network
     given = [network.rtt_ms, *(f.rtt_ms for f in scenario.flows), *(c.rtt_ms for c in network.changes)]
     given += [one for f in scenario.flows for one in f.rtts_ms or ()]
-    return 1000 * min(v for one in given if one is not None for v in (one if isinstance(one, list) else [one]))
+    return 1000 * math.floor(
+        min(v for one in given if one is not None for v in (one if isinstance(one, list) else [one]))
+    )
 
 
-def _beyond_the_link(scenario: Scenario, columns: Mapping[str, Array], acked: Array) -> Iterator[str]:
-    """More than the bottleneck has sent, and more than it can send."""
+def _beyond_the_link(scenario: Scenario, columns: Mapping[str, Array], flows: Mapping[str, Array]) -> Iterator[str]:
+    """What cannot be in a bottleneck's queue; more than it has sent, or was sent into it; more than it can send."""
     times, first, of = np.unique(columns["time_s"], return_index=True, return_inverse=True)
     for name in columns:
         if name.startswith("queue_") and (columns[name] != columns[name][first][of]).any():
             yield f"{name} has several values at one time"
-    sent = columns["queue_sent_bytes"][first].astype(float)
-    if (np.diff(sent) < 0).any():
-        yield "queue_sent_bytes falls"
-    all_acked = np.bincount(of[columns["flow"] >= 0], acked, len(times))
-    if (all_acked > sent - sent[0]).any():
+    queue = {name: values[first].astype(float) for name, values in columns.items() if name.startswith("queue_")}
+    yield from (f"{name} is below 0" for name, values in queue.items() if (values < 0).any())
+    yield from (f"{name} falls" for name in QUEUES_GROWING if (np.diff(queue[name]) < 0).any())
+    # Packets and bytes change one after the other, so that one packet may be in the one and not in the other.
+    if (queue["queue_bytes"] < (queue["queue_packets"] - 1) * LEAST_FRAME_BYTES).any():
+        yield "the queue has more packets than its bytes make"
+    if scenario.hosts.ecn == "off" and queue["queue_marks"].any():
+        yield "packets were marked, and no flow has ECN"
+    total = {name: np.bincount(of[columns["flow"] >= 0], flows[name].astype(float), len(times)) for name in ("bytes_acked", "bytes_sent", "segs_out")}  # fmt: skip
+    sent = queue["queue_sent_bytes"]
+    if (total["bytes_acked"] > sent - sent[0]).any():
         yield "more bytes are acknowledged than the bottleneck has sent"
+    # Flows that had ended are in no sample.
+    if all(flow.stop_s is None and flow.bytes is None and flow.traffic is None for flow in scenario.flows):
+        control = sum(CONTROL_BYTES + CONTROL_FLOW_BYTES * flow.count for flow in scenario.flows)
+        if (sent - sent[0] > total["bytes_sent"] + HEADER_BYTES * total["segs_out"] + control).any():
+            yield "the bottleneck has sent more than the flows"
+        if (queue["queue_drops"] - queue["queue_drops"][0] > total["segs_out"] + control / LEAST_FRAME_BYTES).any():
+            yield "the bottleneck has dropped more than the flows sent"
+    if scenario.hosts.segmentation == "off":
+        if (queue["queue_bytes"] > (queue["queue_packets"] + 1) * FRAME_BYTES).any():
+            yield "the queue has more bytes than its packets can hold"
+        # Random loss takes packets elsewhere, and fq at the hosts holds them.
+        came = sent + queue["queue_bytes"] + queue["queue_drops"] * FRAME_BYTES
+        if (
+            scenario.hosts.pacing == "internal"
+            and scenario.network.loss_place == "behind"
+            and (total["bytes_sent"] > came).any()
+        ):
+            yield "the flows sent more than came to the bottleneck"
     # The rate's integral: constant between samples and changes; a change takes place EDGE_TOLERANCE_S late at most.
     edges = np.unique([*times, *(c.at_s for c in scenario.network.changes if times[0] < c.at_s < times[-1])])
     rates = rate_at(scenario, (edges[1:] + edges[:-1]) / 2) * 1e6 / 8
     carried = np.concatenate([[0.0], np.cumsum(rates * np.diff(edges))])[np.searchsorted(edges, times)]
     late = EDGE_TOLERANCE_S * rates.max(initial=0) if scenario.network.changes else 0.0
-    if (sent - sent[0] > (1 + BUSY_RATE_TOLERANCE) * carried + late + 2 * FRAME_BYTES).any():
+    # A limiter may save room for its largest packet, and the next one counts as sent when it begins to leave.
+    packet = SEGMENT_BYTES if scenario.hosts.segmentation == "router" else FRAME_BYTES
+    if (sent - sent[0] > (1 + BUSY_RATE_TOLERANCE) * carried + late + 2 * packet + LIMITER_SLACK_BYTES).any():
         yield "the bottleneck has sent more than its rate allows"
