@@ -63,8 +63,8 @@ def test_one_line_says_what_to_write(tmp_path, old, new, said):
     ("old", "new", "said"),
     [
         ("[20, 60]", "[20, 90]", "8: window_s [20.0, 90.0] must lie"),
-        ("start_s: 5", "start_s: 99", "6: flows.1.start_s 99 is after"),
-        ("cca: bbr3", "cca: bbr3, params: {ecn: on}", "5: flows.0.params.ecn 'on' would have no effect"),
+        ("start_s: 5", "start_s: 99", "6: flows.1.start_s 99 would have no effect: it is at or after"),
+        ("cca: bbr3", "cca: bbr3, params: {ecn: on}", "5: flows.0.params.ecn on would have no effect"),
         ("start_s: 5", "start_s: 5, stop_s: 4", "6: flows.1: stop_s 4.0 must be after"),
     ],
 )
