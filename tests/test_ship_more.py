@@ -137,7 +137,8 @@ def test_what_cannot_be_added(campaign, first, tmp_path):
         guest = manifest["guest_code_sha256"] | {"traffic.py": "0"}
         files.write_json(run.folder / "manifest.json", manifest | {"guest_code_sha256": guest})
     with pytest.raises(
-        UserError, match=r"the runs' guest_code_sha256 is not that of what ships: traffic.py is 0 and not "
+        UserError,
+        match=r"runs of commit \w+\+? have two versions of the guest's code; commit what was changed in mininet/",
     ):
         add(finished(other, SECOND), first)
     assert contents(first) == before
@@ -148,19 +149,21 @@ def test_what_cannot_be_added(campaign, first, tmp_path):
 
 
 def test_manifests_of_both(campaign, first):
-    """Runs, commits and packages are counted together; files that a campaign's guest never loads may be of another version."""
+    """Runs, commits and packages are counted together; each commit has its version's fields and guest code."""
     there = read_manifest(first, "smoke")
-    there = there.model_copy(update={"guest_code_sha256": there.guest_code_sha256 | {"several.py": "0"}})
+    (version,) = there.versions
     more = there.model_dump(mode="json", exclude={"files", "sha256"}) | {
         "figures": {SECOND: 3}, "commits": {"abc": 3}, "packages": {"iperf3 9": 3},
-        "guest_code_sha256": read_manifest(first, "smoke").guest_code_sha256,
+        "versions": [{"commits": ["abc"], "fields": version.fields, "guest_code_sha256": {"guest.py": "0"}}],
         "failed": [{"figure": SECOND, "point": "x", "seed": 1, "checks": ["busy_rate"], "why": "late"}],
     }  # fmt: skip
     both = joined_manifests(there, more)
     assert both["figures"] == there.figures | {SECOND: 3}
     assert both["commits"] == there.commits | {"abc": 3}
     assert both["packages"] == there.packages | {"iperf3 9": 3}
-    assert "several.py" not in both["guest_code_sha256"]
+    assert [one["commits"] for one in both["versions"]] == [["abc"], version.commits]
+    assert both["versions"][0]["guest_code_sha256"] == {"guest.py": "0"}
+    assert both["versions"][1] == version.model_dump()
     assert [failed["seed"] for failed in both["failed"]] == [1]
     with pytest.raises(UserError, match="the runs' kernel is not that of what ships: release is 7.0 and not 6"):
         joined_manifests(there, more | {"kernel": more["kernel"] | {"release": "7.0"}})

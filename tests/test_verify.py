@@ -31,7 +31,7 @@ from bbrlab.workflow import verify
 from bbrlab.workflow.differences import LATER, compare
 from bbrlab.workflow.digest import fields_of, summary_digest
 from bbrlab.workflow.records import Results, Wrong, results_at
-from bbrlab.workflow.ship import covered
+from bbrlab.workflow.ship import versions
 from tests.made_up import nothing_measured, whole_summary
 from tests.test_site import made_up_run
 
@@ -285,9 +285,20 @@ def test_what_ships_says_of_every_column_and_check_that_its_hashes_are_over_it(s
         assert {f"flows.{name}" for name in FlowEntry.__annotations__ if name != "rtt_ms"} - {*LATER} <= fields
 
 
-def test_of_each_commit_its_own_fields():
-    found = covered([("b", {"x"}), ("a", {"y", "x"}), ("b", {"y"}), ("c", {"x"})])
-    assert found == [{"commits": ["a", "b"], "fields": ["x", "y"]}, {"commits": ["c"], "fields": ["x"]}]
+def test_of_each_commit_its_own_fields_and_guest_code():
+    guest, other = {"guest.py": "0"}, {"guest.py": "1"}
+    made = [
+        ("b", {"x"}, guest),
+        ("a", {"y", "x"}, guest),
+        ("b", {"y"}, guest),
+        ("c", {"x"}, guest),
+        ("d", {"x"}, other),
+    ]
+    assert versions(made) == [
+        {"commits": ["a", "b"], "fields": ["x", "y"], "guest_code_sha256": guest},
+        {"commits": ["c"], "fields": ["x"], "guest_code_sha256": guest},
+        {"commits": ["d"], "fields": ["x"], "guest_code_sha256": other},
+    ]
 
 
 @pytest.fixture

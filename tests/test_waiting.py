@@ -56,10 +56,11 @@ def seen(more) -> list[Seen]:
     """The runs of a figure that ships, as their folders would have them."""
     table, hashes = read_figure(REAL / f"{more.id}.parquet"), read_table(REAL / "runs.parquet")
     checks, manifest = read_table(REAL / "checks.parquet"), files.read_json(REAL / "manifest.json")
-    told = {key: manifest[key] for key in ("kernel", "guest_code_sha256")}
+    (version,) = manifest["versions"]
+    told = {"kernel": manifest["kernel"], "guest_code_sha256": version["guest_code_sha256"]}
     told |= {"packages": {"iperf3": "3"}, "source": {"commit": "c", "modified": False}}
     points, found = {p.label: p for p in more.points}, []
-    fields = manifest["covered"][0]["fields"]
+    fields = version["fields"]
     for (label, seed), rows in table.groupby(["point", "seed"]):
         of_run = hashes[(hashes["figure"] == more.id) & (hashes["point"] == label) & (hashes["seed"] == seed)].iloc[0]
         mine = checks[(checks["figure"] == more.id) & (checks["point"] == label) & (checks["seed"] == seed)]
@@ -324,7 +325,7 @@ def test_what_cannot_be_kept_or_joined(campaign, first, halves, second, tmp_path
     with pytest.raises(UserError, match=f"{run.folder}: its guest_code_sha256 is not that of the runs that wait"):
         keep_of(halves[1], first)
     forget([SECOND], first, "smoke")
-    with pytest.raises(UserError, match="the runs' guest_code_sha256 is not that of what ships: traffic.py is 0"):
+    with pytest.raises(UserError, match="have two versions of the guest's code"):
         keep_of(halves[1], first)
     assert contents(first).keys() == before.keys() - {f"smoke/{waiting_file(SECOND)}"}
 

@@ -205,7 +205,8 @@ def _manifest(version: str, commit: Commit, campaign: dict[str, Any], members: S
         "version": version,
         "commit": commit.name,
         "commit_date": commit.day,
-        **{key: campaign[key] for key in ("scale", "figures", "commits", "failed", "guest_code_sha256")},
+        **{key: campaign[key] for key in ("scale", "figures", "commits", "failed")},
+        "guest_code_sha256": campaign["versions"][0]["guest_code_sha256"],  # a campaign has one
         "kernel": kernel
         | {
             "source_hashes": hashes_of(spec.source),

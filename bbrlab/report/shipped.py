@@ -43,16 +43,18 @@ class Failed(Strict):
     why: str
 
 
-class Covered(Strict):
-    """What of a run's summary.json its hash is over: all that the version had which made it.
+class Version(Strict):
+    """A version of bbrlab that made some of the runs.
 
     Attributes:
         commits: of the runs.
-        fields: as workflow.digest.fields_of() names them.
+        fields: what of their summary.json its hash is over, as workflow.digest.fields_of() names it: all that the version had.
+        guest_code_sha256: {file of mininet/: hash}.
     """
 
     commits: list[str]
     fields: list[str]
+    guest_code_sha256: dict[str, str]
 
 
 class Manifest(Strict):
@@ -61,8 +63,7 @@ class Manifest(Strict):
     Attributes:
         figures: {figure: its runs}.
         commits: {commit: runs made with it}; "unknown" without git, with "+" behind it where files had been changed.
-        covered: for each commit what the hashes of its runs' summaries are over.
-        guest_code_sha256: {file of mininet/: hash}.
+        versions: of bbrlab that made the runs; each commit is in one.
         packages: {Debian package that the guest uses, with its version: runs}.
         libraries: {library that wrote the Parquet files: version}.
         failed: the runs that failed self-checks.
@@ -74,9 +75,8 @@ class Manifest(Strict):
     scale: str
     figures: dict[str, int]
     commits: dict[str, int]
-    covered: list[Covered]
+    versions: list[Version]
     kernel: KernelEntry
-    guest_code_sha256: dict[str, str]
     packages: dict[str, int]
     libraries: dict[str, str]
     failed: list[Failed]
@@ -90,7 +90,7 @@ class Manifest(Strict):
 
     def fields_of(self, commit: str) -> frozenset[str]:
         """What the hashes of a commit's runs are over."""
-        return frozenset(field for one in self.covered if commit in one.commits for field in one.fields)
+        return frozenset(field for one in self.versions if commit in one.commits for field in one.fields)
 
 
 def own_hash(content: dict[str, Any]) -> str:

@@ -228,30 +228,40 @@ def manifest_of_runs(scale: str, figures: Sequence[Figure], runs: Runs) -> dict[
     versions of the guest's code."""
     seen = runs.seen
     _only(seen, "kernel", without_build)
+    guest = _only(seen, "guest_code_sha256", always_loaded)
     packages = Counter(f"{name} {version}" for s in seen for name, version in s.manifest["packages"].items())
     return {
         "format": FORMAT,
         "scale": scale,
         "figures": {f.id: sum(s.run.figure == f.id for s in seen) for f in figures},
         "commits": dict(sorted(Counter(s.commit for s in seen).items())),
-        "covered": covered((s.commit, s.fields) for s in seen),
+        "versions": versions((s.commit, s.fields, guest) for s in seen),
         "kernel": seen[0].manifest["kernel"],
-        "guest_code_sha256": _only(seen, "guest_code_sha256", always_loaded),
         "packages": dict(sorted(packages.items())),
         "libraries": {name: importlib.metadata.version(name) for name in LIBRARIES},
         "failed": runs.failed,
     }
 
 
-def covered(found: Iterable[tuple[str, Collection[str]]]) -> list[dict[str, Any]]:
-    """A manifest's ``covered`` of commits, each with fields of some of its runs' summaries."""
+def versions(made: Iterable[tuple[str, Collection[str], Mapping[str, str]]]) -> list[dict[str, Any]]:
+    """A manifest's ``versions``.
+
+    Args:
+        made: the commit, fields of a summary and guest code of runs; all runs of a commit have the same guest code.
+    """
     fields: dict[str, set[str]] = {}
-    for commit, some in found:
+    guests: dict[str, Mapping[str, str]] = {}
+    for commit, some, guest in made:
         fields.setdefault(commit, set()).update(some)
-    together: dict[tuple[str, ...], list[str]] = {}
+        guests[commit] = guest
+    together: dict[tuple[tuple[str, ...], tuple[tuple[str, str], ...]], list[str]] = {}
     for commit in sorted(fields):
-        together.setdefault(tuple(sorted(fields[commit])), []).append(commit)
-    return [{"commits": commits, "fields": list(names)} for names, commits in together.items()]
+        key = tuple(sorted(fields[commit])), tuple(sorted(guests[commit].items()))
+        together.setdefault(key, []).append(commit)
+    return [
+        {"commits": commits, "fields": list(names), "guest_code_sha256": dict(guest)}
+        for (names, guest), commits in together.items()
+    ]
 
 
 def _only(seen: Sequence[Seen], key: str, part: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:

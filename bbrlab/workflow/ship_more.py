@@ -15,16 +15,15 @@ from bbrlab.campaign.figures import Figure, figures_at
 from bbrlab.kernel.built import without_build
 from bbrlab.models.predictions import PACKED, packed
 from bbrlab.report.shipped import CHECKS, RUNS, Manifest, waiting_file
-from bbrlab.run.guest_code import always_loaded
 from bbrlab.workflow.renew import Asked, renew
 from bbrlab.workflow.ship import (
     Finished,
     Runs,
-    covered,
     in_order,
     look_through,
     manifest_of_runs,
     predictions_of_campaign,
+    versions,
 )
 from bbrlab.workflow.shipped_folder import Say, at_work, read_shipped, replace_shipped
 from bbrlab.workflow.waiting import Gathered, gather, wait_table
@@ -47,8 +46,7 @@ def add(campaign: Finished, folder: Path, jobs: int = 1, say: Say = lambda text:
         The new manifest.
 
     Raises:
-        UserError: if nothing ships at the scale, runs are of another kernel or version of the guest's code than those that stay, or as
-            ship.pack() has it.
+        UserError: if nothing ships at the scale, runs are of another kernel than those that stay, or as ship.pack() has it.
     """
     scale = campaign.scale
     with at_work(folder, scale, say, "leave --add out"):
@@ -95,8 +93,8 @@ def keep(figures: Sequence[Figure], scale: str, results: Path, folder: Path, say
         say: told now and then, in words, how far it is.
 
     Raises:
-        UserError: if nothing ships at the scale, or no figure has a run that could wait; runs are of another kernel or version of the
-            guest's code than those that ship; or as waiting.gather() has it.
+        UserError: if nothing ships at the scale, or no figure has a run that could wait; runs are of another kernel than those that
+            ship; or as waiting.gather() has it.
     """
     if not results.is_dir():
         raise UserError(f"{results}: there is no such folder of results")
@@ -113,7 +111,7 @@ def keep(figures: Sequence[Figure], scale: str, results: Path, folder: Path, say
                 left_out[figure.id] = f"has no run in {results}"
                 continue
             whole = manifest_of_runs(scale, [figure], Runs({}, gathered.there, []))
-            joined_manifests(manifest, whole)  # that they are of the kernel and guest of what ships
+            joined_manifests(manifest, whole)  # that they are of the kernel of what ships
             content[waiting_file(figure.id)] = wait_table(gathered.there)
             found.append(gathered)
         if not found:
@@ -173,7 +171,7 @@ def without(
     changed = {
         "figures": {id: runs for id, runs in manifest.figures.items() if id not in gone},
         "commits": rows[RUNS]["commit"].value_counts().sort_index().to_dict(),
-        "covered": covered((commit, manifest.fields_of(commit)) for commit in set(rows[RUNS]["commit"])),
+        "versions": _versions([one.model_dump() for one in manifest.versions], set(rows[RUNS]["commit"])),
         "packages": dict.fromkeys(manifest.packages, left) if left else {},
         "failed": [failed for failed in manifest.failed if failed.figure not in gone],
     }
@@ -189,30 +187,46 @@ def _both(there: pd.DataFrame, more: pd.DataFrame, order: list[str]) -> pd.DataF
 def joined_manifests(there: Manifest, more: Mapping[str, Any]) -> dict[str, Any]:
     """One manifest for the runs of both, without the hashes of files.
 
+    Runs of two versions of bbrlab may ship together: verify makes a sample of either again with this one.
+
     Args:
         there: of what ships.
         more: ship.manifest_of_runs() of what is added.
 
     Raises:
-        UserError: if the runs are of different kernels or versions of the guest's code.
+        UserError: if the runs are of different kernels, or a commit has two versions of the guest's code.
     """
     old = there.model_dump(mode="json", exclude={"files", "sha256"})
-    guest = always_loaded(old["guest_code_sha256"])
-    for what, mine, theirs in (
-        ("kernel", without_build(more["kernel"]), without_build(old["kernel"])),
-        ("guest_code_sha256", more["guest_code_sha256"], guest),
-    ):
-        if mine != theirs:
-            wrong = min(key for key in mine.keys() | theirs.keys() if mine.get(key) != theirs.get(key))
-            raise UserError(
-                f"the runs' {what} is not that of what ships: {wrong} is {mine.get(wrong)} and not {theirs.get(wrong)}; "
-                "what ships together must be made by one version: run these with that one, or all figures of the scale with this one"
-            )
+    mine, theirs = without_build(more["kernel"]), without_build(old["kernel"])
+    if mine != theirs:
+        wrong = min(key for key in mine.keys() | theirs.keys() if mine.get(key) != theirs.get(key))
+        raise UserError(
+            f"the runs' kernel is not that of what ships: {wrong} is {mine.get(wrong)} and not {theirs.get(wrong)}; "
+            "run these with that one, or all figures of the scale with this one"
+        )
     together = old["figures"] | more["figures"]
     order = [figure.id for figure in in_order(figures_at(there.scale, list(together)))]
     failed = sorted([*old["failed"], *more["failed"]], key=lambda one: order.index(one["figure"]))
     sums = {key: dict(sorted((Counter(old[key]) + Counter(more[key])).items())) for key in ("commits", "packages")}
-    fields = [(commit, one["fields"]) for one in (*old["covered"], *more["covered"]) for commit in one["commits"]]
     return {
-        **more, **sums, "covered": covered(fields), "kernel": old["kernel"], "figures": {id: together[id] for id in order}, "failed": failed,
+        **more, **sums, "versions": _versions([*old["versions"], *more["versions"]], set(sums["commits"])),
+        "kernel": old["kernel"], "figures": {id: together[id] for id in order}, "failed": failed,
     }  # fmt: skip
+
+
+def _versions(there: Sequence[Mapping[str, Any]], commits: set[str]) -> list[dict[str, Any]]:
+    """Of versions those of some commits. UserError if one commit has two versions of the guest's code."""
+    guests: dict[str, Mapping[str, str]] = {}
+    for one in there:
+        for commit in one["commits"]:
+            if guests.setdefault(commit, one["guest_code_sha256"]) != one["guest_code_sha256"]:
+                raise UserError(
+                    f"runs of commit {commit} have two versions of the guest's code; commit what was changed in mininet/ and make "
+                    "the newer of them again"
+                )
+    return versions(
+        (commit, one["fields"], one["guest_code_sha256"])
+        for one in there
+        for commit in one["commits"]
+        if commit in commits
+    )

@@ -30,7 +30,7 @@ from bbrlab.kernel.built import get_kernel, without_build
 from bbrlab.measure import schema
 from bbrlab.measure.checks.check import failed_of
 from bbrlab.report.shipped import GET_ANEW, Manifest, read_manifest, waiting_file
-from bbrlab.run.guest_code import always_loaded, guest_code
+from bbrlab.run.guest_code import always_loaded
 from bbrlab.workflow.digest import MANIFEST, SUMMARY, TABLES, summary_digest
 from bbrlab.workflow.seen import Seen, look_at_all
 
@@ -249,12 +249,7 @@ def waiting_table(folder: Path, scale: str, figure: Figure) -> pd.DataFrame | No
 
 
 def other_origin(manifest: Manifest) -> str | None:
-    """In what this checkout would make other runs than those that ship: its guest code, or its default kernel where one is built; None: in
-    nothing."""
-    mine, theirs = guest_code({}), always_loaded(manifest.guest_code_sha256)
-    if mine != theirs:
-        changed = min(name for name in mine.keys() | theirs.keys() if mine.get(name) != theirs.get(name))
-        return f"mininet/{changed} is not that of what ships"
+    """In what this checkout would make other runs than those that ship: its default kernel, where one is built; None: in nothing."""
     try:
         kernel = get_kernel()
     except UserError:  # none is built yet
