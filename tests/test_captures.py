@@ -258,7 +258,7 @@ FORMATS = {
     "pcapng, obsolete packets": lambda p: pcapng(p, of=obsolete),
     "pcapng, several interfaces": several_interfaces,
     "pcapng, several sections": several_sections,
-    "pcap.gz": lambda p: gzip.compress(pcap(p)),
+    "pcap.gz": lambda p: gzip.compress(pcap(p), mtime=0),
     "pcapng.xz": lambda p: lzma.compress(pcapng(p)),
     "pcap.bz2": lambda p: bz2.compress(pcap(p)),
 }
@@ -579,8 +579,8 @@ def test_the_command_prints_what_was_left_out(tmp_path):
     [
         (b"\x28\xb5\x2f\xfd" + bytes(40), "is compressed with zstd: unpack it first"),
         (b"snoop\0\0\0" + bytes(40), "is of the format snoop: convert it first"),
-        (gzip.compress(b"no capture"), "is not a capture"),
-        (gzip.compress(pcap([]))[:10], "its compressed data is cut or damaged"),
+        (gzip.compress(b"no capture", mtime=0), "is not a capture"),
+        (gzip.compress(pcap([]), mtime=0)[:10], "its compressed data is cut or damaged"),
         (pcap([]), "has no packet, so no flow can be made of it"),
         (pcap([])[:20], "the file is cut"),
         (section("<"), "has no packet"),

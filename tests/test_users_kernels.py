@@ -63,7 +63,7 @@ TEN = "one two three four five six seven eight nine ten".replace(" ", "\n") + "\
         (b"", "is empty, and no patch"),
         (b" \n\n", "is empty, and no patch"),
         (b"\x7fELF\0\0\1", "is a binary file, and no patch"),
-        (gzip.compress(PATCH.encode()), r"is compressed \(gzip\); unpack it"),
+        (gzip.compress(PATCH.encode(), mtime=0), r"is compressed \(gzip\); unpack it"),
         (b"\n<!DOCTYPE html>\n<title>Pull request</title>", "is a web page, and no patch; save the patch itself"),
         (b"<html><body>diff --git", "is a web page"),
         (b"From: a@b\nSubject: [PATCH 0/3] my BBR\n\n net/ipv4/tcp_bbr.c | 3 +\n", "has no diff in it: it is a mail without one, such as a cover"),
