@@ -319,10 +319,11 @@ def test_only_what_both_kernels_can_run_is_compared_and_the_rest_is_named(monkey
     monkeypatch.setenv("BBRLAB_RESULTS", str(tmp_path))
     asked = []
 
-    class Failed:
-        returncode = 1
+    def start(*argv, env):
+        asked.append(argv)
+        return subprocess.Popen(["false"])
 
-    monkeypatch.setattr(sides.subprocess, "run", lambda argv, **options: asked.append(argv) or Failed())
+    monkeypatch.setattr(sides.python, "start", start)
     pair = ["--kernel", "lab-6.12", "--kernel", "google-v3-7542cc7", "--scale", "quick", "--run"]
     found = invoke("sarpkaya2025/fig5a", "sarpkaya2025/fig3a", *pair)
     assert "left out, since google-v3-7542cc7 has no bbr2: sarpkaya2025/fig3a" in found.output

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from bbrlab.base import files, paths
+from bbrlab.base import files, paths, python
 from bbrlab.base.errors import UserError
 from bbrlab.campaign.figures import figures_at
 from bbrlab.cli.commands import app
@@ -51,12 +51,12 @@ def results() -> Results:
 
 @pytest.fixture
 def program(tmp_path, monkeypatch) -> Callable[[str], None]:
-    """Puts a shell program in the place of a run; its result folder is $8."""
+    """Puts a shell program in the place of a run; its result folder is $9."""
     monkeypatch.setattr(verify, "missing_kernels", lambda records: {})
-    monkeypatch.setattr(verify, "sys", SimpleNamespace(executable=str(tmp_path / "program")))
+    monkeypatch.setattr(python, "sys", SimpleNamespace(executable=str(tmp_path / "program")))
 
     def put(text: str) -> None:
-        (tmp_path / "program").write_text(f'#!/bin/sh\nmkdir -p "$8"\n{text}\n')
+        (tmp_path / "program").write_text(f'#!/bin/sh\nmkdir -p "$9"\n{text}\n')
         (tmp_path / "program").chmod(0o755)
 
     return put
@@ -76,7 +76,7 @@ def some(results: Results, count: int = 1) -> list[verify.Record]:
 
 
 def test_a_runs_time_is_without_the_wait_for_a_core(results, program):
-    program('sleep 2; echo > "$8/guest.log"; sleep 0.5; exit 3')
+    program('sleep 2; echo > "$9/guest.log"; sleep 0.5; exit 3')
     (outcome,) = verify.again(results, some(results), 1)
     assert outcome.wrong[-1].what == "does not run here: status 3"
     assert outcome.wall_s is not None and 0.3 < outcome.wall_s < 1.5
@@ -92,7 +92,7 @@ def test_a_run_that_never_had_a_core_has_no_time(results, program, capsys):
 
 
 def test_it_is_told_at_once_that_a_run_waits_and_for_whom(results, program, one_core_here):
-    program('sleep 1.5; echo > "$8/guest.log"; sleep 2; exit 3')
+    program('sleep 1.5; echo > "$9/guest.log"; sleep 2; exit 3')
     told: list[tuple[int, str]] = []
     with cores.one_core():
         verify.again(results, some(results), 1, lambda done, waits: told.append((len(done), waits)))
@@ -102,7 +102,7 @@ def test_it_is_told_at_once_that_a_run_waits_and_for_whom(results, program, one_
 
 
 def test_a_run_that_takes_long_to_ask_for_a_core_waits_for_none(results, program, one_core_here):
-    program('sleep 1; echo > "$8/guest.log"; exit 3')
+    program('sleep 1; echo > "$9/guest.log"; exit 3')
     told: list[str] = []
     verify.again(results, some(results), 1, lambda done, waits: told.append(waits))
     assert len(told) > 2 and set(told) == {""}

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from bbrlab.base import python
 from bbrlab.base.errors import why_it_failed
 from bbrlab.grading import rerun
 from bbrlab.grading.rubric import Limits
@@ -38,8 +39,7 @@ def failing(request, tmp_path, monkeypatch):
     program = tmp_path / "program"
     program.write_text(f"#!/bin/sh\ncat {tmp_path}/errors >&2\nexit 3\n")
     program.chmod(0o755)
-    for module in (rerun, verify):
-        monkeypatch.setattr(module, "sys", SimpleNamespace(executable=str(program)))
+    monkeypatch.setattr(python, "sys", SimpleNamespace(executable=str(program)))
     return why
 
 
