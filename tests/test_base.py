@@ -102,11 +102,17 @@ def test_the_package_declares_what_it_needs():
 
 def test_nothing_that_is_read_is_executed():
     """Scenarios, submissions and results are data: no pickles, no eval, no loader that makes objects, no shell."""
+    # start.py's rules come from the command line that confined.py writes: marshal is what Python has without an import that costs time.
+    allowed = {
+        "bbrlab/base/yaml_files.py": "UniqueLoader",
+        "bbrlab/kernel/confine/confined.py": r"import marshal|marshal\.dumps\(spec\)",
+        "bbrlab/kernel/confine/start.py": r"import marshal|marshal\.loads\(bytes\.fromhex\(sys\.argv\[1\]\)\)",
+    }
     forbidden = r"\b(pickle|joblib|shelve|marshal|dill)\b|\b(eval|exec)\(|read_pickle|allow_pickle|yaml\.(unsafe_|full_)?load\(|shell=True|os\.system"
     found = {
-        f"{path.relative_to(paths.ROOT)}: {line.strip()}"
+        (str(path.relative_to(paths.ROOT)), line.strip())
         for path in (paths.ROOT / "bbrlab").rglob("*.py")
         for line in path.read_text(encoding="utf-8").splitlines()
         if re.search(forbidden, line)
     }
-    assert all("base/yaml_files.py: " in line and "UniqueLoader" in line for line in found), found
+    assert [(file, line) for file, line in found if not re.search(allowed.get(file, "$^"), line)] == []

@@ -71,7 +71,14 @@ def by_case(figure, seeds):
         ({}, True),
         ({"flows.0.cca": "reno", "flows.0.count": 3, "hosts.receive_offload": "gro"}, True),
         ({"flows.0.cca": "bbr1"}, False),
-        ({"flows.0.cca": "dctcp"}, False),
+        (
+            {
+                "flows.0.cca": "dctcp",
+                "hosts.ecn": "on",
+                "cases": {"codel": {"network.qdisc": {"kind": "codel", "ecn": True}}},
+            },
+            False,
+        ),
         ({"network.loss": 0.01}, False),
         ({"network.changes": [{"at_s": 1, "loss": 0.1}]}, False),
         ({"network.changes": [{"at_s": 1, "rate_mbit": 5}]}, True),

@@ -344,9 +344,9 @@ def test_a_trace_has_its_own_load(tmp_path):
         return [{"cca": "bbr3", "traffic": {"trace": str(tmp_path / "w.csv")} | traffic}]
 
     write_chunks(backbone_chunks(9, 5, 20), tmp_path / "w.csv")
-    words = r"s\.yaml: flows\.0\.traffic: offered_mbit 40 would have no effect: .*w\.csv \(leave offered_mbit out or at 1250"
+    words = r"s\.yaml: flows\.0\.traffic\.offered_mbit 40 would have no effect: .*w\.csv \(leave it out or at 1250"
     with pytest.raises(UserError, match=words):
-        validate(scenario_dict(flows=flows(offered_mbit=40)), "s.yaml")
+        points_of(validate(scenario_dict(flows=flows(offered_mbit=40)), "s.yaml"), "s.yaml")
     left, given = (base_point(validate(scenario_dict(flows=f), "s")) for f in (flows(), flows(offered_mbit=1250)))
     assert left.fingerprint == given.fingerprint
     swept = validate(scenario_dict(flows=flows(), sweep={"flows.0.traffic.offered_mbit": [1250, 2000]}), "s.yaml")

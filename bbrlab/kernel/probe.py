@@ -43,7 +43,10 @@ def _probe_command(image: Path, arch: str, acceleration: str, folder: str, loud:
         return [str(image), "mem=64M", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro", "time-travel=inf-cpu",
                 f"init={probe}", "con=null", "con0=null,fd:1", words, f"uml_dir={folder}/"]  # fmt: skip
     root = "root=root rootfstype=9p rootflags=trans=virtio,version=9p2000.L ro"
-    return [QEMU, "-machine", "q35", "-accel", acceleration, "-cpu", "host" if acceleration == "kvm" else "max", "-m", "512M",
+    qemu = (
+        shutil.which(QEMU) or QEMU
+    )  # by its path: it is started with the system's PATH, and may be installed elsewhere
+    return [qemu, "-machine", "q35", "-accel", acceleration, "-cpu", "host" if acceleration == "kvm" else "max", "-m", "512M",
             "-nodefaults", "-no-reboot", "-display", "none", "-serial", "stdio",
             "-virtfs", "local,path=/,mount_tag=root,security_model=none,multidevs=remap,readonly=on",
             "-kernel", str(image), "-append", f"console=ttyS0 reboot=t panic=-1 {NO_TIMER_CHECK} {words} {root} init={probe}"]  # fmt: skip

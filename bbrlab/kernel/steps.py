@@ -51,7 +51,7 @@ class Steps:
         return result
 
     def say_time(self, step: str, begin: float) -> None:
-        """Say how long a step took that began then (time.monotonic())."""
+        """Say how long a step took that began then, by the monotonic clock in seconds."""
         self.say(f"kernel {self.name}: {step:<18} {time.monotonic() - begin:6.1f} s")
 
     def run(self, step: str, argv: list[str], stdin: Path | None = None, *, quiet: bool = False) -> None:

@@ -196,13 +196,13 @@ def _red(network: Network) -> dict[str, Value]:
 
 
 def _wlog(low: float, burst: float, average: float) -> int:
-    """The weight of RED's average as a power of two: iproute2's tc_red_eval_ewma()."""
+    """The weight of RED's average as a power of two: iproute2's tc_red_eval_ewma."""
     room = burst + 1 - low / average
     return next((w for w in range(1, 32) if room <= (1 - (1 - 2.0**-w) ** burst) * 2.0**w), 32)
 
 
 def _plog(span: float, probability: float) -> int:
-    """The slope of RED's probability as a power of two: iproute2's tc_red_eval_P()."""
+    """The slope of RED's probability as a power of two: iproute2's tc_red_eval_P."""
     return next((p for p in range(32) if probability / span * 2.0**p > 1), 32)
 
 
