@@ -18,9 +18,11 @@ from bbrlab.cli.interrupts import EXIT_INTERRUPTED
 from tests.conftest import processes_of, wait_for
 from tests.graded import RUBRIC, make_submission, write_rubric
 
-# A program with a command of its own in bbrlab's frame; BODY is what it does.
+# A program with a command of its own in bbrlab's frame; BODY is what it does. What a hangup does to it is not left to who started the
+# tests: with nohup it would be ignored.
 PROGRAM = """
 import os, signal, sys, time
+signal.signal(signal.SIGHUP, signal.AT_HANGUP)
 from bbrlab.cli.main import main
 import bbrlab.cli.app
 
@@ -35,9 +37,14 @@ main()
 MESSAGE = "bbrlab: interrupted; nothing half-done was kept\n"
 
 
-def started(body: str) -> subprocess.Popen[str]:
+def program(body: str, at_hangup: str = "SIG_DFL") -> list[str]:
+    """The command of a program that does ``body``; with SIG_IGN as nohup would start it."""
     indented = "".join(f"    {line}\n" for line in body.strip().splitlines())
-    argv = [sys.executable, "-c", PROGRAM.replace("BODY\n", indented)]
+    return [sys.executable, "-c", PROGRAM.replace("BODY\n", indented).replace("AT_HANGUP", at_hangup)]
+
+
+def started(body: str, at_hangup: str = "SIG_DFL") -> subprocess.Popen[str]:
+    argv = program(body, at_hangup)
     return subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=paths.ROOT)
 
 
@@ -254,7 +261,7 @@ import bbrlab.grading.rerun as rerun
 from pathlib import Path
 from types import SimpleNamespace
 from bbrlab.grading.rubric import Limits
-rerun.sys = SimpleNamespace(executable={str(run)!r})
+rerun.python.sys = SimpleNamespace(executable={str(run)!r})
 asked = {{"scenario": {{}}, "name": "x", "seed": 1, "notes": []}}
 print(rerun._again({limits}, asked, 0, None, SimpleNamespace(name="x"), Path({str(tmp_path / "again")!r}))["told"])
 """)
@@ -312,12 +319,7 @@ finally:
 
 
 def test_with_nohup_it_goes_on():
-    body = "hit(signal.SIGHUP)\ntime.sleep(.1)\nprint('done')"
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # what nohup does
-    try:
-        process = started(body)
-    finally:
-        signal.signal(signal.SIGHUP, before)
+    process = started("hit(signal.SIGHUP)\ntime.sleep(.1)\nprint('done')", at_hangup="SIG_IGN")
     assert process.communicate(timeout=30) == ("done\n", "")
     assert process.returncode == 0
 
@@ -325,8 +327,7 @@ def test_with_nohup_it_goes_on():
 def test_the_terminal_itself_goes_away():
     """Its lines can be written no more, and that is no fault of its own."""
     leader, terminal = os.openpty()
-    body = "print('now', flush=True)\ntime.sleep(9)"
-    argv = [sys.executable, "-c", PROGRAM.replace("BODY\n", "".join(f"    {line}\n" for line in body.splitlines()))]
+    argv = program("print('now', flush=True)\ntime.sleep(9)")
     code = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
     process = subprocess.Popen(
         [sys.executable, "-c", code, *argv],
@@ -342,6 +343,7 @@ def test_a_signal_while_a_process_starts_waits():
     """postponed() knows each of them."""
     code = """
 import os, signal
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 from bbrlab.cli.interrupts import Interrupted, make_interruptible
 from bbrlab.base.signals import postponed
 make_interruptible()
