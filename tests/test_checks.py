@@ -227,6 +227,14 @@ def test_each_check_can_fail(name):
     assert [c["name"] for c in failed_of(outcome_of(run))] == [name]
 
 
+def test_counters_that_are_not_there_are_no_proof():
+    """Of a queue without counters it cannot be said that it dropped nothing."""
+    run = sound_run()
+    run.report["qdiscs"] = []
+    (failed,) = [c for c in failed_of(outcome_of(run)) if c["name"] == "drops_elsewhere"]
+    assert "s1-s2 has no counters" in failed["detail"]
+
+
 def test_random_loss_is_looked_for_where_it_was_asked_for():
     """What was lost behind the bottleneck is no loss before it."""
     run = sound_run()

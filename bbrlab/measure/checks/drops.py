@@ -45,6 +45,8 @@ def drop_checks(scenario: Scenario, plan: Plan, report: Report, queues: dict[str
     if report["switch_misses"]:
         elsewhere += report["switch_misses"]
         where.append(f"Open vSwitch had no flow for {report['switch_misses']} packets")
+    counted = {q["device"] for q in report["qdiscs"]}
+    uncounted = [f"{device} has no counters" for device in sorted((bottlenecks | lossy) - counted)]
     checks = []
     changing = any(c.loss is not None for c in scenario.network.changes)
     if scenario.network.loss > 0 and not changing:
@@ -60,8 +62,8 @@ def drop_checks(scenario: Scenario, plan: Plan, report: Report, queues: dict[str
             "drops_elsewhere",
             0,
             elsewhere,
-            elsewhere == 0,
-            "; ".join(where) or "packets dropped anywhere but at the bottleneck",
+            elsewhere == 0 and not uncounted,
+            "; ".join([*where, *uncounted]) or "packets dropped anywhere but at the bottleneck",
         )
     )
     return checks
