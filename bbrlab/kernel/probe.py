@@ -139,7 +139,9 @@ def probe_kernel(image: Path, arch: str, log: Path, *, own: bool = False) -> dic
     output, acceleration = _try_out(image, arch, own)
     with open(log, "a", encoding="utf-8") as file:
         file.write(output)
-    if END not in output:
+    release = re.search(r"probe release (\S+)", output)
+    ccas = re.search(r"probe ccas (.*)", output)
+    if END not in output or not release or not ccas:
         raise BootFailed(f"the built kernel does not boot; run 'bbrlab doctor', and see the end of {log}")
     parameters: dict[str, list[str]] = {}
     for module, parameter in re.findall(r"probe parameter /sys/module/tcp_(\w+)/parameters/(\w+)", output):
@@ -148,8 +150,5 @@ def probe_kernel(image: Path, arch: str, log: Path, *, own: bool = False) -> dic
     for module, cca, options in re.findall(r"probe set tcp_(\w+) (\w+) (.*)", output):
         modules[cca] = module
         parameters[cca] = options.split()
-    release = re.search(r"probe release (\S+)", output)
-    ccas = re.search(r"probe ccas (.*)", output)
-    assert release and ccas
     return {"release": release[1], "ccas": ccas[1].split(), "parameters": parameters, "modules": modules,
             "acceleration": acceleration}  # fmt: skip
