@@ -14,7 +14,7 @@ from bbrlab.base.errors import UserError
 from bbrlab.campaign.figures import Figure, figures_at
 from bbrlab.kernel.built import without_build
 from bbrlab.models.predictions import PACKED, packed
-from bbrlab.report.shipped import CHECKS, RUNS, Manifest, waiting_file
+from bbrlab.report.shipped import CHECKS, RUNS, Manifest, Version, waiting_file
 from bbrlab.workflow.renew import Asked, renew
 from bbrlab.workflow.ship import (
     Finished,
@@ -171,7 +171,10 @@ def without(
     changed = {
         "figures": {id: runs for id, runs in manifest.figures.items() if id not in gone},
         "commits": rows[RUNS]["commit"].value_counts().sort_index().to_dict(),
-        "versions": _versions([one.model_dump() for one in manifest.versions], set(rows[RUNS]["commit"])),
+        "versions": [
+            Version(**one)
+            for one in _versions([one.model_dump() for one in manifest.versions], set(rows[RUNS]["commit"]))
+        ],
         "packages": dict.fromkeys(manifest.packages, left) if left else {},
         "failed": [failed for failed in manifest.failed if failed.figure not in gone],
     }
