@@ -105,6 +105,7 @@ def test_what_either_machine_saw_is_put_together(kernels, tmp_path):
         raw = b"".join(HEAD.pack(t, s, k, len(d)) + d for t, s, k, d in rows) if seen else b""
         (folder / "samples.raw").write_bytes(raw)
         report = json.loads(json.dumps(empty)) | {"parameters": {name: {}}, "traffic_failures": []}
+        report["settings"] = {"hosts": {h["name"]: {"on": name} for h in plan.content["hosts"]}}
         report["received"][away] = {"packets": seen}
         (folder / "report.json").write_text(json.dumps(report))
     (tmp_path / "there" / "client-2.json").write_text("{}")
@@ -113,6 +114,7 @@ def test_what_either_machine_saw_is_put_together(kernels, tmp_path):
     assert [(s, k, data[o : o + n]) for _, s, k, o, n in records(data)] == [(place, KIND_SOCKETS, b"mine")]
     report = json.loads((tmp_path / "here" / "report.json").read_text())
     assert report["received"][away] == {"packets": 1} and set(report["parameters"]) == {"here", "there"}
+    assert {h for h, settings in report["settings"]["hosts"].items() if settings["on"] == "there"} == {away}
     assert Path(tmp_path / "here" / "client-2.json").exists()
 
 
