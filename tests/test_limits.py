@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
+from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.run.memory import LEAST_BYTES, guest_bytes, largest_part
 from bbrlab.scenario.load import base_point
@@ -43,12 +46,16 @@ def test_memory_is_planned_by_what_there_is_many_of():
 
 
 @pytest.mark.guest
-def test_a_guest_without_memory_says_what_it_was_for(run_scenario, monkeypatch):
+def test_a_guest_without_memory_says_what_it_was_for(run_scenario, monkeypatch, tmp_path):
+    """A program takes the memory at once: an experiment that lacks little of it may read its programs anew for ever instead."""
     from bbrlab.run import guest
 
-    monkeypatch.setattr(guest, "guest_bytes", lambda *args, **kwargs: 64 << 20)
+    shutil.copytree(paths.GUEST_CODE, tmp_path / "code")
+    (tmp_path / "code/guest.py").write_text("kept = [b'x' * (1 << 20) for _ in range(4096)]\n")
+    monkeypatch.setattr(paths, "GUEST_CODE", tmp_path / "code")
+    monkeypatch.setattr(guest, "guest_bytes", lambda *args, **kwargs: 128 << 20)
     said = (
-        r"64 MiB of memory did not suffice(.|\n)*most of it is planned for data in flight and in the buffer.*: 173 MiB"
+        r"128 MiB of memory did not suffice(.|\n)*most of it is planned for data in flight and in the buffer.*: 173 MiB"
     )
     with pytest.raises(UserError, match=said):
         run_scenario(network__buffer={"packets": 30_000}, duration_s=1, window_s=[0.5, 1])
