@@ -276,13 +276,14 @@ def test_a_field_that_is_no_more_or_has_another_value_is_another_result(change):
 @pytest.mark.parametrize("scale", ["quick", "full"])
 def test_what_ships_says_of_every_column_and_check_that_its_hashes_are_over_it(scale):
     manifest, place = read_manifest(REAL, scale), REAL / scale
-    checks = pd.read_parquet(place / "checks.parquet")["check"].unique()
-    columns = {c for id in manifest.figures for c in pq.read_schema(place / f"{id}.parquet").names}
-    for commit in manifest.commits:
+    runs = pd.read_parquet(place / "runs.parquet", columns=["figure", "point", "seed", "commit"])
+    checks = pd.read_parquet(place / "checks.parquet").merge(runs, on=["figure", "point", "seed"])
+    for commit, made in runs.groupby("commit"):
         fields = manifest.fields_of(commit)
-        assert {f"checks.{kind_of(name)}" for name in checks} <= fields
+        assert {f"checks.{kind_of(name)}" for name in checks[checks["commit"] == commit]["check"].unique()} <= fields
+        columns = {c for id in made["figure"].unique() for c in pq.read_schema(place / f"{id}.parquet").names}
         assert {schema.METRICS[name].field for name in columns & schema.METRICS.keys()} <= fields
-        assert {f"flows.{name}" for name in FlowEntry.__annotations__ if name != "rtt_ms"} - {*LATER} <= fields
+        assert {f"flows.{name}" for name in FlowEntry.__required_keys__ if name != "rtt_ms"} - {*LATER} <= fields
 
 
 def test_of_each_commit_its_own_fields_and_guest_code():
