@@ -37,6 +37,7 @@ TRACES = [
     "bbr2_cubic_f5",
     "bbr1_cubic_f5",
     "bbr1_cubic_red_f2",
+    "bbr1_bbr2_red_f4",
     "bbr2_bbr2_f1_probe_rtt",
 ]
 
@@ -53,7 +54,7 @@ def one_against_cubic(flows=1, link_bdps=4, cca="bbr1", **changes):
 @pytest.mark.parametrize("name", TRACES)
 def test_traces_of_the_public_code(name):
     """Every sample to 1e-11, and in particular: RED's loss comes from the step that each delay is cut to by itself (29 and 76 ms
-    of the RED trace); the order of BBR's bandwidth, bounds and windows (814, 835, 1153, 1613 ms with drop-tail); ProbeRTT's
+    of CUBIC's RED trace), and by which delay a queue is looked up that empties (144 ms of BBRv2's); the order of BBR's bandwidth, bounds and windows (814, 835, 1153, 1613 ms with drop-tail); ProbeRTT's
     timer and what BBRv2 does at a loss (4.9 to 6.2 s)."""
     with gzip.open(DATA / "traces" / f"{name}.csv.gz", "rt") as file:
         head = json.loads(file.readline().removeprefix("# "))
@@ -131,7 +132,7 @@ def test_published_curve():
 def test_modes_differ_by_named_quirks_only():
     differing = {f.name for f in fields(Quirks) if getattr(REFERENCE, f.name) != getattr(ALIGNED, f.name)}
     assert differing == {
-        "link_bdp_buffer", "rate_scale", "sending_rate", "late_probe_rtt", "delayed_probe_rtt", "first_flow_delay",
+        "link_bdp_buffer", "rate_scale", "sending_rate", "late_probe_rtt", "delayed_probe_rtt", "early_queue", "first_flow_delay",
     }  # fmt: skip
     assert all(getattr(REFERENCE, f.name) for f in fields(Quirks))
 
@@ -143,9 +144,13 @@ def test_each_quirk_matters(name):
         {"cca": "bbr2" if name in ("buffer_sets_inflight_hi", "delayed_probe_rtt") else "bbr1", "count": 2},
         {"cca": "cubic"},
     ]
+    if name == "early_queue":  # a queue that empties at times: RED's, of BBR alone
+        flows[1] = {"cca": "bbr2", "count": 2}
     deep = name in ("buffer_sets_inflight_hi", "rtprop_never_rises")
     duration_s = {"rtprop_never_rises": 30, "first_flow_delay": 0.2}.get(name, 9)
-    network = {"network__rtt_ms": [30, 50], "network__buffer__bdp": 32 if deep else 1}
+    network = {"network__rtt_ms": [30, 50], "network__buffer__bdp": 32 if deep else 4 if name == "early_queue" else 1}
+    if name == "early_queue":
+        network["network__qdisc"] = {"kind": "red"}
     scenario = base_point(validate(scenario_dict(flows=flows, **network), "test")).scenario
     base = REFERENCE
     on = fluid_share(scenario, duration_s, 0.05, base).shares

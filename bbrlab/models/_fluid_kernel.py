@@ -82,8 +82,8 @@ def make_room(step: Any, value: Floats, count: Any, room: Any, flow: int, oldest
 @njit(cache=True, error_model="numpy")
 def steps(
     kind: Any, rtt: Floats, access: Floats, capacity: float, buffer: float, red: bool, h: float, count: int, every: int,
-    cycle_start: Floats, first_probe_rtt: Floats, probe_rtt_every: Floats, delayed_timer: bool, own_delay: bool,
-    v2_start_factor: float, kernel_cubic: bool, rtprop_expires: bool, window: Any, ring_x: int, ring_xmax: int,
+    cycle_start: Floats, first_probe_rtt: Floats, probe_rtt_every: Floats, delayed_timer: bool, early_queue: bool,
+    own_delay: bool, v2_start_factor: float, kernel_cubic: bool, rtprop_expires: bool, window: Any, ring_x: int, ring_xmax: int,
     samples: Floats, totals: Floats, flow_totals: Floats,
 ) -> tuple[int, int]:  # fmt: skip
     """Integrate ``count`` steps of ``h`` ms; see fluid.simulate().
@@ -91,6 +91,7 @@ def steps(
     Args:
         kind, rtt, access, cycle_start, first_probe_rtt, probe_rtt_every: per flow.
         delayed_timer: whether ProbeRTT's timer looks back by the base RTT.
+        early_queue: whether the queue that a delivered packet met is looked up by the base RTT, without its wait.
         v2_start_factor: BBRv2's inflight_hi at the start, in 1.25 windows.
         every: steps from one sample to the next.
         window: first step of the totals and the one after their last.
@@ -124,7 +125,7 @@ def steps(
     lowest = np.full(flows, np.inf)
     # Cut to whole steps each for itself, and the access delay rounded: sums of what was cut would be a step off.
     to_link_steps, rtt_steps = np.zeros(flows, dtype=np.int64), np.zeros(flows, dtype=np.int64)
-    twice_rtt_steps = np.zeros(flows, dtype=np.int64)
+    twice_rtt_steps, since_link_steps = np.zeros(flows, dtype=np.int64), np.zeros(flows, dtype=np.int64)
     # The delayed timer's past, kept while it is due or was so within the last RTT, and RTprop's changes of 10 s.
     ring_rtt = 1
     while ring_rtt < rtt.max() / h + 2:
@@ -141,7 +142,7 @@ def steps(
     for i in range(flows):
         share = rtt[i] * capacity / flows
         to_link_steps[i], rtt_steps[i] = int(round(access[i] / h)), int(rtt[i] / h)
-        twice_rtt_steps[i] = int(2.0 * rtt[i] / h)
+        twice_rtt_steps[i], since_link_steps[i] = int(2.0 * rtt[i] / h), int((rtt[i] - access[i]) / h)
         rtprop_step[i, 0], rtprop_value[i, 0] = 0, rtt[i]
         w[i] = v[i] = wlo[i] = share
         x_0 = share / rtt[i]
@@ -202,7 +203,8 @@ def steps(
             at_link = np.uint64(n - int((tau_then - access[i]) / h)) & mask
             x_then = x[sent_then, i]
             delivered = x_then
-            if y[at_link] >= capacity or q[at_link] > 0.0:
+            at_queue = np.uint64(n - since_link_steps[i]) & mask if early_queue else at_link
+            if y[at_link] >= capacity or q[at_queue] > 0.0:
                 delivered = x_then * capacity / y[at_link]
 
             if kind[i] == RENO:

@@ -46,7 +46,7 @@ QueueDiscipline = Literal["drop-tail", "red"]
 class Quirks:
     """Where the public code departs from BBR, or from what experiments measure. All True: reference mode.
 
-    The first six are off in aligned mode. The last three belong to the published model and stay on in both modes;
+    The first seven are off in aligned mode. The last three belong to the published model and stay on in both modes;
     switching them off shows what the model owes to them.
     """
 
@@ -62,6 +62,9 @@ class Quirks:
     delayed_probe_rtt: bool = True
     """ProbeRTT's timer and mode look back by the base RTT: ProbeRTT begins one RTT late and lasts 350 to 410 ms with RTTs of
     30 to 38 ms; without it, 200 ms at once."""
+    early_queue: bool = True
+    """Whether packets that arrive now met a queue is looked up by the base RTT, without their wait in that queue: BBR takes the
+    last packets of a queue that empties for ones that met none, and its maximum of the delivery rate ends a little lower."""
     first_flow_delay: bool = True
     """Rates start from the first flow's RTT in place of each flow's own: BBRv1 flows start unequal."""
     buffer_sets_inflight_hi: bool = True
@@ -74,7 +77,7 @@ class Quirks:
 
 REFERENCE = Quirks()
 ALIGNED = replace(REFERENCE, link_bdp_buffer=False, rate_scale=False, sending_rate=False, late_probe_rtt=False,
-                  delayed_probe_rtt=False, first_flow_delay=False)  # fmt: skip
+                  delayed_probe_rtt=False, early_queue=False, first_flow_delay=False)  # fmt: skip
 MODES: dict[str, Quirks] = {"reference": REFERENCE, "aligned": ALIGNED}
 
 
@@ -185,7 +188,7 @@ def simulate(
     longest_cycle_ms = min(2000.0 + 1000.0, 63 * rtt.max()) + 1 if v2.any() else 0.0
     step, flow = _fluid_kernel.steps(
         kind, rtt, access, capacity, float(buffer_packets), qdisc == "red", step_ms, count, every, start,
-        first_probe_rtt, probe_rtt_every, chosen.delayed_probe_rtt, not chosen.first_flow_delay, v2_start,
+        first_probe_rtt, probe_rtt_every, chosen.delayed_probe_rtt, chosen.early_queue, not chosen.first_flow_delay, v2_start,
         not chosen.cubic_offset, not chosen.rtprop_never_rises,
         np.array([round(low_s * 1000 / step_ms), round(high_s * 1000 / step_ms) + 1]),
         _power_of_two(longest_ms / step_ms + 2), _power_of_two(longest_cycle_ms / step_ms + 2),

@@ -23,6 +23,7 @@ LONG_STEP_MS = 0.05  # of runs that are longer than the published 9 s
 CHANGES = {
     "delayed_probe_rtt": "ProbeRTT begins one RTT late and lasts some 350 ms",
     "late_probe_rtt": "first ProbeRTT after 10 s, later than the run",
+    "early_queue": "whether there was a queue is looked up without its wait",
     "first_flow_delay": "start rates from the first flow's RTT",
     "sending_rate": "what is sent, lost packets included",
     "link_bdp_buffer": "1 BDP of the link (10 ms), not of the path (40 ms)",
