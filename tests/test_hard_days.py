@@ -82,7 +82,7 @@ def test_what_is_printed_in_another_locale(locales, tmp_path):
     assert {done.returncode for done in said.values()} == {0}
     assert len({done.stdout for done in said.values()}) == 1
     program = tmp_path / "program.py"
-    program.write_text("from bbrlab.cli.main import _set_encodings; _set_encodings(); print('Ünal ± Ş 実験 →')")
+    program.write_text("from bbrlab.cli.streams import take_over; take_over(); print('Ünal ± Ş 実験 →')")
     for name in LOCALES:
         done = subprocess.run([sys.executable, program], capture_output=True, env=os.environ | of_locale(name, locales))
         assert done.stdout.decode() == "Ünal ± Ş 実験 →\n", done.stderr

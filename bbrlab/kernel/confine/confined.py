@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import marshal
+import os
 import shutil
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
@@ -46,7 +47,7 @@ def command(
     """
     spec = {
         "files": files and asdict(files), "calls": calls, "once": once, "fixed_addresses": fixed_addresses,
-        "program": shutil.which(argv[0]) or argv[0],
+        "program": os.fsencode(shutil.which(argv[0]) or argv[0]),
     }  # fmt: skip
     return python.isolated(START, marshal.dumps(spec).hex(), *argv)
 

@@ -45,13 +45,13 @@ class Ruleset:
 
     Attributes:
         files, network, scopes: what is refused unless a rule allows it, as bits.
-        rules: [[path, rights]].
+        rules: [[path, rights]]; a path as bytes, since who reads them may have another locale's encoding.
     """
 
     files: int
     network: int
     scopes: int
-    rules: list[tuple[str, int]]
+    rules: list[tuple[bytes, int]]
 
 
 def ruleset(allowed: Iterable[tuple[Path, int]]) -> Ruleset | None:
@@ -64,7 +64,7 @@ def ruleset(allowed: Iterable[tuple[Path, int]]) -> Ruleset | None:
         return None
     handled = max(rights for since, rights in FS_RIGHTS.items() if since <= abi)
     rules = [
-        (os.fspath(path), rights & handled & (~0 if path.is_dir() else OF_FILES))
+        (os.fsencode(path), rights & handled & (~0 if path.is_dir() else OF_FILES))
         for path, rights in allowed
         if path.exists()
     ]

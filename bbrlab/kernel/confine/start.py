@@ -48,7 +48,7 @@ def hold_to_files(rules: "dict[str, Any]") -> None:
     ruleset = call("a ruleset of Landlock", CREATE_RULESET, text(attributes), word(len(attributes)), word(0))
     for path, rights in rules["rules"]:
         place = os.open(path, os.O_PATH | os.O_CLOEXEC)
-        call(f"a rule of Landlock for {path}", ADD_RULE, word(ruleset), word(1), text(struct.pack("<Qi", rights, place)), word(0))  # fmt: skip
+        call(f"a rule of Landlock for {os.fsdecode(path)}", ADD_RULE, word(ruleset), word(1), text(struct.pack("<Qi", rights, place)), word(0))  # fmt: skip
         os.close(place)
     call("to be held by Landlock", RESTRICT_SELF, word(ruleset), word(0))
     os.close(ruleset)
@@ -98,10 +98,8 @@ def main() -> None:
             ready.release()
     if spec["calls"] and filter_calls(spec["calls"], 0):
         raise SystemExit("bbrlab: this machine's kernel refuses a filter of system calls")
-    libc.execve(
-        text(os.fsencode(spec["program"])), words, settings
-    )  # Python's own would keep the lock that the thread needs
-    raise SystemExit(f"bbrlab: {spec['program']} does not start: {os.strerror(ctypes.get_errno())}")
+    libc.execve(text(spec["program"]), words, settings)  # Python's own would keep the lock that the thread needs
+    raise SystemExit(f"bbrlab: {os.fsdecode(spec['program'])} does not start: {os.strerror(ctypes.get_errno())}")
 
 
 try:
