@@ -423,6 +423,13 @@ def test_bytes_of_a_flow_are_as_tcp_counts_them():
     assert measured((5, 10), **sent)["groups"][0]["goodput_mbit"] == pytest.approx(1448 * 8e-6 / 5)
 
 
+def test_what_was_written_is_what_was_sent_once_and_what_waits_in_the_socket():
+    sent = {"bytes_sent": [37, 5037, 20_537], "bytes_retrans": [0, 0, 500], "notsent_bytes": [0, 70_000, 80_000],
+            "bytes_acked": [38, 2038, 12_038], "delivered": [0, 2, 9]}  # fmt: skip
+    assert measured((0, 10), **sent)["groups"][0]["written_mbit"] == pytest.approx((20_000 + 80_000) * 8e-7)
+    assert measured((5, 10), **sent)["groups"][0]["written_mbit"] == pytest.approx((15_000 + 10_000) * 8e-6 / 5)
+
+
 def first_data(times, final=None, **columns):
     given = {"min_rtt_us": [20_000], "srtt_us": [20_000], "bytes_retrans": [0]} | columns
     whole = {name: np.resize(np.array(given.get(name, [0])), len(times)) for name in COUNTED}
@@ -490,7 +497,7 @@ def test_metrics_of_what_was_not_there_are_nothing(window_s, times, flows):
     found = measured(
         window_s, times=times, flows=flows, backlog=[0] * len(times), srtt_us=[9] * len(times), cwnd=[10] * len(times)
     )
-    zero = {"goodput_mbit", "share_of_capacity", "retransmits", "sampled_flows"}
+    zero = {"goodput_mbit", "share_of_capacity", "written_mbit", "retransmits", "sampled_flows"}
     for group in found["groups"]:
         said = {name: group[name] for name in GROUP if group[name] is not None and name != "unfinished_flows"}
         assert said == dict.fromkeys(zero, 0)

@@ -52,6 +52,10 @@ class FlowCounters:
         acked = min(self.at(time_s, "bytes_acked") - SYN_BYTES, self._sent_once(time_s))  # so a FIN is none of it
         return max(0, acked - IPERF3_COOKIE_BYTES)
 
+    def written(self, time_s: float) -> int:
+        """Bytes that its program wrote to the socket by ``time_s``, iperf3's cookie among them."""
+        return self._sent_once(time_s) + self.at(time_s, "notsent_bytes")
+
     def _sent_once(self, time_s: float) -> int:
         """Bytes sent by ``time_s``, each once; bytes_sent counts neither SYN nor FIN."""
         return self.at(time_s, "bytes_sent") - self.at(time_s, "bytes_retrans")

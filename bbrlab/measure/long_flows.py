@@ -209,6 +209,13 @@ def _goodput(group: LongGroup) -> dict[str, Value]:
     }
 
 
+@LONG.of("written_mbit")
+def _written(group: LongGroup) -> Value:
+    low, high = group.scenario.window_s
+    written = sum(f.counters.written(high) - f.counters.written(low) for f in group.flows)
+    return rounded(written * 8e-6 / (high - low))
+
+
 @LONG.of("retransmits")
 def _retransmits(group: LongGroup) -> Value:
     return group.growth("total_retrans")

@@ -80,6 +80,10 @@ _GROUP = (
            "bytes newly acknowledged in the window (tcp_info bytes_acked), exact at its edges, over its length: with the 38 bytes of SYN and "
            "iperf3's cookie if they and data are acknowledged in it; of short flows, bytes read by the receiver",
            "RFC 4898, tcpEStatsAppHCThruOctetsAcked"),
+    Metric("written_mbit", "Mbit/s", "written", "what the senders' programs wrote to their sockets",
+           "bytes sent, each once, and bytes that wait in the socket (tcp_info bytes_sent - bytes_retrans + notsent_bytes), growth in the window over its length, with the 37 of iperf3's cookie: "
+           "what iperf3's sender tells as its rate, more than goodput_mbit by what is still in the socket and under way; null for short flows",
+           "iperf3, sum_sent", since=_DAY),
     Metric("share_of_capacity", "1", "share of capacity", "goodput over the nominal bottleneck rate",
            "goodput_mbit over the mean nominal rate in the window; a loss-free link reaches payload over frame, 1448/1514 = 0.956",
            "Sarpkaya et al. 2025, Fig. 2"),
