@@ -127,6 +127,7 @@ def test_a_panel_in_words():
 WITHOUT_A_PICTURE = {
     "bless2025/fig8_gro": "a variant of fig8, among the claims",
     "cao2019/fig5_offloads": "a variant of fig5, among the claims",
+    "tang/sec5a": "two numbers, among the claims",
 }
 
 
