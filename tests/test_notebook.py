@@ -126,6 +126,7 @@ def test_a_panel_in_words():
 # Figures that are judged and have no picture of their own.
 WITHOUT_A_PICTURE = {
     "bless2025/fig8_gro": "a variant of fig8, among the claims",
+    "bless2025/fig8_late": "the second half of fig8's runs, among the claims",
     "cao2019/fig5_offloads": "a variant of fig5, among the claims",
     "tang/sec5a": "two numbers, among the claims",
 }

@@ -53,7 +53,7 @@ def snakemake(*argv: str, **options) -> subprocess.CompletedProcess[str]:
 def test_scales():
     sizes = {scale: {f.id: len(runs_of(f)) for f in figures_at(scale)} for scale in ("smoke", "quick", "full")}
     assert set(sizes["full"]) == set(scenario_files())
-    left_out = {f"sarpkaya2025/{name}" for name in ("fig3b", "fig5b", "fig4_occupancy", "fig6_occupancy")}
+    left_out = {f"sarpkaya2025/{name}" for name in ("fig4_occupancy", "fig6_occupancy")}
     left_out |= {"scherrer2022/red", "bless2025/fig8_gro"}
     left_out |= {f"questions/{name}" for name in ("adoption", "kernel_age", "map_buffer_flows", "map_rate_rtt")}
     left_out |= {f"questions/readings_{what}" for what in ("shares", "loss", "queue", "50mbit")}
