@@ -26,7 +26,9 @@ def drawn_errors(panel: str) -> pd.DataFrame:
 @pytest.mark.parametrize("number", [2, 3])
 def test_the_drawn_curves_have_the_printed_errors(number):
     panels = [drawn_errors(f"fig{number}{letter}") for letter in "abc"]
-    said = pd.read_csv(paths.DATA / "sarpkaya2025/model_errors.csv").set_index(["model", "figure"]).loc[("fluid", number)]
+    said = (
+        pd.read_csv(paths.DATA / "sarpkaya2025/model_errors.csv").set_index(["model", "figure"]).loc[("fluid", number)]
+    )
     rmse = np.mean([grouped_rms(p["error"].to_numpy(), p["bbr_flows"].to_numpy()) for p in panels])
     assert rmse == pytest.approx(said["rmse"], abs=0.005), "printed with two digits"
     assert np.mean([(p["error"] ** 2).mean() for p in panels]) == pytest.approx(said["mse"], abs=0.0005)
