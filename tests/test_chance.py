@@ -18,7 +18,7 @@ from bbrlab.claims.sample import reach, sample
 from bbrlab.claims.seeds import wanted_seeds
 from bbrlab.scenario.load import load_scenario
 from bbrlab.workflow.asking import write_asking
-from bbrlab.workflow.ship import _runs_there
+from bbrlab.workflow.ship import Finished, _runs_there
 from tests.made_up import table, written
 
 FIG5 = "cao2019/fig5"
@@ -139,6 +139,7 @@ def test_a_failed_run_fails_beside_every_seed(fig5, claim):
 
 
 def test_ship_wants_the_figures_trials_where_seeds_differ(fig5, tmp_path):
-    assert len(_runs_there(fig5, runs(fig5), tmp_path)) == 7
+    campaign = Finished("full", [fig5], tmp_path)
+    assert len(_runs_there(campaign, fig5, runs(fig5))) == 7
     with pytest.raises(UserError, match=r"case=cubic.* has fewer than 5 seeds"):
-        _runs_there(fig5, runs(fig5, lambda seed: seed), tmp_path)
+        _runs_there(campaign, fig5, runs(fig5, lambda seed: seed))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import threading
 import time
 from collections.abc import Callable
@@ -18,7 +17,6 @@ import pytest
 from typer.testing import CliRunner
 
 from bbrlab.base import files, paths, python
-from bbrlab.base.errors import UserError
 from bbrlab.campaign.figures import figures_at
 from bbrlab.cli.commands import app
 from bbrlab.cli.verification import Course, show_verification
@@ -26,7 +24,7 @@ from bbrlab.experiment.machine import cores
 from bbrlab.measure import schema
 from bbrlab.measure.checks.check import kind_of
 from bbrlab.measure.summary import FlowEntry
-from bbrlab.report.shipped import own_hash, read_manifest, waiting_file
+from bbrlab.report.shipped import read_manifest
 from bbrlab.workflow import verify
 from bbrlab.workflow.differences import LATER, compare
 from bbrlab.workflow.digest import fields_of, summary_digest
@@ -37,7 +35,6 @@ from tests.test_site import made_up_run
 
 REAL = paths.ROOT / "shipped"
 FIGURE = "tang/fig2"
-SECOND = "tang/fig3"
 LATE_S = 0.2
 
 
@@ -175,44 +172,6 @@ def test_faults_are_counted(results, capsys, faults, said):
         [verify.Outcome(record, []) for record in some(results, 2)], [Wrong("runs.parquet", "x")] * faults
     )
     assert capsys.readouterr().out.endswith(f"2 of 2 runs are equal in every hash; {said}\n")
-
-
-# --- runs that wait until their figure is finished -----------------------------------------------------------------------
-
-
-@pytest.fixture(params=[1, 31])
-def half(request, tmp_path) -> tuple[Path, str]:
-    """What ships, without a figure of which some runs wait; and how many do."""
-    shutil.copytree(REAL / "quick", tmp_path / "quick")
-    file = tmp_path / "quick" / waiting_file(SECOND)
-    file.parent.mkdir(exist_ok=True)
-    pd.DataFrame({"seed": range(1, request.param + 1)}).to_parquet(file)
-    content = files.read_json(tmp_path / "quick" / "manifest.json")
-    content["figures"].pop(SECOND, None)
-    content["files"][waiting_file(SECOND)] = files.sha256(file)
-    files.write_json(tmp_path / "quick" / "manifest.json", content | {"sha256": own_hash(content)})
-    return tmp_path, "1 run" if request.param == 1 else f"{request.param} runs"
-
-
-@pytest.mark.parametrize("name", [SECOND, "fig3"])
-def test_of_a_figure_that_is_not_finished_it_is_said_how_many_runs_wait(half, name):
-    folder, runs = half
-    wait = "waits" if runs == "1 run" else "wait"
-    chosen = [figure for figure in figures_at("quick", []) if figure.id == SECOND]
-    said = f"{runs} of {name} {wait} at scale quick until the figure is finished, and cannot be verified before; leave it out"
-    with pytest.raises(UserError, match=said):
-        results_at(folder, "quick", chosen, [name])
-
-
-def test_of_a_paper_of_which_a_figure_waits_the_rest_is_verified(half, monkeypatch):
-    folder, runs = half
-    monkeypatch.setattr(verify, "again", lambda found, records, *more: [verify.Outcome(r, []) for r in records])
-    argv = ["verify", "tang", "--results", str(folder), "--scale", "quick", "--json"]
-    done = CliRunner().invoke(app, argv, catch_exceptions=False)
-    assert f"left out: {SECOND}, of which {runs} wait" in done.stderr.replace("waits", "wait")
-    (folder / "quick" / waiting_file(SECOND)).write_bytes(b"cut off")
-    done = CliRunner().invoke(app, argv, catch_exceptions=False)
-    assert f"left out: {SECOND}\n" in done.stderr and "has hash" in done.stdout
 
 
 # --- results of a version that measured less ------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ PLACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*/[A-Za-z0-9][A-Za-z0-9_-]*")
 TAKEN = frozenset(
     "all burst_notebook burst_prediction claims collect container figure_claims fluid_prediction kernel models_notebook notebook "
     "overview_notebook own_kernel paper_claims points run scorecard seeds sif site verdicts "
-    "burst figures models ns3 overview statements waiting".split()
+    "burst figures models ns3 overview statements".split()
 )
 ABLE_MAX = 5  # figures that a message names
 REPEATS = 2  # seeds of a point that draws nothing: the second shows that it measures the same

@@ -23,7 +23,6 @@ from bbrlab.cli import (
     run,
     shipped,
     tools,
-    waiting,
 )
 from bbrlab.cli.app import app, cache_app, container_app, kernel_app, model_app
 

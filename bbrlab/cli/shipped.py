@@ -89,7 +89,7 @@ def ship(
     explained: Annotated[Path | None, typer.Option(metavar="FILE.yaml", help="Why runs that failed self-checks ship all the same (docs/howto/shipped_results.md).")] = None,
     without_curves: Annotated[bool, typer.Option("--without-curves", help="Of the predictions that are missing, compute none that only a page's curves need; bbrlab rejudge adds them.")] = False,
     add: Annotated[bool, typer.Option("--add", help="Put the figures beside those that ship at this scale, or in their place, and judge all of them anew.")] = False,
-    replace: Annotated[bool, typer.Option("--replace", help="Drop other figures that ship at this scale, and runs that wait.")] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Drop other figures that ship at this scale.")] = False,
     cores: Annotated[int | None, at_once("Predictions at once, of those that are missing")] = None,
 ) -> None:  # fmt: skip
     """Pack finished figures of a campaign, with the hashes of all their runs, and judge them, to ship with the package.
@@ -206,7 +206,7 @@ def verify(
     course = Course(records, jobs)
     console.print(f"{folder}, scale {scale}: {len(records)} of {number_of(len(found.keys), 'run')}, chosen with --seed {seed}; about {span(course.expected_s)} on {number_of(jobs, 'core')}")  # fmt: skip
     if found.left_out:
-        console.print(f"without a run there, and left out: {', '.join(found.told_left_out)}")
+        console.print(f"without a run there, and left out: {', '.join(found.left_out)}")
     errors = Console(stderr=True, highlight=False)
     with Live(Text(course.words([]), style="cyan"), console=errors, transient=True, refresh_per_second=2) as live:
         has_waited = False

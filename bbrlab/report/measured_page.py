@@ -22,7 +22,7 @@ from bbrlab.claims import series
 from bbrlab.claims.statements import read_claims
 from bbrlab.report.pages import NAMES
 from bbrlab.report.panel import KEYS, has_panel
-from bbrlab.report.shipped import Failed, left_out, named_left_out, read_manifest
+from bbrlab.report.shipped import Failed, left_out, read_manifest
 
 SCALE, SHIPPED = FULL, paths.ROOT / "shipped"
 BOUNDS_BDP = (16, 32, np.inf)  # of buffers: how far a column of the table goes
@@ -168,7 +168,7 @@ def shipped_list(folder: Path = SHIPPED) -> str:
     if missing := left_out(folder, SCALE):
         lines += [
             "",
-            f"{len(missing)} of the {len(figures_at(SCALE, []))} figures {'does' if len(missing) == 1 else 'do'} not ship: {', '.join(named_left_out(folder, SCALE, missing))}.",
+            f"{len(missing)} of the {len(figures_at(SCALE, []))} figures {'does' if len(missing) == 1 else 'do'} not ship: {', '.join(missing)}.",
         ]
     return "\n".join(lines) + "\n"
 

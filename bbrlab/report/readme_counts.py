@@ -19,7 +19,7 @@ from bbrlab.claims.load import load_statements
 from bbrlab.claims.schema import Statement
 from bbrlab.claims.statements import PARTLY
 from bbrlab.report.known import known_claims, known_statements
-from bbrlab.report.shipped import left_out, named_left_out
+from bbrlab.report.shipped import left_out
 
 PAGE = paths.ROOT / "README.md"
 # | [Paper](scenarios/FOLDER) | what | statements | claims |
@@ -68,7 +68,7 @@ def with_scorecard(text: str, known: pd.DataFrame, claims: pd.DataFrame, missing
         text: after renewed(): its rows say the papers' names and order.
         known: known.known_statements().
         claims: known.known_claims().
-        missing: the figures that do not ship at scale full (shipped.named_left_out()).
+        missing: the figures that do not ship at scale full.
 
     Raises:
         ValueError: if the page has no place for it, or a paper of the statements no row.
@@ -155,9 +155,7 @@ def page() -> str:
     folder = paths.ROOT / "shipped"
     known = known_statements(folder)
     text = renewed(PAGE.read_text(encoding="utf-8"), load_statements())
-    return with_scorecard(
-        text, known, known_claims(known, folder), named_left_out(folder, FULL, left_out(folder, FULL))
-    )
+    return with_scorecard(text, known, known_claims(known, folder), left_out(folder, FULL))
 
 
 if __name__ == "__main__":

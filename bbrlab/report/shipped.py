@@ -18,7 +18,6 @@ from pydantic import Field, ValidationError
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.strict import Strict
-from bbrlab.base.tables import read_table
 from bbrlab.base.words import in_short, number_of
 from bbrlab.campaign.config import command_for, load_config
 from bbrlab.campaign.figures import figures_at
@@ -27,7 +26,6 @@ from bbrlab.kernel.built import KernelEntry
 
 MANIFEST, RUNS, CHECKS, STATEMENTS = "manifest.json", "runs.parquet", "checks.parquet", "statements.parquet"
 FORMAT = 2  # of the files; another number where an older bbrlab could not read them
-WAITING = "waiting"  # folder of the runs that wait until their figure is finished (workflow/waiting.py)
 PLACE = ["figure", "point", "seed"]  # of a run
 FILE = r"^(?:[A-Za-z0-9_-]+/)?[A-Za-z0-9_][A-Za-z0-9_.-]*\.parquet$"  # below the folder, and nowhere else
 GET_ANEW = "get these results anew, or look at them with the version that packed them"
@@ -183,41 +181,6 @@ def left_out(folder: Path, scale: str) -> list[str]:
     return [figure.id for figure in figures_at(scale, []) if figure.id not in there]
 
 
-def waiting_file(figure: str) -> str:
-    """The file below SCALE/ in which runs of a figure that is not finished wait."""
-    return f"{WAITING}/{figure.replace('/', '.')}.parquet"
-
-
-def waiting_runs(folder: Path, scale: str) -> dict[str, int]:
-    """{figure: how many of its runs wait} at a scale of what ships. UserError if a file of them cannot be read."""
-    found = {}
-    for name in read_manifest(folder, scale).files:
-        place, _, file = name.rpartition("/")
-        if place == WAITING:
-            try:
-                table = read_table(folder / scale / name, ["seed"])
-            except UserError as error:
-                raise UserError(f"{folder / scale / name}: {_reason(error)}; {GET_ANEW}") from None
-            found["/".join(file.removesuffix(".parquet").rsplit(".", 1))] = len(table)
-    return found
-
-
-def _reason(error: UserError) -> str:
-    """What is wrong with a file, without its name and what to do."""
-    return str(error).split(": ", 1)[-1].split(";", 1)[0]
-
-
-def named_left_out(folder: Path, scale: str, figures: Iterable[str]) -> list[str]:
-    """Figures that do not ship, each with the number of its runs that wait."""
-    waiting = waiting_runs(folder, scale)
-    return [
-        f"{id}, of which {number_of(waiting[id], 'run')} {'waits' if waiting[id] == 1 else 'wait'}"
-        if id in waiting
-        else id
-        for id in figures
-    ]
-
-
 def larger_scales(folder: Path, scale: str, paper: str | None = None) -> list[str]:
     """The scales that ship, with a figure of the paper if one is given, and are larger than one, the largest last."""
     scales = list(load_config().scales)
@@ -304,14 +267,14 @@ def shown(
 
 
 def missing_words(folder: Path, scale: str, paper: str | None = None, among: str = "them") -> str:
-    """Which figures of a scale do not ship, with the runs of them that wait, as a sentence behind a space; "" where all do.
+    """Which figures of a scale do not ship, as a sentence behind a space; "" where all do.
 
     Args:
         paper: of a paper; default: of all.
         among: what they are not among.
     """
     missing = [id for id in left_out(folder, scale) if paper in (None, id.split("/")[0])]
-    return f" Not among {among}: {in_short(named_left_out(folder, scale, missing))}." if missing else ""
+    return f" Not among {among}: {in_short(missing)}." if missing else ""
 
 
 def commits_of(folder: Path, scale: str, figures: Iterable[str]) -> list[str]:

@@ -52,9 +52,8 @@ def failed_runs(seen: Iterable[Seen], explained: Sequence[Explained]) -> list[di
         checks = [c["name"] for c in failed_of(one.checks)]
         reasons = [[i for i, e in enumerate(explained) if e.covers(one.run, check)] for check in checks]
         if open_ones := [check for check, why in zip(checks, reasons, strict=True) if not why]:
-            here = "" if one.run.folder.is_dir() else " (it waits, and its samples are not here)"
             raise UserError(
-                f"{one.run.folder}{here}: failed {', '.join(open_ones)}, unexplained; find out why, then say so with --explained FILE "
+                f"{one.run.folder}: failed {', '.join(open_ones)}, unexplained; find out why, then say so with --explained FILE "
                 f"(- {{figure: {one.run.figure}, point: '{one.run.point.label}', seed: {one.run.seed}, check: {open_ones[0]}, why: ...}})"
             )
         if checks:

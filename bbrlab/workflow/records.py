@@ -21,10 +21,8 @@ from bbrlab.report.shipped import (
     PLACE,
     RUNS,
     is_shipped,
-    named_left_out,
     read_manifest,
     tampered,
-    waiting_runs,
 )
 from bbrlab.scenario.point import Point
 from bbrlab.workflow.digest import SUMMARY, TABLES, column_of, fields_of, summary_digest, table_digests
@@ -113,11 +111,6 @@ class Results(ABC):
     def _points(self) -> dict[str, dict[str, Point]]:
         return {id: {p.label: p for p in figure.points} for id, figure in self.figures.items()}
 
-    @property
-    def told_left_out(self) -> list[str]:
-        """What is left out, in words."""
-        return self.left_out
-
     def _run(self, key: Key) -> Run | None:
         """A run of this checkout's scenarios; None if they have no such point."""
         figure, label, seed = key
@@ -186,14 +179,6 @@ class Shipped(Results):
     def keys(self) -> list[Key]:
         """Every run that this checkout's scenarios have, too."""
         return sorted(key for key in self._hashes if self._run(key))
-
-    @property
-    def told_left_out(self) -> list[str]:
-        """What is left out, each with the number of its runs that wait."""
-        try:
-            return named_left_out(self.folder, self.scale, self.left_out)
-        except UserError:  # a file of runs that wait is damaged, which is among what is wrong
-            return self.left_out
 
     def record(self, key: Key) -> Record:
         """What is said of a run."""
@@ -311,7 +296,7 @@ def results_at(folder: Path, scale: str, figures: Sequence[Figure], names: Seque
         names: of papers and figures by which they were; none: all that there are.
 
     Raises:
-        UserError: if it has no run of these figures, or none of one that was asked for by name, be it that its runs wait.
+        UserError: if it has no run of these figures, or none of one that was asked for by name.
     """
     kind = Shipped if is_shipped(folder, scale) else Folder
     found = kind(folder, scale, {f.id: f for f in figures})
@@ -319,12 +304,6 @@ def results_at(folder: Path, scale: str, figures: Sequence[Figure], names: Seque
     changed = {one.file.removesuffix(".parquet") for one in found.wrong}
     for name in names:
         if not any(_is_of(id, name) for id in there):
-            waiting = waiting_runs(folder, scale) if kind is Shipped else {}
-            if wait := sum(runs for id, runs in waiting.items() if _is_of(id, name)):
-                raise UserError(
-                    f"{folder}: {number_of(wait, 'run')} of {name} {'waits' if wait == 1 else 'wait'} at scale {scale} until the "
-                    "figure is finished, and cannot be verified before; leave it out"
-                )
             raise UserError(
                 f"{folder}: has no run of {name} at scale {scale} with the points that its scenarios have now; leave it out"
             )

@@ -13,6 +13,7 @@ from typing import Any
 import pandas as pd
 
 from bbrlab.base.errors import UserError
+from bbrlab.base.words import number_of
 from bbrlab.campaign.collect import read_figure
 from bbrlab.campaign.config import command_for
 from bbrlab.campaign.figures import Figure, Run, runs_of, scenario_files
@@ -25,13 +26,13 @@ from bbrlab.measure import schema
 from bbrlab.models.predictions import PACKED, PLACE, packed
 from bbrlab.models.predictions import files_of as predictions_of
 from bbrlab.report.panel import has_panel
-from bbrlab.report.shipped import CHECKS, FORMAT, RUNS, Manifest, is_shipped, shipped_figures, waiting_runs
+from bbrlab.report.shipped import CHECKS, FORMAT, RUNS, Manifest, is_shipped, shipped_figures
 from bbrlab.run.guest_code import always_loaded
+from bbrlab.workflow.digest import SUMMARY
 from bbrlab.workflow.explained import Explained, failed_runs
 from bbrlab.workflow.renew import Asked, renew
 from bbrlab.workflow.seen import Seen, check_frame, look_at_all, run_frame
 from bbrlab.workflow.shipped_folder import Say, at_work, replace_shipped
-from bbrlab.workflow.waiting import gather
 
 LIBRARIES = ("pyarrow", "pandas")
 NOT_RESULT = "wall_s"  # the one column of figure tables that is of the machine
@@ -78,13 +79,13 @@ def pack(campaign: Finished, out: Path, jobs: int = 1, say: Say = lambda text: N
         out: the folder for shipped results.
         jobs: predictions at once.
         say: told now and then, in words, how far it is.
-        replace: drop figures that ship there and are not of this campaign, and runs that wait there.
+        replace: drop figures that ship there and are not of this campaign.
 
     Returns:
         The manifest.
 
     Raises:
-        UserError: if other figures ship there, or runs wait, and are not to be dropped, a table or run is missing, tables are not of these runs, runs are of several kernels or versions of the guest's
+        UserError: if other figures ship there and are not to be dropped, a table or run is missing, tables are not of these runs, runs are of several kernels or versions of the guest's
             code, or one failed self-checks unexplained.
     """
     if not replace:
@@ -111,11 +112,6 @@ def _drops_nothing(campaign: Finished, out: Path) -> None:
             f"{out / campaign.scale}: {len(gone)} figures ship there that are not to be packed, such as {min(gone)}: give --add to keep "
             "them, or --replace to drop them"
         )
-    if wait := waiting_runs(out, campaign.scale):
-        raise UserError(
-            f"{out / campaign.scale}: runs of {min(wait)} wait there until it is finished ({wait[min(wait)]}): give --add "
-            "to keep them, or --replace to drop them"
-        )
 
 
 @dataclass(frozen=True)
@@ -138,39 +134,33 @@ class Runs:
         return {**figures, RUNS: run_frame(self.seen), CHECKS: check_frame(self.seen)}
 
 
-def look_through(
-    campaign: Finished, say: Say = lambda text: None, waiting: Mapping[str, pd.DataFrame] | None = None
-) -> Runs:
-    """The runs of a campaign's figures: that all are there, whole, and of their tables. Errors: pack().
-
-    Args:
-        waiting: {figure: runs of it that wait (waiting.wait_table())}; they and those of the campaign must be all of the figure's,
-            and its table is made of them.
-    """
-    waiting = waiting or {}
+def look_through(campaign: Finished, say: Say = lambda text: None) -> Runs:
+    """The runs of a campaign's figures: that all are there, whole, and of their tables. Errors: pack()."""
     place = campaign.results / campaign.scale
-    if not campaign.results.is_dir() and any(figure.id not in waiting for figure in campaign.figures):
+    if not campaign.results.is_dir():
         raise UserError(f"{campaign.results}: there is no such folder of results")
     for figure in campaign.figures:
-        if figure.id not in waiting and not (place / f"{figure.id}.parquet").exists():
-            command = f"BBRLAB_RESULTS={shlex.quote(str(campaign.results))} {command_for(figure.id, campaign.scale)}"
-            raise UserError(f"{place / figure.id}.parquet: is missing: the campaign is not finished; run: {command}")
-    tables = {f.id: read_figure(place / f"{f.id}.parquet") for f in campaign.figures if f.id not in waiting}
+        if not (place / f"{figure.id}.parquet").exists():
+            raise UserError(
+                f"{place / figure.id}.parquet: is missing: the campaign is not finished; {_how(campaign, figure)}"
+            )
+    tables = {f.id: read_figure(place / f"{f.id}.parquet") for f in campaign.figures}
     seen: list[Seen] = []
     for figure in campaign.figures:
         say(f"{figure.id}: hashing runs")
-        if figure.id in waiting:
-            gathered = gather(figure, waiting[figure.id], campaign.results).all_there(campaign.scale)
-            tables[figure.id] = gathered.table()
-            seen += gathered.seen
-            continue
-        found = _runs_there(figure, tables[figure.id], campaign.results)
-        seen += look_at_all(found)
-        _same_table(figure, tables[figure.id], seen[-len(found) :], place)
+        runs = _runs_there(campaign, figure, tables[figure.id])
+        _check_all_there(campaign, figure, runs)
+        seen += look_at_all(runs)
+        _same_table(figure, tables[figure.id], seen[-len(runs) :], place)
     return Runs(tables, seen, failed_runs(seen, campaign.explained))
 
 
-def _runs_there(figure: Figure, table: pd.DataFrame, results: Path) -> list[Run]:
+def _how(campaign: Finished, figure: Figure) -> str:
+    """How to make what is missing of a figure."""
+    return f"run: BBRLAB_RESULTS={shlex.quote(str(campaign.results))} {command_for(figure.id, campaign.scale)}"
+
+
+def _runs_there(campaign: Finished, figure: Figure, table: pd.DataFrame) -> list[Run]:
     """The runs of a figure's table. UserError if the table lacks a point of the figure, or has one that is not there any more."""
     counts = {str(label): int(n) for label, n in table.groupby("point")["seed"].nunique().items()}
     labels = {p.label for p in figure.points}
@@ -180,12 +170,21 @@ def _runs_there(figure: Figure, table: pd.DataFrame, results: Path) -> list[Run]
     ):
         if wrong:
             raise UserError(
-                f"{figure.id}: the table {what} {len(wrong)} points, such as {min(wrong)}; start the campaign again"
+                f"{figure.id}: the table {what} {len(wrong)} points, such as {min(wrong)}; {_how(campaign, figure)}"
             )
     least = least_seeds(figure, table)
     if short := [label for label, n in counts.items() if n < least[label]]:
-        raise UserError(f"{figure.id}: {short[0]} has fewer than {least[short[0]]} seeds; start the campaign again")
-    return runs_of(figure, counts, results)
+        raise UserError(f"{figure.id}: {short[0]} has fewer than {least[short[0]]} seeds; {_how(campaign, figure)}")
+    return runs_of(figure, counts, campaign.results)
+
+
+def _check_all_there(campaign: Finished, figure: Figure, runs: Sequence[Run]) -> None:
+    """UserError with what to do if runs of a figure are missing."""
+    if missing := [run for run in runs if not (run.folder / SUMMARY).is_file()]:
+        raise UserError(
+            f"{figure.id}: {len(missing)} of {number_of(len(runs), 'run')} {'is' if len(missing) == 1 else 'are'} missing, such as "
+            f"{missing[0].folder}; {_how(campaign, figure)}"
+        )
 
 
 def _same_table(figure: Figure, table: pd.DataFrame, seen: Sequence[Seen], place: Path) -> None:

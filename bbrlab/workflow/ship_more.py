@@ -1,24 +1,22 @@
-"""Adds figures, or runs of them, to results that ship: a scale of which a machine has not the time to run the whole is shipped part by part."""
+"""Adds figures to results that ship: a scale of which a machine has not the time to run the whole is shipped part by part."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from bbrlab.base.errors import UserError
-from bbrlab.campaign.figures import Figure, figures_at
+from bbrlab.campaign.figures import figures_at
 from bbrlab.kernel.built import without_build
 from bbrlab.models.predictions import PACKED, packed
-from bbrlab.report.shipped import CHECKS, RUNS, Manifest, Version, waiting_file
+from bbrlab.report.shipped import CHECKS, RUNS, Manifest, Version
 from bbrlab.workflow.renew import Asked, renew
 from bbrlab.workflow.ship import (
     Finished,
-    Runs,
     in_order,
     look_through,
     manifest_of_runs,
@@ -26,14 +24,12 @@ from bbrlab.workflow.ship import (
     versions,
 )
 from bbrlab.workflow.shipped_folder import Say, at_work, read_shipped, replace_shipped
-from bbrlab.workflow.waiting import Gathered, gather, wait_table
 
 
 def add(campaign: Finished, folder: Path, jobs: int = 1, say: Say = lambda text: None) -> Manifest:
     """Put a campaign's figures beside those that ship at its scale, or in their place, and judge all of them together.
 
-    Only the figures' tables and runs are needed of the campaign; of a figure of which runs wait (keep()), the other runs only, and
-    after this they wait no more. Predictions that claims read, and curves of its panels, are taken from the campaign where they are
+    Only the figures' tables and runs are needed of the campaign. Predictions that claims read, and curves of its panels, are taken from the campaign where they are
     there, else computed.
 
     Args:
@@ -51,9 +47,7 @@ def add(campaign: Finished, folder: Path, jobs: int = 1, say: Say = lambda text:
     scale = campaign.scale
     with at_work(folder, scale, say, "leave --add out"):
         manifest, content = read_shipped(folder, scale)
-        files = {figure.id: waiting_file(figure.id) for figure in campaign.figures}
-        waiting = {id: content.pop(file) for id, file in files.items() if file in content}
-        runs = look_through(campaign, say, waiting)
+        runs = look_through(campaign, say)
         manifest, content = without(manifest, content, {f.id for f in campaign.figures})
         more = manifest_of_runs(scale, campaign.figures, runs)
         said = joined_manifests(manifest, more)
@@ -64,84 +58,6 @@ def add(campaign: Finished, folder: Path, jobs: int = 1, say: Say = lambda text:
         renew(content, Asked(scale, figures, jobs=jobs, curves=not campaign.without_curves), say)
         say("writing")
         return replace_shipped(folder / scale, content, said)
-
-
-@dataclass(frozen=True)
-class Kept:
-    """What keep() did.
-
-    Attributes:
-        figures: each with its runs that wait now, and those that are missing.
-        left_out: {figure: why none of its runs is kept}.
-        commits: {commit: runs that wait of it}, as a manifest has them.
-    """
-
-    figures: list[Gathered]
-    left_out: dict[str, str]
-    commits: dict[str, int]
-
-
-def keep(figures: Sequence[Figure], scale: str, results: Path, folder: Path, say: Say = lambda text: None) -> Kept:
-    """Keep the runs that are there of figures that are not finished beside what ships, until add() has all.
-
-    They are not judged, and no page shows them. Those that wait there already stay.
-
-    Args:
-        figures: at the scale.
-        results: a campaign's folder.
-        folder: for shipped results.
-        say: told now and then, in words, how far it is.
-
-    Raises:
-        UserError: if nothing ships at the scale, or no figure has a run that could wait; runs are of another kernel than those that
-            ship; or as waiting.gather() has it.
-    """
-    if not results.is_dir():
-        raise UserError(f"{results}: there is no such folder of results")
-    with at_work(folder, scale, say, "runs wait beside others that ship, which bbrlab ship packs"):
-        manifest, content = read_shipped(folder, scale)
-        found, left_out = [], {}
-        for figure in figures:
-            if figure.id in manifest.figures:
-                left_out[figure.id] = "ships already"
-                continue
-            say(f"{figure.id}: hashing runs")
-            gathered = gather(figure, content.get(waiting_file(figure.id)), results)
-            if not gathered.there:
-                left_out[figure.id] = f"has no run in {results}"
-                continue
-            whole = manifest_of_runs(scale, [figure], Runs({}, gathered.there, []))
-            joined_manifests(manifest, whole)  # that they are of the kernel of what ships
-            content[waiting_file(figure.id)] = wait_table(gathered.there)
-            found.append(gathered)
-        if not found:
-            id, why = next(iter(left_out.items()))
-            raise UserError(f"{id}: {why} at scale {scale}; there is nothing to keep")
-        say("writing")
-        replace_shipped(folder / scale, content, manifest.model_dump(mode="json", exclude={"files", "sha256"}))
-        commits = Counter(one.commit for gathered in found for one in gathered.there)
-        return Kept(found, left_out, dict(sorted(commits.items())))
-
-
-def forget(figures: Sequence[str], folder: Path, scale: str, say: Say = lambda text: None) -> dict[str, int]:
-    """Drop the runs of figures that wait beside what ships.
-
-    Args:
-        figures: ids.
-
-    Returns:
-        {figure: its runs that waited}.
-
-    Raises:
-        UserError: if none of them has a run that waits.
-    """
-    with at_work(folder, scale, say, "so no run waits there"):
-        manifest, content = read_shipped(folder, scale)
-        there = {id: content.pop(waiting_file(id)) for id in figures if waiting_file(id) in content}
-        if not there:
-            raise UserError(f"{folder / scale}: no run of {', '.join(figures)} waits there; leave --forget out")
-        replace_shipped(folder / scale, content, manifest.model_dump(mode="json", exclude={"files", "sha256"}))
-        return {id: len(table) for id, table in there.items()}
 
 
 def without(
