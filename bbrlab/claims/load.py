@@ -21,7 +21,7 @@ from bbrlab.base.yaml_files import Lines, read_yaml
 from bbrlab.campaign.figures import scenario_files
 from bbrlab.claims.check import problems_of
 from bbrlab.claims.expand import ONLY_HERE, PLACEHOLDER, expand, with_paper
-from bbrlab.claims.schema import INHERITED, Claim, Expectation, Finding, Statement, Term, Wording
+from bbrlab.claims.schema import INHERITED, Cause, Claim, Expectation, Finding, Statement, Term, Wording
 from bbrlab.claims.select import full_figures
 
 FILE_NAME = "claims.yaml"
@@ -193,7 +193,7 @@ def _model(kind: type[Model], content: dict[str, Any], file: _File, place: Place
 
 def _suggestion(key: str, kind: type[BaseModel], field: Sequence[Any]) -> str:
     """What was meant by an unknown key."""
-    inner: dict[str, type[BaseModel]] = {"expect": Expectation, "finding": Finding, "at": Term}
+    inner: dict[str, type[BaseModel]] = {"expect": Expectation, "finding": Finding, "cause": Cause, "at": Term}
     model = inner.get(str(field[0]), kind) if len(field) > 1 else kind
     known = [*model.model_fields, *(ONLY_HERE if model is Claim else ()), *(("claims",) if model is Wording else ())]
     known = [k for k in known if k not in ("paper", "statement")]

@@ -217,6 +217,17 @@ class Finding(Strict):
     shows: Annotated[str, Field(min_length=5, description="command of this package that shows it")]
 
 
+class Cause(Strict):
+    """Where the cause lies that a statement is not, or not wholly, reproduced."""
+
+    kind: Literal["paper", "open-condition", "algorithm", "environment", "unknown"] = Field(
+        description="paper: its own data or another sentence of it contradict it; open-condition: it hangs on what the paper does not say; "
+        "algorithm: the lab's BBRv2 or BBRv3 (the released code in the same lab does otherwise); environment: the lab (the released code, or "
+        "Linux's own, in it misses as much); unknown: looked into, and not found"
+    )
+    evidence: Text = Field(description="in words, with the numbers that show it")
+
+
 class Claim(Strict):
     """One number that tests a statement. What its statement says for all its claims is already put in."""
 
@@ -224,7 +235,14 @@ class Claim(Strict):
     statement: Id
     paper: str
     says: Text
-    variant: Annotated[str, Field(min_length=1)] | None = Field(None, description="one reading of what is open")
+    variant: Annotated[str, Field(min_length=1)] | None = Field(
+        None,
+        description="the reading of what is open that the claim belongs to; without it, it belongs to every reading",
+    )
+    role: Literal["control", "detail"] | None = Field(
+        None, description="shown, but outside of the count: control (a condition or curve that the paper does not speak of, for comparison), "
+        "detail (a cell of a panel that another claim of the statement judges as a whole)"
+    )  # fmt: skip
     at: Annotated[dict[str, Term], Field(min_length=1)]
     metric: str | None = Field(
         None, description="arithmetic on the columns of the figure tables (docs/reference/results.md); name.column where at has "
@@ -301,6 +319,10 @@ class Wording(Strict):
     own: bool = Field(False, description="not the paper's: a reading of the lab's, counted in a line of its own")
     open: Text | None = Field(None, description="what the paper leaves open; needed if claims have variants")
     finding: Finding | None = Field(None, description="what an investigation found where it does not reproduce")
+    cause: Cause | None = Field(
+        None,
+        description="where the cause lies if it is not, or not wholly, reproduced; without it: not looked into yet",
+    )
     shortest_s: Seconds | None = Field(
         None, description="runs at least so long (s) may judge it; default: as long as the scenario's own"
     )
@@ -320,6 +342,8 @@ class Statement(Wording):
     def _open(self) -> Statement:
         if self.open is None and any(c.variant for c in self.claims):
             raise ValueError("its claims have variants: say under 'open' what the paper leaves open")
+        if all(c.role for c in self.claims):
+            raise ValueError("all its claims are controls or details; one at least must judge it")
         return self
 
 
