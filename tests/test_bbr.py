@@ -6,6 +6,7 @@ cannot be tested in the lab, and why, is listed in docs/explanation/bbr.md.
 
 from __future__ import annotations
 
+import hashlib
 import subprocess
 
 import numpy as np
@@ -90,12 +91,13 @@ def expect(cca, v2, v3):
 
 
 def test_startup_and_drain(lone):
-    """11.1: Startup's queue reaches one BDP (v2's larger gains: 1.9); with Drain it is over within a second."""
+    """11.1: Startup's queue reaches one BDP (v2's larger gains: 1.9); with Drain it is over within a second (v2: 1.02 s after
+    its first ACK, as with the released code: data/google)."""
     startup, drain = (lone.phases[lone.phases["state"] == s].iloc[0] for s in ("Startup", "Drain"))
     peak = lone.queue_ms(startup["start_s"], drain["end_s"]).max() / RTT_MS
     low, high = expect(lone.cca, (0.9, 2.0), (0.9, 1.15))
     assert low <= peak <= high
-    assert 0.5 <= drain["end_s"] - startup["start_s"] <= 1.0
+    assert 0.5 <= drain["end_s"] - startup["start_s"] <= expect(lone.cca, 1.05, 1.0)
 
 
 def test_plateau_gives_the_bandwidth(lone):
@@ -149,6 +151,8 @@ def test_two_bbr3_flows(run_scenario, buffer_bdp):
 def test_max_filter_is_kept_over_probe_rtt(lone):
     """5, AdvanceMaxBwFilter: rounds of ProbeRTT are application-limited and do not rotate the filter, so that max_bw is the
     same before ProbeRTT and in the CRUISE after it."""
+    if lone.cca == "bbr2":
+        pytest.skip("alone, bbr2 has no ProbeRTT")
     stays = lone.stays("ProbeRTT", after="CRUISE")
     assert len(stays) > 1
     for _, stay in stays.iterrows():
@@ -184,18 +188,33 @@ def test_queue_is_mostly_empty(lone):
 
 
 def test_probe_rtt(lone):
-    """11.1: every 5 s, for 200 ms and a round, at half the BDP, at a cost of 2 to 3 % of the throughput."""
+    """11.1: every 5 s, for 200 ms and a round, at half the BDP, at a cost of 2 to 3 % of the throughput. Not v2's, alone: its
+    RTT keeps coming back to the minimum, which puts ProbeRTT off, as with the released code."""
     stays = lone.stays("ProbeRTT", from_s=0)
-    assert len(stays) >= 5
-    assert np.diff(stays["start_s"]).min() >= 5.0
-    assert np.diff(stays["start_s"]).max() <= 5.5
-    for _, stay in stays.iterrows():
-        rows = lone.rows(stay)
-        assert 0.2 <= stay["end_s"] - stay["start_s"] <= 0.2 + 3 * RTT_MS / 1000
-        held = rows[rows["time_s"] > stay["start_s"] + 0.1]
-        assert 0.4 <= held["in_flight"].max() / BDP_PACKETS <= 0.6
     pacing_margin = 0.99
     assert lone.result.summary["groups"][0]["share_of_capacity"] >= 0.97 * pacing_margin * MSS / FRAME
+    if lone.cca == "bbr2":
+        assert stays.empty
+    else:
+        are_probe_rtts(lone, stays, 5, RTT_MS, BDP_PACKETS)
+
+
+def are_probe_rtts(run, stays, at_least, rtt_ms, bdp_packets, most_s=5.5):
+    assert len(stays) >= at_least
+    assert np.diff(stays["start_s"]).min() >= 5.0
+    assert np.diff(stays["start_s"]).max() <= most_s
+    for _, stay in stays.iterrows():
+        rows = run.rows(stay)
+        assert 0.2 <= stay["end_s"] - stay["start_s"] <= 0.2 + 3 * rtt_ms / 1000
+        held = rows[rows["time_s"] > stay["start_s"] + 0.1]
+        assert 0.4 <= held["in_flight"].max() / bdp_packets <= 0.6
+
+
+def test_probe_rtt_of_an_older_v2(traced):
+    """With the profile of before, only a smaller RTT puts ProbeRTT off."""
+    run = traced("bbr2", flows=[{"cca": "bbr2", "params": {"profile": "v2alpha-before"}}], network__rate_mbit=RATE_MBIT,
+                 network__rtt_ms=RTT_MS, network__buffer__bdp=BUFFER_BDP, duration_s=18, window_s=[10, 18])  # fmt: skip
+    are_probe_rtts(run, run.stays("ProbeRTT", from_s=0), 2, RTT_MS, BDP_PACKETS)
 
 
 def test_refill_lasts_one_round(lone):
@@ -223,9 +242,10 @@ def test_bounds_of_window_and_pacing(lone):
     acks = lone.acks[lone.acks["time_s"] > 2]
     bdp = acks["bbr_max_bw"] / MSS * acks["bbr_min_rtt_us"] * 1e-6
     quantum = np.maximum(acks["pacing_rate"] / 1024 // MSS, 2)
-    rounding = 0.01  # of the rates in the records; the window itself is not rounded up
+    rounding = 0.01  # of the rates in the records
     in_up = acks["bbr_state"] == bbr_record.STATES.index("UP")
-    most = np.maximum(acks["bbr_cwnd_gain"] * bdp + acks["bbr_extra_acked"], 3 * quantum) + 2 * in_up + rounding
+    volume = np.ceil(acks["bbr_cwnd_gain"] * bdp + rounding)  # in whole packets, rounded up
+    most = np.maximum(volume + acks["bbr_extra_acked"], 3 * quantum) + 2 * in_up
     probing_rtt = acks["bbr_state"] == bbr_record.STATES.index("ProbeRTT")
     assert (acks["cwnd"] <= most)[~probing_rtt].all()
     assert (acks["cwnd"] >= 4).all()
@@ -402,10 +422,11 @@ def sender_fills_the_socket():
 @pytest.mark.parametrize("cca", V2_V3)
 def test_application_limited_flow_stays_in_startup(traced, cca):
     """Cases 7 and 20: a flow that its application limits, and that loses nothing, never sees a plateau; ProbeRTT
-    brings it back to Startup."""
+    brings it back to Startup. v2's, whose RTT stays at its minimum, has none."""
     run = traced(cca, network__rate_mbit=100, hosts__wmem_max_bytes=65_536, duration_s=12, window_s=[5, 12])
-    assert set(run.phases["state"]) == {"Startup", "ProbeRTT"}
-    assert list(run.phases["state"])[:3] == ["Startup", "ProbeRTT", "Startup"]
+    states = list(run.phases["state"])
+    assert states[:3] == expect(cca, ["Startup"], ["Startup", "ProbeRTT", "Startup"])
+    assert set(states) == set(states[:2])
     assert not flag(run.acks, "full_bw_reached").any()
 
 
@@ -448,7 +469,8 @@ def test_extreme_rtts(run_scenario, cca, rate, rtt, seconds, least):
 
 
 @pytest.mark.parametrize(
-    ("cca", "profile", "gain"), [("bbr2", "v2-draft", 0.5), ("bbr3", "v3-06", 0.5), ("bbr3", "v3", 0.35)]
+    ("cca", "profile", "gain"),
+    [("bbr2", "v2-draft", 0.5), ("bbr3", "v3-06", 0.5), ("bbr3", "v3-drafts", 0.35), ("bbr3", "v3", 0.344)],
 )
 def test_profiles(traced, cca, profile, gain):
     run = traced(
@@ -499,6 +521,27 @@ def test_impossible_parameters_are_refused(run_scenario, cca, params, message):
         )
 
 
+# Of the samples that the kernel of 2026-11-26 gave, whose defaults the two "before" are.
+BEFORE = {
+    ("bbr2", "v2alpha-before"): "32c507d0e5eb167c",
+    ("bbr2", "v2-draft"): "d11c7f9d72d3012e",
+    ("bbr3", "v3-drafts"): "d0aa5b2780f48bf8",
+    ("bbr3", "v3-before"): "6b8807c5d474f4e1",
+    ("bbr3", "v3-06"): "43ad65808d051d24",
+}
+
+
+@pytest.mark.parametrize(("cca", "profile"), list(BEFORE))
+def test_the_profiles_of_before_give_their_bytes_of_before(run_scenario, cca, profile):
+    """Two flows beside CUBIC with ProbeRTTs that cut off UP, which tells `before` and `drafts` apart."""
+    flows = [{"cca": cca, "count": 2, "params": {"profile": profile}}, {"cca": "cubic"}]
+    result = run_scenario(flows=flows, network__buffer__bdp=16, hosts__segmentation="nic", duration_s=30,
+                          window_s=[10, 30], sample_hz=20)  # fmt: skip
+    told = ["flow", "cwnd", "delivered", "pacing_rate", "queue_packets", "bbr_inflight_hi"]
+    digest = hashlib.sha256(result.samples[told].to_csv(index=False).encode()).hexdigest()
+    assert digest[:16] == BEFORE[cca, profile]
+
+
 def test_groups_have_parameters_of_their_own(run_scenario):
     """Three groups at one bottleneck: bbr3, bbr3 with another profile and gain, bbr2 with another gain."""
     flows = [
@@ -512,7 +555,7 @@ def test_groups_have_parameters_of_their_own(run_scenario):
         (flow, state): set(rows["bbr_pacing_gain"].round(2))
         for (flow, state), rows in result.acks.groupby(["flow", "bbr_state"])
     }
-    expected = {"Drain": [0.35, 0.5, 0.34], "UP": [1.25, 1.5, 1.25], "DOWN": [0.9, 0.9, 0.5]}
+    expected = {"Drain": [0.34, 0.5, 0.34], "UP": [1.25, 1.5, 1.25], "DOWN": [0.91, 0.9, 0.5]}
     for state, values in expected.items():
         for flow, gain in enumerate(values):
             assert gains[flow, bbr_record.STATES.index(state)] == {gain}, (flow, state)

@@ -343,7 +343,7 @@ def test_readings_are_of_bbr2_and_bbr3(reading):
     assert (go("bbr1", reading) == go("bbr1", "draft")).all()
 
 
-def test_the_default_is_each_version_as_in_the_kernel():
+def test_the_default_is_each_version_as_in_the_kernels_profiles_of_before():
     """The names that bbrlab/report/readings.py chooses by the rule are those that the model has for its versions."""
     assert burst_versions.KERNEL_READINGS["bbr2"] == "draft" and readings.chosen("bbr2") == "drafts"
     assert burst_versions.KERNEL_READINGS["bbr3"] == readings.chosen("bbr3") == "cut"

@@ -276,7 +276,10 @@ def test_groups_that_want_a_kernel_wide_parameter_differently_are_refused():
     check_parameters(point, dataclasses.replace(kernel, modules={"bbr": "module"}))
 
 
-@pytest.mark.parametrize(("cca", "known"), [("bbr2", ["v2alpha", "v2-draft"]), ("bbr3", ["v3", "v3-drafts", "v3-06"])])
+@pytest.mark.parametrize(
+    ("cca", "known"),
+    [("bbr2", ["v2alpha", "v2alpha-before", "v2-draft"]), ("bbr3", ["v3", "v3-drafts", "v3-before", "v3-06"])],
+)
 def test_a_profile_that_the_kernel_does_not_have_is_refused_before_it_boots(cca, known):
     def point_with(profile):
         flows = [{"cca": "cubic"}, {"cca": cca, "params": {"profile": profile}}]

@@ -1,4 +1,4 @@
-"""The readings of BBRv2's and BBRv3's drafts: the kernel's defaults are what the rule in docs/explanation/bbr_defaults.md chooses from the runs."""
+"""The readings of BBRv2's and BBRv3's drafts: what the rule in docs/explanation/bbr_defaults.md chose from the runs, and what the kernel has."""
 
 import re
 from pathlib import Path
@@ -26,14 +26,25 @@ def default_of(cca):
 
 
 @pytest.mark.parametrize(("cca", "reading"), [("bbr2", "drafts"), ("bbr3", "cut")])
-def test_the_rule_chooses_the_kernels_default(cca, reading):
+def test_the_rule_chose_the_default_of_before(cca, reading):
     assert readings.chosen(cca) == reading
-    assert default_of(cca) == readings.READINGS[reading]
+    assert default_of(f"{cca}_before") == readings.READINGS[reading]
 
 
-def test_the_letter_stays_as_a_profile():
-    assert default_of("bbr3_drafts") == readings.READINGS["drafts"]
-    assert default_of("bbr3_06") == readings.READINGS["drafts"]
+def test_todays_defaults_and_the_drafts_profiles_have_the_letter():
+    """As the released code behaves, which refutes what the rule chose for BBRv3."""
+    for profile in ("bbr2", "bbr2_draft", "bbr3", "bbr3_drafts", "bbr3_06"):
+        assert default_of(profile) == readings.READINGS["drafts"]
+
+
+@pytest.mark.parametrize("name", ["readings_50mbit", "readings_loss", "readings_queue", "readings_shares"])
+def test_the_readings_depart_from_the_profiles_of_before(name):
+    """So that they ask what they asked when the rule chose, whatever the defaults are since then."""
+    for point in points_of(load_scenario(paths.SCENARIOS / "questions" / f"{name}.yaml")):
+        flow = point.scenario.flows[0]
+        reading = next(r for r in sorted(readings.READINGS, key=len, reverse=True) if f"-{r}" in point.values["case"])
+        assert (flow.params["lower_bounds"], flow.params["filter_after_probe_rtt"]) == readings.READINGS[reading]
+        assert flow.params["profile"] == {"bbr2": "v2alpha-before", "bbr3": "v3-before"}[flow.cca]
 
 
 def test_every_cell_of_the_rule_is_there():

@@ -400,7 +400,7 @@ def made_up_run(folder: Path) -> Path:
     point = figures_at("smoke", ["tang/fig2"])[0].points[0]
     time_s = np.arange(2000) * 0.1
     samples = pd.DataFrame({"time_s": time_s, "flow": 0, "group": 0, "bytes_acked": (time_s * 1e6).astype(int), "cwnd": 10 + np.arange(2000) % 7,
-                            "srtt_us": 50_000, "queue_bytes": 1000, "bbr_pacing_gain": 1.0, "bbr_state": np.repeat([0.0, 3.0, 6.0, 3.0], 500)})  # fmt: skip
+                            "srtt_us": 50_000, "queue_bytes": 1000, "bbr_state": np.repeat([0.0, 3.0, 6.0, 3.0], 500)})  # fmt: skip
     folder.mkdir(parents=True)
     samples.to_parquet(folder / "samples.parquet")
     summary = whole_summary(

@@ -53,12 +53,14 @@ def _bound(values: Array) -> Array:
 
 
 def _states_of_v1(pacing_gain: Array, cwnd_gain: Array) -> Array:
-    """BBRv1's states by its gains; UP and DOWN are the first two of its eight phases."""
+    """BBRv1's states by its gains; UP and DOWN are the first two of its eight phases. Without gains, before the first ACK, NaN."""
     drain_or_startup = np.where(pacing_gain > 1, STATES.index("Startup"), STATES.index("Drain"))
     up_or_down = np.where(pacing_gain > 1, STATES.index("UP"), STATES.index("DOWN"))
     probe_bw = np.where(pacing_gain == 1, STATES.index("CRUISE"), up_or_down)
-    return np.select([cwnd_gain == 1, cwnd_gain == 2], [np.full(len(cwnd_gain), STATES.index("ProbeRTT")), probe_bw],
-                     drain_or_startup).astype(float)  # fmt: skip
+    state = np.select([cwnd_gain == 1, cwnd_gain == 2], [np.full(len(cwnd_gain), STATES.index("ProbeRTT")), probe_bw],
+                      drain_or_startup).astype(float)  # fmt: skip
+    state[pacing_gain == 0] = np.nan
+    return state
 
 
 def model_columns(info: Array) -> dict[str, Array]:

@@ -104,7 +104,7 @@ def _sample(data: bytes, time_ns: int, records: Iterable[tuple[int, int, int, in
 
 
 def _state(value: dict[str, float]) -> str:
-    if not np.isnan(value["bbr_state"]) and value["bbr_pacing_gain"] > 0:  # before the first ACK there are no gains
+    if not np.isnan(value["bbr_state"]):
         return STATES[int(value["bbr_state"])]
     if value["ca_state"] > 1:
         return RECOVERY[min(int(value["ca_state"]), len(RECOVERY) - 1)]

@@ -32,8 +32,7 @@ def phases(table: pd.DataFrame, flow: int = 0) -> pd.DataFrame:
     """
     import pandas as pd  # takes a second that runs need not wait
 
-    # Before a flow's first ACK BBRv1 has no gains, from which its state is read.
-    mine = table[(table["flow"] == flow) & table["bbr_state"].notna() & (table["bbr_pacing_gain"] > 0)]
+    mine = table[(table["flow"] == flow) & table["bbr_state"].notna()]
     if mine.empty:
         return pd.DataFrame({"state": [], "start_s": [], "end_s": [], "first": [], "last": []})
     codes = mine["bbr_state"].to_numpy(dtype=int)

@@ -74,7 +74,7 @@ _ANY = "BBR's own record; NaN for other CCAs"
 _LAB = "the lab's BBRv2 and BBRv3; NaN for others"
 _MODEL = "the lab's BBRv2 and BBRv3, and Google's; NaN for others"
 _BBR = (
-    Column("bbr_state", "", "state", f"index into {', '.join(STATES)} (bbrlab.measure.bbr_record.STATES); BBRv1's follows from its gains; NaN: not known (a record that is neither the lab's, nor Google's, nor BBRv1's)", _ANY),
+    Column("bbr_state", "", "state", f"index into {', '.join(STATES)} (bbrlab.measure.bbr_record.STATES); BBRv1's follows from its gains; NaN: not known (before the first ACK of a BBRv1 or of Google's; a record that is neither the lab's, nor Google's, nor BBRv1's)", _ANY),
     Column("bbr_bw", "bytes/s", "BBR's bandwidth", "bandwidth estimate", _ANY),
     Column("bbr_min_rtt_us", "us", "BBR's smallest RTT", "smallest RTT", _ANY),
     Column("bbr_pacing_gain", "1", "pacing gain", "pacing gain", _ANY),

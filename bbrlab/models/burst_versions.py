@@ -54,7 +54,8 @@ READINGS = {
     "narrow": Reading("lossy-refill", "after-cut-up"),
     "cut": Reading(filter_after_probe_rtt="after-cut-up"),
 }
-# Each version as the lab's kernel has it by default (docs/explanation/bbr.md has how that was chosen).
+# Each version as the lab's kernel had it by default when the model was made: its profiles v2alpha-before and v3-before
+# (docs/explanation/bbr_defaults.md has how that was chosen).
 KERNEL_READING = "kernel"
 KERNEL_READINGS = {"bbr1": "draft", "bbr2": "draft", "bbr3": "cut"}
 

@@ -39,7 +39,7 @@ POINTS = 1500  # of a curve; of more the lowest and the highest of each stretch 
 LATEST = 10  # times its length: no sample is later, however late a run in real time is
 MOST = 1e18  # of anything that is sampled
 FLOWS = 6  # that have curves of their own; of more flows, groups have
-_COLUMNS = ("time_s", "flow", "group", "bytes_acked", "cwnd", "srtt_us", "queue_bytes", "bbr_state", "bbr_pacing_gain")
+_COLUMNS = ("time_s", "flow", "group", "bytes_acked", "cwnd", "srtt_us", "queue_bytes", "bbr_state")
 _SHOWN = (
     "goodput_mbit", "share_of_capacity", "retransmits", "rtt_ms_mean", "cwnd_packets", "jain_index", "first_data_s", "last_first_data_s",
 )  # fmt: skip

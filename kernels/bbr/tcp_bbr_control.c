@@ -35,21 +35,24 @@ static u32 bbrm_send_quantum(struct sock *sk)
 }
 
 /* gain * bw * rtt, at most INT_MAX packets. */
-static u64 bbrm_volume(u32 bw, u32 rtt_us, u32 gain)
+static u64 bbrm_volume(const struct sock *sk, u32 bw, u32 rtt_us, u32 gain)
 {
 	u64 volume = (u64)bw * rtt_us;
 
 	/* The gain is taken in the coarser unit when the volume is large. */
 	volume = volume >> 48 ? (volume >> 8) * gain : volume * gain >> 8;
-	return min(volume, bbrm_packets(INT_MAX));
+	volume = min(volume, bbrm_packets(INT_MAX));
+	return bbrm_params_of(sk)->whole_packets ? round_up(volume, bbrm_packets(1)) : volume;
 }
 
 /* [D3] BBRBDPMultiple */
-u64 bbrm_bdp_multiple(const struct bbrm *bbr, u32 bw, u32 gain)
+u64 bbrm_bdp_multiple(const struct sock *sk, u32 bw, u32 gain)
 {
+	const struct bbrm *bbr = bbrm_of(sk);
+
 	if (bbr->min_rtt_us == BBRM_INFINITE)
 		return bbrm_packets(bbr->initial_cwnd);
-	return bbrm_volume(bw, bbr->min_rtt_us, gain);
+	return bbrm_volume(sk, bw, bbr->min_rtt_us, gain);
 }
 
 /* [D3] BBRQuantizationBudget */
@@ -64,7 +67,7 @@ static u64 bbrm_quantized(struct sock *sk, u64 volume)
 /* [D3] BBRInflight */
 u64 bbrm_inflight_for(struct sock *sk, u32 bw, u32 gain)
 {
-	return bbrm_quantized(sk, bbrm_bdp_multiple(bbrm_of(sk), bw, gain));
+	return bbrm_quantized(sk, bbrm_bdp_multiple(sk, bw, gain));
 }
 
 /* [D3] BBRTargetInflight */
@@ -72,7 +75,7 @@ u64 bbrm_target_inflight(const struct sock *sk)
 {
 	const struct bbrm *bbr = bbrm_of(sk);
 
-	return min(bbrm_bdp_multiple(bbr, bbrm_bounded_bw(bbr), BBRM_UNIT),
+	return min(bbrm_bdp_multiple(sk, bbrm_bounded_bw(bbr), BBRM_UNIT),
 		   bbrm_packets(tcp_snd_cwnd(tcp_sk(sk))));
 }
 
@@ -95,10 +98,10 @@ u32 bbrm_inflight_with_headroom(const struct sock *sk)
  * BBRv1 in mainline judges by the same instant. The value after this ACK, which comes to mind
  * first, ends v2's UP much later.
  */
-u64 bbrm_inflight_at_departure(struct sock *sk, const struct rate_sample *rs)
+u64 bbrm_inflight_at_departure(struct sock *sk, u32 in_flight)
 {
 	s64 wait_ns = tcp_sk(sk)->tcp_wstamp_ns - tcp_sk(sk)->tcp_clock_cache;
-	u64 inflight = bbrm_packets(rs->prior_in_flight), leaves = 0;
+	u64 inflight = bbrm_packets(in_flight), leaves = 0;
 
 	if (wait_ns > 0)
 		leaves = bbrm_bounded_bw(bbrm_of(sk)) * div_u64(wait_ns, NSEC_PER_USEC);
@@ -187,7 +190,7 @@ u32 bbrm_probe_rtt_cwnd(const struct sock *sk)
 
 	if (bbr->probe_rtt_base_us == BBRM_INFINITE)
 		return BBRM_MIN_CWND;
-	volume = bbrm_volume(bbrm_bounded_bw(bbr), bbr->probe_rtt_base_us, bbrm_cwnd_gain(sk));
+	volume = bbrm_volume(sk, bbrm_bounded_bw(bbr), bbr->probe_rtt_base_us, bbrm_cwnd_gain(sk));
 	return max_t(u32, volume >> BBRM_SCALE, BBRM_MIN_CWND);
 }
 
@@ -214,7 +217,7 @@ void bbrm_set_cwnd(struct sock *sk, const struct rate_sample *rs)
 	u32 cwnd = tcp_snd_cwnd(tp), acked = rs->acked_sacked;
 	u64 volume;
 
-	volume = bbrm_bdp_multiple(bbr, bbrm_bounded_bw(bbr), bbrm_cwnd_gain(sk));
+	volume = bbrm_bdp_multiple(sk, bbrm_bounded_bw(bbr), bbrm_cwnd_gain(sk));
 	if (bbrm_params_of(sk)->extra_acked)
 		volume += bbrm_packets(minmax_get(&bbr->extra_acked));
 	volume = bbrm_quantized(sk, volume);

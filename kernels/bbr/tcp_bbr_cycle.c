@@ -98,20 +98,23 @@ static void bbrm_start_up(struct sock *sk, u32 rate)
 /* [D3] BBRCheckFullBWReached, [D2] BBRCheckStartupFullBandwidth */
 void bbrm_check_full_bw_reached(struct sock *sk, const struct rate_sample *rs, u32 rate)
 {
-	bool of_samples = bbrm_params_of(sk)->plateau_of_samples;
+	const struct bbrm_params *params = bbrm_params_of(sk);
+	bool of_samples = params->plateau_of_samples;
 	struct bbrm *bbr = bbrm_of(sk);
 	u32 seen = of_samples ? rate : bbrm_max_bw(bbr);
 
 	if (of_samples ? bbr->full_bw_now : (bbr->full_bw_reached || bbr->state != BBRM_STARTUP))
 		return;
-	if (!bbr->round_start || rs->is_app_limited || !seen)
+	if (rs->is_app_limited || !seen)
+		return;
+	if (!bbr->round_start && !params->plateau_at_each_ack)
 		return;
 	if ((u64)seen * 100 >= (u64)bbr->full_bw * BBRM_FULL_BW_PERCENT) {
 		bbrm_reset_full_bw(bbr);
 		bbr->full_bw = seen;
 		return;
 	}
-	if (++bbr->full_bw_count < BBRM_FULL_BW_ROUNDS)
+	if (!bbr->round_start || ++bbr->full_bw_count < BBRM_FULL_BW_ROUNDS)
 		return;
 	bbr->full_bw_now = 1;
 	bbr->full_bw_reached = 1;
@@ -142,7 +145,7 @@ static void bbrm_check_startup_high_loss(struct sock *sk, const struct rate_samp
 		return;
 	bbr->full_bw_reached = 1;
 	if (params->loss_exit_sets_inflight_hi) {
-		bbr->inflight_hi = bbrm_bdp_multiple(bbr, bbrm_max_bw(bbr), BBRM_UNIT) >>
+		bbr->inflight_hi = bbrm_bdp_multiple(sk, bbrm_max_bw(bbr), BBRM_UNIT) >>
 				   BBRM_SCALE;
 		if (params->loss_exit_looks_at_latest)
 			bbr->inflight_hi = max(bbr->inflight_hi, bbr->inflight_latest);
@@ -166,12 +169,15 @@ void bbrm_check_startup_done(struct sock *sk, const struct rate_sample *rs)
 /* [D3] BBRCheckDrainDone */
 void bbrm_check_drain_done(struct sock *sk, const struct rate_sample *rs)
 {
-	u8 limit = bbrm_params_of(sk)->drain_round_limit;
+	const struct bbrm_params *params = bbrm_params_of(sk);
+	u32 in_flight = params->drain_after_ack ? tcp_packets_in_flight(tcp_sk(sk)) :
+						  rs->prior_in_flight;
+	u8 limit = params->drain_round_limit;
 	struct bbrm *bbr = bbrm_of(sk);
 
 	if (bbr->state != BBRM_DRAIN)
 		return;
-	if (bbrm_inflight_at_departure(sk, rs) <=
+	if (bbrm_inflight_at_departure(sk, in_flight) <=
 	    bbrm_inflight_for(sk, bbrm_bounded_bw(bbr), BBRM_UNIT) ||
 	    (limit && bbr->round_count - bbr->drain_start_round > limit))
 		bbrm_start_down(sk);
@@ -229,8 +235,15 @@ static bool bbrm_adapt_long_term_model(struct sock *sk, const struct rate_sample
 		bbr->ack_phase = BBRM_PROBE_FEEDBACK;
 	if (bbr->round_start && bbr->ack_phase == BBRM_PROBE_STOPPING && bbrm_end_stopping(sk, rs))
 		return true;
-	if (bbr->inflight_hi == BBRM_INFINITE || !bbrm_has_sample(rs) ||
-	    bbrm_is_sample_too_high(sk, rs))
+	if (!bbrm_has_sample(rs))
+		return false;
+	if (bbrm_is_sample_too_high(sk, rs)) {
+		/* What was lost in the round of REFILL is in the first samples of UP. */
+		if (bbrm_params_of(sk)->samples_cut && bbr->is_bw_probe_sample)
+			bbrm_handle_inflight_too_high(sk, rs->tx_in_flight, rs->is_app_limited);
+		return false;
+	}
+	if (bbr->inflight_hi == BBRM_INFINITE)
 		return false;
 	bbr->inflight_hi = max(bbr->inflight_hi, rs->tx_in_flight);
 	if (bbr->state == BBRM_UP)
@@ -238,14 +251,17 @@ static bool bbrm_adapt_long_term_model(struct sock *sk, const struct rate_sample
 	return false;
 }
 
-/* The drafts' precautionary test: has this probe, after one that was too high, come to inflight_hi?
- * What was in flight before this ACK tells; with what is delivered until the next departure taken
- * off, or a send quantum added, it would not be the drafts' "inflight".
+/* The precautionary test: has this probe, after one that was too high, come to inflight_hi? The
+ * drafts' "inflight" is what was in flight before this ACK; the released version looks at the next
+ * departure.
  */
 static bool bbrm_is_at_inflight_hi(struct sock *sk, const struct rate_sample *rs)
 {
 	const struct bbrm *bbr = bbrm_of(sk);
 
+	if (bbrm_params_of(sk)->precaution_at_departure)
+		return bbrm_inflight_at_departure(sk, rs->prior_in_flight) >=
+		       (u64)bbr->inflight_hi << BBRM_SCALE;
 	return rs->prior_in_flight >= bbr->inflight_hi;
 }
 
@@ -262,7 +278,7 @@ static bool bbrm_is_time_to_go_down(struct sock *sk, const struct rate_sample *r
 	}
 	if (!params->plateau_ends_up)
 		return bbrm_now_us(sk) > bbr->cycle_stamp + bbr->min_rtt_us &&
-		       bbrm_inflight_at_departure(sk, rs) >
+		       bbrm_inflight_at_departure(sk, rs->prior_in_flight) >
 		       bbrm_inflight_for(sk, bbrm_max_bw(bbr), params->up_pacing_gain);
 	if (tp->is_cwnd_limited && tcp_snd_cwnd(tp) >= bbr->inflight_hi) {
 		/* Held by inflight_hi: a plateau would say nothing about the path. */
@@ -277,7 +293,7 @@ static bool bbrm_is_time_to_go_down(struct sock *sk, const struct rate_sample *r
 static bool bbrm_is_time_to_cruise(struct sock *sk, const struct rate_sample *rs)
 {
 	const struct bbrm *bbr = bbrm_of(sk);
-	u64 inflight = bbrm_inflight_at_departure(sk, rs);
+	u64 inflight = bbrm_inflight_at_departure(sk, rs->prior_in_flight);
 
 	if (inflight > (u64)bbrm_inflight_with_headroom(sk) << BBRM_SCALE)
 		return false;

@@ -29,8 +29,10 @@ void bbrm_ecn_init(struct sock *sk)
 }
 
 /* Two rounds of Startup in a row were mostly marked. */
-static void bbrm_ecn_check_startup(struct bbrm *bbr, bool mostly_marked)
+static void bbrm_ecn_check_startup(struct sock *sk, bool mostly_marked)
 {
+	struct bbrm *bbr = bbrm_of(sk);
+
 	if (bbr->full_bw_reached)
 		return;
 	if (!mostly_marked) {
@@ -38,7 +40,7 @@ static void bbrm_ecn_check_startup(struct bbrm *bbr, bool mostly_marked)
 	} else if (++bbr->startup_ecn_rounds >= BBRM_ECN_STARTUP_ROUNDS) {
 		bbr->startup_ecn_rounds = 0;
 		bbr->full_bw_reached = 1;
-		bbr->inflight_hi = bbrm_bdp_multiple(bbr, bbrm_max_bw(bbr), BBRM_UNIT) >>
+		bbr->inflight_hi = bbrm_bdp_multiple(sk, bbrm_max_bw(bbr), BBRM_UNIT) >>
 				   BBRM_SCALE;
 	}
 }
@@ -62,7 +64,7 @@ void bbrm_ecn_update(struct sock *sk)
 		return;
 	if (marked)
 		bbr->ecn_in_round = 1;
-	bbrm_ecn_check_startup(bbr, (u64)marked * 2 > delivered);
+	bbrm_ecn_check_startup(sk, (u64)marked * 2 > delivered);
 }
 
 /* What inflight_lo is to be after a round with marks. */

@@ -117,13 +117,17 @@ void bbrm_handle_inflight_too_high(struct sock *sk, u32 tx_in_flight, bool is_ap
  * this packet if it is a large segment. Returns whether that can be said: reordering can make the
  * differences negative.
  */
-static bool bbrm_inflight_at_loss(u32 tx_in_flight, u32 lost, u32 size, u32 *inflight)
+static bool bbrm_inflight_at_loss(const struct sock *sk, u32 tx_in_flight, u32 lost, u32 size,
+				  u32 *inflight)
 {
 	s64 prev = (s64)tx_in_flight - size, lost_prev = (s64)lost - size, prefix;
 
 	if (prev < 0 || lost_prev < 0)
 		return false;
-	prefix = BBRM_LOSS_THRESHOLD_PERCENT * prev - 100 * lost_prev;
+	prefix = BBRM_LOSS_THRESHOLD_PERCENT * prev;
+	if (bbrm_params_of(sk)->whole_packets)
+		prefix = 100 * DIV_ROUND_UP_ULL(prefix, 100);
+	prefix -= 100 * lost_prev;
 	*inflight = prev + (prefix > 0 ? div_s64(prefix, 100 - BBRM_LOSS_THRESHOLD_PERCENT) : 0);
 	return true;
 }
@@ -170,7 +174,7 @@ void bbrm_skb_marked_lost(struct sock *sk, const struct sk_buff *skb)
 	bbrm_note_loss(sk);
 	if (bbr->is_bw_probe_sample && scb->tx.delivered_mstamp &&
 	    bbrm_is_too_high(sk, lost, scb->tx_in_flight) &&
-	    bbrm_inflight_at_loss(scb->tx_in_flight, lost, size, &inflight))
+	    bbrm_inflight_at_loss(sk, scb->tx_in_flight, lost, size, &inflight))
 		bbrm_handle_inflight_too_high(sk, inflight, scb->tx.is_app_limited);
 }
 

@@ -12,7 +12,7 @@
 static void bbrm_on_ack(struct sock *sk, const struct rate_sample *rs)
 {
 	struct bbrm *bbr = bbrm_of(sk);
-	u32 rate = bbrm_rate_of(rs);
+	u32 rate = bbrm_rate_of(sk, rs);
 
 	if (!bbr->initialized)
 		return;

@@ -85,13 +85,19 @@ struct bbrm_params {
 	u8 drain_round_limit;		/* leave Drain after that many rounds; 0: never therefore */
 	u8 full_loss_count;		/* loss events that end Startup */
 	u8 startup_extra_acked_rounds;
+	bool whole_packets;		/* rates and volumes are rounded up to their units */
 	bool plateau_of_samples;	/* plateau of samples' rates (v3), not of max_bw (v2) */
+	bool plateau_at_each_ack;	/* growth is looked for at each ACK, not at round starts */
 	bool plateau_ends_up;		/* UP ends at a plateau, not at a min_rtt and 1.25 BDP */
 	bool min_rtt_ends_down;		/* DOWN ends after one min_rtt if the headroom is free */
 	bool loss_exit_sets_inflight_hi;
 	bool loss_exit_looks_at_latest;	/* ... to what was delivered, if more than the BDP */
 	bool loss_anchors_round;	/* a loss round begins with its first loss */
 	bool precautionary;		/* the probe after one too high stops at inflight_hi */
+	bool precaution_at_departure;	/* ... judged at the next departure, with a send quantum */
+	bool samples_cut;		/* an ACK's sample may cut inflight_hi, too [D2] */
+	bool drain_after_ack;		/* Drain ends by what is in flight after the ACK */
+	bool equal_rtt_renews;		/* a sample equal to the minimum puts ProbeRTT off */
 	bool undo_bounds;		/* a spurious loss gives the bounds back */
 	bool undo_state;		/* ... and the state [D3-05] */
 	bool small_quantum;		/* single segments at low rates */
@@ -226,7 +232,7 @@ static inline void bbrm_reset_lower_bounds(struct bbrm *bbr)
 
 /* tcp_bbr_path.c: rounds, bandwidth, RTT, aggregation */
 void bbrm_start_round(struct sock *sk);
-u32 bbrm_rate_of(const struct rate_sample *rs);
+u32 bbrm_rate_of(const struct sock *sk, const struct rate_sample *rs);
 void bbrm_update_latest_delivery_signals(struct sock *sk, const struct rate_sample *rs, u32 rate);
 void bbrm_advance_latest_delivery_signals(struct bbrm *bbr, const struct rate_sample *rs, u32 rate);
 void bbrm_update_congestion_signals(struct sock *sk, const struct rate_sample *rs, u32 rate);
@@ -268,10 +274,10 @@ void bbrm_handle_restart_from_idle(struct sock *sk);
 
 /* tcp_bbr_control.c: pacing rate, volumes and window */
 u32 bbrm_min_tso_segs(struct sock *sk);
-u64 bbrm_bdp_multiple(const struct bbrm *bbr, u32 bw, u32 gain);
+u64 bbrm_bdp_multiple(const struct sock *sk, u32 bw, u32 gain);
 u64 bbrm_inflight_for(struct sock *sk, u32 bw, u32 gain);
 u64 bbrm_target_inflight(const struct sock *sk);
-u64 bbrm_inflight_at_departure(struct sock *sk, const struct rate_sample *rs);
+u64 bbrm_inflight_at_departure(struct sock *sk, u32 in_flight);
 u32 bbrm_inflight_with_headroom(const struct sock *sk);
 u32 bbrm_probe_rtt_cwnd(const struct sock *sk);
 void bbrm_save_cwnd(struct sock *sk);

@@ -12,12 +12,15 @@ void bbrm_start_round(struct sock *sk)
 }
 
 /* The sample's bandwidth; 0 if it has none. */
-u32 bbrm_rate_of(const struct rate_sample *rs)
+u32 bbrm_rate_of(const struct sock *sk, const struct rate_sample *rs)
 {
+	u64 volume = (u64)max(rs->delivered, 0) << BBRM_SCALE;
+
 	if (rs->delivered <= 0 || rs->interval_us <= 0)
 		return 0;
-	return min_t(u64, div_u64((u64)rs->delivered << BBRM_SCALE, rs->interval_us),
-		     BBRM_INFINITE - 1);
+	if (bbrm_params_of(sk)->whole_packets)
+		volume += rs->interval_us - 1;
+	return min_t(u64, div_u64(volume, rs->interval_us), BBRM_INFINITE - 1);
 }
 
 /* [D3] BBRUpdateLatestDeliverySignals */
@@ -113,6 +116,7 @@ void bbrm_update_ack_aggregation(struct sock *sk, const struct rate_sample *rs)
 /* [D3] BBRUpdateMinRTT */
 void bbrm_update_min_rtt(struct sock *sk, const struct rate_sample *rs)
 {
+	const struct bbrm_params *params = bbrm_params_of(sk);
 	struct bbrm *bbr = bbrm_of(sk);
 	u64 now = bbrm_now_us(sk);
 
@@ -124,6 +128,7 @@ void bbrm_update_min_rtt(struct sock *sk, const struct rate_sample *rs)
 	bbr->probe_rtt_expired = now > bbr->probe_rtt_min_stamp + BBRM_PROBE_RTT_INTERVAL_US;
 	if (rs->rtt_us >= 0 &&
 	    (rs->rtt_us < bbr->probe_rtt_min_us ||
+	     (params->equal_rtt_renews && rs->rtt_us == bbr->probe_rtt_min_us) ||
 	     (bbr->probe_rtt_expired && !rs->is_ack_delayed))) {
 		bbr->probe_rtt_min_us = rs->rtt_us;
 		bbr->probe_rtt_min_stamp = now;

@@ -29,14 +29,25 @@
 	.offload_budget = true,				\
 	.headroom = true
 
+#define BBRM_V2ALPHA					\
+	.startup_pacing_gain = 739,	/* 2.885 */	\
+	.startup_cwnd_gain = 739,			\
+	.drain_pacing_gain = 88,	/* 1 / 2.885 */	\
+	.drain_cwnd_gain = 739,				\
+	.down_pacing_gain = 192,	/* .75 */	\
+	.full_loss_count = 8,				\
+	.startup_extra_acked_rounds = 1,		\
+	.loss_exit_sets_inflight_hi = true,		\
+	.loss_anchors_round = true,			\
+	.precautionary = true,				\
+	.undo_bounds = true
+
 #define BBRM_V3_COMMON					\
 	.version = 3,					\
-	.startup_pacing_gain = 709,	/* 2.77 */	\
 	.startup_cwnd_gain = 512,			\
 	.drain_cwnd_gain = 512,				\
 	.up_pacing_gain = 320,		/* 1.25 */	\
 	.up_cwnd_gain = 576,		/* 2.25 */	\
-	.down_pacing_gain = 230,	/* .9 */	\
 	.drain_round_limit = 3,		/* only matters when Drain would never end */ \
 	.full_loss_count = 6,				\
 	.startup_extra_acked_rounds = 1,		\
@@ -51,31 +62,43 @@
 	.offload_budget = true,				\
 	.headroom = true
 
+#define BBRM_V3_DRAFTS					\
+	.startup_pacing_gain = 709,	/* 4 ln 2 */	\
+	.down_pacing_gain = 230		/* .9 */
+
 #define BBRM_V3_DRAIN_GAIN	90	/* .35 */
+
+#define BBRM_AS_RELEASED				\
+	.whole_packets = true,				\
+	.precaution_at_departure = true,		\
+	.samples_cut = true,				\
+	.drain_after_ack = true
 
 static struct bbrm_set bbrm_profiles[] = {
 	{
 		/* The version that was released and that papers measured. Its constants are
 		 * published facts (slides of IETF 117, issues of other projects); its mechanisms
-		 * are those of the drafts. The published list of changes from v2 to v3 does not
-		 * have the loss round, so that it is v3's.
+		 * are those of the drafts, and where these leave a choice, what agrees with the
+		 * released code's behaviour (data/google). The published list of changes from v2
+		 * to v3 does not have the loss round, so that it is v3's.
 		 */
 		.ops.name = "bbr2",
 		.params = {
 			BBRM_V2_COMMON,
+			BBRM_V2ALPHA,
+			BBRM_AS_RELEASED,
 			.profile = "v2alpha",
-			.startup_pacing_gain = 739,	/* 2.885 */
-			.startup_cwnd_gain = 739,
-			.drain_pacing_gain = 88,	/* 1 / 2.885 */
-			.drain_cwnd_gain = 739,
-			.down_pacing_gain = 192,	/* .75 */
-			.full_loss_count = 8,
-			.startup_extra_acked_rounds = 1,
+			.equal_rtt_renews = true,
+		},
+	},
+	{
+		/* The same as it was before the released code was at hand. */
+		.ops.name = "bbr2_before",
+		.params = {
+			BBRM_V2_COMMON,
+			BBRM_V2ALPHA,
+			.profile = "v2alpha-before",
 			.min_rtt_ends_down = true,
-			.loss_exit_sets_inflight_hi = true,
-			.loss_anchors_round = true,
-			.precautionary = true,
-			.undo_bounds = true,
 		},
 	},
 	{
@@ -96,24 +119,42 @@ static struct bbrm_set bbrm_profiles[] = {
 	{
 		/* The constants of [D3-00] to [D3-04], which are those of the released version,
 		 * with precautionary probing, which that version has but the drafts describe from
-		 * -06 on. When the filter is rotated was chosen after a comparison with published
-		 * measurements, by a rule that stood before it.
+		 * -06 on; and where the drafts leave a choice, what agrees with the released
+		 * code's behaviour (data/google).
 		 */
 		.ops.name = "bbr3",
 		.params = {
 			BBRM_V3_COMMON,
+			BBRM_AS_RELEASED,
 			.profile = "v3",
-			.drain_pacing_gain = BBRM_V3_DRAIN_GAIN,
-			.filter_after_probe_rtt = BBRM_AFTER_CUT_UP,
+			.startup_pacing_gain = 710,	/* 2.77 */
+			.drain_pacing_gain = 88,	/* 1 / 2.885 */
+			.down_pacing_gain = 232,	/* .91 */
+			.plateau_at_each_ack = true,
 		},
 	},
 	{
-		/* The same, to the letter of the drafts. */
+		/* To the letter of the drafts. */
 		.ops.name = "bbr3_drafts",
 		.params = {
 			BBRM_V3_COMMON,
+			BBRM_V3_DRAFTS,
 			.profile = "v3-drafts",
 			.drain_pacing_gain = BBRM_V3_DRAIN_GAIN,
+		},
+	},
+	{
+		/* The default before the released code was at hand: the same, but for when the
+		 * filter is rotated, which was chosen after a comparison with published
+		 * measurements, by a rule that stood before it. The released code refutes it.
+		 */
+		.ops.name = "bbr3_before",
+		.params = {
+			BBRM_V3_COMMON,
+			BBRM_V3_DRAFTS,
+			.profile = "v3-before",
+			.drain_pacing_gain = BBRM_V3_DRAIN_GAIN,
+			.filter_after_probe_rtt = BBRM_AFTER_CUT_UP,
 		},
 	},
 	{
@@ -121,6 +162,7 @@ static struct bbrm_set bbrm_profiles[] = {
 		.ops.name = "bbr3_06",
 		.params = {
 			BBRM_V3_COMMON,
+			BBRM_V3_DRAFTS,
 			.profile = "v3-06",
 			.drain_pacing_gain = 128,
 			.undo_state = true,
@@ -247,7 +289,7 @@ static const struct bbrm_params *bbrm_find_base(const char *name)
 	if (!strcmp(name, "bbr2"))
 		return &bbrm_profiles[0].params;
 	if (!strcmp(name, "bbr3"))
-		return &bbrm_profiles[2].params;
+		return &bbrm_profiles[3].params;
 	return NULL;
 }
 
