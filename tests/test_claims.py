@@ -12,6 +12,7 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
@@ -23,7 +24,7 @@ from bbrlab.claims.expand import expand, number_or_text, published_rows, with_pa
 from bbrlab.claims.judge import INCONCLUSIVE, WIDE, judge_claim
 from bbrlab.claims.load import claims_files, claims_of, load_statements
 from bbrlab.claims.readings import later_choices
-from bbrlab.claims.schema import Expectation, rounded, same_number
+from bbrlab.claims.schema import Expectation, Term, rounded, same_number
 from bbrlab.claims.select import full_figures, select
 from bbrlab.report import outcomes_page
 from bbrlab.report.known import known_statements
@@ -321,6 +322,36 @@ def test_the_series_of_an_expression():
         for t in ("a.x", "-a.x / c.x", "abs(a.x) + mean(b.x)", "mean(a.x)", "a.x - b.x")
     }
     assert list(found.values()) == [{"a.x"}, {"a.x"}, {"a.x"}, set(), several]
+
+
+def test_the_place_of_the_largest():
+    x = np.array([0.1, 0.2, 0.3])
+    assert of_series.at_largest(x, np.array([1.0, 5.0, 4.0])) == 0.2
+    assert of_series.at_largest(x, np.array([1.0, 5.0, 5.0])) == 0.2, "the first of several"
+    assert math.isnan(of_series.at_largest(x, np.array([1.0, np.nan, 4.0])))
+
+
+def test_bounds_choose_points():
+    points = full_figures()["cao2019/fig5"].points
+    between = Term(
+        figure="cao2019/fig5", where={"case": "bbr1", "buffer_bdp": {"above": 0.5, "below": 1}}, along="buffer_bdp"
+    )
+    found = [p.traits["buffer_bdp"] for p in select(between, points)]
+    assert found == sorted(
+        p.traits["buffer_bdp"] for p in points if p.values["case"] == "bbr1" and 0.5 < p.traits["buffer_bdp"] < 1
+    )
+    assert len(found) == 19
+    deep = Term(figure="cao2019/fig5", where={"case": "bbr1", "buffer_bdp": {"above": 1}}, along="buffer_bdp")
+    assert len(select(deep, points)) == 232
+    assert select(Term(figure="cao2019/fig5", where={"case": {"above": 1}}), points) == [], (
+        "text is not between numbers"
+    )
+
+
+@pytest.mark.parametrize("bounds", [{}, {"over": 1}, {"above": "much"}, {"above": 1, "upto": 2}])
+def test_bounds_are_above_and_below(bounds):
+    with pytest.raises(ValidationError, match="must be bounds"):
+        Term(figure="cao2019/fig5", where={"buffer_bdp": bounds})
 
 
 def test_crossing():

@@ -50,7 +50,7 @@ def same_number(have: float, want: float, relative: float) -> bool:
 class Term(Strict):
     """Points of one figure and a flow group of theirs.
 
-    ``where`` chooses points by case, swept path or condition (``buffer_bdp: 2``); a value may be a list of alternatives.
+    ``where`` chooses points by case, swept path or condition (``buffer_bdp: 2``); a value may be a list of alternatives, or bounds (``{above: 1}``).
     Without ``along`` it must leave exactly one point, with it at least two, in the order of that key (a list of keys:
     in the order of the first, then the second).
     """
@@ -58,7 +58,7 @@ class Term(Strict):
     figure: str = Field(description="PAPER/FIGURE; without PAPER/ of the same paper")
     where: dict[str, Any] = Field(
         {}, description="chooses points by case, swept path or condition (rate_mbit, base_rtt_ms, buffer_bytes, buffer_bdp, "
-        "random_loss, duration_s, ...); a list of values: any of them"
+        "random_loss, duration_s, ...); a list of values: any of them; {above: 1, below: 8}, or one of the two: those between"
     )  # fmt: skip
     group: Annotated[int, Field(ge=0)] = Field(0, description="the flow group")
     along: str | list[str] | None = Field(
@@ -73,6 +73,17 @@ class Term(Strict):
         {},
         description="of published: {column: path or condition that it is}, if named otherwise (bbr_flows and buffer_packets are known)",
     )
+
+    @field_validator("where")
+    @classmethod
+    def _bounds(cls, where: dict[str, Any]) -> dict[str, Any]:
+        for key, want in where.items():
+            if isinstance(want, dict) and not (
+                want.keys() & {"above", "below"}
+                and all(k in ("above", "below") and isinstance(v, int | float) for k, v in want.items())
+            ):
+                raise ValueError(f"{key}: {want} must be bounds: above, below, or both, each a number")
+        return where
 
     @model_validator(mode="after")
     def _joined(self) -> Term:
@@ -247,7 +258,7 @@ class Claim(Strict):
     metric: str | None = Field(
         None, description="arithmetic on the columns of the figure tables (docs/reference/results.md); name.column where at has "
         "names. Beside the measured columns: published; ware, fluid and burst, the share that the models give group 0. Functions: "
-        "abs, crossing(x, y, fraction), first, fraction_above(values, limit), grouped_rms(values, key), last, max, mean, median, "
+        "abs, at_largest(x, y), crossing(x, y, fraction), first, fraction_above(values, limit), grouped_rms(values, key), last, max, mean, median, "
         "min, rms, sum, tree_accuracy(first, second, features...), trend(values, key)"
     )  # fmt: skip
     expect: Expectation = Field(description="what is expected of metric: numbers may be arithmetic on a row's cells")

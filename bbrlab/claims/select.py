@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any
 
 from bbrlab.campaign.config import FULL
@@ -11,9 +12,12 @@ from bbrlab.claims.schema import RELATIVE_TOLERANCE, Term, same_number
 from bbrlab.scenario.point import Point
 
 
-def _equal(have: Any, want: Any) -> bool:
+def _matches(have: Any, want: Any) -> bool:
+    if isinstance(want, dict):
+        number = isinstance(have, int | float)
+        return number and bool(want.get("above", -math.inf) < have < want.get("below", math.inf))
     if isinstance(want, list):
-        return any(_equal(have, w) for w in want)
+        return any(_matches(have, w) for w in want)
     if isinstance(have, int | float) and isinstance(want, int | float):
         return same_number(have, want, RELATIVE_TOLERANCE)
     return bool(have == want)
@@ -29,7 +33,7 @@ def select(term: Term, points: list[Point]) -> list[Point]:
     """The points that match, in the order of ``along``."""
     found = list(points)
     for key, value in term.where.items():
-        found = [p for p in found if _equal(p.traits.get(key), value)]
+        found = [p for p in found if _matches(p.traits.get(key), value)]
     if term.along:
         found.sort(key=lambda p: tuple(_rank(p.traits.get(k)) for k in term.keys))
     return found
