@@ -1,4 +1,4 @@
-"""Each finding names a command of this package that shows it, and the command would run."""
+"""Each finding names a command of this package that shows it, which would run, or the table of the data that does."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 import typer
 
 import bbrlab.cli.commands  # noqa: F401 - adds every command to app
+from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.campaign.figures import figures_at, scenario_files
 from bbrlab.claims.load import claims_of, load_statements
@@ -19,7 +20,9 @@ from bbrlab.workflow.targets import targets_of
 
 
 def problem_of(command: str) -> str:
-    """What is wrong with a command line; empty if it would run."""
+    """What is wrong with a command line, or with a table's path; empty if it would run, or is there."""
+    if command.startswith("data/"):
+        return "" if (paths.ROOT / command).is_file() else f"{command}: no such table"
     program, *words = shlex.split(command)
     try:
         if program == "bbrlab":
@@ -79,6 +82,7 @@ def test_each_finding_has_a_command_that_would_run():
         ("bbrlab run scenarios/ware2019/fig3.yaml --out x --set network.buffer.bpd=3", "bpd"),
         ("bbrlab run scenarios/bless2025/fig4.yaml --out x --case nobody", "no such case"),
         ("snakemake --cores 2 fig99", "fig99"),
+        ("data/sarpkaya2025/fig9.csv", "no such table"),
         ("snakemake --cores 2 --config scale=huge -- fig3", "huge"),
     ],
 )
@@ -93,6 +97,7 @@ def test_a_command_that_would_not_run(command, says):
         "bbrlab model ware scenarios/ware2019/fig3.yaml",
         "snakemake --cores 2 --config scale=full -- ware2019",
         "snakemake --cores 8 fig2a",
+        "data/sarpkaya2025/fig2a.csv",
     ],
 )
 def test_a_command_that_would(command):

@@ -48,3 +48,22 @@ def test_the_curves_are_what_the_model_makes(panel, flows, buffer):
     (point,) = (p for p in full_figures()[f"sarpkaya2025/{panel}"].points if p.values == wanted)
     for column, quirks in (("drawn_share", fluid.REFERENCE), ("aligned_share", fluid.ALIGNED)):
         assert fluid_share(point.scenario, 9, quirks=quirks).shares[0] == pytest.approx(row[column], abs=1e-4)
+
+
+def test_fig_4s_first_row_is_the_models_output_at_the_second_rows_buffers():
+    model = pd.read_csv(paths.DATA / "scherrer2022/aggregates.csv")
+    model["case"] = model["cca_first"] + "+" + model["cca_second"]
+    beside = pd.read_csv(paths.DATA / "sarpkaya2025/fig4_fluid.csv")
+    both = beside.merge(model, left_on=["case", "link_bdp"], right_on=["case", "buffer_link_bdp"], validate="1:1")
+    assert len(both) == len(model) == len(beside)
+    measured = pd.read_csv(paths.DATA / "sarpkaya2025/fig4.csv").set_index(["case", "link_bdp"])["buffer_bytes"]
+    assert (
+        measured.loc[list(zip(both["case"], both["link_bdp"], strict=True))].to_numpy() == both["buffer_bytes_x"]
+    ).all()
+    for ours, theirs, factor in (
+        ("fluid_jain_index", "jain_index", 1),
+        ("fluid_loss", "loss_percent", 100),
+        ("fluid_occupancy", "occupancy_percent", 100),
+        ("fluid_utilisation", "utilisation_percent", 100),
+    ):
+        np.testing.assert_allclose(both[ours] * factor, both[theirs], atol=1e-6)

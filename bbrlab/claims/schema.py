@@ -225,7 +225,7 @@ class Finding(Strict):
     """What an investigation found where a statement does not reproduce."""
 
     text: Text = Field(description="in words")
-    shows: Annotated[str, Field(min_length=5, description="command of this package that shows it")]
+    shows: Annotated[str, Field(min_length=5, description="command of this package that shows it; of published data the table, data/PAPER/TABLE.csv")]
 
 
 class Cause(Strict):
