@@ -225,7 +225,9 @@ class Finding(Strict):
     """What an investigation found where a statement does not reproduce."""
 
     text: Text = Field(description="in words")
-    shows: Annotated[str, Field(min_length=5, description="command of this package that shows it; of published data the table, data/PAPER/TABLE.csv")]
+    shows: Annotated[
+        str, Field(min_length=5, description="command of this package, or table under data/, that shows it")
+    ]
 
 
 class Cause(Strict):
