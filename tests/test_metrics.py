@@ -406,18 +406,25 @@ def test_flows_that_only_opened_carried_nothing():
     assert (found["jain_index"], found["bottleneck"]["utilisation"]) == (None, 0)
 
 
-def test_data_is_what_was_acknowledged_and_sent_once():
-    """Without SYN, iperf3's cookie of 37 bytes, FIN, and what was sent twice: what tells whether a flow carried anything."""
-    times, size = np.array([0.0, 5.0, 10.0]), 1448
-    columns = {
-        "bytes_acked": np.array([1, 38 + size, 38 + size + 1]),
-        "bytes_sent": np.array([37, 37 + size, 37 + size + 500]), "bytes_retrans": np.array([0, 0, 500]),
-    }  # fmt: skip
-    counters = FlowCounters(times, columns, None)
-    assert [counters.acked_data(at) for at in times] == [0, size, size]
+@pytest.mark.parametrize(("size", "fin"), [(1, 0), (1, 1), (1448, 1), (100_000_000, 1)])
+def test_bytes_of_a_finite_flow_are_its_data(size, fin):
+    """Without SYN, iperf3's cookie of 37 bytes, FIN, and what was sent twice."""
+    sent = {"bytes_sent": [37, 37 + size, 37 + size + 500], "bytes_retrans": [0, 0, 500]}
+    acked = [1, 38 + size, 38 + size + fin]
+    found = measured((0, 10), flows=[{"cca": "cubic", "bytes": size}], bytes_acked=acked, **sent)
+    assert found["flows"][0]["delivered_bytes"] == size
+    assert found["groups"][0]["goodput_mbit"] == pytest.approx(size * 8e-7, abs=1e-9)
+    late = measured((5, 10), flows=[{"cca": "cubic", "bytes": size}], bytes_acked=acked, **sent)
+    assert late["groups"][0]["goodput_mbit"] == 0, "all of it was acknowledged before; a FIN is no data"
 
 
-def test_bytes_of_a_flow_are_as_tcp_counts_them():
+def test_bytes_of_a_flow_that_was_stopped_have_no_fin():
+    sent = {"bytes_sent": [37, 37 + 1448, 37 + 2896], "bytes_acked": [1, 38 + 1448, 38 + 2896 + 1]}
+    found = measured(flows=[{"cca": "cubic", "bytes": 10**6, "stop_s": 8}], **sent)
+    assert found["flows"][0]["delivered_bytes"] == 2896
+
+
+def test_bytes_of_an_unlimited_flow_are_as_tcp_counts_them():
     sent = {"bytes_sent": [0, 37 + 1448, 37 + 2896], "bytes_acked": [0, 38 + 1448, 38 + 2896], "delivered": [0, 2, 3]}
     assert measured((0, 10), **sent)["groups"][0]["goodput_mbit"] == pytest.approx((38 + 2896) * 8e-7)
     assert measured((5, 10), **sent)["groups"][0]["goodput_mbit"] == pytest.approx(1448 * 8e-6 / 5)

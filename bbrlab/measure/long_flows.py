@@ -65,8 +65,10 @@ class LongFlow:
         return bool(self.inside.any()) and self.growth("delivered") > 0
 
     def acked_bytes(self, time_s: float) -> int:
-        """Bytes acknowledged by ``time_s``, as TCP counts them: with the 38 of SYN and iperf3's cookie, and one of the FIN. What ships
-        was counted so."""
+        """Bytes acknowledged by ``time_s``: of a finite flow its data, of an unlimited one as TCP counts them, with the 38 of SYN and
+        iperf3's cookie."""
+        if self.asked.bytes is not None:
+            return self.counters.acked_data(time_s)
         return self.counters.at(time_s, "bytes_acked")
 
     @cached_property

@@ -77,7 +77,7 @@ _PHASE = "mean length of the stays that ended, over the whole run, without those
 
 _GROUP = (
     Metric("goodput_mbit", "Mbit/s", "goodput", "goodput of the group",
-           "bytes newly acknowledged in the window (tcp_info bytes_acked), exact at its edges, over its length: with the 38 bytes of SYN and "
+           "bytes newly acknowledged in the window (tcp_info bytes_acked), exact at its edges, over its length: of flows with a size data alone, of others with the 38 bytes of SYN and "
            "iperf3's cookie if they and data are acknowledged in it; of short flows, bytes read by the receiver",
            "RFC 4898, tcpEStatsAppHCThruOctetsAcked"),
     Metric("written_mbit", "Mbit/s", "written", "what the senders' programs wrote to their sockets",
