@@ -11,12 +11,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from bbrlab.base import files
 from bbrlab.campaign.figures import Figure, figures_at
 from bbrlab.claims.judge import Verdict, judge_claim
 from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.claims.sample import Sample
 from bbrlab.claims.schema import Claim
+from bbrlab.kernel.built import build_key
+from bbrlab.kernel.specs import find_spec
 from bbrlab.measure.schema import GROUP, METRICS, RUN
+from bbrlab.report.shipped import own_hash
+from bbrlab.run.conditions import CONDITIONS
 from bbrlab.scenario.point import Point
 
 GOOD = """
@@ -156,3 +161,15 @@ def nothing_measured(**changes: Any) -> dict[str, Any]:
             inner = inner.setdefault(key, {})
         inner[last] = changes.get(name) if name not in GROUP else None
     return found
+
+
+def of_this_version(folder: Path, scale: str = "quick") -> Path:
+    """Results that ship as if this version had made their runs, with the kernel's source and compiler that they name."""
+    path = folder / scale / "manifest.json"
+    manifest = files.read_json(path)
+    for version in manifest["versions"]:
+        kernel = version["kernel"]
+        kernel["key"] = build_key(find_spec(kernel["name"])[1], kernel["source"], kernel["compiler"])
+        version["conditions"] = CONDITIONS[-1]
+    files.write_json(path, manifest | {"sha256": own_hash(manifest)})
+    return folder

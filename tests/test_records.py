@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -12,14 +13,15 @@ from typer.testing import CliRunner
 
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
+from bbrlab.base.git import git
 from bbrlab.campaign.figures import figures_at, runs_of
 from bbrlab.cli.commands import app
 from bbrlab.report import shipped
 from bbrlab.workflow import verify
 from bbrlab.workflow.differences import compare
 from bbrlab.workflow.digest import table_digests
-from bbrlab.workflow.records import Folder, Record, Shipped, Wrong, results_at
-from tests.made_up import nothing_measured, whole_summary
+from bbrlab.workflow.records import Folder, Record, Shipped, Wrong, results_at, shipped_by
+from tests.made_up import nothing_measured, of_this_version, whole_summary
 
 REAL = paths.ROOT / "shipped"
 FIGURE = "tang/fig2"
@@ -67,6 +69,7 @@ def test_figures_that_do_not_ship_are_named(tmp_path):
     manifest = files.read_json(tmp_path / "full" / "manifest.json")
     del manifest["figures"][FIGURE]
     files.write_json(tmp_path / "full" / "manifest.json", manifest)
+    of_this_version(tmp_path, "full")
     with pytest.raises(UserError, match=f"has no run of {FIGURE} at scale full"):
         asked(tmp_path, "full", "tang", FIGURE)
     assert FIGURE in asked(tmp_path, "full", "tang").left_out
@@ -81,6 +84,94 @@ def test_the_command_names_what_it_leaves_out(folder, monkeypatch):
     assert "left out" not in CliRunner().invoke(app, argv).output
     done = CliRunner().invoke(app, [*argv, "tang", "bless2025/fig14"])
     assert isinstance(done.exception, UserError), "nothing is run"
+
+
+# --- runs of other versions ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def mixed(tmp_path) -> Path:
+    """What ships of tang, a figure of which another version made: its kernel has another key, or its conditions were others."""
+    shutil.copytree(REAL / "quick", tmp_path / "quick")
+    of_this_version(tmp_path)
+    path = tmp_path / "quick" / "manifest.json"
+    manifest, runs = files.read_json(path), pd.read_parquet(tmp_path / "quick" / "runs.parquet")
+    runs.loc[runs["figure"] == FIGURE, "commit"] = "0" * 40
+    runs.to_parquet(tmp_path / "quick" / "runs.parquet", index=False)
+    other = dict(manifest["versions"][0], commits={"0" * 40: "2026-01-02T03:04:05Z"})
+    manifest["commits"]["0" * 40] = int((runs["figure"] == FIGURE).sum())
+    manifest["versions"].append(other)
+    manifest["files"]["runs.parquet"] = files.sha256(tmp_path / "quick" / "runs.parquet")
+    files.write_json(path, manifest)
+    return tmp_path
+
+
+def of_another(folder: Path, what: str) -> None:
+    path = folder / "quick" / "manifest.json"
+    manifest = files.read_json(path)
+    other = manifest["versions"][-1]
+    if what == "kernel":
+        other["kernel"]["key"] = "0123456789abcdef"
+    else:
+        other["conditions"] = "the queue was a sieve"
+    files.write_json(path, manifest | {"sha256": shipped.own_hash(manifest)})
+
+
+@pytest.mark.parametrize(
+    ("what", "said"), [("kernel", "kernel 0123456789abcdef"), ("conditions", "the queue was a sieve")]
+)
+def test_runs_of_another_version_are_not_chosen_and_it_is_said_what_makes_them_again(mixed, monkeypatch, what, said):
+    of_another(mixed, what)
+    found = asked(mixed, "quick", "tang")
+    assert FIGURE not in {key[0] for key in found.keys}
+    assert not any(FIGURE in f"{one.file} {one.what}" for one in found.wrong), "it is no fault of theirs"
+    (older,) = found.older
+    assert older.figures == {FIGURE} and older.words.startswith(f"{older.runs} runs are of another version of bbrlab")
+    assert said in older.words and FIGURE not in found.left_out
+    with pytest.raises(
+        UserError, match=rf"{FIGURE} cannot be verified at scale quick with this version: 8 runs are of .*{said}"
+    ):
+        asked(mixed, "quick", "tang", FIGURE)
+    with pytest.raises(
+        UserError, match=rf"cannot be verified .*; get the version of bbrlab .*: bbrlab verify --scale quick {FIGURE}"
+    ):
+        asked(mixed, "quick", FIGURE)
+    monkeypatch.setattr(verify, "again", lambda found, records, *more: [verify.Outcome(r, []) for r in records])
+    done = CliRunner().invoke(app, ["verify", "tang", "--results", str(mixed), "--scale", "quick", "--json"])
+    assert f"{older.words}, and cannot be chosen; {older.remedy}" in done.stderr
+    told = json.loads(done.stdout)["of_another_version"]
+    assert told == [{"runs": 8, "words": older.words, "remedy": older.remedy}]
+
+
+def test_the_commit_to_check_out_is_the_one_that_brought_the_figures_table():
+    brought = git("log", "-1", "--format=%H", "--", f"shipped/full/{FIGURE}.parquet")
+    if not brought:
+        pytest.skip("no Git, or none of this package's history")
+    assert shipped_by(REAL, "full", [FIGURE]) == brought
+
+
+def test_where_nothing_can_be_made_again_it_is_an_error(tmp_path):
+    shutil.copytree(REAL / "quick", tmp_path / "quick")
+    path = tmp_path / "quick" / "manifest.json"
+    manifest = files.read_json(path)
+    for version in manifest["versions"]:
+        version["kernel"]["key"] = "0" * 16
+    files.write_json(path, manifest | {"sha256": shipped.own_hash(manifest)})
+    with pytest.raises(
+        UserError, match=r"nothing of scale quick can be verified with this version: 786 runs are of another"
+    ):
+        asked(tmp_path, "quick")
+
+
+def test_a_kernel_by_another_compiler_is_of_this_version(tmp_path):
+    """Its key is another one than here, and still the one that this version's recipe gives with that compiler."""
+    shutil.copytree(REAL / "quick", tmp_path / "quick")
+    path = tmp_path / "quick" / "manifest.json"
+    manifest = files.read_json(path)
+    for version in manifest["versions"]:
+        version["kernel"]["compiler"] = "cc of another machine"
+    files.write_json(path, manifest)
+    assert asked(of_this_version(tmp_path), "quick").keys
 
 
 # --- edited files --------------------------------------------------------------------------------------------------------
@@ -152,6 +243,7 @@ def test_runs_of_a_scenario_that_has_changed_are_told(folder):
 
 def test_a_shipped_file_that_is_cut_off_is_told_as_the_manifest_has_it(tmp_path):
     shutil.copytree(REAL / "quick", tmp_path / "quick")
+    of_this_version(tmp_path)
     for name, told in ((f"{FIGURE}.parquet", False), ("runs.parquet", True)):
         path = tmp_path / "quick" / name
         path.write_bytes(path.read_bytes()[:500])

@@ -25,7 +25,8 @@ from bbrlab.claims.judged import judged
 from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.claims.statements import read_claims, read_statements
 from bbrlab.models.predictions import KINDS, PACKED, packed
-from bbrlab.report.shipped import read_manifest, tampered
+from bbrlab.report.shipped import older_versions, older_words, read_manifest, tampered
+from bbrlab.run.conditions import CONDITIONS
 from bbrlab.scenario.point import Point
 from bbrlab.workflow import rejudge as rejudging
 from bbrlab.workflow import renew as renewing
@@ -44,7 +45,7 @@ def look_through(asked: ship.Finished, *say: object) -> ship.Runs:
     """Every run of a table is there, as what ships says of it."""
     manifest = files.read_json(REAL / "manifest.json")
     told = {
-        "packages": {}, "source": {"commit": "c", "modified": False}, "kernel": manifest["kernel"],
+        "packages": {}, "source": {"commit": "c", "modified": False}, "kernel": manifest["versions"][0]["kernel"],
         "guest_code_sha256": manifest["versions"][0]["guest_code_sha256"],
     }  # fmt: skip
     check = {"name": "rate", "measured": 1.0, "ok": True}
@@ -78,10 +79,49 @@ def test_runs_of_two_binaries_of_one_kernel_ship_together():
     one, *others = look_through(ship.Finished("quick", figures, REAL.parent)).seen
     kernel = one.manifest["kernel"]
     more = dataclasses.replace(one, manifest=one.manifest | {"kernel": kernel | {"build_id": "another"}})
-    assert ship.manifest_of_runs("quick", figures, ship.Runs({}, [one, more, *others], []))["kernel"] == kernel
+    (version,) = ship.manifest_of_runs("quick", figures, ship.Runs({}, [one, more, *others], []))["versions"]
+    assert version["kernel"] == kernel
     other = dataclasses.replace(one, manifest=one.manifest | {"kernel": kernel | {"key": "another"}})
     with pytest.raises(UserError, match="its kernel is another one than that of"):
         ship.manifest_of_runs("quick", figures, ship.Runs({}, [one, other], []))
+
+
+def test_figures_of_several_kernels_ship_together(made, shipped, monkeypatch, tmp_path):
+    """Figure by figure a scale goes over to another kernel; pages say which runs are of the older one."""
+    monkeypatch.setattr(ship, "commit_time", {"c": "2026-11-25T00:00:00Z", "d": "2026-11-28T00:00:00Z"}.get)
+    ship.pack(campaign(tmp_path / "mine", *PART), shipped, replace=True)
+    before = contents(shipped)
+
+    def with_another(asked: ship.Finished, *say: object) -> ship.Runs:
+        runs = look_through(asked)
+        kernel = runs.seen[0].manifest["kernel"] | {"key": "new"}
+        told = {
+            "kernel": kernel,
+            "source": {"commit": "d", "modified": False},
+            "conditions": "noise",
+            "packages": {"iperf3": "9"},
+        }
+        return dataclasses.replace(runs, seen=[dataclasses.replace(s, manifest=s.manifest | told) for s in runs.seen])
+
+    monkeypatch.setattr(ship_more, "look_through", with_another)
+    add(campaign(tmp_path / "mine", PART[0]), shipped)
+    after, manifest = contents(shipped), read_manifest(shipped, "quick")
+    assert {name for name in before | after if before.get(name) != after.get(name)} == {
+        "quick/manifest.json",
+        "quick/runs.parquet",
+    }
+    assert [one.origin for one in manifest.versions] == [(one := manifest.versions[0]).origin, ("new", "noise")]
+    assert manifest.newest.origin == ("new", "noise") and list(manifest.kernels)[0] == "new"
+    assert manifest.newest.packages == ["iperf3 9"] and one.packages == []
+    words = f"kernel {one.kernel['key']}, commit c (2026-11-25): {CONDITIONS[0]}"
+    assert older_versions(shipped, "quick") == {words: [PART[1]]}
+    assert older_versions(shipped, "quick", [PART[0]]) == {}
+    assert older_words(shipped, "quick", PART) == f" Of an older version of bbrlab ({words}): {PART[1]}."
+    add(campaign(tmp_path / "mine", PART[1]), shipped)
+    assert [one.origin for one in read_manifest(shipped, "quick").versions] == [("new", "noise")], (
+        "nothing of the old one is left"
+    )
+    assert older_words(shipped, "quick") == ""
 
 
 def contents(folder: Path) -> dict[str, bytes]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import threading
 import time
 from collections.abc import Callable
@@ -17,6 +18,7 @@ import pytest
 from typer.testing import CliRunner
 
 from bbrlab.base import files, paths, python
+from bbrlab.base.errors import UserError
 from bbrlab.campaign.figures import figures_at
 from bbrlab.cli.commands import app
 from bbrlab.cli.verification import Course, show_verification
@@ -24,13 +26,13 @@ from bbrlab.experiment.machine import cores
 from bbrlab.measure import schema
 from bbrlab.measure.checks.check import kind_of
 from bbrlab.measure.summary import FlowEntry
-from bbrlab.report.shipped import read_manifest
+from bbrlab.report.shipped import Version, read_manifest
 from bbrlab.workflow import verify
 from bbrlab.workflow.differences import LATER, compare
 from bbrlab.workflow.digest import fields_of, summary_digest
 from bbrlab.workflow.records import Results, Wrong, results_at
-from bbrlab.workflow.ship import versions
-from tests.made_up import nothing_measured, whole_summary
+from bbrlab.workflow.ship import joined
+from tests.made_up import nothing_measured, of_this_version, whole_summary
 from tests.test_site import made_up_run
 
 REAL = paths.ROOT / "shipped"
@@ -39,8 +41,16 @@ LATE_S = 0.2
 
 
 @pytest.fixture(scope="module")
-def results() -> Results:
-    return results_at(REAL, "quick", figures_at("quick", [FIGURE]), [FIGURE])
+def shipped(tmp_path_factory) -> Path:
+    """What ships at quick, as if this version had made it."""
+    folder = tmp_path_factory.mktemp("shipped")
+    shutil.copytree(REAL / "quick", folder / "quick")
+    return of_this_version(folder)
+
+
+@pytest.fixture(scope="module")
+def results(shipped) -> Results:
+    return results_at(shipped, "quick", figures_at("quick", [FIGURE]), [FIGURE])
 
 
 # --- while it runs -------------------------------------------------------------------------------------------------------
@@ -147,7 +157,7 @@ def test_the_line_tells_from_the_start(results):
     assert equal_points.words([one]).endswith(" · 20 s left")
 
 
-def test_the_command_tells_on_a_log_that_a_run_waits_and_counts_one(monkeypatch):
+def test_the_command_tells_on_a_log_that_a_run_waits_and_counts_one(monkeypatch, shipped):
     said = "1 run waits for a free core (core 0: process 12)"
 
     def again(found, records, jobs, tell):
@@ -156,7 +166,7 @@ def test_the_command_tells_on_a_log_that_a_run_waits_and_counts_one(monkeypatch)
         return [verify.Outcome(r, [], "of another kernel; equal all the same") for r in records]
 
     monkeypatch.setattr(verify, "again", again)
-    argv = ["verify", FIGURE, "--results", str(REAL), "--scale", "quick", "--cores", "1", "--sample"]
+    argv = ["verify", FIGURE, "--results", str(shipped), "--scale", "quick", "--cores", "1", "--sample"]
     done = CliRunner().invoke(app, [*argv, "1"], catch_exceptions=False)
     assert done.stderr == f"bbrlab: {said}\n", "once, however often it was looked"
     assert " on 1 core\n" in done.stdout
@@ -238,27 +248,38 @@ def test_what_ships_says_of_every_column_and_check_that_its_hashes_are_over_it(s
     runs = pd.read_parquet(place / "runs.parquet", columns=["figure", "point", "seed", "commit"])
     checks = pd.read_parquet(place / "checks.parquet").merge(runs, on=["figure", "point", "seed"])
     for commit, made in runs.groupby("commit"):
-        fields = manifest.fields_of(commit)
+        fields = set(manifest.version_of(commit).fields)
         assert {f"checks.{kind_of(name)}" for name in checks[checks["commit"] == commit]["check"].unique()} <= fields
         columns = {c for id in made["figure"].unique() for c in pq.read_schema(place / f"{id}.parquet").names}
         assert {schema.METRICS[name].field for name in columns & schema.METRICS.keys()} <= fields
         assert {f"flows.{name}" for name in FlowEntry.__required_keys__ if name != "rtt_ms"} - {*LATER} <= fields
 
 
-def test_of_each_commit_its_own_fields_and_guest_code():
-    guest, other = {"guest.py": "0"}, {"guest.py": "1"}
+def version(commit: str, fields: set[str], **more: object) -> Version:
+    kernel = {"name": "lab", "release": "6", "build_id": "b", "key": "k", "source": "s", "compiler": "c"}
+    same = {"guest_code_sha256": {"guest.py": "0"}, "kernel": kernel, "packages": ["iperf3 3"], "conditions": "calm"}
+    return Version.model_validate({"commits": {commit: ""}, "fields": sorted(fields), **same, **more})
+
+
+def test_each_commit_is_of_one_version():
     made = [
-        ("b", {"x"}, guest),
-        ("a", {"y", "x"}, guest),
-        ("b", {"y"}, guest),
-        ("c", {"x"}, guest),
-        ("d", {"x"}, other),
+        version("b", {"x"}),
+        version("a", {"x", "y"}),
+        version("b", {"y"}, packages=["iperf3 4"]),
+        version("c", {"x"}),
+        version("d", {"x"}, guest_code_sha256={"guest.py": "1"}),
+        version("e", {"x"}, kernel=version("", set()).kernel | {"key": "other"}),
+        version("f", {"x"}, kernel=version("", set()).kernel | {"build_id": "patched for the host"}),
+        version("g", {"x"}, conditions="noise"),
     ]
-    assert versions(made) == [
-        {"commits": ["a", "b"], "fields": ["x", "y"], "guest_code_sha256": guest},
-        {"commits": ["c"], "fields": ["x"], "guest_code_sha256": guest},
-        {"commits": ["d"], "fields": ["x"], "guest_code_sha256": other},
-    ]
+    found = joined(made)
+    assert [list(one.commits) for one in found] == [["a", "b"], ["c", "f"], ["d"], ["e"], ["g"]]
+    assert found[0].fields == ["x", "y"] and found[0].packages == ["iperf3 3", "iperf3 4"]
+    assert [list(one.commits) for one in joined(made, {"c", "d"})] == [["c"], ["d"]]
+    assert made[0].packages == ["iperf3 3"], "what was given stays as it is"
+    for other in ({"conditions": "noise"}, {"guest_code_sha256": {}}, {"kernel": made[5].kernel}):
+        with pytest.raises(UserError, match="runs of commit b have two versions of the kernel, of the guest's code"):
+            joined([version("b", {"x"}), version("b", {"x"}, **other)])
 
 
 @pytest.fixture

@@ -9,7 +9,8 @@ import json
 import re
 import shutil
 import tarfile
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -115,7 +116,8 @@ def pack(
     on_progress("reading sources")
     members = [*_sources(sources(commit, checkout)), *_results(scale, runs.seen, results)]
     _check_room(sum(m.size() for m in members), out)
-    manifest = _manifest(version, commit, said, members)
+    packages = Counter(f"{name} {of}" for one in runs.seen for name, of in one.manifest["packages"].items())
+    manifest = _manifest(version, commit, said, packages, members)
     members.append(Member(README, data=_readme(name, manifest).encode()))
     members.append(Member(MANIFEST, data=_json(manifest)))
     members.append(Member(crate.METADATA, data=_json(_provenance(version, commit, scale, runs.seen, members, results))))
@@ -189,9 +191,11 @@ def _kernel_name(one: Seen) -> str:
     return "+".join(["kernel", *sorted(one.manifest["kernel"].get("own", {}))])
 
 
-def _manifest(version: str, commit: Commit, campaign: dict[str, Any], members: Sequence[Member]) -> dict[str, Any]:
+def _manifest(
+    version: str, commit: Commit, campaign: dict[str, Any], packages: Mapping[str, int], members: Sequence[Member]
+) -> dict[str, Any]:
     """The content of MANIFEST.json: what this is and what it came from; SHA256SUMS has the files' hashes."""
-    kernel = campaign["kernel"]
+    kernel = campaign["versions"][0]["kernel"]  # a campaign has one
     spec = find_spec(kernel["name"])[1]
     located = locate(spec.source, fetch=False).identity
     if located != kernel["source"]:
@@ -206,7 +210,8 @@ def _manifest(version: str, commit: Commit, campaign: dict[str, Any], members: S
         "commit": commit.name,
         "commit_date": commit.day,
         **{key: campaign[key] for key in ("scale", "figures", "commits", "failed")},
-        "guest_code_sha256": campaign["versions"][0]["guest_code_sha256"],  # a campaign has one
+        "guest_code_sha256": campaign["versions"][0]["guest_code_sha256"],
+        "conditions": campaign["versions"][0]["conditions"],
         "kernel": kernel
         | {
             "source_hashes": hashes_of(spec.source),
@@ -214,7 +219,7 @@ def _manifest(version: str, commit: Commit, campaign: dict[str, Any], members: S
             "options": spec.options,
             **_own_parts(spec),
         },
-        "debian_packages": campaign["packages"],
+        "debian_packages": dict(sorted(packages.items())),
         "python_packages": "source/envs/requirements.lock",
         "licences": LICENCES,
         "site": any(m.name == f"results/{campaign['scale']}/{SITE}" for m in members),

@@ -7,20 +7,23 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from bbrlab.base.errors import UserError
+from bbrlab.base.words import number_of
 from bbrlab.campaign.figures import Figure
 from bbrlab.campaign.interval import all_equal
 from bbrlab.claims.inference import ERROR, estimate, looks, p_equal, p_values, standing
 from bbrlab.claims.sample import Reach, Sample, reach, sample
 from bbrlab.claims.schema import PREDICTED, Claim, Expectation
+from bbrlab.claims.select import select
 
 REPRODUCED, NOT_REPRODUCED, INCONCLUSIVE = "reproduced", "not reproduced", "inconclusive"
 PARTLY_RUN, NOT_RUN = "partly run", "not run"
@@ -257,21 +260,26 @@ class Verdict:
 
 
 def judge_claim(
-    claim: Claim, figures: Mapping[str, Figure], tables: Mapping[str, pd.DataFrame], results: Path | None = None
+    claim: Claim,
+    figures: Mapping[str, Figure],
+    tables: Mapping[str, pd.DataFrame],
+    results: Path | None = None,
+    unmeasured: Mapping[str, Figure] = MappingProxyType({}),
 ) -> Verdict:
     """Judge one claim by itself: ``stands`` needs all of them (judge_all()).
 
     Args:
         claim: what to judge.
-        figures: the figures of the scale, by id.
+        figures: the figures of the scale, by id, with the points that their tables have.
         tables: their tables (collect.figure_table()), by id; a figure that is missing was not run.
         results: the folder of results that has the models' predictions.
+        unmeasured: of figures whose tables lack points that the scale has, the figure with these alone.
     """
     reached = reach(claim, {id: figure for id, figure in figures.items() if id in tables})
     here = Verdict(claim, NOT_RUN, points=reached.have, points_full=reached.full, shorter_s=reached.short_s)
     if reached.why:
         part = f"{reached.have} of {reached.full} points: " if 0 < reached.have < reached.full else ""
-        return dataclasses.replace(here, why=part + reached.why)
+        return dataclasses.replace(here, why=part + reached.why + _unmeasured(claim, unmeasured))
     try:
         counted = len(looks_at(claim, reached, figures))
         found = outcome(claim.expect, sample(claim, reached.points, tables, results), counted)
@@ -280,16 +288,44 @@ def judge_claim(
     if found.seeds == 0:
         return dataclasses.replace(here, why="its points share no seed")
     if not reached.final:
-        return dataclasses.replace(here, verdict=PARTLY_RUN, outcome=found, why=reached.told)
+        return dataclasses.replace(
+            here, verdict=PARTLY_RUN, outcome=found, why=reached.told + _unmeasured(claim, unmeasured)
+        )
     return dataclasses.replace(here, verdict=found.verdict, outcome=found)
+
+
+def _unmeasured(claim: Claim, figures: Mapping[str, Figure]) -> str:
+    """How many of a claim's points the scale has and the tables lack, in words; empty if none."""
+    lacking = {
+        (term.figure, point.label)
+        for term in claim.at.values()
+        if term.figure in figures
+        for point in select(term, figures[term.figure].points)
+    }
+    return f"; {number_of(len(lacking), 'point')} not measured at this scale yet" if lacking else ""
 
 
 def judge_all(
     claims: Iterable[Claim], figures: Iterable[Figure], tables: Mapping[str, pd.DataFrame], results: Path | None = None
 ) -> list[Verdict]:
-    """Judge every claim, and tell which verdicts stand for so many."""
-    known = {f.id: f for f in figures}
-    return with_standing([judge_claim(claim, known, tables, results) for claim in claims])
+    """Judge every claim, and tell which verdicts stand for so many.
+
+    A figure's table may be older than its scenario: a point that it lacks is not measured yet, one that the scenario has not any more
+    is no claim's.
+    """
+    whole = {f.id: f for f in figures}
+    there = {id: set(table["point"]) for id, table in tables.items()}
+    known, unmeasured = (
+        {id: _points_of(f, there.get(id, set()), has) for id, f in whole.items()} for has in (True, False)
+    )
+    known = {id: f for id, f in known.items() if f.points}
+    unmeasured = {id: f for id, f in unmeasured.items() if f.points and id in tables}
+    return with_standing([judge_claim(claim, known, tables, results, unmeasured) for claim in claims])
+
+
+def _points_of(figure: Figure, labels: Collection[str], among: bool) -> Figure:
+    """A figure with those of its points that are, or are not, among some."""
+    return dataclasses.replace(figure, points=[p for p in figure.points if (p.label in labels) == among])
 
 
 def with_standing(verdicts: list[Verdict]) -> list[Verdict]:

@@ -97,6 +97,7 @@ def ship(
     Figures that ship at the scale already stay with --add, and go with --replace.
     """
     from bbrlab.campaign.config import load_config
+    from bbrlab.report.shipped import older_versions
     from bbrlab.workflow.ship import pack
     from bbrlab.workflow.ship_more import add as pack_more
 
@@ -111,8 +112,10 @@ def ship(
     size = sum((place / scale / name).stat().st_size for name in found.files)
     typer.echo(
         f"{place / scale}: {number_of(found.runs, 'run')} of {number_of(len(found.figures), 'figure')}, {size / 1e6:.1f} MB; "
-        f"kernel {found.kernel['name']} {found.kernel['key']}; commits {', '.join(found.commits)}; {number_of(len(found.failed), 'failed run')}, explained"
+        f"kernel {' and '.join(f'{name} {key}' for key, name in found.kernels.items())}; commits {', '.join(found.commits)}; {number_of(len(found.failed), 'failed run')}, explained"
     )
+    for words, ids in older_versions(place, scale).items():
+        typer.echo(f"of an older version of bbrlab ({words}): {', '.join(ids)}")
     warn_of_changed_code(found.commits)
 
 
@@ -205,6 +208,8 @@ def verify(
     console = Console(highlight=False, soft_wrap=True, stderr=as_json)
     course = Course(records, jobs)
     console.print(f"{folder}, scale {scale}: {len(records)} of {number_of(len(found.keys), 'run')}, chosen with --seed {seed}; about {span(course.expected_s)} on {number_of(jobs, 'core')}")  # fmt: skip
+    for older in found.older:
+        console.print(f"{older.words}, and cannot be chosen; {older.remedy}")
     if found.left_out:
         console.print(f"without a run there, and left out: {', '.join(found.left_out)}")
     errors = Console(stderr=True, highlight=False)
@@ -221,6 +226,11 @@ def verify(
         outcomes = again(found, records, jobs, tell)
     if as_json:
         told = {"results": folder, "scale": scale, "seed": seed, "left_out": found.left_out}
+        told |= {
+            "of_another_version": [
+                {"runs": older.runs, "words": older.words, "remedy": older.remedy} for older in found.older
+            ]
+        }
         print_json(told | content_of(outcomes, found.wrong))
     else:
         show_verification(outcomes, found.wrong)

@@ -15,7 +15,7 @@ from typing_extensions import TypedDict  # pydantic reads typing's own from Pyth
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.kernel.compiler import compiler
-from bbrlab.kernel.own import OwnCca
+from bbrlab.kernel.own import OwnCca, own_of, recipe_name
 from bbrlab.kernel.sources import locate, name_version
 from bbrlab.kernel.specs import KernelSpec, OwnSpec, find_spec, probe_file, recipe
 
@@ -197,3 +197,13 @@ def describe_kernel(kernel: Kernel) -> KernelEntry:
 def without_build(kernel: Mapping[str, Any]) -> dict[str, Any]:
     """Of what a result says of its kernel (KernelEntry) all but the binary's hash, which is another with other patches for the host."""
     return {name: said for name, said in kernel.items() if name != "build_id"}
+
+
+def is_of_this_recipe(kernel: KernelEntry) -> bool:
+    """Whether a result's kernel is what this version builds of the source, and with the compiler, that the result names."""
+    try:
+        name, spec = find_spec(recipe_name(kernel["name"]))
+        own = own_of(kernel.get("own", {}), name)
+    except UserError:  # unknown here
+        return False
+    return build_key(spec, kernel["source"], kernel["compiler"], own) == kernel["key"]

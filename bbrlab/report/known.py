@@ -24,6 +24,7 @@ from bbrlab.report.shipped import (
     commits_of,
     is_shipped,
     missing_words,
+    older_words,
     read_manifest,
     shipped_figures,
 )
@@ -199,7 +200,7 @@ def whose(which: Shown, paper: str | None = None) -> str:
     """
     if not which.larger:
         return which.words
-    parts = []
+    parts, older = [], []
     known = {id: scale for id, (scale, _) in figures_known(which, paper).items()}
     for scale in reversed(counts_of_scales(known.values())):
         manifest = read_manifest(which.results, scale)
@@ -208,9 +209,10 @@ def whose(which: Shown, paper: str | None = None) -> str:
         again = f"bbrlab verify --scale {scale}{f' {paper}' if paper else ''}"
         of = "commits" if ", " in commits else "commit"
         parts.append(f"{runs:,} runs at scale {scale} (of {of} {commits}; `{again}` runs a part again and compares)")
+        older.append(older_words(which.results, scale, [id for id, at in known.items() if at == scale]))
     missing = [missing_words(which.results, scale, paper, f"those at scale {scale}") for scale in which.scales]
     return (
-        f"**Results that ship**, each figure at the largest scale at which it does: {' and '.join(parts)}.{''.join(missing)} A statement has "
+        f"**Results that ship**, each figure at the largest scale at which it does: {' and '.join(parts)}.{''.join(missing)}{''.join(older)} A statement has "
         f"its verdict of the largest scale that decides it. {which.own} The runs' samples do not ship: what is drawn from them is left out here."
     )
 

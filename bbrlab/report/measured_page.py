@@ -22,7 +22,7 @@ from bbrlab.claims import series
 from bbrlab.claims.statements import read_claims
 from bbrlab.report.pages import NAMES
 from bbrlab.report.panel import KEYS, has_panel
-from bbrlab.report.shipped import Failed, left_out, read_manifest
+from bbrlab.report.shipped import Failed, left_out, older_versions, read_manifest
 
 SCALE, SHIPPED = FULL, paths.ROOT / "shipped"
 BOUNDS_BDP = (16, 32, np.inf)  # of buffers: how far a column of the table goes
@@ -161,10 +161,12 @@ def shipped_list(folder: Path = SHIPPED) -> str:
     failed = f"{len(manifest.failed)} of them failed a self-check and are left out of their points' means:"
     lines += [
         "",
-        f"In brackets: runs. {manifest.runs:,} in all, kernel `{manifest.kernel['name']}` ({manifest.kernel['release']}), commits {commits}; "
+        f"In brackets: runs. {manifest.runs:,} in all, kernel {' and '.join(f'`{name}`, {key}' for key, name in manifest.kernels.items())}, commits {commits}; "
         f"{failed if manifest.failed else 'every one passed its self-checks.'}",
         *_failed_list(manifest.failed),
     ]
+    for words, ids in older_versions(folder, SCALE).items():
+        lines += ["", f"Of an older version of bbrlab ({words}): {', '.join(ids)}."]
     if missing := left_out(folder, SCALE):
         lines += [
             "",

@@ -6,17 +6,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from bbrlab.base import files, paths
+from bbrlab.campaign.config import load_config
 from bbrlab.claims.judge import INCONCLUSIVE, NOT_REPRODUCED, NOT_RUN, PARTLY_RUN, REPRODUCED
 from bbrlab.claims.statements import PARTLY
 from bbrlab.report.known import known_claims, known_statements
 from bbrlab.report.readme_counts import names_of_papers
+from bbrlab.report.shipped import is_shipped, older_versions, shipped_figures
 
 PAGE = paths.ROOT / "docs" / "reference" / "outcomes.md"
 # What does not reproduce comes first.
@@ -47,13 +49,28 @@ def outcomes(folder: Path | None = None) -> str:
     for paper, name in names_of_papers().items():
         mine = statements[statements["paper"] == paper]
         if len(mine):
-            parts.append(_of_paper(name, mine, claims))
+            parts.append(_of_paper(name, mine, claims, _older(folder, paper)))
     return "\n".join(parts)
 
 
-def _of_paper(name: str, mine: pd.DataFrame, claims: pd.DataFrame) -> str:
-    """A paper's table, the choices that it rests on, and what is not decided."""
-    lines = [f"## {name}"]
+def _older(folder: Path, paper: str) -> list[str]:
+    """Which figures of a paper have runs that are not of the newest version of their scale."""
+    found = []
+    for scale in load_config().scales:
+        if is_shipped(folder, scale):
+            figures = [id for id in shipped_figures(folder, scale) if id.split("/")[0] == paper]
+            for words, ids in older_versions(folder, scale, figures).items():
+                found.append(f"At scale {scale} of an older version of bbrlab ({words}): {', '.join(ids)}.")
+    return found
+
+
+def _of_paper(name: str, mine: pd.DataFrame, claims: pd.DataFrame, older: Sequence[str]) -> str:
+    """A paper's table, the choices that it rests on, and what is not decided.
+
+    Args:
+        older: sentences on figures whose runs are not of the newest version.
+    """
+    lines = [f"## {name}", *(line for text in older for line in (text, ""))]
     decided = mine[mine["verdict"].isin(ORDER)]
     if len(decided):
         lines += ["| statement | verdict | claims | measured | expected | scale |", "|---|---|---|---|---|---|"]

@@ -25,7 +25,7 @@ from bbrlab.campaign.versions import of_another_version, read_with
 from bbrlab.kernel.built import KernelEntry
 
 MANIFEST, RUNS, CHECKS, STATEMENTS = "manifest.json", "runs.parquet", "checks.parquet", "statements.parquet"
-FORMAT = 2  # of the files; another number where an older bbrlab could not read them
+FORMAT = 3  # of the files; another number where an older bbrlab could not read them
 PLACE = ["figure", "point", "seed"]  # of a run
 FILE = r"^(?:[A-Za-z0-9_-]+/)?[A-Za-z0-9_][A-Za-z0-9_.-]*\.parquet$"  # below the folder, and nowhere else
 GET_ANEW = "get these results anew, or look at them with the version that packed them"
@@ -45,14 +45,35 @@ class Version(Strict):
     """A version of bbrlab that made some of the runs.
 
     Attributes:
-        commits: of the runs.
+        commits: {commit of the runs: when it was made, as 2026-11-27T04:39:48Z, empty if that is not known}; "unknown" without git, with
+            "+" behind it where files had been changed.
         fields: what of their summary.json its hash is over, as workflow.digest.fields_of() names it: all that the version had.
         guest_code_sha256: {file of mininet/: hash}.
+        kernel: that of the runs.
+        packages: Debian packages that the guest uses, with their versions.
+        conditions: what all its runs have and their scenarios do not say, in words (run.conditions).
     """
 
-    commits: list[str]
+    commits: dict[str, str]
     fields: list[str]
     guest_code_sha256: dict[str, str]
+    kernel: KernelEntry
+    packages: list[str]
+    conditions: str
+
+    @property
+    def origin(self) -> tuple[str, str]:
+        """What results differ by: the key of the kernel, and the conditions."""
+        return self.kernel["key"], self.conditions
+
+    def words(self, commits: Iterable[str]) -> str:
+        """Itself in words, with these of its commits: kernel, when it was, what all its runs have."""
+        told = [
+            f"{_short(name)} ({day[:10]})" if day else _short(name)
+            for name, day in self.commits.items()
+            if name in commits
+        ]
+        return f"kernel {self.kernel['key']}, {'commit' if len(told) == 1 else 'commits'} {', '.join(told)}: {self.conditions}"
 
 
 class Manifest(Strict):
@@ -60,9 +81,8 @@ class Manifest(Strict):
 
     Attributes:
         figures: {figure: its runs}.
-        commits: {commit: runs made with it}; "unknown" without git, with "+" behind it where files had been changed.
+        commits: {commit: runs made with it}.
         versions: of bbrlab that made the runs; each commit is in one.
-        packages: {Debian package that the guest uses, with its version: runs}.
         libraries: {library that wrote the Parquet files: version}.
         failed: the runs that failed self-checks.
         files: {file beside this one: SHA-256}.
@@ -74,8 +94,6 @@ class Manifest(Strict):
     figures: dict[str, int]
     commits: dict[str, int]
     versions: list[Version]
-    kernel: KernelEntry
-    packages: dict[str, int]
     libraries: dict[str, str]
     failed: list[Failed]
     files: dict[Annotated[str, Field(pattern=FILE)], str]
@@ -86,9 +104,20 @@ class Manifest(Strict):
         """How many."""
         return sum(self.figures.values())
 
-    def fields_of(self, commit: str) -> frozenset[str]:
-        """What the hashes of a commit's runs are over."""
-        return frozenset(field for one in self.versions if commit in one.commits for field in one.fields)
+    @property
+    def newest(self) -> Version:
+        """The version with the newest commit."""
+        return max(self.versions, key=lambda version: max(version.commits.values()))
+
+    @property
+    def kernels(self) -> dict[str, str]:
+        """{key of a kernel: its name and release}, that of the newest version first."""
+        ordered = [self.newest, *self.versions]
+        return {one.kernel["key"]: f"{one.kernel['name']} ({one.kernel['release']})" for one in ordered}
+
+    def version_of(self, commit: str) -> Version | None:
+        """The version that a commit is of."""
+        return next((version for version in self.versions if commit in version.commits), None)
 
 
 def own_hash(content: dict[str, Any]) -> str:
@@ -258,7 +287,8 @@ def shown(
         instead,
         True,
         f"**Shipped results**, scale {instead}: {number_of(runs, 'run')} of commit {' and '.join(commits_of(folder, instead, figures))}, "
-        f"kernel {manifest.kernel['name']} ({manifest.kernel['release']}).{missing_words(folder, instead, paper)} {mine} The runs' samples do "
+        f"kernel {' and '.join(f'{name}, {key}' for key, name in manifest.kernels.items())}.{missing_words(folder, instead, paper)}"
+        f"{older_words(folder, instead, figures)} {mine} The runs' samples do "
         f"not ship: what is drawn from them is left out here. `bbrlab verify --scale {instead} {paper or 'all'}` runs a part again and "
         "compares.",
         tuple(larger_scales(folder, instead, paper)),
@@ -282,6 +312,39 @@ def commits_of(folder: Path, scale: str, figures: Iterable[str]) -> list[str]:
     table = read_with(folder / scale / RUNS, ["figure", "commit"], ["figure", "commit"])
     made = set(table.loc[table["figure"].isin(list(figures)), "commit"])
     return [_short(commit) for commit in read_manifest(folder, scale).commits if commit in made]
+
+
+def older_versions(folder: Path, scale: str, figures: Iterable[str] | None = None) -> dict[str, list[str]]:
+    """The figures whose runs are not of the newest version that ships at a scale: {of which one, in words: their ids}.
+
+    Args:
+        figures: of which; default: all that ship.
+    """
+    manifest = read_manifest(folder, scale)
+    newest = manifest.newest.origin
+    table = read_with(folder / scale / RUNS, ["figure", "commit"], ["figure", "commit"])
+    if figures is not None:
+        table = table[table["figure"].isin(list(figures))]
+    groups: dict[tuple[str, str], tuple[Version, list[str], list[str]]] = {}
+    for figure, commit in table.drop_duplicates().itertuples(index=False):
+        version = manifest.version_of(commit)
+        if version is None or version.origin == newest:
+            continue
+        _, commits, ids = groups.setdefault(version.origin, (version, [], []))
+        commits.append(commit)
+        ids.append(figure)
+    merged = {}
+    for origin, (first, commits, ids) in groups.items():
+        times = {c: t for one in manifest.versions if one.origin == origin for c, t in one.commits.items()}
+        version = first.model_copy(update={"commits": dict(sorted(times.items(), key=lambda item: item[1]))})
+        merged[version.words(commits)] = list(dict.fromkeys(ids))
+    return merged
+
+
+def older_words(folder: Path, scale: str, figures: Iterable[str] | None = None) -> str:
+    """The same as sentences behind a space; "" where all runs are of the newest version."""
+    older = older_versions(folder, scale, figures)
+    return "".join(f" Of an older version of bbrlab ({words}): {in_short(ids)}." for words, ids in older.items())
 
 
 def _short(commit: str) -> str:

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from bbrlab.base import files, paths
+from bbrlab.base.git import git
 from bbrlab.experiment.plan import Plan
 from bbrlab.kernel.built import Kernel, describe_kernel
+from bbrlab.run.conditions import CONDITIONS
 from bbrlab.run.guest_code import guest_code
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.schema import GRID
@@ -30,6 +32,7 @@ def manifest_of(point: Point, seed: int, backend: str, plan: Plan, kernel: Kerne
         "kernel": describe_kernel(kernel),
         "plan_sha256": hashlib.sha256(json.dumps(plan.content, sort_keys=True).encode()).hexdigest(),
         "guest_code_sha256": guest_code(plan.content),
+        "conditions": CONDITIONS[-1],
         "source": git_state(),
         "packages": package_versions(),
         "report": files.read_json(folder / "report.json"),
@@ -54,13 +57,6 @@ def _iperf3_totals(report: Path) -> dict[str, Any] | None:
 def git_state() -> dict[str, Any]:
     """The checkout's commit and whether files that Git knows differ from it; in an image those that it was made from; null where neither
     is known."""
-
-    def git(*argv: str) -> str | None:
-        try:
-            done = subprocess.run(["git", "-C", str(paths.ROOT), *argv], capture_output=True, text=True, check=False)
-        except OSError:
-            return None
-        return done.stdout.strip() if done.returncode == 0 else None
 
     status = git("status", "--porcelain", "--untracked-files=no")
     if status is None and paths.IMAGE.exists():

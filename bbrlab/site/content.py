@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from bbrlab.claims.statements import (
 )
 from bbrlab.measure.schema import METRICS
 from bbrlab.report.known import CLAIMS, best_claims, best_statements, counts_of_scales, figures_known
-from bbrlab.report.shipped import Shown, shown
+from bbrlab.report.shipped import Shown, older_versions, shown
 
 # Columns of claims.parquet, statements.parquet and the figure tables (docs/reference/results.md) that pages compute with or choose by.
 _CLAIM_NUMBERS = ("mean", "low", "high", "confidence", "p", "seeds", "failed", "without")
@@ -50,6 +50,7 @@ class Content:
         of_statements: {id: row of statements.parquet, and its ``scale``}, of those that were judged.
         of_claims: {id of a claim: row of claims.parquet, and its ``scale``}.
         scales: {id of a figure: the scale that it is shown at}.
+        older: {id of a figure: which version its runs are of}, of those that ship and are not of the newest of their scale.
     """
 
     shown: Shown
@@ -59,6 +60,7 @@ class Content:
     of_statements: Mapping[str, Mapping[str, Any]]
     of_claims: Mapping[str, Mapping[str, Any]]
     scales: Mapping[str, str]
+    older: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def folder(self) -> Path:
@@ -132,7 +134,21 @@ def read_content(scale: str, results: Path | None = None) -> Content:
         _rows(statements),
         _rows(claims),
         scales,
+        _older(which, scales),
     )
+
+
+def _older(which: Shown, scales: Mapping[str, str]) -> dict[str, str]:
+    """Content.older."""
+    if not which.shipped:
+        return {}
+    found: dict[str, list[str]] = {}
+    for scale in which.scales:
+        mine = [id for id, at in scales.items() if at == scale]
+        for words, ids in older_versions(which.results, scale, mine).items():
+            for id in ids:
+                found.setdefault(id, []).append(words)
+    return {id: "; ".join(words) for id, words in found.items()}
 
 
 def _judged(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -148,11 +148,13 @@ def _short(content: Content, statement: Statement) -> str:
 
 
 def _figure(content: Content, chart: Chart) -> str:
+    older = content.older.get(chart["id"])
+    version = f" Its runs are of an older version of bbrlab ({escape(older)})." if older else ""
     return (
         heading(chart["title"], 3, slug(f"fig-{chart['id']}"))
         + block(f"<p>{escape(setting_of(content.figures[chart['id']]))}</p>{figure_html(chart)}")
         + block(
-            f'<p class="bb-command">Shown at scale {escape(content.scales[chart["id"]])}. Run it, and see its verdicts: <code>{escape(content.command(chart["id"]))}</code></p>'
+            f'<p class="bb-command">Shown at scale {escape(content.scales[chart["id"]])}.{version} Run it, and see its verdicts: <code>{escape(content.command(chart["id"]))}</code></p>'
         )
     )
 

@@ -13,9 +13,11 @@ import pandas as pd
 
 from bbrlab.base import files
 from bbrlab.base.errors import UserError
+from bbrlab.base.git import git
 from bbrlab.base.words import number_of
 from bbrlab.campaign.figures import Figure, Run, runs_of
 from bbrlab.campaign.versions import read_with
+from bbrlab.kernel.built import is_of_this_recipe
 from bbrlab.report.shipped import (
     GET_ANEW,
     PLACE,
@@ -24,10 +26,12 @@ from bbrlab.report.shipped import (
     read_manifest,
     tampered,
 )
+from bbrlab.run.conditions import CONDITIONS
 from bbrlab.scenario.point import Point
 from bbrlab.workflow.digest import SUMMARY, TABLES, column_of, fields_of, summary_digest, table_digests
 
 MANIFEST = "manifest.json"
+NAMED = 5  # figures that a command names; more are all
 Key = tuple[str, str, int]  # figure, point label, seed
 
 
@@ -65,6 +69,23 @@ class Record:
     fields: frozenset[str] = frozenset()
 
 
+@dataclass(frozen=True)
+class Older:
+    """Runs that this version cannot make again: of another kernel, or under other conditions.
+
+    Attributes:
+        runs: how many.
+        figures: of which.
+        words: how many they are and what they are of.
+        remedy: what makes them again.
+    """
+
+    runs: int
+    figures: frozenset[str]
+    words: str
+    remedy: str
+
+
 @dataclass
 class Results(ABC):
     """Results that may be verified.
@@ -72,6 +93,7 @@ class Results(ABC):
     Attributes:
         folder, scale: which.
         figures: those that were asked for, by id.
+        older: runs of them that are of another version, which cannot be verified with this one.
         wrong: what is wrong with the whole.
         left_out: ids of figures that were asked for by name, or by their paper's, and of which there is no run.
         libraries: {library: version} that wrote the tables; empty where nobody says so.
@@ -81,13 +103,14 @@ class Results(ABC):
     scale: str
     figures: Mapping[str, Figure]
     wrong: list[Wrong] = field(default_factory=list)
+    older: list[Older] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
     libraries: Mapping[str, str] = field(default_factory=dict)
 
     @property
     @abstractmethod
     def keys(self) -> list[Key]:
-        """Every run, sorted."""
+        """Every run that this version can make again, sorted."""
 
     @abstractmethod
     def record(self, key: Key) -> Record:
@@ -133,6 +156,14 @@ def _several(file: str, keys: set[Key], what: str) -> Wrong:
     return Wrong(file, f"{number_of(len(keys), 'run')} of {figure} {are} {what}, such as {label} seed {seed}")
 
 
+def shipped_by(folder: Path, scale: str, figures: Sequence[str]) -> str:
+    """The commit that last brought the tables of some figures that ship, whose code made their runs; empty where Git does not know."""
+    return (
+        git("log", "-1", "--format=%H", "--", *(str((folder / scale / f"{id}.parquet").resolve()) for id in figures))
+        or ""
+    )
+
+
 @dataclass
 class Shipped(Results):
     """Results as they ship."""
@@ -142,8 +173,7 @@ class Shipped(Results):
         self.wrong += [Wrong(name, what) for name, what in tampered(self.folder, self.scale)]
         self.libraries = manifest.libraries
         self.figures = {id: f for id, f in self.figures.items() if id in manifest.figures}
-        self._kernel = (manifest.kernel["name"], manifest.kernel["key"])
-        self._fields = {commit: manifest.fields_of(commit) for commit in manifest.commits}
+        self._versions = {commit: manifest.version_of(commit) for commit in manifest.commits}
         try:
             table = read_with(
                 self.folder / self.scale / RUNS, [*PLACE, "summary_sha256", "commit", *map(column_of, TABLES)]
@@ -165,6 +195,7 @@ class Shipped(Results):
                         f"has {number_of(counts.get(id, 0), 'run')} of {id}, the manifest says {manifest.figures[id]}",
                     )
                 )
+        self.older = self._set_aside_older()
         for id in self.figures:
             mine = {key for key in self._hashes if key[0] == id}
             gone = {key for key in mine if self._run(key) is None}
@@ -174,6 +205,32 @@ class Shipped(Results):
                 places = self._tables[id][PLACE].itertuples(index=False, name=None)
                 if missing := mine - set(places):
                     self.wrong.append(_several(f"{id}.parquet", missing, "not in it"))
+
+    def _set_aside_older(self) -> list[Older]:
+        """Take the runs of other versions out of the hashes, and say what they are of."""
+        of_today = {
+            commit: version is None or (version.conditions == CONDITIONS[-1] and is_of_this_recipe(version.kernel))
+            for commit, version in self._versions.items()
+        }
+        groups: dict[tuple[str, str], list[Key]] = {}
+        for key, row in self._hashes.items():
+            version = self._versions.get(row["commit"])
+            if version is not None and not of_today[row["commit"]]:
+                groups.setdefault(version.origin, []).append(key)
+        found = []
+        for (kernel, conditions), keys in groups.items():
+            for key in keys:
+                del self._hashes[key]
+            figures = sorted({key[0] for key in keys})
+            verify = f"bbrlab verify --scale {self.scale} {' '.join(figures) if len(figures) <= NAMED else 'all'}"
+            commit = shipped_by(self.folder, self.scale, figures)
+            runs = number_of(len(keys), "run")
+            words = f"{runs} {'is' if len(keys) == 1 else 'are'} of another version of bbrlab (kernel {kernel}; {conditions})"
+            place = (
+                f"git checkout {commit[:10]} && " if commit else "get the version of bbrlab that shipped them; there: "
+            )
+            found.append(Older(len(keys), frozenset(figures), words, f"{place}{verify}"))
+        return found
 
     @property
     def keys(self) -> list[Key]:
@@ -186,8 +243,10 @@ class Shipped(Results):
         assert run is not None
         hashes = {name: row[column_of(name)] for name in TABLES}
         tables = {name: digest for name, digest in hashes.items() if isinstance(digest, str)}
-        fields = self._fields.get(row["commit"], frozenset())
-        return Record(run, row["summary_sha256"], tables, self._kernel, self._rows(key), fields=fields)
+        version = self._versions.get(row["commit"])
+        kernel = (version.kernel["name"], version.kernel["key"]) if version else None
+        fields = frozenset(version.fields) if version else frozenset()
+        return Record(run, row["summary_sha256"], tables, kernel, self._rows(key), fields=fields)
 
 
 class Folder(Results):
@@ -301,13 +360,21 @@ def results_at(folder: Path, scale: str, figures: Sequence[Figure], names: Seque
     kind = Shipped if is_shipped(folder, scale) else Folder
     found = kind(folder, scale, {f.id: f for f in figures})
     there = {figure for figure, _, _ in found.keys}
+    older = {id: one for one in found.older for id in one.figures}
     changed = {one.file.removesuffix(".parquet") for one in found.wrong}
     for name in names:
         if not any(_is_of(id, name) for id in there):
+            if of := next((one for id, one in older.items() if _is_of(id, name)), None):
+                raise UserError(
+                    f"{folder}: {name} cannot be verified at scale {scale} with this version: {of.words}; {of.remedy}"
+                )
             raise UserError(
                 f"{folder}: has no run of {name} at scale {scale} with the points that its scenarios have now; leave it out"
             )
+    if not there and found.older:
+        told = "; ".join(f"{one.words}; {one.remedy}" for one in found.older)
+        raise UserError(f"{folder}: nothing of scale {scale} can be verified with this version: {told}")
     if not there:
         raise UserError(f"{folder}: has no run of these figures at scale {scale}")
-    found.left_out = [f.id for f in figures if f.id not in there | changed] if names else []
+    found.left_out = [f.id for f in figures if f.id not in there | changed | older.keys()] if names else []
     return found

@@ -39,7 +39,7 @@ def rejudge(
         say: told now and then, in words, how far it is.
 
     Raises:
-        UserError: if nothing ships at the scale, a file is not as the manifest says, or a scenario has other points now.
+        UserError: if nothing ships at the scale, or a file is not as the manifest says.
     """
     with at_work(folder, scale, say, "bbrlab ship packs a campaign"):
         manifest, content = read_shipped(folder, scale)

@@ -14,7 +14,6 @@ import pandas as pd
 from bbrlab.base.errors import UserError
 from bbrlab.base.workers import workers
 from bbrlab.campaign.collect import tidy
-from bbrlab.campaign.config import command_for
 from bbrlab.campaign.figures import Figure
 from bbrlab.claims.columns import prediction_files
 from bbrlab.claims.judged import judged
@@ -50,12 +49,9 @@ def renew(content: dict[str, pd.DataFrame], asked: Asked, say: Say = lambda text
         content: {file: table}, with the figures' tables and the predictions that there are.
         say: told now and then, in words, how far it is.
 
-    Raises:
-        UserError: if the scenario of one of the figures has other points now.
+    The scenarios may have changed since: what is judged are the points that a figure's runs and its scenario of today both have.
     """
     tables = {figure.id: content[f"{figure.id}.parquet"] for figure in asked.figures}
-    for figure in asked.figures:
-        _same_points(figure, tables[figure.id], asked.scale)
     content["points.parquet"] = tidy(tables)
     content[PACKED] = _predictions(asked, content[PACKED], say)
     say("claims")
@@ -73,15 +69,6 @@ def parts_of(tables: Mapping[str, pd.DataFrame]) -> dict[str, dict[str, pd.DataF
     return {"": dict(tables)} | {
         f"{paper}.": {id: table for id, table in tables.items() if id.split("/")[0] == paper} for paper in papers
     }
-
-
-def _same_points(figure: Figure, table: pd.DataFrame, scale: str) -> None:
-    there, now = set(table["point"]), {point.label for point in figure.points}
-    if there != now:
-        raise UserError(
-            f"{figure.id}: its scenario has other points now than what ships (such as {min(there ^ now)}); run it: "
-            f"{command_for(figure.id, scale)}"
-        )
 
 
 def _predictions(asked: Asked, old: pd.DataFrame, say: Say) -> pd.DataFrame:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import json
 import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -13,6 +14,7 @@ from typing import Any
 import pandas as pd
 
 from bbrlab.base.errors import UserError
+from bbrlab.base.git import commit_time
 from bbrlab.base.words import number_of
 from bbrlab.campaign.collect import read_figure
 from bbrlab.campaign.config import command_for
@@ -26,7 +28,8 @@ from bbrlab.measure import schema
 from bbrlab.models.predictions import PACKED, PLACE, packed
 from bbrlab.models.predictions import files_of as predictions_of
 from bbrlab.report.panel import has_panel
-from bbrlab.report.shipped import CHECKS, FORMAT, RUNS, Manifest, is_shipped, shipped_figures
+from bbrlab.report.shipped import CHECKS, FORMAT, RUNS, Manifest, Version, is_shipped, shipped_figures
+from bbrlab.run.conditions import CONDITIONS
 from bbrlab.run.guest_code import always_loaded
 from bbrlab.workflow.digest import SUMMARY
 from bbrlab.workflow.explained import Explained, failed_runs
@@ -224,53 +227,89 @@ def predictions_of_campaign(campaign: Finished) -> pd.DataFrame:
 
 def manifest_of_runs(scale: str, figures: Sequence[Figure], runs: Runs) -> dict[str, Any]:
     """What shipped results with these runs come from, without the hashes of files. UserError if runs are of several kernels or
-    versions of the guest's code."""
+    versions of the guest's code, or had other conditions."""
     seen = runs.seen
-    _only(seen, "kernel", without_build)
-    guest = _only(seen, "guest_code_sha256", always_loaded)
-    packages = Counter(f"{name} {version}" for s in seen for name, version in s.manifest["packages"].items())
+    for what, part in ORIGIN.items():
+        first = part(seen[0].manifest)
+        if other := next((one for one in seen if part(one.manifest) != first), None):
+            raise UserError(
+                f"{other.run.folder}: its {what} is another one than that of {seen[0].run.folder}; remove the older of them and start "
+                "the campaign again"
+            )
     return {
         "format": FORMAT,
         "scale": scale,
         "figures": {f.id: sum(s.run.figure == f.id for s in seen) for f in figures},
         "commits": dict(sorted(Counter(s.commit for s in seen).items())),
-        "versions": versions((s.commit, s.fields, guest) for s in seen),
-        "kernel": seen[0].manifest["kernel"],
-        "packages": dict(sorted(packages.items())),
+        "versions": [one.model_dump(mode="json") for one in joined(_versions(seen))],
         "libraries": {name: importlib.metadata.version(name) for name in LIBRARIES},
         "failed": runs.failed,
     }
 
 
-def versions(made: Iterable[tuple[str, Collection[str], Mapping[str, str]]]) -> list[dict[str, Any]]:
-    """A manifest's ``versions``.
+# What all runs of a campaign must have in common: {what it is called: it, of a run's manifest.json}.
+ORIGIN: dict[str, Callable[[Mapping[str, Any]], Any]] = {
+    "kernel": lambda manifest: without_build(manifest["kernel"]),
+    "guest_code_sha256": lambda manifest: always_loaded(manifest["guest_code_sha256"]),
+    "conditions": lambda manifest: manifest.get("conditions", CONDITIONS[0]),
+}
 
-    Args:
-        made: the commit, fields of a summary and guest code of runs; all runs of a commit have the same guest code.
-    """
-    fields: dict[str, set[str]] = {}
-    guests: dict[str, Mapping[str, str]] = {}
-    for commit, some, guest in made:
-        fields.setdefault(commit, set()).update(some)
-        guests[commit] = guest
-    together: dict[tuple[tuple[str, ...], tuple[tuple[str, str], ...]], list[str]] = {}
-    for commit in sorted(fields):
-        key = tuple(sorted(fields[commit])), tuple(sorted(guests[commit].items()))
-        together.setdefault(key, []).append(commit)
+
+def _versions(seen: Sequence[Seen]) -> list[Version]:
+    """The versions of runs, one for each commit."""
+    of_commit: dict[str, list[Seen]] = {}
+    for one in seen:
+        of_commit.setdefault(one.commit, []).append(one)
     return [
-        {"commits": commits, "fields": list(names), "guest_code_sha256": dict(guest)}
-        for (names, guest), commits in together.items()
+        Version(
+            commits={commit: commit_time(commit)},
+            fields=sorted(frozenset().union(*(one.fields for one in mine))),
+            guest_code_sha256=ORIGIN["guest_code_sha256"](mine[0].manifest),
+            kernel=mine[0].manifest["kernel"],
+            packages=sorted(
+                {f"{name} {version}" for one in mine for name, version in one.manifest["packages"].items()}
+            ),
+            conditions=ORIGIN["conditions"](mine[0].manifest),
+        )
+        for commit, mine in of_commit.items()
     ]
 
 
-def _only(seen: Sequence[Seen], key: str, part: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
-    """The part that matters of what all runs' manifests say of something. UserError if they do not say the same."""
-    first = seen[0]
-    found = part(first.manifest[key])
-    for one in seen:
-        if part(one.manifest[key]) != found:
-            raise UserError(
-                f"{one.run.folder}: its {key} is another one than that of {first.run.folder}; remove the older of them and start "
-                "the campaign again"
-            )
-    return found
+def joined(versions: Iterable[Version], commits: Collection[str] | None = None) -> list[Version]:
+    """Versions, each commit in one of them, those that are equal in one.
+
+    Args:
+        commits: which to keep; default: all.
+
+    Raises:
+        UserError: if runs of one commit are of several kernels or versions of the guest's code, or had other conditions.
+    """
+    of_commit: dict[str, Version] = {}
+    for version in versions:
+        for commit, time in version.commits.items():
+            if commits is not None and commit not in commits:
+                continue
+            one = version.model_copy(update={"commits": {commit: time}, "packages": [*version.packages]})
+            other = of_commit.setdefault(commit, one)
+            if other is one:
+                continue
+            if _same(other) != _same(one):
+                raise UserError(
+                    f"runs of commit {commit} have two versions of the kernel, of the guest's code or of other code that they come from; "
+                    "commit what was changed and make the newer of them again"
+                )
+            more = {"fields": {*other.fields, *one.fields}, "packages": {*other.packages, *one.packages}}
+            of_commit[commit] = other.model_copy(update={name: sorted(values) for name, values in more.items()})
+    together: dict[str, Version] = {}
+    for commit in sorted(of_commit):
+        one = of_commit[commit]
+        first = together.setdefault(json.dumps([_same(one), one.fields], sort_keys=True), one)
+        if first is not one:
+            first.commits.update(one.commits)
+            first.packages[:] = sorted({*first.packages, *one.packages})
+    return list(together.values())
+
+
+def _same(version: Version) -> list[Any]:
+    """What is the same in all runs of a commit."""
+    return [without_build(version.kernel), version.guest_code_sha256, version.conditions]

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from bbrlab.base.errors import UserError
 from bbrlab.campaign.figures import figures_at
-from bbrlab.kernel.built import without_build
 from bbrlab.models.predictions import PACKED, packed
 from bbrlab.report.shipped import CHECKS, RUNS, Manifest, Version
 from bbrlab.workflow.renew import Asked, renew
 from bbrlab.workflow.ship import (
     Finished,
     in_order,
+    joined,
     look_through,
     manifest_of_runs,
     predictions_of_campaign,
-    versions,
 )
 from bbrlab.workflow.shipped_folder import Say, at_work, read_shipped, replace_shipped
 
@@ -42,7 +40,7 @@ def add(campaign: Finished, folder: Path, jobs: int = 1, say: Say = lambda text:
         The new manifest.
 
     Raises:
-        UserError: if nothing ships at the scale, runs are of another kernel than those that stay, or as ship.pack() has it.
+        UserError: if nothing ships at the scale, or as ship.pack() has it.
     """
     scale = campaign.scale
     with at_work(folder, scale, say, "leave --add out"):
@@ -66,32 +64,20 @@ def without(
     """What ships, without some figures, their runs and checks; predictions stay, they are of points and not of runs.
 
     Args:
-        manifest: of what ships; counts its runs by commit and by version of each package.
+        manifest: of what ships; counts its runs by commit.
         content: {file: table}.
         figures: ids; of which not all need ship.
-
-    Raises:
-        UserError: if the runs that stay cannot be counted, because those that ship had several versions of one package.
     """
-    gone = {id: runs for id, runs in manifest.figures.items() if id in figures}
+    gone = manifest.figures.keys() & figures
     if not gone:
         return manifest, dict(content)
-    if several := [package for package, runs in manifest.packages.items() if runs != manifest.runs]:
-        raise UserError(
-            f"{min(gone)}: ships already, and cannot be replaced: of what ships, not all runs had {several[0]}, and which had it is not "
-            "known; pack all of the scale without --add"
-        )
     rows = {name: table[~table["figure"].isin(gone)] for name, table in content.items() if name in (RUNS, CHECKS)}
     tables = {name: table for name, table in content.items() if name.removesuffix(".parquet") not in gone} | rows
-    left = sum(manifest.figures.values()) - sum(gone.values())
+    commits = {str(commit): int(runs) for commit, runs in rows[RUNS]["commit"].value_counts().sort_index().items()}
     changed = {
         "figures": {id: runs for id, runs in manifest.figures.items() if id not in gone},
-        "commits": rows[RUNS]["commit"].value_counts().sort_index().to_dict(),
-        "versions": [
-            Version(**one)
-            for one in _versions([one.model_dump() for one in manifest.versions], set(rows[RUNS]["commit"]))
-        ],
-        "packages": dict.fromkeys(manifest.packages, left) if left else {},
+        "commits": commits,
+        "versions": joined(manifest.versions, commits),
         "failed": [failed for failed in manifest.failed if failed.figure not in gone],
     }
     return manifest.model_copy(update=changed), tables
@@ -106,46 +92,22 @@ def _both(there: pd.DataFrame, more: pd.DataFrame, order: list[str]) -> pd.DataF
 def joined_manifests(there: Manifest, more: Mapping[str, Any]) -> dict[str, Any]:
     """One manifest for the runs of both, without the hashes of files.
 
-    Runs of two versions of bbrlab may ship together: verify makes a sample of either again with this one.
+    Runs of several versions of bbrlab, and of several kernels, may ship together, figure by figure.
 
     Args:
         there: of what ships.
         more: ship.manifest_of_runs() of what is added.
 
     Raises:
-        UserError: if the runs are of different kernels, or a commit has two versions of the guest's code.
+        UserError: if runs of one commit have two versions (ship.joined()).
     """
     old = there.model_dump(mode="json", exclude={"files", "sha256"})
-    mine, theirs = without_build(more["kernel"]), without_build(old["kernel"])
-    if mine != theirs:
-        wrong = min(key for key in mine.keys() | theirs.keys() if mine.get(key) != theirs.get(key))
-        raise UserError(
-            f"the runs' kernel is not that of what ships: {wrong} is {mine.get(wrong)} and not {theirs.get(wrong)}; "
-            "run these with that one, or all figures of the scale with this one"
-        )
     together = old["figures"] | more["figures"]
     order = [figure.id for figure in in_order(figures_at(there.scale, list(together)))]
     failed = sorted([*old["failed"], *more["failed"]], key=lambda one: order.index(one["figure"]))
-    sums = {key: dict(sorted((Counter(old[key]) + Counter(more[key])).items())) for key in ("commits", "packages")}
+    versions = joined([*there.versions, *(Version.model_validate(one) for one in more["versions"])])
     return {
-        **more, **sums, "versions": _versions([*old["versions"], *more["versions"]], set(sums["commits"])),
-        "kernel": old["kernel"], "figures": {id: together[id] for id in order}, "failed": failed,
+        **more, "commits": dict(sorted((Counter(old["commits"]) + Counter(more["commits"])).items())),
+        "versions": [one.model_dump(mode="json") for one in versions],
+        "figures": {id: together[id] for id in order}, "failed": failed,
     }  # fmt: skip
-
-
-def _versions(there: Sequence[Mapping[str, Any]], commits: set[str]) -> list[dict[str, Any]]:
-    """Of versions those of some commits. UserError if one commit has two versions of the guest's code."""
-    guests: dict[str, Mapping[str, str]] = {}
-    for one in there:
-        for commit in one["commits"]:
-            if guests.setdefault(commit, one["guest_code_sha256"]) != one["guest_code_sha256"]:
-                raise UserError(
-                    f"runs of commit {commit} have two versions of the guest's code; commit what was changed in mininet/ and make "
-                    "the newer of them again"
-                )
-    return versions(
-        (commit, one["fields"], one["guest_code_sha256"])
-        for one in there
-        for commit in one["commits"]
-        if commit in commits
-    )

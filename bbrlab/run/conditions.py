@@ -1,0 +1,10 @@
+"""What every run of a version has that its scenario does not say: in words, for results of several versions that stand side by side."""
+
+from __future__ import annotations
+
+# The oldest first. A new line where the same scenario gives another result though no field of it, no kernel and no code of the guest
+# says so: another default, another count. Who changes the last one before any run of it ships, changes it in place.
+CONDITIONS = (
+    "no noise (exact RTTs, hosts that take no time); goodput of flows with a size counts SYN, iperf3's cookie and FIN, 39 bytes",
+    "no noise (exact RTTs, hosts that take no time); goodput of flows with a size counts data alone",
+)
