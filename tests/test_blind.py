@@ -6,6 +6,7 @@ import pytest
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
+from bbrlab.base.tables import published_table
 from bbrlab.report.plots.blind import agreement, agreement_table, blind_comparisons, blind_panels, blind_tables
 
 
@@ -36,6 +37,24 @@ def test_what_ships_says_what_the_documentation_says():
         0.034,
     ]
     assert found.loc[("gomez", "goodput_mbit"), "median_percent"] == pytest.approx(5, abs=1)
+    shares = {
+        name: found.loc[(name, "share_of_capacity"), ["values", "rms"]].round(3).tolist() for name in ("fig3b", "fig5b")
+    }
+    assert shares == {"fig3b": [38, 0.055], "fig5b": [39, 0.042]}
+    assert found.loc[("rns", "share_of_goodput"), ["values", "rms"]].round(3).tolist() == [4, 0.023]
+    assert found.loc["nest", "largest"].drop("rtt_ms_p50").max() <= 0.5
+
+
+@pytest.mark.parametrize(("name", "rms"), [("fig3b", 0.044), ("fig5b", 0.016)])
+def test_figs_3b_and_5b_were_predicted_where_they_were_not_known(name, rms):
+    table = blind_tables(paths.DATA / "blind")[name]
+    published = published_table(f"sarpkaya2025/{name}").set_index(["buffer_bdp", "bbr_flows"])["share_of_capacity"]
+    cells = list(zip(table["buffer_bdp"], table["bbr_flows"], strict=True))
+    assert published[cells].tolist() == table["published"].tolist()
+    known = {"fig3b": {(1, 1), (2, 1), (8, 1), (8, 4)}, "fig5b": {(1, 1), (8, 1), (8, 4)}}[name]
+    assert set(published.index) - set(cells) == known
+    shallow = table[table["buffer_bdp"] <= 16]
+    assert ((shallow["here"] - shallow["published"]) ** 2).mean() ** 0.5 == pytest.approx(rms, abs=0.0005)
 
 
 def test_what_ships_is_drawn_as_its_panels_say():
