@@ -324,13 +324,6 @@ def test_the_series_of_an_expression():
     assert list(found.values()) == [{"a.x"}, {"a.x"}, {"a.x"}, set(), several]
 
 
-def test_the_place_of_the_largest():
-    x = np.array([0.1, 0.2, 0.3])
-    assert of_series.at_largest(x, np.array([1.0, 5.0, 4.0])) == 0.2
-    assert of_series.at_largest(x, np.array([1.0, 5.0, 5.0])) == 0.2, "the first of several"
-    assert math.isnan(of_series.at_largest(x, np.array([1.0, np.nan, 4.0])))
-
-
 def test_bounds_choose_points():
     points = full_figures()["cao2019/fig5"].points
     between = Term(

@@ -128,7 +128,12 @@ WITHOUT_A_PICTURE = {
     "bless2025/fig8_gro": "a variant of fig8, among the claims",
     "bless2025/fig8_late": "the second half of fig8's runs, among the claims",
     "cao2019/fig5_offloads": "a variant of fig5, among the claims",
+    "cao2019/fig5_default_memory": "one number, among the claims",
+    "cao2019/fig6_10mb": "the rest of the settings of fig6, among the claims",
+    "cao2019/fig8_conditions": "variants of fig8, among the claims",
+    "cao2019/fig8_cycle": "variants of fig8, among the claims",
     "tang/sec5a": "two numbers, among the claims",
+    "ware2019/fig3_long": "a variant of fig3, among the claims",
 }
 
 

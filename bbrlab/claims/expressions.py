@@ -56,7 +56,6 @@ def _all(values: tuple[Value, ...]) -> Value:
 
 FUNCTIONS: dict[str, Function] = {
     "abs": Function(np.abs, ("x",), each=True, of_means=True),
-    "at_largest": Function(series.at_largest, ("x", "y"), together=2, of_means=True),
     "crossing": Function(series.crossing, ("x", "y", "fraction"), together=2, numbers=("fraction",), of_means=True),
     "first": Function(lambda x: np.atleast_1d(x)[0], ("x",)),
     "fraction_above": Function(series.fraction_above, ("values", "limit"), numbers=("limit",)),

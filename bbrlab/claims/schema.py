@@ -260,7 +260,7 @@ class Claim(Strict):
     metric: str | None = Field(
         None, description="arithmetic on the columns of the figure tables (docs/reference/results.md); name.column where at has "
         "names. Beside the measured columns: published; ware, fluid and burst, the share that the models give group 0. Functions: "
-        "abs, at_largest(x, y), crossing(x, y, fraction), first, fraction_above(values, limit), grouped_rms(values, key), last, max, mean, median, "
+        "abs, crossing(x, y, fraction), first, fraction_above(values, limit), grouped_rms(values, key), last, max, mean, median, "
         "min, rms, sum, tree_accuracy(first, second, features...), trend(values, key)"
     )  # fmt: skip
     expect: Expectation = Field(description="what is expected of metric: numbers may be arithmetic on a row's cells")

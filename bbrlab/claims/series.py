@@ -99,16 +99,6 @@ def _p_more(values: Array, limit: float, identical: bool) -> Array:
     return p
 
 
-def at_largest(x: Array, y: Array) -> float:
-    """The x of the largest y; the first of several. NaN if one of y is not finite.
-
-    Args:
-        x, y: shape (points,).
-    """
-    x, y = np.atleast_1d(x), np.atleast_1d(y)
-    return float(x[np.argmax(y)]) if np.isfinite(y).all() else float("nan")
-
-
 def crossing(x: Array, y: Array, fraction: float) -> float:
     """The x at which y, in the order of x, first falls below ``fraction`` of its first value; NaN if it never does.
 
