@@ -145,6 +145,7 @@ def failed_guest(run: Path) -> None:
 FORGED = [
     (lambda run: other_code(run, **{"guest.py": "0" * 64}), OTHER_VERSION, "get the version that is graded with, and run it again"),
     (lambda run: edit_json(run / "manifest.json", guest_code_sha256={}), OTHER_VERSION, "guest.py"),
+    (lambda run: edit_json(run / "manifest.json", conditions="a sieve"), OTHER_VERSION, "had other conditions (a sieve)"),
     (lambda run: edit_json(run / "manifest.json", guest_code_sha256={}, plan_sha256="0" * 64), OTHER_VERSION, "plan_sha256 of manifest.json"),
     (lambda run: edit_json(run / "manifest.json", plan_sha256="0" * 64), EDITED_MANIFEST, "plan_sha256"),
     (lambda run: edit_json(run / "manifest.json", kernel={"name": "lab", "release": "6", "build_id": "", "key": ""}, plan_sha256=""), OTHER_KERNEL, "plan_sha256"),

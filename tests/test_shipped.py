@@ -398,6 +398,9 @@ def test_a_run_by_another_build_of_the_kernel_that_is_equal_is_told_and_no_fault
     changed = replace(other, summary_sha256="0" * 64)
     outcome = verify._again(changed, {}, Path("point"), record.run.folder, found, [])
     assert "is of another kernel" in outcome.wrong[0].what
+    older = replace(changed, manifest={key: value for key, value in record.manifest.items() if key != "conditions"})
+    outcome = verify._again(older, {}, Path("point"), record.run.folder, found, [])
+    assert outcome.wrong[0].what.startswith("had other conditions: no noise")
 
 
 def test_a_run_of_a_kernel_that_is_not_here_stops_no_other(mine):

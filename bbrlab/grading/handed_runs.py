@@ -28,6 +28,7 @@ from bbrlab.grading.submission import RESULTS, YAML_BYTES, Submission, is_number
 from bbrlab.kernel.built import Kernel, describe_kernel, without_build
 from bbrlab.measure import schema
 from bbrlab.measure.summary import Measured, read_summary
+from bbrlab.run.conditions import CONDITIONS
 from bbrlab.run.guest_code import always_loaded, guest_code
 from bbrlab.run.manifest import git_state
 from bbrlab.scenario.messages import validate
@@ -97,6 +98,7 @@ class _Manifest(BaseModel):
     outputs_sha256: dict[str, str]
     report: dict[str, Any]
     source: dict[str, Any] = {}
+    conditions: str = CONDITIONS[0]
 
 
 @dataclass
@@ -230,6 +232,12 @@ def _of_whom(folder: _Folder, run: RunFound, manifest: _Manifest, own: Personal,
             OTHER_VERSION,
             f"the guest's code is not this version's ({some_of(changed)}){_commits(manifest)}; get the version that is graded with, "
             "and run it again",
+        )
+    elif manifest.conditions != CONDITIONS[-1]:
+        folder.flag(
+            OTHER_VERSION,
+            f"its version had other conditions ({shown(manifest.conditions)}){_commits(manifest)}; get the version that is graded "
+            "with, and run it again",
         )
 
 

@@ -19,8 +19,9 @@ from bbrlab.campaign.figures import write_points
 from bbrlab.experiment.machine.cores import TELL_AFTER_S, holders, lock_folder, one_core
 from bbrlab.kernel.built import get_kernel
 from bbrlab.kernel.own import recipe_name
+from bbrlab.run.conditions import CONDITIONS
 from bbrlab.workflow.differences import compare
-from bbrlab.workflow.digest import SUMMARY
+from bbrlab.workflow.digest import MANIFEST, SUMMARY
 from bbrlab.workflow.estimate import estimate_s
 from bbrlab.workflow.records import Key, Record, Results, Wrong
 
@@ -182,6 +183,12 @@ def _all_taken() -> bool:
         return True
 
 
+def _conditions(record: Record) -> str:
+    """What a run had that its scenario does not say; of what ships, only runs of today's are run again."""
+    manifest = record.manifest
+    return str(manifest.get("conditions", CONDITIONS[0])) if isinstance(manifest, dict) else CONDITIONS[-1]
+
+
 def _again(
     record: Record,
     missing: Mapping[str, str],
@@ -225,4 +232,6 @@ def _again(
             wrong.insert(0, Wrong(SUMMARY, said))
         else:
             note = f"{said}; equal all the same"
+    if wrong and (there := _conditions(record)) != CONDITIONS[-1]:
+        wrong.insert(0, Wrong(MANIFEST, f"had other conditions: {there}; here: {CONDITIONS[-1]}"))
     return Outcome(record, wrong, note, wall_s)
