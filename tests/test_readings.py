@@ -104,17 +104,17 @@ def set_of_points(rows):
     return set(rows.itertuples(index=False, name=None))
 
 
-def test_the_known_cells_of_50_mbit_are_those_that_were_run():
+def test_the_cells_50mbit_of_50_mbit_are_those_that_were_run():
     text = (paths.ROOT / "docs" / "explanation" / "bbr_defaults.md").read_text(encoding="utf-8")
-    cells = readings.known_cells()
+    cells = readings.cells_50mbit()
     points = points_of(load_scenario(paths.SCENARIOS / "questions" / "readings_50mbit.yaml"))
     names = {f"{c.cca}-{c.reading}-{c.bbr_flows}-{c.buffer_bdp}" for c in cells.itertuples()}
     assert names == {point.values["case"] for point in points}
-    table = readings.known_table()
+    table = readings.table_50mbit()
     assert len(table) == 2 * (1 + 4)
     for (cca, reading), row in table.iterrows():
         assert f"| {cca} | {reading} | {' | '.join(row)} |" in text
-    errors = readings.known_errors(cells)
+    errors = readings.errors_50mbit(cells)
     one = cells[(cells["cca"] == "bbr2") & (cells["reading"] == "drafts")]
     assert errors["bbr2", "drafts"] == pytest.approx(
         float(((one["share_of_capacity"] - one["published"]) ** 2).mean() ** 0.5)

@@ -25,6 +25,7 @@ READINGS = {
     "refill-rotates": ("lossy-refill", "always"),
     "wide": ("probes-too", "always"),
 }
+PANELS_50MBIT = {"bbr2": "sarpkaya2025/fig3b", "bbr3": "sarpkaya2025/fig5b"}  # against CUBIC
 RTT_MS = 50.0  # of readings_queue
 LEAST_GOODPUT_MBIT = 75.0
 QUEUE_RTTS = (1.0, 1.25)
@@ -84,8 +85,8 @@ def chosen(cca: str) -> str:
     return str(good.sort_values(["departures", "rmse"])["reading"].iloc[0])
 
 
-def known_cells() -> pd.DataFrame:
-    """The readings at 50 Mbit/s, where seven published cells are known, which take no part in the choice.
+def cells_50mbit() -> pd.DataFrame:
+    """The readings at seven cells of the published panels at 50 Mbit/s, which take no part in the choice.
 
     Returns:
         One row per version, reading and cell: cca, reading, bbr_flows, buffer_bdp, published, share_of_capacity (mean over the
@@ -94,33 +95,34 @@ def known_cells() -> pd.DataFrame:
     runs = published_table("questions/readings_50mbit")
     keys = ["cca", "reading", "bbr_flows", "buffer_bdp"]
     means = runs.groupby(keys, sort=False)["share_of_capacity"].agg(["mean", "sem"]).reset_index()
-    known = published_table("questions/known_50mbit").rename(columns={"share_of_capacity": "published"})
+    theirs = pd.concat(published_table(figure).assign(cca=cca) for cca, figure in PANELS_50MBIT.items())
+    theirs = theirs.rename(columns={"share_of_capacity": "published"})[["cca", "bbr_flows", "buffer_bdp", "published"]]
     cells = means.rename(columns={"mean": "share_of_capacity", "sem": "standard_error"}).merge(
-        known[["cca", "bbr_flows", "buffer_bdp", "published"]], on=["cca", "bbr_flows", "buffer_bdp"], validate="m:1"
+        theirs, on=["cca", "bbr_flows", "buffer_bdp"], validate="m:1"
     )
     return cells[[*keys, "published", "share_of_capacity", "standard_error"]]
 
 
-def known_errors(cells: pd.DataFrame) -> pd.Series:
-    """{(version, reading): root mean square difference of its means to the published shares} of known_cells()."""
+def errors_50mbit(cells: pd.DataFrame) -> pd.Series:
+    """{(version, reading): root mean square difference of its means to the published shares} of cells_50mbit()."""
     away = cells["share_of_capacity"] - cells["published"]
     return away.groupby([cells["cca"], cells["reading"]], sort=False).agg(rms)
 
 
-def known_table() -> pd.DataFrame:
-    """known_cells() for reading, in words: a row for the published shares of each version, then one per reading.
+def table_50mbit() -> pd.DataFrame:
+    """cells_50mbit() for reading, in words: a row for the published shares of each version, then one per reading.
 
     Returns:
         Indexed by version and reading; a column per cell (mean ± standard error), and RMSE, over the version's cells.
     """
-    cells = known_cells()
+    cells = cells_50mbit()
     cells["cell"] = cells["bbr_flows"].map("N = {}, ".format) + cells["buffer_bdp"].map("{} BDP".format)
     cells["share"] = cells["share_of_capacity"].map("{:.3f}".format) + cells["standard_error"].map(" ± {:.3f}".format)
     published = cells.drop_duplicates(["cca", "cell"]).assign(reading="published")
     published["share"] = published["published"].map("{:.3f}".format)
     every = pd.concat([published, cells]).sort_values("cca", kind="stable")
     table = every.pivot_table(index=["cca", "reading"], columns="cell", values="share", aggfunc="first", sort=False)
-    return table.assign(RMSE=known_errors(cells).map("{:.3f}".format)).fillna("")
+    return table.assign(RMSE=errors_50mbit(cells).map("{:.3f}".format)).fillna("")
 
 
 def elsewhere() -> pd.DataFrame:
