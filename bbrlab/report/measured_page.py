@@ -28,7 +28,8 @@ SCALE, SHIPPED = FULL, paths.ROOT / "shipped"
 BOUNDS_BDP = (16, 32, np.inf)  # of buffers: how far a column of the table goes
 MEASURED = paths.ROOT / "docs/reference/measured.md"
 AIMED = paths.ROOT / "docs/explanation/bbr_defaults.md"
-BEGIN, END = "<!-- {}: made by python -m bbrlab.report.measured_page -->\n", "<!-- end of {} -->"
+MAKER = "bbrlab.report.measured_page"
+BEGIN, END = "<!-- {}: made by python -m {} -->\n", "<!-- end of {} -->"
 # What was aimed at before the runs, for all numbers of flows: (figure, buffers up to so many BDP, RMSE).
 AIMS = (
     ("sarpkaya2025/fig5a", 32, 0.03),
@@ -186,19 +187,20 @@ def _failed_list(failed: Sequence[Failed]) -> list[str]:
     ]
 
 
-def page(path: Path, tables: dict[str, str]) -> str:
+def page(path: Path, tables: dict[str, str], maker: str = MAKER) -> str:
     """A page as it should be.
 
     Args:
         path: of the page.
         tables: {the name of its place: what stands there}.
+        maker: the module that makes them.
 
     Raises:
         ValueError: if it has no place for one of them.
     """
     text = path.read_text(encoding="utf-8")
     for name, table in tables.items():
-        begin, end = BEGIN.format(name), END.format(name)
+        begin, end = BEGIN.format(name, maker), END.format(name)
         if begin not in text or end not in text:
             raise ValueError(f"{path.name} has no place for {name} ({begin.strip()} ... {end})")
         before, rest = text.split(begin)
