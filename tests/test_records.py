@@ -17,7 +17,7 @@ from bbrlab.base.git import git
 from bbrlab.campaign.figures import figures_at, runs_of
 from bbrlab.cli.commands import app
 from bbrlab.report import shipped
-from bbrlab.workflow import verify
+from bbrlab.workflow import records, verify
 from bbrlab.workflow.differences import compare
 from bbrlab.workflow.digest import table_digests
 from bbrlab.workflow.records import Folder, Record, Shipped, Wrong, results_at, shipped_by
@@ -143,11 +143,15 @@ def test_runs_of_another_version_are_not_chosen_and_it_is_said_what_makes_them_a
     assert told == [{"runs": 8, "words": older.words, "remedy": older.remedy}]
 
 
-def test_the_commit_to_check_out_is_the_one_that_brought_the_figures_table():
+def test_the_commit_to_check_out_is_the_one_that_brought_the_figures_table(monkeypatch):
     brought = git("log", "-1", "--format=%H", "--", f"shipped/full/{FIGURE}.parquet")
-    if not brought:
+    if not brought or git("rev-parse", "--is-shallow-repository") == "true":
         pytest.skip("no Git, or none of this package's history")
     assert shipped_by(REAL, "full", [FIGURE]) == brought
+    monkeypatch.setattr(records, "git", lambda *argv: "true" if "--is-shallow-repository" in argv else "c" * 40)
+    assert shipped_by(REAL, "full", [FIGURE]) == "", (
+        "of a shallow clone the oldest commit seems to have brought everything"
+    )
 
 
 def test_where_nothing_can_be_made_again_it_is_an_error(tmp_path):

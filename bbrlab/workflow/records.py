@@ -157,11 +157,12 @@ def _several(file: str, keys: set[Key], what: str) -> Wrong:
 
 
 def shipped_by(folder: Path, scale: str, figures: Sequence[str]) -> str:
-    """The commit that last brought the tables of some figures that ship, whose code made their runs; empty where Git does not know."""
-    return (
-        git("log", "-1", "--format=%H", "--", *(str((folder / scale / f"{id}.parquet").resolve()) for id in figures))
-        or ""
-    )
+    """The commit that last brought the tables of some figures that ship, whose code made their runs; empty where Git does not know, as
+    in a shallow clone."""
+    if git("rev-parse", "--is-shallow-repository") != "false":
+        return ""
+    tables = [str((folder / scale / f"{id}.parquet").resolve()) for id in figures]
+    return git("log", "-1", "--format=%H", "--", *tables) or ""
 
 
 @dataclass
