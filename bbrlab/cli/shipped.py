@@ -12,7 +12,7 @@ import typer
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
-from bbrlab.base.words import number_of
+from bbrlab.base.words import in_short, number_of
 from bbrlab.cli.app import EXIT_MOVED, AsJson, all_cores, app, at_once, print_json
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def ship(
         f"kernel {' and '.join(f'{name} {key}' for key, name in found.kernels.items())}; commits {', '.join(found.commits)}; {number_of(len(found.failed), 'failed run')}, explained"
     )
     for words, ids in older_versions(place, scale).items():
-        typer.echo(f"of an older version of bbrlab ({words}): {', '.join(ids)}")
+        typer.echo(f"of an older version of bbrlab ({words}): {in_short(ids)}")
     warn_of_changed_code(found.commits)
 
 
