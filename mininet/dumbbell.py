@@ -110,7 +110,7 @@ def sysctl_file(key):
 
 def slowest_s(plan):
     """The longest that a path of the plan delays a packet before the experiment, without a queue, in s."""
-    return max(host["delay_us"] + host["jitter_us"] for host in plan["hosts"]) * 1e-6
+    return max(host["delay_us"] + host["jitter_us"] + host["processing_us"] for host in plan["hosts"]) * 1e-6
 
 
 def set_sysctl(key, value):
@@ -223,16 +223,17 @@ def netem_interrupts(delay_us):
     return ["netem", "limit", str(NETEM_LIMIT_PACKETS), "slot", "%.3fus" % delay_us, "%.3fus" % delay_us]
 
 
-def netem(delay_us, loss, jitter_kind, jitter_us):
+def netem(delay_us, loss, jitter_kind, jitter_us, processing_us):
     """tc arguments of a netem that delays by ``delay_us``, never reorders, and loses packets with probability ``loss``.
 
     Jitter adds between 0 and ``jitter_us``: ``per-packet`` uniformly for each packet, ``slotted`` by letting packets
     leave only at the end of a slot, whose length is drawn uniformly from 0 to ``jitter_us`` when it begins (Bless et al.
     2025, section V; slots of equal length give a flow in a deep buffer half the advantage that they measured).
+    What hosts take, between 0 and ``processing_us`` for each packet, is added to that.
     """
     words = ["netem", "limit", str(NETEM_LIMIT_PACKETS)]
-    if jitter_kind == "per-packet":
-        half = jitter_us / 2
+    half = (processing_us + (jitter_us if jitter_kind == "per-packet" else 0.0)) / 2
+    if half:
         words += ["delay", "%.3fus" % (delay_us + half), "%.3fus" % half]
     else:
         words += ["delay", "%.3fus" % delay_us]
@@ -338,7 +339,7 @@ class Dumbbell:
         if not self.plan["own_machine"]:
             # The lab's kernels let veth orphan packets (kernels/patches/veth). Elsewhere a netem that delays a little
             # does it; without, TCP Small Queues would count the bottleneck's queue as the sender's own.
-            call("tc", "qdisc", "add", "dev", dev, "root", *netem(1.0, 0.0, None, 0))
+            call("tc", "qdisc", "add", "dev", dev, "root", *netem(1.0, 0.0, None, 0, 0))
         elif self.host_plans[name]["pacing"] == "fq":
             # The default limits of fq (10,000 packets, 100 a flow) would be a second bottleneck queue. And with more than
             # two flows for each of its 1024 buckets it forgets old ones by the address of their sockets, which the
@@ -382,7 +383,9 @@ class Dumbbell:
             spec = self.host_plans[name]
             if spec["sends"] or port in lossy:
                 loss = self.loss if port in lossy else 0.0
-                words[port] = netem(spec["delay_us"], loss, spec["jitter_kind"], spec["jitter_us"])
+                words[port] = netem(
+                    spec["delay_us"], loss, spec["jitter_kind"], spec["jitter_us"], spec["processing_us"]
+                )
         words.update((d, netem_loss(self.loss)) for d in lossy if d not in words)
         return words
 

@@ -188,7 +188,8 @@ class Session:
         """Change the network."""
         with self.lock:
             hosts = self.plan["prompt"]["network_rtt_hosts"]
-            delay_us = None if rtt_us is None else {name: rtt_us for name in hosts}
+            specs = self.dumbbell.host_plans
+            delay_us = None if rtt_us is None else {name: rtt_us + specs[name]["rtt_offset_us"] for name in hosts}
             asked = {"rate_bps": rate_bps, "rtt_us": rtt_us, "loss": loss}
             changed = {k: v for k, v in asked.items() if v is not None}
             with self.event(command, changed=changed), unseen_by_children():
@@ -273,7 +274,9 @@ class Session:
                 self.stop(name)
 
     def _change_planned(self, step):
-        rtt_us = next(iter(step["delay_us"].values()), None) if step["delay_us"] else None
+        rtt_us = None
+        for name, delay_us in (step["delay_us"] or {}).items():
+            rtt_us = delay_us - self.dumbbell.host_plans[name]["rtt_offset_us"]
         self.change(None, step["rate_bps"], rtt_us, step["loss"])
 
     def see_ends(self):

@@ -135,7 +135,8 @@ class Prompt(CLI):
             raise RefusedError(
                 "every flow of this scenario has an RTT of its own (flows[].rtt_ms or a range), which stays"
             )
-        value = self._number(line, "rtt", 0.1, self.plan["rtt_ms_max"], "ms", specs[hosts[0]]["delay_us"] / 1e3)
+        now_ms = (specs[hosts[0]]["delay_us"] - specs[hosts[0]]["rtt_offset_us"]) / 1e3
+        value = self._number(line, "rtt", 0.1, self.plan["rtt_ms_max"], "ms", now_ms)
         if value is not None:
             self.session.change(self._line("rtt", line), rtt_us=value * 1000)
 

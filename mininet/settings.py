@@ -4,19 +4,25 @@ Raw, as netlink has it: bbrlab/measure/kernel_options.py decodes it outside, and
 """
 
 import os
+from contextlib import suppress
 
 from dumbbell import ARP_REACHABLE, DEFERRED, interface_file, read, sysctl_file
 from namespaces import network_of
 from netlink import Netlink
 
+PACING_LATE_NS = "/sys/module/tcp_output/parameters/pacing_late_ns"
+
 
 def kernel_settings(dumbbell, plan):
-    """{"ports": qdiscs and classes of the switches' side, "tcp_mem", "hosts": {host: what is set in it}}."""
+    """{"ports": qdiscs and classes of the switches' side, "tcp_mem", "pacing_late_ns", "hosts": {host: what is set in it}}."""
     route = Netlink(os.getpid())
     ports = list(route.settings([link["device"] for link in plan["bottlenecks"]]))
     route.socket.close()
     hosts = {name: _of_host(name, host, plan) for name, host in dumbbell.hosts.items()}
-    return {"ports": ports, "tcp_mem": _sysctl("net.ipv4.tcp_mem"), "hosts": hosts}
+    late_ns = None
+    with suppress(FileNotFoundError):  # a kernel without kernels/patches/lateness
+        late_ns = int(read(PACING_LATE_NS))
+    return {"ports": ports, "tcp_mem": _sysctl("net.ipv4.tcp_mem"), "pacing_late_ns": late_ns, "hosts": hosts}
 
 
 def _sysctl(key):

@@ -16,9 +16,12 @@ def attribute(kind: int, data: bytes) -> bytes:
     return struct.pack("<HH", 4 + len(data), kind) + data + bytes(-len(data) % 4)
 
 
-def netem(delay_us: float, loss: float, rate: int = NETEM_RATE) -> str:
+def netem(delay_us: float, loss: float, rate: int = NETEM_RATE, spread_us: float = 0.0) -> str:
     words = struct.pack("<IIIIII", 0, NETEM_LIMIT, round(loss * 2**32), 0, 0, 0)
-    words += attribute(10, struct.pack("<q", round(1000 * delay_us))) + attribute(11, bytes(8))
+    half_ns = round(1000 * spread_us / 2)  # netem draws around the delay
+    words += attribute(10, struct.pack("<q", round(1000 * delay_us) + half_ns)) + attribute(
+        11, struct.pack("<q", half_ns)
+    )
     words += attribute(8, struct.pack("<Q", rate)) + attribute(6, struct.pack("<Iiii", 2**32 - 1, 0, 0, 0))
     return words.hex()
 
@@ -56,7 +59,9 @@ def settings(scenario: Scenario, plan: Plan) -> dict[str, Any]:
         port = f"{host['switch']}-{host['name']}"
         loss = losses[-1] if port in plan.content["loss_devices"] else 0.0
         if host["sends"] or port in plan.content["loss_devices"]:
-            ports.append(entry(port, "netem", "2:", "root", netem(host["delay_us"], loss)))
+            ports.append(
+                entry(port, "netem", "2:", "root", netem(host["delay_us"], loss, spread_us=host["processing_us"]))
+            )
     hosts = {
         h["name"]: {
             "qdiscs": [entry(h["name"] + "-eth0", "noqueue", "0:", "root")],
@@ -67,4 +72,5 @@ def settings(scenario: Scenario, plan: Plan) -> dict[str, Any]:
         }
         for h in plan.content["hosts"]
     }
-    return {"ports": ports, "tcp_mem": " ".join([str(1 << 28)] * 3), "hosts": hosts}
+    late_ns = round(1000 * scenario.hosts.processing_us)
+    return {"ports": ports, "tcp_mem": " ".join([str(1 << 28)] * 3), "pacing_late_ns": late_ns, "hosts": hosts}

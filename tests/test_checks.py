@@ -70,7 +70,7 @@ def sound_run(**changes: Any) -> SimpleNamespace:
     point = base_point(validate(scenario_dict(**fields), "test"))
     plan = make_plan(point, 1, {"cubic": "cubic", "bbr3": "bbr3"}, traceable=["bbr3"])
     links, hosts = plan.content["bottlenecks"], plan.content["hosts"]
-    rtt = {h["name"]: point.scenario.network.mean_rtt_ms for h in hosts}
+    rtt = {h["name"]: h["delay_us"] / 1000 for h in hosts}
     lossy = [{"device": f"{h['switch']}-{h['name']}", "handle": 1, "kind": "netem"} for h in hosts if h["receives"]]
     report = {
         "burst": [{"rate_bps": RATE_MBIT * 1e6, "buffer_bytes": BUFFER_BYTES - 80, "filled": True, "packets": 100} for _ in links],
@@ -244,8 +244,13 @@ def test_random_loss_is_looked_for_where_it_was_asked_for():
 
 def offloading_run(rate_mbit: float = 100) -> SimpleNamespace:
     """A sound run whose hosts merge three packets on average."""
-    run = sound_run()
-    changes = {"network__rate_mbit": rate_mbit, "hosts__receive_offload": "gro", "hosts__receive_offload_us": 300}
+    run = sound_run(hosts__noise="off")
+    changes = {
+        "hosts__noise": "off",
+        "network__rate_mbit": rate_mbit,
+        "hosts__receive_offload": "gro",
+        "hosts__receive_offload_us": 300,
+    }
     run.scenario = sound_run(**changes).scenario
     for entry in run.report["received"].values():
         entry.update(gro=True, tcp_segments=3_002)

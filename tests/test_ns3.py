@@ -62,6 +62,7 @@ def test_every_setting_of_the_hosts_is_done_refused_or_told():
         "receive_offload_us",
         "pacing",
         "ecn",
+        "noise",
         "rmem_max_bytes",
         "wmem_max_bytes",
     }

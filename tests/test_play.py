@@ -160,7 +160,12 @@ def test_each_start_is_a_flow_group_of_the_result():
     assert [g.rtt_ms for g in groups] == [None, 80, None]
     assert [(c.at_s, c.rate_mbit, c.rtt_ms) for c in point.scenario.network.changes] == [(3, 5, None), (4, None, 80)]
     assert point.scenario.window_s == [0, 10]
-    assert [(f.flow, f.transfer, f.rtt_ms) for f in plan.flows] == [(0, 0, 40), (1, 1, 80), (2, 2, 40)]
+    own, other = (host["rtt_offset_us"] / 1000 for host in plan.content["hosts"] if host["sends"])
+    assert [(f.flow, f.transfer, f.rtt_ms) for f in plan.flows] == [
+        (0, 0, 40 + own),
+        (1, 1, 80 + other),
+        (2, 2, 40 + own),
+    ]
     assert [e["what"] for e in played.events] == ["start", "start", "change", "change", "other", "stop", "start", "end"]
     text = played_text(point, played)
     assert "# Also at the prompt, which no scenario can say: h1 ping r1" in text

@@ -20,7 +20,7 @@ from bbrlab.campaign.figures import Figure, write_points
 from bbrlab.cli.app import overrides_of
 from bbrlab.experiment.plan import make_plan
 from bbrlab.run.memory import flight_bytes
-from bbrlab.scenario.draws import draw_rtts
+from bbrlab.scenario.draws import draw_rtt_offsets, draw_rtts
 from bbrlab.scenario.load import assign, base_point, load_scenario, points_of
 from bbrlab.scenario.messages import validate
 from bbrlab.scenario.point import Point
@@ -268,7 +268,8 @@ def test_each_flow_of_a_group_may_have_its_own_rtt():
     assert draw_rtts(point.scenario, 1) == draw_rtts(point.scenario, 2) == [[10, 30.5, 10], [20]]
     plan = make_plan(point, 1, {"cubic": "cubic", "reno": "reno"})
     senders = {host["delay_us"]: host["network_rtt"] for host in plan.content["hosts"] if host["delay_us"]}
-    assert senders == {10_000: False, 30_500: False, 20_000: True}
+    offsets_us = [1000 * ms for ms in draw_rtt_offsets(point.scenario, 1)]
+    assert senders == {10_000 + offsets_us[0]: False, 30_500 + offsets_us[0]: False, 20_000 + offsets_us[1]: True}
     more = [{"cca": "cubic", "count": 3, "rtts_ms": [10, 3000, 10]}, {"cca": "reno"}]
     longer = points_of(validate(scenario_dict(flows=more, network__rtt_ms=20), "s"))[0]
     assert flight_bytes(longer) > 10 * 0.9 * 1e6 / 8 * 3, "its memory is planned"

@@ -20,4 +20,5 @@ def draws_nothing(scenario: Scenario) -> bool:
         and not any(change.loss for change in network.changes)
         and network.jitter is None
         and network.qdisc.kind == "fifo"
+        and scenario.hosts.noise == "off"
     )

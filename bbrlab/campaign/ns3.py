@@ -19,7 +19,7 @@ import pandas as pd
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.campaign.figures import Figure
-from bbrlab.scenario.draws import draw_rtts
+from bbrlab.scenario.draws import draw_base_rtts
 from bbrlab.scenario.point import Point
 
 PYTHON = paths.ROOT / ".venv-ns3" / "bin" / "python"
@@ -58,7 +58,7 @@ def lacks(point: Point) -> str | None:
     for key in ("rmem_max_bytes", "wmem_max_bytes"):
         if getattr(hosts, key) is not None:
             return f"hosts.{key} (its sockets all have {SOCKET_BYTES >> 20} MiB)"
-    rtts = draw_rtts(point.scenario, 1)
+    rtts = draw_base_rtts(point.scenario, 1)
     if any(len(set(row)) > 1 for row in rtts):
         return "flows of one group with different RTTs"
     if network.rate_mbit * 125 * max(max(row) for row in rtts) + network.buffer_bytes > SOCKET_BYTES:
@@ -67,7 +67,7 @@ def lacks(point: Point) -> str | None:
 
 
 def left_out(point: Point) -> str:
-    """What of a point that ns-3 can do it leaves out knowingly, in words; "" if nothing."""
+    """What of a point that ns-3 can do it leaves out knowingly, in words; "" if nothing. Its hosts never take time (hosts.noise)."""
     segmentation = point.scenario.hosts.segmentation
     return "" if segmentation == "off" else f"hosts.segmentation {segmentation}: it sends single packets"
 
@@ -75,7 +75,7 @@ def left_out(point: Point) -> str:
 def description(figure: str, point: Point, seed: int) -> dict[str, Any]:
     """What ns3/dumbbell.py needs to know of a point."""
     scenario, network = point.scenario, point.scenario.network
-    rtts = draw_rtts(scenario, seed)
+    rtts = draw_base_rtts(scenario, seed)
     without = left_out(point)
     return {
         "label": f"{figure} {point.label} seed {seed}" + (f" (without {without})" if without else ""),

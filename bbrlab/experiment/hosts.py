@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from bbrlab.experiment.plan_types import Direction, HostPlan, Side
 from bbrlab.scenario.schema import Flow, Scenario
@@ -46,11 +46,12 @@ class Hosts:
 
     Args:
         scenario: what to run.
+        offsets_ms: of each group, by how much its RTT is moved (scenario.draws.draw_rtt_offsets).
         machines: {group: the machine that its senders are in}, of those that are not in the first.
     """
 
-    def __init__(self, scenario: Scenario, machines: Mapping[int, int] | None = None):
-        self.scenario, self._machines = scenario, machines or {}
+    def __init__(self, scenario: Scenario, offsets_ms: Sequence[float], machines: Mapping[int, int] | None = None):
+        self.scenario, self._offsets_ms, self._machines = scenario, offsets_ms, machines or {}
         self.specs: list[HostPlan] = []
         self.receivers: dict[Direction, HostPlan] = {}
         self._senders: dict[tuple[Direction, float, bool, bool, int, int], HostPlan] = {}
@@ -69,6 +70,8 @@ class Hosts:
             "delay_us": 0.0,
             "jitter_kind": None,
             "jitter_us": 0.0,
+            "processing_us": self.scenario.hosts.processing_us if sends else 0.0,
+            "rtt_offset_us": 0.0,
             "pacing": self.scenario.hosts.pacing,
             "network_rtt": False,
         }
@@ -76,13 +79,18 @@ class Hosts:
         return spec
 
     def sender(self, group: int, flow: Flow, rtt_ms: float, copy: int = 0) -> HostPlan:
-        """The host that sends a group's flows with one RTT; ``copy`` tells those apart that take turns."""
+        """The host that sends a group's flows with one RTT; ``copy`` tells those apart that take turns.
+
+        Args:
+            rtt_ms: with the group's offset.
+        """
         jitter = self.scenario.network.jitter
         shaken = jitter is not None and jitter.group in (None, group)
         key = (flow.direction, rtt_ms, shaken, flow.has_networks_rtt, copy, self._machines.get(group, 0))
         if key not in self._senders:
             spec = self._new("s1" if flow.direction == "forward" else "s2", sends=True)
             spec["delay_us"], spec["network_rtt"] = rtt_ms * 1000, flow.has_networks_rtt
+            spec["rtt_offset_us"] = self._offsets_ms[group] * 1000
             if shaken and jitter:
                 spec["jitter_kind"], spec["jitter_us"] = jitter.kind, jitter.ms * 1000
             self._senders[key] = spec

@@ -43,12 +43,14 @@ def pings(hosts: Hosts) -> list[PingPlan]:
 
 def changes(scenario: Scenario, hosts: Hosts) -> list[ChangePlan]:
     """What changes when; a new RTT is for the hosts that have the network's."""
-    of_the_network = [h["name"] for h in hosts.specs if h["sends"] and h["network_rtt"]]
+    of_the_network = {h["name"]: h["rtt_offset_us"] for h in hosts.specs if h["sends"] and h["network_rtt"]}
     return [
         {
             "at_ns": round(c.at_s * NS),
             "rate_bps": None if c.rate_mbit is None else round(c.rate_mbit * 1e6),
-            "delay_us": None if c.rtt_ms is None else {name: c.rtt_ms * 1000 for name in of_the_network},
+            "delay_us": None
+            if c.rtt_ms is None
+            else {name: c.rtt_ms * 1000 + us for name, us in of_the_network.items()},
             "loss": c.loss,
         }
         for c in scenario.network.changes

@@ -17,7 +17,7 @@ from bbrlab.experiment.links import NS, bottlenecks, changes, pings
 from bbrlab.experiment.parameters import plan_parameters
 from bbrlab.experiment.plan_types import GuestPlan
 from bbrlab.experiment.transfers import FlowPlan, plan_traffic
-from bbrlab.scenario.draws import draw_rtts
+from bbrlab.scenario.draws import draw_base_rtts, draw_rtt_offsets
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.schema import Scenario
 
@@ -86,8 +86,8 @@ def make_plan(
             "choose another kernel with --kernel (config/kernels.yaml lists them), or give the algorithm's source "
             "(docs/howto/own_algorithm.md)"
         )
-    rtts_ms = draw_rtts(scenario, seed)
-    hosts = Hosts(scenario, machines)
+    rtts_ms = draw_base_rtts(scenario, seed)
+    hosts = Hosts(scenario, draw_rtt_offsets(scenario, seed), machines)
     modules = modules or {}
     parameters = plan_parameters(scenario, ccas, modules)
     traffic = plan_traffic(scenario, hosts, rtts_ms, parameters.names, f"{helpers}/{TOGETHER}")
@@ -107,6 +107,7 @@ def make_plan(
         "bottlenecks": bottlenecks(scenario, hosts),
         "segmentation": scenario.hosts.segmentation,
         "interrupt_delay_us": scenario.hosts.interrupt_delay_us,
+        "pacing_late_ns": round(scenario.hosts.processing_us * 1000) if virtual else 0,
         "gro_timer_us": scenario.hosts.gro_timer_us,
         "sysctls": sysctls(scenario, max(max(r) for r in rtts_ms), connections),
         "loss": network.loss,

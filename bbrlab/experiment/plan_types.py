@@ -20,6 +20,8 @@ class HostPlan(TypedDict):
     delay_us: float
     jitter_kind: Literal["slotted", "per-packet"] | None
     jitter_us: float
+    processing_us: float
+    rtt_offset_us: float
     pacing: Literal["internal", "fq"]
     network_rtt: bool
 
@@ -147,6 +149,7 @@ class GuestPlan(TypedDict):
     bottlenecks: list[LinkPlan]
     segmentation: Literal["off", "nic", "router"]
     interrupt_delay_us: float | None
+    pacing_late_ns: int
     gro_timer_us: float | None
     sysctls: dict[str, int | str]
     loss: float

@@ -82,11 +82,13 @@ class Settings(TypedDict):
     Attributes:
         ports: qdiscs, and the bottlenecks' classes, of the switches' side.
         tcp_mem: net.ipv4.tcp_mem.
+        pacing_late_ns: how late a paced packet may leave; None: this kernel has no such setting.
         hosts: {host: what is set in it}.
     """
 
     ports: list[Setting]
     tcp_mem: str
+    pacing_late_ns: int | None
     hosts: dict[str, HostSettings]
 
 

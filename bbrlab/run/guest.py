@@ -23,6 +23,8 @@ from bbrlab.scenario.point import Point
 
 Progress = Callable[[str, str], None]
 
+PACING_LATE_NS = "tcp_output.pacing_late_ns"  # of the lab's kernels: kernels/patches/lateness
+
 
 @dataclass(frozen=True)
 class Machine:
@@ -88,6 +90,8 @@ def run_guest(machine: Machine, scratch: Path, point: Point, plan: Plan, log: Pa
             (scratch / "guest").symlink_to(paths.GUEST_CODE)
             (scratch / "lib").symlink_to(machine.library)
             arguments = [*plan.kernel_arguments, *([LOUD] if machine.own else [])]
+            if late_ns := plan.content["pacing_late_ns"]:
+                arguments.append(f"{PACING_LATE_NS}={late_ns}")
             job = process.Job(
                 scratch=scratch, seed=machine.seed, memory_bytes=needed_bytes, arguments=arguments, log=log,
                 watchdog_s=machine.watchdog_s, on_progress=machine.on_progress, die_with_parent=machine.die_with_parent,

@@ -24,7 +24,7 @@ from bbrlab.scenario.frames import FRAME_BYTES, FRAME_MEMORY_BYTES
 from bbrlab.scenario.red import Thresholds, problem, thresholds
 
 RECEIVE_OFFLOAD_US = 50.0  # 20,000 interrupts a second, as Intel's e1000e driver has them for little traffic
-PER_PACKET_JITTER_MS = 4294  # netem keeps half of it, in ns, in 31 bits
+PER_PACKET_JITTER_MS = 4293  # netem keeps half of it, and of what hosts take, in ns, in 31 bits
 MAX_STREAMS = 128  # parallel streams that one iperf3 allows
 PLAIN_WORD = re.compile(r"[\w.,:+-]{1,64}")  # what may stand on a kernel command line
 FOLDER = "folder"  # in a validation's context: the folder of the scenario file
@@ -292,6 +292,26 @@ class Network(Strict):
         return self.buffer.packets * FRAME_BYTES
 
 
+class Noise(Strict):
+    """What no testbed fixes and no paper states: its RTT to within a packet, and how long a host takes for each packet.
+
+    Without it packets of all flows meet the queue at the same fraction of a packet's time for a whole run
+    (docs/explanation/phase.md). Both are drawn by the seed.
+    """
+
+    rtt_offset_packets: Annotated[float, Field(ge=0, le=1)] = Field(
+        1.0,
+        description="the base RTT of each group is moved, for a whole run, by an offset that is uniform over so many packet times at "
+        "the bottleneck, half of it above and half below",
+    )
+    processing_us: Annotated[float, Field(ge=0, le=1000)] = Field(
+        50.0,
+        description="hosts take between 0 and so much longer for each packet, uniformly: on the way of the ACKs, and before a paced packet "
+        "leaves. Packets are never reordered, and pacing rates stay. 50: a network card that interrupts at most 20,000 times a "
+        "second, as common drivers do by default",
+    )
+
+
 class Hosts(Strict):
     """Settings of the end hosts."""
 
@@ -320,8 +340,24 @@ class Hosts(Strict):
         "off",
         description="whether connections negotiate ECN; bbr2 and bbr3 use it only with their parameter ecn (docs/reference/bbr_parameters.md)",
     )
+    noise: Annotated[Literal["off"] | Noise, Switch] = Field(
+        Noise(),
+        description="what no testbed fixes, drawn by the seed: the RTT within a packet's time, and what hosts take for each packet; off: an "
+        "exact RTT, and hosts that take no time (docs/explanation/phase.md)",
+        exclude_if=lambda value: value == Noise(),  # points that do not have it keep their names
+    )
     rmem_max_bytes: SocketBytes | None = Field(None, description="largest receive buffer; default: never the limit")
     wmem_max_bytes: SocketBytes | None = Field(None, description="largest send buffer; default: never the limit")
+
+    @property
+    def processing_us(self) -> float:
+        """The longest random time that a host takes for a packet, in us; 0: hosts take none."""
+        return 0.0 if self.noise == "off" else self.noise.processing_us
+
+    @property
+    def rtt_offset_packets(self) -> float:
+        """Over how many packet times the offset of a group's base RTT is drawn."""
+        return 0.0 if self.noise == "off" else self.noise.rtt_offset_packets
 
     @property
     def interrupt_delay_us(self) -> float | None:

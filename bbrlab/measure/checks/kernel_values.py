@@ -119,6 +119,11 @@ def host_check(scenario: Scenario, plan: Plan, report: Report) -> Check:
         has = report["settings"]["tcp_mem"]
         limits = about("net.ipv4.tcp_mem (pages; never the limit)", 1 << 28)
         found += [_difference(limits.field, limits, float(word)) for word in has.split()]
+    if plan.content["virtual"]:  # hosts of other machines are not exact by themselves
+        late = about("hosts.noise.processing_us (tcp_output.pacing_late_ns)", plan.content["pacing_late_ns"])
+        has_ns = report["settings"]["pacing_late_ns"]
+        if late.asked or has_ns is not None:
+            found.append(_difference(late.field, late, has_ns))
     return _check("host_values", found, "values of the hosts' kernels and interfaces")
 
 
@@ -250,26 +255,25 @@ def _delays_us(scenario: Scenario, plan: Plan) -> dict[str, tuple[float, int]]:
     used = [(transfers[f.transfer]["client"], f.rtt_ms, f.group) for f in plan.flows]
     used += [(client, e["rtt_ms"], e["group"]) for e in plan.content["short_flows"] for client in e["clients"]]
     changes = any(c.rtt_ms is not None for c in network.changes)
+    offset_us = {host["name"]: host["rtt_offset_us"] for host in plan.content["hosts"]}
     found = {}
     for client, rtt_ms, group in used:
         changed = changes and scenario.flows[group].has_networks_rtt
-        found[client] = 1000 * (_last(network, "rtt_ms") if changed else rtt_ms), group
+        found[client] = 1000 * _last(network, "rtt_ms") + offset_us[client] if changed else 1000 * rtt_ms, group
     return found
 
 
 def _delay(scenario: Scenario, host: HostPlan, delay_us: float, group: int) -> dict[str, Value]:
     jitter = scenario.network.jitter
     shaken = jitter if jitter and jitter.group in (None, group) else None
-    if shaken and shaken.kind == "per-packet":  # netem draws it around the delay
-        half_us = 500 * shaken.ms
-        return {
-            "delay_us": about(
-                f"RTT of {host['name']} and half of network.jitter.ms (us)", delay_us + half_us, NETEM_STEP_US
-            ),
-            "jitter_us": about("half of network.jitter.ms (us)", half_us, NETEM_STEP_US),
-        }
-    values = {"delay_us": about(f"RTT of {host['name']} (us)", delay_us, NETEM_STEP_US)}
-    if shaken:
+    per_packet_us = 1000 * shaken.ms if shaken and shaken.kind == "per-packet" else 0.0
+    half_us = (per_packet_us + scenario.hosts.processing_us) / 2  # netem draws around the delay
+    what = "half of hosts.noise.processing_us" + (" and network.jitter.ms" if per_packet_us else "")
+    values = {
+        "delay_us": about(f"RTT of {host['name']} and {what} (us)", delay_us + half_us, NETEM_STEP_US),
+        "jitter_us": about(f"{what} (us)", half_us, NETEM_STEP_US),
+    }
+    if shaken and not per_packet_us:
         values["slot_max_us"] = about("network.jitter.ms (us)", 1000 * shaken.ms, SLOT_STEP_US)
     return values
 
