@@ -1,0 +1,63 @@
+"""The share over the RTT's fraction of a packet's time: the scenarios questions/phase*.yaml (docs/explanation/phase.md)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from bbrlab.campaign.collect import point_means
+from bbrlab.scenario.frames import FRAME_BYTES
+
+EXACT, NOISY = "exact", "with noise"
+KEYS = ["rate_mbit", "pair", "flows", "rtt", "hosts"]
+
+
+def over_fraction(table: pd.DataFrame, moved: str = "network.rtt_ms") -> pd.DataFrame:
+    """The first group's rows of a figure's table, by what the scenarios vary.
+
+    Args:
+        table: collect.figure_table() of one of the scenarios.
+        moved: the column of the RTT in ms that moves by fractions of a packet's time.
+
+    Returns:
+        The rows with the columns ``pair``, ``flows`` (of both groups), ``rtt`` (of the moved flows, whole ms), ``hosts`` (EXACT or NOISY),
+        ``fraction``: of a packet's time by which the RTT is longer than whole ms, and ``part``: of what both groups carry.
+    """
+    keys = ["point", "seed"]
+    other = table.loc[table["group"] == 1, [*keys, "cca", "count", "goodput_mbit"]]
+    both = table[table["group"] == 0].merge(other, on=keys, suffixes=("", "_other"))
+    rtt_ms = both[moved]
+    base_ms = np.floor(rtt_ms / 10) * 10  # they move by less than 2 ms from 40 or 80
+    packets = (rtt_ms - base_ms) * both["rate_mbit"] * 1e3 / (FRAME_BYTES * 8)
+    return both.assign(
+        pair=both["cca"] + " v " + both["cca_other"],
+        flows=both["count"] + both["count_other"],
+        rtt=base_ms,
+        hosts=np.where(both["case"].str.endswith("-off"), EXACT, NOISY),
+        fraction=(np.round(packets * 8) / 8) % 1,
+        part=both["goodput_mbit"] / (both["goodput_mbit"] + both["goodput_mbit_other"]),
+    )
+
+
+def spreads(table: pd.DataFrame) -> pd.DataFrame:
+    """How much the part of the first group hangs on the fraction, and on the seed.
+
+    Args:
+        table: over_fraction().
+
+    Returns:
+        A row for each rate, pair, number of flows and RTT; columns ``mean, HOSTS`` over all fractions and seeds, ``over fractions, HOSTS``: the
+        largest mean over the seeds less the smallest, ``over seeds, HOSTS``: the mean over the fractions of the largest seed's part
+        less the smallest one's.
+    """
+    means = point_means(table, [*KEYS, "fraction"], "part").groupby(KEYS)["mean"]
+    seeds = table[table["ok"]].groupby([*KEYS, "fraction"])["part"].agg(lambda part: part.max() - part.min())
+    columns = {
+        "mean": means.mean(),
+        "over fractions": means.max() - means.min(),
+        "over seeds": seeds.groupby(level=KEYS).mean(),
+    }
+    by_hosts = pd.DataFrame(columns)
+    return pd.DataFrame(
+        {f"{name}, {hosts}": by_hosts.xs(hosts, level="hosts")[name] for name in columns for hosts in (EXACT, NOISY)}
+    )

@@ -1,0 +1,44 @@
+"""The page's table and picture of the share over the RTT's fraction of a packet's time."""
+
+import pandas as pd
+import pytest
+
+from bbrlab.campaign.figures import figures_at
+from bbrlab.report.phase import EXACT, NOISY, over_fraction, spreads
+
+
+def made_up(name: str, part_of) -> pd.DataFrame:
+    """A table of a scenario whose first group carries part_of(values, seed) of 9 Mbit/s."""
+    (figure,) = figures_at("full", [f"questions/{name}"])
+    rows = []
+    for point in figure.points:
+        for seed in (1, 2):
+            part = part_of(point.values, seed)
+            for group, carried in enumerate((part, 1 - part)):
+                flow = point.scenario.flows[group]
+                rows.append({"point": point.label, "seed": seed, "group": group, "ok": True, "cca": flow.cca, "count": flow.count,
+                             "goodput_mbit": 9 * carried, **point.conditions, **point.values})  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+@pytest.mark.parametrize(
+    ("name", "moved", "fractions"),
+    [("phase", "network.rtt_ms", 8), ("phase_flows", "network.rtt_ms", 4), ("phase_second", "flows.1.rtt_ms", 8)],
+)
+def test_each_rate_has_each_fraction_once(name, moved, fractions):
+    table = over_fraction(made_up(name, lambda values, seed: 0.5), moved)
+    places = table.groupby(["rate_mbit", "pair", "flows", "rtt", "hosts"])["fraction"]
+    assert set(places.nunique()) == {fractions} and set(table["hosts"]) == {EXACT, NOISY}
+    assert set(places.value_counts()) == {2}, "one of each seed"
+    assert sorted(set(table["fraction"])) == [k / fractions for k in range(fractions)]
+
+
+def test_what_hangs_on_the_fraction_and_what_on_the_seed():
+    def part(values, seed):
+        exact, step = values["case"].endswith("-off"), values["network.rtt_ms"] - 40
+        return 0.2 + 0.4 * step if exact else 0.5 + 0.1 * (seed - 1.5)
+
+    found = spreads(over_fraction(made_up("phase", part))).loc[10, "bbr2 v cubic", 2, 40]
+    assert found[f"over fractions, {EXACT}"] == pytest.approx(0.4 * 1.06) and found[f"over seeds, {EXACT}"] == 0
+    assert found[f"over fractions, {NOISY}"] == pytest.approx(0)
+    assert found[f"over seeds, {NOISY}"] == pytest.approx(0.1) and found[f"mean, {NOISY}"] == pytest.approx(0.5)
