@@ -64,7 +64,7 @@ def traced(run_scenario):
     """Run a scenario with its ACKs traced."""
 
     def go(cca, flow=0, **changes):
-        changes = {"flows": [{"cca": cca}], "sample_hz": 100} | changes
+        changes = {"flows": [{"cca": cca}], "sample_hz": 100, "hosts__noise": "off"} | changes
         return Traced(run_scenario(trace_acks=True, **changes), flow)
 
     return go

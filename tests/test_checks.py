@@ -190,6 +190,22 @@ def test_what_tc_made_of_a_value_is_found(qdisc, options, words):
     assert all(word in check["detail"] for word in words)
 
 
+def test_a_kernel_that_lets_no_packet_leave_late_is_told():
+    """One without kernels/patches/lateness; and one that lets packets leave late that nobody asked to."""
+    for changes, has, words in (
+        ({}, None, "asked 50000, the kernel has none"),
+        ({"hosts__noise": "off"}, 7, "asked 0, the kernel has 7"),
+    ):
+        run = sound_run(**changes)
+        run.report["settings"]["pacing_late_ns"] = has
+        check = next(c for c in outcome_of(run) if c["name"] == "host_values")
+        assert check["ok"] is False
+        assert f"hosts.noise.processing_us (pacing_late_ns of kernels/patches/lateness): {words}" in check["detail"]
+    run = sound_run(hosts__noise="off")
+    run.report["settings"]["pacing_late_ns"] = None
+    assert next(c for c in outcome_of(run) if c["name"] == "host_values")["ok"], "not needed"
+
+
 def test_a_link_that_hardly_ever_sends_must_send():
     """At 1 kbit/s a packet takes 12 s, 121 samples: what an interval may miss adds up."""
     run = sound_run(network__rate_mbit=0.001, flows=FLOWS[:1], duration_s=100, window_s=[0, 100])

@@ -20,7 +20,7 @@ def test_a_lone_cubic_flow_fills_a_clean_link(run_scenario, rate, rtt):
 
 @pytest.mark.parametrize("rtt", [1, 40, 333])
 def test_ping_gives_the_base_rtt(run_scenario, rtt):
-    result = run_scenario(network__rtt_ms=rtt)
+    result = run_scenario(network__rtt_ms=rtt, hosts__noise="off")
     assert result.manifest["report"]["ping_ms"] == [pytest.approx(rtt, abs=0.02)]
 
 

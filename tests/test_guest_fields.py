@@ -44,14 +44,14 @@ def test_buffer_in_packets(run_scenario):
 
 @pytest.mark.parametrize("rtt", [5, 120])
 def test_rtt(run_scenario, rtt):
-    result = run_scenario(network__rtt_ms=rtt)
+    result = run_scenario(network__rtt_ms=rtt, hosts__noise="off")
     assert result.failed == []
     assert result.check("base_rtt")["measured"] == pytest.approx(rtt, abs=0.02)
 
 
 def test_rtt_per_group(run_scenario):
     flows = [{"cca": "cubic", "rtt_ms": 20}, {"cca": "cubic", "rtt_ms": 80}, {"cca": "reno"}]
-    result = run_scenario(flows=flows)
+    result = run_scenario(flows=flows, hosts__noise="off")
     assert result.failed == []
     assert [f["base_rtt_ms"] for f in result.summary["flows"]] == [20, 80, 40]
     assert [p for p in result.manifest["report"]["ping_ms"]] == pytest.approx([20, 80, 40], abs=0.02)
@@ -199,7 +199,7 @@ def test_loss_before_the_bottleneck_in_both_directions_and_changed(run_scenario)
 @pytest.mark.parametrize("kind", ["slotted", "per-packet"])
 def test_jitter_shakes_its_group_only_and_never_reorders(run_scenario, kind):
     result = run_scenario(flows=[{"cca": "bbr1"}, {"cca": "bbr1"}], network__jitter={"kind": kind, "ms": 10, "group": 1},
-                          network__buffer__bdp=4)  # fmt: skip
+                          network__buffer__bdp=4, hosts__noise="off")  # fmt: skip
     assert result.failed == []
     samples = result.samples
     shaken, calm = (during(samples[samples["flow"] == f], 5, 10)["rttvar_us"].mean() for f in (1, 0))
@@ -264,7 +264,7 @@ def test_segments_that_cross_the_queue_whole_are_lost_whole(run_scenario):
     assert lost["router"] > 100 + 10 * lost["nic"]
 
 
-FAST = {"network__rate_mbit": 200, "network__rtt_ms": 10, "duration_s": 4, "window_s": [1, 4]}
+FAST = {"network__rate_mbit": 200, "network__rtt_ms": 10, "duration_s": 4, "window_s": [1, 4], "hosts__noise": "off"}
 
 
 def test_receive_offload_hands_over_what_came_in_its_time(run_scenario):

@@ -63,7 +63,7 @@ def test_a_guest_without_memory_says_what_it_was_for(run_scenario, monkeypatch, 
 
 def test_more_jitter_than_netem_holds_is_refused():
     """The kernel would take 4295 ms without a word."""
-    with pytest.raises(UserError, match=r"network\.jitter.*per-packet jitter can be 4294 ms at most"):
+    with pytest.raises(UserError, match=r"network\.jitter.*per-packet jitter can be 4293 ms at most"):
         point_of(network__jitter={"kind": "per-packet", "ms": 4295})
 
 
