@@ -42,6 +42,7 @@ class FlowEntry(_FiniteFlow):
 
     Attributes:
         flow, group: its index, and that of its group.
+        base_rtt_ms: as the run had it, with its group's offset (hosts.noise), without what hosts take.
         delivered_bytes: over the whole run; of a flow with a size data alone, else with SYN and iperf3's cookie (38 bytes).
         rtt_ms: ``min``, and numbers.spread_of() the smoothed RTT; as the window and packets in flight None if nothing of it was
             delivered in the window.
