@@ -120,7 +120,9 @@ def host_check(scenario: Scenario, plan: Plan, report: Report) -> Check:
         limits = about("net.ipv4.tcp_mem (pages; never the limit)", 1 << 28)
         found += [_difference(limits.field, limits, float(word)) for word in has.split()]
     if plan.content["virtual"]:  # hosts of other machines are not exact by themselves
-        late = about("hosts.noise.processing_us (pacing_late_ns of kernels/patches/lateness)", plan.content["pacing_late_ns"])
+        late = about(
+            "hosts.noise.processing_us (pacing_late_ns of kernels/patches/lateness)", plan.content["pacing_late_ns"]
+        )
         has_ns = report["settings"]["pacing_late_ns"]
         if late.asked or has_ns is not None:
             found.append(_difference(late.field, late, has_ns))
