@@ -535,7 +535,7 @@ BEFORE = {
 def test_the_profiles_of_before_give_their_bytes_of_before(run_scenario, cca, profile):
     """Two flows beside CUBIC with ProbeRTTs that cut off UP, which tells `before` and `drafts` apart."""
     flows = [{"cca": cca, "count": 2, "params": {"profile": profile}}, {"cca": "cubic"}]
-    result = run_scenario(flows=flows, network__buffer__bdp=16, hosts__segmentation="nic", duration_s=30,
+    result = run_scenario(flows=flows, network__buffer__bdp=16, hosts__segmentation="nic", hosts__noise="off", duration_s=30,
                           window_s=[10, 30], sample_hz=20)  # fmt: skip
     told = ["flow", "cwnd", "delivered", "pacing_rate", "queue_packets", "bbr_inflight_hi"]
     digest = hashlib.sha256(result.samples[told].to_csv(index=False).encode()).hexdigest()

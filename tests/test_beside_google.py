@@ -65,7 +65,7 @@ def scenario_of(name: str) -> dict:
     row = pd.read_csv(TRACES / "index.csv").set_index("trace").loc[name]
     return {
         "network__rate_mbit": float(row["rate_mbit"]), "network__rtt_ms": float(row["rtt_ms"]),
-        "network__buffer": {"bdp": float(row["buffer_bdp"])}, "hosts__segmentation": row["segmentation"],
+        "network__buffer": {"bdp": float(row["buffer_bdp"])}, "hosts__segmentation": row["segmentation"], "hosts__noise": "off",
         "duration_s": float(row["duration_s"]), "window_s": [0, float(row["duration_s"])],
         "sample_hz": float(row["sample_hz"]), "seed": int(row["seed"]),
     }  # fmt: skip
