@@ -87,7 +87,9 @@ def panels_table(table: pd.DataFrame) -> str:
     for figure, aim in AIMS.items():
         part = table[table["figure"] == figure]
         published, before, ours, shipped = (_error(part, side) for side in SIDES)
-        cells = [titles[figure], str(len(part)), published, before, f"**{ours}**", "", "", short(aim), shipped]
+        there = int(part["ours"].notna().sum())
+        count = str(len(part)) if there in (0, len(part)) else f"{len(part)} (ours: {there})"
+        cells = [titles[figure], count, published, before, f"**{ours}**", "", "", short(aim), shipped]
         if part["ours"].notna().any():
             bias, group = largest_group_bias(part, "ours")
             cells[5:7] = f"{(part['ours'] - part['google']).mean():+.3f}", f"{bias:+.3f} ({group})"

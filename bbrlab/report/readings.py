@@ -25,7 +25,6 @@ READINGS = {
     "refill-rotates": ("lossy-refill", "always"),
     "wide": ("probes-too", "always"),
 }
-PANELS_50MBIT = {"bbr2": "sarpkaya2025/fig3b", "bbr3": "sarpkaya2025/fig5b"}  # against CUBIC
 RTT_MS = 50.0  # of readings_queue
 LEAST_GOODPUT_MBIT = 75.0
 QUEUE_RTTS = (1.0, 1.25)
@@ -95,7 +94,8 @@ def cells_50mbit() -> pd.DataFrame:
     runs = published_table("questions/readings_50mbit")
     keys = ["cca", "reading", "bbr_flows", "buffer_bdp"]
     means = runs.groupby(keys, sort=False)["share_of_capacity"].agg(["mean", "sem"]).reset_index()
-    theirs = pd.concat(published_table(figure).assign(cca=cca) for cca, figure in PANELS_50MBIT.items())
+    panels = read_yaml(paths.DATA / "questions" / "readings.yaml")["panels_50mbit"]
+    theirs = pd.concat(published_table(figure).assign(cca=cca) for cca, figure in panels.items())
     theirs = theirs.rename(columns={"share_of_capacity": "published"})[["cca", "bbr_flows", "buffer_bdp", "published"]]
     cells = means.rename(columns={"mean": "share_of_capacity", "sem": "standard_error"}).merge(
         theirs, on=["cca", "bbr_flows", "buffer_bdp"], validate="m:1"
