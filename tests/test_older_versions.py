@@ -14,7 +14,7 @@ from bbrlab.report.known import whose
 from bbrlab.report.pages import load_page
 from bbrlab.report.shipped import own_hash, shown
 from bbrlab.run.conditions import CONDITIONS
-from bbrlab.scenario.schema import Hosts
+from bbrlab.scenario.schema import Hosts, Noise
 from bbrlab.site.content import read_content
 from bbrlab.site.papers import paper_page
 
@@ -74,6 +74,7 @@ def test_conditions_say_what_hosts_do_by_default():
     """A field of hosts that is new, or has another default, changes every run whose scenario does not say it."""
     known = {
         "pacing": "internal", "segmentation": "off", "receive_offload": "off", "receive_offload_us": None, "ecn": "off",
+        "noise": Noise(rtt_offset_packets=1.0, processing_us=50.0),
         "rmem_max_bytes": None, "wmem_max_bytes": None,
     }  # fmt: skip
     assert {name: field.default for name, field in Hosts.model_fields.items()} == known, (
