@@ -524,8 +524,13 @@ def test_curve_beside_a_panel(tmp_path):
 def test_kept_tables_are_made_again():
     """Some cells of data/burst/panels.csv and a row of parts.csv, as `bbrlab model table` computes them."""
     kept = burst_tables.read("panels")
-    assert len(kept) == 7 * 42 and set(kept["figure"]) == set(burst_panels.PANELS)
-    for figure, reading, at in (("fig2a", "draft", 5), ("fig5a", "cut", 30), ("fig3c", "narrow", 11)):
+    assert len(kept) == 9 * 42 and set(kept["figure"]) == set(burst_panels.PANELS)
+    for figure, reading, at in (
+        ("fig2a", "draft", 5),
+        ("fig5a", "cut", 30),
+        ("fig3c", "narrow", 11),
+        ("fig5b", "draft", 2),
+    ):
         cell = kept[kept["figure"] == figure].iloc[[at]]
         found = burst_panels.modelled(figure, cell, reading)
         assert found == pytest.approx(cell[reading].to_numpy(), abs=6e-5)
@@ -559,7 +564,10 @@ def test_the_documentation_has_the_errors_of_the_panels():
         value = errors.loc[(figure, up_to_bdp), model]
         return "" if np.isnan(value) else f"{value:.3f}"
 
-    for (figure, panel), of_readings, of_models in zip(burst_panels.PANELS.items(), rows[:7], rows[7:], strict=True):
+    half = len(burst_panels.PANELS)
+    for (figure, panel), of_readings, of_models in zip(
+        burst_panels.PANELS.items(), rows[:half], rows[half:], strict=True
+    ):
         assert f"fig{of_readings[0].split()[0]}" == f"fig{of_models[0]}" == figure
         kernel = burst_versions.KERNEL_READINGS[panel.cca]
         some = [("draft", 16), ("draft", 32), ("draft", 64), (kernel, 16), (kernel, 32), (kernel, 64), ("narrow", 32)]
