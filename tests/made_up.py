@@ -131,7 +131,8 @@ def of_parts(values: Any, failed: int = 0, without: int = 0, identical: bool = F
     numbers = numbers[:, None] if numbers.ndim == 1 else numbers
     parts = numbers.shape[1]
     labels = ("",) if parts == 1 else tuple(f"point {i}" for i in range(parts))
-    return Sample(numbers, len(numbers) + failed + without, failed, without, np.full(parts, identical), labels)
+    seeds, lost = len(numbers) + failed + without, (np.full(parts, failed), np.full(parts, without))
+    return Sample(numbers, np.full(parts, seeds), *lost, np.full(parts, identical), np.full(parts, math.inf), labels)
 
 
 def whole_summary(measured: dict[str, Any], key: str = "aaaa", **changes: Any) -> dict[str, Any]:

@@ -19,16 +19,17 @@ from bbrlab.base.errors import UserError
 from bbrlab.campaign.figures import figures_at, scenario_files
 from bbrlab.claims import expressions
 from bbrlab.claims import series as of_series
+from bbrlab.claims.code import LAB, LINUX
 from bbrlab.claims.columns import JOINED, _agree
 from bbrlab.claims.expand import expand, number_or_text, published_rows, with_paper
-from bbrlab.claims.judge import INCONCLUSIVE, WIDE, judge_claim
+from bbrlab.claims.judge import NOT_RUN, PARTLY_RUN, judge_claim
 from bbrlab.claims.load import claims_files, claims_of, load_statements
 from bbrlab.claims.readings import later_choices
 from bbrlab.claims.schema import Expectation, Term, rounded, same_number
 from bbrlab.claims.select import full_figures, select
 from bbrlab.report import outcomes_page
 from bbrlab.report.known import known_statements
-from bbrlab.report.readme_counts import PAGE, UNDECIDED, page, renewed, with_scorecard
+from bbrlab.report.readme_counts import PAGE, page, renewed, with_scorecard
 from tests.made_up import EACH, GOOD, ORDER, only_claim, table, written
 
 
@@ -46,54 +47,40 @@ def test_the_readme_counts_statements_and_claims():
 
 
 def test_the_readme_has_what_came_of_the_statements():
-    columns = [
-        "paper",
-        "verdict",
-        "scale",
-        "own",
-        "claims",
-        "reproduced",
-        "not_reproduced",
-        "chosen_after",
-        "exactness",
-    ]
+    """One table that fits on a screen: papers and whose code, by verdict; and where the causes lie."""
+    columns = ["paper", "verdict", "scale", "own", "chosen_after", "exactness", "code", "cause"]
     rows = [
-        ("tang", "reproduced", "full", False, 2, 2, 0, "", "text"),
-        ("tang", "partly reproduced", "quick", False, 5, 1, 4, "the reading", "recomputed"),
-        ("tang", "partly reproduced", "full", False, 3, 2, 0, "", "text"),
-        ("tang", "partly reproduced", "full", False, 3, 2, 1, "", "model output"),
-        ("ware2019", "not run", "full", False, 1, 0, 0, "", "recomputed"),
-        ("ware2019", "partly run", "full", False, 7, 3, 0, "the reading", "text"),
-        ("tang", "inconclusive", "quick", True, 1, 0, 0, "", "text"),
+        ("tang", "reproduced", "full", False, "", "text", LINUX, ""),
+        ("tang", "reproduced as read", "full", False, "", "text", LINUX, ""),
+        ("tang", "partly reproduced", "quick", False, "the reading", "text", LINUX, "paper"),
+        ("tang", "not reproduced", "full", False, "", "text", LAB, ""),
+        ("ware2019", "not run", "full", False, "", "text", LAB, ""),
+        ("ware2019", "inconclusive", "full", False, "the reading", "text", LAB, ""),
+        ("ware2019", "not reproduced", "full", False, "", "secondary", LINUX, ""),
+        ("tang", "inconclusive", "quick", True, "", "text", LINUX, ""),
     ]
     known = pd.DataFrame(rows, columns=columns)
-    known["id"] = [f"XX-{number}" for number in range(len(known))]
-    claims = pd.DataFrame(
-        [("XX-1", INCONCLUSIVE, WIDE), ("XX-1", INCONCLUSIVE, "on an edge"), ("XX-5", INCONCLUSIVE, WIDE)],
-        columns=["statement", "verdict", "why"],
-    )
-    text = with_scorecard(PAGE.read_text(), known, claims, [])
-    assert "| Tang | 1 | 1 | 1 | 1 |  |  |  | 7 of 13 | 1 |" in text
-    assert "| Ware et al. 2019 |  |  |  |  |  |  | 2 |  |  |" in text
-    assert "| **all** | 1 | 1 | 1 | 1 |  |  | 2 | 7 of 13 | 1 |" in text
-    assert "| the lab's own, counted apart |  |  |  |  |  | 1 |  | 0 of 1 |  |" in text
-    told = " ".join(text.split("scorecard: made by")[1].split("| paper")[0].split())
-    assert "Of 6 statements 4 have a verdict, 3 of them by all points and trials" in told
-    assert "The other 2 are not decided yet: [why](docs/reference/outcomes.md). Behind" in told
-    assert "Behind the 4 are 13 claims: 7 reproduce, 5 do not, 1 are inconclusive (1 of them scatter so much" in told
-    assert "2 compare with what was computed from a paper's data" in told
-    decided = known[known["verdict"] != "not run"]
-    text = with_scorecard(text, decided, claims, ["tang/fig2", "bless2025/fig14"])
+    text = with_scorecard(PAGE.read_text(), known, [])
+    assert "| | statements | reproduced | as read | partly | not | open |" in text
+    assert "| Tang | 4 | 1 | 1 | 1 | 1 |  |" in text
+    assert "| Ware et al. 2019 | 2 |  |  |  |  | 2 |" in text
+    assert "| **all** | 6 | 1 | 1 | 1 | 1 | 2 |" in text
+    assert "| *resting on Linux's own BBRv1, CUBIC and Reno* | 3 | 1 | 1 | 1 |  |  |" in text
+    assert "| *resting on the lab's BBRv2 or BBRv3* | 3 |  |  |  | 1 | 2 |" in text
+    assert "| at second hand, counted apart | 1 |  |  |  | 1 |  |" in text
+    assert "| the lab's own, counted apart | 1 |  |  |  |  | 1 |" in text
+    assert "of the 2 that are partly or not reproduced, each with its evidence: the paper 1, not looked into 1." in text
+    told = " ".join(text.split("scorecard: made by")[1].split("| | statements")[0].split())
+    assert "4 of 6 statements are decided, 3 of them by all points and trials" in told
+    assert "1 of the decided rest on a choice" in told and "claims" not in told
+    text = with_scorecard(text, known, ["tang/fig2", "bless2025/fig14"])
     assert (
-        f"One other is not decided yet: 2 of the {len(figures_at('full', []))} figures do not ship at `full` (tang/fig2, bless2025/fig14). "
-        in text
+        f"2 of the {len(figures_at('full', []))} figures do not ship at `full` (tang/fig2, bless2025/fig14). " in text
     )
-    text = with_scorecard(text, decided[decided["verdict"] != "partly run"], claims, [])
-    assert "not decided yet: " not in text and "(scale `full`). Behind the 4 are" in text
     with pytest.raises(ValueError, match="no row for nobody"):
-        with_scorecard(text, known.assign(paper="nobody"), claims, [])
+        with_scorecard(text, known.assign(paper="nobody"), [])
     with pytest.raises(ValueError, match="no place"):
-        with_scorecard(text.replace("<!-- end of the scorecard -->", ""), known, claims, [])
+        with_scorecard(text.replace("<!-- end of the scorecard -->", ""), known, [])
 
 
 def test_the_page_of_outcomes_is_of_what_ships():
@@ -103,8 +90,8 @@ def test_the_page_of_outcomes_is_of_what_ships():
     for id, verdict in known[["id", "verdict"]].itertuples(index=False):
         assert f"`{id}`" in text, f"{id} ({verdict}) is on no line"
     rows = [line for line in text.splitlines() if line.startswith("| `")]
-    assert len(rows) == int((~known["verdict"].isin(UNDECIDED)).sum())
-    assert all(line.count("|") - line.count("\\|") == 7 for line in rows), "a cell breaks its row"
+    assert len(rows) == int((~known["verdict"].isin([NOT_RUN, PARTLY_RUN])).sum())
+    assert all(line.count("|") - line.count("\\|") == 8 for line in rows), "a cell breaks its row"
 
 
 # Claims whose tolerance is wider than all that their table spans, and why.

@@ -45,7 +45,9 @@ def folder(tmp_path) -> Path:
         runs = pd.DataFrame({"figure": figures, "commit": next(iter(manifest["commits"]))})
         runs.to_parquet(place / "runs.parquet")
         table = pd.DataFrame({"id": list(rows[scale]), "verdict": list(rows[scale].values())})
-        table.assign(paper="tang", own=False, verdict_stands=False).to_parquet(place / "statements.parquet")
+        table.assign(paper="tang", own=False, code="", cause="", chosen_after="", exactness="text").to_parquet(
+            place / "statements.parquet"
+        )
     return tmp_path
 
 

@@ -159,7 +159,7 @@ def test_a_metric_that_only_one_side_measured_is_compared_by_nobody(older, made)
 @pytest.mark.parametrize("reader", ["report", "verdicts", "page", "site"])
 @pytest.mark.parametrize(
     ("file", "column"),
-    [(CLAIMS, "statement"), (CLAIMS, "interim"), (CLAIMS, "stands_by"), (STATEMENTS, "verdict_stands"), (STATEMENTS, "open")],
+    [(CLAIMS, "statement"), (CLAIMS, "interim"), (CLAIMS, "measurement"), (STATEMENTS, "cause"), (STATEMENTS, "open")],
 )  # fmt: skip
 def test_older_verdicts(older, reader, file, column, tmp_path):
     path = without(older / file, column)
@@ -168,7 +168,7 @@ def test_older_verdicts(older, reader, file, column, tmp_path):
     told(lambda: READERS[reader](older, tmp_path), path, f"has no column {column}")
 
 
-@pytest.mark.parametrize(("file", "column"), [(CLAIMS, "stands_by"), ("smoke/points.parquet", "without")])
+@pytest.mark.parametrize(("file", "column"), [(CLAIMS, "settles"), ("smoke/points.parquet", "without")])
 def test_older_tables_are_not_packed_into_an_archive(older, file, column):
     """Though the runs and the figures' tables are whole. What ships has none of them: ship makes them anew."""
     path = without(older / file, column)

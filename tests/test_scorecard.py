@@ -24,7 +24,7 @@ from bbrlab.claims.judge import (
     verdict_frame,
 )
 from bbrlab.claims.load import claims_of, load_statements
-from bbrlab.claims.statements import PARTLY, STATEMENT_VERDICTS, statement_frame, statements_beside
+from bbrlab.claims.statements import AS_READ, PARTLY, STATEMENT_VERDICTS, statement_frame, statements_beside
 from bbrlab.report.pages import load_page, statement_words
 from bbrlab.report.scorecard import show_verdicts, write_scorecard
 from bbrlab.report.statement_table import MANY, statement_table
@@ -65,7 +65,7 @@ def test_the_scorecard_counts_statements_and_beside_them_claims(judged, tmp_path
     write_scorecard(tables, claims, statements, "quick", tmp_path / "card.json")
     card = json.loads((tmp_path / "card.json").read_text())
     assert card["statements"]["all"] == {
-        REPRODUCED: 1, PARTLY: 1, NOT_REPRODUCED: 0, INCONCLUSIVE: 0, PARTLY_RUN: 2, NOT_RUN: 1, "stand": 2
+        REPRODUCED: 1, AS_READ: 1, PARTLY: 0, NOT_REPRODUCED: 0, INCONCLUSIVE: 0, PARTLY_RUN: 2, NOT_RUN: 1
     }  # fmt: skip
     assert card["statements"]["sarpkaya2025"] == card["statements"]["all"]
     of_claims = card["claims"]["all"]
@@ -91,10 +91,10 @@ def test_the_lab_s_own_readings_are_counted_apart(judged, tmp_path):
     write_scorecard(tables, claims, statements, "quick", tmp_path / "card.json")
     card = json.loads((tmp_path / "card.json").read_text())
     assert sum(card["statements"]["all"][v] for v in STATEMENT_VERDICTS) == len(statements) - 1
-    assert card["statements"][OWN] == dict.fromkeys(STATEMENT_VERDICTS, 0) | {PARTLY: 1, "stand": 1}
+    assert card["statements"][OWN] == dict.fromkeys(STATEMENT_VERDICTS, 0) | {AS_READ: 1}
     assert (card["claims"][OWN][REPRODUCED], card["claims"][OWN]["judged"]) == (1, 2)
-    assert "**0** partly reproduced" in statement_words(statements)
-    assert statement_words(statements).endswith("; 1 of these verdicts stand (and the lab's own: 1 partly reproduced)")
+    assert "**0** reproduced as read" in statement_words(statements)
+    assert statement_words(statements).endswith("(and the lab's own: 1 reproduced as read)")
 
 
 def test_every_verdict_has_its_colours():
@@ -113,7 +113,7 @@ def test_the_terminal_shows_every_claim_that_was_run_and_counts_the_others(judge
     assert not any(f" {id} " in text for id in claims.loc[~shown, "id"])
     counts = claims[~shown].groupby("statement").size()
     assert len(counts) and all(f"  {n} claim{'s' * (n > 1)} " in text for n in counts)
-    assert "partly run: 6 of 42 judged" in text
+    assert "partly run: 6 of 42 claims" in text
     assert "partly run (so far: reproduced)" in text
 
 
@@ -122,7 +122,7 @@ def test_a_page_shows_every_claim_and_variant_whichever_way_it_came_out(judged):
     page = statement_table(statements, claims)
     assert all(id in page for id in [*claims["id"], *statements["id"]])
     assert "SA-v-low: low" in page and "SA-v-high: high" in page
-    assert "partly reproduced: 1 of 2" in page
+    assert "reproduced as read: low" in page
     assert "open: which of the two was meant" in page and "chosen after a comparison: The larger" in page
     assert "&lt;b&gt;take&lt;/b&gt;" in page, "text is text"
     assert page.count("<details>") == 1, f"only what has more than {MANY} claims is folded"
@@ -138,7 +138,7 @@ def test_a_page_takes_verdicts_and_seeds_from_the_tables(judged, tmp_path):
     page = load_page("quick", "sarpkaya2025", tmp_path)
     of_points = {p: [r.seed for r in page.runs("fig2a") if r.point.label == p] for p in set(runs["point"])}
     assert sorted(map(len, of_points.values())) == [3, 3, 3, 4, 4, 4]
-    assert "**1** reproduced, **1** partly reproduced" in page.glance()
+    assert "**1** reproduced, **1** reproduced as read, **0** partly reproduced" in page.glance()
     assert "SA-v-high" in page.claims("fig2a").data
     assert page.findings() == (
         "- **SA-v**: It is the queue. Shown by `bbrlab run scenarios/sarpkaya2025/fig2a.yaml --out x`."

@@ -19,7 +19,7 @@ from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.campaign.config import load_config
 from bbrlab.campaign.figures import _scaled, check_ccas, figures_at, runs_of, scenario_files
-from bbrlab.claims.judge import ALL, OWN, VERDICTS
+from bbrlab.claims.judge import ALL, OWN, SECOND_HAND, VERDICTS
 from bbrlab.claims.load import check_published, claims_of, load_statements
 from bbrlab.scenario.load import base_point
 from bbrlab.scenario.messages import validate
@@ -207,8 +207,8 @@ def test_smoke_campaign(campaign_done):
     assert {f["figure"] for f in card["figures"]} == known
     assert all(f["runs_failed"] == 0 for f in card["figures"])
     statements = load_statements()
-    counted = {kind: [card[kind][row] for row in (ALL, OWN)] for kind in ("statements", "claims")}
-    assert sum(sum(row.values()) - row["stand"] for row in counted["statements"]) == len(statements)
+    counted = {kind: [card[kind][row] for row in (ALL, SECOND_HAND, OWN)] for kind in ("statements", "claims")}
+    assert sum(sum(row.values()) for row in counted["statements"]) == len(statements)
     assert sum(row[v] for row in counted["claims"] for v in VERDICTS) == len(claims_of(statements))
     for paper in {id.split("/")[0] for id in known} | {"overview"}:
         assert "<img" in (RESULTS / "smoke" / f"{paper}.html").read_text(), paper

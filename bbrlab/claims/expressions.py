@@ -70,6 +70,7 @@ FUNCTIONS: dict[str, Function] = {
     "tree_accuracy": Function(series.tree_accuracy, ("first", "second", "features..."), together=-1),
     "trend": Function(series.trend, ("values", "key"), together=2),
 }
+COUNTS = "fraction_above"
 BINARY: dict[type[ast.operator], Callable[[Value, Value], Value]] = {
     ast.Add: np.add,
     ast.Sub: np.subtract,
@@ -204,30 +205,40 @@ def series_in(tree: ast.expr, several: Container[str]) -> set[str]:
     return set().union(*(series_in(child, several) for child in children))
 
 
-def evaluate(tree: ast.expr, columns: Mapping[str, Value]) -> Value:
+def counts_points(tree: ast.expr) -> bool:
+    """Whether an expression counts the points that are above a limit, once: those that lack a number can be put on either side."""
+    nodes = [n.func.id for n in ast.walk(tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)]
+    return nodes.count(COUNTS) == 1
+
+
+def evaluate(tree: ast.expr, columns: Mapping[str, Value], aside: float | None = None) -> Value:
     """The value of a parsed expression: what cannot be computed (0 / 0) is NaN or infinite.
 
     Args:
         tree: from parse().
         columns: value of each name that names() gives.
+        aside: how far from its limit COUNTS puts values that are NaN, above or (negative) below; default: it has none then either.
 
     Returns:
         A float, or an array of the columns' shape.
     """
     with np.errstate(all="ignore"):
-        return _evaluate(tree, columns)
+        return _evaluate(tree, columns, aside)
 
 
-def _evaluate(tree: ast.expr, columns: Mapping[str, Value]) -> Value:
+def _evaluate(tree: ast.expr, columns: Mapping[str, Value], aside: float | None) -> Value:
     match tree:
         case ast.Constant(value=int() | float() as value):
             return float(value)
         case ast.Name() | ast.Attribute():
             return columns[ast.unparse(tree)]
         case ast.UnaryOp(operand=operand):
-            return -_evaluate(operand, columns)
+            return -_evaluate(operand, columns, aside)
         case ast.BinOp(left=left, op=op, right=right):
-            return BINARY[type(op)](_evaluate(left, columns), _evaluate(right, columns))
+            return BINARY[type(op)](_evaluate(left, columns, aside), _evaluate(right, columns, aside))
         case ast.Call(func=ast.Name(id=name), args=arguments):
-            return FUNCTIONS[name].compute(*(_evaluate(a, columns) for a in arguments))
+            values = [_evaluate(a, columns, aside) for a in arguments]
+            if name == COUNTS and aside is not None:
+                values[0] = np.where(np.isnan(values[0]), values[1] + aside, values[0])
+            return FUNCTIONS[name].compute(*values)
     raise AssertionError(ast.dump(tree))  # parse() lets nothing else pass

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from scipy import stats
 
 from bbrlab.base.arrays import Array
-from bbrlab.campaign.interval import students_half_width
+from bbrlab.campaign.interval import all_equal, students_half_width
 
 ERROR = 0.05  # both sides together
 LOOKS = 3  # how often a claim without a tolerance is looked at, at most, while seeds are added
@@ -99,14 +98,43 @@ def enough_equal() -> int:
     return next(n for n in range(2, 100) if p_equal(n) <= ERROR)
 
 
-def standing(p_values: Sequence[float], method: Literal["bh", "by"] = "bh") -> list[bool]:
-    """Which of many verdicts stand: of those that do, at most ERROR are expected to be wrong.
+def enough_for(values: Array, distance: float, looks: int = 1) -> float:
+    """How many numbers would tell a mean from its limit if mean and scatter stay as they are; infinite if it is on the limit.
+
+    Args:
+        values: shape (seeds,), finite, at least two.
+        distance: of the mean from the nearest limit.
+        looks: how often there may be a look.
+    """
+    if all_equal(values):
+        return next(n for n in range(2, 100) if p_equal(n, looks) <= ERROR)
+    scatter, confidence = float(np.std(values, ddof=1)), (1 + confidence_of(looks)) / 2
+    if not abs(distance) > 1e-6 * scatter:
+        return math.inf
+    count = max(2, math.ceil((float(stats.norm.ppf(confidence)) * scatter / distance) ** 2))
+    while float(stats.t.ppf(confidence, count - 1)) * scatter > abs(distance) * math.sqrt(count):
+        count += 1
+    return count
+
+
+def standing(p_values: Sequence[float]) -> list[bool]:
+    """Which of many verdicts stand: of those that do, at most ERROR are expected to be wrong (Benjamini and Hochberg 1995), if they are
+    independent or err together.
 
     Args:
         p_values: of every claim that was judged, whatever came out.
-        method: "bh", Benjamini and Hochberg (1995), for claims that are independent or err together; "by", Benjamini and
-            Yekutieli (2001), however they depend.
     """
     if not len(p_values):
         return []
-    return [bool(p <= ERROR) for p in stats.false_discovery_control(np.asarray(p_values, dtype=float), method=method)]
+    return [bool(p <= ERROR) for p in stats.false_discovery_control(np.asarray(p_values, dtype=float))]
+
+
+def kept_by_holm(p_values: Sequence[float]) -> list[bool]:
+    """Which of some verdicts are kept if not even one of them may be wrong in more than ERROR of all cases (Holm 1979), however
+    they depend."""
+    kept = [False] * len(p_values)
+    for tested, place in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        if p_values[place] * (len(p_values) - tested) > ERROR:
+            break
+        kept[place] = True
+    return kept

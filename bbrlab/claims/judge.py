@@ -20,7 +20,8 @@ from bbrlab.base.errors import UserError
 from bbrlab.base.words import number_of
 from bbrlab.campaign.figures import Figure
 from bbrlab.campaign.interval import all_equal
-from bbrlab.claims.inference import ERROR, estimate, looks, p_equal, p_values, standing
+from bbrlab.claims.inference import ERROR, enough_for, estimate, looks, p_equal, p_values, standing
+from bbrlab.claims.measurement import fingerprints, measurement
 from bbrlab.claims.sample import Reach, Sample, reach, sample
 from bbrlab.claims.schema import PREDICTED, Claim, Expectation
 from bbrlab.claims.select import select
@@ -29,15 +30,14 @@ REPRODUCED, NOT_REPRODUCED, INCONCLUSIVE = "reproduced", "not reproduced", "inco
 PARTLY_RUN, NOT_RUN = "partly run", "not run"
 FINAL = (REPRODUCED, NOT_REPRODUCED, INCONCLUSIVE)
 VERDICTS = (*FINAL, PARTLY_RUN, NOT_RUN)
-ALL, OWN = "all", "the lab's own"  # rows of counts() below those of the papers
-MISSING_LARGEST = 0.2  # of a claim's seeds that may have failed or have no number
+# Rows of counts() below those of the papers.
+ALL, SECOND_HAND, OWN = "all", "at second hand", "the lab's own"
 # Why there is no interval.
-DETERMINISTIC, EQUAL, RANKS = "deterministic", "equal in every seed", "by ranks"
+DETERMINISTIC, EQUAL = "deterministic", "equal in every seed"
 # Why the seeds leave it open, by that; what is deterministic is never open.
 UNDECIDED = {
     "": "the interval straddles what is expected",
     EQUAL: "equal in {seeds} seeds: too few to tell",
-    RANKS: "the series neither rise nor fall surely",
 }
 WIDE = "the interval is wider than what is expected: the seeds scatter too much to show that it is met"
 
@@ -55,7 +55,10 @@ class Outcome:
         p: the smallest error at which there could be a verdict, at most 1; NaN if nothing was tested: repeats are identical,
             or too many seeds lack a number.
         seeds, failed, without: how many there were, of how many a run failed, and how many had no finite number.
-        spread: DETERMINISTIC, EQUAL, RANKS or "": why there is no interval.
+        spread: DETERMINISTIC, EQUAL or "": why there is no interval.
+        settles: of what is inconclusive, how many seeds would settle it if mean and scatter stay as they are; NaN of others, infinite
+            if the mean is on the limit.
+        set_aside: points without enough runs, on whichever side of what is counted they are.
         why: of what is inconclusive, why.
     """
 
@@ -70,6 +73,8 @@ class Outcome:
     failed: int = 0
     without: int = 0
     spread: str = ""
+    settles: float = math.nan
+    set_aside: int = 0
     why: str = ""
 
 
@@ -102,42 +107,58 @@ def outcome(expect: Expectation, found: Sample, looks: int = 1) -> Outcome:
         found: the seeds' numbers.
         looks: how often there may be a look (looks_at()).
     """
-    values = found.values
-    result = Outcome(INCONCLUSIVE, seeds=found.seeds, failed=found.failed, without=found.without)
+    parts = found.values.shape[1]
+    numbers = [found.of_part(i) for i in range(parts)]
+    means = np.array([float(of_part.mean()) if len(of_part) else math.nan for of_part in numbers])
     low, high = expect.bounds
-    if len(values):
-        means = values.mean(axis=0)
-        farthest = int(np.argmin(np.minimum(means - low, high - means)))
-        result = dataclasses.replace(result, mean=float(means[farthest]), part=found.labels[farthest])
-    if why := _too_little(found):
-        return dataclasses.replace(result, why=why)
-    parts = [_part(expect, found, i, looks) for i in range(values.shape[1])]
-    verdict, p, chosen = _tested(parts)
-    mean, spread = float(means[chosen]), parts[chosen].spread
-    label = found.back_label if parts[chosen].back and verdict == NOT_REPRODUCED else found.labels[chosen]
-    result = dataclasses.replace(result, verdict=verdict, mean=mean, part=label, p=min(1.0, p))
+    distances = np.minimum(means - low, high - means)
+    result = Outcome(INCONCLUSIVE, set_aside=found.set_aside)
+    # What lacks too much decides nothing of the others, but leaves the whole open.
+    lacking = [i for i in range(parts) if found.lacks(i) or len(numbers[i]) < 2]
+    tested = {i: _part(expect, found, i, looks) for i in range(parts) if i not in lacking}
+    verdict, p, chosen = _tested(list(tested.values()), parts) if tested else (INCONCLUSIVE, math.nan, 0)
+    if lacking and verdict != NOT_REPRODUCED:
+        worst = max(lacking, key=lambda i: found.failed[i] + found.without[i])
+        result = _at(result, found, worst, float(means[worst]))
+        return dataclasses.replace(result, why=_too_little(found, worst, len(numbers[worst])))
+    part = list(tested)[chosen]
+    mean, here = float(means[part]), tested[part]
+    result = dataclasses.replace(_at(result, found, part, mean), verdict=verdict, p=min(1.0, p), spread=here.spread)
+    if here.back and verdict == NOT_REPRODUCED:
+        return dataclasses.replace(
+            result, part=found.back_label, p=math.nan if here.spread == DETERMINISTIC else result.p
+        )
     if verdict == INCONCLUSIVE:
-        result = dataclasses.replace(result, why=UNDECIDED[spread].format(seeds=len(values)))
-    if spread:
-        tested = math.nan if spread == DETERMINISTIC else result.p
-        return dataclasses.replace(result, spread=spread, p=tested)
-    interval = estimate(values[:, chosen], looks * (1 if low <= mean <= high else len(parts)))
+        settles = float(enough_for(numbers[part], float(distances[part]), looks))
+        result = dataclasses.replace(
+            result, why=UNDECIDED[here.spread].format(seeds=len(numbers[part])), settles=settles
+        )
+    if here.spread:
+        return dataclasses.replace(result, p=math.nan if here.spread == DETERMINISTIC else result.p)
+    interval = estimate(numbers[part], looks * (1 if low <= mean <= high else parts))
     if verdict == INCONCLUSIVE and interval.high - interval.low > high - low:
         result = dataclasses.replace(result, why=WIDE)
     return dataclasses.replace(result, low=interval.low, high=interval.high, confidence=interval.confidence)
 
 
-def _too_little(found: Sample) -> str:
-    """Why the seeds' numbers are not judged, in words; empty if they are."""
-    lacking, there = found.failed + found.without, len(found.values)
-    if lacking > MISSING_LARGEST * found.seeds:
-        return f"{_lack(found)} of {found.seeds} seeds"
-    return f"{there} seeds with a number: two are needed" if there < 2 else ""
+def _at(result: Outcome, found: Sample, part: int, mean: float) -> Outcome:
+    """An outcome that a part decides."""
+    seeds, failed, without = (int(a[part]) for a in (found.seeds, found.failed, found.without))
+    return dataclasses.replace(result, mean=mean, part=found.labels[part], seeds=seeds, failed=failed, without=without)
 
 
-def _tested(parts: Sequence[_Part]) -> tuple[str, float, int]:
-    """The verdict over all parts, the smallest error at which it falls, and the part that it rests on."""
-    outside, first = min((p.outside * len(parts), i) for i, p in enumerate(parts))
+def _too_little(found: Sample, part: int, there: int) -> str:
+    """Why the numbers of a part are not judged, in words."""
+    lacking = [f"{found.failed[part]} failed"] if found.failed[part] else []
+    lacking += [f"{found.without[part]} have no number"] if found.without[part] else []
+    if found.lacks(part):
+        return f"{' and '.join(lacking)} of {found.seeds[part]} seeds"
+    return f"{there} seeds with a number: two are needed"
+
+
+def _tested(parts: Sequence[_Part], count: int) -> tuple[str, float, int]:
+    """The verdict over the parts that have numbers, of ``count``: the smallest error at which it falls, and the part that it rests on."""
+    outside, first = min((p.outside * count, i) for i, p in enumerate(parts))
     if outside <= ERROR:
         return NOT_REPRODUCED, outside, first
     inside, _, last = max((p.inside, -p.distance, i) for i, p in enumerate(parts))
@@ -165,29 +186,19 @@ class _Part:
 def _part(expect: Expectation, found: Sample, part: int, looks: int) -> _Part:
     """One part. A number without chance is inside or outside without error."""
     low, high = expect.bounds
-    values, identical = found.values[:, part], bool(found.identical[part])
+    values, identical = found.of_part(part), bool(found.identical[part])
     mean = float(values.mean())
     distance = min(mean - low, high - mean)
-    if expect.trend and not expect.beyond and found.trends:
-        against = 2 * looks * found.back.p
-        if identical:
-            good = expect.holds(mean) and against > 0
-            return _Part(0.0 if good else math.inf, math.inf if good else 0.0, distance, DETERMINISTIC, against == 0)
-        rising, falling = (2 * looks * p for p in found.trends)
-        inside, outside = (rising, falling) if expect.trend == "rising" else (falling, rising)
-        return _Part(inside, min(outside, against), distance, RANKS, against < outside)
-    if not all_equal(values):
-        return _Part(*p_values(values, low, high, looks), distance)
-    p = 0.0 if identical else p_equal(len(values), looks)
-    spread = DETERMINISTIC if identical else EQUAL
-    return _Part(p, math.inf, distance, spread) if expect.holds(mean) else _Part(math.inf, p, distance, spread)
-
-
-def _lack(found: Sample) -> str:
-    """How many seeds lack a number, in words."""
-    parts = [f"{found.failed} failed"] if found.failed else []
-    parts += [f"{found.without} have no number"] if found.without else []
-    return " and ".join(parts)
+    spread = DETERMINISTIC if identical else EQUAL if all_equal(values) else ""
+    if spread:
+        # Equal numbers farther from the limit than their own smallest step are where they are.
+        p = 0.0 if identical or abs(distance) > found.resolution[part] else p_equal(len(values), looks)
+        inside, outside = (p, math.inf) if expect.holds(mean) else (math.inf, p)
+    else:
+        inside, outside = p_values(values, low, high, looks)
+    if expect.trend and (against := 2 * looks * found.back.p) < outside:
+        return _Part(math.inf if against == 0 else inside, against, distance, spread, back=True)
+    return _Part(inside, outside, distance, spread)
 
 
 @dataclass(frozen=True)
@@ -200,8 +211,8 @@ class Verdict:
         points, points_full: how many of its points were run, and how many it has at full.
         shorter_s: length of its shortest run, if shorter than it must be.
         stands: whether a final verdict is among those that stand when all claims are judged together; None: no verdict.
-        stands_by: the same, however the claims depend on each other.
         why: what keeps it from a verdict.
+        measurement: what it reads of the runs (measurement.py); empty if it was not run.
     """
 
     claim: Claim
@@ -211,8 +222,8 @@ class Verdict:
     points_full: int = 0
     shorter_s: float | None = None
     stands: bool | None = None
-    stands_by: bool | None = None
     why: str = ""
+    measurement: str = ""
 
     @property
     def interim(self) -> str:
@@ -227,6 +238,8 @@ class Verdict:
             "statement": claim.statement,
             "paper": claim.paper,
             "variant": claim.variant or "",
+            "role": claim.role or "",
+            "measurement": self.measurement,
             "says": claim.says,
             "figures": ", ".join(claim.figures),
             "metric": claim.metric or "order",
@@ -240,8 +253,9 @@ class Verdict:
             "confidence": found.confidence,
             "spread": found.spread,
             "p": found.p,
+            "settles": found.settles,
+            "set_aside": found.set_aside,
             "stands": self.stands,
-            "stands_by": self.stands_by,
             "seeds": found.seeds,
             "failed": found.failed,
             "without": found.without,
@@ -281,8 +295,7 @@ def judge_claim(
         part = f"{reached.have} of {reached.full} points: " if 0 < reached.have < reached.full else ""
         return dataclasses.replace(here, why=part + reached.why + _unmeasured(claim, unmeasured))
     try:
-        counted = len(looks_at(claim, reached, figures))
-        found = outcome(claim.expect, sample(claim, reached.points, tables, results), counted)
+        found = _outcome(claim, reached, len(looks_at(claim, reached, figures)), tables, results)
     except UserError as error:
         return dataclasses.replace(here, why=str(error))
     if found.seeds == 0:
@@ -305,6 +318,21 @@ def _unmeasured(claim: Claim, figures: Mapping[str, Figure]) -> str:
     return f"; {number_of(len(lacking), 'point')} not measured at this scale yet" if lacking else ""
 
 
+def _outcome(
+    claim: Claim, reached: Reach, looks: int, tables: Mapping[str, pd.DataFrame], results: Path | None
+) -> Outcome:
+    """What the runs say of a claim. Of one that counts points, those without enough runs decide nothing if it comes out the same
+    wherever they are."""
+    found = outcome(claim.expect, sample(claim, reached.points, tables, results), looks)
+    if found.verdict != INCONCLUSIVE or not claim.counts_points:
+        return found
+    sides = [outcome(claim.expect, sample(claim, reached.points, tables, results, side), looks) for side in (-1.0, 1.0)]
+    if not sides[0].set_aside or {s.verdict for s in sides} not in ({REPRODUCED}, {NOT_REPRODUCED}):
+        return found
+    # The side that is nearer to the limit, and so the larger p.
+    return max(sides, key=lambda s: 0.0 if math.isnan(s.p) else s.p)
+
+
 def judge_all(
     claims: Iterable[Claim], figures: Iterable[Figure], tables: Mapping[str, pd.DataFrame], results: Path | None = None
 ) -> list[Verdict]:
@@ -320,7 +348,11 @@ def judge_all(
     )
     known = {id: f for id, f in known.items() if f.points}
     unmeasured = {id: f for id, f in unmeasured.items() if f.points and id in tables}
-    return with_standing([judge_claim(claim, known, tables, results, unmeasured) for claim in claims])
+    prints = {id: fingerprints(table) for id, table in tables.items()}
+    verdicts = [judge_claim(claim, known, tables, results, unmeasured) for claim in claims]
+    return with_standing([
+        v if v.verdict == NOT_RUN else dataclasses.replace(v, measurement=measurement(v.claim, known, prints)) for v in verdicts
+    ])  # fmt: skip
 
 
 def _points_of(figure: Figure, labels: Collection[str], among: bool) -> Figure:
@@ -329,25 +361,24 @@ def _points_of(figure: Figure, labels: Collection[str], among: bool) -> Figure:
 
 
 def with_standing(verdicts: list[Verdict]) -> list[Verdict]:
-    """The verdicts with ``stands`` and ``stands_by``: of a deterministic number always, of an inconclusive one never."""
+    """The verdicts with ``stands``: of a deterministic number always, of an inconclusive one never."""
     tested = [v for v in verdicts if v.verdict in FINAL and v.outcome and v.outcome.spread != DETERMINISTIC]
     # What lacks too many seeds was not tested; it counts among the claims with a p value that shows nothing.
     p_values = [1.0 if math.isnan(v.outcome.p) else v.outcome.p for v in tested if v.outcome]
-    ids = [v.claim.id for v in tested]
-    stands, stands_by = (dict(zip(ids, standing(p_values, method), strict=True)) for method in ("bh", "by"))
+    stands = dict(zip([v.claim.id for v in tested], standing(p_values), strict=True))
 
-    def one(verdict: Verdict, among: Mapping[str, bool]) -> bool | None:
+    def one(verdict: Verdict) -> bool | None:
         if verdict.verdict not in FINAL:
             return None
-        return verdict.verdict != INCONCLUSIVE and among.get(verdict.claim.id, True)
+        return verdict.verdict != INCONCLUSIVE and stands.get(verdict.claim.id, True)
 
-    return [dataclasses.replace(v, stands=one(v, stands), stands_by=one(v, stands_by)) for v in verdicts]
+    return [dataclasses.replace(v, stands=one(v)) for v in verdicts]
 
 
 def verdict_frame(verdicts: Iterable[Verdict]) -> pd.DataFrame:
     """claims.parquet: one row per claim."""
     found = pd.DataFrame([v.row() for v in verdicts])
-    return found.astype({"stands": "boolean", "stands_by": "boolean"}) if len(found) else found
+    return found.astype({"stands": "boolean"}) if len(found) else found
 
 
 def verdict_counts(table: pd.DataFrame) -> pd.DataFrame:
@@ -356,17 +387,27 @@ def verdict_counts(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def counts(table: pd.DataFrame, verdicts: Sequence[str]) -> pd.DataFrame:
-    """How many rows of each paper came out how; rows: papers, "all", and OWN, the lab's own, if there are such; columns: the verdicts."""
-    found = pd.crosstab(table["paper"][~table["own"]], table["verdict"]).reindex(columns=list(verdicts), fill_value=0)
+    """How many rows of each paper came out how; rows: papers, ALL, and, if there are such, what is counted apart(); columns: the verdicts."""
+    where = apart(table)
+    mine = table[where == ""]
+    found = pd.crosstab(mine["paper"], mine["verdict"]).reindex(columns=list(verdicts), fill_value=0)
     found.loc[ALL] = found.sum()
-    if table["own"].any():
-        found.loc[OWN] = table["verdict"][table["own"]].value_counts().reindex(list(verdicts), fill_value=0)
+    for name in (SECOND_HAND, OWN):
+        if (where == name).any():
+            found.loc[name] = table["verdict"][where == name].value_counts().reindex(list(verdicts), fill_value=0)
     return found
+
+
+def apart(table: pd.DataFrame) -> pd.Series:
+    """Of each row (a claim or a statement) where it is counted if not among its paper's: OWN, SECOND_HAND, else empty."""
+    second_hand = (table["exactness"] == "secondary").map({True: SECOND_HAND, False: ""})
+    return second_hand.mask(table["own"].astype(bool), OWN).astype(str)
 
 
 def standing_counts(table: pd.DataFrame, column: str, rows: Iterable[str]) -> list[int]:
     """How many rows are true in a column, for each row of counts()."""
     true = table[table[column].fillna(False).astype(bool)]
-    papers = true["paper"][~true["own"]].value_counts()
-    sums = papers.to_dict() | {ALL: papers.sum(), OWN: true["own"].sum()}
+    where = apart(true)
+    papers = true["paper"][where == ""].value_counts()
+    sums = papers.to_dict() | {ALL: papers.sum()} | {name: (where == name).sum() for name in (SECOND_HAND, OWN)}
     return [int(sums.get(row, 0)) for row in rows]

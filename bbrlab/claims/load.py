@@ -20,6 +20,7 @@ from bbrlab.base.errors import UserError
 from bbrlab.base.yaml_files import Lines, read_yaml
 from bbrlab.campaign.figures import scenario_files
 from bbrlab.claims.check import problems_of
+from bbrlab.claims.code import LAB, code_of
 from bbrlab.claims.expand import ONLY_HERE, PLACEHOLDER, expand, with_paper
 from bbrlab.claims.schema import INHERITED, Cause, Claim, Expectation, Finding, Statement, Term, Wording
 from bbrlab.claims.select import full_figures
@@ -125,7 +126,13 @@ def _statements(file: _File, known_good: bool) -> Iterator[tuple[Place, Statemen
         claims: list[Claim] = []
         for number, claim_entry in enumerate(entries):
             claims += _claims(claim_entry, content, file, (*place, "claims", number), len(entries), known_good)
-        yield place, _model(Statement, content | {"claims": claims}, file, place)
+        statement = _model(Statement, content | {"claims": claims}, file, place)
+        if not known_good and statement.cause and statement.cause.kind == "algorithm" and code_of(statement) != LAB:
+            raise file.error(
+                (*place, "cause"),
+                "cause.kind: algorithm: no BBRv2 or BBRv3 is in the runs that its claims read; give another",
+            )
+        yield place, statement
 
 
 def _claims(

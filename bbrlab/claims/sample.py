@@ -6,7 +6,8 @@ import ast
 import itertools
 import json
 import math
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,9 +23,12 @@ from bbrlab.campaign.interval import ROUNDING
 from bbrlab.campaign.seeds import unchanged
 from bbrlab.claims import expressions, series
 from bbrlab.claims.columns import beside
+from bbrlab.claims.resolution import pair_of, resolution, step_of
 from bbrlab.claims.schema import PREDICTED, PUBLISHED, TREND_POINTS, WARE, Claim, Term
 from bbrlab.claims.select import full_figures, name_of, ranks, select
 from bbrlab.scenario.point import Point
+
+MISSING_LARGEST = 0.2  # of a point's runs that may have failed or have no number
 
 
 @dataclass(frozen=True)
@@ -123,79 +127,220 @@ def _at_full(term: Term) -> dict[str, Point]:
 
 @dataclass(frozen=True)
 class Sample:
-    """The judged numbers over the seeds that every point of a claim was run with.
+    """The judged numbers, one of each good run that every point of a part was run with.
 
-    A part is what must be as expected by itself: a point of a series, a step of an order; else the one number.
+    A part is what must be as expected by itself: a point of a series, a step of an order; else the one number. Each point has its own good
+    runs (verdicts.md, "Runs that failed"): the first of every point make the first number, the second the second.
 
     Attributes:
-        values: shape (good seeds with finite numbers, parts). Of a claim of means (Claim.of_means): the jackknife's
-            pseudo-values, whose mean and scatter are those of the number.
-        seeds: how many there were.
-        failed: of how many a run failed its self-checks.
-        without: how many more had no finite number.
+        values: shape (most numbers of a part, parts), NaN where a part has no number. Of a claim of means (Claim.of_means): the
+            jackknife's pseudo-values, whose mean and scatter are those of the number.
+        seeds: shape (parts,): how many runs the point of each part has that lost most.
+        failed: of how many of these a run failed its self-checks.
+        without: how many more numbers are not finite.
         identical: shape (parts,), whether every seed measured the same at all points of a part: repeats that say nothing of
             chance.
+        resolution: shape (parts,), the smallest step that the number can take (resolution.py); infinite if none is known.
         labels: what tells the parts apart; empty if there is one.
-        trends: of a trend: how surely the seeds' series rise and fall (series.p_trends()).
         back: of a trend: the surest step against it.
         back_label: between which points that is.
+        set_aside: points without enough runs, which were put on one side of what is counted (Sides).
     """
 
     values: Array
-    seeds: int
-    failed: int
-    without: int
+    seeds: Array
+    failed: Array
+    without: Array
     identical: Array
+    resolution: Array
     labels: tuple[str, ...] = ("",)
-    trends: tuple[float, float] | None = None
     back: series.StepBack = series.StepBack()
     back_label: str = ""
+    set_aside: int = 0
+
+    def of_part(self, part: int) -> Array:
+        """The numbers of a part: shape (numbers,)."""
+        numbers: Array = self.values[:, part]
+        return numbers[np.isfinite(numbers)]
+
+    def lacks(self, part: int) -> bool:
+        """Whether more than MISSING_LARGEST of its runs failed or gave no number."""
+        return bool(self.failed[part] + self.without[part] > MISSING_LARGEST * self.seeds[part])
+
+
+@dataclass(frozen=True)
+class _Runs:
+    """The good runs of a point.
+
+    Attributes:
+        seeds: those of them.
+        ran: how many seeds were run.
+        for_all: one run stands for as many as are wanted: nothing random is drawn, and two measured the same.
+    """
+
+    seeds: list[int]
+    ran: int
+    for_all: bool = False
+
+    def of(self, number: int) -> int | None:
+        """The seed of a run by its place; None if there are not so many."""
+        if self.for_all and self.seeds:
+            return self.seeds[0]
+        return self.seeds[number] if number < len(self.seeds) else None
+
+    @property
+    def lost(self) -> float:
+        """The part of the runs that failed."""
+        return 1 - len(self.seeds) / self.ran if self.ran else 1.0
 
 
 def sample(
-    claim: Claim, points: Mapping[str, list[Point]], tables: Mapping[str, pd.DataFrame], results: Path | None = None
+    claim: Claim,
+    points: Mapping[str, list[Point]],
+    tables: Mapping[str, pd.DataFrame],
+    results: Path | None = None,
+    aside: float | None = None,
 ) -> Sample:
-    """The numbers of each seed.
+    """The numbers of the runs.
 
     Args:
         claim: what is judged.
         points: of each term (Reach.points).
         tables: of each figure (collect.figure_table()).
         results: the folder of results that has the models' predictions.
+        aside: of a claim that counts points (Claim.counts_points): put those without enough runs above (1) or below (-1) the
+            limit; default: they are missing, and so is the number.
 
     Raises:
         UserError: if a published value or a prediction is missing for a point.
     """
-    rows = {name: _rows(term, points[name], tables[term.figure]) for name, term in claim.at.items()}
-    every = sorted({seed for r in rows.values() for seed in r.index.unique("seed")})
-    rows = {n: _for_every_seed(r, points[n], tables[claim.at[n].figure], every) for n, r in rows.items()}
-    whole = [set(_complete(r, len(points[name]))) for name, r in rows.items()]
-    seeds = sorted(set.intersection(*whole))
-    good = [s for s in seeds if all(r.loc[s]["ok"].all() for r in rows.values())]
+    rows = {name: _rows(tables[claim.at[name].figure], chosen) for name, chosen in points.items()}
+    runs = {name: mine.runs for name, mine in rows.items()}
+    every = [one for mine in runs.values() for one in mine]
+    set_aside = [one for one in every if one.lost > MISSING_LARGEST or len(one.seeds) < 2] if aside is not None else []
+    counted = [len(one.seeds) for one in every if not one.for_all and one not in set_aside]
+    count = max(counted or [len(one.seeds) for one in every] or [0])
     columns = {}
     for name in claim.columns:
         term, _, column = name.rpartition(".")
-        columns[name] = _by_seed(column, claim.at[term], points[term], rows[term], good, results)
+        columns[name] = _by_number(column, claim.at[term], points[term], rows[term], count, results)
     along = next((n for n, term in claim.at.items() if term.along and n in _terms(claim)), None)
     key = ranks(claim.at[along], points[along]) if along is not None else []
-    numbers = [_numbers(claim, {k: v[i] for k, v in columns.items()}, key) for i in range(len(good))]
-    finite = [i for i, n in enumerate(numbers) if np.isfinite(n).all()]
-    values = np.array([numbers[i] for i in finite]) if finite else np.empty((0, 1))
-    if claim.of_means and len(finite) > 1:
-        values = _pseudo_values(claim, {k: v[finite] for k, v in columns.items()}, key)
+    values = _all_numbers(claim, columns, key, count, aside)
+    parts = values.shape[1]
     names = [name_of(claim.at[along], p) for p in points[along]] if along is not None else []
-    labels = _labels(claim, names, values.shape[1])
-    same = {n: _same(points[n], tables[claim.at[n].figure], good) for n in claim.at}
-    identical = _identical(claim, same, values.shape[1])
-    lacking = (len(seeds) - len(good), len(good) - len(values))
-    found = Sample(values, len(seeds), *lacking, identical, labels)
-    if not claim.expect.trend or len(finite) < 2:
+    seeds, failed, there = _lost(claim, runs, set_aside, parts)
+    finite = np.isfinite(values)
+    without = np.array([int((~finite[: there[i], i]).sum()) for i in range(parts)])
+    whole = values[finite.all(axis=1)]
+    if claim.of_means and len(whole) > 1:
+        values = _pseudo_values(claim, {k: v[finite.all(axis=1)] for k, v in columns.items()}, key)
+        parts = values.shape[1]
+    same = {name: mine.same for name, mine in rows.items()}
+    found = Sample(
+        values, seeds, failed, without, _identical(claim, same, parts), _resolution(claim, points, rows, columns, parts),
+        _labels(claim, names, parts), set_aside=len(set_aside),
+    )  # fmt: skip
+    if not claim.expect.trend or len(whole) < 2:
         return found
-    curves = [expressions.evaluate(claim.trees[0], {k: v[i] for k, v in columns.items()}) for i in finite]
-    places = np.array(key)
-    back = series.step_back(curves, places, claim.expect.trend == "rising", bool(identical.all()))
+    good = np.flatnonzero(finite.all(axis=1))
+    curves = [expressions.evaluate(claim.trees[0], {k: v[i] for k, v in columns.items()}) for i in good]
+    back = series.step_back(curves, np.array(key), claim.expect.trend == "rising", bool(found.identical.all()))
     between = f"{names[back.first]} to {names[back.last]}" if back.first >= 0 else ""
-    return replace(found, trends=series.p_trends(curves, places), back=back, back_label=between)
+    return replace(found, back=back, back_label=between)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The rows of a term's points, and what is known of each point by them, in the points' order.
+
+    Attributes:
+        table: of all flow groups.
+        runs: the good runs of each point.
+        same: whether all that was measured at a point is the same in every good run, of at least two.
+        utilisation: of the link, mean over the runs; NaN without any.
+    """
+
+    table: pd.DataFrame
+    runs: list[_Runs]
+    same: Array
+    utilisation: Array
+
+
+def _rows(table: pd.DataFrame, chosen: list[Point]) -> _Rows:
+    labels = [p.label for p in chosen]
+    mine = table[table["point"].isin(labels)]
+    ok = mine.groupby(["point", "seed"])["ok"].all()
+    seeds: dict[str, list[int]] = {label: [] for label in labels}
+    ran = dict.fromkeys(labels, 0)
+    for (label, seed), good in zip(ok.index.to_list(), ok.to_list(), strict=True):
+        ran[label] += 1
+        if good:
+            seeds[label].append(int(seed))
+    nothing = [p.label for p in chosen if draws_nothing(p.scenario)]
+    still = unchanged(mine[mine["point"].isin(nothing)]) if nothing else set()
+    same = unchanged(mine[mine["ok"]])
+    means = mine.groupby("point")["utilisation"].mean().to_dict()
+    return _Rows(
+        mine,
+        [_Runs(seeds[label], ran[label], label in still) for label in labels],
+        np.array([label in same for label in labels]),
+        np.array([means.get(label, np.nan) for label in labels], dtype=float),
+    )
+
+
+def _all_numbers(claim: Claim, columns: Mapping[str, Array], key: list[int], count: int, aside: float | None) -> Array:
+    """The judged number of each part and run: shape (count, parts)."""
+    numbers = [_numbers(claim, {k: v[i] for k, v in columns.items()}, key, aside) for i in range(count)]
+    return np.array(numbers) if numbers else np.empty((0, 1))
+
+
+def _lost(claim: Claim, runs: Mapping[str, list[_Runs]], aside: list[_Runs], parts: int) -> tuple[Array, Array, Array]:
+    """Of each part, shape (parts,): the runs of its point that lost most, how many of these failed, and how many numbers it can have."""
+    lengths = {len(mine) for n, mine in runs.items() if claim.at[n].along}
+    points = lengths.pop() if len(lengths) == 1 else 0
+    steps = max(1, len(claim.trees) - 1)
+    seeds, failed, there = [], [], []
+    for part in range(parts):
+        of_part = runs.values() if points * steps != parts else [
+            [mine[part % points]] if claim.at[n].along else mine for n, mine in runs.items()
+        ]  # fmt: skip
+        mine = [one for several in of_part for one in several if one not in aside]
+        worst = max(mine, key=lambda one: (one.lost, -one.ran), default=_Runs([], 0))
+        ran = [one.ran for one in mine if not one.for_all] or [one.ran for one in mine] or [0]
+        seeds.append(worst.ran if worst.lost else min(ran))
+        failed.append(worst.ran - len(worst.seeds))
+        there.append(
+            min([len(one.seeds) for one in mine if not one.for_all] or [len(one.seeds) for one in mine] or [0])
+        )
+    return np.array(seeds), np.array(failed), np.array(there)
+
+
+def _resolution(
+    claim: Claim,
+    points: Mapping[str, list[Point]],
+    rows: Mapping[str, _Rows],
+    columns: Mapping[str, Array],
+    parts: int,
+) -> Array:
+    """The smallest step of each part: shape (parts,)."""
+    means, steps = {}, {}
+    for name, values in columns.items():
+        term, _, column = name.rpartition(".")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # a point without a run has no mean
+            means[name] = np.nanmean(values, axis=0) if len(values) else np.nan
+        each = np.array([step_of(column, p, u) for p, u in zip(points[term], rows[term].utilisation, strict=True)])
+        steps[name] = each if claim.at[term].along else float(each[0])
+    if claim.expect.trend:
+        return np.full(
+            parts, pair_of(len(np.atleast_1d(means[next(iter(expressions.series_in(claim.trees[0], means)))])))
+        )
+    of_trees = [np.atleast_1d(resolution(tree, means, steps)) for tree in claim.trees]
+    if claim.expect.order:
+        of_trees = [np.concatenate(np.broadcast_arrays(a + b)) for a, b in itertools.pairwise(of_trees)]
+    found = np.concatenate(of_trees)
+    return np.broadcast_to(found, parts) if len(found) in (1, parts) else np.full(parts, found.max())
 
 
 def _terms(claim: Claim) -> set[str]:
@@ -203,14 +348,15 @@ def _terms(claim: Claim) -> set[str]:
     return {name.rpartition(".")[0] for name in claim.columns}
 
 
-def _numbers(claim: Claim, columns: Mapping[str, Any], key: list[int]) -> Array:
-    """The judged number of each part, of one seed or of means: shape (parts,).
+def _numbers(claim: Claim, columns: Mapping[str, Any], key: list[int], aside: float | None = None) -> Array:
+    """The judged number of each part, of one run or of means: shape (parts,).
 
     Args:
         columns: each a number, or an array of shape (points,).
         key: of a trend: the place of each point.
+        aside: as for sample().
     """
-    values = [expressions.evaluate(tree, columns) for tree in claim.trees]
+    values = [expressions.evaluate(tree, columns, aside) for tree in claim.trees]
     match claim.expect.kind:
         case "order":
             return _steps(np.array(values, dtype=float)).ravel()
@@ -266,48 +412,24 @@ def _identical(claim: Claim, same: Mapping[str, Array], parts: int) -> Array:
     return np.tile(np.logical_and.reduce([np.broadcast_to(s, points) for s in same.values()]), steps)
 
 
-def _rows(term: Term, chosen: list[Point], table: pd.DataFrame) -> pd.DataFrame:
-    """One row per seed and place of a point, of the term's group."""
-    place = {p.label: i for i, p in enumerate(chosen)}
-    mine = table[(table["group"] == term.group) & table["point"].isin(place)]
-    return mine.assign(place=mine["point"].map(place)).set_index(["seed", "place"]).sort_index()
-
-
-def _for_every_seed(rows: pd.DataFrame, chosen: list[Point], table: pd.DataFrame, seeds: Sequence[int]) -> pd.DataFrame:
-    """Rows (_rows()) in which a point that draws nothing, and measured the same each time, stands beside every seed of the others."""
-    still = {p.label: place for place, p in enumerate(chosen) if draws_nothing(p.scenario)}
-    places = [still[label] for label in unchanged(table[table["point"].isin(still)])] if still else []
-    missing = [(seed, place) for place in places for seed in seeds if (seed, place) not in rows.index]
-    if not missing:
-        return rows
-    first = {place: rows.xs(place, level="place").index[0] for place in places}
-    added = rows.loc[[(first[place], place) for _, place in missing]]
-    return pd.concat([rows, added.set_axis(pd.MultiIndex.from_tuples(missing, names=rows.index.names))]).sort_index()
-
-
-def _complete(rows: pd.DataFrame, count: int) -> list[int]:
-    """The seeds that have every point."""
-    found = rows.groupby(level="seed").size()
-    return list(found[found == count].index)
-
-
-def _by_seed(
-    column: str, term: Term, chosen: list[Point], rows: pd.DataFrame, seeds: list[int], results: Path | None
+def _by_number(
+    column: str,
+    term: Term,
+    chosen: list[Point],
+    rows: _Rows,
+    count: int,
+    results: Path | None,
 ) -> Array:
-    """The column of each seed: shape (seeds, points), or (seeds,) of the only point."""
+    """The column of each number: shape (count, points), or (count,) of the only point; NaN where a point has no such run."""
     if column in (PUBLISHED, WARE, *PREDICTED):
-        values = np.broadcast_to(beside(column, term, chosen, results), (len(seeds), len(chosen)))
-    elif column not in rows:
+        values = np.broadcast_to(beside(column, term, chosen, results), (count, len(chosen)))
+    elif column not in rows.table:
         raise UserError(
             f"the table of {term.figure} has no column {column}: made by another version of bbrlab; delete it, and snakemake makes it anew"
         )
     else:
-        values = rows[column].unstack("place").reindex(index=seeds, columns=range(len(chosen))).to_numpy(dtype=float)
+        mine = rows.table[rows.table["group"] == term.group]
+        there = dict(zip(zip(mine["point"], mine["seed"], strict=True), mine[column].astype(float), strict=True))
+        wanted = [[(p.label, its.of(i)) for p, its in zip(chosen, rows.runs, strict=True)] for i in range(count)]
+        values = np.array([[there.get(place, np.nan) for place in line] for line in wanted]).reshape(count, len(chosen))
     return values if term.along else values[:, 0]
-
-
-def _same(chosen: list[Point], table: pd.DataFrame, seeds: list[int]) -> Array:
-    """Whether all that was measured at each point is the same with every seed, of at least two: shape (points,)."""
-    labels = [p.label for p in chosen]
-    same = unchanged(table[table["point"].isin(labels) & table["seed"].isin(seeds)])
-    return np.array([label in same for label in labels])

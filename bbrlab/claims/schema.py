@@ -25,6 +25,7 @@ CONDITIONS = (
 PUBLISHED, WARE, FLUID, BURST = "published", "ware", "fluid", "burst"
 PREDICTED = (FLUID, BURST)  # by jobs of the workflow, in files of their own
 TREND_POINTS = 4  # of fewer points a rank correlation says little: of two it is always 1 or -1
+LEAST_TAU = 0.5  # of a trend: three of four pairs of points go the way that is said
 RELATIVE_TOLERANCE = 1e-3  # buffers are whole bytes
 
 Id = Annotated[str, Field(pattern=r"^[A-Z]{2}-[A-Za-z0-9.+-]+$")]
@@ -118,7 +119,7 @@ class Expectation(Strict):
     )
     beyond: Annotated[FiniteFloat, Field(ge=0)] | None = Field(
         None,
-        description="of trend: Kendall's tau is farther from 0 than this; of order: each step is more than this; default: 0",
+        description=f"of trend: Kendall's tau is farther from 0 than this, by default {LEAST_TAU:g}; of order: each step is more than this, by default 0",
     )
 
     @field_validator(
@@ -178,7 +179,7 @@ class Expectation(Strict):
             case "order":
                 return self.beyond or 0.0, math.inf
             case "trend":
-                limit = self.beyond or 0.0
+                limit = LEAST_TAU if self.beyond is None else self.beyond
                 return (limit, math.inf) if self.trend == "rising" else (-math.inf, -limit)
             case "above" | "at_least" as kind:
                 return getattr(self, kind), math.inf
@@ -210,7 +211,7 @@ class Expectation(Strict):
                 steps = " < ".join(self.order or [])
                 return f"{steps}, each step beyond {rounded(self.beyond, 3)}" if self.beyond else steps
             case "trend":
-                return f"{self.trend} beyond {rounded(self.beyond, 3)}" if self.beyond else str(self.trend)
+                return f"{self.trend}, tau beyond {rounded(high if math.isinf(low) else low, 3)}"
             case "range":
                 return f"{rounded(low, 12)} to {rounded(high, 12)}"
             case kind:
@@ -301,6 +302,11 @@ class Claim(Strict):
     def of_means(self) -> bool:
         """Whether it is computed of the seeds' means (expressions.of_means())."""
         return any(expressions.of_means(tree) for tree in self.trees)
+
+    @functools.cached_property
+    def counts_points(self) -> bool:
+        """Whether it counts the points above a limit (expressions.counts_points())."""
+        return len(self.trees) == 1 and expressions.counts_points(self.trees[0])
 
     @property
     def later_choices(self) -> str:

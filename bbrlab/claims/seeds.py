@@ -22,9 +22,9 @@ from bbrlab.campaign.seeds import least_seeds, still
 from bbrlab.claims.inference import confidence_of, enough_equal
 from bbrlab.claims.judge import INCONCLUSIVE, asks, looks_at, outcome
 from bbrlab.claims.sample import Reach, Sample, reach, sample
-from bbrlab.claims.schema import Claim
+from bbrlab.claims.schema import Claim, Expectation
 
-PART_OF_TOLERANCE = 1 / 3  # half-width of the interval that is narrow enough
+PART_OF_TOLERANCE = 1 / 6  # half-width of the interval that is narrow enough
 
 
 def may_ask(claim: Claim, figure: Figure) -> bool:
@@ -69,23 +69,25 @@ def _needed(claim: Claim, reached: Reach, figure: Figure, table: pd.DataFrame, c
         so_far = sample(claim, reached.points, {figure.id: table})
     except UserError:
         return 0
-    if so_far.seeds == 0 or so_far.identical.all() or not len(so_far.values):
+    if so_far.identical.all() or not np.isfinite(so_far.values).any():
         return 0  # nothing to learn from repeats
     if math.isfinite(claim.expect.tolerance):
-        return _for_tolerance(so_far, claim.expect.tolerance, cap)
+        return max(_for_tolerance(so_far, i, claim.expect, cap) for i in np.flatnonzero(~so_far.identical).tolist())
     looks = looks_at(claim, reached, {figure.id: figure})
     if outcome(claim.expect, so_far, len(looks)).verdict != INCONCLUSIVE:
         return 0
-    return next((n for n in looks if n > so_far.seeds), looks[-1])
+    have = max(so_far.seeds)
+    return next((n for n in looks if n > have), looks[-1])
 
 
-def _for_tolerance(so_far: Sample, tolerance: float, cap: int) -> int:
-    """Seeds that make the interval's half-width PART_OF_TOLERANCE of the tolerance in every part, from the variance so far."""
-    lost = so_far.seeds - len(so_far.values)  # those that failed or have no number add nothing
-    if len(so_far.values) < 2:
+def _for_tolerance(so_far: Sample, part: int, expect: Expectation, cap: int) -> int:
+    """Seeds that make the interval's half-width PART_OF_TOLERANCE of the tolerance in a part, from the variance so far."""
+    values, lost = so_far.of_part(part), int(so_far.failed[part] + so_far.without[part])  # what is lost adds nothing
+    if len(values) < 2:
         return min(cap, 2 + lost)
-    needed = [narrow_enough(v, tolerance * PART_OF_TOLERANCE, cap) for v in so_far.values.T[~so_far.identical]]
-    return min(cap, max(needed) + lost)
+    if all_equal(values) and outcome(expect, so_far).verdict != INCONCLUSIVE:
+        return 0
+    return min(cap, narrow_enough(values, expect.tolerance * PART_OF_TOLERANCE, cap) + lost)
 
 
 def narrow_enough(values: Array, half_width: float, cap: int) -> int:

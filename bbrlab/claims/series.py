@@ -29,24 +29,6 @@ def trend(values: Array, key: Array) -> float:
     return 0.0 if np.isnan(found) else float(found)
 
 
-def p_trends(seeds: Sequence[Array], key: Array) -> tuple[float, float]:
-    """One-sided p values of some seeds' series together: that they rise, and that they fall, with a key.
-
-    Each series is compared with its permutations (Kendall's test), as if its points scattered independently about one value;
-    the seeds' p values are combined by Fisher's method.
-
-    Args:
-        seeds: the series of each seed, shape (points,), finite.
-        key: shape (points,).
-    """
-    found = []
-    for alternative in ("greater", "less"):
-        p = [float(stats.kendalltau(key, values, alternative=alternative).pvalue) for values in seeds]
-        # All equal: nothing speaks for a trend.
-        found.append(float(stats.combine_pvalues(np.nan_to_num(p, nan=1.0)).pvalue))
-    return found[0], found[1]
-
-
 @dataclass(frozen=True)
 class StepBack:
     """The surest step against a trend.

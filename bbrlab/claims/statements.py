@@ -1,46 +1,149 @@
-"""What comes of a statement, by what came of its claims: every row of a table and every variant counts."""
+"""What comes of a statement, by what came of its claims, reading by reading (docs/explanation/verdicts.md, "Statements")."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 
 from bbrlab.base.errors import UserError
 from bbrlab.campaign.versions import read_with
+from bbrlab.claims.code import code_of
+from bbrlab.claims.inference import ERROR, kept_by_holm
 from bbrlab.claims.judge import (
     FINAL,
     INCONCLUSIVE,
     NOT_REPRODUCED,
     NOT_RUN,
+    OWN,
     PARTLY_RUN,
     REPRODUCED,
+    SECOND_HAND,
     Verdict,
     counts,
-    standing_counts,
 )
 from bbrlab.claims.schema import Statement
 
-PARTLY = "partly reproduced"
-DECIDED = (REPRODUCED, PARTLY, NOT_REPRODUCED)
-STATEMENT_VERDICTS = (REPRODUCED, PARTLY, NOT_REPRODUCED, INCONCLUSIVE, PARTLY_RUN, NOT_RUN)
+AS_READ, PARTLY = "reproduced as read", "partly reproduced"
+DECIDED = (REPRODUCED, AS_READ, PARTLY, NOT_REPRODUCED)
+STATEMENT_VERDICTS = (REPRODUCED, AS_READ, PARTLY, NOT_REPRODUCED, INCONCLUSIVE, PARTLY_RUN, NOT_RUN)
 
 
-def statement_verdict(verdicts: Sequence[str]) -> str:
-    """One of STATEMENT_VERDICTS.
+@dataclass(frozen=True)
+class Judgement:
+    """What came of a statement.
+
+    Attributes:
+        verdict: one of STATEMENT_VERDICTS.
+        as_read: of AS_READ, the readings that reproduce.
+        claims: those that count: no controls, no details, no copies.
+        copies: how many more ask the same of the same numbers.
+    """
+
+    verdict: str
+    as_read: tuple[str, ...]
+    claims: Sequence[Verdict]
+    copies: int
+
+    @property
+    def measurements(self) -> int:
+        """How many measurements the claims are of; one that was not run counts by itself."""
+        return len({v.measurement or v.claim.id for v in self.claims})
+
+    def count(self, verdict: str) -> int:
+        """How many of the claims came out so."""
+        return sum(v.verdict == verdict for v in self.claims)
+
+    @property
+    def in_words(self) -> str:
+        """The verdict with its counts."""
+        of = f"{len(self.claims)} claims"
+        if self.measurements < len(self.claims):
+            of += f" on {self.measurements} measurement{'s' if self.measurements > 1 else ''}"
+        if self.verdict == AS_READ:
+            return f"{AS_READ}: {'; '.join(self.as_read)}"
+        if self.verdict == PARTLY:
+            return f"{PARTLY}: {self.count(REPRODUCED)} of {of}"
+        if self.verdict == PARTLY_RUN:
+            final = sum(v.verdict in FINAL for v in self.claims)
+            return (
+                f"{PARTLY_RUN}: {final} of {of} judged"
+                if len(self.claims) > 1
+                else f"{PARTLY_RUN}: {self.claims[0].why}"
+            )
+        return self.verdict
+
+
+def counted_apart(statement: Statement) -> str:
+    """Where a statement is counted if not among its paper's: judge.OWN, judge.SECOND_HAND, else empty."""
+    return OWN if statement.own else SECOND_HAND if statement.exactness == "secondary" else ""
+
+
+def judgement(verdicts: Sequence[Verdict]) -> Judgement:
+    """What comes of a statement.
 
     Args:
-        verdicts: of the statement's claims (judge.VERDICTS), at least one.
+        verdicts: of all its claims, one at least without a role.
     """
-    if all(v == NOT_RUN for v in verdicts):
-        return NOT_RUN
-    if any(v not in FINAL for v in verdicts):
-        return PARTLY_RUN
-    good = verdicts.count(REPRODUCED)
-    if good:
-        return REPRODUCED if good == len(verdicts) else PARTLY
-    return NOT_REPRODUCED if NOT_REPRODUCED in verdicts else INCONCLUSIVE
+    counted = [v for v in verdicts if not v.claim.role]
+    claims = _without_copies(counted)
+    verdict, as_read = _verdict(claims)
+    return Judgement(verdict, as_read, claims, len(counted) - len(claims))
+
+
+def _without_copies(verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """The first of those that ask the same of the same numbers, in one reading."""
+    found: dict[object, Verdict] = {}
+    for verdict in verdicts:
+        claim, outcome = verdict.claim, verdict.outcome
+        same: object = claim.id
+        if verdict.measurement and outcome and verdict.verdict in FINAL:
+            number = None if math.isnan(outcome.mean) else (outcome.mean, str(outcome.low), str(outcome.high))
+            same = (
+                verdict.measurement,
+                claim.variant,
+                claim.expect.bounds,
+                claim.metric,
+                str(claim.expect.order),
+                number,
+            )
+        found.setdefault(same, verdict)
+    return list(found.values())
+
+
+def _verdict(claims: Sequence[Verdict]) -> tuple[str, tuple[str, ...]]:
+    """The verdict, and of AS_READ the readings."""
+    if all(v.verdict == NOT_RUN for v in claims):
+        return NOT_RUN, ()
+    if any(v.verdict not in FINAL for v in claims):
+        return PARTLY_RUN, ()
+    if all(v.verdict == REPRODUCED for v in claims):
+        return REPRODUCED, ()
+    names = dict.fromkeys(v.claim.variant for v in claims if v.claim.variant)
+    readings = {name: [v for v in claims if v.claim.variant in (name, None)] for name in names} or {"": list(claims)}
+    # One of several readings may be chosen: each is tested with its part of the error.
+    limit = ERROR / len(readings)
+    as_read = tuple(
+        name for name, mine in readings.items() if all(v.verdict == REPRODUCED and _p(v) <= limit for v in mine)
+    )
+    if as_read:
+        return AS_READ, as_read
+    sure = {v.claim.id for v, kept in zip(claims, kept_by_holm([_p(v) for v in claims]), strict=True) if kept}
+    if any(v.verdict == REPRODUCED and v.claim.id in sure for v in claims):
+        return PARTLY, ()
+    fails = all(any(v.verdict == NOT_REPRODUCED and v.claim.id in sure for v in mine) for mine in readings.values())
+    return NOT_REPRODUCED if fails else INCONCLUSIVE, ()
+
+
+def _p(verdict: Verdict) -> float:
+    """The p value of a claim's verdict; 1 if there is none, 0 if there is no chance in the number."""
+    if verdict.verdict not in (REPRODUCED, NOT_REPRODUCED):
+        return 1.0
+    p = verdict.outcome.p if verdict.outcome else math.nan
+    return 0.0 if math.isnan(p) else p
 
 
 def statements_beside(claims: Path) -> Path:
@@ -52,14 +155,14 @@ def statements_beside(claims: Path) -> Path:
 
 # The columns of claims.parquet (judge.verdict_frame()) and of statements.parquet (statement_frame()).
 CLAIM_COLUMNS = (
-    "id", "statement", "paper", "variant", "says", "figures", "metric", "expected", "verdict", "interim", "part", "mean", "low",
-    "high", "confidence", "spread", "p", "stands", "stands_by", "seeds", "failed", "without", "points", "points_full", "shorter_s",
-    "why", "finding", "shows", "because", "chosen_after", "source", "exactness", "own",
+    "id", "statement", "paper", "variant", "role", "measurement", "says", "figures", "metric", "expected", "verdict", "interim", "part",
+    "mean", "low", "high", "confidence", "spread", "p", "settles", "set_aside", "stands", "seeds", "failed", "without", "points",
+    "points_full", "shorter_s", "why", "finding", "shows", "because", "chosen_after", "source", "exactness", "own",
 )  # fmt: skip
 STATEMENT_COLUMNS = (
-    "id", "paper", "says", "verdict", "in_words", "claims", "reproduced", "not_reproduced", "inconclusive", "partly_run", "not_run",
-    "stand", "stand_by", "reproduced_stand", "verdict_stands", "interim_reproduced", "interim_not_reproduced",
-    "interim_inconclusive", "open", "chosen_after", "finding", "shows", "because", "source", "exactness", "own",
+    "id", "paper", "says", "verdict", "in_words", "as_read", "claims", "measurements", "copies", "reproduced", "not_reproduced",
+    "inconclusive", "partly_run", "not_run", "interim_reproduced", "interim_not_reproduced", "interim_inconclusive", "code", "cause",
+    "evidence", "open", "chosen_after", "finding", "shows", "because", "source", "exactness", "own",
 )  # fmt: skip
 
 
@@ -73,46 +176,9 @@ def read_statements(claims: Path) -> pd.DataFrame:
     return read_with(statements_beside(claims), STATEMENT_COLUMNS)
 
 
-def in_words(verdict: str, claims: Sequence[Verdict]) -> str:
-    """The verdict with its counts, and how many of the claims' verdicts that make it stand, unless all do."""
-    final = [v for v in claims if v.verdict in FINAL]
-    if verdict == PARTLY:
-        good = _decisive(claims)
-        return f"partly reproduced: {len(good)} of {len(claims)}{_standing(good)}"
-    if verdict in DECIDED:
-        return f"{verdict}{_standing(_decisive(claims))}"
-    if verdict == PARTLY_RUN:
-        return (
-            f"partly run: {len(final)} of {len(claims)} judged" if len(claims) > 1 else f"partly run: {claims[0].why}"
-        )
-    return verdict
-
-
-def _decisive(claims: Sequence[Verdict]) -> list[Verdict]:
-    """The claims that make a statement's verdict: those that reproduced; if none did, those that did not."""
-    good = [v for v in claims if v.verdict == REPRODUCED]
-    return good or [v for v in claims if v.verdict == NOT_REPRODUCED]
-
-
-def _if_only_what_stands(claims: Sequence[Verdict]) -> list[str]:
-    """The claims' verdicts, inconclusive where they do not stand."""
-    return [INCONCLUSIVE if v.verdict in FINAL and not v.stands else v.verdict for v in claims]
-
-
-def _standing(claims: Sequence[Verdict]) -> str:
-    """How many of some verdicts stand, unless all do."""
-    stand = sum(v.stands is True for v in claims)
-    if stand == len(claims):
-        return ""
-    return " (does not stand)" if len(claims) == 1 else f" ({stand} of {len(claims)} stand)"
-
-
 def statement_counts(table: pd.DataFrame) -> pd.DataFrame:
-    """How many statements of each paper came out how: judge.counts() of statement_frame(); ``stand``: how many of those that
-    (partly) reproduced or did not would come out the same by the claims' verdicts that stand alone."""
-    found = counts(table, STATEMENT_VERDICTS)
-    found["stand"] = standing_counts(table, "verdict_stands", found.index)
-    return found
+    """How many statements of each paper came out how: judge.counts() of statement_frame()."""
+    return counts(table, STATEMENT_VERDICTS)
 
 
 def statement_frame(statements: Iterable[Statement], verdicts: Iterable[Verdict]) -> pd.DataFrame:
@@ -125,29 +191,29 @@ def statement_frame(statements: Iterable[Statement], verdicts: Iterable[Verdict]
     by_id = {v.claim.id: v for v in verdicts}
     rows = []
     for statement in statements:
-        mine = [by_id[c.id] for c in statement.claims]
-        kinds = [v.verdict for v in mine]
-        verdict = statement_verdict(kinds)
-        interim = [v.interim for v in mine if v.interim]
+        found = judgement([by_id[c.id] for c in statement.claims])
+        interim = [v.interim for v in found.claims if v.interim]
         rows.append({
             "id": statement.id,
             "paper": statement.paper,
             "says": statement.says,
-            "verdict": verdict,
-            "in_words": in_words(verdict, mine),
-            "claims": len(mine),
-            "reproduced": kinds.count(REPRODUCED),
-            "not_reproduced": kinds.count(NOT_REPRODUCED),
-            "inconclusive": kinds.count(INCONCLUSIVE),
-            "partly_run": kinds.count(PARTLY_RUN),
-            "not_run": kinds.count(NOT_RUN),
-            "stand": sum(v.stands is True for v in mine),
-            "stand_by": sum(v.stands_by is True for v in mine),
-            "reproduced_stand": sum(v.stands is True for v in mine if v.verdict == REPRODUCED),
-            "verdict_stands": verdict in DECIDED and verdict == statement_verdict(_if_only_what_stands(mine)),
+            "verdict": found.verdict,
+            "in_words": found.in_words,
+            "as_read": "; ".join(found.as_read),
+            "claims": len(found.claims),
+            "measurements": found.measurements,
+            "copies": found.copies,
+            "reproduced": found.count(REPRODUCED),
+            "not_reproduced": found.count(NOT_REPRODUCED),
+            "inconclusive": found.count(INCONCLUSIVE),
+            "partly_run": found.count(PARTLY_RUN),
+            "not_run": found.count(NOT_RUN),
             "interim_reproduced": interim.count(REPRODUCED),
             "interim_not_reproduced": interim.count(NOT_REPRODUCED),
             "interim_inconclusive": interim.count(INCONCLUSIVE),
+            "code": code_of(statement),
+            "cause": statement.cause.kind if statement.cause else "",
+            "evidence": statement.cause.evidence if statement.cause else "",
             "open": statement.open or "",
             "chosen_after": statement.later_choices,
             "finding": statement.finding.text if statement.finding else "",

@@ -30,6 +30,7 @@ from bbrlab.report.shipped import (
 )
 
 CLAIMS = "claims.parquet"
+COUNTED_BY = ("id", "paper", "verdict", "code", "cause", "chosen_after", "exactness", "own")  # of statements.parquet
 
 
 def how_known(verdict: str) -> int:
@@ -154,12 +155,12 @@ def known_statements(folder: Path | None = None) -> pd.DataFrame:
     """What is known of each statement by all that ships: best_statements(), with no rows if nothing ships."""
     folder = folder or paths.SHIPPED
     parts = {
-        scale: read_with(folder / scale / STATEMENTS, ("id", "paper", "verdict", "verdict_stands", "own"))
+        scale: read_with(folder / scale / STATEMENTS, COUNTED_BY)
         for scale in load_config().scales
         if is_shipped(folder, scale)
     }
     if not parts:
-        return pd.DataFrame(columns=["id", "paper", "verdict", "verdict_stands", "own", "scale"])
+        return pd.DataFrame(columns=[*COUNTED_BY, "scale"])
     return best_statements(parts)
 
 

@@ -15,7 +15,7 @@ from bbrlab.campaign.collect import read_figure
 from bbrlab.campaign.config import command_for
 from bbrlab.campaign.figures import Figure, Run, runs_of
 from bbrlab.campaign.versions import RUN_AGAIN, read_with
-from bbrlab.claims.judge import FINAL, NOT_REPRODUCED, OWN, REPRODUCED
+from bbrlab.claims.judge import FINAL, NOT_REPRODUCED, OWN, REPRODUCED, SECOND_HAND, apart
 from bbrlab.claims.statements import STATEMENT_VERDICTS
 from bbrlab.measure.summary import read_summary
 from bbrlab.report.known import figures_known, in_scales, judged, stand_among, table_file, whose
@@ -183,12 +183,14 @@ def load_page(scale: str, paper: str, results: Path | None = None) -> Page:
 
 
 def statement_words(statements: pd.DataFrame) -> str:
-    """How many statements of papers came out how, and behind them the lab's own (Markdown)."""
-    found = statements["verdict"][~statements["own"]].value_counts()
+    """How many statements of papers came out how, and behind them those that are counted apart (Markdown)."""
+    where = apart(statements)
+    found = statements["verdict"][where == ""].value_counts()
     words = ", ".join(f"**{found.get(v, 0)}** {v}" for v in STATEMENT_VERDICTS)
-    words += f"; {int(statements['verdict_stands'][~statements['own']].sum())} of these verdicts stand"
-    own = statements["verdict"][statements["own"]].value_counts()
-    return words + (f" (and {OWN}: {', '.join(f'{n} {v}' for v, n in own.items())})" if len(own) else "")
+    for name in (SECOND_HAND, OWN):
+        mine = statements["verdict"][where == name].value_counts()
+        words += f" (and {name}: {', '.join(f'{n} {v}' for v, n in mine.items())})" if len(mine) else ""
+    return words
 
 
 def claim_words(claims: pd.DataFrame, among: str = "of their scale") -> str:
@@ -202,7 +204,7 @@ def claim_words(claims: pd.DataFrame, among: str = "of their scale") -> str:
     return (
         f"Of the {len(claims)} claims that test them {judged} are judged: {found.get(REPRODUCED, 0)} reproduced, "
         f"{found.get(NOT_REPRODUCED, 0)} not; {int(claims['stands'].fillna(False).sum())} of these verdicts stand when all "
-        f"{among} are judged together ({int(claims['stands_by'].fillna(False).sum())} if nothing is supposed of how claims depend on each other)."
+        f"{among} are judged together. Behind them are {claims['measurement'].replace('', pd.NA).nunique()} measurements: several claims may be of one."
     )
 
 

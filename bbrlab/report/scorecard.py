@@ -97,12 +97,10 @@ def _say_replaced(console: Console) -> None:
 
 
 def claim_counts(claims: pd.DataFrame) -> pd.DataFrame:
-    """judge.verdict_counts() with ``judged``, how many have a verdict; ``stand``, how many that stands among so many; and
-    ``stand_by``, how many that does however the claims depend on each other."""
+    """judge.verdict_counts() with ``judged``, how many have a verdict, and ``stand``, how many that stands among so many."""
     found = verdict_counts(claims)
     found["judged"] = found[list(FINAL)].sum(axis=1)
-    for column, counted in (("stand", "stands"), ("stand_by", "stands_by")):
-        found[column] = standing_counts(claims, counted, found.index)
+    found["stand"] = standing_counts(claims, "stands", found.index)
     return found
 
 
@@ -162,7 +160,7 @@ def show_verdicts(claims: pd.DataFrame, statements: pd.DataFrame, console: Conso
                 continue
             colour = TERMINAL[claim["interim"] or claim["verdict"]]
             whose = Text(f"  {claim['id']}") if len(mine) > 1 else Text(claim["id"], "bold")
-            verdict = Text(verdict_text(claim), colour)
+            verdict = Text(verdict_text(claim), "dim" if claim["role"] else colour)
             table.add_row(whose, claim["expected"], measured_text(claim), verdict, marks_text(claim))
         if left:
             colour = TERMINAL[NOT_RUN]

@@ -7,6 +7,8 @@ from typing import Any
 
 import pandas as pd
 
+from bbrlab.claims.judge import REPRODUCED
+from bbrlab.report.causes import CAUSES
 from bbrlab.report.verdicts import COLOURS, marks_text, measured_text, verdict_text
 
 MANY = 20  # claims of a statement that are folded below its line
@@ -43,6 +45,9 @@ def _statement(statement: dict[Any, Any], claims: list[dict[Any, Any]]) -> str:
     """The line of a statement and the lines of its claims."""
     notes = [f"{statement['source']} ({statement['exactness']})"]
     notes += [f"open: {statement['open']}"] if statement["open"] else []
+    notes += [f"rests on {statement['code']}"] if statement["code"] else []
+    if statement["cause"] and statement["verdict"] != REPRODUCED:
+        notes.append(f"where the cause lies: {CAUSES[statement['cause']]}: {statement['evidence']}")
     notes += [f"chosen after a comparison: {statement['chosen_after']}"] if statement["chosen_after"] else []
     notes += [f"tolerance: {statement['because']}"] if statement["because"] else []
     small = "".join(f'<div class="small">{escape(note)}</div>' for note in notes)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pandas as pd
 
 from bbrlab.claims.judge import FINAL, INCONCLUSIVE, NOT_REPRODUCED, NOT_RUN, PARTLY_RUN, REPRODUCED
 from bbrlab.claims.schema import rounded
-from bbrlab.claims.statements import PARTLY
+from bbrlab.claims.statements import AS_READ, PARTLY
 
+MOST_SEEDS = 1000  # that are told
 # Of each verdict: on a page, on the terminal.
 _LOOKS = {
     REPRODUCED: ("#1b7837", "green"),
+    AS_READ: ("#3d9140", "bright_green"),
     PARTLY: ("#5a8f00", "cyan"),
     NOT_REPRODUCED: ("#b2182b", "red"),
     INCONCLUSIVE: ("#8a6d00", "yellow"),
@@ -39,13 +42,29 @@ def measured_text(claim: Any) -> str:
 
 
 def verdict_text(claim: Any) -> str:
-    """The verdict of a row of claims.parquet, that of what was partly run with its interim outcome."""
-    return f"{claim['verdict']} (so far: {claim['interim']})" if claim["interim"] else str(claim["verdict"])
+    """The verdict of a row of claims.parquet, that of what was partly run with its interim outcome; with its role, if it does not count."""
+    role = f"{claim['role']}: " if claim["role"] else ""
+    return role + (f"{claim['verdict']} (so far: {claim['interim']})" if claim["interim"] else str(claim["verdict"]))
+
+
+def settles_text(seeds: float) -> str:
+    """How many seeds would settle what is inconclusive; empty where that is not known."""
+    if math.isnan(seeds):
+        return ""
+    return (
+        f"about {int(seeds):,} seeds would tell"
+        if seeds <= MOST_SEEDS
+        else f"more than {MOST_SEEDS:,} seeds would be needed"
+    )
 
 
 def marks_text(claim: Any) -> str:
     """What a reader should know of a verdict of claims.parquet: what is missing, seeds without a number, whether it stands."""
     parts = [claim["why"]] if claim["why"] else []
+    if claim["verdict"] == INCONCLUSIVE and (settles := settles_text(claim["settles"])):
+        parts.append(settles)
+    if claim["set_aside"]:
+        parts.append(f"{claim['set_aside']} points without enough runs: the same on whichever side they are")
     if not claim["why"] or claim["verdict"] == PARTLY_RUN:
         parts += [f"{claim['failed']} of {claim['seeds']} seeds failed"] if claim["failed"] else []
         parts += [f"{claim['without']} of {claim['seeds']} seeds have no number"] if claim["without"] else []

@@ -30,10 +30,24 @@ from bbrlab.report.known import CLAIMS, best_claims, best_statements, counts_of_
 from bbrlab.report.shipped import Shown, older_versions, shown
 
 # Columns of claims.parquet, statements.parquet and the figure tables (docs/reference/results.md) that pages compute with or choose by.
-_CLAIM_NUMBERS = ("mean", "low", "high", "confidence", "p", "seeds", "failed", "without")
-_CLAIM_WORDS = ("id", "statement", "verdict", "interim", "part", "spread", "why", "expected", "says", "variant")
+_CLAIM_NUMBERS = ("mean", "low", "high", "confidence", "p", "settles", "set_aside", "seeds", "failed", "without")
+_CLAIM_WORDS = ("id", "statement", "verdict", "interim", "part", "spread", "why", "expected", "says", "variant", "role")
 _STATEMENT_NUMBERS = ("claims", "reproduced")
-_STATEMENT_WORDS = ("id", "paper", "says", "verdict", "in_words", "finding", "shows", "open", "because", "chosen_after")
+_STATEMENT_WORDS = (
+    "id",
+    "paper",
+    "says",
+    "verdict",
+    "in_words",
+    "finding",
+    "shows",
+    "open",
+    "because",
+    "chosen_after",
+    "code",
+    "cause",
+    "evidence",
+)
 _TABLE_NUMBERS = ("seed", "group", "virtual_s", "wall_s")
 _TABLE_WORDS = ("point", "cca", "kernel")
 
@@ -79,6 +93,14 @@ class Content:
         """One of STATEMENT_VERDICTS."""
         row = self.of_statements.get(statement)
         return str(row["verdict"]) if row else NOT_RUN
+
+    def code(self, statement: str) -> str:
+        """Whose code a statement rests on (claims.code.CODES); empty if it was not judged."""
+        return str((self.of_statements.get(statement) or {}).get("code", ""))
+
+    def cause(self, statement: str) -> str:
+        """Where the cause lies that a statement is not wholly reproduced (a key of causes.CAUSES)."""
+        return str((self.of_statements.get(statement) or {}).get("cause", ""))
 
     @cached_property
     def _of_scale(self) -> frozenset[str]:

@@ -7,13 +7,16 @@ from html import escape
 from pathlib import Path
 
 from bbrlab.campaign.replacement import replacement
+from bbrlab.claims.judge import OWN, SECOND_HAND
 from bbrlab.claims.load import claims_of
-from bbrlab.claims.statements import STATEMENT_VERDICTS
+from bbrlab.claims.schema import Statement
+from bbrlab.claims.statements import STATEMENT_VERDICTS, counted_apart
+from bbrlab.report.causes import CAUSES, MISSED, RESTING_ON
 from bbrlab.report.panel import has_panel
 from bbrlab.site.charts import chart_of
 from bbrlab.site.content import Content
 from bbrlab.site.met import met_table
-from bbrlab.site.outcome import outcome_of, told
+from bbrlab.site.outcome import told
 from bbrlab.site.papers import bar, figure_html, in_order, legend, scales_in_words, whose_html
 from bbrlab.site.words import badge, block, heading, slug
 
@@ -24,8 +27,9 @@ SAYS = (
 )
 VERDICTS = {
     "reproduced": "Every claim that tests the statement came out as the paper says, each with its tolerance and at most 5 % error.",
-    "partly reproduced": "Some of its claims did, others did not: k of n.",
-    "not reproduced": "None of its claims did, and at least one is surely outside of what is expected.",
+    "reproduced as read": "All of it did in one reading of what the paper leaves open, and not in another.",
+    "partly reproduced": "Some of its claims did, others did not: k of n, in every reading.",
+    "not reproduced": "None of its claims did, and in every reading at least one is surely outside of what is expected.",
     "inconclusive": "The seeds do not tell: the intervals straddle what is expected.",
     "partly run": "Some of its points, or runs of the paper's length, are still to be run at this scale. No verdict is given before that.",
     "not run": "None of its points belongs to what was run.",
@@ -46,7 +50,7 @@ def front_page(content: Content, titles: Mapping[str, str], more: Sequence[tuple
         more: further cards: page, title, words.
         entries: of the site's table of contents.
     """
-    of_papers = [s for s in content.statements if not s.own]
+    of_papers = [s for s in content.statements if not counted_apart(s)]
     counts = content.counts(of_papers)
     runs = [t.drop_duplicates(["point", "seed"]) for t in content.tables.values()]
     number = sum(len(r) for r in runs)
@@ -56,7 +60,6 @@ def front_page(content: Content, titles: Mapping[str, str], more: Sequence[tuple
     kernels = ", ".join(dict.fromkeys(k for t in content.tables.values() for k in t["kernel"].unique()))
     tiles = (
         (str(sum(counts.values())), "statements of papers"),
-        (f"{sum(len(s.claims) for s in of_papers):,}", "claims that test them"),
         (f"{number:,}", "runs shown here"),
         (f"{hours:,.0f} h", "of testbed time" + ("" if content.shown.shipped else f" in {core_hours:.1f} core hours")),
     )
@@ -107,23 +110,40 @@ def front_page(content: Content, titles: Mapping[str, str], more: Sequence[tuple
 
 
 def _scores(content: Content, titles: Mapping[str, str], base: str = "papers/") -> str:
-    """A line for each paper, and one for what the lab says itself: with the papers' it would count as theirs."""
-    head = "".join(
-        f'<th scope="col">{escape(h)}</th>'
-        for h in ("paper", "statements", "verdicts of the statements", "claims reproduced")
-    )
-    lines = [
-        (f'<a href="{base}{paper}.html">{escape(titles[paper])}</a>', [s for s in mine if not s.own])
-        for paper, mine in content.papers.items()
-    ]
-    lines.append(("the lab's own, counted apart", [s for s in content.statements if s.own]))
+    """A line for each paper, for whose code the statements rest on, and for what is counted apart: with the papers' it would count as theirs."""
+    head = "".join(f'<th scope="col">{escape(h)}</th>' for h in ("", "statements", "verdicts of the statements"))
+    papers = {paper: [s for s in mine if not counted_apart(s)] for paper, mine in content.papers.items()}
+    lines = [(f'<a href="{base}{paper}.html">{escape(titles[paper])}</a>', mine) for paper, mine in papers.items()]
+    every = [s for mine in papers.values() for s in mine]
+    lines += [(escape(words), [s for s in every if content.code(s.id) == code]) for code, words in RESTING_ON.items()]
+    for name in (SECOND_HAND, OWN):
+        lines.append((f"{escape(name)}, counted apart", [s for s in content.statements if counted_apart(s) == name]))
     rows = "".join(
-        f'<tr><td>{name}</td><td data-label="statements">{len(mine)}</td><td>{bar(content.counts(mine))}</td>'
-        f'<td data-label="claims reproduced">{outcome_of(content, mine).in_short}</td></tr>'
+        f'<tr><td>{name}</td><td data-label="statements">{len(mine)}</td><td>{bar(content.counts(mine))}</td></tr>'
         for name, mine in lines
         if mine
     )
-    return f'<div class="bb-scroll" tabindex="0" role="region" aria-label="Verdicts by paper"><table class="bb-scores"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+    return (
+        f'<div class="bb-scroll" tabindex="0" role="region" aria-label="Verdicts by paper"><table class="bb-scores"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+        + _causes(content, every)
+    )
+
+
+def _causes(content: Content, statements: Sequence[Statement]) -> str:
+    """Where the cause lies of what is partly or not reproduced, by whose code it rests on."""
+    missed = [s for s in statements if content.verdict(s.id) in MISSED]
+    if not missed:
+        return ""
+    head = "".join(f'<th scope="col">{escape(h)}</th>' for h in ("", *CAUSES.values()))
+    rows = ""
+    for code, words in RESTING_ON.items():
+        mine = [content.cause(s.id) for s in missed if content.code(s.id) == code]
+        cells = "".join(f'<td data-label="{escape(name)}">{mine.count(kind)}</td>' for kind, name in CAUSES.items())
+        rows += f"<tr><td>{escape(words)}</td>{cells}</tr>" if mine else ""
+    return (
+        "<p>Where the cause lies of those that are partly or not reproduced; each has its evidence on its paper's page:</p>"
+        f'<div class="bb-scroll" tabindex="0" role="region" aria-label="Causes"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+    )
 
 
 def papers_page(content: Content, titles: Mapping[str, str]) -> str:
@@ -132,7 +152,10 @@ def papers_page(content: Content, titles: Mapping[str, str]) -> str:
     return (
         heading("Papers", 1)
         + "Each paper's statements are in our words; each is tested by one or more claims, a number with a tolerance, an order, a bound or a trend.\n\n"
-        + block(legend(content.counts([s for s in content.statements if not s.own])) + _scores(content, titles, ""))
+        + block(
+            legend(content.counts([s for s in content.statements if not counted_apart(s)]))
+            + _scores(content, titles, "")
+        )
         + f"```{{toctree}}\n:hidden:\n\n{entries}\n```\n"
     )
 
@@ -180,8 +203,8 @@ def method_page(links: Mapping[str, Path]) -> str:
         "left out of every mean, and counted.\n"
         "4. **Claims.** Each statement is tested by one or more claims: a number with a tolerance that has a reason, or an order, a bound or a trend.\n"
         "5. **Judging.** The seeds' interval is compared with what is expected. Claims that need more seeds get them by a rule that does not look at the mean.\n"
-        "6. **Statements.** All claims of a statement count, every row of a table and every reading of what is open.\n\n"
-        + heading("The six verdicts", 2)
+        "6. **Statements.** All claims of a statement count, reading by reading of what the paper leaves open; controls and the cells of a panel stand beside.\n\n"
+        + heading("The verdicts", 2)
         + block(f'<div class="bb-scroll"><table class="bb-verdicts"><tbody>{meanings}</tbody></table></div>')
         + "A verdict **stands** if it does so among all claims that were judged together (the share of false ones is bounded).\n\n"
         + (heading("More", 2) + more if more else "")

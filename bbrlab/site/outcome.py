@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from bbrlab.claims.judge import FINAL, INCONCLUSIVE, NOT_REPRODUCED, NOT_RUN, PARTLY_RUN, REPRODUCED
 from bbrlab.claims.schema import Claim, Statement
-from bbrlab.claims.statements import PARTLY
+from bbrlab.claims.statements import AS_READ, PARTLY
 from bbrlab.site.content import Content
 from bbrlab.site.words import number
 
@@ -19,34 +18,12 @@ _FEW = 10  # of fewer shares no quantile is told
 _UNDECIDED = (PARTLY_RUN, NOT_RUN)
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What came of some statements' claims.
-
-    Attributes:
-        judged: claims with a final verdict.
-        reproduced: of these.
-        distances: of those whose number is a group's share and is published: how far the measured mean is from that.
-    """
-
-    judged: int
-    reproduced: int
-    distances: Sequence[float]
-
-    @property
-    def in_short(self) -> str:
-        """How many of the judged claims are reproduced; a dash if none is judged."""
-        return f"{self.reproduced:,} of {self.judged:,}" if self.judged else "–"
-
-
-def outcome_of(content: Content, statements: Iterable[Statement]) -> Outcome:
-    """What came of the claims of some statements."""
+def distances(content: Content, statements: Iterable[Statement]) -> list[float]:
+    """Of the judged claims whose number is a group's share and is published: how far the measured mean is from that."""
     rows = [(claim, content.of_claims.get(claim.id)) for statement in statements for claim in statement.claims]
-    judged = [(claim, row) for claim, row in rows if row is not None and row["verdict"] in FINAL]
-    shares = [(claim, row) for claim, row in judged if claim.metric in _SHARES]
+    shares = [(c, row) for c, row in rows if row is not None and row["verdict"] in FINAL and c.metric in _SHARES]
     apart = [abs(float(row["mean"]) - value) for claim, row in shares if (value := published(claim)) is not None]
-    reproduced = sum(row["verdict"] == REPRODUCED for _, row in judged)
-    return Outcome(len(judged), reproduced, [d for d in apart if np.isfinite(d)])
+    return [d for d in apart if np.isfinite(d)]
 
 
 def published(claim: Claim) -> float | None:
@@ -62,17 +39,11 @@ def told(content: Content, statements: Sequence[Statement]) -> str:
     if not decided:
         return f"<p>None of the <b>{len(statements)}</b> statements is decided yet: that needs more runs, or longer ones.</p>"
     parts = [f"<b>{counts[verdict]}</b> {word}" for verdict, word in
-             ((REPRODUCED, "reproduced"), (PARTLY, "partly"), (NOT_REPRODUCED, "not"), (INCONCLUSIVE, "inconclusive"))
+             ((REPRODUCED, "reproduced"), (AS_READ, "in one reading of what the paper leaves open"), (PARTLY, "partly"), (NOT_REPRODUCED, "not"), (INCONCLUSIVE, "inconclusive"))
              if counts[verdict] or verdict == REPRODUCED]  # fmt: skip
     words = f"Of <b>{len(statements)}</b> statements <b>{decided}</b> are decided: {', '.join(parts)}."
     words += f" To decide the other {undecided} needs more runs, or longer ones." if undecided else ""
-    found = outcome_of(content, statements)
-    if found.judged:
-        words += f" Of the {found.judged:,} claims that are judged <b>{100 * found.reproduced / found.judged:.0f} %</b> came out as the paper says."
-    if len(found.distances) >= _FEW:
-        half, most = (number(float(q), 2) for q in np.quantile(found.distances, (0.5, 0.9)))
-        words += (
-            f" {len(found.distances)} of them are on a share of the link (0 to 1): half of these are within <b>{half}</b> of the published value, "
-            f"nine in ten within {most}."
-        )
+    if len(found := distances(content, statements)) >= _FEW:
+        half, most = (number(float(q), 2) for q in np.quantile(found, (0.5, 0.9)))
+        words += f" Of {len(found)} published shares of the link (0 to 1) half are within <b>{half}</b> of what was measured here, nine in ten within {most}."
     return f"<p>{words}</p>"

@@ -10,9 +10,11 @@ from typing import Any
 
 from bbrlab.campaign.config import command_for
 from bbrlab.campaign.figures import Figure
-from bbrlab.claims.judge import FINAL, NOT_RUN, REPRODUCED
+from bbrlab.claims.judge import FINAL, NOT_RUN, REPRODUCED, SECOND_HAND
 from bbrlab.claims.load import claims_of
 from bbrlab.claims.schema import Claim, Statement
+from bbrlab.claims.statements import counted_apart
+from bbrlab.report.causes import CAUSES, MISSED
 from bbrlab.report.known import whose
 from bbrlab.report.verdicts import marks_text, measured_text, verdict_text
 from bbrlab.site.charts import MODELLED, MODELS, Chart, chart_of, expectation, share_by, table_of
@@ -142,9 +144,9 @@ def _list(content: Content, statements: Sequence[Statement]) -> str:
 
 
 def _short(content: Content, statement: Statement) -> str:
-    """A statement's verdict with its numbers, without what of it stands."""
+    """A statement's verdict with its numbers."""
     row = content.of_statements.get(statement.id)
-    return str(row["in_words"]).partition(" (")[0] if row else NOT_RUN
+    return str(row["in_words"]) if row else NOT_RUN
 
 
 def _figure(content: Content, chart: Chart) -> str:
@@ -180,6 +182,16 @@ def _statement(content: Content, statement: Statement) -> str:
         [("scale of the verdict", str(row["scale"]))] if row and content.shown.larger and verdict != NOT_RUN else []
     )
     facts += [("the lab's own", "not the paper's: a reading of the lab's, counted apart")] if statement.own else []
+    facts += (
+        [("at second hand", "what others say of this paper; counted apart")]
+        if counted_apart(statement) == SECOND_HAND
+        else []
+    )
+    facts += [("rests on", content.code(statement.id))] if content.code(statement.id) else []
+    if verdict not in (REPRODUCED, NOT_RUN) and statement.cause:
+        facts += [("where the cause lies", f"{CAUSES[statement.cause.kind]}: {statement.cause.evidence}")]
+    elif verdict in MISSED:
+        facts += [("where the cause lies", CAUSES[""])]
     facts += [("left open", statement.open)] if statement.open else []
     facts += [("tolerance", statement.because)] if statement.because else []
     facts += [("chosen after a comparison", statement.later_choices)] if statement.later_choices else []

@@ -14,11 +14,12 @@ from typing import Any
 
 from bbrlab.claims.judge import INCONCLUSIVE, NOT_REPRODUCED, NOT_RUN, PARTLY_RUN, REPRODUCED
 from bbrlab.claims.schema import rounded
-from bbrlab.claims.statements import PARTLY
+from bbrlab.claims.statements import AS_READ, PARTLY
 
 # A verdict's CSS class, and its mark, so that colour is never the only sign.
 LOOKS = {
     REPRODUCED: ("good", "✓"),
+    AS_READ: ("read", "✓"),
     PARTLY: ("half", "◐"),
     NOT_REPRODUCED: ("bad", "✗"),
     INCONCLUSIVE: ("open", "?"),

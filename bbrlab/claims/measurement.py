@@ -1,0 +1,55 @@
+"""Which claims are of one measurement: they read the same columns of the same runs, whatever they compare them with.
+
+Two points may have the same runs, bit for bit: a buffer in which nothing is ever lost, and a deeper one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+
+import pandas as pd
+
+from bbrlab.campaign.figures import Figure
+from bbrlab.claims.resolution import WITHOUT_CHANCE
+from bbrlab.claims.schema import Claim
+from bbrlab.claims.select import select
+from bbrlab.measure.schema import METRICS
+
+_OF_THE_BUFFER = ("occupancy", "occupancy_p50", "occupancy_p95")  # what the buffer's size alone changes
+FIRST_SEEDS = 2  # by which runs are told to be the same: others may have more
+
+
+def fingerprints(table: pd.DataFrame) -> dict[str, str]:
+    """{point label: the same for points with the same runs} of a figure's table."""
+    columns = [c for c in METRICS if c in table and c not in _OF_THE_BUFFER]
+    rows = table.sort_values(["point", "seed", "group"])
+    found = {}
+    for label, mine in rows.groupby("point"):
+        first = mine[mine["seed"].isin(sorted(mine["seed"].unique())[:FIRST_SEEDS])]
+        values = first[["seed", "group", *columns]].to_numpy(dtype=float)
+        found[str(label)] = hashlib.sha256(",".join(columns).encode() + values.tobytes()).hexdigest()
+    return found
+
+
+def measurement(claim: Claim, figures: Mapping[str, Figure], prints: Mapping[str, Mapping[str, str]]) -> str:
+    """What a claim reads of the runs: equal for claims that read the same.
+
+    Args:
+        claim: of which at least a part was run.
+        figures: the figures of the scale.
+        prints: fingerprints() of each of their tables.
+    """
+    read = set()
+    for name in claim.columns:
+        term_name, _, column = name.rpartition(".")
+        term = claim.at[term_name]
+        if column in WITHOUT_CHANCE or term.figure not in prints:
+            continue
+        for point in select(term, figures[term.figure].points):
+            alike = prints[term.figure].get(point.label, "")
+            own = f"{point.scenario.network.buffer_bytes}" if column in _OF_THE_BUFFER else ""
+            read.add(f"{alike} {term.group} {column} {own}")
+    if not read:  # models and published values alone
+        read = {f"{claim.at} {sorted(claim.columns)}"}
+    return hashlib.sha256("\n".join(sorted(read)).encode()).hexdigest()[:16]
