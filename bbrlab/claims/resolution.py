@@ -119,4 +119,4 @@ def _of_function(name: str, arguments: list[ast.expr], moves: list[Any], first: 
 
 def pair_of(points: int) -> float:
     """How far Kendall's tau of so many points moves by one pair that goes the other way."""
-    return 4 / (points * (points - 1))
+    return 4 / (points * (points - 1)) if points > 1 else math.inf

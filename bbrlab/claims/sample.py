@@ -333,9 +333,8 @@ def _resolution(
         each = np.array([step_of(column, p, u) for p, u in zip(points[term], rows[term].utilisation, strict=True)])
         steps[name] = each if claim.at[term].along else float(each[0])
     if claim.expect.trend:
-        return np.full(
-            parts, pair_of(len(np.atleast_1d(means[next(iter(expressions.series_in(claim.trees[0], means)))])))
-        )
+        of_points = {name: len(v) for name, v in steps.items() if isinstance(v, np.ndarray)}
+        return np.full(parts, pair_of(expressions.points_of(claim.trees[0], of_points) or 0))
     of_trees = [np.atleast_1d(resolution(tree, means, steps)) for tree in claim.trees]
     if claim.expect.order:
         of_trees = [np.concatenate(np.broadcast_arrays(a + b)) for a, b in itertools.pairwise(of_trees)]
