@@ -117,7 +117,7 @@ def rms(values: Array) -> float:
 
 
 def grouped_rms(values: Array, key: Array) -> float:
-    """Mean over the distinct values of ``key`` of the root mean square within each.
+    """Mean over the distinct values of ``key`` of the root mean square within each; NaN if a point has no key (was not run).
 
     So Sarpkaya et al. (2025) average their RMSEs: over the buffers for each number of flows, then over these numbers.
 
@@ -125,6 +125,8 @@ def grouped_rms(values: Array, key: Array) -> float:
         values, key: shape (points,).
     """
     values, key = np.atleast_1d(values), np.atleast_1d(key)
+    if not np.isfinite(key).all():
+        return float("nan")
     return float(np.mean([rms(values[key == one]) for one in np.unique(key)]))
 
 
