@@ -302,7 +302,7 @@ def test_programs_of_ones_own_run_in_a_play(tmp_path, prompt, own, everything):
     link = PromptLink() if prompt else None
     job = process.Job(tmp_path, 1, 1 << 28, [], tmp_path / "log", prompt=link)
     spec = marshal.loads(bytes.fromhex(uml.command(kernel, job)[4]))
-    assert ("/" in [path for path, _ in spec["files"]["rules"]]) == everything
+    assert (b"/" in [path for path, _ in spec["files"]["rules"]]) == everything
 
 
 def test_what_does_not_start_says_so(tmp_path):
