@@ -129,7 +129,7 @@ def test_runs_of_another_version_are_not_chosen_and_it_is_said_what_makes_them_a
     assert older.figures == {FIGURE} and older.words.startswith(f"{older.runs} runs are of another version of bbrlab")
     assert said in older.words and FIGURE not in found.left_out
     with pytest.raises(
-        UserError, match=rf"{FIGURE} cannot be verified at scale quick with this version: 8 runs are of .*{said}"
+        UserError, match=rf"{FIGURE} cannot be verified at scale quick with this version: [0-9]+ runs are of .*{said}"
     ):
         asked(mixed, "quick", "tang", FIGURE)
     with pytest.raises(
@@ -140,7 +140,7 @@ def test_runs_of_another_version_are_not_chosen_and_it_is_said_what_makes_them_a
     done = CliRunner().invoke(app, ["verify", "tang", "--results", str(mixed), "--scale", "quick", "--json"])
     assert f"{older.words}, and cannot be chosen; {older.remedy}" in done.stderr
     told = json.loads(done.stdout)["of_another_version"]
-    assert told == [{"runs": 8, "words": older.words, "remedy": older.remedy}]
+    assert told == [{"runs": older.runs, "words": older.words, "remedy": older.remedy}]
 
 
 def test_the_commit_to_check_out_is_the_one_that_brought_the_figures_table(monkeypatch):
@@ -162,7 +162,7 @@ def test_where_nothing_can_be_made_again_it_is_an_error(tmp_path):
         version["kernel"]["key"] = "0" * 16
     files.write_json(path, manifest | {"sha256": shipped.own_hash(manifest)})
     with pytest.raises(
-        UserError, match=r"nothing of scale quick can be verified with this version: 786 runs are of another"
+        UserError, match=r"nothing of scale quick can be verified with this version: [0-9]+ runs are of another"
     ):
         asked(tmp_path, "quick")
 
