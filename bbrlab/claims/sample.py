@@ -277,7 +277,8 @@ def _rows(table: pd.DataFrame, chosen: list[Point]) -> _Rows:
         if good:
             seeds[label].append(int(seed))
     # By what was measured: what ships may be of a version whose hosts had no noise, and then CUBIC alone drew nothing.
-    still, same = unchanged(mine), unchanged(mine[mine["ok"]])
+    still = unchanged(mine)
+    same = still if mine["ok"].all() else unchanged(mine[mine["ok"]])
     means = mine.groupby("point")["utilisation"].mean().to_dict()
     return _Rows(
         mine,
