@@ -60,7 +60,7 @@ def with_scorecard(text: str, known: pd.DataFrame, missing: Sequence[str]) -> st
     Args:
         text: after renewed(): its rows say the papers' names and order.
         known: known.known_statements().
-        missing: the figures that do not ship at scale full (shipped.named_left_out()).
+        missing: the figures that do not ship at scale full (shipped.left_out()).
 
     Raises:
         ValueError: if the page has no place for it, or a paper of the statements no row.
