@@ -41,8 +41,8 @@ def first_parting_s(ours: pd.DataFrame, google: pd.DataFrame) -> dict[str, float
 
 def gain_changes(table: pd.DataFrame, column: str) -> pd.Series:
     """Time of each change of the pacing gain, by the gain in 1/256 that follows."""
-    told = table[table[column] > 0]
-    changes = told[told[column] != told[column].shift()]
+    with_gain = table[table[column] > 0]
+    changes = with_gain[with_gain[column] != with_gain[column].shift()]
     return changes.set_index((changes[column] * 256).round().astype(int))["time_s"]
 
 
@@ -55,9 +55,9 @@ def stays(table: pd.DataFrame) -> pd.DataFrame:
 
 def moves_per_minute(table: pd.DataFrame, flow: int = 0) -> tuple[float, float]:
     """How often inflight_hi falls and rises."""
-    mine = table[table["flow"] == flow]
-    steps = mine["bbr_inflight_hi"].replace(np.inf, np.nan).diff()
-    minutes = (mine["time_s"].max() - mine["time_s"].min()) / 60
+    samples = table[table["flow"] == flow]
+    steps = samples["bbr_inflight_hi"].replace(np.inf, np.nan).diff()
+    minutes = (samples["time_s"].max() - samples["time_s"].min()) / 60
     return (steps < 0).sum() / minutes, (steps > 0).sum() / minutes
 
 

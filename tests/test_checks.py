@@ -190,7 +190,7 @@ def test_what_tc_made_of_a_value_is_found(qdisc, options, words):
     assert all(word in check["detail"] for word in words)
 
 
-def test_a_kernel_that_lets_no_packet_leave_late_is_told():
+def test_a_kernel_without_the_lateness_patch_fails_host_values():
     """One without kernels/patches/lateness; and one that lets packets leave late that nobody asked to."""
     for changes, has, words in (
         ({}, None, "asked 50000, the kernel has none"),

@@ -25,8 +25,8 @@ def fingerprints(table: pd.DataFrame) -> dict[str, str]:
     columns = [c for c in METRICS if c in table and c not in _OF_THE_BUFFER]
     rows = table.sort_values(["point", "seed", "group"])
     found = {}
-    for label, mine in rows.groupby("point"):
-        first = mine[mine["seed"].isin(sorted(mine["seed"].unique())[:FIRST_SEEDS])]
+    for label, of_point in rows.groupby("point"):
+        first = of_point[of_point["seed"].isin(sorted(of_point["seed"].unique())[:FIRST_SEEDS])]
         values = first[["seed", "group", *columns]].to_numpy(dtype=float)
         found[str(label)] = hashlib.sha256(",".join(columns).encode() + values.tobytes()).hexdigest()
     return found

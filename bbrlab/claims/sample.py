@@ -268,8 +268,8 @@ class _Rows:
 
 def _rows(table: pd.DataFrame, chosen: list[Point]) -> _Rows:
     labels = [p.label for p in chosen]
-    mine = table[table["point"].isin(labels)]
-    ok = mine.groupby(["point", "seed"])["ok"].all()
+    rows = table[table["point"].isin(labels)]
+    ok = rows.groupby(["point", "seed"])["ok"].all()
     seeds: dict[str, list[int]] = {label: [] for label in labels}
     ran = dict.fromkeys(labels, 0)
     for (label, seed), good in zip(ok.index.to_list(), ok.to_list(), strict=True):
@@ -277,11 +277,11 @@ def _rows(table: pd.DataFrame, chosen: list[Point]) -> _Rows:
         if good:
             seeds[label].append(int(seed))
     # By what was measured: what ships may be of a version whose hosts had no noise, and then CUBIC alone drew nothing.
-    still = unchanged(mine)
-    same = still if mine["ok"].all() else unchanged(mine[mine["ok"]])
-    means = mine.groupby("point")["utilisation"].mean().to_dict()
+    still = unchanged(rows)
+    same = still if rows["ok"].all() else unchanged(rows[rows["ok"]])
+    means = rows.groupby("point")["utilisation"].mean().to_dict()
     return _Rows(
-        mine,
+        rows,
         [_Runs(seeds[label], ran[label], label in still) for label in labels],
         np.array([label in same for label in labels]),
         np.array([means.get(label, np.nan) for label in labels], dtype=float),

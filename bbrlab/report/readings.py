@@ -95,10 +95,12 @@ def cells_50mbit() -> pd.DataFrame:
     keys = ["cca", "reading", "bbr_flows", "buffer_bdp"]
     means = runs.groupby(keys, sort=False)["share_of_capacity"].agg(["mean", "sem"]).reset_index()
     panels = read_yaml(paths.DATA / "questions" / "readings.yaml")["panels_50mbit"]
-    theirs = pd.concat(published_table(figure).assign(cca=cca) for cca, figure in panels.items())
-    theirs = theirs.rename(columns={"share_of_capacity": "published"})[["cca", "bbr_flows", "buffer_bdp", "published"]]
+    published_cells = pd.concat(published_table(figure).assign(cca=cca) for cca, figure in panels.items())
+    published_cells = published_cells.rename(columns={"share_of_capacity": "published"})[
+        ["cca", "bbr_flows", "buffer_bdp", "published"]
+    ]
     cells = means.rename(columns={"mean": "share_of_capacity", "sem": "standard_error"}).merge(
-        theirs, on=["cca", "bbr_flows", "buffer_bdp"], validate="m:1"
+        published_cells, on=["cca", "bbr_flows", "buffer_bdp"], validate="m:1"
     )
     return cells[[*keys, "published", "share_of_capacity", "standard_error"]]
 

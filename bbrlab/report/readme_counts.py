@@ -92,8 +92,10 @@ def with_scorecard(text: str, known: pd.DataFrame, missing: Sequence[str]) -> st
 def _causes_in_words(counted: pd.DataFrame) -> str:
     """Where the cause lies of what is partly or not reproduced."""
     missed = int(counted["verdict"].isin(MISSED).sum())
-    told = ", ".join(f"{words} {n}" for words, n in causes(counted).items() if n)
-    return f"Where the cause lies of the {missed} that are partly or not reproduced, each with its evidence: {told}."
+    by_cause = ", ".join(f"{words} {n}" for words, n in causes(counted).items() if n)
+    return (
+        f"Where the cause lies of the {missed} that are partly or not reproduced, each with its evidence: {by_cause}."
+    )
 
 
 def _in_words(counted: pd.DataFrame, missing: Sequence[str]) -> str:
