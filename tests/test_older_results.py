@@ -265,11 +265,12 @@ def test_an_older_table_among_shipped_ones(theirs, monkeypatch):
 
 
 def test_one_s_own_results_beside_older_shipped_ones(older, theirs):
+    scale = shipped.shipped_scale("smoke", theirs)
     for name in ("claims", "statements"):
-        without(theirs / "full" / f"{name}.parquet", "says")
+        without(theirs / scale / f"{name}.parquet", "says")
     told(
         lambda: beside_shipped.differences("smoke", older, theirs),
-        theirs / "full" / "claims.parquet",
+        theirs / scale / "claims.parquet",
         "has no column says",
     )
 

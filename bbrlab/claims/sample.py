@@ -279,7 +279,7 @@ def _rows(table: pd.DataFrame, chosen: list[Point]) -> _Rows:
     # By what was measured: what ships may be of a version whose hosts had no noise, and then CUBIC alone drew nothing.
     still = unchanged(rows)
     same = still if rows["ok"].all() else unchanged(rows[rows["ok"]])
-    means = rows.groupby("point")["utilisation"].mean().to_dict()
+    means = rows.groupby("point")["utilisation"].mean().to_dict() if "utilisation" in rows else {}
     return _Rows(
         rows,
         [_Runs(seeds[label], ran[label], label in still) for label in labels],
