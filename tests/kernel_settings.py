@@ -72,5 +72,5 @@ def settings(scenario: Scenario, plan: Plan) -> dict[str, Any]:
         }
         for h in plan.content["hosts"]
     }
-    late_ns = round(1000 * scenario.hosts.processing_us)
+    late_ns = round(1000 * scenario.hosts.noise.processing_us)
     return {"ports": ports, "tcp_mem": " ".join([str(1 << 28)] * 3), "pacing_late_ns": late_ns, "hosts": hosts}

@@ -18,6 +18,7 @@ from bbrlab.claims.sample import reach, sample
 from bbrlab.claims.seeds import wanted_seeds
 from bbrlab.scenario.load import load_scenario
 from bbrlab.scenario.point import Point
+from bbrlab.scenario.schema import NO_NOISE
 from bbrlab.workflow.asking import write_asking
 from bbrlab.workflow.ship import Finished, _runs_there
 from tests.made_up import table, written
@@ -39,7 +40,7 @@ MORE = """
 
 
 def quiet(point: Point) -> Point:
-    hosts = point.scenario.hosts.model_copy(update={"noise": "off"})
+    hosts = point.scenario.hosts.model_copy(update={"noise": NO_NOISE})
     return Point(point.scenario.model_copy(update={"hosts": hosts}), point.values)
 
 

@@ -200,7 +200,10 @@ def test_a_forged_run_is_named_and_gives_no_points(forge, kind, told, good, rubr
 def test_what_a_run_may_measure_is_not_called_impossible():
     """RTTs by TCP's timestamps are whole milliseconds; a limiter lets two packets and what it saved go before its rate counts."""
     network = {"rate_mbit": 0.03, "rtt_ms": 9.847, "buffer": {"packets": 9}}
-    scenario = validate(scenario_dict(network=network, flows=[{"cca": "cubic"}], duration_s=4, window_s=[1, 4]), "s")
+    scenario = validate(
+        scenario_dict(network=network, flows=[{"cca": "cubic"}], hosts={"noise": "off"}, duration_s=4, window_s=[1, 4]),
+        "s",
+    )
     plan = SimpleNamespace(flows=[SimpleNamespace(group=0)])
     columns = {name: np.zeros(2, np.dtype(type_of(name))) for name in SAMPLES}
     columns |= {"time_s": np.array([0.0, 0.1]), "min_rtt_us": np.array([0, 9000]), "srtt_us": np.array([0, 9000])}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bbrlab.scenario.schema import Scenario
+from bbrlab.scenario.schema import NO_NOISE, Scenario
 
 DRAW_NOTHING = {"cubic", "reno"}  # Linux's code of these has no random number in it; BBR draws its phase in ProbeBW
 
@@ -20,5 +20,5 @@ def draws_nothing(scenario: Scenario) -> bool:
         and not any(change.loss for change in network.changes)
         and network.jitter is None
         and network.qdisc.kind == "fifo"
-        and scenario.hosts.noise == "off"
+        and scenario.hosts.noise == NO_NOISE
     )

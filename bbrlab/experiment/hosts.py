@@ -70,7 +70,7 @@ class Hosts:
             "delay_us": 0.0,
             "jitter_kind": None,
             "jitter_us": 0.0,
-            "processing_us": self.scenario.hosts.processing_us if sends else 0.0,
+            "processing_us": self.scenario.hosts.noise.processing_us if sends else 0.0,
             "rtt_offset_us": 0.0,
             "pacing": self.scenario.hosts.pacing,
             "network_rtt": False,

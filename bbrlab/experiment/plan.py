@@ -107,7 +107,7 @@ def make_plan(
         "bottlenecks": bottlenecks(scenario, hosts),
         "segmentation": scenario.hosts.segmentation,
         "interrupt_delay_us": scenario.hosts.interrupt_delay_us,
-        "pacing_late_ns": round(scenario.hosts.processing_us * 1000) if virtual else 0,
+        "pacing_late_ns": round(scenario.hosts.noise.processing_us * 1000) if virtual else 0,
         "gro_timer_us": scenario.hosts.gro_timer_us,
         "sysctls": sysctls(scenario, max(max(r) for r in rtts_ms), connections),
         "loss": network.loss,

@@ -44,7 +44,7 @@ def draw_rtt_offsets(scenario: Scenario, seed: int) -> list[float]:
     0 where each flow's RTT is drawn from a range anyway.
     """
     packet_ms = FRAME_BYTES * 8e-3 / scenario.network.rate_mbit
-    widest_ms = scenario.hosts.rtt_offset_packets * packet_ms
+    widest_ms = scenario.hosts.noise.rtt_offset_packets * packet_ms
     offsets_ms = []
     for g, flow in enumerate(scenario.flows):
         half_ms = min(widest_ms / 2, _smallest_rtt_ms(scenario, flow) - SMALLEST_RTT_MS)

@@ -14,6 +14,7 @@ from pydantic import (
     Field,
     PrivateAttr,
     ValidationInfo,
+    field_serializer,
     field_validator,
     model_validator,
 )
@@ -312,6 +313,19 @@ class Noise(Strict):
     )
 
 
+NO_NOISE = Noise(rtt_offset_packets=0, processing_us=0)
+
+
+def _noise(value: Any) -> Any:
+    """``off`` and ``on`` (the default) in words."""
+    value = _switch(value)
+    if value in ("off", "on"):
+        return NO_NOISE if value == "off" else Noise()
+    if not isinstance(value, (dict, Noise)):
+        raise ValueError("noise is on, off, or has keys: " + ", ".join(Noise.model_fields))
+    return value
+
+
 class Hosts(Strict):
     """Settings of the end hosts."""
 
@@ -340,7 +354,7 @@ class Hosts(Strict):
         "off",
         description="whether connections negotiate ECN; bbr2 and bbr3 use it only with their parameter ecn (docs/reference/bbr_parameters.md)",
     )
-    noise: Annotated[Literal["off"] | Noise, Switch] = Field(
+    noise: Annotated[Noise, BeforeValidator(_noise, json_schema_input_type=Literal["off", "on"] | Noise)] = Field(
         Noise(),
         description="what no testbed fixes, drawn by the seed: the RTT within a packet's time, and what hosts take for each packet; off: an "
         "exact RTT, and hosts that take no time (docs/explanation/phase.md)",
@@ -349,15 +363,9 @@ class Hosts(Strict):
     rmem_max_bytes: SocketBytes | None = Field(None, description="largest receive buffer; default: never the limit")
     wmem_max_bytes: SocketBytes | None = Field(None, description="largest send buffer; default: never the limit")
 
-    @property
-    def processing_us(self) -> float:
-        """The longest random time that a host takes for a packet, in us; 0: hosts take none."""
-        return 0.0 if self.noise == "off" else self.noise.processing_us
-
-    @property
-    def rtt_offset_packets(self) -> float:
-        """Over how many packet times the offset of a group's base RTT is drawn."""
-        return 0.0 if self.noise == "off" else self.noise.rtt_offset_packets
+    @field_serializer("noise")
+    def _in_words(self, noise: Noise) -> str | dict[str, float]:
+        return "off" if noise == NO_NOISE else noise.model_dump()
 
     @property
     def interrupt_delay_us(self) -> float | None:

@@ -269,7 +269,7 @@ def _delay(scenario: Scenario, host: HostPlan, delay_us: float, group: int) -> d
     jitter = scenario.network.jitter
     shaken = jitter if jitter and jitter.group in (None, group) else None
     per_packet_us = 1000 * shaken.ms if shaken and shaken.kind == "per-packet" else 0.0
-    half_us = (per_packet_us + scenario.hosts.processing_us) / 2  # netem draws around the delay
+    half_us = (per_packet_us + scenario.hosts.noise.processing_us) / 2  # netem draws around the delay
     what = "half of hosts.noise.processing_us" + (" and network.jitter.ms" if per_packet_us else "")
     values = {
         "delay_us": about(f"RTT of {host['name']} and {what} (us)", delay_us + half_us, NETEM_STEP_US),
