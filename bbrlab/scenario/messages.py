@@ -23,6 +23,7 @@ from bbrlab.scenario.schema import (
     Hosts,
     Jitter,
     Network,
+    Noise,
     Override,
     Qdisc,
     Scenario,
@@ -203,7 +204,7 @@ def _plausible(place: str, parts: Sequence[str]) -> bool:
     return len(around) <= 1 or (place.rpartition(".")[2] not in UNITS_ALONE and around[: len(parts)] == list(parts))
 
 
-_MODELS = (Network, Buffer, Qdisc, Jitter, Change, Hosts, Flow, Traffic, Override)
+_MODELS = (Network, Buffer, Qdisc, Jitter, Change, Hosts, Noise, Flow, Traffic, Override)
 _OF_A_LIST = (Change, Flow)
 _NEVER_MEANT = (Change, Override)  # whose keys are those of others
 
