@@ -123,7 +123,7 @@ def test_where_nothing_was_seen_nothing_is_told():
     counts = {"goodput_mbit": 0, "share_of_capacity": 0}
     long, _, finite, short = summary["groups"]
     said = {k: v for k, v in long.items() if v is not None and k not in IDENTITY}
-    assert said == counts | {"retransmits": 0, "sampled_flows": 0}
+    assert said == counts | {"written_mbit": 0, "retransmits": 0, "sampled_flows": 0}
     assert {k: finite[k] for k in ("completion_s", "unfinished_flows")} == {"completion_s": None, "unfinished_flows": 1}
     said = {k: v for k, v in short.items() if v is not None and k not in IDENTITY}
     assert said == counts | {"chunks": 0, "unfinished": 0, "concurrent_max": 0}
