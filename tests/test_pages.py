@@ -119,7 +119,7 @@ def test_when_flows_began_to_send_is_printed_where_it_tells_something(capsys, st
     assert [line.strip() for line in capsys.readouterr().out.splitlines() if "data from" in line] == said
 
 
-CLAIM = {"why": "", "verdict": REPRODUCED, "failed": 0, "without": 0, "seeds": 5, "stands": True}
+CLAIM = {"why": "", "verdict": REPRODUCED, "set_aside": 0, "failed": 0, "without": 0, "seeds": 5, "stands": True}
 
 
 @pytest.mark.parametrize(
