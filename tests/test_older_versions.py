@@ -74,7 +74,7 @@ def test_conditions_say_what_hosts_do_by_default():
     """A field of hosts that is new, or has another default, changes every run whose scenario does not say it."""
     known = {
         "pacing": "internal", "segmentation": "off", "receive_offload": "off", "receive_offload_us": None, "ecn": "off",
-        "noise": Noise(rtt_offset_packets=1.0, processing_us=50.0),
+        "noise": Noise(rtt_offset_us=600.0, processing_us=50.0),
         "rmem_max_bytes": None, "wmem_max_bytes": None,
     }  # fmt: skip
     assert {name: field.default for name, field in Hosts.model_fields.items()} == known, (

@@ -207,8 +207,7 @@ def _lowest_rtt_us(scenario: Scenario) -> float:
     given = [network.rtt_ms, *(f.rtt_ms for f in scenario.flows), *(c.rtt_ms for c in network.changes)]
     given += [one for f in scenario.flows for one in f.rtts_ms or ()]
     lowest_ms = min(v for one in given if one is not None for v in (one if isinstance(one, list) else [one]))
-    offset_ms = scenario.hosts.noise.rtt_offset_packets * FRAME_BYTES * 8e-3 / network.rate_mbit / 2
-    return 1000 * max(0, math.floor(lowest_ms - offset_ms))
+    return 1000 * math.floor(lowest_ms)
 
 
 def _beyond_the_link(scenario: Scenario, columns: Mapping[str, Array], flows: Mapping[str, Array]) -> Iterator[str]:

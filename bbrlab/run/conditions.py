@@ -8,4 +8,6 @@ CONDITIONS = (
     "no noise (exact RTTs, hosts that take no time); goodput of flows with a size counts SYN, iperf3's cookie and FIN, 39 bytes",
     "noise by default (hosts.noise: RTTs moved within a packet's time, hosts take up to 50 us for a packet); goodput of flows with a size "
     "counts data alone",
+    "noise by default (hosts.noise: RTTs up to 0.6 ms longer, within a packet's time, hosts take up to 50 us for a packet); goodput of flows "
+    "with a size counts data alone",
 )

@@ -5,9 +5,7 @@ from __future__ import annotations
 import random
 
 from bbrlab.scenario.frames import FRAME_BYTES
-from bbrlab.scenario.schema import Flow, Scenario
-
-SMALLEST_RTT_MS = 0.001  # of a scenario
+from bbrlab.scenario.schema import Scenario
 
 
 def draw_rtts(scenario: Scenario, seed: int) -> list[list[float]]:
@@ -38,26 +36,16 @@ def draw_base_rtts(scenario: Scenario, seed: int) -> list[list[float]]:
 
 
 def draw_rtt_offsets(scenario: Scenario, seed: int) -> list[float]:
-    """By how much the base RTT of each group is moved, in ms: hosts.noise.rtt_offset_packets.
+    """By how much the base RTT of each group is longer than asked for, in ms: hosts.noise.rtt_offset_us.
 
-    Whole microseconds, uniform and as much below 0 as above, from a stream of the seed's own; never as much as the RTT itself.
-    0 where each flow's RTT is drawn from a range anyway.
+    Whole microseconds, uniform from 0 to that or to a packet's time at the bottleneck if that is less, from a stream of the
+    seed's own. 0 where each flow's RTT is drawn from a range anyway.
     """
     packet_ms = FRAME_BYTES * 8e-3 / scenario.network.rate_mbit
-    widest_ms = scenario.hosts.noise.rtt_offset_packets * packet_ms
+    longest_ms = min(scenario.hosts.noise.rtt_offset_us / 1000, packet_ms)
     offsets_ms = []
     for g, flow in enumerate(scenario.flows):
-        half_ms = min(widest_ms / 2, _smallest_rtt_ms(scenario, flow) - SMALLEST_RTT_MS)
-        if flow.rtts_ms is None and isinstance(flow.rtt_ms or scenario.network.rtt_ms, list):
-            half_ms = 0.0
-        offsets_ms.append(round(random.Random(f"rtt-offset:{seed}:{g}").uniform(-half_ms, half_ms), 3))
+        of_a_range = flow.rtts_ms is None and isinstance(flow.rtt_ms or scenario.network.rtt_ms, list)
+        drawn_ms = random.Random(f"rtt-offset:{seed}:{g}").uniform(0, longest_ms)
+        offsets_ms.append(0.0 if of_a_range else round(drawn_ms, 3))
     return offsets_ms
-
-
-def _smallest_rtt_ms(scenario: Scenario, flow: Flow) -> float:
-    """The smallest base RTT that a group has at any time."""
-    rtt_ms = flow.rtt_ms or scenario.network.rtt_ms
-    rtts_ms = list(flow.rtts_ms or (rtt_ms if isinstance(rtt_ms, list) else [rtt_ms]))
-    if flow.has_networks_rtt:
-        rtts_ms += [c.rtt_ms for c in scenario.network.changes if c.rtt_ms is not None]
-    return min(rtts_ms)

@@ -294,16 +294,16 @@ class Network(Strict):
 
 
 class Noise(Strict):
-    """What no testbed fixes and no paper states: its RTT to within a packet, and how long a host takes for each packet.
+    """What no testbed fixes and no paper states: what it adds to the RTT, and how long a host takes for each packet.
 
     Without it packets of all flows meet the queue at the same fraction of a packet's time for a whole run
     (docs/explanation/phase.md). Both are drawn by the seed.
     """
 
-    rtt_offset_packets: Annotated[float, Field(ge=0, le=1)] = Field(
-        1.0,
-        description="the base RTT of each group is moved, for a whole run, by an offset that is uniform over so many packet times at "
-        "the bottleneck, half of it above and half below",
+    rtt_offset_us: Annotated[float, Field(ge=0, le=1_000_000)] = Field(
+        600.0,
+        description="the base RTT of each group is longer, for a whole run, by an offset that is uniform between 0 and so much, or a packet's "
+        "time at the bottleneck where that is less. 600: what testbeds of published raw data add to the delay that they emulate",
     )
     processing_us: Annotated[float, Field(ge=0, le=1000)] = Field(
         50.0,
@@ -313,7 +313,7 @@ class Noise(Strict):
     )
 
 
-NO_NOISE = Noise(rtt_offset_packets=0, processing_us=0)
+NO_NOISE = Noise(rtt_offset_us=0, processing_us=0)
 
 
 def _noise(value: Any) -> Any:
@@ -356,7 +356,7 @@ class Hosts(Strict):
     )
     noise: Annotated[Noise, BeforeValidator(_noise, json_schema_input_type=Literal["off", "on"] | Noise)] = Field(
         Noise(),
-        description="what no testbed fixes, drawn by the seed: the RTT within a packet's time, and what hosts take for each packet; off: an "
+        description="what no testbed fixes, drawn by the seed: what it adds to an RTT, and what hosts take for each packet; off: an "
         "exact RTT, and hosts that take no time (docs/explanation/phase.md)",
         exclude_if=lambda value: value == Noise(),  # points that do not have it keep their names
     )
