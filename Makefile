@@ -7,7 +7,7 @@ RESULTS = $(or $(BBRLAB_RESULTS),results)
 SNAKEMAKE = source .venv/bin/activate && $(if $(CACHE),SNAKEMAKE_OUTPUT_CACHE=$(CACHE)) snakemake --cores $(CORES) $(if $(CACHE),--cache) $(if $(SCALE),--config scale=$(SCALE))
 
 .DEFAULT_GOAL := help
-.PHONY: help all artifact container report lab setup test test-slow bench lint format lock clean doctor ns3
+.PHONY: help all artifact container report lab setup test test-fast test-slow bench lint format lock clean doctor ns3
 
 help:           ## Show this list
 	@grep -hE '^[a-z0-9-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -35,6 +35,9 @@ lab: setup      ## Open the notebooks in JupyterLab, 00_start first (LAB="--no-b
 
 test: setup     ## Set up, then lint, type-check and test (under 30 minutes from nothing)
 	@source .venv/bin/activate && $(MAKE) --no-print-directory lint && pytest -n logical --dist loadfile -m "not slow"
+
+test-fast: setup ## The tests that boot no guest and compile nothing
+	@source .venv/bin/activate && pytest -n logical --dist loadfile -m "not slow and not guest and not compiles"
 
 test-slow: setup ## The long tests: accuracy against published data, endurance, validators of an archive, Slurm, Kubernetes, the container and the site in a browser (as root, with their packages)
 	@[ "$$(id -u)" != 0 ] || { DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $$(grep -hv "^#" envs/slurm-packages.txt envs/browser-packages.txt envs/container-packages.txt) >/dev/null && \

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Installs what is missing, step by step; prints what it does and how long it took. Run again, it does nothing.
 # `setup.sh environment`: the Python environment alone, which is all that building the container's image needs (any Linux).
+# `setup.sh without-kernel`: all but the guest kernel, for who has that elsewhere by its key (.github/actions/setup).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export LC_ALL=C.UTF-8 # in other languages printf takes a number with a point for none
@@ -15,7 +16,7 @@ tail_of_log() { tail -n 8 "$log" >&2; }
 
 all=${1:-all}
 [ "$(uname -s)-$(uname -m)" = Linux-x86_64 ] || fail "bbrlab needs Linux on x86-64, this is $(uname -s) on $(uname -m)"
-if [ "$all" = all ]; then
+if [ "$all" != environment ]; then
 command -v dpkg-query >/dev/null || fail "this is not a Debian system; use Debian 12 or 13, or the Dockerfile"
 
 step "Debian packages"
