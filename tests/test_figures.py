@@ -9,6 +9,7 @@ import pytest
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.campaign.figures import figures_at
+from bbrlab.measure.jitter import largest_by_second
 from bbrlab.measure.series import goodput_series, jitter_series
 from bbrlab.models.of_paper import models_of
 from bbrlab.models.predict import speaks_of
@@ -36,6 +37,18 @@ def test_goodput_by_flow_and_by_group():
     begins, goodput = goodput_series(samples(), 1.0, "group")[1]
     assert list(begins) == [0, 1, 2, 3]
     assert goodput[1:] == pytest.approx([4, 4, 8]), "the sum over the flows that are there"
+
+
+def test_the_largest_estimate_of_jitter_is_of_a_whole_second():
+    """Ten samples a second; 8 ms at 100 Mbit/s, but 24 ms in second 3 and, outside of the window's whole seconds, 80 ms."""
+    times = np.arange(0, 6.01, 0.1)
+    acked = np.round(times * 12.5e6).astype(int)
+    extra = np.select([times < 0.95, (times > 2.95) & (times < 3.95)], [1e6, 3e5], 1e5)
+    assert largest_by_second(times, extra, acked, [1, 6]) == pytest.approx(24)
+    assert largest_by_second(times, extra, acked, [4, 6]) == pytest.approx(8)
+    assert largest_by_second(times, extra, acked, [0.5, 2]) == pytest.approx(8), "its first whole second begins at 1 s"
+    assert np.isnan(largest_by_second(times, extra, acked * 0, [1, 6])), "nothing was delivered"
+    assert np.isnan(largest_by_second(times, extra, acked, [1.2, 1.8])), "there is no whole second"
 
 
 def test_jitter_is_extra_acked_over_goodput():

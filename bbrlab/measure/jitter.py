@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from bbrlab.base.arrays import Array
+from bbrlab.measure.lateness import EDGE_TOLERANCE_S
 
 
 def jitter_ms(extra_acked_bytes: Array, goodput_mbit: Array) -> Array:
@@ -20,3 +23,25 @@ def jitter_ms(extra_acked_bytes: Array, goodput_mbit: Array) -> Array:
     goodput = np.asarray(goodput_mbit, dtype=float)
     found: Array = np.asarray(extra_acked_bytes) * 8e-3 / np.where(goodput > 0, goodput, np.nan)
     return found
+
+
+def largest_by_second(times_s: Array, extra_acked_bytes: Array, acked_bytes: Array, window_s: list[float]) -> float:
+    """The largest of jitter_ms() over the whole seconds of a window.
+
+    Args:
+        times_s: of a flow's samples, ascending, s since the experiment's start, shape (samples,).
+        extra_acked_bytes, acked_bytes: at these, the same shape; the second is a counter.
+        window_s: its edges.
+
+    Returns:
+        ms; NaN if in no whole second something was sampled and delivered.
+    """
+    edges = np.arange(np.ceil(window_s[0]), np.floor(window_s[1]) + 1)
+    places = np.searchsorted(times_s, edges - EDGE_TOLERANCE_S)
+    largest = np.nan
+    for begin, end in pairwise(places):
+        if end >= len(times_s) or end - begin < 1:
+            continue
+        goodput = (acked_bytes[end] - acked_bytes[begin]) * 8e-6 / (times_s[end] - times_s[begin])
+        largest = np.fmax(largest, jitter_ms(extra_acked_bytes[begin:end].mean(), goodput))
+    return float(largest)

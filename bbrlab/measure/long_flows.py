@@ -13,7 +13,7 @@ from bbrlab.base.arrays import Array
 from bbrlab.experiment.transfers import FlowPlan
 from bbrlab.measure import schema
 from bbrlab.measure.flow_counters import BEFORE_DATA_BYTES, FIN_BYTES, FlowCounters
-from bbrlab.measure.jitter import jitter_ms
+from bbrlab.measure.jitter import jitter_ms, largest_by_second
 from bbrlab.measure.lateness import EDGE_TOLERANCE_S
 from bbrlab.measure.numbers import Value, jain_index, mean, ratio, rounded, spread_of
 from bbrlab.measure.phases import PHASE_QUEUES, PHASES, phase_lengths, phase_queues
@@ -97,10 +97,13 @@ class LongFlow:
             else np.array(np.nan)
         )
         columns, times = self.counters.columns, self.counters.times_s
+        acked_bytes = self.samples("bytes_acked")
+        largest = largest_by_second(times[self.inside & self.was_measured], extra_bytes, acked_bytes, self.scenario.window_s)  # fmt: skip
         backlog = self.queue.columns["bytes"][_latest(self.queue.columns["time_s"], times)]
         network = before(self.scenario.network, self.scenario.window_s[1])
         return {
             "bbr_jitter_ms": None if np.isnan(jitter) else rounded(float(jitter)),
+            "bbr_jitter_ms_max": None if np.isnan(largest) else rounded(largest),
             "bbr_bw_mbit": mean(self.samples("bbr_bw")[told] * 8e-6),
             "bbr_min_rtt_ms": mean(self.samples("bbr_min_rtt_us")[told] / 1e3),
             **phase_lengths(columns),
@@ -253,13 +256,14 @@ def _completion(group: LongGroup) -> dict[str, Value]:
     }
 
 
-@LONG.of("bbr_jitter_ms", "bbr_bw_mbit", "bbr_min_rtt_ms", *PHASES, *PHASE_QUEUES)
+@LONG.of("bbr_jitter_ms", "bbr_jitter_ms_max", "bbr_bw_mbit", "bbr_min_rtt_ms", *PHASES, *PHASE_QUEUES)
 def _bbr(group: LongGroup) -> dict[str, Value]:
     def told(name: str) -> Callable[[LongFlow], Any]:
         return lambda flow: flow.bbr.get(name)
 
     return {
         "bbr_jitter_ms": group.of_sampled(told("bbr_jitter_ms")),
+        "bbr_jitter_ms_max": group.of_sampled(told("bbr_jitter_ms_max")),
         "bbr_bw_mbit": group.of_sampled(told("bbr_bw_mbit"), sum),
         "bbr_min_rtt_ms": group.of_sampled(told("bbr_min_rtt_ms")),
         **{name: group.of_all(told(name)) for name in (*PHASES, *PHASE_QUEUES)},
