@@ -8,16 +8,16 @@ from shlex import quote
 from bbrlab.base import paths
 from bbrlab.base.algorithms import own_folder
 from bbrlab.base.owned import remove_partials
-from bbrlab.campaign.config import load_config
-from bbrlab.campaign.figures import (
+from bbrlab.results.config import load_config
+from bbrlab.results.figures import (
     check_ccas,
     figures_at,
     own_of_figure,
     runs_of,
     write_points,
 )
-from bbrlab.campaign.replacement import UNCHANGED, begin_replacement, check_replaced
-from bbrlab.campaign.seeds import ROUNDS, read_seeds, settled
+from bbrlab.results.replacement import UNCHANGED, begin_replacement, check_replaced
+from bbrlab.results.seeds import ROUNDS, read_seeds, settled
 from bbrlab.claims.columns import prediction_files
 from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.container.context import context_files
@@ -26,7 +26,7 @@ from bbrlab.kernel.build import renew_kernel
 from bbrlab.kernel.built import kernel_identity
 from bbrlab.kernel.specs import ingredients
 from bbrlab.models.predictions import BURST, FLUID_OWN, FLUID_SHORT, files_of
-from bbrlab.report.panel import has_panel
+from bbrlab.results.figures import has_panel
 from bbrlab.run.manifest import package_versions
 from bbrlab.site.documents import linked, sources
 from bbrlab.workflow.asking import write_asking
@@ -43,15 +43,8 @@ from bbrlab.workflow.resources import (
     runtime_min,
 )
 from bbrlab.workflow.slurm import check_slurm, keep_to_allocation
-from bbrlab.workflow.snakemake import (
-    end_at_hangup,
-    lift_job_rate_limit,
-    name_of,
-    pass_cache_on,
-    pass_commas,
-    say_why_groups_fail,
-    words_of,
-)
+from bbrlab.workflow.snakemake import end_at_hangup, lift_job_rate_limit, pass_cache_on, pass_commas, say_why_groups_fail, words_of
+from bbrlab.results.config import name_of
 from bbrlab.workflow.stages import write_stages
 from bbrlab.workflow.storage import code_of, copies_of, find_results_in
 from bbrlab.workflow.targets import asked_for, check_asked, check_given, targets_of

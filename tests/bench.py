@@ -21,10 +21,10 @@ from rich.console import Console
 from rich.table import Table
 
 from bbrlab.base import files, paths
+from bbrlab.results.cost import estimate_s
 from bbrlab.run.run import run_point
 from bbrlab.scenario.load import base_point, load_scenario
 from bbrlab.scenario.point import Point
-from bbrlab.workflow.estimate import estimate_s
 from bbrlab.workflow.resources import guest_mb
 
 FIGURE = paths.SCENARIOS / "sarpkaya2025" / "fig2a.yaml"

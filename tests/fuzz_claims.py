@@ -23,13 +23,13 @@ import pandas as pd
 import yaml
 
 from bbrlab.base.errors import UserError
-from bbrlab.campaign.figures import Figure, figures_at
 from bbrlab.claims import schema
 from bbrlab.claims.expressions import FUNCTIONS
 from bbrlab.claims.judge import judge_all, verdict_frame
 from bbrlab.claims.load import claims_files, claims_of, load_statements
 from bbrlab.claims.seeds import wanted_seeds
 from bbrlab.claims.statements import statement_frame
+from bbrlab.results.figures import Figure, figures_at
 from tests.fuzz_scenarios import garble, places
 from tests.made_up import table
 

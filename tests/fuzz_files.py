@@ -21,13 +21,13 @@ import yaml
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
-from bbrlab.campaign import config
-from bbrlab.campaign.figures import figures_at, runs_of
 from bbrlab.grading import rubric
 from bbrlab.grading.personal import personal
 from bbrlab.kernel import specs
 from bbrlab.kernel.built import kernel_identity
 from bbrlab.kernel.sources import Source
+from bbrlab.results import config
+from bbrlab.results.figures import figures_at, runs_of
 from tests.fuzz_scenarios import VALUES, change, garble
 from tests.graded import RUBRIC
 

@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 
 from bbrlab.base import files
-from bbrlab.campaign.figures import Figure, figures_at
 from bbrlab.claims.judge import Verdict, judge_claim
 from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.claims.sample import Sample
@@ -20,7 +19,8 @@ from bbrlab.claims.schema import Claim
 from bbrlab.kernel.built import build_key
 from bbrlab.kernel.specs import find_spec
 from bbrlab.measure.schema import GROUP, METRICS, RUN
-from bbrlab.report.shipped import own_hash
+from bbrlab.results.figures import Figure, figures_at
+from bbrlab.results.shipped import own_hash
 from bbrlab.run.conditions import CONDITIONS
 from bbrlab.scenario.point import Point
 

@@ -14,15 +14,16 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from bbrlab.archive import checkout, pack
-from bbrlab.archive.verdicts import check_judged
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
-from bbrlab.campaign.figures import runs_of
 from bbrlab.cli.shipped import warn_of_changed_code
 from bbrlab.kernel import sources
+from bbrlab.publish import artifact as pack
+from bbrlab.publish import checkout
+from bbrlab.publish.artifact_verdicts import check_judged
+from bbrlab.publish.pack import Finished
+from bbrlab.results.figures import runs_of
 from bbrlab.run.run import run_point
-from bbrlab.workflow.ship import Finished
 from tests.test_shipped import FIGURE, figure, make_tables
 
 SOURCES = ("LICENSE", "LICENSES", "Snakefile", "CITATION.cff", "pyproject.toml", "config", "envs/requirements.lock", "envs/setup.sh",

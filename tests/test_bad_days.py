@@ -24,8 +24,6 @@ from typer.testing import CliRunner
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.owned import owned_folder, remove_abandoned
-from bbrlab.campaign.collect import figure_table
-from bbrlab.campaign.figures import figures_at, runs_of
 from bbrlab.cli.commands import app
 from bbrlab.experiment.machine import cores, process
 from bbrlab.experiment.plan import make_plan
@@ -34,6 +32,8 @@ from bbrlab.kernel.build import build_kernel, renew_kernel
 from bbrlab.kernel.built import build_key, get_kernel, host_key, kernel_identity
 from bbrlab.kernel.options import lost_options
 from bbrlab.kernel.specs import find_spec, ingredients, load_specs
+from bbrlab.results.figures import figures_at, runs_of
+from bbrlab.results.tables import figure_table
 from bbrlab.run import fit
 from bbrlab.run.evaluate import evaluate
 from bbrlab.run.guest import keep_console

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from bbrlab.base import files, paths
-from bbrlab.campaign.figures import runs_of, write_points
+from bbrlab.results.figures import runs_of, write_points
 from tests.bad_disks import KINDS
 from tests.graded import STUDENT, make_submission, write_rubric
 from tests.test_bad_days import own_mounts

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from bbrlab.base import paths
-from bbrlab.campaign.figures import figures_at, runs_of
+from bbrlab.results.figures import figures_at, runs_of
 from bbrlab.workflow.lock import hold_lock
 from tests.conftest import campaign_runs, changed, state_of
 

@@ -14,7 +14,6 @@ from typer.testing import CliRunner
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
-from bbrlab.campaign.figures import figures_at, write_points
 from bbrlab.claims.columns import beside, has_prediction
 from bbrlab.claims.schema import BURST, FLUID, Term
 from bbrlab.cli.commands import app
@@ -23,8 +22,9 @@ from bbrlab.models.burst import share, simulate
 from bbrlab.models.burst_versions import READINGS, VERSIONS, Reading
 from bbrlab.models.predictions import BURST_SEEDS
 from bbrlab.report import readings
-from bbrlab.report.panel import KEYS, Panel, with_burst
+from bbrlab.report.panel import Panel, with_burst
 from bbrlab.report.plots.panels import three_models
+from bbrlab.results.figures import PANEL_KEYS, figures_at, write_points
 from bbrlab.scenario.frames import FRAME_BYTES, PAYLOAD_BYTES, PAYLOAD_PER_FRAME
 from bbrlab.scenario.messages import validate
 from tests.conftest import scenario_dict
@@ -509,7 +509,7 @@ def test_column_of_claims(tmp_path):
 def test_curve_beside_a_panel(tmp_path):
     """The page's curve is the workflow's prediction, point by point; without one there is none."""
     (figure,) = figures_at("quick", ["sarpkaya2025/fig5a"])
-    keys = [{KEYS[k]: v for k, v in p.values.items()} for p in figure.points]
+    keys = [{PANEL_KEYS[k]: v for k, v in p.values.items()} for p in figure.points]
     table = pd.DataFrame(keys).assign(measured=0.5, published=0.5, residual=0.0, ware=0.5, fluid_9s=0.5, fluid_own=0.5)
     first = figure.points[0]
     out = tmp_path / "models" / figure.id / first.label / "burst.parquet"

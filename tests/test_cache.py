@@ -16,9 +16,9 @@ from typer.testing import CliRunner
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
-from bbrlab.campaign.config import Config
-from bbrlab.campaign.figures import figures_at
 from bbrlab.cli.commands import app
+from bbrlab.results.config import Config
+from bbrlab.results.figures import figures_at
 from bbrlab.workflow import cache
 from bbrlab.workflow.snakemake import pass_cache_on
 from tests.test_stages import PARTS, STAND_IN

@@ -9,18 +9,19 @@ import pytest
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
-from bbrlab.campaign.chance import draws_nothing
-from bbrlab.campaign.figures import REPEATS, figures_at, runs_of
-from bbrlab.campaign.seeds import least_seeds
-from bbrlab.claims.judge import REPRODUCED, judge_claim
+from bbrlab.claims.judge import judge_claim
 from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.claims.sample import reach, sample
 from bbrlab.claims.seeds import wanted_seeds
+from bbrlab.publish.pack import Finished, _runs_there
+from bbrlab.results.chance import draws_nothing
+from bbrlab.results.figures import REPEATS, figures_at, runs_of
+from bbrlab.results.seeds import least_seeds
+from bbrlab.results.verdicts import REPRODUCED
 from bbrlab.scenario.load import load_scenario
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.schema import NO_NOISE
 from bbrlab.workflow.asking import write_asking
-from bbrlab.workflow.ship import Finished, _runs_there
 from tests.made_up import table, written
 
 FIG5 = "cao2019/fig5"

@@ -14,10 +14,11 @@ import pytest
 import typer
 from check_jsonschema.builtin_schemas import get_builtin_schema
 
-from bbrlab.archive import citation, crate, statements
 from bbrlab.base import paths
-from bbrlab.campaign.figures import figures_at
 from bbrlab.cli.commands import app
+from bbrlab.publish import artifact_statements as statements
+from bbrlab.publish import citation, crate
+from bbrlab.results.figures import figures_at
 from bbrlab.workflow.targets import targets_of
 
 APPENDIX = (paths.ROOT / "docs/howto/artifact.md").read_text(encoding="utf-8")
@@ -74,7 +75,7 @@ def test_every_paper_that_is_repeated_is_cited():
 def test_there_is_one_version():
     version = citation.project_version()
     text = citation.CITATION.read_text(encoding="utf-8")
-    assert citation.renewed(text, version) == text, "run: python -m bbrlab.archive.citation"
+    assert citation.renewed(text, version) == text, "run: python -m bbrlab.publish.citation"
     assert citation.renewed(text, "9.9.9") != text
     with pytest.raises(ValueError, match="one line"):
         citation.renewed("title: x", version)
@@ -91,7 +92,7 @@ def test_there_is_one_version():
 def test_zenodo_says_what_the_citation_says():
     content = json.loads(citation.ZENODO.read_text(encoding="utf-8"))
     cited = citation.read_citation()
-    assert content == citation.zenodo(cited), "run: python -m bbrlab.archive.citation"
+    assert content == citation.zenodo(cited), "run: python -m bbrlab.publish.citation"
     jsonschema.validate(content, ZENODO)
     for key in ("title", "version", "keywords"):
         assert content[key] == cited[key]
@@ -112,7 +113,7 @@ def test_references_read_as_a_bibliography():
 
 def test_the_statements_table_is_up_to_date():
     page = statements.page()
-    assert statements.PAGE.read_text(encoding="utf-8") == page, "run: python -m bbrlab.archive.statements"
+    assert statements.PAGE.read_text(encoding="utf-8") == page, "run: python -m bbrlab.publish.artifact_statements"
     known = [f.id for f in figures_at("full", [])]
     targets = targets_of(known)
     commands = set(re.findall(r"`(snakemake --cores 2 --config scale=full -- [^`P]*)`", page))

@@ -16,20 +16,21 @@ from pydantic import ValidationError
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
-from bbrlab.campaign.figures import figures_at, scenario_files
 from bbrlab.claims import expressions
 from bbrlab.claims import series as of_series
 from bbrlab.claims.code import LAB, LINUX
 from bbrlab.claims.columns import JOINED, _agree
 from bbrlab.claims.expand import expand, number_or_text, published_rows, with_paper
-from bbrlab.claims.judge import NOT_RUN, PARTLY_RUN, judge_claim
+from bbrlab.claims.judge import judge_claim
 from bbrlab.claims.load import claims_files, claims_of, load_statements
 from bbrlab.claims.readings import later_choices
 from bbrlab.claims.schema import Expectation, Term, rounded, same_number
 from bbrlab.claims.select import full_figures, select
 from bbrlab.report import outcomes_page
-from bbrlab.report.known import known_statements
 from bbrlab.report.readme_counts import PAGE, page, renewed, with_scorecard
+from bbrlab.results.best_scale import known_statements
+from bbrlab.results.figures import figures_at, scenario_files
+from bbrlab.results.verdicts import NOT_RUN, PARTLY_RUN
 from tests.made_up import EACH, GOOD, ORDER, only_claim, table, written
 
 

@@ -13,14 +13,14 @@ from typer.testing import CliRunner
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
-from bbrlab.campaign.collect import write_table
-from bbrlab.campaign.figures import figures_at
-from bbrlab.claims.compare import MOVED, NOT_COMPARED, OPEN, SAME, compare_points, compare_verdicts, only_in
 from bbrlab.claims.judge import judge_all
 from bbrlab.cli.commands import app
+from bbrlab.publish import campaign_source as sides
+from bbrlab.publish.compare import MOVED, NOT_COMPARED, OPEN, SAME, compare_points, compare_verdicts, only_in
 from bbrlab.report.kernels import difference_table, kernel_age, kernel_differences
+from bbrlab.results.figures import figures_at
+from bbrlab.results.tables import write_table
 from bbrlab.scenario.load import load_scenario, points_of
-from bbrlab.workflow import sides
 from tests.made_up import GOOD, only_claim
 from tests.made_up import table as table_of
 

@@ -10,17 +10,17 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from bbrlab.archive import pack
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
-from bbrlab.campaign import versions
-from bbrlab.campaign.collect import CONDITIONS, IDENTITY, read_figure, write_table
-from bbrlab.campaign.figures import figures_at
 from bbrlab.cli.commands import app
 from bbrlab.measure.schema import METRICS
-from bbrlab.report import shipped
+from bbrlab.publish import artifact as pack
+from bbrlab.publish.pack import Finished
+from bbrlab.results import schema as versions
+from bbrlab.results import shipped
+from bbrlab.results.figures import figures_at
+from bbrlab.results.tables import CONDITIONS, IDENTITY, read_figure, write_table
 from bbrlab.site.run_page import write_run_page
-from bbrlab.workflow.ship import Finished
 from tests.made_up import table
 from tests.test_site import made_up_run
 

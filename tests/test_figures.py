@@ -8,7 +8,6 @@ import pytest
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
-from bbrlab.campaign.figures import figures_at
 from bbrlab.measure.jitter import largest_by_second
 from bbrlab.measure.series import goodput_series, jitter_series
 from bbrlab.models.of_paper import models_of
@@ -16,6 +15,7 @@ from bbrlab.models.predict import speaks_of
 from bbrlab.report.panel import fluid_figure
 from bbrlab.report.plots.runs import time_series
 from bbrlab.report.plots.tables import curves
+from bbrlab.results.figures import figures_at
 
 
 def samples() -> pd.DataFrame:

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from bbrlab.base.errors import UserError
-from bbrlab.campaign.figures import Figure, figures_at
 from bbrlab.claims import columns, expressions
 from bbrlab.claims import series as of_series
 from bbrlab.claims.code import LAB, LINUX, code_of
@@ -24,12 +23,6 @@ from bbrlab.claims.inference import ERROR, LOOKS, enough_for, estimate, kept_by_
 from bbrlab.claims.judge import (
     DETERMINISTIC,
     EQUAL,
-    FINAL,
-    INCONCLUSIVE,
-    NOT_REPRODUCED,
-    NOT_RUN,
-    PARTLY_RUN,
-    REPRODUCED,
     UNDECIDED,
     WIDE,
     Outcome,
@@ -44,7 +37,19 @@ from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.claims.resolution import resolution
 from bbrlab.claims.schema import Expectation
 from bbrlab.claims.select import select
-from bbrlab.claims.statements import AS_READ, PARTLY, STATEMENT_VERDICTS, judgement, statement_counts, statement_frame
+from bbrlab.claims.statements import judgement, statement_counts, statement_frame
+from bbrlab.results.figures import Figure, figures_at
+from bbrlab.results.verdicts import (
+    AS_READ,
+    FINAL,
+    INCONCLUSIVE,
+    NOT_REPRODUCED,
+    NOT_RUN,
+    PARTLY,
+    PARTLY_RUN,
+    REPRODUCED,
+    STATEMENT_VERDICTS,
+)
 from bbrlab.scenario.point import Point
 from tests.made_up import (
     EACH,

@@ -14,13 +14,14 @@ from typer.testing import CliRunner
 
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
-from bbrlab.campaign.figures import figures_at
-from bbrlab.claims.statements import read_claims, read_statements
 from bbrlab.cli.commands import app
-from bbrlab.report import beside_shipped, shipped
-from bbrlab.report.known import best_claims, best_statements, in_scales, judged, known_statements
+from bbrlab.report import beside_shipped
 from bbrlab.report.pages import load_page
 from bbrlab.report.statement_table import statement_table
+from bbrlab.results import shipped
+from bbrlab.results.best_scale import best_claims, best_statements, in_scales, judged, known_statements
+from bbrlab.results.figures import figures_at
+from bbrlab.results.verdicts import read_claims, read_statements
 from bbrlab.site.build import notebook_files
 from bbrlab.site.content import read_content
 from bbrlab.site.front import front_page, runs_page

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from bbrlab.base import paths
-from bbrlab.campaign.figures import figures_at
+from bbrlab.results.figures import figures_at
 from bbrlab.workflow.resources import GROUPS, memory_mb
 from bbrlab.workflow.storage import copies_of
 from tests.kubernetes import HOW, PROGRAMS, kubernetes, render, storage

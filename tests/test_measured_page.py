@@ -7,10 +7,10 @@ import pytest
 
 from bbrlab.base import paths
 from bbrlab.base.tables import published_table
-from bbrlab.campaign.collect import read_figure
-from bbrlab.campaign.figures import figures_at
 from bbrlab.report import measured_page
 from bbrlab.report.measured_page import AIMS, errors_of, pages, shipped_errors, short
+from bbrlab.results.figures import figures_at
+from bbrlab.results.tables import read_figure
 from tests.made_up import table
 
 FIGURE = "sarpkaya2025/fig5a"

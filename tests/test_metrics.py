@@ -8,9 +8,6 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from bbrlab.campaign import collect
-from bbrlab.campaign.collect import point_means
-from bbrlab.campaign.interval import all_equal, half_width
 from bbrlab.experiment.plan import make_plan
 from bbrlab.measure import traces
 from bbrlab.measure.bbr_record import STATES
@@ -24,6 +21,9 @@ from bbrlab.measure.queues import Queue
 from bbrlab.measure.sample_schema import BBR_COLUMNS, ONLY_READ, SAMPLES, TCP_INFO
 from bbrlab.measure.schema import GROUP, RUN
 from bbrlab.measure.sockets import Flows
+from bbrlab.results import tables as collect
+from bbrlab.results.statistics import all_equal, half_width
+from bbrlab.results.tables import point_means
 from bbrlab.run import evaluate as evaluation
 from bbrlab.scenario.load import base_point
 from bbrlab.scenario.messages import validate

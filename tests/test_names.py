@@ -13,7 +13,7 @@ import yaml
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
-from bbrlab.campaign import figures
+from bbrlab.results import figures
 from bbrlab.scenario.messages import validate
 from tests.conftest import scenario_dict
 from tests.test_stages import PARTS, STAND_IN

@@ -10,15 +10,15 @@ import pytest
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
-from bbrlab.campaign.figures import figures_at, runs_of
-from bbrlab.campaign.ns3 import program_identity
 from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.claims.select import full_figures
 from bbrlab.models import ware
+from bbrlab.publish.ns3 import program_identity
 from bbrlab.report import notebook
 from bbrlab.report.pages import Page
-from bbrlab.report.panel import Panel, has_panel, in_words
-from bbrlab.report.shipped import Shown
+from bbrlab.report.panel import Panel, in_words
+from bbrlab.results.figures import figures_at, has_panel, runs_of
+from bbrlab.results.shipped import Shown
 
 
 @pytest.fixture

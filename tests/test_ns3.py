@@ -10,9 +10,9 @@ import pytest
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
-from bbrlab.campaign import ns3
-from bbrlab.campaign.figures import Figure, figures_at
-from bbrlab.campaign.ns3 import PYTHON, able, description, lacks, left_out, run
+from bbrlab.publish import ns3
+from bbrlab.publish.ns3 import PYTHON, able, description, lacks, left_out, run
+from bbrlab.results.figures import Figure, figures_at
 from bbrlab.scenario.load import points_of
 from bbrlab.scenario.messages import validate
 from bbrlab.scenario.schema import Hosts

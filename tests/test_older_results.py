@@ -13,24 +13,29 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from bbrlab.archive.verdicts import check_judged
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
-from bbrlab.campaign import versions
-from bbrlab.campaign.collect import CONDITIONS, IDENTITY, TIDY, read_points, run_rows, table_of_rows, tidy, write_table
-from bbrlab.campaign.figures import Run, figures_at
 from bbrlab.claims.judge import judge_all, verdict_frame
 from bbrlab.claims.load import claims_of, load_statements
-from bbrlab.claims.statements import CLAIM_COLUMNS, STATEMENT_COLUMNS, statement_frame
+from bbrlab.claims.statements import statement_frame
 from bbrlab.cli.commands import app
 from bbrlab.measure.schema import ALWAYS, METRICS
-from bbrlab.report import beside_shipped, shipped
+from bbrlab.publish import differences
+from bbrlab.publish import expected_runs as records
+from bbrlab.publish import pack as ship
+from bbrlab.publish.artifact_verdicts import check_judged
+from bbrlab.report import beside_shipped
 from bbrlab.report.notebook import samples_of
 from bbrlab.report.pages import Page, load_page
-from bbrlab.report.shipped import Shown
+from bbrlab.results import run_folder as seen
+from bbrlab.results import schema as versions
+from bbrlab.results import shipped
+from bbrlab.results.figures import Run, figures_at
+from bbrlab.results.shipped import Shown
+from bbrlab.results.tables import CONDITIONS, IDENTITY, TIDY, read_points, run_rows, table_of_rows, tidy, write_table
+from bbrlab.results.verdicts import CLAIM_COLUMNS, STATEMENT_COLUMNS
 from bbrlab.site.content import read_content
 from bbrlab.site.run_page import write_run_page
-from bbrlab.workflow import differences, records, seen, ship
 from tests.made_up import nothing_measured, table, whole_summary
 from tests.test_site import made_up_run
 

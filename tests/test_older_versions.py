@@ -10,9 +10,9 @@ import pytest
 
 from bbrlab.base import files, paths
 from bbrlab.report import measured_page, outcomes_page
-from bbrlab.report.known import whose
 from bbrlab.report.pages import load_page
-from bbrlab.report.shipped import own_hash, shown
+from bbrlab.results.best_scale import whose
+from bbrlab.results.shipped import own_hash, shown
 from bbrlab.run.conditions import CONDITIONS
 from bbrlab.scenario.schema import Hosts, Noise
 from bbrlab.site.content import read_content

@@ -21,7 +21,6 @@ import yaml
 from bbrlab.base import paths
 from bbrlab.base.algorithms import own_sources
 from bbrlab.base.errors import UserError
-from bbrlab.campaign.figures import check_ccas, figures_at, own_of_figure
 from bbrlab.experiment.plan import make_plan
 from bbrlab.kernel import build
 from bbrlab.kernel.build import build_kernel
@@ -31,6 +30,7 @@ from bbrlab.kernel.own_build import _check_registered
 from bbrlab.kernel.sources import Located
 from bbrlab.kernel.specs import find_spec
 from bbrlab.kernel.trees import prune
+from bbrlab.results.figures import check_ccas, figures_at, own_of_figure
 from bbrlab.run.fit import kernel_for
 from bbrlab.run.run import run_point
 from bbrlab.scenario.load import base_point, load_scenario

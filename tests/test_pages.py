@@ -11,14 +11,14 @@ import pytest
 from typer.testing import CliRunner
 
 from bbrlab.base import paths
-from bbrlab.campaign.figures import Figure, figures_at, runs_of
-from bbrlab.claims.judge import NOT_REPRODUCED, PARTLY_RUN, REPRODUCED
 from bbrlab.cli.commands import app
 from bbrlab.cli.outcome import show_outcome
 from bbrlab.report.pages import Page
-from bbrlab.report.panel import KEYS, Panel, not_run, panel_rows, panels_at, with_fluid
-from bbrlab.report.shipped import Shown
+from bbrlab.report.panel import Panel, not_run, panel_rows, panels_at, with_fluid
 from bbrlab.report.verdicts import marks_text
+from bbrlab.results.figures import PANEL_KEYS, Figure, figures_at, runs_of
+from bbrlab.results.shipped import Shown
+from bbrlab.results.verdicts import NOT_REPRODUCED, PARTLY_RUN, REPRODUCED
 from tests import made_up
 
 CHECKS = [
@@ -157,7 +157,7 @@ def test_the_fluid_model_stands_beside_its_points(tmp_path):
         file = tmp_path / "models" / figure.id / point.label / f"{length}.parquet"
         file.parent.mkdir(parents=True, exist_ok=True)
         pd.DataFrame({"share_of_capacity": [share], "step_difference": [step]}).to_parquet(file)
-    places = {name: [p.values[path] for p in figure.points] for path, name in KEYS.items()}
+    places = {name: [p.values[path] for p in figure.points] for path, name in PANEL_KEYS.items()}
     points = with_fluid(panel(**places), figure, tmp_path).points
     columns = points[["fluid_9s", "fluid_own", "fluid_step"]].astype(object)
     found = columns.where(columns.notna(), None).to_numpy().tolist()

@@ -3,8 +3,8 @@
 import pandas as pd
 import pytest
 
-from bbrlab.campaign.figures import figures_at
 from bbrlab.report.phase import EXACT, NOISY, over_fraction, spreads
+from bbrlab.results.figures import figures_at
 
 
 def made_up(name: str, part_of) -> pd.DataFrame:

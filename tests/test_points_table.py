@@ -7,10 +7,10 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from bbrlab.base import paths
-from bbrlab.campaign.collect import read_figure
-from bbrlab.claims.statements import read_claims, read_statements
 from bbrlab.cli.commands import app
 from bbrlab.report.points_table import show_points, swept_columns
+from bbrlab.results.tables import read_figure
+from bbrlab.results.verdicts import read_claims, read_statements
 
 TABLE = paths.ROOT / "shipped/quick/tang/fig5.parquet"
 

@@ -13,9 +13,9 @@ from snakemake_interface_logger_plugins.common import LogEvent
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
-from bbrlab.campaign.figures import figures_at, runs_of
-from bbrlab.campaign.seeds import read_seeds, settled, write_seeds
 from bbrlab.models.predictions import prediction_file
+from bbrlab.results.figures import figures_at, runs_of
+from bbrlab.results.seeds import read_seeds, settled, write_seeds
 from bbrlab.workflow import budget, forecast, progress
 from bbrlab.workflow.forecast import forecasts_of, prediction_s, show_forecast
 from bbrlab.workflow.progress import Cost, Progress, span

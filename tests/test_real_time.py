@@ -14,7 +14,6 @@ from typer.testing import CliRunner
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
-from bbrlab.claims.compare import NOT_COMPARED, POINTS
 from bbrlab.cli.commands import app
 from bbrlab.experiment.machine import strain
 from bbrlab.experiment.machine.strain import Gauge, Strain
@@ -24,12 +23,14 @@ from bbrlab.measure.checks.check import failed_of
 from bbrlab.measure.checks.real_time import real_time_checks
 from bbrlab.measure.queues import Queue
 from bbrlab.measure.real_time import real_time_entry
+from bbrlab.publish import crosscheck as crosschecks
+from bbrlab.publish.compare import NOT_COMPARED, POINTS
+from bbrlab.publish.crosscheck import Crosscheck
 from bbrlab.report import crosscheck_page
-from bbrlab.report.crosscheck import Crosscheck, show_crosscheck
+from bbrlab.report.crosscheck import show_crosscheck
 from bbrlab.run import fit
 from bbrlab.scenario.load import load_scenario, points_of
 from bbrlab.scenario.messages import validate
-from bbrlab.workflow import crosscheck as crosschecks
 from tests.conftest import processes_of, scenario_dict
 from tests.made_up import nothing_measured, whole_summary
 

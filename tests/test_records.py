@@ -14,13 +14,14 @@ from typer.testing import CliRunner
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.git import git
-from bbrlab.campaign.figures import figures_at, runs_of
 from bbrlab.cli.commands import app
-from bbrlab.report import shipped
-from bbrlab.workflow import records, verify
-from bbrlab.workflow.differences import compare
-from bbrlab.workflow.digest import table_digests
-from bbrlab.workflow.records import Folder, Record, Shipped, Wrong, results_at, shipped_by
+from bbrlab.publish import expected_runs as records
+from bbrlab.publish import verify
+from bbrlab.publish.differences import compare
+from bbrlab.publish.expected_runs import Folder, Record, Shipped, Wrong, results_at, shipped_by
+from bbrlab.results import shipped
+from bbrlab.results.digest import table_digests
+from bbrlab.results.figures import figures_at, runs_of
 from tests.made_up import nothing_measured, of_this_version, whole_summary
 
 REAL = paths.ROOT / "shipped"

@@ -15,14 +15,14 @@ from typer.testing import CliRunner
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.tables import read_table
-from bbrlab.campaign.figures import figures_at
 from bbrlab.cli.commands import app
 from bbrlab.models.predictions import PACKED
-from bbrlab.report.shipped import read_manifest
-from bbrlab.workflow import rejudge as rejudging
-from bbrlab.workflow import renew as renewing
-from bbrlab.workflow.rejudge import rejudge
-from bbrlab.workflow.shipped_folder import replace_shipped
+from bbrlab.publish import rejudge as rejudging
+from bbrlab.publish import renew as renewing
+from bbrlab.publish.rejudge import rejudge
+from bbrlab.publish.shipped_folder import replace_shipped
+from bbrlab.results.figures import figures_at
+from bbrlab.results.shipped import read_manifest
 
 REAL = paths.ROOT / "shipped" / "quick"
 FIGURES = ("sarpkaya2025/fig2c", "sarpkaya2025/fig5a")

@@ -7,14 +7,14 @@ import pytest
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
-from bbrlab.campaign.config import load_config
-from bbrlab.campaign.figures import figures_at
 from bbrlab.kernel.built import describe_kernel, get_kernel
-from bbrlab.report.shipped import RUNS, is_shipped, read_manifest
+from bbrlab.publish.expected_runs import Key, Results, results_at
+from bbrlab.publish.verify import again
+from bbrlab.results.config import load_config
+from bbrlab.results.cost import estimate_s
+from bbrlab.results.figures import figures_at
+from bbrlab.results.shipped import RUNS, is_shipped, read_manifest
 from bbrlab.run.manifest import package_versions
-from bbrlab.workflow.estimate import estimate_s
-from bbrlab.workflow.records import Key, Results, results_at
-from bbrlab.workflow.verify import again
 
 SHIPPED = paths.ROOT / "shipped"
 SCALES = [scale for scale in load_config().scales if is_shipped(SHIPPED, scale)]

@@ -12,8 +12,13 @@ import pytest
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
-from bbrlab.campaign.figures import figures_at, own_of_figure
-from bbrlab.campaign.replacement import (
+from bbrlab.claims.load import claims_of, load_statements
+from bbrlab.claims.select import select
+from bbrlab.publish.campaign_source import sides_of
+from bbrlab.report import scorecard
+from bbrlab.report.render import render_notebook
+from bbrlab.results.figures import figures_at, own_of_figure
+from bbrlab.results.replacement import (
     UNCHANGED,
     Replacement,
     begin_replacement,
@@ -21,11 +26,6 @@ from bbrlab.campaign.replacement import (
     parse_replacement,
     replacement,
 )
-from bbrlab.claims.load import claims_of, load_statements
-from bbrlab.claims.select import select
-from bbrlab.report import scorecard
-from bbrlab.report.render import render_notebook
-from bbrlab.workflow.sides import sides_of
 from tests.conftest import changed, state_of
 from tests.test_stages import STAND_IN
 

@@ -16,9 +16,9 @@ from bbrlab.base import files as base_files
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.yaml_files import dump_yaml, parse_yaml, read_yaml
-from bbrlab.campaign.figures import Figure, write_points
 from bbrlab.cli.app import overrides_of
 from bbrlab.experiment.plan import make_plan
+from bbrlab.results.figures import Figure, write_points
 from bbrlab.run.memory import flight_bytes
 from bbrlab.scenario.draws import draw_rtt_offsets, draw_rtts
 from bbrlab.scenario.load import assign, base_point, load_scenario, points_of

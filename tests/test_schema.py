@@ -9,8 +9,6 @@ import pandas as pd
 import pytest
 
 from bbrlab.base.errors import UserError
-from bbrlab.campaign.collect import figure_table, run_rows, tidy, write_table
-from bbrlab.campaign.figures import Figure, Run
 from bbrlab.experiment.plan import make_plan
 from bbrlab.kernel.built import KernelEntry
 from bbrlab.measure import schema
@@ -27,6 +25,8 @@ from bbrlab.measure.sockets import Flows
 from bbrlab.measure.summary import FlowEntry, GroupEntry, Summary, read_summary
 from bbrlab.measure.tables import samples_table, short_flows_table
 from bbrlab.report.metric_tables import PAGE, renewed
+from bbrlab.results.figures import Figure, Run
+from bbrlab.results.tables import figure_table, run_rows, tidy, write_table
 from bbrlab.scenario.load import base_point
 from bbrlab.scenario.messages import validate
 from tests import made_up

@@ -11,24 +11,26 @@ import pytest
 from rich.console import Console
 
 from bbrlab.base.errors import UserError
-from bbrlab.campaign.collect import write_table
-from bbrlab.campaign.figures import figures_at
-from bbrlab.claims.judge import (
-    INCONCLUSIVE,
-    NOT_REPRODUCED,
-    NOT_RUN,
-    OWN,
-    PARTLY_RUN,
-    REPRODUCED,
-    judge_all,
-    verdict_frame,
-)
+from bbrlab.claims.judge import OWN, judge_all, verdict_frame
 from bbrlab.claims.load import claims_of, load_statements
-from bbrlab.claims.statements import AS_READ, PARTLY, STATEMENT_VERDICTS, statement_frame, statements_beside
+from bbrlab.claims.statements import statement_frame
 from bbrlab.report.pages import load_page, statement_words
 from bbrlab.report.scorecard import show_verdicts, write_scorecard
 from bbrlab.report.statement_table import MANY, statement_table
 from bbrlab.report.verdicts import COLOURS, TERMINAL
+from bbrlab.results.figures import figures_at
+from bbrlab.results.tables import write_table
+from bbrlab.results.verdicts import (
+    AS_READ,
+    INCONCLUSIVE,
+    NOT_REPRODUCED,
+    NOT_RUN,
+    PARTLY,
+    PARTLY_RUN,
+    REPRODUCED,
+    STATEMENT_VERDICTS,
+    statements_beside,
+)
 from tests.made_up import EACH, GOOD, partly, series, table, written
 
 FIG2A = "sarpkaya2025/fig2a"

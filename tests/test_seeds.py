@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bbrlab.campaign.figures import figures_at
 from bbrlab.claims.inference import enough_equal, estimate, looks
-from bbrlab.claims.judge import INCONCLUSIVE, REPRODUCED, judge_claim, outcome
+from bbrlab.claims.judge import judge_claim, outcome
 from bbrlab.claims.schema import Expectation
 from bbrlab.claims.seeds import narrow_enough, wanted_seeds
+from bbrlab.results.figures import figures_at
+from bbrlab.results.verdicts import INCONCLUSIVE, REPRODUCED
 from tests.made_up import GOOD, ORDER, expecting, of_parts, of_seeds, only_claim, partly, series, table
 
 FIG2A = "sarpkaya2025/fig2a"

@@ -18,23 +18,24 @@ import pytest
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.tables import read_table
-from bbrlab.campaign.collect import read_figure, tidy, write_table
-from bbrlab.campaign.figures import figures_at, runs_of
 from bbrlab.claims.columns import prediction_files
 from bbrlab.claims.judged import judged
 from bbrlab.claims.load import claims_of, load_statements
-from bbrlab.claims.statements import read_claims, read_statements
 from bbrlab.models.predictions import KINDS, PACKED, packed
-from bbrlab.report.shipped import older_versions, older_words, read_manifest, tampered
+from bbrlab.publish import add as ship_more
+from bbrlab.publish import pack as ship
+from bbrlab.publish import rejudge as rejudging
+from bbrlab.publish import renew as renewing
+from bbrlab.publish.add import add
+from bbrlab.publish.rejudge import rejudge
+from bbrlab.publish.shipped_folder import WAITS, at_work, replace_shipped
+from bbrlab.results.figures import figures_at, runs_of
+from bbrlab.results.run_folder import Seen
+from bbrlab.results.shipped import older_versions, older_words, read_manifest, tampered
+from bbrlab.results.tables import read_figure, tidy, write_table
+from bbrlab.results.verdicts import read_claims, read_statements
 from bbrlab.run.conditions import CONDITIONS
 from bbrlab.scenario.point import Point
-from bbrlab.workflow import rejudge as rejudging
-from bbrlab.workflow import renew as renewing
-from bbrlab.workflow import ship, ship_more
-from bbrlab.workflow.rejudge import rejudge
-from bbrlab.workflow.seen import Seen
-from bbrlab.workflow.ship_more import add
-from bbrlab.workflow.shipped_folder import WAITS, at_work, replace_shipped
 
 REAL = paths.ROOT / "shipped" / "quick"
 PART = ("tang/fig2", "ware2019/fig3")  # the only figure of a paper, and a paper's
@@ -257,7 +258,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 import pandas as pd
-from bbrlab.workflow import shipped_folder
+from bbrlab.publish import shipped_folder
 
 calls = []
 replace = Path.replace

@@ -10,14 +10,14 @@ import pytest
 
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
-from bbrlab.campaign.collect import figure_table, write_table
-from bbrlab.campaign.figures import figures_at, runs_of
 from bbrlab.models.predictions import packed
-from bbrlab.report.shipped import read_manifest, tampered
+from bbrlab.publish.add import add, joined_manifests, without
+from bbrlab.publish.pack import Finished, pack
+from bbrlab.publish.shipped_folder import read_shipped, replace_shipped
+from bbrlab.results.figures import figures_at, runs_of
+from bbrlab.results.shipped import read_manifest, tampered
+from bbrlab.results.tables import figure_table, write_table
 from bbrlab.run.run import run_point
-from bbrlab.workflow.ship import Finished, pack
-from bbrlab.workflow.ship_more import add, joined_manifests, without
-from bbrlab.workflow.shipped_folder import read_shipped, replace_shipped
 
 FIRST, SECOND = "tang/fig2", "bless2025/fig14"
 pytestmark = pytest.mark.guest

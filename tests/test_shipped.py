@@ -17,16 +17,20 @@ import pytest
 
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
-from bbrlab.campaign.collect import figure_table, tidy, write_table
-from bbrlab.campaign.figures import figures_at, runs_of
 from bbrlab.claims.judged import judged
 from bbrlab.models.predictions import PACKED, prediction_file, read_prediction
-from bbrlab.report import beside_shipped, shipped
+from bbrlab.publish import differences, verify
+from bbrlab.publish import expected_runs as records
+from bbrlab.publish import pack as ship
+from bbrlab.publish.accepted_failures import Explained, read_explained
+from bbrlab.report import beside_shipped
 from bbrlab.report.notebook import between_cuts, samples_of
 from bbrlab.report.pages import load_page
+from bbrlab.results import shipped
+from bbrlab.results.figures import figures_at, runs_of
+from bbrlab.results.tables import figure_table, tidy, write_table
 from bbrlab.run.run import run_point
-from bbrlab.workflow import budget, differences, records, ship, verify
-from bbrlab.workflow.explained import Explained, read_explained
+from bbrlab.workflow import budget
 from bbrlab.workflow.resources import guest_mb
 from tests.conftest import state_of
 

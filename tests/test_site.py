@@ -18,15 +18,16 @@ import pytest
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
-from bbrlab.campaign.collect import write_table
-from bbrlab.campaign.figures import figures_at
-from bbrlab.claims.judge import NOT_REPRODUCED, PARTLY_RUN, REPRODUCED, judge_all, verdict_frame
+from bbrlab.claims.judge import judge_all, verdict_frame
 from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.claims.schema import Statement
 from bbrlab.claims.statements import counted_apart, statement_frame
 from bbrlab.cli.app import overrides_of
 from bbrlab.measure.summary import FlowEntry
-from bbrlab.report.shipped import Shown
+from bbrlab.results.figures import figures_at
+from bbrlab.results.shipped import Shown
+from bbrlab.results.tables import write_table
+from bbrlab.results.verdicts import NOT_REPRODUCED, PARTLY_RUN, REPRODUCED
 from bbrlab.scenario.load import base_point, load_scenario
 from bbrlab.site import documents
 from bbrlab.site.build import build_site

@@ -20,12 +20,12 @@ import yaml
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.files import read_json
-from bbrlab.campaign.figures import figures_at
 from bbrlab.experiment.machine.cores import one_core
 from bbrlab.experiment.plan import make_plan
+from bbrlab.results.cost import estimate_s
+from bbrlab.results.figures import figures_at
 from bbrlab.run.memory import guest_bytes, workload_bytes
 from bbrlab.workflow import slurm as look
-from bbrlab.workflow.estimate import estimate_s
 from bbrlab.workflow.lock import hold_lock
 from bbrlab.workflow.resources import GROUPS, group_of, guest_mb, memory_mb, runtime_min
 from bbrlab.workflow.slurm import check_slurm, keep_to_allocation, largest_node_mb

@@ -19,12 +19,12 @@ import yaml
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
-from bbrlab.campaign.figures import figures_at
-from bbrlab.campaign.seeds import write_seeds
+from bbrlab.results.figures import figures_at
+from bbrlab.results.seeds import write_seeds
 from bbrlab.workflow.stages import STAGES, files_of
 
 # Rooms that only pass words on: what a person types and sees, and what Snakemake asks.
-DECIDES_NOTHING = ("bbrlab/archive/", "bbrlab/cli/", "bbrlab/container/", "bbrlab/grading/", "bbrlab/workflow/")
+DECIDES_NOTHING = ("bbrlab/cli/", "bbrlab/container/", "bbrlab/grading/", "bbrlab/workflow/")
 COMMANDS = {stage: f"bbrlab.cli.stages.{stage}" for stage in ("runs", "tables", "models", "claims", "pages", "site")}
 COMMANDS["seeds"] = COMMANDS["claims"]
 
@@ -213,7 +213,7 @@ def finished(checkout):
         ("kernels/probe", KERNEL),
         ("kernels/options/um.config", KERNEL),
         ("bbrlab/measure/a_new_metric.py", RUNS),
-        ("bbrlab/campaign/interval.py", TABLES),
+        ("bbrlab/results/statistics.py", TABLES),
         ("bbrlab/models/ware.py", CLAIMS | PREDICTIONS),
         ("envs/requirements.lock", TABLES | PREDICTIONS),
         ("data/sarpkaya2025/models.yaml", CLAIMS | PREDICTIONS),

@@ -12,8 +12,8 @@ import yaml
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.yaml_files import read_yaml
-from bbrlab.campaign.figures import figures_at
-from bbrlab.workflow.sides import sides_of
+from bbrlab.publish.campaign_source import sides_of
+from bbrlab.results.figures import figures_at
 from bbrlab.workflow.snakemake import words_of
 from bbrlab.workflow.targets import check_asked, check_given
 from tests.conftest import scenario_dict

@@ -19,19 +19,19 @@ from typer.testing import CliRunner
 
 from bbrlab.base import files, paths, python
 from bbrlab.base.errors import UserError
-from bbrlab.campaign.figures import figures_at
 from bbrlab.cli.commands import app
 from bbrlab.cli.verification import Course, show_verification
 from bbrlab.experiment.machine import cores
 from bbrlab.measure import schema
 from bbrlab.measure.checks.check import kind_of
 from bbrlab.measure.summary import FlowEntry
-from bbrlab.report.shipped import Version, read_manifest
-from bbrlab.workflow import verify
-from bbrlab.workflow.differences import LATER, compare
-from bbrlab.workflow.digest import fields_of, summary_digest
-from bbrlab.workflow.records import Results, Wrong, results_at
-from bbrlab.workflow.ship import joined
+from bbrlab.publish import verify
+from bbrlab.publish.differences import LATER, compare
+from bbrlab.publish.expected_runs import Results, Wrong, results_at
+from bbrlab.publish.pack import joined
+from bbrlab.results.digest import fields_of, summary_digest
+from bbrlab.results.figures import figures_at
+from bbrlab.results.shipped import Version, read_manifest
 from tests.made_up import nothing_measured, of_this_version, whole_summary
 from tests.test_site import made_up_run
 

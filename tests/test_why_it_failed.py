@@ -11,7 +11,7 @@ from bbrlab.base import python
 from bbrlab.base.errors import why_it_failed
 from bbrlab.grading import rerun
 from bbrlab.grading.rubric import Limits
-from bbrlab.workflow import verify
+from bbrlab.publish import verify
 
 TRACEBACK = """Traceback (most recent call last):
   File "x.py", line 1, in <module>

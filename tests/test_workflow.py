@@ -17,13 +17,14 @@ import yaml
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
-from bbrlab.campaign.config import load_config
-from bbrlab.campaign.figures import _scaled, check_ccas, figures_at, runs_of, scenario_files
-from bbrlab.claims.judge import ALL, OWN, SECOND_HAND, VERDICTS
+from bbrlab.claims.judge import ALL, OWN, SECOND_HAND
 from bbrlab.claims.load import check_published, claims_of, load_statements
+from bbrlab.results.config import load_config
+from bbrlab.results.cost import estimate_s
+from bbrlab.results.figures import _scaled, check_ccas, figures_at, runs_of, scenario_files
+from bbrlab.results.verdicts import VERDICTS
 from bbrlab.scenario.load import base_point
 from bbrlab.scenario.messages import validate
-from bbrlab.workflow.estimate import estimate_s
 from bbrlab.workflow.lock import hold_lock
 from bbrlab.workflow.snakemake import lift_job_rate_limit
 from bbrlab.workflow.targets import asked_for, targets_of

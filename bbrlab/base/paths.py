@@ -9,8 +9,8 @@ DATA = ROOT / "data"
 GUEST_CODE = ROOT / "mininet"
 KERNELS = ROOT / "kernels"
 SCENARIOS = ROOT / "scenarios"
-REPLACE = "BBRLAB_REPLACE"  # in the environment: OLD:NEW, set by the workflow (campaign/replacement.py)
-# Results that ship with the package: bbrlab/report/shipped.py. BBRLAB_SHIPPED names others in their place.
+REPLACE = "BBRLAB_REPLACE"  # in the environment: OLD:NEW, set by the workflow (results/replacement.py)
+# Results that ship with the package: bbrlab/results/shipped.py. BBRLAB_SHIPPED names others in their place.
 SHIPPED = Path(os.environ.get("BBRLAB_SHIPPED") or ROOT / "shipped")
 DEBIAN_PACKAGES = ROOT / "envs" / "debian-packages.txt"
 IMAGE = ROOT / "image.json"  # only in a container's image: what it was made from (bbrlab/container/facts.py)
@@ -30,5 +30,5 @@ def results_folder() -> Path:
 
 
 def replaced_folder(results: Path, replaced: str | None) -> Path:
-    """Where in a folder of results a campaign with OLD:NEW replaced (campaign/replacement.py) has its own."""
+    """Where in a folder of results a campaign with OLD:NEW replaced (results/replacement.py) has its own."""
     return results / "replace" / replaced.replace(":", "-") if replaced else results

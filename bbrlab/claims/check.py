@@ -10,13 +10,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 import numpy as np
 
 from bbrlab.base.errors import UserError
-from bbrlab.campaign.figures import Figure
 from bbrlab.claims import expressions
 from bbrlab.claims.columns import has_models, has_prediction, published
 from bbrlab.claims.expand import published_columns
 from bbrlab.claims.schema import CONDITIONS, PREDICTED, PUBLISHED, TREND_POINTS, WARE, Claim, Term
 from bbrlab.claims.select import select, traits_of
 from bbrlab.measure.schema import METRICS
+from bbrlab.results.figures import Figure
 from bbrlab.scenario.point import Point
 
 Field = tuple[str, ...]  # of a claim: keys from the outermost

@@ -14,12 +14,12 @@ import pandas as pd
 from bbrlab.base.arrays import Array
 from bbrlab.base.errors import UserError
 from bbrlab.base.tables import published_table
-from bbrlab.campaign.figures import Figure
-from bbrlab.campaign.replacement import replacement
-from bbrlab.campaign.versions import check_columns
 from bbrlab.claims.schema import BURST, FLUID, PREDICTED, PUBLISHED, WARE, Claim, Term
 from bbrlab.claims.select import select
 from bbrlab.models import predictions, ware
+from bbrlab.results.figures import Figure
+from bbrlab.results.replacement import replacement
+from bbrlab.results.schema import check_columns
 from bbrlab.scenario.point import Point
 
 # Columns of published tables that have another name among a point's traits; a term's ``join`` names others.

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import stats
 
 from bbrlab.base.arrays import Array
-from bbrlab.campaign.interval import all_equal, students_half_width
+from bbrlab.results.statistics import all_equal, students_half_width
 
 ERROR = 0.05  # both sides together
 LOOKS = 3  # how often a claim without a tolerance is looked at, at most, while seeds are added

@@ -18,18 +18,15 @@ import pandas as pd
 
 from bbrlab.base.errors import UserError
 from bbrlab.base.words import number_of
-from bbrlab.campaign.figures import Figure
-from bbrlab.campaign.interval import all_equal
 from bbrlab.claims.inference import ERROR, enough_for, estimate, looks, p_equal, p_values, standing
 from bbrlab.claims.measurement import fingerprints, measurement
 from bbrlab.claims.sample import Reach, Sample, reach, sample
 from bbrlab.claims.schema import PREDICTED, Claim, Expectation
 from bbrlab.claims.select import select
+from bbrlab.results.figures import Figure
+from bbrlab.results.statistics import all_equal
+from bbrlab.results.verdicts import FINAL, INCONCLUSIVE, NOT_REPRODUCED, NOT_RUN, PARTLY_RUN, REPRODUCED, VERDICTS
 
-REPRODUCED, NOT_REPRODUCED, INCONCLUSIVE = "reproduced", "not reproduced", "inconclusive"
-PARTLY_RUN, NOT_RUN = "partly run", "not run"
-FINAL = (REPRODUCED, NOT_REPRODUCED, INCONCLUSIVE)
-VERDICTS = (*FINAL, PARTLY_RUN, NOT_RUN)
 # Rows of counts() below those of the papers.
 ALL, SECOND_HAND, OWN = "all", "at second hand", "the lab's own"
 # Why there is no interval.

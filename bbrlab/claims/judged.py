@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from bbrlab.campaign.figures import figures_at
 from bbrlab.claims.judge import judge_all, verdict_frame
 from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.claims.statements import statement_frame
+from bbrlab.results.figures import figures_at
 
 
 def judged(

@@ -18,12 +18,12 @@ from pydantic import BaseModel, ValidationError
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.yaml_files import Lines, read_yaml
-from bbrlab.campaign.figures import scenario_files
 from bbrlab.claims.check import problems_of
 from bbrlab.claims.code import LAB, code_of
 from bbrlab.claims.expand import ONLY_HERE, PLACEHOLDER, expand, with_paper
 from bbrlab.claims.schema import INHERITED, Cause, Claim, Expectation, Finding, Statement, Term, Wording
 from bbrlab.claims.select import full_figures
+from bbrlab.results.figures import scenario_files
 
 FILE_NAME = "claims.yaml"
 SECOND = "there is another with this id already; choose another name"

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from bbrlab.campaign.figures import Figure
 from bbrlab.claims.resolution import WITHOUT_CHANCE
 from bbrlab.claims.schema import Claim
 from bbrlab.claims.select import select
 from bbrlab.measure.schema import METRICS
+from bbrlab.results.figures import Figure
 
 _OF_THE_BUFFER = ("occupancy", "occupancy_p50", "occupancy_p95")  # what the buffer's size alone changes
 FIRST_SEEDS = 2  # by which runs are told to be the same: others may have more

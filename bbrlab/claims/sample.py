@@ -17,14 +17,14 @@ import pandas as pd
 
 from bbrlab.base.arrays import Array
 from bbrlab.base.errors import UserError
-from bbrlab.campaign.figures import Figure
-from bbrlab.campaign.interval import ROUNDING
-from bbrlab.campaign.seeds import unchanged
 from bbrlab.claims import expressions, series
 from bbrlab.claims.columns import beside
 from bbrlab.claims.resolution import pair_of, resolution, step_of
 from bbrlab.claims.schema import PREDICTED, PUBLISHED, TREND_POINTS, WARE, Claim, Term
 from bbrlab.claims.select import full_figures, name_of, ranks, select
+from bbrlab.results.figures import Figure
+from bbrlab.results.seeds import unchanged
+from bbrlab.results.statistics import ROUNDING
 from bbrlab.scenario.point import Point
 
 MISSING_LARGEST = 0.2  # of a point's runs that may have failed or have no number

@@ -16,13 +16,14 @@ from scipy import stats
 
 from bbrlab.base.arrays import Array
 from bbrlab.base.errors import UserError
-from bbrlab.campaign.figures import Figure
-from bbrlab.campaign.interval import all_equal
-from bbrlab.campaign.seeds import least_seeds, still
 from bbrlab.claims.inference import confidence_of, enough_equal
-from bbrlab.claims.judge import INCONCLUSIVE, asks, looks_at, outcome
+from bbrlab.claims.judge import asks, looks_at, outcome
 from bbrlab.claims.sample import Reach, Sample, reach, sample
 from bbrlab.claims.schema import Claim, Expectation
+from bbrlab.results.figures import Figure
+from bbrlab.results.seeds import least_seeds, still
+from bbrlab.results.statistics import all_equal
+from bbrlab.results.verdicts import INCONCLUSIVE
 
 PART_OF_TOLERANCE = 1 / 6  # half-width of the interval that is narrow enough
 

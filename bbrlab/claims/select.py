@@ -6,9 +6,9 @@ import functools
 import math
 from typing import Any
 
-from bbrlab.campaign.config import FULL
-from bbrlab.campaign.figures import Figure, figures_at, scenario_files
 from bbrlab.claims.schema import RELATIVE_TOLERANCE, Term, same_number
+from bbrlab.results.config import FULL
+from bbrlab.results.figures import Figure, figures_at, scenario_files
 from bbrlab.scenario.point import Point
 
 

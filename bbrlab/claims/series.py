@@ -9,7 +9,7 @@ import numpy as np
 from scipy import stats
 
 from bbrlab.base.arrays import Array
-from bbrlab.campaign.interval import all_equal
+from bbrlab.results.statistics import all_equal
 
 # Of the span of a series' means: a smaller step back leaves it rising (or falling). It is what a figure can be read to.
 STEP_BACK = 1 / 20

@@ -66,13 +66,13 @@ def _kernels(incomplete: str) -> list[str]:
 
 
 def _scales(incomplete: str) -> list[str]:
-    from bbrlab.campaign.config import load_config
+    from bbrlab.results.config import load_config
 
     return _beginning(load_config().scales, incomplete)
 
 
 def _figures(incomplete: str) -> list[str]:
-    from bbrlab.campaign.figures import scenario_files
+    from bbrlab.results.figures import scenario_files
 
     names = list(scenario_files())
     return _beginning([*dict.fromkeys(name.split("/")[0] for name in names), *names], incomplete)

@@ -21,9 +21,9 @@ def artifact(
     explained: Annotated[Path | None, typer.Option(metavar="FILE.yaml", help="Why runs that failed self-checks are in it all the same (docs/howto/shipped_results.md).")] = None,
 ) -> None:  # fmt: skip
     """Pack a finished campaign into one archive: results, sources, licences, provenance, checksums (docs/howto/artifact.md)."""
-    from bbrlab.archive.pack import pack
     from bbrlab.base.console import Console
-    from bbrlab.campaign.config import load_config
+    from bbrlab.publish.artifact import pack
+    from bbrlab.results.config import load_config
 
     scale = scale or load_config().scale
     names = chosen_figures(figures)

@@ -63,7 +63,7 @@ def prune(
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Remove old runs from the cache that campaigns share. What links to them elsewhere is made anew by its campaign."""
-    from bbrlab.campaign.config import load_config
+    from bbrlab.results.config import load_config
     from bbrlab.workflow import cache
 
     if days is None and gb is None:

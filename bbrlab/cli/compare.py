@@ -30,14 +30,14 @@ def compare(
 
     Ends with 0 if nothing moves, 1 if something does or a side has too few good runs, 2 if there is nothing to compare.
     """
-    from bbrlab.campaign.config import load_config
-    from bbrlab.campaign.figures import figures_at
-    from bbrlab.claims.compare import METRICS, compare_points, compare_verdicts, only_in
     from bbrlab.claims.judge import judge_all
     from bbrlab.claims.load import claims_of, load_statements
+    from bbrlab.publish.campaign_source import figures_there, kernels_of, left_out, run_side, sides_of, tables_at
+    from bbrlab.publish.compare import METRICS, compare_points, compare_verdicts, only_in
     from bbrlab.report.compare import Comparison, content_of, show_comparison, write_points
     from bbrlab.report.compare_page import write_page
-    from bbrlab.workflow.sides import figures_there, kernels_of, left_out, run_side, sides_of, tables_at
+    from bbrlab.results.config import load_config
+    from bbrlab.results.figures import figures_at
 
     metrics = metric or METRICS
     compare_points({}, {}, metrics)  # of nothing: says if there is no such metric, before a campaign runs

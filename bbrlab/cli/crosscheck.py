@@ -42,11 +42,11 @@ def crosscheck(
     nothing. Ends with 0 if nothing differs, 1 if something does, 2 if there is nothing to compare.
     """
     from bbrlab.base import paths
-    from bbrlab.claims.compare import METRICS
+    from bbrlab.publish.compare import METRICS
+    from bbrlab.publish.crosscheck import REAL, check_asked, real_backend
+    from bbrlab.publish.crosscheck import crosscheck as run_both
     from bbrlab.report.crosscheck import content_of, show_crosscheck, write_crosscheck
     from bbrlab.scenario.load import load_scenario, points_of
-    from bbrlab.workflow.crosscheck import REAL, check_asked, real_backend
-    from bbrlab.workflow.crosscheck import crosscheck as run_both
 
     if backend is not None and backend not in REAL:
         raise UserError(f"--backend {backend}: not in real time; use one of {', '.join(REAL)}")

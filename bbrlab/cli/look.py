@@ -94,8 +94,8 @@ def _checked(path: Path) -> dict[str, Any]:
     kind = _kind_of(path)
     found: dict[str, Any] = {"file": path, "kind": kind}
     if kind == "scenario":
-        from bbrlab.campaign.config import load_config
-        from bbrlab.campaign.figures import check_names
+        from bbrlab.results.config import load_config
+        from bbrlab.results.figures import check_names
         from bbrlab.scenario.load import load_scenario, points_of
         from bbrlab.scenario.needs import without_effect
         from bbrlab.scenario.scales import at_scale
@@ -121,7 +121,7 @@ def _checked(path: Path) -> dict[str, Any]:
         specs = load_specs(path)
         return found | {"kernels": len(specs.kernels), "default": specs.default}
     if kind == "config":
-        from bbrlab.campaign.config import load_config
+        from bbrlab.results.config import load_config
 
         return found | {"scales": ", ".join(load_config(path).scales)}
     from bbrlab.container.settings import load_settings
@@ -176,7 +176,7 @@ def forecast(
     as_json: AsJson = False,
 ) -> None:
     """Show what a campaign would run: points, seeds, and how long it will take and how much disk it needs."""
-    from bbrlab.campaign.figures import figures_at, scenario_files
+    from bbrlab.results.figures import figures_at, scenario_files
     from bbrlab.workflow.forecast import forecasts_of, show_forecast
 
     if file := next((Path(name) for name in figures or () if name.endswith((".yaml", ".yml"))), None):

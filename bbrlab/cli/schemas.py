@@ -11,11 +11,11 @@ from pydantic import BaseModel
 
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
-from bbrlab.campaign.config import Config
 from bbrlab.claims.schema import INHERITED, Claim, Wording
 from bbrlab.container.settings import Settings
 from bbrlab.grading.rubric import Rubric
 from bbrlab.kernel.specs import KernelsFile
+from bbrlab.results.config import Config
 from bbrlab.scenario.schema import Scenario
 
 FOLDER = paths.CONFIG / "schemas"

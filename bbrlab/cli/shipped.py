@@ -16,7 +16,7 @@ from bbrlab.base.words import in_short, number_of
 from bbrlab.cli.app import EXIT_MOVED, AsJson, all_cores, app, at_once, print_json
 
 if TYPE_CHECKING:
-    from bbrlab.workflow.ship import Finished
+    from bbrlab.publish.pack import Finished
 
 Figures = Annotated[list[str] | None, typer.Argument(metavar="[PAPER|FIGURE|all]...", help="Default: all.", show_default=False)]  # fmt: skip
 SAMPLE = 20
@@ -32,9 +32,9 @@ def finished(
     scale: str, figures: list[str] | None, results: Path, explained: Path | None, without_curves: bool = False
 ) -> Finished:
     """The campaign to pack, of the names that chosen_figures() gave."""
-    from bbrlab.campaign.figures import figures_at
-    from bbrlab.workflow.explained import read_explained
-    from bbrlab.workflow.ship import Finished
+    from bbrlab.publish.accepted_failures import read_explained
+    from bbrlab.publish.pack import Finished
+    from bbrlab.results.figures import figures_at
 
     return Finished(
         scale, figures_at(scale, figures), results, read_explained(explained) if explained else (), without_curves
@@ -47,7 +47,7 @@ def warn_of_changed_code(commits: Mapping[str, int]) -> None:
     Args:
         commits: {commit: its runs}, as a manifest has them.
     """
-    from bbrlab.archive.checkout import is_in_history
+    from bbrlab.publish.checkout import is_in_history
 
     changed = {name: runs for name, runs in commits.items() if name.endswith("+") or name == "unknown"}
     gone = {name: runs for name, runs in commits.items() if name not in changed and not is_in_history(name)}
@@ -67,7 +67,7 @@ def warn_of_changed_code(commits: Mapping[str, int]) -> None:
 def telling() -> Iterator[Callable[[str], None]]:
     """What shows in one line how far a command is, on a terminal; that it waits for another one stays in sight, and goes to a log, too."""
     from bbrlab.base.console import Console
-    from bbrlab.workflow.shipped_folder import WAITS
+    from bbrlab.publish.shipped_folder import WAITS
 
     console = Console(stderr=True, soft_wrap=True, highlight=False)
     with console.status("") as status:
@@ -96,10 +96,10 @@ def ship(
 
     Figures that ship at the scale already stay with --add, and go with --replace.
     """
-    from bbrlab.campaign.config import load_config
-    from bbrlab.report.shipped import older_versions
-    from bbrlab.workflow.ship import pack
-    from bbrlab.workflow.ship_more import add as pack_more
+    from bbrlab.publish.add import add as pack_more
+    from bbrlab.publish.pack import pack
+    from bbrlab.results.config import load_config
+    from bbrlab.results.shipped import older_versions
 
     scale = scale or load_config().scale
     campaign = finished(scale, chosen_figures(figures), results or paths.results_folder(), explained, without_curves)
@@ -126,9 +126,9 @@ def rejudge(
     cores: Annotated[int | None, at_once("Predictions at once")] = None,
 ) -> None:  # fmt: skip
     """Judge the results that ship by today's claims and models. Runs no experiment."""
-    from bbrlab.campaign.config import load_config
-    from bbrlab.report.shipped import shipped_scale
-    from bbrlab.workflow.rejudge import rejudge as judge_again
+    from bbrlab.publish.rejudge import rejudge as judge_again
+    from bbrlab.results.config import load_config
+    from bbrlab.results.shipped import shipped_scale
 
     scale = scale or shipped_scale(load_config().scale) or load_config().scale
     with telling() as say:
@@ -148,9 +148,9 @@ def pages(
 ) -> None:  # fmt: skip
     """Write pages from the results that are there: one's own, else those that ship. Runs nothing."""
     from bbrlab.base.console import Console
-    from bbrlab.campaign.config import load_config
-    from bbrlab.campaign.figures import figures_at
     from bbrlab.report.render import render_notebook
+    from bbrlab.results.config import load_config
+    from bbrlab.results.figures import figures_at
 
     scale = scale or load_config().scale
     papers = dict.fromkeys(f.id.split("/")[0] for f in figures_at(scale, []))
@@ -185,13 +185,13 @@ def verify(
     from rich.text import Text
 
     from bbrlab.base.console import Console
-    from bbrlab.campaign.config import load_config
-    from bbrlab.campaign.figures import figures_at
     from bbrlab.cli.verification import Course, content_of, show_verification
-    from bbrlab.report.shipped import shipped_scale
+    from bbrlab.publish.expected_runs import results_at
+    from bbrlab.publish.verify import Outcome, again, choose
+    from bbrlab.results.config import load_config
+    from bbrlab.results.figures import figures_at
+    from bbrlab.results.shipped import shipped_scale
     from bbrlab.workflow.progress import span
-    from bbrlab.workflow.records import results_at
-    from bbrlab.workflow.verify import Outcome, again, choose
 
     folder = (results or paths.SHIPPED).absolute()
     if not folder.is_dir() and results:

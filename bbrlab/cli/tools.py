@@ -24,10 +24,10 @@ def ns3(
     seeds: Annotated[int, typer.Option(min=1, help="Per point.")] = 1,
 ) -> None:
     """Run figures in ns-3, as a check by another engine (optional: make ns3)."""
-    from bbrlab.campaign.collect import write_table
-    from bbrlab.campaign.config import load_config
-    from bbrlab.campaign.figures import figures_at
-    from bbrlab.campaign.ns3 import able, run
+    from bbrlab.publish.ns3 import able, run
+    from bbrlab.results.config import load_config
+    from bbrlab.results.figures import figures_at
+    from bbrlab.results.tables import write_table
 
     scale = scale or load_config().scale
     chosen = figures_at(scale, figures)

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
-from bbrlab.campaign.figures import Run
 from bbrlab.claims.schema import rounded
 from bbrlab.grading.rubric import Limits
+from bbrlab.results.cost import disk_bytes, estimate_s
 from bbrlab.run.memory import guest_bytes
 from bbrlab.scenario.point import Point
-from bbrlab.workflow.estimate import disk_bytes, estimate_s
 
 
 def too_much(point: Point, limits: Limits) -> dict[str, str]:
     """Why a point may not be run, before it is: {field of the limits: how far beyond it, in words}; empty if it may."""
     seconds = estimate_s(point)
     memory_mb = guest_bytes(point) / 1e6
-    disk_mb = disk_bytes(Run("", point, 0, Path())) / 1e6
+    disk_mb = disk_bytes(point) / 1e6
     wanted = {
         "run_s": (seconds, "s"),
         "end_s": (seconds, "s"),

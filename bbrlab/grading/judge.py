@@ -12,8 +12,6 @@ import pandas as pd
 
 from bbrlab.base import files
 from bbrlab.base.errors import UserError
-from bbrlab.campaign.collect import run_rows
-from bbrlab.campaign.figures import Figure, Run
 from bbrlab.claims.columns import PREDICTION_OF, speaks_of
 from bbrlab.claims.judge import outcome
 from bbrlab.claims.sample import sample
@@ -24,6 +22,8 @@ from bbrlab.grading.handed_runs import SUMMARY
 from bbrlab.grading.personal import FIGURE, Personal, problem_of
 from bbrlab.measure import schema
 from bbrlab.models import predictions
+from bbrlab.results.figures import Figure, Run
+from bbrlab.results.tables import run_rows
 from bbrlab.scenario.messages import validate
 from bbrlab.scenario.point import Point
 

@@ -14,12 +14,12 @@ from typing import Any
 from pydantic import ValidationError
 
 from bbrlab.base.errors import UserError
-from bbrlab.campaign.figures import Figure
 from bbrlab.claims import check, expressions
 from bbrlab.claims.expand import PLACEHOLDER
 from bbrlab.claims.schema import Claim, rounded
 from bbrlab.grading.cost import dearest_sample_s, too_much
 from bbrlab.grading.rubric import Misplaced, Question, Rubric, Scalar, in_words
+from bbrlab.results.figures import Figure
 from bbrlab.scenario.load import points_of
 from bbrlab.scenario.messages import validate
 from bbrlab.scenario.point import Point

@@ -34,9 +34,9 @@ from bbrlab.grading.personal import Personal
 from bbrlab.grading.rubric import Limits, Rubric
 from bbrlab.grading.submission import shown
 from bbrlab.kernel.built import Kernel
+from bbrlab.results.cost import estimate_s
 from bbrlab.scenario.messages import validate
 from bbrlab.scenario.point import Point
-from bbrlab.workflow.estimate import estimate_s
 
 SAME, DIFFERS, NOT_RUN = "the same", "differs", "not run"
 MEMORY_HOLE_BYTES = 1 << 30  # by which the sparse file of a UML guest's memory is longer than the memory

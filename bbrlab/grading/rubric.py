@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field, ValidationError, model_validator
 from bbrlab.base.errors import UserError
 from bbrlab.base.strict import NonNegative, Positive, Strict
 from bbrlab.base.yaml_files import Lines, read_yaml
-from bbrlab.claims.judge import FINAL
+from bbrlab.results.verdicts import FINAL
 from bbrlab.scenario.messages import explain_error
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,39}$")]

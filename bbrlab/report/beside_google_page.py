@@ -12,16 +12,15 @@ import pandas as pd
 
 from bbrlab.base import files, paths
 from bbrlab.base.tables import published_table
-from bbrlab.campaign.collect import read_figure
-from bbrlab.campaign.figures import figures_at
 from bbrlab.claims.series import rms
 from bbrlab.report.measured_page import SCALE, SHIPPED, page, short
-from bbrlab.report.panel import KEYS
-from bbrlab.report.shipped import read_manifest
+from bbrlab.results.figures import PANEL_KEYS, figures_at
+from bbrlab.results.shipped import read_manifest
+from bbrlab.results.tables import read_figure
 
 PAGE = paths.ROOT / "docs/explanation/beside_google.md"
 MAKER = "bbrlab.report.beside_google_page"
-CELL = ["figure", *KEYS.values()]
+CELL = ["figure", *PANEL_KEYS.values()]
 # What the seeds themselves scatter (root mean square over a panel's cells, three seeds of each side): an error to aim at.
 AIMS = {
     "sarpkaya2025/fig5a": 0.020,
@@ -54,7 +53,7 @@ def _shipped_shares(names: list[str], folder: Path) -> pd.Series:
     for figure in figures_at(SCALE, sorted(set(names) & set(read_manifest(folder, SCALE).figures))):
         runs = read_figure(folder / SCALE / f"{figure.id}.parquet")
         good = runs[(runs["group"] == 0) & runs["ok"] & (runs["seed"] <= figure.trials)]
-        parts.append(good.drop(columns="buffer_bdp").rename(columns=KEYS).assign(figure=figure.id))
+        parts.append(good.drop(columns="buffer_bdp").rename(columns=PANEL_KEYS).assign(figure=figure.id))
     rows = pd.concat(parts) if parts else pd.DataFrame(columns=[*CELL, "share_of_capacity"])
     return rows.groupby(CELL)["share_of_capacity"].mean().rename("shipped")
 

@@ -10,12 +10,12 @@ import pandas as pd
 
 from bbrlab.base import paths
 from bbrlab.base.words import number_of
-from bbrlab.campaign.collect import IDENTITY
-from bbrlab.campaign.figures import figures_at
-from bbrlab.campaign.versions import read_with
-from bbrlab.claims.compare import names_of, only_in
 from bbrlab.measure import schema
-from bbrlab.report.shipped import shipped_scale
+from bbrlab.publish.compare import names_of, only_in
+from bbrlab.results.figures import figures_at
+from bbrlab.results.schema import read_with
+from bbrlab.results.shipped import shipped_scale
+from bbrlab.results.tables import IDENTITY
 
 OK = "ok"  # stands among the metrics: whether a run passed its self-checks (1) or not (0)
 DIFFERENT = ["figure", "point", "group", "metric", "unit", "seeds", "shipped", "own", "largest"]

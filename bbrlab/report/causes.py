@@ -5,8 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from bbrlab.claims.code import CODES, LAB, LINUX, MODEL
-from bbrlab.claims.judge import INCONCLUSIVE, NOT_REPRODUCED, NOT_RUN, PARTLY_RUN, REPRODUCED
-from bbrlab.claims.statements import AS_READ, PARTLY
+from bbrlab.results.verdicts import AS_READ, INCONCLUSIVE, NOT_REPRODUCED, NOT_RUN, PARTLY, PARTLY_RUN, REPRODUCED
 
 NOT_LOOKED_INTO = "not looked into"
 # Kinds of causes (claims.yaml) in words.

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from bbrlab.base.console import Console
 from bbrlab.base.tables import write_csv
-from bbrlab.claims.compare import MOVED, NOT_COMPARED, OPEN, SAME, has_numbers, one_sided
+from bbrlab.publish.compare import MOVED, NOT_COMPARED, OPEN, SAME, has_numbers, one_sided
 from bbrlab.report.console import wide_console
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,45 +10,12 @@ import pandas as pd
 from rich.table import Table
 
 from bbrlab.base.tables import write_csv
-from bbrlab.claims.compare import MOVED, NOT_COMPARED, OPEN, SAME
+from bbrlab.publish.compare import MOVED, NOT_COMPARED, OPEN, SAME
+from bbrlab.publish.crosscheck import Crosscheck
 from bbrlab.report.console import wide_console
 
 WORDS = {SAME: "equal", OPEN: "not told apart", MOVED: "differs", NOT_COMPARED: "not compared"}
 LATE, BUSY = "late_ms_p99", "busy"
-
-
-@dataclass(frozen=True)
-class Crosscheck:
-    """What came of a cross-check.
-
-    Attributes:
-        scenario: its name.
-        backend: of the runs in real time.
-        points: compare_points(): "a" is virtual time, "b" real time.
-        runs: one entry for each run in real time: point, seed, ok, the checks that failed, and summary.json's ``real_time``.
-        kernels: {"virtual", "real"}: what they ran on, in words.
-    """
-
-    scenario: str
-    backend: str
-    points: pd.DataFrame
-    runs: list[dict[str, Any]]
-    kernels: dict[str, str]
-
-    @property
-    def moved(self) -> bool:
-        """Whether a metric differs."""
-        return bool((self.points["outcome"] == MOVED).any())
-
-    @property
-    def compared(self) -> bool:
-        """Whether anything has a number in both times."""
-        return bool((self.points["outcome"] != NOT_COMPARED).any())
-
-    @property
-    def refused(self) -> list[dict[str, Any]]:
-        """The runs in real time that failed a check and so count for nothing."""
-        return [run for run in self.runs if not run["ok"]]
 
 
 def show_crosscheck(found: Crosscheck) -> None:

@@ -15,14 +15,13 @@ import pandas as pd
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.tables import published_table
-from bbrlab.campaign.collect import read_figure
-from bbrlab.campaign.config import FULL
-from bbrlab.campaign.figures import Figure, figures_at
 from bbrlab.claims import series
-from bbrlab.claims.statements import read_claims
 from bbrlab.report.pages import NAMES
-from bbrlab.report.panel import KEYS, has_panel
-from bbrlab.report.shipped import Failed, left_out, older_versions, read_manifest
+from bbrlab.results.config import FULL
+from bbrlab.results.figures import PANEL_KEYS, Figure, figures_at, has_panel
+from bbrlab.results.shipped import Failed, left_out, older_versions, read_manifest
+from bbrlab.results.tables import read_figure
+from bbrlab.results.verdicts import read_claims
 
 SCALE, SHIPPED = FULL, paths.ROOT / "shipped"
 BOUNDS_BDP = (16, 32, np.inf)  # of buffers: how far a column of the table goes
@@ -62,11 +61,11 @@ class Errors:
     def rmse_of_means(self, up_to_bdp: float) -> float:
         """The same of each point's mean over the seeds: without their scatter."""
         part = self.points[self.points["buffer_bdp"] <= up_to_bdp]
-        return float(series.rms(part.groupby(list(KEYS.values()))["difference"].mean().to_numpy(dtype=float)))
+        return float(series.rms(part.groupby(list(PANEL_KEYS.values()))["difference"].mean().to_numpy(dtype=float)))
 
     def largest(self, count: int = 3) -> pd.Series:
         """The differences of means that are largest in size, by (buffer_bdp, bbr_flows)."""
-        means = self.points.groupby(list(KEYS.values()))["difference"].mean()
+        means = self.points.groupby(list(PANEL_KEYS.values()))["difference"].mean()
         return means.reindex(means.abs().sort_values(ascending=False).index)[:count]
 
     @property
@@ -79,20 +78,20 @@ class Errors:
 def errors_of(figure: Figure, table: pd.DataFrame) -> Errors:
     """A panel's runs (collect.figure_table()) beside the published means; runs that failed their checks are left out."""
     good = table[(table["group"] == 0) & table["ok"] & (table["seed"] <= figure.trials)]
-    runs = good.drop(columns="buffer_bdp").rename(columns=KEYS)
+    runs = good.drop(columns="buffer_bdp").rename(columns=PANEL_KEYS)
     both = runs.merge(
         published_table(figure.id),
-        on=list(KEYS.values()),
+        on=list(PANEL_KEYS.values()),
         suffixes=("", "_published"),
         validate="many_to_one",
         how="left",
     )
     if (without := both["share_of_capacity_published"].isna()).any():
         raise UserError(
-            f"data/{figure.id}.csv: has no share_of_capacity for {both.loc[without, list(KEYS.values())].iloc[0].to_dict()}"
+            f"data/{figure.id}.csv: has no share_of_capacity for {both.loc[without, list(PANEL_KEYS.values())].iloc[0].to_dict()}"
         )
     both["difference"] = both["share_of_capacity"] - both["share_of_capacity_published"]
-    return Errors(figure, both[[*KEYS.values(), "seed", "difference"]])
+    return Errors(figure, both[[*PANEL_KEYS.values(), "seed", "difference"]])
 
 
 def shipped_errors(folder: Path = SHIPPED) -> dict[str, Errors]:

@@ -34,15 +34,15 @@ from matplotlib.figure import Figure as Drawing
 
 from bbrlab.base.errors import UserError
 from bbrlab.base.tables import published_table
-from bbrlab.campaign.figures import Figure
-from bbrlab.campaign.ns3 import program_identity
-from bbrlab.campaign.versions import read_with
 from bbrlab.measure.sawtooth import loss_epochs
 from bbrlab.measure.series import goodput_series
 from bbrlab.models import ware
+from bbrlab.publish.ns3 import program_identity
 from bbrlab.report.pages import NAMES, Page, load_page
 from bbrlab.report.plots.runs import run_over_time, time_series
 from bbrlab.report.plots.style import plain, set_style
+from bbrlab.results.figures import Figure
+from bbrlab.results.schema import read_with
 from bbrlab.scenario.rates import before, queueing_delay_ms
 
 

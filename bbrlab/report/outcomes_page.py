@@ -13,14 +13,14 @@ from typing import Any
 import pandas as pd
 
 from bbrlab.base import files, paths
-from bbrlab.campaign.config import load_config
-from bbrlab.claims.judge import INCONCLUSIVE, NOT_REPRODUCED, NOT_RUN, OWN, PARTLY_RUN, REPRODUCED, SECOND_HAND, apart
-from bbrlab.claims.statements import AS_READ, PARTLY
+from bbrlab.claims.judge import OWN, SECOND_HAND, apart
 from bbrlab.report.causes import CAUSES, COLUMNS, by_code, causes, tally
-from bbrlab.report.known import known_claims, known_statements
 from bbrlab.report.readme_counts import names_of_papers
-from bbrlab.report.shipped import is_shipped, older_versions, shipped_figures
 from bbrlab.report.verdicts import settles_text
+from bbrlab.results.best_scale import known_claims, known_statements
+from bbrlab.results.config import load_config
+from bbrlab.results.shipped import is_shipped, older_versions, shipped_figures
+from bbrlab.results.verdicts import AS_READ, INCONCLUSIVE, NOT_REPRODUCED, NOT_RUN, PARTLY, PARTLY_RUN, REPRODUCED
 
 PAGE = paths.ROOT / "docs" / "reference" / "outcomes.md"
 # What does not reproduce comes first.

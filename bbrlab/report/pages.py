@@ -11,16 +11,16 @@ from typing import Any
 import pandas as pd
 
 from bbrlab.base.errors import UserError
-from bbrlab.campaign.collect import read_figure
-from bbrlab.campaign.config import command_for
-from bbrlab.campaign.figures import Figure, Run, runs_of
-from bbrlab.campaign.versions import RUN_AGAIN, read_with
-from bbrlab.claims.judge import FINAL, NOT_REPRODUCED, OWN, REPRODUCED, SECOND_HAND, apart
-from bbrlab.claims.statements import STATEMENT_VERDICTS
+from bbrlab.claims.judge import OWN, SECOND_HAND, apart
 from bbrlab.measure.summary import read_summary
-from bbrlab.report.known import figures_known, in_scales, judged, stand_among, table_file, whose
-from bbrlab.report.shipped import CHECKS, Shown, shown
 from bbrlab.report.statement_table import statement_table
+from bbrlab.results.best_scale import figures_known, in_scales, judged, stand_among, table_file, whose
+from bbrlab.results.config import command_for
+from bbrlab.results.figures import Figure, Run, runs_of
+from bbrlab.results.schema import RUN_AGAIN, read_with
+from bbrlab.results.shipped import CHECKS, Shown, shown
+from bbrlab.results.tables import read_figure
+from bbrlab.results.verdicts import FINAL, NOT_REPRODUCED, REPRODUCED, STATEMENT_VERDICTS
 from bbrlab.scenario.point import Point
 
 NAMES = {"bbr1": "BBRv1", "bbr2": "BBRv2", "bbr3": "BBRv3", "cubic": "CUBIC", "reno": "Reno", "dctcp": "DCTCP"}

@@ -13,18 +13,17 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from bbrlab.base import paths
 from bbrlab.base.tables import published_table
-from bbrlab.campaign.collect import point_means, read_figure
-from bbrlab.campaign.figures import Figure, figures_at, scenario_files
-from bbrlab.campaign.versions import check_columns
 from bbrlab.claims import series
 from bbrlab.models import predictions, ware
 from bbrlab.models.of_paper import models_of
 from bbrlab.models.predict import STEP_TOLERANCE
-from bbrlab.report.known import figures_known, table_file
 from bbrlab.report.pages import NAMES
-from bbrlab.report.shipped import Shown
+from bbrlab.results.best_scale import figures_known, table_file
+from bbrlab.results.figures import PANEL_KEYS, Figure, figures_at, has_panel, scenario_files
+from bbrlab.results.schema import check_columns
+from bbrlab.results.shipped import Shown
+from bbrlab.results.tables import point_means, read_figure
 from bbrlab.scenario.load import load_scenario
 
 AVERAGED = (
@@ -32,7 +31,6 @@ AVERAGED = (
 )
 # The models' names on pages, and their columns of Panel.points (with_fluid(), with_burst()).
 MODELS = {"Ware": "ware", "fluid (9 s)": "fluid_9s", "fluid (own length)": "fluid_own", "burst": "burst"}
-KEYS = {"network.buffer.bdp": "buffer_bdp", "flows.0.count": "bbr_flows"}
 
 
 @dataclass(frozen=True)
@@ -78,23 +76,15 @@ def rms(values: pd.Series) -> float:
     return series.rms(present) if len(present) else float("nan")
 
 
-def has_panel(figure: Figure) -> bool:
-    """Whether a figure is one of N BBR flows against loss-based ones, with a published table."""
-    if set(figure.scenario.sweep) != set(KEYS) or figure.scenario.cases:
-        return False
-    path = paths.DATA / f"{figure.id}.csv"
-    return path.exists() and "share_of_capacity" in path.read_text(encoding="utf-8").split("\n", 1)[0].split(",")
-
-
 def panel_of(figure: Figure, runs: pd.DataFrame) -> Panel:
     """Compare a figure's runs (collect.figure_table()) with the published values and the Ware model."""
-    bbr = runs[runs["group"] == 0].drop(columns="buffer_bdp").rename(columns=KEYS)
-    measured = point_means(bbr, list(KEYS.values())).rename(columns={"mean": "measured"})
+    bbr = runs[runs["group"] == 0].drop(columns="buffer_bdp").rename(columns=PANEL_KEYS)
+    measured = point_means(bbr, list(PANEL_KEYS.values())).rename(columns={"mean": "measured"})
     reference = published_table(figure.id).rename(
         columns={"share_of_capacity": "published", "two_sem_low": "published_low", "two_sem_high": "published_high"}
     )
-    columns = [*KEYS.values(), "published", "published_low", "published_high", "trials"]
-    points = measured.merge(reference[columns], on=list(KEYS.values()), how="left")
+    columns = [*PANEL_KEYS.values(), "published", "published_low", "published_high", "trials"]
+    points = measured.merge(reference[columns], on=list(PANEL_KEYS.values()), how="left")
     network = figure.scenario.network
     points["ware"] = ware.bbr_share(network.rate_mbit, network.mean_rtt_ms, points["buffer_bdp"], points["bbr_flows"])
     points["residual"] = points["measured"] - points["published"]
@@ -144,7 +134,7 @@ def with_fluid(panel: Panel, of: Figure, results: Path) -> Panel:
     """
     rows = []
     for point in of.points:
-        row = {KEYS[k]: v for k, v in point.values.items()}
+        row = {PANEL_KEYS[k]: v for k, v in point.values.items()}
         for kind in (predictions.FLUID_SHORT, predictions.FLUID_OWN):
             path = predictions.prediction_file(kind, of.id, point, results)
             if (table := predictions.read_prediction(path)) is not None:
@@ -153,8 +143,8 @@ def with_fluid(panel: Panel, of: Figure, results: Path) -> Panel:
                 row[f"fluid_{kind}"] = found["share_of_capacity"]
                 row["fluid_step"] = max(row.get("fluid_step", 0.0), found["step_difference"])
         rows.append(row)
-    table = pd.DataFrame(rows, columns=[*KEYS.values(), "fluid_9s", "fluid_own", "fluid_step"])
-    return replace(panel, points=panel.points.merge(table, on=list(KEYS.values()), how="left"))
+    table = pd.DataFrame(rows, columns=[*PANEL_KEYS.values(), "fluid_9s", "fluid_own", "fluid_step"])
+    return replace(panel, points=panel.points.merge(table, on=list(PANEL_KEYS.values()), how="left"))
 
 
 def with_burst(panel: Panel, figure: Figure, results: Path) -> Panel:
@@ -173,10 +163,10 @@ def with_burst(panel: Panel, figure: Figure, results: Path) -> Panel:
         if (table := predictions.read_prediction(path)) is not None:
             check_columns(path, table, ("share_of_capacity", "share_sd"))
             found = table.iloc[0]
-            keys = {KEYS[k]: v for k, v in point.values.items()}
+            keys = {PANEL_KEYS[k]: v for k, v in point.values.items()}
             rows.append({**keys, "burst": found["share_of_capacity"], "burst_sd": found["share_sd"]})
-    table = pd.DataFrame(rows, columns=[*KEYS.values(), "burst", "burst_sd"]).astype(float)
-    return replace(panel, points=panel.points.merge(table, on=list(KEYS.values()), how="left"))
+    table = pd.DataFrame(rows, columns=[*PANEL_KEYS.values(), "burst", "burst_sd"]).astype(float)
+    return replace(panel, points=panel.points.merge(table, on=list(PANEL_KEYS.values()), how="left"))
 
 
 def panels_at(which: Shown) -> list[tuple[Figure, Panel]]:

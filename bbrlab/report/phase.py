@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from bbrlab.campaign.collect import point_means
+from bbrlab.results.tables import point_means
 from bbrlab.scenario.frames import FRAME_BYTES
 
 EXACT, NOISY = "exact", "with noise"

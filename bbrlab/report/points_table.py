@@ -7,8 +7,8 @@ import pandas as pd
 from rich.table import Table
 
 from bbrlab.base.console import Console
-from bbrlab.campaign.collect import CONDITIONS, IDENTITY, point_means
 from bbrlab.measure import schema
+from bbrlab.results.tables import CONDITIONS, IDENTITY, point_means
 
 # (column of figure_table(), head, digits behind the point); what is of the run and not of a group stands once per point.
 SHOWN = (

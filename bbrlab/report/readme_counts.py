@@ -12,14 +12,14 @@ import pandas as pd
 
 from bbrlab.base import files, paths
 from bbrlab.base.words import in_short
-from bbrlab.campaign.config import FULL
-from bbrlab.campaign.figures import figures_at
 from bbrlab.claims.judge import OWN, SECOND_HAND, apart
 from bbrlab.claims.load import load_statements
 from bbrlab.claims.schema import Statement
 from bbrlab.report.causes import COLUMNS, MISSED, OPEN, by_code, causes, tally
-from bbrlab.report.known import known_statements
-from bbrlab.report.shipped import left_out
+from bbrlab.results.best_scale import known_statements
+from bbrlab.results.config import FULL
+from bbrlab.results.figures import figures_at
+from bbrlab.results.shipped import left_out
 
 PAGE = paths.ROOT / "README.md"
 # | [Paper](scenarios/FOLDER) | what | statements |

@@ -12,7 +12,7 @@ from typing import Any
 
 from bbrlab.base import files
 from bbrlab.base.errors import UserError
-from bbrlab.campaign.replacement import replacement
+from bbrlab.results.replacement import replacement
 
 # A figure as a file: for a screen and for a paper.
 FORMATS = {"image/png": ".png", "application/pdf": ".pdf"}

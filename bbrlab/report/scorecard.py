@@ -14,12 +14,13 @@ from rich.text import Text
 from bbrlab.base import files
 from bbrlab.base.console import Console
 from bbrlab.base.words import number_of
-from bbrlab.campaign.figures import Figure, figures_at
-from bbrlab.campaign.replacement import replacement
-from bbrlab.claims.judge import ALL, FINAL, NOT_RUN, standing_counts, verdict_counts
+from bbrlab.claims.judge import ALL, standing_counts, verdict_counts
 from bbrlab.claims.statements import statement_counts
-from bbrlab.report.panel import has_panel, panel_of
+from bbrlab.report.panel import panel_of
 from bbrlab.report.verdicts import TERMINAL, marks_text, measured_text, verdict_text
+from bbrlab.results.figures import Figure, figures_at, has_panel
+from bbrlab.results.replacement import replacement
+from bbrlab.results.verdicts import FINAL, NOT_RUN
 
 WIDTH = 120
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pandas as pd
 
-from bbrlab.claims.judge import REPRODUCED
 from bbrlab.report.causes import CAUSES
 from bbrlab.report.verdicts import COLOURS, marks_text, measured_text, verdict_text
+from bbrlab.results.verdicts import REPRODUCED
 
 MANY = 20  # claims of a statement that are folded below its line
 STYLE = """<style scoped>

@@ -15,9 +15,8 @@ from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.strict import Strict
 from bbrlab.base.yaml_files import read_yaml
-from bbrlab.claims.judge import INCONCLUSIVE, NOT_REPRODUCED, NOT_RUN, PARTLY_RUN, REPRODUCED
-from bbrlab.claims.statements import AS_READ, PARTLY
-from bbrlab.report.known import known_statements
+from bbrlab.results.best_scale import known_statements
+from bbrlab.results.verdicts import AS_READ, INCONCLUSIVE, NOT_REPRODUCED, NOT_RUN, PARTLY, PARTLY_RUN, REPRODUCED
 
 PAGE = paths.ROOT / "docs" / "reference" / "verdict_changes.md"
 FILE = paths.DATA / "verdict_changes.yaml"

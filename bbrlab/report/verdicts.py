@@ -7,9 +7,17 @@ from typing import Any
 
 import pandas as pd
 
-from bbrlab.claims.judge import FINAL, INCONCLUSIVE, NOT_REPRODUCED, NOT_RUN, PARTLY_RUN, REPRODUCED
 from bbrlab.claims.schema import rounded
-from bbrlab.claims.statements import AS_READ, PARTLY
+from bbrlab.results.verdicts import (
+    AS_READ,
+    FINAL,
+    INCONCLUSIVE,
+    NOT_REPRODUCED,
+    NOT_RUN,
+    PARTLY,
+    PARTLY_RUN,
+    REPRODUCED,
+)
 
 MOST_SEEDS = 1000  # that are told
 # Of each verdict: on a page, on the terminal.

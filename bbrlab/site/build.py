@@ -11,7 +11,7 @@ from typing import Any
 
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
-from bbrlab.campaign.figures import figures_at
+from bbrlab.results.figures import figures_at
 from bbrlab.site import documents, front, notebooks
 from bbrlab.site.content import Content, read_content, shown_on_site
 from bbrlab.site.papers import paper_page

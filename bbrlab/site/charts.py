@@ -16,9 +16,6 @@ import numpy as np
 import pandas as pd
 
 from bbrlab.base.errors import UserError
-from bbrlab.campaign.figures import Figure
-from bbrlab.campaign.interval import over_seeds
-from bbrlab.campaign.versions import check_columns
 from bbrlab.claims.columns import published
 from bbrlab.claims.schema import PUBLISHED, Claim
 from bbrlab.claims.select import select
@@ -26,6 +23,9 @@ from bbrlab.measure.schema import GROUP, METRICS, RUN, label_of
 from bbrlab.models import burst_scenario, predict, predictions, ware
 from bbrlab.report.pages import NAMES
 from bbrlab.report.plots.style import CCA_COLOURS, OWN
+from bbrlab.results.figures import Figure
+from bbrlab.results.schema import check_columns
+from bbrlab.results.statistics import over_seeds
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.schema import Scenario
 from bbrlab.site.words import number

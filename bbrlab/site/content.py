@@ -11,23 +11,24 @@ from typing import Any
 import pandas as pd
 
 from bbrlab.base.errors import UserError
-from bbrlab.campaign.collect import read_figure
-from bbrlab.campaign.config import FULL, command_for
-from bbrlab.campaign.figures import Figure, figures_at
-from bbrlab.claims.judge import NOT_RUN, VERDICTS
 from bbrlab.claims.load import load_statements
 from bbrlab.claims.schema import Statement
-from bbrlab.claims.statements import (
+from bbrlab.measure.schema import METRICS
+from bbrlab.results.best_scale import CLAIMS, best_claims, best_statements, counts_of_scales, figures_known
+from bbrlab.results.config import FULL, command_for
+from bbrlab.results.figures import Figure, figures_at
+from bbrlab.results.shipped import Shown, older_versions, shown
+from bbrlab.results.tables import read_figure
+from bbrlab.results.verdicts import (
     CLAIM_COLUMNS,
+    NOT_RUN,
     STATEMENT_COLUMNS,
     STATEMENT_VERDICTS,
+    VERDICTS,
     read_claims,
     read_statements,
     statements_beside,
 )
-from bbrlab.measure.schema import METRICS
-from bbrlab.report.known import CLAIMS, best_claims, best_statements, counts_of_scales, figures_known
-from bbrlab.report.shipped import Shown, older_versions, shown
 
 # Columns of claims.parquet, statements.parquet and the figure tables (docs/reference/results.md) that pages compute with or choose by.
 _CLAIM_NUMBERS = ("mean", "low", "high", "confidence", "p", "settles", "set_aside", "seeds", "failed", "without")

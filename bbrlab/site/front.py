@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 
-from bbrlab.campaign.replacement import replacement
 from bbrlab.claims.judge import OWN, SECOND_HAND
 from bbrlab.claims.load import claims_of
 from bbrlab.claims.schema import Statement
-from bbrlab.claims.statements import STATEMENT_VERDICTS, counted_apart
+from bbrlab.claims.statements import counted_apart
 from bbrlab.report.causes import CAUSES, MISSED, RESTING_ON
-from bbrlab.report.panel import has_panel
+from bbrlab.results.figures import has_panel
+from bbrlab.results.replacement import replacement
+from bbrlab.results.verdicts import STATEMENT_VERDICTS
 from bbrlab.site.charts import chart_of
 from bbrlab.site.content import Content
 from bbrlab.site.met import met_table

@@ -6,9 +6,17 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from bbrlab.claims.judge import FINAL, INCONCLUSIVE, NOT_REPRODUCED, NOT_RUN, PARTLY_RUN, REPRODUCED
 from bbrlab.claims.schema import Claim, Statement
-from bbrlab.claims.statements import AS_READ, PARTLY
+from bbrlab.results.verdicts import (
+    AS_READ,
+    FINAL,
+    INCONCLUSIVE,
+    NOT_REPRODUCED,
+    NOT_RUN,
+    PARTLY,
+    PARTLY_RUN,
+    REPRODUCED,
+)
 from bbrlab.site.content import Content
 from bbrlab.site.words import number
 

@@ -8,15 +8,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from bbrlab.campaign.config import command_for
-from bbrlab.campaign.figures import Figure
-from bbrlab.claims.judge import FINAL, NOT_RUN, REPRODUCED, SECOND_HAND
+from bbrlab.claims.judge import SECOND_HAND
 from bbrlab.claims.load import claims_of
 from bbrlab.claims.schema import Claim, Statement
 from bbrlab.claims.statements import counted_apart
 from bbrlab.report.causes import CAUSES, MISSED
-from bbrlab.report.known import whose
 from bbrlab.report.verdicts import marks_text, measured_text, verdict_text
+from bbrlab.results.best_scale import whose
+from bbrlab.results.config import command_for
+from bbrlab.results.figures import Figure
+from bbrlab.results.verdicts import FINAL, NOT_RUN, REPRODUCED
 from bbrlab.site.charts import MODELLED, MODELS, Chart, chart_of, expectation, share_by, table_of
 from bbrlab.site.content import Content
 from bbrlab.site.notebooks import clean

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from bbrlab.base import files
 from bbrlab.base.strict import NonNegative, Positive
-from bbrlab.campaign.versions import RUN_AGAIN, of_another_version
+from bbrlab.results.schema import RUN_AGAIN, of_another_version
 from bbrlab.scenario.messages import explain_error
 from bbrlab.scenario.schema import Name, Network, Qdisc, RttMs, RttValue
 

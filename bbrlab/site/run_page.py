@@ -19,7 +19,6 @@ from bbrlab.base.arrays import Array
 from bbrlab.base.errors import UserError
 from bbrlab.base.tables import read_table
 from bbrlab.base.words import shown
-from bbrlab.campaign.versions import RUN_AGAIN, of_another_version
 from bbrlab.measure.bbr_record import STATES
 from bbrlab.measure.checks.check import failed_of
 from bbrlab.measure.phases import phases
@@ -28,6 +27,7 @@ from bbrlab.measure.series import goodput_series
 from bbrlab.measure.summary import Summary, read_summary
 from bbrlab.report.pages import NAMES
 from bbrlab.report.plots.style import CCA_COLOURS, OWN
+from bbrlab.results.schema import RUN_AGAIN, of_another_version
 from bbrlab.scenario.load import base_point, load_scenario
 from bbrlab.scenario.rates import before, buffer_full_ms, queueing_delay_ms
 from bbrlab.scenario.schema import NOT_DECISIVE, Network, Scenario

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from bbrlab.campaign.figures import Figure
 from bbrlab.report.pages import NAMES
+from bbrlab.results.figures import Figure
 from bbrlab.scenario.point import Point
 from bbrlab.site.words import number
 

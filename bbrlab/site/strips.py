@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from bbrlab.claims.judge import FINAL
+from bbrlab.results.verdicts import FINAL
 
 WIDTH, ROW, EDGE = 640, 9, 3.0  # of the drawing, of a row, and how many tolerances to each side
 ROWS = 8

@@ -12,9 +12,8 @@ import re
 from html import escape
 from typing import Any
 
-from bbrlab.claims.judge import INCONCLUSIVE, NOT_REPRODUCED, NOT_RUN, PARTLY_RUN, REPRODUCED
 from bbrlab.claims.schema import rounded
-from bbrlab.claims.statements import AS_READ, PARTLY
+from bbrlab.results.verdicts import AS_READ, INCONCLUSIVE, NOT_REPRODUCED, NOT_RUN, PARTLY, PARTLY_RUN, REPRODUCED
 
 # A verdict's CSS class, and its mark, so that colour is never the only sign.
 LOOKS = {

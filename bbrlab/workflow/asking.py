@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from bbrlab.base import files, paths
-from bbrlab.campaign.figures import Figure
 from bbrlab.claims.schema import Claim
 from bbrlab.claims.seeds import may_ask
+from bbrlab.results.figures import Figure
 
 
 def asking(figure: Figure, claims: Iterable[Claim]) -> list[Claim]:

@@ -12,8 +12,8 @@ from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.scratch import scratch_parent
 from bbrlab.base.words import number_of
-from bbrlab.campaign.config import load_config
-from bbrlab.campaign.figures import Run
+from bbrlab.results.config import load_config
+from bbrlab.results.figures import Run
 from bbrlab.workflow import cache
 from bbrlab.workflow.resources import guest_mb
 

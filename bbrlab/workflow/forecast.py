@@ -11,17 +11,16 @@ from pathlib import Path
 from rich.table import Table
 
 from bbrlab.base.console import Console
-from bbrlab.campaign.chance import draws_nothing
-from bbrlab.campaign.figures import Figure, runs_of
 from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.claims.sample import reach
 from bbrlab.claims.schema import Claim
 from bbrlab.models.predictions import KINDS, prediction_file, steps_of
-from bbrlab.report.panel import has_panel
+from bbrlab.results.chance import draws_nothing
+from bbrlab.results.cost import disk_bytes, estimate_s
+from bbrlab.results.figures import Figure, has_panel, runs_of
 from bbrlab.scenario.schema import Scenario
 from bbrlab.workflow.asking import asking
 from bbrlab.workflow.budget import disk_words, memory_words
-from bbrlab.workflow.estimate import disk_bytes, estimate_s
 from bbrlab.workflow.progress import span
 
 MANY_CORES = 16
@@ -91,10 +90,10 @@ def _forecast_of(figure: Figure, claims: Sequence[Claim], results: Path | None) 
         done=len(runs) - len(left),
         more_runs=sum(more.values()),
         more_core_s=sum(more[r.point.label] * estimate_s(r.point) for r in firsts),
-        more_bytes=sum(more[r.point.label] * disk_bytes(r) for r in firsts),
+        more_bytes=sum(more[r.point.label] * disk_bytes(r.point) for r in firsts),
         virtual_s=sum(r.point.scenario.duration_s for r in runs),
         left_core_s=sum(estimate_s(r.point) for r in left),
-        left_bytes=sum(disk_bytes(r) for r in left),
+        left_bytes=sum(disk_bytes(r.point) for r in left),
     )
 
 

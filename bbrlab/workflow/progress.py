@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from bbrlab.campaign.figures import Figure, runs_of
-from bbrlab.workflow.estimate import estimate_s
+from bbrlab.results.cost import estimate_s
+from bbrlab.results.figures import Figure, runs_of
 
 Key = tuple[str, str, int]  # figure, point label, seed
 TRUSTED_SHARE = 0.02  # of the work, from which on what it took tells more than the estimate

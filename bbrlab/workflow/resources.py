@@ -9,12 +9,11 @@ from __future__ import annotations
 import math
 
 from bbrlab.base.errors import UserError
-from bbrlab.campaign.cost import volume_bytes
 from bbrlab.kernel.built import get_kernel
+from bbrlab.results.cost import SHORT_FLOW_BYTES, estimate_s, volume_bytes
 from bbrlab.run.memory import FQ_FLOW_BYTES, WORKLOAD_BYTES, guest_bytes
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.schema import Flow, Scenario
-from bbrlab.workflow.estimate import SHORT_FLOW_BYTES, estimate_s
 
 # Beside the guest: Snakemake twice (who accepts the job, who runs it), bbrlab with its libraries, Slurm's own step.
 HOST_BYTES = 1 << 30

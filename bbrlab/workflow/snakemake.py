@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from snakemake_interface_executor_plugins.executors import real
 from snakemake_interface_executor_plugins.utils import TargetSpec
 
-from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.workflow.cache import VARIABLE
 
@@ -141,10 +139,3 @@ def words_of(argv: Sequence[str]) -> list[str]:
     end = given.index("--") if "--" in given else len(given)
     options, _ = get_argument_parser().parse_known_args(given[:end])
     return [*map(str, options.targets), *given[end + 1 :]]
-
-
-def name_of(path: Path) -> str:
-    """A file as the rules call it: relative to Snakemake's working folder where it is below that, so that it can be asked
-    for by the name that a person would type (results/full/tang/fig2.csv); else absolute."""
-    path = paths.ROOT / path
-    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)

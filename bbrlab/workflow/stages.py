@@ -23,7 +23,7 @@ _RUNS = (
 )  # fmt: skip
 # What is computed here by NumPy, SciPy and numba; of a run they make sums and percentiles only, which no version changes.
 _LIBRARIES = "envs/requirements.lock"
-_TABLES = (*_RUNS, _LIBRARIES, "bbrlab/campaign", "bbrlab/cli/stages/tables.py")
+_TABLES = (*_RUNS, _LIBRARIES, "bbrlab/results", "bbrlab/cli/stages/tables.py")
 _SEEDS = (*_TABLES, "bbrlab/models", "bbrlab/claims", "bbrlab/cli/stages/claims.py")  # the claims: asking.py
 _CLAIMS = (*_SEEDS, "data", "scenarios", "config/config.yaml")
 STAGES: dict[str, tuple[str, ...]] = {
@@ -47,8 +47,8 @@ STAGES: dict[str, tuple[str, ...]] = {
     "tables": _TABLES,
     "seeds": _SEEDS,
     "claims": _CLAIMS,
-    "pages": (*_CLAIMS, "bbrlab/report", "bbrlab/cli/stages/pages.py"),
-    "site": (*_CLAIMS, "bbrlab/report", "bbrlab/site", "bbrlab/cli/stages/site.py"),
+    "pages": (*_CLAIMS, "bbrlab/publish", "bbrlab/report", "bbrlab/cli/stages/pages.py"),
+    "site": (*_CLAIMS, "bbrlab/publish", "bbrlab/report", "bbrlab/site", "bbrlab/cli/stages/site.py"),
 }
 LEFT_OUT = {".md", ".pyc", ".nbi", ".nbc"}  # words about the files, and what Python and numba leave beside them
 

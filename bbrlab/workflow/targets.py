@@ -12,11 +12,8 @@ from pydantic import ValidationError
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.yaml_files import read_yaml
-from bbrlab.campaign.config import Config
-from bbrlab.campaign.figures import figures_at
-
-REPLACE = "replace"  # of the command line only
-SCALES = "scales"  # of the file only
+from bbrlab.results.config import REPLACE, SCALES, Config, check_keys
+from bbrlab.results.figures import figures_at
 
 
 def targets_of(chosen: Iterable[str]) -> dict[str, list[str]]:
@@ -109,15 +106,3 @@ def check_given(given: Mapping[str, Any]) -> None:
         raise UserError(
             f"--config {'.'.join(str(p) for p in first['loc'])}: {first['msg'].lower()} (found {first['input']!r}); {example}"
         ) from None
-
-
-def check_keys(keys: Iterable[str]) -> None:
-    """UserError for a key that one cannot give after ``--config``: what may have been meant."""
-    known = [key for key in (*Config.model_fields, REPLACE) if key != SCALES]
-    for key in keys:
-        if key not in known:
-            close = difflib.get_close_matches(key, known, 1)
-            meant = f", did you mean {close[0]}?" if close else ""
-            raise UserError(
-                f"--config {key}: no such key{meant} (there are {', '.join(known)}: docs/reference/configuration.md)"
-            )

@@ -21,7 +21,7 @@ from snakemake_interface_logger_plugins.common import LogEvent
 
 from bbrlab.base.console import Console
 from bbrlab.base.errors import UserError
-from bbrlab.campaign.seeds import read_seeds
+from bbrlab.results.seeds import read_seeds
 from bbrlab.workflow import progress
 
 EVERY_S = 60  # between two lines of progress where there is no terminal

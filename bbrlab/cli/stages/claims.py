@@ -20,11 +20,11 @@ def seeds(
     ] = None,
 ) -> None:
     """Say how many seeds each point of a figure needs for its claims (used by the workflow)."""
-    from bbrlab.campaign.collect import figure_table
-    from bbrlab.campaign.figures import figures_at
-    from bbrlab.campaign.seeds import read_seeds, write_seeds
     from bbrlab.claims.load import claims_of, load_statements
     from bbrlab.claims.seeds import wanted_seeds
+    from bbrlab.results.figures import figures_at
+    from bbrlab.results.seeds import read_seeds, write_seeds
+    from bbrlab.results.tables import figure_table
 
     (chosen,) = figures_at(scale, [figure])
     table = figure_table(chosen, read_seeds(before) if before else None)
@@ -41,10 +41,10 @@ def judge(
     ] = False,
 ) -> None:
     """Judge the papers' claims by the tables of a campaign; statements go beside them (used by the workflow)."""
-    from bbrlab.campaign.collect import read_tables, write_table
-    from bbrlab.campaign.replacement import replacement
     from bbrlab.claims.judged import judged
-    from bbrlab.claims.statements import statements_beside
+    from bbrlab.results.replacement import replacement
+    from bbrlab.results.tables import read_tables, write_table
+    from bbrlab.results.verdicts import statements_beside
 
     beside = statements_beside(out)
     claims, statements = judged(read_tables(tables), scale, only)

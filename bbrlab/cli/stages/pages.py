@@ -29,13 +29,13 @@ def verdicts(claims: Path, table: Annotated[Path | None, typer.Option()] = None)
 
     Where no claim reads the figure of --table, print its points.
     """
-    from bbrlab.claims.statements import read_claims, read_statements
+    from bbrlab.results.verdicts import read_claims, read_statements
 
     statements = read_statements(claims)
     if table is not None and statements.empty:
-        from bbrlab.campaign.collect import read_figure
         from bbrlab.report.console import wide_console
         from bbrlab.report.points_table import show_points
+        from bbrlab.results.tables import read_figure
 
         show_points(read_figure(table), wide_console())
     else:
@@ -53,8 +53,8 @@ def report(
 ) -> None:
     """Print and write the scorecard (used by the workflow)."""
 
-    from bbrlab.campaign.collect import read_tables
-    from bbrlab.claims.statements import read_claims, read_statements
     from bbrlab.report.scorecard import write_scorecard
+    from bbrlab.results.tables import read_tables
+    from bbrlab.results.verdicts import read_claims, read_statements
 
     write_scorecard(read_tables(tables), read_claims(claims), read_statements(claims), scale, out)

@@ -20,8 +20,8 @@ def site(
     execute: Annotated[bool, typer.Option("--execute", help="Execute the notebooks that were not yet (minutes).")] = False,
 ) -> None:  # fmt: skip
     """Write the site of one's own results, else of those that ship. Runs no experiment."""
-    from bbrlab.campaign.config import load_config
     from bbrlab.report.render import render_notebook
+    from bbrlab.results.config import load_config
     from bbrlab.site.build import build_site, missing_notebooks, site_folder
 
     scale = scale or load_config().scale

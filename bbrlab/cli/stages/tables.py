@@ -18,9 +18,9 @@ def collect(
     seeds: Annotated[Path | None, typer.Option(help="How many of each point; default: the figure's trials.")] = None,
 ) -> None:
     """Gather the runs of a figure into one tidy table (used by the workflow)."""
-    from bbrlab.campaign.collect import figure_table, write_table
-    from bbrlab.campaign.figures import figures_at
-    from bbrlab.campaign.seeds import read_seeds
+    from bbrlab.results.figures import figures_at
+    from bbrlab.results.seeds import read_seeds
+    from bbrlab.results.tables import figure_table, write_table
 
     (chosen,) = figures_at(scale, [figure])
     write_table(figure_table(chosen, read_seeds(seeds) if seeds else None), out)
@@ -29,6 +29,6 @@ def collect(
 @app.command(hidden=True)
 def points(tables: list[Path], out: Annotated[Path, typer.Option()]) -> None:
     """Gather every point of every figure into one tidy table (used by the workflow)."""
-    from bbrlab.campaign.collect import read_tables, tidy, write_table
+    from bbrlab.results.tables import read_tables, tidy, write_table
 
     write_table(tidy(read_tables(tables)), out)

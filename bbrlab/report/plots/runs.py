@@ -11,11 +11,11 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from bbrlab.base.arrays import Array
-from bbrlab.campaign.versions import RUN_AGAIN, read_with
 from bbrlab.measure.lateness import EDGE_TOLERANCE_S
 from bbrlab.measure.series import goodput_series
 from bbrlab.report.pages import NAMES
 from bbrlab.report.plots.style import ABOVE, CCA_COLOURS, OWN, WARE
+from bbrlab.results.schema import RUN_AGAIN, read_with
 from bbrlab.scenario.rates import Rate, before, buffer_full_ms, highest_mbit, queueing_delay_ms
 
 

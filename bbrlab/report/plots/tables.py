@@ -11,11 +11,11 @@ import seaborn as sns
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from bbrlab.campaign.collect import point_means
 from bbrlab.claims.judge import ALL
 from bbrlab.measure.schema import label_of
 from bbrlab.report.pages import NAMES
 from bbrlab.report.plots.style import bdp_axis, in_order, is_number, line_looks, multiples, plain, rows_with
+from bbrlab.results.tables import point_means
 
 MODEL_STYLES = ("--", ":", "-.")
 

@@ -15,15 +15,15 @@ from pathlib import Path
 from bbrlab.base import files, python
 from bbrlab.base.errors import UserError, why_it_failed
 from bbrlab.base.words import number_of
-from bbrlab.campaign.figures import write_points
 from bbrlab.experiment.machine.cores import TELL_AFTER_S, holders, lock_folder, one_core
 from bbrlab.kernel.built import get_kernel
 from bbrlab.kernel.own import recipe_name
+from bbrlab.publish.differences import compare
+from bbrlab.publish.expected_runs import Key, Record, Results, Wrong
+from bbrlab.results.cost import estimate_s
+from bbrlab.results.digest import MANIFEST, SUMMARY
+from bbrlab.results.figures import write_points
 from bbrlab.run.conditions import CONDITIONS
-from bbrlab.workflow.differences import compare
-from bbrlab.workflow.digest import MANIFEST, SUMMARY
-from bbrlab.workflow.estimate import estimate_s
-from bbrlab.workflow.records import Key, Record, Results, Wrong
 
 LOG = "guest.log"
 TICK_S = 0.1  # between looks at which runs have a core

@@ -11,9 +11,9 @@ from pydantic import ValidationError
 from bbrlab.base.errors import UserError
 from bbrlab.base.strict import Strict
 from bbrlab.base.yaml_files import read_yaml
-from bbrlab.campaign.figures import Run
 from bbrlab.measure.checks.check import failed_of
-from bbrlab.workflow.seen import Seen
+from bbrlab.results.figures import Run
+from bbrlab.results.run_folder import Seen
 
 
 class Explained(Strict):

@@ -1,13 +1,11 @@
-"""How long a run will take and what it leaves on disk."""
+"""What a run costs: its packets, how long it will take and what it leaves on disk."""
 
 from __future__ import annotations
 
-from bbrlab.campaign.cost import packets_of, volume_bytes
-from bbrlab.campaign.figures import Run
 from bbrlab.run.memory import sending_hosts
 from bbrlab.scenario.frames import FRAME_BYTES
 from bbrlab.scenario.point import Point
-from bbrlab.scenario.schema import Scenario
+from bbrlab.scenario.schema import Flow, Scenario
 
 # Wall-clock model of a run on one of two busy cores, the job around it included; how it was fitted: docs/reference/benchmarks.md.
 SETUP_S = 1.8
@@ -57,8 +55,24 @@ RUN_BYTES = 30e3
 BYTES_PER_FLOW_SAMPLE = 60.0
 
 
-def disk_bytes(run: Run) -> float:
+def disk_bytes(point: Point) -> float:
     """Expected size of a run's folder."""
-    scenario = run.point.scenario
+    scenario = point.scenario
     records = scenario.sample_hz * scenario.duration_s * sum(f.count for f in scenario.flows)
     return RUN_BYTES + records * BYTES_PER_FLOW_SAMPLE
+
+
+def volume_bytes(flow: Flow, duration_s: float) -> float | None:
+    """How much a group of flows has to send; None if there is no end to it."""
+    if flow.traffic is not None:
+        return flow.traffic.offered_mbit * 1e6 / 8 * duration_s
+    return None if flow.bytes is None else float(flow.count * flow.bytes)
+
+
+def packets_of(scenario: Scenario) -> float:
+    """Full-size packets that a run carries if its bottleneck is busy throughout, or as many as its flows have to send."""
+    carried = scenario.network.rate_mbit * 1e6 / 8 * scenario.duration_s
+    volumes = [volume_bytes(f, scenario.duration_s) for f in scenario.flows]
+    if None not in volumes:
+        carried = min(carried, sum(v for v in volumes if v is not None))
+    return carried / FRAME_BYTES

@@ -1,4 +1,4 @@
-"""How bbrlab is cited: CITATION.cff, and .zenodo.json, which follows from it: ``python -m bbrlab.archive.citation`` writes both anew.
+"""How bbrlab is cited: CITATION.cff, and .zenodo.json, which follows from it: ``python -m bbrlab.publish.citation`` writes both anew.
 
 The version is pyproject.toml's, everywhere.
 """

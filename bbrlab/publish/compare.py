@@ -13,11 +13,11 @@ import pandas as pd
 from scipy import stats
 
 from bbrlab.base.errors import UserError
-from bbrlab.campaign.interval import all_equal, half_width
-from bbrlab.campaign.seeds import unchanged
 from bbrlab.claims.inference import ERROR, p_equal, standing
 from bbrlab.claims.judge import Verdict
 from bbrlab.measure import schema
+from bbrlab.results.seeds import unchanged
+from bbrlab.results.statistics import all_equal, half_width
 
 METRICS = ("share_of_capacity", "utilisation", "loss", "queue_ms_mean")  # compared if nothing else is asked for
 MOVED, SAME, OPEN, NOT_COMPARED = "moved", "same", "open", "not compared"

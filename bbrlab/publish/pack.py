@@ -1,4 +1,4 @@
-"""Packs a finished campaign as results that ship: shipped/SCALE/ (bbrlab/report/shipped.py reads it)."""
+"""Packs a finished campaign as results that ship: shipped/SCALE/ (bbrlab/results/shipped.py reads it)."""
 
 from __future__ import annotations
 
@@ -16,26 +16,25 @@ import pandas as pd
 from bbrlab.base.errors import UserError
 from bbrlab.base.git import commit_time
 from bbrlab.base.words import number_of
-from bbrlab.campaign.collect import read_figure
-from bbrlab.campaign.config import command_for
-from bbrlab.campaign.figures import Figure, Run, runs_of, scenario_files
-from bbrlab.campaign.seeds import least_seeds
-from bbrlab.campaign.versions import read_with
 from bbrlab.claims.columns import prediction_files
 from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.kernel.built import without_build
 from bbrlab.measure import schema
 from bbrlab.models.predictions import PACKED, PLACE, packed
 from bbrlab.models.predictions import files_of as predictions_of
-from bbrlab.report.panel import has_panel
-from bbrlab.report.shipped import CHECKS, FORMAT, RUNS, Manifest, Version, is_shipped, shipped_figures
+from bbrlab.publish.accepted_failures import Explained, failed_runs
+from bbrlab.publish.renew import Asked, renew
+from bbrlab.publish.shipped_folder import Say, at_work, replace_shipped
+from bbrlab.results.config import command_for
+from bbrlab.results.digest import SUMMARY
+from bbrlab.results.figures import Figure, Run, has_panel, runs_of, scenario_files
+from bbrlab.results.run_folder import Seen, check_frame, look_at_all, run_frame
+from bbrlab.results.schema import read_with
+from bbrlab.results.seeds import least_seeds
+from bbrlab.results.shipped import CHECKS, FORMAT, RUNS, Manifest, Version, is_shipped, shipped_figures
+from bbrlab.results.tables import read_figure
 from bbrlab.run.conditions import CONDITIONS
 from bbrlab.run.guest_code import always_loaded
-from bbrlab.workflow.digest import SUMMARY
-from bbrlab.workflow.explained import Explained, failed_runs
-from bbrlab.workflow.renew import Asked, renew
-from bbrlab.workflow.seen import Seen, check_frame, look_at_all, run_frame
-from bbrlab.workflow.shipped_folder import Say, at_work, replace_shipped
 
 LIBRARIES = ("pyarrow", "pandas")
 NOT_RESULT = "wall_s"  # the one column of figure tables that is of the machine

@@ -14,13 +14,13 @@ import pandas as pd
 from bbrlab.base import files
 from bbrlab.base.errors import UserError
 from bbrlab.base.tables import read_table
-from bbrlab.campaign.collect import run_rows
-from bbrlab.campaign.figures import Run
 from bbrlab.measure import schema
 from bbrlab.measure.checks.check import failed_of
+from bbrlab.publish.expected_runs import MANIFEST, Record, Wrong
+from bbrlab.results.digest import CHECKS, SUMMARY, fields_of, restricted, summary_digest, table_digests
+from bbrlab.results.figures import Run
+from bbrlab.results.tables import run_rows
 from bbrlab.run.guest_code import always_loaded
-from bbrlab.workflow.digest import CHECKS, SUMMARY, fields_of, restricted, summary_digest, table_digests
-from bbrlab.workflow.records import MANIFEST, Record, Wrong
 
 # Of a run's manifest.json: what the same run writes again. The rest is of the machine, or has its own line (kernel).
 REPEATABLE = ("scenario", "values", "fingerprint", "seed", "backend", "plan_sha256", "guest_code_sha256", "outputs_sha256", "report", "iperf3")  # fmt: skip

@@ -17,7 +17,7 @@ from urllib.parse import quote
 from rocrate.model import ComputationalWorkflow, ContextEntity, SoftwareApplication
 from rocrate.rocrate import ROCrate
 
-from bbrlab.archive.citation import name_of
+from bbrlab.publish.citation import name_of
 
 METADATA = "ro-crate-metadata.json"
 # The newest RO-Crate that the profiles of workflow runs are made for.

@@ -14,9 +14,9 @@ from bbrlab.base import files
 from bbrlab.base.errors import UserError
 from bbrlab.base.owned import PARTIAL, lock
 from bbrlab.base.tables import read_table
-from bbrlab.campaign.collect import read_figure
-from bbrlab.campaign.config import load_config
-from bbrlab.report.shipped import MANIFEST, Manifest, is_shipped, own_hash, read_manifest, tampered
+from bbrlab.results.config import load_config
+from bbrlab.results.shipped import MANIFEST, Manifest, is_shipped, own_hash, read_manifest, tampered
+from bbrlab.results.tables import read_figure
 
 Say = Callable[[str], None]
 WAITS = "waiting for another bbrlab that works on what ships at this scale"

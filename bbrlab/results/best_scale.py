@@ -13,12 +13,10 @@ import pandas as pd
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.words import in_short
-from bbrlab.campaign.config import load_config
-from bbrlab.campaign.figures import Figure, figures_at
-from bbrlab.campaign.versions import read_with
-from bbrlab.claims.judge import NOT_RUN, PARTLY_RUN
-from bbrlab.claims.statements import read_claims, read_statements
-from bbrlab.report.shipped import (
+from bbrlab.results.config import load_config
+from bbrlab.results.figures import Figure, figures_at
+from bbrlab.results.schema import read_with
+from bbrlab.results.shipped import (
     STATEMENTS,
     Shown,
     commits_of,
@@ -28,6 +26,7 @@ from bbrlab.report.shipped import (
     read_manifest,
     shipped_figures,
 )
+from bbrlab.results.verdicts import NOT_RUN, PARTLY_RUN, read_claims, read_statements
 
 CLAIMS = "claims.parquet"
 COUNTED_BY = ("id", "paper", "verdict", "code", "cause", "chosen_after", "exactness", "own")  # of statements.parquet

@@ -1,4 +1,4 @@
-"""docs/reference/artifact_statements.md: every statement with its command and time. ``python -m bbrlab.archive.statements`` writes it anew."""
+"""docs/reference/artifact_statements.md: every statement with its command and time. ``python -m bbrlab.publish.artifact_statements`` writes it anew."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bbrlab.base import files, paths
-from bbrlab.campaign.config import CORES, FULL, command_for
-from bbrlab.campaign.figures import Figure, figures_at, runs_of
 from bbrlab.claims.load import load_statements
 from bbrlab.claims.schema import Statement
-from bbrlab.workflow.estimate import estimate_s
+from bbrlab.results.config import CORES, FULL, command_for
+from bbrlab.results.cost import estimate_s
+from bbrlab.results.figures import Figure, figures_at, runs_of
 
 PAGE = paths.ROOT / "docs/reference/artifact_statements.md"
 HEAD = """# Every statement, its command and its time
-<!-- made by: python -m bbrlab.archive.statements -->
+<!-- made by: python -m bbrlab.publish.artifact_statements -->
 What the papers say, statement by statement, in the words of `data/PAPER/claims.yaml`, with what runs all of it. How to use it: [artifact.md](../howto/artifact.md).
 
 - **Command**: after `source .venv/bin/activate`, in the package's folder. It ends with the verdicts on the terminal and in `results/full/PAPER/FIGURE.claims.txt`.

@@ -13,15 +13,14 @@ import pandas as pd
 
 from bbrlab.base.errors import UserError
 from bbrlab.base.workers import workers
-from bbrlab.campaign.collect import tidy
-from bbrlab.campaign.figures import Figure
 from bbrlab.claims.columns import prediction_files
 from bbrlab.claims.judged import judged
 from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.models.predictions import KINDS, PACKED, PLACE, files_of, packed
-from bbrlab.report.panel import has_panel
+from bbrlab.publish.shipped_folder import Say
+from bbrlab.results.figures import Figure, has_panel
+from bbrlab.results.tables import tidy
 from bbrlab.scenario.point import Point
-from bbrlab.workflow.shipped_folder import Say
 
 
 @dataclass(frozen=True)

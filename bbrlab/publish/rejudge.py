@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from bbrlab.campaign.figures import figures_at
-from bbrlab.report.shipped import STATEMENTS, Manifest
-from bbrlab.workflow.renew import Asked, renew
-from bbrlab.workflow.shipped_folder import Say, at_work, read_shipped, replace_shipped
+from bbrlab.publish.renew import Asked, renew
+from bbrlab.publish.shipped_folder import Say, at_work, read_shipped, replace_shipped
+from bbrlab.results.figures import figures_at
+from bbrlab.results.shipped import STATEMENTS, Manifest
 
 
 @dataclass(frozen=True)

@@ -12,14 +12,12 @@ import pandas as pd
 
 from bbrlab.base import paths, python
 from bbrlab.base.errors import UserError
-from bbrlab.campaign.collect import IDENTITY
-from bbrlab.campaign.config import load_config
-from bbrlab.campaign.figures import figures_at, lacking_ccas
-from bbrlab.campaign.replacement import Replacement, parse_replacement
-from bbrlab.campaign.versions import read_with
 from bbrlab.kernel.specs import find_spec
-from bbrlab.workflow.snakemake import name_of
-from bbrlab.workflow.targets import check_keys
+from bbrlab.results.config import check_keys, load_config, name_of
+from bbrlab.results.figures import figures_at, lacking_ccas
+from bbrlab.results.replacement import Replacement, parse_replacement
+from bbrlab.results.schema import read_with
+from bbrlab.results.tables import IDENTITY
 
 
 @dataclass(frozen=True)

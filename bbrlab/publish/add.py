@@ -9,11 +9,8 @@ from typing import Any
 
 import pandas as pd
 
-from bbrlab.campaign.figures import figures_at
 from bbrlab.models.predictions import PACKED, packed
-from bbrlab.report.shipped import CHECKS, RUNS, Manifest, Version
-from bbrlab.workflow.renew import Asked, renew
-from bbrlab.workflow.ship import (
+from bbrlab.publish.pack import (
     Finished,
     in_order,
     joined,
@@ -21,7 +18,10 @@ from bbrlab.workflow.ship import (
     manifest_of_runs,
     predictions_of_campaign,
 )
-from bbrlab.workflow.shipped_folder import Say, at_work, read_shipped, replace_shipped
+from bbrlab.publish.renew import Asked, renew
+from bbrlab.publish.shipped_folder import Say, at_work, read_shipped, replace_shipped
+from bbrlab.results.figures import figures_at
+from bbrlab.results.shipped import CHECKS, RUNS, Manifest, Version
 
 
 def add(campaign: Finished, folder: Path, jobs: int = 1, say: Say = lambda text: None) -> Manifest:

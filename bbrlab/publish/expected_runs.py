@@ -15,10 +15,11 @@ from bbrlab.base import files
 from bbrlab.base.errors import UserError
 from bbrlab.base.git import git
 from bbrlab.base.words import number_of
-from bbrlab.campaign.figures import Figure, Run, runs_of
-from bbrlab.campaign.versions import read_with
 from bbrlab.kernel.built import is_of_this_recipe
-from bbrlab.report.shipped import (
+from bbrlab.results.digest import SUMMARY, TABLES, column_of, fields_of, summary_digest, table_digests
+from bbrlab.results.figures import Figure, Run, runs_of
+from bbrlab.results.schema import read_with
+from bbrlab.results.shipped import (
     GET_ANEW,
     PLACE,
     RUNS,
@@ -28,7 +29,6 @@ from bbrlab.report.shipped import (
 )
 from bbrlab.run.conditions import CONDITIONS
 from bbrlab.scenario.point import Point
-from bbrlab.workflow.digest import SUMMARY, TABLES, column_of, fields_of, summary_digest, table_digests
 
 MANIFEST = "manifest.json"
 NAMED = 5  # figures that a command names; more are all

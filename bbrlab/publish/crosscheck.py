@@ -5,27 +5,61 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from bbrlab.base.errors import UserError
-from bbrlab.campaign.collect import run_rows
-from bbrlab.campaign.figures import Run
-from bbrlab.claims.compare import METRICS, compare_points
 from bbrlab.experiment.machine import host
 from bbrlab.kernel.probe import QEMU
 from bbrlab.kernel.specs import find_spec
 from bbrlab.measure.checks.check import failed_of
 from bbrlab.measure.summary import Summary
-from bbrlab.report.crosscheck import Crosscheck
+from bbrlab.publish.compare import METRICS, MOVED, NOT_COMPARED, compare_points
+from bbrlab.results.figures import Run
+from bbrlab.results.tables import run_rows
 from bbrlab.run.run import run_point
 from bbrlab.scenario.point import Point
 
 VIRTUAL, REAL = "uml", ("host", "qemu")  # backends; of the second the first that is there
 OPEN_VSWITCH = Path("/sys/module/openvswitch")
 Progress = Callable[[str, str], None]
+
+
+@dataclass(frozen=True)
+class Crosscheck:
+    """What came of a cross-check.
+
+    Attributes:
+        scenario: its name.
+        backend: of the runs in real time.
+        points: compare_points(): "a" is virtual time, "b" real time.
+        runs: one entry for each run in real time: point, seed, ok, the checks that failed, and summary.json's ``real_time``.
+        kernels: {"virtual", "real"}: what they ran on, in words.
+    """
+
+    scenario: str
+    backend: str
+    points: pd.DataFrame
+    runs: list[dict[str, Any]]
+    kernels: dict[str, str]
+
+    @property
+    def moved(self) -> bool:
+        """Whether a metric differs."""
+        return bool((self.points["outcome"] == MOVED).any())
+
+    @property
+    def compared(self) -> bool:
+        """Whether anything has a number in both times."""
+        return bool((self.points["outcome"] != NOT_COMPARED).any())
+
+    @property
+    def refused(self) -> list[dict[str, Any]]:
+        """The runs in real time that failed a check and so count for nothing."""
+        return [run for run in self.runs if not run["ok"]]
 
 
 def real_backend(points: Sequence[Point]) -> str:

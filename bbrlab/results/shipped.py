@@ -19,10 +19,10 @@ from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.strict import Strict
 from bbrlab.base.words import in_short, number_of
-from bbrlab.campaign.config import command_for, load_config
-from bbrlab.campaign.figures import figures_at
-from bbrlab.campaign.versions import of_another_version, read_with
 from bbrlab.kernel.built import KernelEntry
+from bbrlab.results.config import command_for, load_config
+from bbrlab.results.figures import figures_at
+from bbrlab.results.schema import of_another_version, read_with
 
 MANIFEST, RUNS, CHECKS, STATEMENTS = "manifest.json", "runs.parquet", "checks.parquet", "statements.parquet"
 FORMAT = 3  # of the files; another number where an older bbrlab could not read them

@@ -11,11 +11,11 @@ import pandas as pd
 from bbrlab.base import files
 from bbrlab.base.errors import UserError
 from bbrlab.base.tables import write_csv
-from bbrlab.campaign.figures import Figure, Run, runs_of
-from bbrlab.campaign.interval import over_seeds
-from bbrlab.campaign.versions import read_with
 from bbrlab.measure import schema
 from bbrlab.measure.summary import GroupEntry, read_summary
+from bbrlab.results.figures import Figure, Run, runs_of
+from bbrlab.results.schema import read_with
+from bbrlab.results.statistics import over_seeds
 
 # Columns that a figure's table has of each run and flow group, beside its conditions, swept values and metrics.
 IDENTITY = ("point", "seed", "ok", "group", "cca", "count", "kernel", "kernel_key", "virtual_s", "wall_s")

@@ -11,10 +11,10 @@ import pandas as pd
 
 from bbrlab.base import files
 from bbrlab.base.errors import UserError
-from bbrlab.campaign.collect import run_rows
-from bbrlab.campaign.figures import Run
 from bbrlab.measure.summary import read_summary
-from bbrlab.workflow.digest import SUMMARY, TABLES, column_of, fields_of, summary_digest, table_digests
+from bbrlab.results.digest import SUMMARY, TABLES, column_of, fields_of, summary_digest, table_digests
+from bbrlab.results.figures import Run
+from bbrlab.results.tables import run_rows
 
 
 @dataclass(frozen=True)

@@ -17,12 +17,12 @@ from pathlib import Path
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.yaml_files import dump_yaml
-from bbrlab.campaign.chance import draws_nothing
-from bbrlab.campaign.config import Config, load_config
-from bbrlab.campaign.cost import packets_of
-from bbrlab.campaign.replacement import Replacement, replacement
 from bbrlab.kernel.own import OwnCca, own_of
 from bbrlab.kernel.specs import find_spec
+from bbrlab.results.chance import draws_nothing
+from bbrlab.results.config import Config, load_config
+from bbrlab.results.cost import packets_of
+from bbrlab.results.replacement import Replacement, replacement
 from bbrlab.scenario.load import load_scenario, points_of
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.scales import at_scale
@@ -36,6 +36,8 @@ TAKEN = frozenset(
     "overview_notebook own_kernel paper_claims points run scorecard seeds sif site verdicts "
     "burst figures models ns3 overview statements".split()
 )
+# The swept fields of a panel (has_panel()) and its columns.
+PANEL_KEYS = {"network.buffer.bdp": "buffer_bdp", "flows.0.count": "bbr_flows"}
 ABLE_MAX = 5  # figures that a message names
 REPEATS = 2  # seeds of a point that draws nothing: the second shows that it measures the same
 
@@ -98,7 +100,7 @@ def figures_at(
     Args:
         scale: entry of config.yaml's ``scales``; default: its ``scale``.
         chosen: "paper", "paper/figure", or "figure" for all papers' that have one so called, one or several; default: config.yaml's ``figures``, or all.
-        swap: an algorithm in the place of another; default: what this process replaces (campaign/replacement.py).
+        swap: an algorithm in the place of another; default: what this process replaces (results/replacement.py).
 
     Raises:
         UserError: for an unknown scale or figure, or a scenario that is not valid.
@@ -236,3 +238,11 @@ def write_points(figure: Figure, results: Path | None = None) -> dict[str, Path]
         files.write_if_changed(path, dump_yaml(content, sort_keys=True))
         written[point.label] = path
     return written
+
+
+def has_panel(figure: Figure) -> bool:
+    """Whether a figure is one of N BBR flows against loss-based ones, with a published table."""
+    if set(figure.scenario.sweep) != set(PANEL_KEYS) or figure.scenario.cases:
+        return False
+    path = paths.DATA / f"{figure.id}.csv"
+    return path.exists() and "share_of_capacity" in path.read_text(encoding="utf-8").split("\n", 1)[0].split(",")

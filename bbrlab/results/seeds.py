@@ -16,9 +16,9 @@ from pydantic import Field, ValidationError
 from bbrlab.base import files
 from bbrlab.base.errors import UserError
 from bbrlab.base.strict import Strict
-from bbrlab.campaign.chance import draws_nothing
-from bbrlab.campaign.figures import Figure
 from bbrlab.measure.schema import METRICS
+from bbrlab.results.chance import draws_nothing
+from bbrlab.results.figures import Figure
 
 ROUNDS = 3  # the first, with the figure's trials, and two looks after which a point may get more
 

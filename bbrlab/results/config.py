@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +16,8 @@ from bbrlab.base.yaml_files import read_yaml
 
 FULL = "full"  # the scale that leaves no figure out
 CORES = 2  # in commands that readers are shown
+REPLACE = "replace"  # of the command line only
+SCALES = "scales"  # of the file only
 
 
 class Scale(Strict):
@@ -67,3 +71,22 @@ def command_for(target: str, scale: str) -> str:
     """
     chosen = "" if scale == load_config().scale else f"--config scale={scale} -- "
     return f"snakemake --cores {CORES} {chosen}{target}"
+
+
+def name_of(path: Path) -> str:
+    """A file as the rules call it: relative to Snakemake's working folder where it is below that, so that it can be asked
+    for by the name that a person would type (results/full/tang/fig2.csv); else absolute."""
+    path = paths.ROOT / path
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
+
+
+def check_keys(keys: Iterable[str]) -> None:
+    """UserError for a key that one cannot give after ``--config``: what may have been meant."""
+    known = [key for key in (*Config.model_fields, REPLACE) if key != SCALES]
+    for key in keys:
+        if key not in known:
+            close = difflib.get_close_matches(key, known, 1)
+            meant = f", did you mean {close[0]}?" if close else ""
+            raise UserError(
+                f"--config {key}: no such key{meant} (there are {', '.join(known)}: docs/reference/configuration.md)"
+            )

@@ -15,20 +15,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from bbrlab.archive import crate
-from bbrlab.archive.checkout import Commit, SourceFile, commit_of, sources
-from bbrlab.archive.citation import project_version, read_citation
-from bbrlab.archive.verdicts import check_judged
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
-from bbrlab.campaign.config import command_for
 from bbrlab.kernel.sources import hashes_of, locate
 from bbrlab.kernel.specs import KernelSpec, OwnSpec, find_spec
-from bbrlab.report.shipped import own_hash
-from bbrlab.workflow.digest import MANIFEST as RUN_MANIFEST
-from bbrlab.workflow.digest import SUMMARY, TABLES
-from bbrlab.workflow.seen import Seen
-from bbrlab.workflow.ship import Finished, look_through, manifest_of_runs
+from bbrlab.publish import crate
+from bbrlab.publish.artifact_verdicts import check_judged
+from bbrlab.publish.checkout import Commit, SourceFile, commit_of, sources
+from bbrlab.publish.citation import project_version, read_citation
+from bbrlab.publish.pack import Finished, look_through, manifest_of_runs
+from bbrlab.results.config import command_for
+from bbrlab.results.digest import MANIFEST as RUN_MANIFEST
+from bbrlab.results.digest import SUMMARY, TABLES
+from bbrlab.results.run_folder import Seen
+from bbrlab.results.shipped import own_hash
 
 FORMAT = 1
 README, MANIFEST, SUMS = "README.md", "MANIFEST.json", "SHA256SUMS"

@@ -8,13 +8,13 @@ from pathlib import Path
 import pandas as pd
 
 from bbrlab.base.errors import UserError
-from bbrlab.campaign.collect import read_figure, read_points, tidy
-from bbrlab.campaign.config import command_for
-from bbrlab.campaign.figures import figures_at
 from bbrlab.claims.judged import judged
-from bbrlab.claims.statements import read_claims, read_statements
-from bbrlab.workflow.renew import parts_of
-from bbrlab.workflow.ship import Finished
+from bbrlab.publish.pack import Finished
+from bbrlab.publish.renew import parts_of
+from bbrlab.results.config import command_for
+from bbrlab.results.figures import figures_at
+from bbrlab.results.tables import read_figure, read_points, tidy
+from bbrlab.results.verdicts import read_claims, read_statements
 
 NOT_COMPARED = "why"  # names folders where a prediction is missing
 

@@ -18,7 +18,7 @@ import pandas as pd
 
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
-from bbrlab.campaign.figures import Figure
+from bbrlab.results.figures import Figure
 from bbrlab.scenario.draws import draw_base_rtts
 from bbrlab.scenario.point import Point
 

@@ -1,0 +1,46 @@
+"""Verdicts and the files that hold them: [PAPER.]claims.parquet and, beside it, [PAPER.]statements.parquet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+from bbrlab.base.errors import UserError
+from bbrlab.results.schema import read_with
+
+REPRODUCED, NOT_REPRODUCED, INCONCLUSIVE = "reproduced", "not reproduced", "inconclusive"
+PARTLY_RUN, NOT_RUN = "partly run", "not run"
+FINAL = (REPRODUCED, NOT_REPRODUCED, INCONCLUSIVE)
+VERDICTS = (*FINAL, PARTLY_RUN, NOT_RUN)
+AS_READ, PARTLY = "reproduced as read", "partly reproduced"
+DECIDED = (REPRODUCED, AS_READ, PARTLY, NOT_REPRODUCED)
+STATEMENT_VERDICTS = (REPRODUCED, AS_READ, PARTLY, NOT_REPRODUCED, INCONCLUSIVE, PARTLY_RUN, NOT_RUN)
+# The columns of claims.parquet (judge.verdict_frame()) and of statements.parquet (statement_frame()).
+CLAIM_COLUMNS = (
+    "id", "statement", "paper", "variant", "role", "measurement", "says", "figures", "metric", "expected", "verdict", "interim", "part",
+    "mean", "low", "high", "confidence", "spread", "p", "settles", "set_aside", "stands", "seeds", "failed", "without", "points",
+    "points_full", "shorter_s", "why", "finding", "shows", "because", "chosen_after", "source", "exactness", "own",
+)  # fmt: skip
+STATEMENT_COLUMNS = (
+    "id", "paper", "says", "verdict", "in_words", "as_read", "claims", "measurements", "copies", "reproduced", "not_reproduced",
+    "inconclusive", "partly_run", "not_run", "interim_reproduced", "interim_not_reproduced", "interim_inconclusive", "code", "cause",
+    "evidence", "open", "chosen_after", "finding", "shows", "because", "source", "exactness", "own",
+)  # fmt: skip
+
+
+def statements_beside(claims: Path) -> Path:
+    """Where the statements' verdicts stand, beside the file of their claims: [NAME.]claims.parquet. UserError for another name."""
+    if "claims" not in claims.name:
+        raise UserError(f"{claims}: claims stand in a file [NAME.]claims.parquet, and statements beside it; name it so")
+    return claims.with_name(claims.name.replace("claims", "statements"))
+
+
+def read_claims(path: Path) -> pd.DataFrame:
+    """A file [NAME.]claims.parquet. UserError naming file and column if one is missing."""
+    return read_with(path, CLAIM_COLUMNS)
+
+
+def read_statements(claims: Path) -> pd.DataFrame:
+    """The statements beside a file [NAME.]claims.parquet. UserError naming file and column if one is missing."""
+    return read_with(statements_beside(claims), STATEMENT_COLUMNS)
