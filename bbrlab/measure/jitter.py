@@ -38,10 +38,10 @@ def largest_by_second(times_s: Array, extra_acked_bytes: Array, acked_bytes: Arr
     """
     edges = np.arange(np.ceil(window_s[0]), np.floor(window_s[1]) + 1)
     places = np.searchsorted(times_s, edges - EDGE_TOLERANCE_S)
-    largest = np.nan
+    largest = float("nan")
     for begin, end in pairwise(places):
         if end >= len(times_s) or end - begin < 1:
             continue
         goodput = (acked_bytes[end] - acked_bytes[begin]) * 8e-6 / (times_s[end] - times_s[begin])
-        largest = np.fmax(largest, jitter_ms(extra_acked_bytes[begin:end].mean(), goodput))
-    return float(largest)
+        largest = float(np.fmax(largest, jitter_ms(extra_acked_bytes[begin:end].mean(), goodput)))
+    return largest
