@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import ast
 import contextlib
-import importlib.util
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -21,75 +19,35 @@ from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.results.figures import figures_at
 from bbrlab.results.seeds import write_seeds
-from bbrlab.workflow.stages import STAGES, files_of
-
-# Rooms that only pass words on: what a person types and sees, and what Snakemake asks.
-DECIDES_NOTHING = ("bbrlab/cli/", "bbrlab/container/", "bbrlab/grading/", "bbrlab/workflow/")
-COMMANDS = {stage: f"bbrlab.cli.stages.{stage}" for stage in ("runs", "tables", "models", "claims", "pages", "site")}
-COMMANDS["seeds"] = COMMANDS["claims"]
+from bbrlab.workflow.stages import STAGES, data_of, modules_of
 
 
-def imported(path: Path, package: str) -> Iterator[str]:
-    """Modules of bbrlab that a file imports, anywhere in it."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        names: list[str] = []
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            base = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
-            names = [base, *(f"{base}.{alias.name}" for alias in node.names)]
-        yield from (name for name in names if name.startswith("bbrlab."))
+@pytest.mark.parametrize("stage", ["kernel", "runs", "models", "tables", "claims"])
+def test_a_stage_has_every_module_that_its_command_loads(stage):
+    """Asked of Python itself, which imports all of the stage's modules."""
+    modules = {str(p.relative_to(paths.ROOT)) for p in modules_of(stage)}
+    assert len(modules) > 5
+    names = [name.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for name in modules]
+    code = (
+        "import importlib, sys\n"
+        f"for name in {[name for name in names if not name.endswith('confine.start')]}: importlib.import_module(name)\n"
+        "print(*(m.__file__ for n, m in sys.modules.items() if n.partition('.')[0] == 'bbrlab'))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=paths.ROOT, capture_output=True, text=True, check=True)
+    loaded = {str(Path(file).relative_to(paths.ROOT)) for file in done.stdout.split()}
+    frame = {p for p in loaded if p in ("bbrlab/cli/app.py", "bbrlab/cli/interrupts.py") or p.endswith("__init__.py")}
+    assert loaded - modules <= frame
 
 
-def file_of(module: str) -> Path | None:
-    place = paths.ROOT / module.replace(".", "/")
-    return next((p for p in (place.with_suffix(".py"), place / "__init__.py") if p.exists()), None)
+def test_a_stage_has_what_its_modules_start():
+    assert paths.ROOT / "bbrlab/kernel/confine/start.py" in modules_of("runs")
 
 
-def closure(module: str) -> set[Path]:
-    """Every file of bbrlab that a module can come to, the frame of the command line apart."""
-    seen: set[str] = set()
-    left = [module]
-    while left:
-        name = left.pop()
-        path = file_of(name)
-        if path is None or name in seen or name == "bbrlab.cli.app":
-            continue
-        seen.add(name)
-        package = name if path.name == "__init__.py" else name.rpartition(".")[0]
-        left += imported(path, package)
-    return {path.relative_to(paths.ROOT) for name in seen if (path := file_of(name))}
-
-
-def test_every_module_belongs_to_a_stage():
-    covered = {path for stage in STAGES for path in files_of(stage)}
-    modules = {p.relative_to(paths.ROOT) for p in (paths.ROOT / "bbrlab").rglob("*.py")}
-    lost = {str(p) for p in modules - covered if p.name != "__init__.py"}
-    assert {p for p in lost if not p.startswith(DECIDES_NOTHING)} == set()
-    assert not {p for p in lost if p.startswith("bbrlab/cli/stages/")}
-
-
-@pytest.mark.parametrize("stage", COMMANDS)
-def test_a_stage_has_all_that_its_command_imports(stage):
-    found = closure(COMMANDS[stage])
-    assert len(found) > 5
-    assert {str(p) for p in found - set(files_of(stage)) if p.name != "__init__.py"} == set()
-
-
-def test_pages_have_all_that_notebooks_import(tmp_path):
-    notebooks = sorted((paths.ROOT / "notebooks").glob("*.ipynb"))
-    assert notebooks
-    for notebook in notebooks:
-        cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
-        code = tmp_path / "cells.py"
-        code.write_text("\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "code"), encoding="utf-8")
-        found = set().union(*(closure(name) for name in imported(code, "")))
-        assert {str(p) for p in found - set(files_of("pages")) if p.name != "__init__.py"} == set(), notebook
-
-
-def test_a_stage_whose_folder_is_gone(tmp_path):
-    with pytest.raises(UserError, match=r"base: is not there, but stage runs"):
-        files_of("runs", tmp_path)
+def test_a_stage_whose_command_or_folder_is_gone(tmp_path):
+    with pytest.raises(UserError, match=r"runs: is not there, but stage runs"):
+        modules_of("runs", tmp_path)
+    with pytest.raises(UserError, match=r"mininet: is not there, but stage runs"):
+        data_of("runs", tmp_path)
 
 
 PARTS = (
@@ -126,25 +84,80 @@ def checkout(tmp_path_factory) -> Path:
     return copy
 
 
-def test_code_files_change_with_what_code_does_only(checkout, tmp_path):
-    """In processes of their own, as a campaign has them."""
+@pytest.fixture
+def hashes(checkout) -> Callable[[], dict[str, str]]:
+    """The hash of each stage as the copy of the checkout is then, in a process of its own, as a campaign has it."""
 
-    def written() -> dict[str, int]:
-        code = f"from pathlib import Path; from bbrlab.workflow.stages import write_stages; write_stages(Path({str(tmp_path)!r}))"
-        subprocess.run([sys.executable, "-c", code], check=True, cwd=checkout)
-        return {p.stem: p.stat().st_mtime_ns for p in (tmp_path / "code").iterdir()}
+    def hashes() -> dict[str, str]:
+        code = "import json; from bbrlab.workflow.stages import STAGES, stage_hash; print(json.dumps({s: stage_hash(s) for s in STAGES}))"
+        done = subprocess.run([sys.executable, "-c", code], check=True, cwd=checkout, capture_output=True, text=True)
+        return json.loads(done.stdout)
 
-    before = written()
+    return hashes
+
+
+def changed(before: dict[str, str], after: dict[str, str]) -> set[str]:
+    return {stage for stage in before if before[stage] != after[stage]}
+
+
+def test_hashes_change_with_what_code_does_only(checkout, hashes):
+    before = hashes()
     assert set(before) == set(STAGES)
-    path = checkout / "bbrlab/measure/series.py"
+    path = checkout / "bbrlab/measure/jitter.py"
     text = path.read_text()
-    path.write_text(text.replace('"""', '"""Other words. ', 1) + "# a remark\n")
-    assert written() == before
-    path.write_text(text + "ANOTHER = 1\n")
-    assert {stage for stage, time_ns in written().items() if time_ns != before[stage]} == {
-        "runs", "tables", "seeds", "claims", "pages", "site",
-    }  # fmt: skip
-    path.write_text(text)
+    with put_back(path):
+        path.write_text(text.replace('"""', '"""Other words. ', 1) + "# a remark\n")
+        assert hashes() == before
+        path.write_text(text + "ANOTHER = 1\n")
+        assert changed(before, hashes()) == {"runs", "pages", "site"}
+
+
+def test_a_mere_move_changes_no_hash(checkout, hashes):
+    """Modules that runs, tables, claims and pages have, moved to another room, with the imports of all others."""
+    before = hashes()
+    moves = {
+        "measure.checks.drops": "guest.lost",
+        "results.statistics": "guest.statistics",
+        "base.arrays": "guest.arrays",
+    }
+    moved = [checkout / f"bbrlab/{name.replace('.', '/')}.py" for name in moves]
+    modules = sorted((checkout / "bbrlab").rglob("*.py"))
+    with put_back(*modules):
+        texts = {path: path.read_text() for path in modules}
+        for path, (old, new) in zip(moved, moves.items(), strict=True):
+            place = checkout / f"bbrlab/{new.replace('.', '/')}.py"
+            place.parent.mkdir(exist_ok=True)
+            path.rename(place)
+            texts[place] = texts.pop(path)
+            for file, text in texts.items():
+                room, _, name = old.rpartition(".")
+                other, _, new_name = new.rpartition(".")
+                alias = f"{new_name} as {name}" if name != new_name else name
+                changed_text = text.replace(f"from bbrlab.{old} import", f"from bbrlab.{new} import")
+                texts[file] = changed_text.replace(
+                    f"from bbrlab.{room} import {name}\n", f"from bbrlab.{other} import {alias}\n"
+                )
+        for file, text in texts.items():
+            file.write_text(text)
+        try:
+            assert not any((checkout / f"bbrlab/{old.replace('.', '/')}.py").exists() for old in moves)
+            assert hashes() == before
+        finally:
+            shutil.rmtree(checkout / "bbrlab" / "guest")
+
+
+def test_the_same_name_of_another_module_changes_the_hash(checkout, hashes):
+    """Nothing but an import statement differs."""
+    before = hashes()
+    importer, other = checkout / "bbrlab/measure/jitter.py", checkout / "bbrlab/base/other_files.py"
+    first = (checkout / "bbrlab/base/files.py").read_text()
+    with put_back(importer, other):
+        text = importer.read_text()
+        other.write_text(first + "ANOTHER = 1\n")
+        importer.write_text(text + "from bbrlab.base.files import sha256\nUSED = sha256\n")
+        one = hashes()
+        importer.write_text(text + "from bbrlab.base.other_files import sha256\nUSED = sha256\n")
+        assert "runs" in changed(before, one) & changed(one, hashes())
 
 
 # In bbrlab's place: writes what a job has to write, at once.
@@ -205,14 +218,15 @@ def finished(checkout):
 @pytest.mark.parametrize(
     ("path", "anew"),
     [
-        ("mininet/dumbbell.py", RUNS),
+        ("mininet/dumbbell.py", RUNS - {"burst_notebook"}),
         ("bbrlab/experiment/qdisc.py", RUNS),
         ("bbrlab/scenario/schema.py", RUNS | PREDICTIONS),
-        ("bbrlab/base/arrays.py", RUNS | PREDICTIONS | {"kernel"}),
+        ("bbrlab/base/files.py", RUNS | PREDICTIONS | {"kernel"}),
         ("bbrlab/kernel/specs.py", RUNS | {"kernel"}),
         ("kernels/probe", KERNEL),
         ("kernels/options/um.config", KERNEL),
-        ("bbrlab/measure/a_new_metric.py", RUNS),
+        ("bbrlab/measure/jitter.py", RUNS),
+        ("bbrlab/measure/nobody_imports_it.py", set()),
         ("bbrlab/results/statistics.py", TABLES),
         ("bbrlab/models/ware.py", CLAIMS | PREDICTIONS),
         ("envs/requirements.lock", TABLES | PREDICTIONS),

@@ -1,8 +1,8 @@
 """Which code and data decide the results of each stage of a campaign.
 
-What a stage depends on is folders, so that no file can be forgotten: a new module is covered by standing in its room.
-Snakemake sees one small file for each stage, with a line for each of its files; it changes only if what the code does
-may have changed, not with a comment or a docstring.
+The code is every module that a stage's command can import, so that no file can be forgotten and no list of folders grows old.
+Snakemake sees one small file for each stage. It changes only if what the code does may have changed: not with a comment, a
+docstring, or the place where a module stands.
 """
 
 from __future__ import annotations
@@ -10,67 +10,47 @@ from __future__ import annotations
 import ast
 import functools
 import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 
-# Folders, files or patterns of them below the checkout. Of bbrlab/ a stage has its own rooms, all rooms that these import from, and its
-# command; tests/test_stages.py follows the imports. The rest of cli/ and workflow/ only pass words on.
-_RUNS = (
-    "bbrlab/base", "bbrlab/scenario", "bbrlab/workload", "bbrlab/kernel", "bbrlab/experiment", "bbrlab/measure",
-    "bbrlab/run", "mininet", "bbrlab/cli/stages/runs.py",
-)  # fmt: skip
+PACKAGE = "bbrlab"
+FRAME = "bbrlab.cli.app"  # of the command line; it only passes words on
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What decides a stage's results.
+
+    Attributes:
+        modules: of its commands; what they import, in functions too, is followed.
+        data: folders, files or patterns of them below the checkout.
+        notebooks: whether what notebooks import belongs to it. Their cells are inputs of the rules.
+    """
+
+    modules: tuple[str, ...]
+    data: tuple[str, ...]
+    notebooks: bool = False
+
+
 # What is computed here by NumPy, SciPy and numba; of a run they make sums and percentiles only, which no version changes.
 _LIBRARIES = "envs/requirements.lock"
-_TABLES = (*_RUNS, _LIBRARIES, "bbrlab/results", "bbrlab/cli/stages/tables.py")
-_SEEDS = (*_TABLES, "bbrlab/models", "bbrlab/claims", "bbrlab/cli/stages/claims.py")  # the claims: asking.py
-_CLAIMS = (*_SEEDS, "data", "scenarios", "config/config.yaml")
-STAGES: dict[str, tuple[str, ...]] = {
-    "kernel": (
-        "bbrlab/base",
-        "bbrlab/kernel",
-        "bbrlab/experiment/iperf3_library.py",
-        "mininet/iperf3_patience.c",
-        "mininet/ovs_clock.c",
-        "bbrlab/cli/kernels.py",
-    ),
-    "runs": _RUNS,
-    "models": (
-        "bbrlab/base",
-        "bbrlab/scenario",
-        "bbrlab/models",
-        "data/*/models.yaml",
-        _LIBRARIES,
-        "bbrlab/cli/stages/models.py",
-    ),
-    "tables": _TABLES,
-    "seeds": _SEEDS,
-    "claims": _CLAIMS,
-    "pages": (*_CLAIMS, "bbrlab/publish", "bbrlab/report", "bbrlab/cli/stages/pages.py"),
-    "site": (*_CLAIMS, "bbrlab/publish", "bbrlab/report", "bbrlab/site", "bbrlab/cli/stages/site.py"),
+_JUDGED = ("data", "scenarios", "config/config.yaml", _LIBRARIES)
+STAGES = {
+    "kernel": Stage(("bbrlab.cli.kernels",), ("mininet/iperf3_patience.c", "mininet/ovs_clock.c")),
+    "runs": Stage(("bbrlab.cli.stages.runs",), ("mininet",)),
+    "models": Stage(("bbrlab.cli.stages.models",), ("data/*/models.yaml", _LIBRARIES)),
+    "tables": Stage(("bbrlab.cli.stages.tables",), (_LIBRARIES,)),
+    "seeds": Stage(("bbrlab.cli.stages.claims",), (_LIBRARIES,)),  # the claims: asking.py
+    "claims": Stage(("bbrlab.cli.stages.claims",), _JUDGED),
+    "pages": Stage(("bbrlab.cli.stages.pages",), _JUDGED, notebooks=True),
+    "site": Stage(("bbrlab.cli.stages.site",), (*_JUDGED, "bbrlab/**/static", "bbrlab/**/templates")),
 }
 LEFT_OUT = {".md", ".pyc", ".nbi", ".nbc"}  # words about the files, and what Python and numba leave beside them
-
-
-def files_of(stage: str, root: Path | None = None) -> list[Path]:
-    """The files that decide a stage's results, relative to ``root`` (default: the checkout), sorted.
-
-    Raises:
-        UserError: if a folder of the stage is not there.
-    """
-    root = root or paths.ROOT
-    found: set[Path] = set()
-    for name in STAGES[stage]:
-        places = list(root.glob(name))
-        if not places:
-            raise UserError(
-                f"{root / name}: is not there, but stage {stage} of a campaign depends on it (bbrlab/workflow/stages.py)"
-            )
-        for place in places:
-            below = place.rglob("*") if place.is_dir() else [place]
-            found |= {p.relative_to(root) for p in below if p.is_file() and p.suffix not in LEFT_OUT}
-    return sorted(p for p in found if not any(part.startswith(".") for part in p.parts))
 
 
 def write_stages(results: Path | None = None, root: Path | None = None) -> dict[str, Path]:
@@ -81,28 +61,205 @@ def write_stages(results: Path | None = None, root: Path | None = None) -> dict[
         root: default: the checkout.
     """
     written = {}
-    root = root or paths.ROOT
     for stage in STAGES:
-        text = "".join(f"{_hash(root / path)}  {path}\n" for path in files_of(stage, root))
         written[stage] = (results or paths.results_folder()) / "code" / f"{stage}.sha256"
-        files.write_if_changed(written[stage], text)
+        files.write_if_changed(written[stage], stage_hash(stage, root) + "\n")
     return written
 
 
-@functools.cache
-def _hash(path: Path) -> str:
-    """SHA-256 of what a file does: of Python its syntax tree without docstrings, of others the bytes."""
-    content = path.read_bytes()
-    if path.suffix == ".py":
-        content = ast.dump(_without_docstrings(ast.parse(content, str(path)))).encode()
-    return hashlib.sha256(content).hexdigest()
+def stage_hash(stage: str, root: Path | None = None) -> str:
+    """SHA-256 of what a stage's code does and of its data.
+
+    Raises:
+        UserError: if a module or folder of the stage is not there.
+    """
+    root = root or paths.ROOT
+    hashes = {_with_imports(path, root) for path in modules_of(stage, root) if _parsed(path).does_something}
+    hashes |= {_of_data(path, root) for path in data_of(stage, root)}
+    return _sha256("\n".join(sorted(hashes)))
 
 
-def _without_docstrings(tree: ast.Module) -> ast.Module:
-    for node in ast.walk(tree):
-        if not isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) or not node.body:
+def modules_of(stage: str, root: Path | None = None) -> set[Path]:
+    """The files of all modules that a stage's commands can import.
+
+    Raises:
+        UserError: if a command's module is not there.
+    """
+    root = root or paths.ROOT
+    left = list(STAGES[stage].modules)
+    for module in left:
+        if _file_of(module, root) is None:
+            raise _missing(root / module.replace(".", "/"), stage)
+    if STAGES[stage].notebooks:
+        left += [name for path in (root / "notebooks").glob("*.ipynb") for name in _imported_by_notebook(path)]
+    reached: set[Path] = set()
+    while left:
+        module = left.pop()
+        path = _file_of(module, root)
+        if module == FRAME or path is None or path in reached:
             continue
-        first = node.body[0]
-        if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
-            node.body[0] = ast.Pass()
-    return tree
+        reached.add(path)
+        left += _parsed(path).modules
+        reached |= {path.with_name(name) for name in _parsed(path).scripts if path.with_name(name).is_file()}
+    return reached
+
+
+def data_of(stage: str, root: Path | None = None) -> list[Path]:
+    """The files that are no modules and decide a stage's results.
+
+    Raises:
+        UserError: if one of the stage's folders is not there.
+    """
+    root = root or paths.ROOT
+    data: set[Path] = set()
+    for name in STAGES[stage].data:
+        places = list(root.glob(name))
+        if not places:
+            raise _missing(root / name, stage)
+        for place in places:
+            below = place.rglob("*") if place.is_dir() else [place]
+            data |= {p for p in below if p.is_file() and p.suffix not in LEFT_OUT}
+    return sorted(p for p in data if not any(part.startswith(".") for part in p.relative_to(root).parts))
+
+
+def _missing(place: Path, stage: str) -> UserError:
+    return UserError(f"{place}: is not there, but stage {stage} of a campaign depends on it ({Path(__file__).name})")
+
+
+@dataclass(frozen=True)
+class _Import:
+    """A name that a module takes from another one.
+
+    Attributes:
+        module: where it is from.
+        name: what is taken; empty for the module itself.
+        as_name: what it is called here.
+    """
+
+    module: str
+    name: str
+    as_name: str
+
+    @property
+    def is_ours(self) -> bool:
+        return self.module.partition(".")[0] == PACKAGE
+
+
+@dataclass(frozen=True)
+class _Parsed:
+    """What a Python file does.
+
+    Attributes:
+        sha256: of its syntax tree without imports and docstrings.
+        does_something: whether more is in it than a docstring and imports.
+        imports: wherever they stand in it.
+        scripts: names of Python files beside it that it starts: Path(__file__).with_name("start.py").
+    """
+
+    sha256: str
+    does_something: bool
+    imports: tuple[_Import, ...]
+    scripts: tuple[str, ...]
+
+    @property
+    def modules(self) -> list[str]:
+        """Modules of ours that it may import; some of the names are no modules."""
+        ours = [i for i in self.imports if i.is_ours]
+        return [name for i in ours for name in (*_parents(i.module), f"{i.module}.{i.name}")]
+
+
+def _parents(module: str) -> list[str]:
+    parts = module.split(".")
+    return [".".join(parts[:n]) for n in range(1, len(parts) + 1)]
+
+
+def _file_of(module: str, root: Path) -> Path | None:
+    place = root / module.replace(".", "/")
+    return next((p for p in (place.with_suffix(".py"), place / "__init__.py") if p.is_file()), None)
+
+
+def _with_imports(path: Path, root: Path) -> str:
+    """SHA-256 of what a module does and of what the names mean that it imports.
+
+    Of a module of ours what counts is what that one does, not where it stands; of others their names.
+    """
+    parsed = _parsed(path)
+    meanings = set()
+    for taken in parsed.imports:
+        if not taken.is_ours:
+            meaning = f"{taken.module}.{taken.name}"
+        elif taken.module == FRAME:
+            meaning = taken.name
+        elif module := _file_of(f"{taken.module}.{taken.name}".rstrip("."), root):
+            meaning = _parsed(module).sha256
+        else:
+            origin = _file_of(taken.module, root)
+            meaning = f"{taken.name} of {_parsed(origin).sha256 if origin else None}"
+        meanings.add(f"{taken.as_name}: {meaning}")
+    return _sha256("\n".join([parsed.sha256, *sorted(meanings)]))
+
+
+def _of_data(path: Path, root: Path) -> str:
+    """SHA-256 of a file and of its name below the checkout, which counts: two tables may have changed places."""
+    place = path.relative_to(root)
+    content = _parsed(path).sha256 if path.suffix == ".py" else hashlib.sha256(path.read_bytes()).hexdigest()
+    return content if place.parts[0] == PACKAGE else _sha256(f"{content}  {place}")
+
+
+@functools.cache
+def _parsed(path: Path) -> _Parsed:
+    tree = ast.parse(path.read_bytes(), str(path))
+    imports = tuple(_imports(tree))
+    scripts = tuple(_scripts(tree))
+    _Stripped().visit(tree)
+    return _Parsed(_sha256(ast.dump(tree)), bool(tree.body), imports, scripts)
+
+
+def _imports(tree: ast.AST) -> Iterator[_Import]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (_Import(alias.name, "", alias.asname or alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            module = "." * node.level + (node.module or "")
+            yield from (_Import(module, alias.name, alias.asname or alias.name) for alias in node.names)
+
+
+def _scripts(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Attribute(attr="with_name"), args=[ast.Constant(value=str(name))]) if name.endswith(
+                ".py"
+            ):
+                yield name
+
+
+def _imported_by_notebook(path: Path) -> list[str]:
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    code = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+    imports = tuple(_imports(ast.parse(code, str(path))))
+    return _Parsed("", True, imports, ()).modules
+
+
+class _Stripped(ast.NodeTransformer):
+    """A syntax tree without imports and docstrings."""
+
+    def visit(self, node: ast.AST) -> ast.AST | None:
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            return None
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            return None
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and _has_docstring(
+            node.body
+        ):
+            del node.body[0]
+        self.generic_visit(node)
+        return node
+
+
+def _has_docstring(body: Sequence[ast.stmt]) -> bool:
+    first = body[0] if body else None
+    return isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
