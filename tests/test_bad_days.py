@@ -716,6 +716,16 @@ def test_kernel_key_follows_its_ingredients(kernels):
     assert key != build_key(spec, "source 1", "gcc 12")
 
 
+def test_comments_in_c_files_make_no_other_kernel(kernels):
+    _, spec = find_spec(None)
+    key = build_key(spec, "source", "gcc")
+    code = kernels / "bbr" / "tcp_bbr_main.c"
+    code.write_text("/* another\n * comment */\n\n" + code.read_text().replace("\t", "  "))
+    assert build_key(spec, "source", "gcc") == key
+    code.write_text(code.read_text() + "int one_more;\n")
+    assert build_key(spec, "source", "gcc") != key
+
+
 def test_a_patch_for_the_host_makes_no_other_kernel(kernels):
     """What a kernel computes does not depend on it: shipped results, caches and campaigns stay."""
     _, spec = find_spec(None)

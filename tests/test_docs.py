@@ -25,8 +25,6 @@ ROOT = paths.ROOT
 TUTORIAL = ROOT / "docs" / "tutorial" / "first_figure.md"
 TROUBLE = ROOT / "docs" / "howto" / "troubleshooting.md"
 ANY = "…"  # in a quoted message: what differs each time
-# The bytes of the kernel's sources are its identity: their comments keep the names that pages had.
-FROZEN = ("kernels/bbr/",)
 # Pages of a checkout that a test makes.
 MADE_UP = {("tests/test_site.py", f"docs/{page}.md") for page in ("flat", "howto/in")}
 
@@ -113,7 +111,7 @@ def test_pages_that_code_and_data_name_are_there():
     lost = []
     for path in tracked():
         name = str(path.relative_to(ROOT))
-        if name.startswith(FROZEN) or path.suffix in (".png", ".gz", ".parquet"):
+        if path.suffix in (".png", ".gz", ".parquet"):
             continue
         for page in re.findall(r"docs/[\w/.]*\.(?:md|png)", path.read_text(encoding="utf-8", errors="ignore")):
             if not (ROOT / page).exists() and (name, page) not in MADE_UP:

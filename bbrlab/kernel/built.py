@@ -14,6 +14,7 @@ from typing_extensions import TypedDict  # pydantic reads typing's own from Pyth
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
+from bbrlab.kernel.c_tokens import tokens
 from bbrlab.kernel.compiler import compiler
 from bbrlab.kernel.own import OwnCca, own_of, recipe_name
 from bbrlab.kernel.sources import locate, name_version
@@ -61,13 +62,17 @@ class Kernel:
 
 def build_key(spec: KernelSpec, source: str, compiler_line: str, own: Sequence[OwnCca] = ()) -> str:
     """Hash of (source version, options, patches, added files, what tries it out, compiler, this recipe's steps, algorithms of
-    one's own): of all that can change a result. Patches for the host cannot: host_key()."""
+    one's own): of all that can change a result. Patches for the host cannot: host_key(); nor can comments in the added C files, of which
+    the tokens count. An algorithm of one's own counts as it stands: the kernel names lines of it where it stops (own.told_place())."""
     parts = recipe(spec)
     digest = hashlib.sha256()
     for part in (source, compiler_line, spec.arch, "recipe 4"):
         digest.update(part.encode() + b"\0")
-    for path, target in [*((p, "") for p in [*parts.options, *parts.patches, probe_file()]), *parts.added]:
-        digest.update(f"{target}/{path.name}".encode() + b"\0" + path.read_bytes() + b"\0")
+    for path in [*parts.options, *parts.patches, probe_file()]:
+        digest.update(f"/{path.name}".encode() + b"\0" + path.read_bytes() + b"\0")
+    for path, target in parts.added:
+        told = "\0".join(tokens(path.read_text(encoding="utf-8")))
+        digest.update(f"{target}/{path.name}\0{told}\0".encode())
     if isinstance(spec, OwnSpec):  # names stand in what is built
         digest.update(json.dumps([parts.settings, spec.names]).encode() + b"\0")
         for path in parts.series:

@@ -80,7 +80,7 @@ u64 bbrm_target_inflight(const struct sock *sk)
 }
 
 /* [D3] BBRInflightWithHeadroom, in packets. inflight_hi is a number of packets here, and so is the
- * room: its whole packets, at least one. Small windows notice (docs/bbr.md).
+ * room: its whole packets, at least one. Small windows notice (docs/explanation/bbr.md).
  */
 u32 bbrm_inflight_with_headroom(const struct sock *sk)
 {
