@@ -860,10 +860,11 @@ def test_trying_out_a_kernel_leaves_no_folder_behind(tmp_path, tmp_path_factory,
         assert f"uml_dir={own}/" in argv
         os.utime(own, (0, 0))
         assert remove_abandoned(tmp_path, probe.PREFIX) == []
-        return "probe release 6\nprobe ccas cubic bbr\nprobe end\n"
+        return "probe release 6\nprobe ccas cubic bbr\nprobe profile bbr v-1\nprobe profile bbr v-2\nprobe end\n"
 
     monkeypatch.setattr(probe, "_boot", booted)
-    assert probe.probe_kernel(image, "um", tmp_path / "log")["ccas"] == ["cubic", "bbr"]
+    found = probe.probe_kernel(image, "um", tmp_path / "log")
+    assert (found["ccas"], found["profiles"]) == (["cubic", "bbr"], {"bbr": ["v-1", "v-2"]})
     assert [p.name for p in tmp_path.iterdir()] == ["log"]
 
 

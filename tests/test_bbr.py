@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from bbrlab.base.errors import UserError
+from bbrlab.kernel.built import get_kernel
 from bbrlab.measure import bbr_record
 from bbrlab.measure.phases import phases
 
@@ -466,6 +467,13 @@ def test_extreme_rtts(run_scenario, cca, rate, rtt, seconds, least):
 
 
 # ---- parameters ----
+
+
+def test_the_kernel_tells_its_profiles():
+    assert get_kernel().profiles == {
+        "bbr2": ["v2alpha", "v2alpha-before", "v2-draft"],
+        "bbr3": ["v3", "v3-drafts", "v3-before", "v3-06"],
+    }
 
 
 @pytest.mark.parametrize(

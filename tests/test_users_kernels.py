@@ -580,6 +580,7 @@ def small_linux(users, monkeypatch, tmp_path):
         "ccas": ["bbr", "cubic", "reno", "dctcp"],
         "parameters": {},
         "modules": {},
+        "profiles": {},
         "acceleration": "",
     }
     monkeypatch.setattr(compile, "probe_kernel", lambda *_, **__: found)

@@ -140,6 +140,7 @@ def _keep(
         "ccas": {field: kernel for field, kernel in names.items() if kernel in probe["ccas"]},
         "parameters": probe["parameters"],
         "modules": {name: module for name, module in probe["modules"].items() if name in spec.names.values()},
+        "profiles": {name: found for name, found in probe["profiles"].items() if name in spec.names.values()},
         "source": source.identity,
         "compiler": compiler(),
         "build_s": round(time.monotonic() - start, 1),

@@ -37,6 +37,7 @@ class Kernel:
         compiler: first line of ``cc --version``.
         build_s: wall-clock seconds of the build.
         modules: {kernel's name of a CCA that may be had in parameter sets: the module that has it}.
+        profiles: {kernel's name of such a CCA: the profiles that a set of its parameters may begin with}.
         own: {algorithm of one's own: SHA-256 of its C file}.
         host: hash of the patches by which it runs on more machines (host_key()).
         foreign: it has kernel code that is not of this project: patches of the user's, or a repository's source.
@@ -55,6 +56,7 @@ class Kernel:
     build_s: float
     acceleration: str = ""
     modules: dict[str, str] = field(default_factory=dict)
+    profiles: dict[str, list[str]] = field(default_factory=dict)
     own: dict[str, str] = field(default_factory=dict)
     host: str = ""
     foreign: bool = False

@@ -125,7 +125,7 @@ def _try_out(image: Path, arch: str, own: bool) -> tuple[str, str]:
 
 
 def probe_kernel(image: Path, arch: str, log: Path, *, own: bool = False) -> dict[str, Any]:
-    """Boot a new kernel and ask it for its release, CCAs and their parameters.
+    """Boot a new kernel and ask it for its release, CCAs, their parameters and profiles.
 
     Args:
         image: the kernel.
@@ -150,5 +150,8 @@ def probe_kernel(image: Path, arch: str, log: Path, *, own: bool = False) -> dic
     for module, cca, options in re.findall(r"probe set tcp_(\w+) (\w+) (.*)", output):
         modules[cca] = module
         parameters[cca] = options.split()
+    profiles: dict[str, list[str]] = {}
+    for base, profile in re.findall(r"probe profile (\w+) (\S+)", output):
+        profiles.setdefault(base, []).append(profile)
     return {"release": release[1], "ccas": ccas[1].split(), "parameters": parameters, "modules": modules,
-            "acceleration": acceleration}  # fmt: skip
+            "profiles": profiles, "acceleration": acceleration}  # fmt: skip

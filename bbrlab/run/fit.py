@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,9 +11,9 @@ from bbrlab.experiment.machine import host
 from bbrlab.experiment.machine.qemu import check_qemu
 from bbrlab.kernel.build import build_kernel
 from bbrlab.kernel.built import Kernel, get_kernel
-from bbrlab.kernel.own import OwnCca, recipe_name
+from bbrlab.kernel.own import OwnCca
 from bbrlab.kernel.probe import kvm_fails
-from bbrlab.kernel.specs import load_specs, recipe
+from bbrlab.kernel.specs import load_specs
 from bbrlab.kernel.steps import Say
 from bbrlab.scenario.point import Point
 
@@ -103,24 +102,9 @@ def check_parameters(point: Point, kernel: Kernel) -> None:
                     f"(it has: {', '.join(known) or 'none'})"
                 )
         if "profile" in flow.params and module in kernel.modules:
-            profiles = _profiles(kernel.name, module)
+            profiles = kernel.profiles.get(module, [])
             if profiles and flow.params["profile"] not in profiles:
                 raise UserError(
                     f"{point.scenario.name}: flows.{i}.params.profile: {flow.cca} has no profile '{flow.params['profile']}' in kernel "
                     f"{kernel.name} (it has: {', '.join(profiles)})"
                 )
-
-
-# One of a module's profiles, in kernels/bbr/tcp_bbr_sets.c: the congestion control that has it is called by its base's name or begins with it.
-_PROFILE = re.compile(r'\.ops\.name = "([a-z0-9]+)\w*",\s*\.params = \{.*?\.profile = "([\w.-]+)"', re.DOTALL)
-
-
-def _profiles(kernel_name: str, base: str) -> list[str]:
-    """Profiles of a CCA by the sources that its kernel was built from; empty if they do not say. Its key says that they are these."""
-    spec = load_specs().kernels.get(recipe_name(kernel_name))
-    if spec is None:
-        return []
-    texts = (
-        path.read_text(encoding="utf-8", errors="replace") for path, _ in recipe(spec).added if path.suffix == ".c"
-    )
-    return [profile for text in texts for of, profile in _PROFILE.findall(text) if of == base]

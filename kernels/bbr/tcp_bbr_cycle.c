@@ -131,7 +131,7 @@ static void bbrm_check_startup_high_loss(struct sock *sk, const struct rate_samp
 	struct bbrm *bbr = bbrm_of(sk);
 	bool exit;
 
-	if (bbr->losses_seen != bbr->losses_judged && bbr->loss_events < 15)
+	if (bbr->losses_seen != bbr->losses_judged && bbr->loss_events < BBRM_LOSS_EVENTS_MAX)
 		bbr->loss_events++;
 	bbr->losses_judged = bbr->losses_seen;
 	exit = bbr->loss_round_start && in_recovery &&

@@ -39,6 +39,7 @@
 #define BBRM_PROBE_WAIT_US		(2 * USEC_PER_SEC)	/* plus up to a second at random */
 #define BBRM_RENO_ROUNDS		63	/* Reno's time between losses at 25 Mbit/s, 30 ms */
 #define BBRM_EXTRA_ACKED_ROUNDS		10
+#define BBRM_LOSS_EVENTS_MAX		15	/* counted up to what the bit-field holds */
 
 enum bbrm_state {
 	BBRM_STARTUP, BBRM_DRAIN, BBRM_DOWN, BBRM_CRUISE, BBRM_REFILL, BBRM_UP, BBRM_PROBE_RTT
@@ -172,7 +173,7 @@ struct bbrm {
 	    probe_rtt_expired:1,
 	    probe_rtt_round_done:1,
 	    startup_ecn_rounds:2,
-	    loss_events:4;
+	    loss_events:4;		/* up to BBRM_LOSS_EVENTS_MAX */
 	u32 up_rounds:5,
 	    filter_due:1,		/* when ProbeRTT ends */
 	    counters_moved:1;

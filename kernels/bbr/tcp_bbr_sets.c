@@ -5,8 +5,8 @@
  *
  *	NAME BASE [profile=PROFILE] [OPTION=VALUE ...]
  *
- * BASE is "bbr2" or "bbr3". Flows with different sets share a bottleneck that way; a set, once
- * there, never changes.
+ * BASE is the congestion control of a profile, such as "bbr2" or "bbr3". Flows with different
+ * sets share a bottleneck that way; a set, once there, never changes.
  */
 #include <linux/ctype.h>
 #include <linux/kstrtox.h>
@@ -286,10 +286,12 @@ static int bbrm_add_set(struct bbrm_set *set)
 
 static const struct bbrm_params *bbrm_find_base(const char *name)
 {
-	if (!strcmp(name, "bbr2"))
-		return &bbrm_profiles[0].params;
-	if (!strcmp(name, "bbr3"))
-		return &bbrm_profiles[3].params;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(bbrm_profiles); i++) {
+		if (!strcmp(bbrm_profiles[i].ops.name, name))
+			return &bbrm_profiles[i].params;
+	}
 	return NULL;
 }
 
@@ -413,6 +415,21 @@ static const struct kernel_param_ops bbrm_options_ops = { .get = bbrm_options_re
 
 module_param_cb(options, &bbrm_options_ops, NULL, 0444);
 MODULE_PARM_DESC(options, "the options that a set may have");
+
+static int bbrm_profiles_read(char *to, const struct kernel_param *kp)
+{
+	int i, n = 0;
+
+	for (i = 0; i < ARRAY_SIZE(bbrm_profiles); i++)
+		n += scnprintf(to + n, PAGE_SIZE - n, "bbr%u %s\n", bbrm_profiles[i].params.version,
+			       bbrm_profiles[i].params.profile);
+	return n;
+}
+
+static const struct kernel_param_ops bbrm_profiles_ops = { .get = bbrm_profiles_read };
+
+module_param_cb(profiles, &bbrm_profiles_ops, NULL, 0444);
+MODULE_PARM_DESC(profiles, "the profiles that a set may have, each after its version");
 
 int __init bbrm_register_sets(const struct tcp_congestion_ops *ops)
 {
