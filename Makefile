@@ -56,8 +56,8 @@ lint:           ## Formatters, linters, types, spelling; changes nothing
 	snakemake --lint && bbrlab check scenarios/*/*.yaml data/*/claims.yaml
 
 format:         ## Let the formatters decide the layout, and renew what is made: reference pages, schemas, tables, counts, .zenodo.json
-	@source .venv/bin/activate && ruff check --fix . ; ruff format . && snakefmt Snakefile workflow/Snakefile rules && nbstripout --keep-id notebooks/*.ipynb && python -m bbrlab.report.metric_tables && \
-	python -m bbrlab.report.readme_counts && python -m bbrlab.report.outcomes_page && python -m bbrlab.report.verdict_changes && python -m bbrlab.report.crosscheck_page && python -m bbrlab.report.measured_page && python -m bbrlab.report.beside_google_page && python -m bbrlab.grading.rubric_tables && python -m bbrlab.publish.citation && python -m bbrlab.publish.artifact_statements && \
+	@source .venv/bin/activate && ruff check --fix . ; ruff format . && snakefmt Snakefile workflow/Snakefile rules && nbstripout --keep-id notebooks/*.ipynb && python -m bbrlab.show.metric_tables && \
+	python -m bbrlab.show.readme_counts && python -m bbrlab.show.outcomes_page && python -m bbrlab.show.verdict_changes && python -m bbrlab.show.crosscheck_page && python -m bbrlab.show.measured_page && python -m bbrlab.show.beside_google_page && python -m bbrlab.grading.rubric_tables && python -m bbrlab.publish.citation && python -m bbrlab.publish.artifact_statements && \
 	python -m bbrlab.cli.schemas && python -m bbrlab.cli.reference && python -m bbrlab.container.binder
 
 lock:           ## Renew envs/requirements.lock and envs/citing.txt from the .in files beside them

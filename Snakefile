@@ -28,7 +28,7 @@ from bbrlab.kernel.specs import ingredients
 from bbrlab.models.predictions import BURST, FLUID_OWN, FLUID_SHORT, files_of
 from bbrlab.results.figures import has_panel
 from bbrlab.run.manifest import package_versions
-from bbrlab.site.documents import linked, sources
+from bbrlab.show.documents import linked, sources
 from bbrlab.workflow.asking import write_asking
 from bbrlab.workflow.cache import check_cache
 from bbrlab.workflow.clock import date_back

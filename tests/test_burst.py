@@ -21,12 +21,12 @@ from bbrlab.models import _burst_loop, _burst_state, burst, burst_panels, burst_
 from bbrlab.models.burst import share, simulate
 from bbrlab.models.burst_versions import READINGS, VERSIONS, Reading
 from bbrlab.models.predictions import BURST_SEEDS
-from bbrlab.report import readings
-from bbrlab.report.panel import Panel, with_burst
-from bbrlab.report.plots.panels import three_models
 from bbrlab.results.figures import PANEL_KEYS, figures_at, write_points
 from bbrlab.scenario.frames import FRAME_BYTES, PAYLOAD_BYTES, PAYLOAD_PER_FRAME
 from bbrlab.scenario.messages import validate
+from bbrlab.show import readings
+from bbrlab.show.panel import Panel, with_burst
+from bbrlab.show.plots.panels import three_models
 from tests.conftest import scenario_dict
 
 # RMSE up to 16 BDP of the drafts to the letter; the first five are asked for by the model's specification, the last two are what two
@@ -344,7 +344,7 @@ def test_readings_are_of_bbr2_and_bbr3(reading):
 
 
 def test_the_default_is_each_version_as_in_the_kernels_profiles_of_before():
-    """The names that bbrlab/report/readings.py chooses by the rule are those that the model has for its versions."""
+    """The names that bbrlab/show/readings.py chooses by the rule are those that the model has for its versions."""
     assert burst_versions.KERNEL_READINGS["bbr2"] == "draft" and readings.chosen("bbr2") == "drafts"
     assert burst_versions.KERNEL_READINGS["bbr3"] == readings.chosen("bbr3") == "cut"
     for name, (lower_bounds, filter_after_probe_rtt) in (

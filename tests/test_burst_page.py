@@ -5,8 +5,8 @@ from __future__ import annotations
 import matplotlib.pyplot as plt
 
 from bbrlab.base import paths
-from bbrlab.report.plots.burst import what_if
-from bbrlab.report.render import render_notebook
+from bbrlab.show.execute import render_notebook
+from bbrlab.show.plots.burst import what_if
 
 
 def test_the_page_needs_no_campaign(tmp_path, monkeypatch):

@@ -26,11 +26,11 @@ from bbrlab.claims.load import claims_files, claims_of, load_statements
 from bbrlab.claims.readings import later_choices
 from bbrlab.claims.schema import Expectation, Term, rounded, same_number
 from bbrlab.claims.select import full_figures, select
-from bbrlab.report import outcomes_page
-from bbrlab.report.readme_counts import PAGE, page, renewed, with_scorecard
 from bbrlab.results.best_scale import known_statements
 from bbrlab.results.figures import figures_at, scenario_files
 from bbrlab.results.verdicts import NOT_RUN, PARTLY_RUN
+from bbrlab.show import outcomes_page
+from bbrlab.show.readme_counts import PAGE, page, renewed, with_scorecard
 from tests.made_up import EACH, GOOD, ORDER, only_claim, table, written
 
 
@@ -42,7 +42,7 @@ def test_every_paper_has_statements_and_every_row_its_claim():
 
 def test_the_readme_counts_statements_and_claims():
     text = PAGE.read_text()
-    assert text == page(), "run: python -m bbrlab.report.readme_counts"
+    assert text == page(), "run: python -m bbrlab.show.readme_counts"
     with pytest.raises(ValueError, match="rows for"):
         renewed(text.replace("(scenarios/tang)", "(scenarios/nobody)"), load_statements())
 
@@ -86,7 +86,7 @@ def test_the_readme_has_what_came_of_the_statements():
 
 def test_the_page_of_outcomes_is_of_what_ships():
     text = outcomes_page.PAGE.read_text()
-    assert text == outcomes_page.outcomes(), "run: python -m bbrlab.report.outcomes_page"
+    assert text == outcomes_page.outcomes(), "run: python -m bbrlab.show.outcomes_page"
     known = known_statements(paths.ROOT / "shipped")
     for id, verdict in known[["id", "verdict"]].itertuples(index=False):
         assert f"`{id}`" in text, f"{id} ({verdict}) is on no line"

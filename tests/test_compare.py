@@ -17,10 +17,10 @@ from bbrlab.claims.judge import judge_all
 from bbrlab.cli.commands import app
 from bbrlab.publish import campaign_source as sides
 from bbrlab.publish.compare import MOVED, NOT_COMPARED, OPEN, SAME, compare_points, compare_verdicts, only_in
-from bbrlab.report.kernels import difference_table, kernel_age, kernel_differences
 from bbrlab.results.figures import figures_at
 from bbrlab.results.tables import write_table
 from bbrlab.scenario.load import load_scenario, points_of
+from bbrlab.show.kernels import difference_table, kernel_age, kernel_differences
 from tests.made_up import GOOD, only_claim
 from tests.made_up import table as table_of
 

@@ -20,7 +20,7 @@ from bbrlab.results import schema as versions
 from bbrlab.results import shipped
 from bbrlab.results.figures import figures_at
 from bbrlab.results.tables import CONDITIONS, IDENTITY, read_figure, write_table
-from bbrlab.site.run_page import write_run_page
+from bbrlab.show.run_page import write_run_page
 from tests.made_up import table
 from tests.test_site import made_up_run
 

@@ -12,10 +12,10 @@ from bbrlab.measure.jitter import largest_by_second
 from bbrlab.measure.series import goodput_series, jitter_series
 from bbrlab.models.of_paper import models_of
 from bbrlab.models.predict import speaks_of
-from bbrlab.report.panel import fluid_figure
-from bbrlab.report.plots.runs import time_series
-from bbrlab.report.plots.tables import curves
 from bbrlab.results.figures import figures_at
+from bbrlab.show.panel import fluid_figure
+from bbrlab.show.plots.runs import time_series
+from bbrlab.show.plots.tables import curves
 
 
 def samples() -> pd.DataFrame:

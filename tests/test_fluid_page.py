@@ -6,8 +6,8 @@ import nbformat
 import pytest
 
 from bbrlab.base import paths
-from bbrlab.report.render import render_notebook
 from bbrlab.results.figures import figures_at
+from bbrlab.show.execute import render_notebook
 from tests.made_up import table
 
 

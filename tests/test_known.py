@@ -15,17 +15,17 @@ from typer.testing import CliRunner
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.cli.commands import app
-from bbrlab.report import beside_shipped
-from bbrlab.report.pages import load_page
-from bbrlab.report.statement_table import statement_table
 from bbrlab.results import shipped
 from bbrlab.results.best_scale import best_claims, best_statements, in_scales, judged, known_statements
 from bbrlab.results.figures import figures_at
 from bbrlab.results.verdicts import read_claims, read_statements
-from bbrlab.site.build import notebook_files
-from bbrlab.site.content import read_content
-from bbrlab.site.front import front_page, runs_page
-from bbrlab.site.papers import paper_page
+from bbrlab.show import beside_shipped
+from bbrlab.show.content import read_content
+from bbrlab.show.findings import load_page
+from bbrlab.show.paper_page import paper_page
+from bbrlab.show.site import notebook_files
+from bbrlab.show.site_pages import front_page, runs_page
+from bbrlab.show.statement_table import statement_table
 
 REAL = paths.ROOT / "shipped" / "quick"
 
@@ -304,7 +304,7 @@ def test_a_site_of_one_folder_alone(monkeypatch, tmp_path):
     pages.mkdir(parents=True)
     (pages / "tang.ipynb").touch()
     given = []
-    monkeypatch.setattr("bbrlab.site.build.build_site", lambda *words: given.append(words) or [])
+    monkeypatch.setattr("bbrlab.show.site.build_site", lambda *words: given.append(words) or [])
     assert CliRunner().invoke(app, ["site", "--scale", "quick", "--results", str(theirs)]).exit_code == 0
     assert given == [("quick", None, theirs)]
     content = read_content("quick", theirs)

@@ -14,11 +14,11 @@ from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.claims.select import full_figures
 from bbrlab.models import ware
 from bbrlab.publish.ns3 import program_identity
-from bbrlab.report import notebook
-from bbrlab.report.pages import Page
-from bbrlab.report.panel import Panel, in_words
 from bbrlab.results.figures import figures_at, has_panel, runs_of
 from bbrlab.results.shipped import Shown
+from bbrlab.show import notebook
+from bbrlab.show.findings import Page
+from bbrlab.show.panel import Panel, in_words
 
 
 @pytest.fixture

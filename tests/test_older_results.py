@@ -24,9 +24,6 @@ from bbrlab.publish import differences
 from bbrlab.publish import expected_runs as records
 from bbrlab.publish import pack as ship
 from bbrlab.publish.artifact_verdicts import check_judged
-from bbrlab.report import beside_shipped
-from bbrlab.report.notebook import samples_of
-from bbrlab.report.pages import Page, load_page
 from bbrlab.results import run_folder as seen
 from bbrlab.results import schema as versions
 from bbrlab.results import shipped
@@ -34,8 +31,11 @@ from bbrlab.results.figures import Run, figures_at
 from bbrlab.results.shipped import Shown
 from bbrlab.results.tables import CONDITIONS, IDENTITY, TIDY, read_points, run_rows, table_of_rows, tidy, write_table
 from bbrlab.results.verdicts import CLAIM_COLUMNS, STATEMENT_COLUMNS
-from bbrlab.site.content import read_content
-from bbrlab.site.run_page import write_run_page
+from bbrlab.show import beside_shipped
+from bbrlab.show.content import read_content
+from bbrlab.show.findings import Page, load_page
+from bbrlab.show.notebook import samples_of
+from bbrlab.show.run_page import write_run_page
 from tests.made_up import nothing_measured, table, whole_summary
 from tests.test_site import made_up_run
 

@@ -9,14 +9,14 @@ import pandas as pd
 import pytest
 
 from bbrlab.base import files, paths
-from bbrlab.report import measured_page, outcomes_page
-from bbrlab.report.pages import load_page
 from bbrlab.results.best_scale import whose
 from bbrlab.results.shipped import own_hash, shown
 from bbrlab.run.conditions import CONDITIONS
 from bbrlab.scenario.schema import Hosts, Noise
-from bbrlab.site.content import read_content
-from bbrlab.site.papers import paper_page
+from bbrlab.show import measured_page, outcomes_page
+from bbrlab.show.content import read_content
+from bbrlab.show.findings import load_page
+from bbrlab.show.paper_page import paper_page
 
 OLD = "tang/fig2"
 COMMIT, TIME = "0123456789" * 4, "2020-01-02T03:04:05Z"

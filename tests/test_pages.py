@@ -13,12 +13,12 @@ from typer.testing import CliRunner
 from bbrlab.base import paths
 from bbrlab.cli.commands import app
 from bbrlab.cli.outcome import show_outcome
-from bbrlab.report.pages import Page
-from bbrlab.report.panel import Panel, not_run, panel_rows, panels_at, with_fluid
-from bbrlab.report.verdicts import marks_text
 from bbrlab.results.figures import PANEL_KEYS, Figure, figures_at, runs_of
 from bbrlab.results.shipped import Shown
 from bbrlab.results.verdicts import NOT_REPRODUCED, PARTLY_RUN, REPRODUCED
+from bbrlab.show.findings import Page
+from bbrlab.show.panel import Panel, not_run, panel_rows, panels_at, with_fluid
+from bbrlab.show.verdicts import marks_text
 from tests import made_up
 
 CHECKS = [
@@ -224,7 +224,7 @@ def test_pages_are_those_of_a_campaign(monkeypatch, tmp_path):
     """The burst model's among them, to which the overview has a link."""
     made: list[tuple[str, dict[str, str]]] = []
     monkeypatch.setattr(
-        "bbrlab.report.render.render_notebook", lambda source, out, given: made.append((out.name, given))
+        "bbrlab.show.execute.render_notebook", lambda source, out, given: made.append((out.name, given))
     )
     done = CliRunner().invoke(app, ["pages", "--scale", "quick", "--out", str(tmp_path)])
     assert done.exit_code == 0, done.output

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bbrlab.report.plots.style import bdp_axis, in_order, line_looks, multiples, plain, with_room
-from bbrlab.report.plots.tables import curves
+from bbrlab.show.plots.style import bdp_axis, in_order, line_looks, multiples, plain, with_room
+from bbrlab.show.plots.tables import curves
 
 
 @pytest.fixture(autouse=True)

@@ -8,9 +8,9 @@ from typer.testing import CliRunner
 
 from bbrlab.base import paths
 from bbrlab.cli.commands import app
-from bbrlab.report.points_table import show_points, swept_columns
 from bbrlab.results.tables import read_figure
 from bbrlab.results.verdicts import read_claims, read_statements
+from bbrlab.show.points_table import show_points, swept_columns
 
 TABLE = paths.ROOT / "shipped/quick/tang/fig5.parquet"
 

@@ -6,7 +6,7 @@ import nbformat
 import pytest
 
 from bbrlab.base.errors import UserError
-from bbrlab.report.render import render_notebook
+from bbrlab.show.execute import render_notebook
 
 
 def notebook(path, *cells):

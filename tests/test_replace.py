@@ -15,8 +15,6 @@ from bbrlab.base.errors import UserError
 from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.claims.select import select
 from bbrlab.publish.campaign_source import sides_of
-from bbrlab.report import scorecard
-from bbrlab.report.render import render_notebook
 from bbrlab.results.figures import figures_at, own_of_figure
 from bbrlab.results.replacement import (
     UNCHANGED,
@@ -26,6 +24,8 @@ from bbrlab.results.replacement import (
     parse_replacement,
     replacement,
 )
+from bbrlab.show import terminal as scorecard
+from bbrlab.show.execute import render_notebook
 from tests.conftest import changed, state_of
 from tests.test_stages import STAND_IN
 

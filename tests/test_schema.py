@@ -24,11 +24,11 @@ from bbrlab.measure.short_flows import SHORT, Read, ShortFlows, chunk_outcomes
 from bbrlab.measure.sockets import Flows
 from bbrlab.measure.summary import FlowEntry, GroupEntry, Summary, read_summary
 from bbrlab.measure.tables import samples_table, short_flows_table
-from bbrlab.report.metric_tables import PAGE, renewed
 from bbrlab.results.figures import Figure, Run
 from bbrlab.results.tables import figure_table, run_rows, tidy, write_table
 from bbrlab.scenario.load import base_point
 from bbrlab.scenario.messages import validate
+from bbrlab.show.metric_tables import PAGE, renewed
 from tests import made_up
 from tests.conftest import scenario_dict
 

@@ -14,10 +14,6 @@ from bbrlab.base.errors import UserError
 from bbrlab.claims.judge import OWN, judge_all, verdict_frame
 from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.claims.statements import statement_frame
-from bbrlab.report.pages import load_page, statement_words
-from bbrlab.report.scorecard import show_verdicts, write_scorecard
-from bbrlab.report.statement_table import MANY, statement_table
-from bbrlab.report.verdicts import COLOURS, TERMINAL
 from bbrlab.results.figures import figures_at
 from bbrlab.results.tables import write_table
 from bbrlab.results.verdicts import (
@@ -31,6 +27,10 @@ from bbrlab.results.verdicts import (
     STATEMENT_VERDICTS,
     statements_beside,
 )
+from bbrlab.show.findings import load_page, statement_words
+from bbrlab.show.statement_table import MANY, statement_table
+from bbrlab.show.terminal import show_verdicts, write_scorecard
+from bbrlab.show.verdicts import COLOURS, TERMINAL
 from tests.made_up import EACH, GOOD, partly, series, table, written
 
 FIG2A = "sarpkaya2025/fig2a"

@@ -23,13 +23,13 @@ from bbrlab.publish import differences, verify
 from bbrlab.publish import expected_runs as records
 from bbrlab.publish import pack as ship
 from bbrlab.publish.accepted_failures import Explained, read_explained
-from bbrlab.report import beside_shipped
-from bbrlab.report.notebook import between_cuts, samples_of
-from bbrlab.report.pages import load_page
 from bbrlab.results import shipped
 from bbrlab.results.figures import figures_at, runs_of
 from bbrlab.results.tables import figure_table, tidy, write_table
 from bbrlab.run.run import run_point
+from bbrlab.show import beside_shipped
+from bbrlab.show.findings import load_page
+from bbrlab.show.notebook import between_cuts, samples_of
 from bbrlab.workflow import budget
 from bbrlab.workflow.resources import guest_mb
 from tests.conftest import state_of

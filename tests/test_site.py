@@ -29,15 +29,15 @@ from bbrlab.results.shipped import Shown
 from bbrlab.results.tables import write_table
 from bbrlab.results.verdicts import NOT_REPRODUCED, PARTLY_RUN, REPRODUCED
 from bbrlab.scenario.load import base_point, load_scenario
-from bbrlab.site import documents
-from bbrlab.site.build import build_site
-from bbrlab.site.content import Content, read_content
-from bbrlab.site.met import HERE, met, met_table
-from bbrlab.site.notebooks import clean, notebook_page
-from bbrlab.site.outcome import distances, told
-from bbrlab.site.run_page import run_folder, thinned, write_run_page
-from bbrlab.site.settings import setting_of
-from bbrlab.site.words import block, embedded, slug
+from bbrlab.show import documents
+from bbrlab.show.content import Content, read_content
+from bbrlab.show.distances import distances, told
+from bbrlab.show.html import block, embedded, slug
+from bbrlab.show.model_accuracy import HERE, met, met_table
+from bbrlab.show.notebook_page import clean, notebook_page
+from bbrlab.show.run_page import run_folder, thinned, write_run_page
+from bbrlab.show.setting import setting_of
+from bbrlab.show.site import build_site
 from bbrlab.workflow.targets import targets_of
 from tests.browser import PROGRAM, Browser
 from tests.made_up import nothing_measured, table, whole_summary

@@ -233,10 +233,10 @@ def finished(checkout):
         ("data/sarpkaya2025/models.yaml", CLAIMS | PREDICTIONS),
         ("bbrlab/claims/judge.py", CLAIMS),
         ("data/tang/table2.csv", CLAIMS),
-        ("bbrlab/report/plots/style.py", PAGES),
+        ("bbrlab/show/plots/style.py", PAGES),
         ("notebooks/tang.ipynb", {"notebook"} | SITE),
-        ("bbrlab/site/charts.py", SITE),
-        ("bbrlab/site/static/site.css", SITE),
+        ("bbrlab/show/charts.py", SITE),
+        ("bbrlab/show/static/site.css", SITE),
         ("data/README.md", SITE),
     ],
 )

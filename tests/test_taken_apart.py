@@ -9,7 +9,7 @@ import pytest
 
 from bbrlab.base.tables import published_table
 from bbrlab.models import fluid, taken_apart
-from bbrlab.report.plots.models import one_case
+from bbrlab.show.plots.models import one_case
 
 
 def test_the_changes_are_all_that_the_two_modes_differ_in():

@@ -34,10 +34,10 @@ def compare(
     from bbrlab.claims.load import claims_of, load_statements
     from bbrlab.publish.campaign_source import figures_there, kernels_of, left_out, run_side, sides_of, tables_at
     from bbrlab.publish.compare import METRICS, compare_points, compare_verdicts, only_in
-    from bbrlab.report.compare import Comparison, content_of, show_comparison, write_points
-    from bbrlab.report.compare_page import write_page
     from bbrlab.results.config import load_config
     from bbrlab.results.figures import figures_at
+    from bbrlab.show.comparison import Comparison, content_of, show_comparison, write_points
+    from bbrlab.show.comparison_page import write_page
 
     metrics = metric or METRICS
     compare_points({}, {}, metrics)  # of nothing: says if there is no such metric, before a campaign runs

@@ -148,9 +148,9 @@ def pages(
 ) -> None:  # fmt: skip
     """Write pages from the results that are there: one's own, else those that ship. Runs nothing."""
     from bbrlab.base.console import Console
-    from bbrlab.report.render import render_notebook
     from bbrlab.results.config import load_config
     from bbrlab.results.figures import figures_at
+    from bbrlab.show.execute import render_notebook
 
     scale = scale or load_config().scale
     papers = dict.fromkeys(f.id.split("/")[0] for f in figures_at(scale, []))

@@ -18,7 +18,7 @@ def render(
     parameter: Annotated[list[str] | None, typer.Option("-p")] = None,
 ) -> None:
     """Execute a notebook and write it as HTML, its figures as files (used by the workflow)."""
-    from bbrlab.report.render import render_notebook
+    from bbrlab.show.execute import render_notebook
 
     render_notebook(notebook, out, dict(item.split("=", 1) for item in parameter or []), figures)
 
@@ -33,13 +33,13 @@ def verdicts(claims: Path, table: Annotated[Path | None, typer.Option()] = None)
 
     statements = read_statements(claims)
     if table is not None and statements.empty:
-        from bbrlab.report.console import wide_console
-        from bbrlab.report.points_table import show_points
         from bbrlab.results.tables import read_figure
+        from bbrlab.show.console import wide_console
+        from bbrlab.show.points_table import show_points
 
         show_points(read_figure(table), wide_console())
     else:
-        from bbrlab.report.scorecard import show_verdicts
+        from bbrlab.show.terminal import show_verdicts
 
         show_verdicts(read_claims(claims), statements)
 
@@ -53,8 +53,8 @@ def report(
 ) -> None:
     """Print and write the scorecard (used by the workflow)."""
 
-    from bbrlab.report.scorecard import write_scorecard
     from bbrlab.results.tables import read_tables
     from bbrlab.results.verdicts import read_claims, read_statements
+    from bbrlab.show.terminal import write_scorecard
 
     write_scorecard(read_tables(tables), read_claims(claims), read_statements(claims), scale, out)

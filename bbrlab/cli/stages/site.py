@@ -20,9 +20,9 @@ def site(
     execute: Annotated[bool, typer.Option("--execute", help="Execute the notebooks that were not yet (minutes).")] = False,
 ) -> None:  # fmt: skip
     """Write the site of one's own results, else of those that ship. Runs no experiment."""
-    from bbrlab.report.render import render_notebook
     from bbrlab.results.config import load_config
-    from bbrlab.site.build import build_site, missing_notebooks, site_folder
+    from bbrlab.show.execute import render_notebook
+    from bbrlab.show.site import build_site, missing_notebooks, site_folder
 
     scale = scale or load_config().scale
     if results and execute:
@@ -42,7 +42,7 @@ def show(
     out: Annotated[Path | None, typer.Option(help="File; default: below pages/runs in the results folder.")] = None,
 ) -> None:  # fmt: skip
     """Write a page of one run: goodput, window, RTT, queue, BBR's states, self-checks, how to repeat it."""
-    from bbrlab.site.run_page import default_file, run_folder, write_run_page
+    from bbrlab.show.run_page import default_file, run_folder, write_run_page
 
     folder = run_folder(run)
     page = out or default_file(folder)

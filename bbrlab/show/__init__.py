@@ -1,0 +1,1 @@
+"""What is shown of results: the terminal, notebooks and the site."""

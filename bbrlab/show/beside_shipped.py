@@ -1,0 +1,211 @@
+"""One's own results beside those that ship: every difference, of runs, points and verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from bbrlab.base import paths
+from bbrlab.base.words import number_of
+from bbrlab.measure import schema
+from bbrlab.publish.compare import names_of, only_in
+from bbrlab.results.figures import figures_at
+from bbrlab.results.schema import read_with
+from bbrlab.results.shipped import shipped_scale
+from bbrlab.results.tables import IDENTITY
+
+OK = "ok"  # stands among the metrics: whether a run passed its self-checks (1) or not (0)
+DIFFERENT = ["figure", "point", "group", "metric", "unit", "seeds", "shipped", "own", "largest"]
+BY_FIGURE = ["figure", "runs", "runs_that_differ", "points_that_differ", "largest_in_proportion", "metric", "runs_only_own", "runs_only_shipped"]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Differences:
+    """One's own results against those that ship.
+
+    Attributes:
+        scale: of those that ship.
+        figures: a row for each figure that both have (BY_FIGURE): ``runs`` in both; how many of them, and of their points, are
+            not equal to the last digit; the largest difference of a seed over the larger of the two means, and its metric; runs of
+            points that both have with a seed that only one has.
+        points: of the runs of both that are not equal to the last digit, a row for each point, flow group and metric: ``figure``,
+            ``point``, ``group``, ``metric``, ``unit``, ``seeds`` (that differ), ``shipped`` and ``own`` (means over
+            them), ``largest`` (difference of a seed); the largest in proportion first. ``ok`` stands among the metrics.
+        only_own, only_shipped: points that the other has not.
+        changed: points that both have with the same swept values, but of another scenario, so that their runs are not compared.
+        verdicts, statements: whose verdict differs: ``id``, ``says``, ``shipped``, ``own``.
+        compared: whether both have verdicts.
+    """
+
+    scale: str
+    figures: pd.DataFrame
+    points: pd.DataFrame
+    only_own: list[str]
+    only_shipped: list[str]
+    changed: list[str]
+    verdicts: pd.DataFrame
+    statements: pd.DataFrame
+    compared: bool
+
+    @property
+    def runs(self) -> int:
+        """How many runs both have."""
+        return int(self.figures["runs"].sum())
+
+
+def differences(scale: str, results: Path | None = None, shipped: Path | None = None) -> Differences | None:
+    """One's own results of a scale against what ships; None if there is only one of the two."""
+    own, folder = results or paths.results_folder(), shipped or paths.SHIPPED
+    theirs = shipped_scale(scale, folder)
+    mine = _tables(own, scale)
+    if theirs is None or not mine:
+        return None
+    other = _tables(folder, theirs)
+    both = {figure: (other[figure], mine[figure]) for figure in mine if figure in other}
+    parts = [_unequal(figure, *pair) for figure, pair in both.items()]
+    points = pd.concat([part for _, part in parts], ignore_index=True) if parts else pd.DataFrame(columns=DIFFERENT)
+    return Differences(
+        theirs,
+        pd.DataFrame([row for row, _ in parts], columns=BY_FIGURE),
+        points.loc[_in_proportion(points).sort_values(ascending=False, kind="stable").index],
+        only_in(mine, other),
+        only_in(other, mine) if theirs == scale else [],
+        _changed(mine, other),
+        _moved(folder / theirs / "claims.parquet", own / scale / "claims.parquet"),
+        _moved(folder / theirs / "statements.parquet", own / scale / "statements.parquet"),
+        (folder / theirs / "claims.parquet").exists() and (own / scale / "claims.parquet").exists(),
+    )
+
+
+def _tables(folder: Path, scale: str) -> dict[str, pd.DataFrame]:
+    known = {f.id: folder / scale / f"{f.id}.parquet" for f in figures_at(scale, [])}
+    return {id: read_with(path, IDENTITY) for id, path in known.items() if path.exists()}
+
+
+def _changed(mine: Mapping[str, pd.DataFrame], other: Mapping[str, pd.DataFrame]) -> list[str]:
+    """Differences.changed, as figure and name: points whose name both have, and whose label, with its fingerprint, only one has."""
+    found = []
+    for figure, table in mine.items():
+        if figure not in other:
+            continue
+        names, labels = set(names_of(other[figure])), set(other[figure]["point"])
+        here = dict(zip(table["point"], names_of(table), strict=True))
+        found += [f"{figure} {name}".strip() for label, name in here.items() if name in names and label not in labels]
+    return found
+
+
+def _in_proportion(points: pd.DataFrame) -> pd.Series:
+    """The largest difference of each row over the larger of the two means (NaN where only one has a number)."""
+    scaled: pd.Series = (points["largest"] / points[["shipped", "own"]].abs().max(axis=1)).astype(float)
+    return scaled
+
+
+def _unequal(figure: str, theirs: pd.DataFrame, mine: pd.DataFrame) -> tuple[dict[str, object], pd.DataFrame]:
+    """A figure's row of Differences.figures, and what of its runs that are in both differs (columns DIFFERENT)."""
+    keys = ["point", "seed", "group"]
+    metrics = [m for m in (OK, *schema.METRICS) if m in theirs and m in mine]
+    long = [t.astype(dict.fromkeys(metrics, float)).melt(keys, metrics, "metric", "value") for t in (theirs, mine)]
+    both = long[0].merge(long[1], on=[*keys, "metric"], suffixes=("_shipped", "_own"))
+    one, two = both["value_shipped"], both["value_own"]
+    both = both[~((one == two) | (one.isna() & two.isna()))]
+    both = both[~(both["metric"].isin([OK, *schema.RUN]) & (both["group"] != 0))]  # of the run: once
+    both["away"] = (both["value_own"] - both["value_shipped"]).abs()
+    grouped = both.groupby(["point", "group", "metric"], sort=False)
+    found = grouped.agg(seeds=("seed", "nunique"), shipped=("value_shipped", "mean"), own=("value_own", "mean"),
+                        largest=("away", "max")).reset_index()  # fmt: skip
+    found["figure"] = figure
+    found["unit"] = ["" if m == OK else schema.METRICS[m].unit for m in found["metric"]]
+    runs = [t[keys[:2]].drop_duplicates() for t in (theirs, mine)]
+    of_both = set(theirs["point"]) & set(mine["point"])
+    here = [set(t[t["point"].isin(of_both)].itertuples(index=False, name=None)) for t in runs]
+    worst = _in_proportion(found)
+    row = {
+        "figure": figure,
+        "runs": len(here[0] & here[1]),
+        "runs_that_differ": len(both.drop_duplicates(keys[:2])),
+        "points_that_differ": found["point"].nunique(),
+        "largest_in_proportion": worst.max(),
+        "metric": found["metric"].iloc[int(worst.argmax())] if worst.notna().any() else "",
+        "runs_only_own": len(here[1] - here[0]),
+        "runs_only_shipped": len(here[0] - here[1]),
+    }
+    return row, found[DIFFERENT]
+
+
+def _moved(theirs: Path, mine: Path) -> pd.DataFrame:
+    """The claims, or statements, of two tables whose verdict differs, and those that only one has."""
+    if not theirs.exists() or not mine.exists():
+        return pd.DataFrame(columns=["id", "says", "shipped", "own"])
+    sides = [read_with(path, ("id", "says", "verdict")) for path in (theirs, mine)]
+    both = sides[0][["id", "says", "verdict"]].merge(
+        sides[1][["id", "says", "verdict"]], on="id", how="outer", suffixes=("_shipped", "_own")
+    )
+    both["says"] = both["says_own"].fillna(both["says_shipped"])
+    both = both.rename(columns={"verdict_shipped": "shipped", "verdict_own": "own"}).fillna("not there")
+    return both.loc[both["shipped"] != both["own"], ["id", "says", "shipped", "own"]].reset_index(drop=True)
+
+
+def difference_words(found: Differences, scale: str) -> str:
+    """Differences in words (Markdown)."""
+    points = len(found.points.drop_duplicates(["figure", "point"])) if len(found.points) else 0
+    equal = (
+        "all are equal to the last digit." if not points else f"{number_of(points, 'point differs', 'points differ')}."
+    )
+    lines = [
+        f"Shipped: scale {found.scale}; your own: scale {scale}. "
+        + (f"{number_of(found.runs, 'run is', 'runs are')} in both: {equal}" if found.runs else "No run is in both.")
+    ]
+    if found.changed:
+        have = number_of(len(found.changed), "point has", "points have")
+        lines.append(f"{have} the same values in both, but another scenario, so that their runs are not compared.")
+    if found.only_own:
+        lines.append(f"{number_of(len(found.only_own), 'point is', 'points are')} only among your own.")
+    if found.only_shipped:
+        lines.append(f"{number_of(len(found.only_shipped), 'point is', 'points are')} only in what ships.")
+    other = {
+        where: int(found.figures[name].sum())
+        for where, name in (("among your own", "runs_only_own"), ("in what ships", "runs_only_shipped"))
+    }
+    for where, count in other.items():
+        if count:
+            lines.append(
+                f"Of points that both have, {number_of(count, 'run is', 'runs are')} only {where}, with other seeds."
+            )
+    if found.compared:
+        moved = f"{number_of(len(found.statements), 'statement')} and {number_of(len(found.verdicts), 'claim')} have another verdict"
+        less = (
+            " (a part of the points decides less than all of them)"
+            if found.scale != scale and len(found.verdicts)
+            else ""
+        )
+        lines.append(f"{moved}{less}.")
+    else:
+        lines.append("Verdicts were not compared: one of the two has none.")
+    return " ".join(lines)
+
+
+def difference_tables(found: Differences, scale: str, rows: int = 200) -> Sequence[tuple[str, pd.DataFrame]]:
+    """What differs, as tables with their headings, empty ones left out; of points at most ``rows`` rows, and how to get all."""
+    figures = found.figures[
+        found.figures[["points_that_differ", "runs_only_own", "runs_only_shipped"]].sum(axis=1) > 0
+    ].rename(columns=lambda name: name.replace("_", " "))
+    all_of = "all: bbrlab.show.beside_shipped.differences"
+    more = f" (the largest {rows} of {len(found.points):,} rows; {all_of}({scale!r}).points)"
+    tables = [
+        ("Statements with another verdict", found.statements),
+        ("Claims with another verdict", found.verdicts),
+        ("Figures whose runs differ, or that have other seeds", figures),
+        ("Points that differ" + (more if len(found.points) > rows else ""), found.points.head(rows)),
+    ]
+    for heading, name in (
+        ("Points of another scenario", "changed"),
+        ("Points only among your own", "only_own"),
+        ("Points only in what ships", "only_shipped"),
+    ):
+        points = getattr(found, name)
+        less = f" (the first {rows} of {len(points):,}; {all_of}({scale!r}).{name})" if len(points) > rows else ""
+        tables.append((heading + less, pd.DataFrame({"point": points[:rows]})))
+    return [(heading, table.reset_index(drop=True)) for heading, table in tables if len(table)]

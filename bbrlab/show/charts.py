@@ -1,0 +1,283 @@
+"""A figure's data for its chart: measured means at every point, what is expected there, and what the models say.
+
+The chart itself is drawn in the reader's browser (static/site.js); the same numbers stand as a table below it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from bbrlab.base.errors import UserError
+from bbrlab.claims.columns import published
+from bbrlab.claims.schema import PUBLISHED, Claim
+from bbrlab.claims.select import select
+from bbrlab.measure.schema import GROUP, METRICS, RUN, label_of
+from bbrlab.models import burst_scenario, predict, predictions, ware
+from bbrlab.results.figures import Figure
+from bbrlab.results.schema import check_columns
+from bbrlab.results.statistics import over_seeds
+from bbrlab.scenario.point import Point
+from bbrlab.scenario.schema import Scenario
+from bbrlab.show.findings import NAMES
+from bbrlab.show.html import number
+from bbrlab.show.plots.style import CCA_COLOURS, OWN
+
+MODELLED = "share_of_capacity"  # what all three models give, of the first flow group
+_FILES = {"fluid": predictions.FLUID_OWN, "burst": predictions.BURST}
+MODELS = {"ware": "Ware, steady state", "fluid": "fluid, as long as the runs", "burst": "burst"}
+WHOLE = "run"  # in a group's place, for metrics of the whole run
+_DIGITS = 6
+_LABELS = {
+    "case": "case",
+    "network.buffer.bdp": "buffer (BDP)",
+    "network.buffer.packets": "buffer (packets)",
+    "network.buffer.bytes": "buffer (bytes)",
+    "network.rate_mbit": "rate (Mbit/s)",
+    "network.rtt_ms": "base RTT (ms)",
+    "network.loss": "random loss",
+}
+
+_OF_FLOWS = {
+    "count": "{} flows",
+    "start_s": "start of {} (s)",
+    "rtt_ms": "base RTT of {} (ms)",
+    "bytes": "size of {} (bytes)",
+}
+
+Chart = dict[str, Any]
+
+
+def chart_of(figure: Figure, table: pd.DataFrame, claims: Iterable[Claim], results: Path) -> Chart:
+    """What a figure's chart is drawn from; plain lists and numbers, None where there is no value.
+
+    Args:
+        table: collect.figure_table().
+        claims: on any figure; those that expect a number at this one's points are shown in it.
+        results: the folder that has the models' predictions.
+
+    Returns:
+        ``keys`` (what the points differ in, each with ``name``, ``label``, ``values``), ``points`` (for each, its label and the
+        places of its values), ``groups``, ``metrics``, ``measured`` and ``expected`` ({metric: {group: a row for each point}}:
+        mean, half of its 95 % interval, seeds; value, lowest, highest, claim), ``models`` ({model: share of each point}).
+    """
+    run = set(table["point"])
+    points = [p for p in figure.points if p.label in run]
+    names = list(dict.fromkeys(name for p in points for name in p.values))
+    keys = [_key(name, figure, points) for name in names]
+    expected = _expected(figure, points, claims)
+    measured = _measured(table, points)
+    asked = [m for m in _metrics_of(figure, claims) if m in measured]
+    others = [m for m in METRICS if m in measured and m not in asked]
+    return {
+        "id": figure.id,
+        "title": figure.scenario.figure,
+        "keys": keys,
+        "points": [{"label": p.label, "at": [_place(k, p) for k in keys]} for p in points],
+        "groups": _groups(table),
+        "metrics": [{"name": m, "label": label_of(m), "asked": m in asked, "run": m in RUN} for m in [*asked, *others]],
+        "measured": measured,
+        "expected": expected,
+        "models": _models(figure, points, results),
+    }
+
+
+def _key(name: str, figure: Figure, points: list[Point]) -> dict[str, Any]:
+    values = list(dict.fromkeys(_plain(p.values.get(name)) for p in points))
+    if all(isinstance(v, int | float) for v in values):
+        values.sort()
+    label = _LABELS.get(name, name)
+    if (of_flows := re.fullmatch(r"flows\.(\d+)\.(\w+)", name)) and of_flows[2] in _OF_FLOWS:
+        ccas, group = [flow.cca for flow in figure.scenario.flows], int(of_flows[1])
+        one = ccas.count(ccas[group]) == 1
+        label = _OF_FLOWS[of_flows[2]].format(_flow_name(ccas[group]) if one else f"group {group + 1}")
+    return {"name": name, "label": label, "values": values}
+
+
+def _plain(value: Any) -> Any:
+    """A swept value as a number or text."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return value if isinstance(value, str) else json.dumps(value)
+    return value
+
+
+def _place(key: Mapping[str, Any], point: Point) -> int:
+    return int(key["values"].index(_plain(point.values.get(key["name"]))))
+
+
+def _flow_name(cca: str) -> str:
+    return NAMES.get(cca, cca)
+
+
+def _groups(table: pd.DataFrame) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for group, rows in table.groupby("group"):
+        ccas = sorted(set(rows["cca"]))
+        one = len(ccas) == 1
+        found.append({
+            "group": str(group),
+            "label": _flow_name(ccas[0]) if one else f"flow group {int(str(group)) + 1}",
+            "colour": CCA_COLOURS.get(ccas[0], OWN) if one else None,
+        })  # fmt: skip
+    labels = [g["label"] for g in found]
+    for g in found:
+        if labels.count(g["label"]) > 1:
+            g["label"] += f" (group {int(g['group']) + 1})"
+            g["colour"] = None
+    return found
+
+
+def _measured(table: pd.DataFrame, points: list[Point]) -> dict[str, dict[str, list[Any]]]:
+    good = table[table["ok"].astype(bool)]
+    places = {p.label: i for i, p in enumerate(points)}
+    found: dict[str, dict[str, list[Any]]] = {}
+    for metrics, rows in ((GROUP, good), (RUN, good[good["group"] == 0])):
+        present = [m for m in metrics if m in rows]
+        long = rows.melt(["group", "point"], present, "metric", "value").dropna(subset="value")
+        over = over_seeds(long.groupby(["metric", "group", "point"], sort=False)["value"])
+        for place, mean, half, seeds in zip(over.index, over["mean"], over["half"], over["seeds"], strict=True):
+            metric, group, point = place
+            if point in places and np.isfinite(mean):
+                cells = found.setdefault(metric, {}).setdefault(
+                    str(group) if metrics is GROUP else WHOLE, [None] * len(points)
+                )
+                cells[places[point]] = [_short(mean), _short(half), int(seeds)]
+    return found
+
+
+def _short(value: float | None) -> float | None:
+    return None if value is None or not np.isfinite(value) else float(f"{value:.{_DIGITS}g}")
+
+
+def _metrics_of(figure: Figure, claims: Iterable[Claim]) -> list[str]:
+    """The metrics that claims on a figure read, those of most claims first."""
+    found: dict[str, int] = {}
+    for claim in claims:
+        if figure.id in claim.figures:
+            for column in claim.columns:
+                name = column.rpartition(".")[2]
+                if name in METRICS:
+                    found[name] = found.get(name, 0) + 1
+    return sorted(found, key=lambda name: (-found[name], list(METRICS).index(name)))
+
+
+def expectation(claim: Claim, figure: Figure) -> tuple[str, str, Point] | None:
+    """Of a claim on one metric of one point: the metric, the group (WHOLE of the run's) and the point; of others None."""
+    metric, terms = claim.metric or "", list(claim.at.items())
+    if metric not in METRICS or len(terms) != 1 or terms[0][1].figure != figure.id or terms[0][1].along:
+        return None
+    chosen = select(terms[0][1], figure.points)
+    return (metric, WHOLE if metric in RUN else str(terms[0][1].group), chosen[0]) if len(chosen) == 1 else None
+
+
+def _expected(figure: Figure, points: list[Point], claims: Iterable[Claim]) -> dict[str, dict[str, list[Any]]]:
+    """What claims expect at the points: of one point each, or published along several."""
+    places = {p.label: i for i, p in enumerate(points)}
+    found: dict[str, dict[str, list[Any]]] = {}
+
+    def put(metric: str, group: str, point: Point, cell: list[Any]) -> None:
+        if point.label in places and None not in cell[:1]:
+            cells = found.setdefault(metric, {}).setdefault(group, [None] * len(points))
+            cells[places[point.label]] = cells[places[point.label]] or cell
+
+    for claim in claims:
+        if figure.id not in claim.figures or claim.own:
+            continue
+        if one := expectation(claim, figure):
+            low, high = claim.expect.bounds
+            middle = claim.expect.value if claim.expect.value is not None else (low + high) / 2
+            if np.isfinite(middle):
+                put(*one, [_short(middle), _short(low), _short(high), claim.id])
+        for metric, group, point, value in _published(claim, figure):
+            put(metric, group, point, [_short(value), None, None, claim.id])
+    return found
+
+
+def _published(claim: Claim, figure: Figure) -> Iterable[tuple[str, str, Point, float]]:
+    """Published values that a claim compares one metric with, point by point."""
+    columns = {column.rpartition(".")[2] for column in claim.columns}
+    metrics = columns & METRICS.keys()
+    if PUBLISHED not in columns or len(metrics) != 1 or len(claim.at) != 1:
+        return
+    (metric,), (term,) = metrics, claim.at.values()
+    if term.published is None or term.figure != figure.id:
+        return
+    chosen = select(term, figure.points)
+    try:
+        values = published(term, chosen)
+    except UserError:  # what the judge says of it is in the claim's line
+        return
+    for point, value in zip(chosen, values, strict=True):
+        yield metric, WHOLE if metric in RUN else str(term.group), point, float(value)
+
+
+def _models(figure: Figure, points: list[Point], results: Path) -> dict[str, list[float | None]]:
+    shares = {model: [share_by(model, figure.id, p, results) for p in points] for model in MODELS}
+    return {model: cells for model, cells in shares.items() if any(c is not None for c in cells)}
+
+
+def share_by(model: str, figure: str, point: Point, results: Path) -> float | None:
+    """The first group's share of capacity by a model of MODELS; None where it does not speak of the point, or no prediction
+    is there."""
+    scenario = point.scenario
+    if len(scenario.flows) < 2 or not _speaks(model, scenario):
+        return None
+    if model in _FILES:
+        path = predictions.prediction_file(_FILES[model], figure, point, results)
+        if (table := predictions.read_prediction(path)) is None:
+            return None
+        check_columns(path, table, [MODELLED])
+        return _short(float(table[MODELLED].iloc[0]))
+    network = scenario.network
+    buffer_bdp = network.buffer_bytes / network.bdp_bytes
+    return _short(float(ware.bbr_share(network.rate_mbit, network.mean_rtt_ms, buffer_bdp, scenario.flows[0].count)))
+
+
+def _speaks(model: str, scenario: Scenario) -> bool:
+    if model == "fluid":
+        return predict.speaks_of(scenario)
+    if model == "burst":
+        return burst_scenario.speaks_of(scenario)
+    # Ware et al.: N BBR flows that are never kept from sending against loss-based ones, at a drop-tail queue.
+    first, *others = scenario.flows
+    endless = all(f.stop_s is None and f.bytes is None and f.traffic is None and f.direction == "forward" for f in scenario.flows)  # fmt: skip
+    plain = scenario.network.qdisc.kind == "fifo" and not scenario.network.loss and not scenario.network.changes
+    return first.cca.startswith("bbr") and all(f.cca in ("cubic", "reno") for f in others) and endless and plain
+
+
+def first_metric(chart: Chart) -> str:
+    """The metric that a chart begins with."""
+    return str(chart["metrics"][0]["name"]) if chart["metrics"] else ""
+
+
+def table_of(chart: Chart) -> str:
+    """The chart's numbers of its first metric as an HTML table, for who does not see the chart."""
+    metric = first_metric(chart)
+    models = list(chart["models"]) if metric == MODELLED else []
+    names = {g["group"]: g["label"] for g in chart["groups"]} | {WHOLE: "all"}
+    head = [*(k["label"] for k in chart["keys"]), "flows", "measured", "95 % ±", "seeds", "expected", *(MODELS[m] for m in models)]  # fmt: skip
+    rows = []
+    for i, point in enumerate(chart["points"]):
+        at = [_told(k["values"][place]) for k, place in zip(chart["keys"], point["at"], strict=True)]
+        for group, cells in chart["measured"].get(metric, {}).items():
+            if (cell := cells[i]) is None:
+                continue
+            mean, half, seeds = cell
+            goal = (chart["expected"].get(metric, {}).get(group) or [None] * (i + 1))[i]
+            said = [chart["models"][m][i] if group == "0" else None for m in models]
+            row = [*at, names[group], number(mean), number(half, 2), str(seeds), number(goal[0]) if goal else "–", *map(number, said)]  # fmt: skip
+            rows.append("".join(f"<td>{escape(cell)}</td>" for cell in row))
+    cells_of = "".join(f'<th scope="col">{escape(h)}</th>' for h in head)
+    body = "".join(f"<tr>{row}</tr>" for row in rows)
+    return f"<table><thead><tr>{cells_of}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _told(value: Any) -> str:
+    return number(value, 6) if isinstance(value, int | float) else str(value)

@@ -1,0 +1,164 @@
+"""The documentation as pages of the site: the checkout's Markdown files where they are, so that their links hold."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterable, Sequence
+from html import escape
+from pathlib import Path
+
+from bbrlab.base import paths
+from bbrlab.show.html import block, heading
+
+# Files and patterns of the checkout; docs/ flat or grouped in folders.
+SOURCES = (
+    "README.md",
+    "LIMITATIONS.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "docs/**/*.md",
+    "config/README.md",
+    "data/README.md",
+    "data/google/README.md",
+    "courses/**/*.md",
+)
+# The order of documentation's kinds, where docs/ has folders of these names; others follow.
+KINDS = {
+    "tutorial": "Tutorials",
+    "howto": "How-to guides",
+    "reference": "Reference",
+    "explanation": "Explanation",
+    "development": "Development",
+}
+_LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)")
+_LARGEST_BYTES = 2_000_000  # of a file that a page links to and that comes along
+_ARROW = re.compile(r"(\w+)(?: ?\[[^\]]*\])? --(?: (.+?) --)?> (\w+)(?: ?\[[^\]]*\])?")
+_MERMAID = re.compile(r"^```mermaid\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
+
+
+def sources(root: Path | None = None) -> list[Path]:
+    """The files, relative to the checkout."""
+    root = root or paths.ROOT
+    return list(dict.fromkeys(p.relative_to(root) for pattern in SOURCES for p in sorted(root.glob(pattern))))
+
+
+def linked(root: Path | None = None) -> list[Path]:
+    """The other files that they link to and that come along, relative to the checkout."""
+    root = root or paths.ROOT
+    found: dict[Path, None] = {}
+    own = set(sources(root))
+    for source in own:
+        for _, _, target in _LINK.findall((root / source).read_text(encoding="utf-8")):
+            place = _place(source, target)
+            if place is not None and place not in own and _comes_along(root / place):
+                found[place] = None
+    return sorted(found)
+
+
+def _place(source: Path, target: str) -> Path | None:
+    """Where a relative link leads in the checkout; None for others."""
+    path = target.split("#", maxsplit=1)[0]
+    if not path or "://" in target or target.startswith(("mailto:", "/")):
+        return None
+    place = Path(os.path.normpath(source.parent / path))
+    return None if place.parts[:1] == ("..",) else place
+
+
+def _comes_along(path: Path) -> bool:
+    return path.is_file() and path.stat().st_size <= _LARGEST_BYTES
+
+
+def write_documents(out: Path, root: Path | None = None) -> list[Path]:
+    """Write the documentation to the folder of the pages' sources; returns the pages, relative to it.
+
+    A link to what does not come along (a folder, a page of results) becomes plain words.
+    """
+    root = root or paths.ROOT
+    pages = sources(root)
+    for page in pages:
+        text = (root / page).read_text(encoding="utf-8")
+        place = out / page
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(_MERMAID.sub(_diagram, _relinked(text, page, set(pages), root)), encoding="utf-8")
+    for file in linked(root):
+        (out / file).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(root / file, out / file)
+    return pages
+
+
+def _relinked(text: str, source: Path, pages: set[Path], root: Path) -> str:
+    def put(found: re.Match[str]) -> str:
+        image, words, target = found.groups()
+        place = _place(source, target)
+        if place is None or place in pages or _comes_along(root / place):
+            return found[0]
+        return "" if image else words
+
+    return _LINK.sub(put, text)
+
+
+def _diagram(found: re.Match[str]) -> str:
+    """A flow chart as boxes with its arrows as words, which needs no library."""
+    names: dict[str, str] = {}
+    boxes: list[tuple[str, list[str]]] = [("", [])]
+    for line in map(str.strip, found[1].splitlines()):
+        for name, label in re.findall(r"(\w+) ?\[([^\]]*)\]", line):
+            names.setdefault(name, label)
+        if begins := re.fullmatch(r"subgraph (\w+)(?: \[(.*)\])?", line):
+            boxes.append((begins[2] or begins[1], []))
+        elif line == "end":
+            boxes.append(("", []))
+        elif arrow := _ARROW.fullmatch(line):
+            source, what, target = (names.get(n or "", n or "") for n in arrow.groups())
+            boxes[-1][1].append(
+                f"{escape(source)} <span>→{f' {escape(what)} →' if what else ''}</span> {escape(target)}"
+            )
+    told = "".join(
+        f"<div>{f'<b>{escape(title)}</b>' if title else ''}<ul>{''.join(f'<li>{line}</li>' for line in lines)}</ul></div>"
+        for title, lines in boxes
+        if lines
+    )
+    return block(f'<div class="bb-flow">{told}</div>')
+
+
+def title_of(page: Path, root: Path | None = None) -> str:
+    """A page's first heading; its name without one."""
+    text = ((root or paths.ROOT) / page).read_text(encoding="utf-8")
+    found = re.search(r"^# +(.+)$", text, re.MULTILINE)
+    return re.sub(r"[*_`]", "", found[1]) if found else page.stem
+
+
+def named(pages: Iterable[Path], stem: str) -> Path | None:
+    """The page of docs/ with this name, wherever it stands there."""
+    return next((p for p in pages if p.parts[0] == "docs" and p.stem == stem), None)
+
+
+def contents_page(pages: Sequence[Path]) -> str:
+    """The source of the documentation's table of contents, by kind where docs/ is in folders."""
+    groups: dict[str, list[Path]] = {}
+    for page in pages:
+        groups.setdefault(_group(page), []).append(page)
+    order = ["Begin here", *KINDS.values()]
+    parts = [heading("Documentation", 1)]
+    for name in sorted(groups, key=lambda g: (order.index(g) if g in order else len(order), g)):
+        entries = "\n".join(_entry(page) for page in groups[name])
+        parts.append(f"```{{toctree}}\n:maxdepth: 1\n:caption: {name}\n\n{entries}\n```\n\n")
+    return "".join(parts)
+
+
+def _entry(page: Path) -> str:
+    place = f"/{page.with_suffix('')}"
+    return f"What it is, and how to start <{place}>" if page == Path("README.md") else place
+
+
+def _group(page: Path) -> str:
+    if page == Path("README.md"):
+        return "Begin here"
+    if page.parts[0] == "docs":
+        folder = page.parts[1] if len(page.parts) > 2 else ""
+        return KINDS.get(folder, folder.capitalize()) if folder else "Guides and reference"
+    if page.parts[0] == "courses":
+        return "Courses"
+    return "Files beside the code"

@@ -1,0 +1,220 @@
+"""docs/reference/measured.md: what ships at ``full``, and how near its panels are to the published ones.
+
+``python -m bbrlab.show.measured_page`` writes its tables anew, and that of docs/explanation/bbr_defaults.md (what was aimed at).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from bbrlab.base import files, paths
+from bbrlab.base.errors import UserError
+from bbrlab.base.tables import published_table
+from bbrlab.claims import series
+from bbrlab.results.config import FULL
+from bbrlab.results.figures import PANEL_KEYS, Figure, figures_at, has_panel
+from bbrlab.results.shipped import Failed, left_out, older_versions, read_manifest
+from bbrlab.results.tables import read_figure
+from bbrlab.results.verdicts import read_claims
+from bbrlab.show.findings import NAMES
+
+SCALE, SHIPPED = FULL, paths.ROOT / "shipped"
+BOUNDS_BDP = (16, 32, np.inf)  # of buffers: how far a column of the table goes
+MEASURED = paths.ROOT / "docs/reference/measured.md"
+AIMED = paths.ROOT / "docs/explanation/bbr_defaults.md"
+MAKER = "bbrlab.show.measured_page"
+BEGIN, END = "<!-- {}: made by python -m {} -->\n", "<!-- end of {} -->"
+# What was aimed at before the runs, for all numbers of flows: (figure, buffers up to so many BDP, RMSE).
+AIMS = (
+    ("sarpkaya2025/fig5a", 32, 0.03),
+    ("sarpkaya2025/fig3a", 32, 0.045),
+    ("sarpkaya2025/fig5c", 16, 0.025),
+    ("sarpkaya2025/fig3c", 16, 0.06),
+)
+
+
+@dataclass(frozen=True)
+class Errors:
+    """How far a panel's shares are from the means of the published trials.
+
+    Attributes:
+        figure: the panel's.
+        points: one row per point and seed: buffer_bdp, bbr_flows, seed, difference (measured - published). Of the seeds
+            only the paper's number of trials is taken: more are run where a claim was undecided, and not at every point.
+    """
+
+    figure: Figure
+    points: pd.DataFrame
+
+    def rmse(self, up_to_bdp: float) -> float:
+        """Root mean square over all points with at most that buffer for each seed, then the mean over the seeds."""
+        part = self.points[self.points["buffer_bdp"] <= up_to_bdp]
+        return float(
+            np.mean([series.rms(seed.to_numpy(dtype=float)) for _, seed in part.groupby("seed")["difference"]])
+        )
+
+    def rmse_of_means(self, up_to_bdp: float) -> float:
+        """The same of each point's mean over the seeds: without their scatter."""
+        part = self.points[self.points["buffer_bdp"] <= up_to_bdp]
+        return float(series.rms(part.groupby(list(PANEL_KEYS.values()))["difference"].mean().to_numpy(dtype=float)))
+
+    def largest(self, count: int = 3) -> pd.Series:
+        """The differences of means that are largest in size, by (buffer_bdp, bbr_flows)."""
+        means = self.points.groupby(list(PANEL_KEYS.values()))["difference"].mean()
+        return means.reindex(means.abs().sort_values(ascending=False).index)[:count]
+
+    @property
+    def words(self) -> str:
+        """Who competes with whom."""
+        first, second = self.figure.scenario.flows[:2]
+        return f"{NAMES[first.cca]} against {NAMES[second.cca]}"
+
+
+def errors_of(figure: Figure, table: pd.DataFrame) -> Errors:
+    """A panel's runs (collect.figure_table()) beside the published means; runs that failed their checks are left out."""
+    good = table[(table["group"] == 0) & table["ok"] & (table["seed"] <= figure.trials)]
+    runs = good.drop(columns="buffer_bdp").rename(columns=PANEL_KEYS)
+    both = runs.merge(
+        published_table(figure.id),
+        on=list(PANEL_KEYS.values()),
+        suffixes=("", "_published"),
+        validate="many_to_one",
+        how="left",
+    )
+    if (without := both["share_of_capacity_published"].isna()).any():
+        raise UserError(
+            f"data/{figure.id}.csv: has no share_of_capacity for {both.loc[without, list(PANEL_KEYS.values())].iloc[0].to_dict()}"
+        )
+    both["difference"] = both["share_of_capacity"] - both["share_of_capacity_published"]
+    return Errors(figure, both[[*PANEL_KEYS.values(), "seed", "difference"]])
+
+
+def shipped_errors(folder: Path = SHIPPED) -> dict[str, Errors]:
+    """{figure: its errors} of every panel that ships at ``full``."""
+    names = read_manifest(folder, SCALE).figures
+    panels = [figure for figure in figures_at(SCALE, list(names)) if has_panel(figure)]
+    return {f.id: errors_of(f, read_figure(folder / SCALE / f"{f.id}.parquet")) for f in panels}
+
+
+def short(value: float) -> str:
+    """A share's error as the pages print it: 0.044."""
+    return f"{value:.3f}"
+
+
+def measured_table(folder: Path = SHIPPED) -> str:
+    """Every panel that ships, in Markdown."""
+    claims = read_claims(folder / SCALE / "claims.parquet")
+    lines = [
+        "| | figure | RMSE to 16 BDP | to 32 BDP | all points | of the means, all points | largest differences (flows, BDP) | claims by raw data that reproduce |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for id, errors in sorted(shipped_errors(folder).items()):
+        own = claims[(claims["figures"].astype(str) == id) & (claims["exactness"] == "raw data")]
+        numbers = [short(errors.rmse(bound)) for bound in BOUNDS_BDP]
+        largest = errors.largest().reset_index().to_dict("records")
+        worst = "; ".join(f"{x['difference']:+.2f} ({x['bbr_flows']:.0f}, {x['buffer_bdp']:.0f})" for x in largest)
+        reproduced = f"{int((own['verdict'] == 'reproduced').sum())} of {len(own)}"
+        cells = (
+            errors.words,
+            errors.figure.scenario.figure,
+            *numbers,
+            short(errors.rmse_of_means(np.inf)),
+            worst,
+            reproduced,
+        )
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def aims_table(folder: Path = SHIPPED) -> str:
+    """What was aimed at, and what came out, in Markdown."""
+    found = shipped_errors(folder)
+    lines = ["| | aim | measured |", "|---|---|---|"]
+    for id, up_to_bdp, aim in AIMS:
+        if id not in found:
+            lines.append(f"| {id}, up to {up_to_bdp} BDP | {short(aim)} | does not ship |")
+            continue
+        errors = found[id]
+        value = errors.rmse(up_to_bdp)
+        missed = "" if value <= aim else ", **missed**"
+        lines.append(
+            f"| {errors.words} ({errors.figure.scenario.figure}), up to {up_to_bdp} BDP | {short(aim)} | {short(value)}{missed} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def shipped_list(folder: Path = SHIPPED) -> str:
+    """The figures that ship, by paper, those that do not, and what the runs came from, in Markdown."""
+    manifest = read_manifest(folder, SCALE)
+    known = {figure.id: figure for figure in figures_at(SCALE, list(manifest.figures))}
+    by_paper: dict[str, list[str]] = {}
+    for id, runs in manifest.figures.items():
+        title = known[id].scenario.figure or id.split("/")[1]
+        by_paper.setdefault(id.split("/")[0], []).append(f"{title} ({runs})")
+    lines = [f"- `{paper}`: {', '.join(titles)}" for paper, titles in by_paper.items()]
+    commits = ", ".join(f"{commit[:10]} ({runs})" for commit, runs in manifest.commits.items())
+    failed = f"{len(manifest.failed)} of them failed a self-check and are left out of their points' means:"
+    lines += [
+        "",
+        f"In brackets: runs. {manifest.runs:,} in all, kernel {' and '.join(f'`{name}`, {key}' for key, name in manifest.kernels.items())}, commits {commits}; "
+        f"{failed if manifest.failed else 'every one passed its self-checks.'}",
+        *_failed_list(manifest.failed),
+    ]
+    for words, ids in older_versions(folder, SCALE).items():
+        lines += ["", f"Of an older version of bbrlab ({words}): {', '.join(ids)}."]
+    if missing := left_out(folder, SCALE):
+        lines += [
+            "",
+            f"{len(missing)} of the {len(figures_at(SCALE, []))} figures {'does' if len(missing) == 1 else 'do'} not ship: {', '.join(missing)}.",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _failed_list(failed: Sequence[Failed]) -> list[str]:
+    """One line for each point and reason, with its seeds."""
+    seeds: dict[tuple[str, str, str, str], list[str]] = {}
+    for one in failed:
+        seeds.setdefault((one.figure, one.point, ", ".join(one.checks), one.why), []).append(str(one.seed))
+    return [
+        f"- {figure}, `{point}`, seed{'s' * (len(of) > 1)} {', '.join(of)} ({checks}): {why}"
+        for (figure, point, checks, why), of in seeds.items()
+    ]
+
+
+def page(path: Path, tables: dict[str, str], maker: str = MAKER) -> str:
+    """A page as it should be.
+
+    Args:
+        path: of the page.
+        tables: {the name of its place: what stands there}.
+        maker: the module that makes them.
+
+    Raises:
+        ValueError: if it has no place for one of them.
+    """
+    text = path.read_text(encoding="utf-8")
+    for name, table in tables.items():
+        begin, end = BEGIN.format(name, maker), END.format(name)
+        if begin not in text or end not in text:
+            raise ValueError(f"{path.name} has no place for {name} ({begin.strip()} ... {end})")
+        before, rest = text.split(begin)
+        text = before + begin + table + end + rest.split(end, 1)[1]
+    return text
+
+
+def pages() -> dict[Path, str]:
+    """{page: its text} as they should be."""
+    return {
+        MEASURED: page(MEASURED, {"what ships": shipped_list(), "panels": measured_table()}),
+        AIMED: page(AIMED, {"aims": aims_table()}),
+    }
+
+
+if __name__ == "__main__":
+    for path, text in pages().items():
+        files.write_text(path, text)

@@ -1,0 +1,327 @@
+"""What the pages' cells have in common, so that a notebook holds only what is its own paper's.
+
+A page begins with ``page = open_page(scale, "PAPER")`` and ``glance(page)`` and ends with ``close_page(page)``
+(ns-3 where it was run, findings, every claim, soundness, each under its heading). Between them:
+
+    say(text)                                   Markdown
+    show(figure), show(table)                   a figure or a table; figures are closed
+    published("PAPER/TABLE", {column: name})    published values under the columns' names of the figure tables
+    ware_beside(table, *keys)                   the Ware model's share at each point, rate, RTT and buffer as run
+    part_of_both(table)                         group 0's part of what groups 0 and 1 carry, for each run
+    samples_of(page, FIGURE, columns, ...)      a run's samples, or None where this scale lacks the point
+    queueing_delay(page, FIGURE, ...)           time and queueing delay of a run, in ms or in base RTTs
+    one_run(page, FIGURE, ...)                  a run over time: goodput of each group, and the queue
+    between_cuts(page, FIGURE, group)           mean time between a loss-based group's window cuts, for each run
+    flow_names(figure)                          names of a figure's flow groups, for people
+    good(page, FIGURE)                          its good runs' first flow group, with queueing delays in base RTTs
+    means(table, keys, columns)                 means over the runs, for reading
+    both_sides(table, names)                    goodput and marks of groups 0 and 1, and group 0's part, by case
+    case_over_time(page, FIGURE, case, names)   goodput of groups 0 and 1 and the queueing delay of a case's first seed
+
+Numbers of papers come from ``data/`` through ``published``; rates and RTTs from the figures' own scenarios.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from IPython.display import Markdown, display
+from matplotlib.figure import Figure as Drawing
+
+from bbrlab.base.errors import UserError
+from bbrlab.base.tables import published_table
+from bbrlab.measure.sawtooth import loss_epochs
+from bbrlab.measure.series import goodput_series
+from bbrlab.models import ware
+from bbrlab.publish.ns3 import program_identity
+from bbrlab.results.figures import Figure
+from bbrlab.results.schema import read_with
+from bbrlab.scenario.rates import before, queueing_delay_ms
+from bbrlab.show.findings import NAMES, Page, load_page
+from bbrlab.show.plots.runs import run_over_time, time_series
+from bbrlab.show.plots.style import plain, set_style
+
+
+def open_page(scale: str, paper: str) -> Page:
+    """A paper's page, with the look of its figures set. UserError if nothing of it has been run."""
+    set_style()
+    return load_page(scale, paper)
+
+
+def say(text: str) -> None:
+    """Show Markdown."""
+    display(Markdown(text))  # type: ignore[no-untyped-call]
+
+
+def show(what: Any) -> None:
+    """Show a figure, and let it go, or a table."""
+    display(what)  # type: ignore[no-untyped-call]
+    if isinstance(what, Drawing):
+        plt.close(what)
+
+
+def glance(page: Page) -> None:
+    """What was run, and how the claims came out."""
+    say(f"## At a glance\n\n{page.glance()}")
+
+
+def found(page: Page) -> None:
+    """What investigations of claims that miss have found."""
+    say(f"## What agrees, what does not, and why\n\n{page.findings()}")
+
+
+def every_claim(page: Page) -> None:
+    """Every claim on the page's figures, with what was measured."""
+    say("## Every claim")
+    show(page.claims())
+
+
+def soundness(page: Page) -> None:
+    """The runs' self-checks."""
+    say(
+        "## Were the runs sound?\n\nEach run compares what was asked for with what was measured before and during it. "
+        "A run that fails is left out of the averages."
+    )
+    show(page.checks().style.format({"lowest": "{:.6g}", "highest": "{:.6g}"}))
+
+
+def other_engine(page: Page) -> None:
+    """The same points in ns-3, if it was run."""
+    if (both := beside_ns3(page)) is None:
+        return
+    table, stale = both
+    say(f"## By another engine: ns-3\n\nMean goodput of each group (Mbit/s) there and here. {stale}")
+    show(table.style.format("{:.2f}"))
+
+
+def close_page(page: Page) -> None:
+    """The end of every page: ns-3 beside it, where that was run, findings, claims, soundness."""
+    other_engine(page)
+    found(page)
+    every_claim(page)
+    soundness(page)
+
+
+def flow_names(figure: Figure) -> list[str]:
+    """The algorithm of each flow group of a figure, as people write it."""
+    return [NAMES.get(flow.cca, flow.cca) for flow in figure.scenario.flows]
+
+
+def published(
+    table: str, names: Mapping[str, str] | None = None, among: pd.DataFrame | None = None, on: tuple[str, ...] = ()
+) -> pd.DataFrame:
+    """Published values of a table of data/.
+
+    Args:
+        table: PAPER/TABLE, of data/PAPER/TABLE.csv.
+        names: {column: its name here}; the others keep theirs.
+        among: a figure table; only rows whose values of every column in ``on`` it has are kept: the points that were run.
+        on: those columns, by their names here.
+
+    Raises:
+        UserError: if there is no such table or column.
+    """
+    values = published_table(table)
+    if missing := [c for c in names or {} if c not in values]:
+        raise UserError(
+            f"data/{table}.csv: there is no column {missing[0]} (there are {', '.join(map(str, values.columns))})"
+        )
+    values = values.rename(columns=dict(names or {}))
+    if among is not None:
+        for column in on:
+            values = values[values[column].isin(set(among[column]))]
+    return values
+
+
+def ware_beside(table: pd.DataFrame, *keys: str, column: str = "share_of_capacity") -> pd.DataFrame:
+    """The Ware model's share of group 0 at each point of a figure table, in the conditions that were run.
+
+    Args:
+        table: collect.figure_table() of a figure.
+        keys: columns that tell its points apart; they stand beside the share.
+        column: the share's name here.
+    """
+    points = table[table["group"] == 0].drop_duplicates(list(keys))
+    share = ware.bbr_share(points["rate_mbit"], points["base_rtt_ms"], points["buffer_bdp"], points["count"])
+    return points[list(keys)].assign(**{column: share})
+
+
+def part_of_both(table: pd.DataFrame) -> pd.DataFrame:
+    """Good runs' rows of group 0, with ``part``: its goodput over that of groups 0 and 1 together."""
+    good = table[table["ok"] & table["group"].isin([0, 1])]
+    both = good.groupby(["point", "seed"])["goodput_mbit"].transform("sum")
+    return good.assign(part=good["goodput_mbit"] / both)[good["group"] == 0]
+
+
+def samples_of(page: Page, figure: str, columns: list[str], seed: int = 1, **values: Any) -> pd.DataFrame | None:
+    """Columns of a run's samples.parquet (docs/reference/results.md), or None if this scale has no such run, or the page shows what
+    ships.
+
+    Args:
+        values: the traits that choose the point, "." written as "__"; they must leave at most one.
+
+    Raises:
+        UserError: if they leave several.
+    """
+    if page.shipped or figure not in page.figures:
+        return None
+    wanted = {k.replace("__", "."): v for k, v in values.items()}
+    points = [p for p in page.figures[figure].points if all(p.traits.get(k) == v for k, v in wanted.items())]
+    if not points or seed not in set(page.tables[figure]["seed"]):
+        return None
+    return page.samples(figure, columns, seed, **values)
+
+
+def queueing_delay(
+    page: Page, figure: str, seed: int = 1, *, in_rtts: bool = False, **values: Any
+) -> tuple[pd.Series, pd.Series] | None:
+    """Time (s) and the bottleneck's queueing delay of a run: backlog over the rate at that time, in ms or in mean base RTTs.
+
+    Returns:
+        Two series of shape (samples,), or None if this scale has no such run. For values see samples_of().
+    """
+    samples = samples_of(page, figure, ["time_s", "queue_bytes"], seed, **values)
+    if samples is None:
+        return None
+    scenario = page.run(figure, seed, **values).point.scenario
+    network = scenario.network
+    samples = samples.drop_duplicates("time_s")
+    times, backlog = samples["time_s"], samples["queue_bytes"]
+    delay_ms = pd.Series(
+        queueing_delay_ms(before(network, scenario.duration_s), times.to_numpy(), backlog.to_numpy()),
+        samples.index,
+        name="queue_ms",
+    )
+    return times, delay_ms / network.mean_rtt_ms if in_rtts else delay_ms
+
+
+def beside_ns3(page: Page) -> tuple[pd.DataFrame, str] | None:
+    """Goodput (Mbit/s) of each flow group in ns-3 and here, mean over the seeds; None if ns-3 was not run (``make ns3``).
+
+    Returns:
+        Columns "ns-3" and "here", indexed by figure, point, group and algorithm, of the points that this page has; and what
+        of ns-3's table is of other points or of another program than today's, in words ("" if nothing is).
+    """
+    file = page.results / page.scale / "ns3" / f"{page.paper}.parquet"
+    if not file.exists():
+        return None
+    keys = ["figure", "point", "group", "cca"]
+    ours = pd.concat([t[t["ok"]].assign(figure=f"{page.paper}/{name}") for name, t in page.tables.items()])
+    theirs = read_with(file, [*keys, "goodput_mbit"], remedy="run `make ns3` again")
+    told = []
+    if set(theirs.get("program", [""])) != {program_identity()}:
+        told.append("These numbers of ns-3 are of another version of its program")
+    stale = ~theirs["point"].isin(set(ours["point"]))  # a point's name has the hash of all that decides its outcome
+    if stale.any():
+        told.append(
+            f"{theirs['point'][stale].nunique()} of its points are not of this page's scenarios and are left out"
+        )
+    both = {"ns-3": theirs[~stale], "here": ours}
+    means_of = {name: table.groupby(keys)["goodput_mbit"].mean() for name, table in both.items()}
+    table = pd.concat(means_of, axis=1).loc[means_of["ns-3"].index].reset_index()
+    table["point"] = table["point"].str.rsplit(",", n=1).str[0]  # without its fingerprint
+    return table.set_index(keys), f"{'; '.join(told)}: run `make ns3` again." if told else ""
+
+
+def one_run(page: Page, figure: str, seed: int = 1, **values: Any) -> None:
+    """Show one run over time, if this scale has it: goodput of each flow group, and the bottleneck queue.
+
+    For values see samples_of().
+    """
+    if samples_of(page, figure, ["time_s"], seed, **values) is None:
+        return
+    run = page.run(figure, seed, **values)
+    scenario = run.point.scenario
+    say(f"**{scenario.figure}**: {' against '.join(flow_names(page.figures[figure]))}, {scenario.duration_s:g} s")
+    network = scenario.network
+    ccas: list[str] = [flow.cca for flow in scenario.flows]
+    show(run_over_time(run.folder / "samples.parquet", network, network.buffer_bytes, ccas))
+
+
+def between_cuts(page: Page, figure: str, group: int = 1) -> pd.DataFrame:
+    """Mean time between the window cuts of a loss-based group's first flow, for each run of a figure.
+
+    Returns:
+        One row per run: the swept paths, ``seed`` and ``between_cuts_s``; infinite for fewer than two cuts. None of what ships.
+    """
+    rows: list[dict[str, Any]] = []
+    for point in [] if page.shipped else page.figures[figure].points:
+        table = page.tables[figure]
+        for seed in sorted(table.loc[table["point"] == point.label, "seed"].unique()):
+            samples = page.samples(figure, ["time_s", "flow", "group", "ssthresh"], int(seed), **_words(point.values))
+            cuts = loss_epochs(samples, group)
+            apart = float(np.diff(cuts).mean()) if len(cuts) > 1 else float("inf")
+            rows.append(point.values | {"seed": int(seed), "between_cuts_s": apart})
+    return pd.DataFrame(rows)
+
+
+def _words(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Swept paths as keyword arguments: "." written as "__"."""
+    return {path.replace(".", "__"): value for path, value in values.items()}
+
+
+def good(page: Page, figure: str) -> pd.DataFrame:
+    """A figure's good runs, first flow group.
+
+    Returns:
+        Its table with ``setting`` (rate and RTT in words) and ``qd_mean``, ``qd_p25`` ... ``qd_max``: queueing delays in base
+        RTTs.
+    """
+    table = page.tables[figure]
+    mine = table[table["ok"] & (table["group"] == 0)]
+    setting = mine["rate_mbit"].map("{:g} Mbit/s, ".format) + mine["base_rtt_ms"].map("{:g} ms".format)
+    delays = {
+        f"qd_{p}": mine[f"queue_ms_{p}"] / mine["base_rtt_ms"] for p in ("mean", "p25", "p50", "p75", "p95", "max")
+    }
+    return mine.assign(setting=setting, **delays)
+
+
+def means(
+    table: pd.DataFrame,
+    keys: list[str],
+    columns: Mapping[str, str],
+    fmt: Any = "{:.2f}",
+    caption: str = "",
+) -> Any:
+    """Means over the runs, for show().
+
+    Args:
+        keys: columns that tell the rows apart.
+        columns: {column: heading}.
+        fmt: of all numbers, or {heading: of its numbers}.
+    """
+    found = table.groupby(keys)[list(columns)].mean().rename(columns=dict(columns))
+    shown = found.style.format_index(plain).format(fmt)
+    return shown.set_caption(caption) if caption else shown
+
+
+def both_sides(table: pd.DataFrame, names: tuple[str, str]) -> pd.DataFrame:
+    """Goodput (Mbit/s) of groups 0 and 1 and how much of their packets is marked, and group 0's part, by case.
+
+    Args:
+        table: collect.figure_table() of a figure with cases.
+        names: of the groups.
+    """
+    ok = table[table["ok"]]
+    wide = ok.pivot_table(index="case", columns="group", values=["goodput_mbit", "ecn_marked"])
+    told = {"ecn_marked": "marked", "goodput_mbit": "Mbit/s"}
+    headings = [f"{told[place[0]]}, {names[int(place[1])]}" for place in wide.columns.to_flat_index()]
+    part = ok[ok["group"] == 0].groupby("case")["share_of_goodput"].mean()
+    return wide.set_axis(headings, axis=1).assign(**{f"{names[0]}'s part": part})
+
+
+def case_over_time(page: Page, figure: str, case: str, names: tuple[str, str]) -> None:
+    """Show goodput of groups 0 and 1 (several flows as a sum) and the queueing delay of a case's first seed, if it was run."""
+    data = samples_of(page, figure, ["time_s", "flow", "group", "bytes_acked"], case=case)
+    if data is None:
+        return
+    rates = goodput_series(data, 2.0, "group")
+    say(f"**{case}**")
+    lines: dict[str, dict[str, tuple[Any, Any] | None]] = {"Mbit/s": {name: rates[i] for i, name in enumerate(names)}}
+    if (delay := queueing_delay(page, figure, case=case)) is not None:
+        lines["queue (ms)"] = {"": delay}
+    show(time_series(lines))

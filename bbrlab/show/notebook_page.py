@@ -1,0 +1,148 @@
+"""Executed notebooks as pages of the site: words and outputs, no code, and no markup of an output that could do anything."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from pathlib import Path
+from typing import Any
+
+from bbrlab.base import files
+from bbrlab.base.errors import UserError
+from bbrlab.show.html import block, heading
+
+Cells = list[dict[str, Any]]
+_TAGS = {
+    "a", "b", "br", "caption", "code", "col", "colgroup", "dd", "details", "div", "dl", "dt", "em", "figcaption", "figure", "h4", "hr",
+    "i", "li", "ol", "p", "pre", "small", "span", "strong", "sub", "summary", "sup", "table", "tbody", "td", "tfoot", "th", "thead",
+    "tr", "u", "ul",
+}  # fmt: skip
+_ATTRIBUTES = {
+    "*": {"class", "style", "title"},
+    "a": {"href"},
+    "td": {"colspan", "rowspan"},
+    "th": {"colspan", "rowspan", "scope"},
+}
+# A table of statements (report/statement_table.py) that is longer is left out: the papers' pages have it.
+_STATEMENTS, _LARGEST = 'class="statements"', 60_000
+_STYLES = {"text-align", "font-weight"}  # no colours: they would be of one background only
+
+
+def read_notebook(path: Path) -> Cells:
+    """A notebook's cells. UserError if it is none of format 4."""
+    content = files.read_json(path)  # nbformat would take four seconds to be imported
+    cells = content.get("cells") if isinstance(content, dict) else None
+    if not isinstance(cells, list) or not all(isinstance(cell, dict) and "cell_type" in cell for cell in cells):
+        raise UserError(f"{path}: is no notebook of format 4; delete it, and snakemake makes it anew")
+    return cells
+
+
+def title_of(notebook: Cells, otherwise: str) -> str:
+    """The first heading."""
+    for cell in notebook:
+        if cell["cell_type"] == "markdown" and (
+            found := re.search(r"^# +(.+)$", _text(cell.get("source")), re.MULTILINE)
+        ):
+            return re.sub(r"[*_`]", "", found[1]).strip()
+    return otherwise
+
+
+def notebook_page(notebook: Cells, images: Path, name: str, before: str = "", title: str = "") -> str:
+    """The source of a page with a notebook's words and outputs.
+
+    Args:
+        notebook: read_notebook(), executed.
+        images: folder beside the page's source, for its images.
+        name: of the notebook, by which images are called.
+        before: of the images' names in the source: their folder, relative to the page.
+        title: in the place of its first heading; default: that.
+    """
+    parts: list[str] = []
+    count = tables = 0
+    for cell in notebook:
+        if cell["cell_type"] == "markdown":
+            parts.append(_words(_text(cell.get("source"))))
+        for output in cell.get("outputs", []):
+            data = output.get("data", {})
+            if "image/png" in data:
+                count += 1
+                file = f"{name}-{count}.png"
+                _write_image(images / file, _text(data["image/png"]))
+                alternative = (
+                    str(output.get("metadata", {}).get("image/png", {}).get("alt", "")) or f"{name}, figure {count}"
+                )
+                parts.append(f"![{_plain(alternative)}]({before}{file})\n\n")
+            elif "text/markdown" in data:
+                parts.append(_words(_text(data["text/markdown"])))
+            elif (
+                "text/html" in data
+                and _STATEMENTS in _text(data["text/html"])
+                and len(_text(data["text/html"])) > _LARGEST
+            ):
+                parts.append(
+                    "Too long to be read here: the statements with all their claims stand on the [papers' pages](../papers/index.md).\n\n"
+                )
+            elif "text/html" in data:
+                tables += 1
+                parts.append(
+                    block(
+                        f'<div class="bb-scroll bb-output" tabindex="0" role="region" aria-label="Table {tables}">{clean(_text(data["text/html"]))}</div>'
+                    )
+                )
+    page = "".join(parts)
+    return re.sub(r"\A# .*\n", lambda _: heading(title, 1), page) if title else page
+
+
+def _text(value: Any) -> str:
+    return "".join(value) if isinstance(value, list) else str(value)
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"([^\w\s])", r"\\\1", " ".join(text.split()))
+
+
+def clean(html: str) -> str:
+    """HTML without anything that runs, loads or leaves its place."""
+    import nh3
+
+    return nh3.clean(
+        html, tags=_TAGS, attributes=_ATTRIBUTES, clean_content_tags={"script", "style"}, filter_style_properties=_STYLES,
+        url_schemes={"https", "http", "mailto"}, link_rel="noopener noreferrer",
+    )  # fmt: skip
+
+
+def _words(markdown: str) -> str:
+    """Markdown: headings as the page's own, the rest as HTML that was made clean."""
+    parts: list[str] = []
+    rest: list[str] = []
+    fenced = False
+
+    def flush() -> None:
+        if "".join(rest).strip():
+            parts.append(block(clean(_rendered("\n".join(rest)))))
+        rest.clear()
+
+    for line in markdown.splitlines():
+        fenced ^= line.lstrip().startswith("```")
+        found = None if fenced else re.match(r"(#{1,5}) +(.+)$", line)
+        if found:
+            flush()
+            parts.append(heading(re.sub(r"[*`]", "", found[2]), len(found[1])))
+        else:
+            rest.append(line)
+    flush()
+    return "".join(parts)
+
+
+def _rendered(markdown: str) -> str:
+    from markdown_it import MarkdownIt
+
+    return str(MarkdownIt("commonmark").enable("table").render(markdown))
+
+
+def _write_image(path: Path, encoded: str) -> None:
+    try:
+        path.write_bytes(base64.b64decode(encoded))
+    except binascii.Error:
+        path.write_bytes(b"")

@@ -1,0 +1,181 @@
+"""docs/reference/outcomes.md: what reproduces and what does not, statement by statement, by the results that ship.
+
+``python -m bbrlab.show.outcomes_page`` writes it anew.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from bbrlab.base import files, paths
+from bbrlab.claims.judge import OWN, SECOND_HAND, apart
+from bbrlab.results.best_scale import known_claims, known_statements
+from bbrlab.results.config import load_config
+from bbrlab.results.shipped import is_shipped, older_versions, shipped_figures
+from bbrlab.results.verdicts import AS_READ, INCONCLUSIVE, NOT_REPRODUCED, NOT_RUN, PARTLY, PARTLY_RUN, REPRODUCED
+from bbrlab.show.outcomes import CAUSES, COLUMNS, by_code, causes, tally
+from bbrlab.show.readme_counts import names_of_papers
+from bbrlab.show.verdicts import settles_text
+
+PAGE = paths.ROOT / "docs" / "reference" / "outcomes.md"
+# What does not reproduce comes first.
+ORDER = (NOT_REPRODUCED, PARTLY, INCONCLUSIVE, AS_READ, REPRODUCED)
+WORST_FIRST = [NOT_REPRODUCED, INCONCLUSIVE, PARTLY_RUN, NOT_RUN, REPRODUCED]
+HEAD = """<!-- Made by python -m bbrlab.show.outcomes_page (`make format`) from shipped/; do not edit. -->
+# What reproduces and what does not
+Every statement that has a verdict, by the results that ship: what does not reproduce first. The site (`bbrlab site`) has the same with figures,
+every claim's interval and what the models say. How a verdict is found: [verdicts.md](../explanation/verdicts.md).
+
+- **Claims**: how many of the claims that count reproduce; of the others, how many do not (the rest are inconclusive), and on how many measurements they are: several claims may be of the same
+  numbers of the same runs. Of a panel, which its root mean square judges: how many of its cells are within their tolerance (*cells*).
+- **Measured**: the mean over the seeds with its 95 % interval (or wider, where a claim is looked at more than once), of one claim: the first that
+  does not reproduce, else the first that is inconclusive, else the first. Of what is inconclusive: how many seeds would tell, if mean and scatter stay as they are.
+- **Cause**: where it lies that a statement is not, or not wholly, reproduced, with the evidence ([what the words mean](../explanation/verdicts.md#statements)).
+- **Later choice** †: the verdict rests on something that was chosen after a comparison with measurements. What it was stands below the table.
+
+## Whose code
+Without the statements at second hand and the lab's own.
+
+"""
+
+
+def outcomes(folder: Path | None = None) -> str:
+    """The page.
+
+    Args:
+        folder: of the results that ship; default: the package's.
+    """
+    folder = folder or paths.ROOT / "shipped"
+    statements = known_statements(folder)
+    claims = known_claims(statements, folder)
+    parts = [HEAD + _by_code(statements[apart(statements) == ""])]
+    for paper, name in names_of_papers().items():
+        mine = statements[statements["paper"] == paper]
+        if len(mine):
+            parts.append(_of_paper(name, mine, claims, _older(folder, paper)))
+    return "\n".join(parts)
+
+
+def _by_code(counted: pd.DataFrame) -> str:
+    """What came of the statements by whose code they rest on, and where the causes lie."""
+    kinds = list(CAUSES.values())
+    lines = [f"| | statements | {' | '.join(COLUMNS)} |", "|---|" + "---|" * (1 + len(COLUMNS))]
+    rows = [*by_code(counted), ("all", counted)]
+    lines += [f"| {name} | {len(mine)} | {' | '.join(str(n) for n in tally(mine).values())} |" for name, mine in rows]
+    lines += ["", "Where the cause lies of those that are partly or not reproduced:", "", f"| | {' | '.join(kinds)} |"]
+    lines += ["|---|" + "---|" * len(kinds)]
+    lines += [f"| {name} | {' | '.join(str(causes(mine)[kind]) for kind in kinds)} |" for name, mine in rows]
+    return "\n".join(lines) + "\n"
+
+
+def _older(folder: Path, paper: str) -> list[str]:
+    """Which figures of a paper have runs that are not of the newest version of their scale."""
+    found = []
+    for scale in load_config().scales:
+        if is_shipped(folder, scale):
+            figures = [id for id in shipped_figures(folder, scale) if id.split("/")[0] == paper]
+            for words, ids in older_versions(folder, scale, figures).items():
+                found.append(f"At scale {scale} of an older version of bbrlab ({words}): {', '.join(ids)}.")
+    return found
+
+
+def _of_paper(name: str, mine: pd.DataFrame, claims: pd.DataFrame, older: Sequence[str]) -> str:
+    """A paper's table, the choices that it rests on, and what is not decided.
+
+    Args:
+        older: sentences on figures whose runs are not of the newest version.
+    """
+    lines = [f"## {name}", *(line for text in older for line in (text, ""))]
+    decided = mine[mine["verdict"].isin(ORDER)]
+    if len(decided):
+        lines += [
+            "| statement | verdict | claims | measured | expected | cause | scale |",
+            "|---|---|---|---|---|---|---|",
+        ]
+    choices: dict[str, list[str]] = {}
+    for verdict in ORDER:
+        for row in decided[decided["verdict"] == verdict].to_dict("records"):
+            own = claims[claims["statement"] == row["id"]]
+            lines.append(_row(row, own))
+            if row["chosen_after"]:
+                choices.setdefault(str(row["chosen_after"]), []).append(str(row["id"]))
+    if choices:
+        lines += ["", "† Later choices:", *(f"- {_cell(text)} ({', '.join(ids)})" for text, ids in choices.items())]
+    for verdict, words in (
+        (PARTLY_RUN, "Not decided yet, a part was run"),
+        (NOT_RUN, "Not decided yet, nothing was run"),
+    ):
+        waits: dict[str, list[str]] = {}
+        for id in mine.loc[mine["verdict"] == verdict, "id"]:
+            waits.setdefault(_waits_for(claims[claims["statement"] == id]), []).append(f"`{id}`")
+        for figures, ids in waits.items():
+            lines += ["", f"{words} (of {figures}): {', '.join(ids)}."]
+    return "\n".join(lines) + "\n"
+
+
+def _waits_for(own: pd.DataFrame) -> str:
+    """The figures of a statement's claims that are not, or not wholly, run."""
+    open_ = own.loc[own["verdict"].isin([NOT_RUN, PARTLY_RUN]), "figures"]
+    return ", ".join(dict.fromkeys(figure for names in open_ for figure in str(names).split(", ")))
+
+
+def _row(row: Mapping[Any, Any], own: pd.DataFrame) -> str:
+    """A statement's row."""
+    counted = own[own["role"] == ""]
+    decides = counted.iloc[counted["verdict"].map(WORST_FIRST.index).argmin()]
+    finding = f"<br>*Found:* {_cell(row['finding'])}" if row["finding"] else ""
+    mark = " †" if row["chosen_after"] else ""
+    as_read = f": {_cell(row['as_read'])}" if row["as_read"] else ""
+    where = {OWN: " (ours)", SECOND_HAND: " (at second hand)"}.get(_apart(row), "")
+    return (
+        f"| `{row['id']}`{where} {_cell(row['says'])}{finding} | {row['verdict']}{as_read}{mark} | {_counts(row, own)} | "
+        f"{_measured(decides)} | {_cell(decides['expected'])} | {_cause(row)} | {row['scale']} |"
+    )
+
+
+def _apart(row: Mapping[Any, Any]) -> str:
+    """Where a statement is counted if not among its paper's."""
+    return str(apart(pd.DataFrame([row])).iloc[0])
+
+
+def _counts(row: Mapping[Any, Any], own: pd.DataFrame) -> str:
+    """How many claims came out how, on how many measurements, and of a panel how many cells."""
+    counts = f"{row['reproduced']} of {row['claims']}"
+    counts += f", {row['not_reproduced']} not" if row["not_reproduced"] else ""
+    if row["measurements"] < row["claims"]:
+        counts += f", on {row['measurements']} measurement{'s' if row['measurements'] > 1 else ''}"
+    cells = own[own["role"] == "detail"]["verdict"]
+    return counts + (f"; cells: {(cells == REPRODUCED).sum()} of {len(cells)}" if len(cells) else "")
+
+
+def _cause(row: Mapping[Any, Any]) -> str:
+    """Where the cause lies that a statement is not wholly reproduced, with the evidence."""
+    if row["verdict"] == REPRODUCED or (row["verdict"] == INCONCLUSIVE and not row["cause"]):
+        return ""
+    if row["verdict"] == AS_READ and not row["cause"]:
+        return CAUSES["open-condition"]
+    return CAUSES[str(row["cause"])] + (f": {_cell(row['evidence'])}" if row["evidence"] else "")
+
+
+def _measured(claim: pd.Series) -> str:
+    """The claim's number with its interval."""
+    mean, low, high = (float(claim[key]) for key in ("mean", "low", "high"))
+    if not math.isfinite(mean):
+        return ""
+    interval = f" ({low:.3g} to {high:.3g})" if math.isfinite(low) and math.isfinite(high) else ""
+    settles = settles_text(float(claim["settles"])) if claim["verdict"] == INCONCLUSIVE else ""
+    return f"{mean:.3g}{interval}" + (f"; {settles}" if settles else "")
+
+
+def _cell(text: object) -> str:
+    """Text within a table."""
+    return " ".join(str(text).split()).replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*").replace("_", "\\_")
+
+
+if __name__ == "__main__":
+    files.write_text(PAGE, outcomes())

@@ -1,0 +1,101 @@
+"""Runs over time, and distributions of what they sampled."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from bbrlab.base.arrays import Array
+from bbrlab.measure.lateness import EDGE_TOLERANCE_S
+from bbrlab.measure.series import goodput_series
+from bbrlab.results.schema import RUN_AGAIN, read_with
+from bbrlab.scenario.rates import Rate, before, buffer_full_ms, highest_mbit, queueing_delay_ms
+from bbrlab.show.findings import NAMES
+from bbrlab.show.plots.style import ABOVE, CCA_COLOURS, OWN, WARE
+
+
+def run_over_time(samples: Path, rate: Rate, buffer_bytes: int, groups: list[str], bin_s: float = 2.0) -> Figure:
+    """One run over time: goodput of each group, and the bottleneck queue.
+
+    Args:
+        samples: samples.parquet of the run.
+        rate: of the bottleneck: the scenario's network, if the rate changes during the run.
+        buffer_bytes: bottleneck buffer.
+        groups: the CCA of each flow group.
+        bin_s: width of the bins over which goodput is averaged.
+    """
+    columns = ["time_s", "flow", "group", "bytes_acked", "queue_bytes"]
+    data = read_with(samples, columns, columns, RUN_AGAIN)
+    rate = before(rate, data["time_s"].max() - EDGE_TOLERANCE_S)
+    figure, (top, bottom) = plt.subplots(
+        2, 1, figsize=(10.5, 4.6), sharex=True, layout="constrained", height_ratios=[3, 2]
+    )
+    for group, goodput in goodput_series(data, bin_s, "group").items():
+        cca = groups[group]
+        which = "" if list(groups).count(cca) == 1 else f" (flows.{group})"  # as the scenario's fields are called
+        top.plot(*goodput, lw=0.9, color=CCA_COLOURS.get(cca, OWN), label=f"{NAMES.get(cca, cca)}{which}")
+    top.set(ylabel="goodput (Mbit/s)", ylim=(0, highest_mbit(rate) * 1.05))
+    top.legend(ncols=len(groups), **ABOVE)
+    times, delays_ms = _delays_ms(data, rate)
+    bottom.plot(times, delays_ms, lw=0.5, color="0.3")
+    if len(times):
+        bottom.plot(*buffer_full_ms(rate, times[0], times[-1], buffer_bytes), color=WARE, lw=0.8, ls="--")
+    bottom.set(ylabel="queue (ms)", xlabel="virtual time (s)", ylim=(0, None))
+    return figure
+
+
+def _delays_ms(samples: pd.DataFrame, rate: Rate) -> tuple[Array, Array]:
+    """Times (s) and queueing delays (ms), each of shape (times,), of a run's samples."""
+    queue = samples.drop_duplicates("time_s")
+    times = queue["time_s"].to_numpy()
+    return times, queueing_delay_ms(rate, times, queue["queue_bytes"].to_numpy())
+
+
+def distributions(samples: dict[str, pd.DataFrame], window_s: list[float], rate: Rate, rtt_ms: float) -> Figure:
+    """Distribution functions of the queueing delay in units of the base RTT.
+
+    Args:
+        samples: {label: samples.parquet with time_s and queue_bytes}.
+        window_s: the samples between these are counted.
+        rate: of the bottleneck, by which backlog becomes delay.
+        rtt_ms: base RTT.
+    """
+    figure, axes = plt.subplots(figsize=(6.5, 3.6), layout="constrained")
+    for label, data in samples.items():
+        inside = data[data["time_s"].between(window_s[0], window_s[1])]
+        delay = np.sort(_delays_ms(inside, before(rate, window_s[1]))[1] / rtt_ms)
+        axes.plot(delay, np.arange(1, len(delay) + 1) / len(delay), label=label, lw=1.4)
+    axes.set(xlabel="queueing delay (base RTTs)", ylabel="fraction of samples", ylim=(0, 1), xlim=(0, None))
+    axes.legend(frameon=True)
+    return figure
+
+
+def time_series(panels: dict[str, dict[str, tuple[Any, Any] | None]], *, xlabel: str = "virtual time (s)", xlim: tuple[float, float] | None = None) -> Figure:  # fmt: skip
+    """Stacked time series that share their time axis.
+
+    Args:
+        panels: {y label: {legend: (times, values)}}; None in their place: the samples are not here (shipped results).
+        xlabel: of the common axis.
+        xlim: of the common axis.
+    """
+    figure, grid = plt.subplots(len(panels), 1, figsize=(10.5, 1.9 * len(panels)), sharex=True, squeeze=False, layout="constrained")  # fmt: skip
+    explained: list[str] = []
+    for axes, (label, lines) in zip(grid.flat, panels.items(), strict=True):
+        drawn = {name: line for name, line in lines.items() if line is not None}
+        for name, (times, values) in drawn.items():
+            axes.plot(times, values, lw=1.0, label=name, color=CCA_COLOURS.get(name))
+        if not drawn:
+            axes.text(0.5, 0.5, "its samples are not here", ha="center", va="center", transform=axes.transAxes)
+        axes.set_ylabel(label)
+        if drawn and len(lines) > 1 and list(lines) != explained:
+            explained = list(lines)
+            axes.legend(ncols=len(lines), fontsize=8, **ABOVE)
+    grid.flat[-1].set_xlabel(xlabel)
+    if xlim:
+        grid.flat[-1].set_xlim(*xlim)
+    return figure

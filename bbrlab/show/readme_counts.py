@@ -1,0 +1,124 @@
+"""What README.md says in numbers: ``python -m bbrlab.show.readme_counts`` writes it anew.
+
+How many statements each paper has, and what came of them by the results that ship.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+import pandas as pd
+
+from bbrlab.base import files, paths
+from bbrlab.base.words import in_short
+from bbrlab.claims.judge import OWN, SECOND_HAND, apart
+from bbrlab.claims.load import load_statements
+from bbrlab.claims.schema import Statement
+from bbrlab.results.best_scale import known_statements
+from bbrlab.results.config import FULL
+from bbrlab.results.figures import figures_at
+from bbrlab.results.shipped import left_out
+from bbrlab.show.outcomes import COLUMNS, MISSED, OPEN, by_code, causes, tally
+
+PAGE = paths.ROOT / "README.md"
+# | [Paper](scenarios/FOLDER) | what | statements |
+ROW = re.compile(r"^(\| \[([^\]]*)\]\(scenarios/(\w+)\) \| .* \|) \d+ \|$", re.MULTILINE)
+BEGIN, END = "<!-- scorecard: made by python -m bbrlab.show.readme_counts -->\n", "<!-- end of the scorecard -->"
+
+
+def renewed(text: str, statements: Iterable[Statement]) -> str:
+    """The page with the numbers of every paper. ValueError if a paper with statements has no row, or a row no statements."""
+    of_paper: dict[str, list[Statement]] = {}
+    for statement in statements:
+        of_paper.setdefault(statement.paper, []).append(statement)
+    rows = [found[3] for found in ROW.finditer(text)]
+    if sorted(rows) != sorted(of_paper):
+        raise ValueError(
+            f"the table of counts has rows for {', '.join(rows)}; there are statements of {', '.join(of_paper)}"
+        )
+
+    def row(found: re.Match[str]) -> str:
+        mine = of_paper[found[3]]
+        return f"{found[1]} {len(mine)} |"
+
+    return ROW.sub(row, text)
+
+
+def names_of_papers(text: str | None = None) -> dict[str, str]:
+    """{folder: the paper's name} in the order of the page's rows.
+
+    Args:
+        text: default: README.md's.
+    """
+    return {found[3]: found[2] for found in ROW.finditer(text or PAGE.read_text(encoding="utf-8"))}
+
+
+def with_scorecard(text: str, known: pd.DataFrame, missing: Sequence[str]) -> str:
+    """The page with what came of the statements.
+
+    Args:
+        text: after renewed(): its rows say the papers' names and order.
+        known: known.known_statements().
+        missing: the figures that do not ship at scale full (shipped.left_out()).
+
+    Raises:
+        ValueError: if the page has no place for it, or a paper of the statements no row.
+    """
+    names = names_of_papers(text)
+    if BEGIN not in text or END not in text:
+        raise ValueError(f"{PAGE.name} has no place for the scorecard ({BEGIN.strip()} ... {END})")
+    if unknown := sorted(set(known["paper"]) - set(names)):
+        raise ValueError(f"the table of counts has no row for {unknown[0]}")
+    where = apart(known)
+    counted = known[where == ""]
+    rows = [(name, counted[counted["paper"] == paper]) for paper, name in names.items()]
+    rows += [("**all**", counted), *((f"*{name}*", mine) for name, mine in by_code(counted))]
+    rows += [(f"{name}, counted apart", known[where == name]) for name in (SECOND_HAND, OWN)]
+    lines = [
+        _in_words(counted, missing),
+        "",
+        f"| | statements | {' | '.join(COLUMNS)} |",
+        "|---|" + "---|" * (1 + len(COLUMNS)),
+    ]
+    for name, mine in rows:
+        if len(mine):
+            lines.append(f"| {name} | {len(mine)} | {' | '.join(str(n or '') for n in tally(mine).values())} |")
+    lines += ["", _causes_in_words(counted)]
+    before, rest = text.split(BEGIN)
+    return before + BEGIN + "\n".join(lines) + "\n" + END + rest.split(END, 1)[1]
+
+
+def _causes_in_words(counted: pd.DataFrame) -> str:
+    """Where the cause lies of what is partly or not reproduced."""
+    missed = int(counted["verdict"].isin(MISSED).sum())
+    by_cause = ", ".join(f"{words} {n}" for words, n in causes(counted).items() if n)
+    return (
+        f"Where the cause lies of the {missed} that are partly or not reproduced, each with its evidence: {by_cause}."
+    )
+
+
+def _in_words(counted: pd.DataFrame, missing: Sequence[str]) -> str:
+    """What the table is of; `missing`: the figures that do not ship at scale full."""
+    decided = counted[~counted["verdict"].isin(OPEN)]
+    at_full = int((decided["scale"] == FULL).sum())
+    later = int((decided["chosen_after"].fillna("") != "").sum())
+    total = len(figures_at(FULL, []))
+    words = f"{len(decided)} of {len(counted)} statements are decided, {at_full} of them by all points and trials of the scenarios (scale `full`). "
+    if missing:
+        words += f"{len(missing)} of the {total} figures {'does' if len(missing) == 1 else 'do'} not ship at `full` ({in_short(missing)}). "
+    return words + (
+        f"{later} of the decided rest on a choice that was made after a comparison with measurements; [each names it](docs/reference/outcomes.md)."
+    )
+
+
+def page() -> str:
+    """README.md as it should be."""
+    folder = paths.ROOT / "shipped"
+    known = known_statements(folder)
+    text = renewed(PAGE.read_text(encoding="utf-8"), load_statements())
+    return with_scorecard(text, known, left_out(folder, FULL))
+
+
+if __name__ == "__main__":
+    files.write_text(PAGE, page())

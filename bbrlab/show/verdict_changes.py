@@ -1,0 +1,128 @@
+"""docs/reference/verdict_changes.md: every statement whose verdict is another than before, with the reason.
+
+``python -m bbrlab.show.verdict_changes`` writes it anew, from data/verdict_changes.yaml and the results that ship.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import pandas as pd
+from pydantic import Field, ValidationError
+
+from bbrlab.base import files, paths
+from bbrlab.base.errors import UserError
+from bbrlab.base.strict import Strict
+from bbrlab.base.yaml_files import read_yaml
+from bbrlab.results.best_scale import known_statements
+from bbrlab.results.verdicts import AS_READ, INCONCLUSIVE, NOT_REPRODUCED, NOT_RUN, PARTLY, PARTLY_RUN, REPRODUCED
+
+PAGE = paths.ROOT / "docs" / "reference" / "verdict_changes.md"
+FILE = paths.DATA / "verdict_changes.yaml"
+WORST_FIRST = (NOT_REPRODUCED, INCONCLUSIVE, PARTLY, AS_READ, REPRODUCED)
+UNDECIDED = (PARTLY_RUN, NOT_RUN)
+NEW, GONE = "is new", "is gone"
+HEAD = """<!-- Made by python -m bbrlab.show.verdict_changes (`make format`) from data/verdict_changes.yaml and shipped/; do not edit. -->
+# Verdicts before and after
+The rules of [verdicts.md](../explanation/verdicts.md) were written down before any verdict was made anew. Before: what shipped at commit {commit}, at scale `{scale}`. Now: the results that ship,
+each statement at the largest scale that decides it. What got worse comes first.
+
+- **rules**: how a statement is judged. **conditions**: what is run, where the paper leaves it open or says otherwise. **claims**: what the statement is tested by. **algorithm**: the lab's BBRv2 or
+  BBRv3. **noise**: hosts' processing times and RTTs drawn by the seed. **seeds**: more or other seeds.
+"""
+
+
+class Reason(Strict):
+    """Why some verdicts are others now."""
+
+    kind: Literal["rules", "conditions", "claims", "algorithm", "noise", "seeds"]
+    reason: str = Field(min_length=10)
+    statements: list[str] = Field(min_length=1)
+
+
+class Changes(Strict):
+    """data/verdict_changes.yaml.
+
+    Attributes:
+        commit, scale: of the results before.
+        before: {statement: its verdict in words}.
+    """
+
+    commit: str
+    scale: str
+    before: dict[str, str]
+    reasons: list[Reason]
+
+    def why(self, statement: str) -> str:
+        """The reasons of a statement, in words."""
+        return "; ".join(f"**{r.kind}**: {r.reason}" for r in self.reasons if statement in r.statements)
+
+
+def read_changes(path: Path = FILE) -> Changes:
+    """The file. UserError naming file and field if it is not as it should be."""
+    try:
+        return Changes.model_validate(read_yaml(path))
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise UserError(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+
+
+def verdict_of(words: str) -> str:
+    """The verdict that words of statements.parquet (in_words) begin with."""
+    known = (*WORST_FIRST, *UNDECIDED)
+    return next(v for v in sorted(known, key=len, reverse=True) if words.startswith(v))
+
+
+def changed(changes: Changes, now: pd.DataFrame) -> pd.DataFrame:
+    """The statements whose verdict differs: id, before and now (in words), better (1, 0: not comparable, -1), why.
+
+    Args:
+        now: known.known_statements() with in_words and scale.
+    """
+    rows = []
+    after = {str(row["id"]): row for row in now.to_dict("records")}
+    for id in dict.fromkeys([*changes.before, *after]):
+        old, new = changes.before.get(id), after.get(id)
+        verdicts = [verdict_of(old) if old else NEW, str(new["verdict"]) if new else GONE]
+        if verdicts[0] == verdicts[1]:
+            continue
+        ranks = [WORST_FIRST.index(v) if v in WORST_FIRST else None for v in verdicts]
+        better = 0 if None in ranks else 1 if ranks[1] > ranks[0] else -1  # type: ignore[operator]
+        told = f"{new['in_words']} ({new['scale']})" if new else GONE
+        rows.append({"id": id, "before": old or NEW, "now": told, "better": better, "why": changes.why(id)})
+    return pd.DataFrame(rows, columns=["id", "before", "now", "better", "why"])
+
+
+def page(folder: Path | None = None) -> str:
+    """The page.
+
+    Args:
+        folder: of the results that ship; default: the package's.
+    """
+    changes = read_changes()
+    now = known_statements(folder or paths.ROOT / "shipped")
+    found = changed(changes, now)
+    same = len(set(changes.before) & set(now["id"])) - int(
+        (~found["before"].isin([NEW]) & (found["now"] != GONE)).sum()
+    )
+    parts = [HEAD.format(commit=changes.commit, scale=changes.scale)]
+    parts.append(f"{same} of {len(changes.before)} verdicts are as they were.\n")
+    for title, mine in (
+        ("Worse", found[found["better"] < 0]),
+        ("Better", found[found["better"] > 0]),
+        ("New, gone, or not decided on one side", found[found["better"] == 0]),
+    ):
+        lines = [f"## {title} ({len(mine)})", "| statement | before | now | why |", "|---|---|---|---|"]
+        lines += [f"| `{r.id}` | {r.before} | {_cell(r.now)} | {_cell(r.why)} |" for r in mine.itertuples()]
+        parts.append("\n".join(lines) + "\n")
+    return "\n".join(parts)
+
+
+def _cell(text: object) -> str:
+    """Text within a table."""
+    return " ".join(str(text).split()).replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    files.write_text(PAGE, page())
