@@ -12,11 +12,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from bbrlab.base import paths
 from bbrlab.experiment.plan import make_plan
-from bbrlab.measure.checks.check import failed_of, left_out_of
+from bbrlab.measure.checks.check import VIRTUAL_TIME, failed_of, left_out_of
+from bbrlab.measure.checks.flows import short_flows_check
 from bbrlab.measure.checks.guest import parameter_checks
 from bbrlab.measure.checks.suite import run_checks
 from bbrlab.measure.flow_counters import FlowCounters
@@ -342,6 +344,18 @@ def test_a_receiver_that_noted_an_edge_late_is_seen():
     assert check["detail"].endswith("noted 30 ms late")
     run.plan.content["virtual"] = False
     assert failed_of(outcome_of(run)) == []
+
+
+@pytest.mark.parametrize(("late", "lost", "ok"), [(0, 0, True), (2, 0, True), (3, 0, False), (0, 1, False)])
+def test_one_short_flow_in_ten_thousand_may_begin_late(late, lost, ok):
+    """20,000 flows: two may be late by some milliseconds, none may be missing."""
+    starts = np.arange(20_000) * 1e-4
+    due = pd.DataFrame({"flow": np.arange(20_000), "chunk": 0, "start_s": starts})
+    begun = due.assign(begin_s=starts + np.where(np.arange(20_000) < late, 5e-3, 0))[: 20_000 - lost]
+    scenario = SimpleNamespace(duration_s=10.0, window_s=[0.0, 10.0])
+    short = SimpleNamespace(table=begun, read=Read(0, (0.0, 10.0)))
+    check = short_flows_check(scenario, SimpleNamespace(workloads={0: due}), 0, short, VIRTUAL_TIME)
+    assert (check.ok, check.measured) == (ok, 20_000 - late - lost)
 
 
 def test_which_short_flows_failed_is_said():

@@ -35,6 +35,7 @@ from bbrlab.claims.judge import (
 )
 from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.claims.resolution import resolution
+from bbrlab.claims.sample import reach, sample
 from bbrlab.claims.schema import Expectation
 from bbrlab.claims.select import select
 from bbrlab.claims.statements import judgement, statement_counts, statement_frame
@@ -50,7 +51,11 @@ from bbrlab.results.verdicts import (
     REPRODUCED,
     STATEMENT_VERDICTS,
 )
+from bbrlab.scenario.draws import draws_flows
+from bbrlab.scenario.load import base_point
+from bbrlab.scenario.messages import validate
 from bbrlab.scenario.point import Point
+from tests.conftest import scenario_dict
 from tests.made_up import (
     EACH,
     GOOD,
@@ -674,6 +679,67 @@ def test_a_failed_run_takes_no_other_points_seed(tmp_path):
         runs.loc[(runs["seed"] == seed) & (runs["point"] == points[seed]), "ok"] = False
     found = judge_claim(claim, {FIG2A: figure}, {FIG2A: runs}).outcome
     assert (found.verdict, found.seeds, found.failed) == (REPRODUCED, 5, 1)
+
+
+SHORT = """
+- id: BL-x
+  says: CUBIC's slowdown is higher.
+  source: Fig. 14
+  exactness: text
+  because: the paper's words
+  claims:
+    - at:
+        bbr: {figure: fig14, where: {case: bbr3-replay}, along: network.rtt_ms}
+        cubic: {figure: fig14, where: {case: cubic-replay}, along: network.rtt_ms}
+      metric: cubic.slowdown_mean - bbr.slowdown_mean
+      expect: {above: 0}
+"""
+
+
+def test_runs_of_the_same_drawn_flows_are_paired_by_their_seed(tmp_path):
+    """CUBIC is 0.2 higher in every trace, and traces differ by 1: without its failed run, a point has the pairs of the others."""
+    (claim,) = claims_of(load_statements([written(tmp_path, SHORT, "bless2025")]))
+    (figure,) = figures_at("full", ["bless2025/fig14"])
+    runs = table(
+        figure,
+        lambda p, s: s + 0.001 * s * s + (0.2 + 0.001 * s if p.values["case"] == "cubic-replay" else 0),
+        trials=6,
+    )
+    at_50ms = {p.values["case"]: p.label for p in figure.points if p.values["network.rtt_ms"] == 50}
+    runs.loc[(runs["seed"] == 2) & (runs["point"] == at_50ms["cubic-replay"]), "ok"] = False
+    found = sample(claim, reach(claim, {figure.id: figure}).points, {figure.id: runs})
+    assert found.of_part(0) == pytest.approx([0.201, 0.202, 0.203, 0.204, 0.205, 0.206])
+    assert found.of_part(2) == pytest.approx([0.201, 0.203, 0.204, 0.205, 0.206])
+    assert (found.seeds.tolist(), found.failed.tolist(), found.without.tolist()) == ([6, 6, 6], [0, 0, 1], [0, 0, 0])
+    verdict = judge_claim(claim, {figure.id: figure}, {figure.id: runs})
+    assert verdict.verdict == REPRODUCED
+    runs.loc[(runs["seed"] == 3) & (runs["point"] == at_50ms["bbr3-replay"]), "ok"] = False
+    found = judge_claim(claim, {figure.id: figure}, {figure.id: runs})
+    assert (found.verdict, found.why or found.outcome.why) == (INCONCLUSIVE, "2 failed of 6 seeds")
+
+
+def test_a_pair_needs_a_run_of_each_point(tmp_path):
+    """One point has three seeds and the other six: three pairs, of which none failed."""
+    (claim,) = claims_of(load_statements([written(tmp_path, SHORT, "bless2025")]))
+    (figure,) = figures_at("full", ["bless2025/fig14"])
+    runs = table(figure, lambda p, s: s + (0.2 if p.values["case"] == "cubic-replay" else 0), trials=6)
+    runs = runs[(runs["seed"] <= 3) | (runs["case"] != "cubic-replay")]
+    found = sample(claim, reach(claim, {figure.id: figure}).points, {figure.id: runs})
+    assert [len(found.of_part(i)) for i in range(3)] == [3, 3, 3]
+    assert (found.seeds.tolist(), found.failed.tolist(), found.without.tolist()) == ([3] * 3, [0] * 3, [0] * 3)
+
+
+@pytest.mark.parametrize(
+    ("changes", "drawn"),
+    [
+        ({}, False),
+        ({"network": {"rate_mbit": 10, "rtt_ms": [30, 40], "buffer": {"bdp": 1}}}, True),
+        ({"flows": [{"cca": "bbr3", "rtt_ms": [10, 20]}]}, True),
+        ({"flows": [{"cca": "bbr3", "traffic": {"offered_mbit": 2}}]}, True),
+    ],
+)
+def test_which_flows_the_seed_draws(changes, drawn):
+    assert draws_flows(base_point(validate(scenario_dict(**changes), "s")).scenario) is drawn
 
 
 def test_points_without_runs_are_put_on_either_side_of_a_count(tmp_path):

@@ -25,6 +25,7 @@ from bbrlab.claims.select import full_figures, name_of, ranks, select
 from bbrlab.results.figures import Figure
 from bbrlab.results.seeds import unchanged
 from bbrlab.results.statistics import ROUNDING
+from bbrlab.scenario.draws import draws_flows
 from bbrlab.scenario.point import Point
 
 MISSING_LARGEST = 0.2  # of a point's runs that may have failed or have no number
@@ -129,7 +130,8 @@ class Sample:
     """The judged numbers, one of each good run that every point of a part was run with.
 
     A part is what must be as expected by itself: a point of a series, a step of an order; else the one number. Each point has its own good
-    runs (verdicts.md, "Runs that failed"): the first of every point make the first number, the second the second.
+    runs (verdicts.md, "Runs that failed"): the first of every point make the first number, the second the second. Where the seed draws
+    the flows of all points (draws_flows()), the runs of a seed make a number instead.
 
     Attributes:
         values: shape (most numbers of a part, parts), NaN where a part has no number. Of a claim of means (Claim.of_means): the
@@ -169,22 +171,33 @@ class Sample:
 
 @dataclass(frozen=True)
 class _Runs:
-    """The good runs of a point.
+    """The runs of a point.
 
     Attributes:
-        seeds: those of them.
-        ran: how many seeds were run.
+        seeds: those of its good runs.
+        every: those that were run.
         for_all: one run stands for as many as are wanted: nothing random is drawn, and two measured the same.
     """
 
     seeds: list[int]
-    ran: int
+    every: list[int]
     for_all: bool = False
 
-    def of(self, number: int) -> int | None:
-        """The seed of a run by its place; None if there are not so many."""
+    @property
+    def ran(self) -> int:
+        """How many seeds were run."""
+        return len(self.every)
+
+    def of(self, number: int, paired: list[int] | None) -> int | None:
+        """The seed of the run that is in a number; None if there is no good one.
+
+        Args:
+            paired: the seed of each number; None if the point's first good run is in the first number.
+        """
         if self.for_all and self.seeds:
             return self.seeds[0]
+        if paired is not None:
+            return paired[number] if paired[number] in self.seeds else None
         return self.seeds[number] if number < len(self.seeds) else None
 
     @property
@@ -219,18 +232,21 @@ def sample(
     set_aside = [one for one in every if one.lost > MISSING_LARGEST or len(one.seeds) < 2] if aside is not None else []
     counted = [len(one.seeds) for one in every if not one.for_all and one not in set_aside]
     count = max(counted or [len(one.seeds) for one in every] or [0])
+    paired = _paired(points, every)
+    numbers = len(paired) if paired is not None else count
     columns = {}
     for name in claim.columns:
         term, _, column = name.rpartition(".")
-        columns[name] = _by_number(column, claim.at[term], points[term], rows[term], count, results)
+        wanted = [[one.of(i, paired) for one in rows[term].runs] for i in range(numbers)]
+        columns[name] = _by_number(column, claim.at[term], points[term], rows[term], wanted, results)
     along = next((n for n, term in claim.at.items() if term.along and n in _terms(claim)), None)
     key = ranks(claim.at[along], points[along]) if along is not None else []
-    values = _all_numbers(claim, columns, key, count, aside)
+    values = _all_numbers(claim, columns, key, numbers, aside)
     parts = values.shape[1]
     names = [name_of(claim.at[along], p) for p in points[along]] if along is not None else []
-    seeds, failed, there = _lost(claim, runs, set_aside, parts)
+    seeds, failed, there = _lost(claim, runs, set_aside, parts, paired)
     finite = np.isfinite(values)
-    without = np.array([int((~finite[: there[i], i]).sum()) for i in range(parts)])
+    without = np.array([int((~finite[there[i], i]).sum()) for i in range(parts)])
     whole = values[finite.all(axis=1)]
     if claim.of_means and len(whole) > 1:
         values = _pseudo_values(claim, {k: v[finite.all(axis=1)] for k, v in columns.items()}, key)
@@ -271,9 +287,9 @@ def _rows(table: pd.DataFrame, chosen: list[Point]) -> _Rows:
     rows = table[table["point"].isin(labels)]
     ok = rows.groupby(["point", "seed"])["ok"].all()
     seeds: dict[str, list[int]] = {label: [] for label in labels}
-    ran = dict.fromkeys(labels, 0)
+    every: dict[str, list[int]] = {label: [] for label in labels}
     for (label, seed), good in zip(ok.index.to_list(), ok.to_list(), strict=True):
-        ran[label] += 1
+        every[label].append(int(seed))
         if good:
             seeds[label].append(int(seed))
     # By what was measured: what ships may be of a version whose hosts had no noise, and then CUBIC alone drew nothing.
@@ -282,10 +298,17 @@ def _rows(table: pd.DataFrame, chosen: list[Point]) -> _Rows:
     means = rows.groupby("point")["utilisation"].mean().to_dict() if "utilisation" in rows else {}
     return _Rows(
         rows,
-        [_Runs(seeds[label], ran[label], label in still) for label in labels],
+        [_Runs(seeds[label], every[label], label in still) for label in labels],
         np.array([label in same for label in labels]),
         np.array([means.get(label, np.nan) for label in labels], dtype=float),
     )
+
+
+def _paired(points: Mapping[str, list[Point]], runs: list[_Runs]) -> list[int] | None:
+    """The seed of each number if the seed draws the flows of all points; else None."""
+    if not all(draws_flows(p.scenario) for chosen in points.values() for p in chosen):
+        return None
+    return sorted({seed for one in runs if not one.for_all for seed in one.every}) or None
 
 
 def _all_numbers(claim: Claim, columns: Mapping[str, Array], key: list[int], count: int, aside: float | None) -> Array:
@@ -294,8 +317,15 @@ def _all_numbers(claim: Claim, columns: Mapping[str, Array], key: list[int], cou
     return np.array(numbers) if numbers else np.empty((0, 1))
 
 
-def _lost(claim: Claim, runs: Mapping[str, list[_Runs]], aside: list[_Runs], parts: int) -> tuple[Array, Array, Array]:
-    """Of each part, shape (parts,): the runs of its point that lost most, how many of these failed, and how many numbers it can have."""
+def _lost(
+    claim: Claim, runs: Mapping[str, list[_Runs]], aside: list[_Runs], parts: int, paired: list[int] | None
+) -> tuple[Array, Array, list[list[int]]]:
+    """Of each part: the runs of its point that lost most, how many of these failed, shape (parts,) each, and which numbers it can have.
+
+    Args:
+        aside: points that are left out.
+        paired: the seed of each number (_paired()): a part loses one if any of its runs failed.
+    """
     lengths = {len(mine) for n, mine in runs.items() if claim.at[n].along}
     points = lengths.pop() if len(lengths) == 1 else 0
     steps = max(1, len(claim.trees) - 1)
@@ -305,14 +335,19 @@ def _lost(claim: Claim, runs: Mapping[str, list[_Runs]], aside: list[_Runs], par
             [mine[part % points]] if claim.at[n].along else mine for n, mine in runs.items()
         ]  # fmt: skip
         mine = [one for several in of_part for one in several if one not in aside]
-        worst = max(mine, key=lambda one: (one.lost, -one.ran), default=_Runs([], 0))
-        ran = [one.ran for one in mine if not one.for_all] or [one.ran for one in mine] or [0]
-        seeds.append(worst.ran if worst.lost else min(ran))
+        varying = [one for one in mine if not one.for_all] or mine
+        if paired is not None:
+            shared = [seed for seed in paired if all(seed in one.every for one in varying)]
+            good = [i for i, seed in enumerate(paired) if all(seed in one.seeds for one in varying)]
+            seeds.append(len(shared))
+            failed.append(len(shared) - len(good))
+            there.append(good)
+            continue
+        worst = max(mine, key=lambda one: (one.lost, -one.ran), default=_Runs([], []))
+        seeds.append(worst.ran if worst.lost else min([one.ran for one in varying] or [0]))
         failed.append(worst.ran - len(worst.seeds))
-        there.append(
-            min([len(one.seeds) for one in mine if not one.for_all] or [len(one.seeds) for one in mine] or [0])
-        )
-    return np.array(seeds), np.array(failed), np.array(there)
+        there.append(list(range(min([len(one.seeds) for one in varying] or [0]))))
+    return np.array(seeds), np.array(failed), there
 
 
 def _resolution(
@@ -415,12 +450,17 @@ def _by_number(
     term: Term,
     chosen: list[Point],
     rows: _Rows,
-    count: int,
+    wanted: list[list[int | None]],
     results: Path | None,
 ) -> Array:
-    """The column of each number: shape (count, points), or (count,) of the only point; NaN where a point has no such run."""
+    """The column of each number: shape (numbers, points), or (numbers,) of the only point; NaN where a point has no such run.
+
+    Args:
+        wanted: the seed of each number at each point.
+    """
+    shape = len(wanted), len(chosen)
     if column in (PUBLISHED, WARE, *PREDICTED):
-        values = np.broadcast_to(beside(column, term, chosen, results), (count, len(chosen)))
+        values = np.broadcast_to(beside(column, term, chosen, results), shape)
     elif column not in rows.table:
         raise UserError(
             f"the table of {term.figure} has no column {column}: made by another version of bbrlab; delete it, and snakemake makes it anew"
@@ -428,6 +468,9 @@ def _by_number(
     else:
         mine = rows.table[rows.table["group"] == term.group]
         there = dict(zip(zip(mine["point"], mine["seed"], strict=True), mine[column].astype(float), strict=True))
-        wanted = [[(p.label, its.of(i)) for p, its in zip(chosen, rows.runs, strict=True)] for i in range(count)]
-        values = np.array([[there.get(place, np.nan) for place in line] for line in wanted]).reshape(count, len(chosen))
+        labels = [p.label for p in chosen]
+        found = [
+            [there.get((label, seed), np.nan) for label, seed in zip(labels, line, strict=True)] for line in wanted
+        ]
+        values = np.array(found, dtype=float).reshape(shape)
     return values if term.along else values[:, 0]

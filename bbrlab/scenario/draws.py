@@ -35,6 +35,18 @@ def draw_base_rtts(scenario: Scenario, seed: int) -> list[list[float]]:
     ]
 
 
+def draws_flows(scenario: Scenario) -> bool:
+    """Whether the seed alone draws what the flows are: RTTs of a range, or the sizes and times of short flows.
+
+    Then two scenarios with the same of these have the same flows with the same seed. What hosts, loss and jitter draw hits
+    other packets in each.
+    """
+    if isinstance(scenario.network.rtt_ms, list) or any(isinstance(flow.rtt_ms, list) for flow in scenario.flows):
+        return True
+    traffics = [flow.traffic for flow in scenario.flows if flow.traffic is not None]
+    return any(traffic.trace == "model" or traffic.mode == "synthetic" for traffic in traffics)
+
+
 def draw_rtt_offsets(scenario: Scenario, seed: int) -> list[float]:
     """By how much the base RTT of each group is longer than asked for, in ms: hosts.noise.rtt_offset_us.
 
