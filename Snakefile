@@ -23,8 +23,6 @@ from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.container.context import context_files
 from bbrlab.container.jobs import image_of_jobs, prepare_jobs
 from bbrlab.kernel.build import renew_kernel
-from bbrlab.kernel.built import kernel_identity
-from bbrlab.kernel.specs import ingredients
 from bbrlab.models.predictions import BURST, FLUID_OWN, FLUID_SHORT, files_of
 from bbrlab.results.figures import has_panel
 from bbrlab.run.manifest import package_versions

@@ -6,7 +6,7 @@ LOGS = f"{RESULTS}/logs"
 # local() stays out of the storage, and rules that read it run where snakemake does; otherwise the word says nothing.
 COPIES = copies_of(workflow, RESULTS)
 # One small file for each stage stands for all code and data that decides its results.
-CODE = {stage: local(name_of(file)) for stage, file in write_stages().items()}
+CODE = {stage: local(name_of(file)) for stage, file in write_stages(KERNEL or None).items()}
 POINT = f"{RESULTS}/points/{{paper}}/{{figure}}/{{label}}.yaml"
 # Papers with a page: whose figures have a notebook. Others, such as a study of one's own, have runs, tables and claims.
 PAPERS = [

@@ -4,7 +4,6 @@
 
 rule kernel:
     input:
-        [local(name_of(path)) for path in ingredients(KERNEL or None)],
         code=CODE["kernel"],
     output:
         f"{RESULTS}/kernel.json",
@@ -15,15 +14,12 @@ rule kernel:
     threads: workflow.cores
     params:
         kernel=KERNEL,
-        # Its entry of kernels.yaml (another one does not matter), and the versions of source and compiler.
-        identity=kernel_identity(KERNEL or None),
     shell:
         "bbrlab kernel build {params.kernel} --jobs {threads} --record {output:q} > {log:q} 2>&1"
 
 
 rule own_kernel:
     input:
-        [local(name_of(path)) for path in ingredients(KERNEL or None)],
         sources=lambda wildcards: [
             local(name_of(own_folder() / f"{name}.c"))
             for name in wildcards.own.split("+")
@@ -37,6 +33,5 @@ rule own_kernel:
     params:
         kernel=KERNEL,
         own=lambda wildcards, input: with_own(input.sources),
-        identity=kernel_identity(KERNEL or None),
     shell:
         "bbrlab kernel build {params.kernel} {params.own} --jobs {threads} --record {output:q} > {log:q} 2>&1"

@@ -225,6 +225,7 @@ def finished(checkout):
         ("bbrlab/kernel/specs.py", RUNS | {"kernel"}),
         ("kernels/probe", KERNEL),
         ("kernels/options/um.config", KERNEL),
+        ("kernels/bbr/tcp_bbr_main.c", set()),  # by a comment
         ("bbrlab/measure/jitter.py", RUNS),
         ("bbrlab/measure/nobody_imports_it.py", set()),
         ("bbrlab/results/statistics.py", TABLES),
@@ -245,7 +246,7 @@ def test_exactly_what_stands_behind_a_change_is_made_anew(checkout, finished, pa
     assert file.parent.is_dir()
     before = file.read_bytes() if file.exists() else b""
     with put_back(file, *(checkout / "results" / "code").iterdir()):
-        file.write_bytes(before + (b"ANOTHER = 1\n" if file.suffix == ".py" else b"\n"))
+        file.write_bytes(before + {".py": b"ANOTHER = 1\n", ".c": b"/* a comment */\n"}.get(file.suffix, b"\n"))
         assert finished() == anew
 
 

@@ -18,14 +18,14 @@ from bbrlab.cli.commands import app
 from bbrlab.experiment.machine import uml
 from bbrlab.kernel import build, compile, source_tree
 from bbrlab.kernel.build import build_kernel
-from bbrlab.kernel.built import Kernel, boot_words, build_key
+from bbrlab.kernel.built import Kernel, boot_words, build_key, kernel_identity
 from bbrlab.kernel.compile import check_names, objects_of, switched_off, unnamed
 from bbrlab.kernel.options import check_config, fragment_of
 from bbrlab.kernel.patch_files import parts_of
 from bbrlab.kernel.series import apply_series
 from bbrlab.kernel.source_tree import TREES_MAX, SourceTree
 from bbrlab.kernel.sources import Located
-from bbrlab.kernel.specs import Recipe, find_spec, ingredients, load_specs, recipe
+from bbrlab.kernel.specs import Recipe, find_spec, load_specs, recipe
 from bbrlab.kernel.steps import Steps
 from bbrlab.measure.bbr_record import STATES
 from tests.test_kernel_source import commit, git
@@ -383,11 +383,11 @@ def test_an_entry_of_ones_own_is_a_kernel_like_any_other(users):
     )
     parts = recipe(spec)
     assert (parts.patches, parts.series) == (recipe(base).patches, [users.parent / "a.patch"])
-    assert users.parent / "a.patch" in ingredients("my-bbr3")
-    key = build_key(spec, "source", "gcc")
+    key, identity = build_key(spec, "source", "gcc"), kernel_identity("my-bbr3")
     assert key != build_key(base, "source", "gcc")
     (users.parent / "a.patch").write_text(PATCH + "\n")
     assert build_key(spec, "source", "gcc") != key
+    assert kernel_identity("my-bbr3") != identity
     (users.parent / "a.patch").write_text(PATCH)
     for changed in ({"settings": {"CONFIG_IPV6": "n"}}, {"names": {"bbr2": "bbr"}}):
         assert build_key(spec.model_copy(update=changed), "source", "gcc") != key

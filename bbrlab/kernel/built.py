@@ -151,19 +151,19 @@ def boot_words(kernel: Kernel) -> list[str]:
 
 
 def kernel_identity(name: str | None = None) -> str:
-    """What decides a kernel beside its ingredients: the hash of its entry of kernels.yaml without the description and the patches for
-    the host, the source's version and the compiler; the hash alone where either of these is missing.
+    """What decides a kernel: the hash of its entry of kernels.yaml, without the description and the patches for the host, and of its
+    files, the source's version and the compiler; the hash alone where either of these is missing.
 
-    With a change of any the workflow makes the kernel, and all runs, anew; with a change of another entry it does not.
+    With a change of any the workflow makes the kernel, and all runs, anew; with a change of another entry, or of a comment in C, it
+    does not.
     """
     name, spec = find_spec(name)
-    entry = hashlib.sha256(
-        json.dumps(spec.model_dump(mode="json", exclude={"description", "host_patches"})).encode()
-    ).hexdigest()[:16]
+    entry = json.dumps(spec.model_dump(mode="json", exclude={"description", "host_patches"}))
+    digest = hashlib.sha256(f"{entry} {build_key(spec, '', '')}".encode()).hexdigest()[:16]
     try:
-        return f"{name} {entry}, {name_version(spec.source)}, {compiler()}"
+        return f"{name} {digest}, {name_version(spec.source)}, {compiler()}"
     except UserError:
-        return f"{name} {entry}"
+        return f"{name} {digest}"
 
 
 class _Sometimes(TypedDict, total=False):

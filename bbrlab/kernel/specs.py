@@ -185,12 +185,3 @@ def _patches(field: str, folders: list[Name]) -> list[Path]:
             raise UserError(f"config/kernels.yaml: {field}: kernels/patches/{folder} holds no .patch file")
         patches += found
     return patches
-
-
-def ingredients(name: str | None = None) -> list[Path]:
-    """The files of this project whose change makes another kernel; kernels.yaml apart, whose entry is in built.kernel_identity().
-
-    Patches for the host are none of them: no result depends on them.
-    """
-    parts = recipe(find_spec(name)[1])
-    return [*parts.options, *parts.patches, *parts.series, *(path for path, _ in parts.added), probe_file()]
