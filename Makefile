@@ -60,9 +60,9 @@ format:         ## Let the formatters decide the layout, and renew what is made:
 	python -m bbrlab.show.readme_counts && python -m bbrlab.show.outcomes_page && python -m bbrlab.show.verdict_changes && python -m bbrlab.show.crosscheck_page && python -m bbrlab.show.measured_page && python -m bbrlab.show.beside_google_page && python -m bbrlab.grading.rubric_tables && python -m bbrlab.publish.citation && python -m bbrlab.publish.artifact_statements && \
 	python -m bbrlab.cli.schemas && python -m bbrlab.cli.reference && python -m bbrlab.container.binder
 
-lock:           ## Renew envs/requirements.lock and envs/citing.txt from the .in files beside them
+lock:           ## Renew envs/requirements.lock from pyproject.toml and envs/citing.txt from envs/citing.in
 	@source .venv/bin/activate && pip install -q uv && cd envs && uv pip compile -q --upgrade --generate-hashes --universal \
-	--python-version 3.11 --no-emit-index-url --no-header requirements.in -o requirements.lock && \
+	--all-extras --python-version 3.11 --no-emit-index-url --no-header ../pyproject.toml -o requirements.lock && \
 	uv pip compile -q --upgrade --generate-hashes --universal --python-version 3.11 --no-emit-index-url --no-header citing.in -o citing.txt
 
 PAPER ?=

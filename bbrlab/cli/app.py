@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.cli.interrupts import EXIT_INTERRUPTED
 
@@ -125,12 +126,22 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+def _check_checkout() -> None:
+    """UserError if this package lies outside of its checkout, as a wheel that was installed does."""
+    if not ((paths.CONFIG / "kernels.yaml").is_file() and paths.KERNELS.is_dir()):
+        raise UserError(
+            f"{paths.ROOT} is not bbrlab's checkout, and bbrlab runs from there only, with its scenarios, kernels and settings: "
+            "get the repository, run make setup in it, and use its .venv/bin/bbrlab"
+        )
+
+
 @app.callback()
 def _main(
     version: Annotated[
         bool, typer.Option("--version", help="Print the version and end.", callback=_show_version, is_eager=True)
     ] = False,
 ) -> None:
+    _check_checkout()
     # No matrix here is worth a second core, and NumPy's idle threads spin on the one that another guest has.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 

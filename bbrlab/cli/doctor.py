@@ -43,13 +43,14 @@ def packages() -> list[str]:
 
 def missing_packages() -> list[str]:
     """Those of packages() that are not installed. UserError where there is no dpkg."""
+    needed = packages()
+    argv = ["dpkg-query", "-W", "-f=${Package} ${db:Status-Status}\n", *needed]
     try:
-        argv = ["dpkg-query", "-W", "-f=${Package} ${db:Status-Status}\n", *packages()]
         done = subprocess.run(argv, capture_output=True, text=True, check=False)
-    except OSError:
+    except FileNotFoundError:
         raise UserError("this is not a Debian system (no dpkg-query); use Debian 12 or 13, or the Dockerfile") from None
     have = {line.split()[0] for line in done.stdout.splitlines() if line.endswith(" installed")}
-    return [p for p in packages() if p not in have]
+    return [p for p in needed if p not in have]
 
 
 def _machine() -> Finding:

@@ -40,6 +40,7 @@ def _run() -> int:
     from bbrlab.base.limits import limits_in_words
     from bbrlab.cli.app import EXIT_BUG, EXIT_FAILED
     from bbrlab.cli.commands import app
+    from bbrlab.cli.extras import why_not_imported
 
     try:
         status = app(standalone_mode=False)
@@ -58,6 +59,12 @@ def _run() -> int:
         place = [Path(os.fsdecode(name)) for name in (error.filename,) if isinstance(name, (str, bytes, os.PathLike))]
         told = files.explain(error, place[0]) if place else f"{error.strerror or error}{limits_in_words()}"
         typer.echo(f"bbrlab: {told}", err=True)
+        return EXIT_FAILED
+    except ModuleNotFoundError as error:
+        if (why := why_not_imported(error, " ".join(["bbrlab", *sys.argv[1:2]]))) is None:
+            traceback.print_exc()
+            return EXIT_BUG
+        typer.echo(f"bbrlab: {why}", err=True)
         return EXIT_FAILED
     except Exception as error:  # click's own usage errors, or a fault of ours
         if hasattr(error, "format_message"):

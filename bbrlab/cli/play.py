@@ -61,16 +61,17 @@ def play(
     point = base_point(load_scenario(scenario, overrides_of(set_), case, sources))
     out = out or _new_folder(point.scenario.name)
     check_apart(scenario, out)
+    why_plain = "" if plain else _why_plain()
+    in_view = not (plain or why_plain)
+    if in_view:  # before minutes of a kernel's build, for who lacks the view's libraries
+        from bbrlab.cli.play_view import play_in_view
     _build_own(point, seed, kernel, sources)
     game = Game(point, seed, out, kernel, sources, watchdog_s)
-    why_plain = "" if plain else _why_plain()
-    if plain or why_plain:
+    if not in_view:
         if why_plain and sys.stdin.isatty():
             typer.echo(f"{why_plain}: Mininet's prompt alone", err=True)
         play_plain(game)
     else:
-        from bbrlab.cli.play_view import play_in_view
-
         play_in_view(game)
     let_go()
     show_outcome(game.summary(), out)
