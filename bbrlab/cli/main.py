@@ -61,10 +61,11 @@ def _run() -> int:
         typer.echo(f"bbrlab: {told}", err=True)
         return EXIT_FAILED
     except ModuleNotFoundError as error:
-        if (why := why_not_imported(error, " ".join(["bbrlab", *sys.argv[1:2]]))) is None:
+        message = why_not_imported(error, " ".join(["bbrlab", *sys.argv[1:2]]))
+        if message is None:
             traceback.print_exc()
             return EXIT_BUG
-        typer.echo(f"bbrlab: {why}", err=True)
+        typer.echo(f"bbrlab: {message}", err=True)
         return EXIT_FAILED
     except Exception as error:  # click's own usage errors, or a fault of ours
         if hasattr(error, "format_message"):
