@@ -26,7 +26,7 @@ from bbrlab.cli.app import SECTIONS
 from bbrlab.cli.commands import app
 from bbrlab.kernel import built, sources
 from bbrlab.kernel.built import Kernel, get_kernel
-from bbrlab.kernel.compiler import compiler
+from bbrlab.kernel.built_with import compiler
 from bbrlab.scenario.load import load_scenario
 
 FIG2A = str(paths.ROOT / "scenarios" / "sarpkaya2025" / "fig2a.yaml")

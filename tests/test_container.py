@@ -24,8 +24,7 @@ from bbrlab.container.builders import find_builder
 from bbrlab.container.compiled import imported
 from bbrlab.container.context import context_digest, context_files
 from bbrlab.container.settings import Settings, image_name, load_settings
-from bbrlab.kernel import compiler as of_compiler
-from bbrlab.kernel import recorded, sources
+from bbrlab.kernel import built_with, sources
 from bbrlab.kernel.sources import Source, hashes_of, locate
 from bbrlab.run import manifest
 from tests import builder as fake_builder
@@ -449,13 +448,13 @@ def without_compiler(tmp_path, monkeypatch):
 def test_an_image_knows_what_its_kernels_were_built_with(without_compiler):
     source = Source(debian="linux-source-6.12")
     with pytest.raises(UserError, match="no C compiler"):
-        of_compiler.compiler()
+        built_with.compiler()
     with pytest.raises(UserError, match="is not installed"):
         locate(source, fetch=False)
-    recorded.record_file().parent.mkdir()
+    built_with.record_file().parent.mkdir()
     known = {"compiler": "gcc 12", "sources": {"linux-source-6.12": {"version": "6.12.1-1", "sha256": "ab"}}}
-    recorded.record_file().write_text(json.dumps(known))
-    assert of_compiler.compiler() == "gcc 12"
+    built_with.record_file().write_text(json.dumps(known))
+    assert built_with.compiler() == "gcc 12"
     found = locate(source, fetch=False)
     assert found.identity == "linux-source-6.12 6.12.1-1"
     assert hashes_of(source) == {"file": "linux-source-6.12.tar.xz", "sha256": "ab"}
@@ -465,27 +464,27 @@ def test_an_image_knows_what_its_kernels_were_built_with(without_compiler):
         found.unpack(without_compiler, lambda step, argv: None)
     with pytest.raises(UserError, match="linux-source-5.10 is not installed"):
         locate(Source(debian="linux-source-5.10"), fetch=False)
-    recorded.record_file().write_text('{"compiler": "gcc 12"}')
+    built_with.record_file().write_text('{"compiler": "gcc 12"}')
     with pytest.raises(UserError, match="built_with.json: is damaged"):
-        of_compiler.compiler()
+        built_with.compiler()
 
 
 def test_a_compiler_that_is_here_counts(without_compiler):
-    recorded.record_file().parent.mkdir()
-    recorded.record_file().write_text('{"compiler": "gcc 12", "sources": {}}')
+    built_with.record_file().parent.mkdir()
+    built_with.record_file().write_text('{"compiler": "gcc 12", "sources": {}}')
     program(without_compiler, "gcc", "echo gcc 14")
-    assert of_compiler.compiler() == "gcc 14"
+    assert built_with.compiler() == "gcc 14"
 
 
 def test_what_is_recorded_is_what_is_here(tmp_path, monkeypatch):
     if not sources._tarball("linux-source-6.12").exists():
         pytest.skip("no kernel source here")
-    monkeypatch.setattr(recorded, "record_file", lambda: tmp_path / "built_with.json")
+    monkeypatch.setattr(built_with, "record_file", lambda: tmp_path / "built_with.json")
     monkeypatch.setattr(facts, "record_file", lambda: tmp_path / "built_with.json")
     facts.write_recorded()
-    found = recorded.recorded()
+    found = built_with.recorded()
     source = Source(debian="linux-source-6.12")
-    assert found["compiler"] == of_compiler.compiler()
+    assert found["compiler"] == built_with.compiler()
     version = found["sources"]["linux-source-6.12"]
     assert f"linux-source-6.12 {version['version']}" == locate(source, fetch=False).identity
     assert version["sha256"] == hashes_of(source)["sha256"]

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from bbrlab.base.errors import UserError
 from bbrlab.base.files import sha256
-from bbrlab.kernel import packages, sources
+from bbrlab.kernel import sources
 from bbrlab.kernel.sources import Source, locate, name_version
 
 
@@ -144,7 +144,7 @@ def package(tmp_path, monkeypatch):
     subprocess.run(["tar", "-C", tree, "-cJf", archive, "linux-0.1"], check=True)
     file = pool / "linux-source-0.1_0.1-1~bpo13+1_all.deb"
     subprocess.run(["dpkg-deb", "--build", "--root-owner-group", content, file], check=True, capture_output=True)
-    monkeypatch.setattr(packages, "_mirrors", lambda: [f"copy:{tmp_path}/empty/", f"copy:{tmp_path}/mirror/"])
+    monkeypatch.setattr(sources, "_mirrors", lambda: [f"copy:{tmp_path}/empty/", f"copy:{tmp_path}/mirror/"])
     (tmp_path / "empty").mkdir()
     return Source(debian="linux-source-0.1", version="0.1-1~bpo13+1", sha256=sha256(file)), file
 

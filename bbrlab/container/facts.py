@@ -11,14 +11,13 @@ from typing import Any
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.kernel.built import describe_kernel, get_kernel
-from bbrlab.kernel.compiler import compiler
-from bbrlab.kernel.recorded import Recorded, record_file
+from bbrlab.kernel.built_with import Recorded, compiler, record_file
 from bbrlab.kernel.sources import hashes_of, name_version
 from bbrlab.kernel.specs import load_specs
 
 
 def write_recorded() -> None:
-    """Record what the kernels that are built here were built with (bbrlab/kernel/recorded.py)."""
+    """Record what the kernels that are built here were built with (bbrlab/kernel/built_with.py)."""
     content: Recorded = {"compiler": compiler(), "sources": {}}
     for spec in load_specs().kernels.values():
         package, source = spec.source.debian, spec.source

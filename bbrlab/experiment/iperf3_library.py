@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
-from bbrlab.kernel.compiler import compiler
+from bbrlab.kernel.built_with import compiler
 
 LIBRARY = "iperf3_patience.so"
 TOGETHER = "iperf3_together.so"  # of clients whose streams begin together

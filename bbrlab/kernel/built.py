@@ -14,8 +14,8 @@ from typing_extensions import TypedDict  # pydantic reads typing's own from Pyth
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
+from bbrlab.kernel.built_with import compiler
 from bbrlab.kernel.c_tokens import tokens
-from bbrlab.kernel.compiler import compiler
 from bbrlab.kernel.own import OwnCca, own_of, recipe_name
 from bbrlab.kernel.sources import locate, name_version
 from bbrlab.kernel.specs import KernelSpec, OwnSpec, find_spec, probe_file, recipe

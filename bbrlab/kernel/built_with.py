@@ -1,11 +1,11 @@
-"""What the kernels of a build folder were built with, for a place that has neither compiler nor sources: an image (Dockerfile).
+"""The compiler and the source packages that kernels are built with; in an image without them (Dockerfile), those that were recorded.
 
-What is here counts; what is not here is what it was when it was recorded. So a kernel keeps its key, and runs in an image are the
-same bytes as elsewhere.
+So a kernel keeps its key there, and runs are the same bytes as elsewhere.
 """
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError, with_config
@@ -32,12 +32,12 @@ class Recorded(TypedDict):
 
 
 def record_file() -> Path:
-    """Where it stands."""
+    """The file that has it."""
     return paths.build_folder() / "built_with.json"
 
 
 def recorded() -> Recorded | None:
-    """What was recorded; None if nothing was. UserError if the file is damaged."""
+    """The record of this build folder; None if there is none. UserError if the file is damaged."""
     file = record_file()
     if not file.exists():
         return None
@@ -48,6 +48,19 @@ def recorded() -> Recorded | None:
 
 
 def recorded_source(package: str) -> Package | None:
-    """Which version of a package of kernel source was here; None if none is recorded."""
-    found = recorded()
-    return found["sources"].get(package) if found else None
+    """The recorded version of a package of kernel source; None if none is."""
+    record = recorded()
+    return record["sources"].get(package) if record else None
+
+
+def compiler() -> str:
+    """First line of ``gcc --version``, in an image without a compiler the recorded one. UserError if there is neither."""
+    try:
+        return subprocess.run(["gcc", "--version"], capture_output=True, text=True, check=True).stdout.splitlines()[0]
+    except FileNotFoundError:
+        record = recorded()
+    except (OSError, subprocess.CalledProcessError):
+        record = None
+    if record is None:
+        raise UserError("no C compiler; run 'make setup', or: apt-get install build-essential")
+    return record["compiler"]
