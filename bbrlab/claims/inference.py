@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
 from bbrlab.base.arrays import Array
 from bbrlab.results.statistics import all_equal, students_half_width
@@ -76,6 +75,8 @@ def p_values(values: Array, low: float, high: float, looks: int = 1) -> tuple[fl
         low, high: bounds, infinite where a side is open.
         looks: how often there may be a look.
     """
+    from scipy import stats  # only here: it takes a second to import
+
     mean, count = float(np.mean(values)), len(values)
     error = float(np.std(values, ddof=1)) / math.sqrt(count)
     distance = min(mean - low, high - mean) / error
@@ -90,6 +91,8 @@ def p_equal(count: int, looks: int = 1) -> float:
         count: how many numbers.
         looks: how often there may be a look.
     """
+    from scipy import stats  # only here: it takes a second to import
+
     return 2 * looks * float(stats.binom.pmf(count, count, 0.5))
 
 
@@ -108,6 +111,8 @@ def enough_for(values: Array, distance: float, looks: int = 1) -> float:
     """
     if all_equal(values):
         return next(n for n in range(2, 100) if p_equal(n, looks) <= ERROR)
+    from scipy import stats  # only here: it takes a second to import
+
     scatter, confidence = float(np.std(values, ddof=1)), (1 + confidence_of(looks)) / 2
     if not abs(distance) > 1e-6 * scatter:
         return math.inf
@@ -126,6 +131,8 @@ def standing(p_values: Sequence[float]) -> list[bool]:
     """
     if not len(p_values):
         return []
+    from scipy import stats  # only here: it takes a second to import
+
     return [bool(p <= ERROR) for p in stats.false_discovery_control(np.asarray(p_values, dtype=float))]
 
 

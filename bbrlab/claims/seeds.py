@@ -12,7 +12,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from bbrlab.base.arrays import Array
 from bbrlab.base.errors import UserError
@@ -105,6 +104,8 @@ def narrow_enough(values: Array, half_width: float, cap: int) -> int:
     count = len(values)
     if all_equal(values):
         return max(count, min(enough_equal(), cap))
+    from scipy import stats  # only here: it takes a second to import
+
     deviation = float(np.std(values, ddof=1))
     while count < cap and stats.t.ppf((1 + confidence_of(1)) / 2, count - 1) * deviation > half_width * math.sqrt(
         count

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
 from bbrlab.base.arrays import Array
 from bbrlab.results.statistics import all_equal
@@ -25,6 +24,8 @@ def trend(values: Array, key: Array) -> float:
     values = np.atleast_1d(values)
     if not np.isfinite(values).all():
         return float("nan")
+    from scipy import stats  # only here: it takes a second to import
+
     found = stats.kendalltau(key, values).statistic
     return 0.0 if np.isnan(found) else float(found)
 
@@ -74,6 +75,8 @@ def _p_more(values: Array, limit: float, identical: bool) -> Array:
     Returns:
         Shape (pairs,).
     """
+    from scipy import stats  # only here: it takes a second to import
+
     p = np.where(values.mean(axis=1) <= limit, 1.0, 0.0 if identical else 0.5 ** values.shape[1])
     varying = np.array([not all_equal(row) for row in values], dtype=bool)
     if varying.any():

@@ -39,6 +39,9 @@ def doctor(as_json: AsJson = False) -> None:
         console.print("This machine can run bbrlab.")
 
 
+CLAIMS_FILE = "claims.yaml"  # bbrlab.claims.load.FILE_NAME, without what that imports
+
+
 @app.command()
 def schema(
     kind: Annotated[str, typer.Argument(help="scenario, claims, rubric, kernels, config or container.")] = "scenario",
@@ -61,15 +64,8 @@ def check(
     as_json: AsJson = False,
 ) -> None:
     """Check files that people write, claims against the scenarios, without running anything."""
-    from bbrlab.claims.load import FILE_NAME, claims_of, load_statements
-
-    claims_files = [path for path in scenarios if path.name == FILE_NAME]
-    statements = load_statements(claims_files)
-    found: list[dict[str, Any]] = []
-    for path in claims_files:
-        own = [s for s in statements if s.paper == path.absolute().parent.name]
-        found.append({"file": path, "kind": "claims", "statements": len(own), "claims": len(claims_of(own))})
-    found += [_checked(path) for path in scenarios if path.name != FILE_NAME]
+    found = _claims_in([path for path in scenarios if path.name == CLAIMS_FILE])
+    found += [_checked(path) for path in scenarios if path.name != CLAIMS_FILE]
     if as_json:
         print_json(found)
         return
@@ -77,6 +73,20 @@ def check(
         typer.echo(f"{one['file']}: {TOLD[one['kind']].format_map(one)}")
         for note in one.get("notes", []):
             typer.echo(f"  note: {note}")
+
+
+def _claims_in(files: list[Path]) -> list[dict[str, Any]]:
+    """What is in files of claims, looked at together: an id may stand in one of them only."""
+    if not files:
+        return []
+    from bbrlab.claims.load import claims_of, load_statements
+
+    statements = load_statements(files)
+    found: list[dict[str, Any]] = []
+    for path in files:
+        own = [s for s in statements if s.paper == path.absolute().parent.name]
+        found.append({"file": path, "kind": "claims", "statements": len(own), "claims": len(claims_of(own))})
+    return found
 
 
 TOLD = {
@@ -96,17 +106,17 @@ def _checked(path: Path) -> dict[str, Any]:
     if kind == "scenario":
         from bbrlab.results.config import load_config
         from bbrlab.results.figures import check_names
-        from bbrlab.scenario.load import load_scenario, points_of
+        from bbrlab.scenario.load import load_points, points_of
         from bbrlab.scenario.needs import without_effect
         from bbrlab.scenario.scales import at_scale
         from bbrlab.scenario.windows import partly_there
 
-        loaded = load_scenario(path)
-        points = points_of(loaded)
+        loaded, points = load_points(path)
         if loaded.scales:
             check_names(loaded, load_config(), path)
         for scale in loaded.scales:
-            if (scaled := at_scale(loaded, scale, path)) is not None:
+            scaled = at_scale(loaded, scale, path)
+            if scaled is not None and scaled is not loaded:
                 points_of(scaled, f"{path} (at scale {scale})")
         return found | {"paper": loaded.paper, "name": loaded.name, "points": len(points), "trials": loaded.trials,
                         "duration_s": loaded.duration_s, "notes": [*without_effect(points), *partly_there(points), *_about_parameters(points)]}  # fmt: skip
@@ -160,11 +170,12 @@ def _about_parameters(points: list[Point]) -> list[str]:
 def _kind_of(path: Path) -> str:
     """Of which kind a file is: that which has most of its keys; a scenario if none has more than that."""
     from bbrlab.base.yaml_files import read_yaml
-    from bbrlab.cli.schemas import MODELS
 
     content = read_yaml(path) if path.is_file() else None
-    if not isinstance(content, dict):
+    if not isinstance(content, dict) or {"network", "flows"} <= content.keys():
         return "scenario"
+    from bbrlab.cli.schemas import MODELS
+
     return max(MODELS, key=lambda kind: len(content.keys() & MODELS[kind].model_fields.keys()))
 
 

@@ -5,17 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from bbrlab.base.errors import UserError
-from bbrlab.models import burst, burst_versions
+from bbrlab.models import burst_versions
 from bbrlab.models.world import World
 from bbrlab.scenario.draws import draw_rtts
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.schema import Scenario
+
+if TYPE_CHECKING:
+    from bbrlab.models import burst
 
 WORLD = World("the burst model", ccas=tuple(burst_versions.CCAS), pacing=("internal",))
 
@@ -65,6 +68,8 @@ def predict(
     Raises:
         UserError: naming the field, if the model does not speak of such a scenario, or refuses an argument.
     """
+    from bbrlab.models import burst  # only here: numba takes half a second to import
+
     WORLD.check(scenario)
     if isinstance(seeds, bool) or not 1 <= seeds <= 1000:
         raise UserError(f"seeds: must be a whole number from 1 to 1000, found {seeds!r}")

@@ -23,7 +23,7 @@ from bbrlab.results.chance import draws_nothing
 from bbrlab.results.config import Config, load_config
 from bbrlab.results.cost import packets_of
 from bbrlab.results.replacement import Replacement, replacement
-from bbrlab.scenario.load import load_scenario, points_of
+from bbrlab.scenario.load import load_points, points_of
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.scales import at_scale
 from bbrlab.scenario.schema import GRID, Override, Scenario
@@ -148,7 +148,7 @@ def _scaled(name: str, path: Path, scale_name: str, config: Config, swap: Replac
         )
     if taken := sorted(TAKEN & {*name.split("/")}):
         raise UserError(f"{path}: '{taken[0]}' is a name of the workflow's own; give the paper or the figure another")
-    scenario = load_scenario(path)
+    scenario, whole = load_points(path)
     if f"{scenario.paper}/{scenario.name}" != name:
         raise UserError(
             f"{path}: must say paper: {name.split('/', maxsplit=1)[0]} and name: {name.split('/')[1]}, as its place says"
@@ -157,7 +157,7 @@ def _scaled(name: str, path: Path, scale_name: str, config: Config, swap: Replac
     scaled = at_scale(scenario, scale_name, path)
     if scaled is None:
         return None
-    points = points_of(scaled, str(path))
+    points = whole if scaled is scenario else points_of(scaled, str(path))
     if swap is not None:
         scaled, points = swap.of_scenario(scaled), [swap.of_point(point) for point in points]
     override = scenario.scales.get(scale_name, Override())

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from bbrlab.base.arrays import Array
 
@@ -28,6 +27,8 @@ def students_half_width(values: Array, confidence: float = CONFIDENCE) -> float:
     """
     if all_equal(values):
         return 0.0
+    from scipy import stats  # only here: it takes a second to import
+
     quantile = float(stats.t.ppf((1 + confidence) / 2, len(values) - 1))
     return quantile * float(np.std(values, ddof=1)) / math.sqrt(len(values))
 

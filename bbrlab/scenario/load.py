@@ -112,7 +112,14 @@ def _meant(path: Path) -> str:
 def load_scenario(
     path: Path, overrides: dict[str, Any] | None = None, case: str | None = None, sources: tuple[Path, ...] = ()
 ) -> Scenario:
-    """Read, override and check a scenario file.
+    """Read, override and check a scenario file: load_points() without the points."""
+    return load_points(path, overrides, case, sources)[0]
+
+
+def load_points(
+    path: Path, overrides: dict[str, Any] | None = None, case: str | None = None, sources: tuple[Path, ...] = ()
+) -> tuple[Scenario, list[Point]]:
+    """Read, override and check a scenario file. Returns the scenario and all points of its sweep.
 
     Args:
         path: the YAML file.
@@ -150,7 +157,7 @@ def load_scenario(
     points = _expanded(scenario, str(path))  # every point of the sweep must be valid, too
     refuse_without_effect(points, str(path), None if overrides else Lines(path))
     scenario.keep_overrides(asked)
-    return scenario
+    return scenario, points
 
 
 def points_of(scenario: Scenario, where: str = "scenario") -> list[Point]:

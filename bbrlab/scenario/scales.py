@@ -27,6 +27,8 @@ def at_scale(scenario: Scenario, name: str, path: Path) -> Scenario | None:
                 f"{path}: scales.{name}.{idle[0]} would have no effect: skip leaves the figure out (leave out either)"
             )
         return None
+    if not override.model_fields_set - {"trials"}:
+        return scenario
     content = scenario.model_dump(exclude_unset=True)
     for key in ("duration_s", "window_s"):
         if getattr(override, key) is not None:
