@@ -11,6 +11,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from bbrlab.show.pages import Page, load_page
 from typer.testing import CliRunner
 
 from bbrlab.base import files, paths
@@ -24,7 +25,7 @@ from bbrlab.publish import differences
 from bbrlab.publish import expected_runs as records
 from bbrlab.publish import pack as ship
 from bbrlab.publish.artifact_verdicts import check_judged
-from bbrlab.results import run_folder as seen
+from bbrlab.publish.finished_run import FinishedRun
 from bbrlab.results import schema as versions
 from bbrlab.results import shipped
 from bbrlab.results.figures import Run, figures_at
@@ -312,7 +313,7 @@ def test_an_older_summary_of_a_run(tmp_path, place):
     missing = f"has no '{place.rpartition('.')[2] if place[:4] in ('bott', 'grou') and 'count' not in place and 'buffer' not in place else place}'"
     for do in (
         lambda: run_rows(run),
-        lambda: seen.look_at(run),
+        lambda: FinishedRun.load(run),
         lambda: write_run_page(run.folder, tmp_path / "page.html"),
     ):
         assert "run this point again" in told(do, path, missing)
@@ -367,10 +368,10 @@ def test_an_older_manifest_is_not_packed(tmp_path, field):
                "guest_code_sha256": {}, "packages": {}, "source": {"commit": "c", "modified": False},
                "outputs_sha256": {"samples.parquet": files.sha256(tmp_path / "samples.parquet")}}  # fmt: skip
     files.write_json(tmp_path / "manifest.json", content)
-    assert seen.look_at(run).commit == "c"
+    assert FinishedRun.load(run).commit == "c"
     del content[field]
     files.write_json(tmp_path / "manifest.json", content)
-    text = told(lambda: seen.look_at(run), tmp_path / "manifest.json", f"has no '{field}'")
+    text = told(lambda: FinishedRun.load(run), tmp_path / "manifest.json", f"has no '{field}'")
     assert "remove this folder and start the campaign again" in text
 
 
@@ -401,12 +402,12 @@ def test_verify_runs_older_runs_again_and_names_the_field(tmp_path):
         summary = files.read_json(summary_without(folder, ""))
         change(folder / "manifest.json", kernel=summary["kernel"])
     found = records.results_at(results, "smoke", [figure()])
-    assert differences.compare(found.record(found.keys[0]), again, {}) == []
+    assert differences.compare(found.expected(found.keys[0]), again, {}) == []
     summary_without(run.folder, "jain_index")
     content = files.read_json(run.folder / "manifest.json")
     files.write_json(run.folder / "manifest.json", content | {"outputs_sha256": None})
     found = records.results_at(results, "smoke", [figure()])
-    (wrong, *_) = differences.compare(found.record(found.keys[0]), again, {})
+    (wrong, *_) = differences.compare(found.expected(found.keys[0]), again, {})
     assert wrong.file == "summary.json" and "jain_index is not there, again null" in wrong.what
     summary_without(run.folder, "kernel")
-    assert records.results_at(results, "smoke", [figure()]).record(found.keys[0]).kernel is None
+    assert records.results_at(results, "smoke", [figure()]).expected(found.keys[0]).kernel is None

@@ -18,10 +18,10 @@ from bbrlab.cli.commands import app
 from bbrlab.publish import expected_runs as records
 from bbrlab.publish import verify
 from bbrlab.publish.differences import compare
-from bbrlab.publish.expected_runs import Folder, Record, Shipped, Wrong, results_at, shipped_by
+from bbrlab.publish.expected_runs import ExpectedRun, Folder, Problem, Shipped, results_at, shipped_by
 from bbrlab.results import shipped
-from bbrlab.results.digest import table_digests
 from bbrlab.results.figures import figures_at, runs_of
+from bbrlab.results.run_folder import RunFolder
 from tests.made_up import nothing_measured, of_this_version, whole_summary
 
 REAL = paths.ROOT / "shipped"
@@ -125,7 +125,7 @@ def test_runs_of_another_version_are_not_chosen_and_it_is_said_what_makes_them_a
     of_another(mixed, what)
     found = asked(mixed, "quick", "tang")
     assert FIGURE not in {key[0] for key in found.keys}
-    assert not any(FIGURE in f"{one.file} {one.what}" for one in found.wrong), "it is no fault of theirs"
+    assert not any(FIGURE in f"{one.file} {one.what}" for one in found.problems), "it is no fault of theirs"
     (older,) = found.older
     assert older.figures == {FIGURE} and older.words.startswith(f"{older.runs} runs are of another version of bbrlab")
     assert said in older.words and FIGURE not in found.left_out
@@ -190,9 +190,9 @@ def test_a_hash_that_is_none_is_named(folder, edited):
     files.write_json(run.folder / "manifest.json", {"outputs_sha256": {"samples.parquet": edited}})
     pd.DataFrame({"x": [1]}).to_parquet(run.folder / "samples.parquet")
     found = asked(folder, "quick", FIGURE)
-    record = found.record((FIGURE, run.point.label, 1))
-    (wrong,) = record.wrong
-    assert wrong == Wrong("manifest.json", f"outputs_sha256.samples.parquet: is {edited!r}, and no hash")
+    expected = found.expected((FIGURE, run.point.label, 1))
+    (wrong,) = expected.problems
+    assert wrong == Problem("manifest.json", f"outputs_sha256.samples.parquet: is {edited!r}, and no hash")
 
 
 @pytest.mark.parametrize("kernel", [{"name": ["lab"], "key": "k"}, {"name": "lab", "key": None}, {"name": "lab"}, "lab", None])  # fmt: skip
@@ -203,8 +203,8 @@ def test_a_kernel_that_is_none_is_told_and_nothing_is_run(folder, kernel):
     files.write_json(run.folder / "manifest.json", {})
     pd.DataFrame({"x": [1]}).to_parquet(run.folder / "samples.parquet")
     found = asked(folder, "quick", FIGURE)
-    (outcome,) = verify.again(found, [found.record((FIGURE, run.point.label, 1))], 1)
-    assert "does not say of which kernel it is" in outcome.wrong[0].what
+    (outcome,) = verify.run_again(found, [found.expected((FIGURE, run.point.label, 1))], 1)
+    assert "does not say of which kernel it is" in outcome.problems[0].what
 
 
 @pytest.mark.parametrize(
@@ -225,10 +225,10 @@ def test_how_a_table_differs_from_the_one_made_again(folder, tmp_path, edited, s
         place.mkdir(parents=True)
         files.write_json(place / "summary.json", {"checks": []})
         content.to_parquet(place / "samples.parquet")
-    record = Record(run, None, table_digests(run.folder), None, summary={"a": 1})
-    wrong = {one.file: one.what for one in compare(record, again.folder, {})}
+    expected = ExpectedRun(run, None, RunFolder(run.folder).table_hashes, None, summary={"a": 1})
+    wrong = {one.file: one.what for one in compare(expected, again.folder, {})}
     assert wrong["samples.parquet"].startswith("has hash ")
-    assert wrong["samples.parquet"].endswith(table_digests(again.folder)["samples.parquet"][:12] + said)
+    assert wrong["samples.parquet"].endswith(RunFolder(again.folder).table_hashes["samples.parquet"][:12] + said)
 
 
 # --- files that cannot be read, points that there are not any more -------------------------------------------------------------
@@ -241,8 +241,8 @@ def test_runs_of_a_scenario_that_has_changed_are_told(folder):
     table.assign(point=table["point"].where(~gone, table["point"] + "0")).to_parquet(file, index=False)
     with_files(folder)
     found = asked(folder, "quick", "tang/fig2")
-    assert [one.file for one in found.wrong] == [f"{FIGURE}.parquet"]
-    assert "not of a point of this checkout's scenarios, such as" in found.wrong[0].what
+    assert [one.file for one in found.problems] == [f"{FIGURE}.parquet"]
+    assert "not of a point of this checkout's scenarios, such as" in found.problems[0].what
     assert len(found.keys) == len(table.loc[~gone, ["point", "seed"]].drop_duplicates())
 
 
@@ -257,7 +257,7 @@ def test_a_shipped_file_that_is_cut_off_is_told_as_the_manifest_has_it(tmp_path)
                 asked(tmp_path, "quick", "tang")
         else:
             found = asked(tmp_path, "quick", "tang")
-            assert [one.file for one in found.wrong] == [name] and found.keys
+            assert [one.file for one in found.problems] == [name] and found.keys
 
 
 # --- files --------------------------------------------------------------------------------------------------------------------
@@ -306,17 +306,19 @@ def test_a_cached_run_has_no_table_of_short_flows_and_the_hash_is_compared(tmp_p
     kept = tmp_path / "cache" if cached else run.folder
     kept.mkdir(exist_ok=True)
     (kept / "samples.parquet").write_bytes(b"samples")
-    said = {**table_digests(kept), "short_flows.parquet": "a" * 64}
+    said = {**RunFolder(kept).table_hashes, "short_flows.parquet": "a" * 64}
     files.write_json(kept / "manifest.json", {"outputs_sha256": said})
     files.write_json(kept / "summary.json", whole_summary({}))
     for file in kept.iterdir() if cached else ():
         (run.folder / file.name).symlink_to(file)
-    record = Folder(tmp_path / "results", "quick", {figure.id: figure}).record((figure.id, run.point.label, run.seed))
-    assert record.wrong == (() if cached else (Wrong("short_flows.parquet", "is missing"),))
-    assert record.tables.get("short_flows.parquet") == ("a" * 64 if cached else None)
+    expected = Folder(tmp_path / "results", "quick", {figure.id: figure}).expected(
+        (figure.id, run.point.label, run.seed)
+    )
+    assert expected.problems == (() if cached else (Problem("short_flows.parquet", "is missing"),))
+    assert expected.tables.get("short_flows.parquet") == ("a" * 64 if cached else None)
     again = tmp_path / "again"
     shutil.copytree(run.folder, again)
     (again / "short_flows.parquet").write_bytes(b"another")
-    told = {w.file: w.what for w in compare(record, again, {})}
+    told = {w.file: w.what for w in compare(expected, again, {})}
     if cached:
         assert told["short_flows.parquet"].startswith("has hash aaaaaaaaaaaa, again ")

@@ -9,7 +9,7 @@ from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.kernel.built import describe_kernel, get_kernel
 from bbrlab.publish.expected_runs import Key, Results, results_at
-from bbrlab.publish.verify import again
+from bbrlab.publish.verify import run_again
 from bbrlab.results.config import load_config
 from bbrlab.results.cost import estimate_s
 from bbrlab.results.figures import figures_at
@@ -59,13 +59,13 @@ def test_long_runs_come_out_the_same(scale):
 
 
 def come_out_the_same(results: Results, wanted: list[Key]) -> None:
-    records = [results.record(key) for key in wanted]
+    records = [results.expected(key) for key in wanted]
     for name, key in {record.kernel for record in records if record.kernel}:
         if describe_kernel(get_kernel(name))["key"] != key:
             pytest.skip("the kernel's source or its compiler is another one here")
     known = {package for version in read_manifest(SHIPPED, results.scale).versions for package in version.packages}
     if other := {f"{name} {version}" for name, version in package_versions().items()} - known:
         pytest.skip(f"another version of a package that the guest uses: {min(other)}")
-    outcomes = again(results, records, cores=1)
+    outcomes = run_again(results, records, cores=1)
     names = [f"{one.run.figure} {one.run.point.label} seed {one.run.seed}" for one in records]
-    assert {name: outcome.wrong for name, outcome in zip(names, outcomes, strict=True) if outcome.wrong} == {}
+    assert {name: outcome.problems for name, outcome in zip(names, outcomes, strict=True) if outcome.problems} == {}

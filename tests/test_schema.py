@@ -22,9 +22,10 @@ from bbrlab.measure.registry import Registry
 from bbrlab.measure.sample_schema import ACKS, BBR_COLUMNS, SAMPLES, SHORT_FLOWS, TCP_INFO
 from bbrlab.measure.short_flows import SHORT, Read, ShortFlows, chunk_outcomes
 from bbrlab.measure.sockets import Flows
-from bbrlab.measure.summary import FlowEntry, GroupEntry, Summary, read_summary
+from bbrlab.measure.summary import FlowEntry, GroupEntry, Summary
 from bbrlab.measure.tables import samples_table, short_flows_table
 from bbrlab.results.figures import Figure, Run
+from bbrlab.results.run_folder import RunFolder
 from bbrlab.results.tables import figure_table, run_rows, tidy, write_table
 from bbrlab.scenario.load import base_point
 from bbrlab.scenario.messages import validate
@@ -110,11 +111,11 @@ def test_a_summary_that_lacks_a_field_is_named(tmp_path, name):
     content = made_up.whole_summary(summary_of()[2])
     path = tmp_path / "summary.json"
     path.write_text(json.dumps(content))
-    assert read_summary(tmp_path) == content
+    assert RunFolder(tmp_path).summary == content
     del content[name]
     path.write_text(json.dumps(content))
     with pytest.raises(UserError, match=rf"summary.json: has no '{name}': made by another version of bbrlab; run this"):
-        read_summary(tmp_path)
+        _ = RunFolder(tmp_path).summary
 
 
 def test_where_nothing_was_seen_nothing_is_told():

@@ -22,16 +22,15 @@ from bbrlab.claims.columns import prediction_files
 from bbrlab.claims.judged import judged
 from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.models.predictions import KINDS, PACKED, packed
-from bbrlab.publish import add as ship_more
 from bbrlab.publish import pack as ship
 from bbrlab.publish import rejudge as rejudging
 from bbrlab.publish import renew as renewing
-from bbrlab.publish.add import add
+from bbrlab.publish.finished_run import FinishedRun
+from bbrlab.publish.pack import Others, pack
 from bbrlab.publish.rejudge import rejudge
 from bbrlab.publish.shipped_folder import WAITS, at_work, replace_shipped
 from bbrlab.results.figures import figures_at, runs_of
-from bbrlab.results.run_folder import Seen
-from bbrlab.results.shipped import older_versions, older_words, read_manifest, tampered
+from bbrlab.results.shipped import Failed, older_versions, older_words, read_manifest, tampered
 from bbrlab.results.tables import read_figure, tidy, write_table
 from bbrlab.results.verdicts import read_claims, read_statements
 from bbrlab.run.conditions import CONDITIONS
@@ -52,14 +51,13 @@ def look_through(asked: ship.Finished, *say: object) -> ship.Runs:
     check = {"name": "rate", "measured": 1.0, "ok": True}
     tables = {f.id: read_figure(asked.results / asked.scale / f"{f.id}.parquet") for f in asked.figures}
     runs = [run for figure in asked.figures for run in runs_of(figure)]
-    return ship.Runs(tables, [Seen(run, [], [check], "0", frozenset(), {}, told) for run in runs], [])
+    return ship.Runs(tables, [FinishedRun(run, [], [check], "0", frozenset(), {}, told) for run in runs], [])
 
 
 @pytest.fixture(scope="module", autouse=True)
 def whole_runs() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ship, "look_through", look_through)
-        patch.setattr(ship_more, "look_through", look_through)
         yield
 
 
@@ -77,35 +75,36 @@ def campaign(results: Path, *figures: str, without_curves: bool = False) -> ship
 def test_runs_of_two_binaries_of_one_kernel_ship_together():
     """With other patches for the host a kernel's binary is another one, its key is not."""
     figures = figures_at("quick", [PART[0]])
-    one, *others = look_through(ship.Finished("quick", figures, REAL.parent)).seen
+    one, *others = look_through(ship.Finished("quick", figures, REAL.parent)).runs
     kernel = one.manifest["kernel"]
     more = dataclasses.replace(one, manifest=one.manifest | {"kernel": kernel | {"build_id": "another"}})
-    (version,) = ship.manifest_of_runs("quick", figures, ship.Runs({}, [one, more, *others], []))["versions"]
+    (version,) = ship.Runs({}, [one, more, *others], []).manifest("quick")["versions"]
+    ship._check_one_origin([one, more, *others])
     assert version["kernel"] == kernel
     other = dataclasses.replace(one, manifest=one.manifest | {"kernel": kernel | {"key": "another"}})
     with pytest.raises(UserError, match="its kernel is another one than that of"):
-        ship.manifest_of_runs("quick", figures, ship.Runs({}, [one, other], []))
+        ship._check_one_origin([one, other])
 
 
 def test_figures_of_several_kernels_ship_together(made, shipped, monkeypatch, tmp_path):
     """Figure by figure a scale goes over to another kernel; pages say which runs are of the older one."""
     monkeypatch.setattr(ship, "commit_time", {"c": "2026-11-25T00:00:00Z", "d": "2026-11-28T00:00:00Z"}.get)
-    ship.pack(campaign(tmp_path / "mine", *PART), shipped, replace=True)
+    ship.pack(campaign(tmp_path / "mine", *PART), shipped, others=Others.DROP)
     before = contents(shipped)
 
     def with_another(asked: ship.Finished, *say: object) -> ship.Runs:
         runs = look_through(asked)
-        kernel = runs.seen[0].manifest["kernel"] | {"key": "new"}
+        kernel = runs.runs[0].manifest["kernel"] | {"key": "new"}
         told = {
             "kernel": kernel,
             "source": {"commit": "d", "modified": False},
             "conditions": "noise",
             "packages": {"iperf3": "9"},
         }
-        return dataclasses.replace(runs, seen=[dataclasses.replace(s, manifest=s.manifest | told) for s in runs.seen])
+        return dataclasses.replace(runs, runs=[dataclasses.replace(s, manifest=s.manifest | told) for s in runs.runs])
 
-    monkeypatch.setattr(ship_more, "look_through", with_another)
-    add(campaign(tmp_path / "mine", PART[0]), shipped)
+    monkeypatch.setattr(ship, "look_through", with_another)
+    pack(campaign(tmp_path / "mine", PART[0]), shipped, others=Others.KEEP)
     after, manifest = contents(shipped), read_manifest(shipped, "quick")
     assert {name for name in before | after if before.get(name) != after.get(name)} == {
         "quick/manifest.json",
@@ -118,7 +117,7 @@ def test_figures_of_several_kernels_ship_together(made, shipped, monkeypatch, tm
     assert older_versions(shipped, "quick") == {words: [PART[1]]}
     assert older_versions(shipped, "quick", [PART[0]]) == {}
     assert older_words(shipped, "quick", PART) == f" Of an older version of bbrlab ({words}): {PART[1]}."
-    add(campaign(tmp_path / "mine", PART[1]), shipped)
+    pack(campaign(tmp_path / "mine", PART[1]), shipped, others=Others.KEEP)
     assert [one.origin for one in read_manifest(shipped, "quick").versions] == [("new", "noise")], (
         "nothing of the old one is left"
     )
@@ -283,7 +282,7 @@ def refuses(*given: object) -> None:
 @pytest.mark.parametrize("how", ["rejudge", "add", "pack"])
 def test_who_is_killed_between_old_and_new_loses_nothing(shipped, made, tmp_path, monkeypatch, how):
     before = contents(shipped / "quick")
-    for module in (rejudging, ship, ship_more):
+    for module in (rejudging, ship):
         monkeypatch.setattr(module, "renew", lambda *given: None)
     mine = ship.Finished("quick", figures_at("quick", [PART[0]]), made / "mine")
     done = subprocess.run([sys.executable, "-c", KILLED, str(shipped)], cwd=paths.ROOT)
@@ -293,7 +292,7 @@ def test_who_is_killed_between_old_and_new_loses_nothing(shipped, made, tmp_path
         case "rejudge":
             rejudge(shipped, "quick")
         case "add":
-            add(mine, shipped)
+            pack(mine, shipped, others=Others.KEEP)
         case "pack":  # and nothing takes the place of the old one
             monkeypatch.setattr(ship, "renew", refuses)
             with pytest.raises(UserError):
@@ -323,7 +322,7 @@ def test_where_nothing_ships_or_can_nothing_is_made(tmp_path):
     with pytest.raises(UserError, match="nothing ships at scale quick; bbrlab ship packs a campaign"):
         rejudge(tmp_path / "nowhere", "quick")
     with pytest.raises(UserError, match="nothing ships at scale quick; leave --add out"):
-        add(ship.Finished("quick", figures_at("quick", [PART[0]]), tmp_path), tmp_path / "nowhere")
+        pack(ship.Finished("quick", figures_at("quick", [PART[0]]), tmp_path), tmp_path / "nowhere", others=Others.KEEP)
     with pytest.raises(UserError):
         ship.pack(ship.Finished("quick", figures_at("quick", [PART[0]]), tmp_path), tmp_path / "nowhere")
     assert not (tmp_path / "nowhere").exists()
@@ -345,7 +344,7 @@ def test_figures_that_ship_go_only_if_one_says_so(made, shipped, tmp_path):
     with pytest.raises(UserError, match=f"1 figures ship there .* such as {PART[0]}: give --add .* or --replace"):
         ship.pack(other, shipped)
     assert contents(shipped) == before
-    ship.pack(other, shipped, replace=True)
+    ship.pack(other, shipped, others=Others.DROP)
     assert list(read_manifest(shipped, other.scale).figures) == [PART[1]]
 
 
@@ -366,3 +365,19 @@ def test_a_scale_that_there_is_not(shipped):
     ):
         pass
     assert not [path.name for path in shipped.glob(".*.lock") if "quick" not in path.name]
+
+
+def test_a_manifest_counts_the_rows_of_its_runs():
+    """Whatever was packed at once or one after the other; each commit is of one version, whatever kernel it has."""
+    (version,) = (one for one in read_manifest(paths.SHIPPED, "quick").versions[:1])
+    versions = [
+        version.model_copy(update={"commits": {"b": ""}}),
+        version.model_copy(update={"commits": {"a": ""}, "kernel": version.kernel | {"release": "7.0"}}),
+    ]
+    runs = pd.DataFrame({"figure": ["x/2", "x/2", "x/1"], "point": "p", "seed": [1, 2, 1], "commit": ["b", "b", "a"]})
+    failed = [Failed(figure=figure, point="p", seed=1, checks=["rate"], why="late") for figure in ("x/1", "x/2")]
+    manifest = ship.manifest_of("quick", runs, versions, failed)
+    assert list(manifest["figures"].items()) == [("x/2", 2), ("x/1", 1)]
+    assert list(manifest["commits"].items()) == [("a", 1), ("b", 2)]
+    assert [one["commits"] for one in manifest["versions"]] == [{"a": ""}, {"b": ""}]
+    assert [one["figure"] for one in manifest["failed"]] == ["x/2", "x/1"]

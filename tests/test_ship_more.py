@@ -11,11 +11,10 @@ import pytest
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.models.predictions import packed
-from bbrlab.publish.add import add, joined_manifests, without
-from bbrlab.publish.pack import Finished, pack
+from bbrlab.publish.pack import Finished, Others, pack
 from bbrlab.publish.shipped_folder import read_shipped, replace_shipped
 from bbrlab.results.figures import figures_at, runs_of
-from bbrlab.results.shipped import read_manifest, tampered
+from bbrlab.results.shipped import tampered
 from bbrlab.results.tables import figure_table, write_table
 from bbrlab.run.run import run_point
 
@@ -66,7 +65,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 def test_one_after_the_other_is_what_both_at_once_are(campaign, first, tmp_path):
     pack(finished(campaign, FIRST, SECOND), tmp_path / "both")
     told = []
-    manifest = add(finished(campaign, SECOND), first, say=told.append)
+    manifest = pack(finished(campaign, SECOND), first, say=told.append, others=Others.KEEP)
     assert contents(first) == contents(tmp_path / "both")
     assert list(manifest.figures) == [SECOND, FIRST] and manifest.runs == sum(manifest.figures.values())
     assert tampered(first, "smoke") == []
@@ -76,22 +75,16 @@ def test_one_after_the_other_is_what_both_at_once_are(campaign, first, tmp_path)
 def test_the_order_does_not_matter(campaign, tmp_path):
     pack(finished(campaign, SECOND), tmp_path / "second")
     pack(finished(campaign, FIRST, SECOND), tmp_path / "both")
-    add(finished(campaign, FIRST), tmp_path / "second")
+    pack(finished(campaign, FIRST), tmp_path / "second", others=Others.KEEP)
     assert contents(tmp_path / "second") == contents(tmp_path / "both")
 
 
 def test_a_figure_that_ships_is_replaced(campaign, first, tmp_path):
     """With all that was said of its runs; those of the other stay."""
-    add(finished(campaign, SECOND), first)
+    pack(finished(campaign, SECOND), first, others=Others.KEEP)
     before = contents(first)
-    add(finished(campaign, FIRST), first)
+    pack(finished(campaign, FIRST), first, others=Others.KEEP)
     assert contents(first) == before, "the same runs are the same bytes"
-    manifest, content = read_shipped(first, "smoke")
-    left, tables = without(manifest, content, {FIRST, "tang/fig3"})
-    assert list(left.figures) == [SECOND]
-    assert sum(left.commits.values()) == left.runs
-    assert f"{FIRST}.parquet" not in tables and set(tables["runs.parquet"]["figure"]) == {SECOND}
-    assert without(manifest, content, {"tang/fig3"})[0] == manifest, "nothing of it ships"
 
 
 def test_a_figure_that_stays_may_have_other_points_than_its_scenario(campaign, first):
@@ -100,7 +93,7 @@ def test_a_figure_that_stays_may_have_other_points_than_its_scenario(campaign, f
     table = content[f"{FIRST}.parquet"]
     content[f"{FIRST}.parquet"] = table.assign(point=table["point"] + "x")
     replace_shipped(first / "smoke", content, manifest.model_dump(mode="json", exclude={"files", "sha256"}))
-    add(finished(campaign, SECOND), first)
+    pack(finished(campaign, SECOND), first, others=Others.KEEP)
     _, after = read_shipped(first, "smoke")
     assert set(after["claims.parquet"].query("figures == @FIRST")["verdict"]) == {"not run"}
     pd.testing.assert_frame_equal(after[f"{FIRST}.parquet"], content[f"{FIRST}.parquet"])
@@ -123,11 +116,11 @@ def test_predictions_are_the_same_in_any_order():
 def test_what_cannot_be_added(campaign, first, tmp_path):
     before = contents(first)
     with pytest.raises(UserError, match="nothing ships at scale smoke; leave --add out"):
-        add(finished(campaign, SECOND), tmp_path / "nowhere")
+        pack(finished(campaign, SECOND), tmp_path / "nowhere", others=Others.KEEP)
     with pytest.raises(
         UserError, match=rf"{SECOND}.parquet: is missing: the campaign is not finished; run: .*{SECOND}"
     ):
-        add(finished(tmp_path, SECOND), first)
+        pack(finished(tmp_path, SECOND), first, others=Others.KEEP)
     other = shutil.copytree(campaign, tmp_path / "other")
     for run in runs_of(figures_at("smoke", [SECOND])[0], results=other):
         manifest = files.read_json(run.folder / "manifest.json")
@@ -137,29 +130,9 @@ def test_what_cannot_be_added(campaign, first, tmp_path):
         UserError,
         match=r"runs of commit \w+\+? have two versions of the kernel, of the guest's code or of .*; commit what was changed",
     ):
-        add(finished(other, SECOND), first)
+        pack(finished(other, SECOND), first, others=Others.KEEP)
     assert contents(first) == before
     (first / "smoke" / "points.parquet").write_bytes(b"")
     with pytest.raises(UserError, match=r"points.parquet: has hash .* get what ships anew"):
-        add(finished(campaign, SECOND), first)
+        pack(finished(campaign, SECOND), first, others=Others.KEEP)
     assert contents(first).keys() == before.keys()
-
-
-def test_manifests_of_both(campaign, first):
-    """Runs and commits are counted together; each commit is of one version, whatever kernel it has."""
-    there = read_manifest(first, "smoke")
-    (version,) = there.versions
-    other = version.model_dump(mode="json") | {
-        "commits": {"abc": ""},
-        "guest_code_sha256": {"guest.py": "0"},
-        "kernel": version.kernel | {"release": "7.0"},
-    }
-    more = there.model_dump(mode="json", exclude={"files", "sha256"}) | {
-        "figures": {SECOND: 3}, "commits": {"abc": 3}, "versions": [other],
-        "failed": [{"figure": SECOND, "point": "x", "seed": 1, "checks": ["busy_rate"], "why": "late"}],
-    }  # fmt: skip
-    both = joined_manifests(there, more)
-    assert both["figures"] == there.figures | {SECOND: 3}
-    assert both["commits"] == there.commits | {"abc": 3}
-    assert sorted(both["versions"], key=str) == sorted([other, version.model_dump(mode="json")], key=str)
-    assert [failed["seed"] for failed in both["failed"]] == [1]

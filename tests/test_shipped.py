@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from bbrlab.show.pages import load_page
 
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
@@ -22,9 +23,10 @@ from bbrlab.models.predictions import PACKED, prediction_file, read_prediction
 from bbrlab.publish import differences, verify
 from bbrlab.publish import expected_runs as records
 from bbrlab.publish import pack as ship
-from bbrlab.publish.accepted_failures import Explained, read_explained
+from bbrlab.publish.accepted_failures import AcceptedFailure, read_accepted_failures
 from bbrlab.results import shipped
 from bbrlab.results.figures import figures_at, runs_of
+from bbrlab.results.run_folder import RunFolder
 from bbrlab.results.tables import figure_table, tidy, write_table
 from bbrlab.run.run import run_point
 from bbrlab.show import beside_shipped
@@ -42,7 +44,7 @@ def figure():
     return figures_at("smoke", [FIGURE])[0]
 
 
-def pack(results: Path, out: Path, explained: Sequence[Explained] = ()) -> shipped.Manifest:
+def pack(results: Path, out: Path, explained: Sequence[AcceptedFailure] = ()) -> shipped.Manifest:
     return ship.pack(ship.Finished("smoke", [figure()], results, explained), out)
 
 
@@ -167,15 +169,15 @@ def test_a_failed_self_check_needs_a_reason(mine, tmp_path):
     reasons.write_text(
         f"- {{figure: {FIGURE}, seed: 1, check: {name}, why: the rate is not reached in so short a run}}\n"
     )
-    found = pack(mine, tmp_path / "out", read_explained(reasons))
+    found = pack(mine, tmp_path / "out", read_accepted_failures(reasons))
     assert [(f.seed, f.checks) for f in found.failed] == [(1, [name])]
     assert shipped.read_manifest(tmp_path / "out", "smoke").failed[0].why.startswith("the rate")
     reasons.write_text(reasons.read_text() + f"- {{figure: {FIGURE}, seed: 2, why: no such thing}}\n")
     with pytest.raises(UserError, match="no run of tang/fig2 failed as one entry says"):
-        pack(mine, tmp_path / "out", read_explained(reasons))
+        pack(mine, tmp_path / "out", read_accepted_failures(reasons))
     reasons.write_text("- {figure: tang/fig2}\n")
     with pytest.raises(UserError, match=r"explained.yaml: why"):
-        read_explained(reasons)
+        read_accepted_failures(reasons)
 
 
 def test_files_that_were_changed_are_named(theirs):
@@ -285,8 +287,8 @@ def test_predictions_are_read_from_one_file(tmp_path):
 def said_of(results: Path, again: Path) -> dict[str, str]:
     """What is wrong with the first cubic run of some results, beside a folder that has it again: {file: words}."""
     found = records.results_at(results, "smoke", [figure()])
-    record = found.record(next(k for k in found.keys if k[1].startswith(CASE) and k[2] == 1))
-    told = [*record.wrong, *differences.compare(record, run_of(again), found.libraries)]
+    record = found.expected(next(k for k in found.keys if k[1].startswith(CASE) and k[2] == 1))
+    told = [*record.problems, *differences.compare(record, run_of(again), found.libraries)]
     assert len({w.file for w in told}) == len(told)
     return {w.file: w.what for w in told}
 
@@ -306,7 +308,7 @@ def test_a_changed_digit_is_named_by_run_file_and_field(campaign, mine):
     assert "another result: groups.0.goodput_mbit" in found["summary.json"]
     assert "its manifest says" in found["samples.parquet"]
     assert found["manifest.json"] == "seed 3, again 1"
-    digests = records.table_digests(run_of(mine))
+    digests = RunFolder(run_of(mine)).table_hashes
     change(run_of(mine) / "manifest.json", seed=1, outputs_sha256=digests)  # who hides it
     found = said_of(mine, campaign)
     assert ": cwnd, row 17: " in found["samples.parquet"]
@@ -317,15 +319,15 @@ def test_missing_and_broken_files_are_named(campaign, mine):
     (run_of(mine) / "samples.parquet").unlink()
     (run_of(mine) / "manifest.json").write_text("{")
     found = records.results_at(mine, "smoke", [figure()])
-    record = found.record(next(k for k in found.keys if k[1].startswith(CASE)))
-    told = {w.file: w.what for w in record.wrong}
+    record = found.expected(next(k for k in found.keys if k[1].startswith(CASE)))
+    told = {w.file: w.what for w in record.problems}
     assert told["samples.parquet"] == "is missing"
     assert "is damaged" in told["manifest.json"]
     shutil.rmtree(run_of(mine))
     found = records.results_at(mine, "smoke", [figure()])
     assert len(found.keys) == 4, "the table has it"
-    record = found.record(next(k for k in found.keys if k[1].startswith(CASE)))
-    assert {w.file for w in record.wrong} == {"summary.json", "manifest.json", "samples.parquet"}
+    record = found.expected(next(k for k in found.keys if k[1].startswith(CASE)))
+    assert {w.file for w in record.problems} == {"summary.json", "manifest.json", "samples.parquet"}
     with pytest.raises(UserError, match="has no run of these figures"):
         records.results_at(mine / "none", "smoke", [figure()])
 
@@ -342,7 +344,7 @@ def test_of_what_ships_changed_hashes_and_rows_are_named(campaign, theirs):
     found = said_of(theirs, campaign)
     assert "utilisation" in found["summary.json"]
     assert found["samples.parquet"].startswith("has hash 111111111111, again ")
-    wrong = {w.file: w.what for w in records.results_at(theirs, "smoke", [figure()]).wrong if "hash" not in w.what}
+    wrong = {w.file: w.what for w in records.results_at(theirs, "smoke", [figure()]).problems if "hash" not in w.what}
     assert wrong == {"runs.parquet": f"has 3 runs of {FIGURE}, the manifest says 4"}
 
 
@@ -386,7 +388,7 @@ def test_verify_of_what_ships(packed):
 
 def test_a_run_by_another_build_of_the_kernel_that_is_equal_is_told_and_no_fault(campaign, monkeypatch):
     found = records.results_at(campaign, "smoke", [figure()])
-    record = found.record(found.keys[0])
+    record = found.expected(found.keys[0])
     other = replace(record, kernel=(record.kernel[0], "e" * 16))
 
     class Done:
@@ -397,14 +399,14 @@ def test_a_run_by_another_build_of_the_kernel_that_is_equal_is_told_and_no_fault
 
     monkeypatch.setattr(verify.subprocess, "Popen", lambda *a, **k: Done())
     outcome = verify._again(other, {}, Path("point"), record.run.folder, found, [])
-    assert outcome.wrong == []
+    assert outcome.problems == []
     assert "is of another kernel" in outcome.note
     changed = replace(other, summary_sha256="0" * 64)
     outcome = verify._again(changed, {}, Path("point"), record.run.folder, found, [])
-    assert "is of another kernel" in outcome.wrong[0].what
+    assert "is of another kernel" in outcome.problems[0].what
     older = replace(changed, manifest={key: value for key, value in record.manifest.items() if key != "conditions"})
     outcome = verify._again(older, {}, Path("point"), record.run.folder, found, [])
-    assert outcome.wrong[0].what.startswith("had other conditions: no noise")
+    assert outcome.problems[0].what.startswith("had other conditions: no noise")
 
 
 def test_a_run_of_a_kernel_that_is_not_here_stops_no_other(mine):
@@ -414,13 +416,13 @@ def test_a_run_of_a_kernel_that_is_not_here_stops_no_other(mine):
     files.write_json(run_of(mine) / "summary.json", summary)
     found = records.results_at(mine, "smoke", [figure()])
     mark = next(k for k in found.keys if k[1].startswith(CASE) and k[2] == 1)
-    one, other = found.record(mark), found.record(next(k for k in found.keys if k != mark))
+    one, other = found.expected(mark), found.expected(next(k for k in found.keys if k != mark))
     missing = verify.missing_kernels([one, other])
     assert missing.keys() == {"lab-1.0"}
     outcome = verify._again(one, missing, Path("point"), mine, found, [])
     assert (
-        "was not run again, its kernel is not here: lab-1.0: no such kernel" in outcome.wrong[0].what
-        and "lab-1.0" in outcome.wrong[0].what
+        "was not run again, its kernel is not here: lab-1.0: no such kernel" in outcome.problems[0].what
+        and "lab-1.0" in outcome.problems[0].what
     )
     assert outcome.wall_s is None
     with pytest.raises(UserError, match=r"^lab-1\.0: no such kernel"):
@@ -431,11 +433,11 @@ def test_a_run_of_a_kernel_that_is_not_here_stops_no_other(mine):
 
 def test_of_all_runs_of_a_folder_missing_files_are_told(mine):
     """Of those, too, that chance does not choose."""
-    assert not records.results_at(mine, "smoke", [figure()]).wrong
+    assert not records.results_at(mine, "smoke", [figure()]).problems
     (run_of(mine) / "samples.parquet").unlink()
     shutil.rmtree(run_of(mine, seed=2))
     found = records.results_at(mine, "smoke", [figure()])
-    told = {w.file: w.what for w in found.wrong}
+    told = {w.file: w.what for w in found.problems}
     assert told.keys() == {"samples.parquet", "summary.json", "manifest.json"}
     assert told["samples.parquet"].startswith(f"2 runs of {FIGURE} are without it, such as {CASE}")
     assert told["summary.json"].startswith("1 run of")

@@ -27,7 +27,7 @@ from bbrlab.measure.checks.check import kind_of
 from bbrlab.measure.summary import FlowEntry
 from bbrlab.publish import verify
 from bbrlab.publish.differences import LATER, compare
-from bbrlab.publish.expected_runs import Results, Wrong, results_at
+from bbrlab.publish.expected_runs import Problem, Results, results_at
 from bbrlab.publish.pack import joined
 from bbrlab.results.digest import fields_of, summary_digest
 from bbrlab.results.figures import figures_at
@@ -78,20 +78,20 @@ def one_core_here(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(verify, "TELL_S", LATE_S)
 
 
-def some(results: Results, count: int = 1) -> list[verify.Record]:
-    return [results.record(key) for key in results.keys[:count]]
+def some(results: Results, count: int = 1) -> list[verify.ExpectedRun]:
+    return [results.expected(key) for key in results.keys[:count]]
 
 
 def test_a_runs_time_is_without_the_wait_for_a_core(results, program):
     program('sleep 2; echo > "$9/guest.log"; sleep 0.5; exit 3')
-    (outcome,) = verify.again(results, some(results), 1)
-    assert outcome.wrong[-1].what == "does not run here: status 3"
+    (outcome,) = verify.run_again(results, some(results), 1)
+    assert outcome.problems[-1].what == "does not run here: status 3"
     assert outcome.wall_s is not None and 0.3 < outcome.wall_s < 1.5
 
 
 def test_a_run_that_never_had_a_core_has_no_time(results, program, capsys):
     program('echo "bbrlab: no such point" >&2; exit 2')
-    outcomes = verify.again(results, some(results), 1)
+    outcomes = verify.run_again(results, some(results), 1)
     assert outcomes[0].wall_s is None
     show_verification(outcomes, [])
     assert "not run again: the run" in (told := capsys.readouterr().out)
@@ -102,7 +102,7 @@ def test_it_is_told_at_once_that_a_run_waits_and_for_whom(results, program, one_
     program('sleep 1.5; echo > "$9/guest.log"; sleep 2; exit 3')
     told: list[tuple[int, str]] = []
     with cores.one_core():
-        verify.again(results, some(results), 1, lambda done, waits: told.append((len(done), waits)))
+        verify.run_again(results, some(results), 1, lambda done, waits: told.append((len(done), waits)))
     assert (0, f"1 run waits for a free core (core 0: process {os.getpid()})") in told
     waits = [text for _, text in told]
     assert told[-1][0] == 1 and waits[-2:] == ["", ""], "it had its core"
@@ -111,7 +111,7 @@ def test_it_is_told_at_once_that_a_run_waits_and_for_whom(results, program, one_
 def test_a_run_that_takes_long_to_ask_for_a_core_waits_for_none(results, program, one_core_here):
     program('sleep 1; echo > "$9/guest.log"; exit 3')
     told: list[str] = []
-    verify.again(results, some(results), 1, lambda done, waits: told.append(waits))
+    verify.run_again(results, some(results), 1, lambda done, waits: told.append(waits))
     assert len(told) > 2 and set(told) == {""}
     with cores.one_core():
         pass
@@ -119,8 +119,8 @@ def test_a_run_that_takes_long_to_ask_for_a_core_waits_for_none(results, program
 
 def test_a_run_that_says_much_holds_nothing_up(results, program):
     program('head -c 3000000 /dev/zero | tr "\\0" x >&2; echo >&2; echo "bbrlab: it is full" >&2; exit 3')
-    (outcome,) = verify.again(results, some(results), 1)
-    assert outcome.wrong[-1].what == "does not run here: it is full"
+    (outcome,) = verify.run_again(results, some(results), 1)
+    assert outcome.problems[-1].what == "does not run here: it is full"
 
 
 def test_an_interrupt_ends_what_runs_and_leaves_no_thread(results, program, tmp_path, one_core_here):
@@ -132,7 +132,7 @@ def test_an_interrupt_ends_what_runs_and_leaves_no_thread(results, program, tmp_
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        verify.again(results, some(results, 4), 2, interrupt)
+        verify.run_again(results, some(results, 4), 2, interrupt)
     assert time.monotonic() - start < 30 and threading.active_count() == threads
     pids = (tmp_path / "pids").read_text().split()
     assert len(pids) == 2 and not any(Path(f"/proc/{pid}").exists() for pid in pids)
@@ -151,7 +151,7 @@ def test_the_line_tells_from_the_start(results):
     assert course.words([]).endswith(" · 0 s left")
     equal_points = Course([records[0]] * 2, 1, lambda: now[0])
     now[0] += 30
-    one = verify.Outcome(records[0], [Wrong("", "differs")])
+    one = verify.Outcome(records[0], [Problem("", "differs")])
     assert equal_points.words([one]) == "runs 1 of 2 · 1 not equal · 30 s left"
     now[0] += 10
     assert equal_points.words([one]).endswith(" · 20 s left")
@@ -165,7 +165,7 @@ def test_the_command_tells_on_a_log_that_a_run_waits_and_counts_one(monkeypatch,
             tell([], said)
         return [verify.Outcome(r, [], "of another kernel; equal all the same") for r in records]
 
-    monkeypatch.setattr(verify, "again", again)
+    monkeypatch.setattr(verify, "run_again", again)
     argv = ["verify", FIGURE, "--results", str(shipped), "--scale", "quick", "--cores", "1", "--sample"]
     done = CliRunner().invoke(app, [*argv, "1"], catch_exceptions=False)
     assert done.stderr == f"bbrlab: {said}\n", "once, however often it was looked"
@@ -179,7 +179,7 @@ def test_the_command_tells_on_a_log_that_a_run_waits_and_counts_one(monkeypatch,
 @pytest.mark.parametrize(("faults", "said"), [(1, "1 fault in the files"), (2, "2 faults in the files")])
 def test_faults_are_counted(results, capsys, faults, said):
     show_verification(
-        [verify.Outcome(record, []) for record in some(results, 2)], [Wrong("runs.parquet", "x")] * faults
+        [verify.Outcome(record, []) for record in some(results, 2)], [Problem("runs.parquet", "x")] * faults
     )
     assert capsys.readouterr().out.endswith(f"2 of 2 runs are equal in every hash; {said}\n")
 
@@ -295,9 +295,9 @@ def again(tmp_path) -> Path:
     return tmp_path
 
 
-def wrong_in(results: Path) -> list[Wrong]:
+def wrong_in(results: Path) -> list[Problem]:
     found = results_at(results, "smoke", figures_at("smoke", [FIGURE]))
-    return compare(found.record(found.keys[0]), results / "again", {})
+    return compare(found.expected(found.keys[0]), results / "again", {})
 
 
 def test_a_later_version_finds_the_same_and_names_a_check_that_fails_now(again):

@@ -1,6 +1,7 @@
 """The one exception that a user is meant to see, and what a process of ours that failed has told."""
 
 import re
+from pathlib import Path
 
 WORD_MAX = 5000  # characters of a word in a message: more than any path has
 LINE_MAX = 20_000  # of a line
@@ -15,6 +16,19 @@ class UserError(Exception):
 
     def __init__(self, text: str):
         super().__init__(re.sub(rf"\S{{{WORD_MAX},}}|[^\n]{{{LINE_MAX},}}", _cut, text))
+
+
+class DamagedFile(UserError):
+    """A file of ours that is missing, cut off, or has not what it must have.
+
+    Attributes:
+        path: of the file.
+        reason: what is wrong with it, without its name and without what to do about it.
+    """
+
+    def __init__(self, path: Path, reason: str, remedy: str = ""):
+        super().__init__(f"{path}: {reason}; {remedy}" if remedy else f"{path}: {reason}")
+        self.path, self.reason = path, reason
 
 
 def _cut(match: re.Match[str]) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from bbrlab.base.errors import UserError
+from bbrlab.base.errors import DamagedFile, UserError
 from bbrlab.base.limits import limits_in_words
 from bbrlab.base.owned import PARTIAL, held
 
@@ -25,25 +25,33 @@ FULL = (errno.ENOSPC, errno.EDQUOT)
 
 def explain(error: OSError, path: Path, or_else: str = "") -> UserError:
     """The UserError for what could not be read or written at ``path``; ``or_else``: what else can be done about it."""
-    also = f", {or_else}" if or_else else ""
+    return UserError(f"{path}: {_reason(error, path)}{f', {or_else}' if or_else else ''}{_limits(error)}")
+
+
+def unreadable(error: OSError, path: Path) -> DamagedFile:
+    """The error for a file of ours that could not be read."""
+    return DamagedFile(path, f"{_reason(error, path)}{_limits(error)}")
+
+
+def _limits(error: OSError) -> str:
+    return limits_in_words() if error.errno in (errno.EFBIG, errno.EMFILE, errno.ENOMEM, errno.EAGAIN) else ""
+
+
+def _reason(error: OSError, path: Path) -> str:
     if error.errno in FULL:
         there = existing_parent(path)
         free, system = shutil.disk_usage(there).free, os.statvfs(there)
         if error.errno == errno.ENOSPC and system.f_files and not system.f_favail:
-            return UserError(
-                f"{path}: the file system can hold no more files (no inode is free; it has {free / 1e6:.0f} MB free); remove some "
-                f"files there, or choose another place{also}"
+            return (
+                f"the file system can hold no more files (no inode is free; it has {free / 1e6:.0f} MB free); remove some "
+                "files there, or choose another place"
             )
-        return UserError(f"{path}: the disk is full ({free / 1e6:.0f} MB free); make room and start again{also}")
+        return f"the disk is full ({free / 1e6:.0f} MB free); make room and start again"
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return UserError(
-            f"{path}: no permission ({error.strerror}); choose another place or change its permissions{also}"
-        )
+        return f"no permission ({error.strerror}); choose another place or change its permissions"
     if error.errno == errno.ENOENT:
-        return UserError(f"{path}: is not there; was it moved, or is it still to be made?{also}")
-    if error.errno in (errno.EFBIG, errno.EMFILE, errno.ENOMEM, errno.EAGAIN):
-        also += limits_in_words()
-    return UserError(f"{path}: {error.strerror or error}{also}")
+        return "is not there; was it moved, or is it still to be made?"
+    return str(error.strerror or error)
 
 
 def place_of(error: OSError, *folders: Path) -> Path:
@@ -193,7 +201,7 @@ def read_json(path: Path, remedy: str = "delete it, and what made it makes it an
         remedy: what to do about a damaged one.
 
     Raises:
-        UserError: naming the file, if it is missing, cut off or no JSON.
+        DamagedFile: if it is missing, cut off or no JSON.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -202,9 +210,9 @@ def read_json(path: Path, remedy: str = "delete it, and what made it makes it an
             json.dumps(content, ensure_ascii=False).encode("utf-8")
         return content
     except OSError as error:
-        raise explain(error, path) from None
+        raise unreadable(error, path) from None
     except (ValueError, RecursionError) as error:  # UnicodeDecodeError is a ValueError, too
-        raise UserError(f"{path}: is damaged ({error}); {remedy}") from None
+        raise DamagedFile(path, f"is damaged ({error})", remedy) from None
 
 
 def sha256(path: Path) -> str:

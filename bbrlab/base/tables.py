@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bbrlab.base import paths
-from bbrlab.base.errors import UserError
-from bbrlab.base.files import aside, explain
+from bbrlab.base.errors import DamagedFile, UserError
+from bbrlab.base.files import aside, unreadable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,7 +20,7 @@ SHIPS_ANEW = "get what ships with this version anew, or pack it: docs/howto/ship
 
 
 def read_table(path: Path, columns: Sequence[str] | None = None) -> pd.DataFrame:
-    """A Parquet file, or some of its columns. UserError naming it if it is missing, cut off or no Parquet."""
+    """A Parquet file, or some of its columns. DamagedFile if it is missing, cut off or no Parquet."""
     import pandas as pd
     import pyarrow as pa
 
@@ -29,11 +29,17 @@ def read_table(path: Path, columns: Sequence[str] | None = None) -> pd.DataFrame
             return pd.read_parquet(file, columns=None if columns is None else list(columns))
     except (pa.ArrowException, ValueError, OSError) as error:
         if isinstance(error, OSError) and error.errno:
-            raise explain(error, path) from None
+            raise unreadable(error, path) from None
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        if path.absolute().is_relative_to(paths.SHIPPED):
-            raise UserError(f"{path}: is damaged ({reason}); {SHIPS_ANEW}") from None
-        raise UserError(f"{path}: is damaged ({reason}); delete it, and what made it makes it anew") from None
+        anew = (
+            SHIPS_ANEW if path.absolute().is_relative_to(paths.SHIPPED) else "delete it, and what made it makes it anew"
+        )
+        raise DamagedFile(path, f"is damaged ({reason})", anew) from None
+
+
+def unequal(one: pd.Series, two: pd.Series) -> pd.Series:
+    """Which cells of two columns of one length differ; two without a value are equal."""
+    return ~((one == two).fillna(False).astype(bool) | (one.isna() & two.isna()))
 
 
 def published_table(name: str) -> pd.DataFrame:

@@ -32,12 +32,16 @@ def finished(
     scale: str, figures: list[str] | None, results: Path, explained: Path | None, without_curves: bool = False
 ) -> Finished:
     """The campaign to pack, of the names that chosen_figures() gave."""
-    from bbrlab.publish.accepted_failures import read_explained
+    from bbrlab.publish.accepted_failures import read_accepted_failures
     from bbrlab.publish.pack import Finished
     from bbrlab.results.figures import figures_at
 
     return Finished(
-        scale, figures_at(scale, figures), results, read_explained(explained) if explained else (), without_curves
+        scale,
+        figures_at(scale, figures),
+        results,
+        read_accepted_failures(explained) if explained else (),
+        without_curves,
     )
 
 
@@ -96,8 +100,7 @@ def ship(
 
     Figures that ship at the scale already stay with --add, and go with --replace.
     """
-    from bbrlab.publish.add import add as pack_more
-    from bbrlab.publish.pack import pack
+    from bbrlab.publish.pack import Others, pack
     from bbrlab.results.config import load_config
     from bbrlab.results.shipped import older_versions
 
@@ -108,7 +111,7 @@ def ship(
         raise UserError("--add and --replace: give one of them: keep other figures that ship, or drop them")
     with telling() as say:
         jobs = cores or all_cores()
-        found = pack_more(campaign, place, jobs, say) if add else pack(campaign, place, jobs, say, replace)
+        found = pack(campaign, place, jobs, say, Others.KEEP if add else Others.DROP if replace else Others.REFUSE)
     size = sum((place / scale / name).stat().st_size for name in found.files)
     typer.echo(
         f"{place / scale}: {number_of(found.runs, 'run')} of {number_of(len(found.figures), 'figure')}, {size / 1e6:.1f} MB; "
@@ -187,7 +190,7 @@ def verify(
     from bbrlab.base.console import Console
     from bbrlab.cli.verification import Course, content_of, show_verification
     from bbrlab.publish.expected_runs import results_at
-    from bbrlab.publish.verify import Outcome, again, choose
+    from bbrlab.publish.verify import Outcome, choose, run_again
     from bbrlab.results.config import load_config
     from bbrlab.results.figures import figures_at
     from bbrlab.results.shipped import shipped_scale
@@ -203,11 +206,11 @@ def verify(
         raise UserError(f"{folder}: nothing ships at scale {scale}; give --results FOLDER to verify other results")
     found = results_at(folder, scale, chosen, names or [])
     seed = random.SystemRandom().randrange(1 << 32) if seed is None else seed
-    records = [found.record(key) for key in choose(found.keys, sample, seed)]
-    jobs = min(cores or all_cores(), len(records))
+    runs = [found.expected(key) for key in choose(found.keys, sample, seed)]
+    jobs = min(cores or all_cores(), len(runs))
     console = Console(highlight=False, soft_wrap=True, stderr=as_json)
-    course = Course(records, jobs)
-    console.print(f"{folder}, scale {scale}: {len(records)} of {number_of(len(found.keys), 'run')}, chosen with --seed {seed}; about {span(course.expected_s)} on {number_of(jobs, 'core')}")  # fmt: skip
+    course = Course(runs, jobs)
+    console.print(f"{folder}, scale {scale}: {len(runs)} of {number_of(len(found.keys), 'run')}, chosen with --seed {seed}; about {span(course.expected_s)} on {number_of(jobs, 'core')}")  # fmt: skip
     for older in found.older:
         console.print(f"{older.words}, and cannot be chosen; {older.remedy}")
     if found.left_out:
@@ -223,7 +226,7 @@ def verify(
                 has_waited = True
                 errors.print(f"bbrlab: {waits}", soft_wrap=True)
 
-        outcomes = again(found, records, jobs, tell)
+        outcomes = run_again(found, runs, jobs, tell)
     if as_json:
         told = {"results": folder, "scale": scale, "seed": seed, "left_out": found.left_out}
         told |= {
@@ -231,8 +234,8 @@ def verify(
                 {"runs": older.runs, "words": older.words, "remedy": older.remedy} for older in found.older
             ]
         }
-        print_json(told | content_of(outcomes, found.wrong))
+        print_json(told | content_of(outcomes, found.problems))
     else:
-        show_verification(outcomes, found.wrong)
-    if found.wrong or any(o.wrong for o in outcomes):
+        show_verification(outcomes, found.problems)
+    if found.problems or any(o.problems for o in outcomes):
         raise typer.Exit(EXIT_MOVED)

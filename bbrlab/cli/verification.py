@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from rich.table import Table
@@ -12,7 +12,7 @@ from rich.text import Text
 
 from bbrlab.base.console import Console
 from bbrlab.base.words import number_of
-from bbrlab.publish.expected_runs import Record, Wrong
+from bbrlab.publish.expected_runs import ExpectedRun, Problem
 from bbrlab.publish.verify import Outcome
 from bbrlab.results.cost import estimate_s
 from bbrlab.workflow.progress import span
@@ -23,12 +23,12 @@ class Course:
     """How far running again is.
 
     Attributes:
-        records: of all runs.
+        runs: all of them.
         cores: how many run at once.
         clock: seconds that pass.
     """
 
-    records: Sequence[Record]
+    runs: Sequence[ExpectedRun]
     cores: int
     clock: Callable[[], float] = time.monotonic
     _start_s: float = field(init=False)
@@ -42,7 +42,7 @@ class Course:
     @property
     def expected_s(self) -> float:
         """What all takes, by the estimate."""
-        return sum(estimate_s(record.run.point) for record in self.records) / self.cores
+        return sum(estimate_s(run.run.point) for run in self.runs) / self.cores
 
     def words(self, done: Sequence[Outcome], waits: str = "") -> str:
         """That in one line.
@@ -53,59 +53,67 @@ class Course:
         """
         if len(done) > self._over:
             self._over, now = len(done), self.clock()
-            part = sum(estimate_s(one.record.run.point) for one in done) / self.cores / self.expected_s
+            part = sum(estimate_s(one.expected.run.point) for one in done) / self.cores / self.expected_s
             self._end_s = now + (now - self._start_s) * (1 - part) / part
         left = f"{span(max(0.0, self._end_s - self.clock()))} left"
-        bad = sum(bool(one.wrong) for one in done)
-        return f"runs {len(done)} of {len(self.records)} · {bad} not equal · {waits or left}"
+        bad = sum(bool(one.problems) for one in done)
+        return f"runs {len(done)} of {len(self.runs)} · {bad} not equal · {waits or left}"
 
 
-def show_verification(outcomes: Sequence[Outcome], wrong: Sequence[Wrong]) -> None:
+def show_verification(outcomes: Sequence[Outcome], problems: Sequence[Problem]) -> None:
     """Print what came of each run, then every difference by run and file.
 
     Args:
-        wrong: what is wrong with the whole.
+        problems: what is wrong with the whole.
     """
     console = Console(highlight=False, soft_wrap=True)
     table = Table(box=None, pad_edge=False)
     for name, side in (("figure", "left"), ("point", "left"), ("seed", "right"), ("s", "right"), ("", "left")):
         table.add_column(name, justify=side, overflow="fold")  # type: ignore[arg-type]
     for one in outcomes:
-        run = one.record.run
-        files = ", ".join(dict.fromkeys(w.file or "the run" for w in one.wrong))
+        run = one.expected.run
+        files = ", ".join(dict.fromkeys(problem.file or "the run" for problem in one.problems))
         how = "differs" if one.wall_s is not None else "not run again"
-        said = Text(f"{how}: {files}", "red") if one.wrong else "equal" + (" (another kernel)" if one.note else "")
+        said = Text(f"{how}: {files}", "red") if one.problems else "equal" + (" (another kernel)" if one.note else "")
         took = "-" if one.wall_s is None else f"{one.wall_s:.0f}"
         table.add_row(run.figure, run.point.label, str(run.seed), took, said)
     console.print(table)
     for one in outcomes:
-        run = one.record.run
-        for what in one.wrong:
+        run = one.expected.run
+        for what in one.problems:
             place = f"{run.figure} {run.point.label} seed {run.seed}"
             console.print(f"{place}: {f'{what.file}: ' if what.file else ''}{what.what}")
     for note in dict.fromkeys(one.note for one in outcomes if one.note):
         count = sum(one.note == note for one in outcomes)
         console.print(f"{number_of(count, 'run')}: {note}")
-    for what in wrong:
+    for what in problems:
         console.print(f"{what.file}: {what.what}")
-    bad = sum(bool(one.wrong) for one in outcomes)
+    bad = sum(bool(one.problems) for one in outcomes)
     runs = f"{number_of(len(outcomes), 'run')} {'is' if len(outcomes) == 1 else 'are'}"
     words = f"{len(outcomes) - bad} of {runs} equal in every hash"
-    console.print(words + (f"; {number_of(len(wrong), 'fault')} in the files" if wrong else ""))
+    console.print(words + (f"; {number_of(len(problems), 'fault')} in the files" if problems else ""))
 
 
-def content_of(outcomes: Sequence[Outcome], wrong: Sequence[Wrong]) -> dict[str, Any]:
+def _content(problem: Problem) -> dict[str, str]:
+    return {"file": problem.file, "what": problem.what}
+
+
+def content_of(outcomes: Sequence[Outcome], problems: Sequence[Problem]) -> dict[str, Any]:
     """The same for a program: ``ok``, every run with what differs, and what is wrong with the whole."""
     runs = [
         {
-            "figure": one.record.run.figure,
-            "point": one.record.run.point.label,
-            "seed": one.record.run.seed,
-            "equal": not one.wrong,
-            "wrong": [asdict(what) for what in one.wrong],
+            "figure": one.expected.run.figure,
+            "point": one.expected.run.point.label,
+            "seed": one.expected.run.seed,
+            "equal": not one.problems,
+            "wrong": [_content(what) for what in one.problems],
             "note": one.note,
             "wall_s": one.wall_s,
         }
         for one in outcomes
     ]
-    return {"ok": not wrong and all(r["equal"] for r in runs), "runs": runs, "wrong": [asdict(what) for what in wrong]}
+    return {
+        "ok": not problems and all(r["equal"] for r in runs),
+        "runs": runs,
+        "wrong": [_content(what) for what in problems],
+    }

@@ -6,36 +6,37 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, TypedDict, cast
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from bbrlab.base import files
 from bbrlab.base.arrays import Array
-from bbrlab.base.errors import UserError
+from bbrlab.base.errors import DamagedFile, UserError
 from bbrlab.experiment import iperf3_library
 from bbrlab.experiment.plan import Plan, make_plan
 from bbrlab.grading.asked_scenario import identity, safe_scenario
-from bbrlab.grading.handed_samples import TABLE, impossible, likeness_of, read_samples, table_digest
+from bbrlab.grading.handed_samples import impossible, likeness_of, read_samples, table_digest
 from bbrlab.grading.personal import Personal
-from bbrlab.grading.recount import can_recount, checks_of, differences, recounted
+from bbrlab.grading.recount import can_recount, checks_of, recounted
 from bbrlab.grading.rubric import Rubric
-from bbrlab.grading.submission import RESULTS, YAML_BYTES, Submission, is_number, read_strict_json, shown, some_of
+from bbrlab.grading.submission import RESULTS, YAML_BYTES, Submission, read_strict_json, shown, some_of
 from bbrlab.kernel.built import Kernel, describe_kernel, without_build
 from bbrlab.measure import schema
-from bbrlab.measure.summary import Measured, read_summary
+from bbrlab.measure.summary import Measured
+from bbrlab.results.nested import MISSING, Difference, differences, in_words, is_number, leaves
+from bbrlab.results.run_folder import RunFolder, checked_summary
 from bbrlab.run.conditions import CONDITIONS
 from bbrlab.run.guest_code import always_loaded, guest_code
 from bbrlab.run.manifest import git_state
+from bbrlab.run.output import ACKS, LOG, MANIFEST, SAMPLES, SUMMARY
 from bbrlab.scenario.messages import validate
 from bbrlab.scenario.point import Point
 
-SUMMARY, MANIFEST, ACKS = "summary.json", "manifest.json", "acks.parquet"
-KNOWN = (SUMMARY, MANIFEST, TABLE, "guest.log", ACKS)
+KNOWN = (SUMMARY, MANIFEST, SAMPLES, LOG, ACKS)
 JSON_BYTES = 4 << 20
 CLOSE = 1e-8  # numbers of a summary have nine decimals
 EDITED_SAMPLES, EDITED_SUMMARY, EDITED_MANIFEST = "edited samples", "edited summary", "edited manifest"
@@ -101,6 +102,21 @@ class _Manifest(BaseModel):
     conditions: str = CONDITIONS[0]
 
 
+@dataclass(frozen=True)
+class _Handed(RunFolder):
+    """A result folder of a submission: its files may lie anywhere, and are read with care."""
+
+    files: Mapping[str, Path] = field(default_factory=dict)
+
+    def content(self, name: str, path: Path) -> Any:
+        """What a JSON file holds: finite numbers only, and not too much."""
+        return read_strict_json(path, JSON_BYTES, name)
+
+    def file(self, name: str) -> Path | None:
+        """Where one of its files is; None if it was not handed in."""
+        return self.files.get(name)
+
+
 @dataclass
 class _Folder:
     """A result folder that is looked at."""
@@ -127,7 +143,7 @@ def runs_of(
         if folder.split("/")[0] == RESULTS and file in KNOWN:
             folders.setdefault(folder, {})[file] = path
     if not folders:
-        incomplete.append(found.missing_runs((SUMMARY, MANIFEST, TABLE)))
+        incomplete.append(found.missing_runs((SUMMARY, MANIFEST, SAMPLES)))
     if len(folders) > rubric.limits.runs:
         incomplete.append(f"{RESULTS}/ has {len(folders)} runs; only the first {rubric.limits.runs} are looked at")
     known = {identity(point): index for index, point in enumerate(points)}
@@ -150,17 +166,18 @@ def runs_of(
 
 def _run(folder: _Folder, known: Mapping[str, int], own: Personal, kernel: Kernel) -> RunFound:
     """What there is to say of a result folder."""
+    handed = _Handed(Path(folder.name), files=folder.files)
     run: RunFound = {
         "name": shown(folder.name), "point": -1, "seed": -1, "scenario": {}, "wrong": folder.wrong, "notes": folder.notes,
         "flags": folder.flags, "sha256": "", "digest": "", "likeness": "", "summary_sha256": "", "summary": {},
     }  # fmt: skip
-    missing = [n for n in (SUMMARY, MANIFEST, TABLE) if n not in folder.files]
+    missing = [n for n in (SUMMARY, MANIFEST, SAMPLES) if n not in folder.files]
     if missing:
         folder.wrong.append(f"{', '.join(missing)} missing")
         return run
     part = MANIFEST
     try:
-        manifest = _manifest(folder)
+        manifest = handed.manifest_as(_Manifest)
         run["seed"] = manifest.seed
         if len(json.dumps(manifest.scenario)) > YAML_BYTES:  # before it is checked, which takes time
             raise UserError(
@@ -169,44 +186,36 @@ def _run(folder: _Folder, known: Mapping[str, int], own: Personal, kernel: Kerne
         (point,) = safe_scenario(manifest.scenario, MANIFEST, 1)
         run["point"] = known.get(identity(point), -1)
         _of_whom(folder, run, manifest, own, kernel)
-        part = TABLE
-        run["sha256"] = files.sha256(folder.files[TABLE])
-        if run["sha256"] != manifest.outputs_sha256.get(TABLE):
-            folder.flag(EDITED_SAMPLES, f"{TABLE} is not the file whose SHA-256 is in {MANIFEST}")
-        columns = read_samples(folder.files[TABLE], point)
+        part = SAMPLES
+        run["sha256"] = files.sha256(folder.files[SAMPLES])
+        if run["sha256"] != manifest.outputs_sha256.get(SAMPLES):
+            folder.flag(EDITED_SAMPLES, f"{SAMPLES} is not the file whose SHA-256 is in {MANIFEST}")
+        columns = read_samples(folder.files[SAMPLES], point)
         run["digest"], run["likeness"] = table_digest(columns), likeness_of(columns)
         if run["point"] < 0:  # of conditions that nobody asked for no plan is made: that may take any time
             return run
         part = MANIFEST
         plan, point = _plan(folder, manifest, point, kernel)
         run["scenario"] = point.scenario.model_dump(exclude_unset=True)
-        part = TABLE
+        part = SAMPLES
         for problem in impossible(point.scenario, plan, columns):
-            folder.flag(EDITED_SAMPLES, f"{TABLE}: no run can have measured this: {problem}")
+            folder.flag(EDITED_SAMPLES, f"{SAMPLES}: no run can have measured this: {problem}")
         part = SUMMARY
-        summary = read_strict_json(folder.files[SUMMARY], JSON_BYTES, SUMMARY)
+        summary = handed.raw_summary
         if not isinstance(summary, dict):
             raise UserError(f"{SUMMARY}: is no summary of a run")
         run["summary_sha256"] = summary_sha256(summary)
         content = _summary(folder, summary, manifest, point, plan, columns) | {"kernel": describe_kernel(kernel)}
-        _check_summary(content)
+        checked_summary(content, handed.path / SUMMARY)  # of flows that end early it has the student's own numbers
         run["summary"] = content
         _acks(folder, manifest, plan)
+    except DamagedFile as error:
+        folder.wrong.append(shown(f"{error.path.name}: {error.reason}", 300))
     except UserError as error:
         folder.wrong.append(shown(str(error), 300))
     except Exception as error:  # of whatever kind: what others wrote costs this run only, and the rest is graded
         folder.wrong.append(f"{part}: cannot be read safely ({shown(f'{type(error).__name__}: {error}')})")
     return run
-
-
-def _manifest(folder: _Folder) -> _Manifest:
-    content = read_strict_json(folder.files[MANIFEST], JSON_BYTES, MANIFEST)
-    try:
-        return _Manifest.model_validate(content)
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        raise UserError(f"{MANIFEST}: {place}: {first['msg'][0].lower() + first['msg'][1:]}") from None
 
 
 def _of_whom(folder: _Folder, run: RunFound, manifest: _Manifest, own: Personal, kernel: Kernel) -> None:
@@ -290,21 +299,21 @@ def _summary(
         "seed": manifest.seed, "backend": manifest.backend, "virtual_s": scenario.duration_s,
         "window_s": list(scenario.window_s), "kernel": manifest.kernel.model_dump(),
     }  # fmt: skip
-    wrong = differences(summary, should, CLOSE)
+    wrong = [*differences(summary, should, close=CLOSE, only_two=True)]
     try:
         if can_recount(scenario):
             counted = dict(recounted(point, plan, columns))
-            wrong += differences(summary, counted, CLOSE)
+            wrong += differences(summary, counted, close=CLOSE, only_two=True)
         else:
             folder.notes.append("flows that end before the run does: only a run made again can show an edited summary")
             counted = _numbers(summary, len(scenario.flows))
     except (ValueError, KeyError, IndexError, TypeError, ArithmeticError) as error:
-        raise UserError(f"{TABLE}: makes no sense as samples of a run ({shown(str(error))})") from None
-    if not _is_finite(counted):
-        raise UserError(f"{TABLE}: gives numbers that are not finite")
+        raise UserError(f"{SAMPLES}: makes no sense as samples of a run ({shown(str(error))})") from None
+    if not all(math.isfinite(value) for _, value in leaves(counted) if isinstance(value, float)):
+        raise UserError(f"{SAMPLES}: gives numbers that are not finite")
     wrong += _checked(folder, summary, manifest, point, plan, columns)
     if wrong:
-        told = "; ".join(f"{place} is {json.dumps(said)[:40]}, its samples and manifest say {json.dumps(have)[:40]}" for place, said, have in wrong[:3])  # fmt: skip
+        told = "; ".join(f"{place} is {in_words(said)}, its samples and manifest say {in_words(have)}" for place, said, have in wrong[:3])  # fmt: skip
         more = f" and {len(wrong) - 3} more" if len(wrong) > 3 else ""
         folder.flag(EDITED_SUMMARY, f"{SUMMARY}: {told}{more}{_commits(manifest)}")
     return {
@@ -317,7 +326,7 @@ def _summary(
 
 def _checked(
     folder: _Folder, summary: dict[str, Any], manifest: _Manifest, point: Point, plan: Plan, columns: dict[str, Array]
-) -> list[tuple[str, Any, Any]]:
+) -> list[Difference]:
     """How the self-checks of a summary differ from those that samples and manifest give. What failed, whoever says so, is wrong."""
     said = summary.get("checks")
     if not isinstance(said, list) or not said or not all(isinstance(c, dict) for c in said):
@@ -328,34 +337,24 @@ def _checked(
         raise UserError(
             f"{MANIFEST}: its report makes no sense ({shown(f'{type(error).__name__}: {error}')})"
         ) from None
-    left, found = list(said), list[tuple[str, Any, Any]]()
+    left, found = list(said), list[Difference]()
     for ours in counted:
         place = f"checks.{ours['name']}"
         check = next((c for c in left if c.get("name") == ours["name"]), None)
         if check is None:
-            found.append((place, "not there", ours["measured"]))
+            found.append(Difference(place, MISSING, ours["measured"]))
             continue
         left.remove(check)
         keys = ("asked", "measured", "ok")  # not the words, which a version of the package may have put otherwise
-        found += differences(check, {key: ours[key] for key in keys}, CLOSE, place)  # type: ignore[literal-required]
+        found += differences(check, {key: ours[key] for key in keys}, place, close=CLOSE, only_two=True)  # type: ignore[literal-required]
     failed = {shown(str(c.get("name"))) for c in (*said, *counted) if c.get("ok") is False}
     strange = [shown(str(c.get("name"))) for c in said if c.get("ok") not in (True, False, None)]
-    found += [(f"checks.{name}.ok", "neither true, false nor null", None) for name in strange]
+    found += [Difference(f"checks.{name}.ok", "neither true, false nor null", None) for name in strange]
     if summary.get("ok") is not (not failed):
-        found.append(("ok", summary.get("ok"), not failed))
+        found.append(Difference("ok", summary.get("ok"), not failed))
     if failed:
         folder.wrong.append(f"failed its self-checks: {some_of(sorted(failed))}")
     return found
-
-
-def _check_summary(content: Any) -> None:
-    """UserError if a summary is none that the tables can be made of: of flows that end early it has the student's own numbers."""
-    with tempfile.TemporaryDirectory(prefix="bbrlab-grade-") as folder:
-        files.write_json(Path(folder) / SUMMARY, content)
-        try:
-            read_summary(Path(folder))
-        except UserError as error:
-            raise UserError(str(error).replace(str(Path(folder) / SUMMARY), SUMMARY)) from None
 
 
 def _acks(folder: _Folder, manifest: _Manifest, plan: Plan) -> None:
@@ -366,15 +365,6 @@ def _acks(folder: _Folder, manifest: _Manifest, plan: Plan) -> None:
         folder.wrong.append(f"{ACKS} missing")
     elif files.sha256(folder.files[ACKS]) != manifest.outputs_sha256.get(ACKS):
         folder.flag(EDITED_SAMPLES, f"{ACKS} is not the file whose SHA-256 is in {MANIFEST}")
-
-
-def _is_finite(content: Any) -> bool:
-    """Whether all numbers are."""
-    if isinstance(content, Mapping):
-        return all(_is_finite(value) for value in content.values())
-    if isinstance(content, list | tuple):
-        return all(_is_finite(value) for value in content)
-    return not isinstance(content, float) or math.isfinite(content)
 
 
 def _numbers(summary: dict[str, Any], groups: int) -> dict[str, Any]:

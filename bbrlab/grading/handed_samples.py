@@ -19,12 +19,12 @@ from bbrlab.measure.checks.bottleneck import BUSY_RATE_TOLERANCE, SEGMENT_BYTES
 from bbrlab.measure.checks.check import VIRTUAL_TIME
 from bbrlab.measure.lateness import EDGE_TOLERANCE_S
 from bbrlab.measure.sample_schema import SAMPLES, TCP_INFO
+from bbrlab.run.output import SAMPLES as TABLE
 from bbrlab.scenario.frames import FRAME_BYTES
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.rates import rate_at
 from bbrlab.scenario.schema import Scenario
 
-TABLE = "samples.parquet"
 TYPES = {"time_s": "<f8", "flow": "<i4", "group": "<i2"} | {name: kind for name, (_, kind) in TCP_INFO.items()}
 INSTANTS = 64  # of a run that its likeness is made of
 # Counters of a socket, and of the bottleneck.

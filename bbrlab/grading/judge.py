@@ -18,12 +18,12 @@ from bbrlab.claims.sample import sample
 from bbrlab.claims.schema import PREDICTED, Claim
 from bbrlab.claims.select import select
 from bbrlab.grading.examine import Examined
-from bbrlab.grading.handed_runs import SUMMARY
 from bbrlab.grading.personal import FIGURE, Personal, problem_of
 from bbrlab.measure import schema
 from bbrlab.models import predictions
 from bbrlab.results.figures import Figure, Run
 from bbrlab.results.tables import run_rows
+from bbrlab.run.output import SUMMARY
 from bbrlab.scenario.messages import validate
 from bbrlab.scenario.point import Point
 

@@ -9,7 +9,6 @@ import numpy as np
 
 from bbrlab.base.arrays import Array
 from bbrlab.experiment.plan import Plan
-from bbrlab.grading.submission import is_number
 from bbrlab.measure.checks.check import CheckEntry
 from bbrlab.measure.checks.suite import run_checks
 from bbrlab.measure.flow_counters import FlowCounters, flow_counters
@@ -82,22 +81,3 @@ def checks_of(scenario: Scenario, plan: Plan, report: Any, columns: Mapping[str,
         left_out += tuple(name + suffix for name in OF_QUEUES for suffix in ("", "_reverse"))
     found = run_checks(scenario, plan, report, counters, queues)
     return [check for check in found if check["name"] not in left_out]
-
-
-def differences(said: Any, counted: Any, close: float, place: str = "") -> list[tuple[str, Any, Any]]:
-    """Where two measured parts differ: (place, said, counted) each; numbers by more than ``close``, relative.
-
-    What is_number() takes for none, an integer that no float holds for example, equals only itself.
-    """
-    if isinstance(counted, dict):
-        if not isinstance(said, dict):
-            return [(place, said, counted)]
-        inner = {k: f"{place}.{k}" if place else str(k) for k in counted}
-        return [d for k in counted for d in differences(said.get(k), counted[k], close, inner[k])]
-    if isinstance(counted, list):
-        if not isinstance(said, list) or len(said) != len(counted):
-            return [(place, said, counted)]
-        return [d for i, c in enumerate(counted) for d in differences(said[i], c, close, f"{place}.{i}")]
-    if is_number(said) and is_number(counted):
-        return [] if abs(said - counted) <= close * max(abs(said), abs(counted)) else [(place, said, counted)]
-    return [] if said == counted else [(place, said, counted)]

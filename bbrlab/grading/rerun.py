@@ -25,16 +25,16 @@ from bbrlab.grading.cost import too_much
 from bbrlab.grading.handed_runs import (
     EDITED_SAMPLES,
     EDITED_SUMMARY,
-    SUMMARY,
     RunFound,
     summary_sha256,
 )
-from bbrlab.grading.handed_samples import TABLE, read_samples, table_digest
+from bbrlab.grading.handed_samples import read_samples, table_digest
 from bbrlab.grading.personal import Personal
 from bbrlab.grading.rubric import Limits, Rubric
 from bbrlab.grading.submission import shown
 from bbrlab.kernel.built import Kernel
 from bbrlab.results.cost import estimate_s
+from bbrlab.run.output import SAMPLES, SUMMARY
 from bbrlab.scenario.messages import validate
 from bbrlab.scenario.point import Point
 
@@ -194,11 +194,11 @@ def _end(child: subprocess.Popen[str]) -> None:
 def _compared(run: RunFound, point: Point, out: Path) -> dict[str, str]:
     """How a run that was made again compares with the one that was handed in."""
     summary = files.read_json(out / SUMMARY)
-    same_bytes = files.sha256(out / TABLE) == run["sha256"]
-    same_values = same_bytes or table_digest(read_samples(out / TABLE, point)) == run["digest"]
+    same_bytes = files.sha256(out / SAMPLES) == run["sha256"]
+    same_values = same_bytes or table_digest(read_samples(out / SAMPLES, point)) == run["digest"]
     notes = f" (it {'; '.join(run['notes'])})" if run["notes"] else ""
     if not same_values:
-        return {"outcome": DIFFERS, "kind": EDITED_SAMPLES, "told": f"made again, {TABLE} has other values{notes}"}
+        return {"outcome": DIFFERS, "kind": EDITED_SAMPLES, "told": f"made again, {SAMPLES} has other values{notes}"}
     if summary_sha256(summary) != run["summary_sha256"]:
         return {"outcome": DIFFERS, "kind": EDITED_SUMMARY, "told": f"made again, {SUMMARY} says something else{notes}"}
     if not same_bytes:
@@ -207,7 +207,7 @@ def _compared(run: RunFound, point: Point, out: Path) -> dict[str, str]:
             "kind": "",
             "told": "every value is the same; the file was written by another version of Arrow",
         }
-    return {"outcome": SAME, "kind": "", "told": f"{TABLE} byte for byte, {SUMMARY} but for the real time"}
+    return {"outcome": SAME, "kind": "", "told": f"{SAMPLES} byte for byte, {SUMMARY} but for the real time"}
 
 
 def ready(rubric: Rubric) -> Kernel:

@@ -93,16 +93,6 @@ def some_of(names: list[str]) -> str:
     return ", ".join(shown(n) for n in names[:NAMED_MAX]) + more
 
 
-def is_number(value: Any) -> bool:
-    """Whether a value is a finite number."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    try:
-        return abs(float(value)) < float("inf")
-    except OverflowError:
-        return False
-
-
 def open_submission(path: Path, limits: Limits, scratch: Path) -> Submission:
     """The plain files of a folder or of an archive.
 

@@ -123,6 +123,14 @@ def _besides(entry: UsersKernel) -> str:
     return ", ".join([p for p in parts if p] + (["another source"] if entry.source else [])) or "other names"
 
 
+class NoSuchKernel(UserError):
+    """A name that config/kernels.yaml does not have; ``reason`` says so without the option that was given."""
+
+    def __init__(self, reason: str):
+        super().__init__(f"--kernel {reason}")
+        self.reason = reason
+
+
 def find_spec(name: str | None) -> tuple[str, KernelSpec]:
     """The entry called ``name`` (default: the file's default). UserError listing what there is."""
     specs = load_specs()
@@ -131,7 +139,7 @@ def find_spec(name: str | None) -> tuple[str, KernelSpec]:
         own = [n for n, spec in specs.kernels.items() if isinstance(spec, OwnSpec)]
         ours = ", ".join(n for n in specs.kernels if n not in own)
         also = f"; {users_file()} has {', '.join(own)}" if own else ""
-        raise UserError(f"--kernel {name}: no such kernel; config/kernels.yaml has {ours}{also}")
+        raise NoSuchKernel(f"{name}: no such kernel; config/kernels.yaml has {ours}{also}")
     return name, specs.kernels[name]
 
 

@@ -1,24 +1,17 @@
-"""What a run's summary.json holds (docs/reference/results.md describes its fields), and the one reader of it."""
+"""What a run's summary.json holds (docs/reference/results.md describes its fields; results/run_folder.py reads it)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 from typing_extensions import TypedDict
 
-from bbrlab.base import files
-from bbrlab.base.errors import UserError
 from bbrlab.kernel.built import KernelEntry
-from bbrlab.measure import schema
 from bbrlab.measure.checks.check import CheckEntry
 from bbrlab.measure.real_time import RealTimeEntry
 
 Spread = dict[str, float | None]
-LARGEST = 1e18  # of a number: more is neither measured nor drawn
-AGAIN = "run this point again"
 
 
 class GroupEntry(TypedDict):
@@ -158,68 +151,3 @@ class PlaySummary(Summary):
     """
 
     events: list[EventEntry]
-
-
-class _File(BaseModel):
-    """A summary.json: each field that is named above has its type; others, as metrics are, may be there."""
-
-    model_config = ConfigDict(extra="allow", strict=True, allow_inf_nan=False)
-    content: Summary
-
-
-def read_summary(folder: Path) -> Summary:
-    """The summary.json of a run's folder. It may be anybody's: all that is read of it is there and of the right type, every metric,
-    which kernel, the self-checks.
-
-    Raises:
-        UserError: naming the file and the first field that is missing (so it is another version's) or not as it must be.
-    """
-    path = folder / "summary.json"
-    content: Any = files.read_json(path)
-    try:
-        _File(content=content)
-    except ValidationError as error:
-        first = min(error.errors(), key=lambda one: one["type"] != "missing")
-        place = ".".join(str(part) for part in first["loc"][1:])
-        if first["type"] == "missing":
-            raise UserError(another_version(path, place)) from None
-        raise _damaged(path, place, first["msg"]) from None
-    summary: Summary = content  # as it stands in the file: pydantic makes 10.0 of 10, which has another hash
-    entries: list[tuple[str, Iterable[schema.Metric], Any]] = [
-        *((f"groups.{i}.", schema.GROUP.values(), group) for i, group in enumerate(summary["groups"])),
-        ("", schema.RUN.values(), summary),
-    ]
-    for place, metrics, entry in entries:
-        for metric in metrics:
-            try:
-                value = metric.of_run(entry) if entry is summary else metric.of_group(entry)
-            except KeyError as error:
-                raise UserError(another_version(path, error.args[0])) from None
-            except TypeError:
-                raise UserError(another_version(path, metric.name)) from None
-            if not isinstance(value, int | float | None) or isinstance(value, bool):
-                raise _damaged(path, f"{place}{metric.name}", "must be a number or null")
-    _check_numbers(path, content)
-    return summary
-
-
-def _check_numbers(path: Path, content: Any) -> None:
-    """UserError for a number anywhere that is none, or larger than any that is measured."""
-    left: list[tuple[str, Any]] = [("", content)]
-    while left:
-        place, value = left.pop()
-        if isinstance(value, dict):
-            left += [(f"{place}.{key}".lstrip("."), inner) for key, inner in value.items()]
-        elif isinstance(value, list):
-            left += [(f"{place}.{i}", inner) for i, inner in enumerate(value)]
-        elif isinstance(value, int | float) and not abs(value) <= LARGEST:
-            raise _damaged(path, place, "must be a number that can be")
-
-
-def _damaged(path: Path, place: str, problem: str) -> UserError:
-    return UserError(f"{path}: {place or 'its content'}: {problem}; was it changed? {AGAIN}")
-
-
-def another_version(path: Path, name: str) -> str:
-    """What to say of a summary.json without the field ``name``."""
-    return f"{path}: has no '{name}': made by another version of bbrlab; {AGAIN}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
@@ -12,11 +11,12 @@ from bbrlab.base.errors import UserError
 from bbrlab.base.strict import Strict
 from bbrlab.base.yaml_files import read_yaml
 from bbrlab.measure.checks.check import failed_of
+from bbrlab.publish.finished_run import FinishedRun
 from bbrlab.results.figures import Run
-from bbrlab.results.run_folder import Seen
+from bbrlab.results.shipped import Failed
 
 
-class Explained(Strict):
+class AcceptedFailure(Strict):
     """Why runs that failed self-checks are shipped all the same; without point or seed: all of the figure's."""
 
     figure: str
@@ -31,13 +31,13 @@ class Explained(Strict):
         return self.figure == run.figure and all(mine in (None, its) for mine, its in said)
 
 
-def read_explained(path: Path) -> list[Explained]:
-    """A file of explanations: a list of Explained. UserError naming field and value if it is not one."""
+def read_accepted_failures(path: Path) -> list[AcceptedFailure]:
+    """A file of explanations: a list of AcceptedFailure. UserError naming field and value if it is not one."""
     content = read_yaml(path)
     if not isinstance(content, list):
         raise UserError(f"{path}: must be a list of {{figure, why}}, with point, seed and check as far as they matter")
     try:
-        return [Explained.model_validate(entry) for entry in content]
+        return [AcceptedFailure.model_validate(entry) for entry in content]
     except ValidationError as error:
         first = error.errors()[0]
         raise UserError(
@@ -45,12 +45,12 @@ def read_explained(path: Path) -> list[Explained]:
         ) from None
 
 
-def failed_runs(seen: Iterable[Seen], explained: Sequence[Explained]) -> list[dict[str, Any]]:
+def failed_runs(runs: Iterable[FinishedRun], accepted: Sequence[AcceptedFailure]) -> list[Failed]:
     """Runs that failed self-checks, with the reasons given. UserError for one without a reason, and for a reason without a run."""
     found, used = [], set()
-    for one in seen:
+    for one in runs:
         checks = [c["name"] for c in failed_of(one.checks)]
-        reasons = [[i for i, e in enumerate(explained) if e.covers(one.run, check)] for check in checks]
+        reasons = [[i for i, e in enumerate(accepted) if e.covers(one.run, check)] for check in checks]
         if open_ones := [check for check, why in zip(checks, reasons, strict=True) if not why]:
             raise UserError(
                 f"{one.run.folder}: failed {', '.join(open_ones)}, unexplained; find out why, then say so with --explained FILE "
@@ -59,9 +59,11 @@ def failed_runs(seen: Iterable[Seen], explained: Sequence[Explained]) -> list[di
         if checks:
             chosen = sorted({i for why in reasons for i in why})
             used |= set(chosen)
-            found.append({"figure": one.run.figure, "point": one.run.point.label, "seed": one.run.seed, "checks": checks,
-                          "why": " ".join(dict.fromkeys(explained[i].why for i in chosen))})  # fmt: skip
-    if idle := [e for i, e in enumerate(explained) if i not in used]:
+            why = " ".join(dict.fromkeys(accepted[i].why for i in chosen))
+            found.append(
+                Failed(figure=one.run.figure, point=one.run.point.label, seed=one.run.seed, checks=checks, why=why)
+            )
+    if idle := [e for i, e in enumerate(accepted) if i not in used]:
         raise UserError(
             f"--explained: no run of {idle[0].figure} failed as one entry says ({idle[0].why}); take it out"
         )

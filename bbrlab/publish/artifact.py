@@ -23,12 +23,12 @@ from bbrlab.publish import crate
 from bbrlab.publish.artifact_verdicts import check_judged
 from bbrlab.publish.checkout import Commit, SourceFile, commit_of, sources
 from bbrlab.publish.citation import project_version, read_citation
-from bbrlab.publish.pack import Finished, look_through, manifest_of_runs
+from bbrlab.publish.finished_run import FinishedRun
+from bbrlab.publish.pack import Finished, look_through
 from bbrlab.results.config import command_for
-from bbrlab.results.digest import MANIFEST as RUN_MANIFEST
-from bbrlab.results.digest import SUMMARY, TABLES
-from bbrlab.results.run_folder import Seen
 from bbrlab.results.shipped import own_hash
+from bbrlab.run.output import MANIFEST as RUN_MANIFEST
+from bbrlab.run.output import SUMMARY, TABLES
 
 FORMAT = 1
 README, MANIFEST, SUMS = "README.md", "MANIFEST.json", "SHA256SUMS"
@@ -110,17 +110,17 @@ def pack(
     check_judged(campaign, whole)
     if whole:
         _check_whole(results / scale)
-    said = manifest_of_runs(scale, campaign.figures, runs)
+    said = runs.manifest(scale)
     version = project_version()
     name = f"bbrlab-{version}-{scale}-{commit.name[:10]}"
     on_progress("reading sources")
-    members = [*_sources(sources(commit, checkout)), *_results(scale, runs.seen, results)]
+    members = [*_sources(sources(commit, checkout)), *_results(scale, runs.runs, results)]
     _check_room(sum(m.size() for m in members), out)
-    packages = Counter(f"{name} {of}" for one in runs.seen for name, of in one.manifest["packages"].items())
+    packages = Counter(f"{name} {of}" for one in runs.runs for name, of in one.manifest["packages"].items())
     manifest = _manifest(version, commit, said, packages, members)
     members.append(Member(README, data=_readme(name, manifest).encode()))
     members.append(Member(MANIFEST, data=_json(manifest)))
-    members.append(Member(crate.METADATA, data=_json(_provenance(version, commit, scale, runs.seen, members, results))))
+    members.append(Member(crate.METADATA, data=_json(_provenance(version, commit, scale, runs.runs, members, results))))
     members.sort(key=lambda m: m.name)
     sums = []
     for number, member in enumerate(m for m in members if not m.link):
@@ -162,10 +162,10 @@ def _sources(found: Sequence[SourceFile]) -> Iterator[Member]:
             yield Member(file.name, None, file.data or b"")
 
 
-def _results(scale: str, seen: Sequence[Seen], results: Path) -> Iterator[Member]:
+def _results(scale: str, runs: Sequence[FinishedRun], results: Path) -> Iterator[Member]:
     """The files of a campaign below results/: runs without their logs, points, predictions, tables, pages, site."""
     chosen: dict[str, Path] = {}
-    for one in seen:
+    for one in runs:
         for name in (SUMMARY, *TABLES, RUN_MANIFEST):
             if (one.run.folder / name).is_file():
                 chosen[f"runs/{one.run.figure}/{one.run.point.label}/seed-{one.run.seed}/{name}"] = (
@@ -174,7 +174,7 @@ def _results(scale: str, seen: Sequence[Seen], results: Path) -> Iterator[Member
         label = f"{one.run.figure}/{one.run.point.label}"
         chosen[f"points/{label}.yaml"] = results / "points" / f"{label}.yaml"
         chosen[f"{_kernel_name(one)}.json"] = results / f"{_kernel_name(one)}.json"
-    for figure in dict.fromkeys(one.run.figure for one in seen):
+    for figure in dict.fromkeys(one.run.figure for one in runs):
         chosen |= {str(p.relative_to(results)): p for p in (results / "models" / figure).rglob("*.parquet")}
     chosen |= {str(p.relative_to(results)): p for p in (results / scale).rglob("*") if p.is_file()}
     for name, path in sorted(chosen.items()):
@@ -187,7 +187,7 @@ def _results(scale: str, seen: Sequence[Seen], results: Path) -> Iterator[Member
         yield Member(f"results/{name}", path)
 
 
-def _kernel_name(one: Seen) -> str:
+def _kernel_name(one: FinishedRun) -> str:
     return "+".join(["kernel", *sorted(one.manifest["kernel"].get("own", {}))])
 
 
@@ -238,12 +238,12 @@ def _own_parts(spec: KernelSpec) -> dict[str, Any]:
 
 
 def _provenance(
-    version: str, commit: Commit, scale: str, seen: Sequence[Seen], members: Sequence[Member], results: Path
+    version: str, commit: Commit, scale: str, runs: Sequence[FinishedRun], members: Sequence[Member], results: Path
 ) -> dict[str, Any]:
     names = [m.name for m in members]
     lock = next(m for m in members if m.name == "source/envs/requirements.lock")
     snakemake = re.search(r"^snakemake==(\S+)", lock.data.decode(), re.MULTILINE)
-    runs = [
+    guest_runs = [
         crate.GuestRun(
             place=f"results/runs/{one.run.figure}/{one.run.point.label}/seed-{one.run.seed}",
             point=f"results/points/{one.run.figure}/{one.run.point.label}.yaml",
@@ -254,11 +254,18 @@ def _provenance(
             commit=one.commit,
             figure=one.run.figure,
         )
-        for one in seen
+        for one in runs
     ]
     return crate.metadata(
         crate.Campaign(
-            read_citation(), version, commit.name, commit.day, scale, snakemake[1] if snakemake else "", runs, names
+            read_citation(),
+            version,
+            commit.name,
+            commit.day,
+            scale,
+            snakemake[1] if snakemake else "",
+            guest_runs,
+            names,
         )
     )
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from bbrlab.base.errors import UserError
+from bbrlab.base.tables import unequal
 from bbrlab.claims.judged import judged
 from bbrlab.publish.pack import Finished
 from bbrlab.publish.renew import parts_of
@@ -63,9 +64,4 @@ def _equal(there: pd.DataFrame, now: pd.DataFrame) -> bool:
     """Whether two tables have the same cells in the columns of the second."""
     if len(there) != len(now) or not set(now) <= set(there):
         return False
-    return all(_same(there[name], now[name]) for name in now if name != NOT_COMPARED)
-
-
-def _same(one: pd.Series, other: pd.Series) -> bool:
-    equal = (one == other).fillna(False).astype(bool) | (one.isna() & other.isna())
-    return bool(equal.all())
+    return not any(unequal(there[name], now[name]).any() for name in now if name != NOT_COMPARED)

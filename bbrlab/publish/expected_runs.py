@@ -1,4 +1,4 @@
-"""What is said of finished runs: by results that ship, or by the files of anybody's folder of results."""
+"""What each finished run must be: by the manifest of results that ship, or by the files of anybody's folder of results."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any
 
 import pandas as pd
 
-from bbrlab.base import files
-from bbrlab.base.errors import UserError
+from bbrlab.base.errors import DamagedFile, UserError
 from bbrlab.base.git import git
 from bbrlab.base.words import number_of
 from bbrlab.kernel.built import is_of_this_recipe
-from bbrlab.results.digest import SUMMARY, TABLES, column_of, fields_of, summary_digest, table_digests
+from bbrlab.results.digest import column_of, fields_of, summary_digest
 from bbrlab.results.figures import Figure, Run, runs_of
+from bbrlab.results.run_folder import RunFolder
 from bbrlab.results.schema import read_with
 from bbrlab.results.shipped import (
     GET_ANEW,
@@ -28,24 +28,31 @@ from bbrlab.results.shipped import (
     tampered,
 )
 from bbrlab.run.conditions import CONDITIONS
+from bbrlab.run.output import MANIFEST, SAMPLES, SUMMARY, TABLES
 from bbrlab.scenario.point import Point
 
-MANIFEST = "manifest.json"
 NAMED = 5  # figures that a command names; more are all
 Key = tuple[str, str, int]  # figure, point label, seed
 
 
 @dataclass(frozen=True)
-class Wrong:
-    """Something that is not as it should be: in which file, and what."""
+class Problem:
+    """Something that is not as it should be.
+
+    Attributes:
+        file: in which file.
+        what: it is.
+        figure: whose runs this is about, if it is about those of one.
+    """
 
     file: str
     what: str
+    figure: str = ""
 
 
 @dataclass(frozen=True)
-class Record:
-    """What is said of a run.
+class ExpectedRun:
+    """What a run must be.
 
     Attributes:
         run: with the folder that it has, or had.
@@ -54,7 +61,7 @@ class Record:
         kernel: its name and key; None where neither is known.
         rows: of its figure's table, by flow group; empty where there is no table.
         summary, manifest: its files; None in results that ship.
-        wrong: what is wrong before anything is run.
+        problems: what is wrong before anything is run.
         fields: of its summary, over which its hash is: those of the version that made it.
     """
 
@@ -65,7 +72,7 @@ class Record:
     rows: Sequence[Mapping[str, Any]] = ()
     summary: Any = None
     manifest: Any = None
-    wrong: tuple[Wrong, ...] = ()
+    problems: tuple[Problem, ...] = ()
     fields: frozenset[str] = frozenset()
 
 
@@ -94,7 +101,8 @@ class Results(ABC):
         folder, scale: which.
         figures: those that were asked for, by id.
         older: runs of them that are of another version, which cannot be verified with this one.
-        wrong: what is wrong with the whole.
+        keys: every run that this version can make again, sorted.
+        problems: what is wrong with the whole.
         left_out: ids of figures that were asked for by name, or by their paper's, and of which there is no run.
         libraries: {library: version} that wrote the tables; empty where nobody says so.
     """
@@ -102,19 +110,15 @@ class Results(ABC):
     folder: Path
     scale: str
     figures: Mapping[str, Figure]
-    wrong: list[Wrong] = field(default_factory=list)
+    keys: list[Key] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
     older: list[Older] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
     libraries: Mapping[str, str] = field(default_factory=dict)
 
-    @property
     @abstractmethod
-    def keys(self) -> list[Key]:
-        """Every run that this version can make again, sorted."""
-
-    @abstractmethod
-    def record(self, key: Key) -> Record:
-        """What is said of a run."""
+    def expected(self, key: Key) -> ExpectedRun:
+        """What a run must be."""
 
     @cached_property
     def _tables(self) -> dict[str, pd.DataFrame]:
@@ -125,8 +129,8 @@ class Results(ABC):
             if path.exists():
                 try:
                     found[id] = read_with(path, [*PLACE, "group"])
-                except UserError as error:
-                    if "is damaged" not in str(error) or not any(one.file == f"{id}.parquet" for one in self.wrong):
+                except DamagedFile:
+                    if not any(one.file == f"{id}.parquet" for one in self.problems):
                         raise
         return found
 
@@ -150,10 +154,11 @@ class Results(ABC):
         return [{str(k): v for k, v in row.items()} for row in found.to_dict("records")]
 
 
-def _several(file: str, keys: set[Key], what: str) -> Wrong:
+def _several(file: str, keys: set[Key], what: str) -> Problem:
     figure, label, seed = min(keys)
     are = "is" if len(keys) == 1 else "are"
-    return Wrong(file, f"{number_of(len(keys), 'run')} of {figure} {are} {what}, such as {label} seed {seed}")
+    told = f"{number_of(len(keys), 'run')} of {figure} {are} {what}, such as {label} seed {seed}"
+    return Problem(file, told, figure)
 
 
 def shipped_by(folder: Path, scale: str, figures: Sequence[str]) -> str:
@@ -171,7 +176,10 @@ class Shipped(Results):
 
     def __post_init__(self) -> None:
         manifest = read_manifest(self.folder, self.scale)
-        self.wrong += [Wrong(name, what) for name, what in tampered(self.folder, self.scale)]
+        self.problems += [
+            Problem(name, what, name.removesuffix(".parquet") if "/" in name else "")
+            for name, what in tampered(self.folder, self.scale)
+        ]
         self.libraries = manifest.libraries
         self.figures = {id: f for id, f in self.figures.items() if id in manifest.figures}
         self._versions = {commit: manifest.version_of(commit) for commit in manifest.commits}
@@ -179,10 +187,10 @@ class Shipped(Results):
             table = read_with(
                 self.folder / self.scale / RUNS, [*PLACE, "summary_sha256", "commit", *map(column_of, TABLES)]
             )
-        except UserError as error:
-            what = next((one.what for one in self.wrong if one.file == RUNS), None)
-            if what and "is damaged" in str(error):  # the manifest tells better why
-                raise UserError(f"{self.folder / self.scale / RUNS}: cannot be read: {what}; {GET_ANEW}") from None
+        except DamagedFile as error:
+            what = next((one.what for one in self.problems if one.file == RUNS), None)
+            if what:  # the manifest tells better why
+                raise DamagedFile(error.path, f"cannot be read: {what}", GET_ANEW) from None
             raise
         self._hashes = {
             (str(r["figure"]), str(r["point"]), int(r["seed"])): r for r in table.to_dict("records") if r["figure"] in self.figures
@@ -190,8 +198,8 @@ class Shipped(Results):
         counts = pd.Series([k[0] for k in self._hashes], dtype=str).value_counts()
         for id in self.figures:
             if counts.get(id, 0) != manifest.figures[id]:
-                self.wrong.append(
-                    Wrong(
+                self.problems.append(
+                    Problem(
                         RUNS,
                         f"has {number_of(counts.get(id, 0), 'run')} of {id}, the manifest says {manifest.figures[id]}",
                     )
@@ -201,11 +209,12 @@ class Shipped(Results):
             mine = {key for key in self._hashes if key[0] == id}
             gone = {key for key in mine if self._run(key) is None}
             if gone:
-                self.wrong.append(_several(RUNS, gone, "not of a point of this checkout's scenarios"))
+                self.problems.append(_several(RUNS, gone, "not of a point of this checkout's scenarios"))
             if id in self._tables:
                 places = self._tables[id][PLACE].itertuples(index=False, name=None)
                 if missing := mine - set(places):
-                    self.wrong.append(_several(f"{id}.parquet", missing, "not in it"))
+                    self.problems.append(_several(f"{id}.parquet", missing, "not in it"))
+        self.keys = sorted(key for key in self._hashes if self._run(key))
 
     def _set_aside_older(self) -> list[Older]:
         """Take the runs of other versions out of the hashes, and say what they are of."""
@@ -233,13 +242,8 @@ class Shipped(Results):
             found.append(Older(len(keys), frozenset(figures), words, f"{place}{verify}"))
         return found
 
-    @property
-    def keys(self) -> list[Key]:
-        """Every run that this checkout's scenarios have, too."""
-        return sorted(key for key in self._hashes if self._run(key))
-
-    def record(self, key: Key) -> Record:
-        """What is said of a run."""
+    def expected(self, key: Key) -> ExpectedRun:
+        """What the manifest says that a run must be."""
         row, run = self._hashes[key], self._run(key)
         assert run is not None
         hashes = {name: row[column_of(name)] for name in TABLES}
@@ -247,83 +251,54 @@ class Shipped(Results):
         version = self._versions.get(row["commit"])
         kernel = (version.kernel["name"], version.kernel["key"]) if version else None
         fields = frozenset(version.fields) if version else frozenset()
-        return Record(run, row["summary_sha256"], tables, kernel, self._rows(key), fields=fields)
+        return ExpectedRun(run, row["summary_sha256"], tables, kernel, self._rows(key), fields=fields)
 
 
 class Folder(Results):
     """A folder of results as campaigns leave it."""
 
-    @cached_property
-    def _keys(self) -> list[Key]:
+    def __post_init__(self) -> None:
         found: set[Key] = set()
         for id, figure in self.figures.items():
             if id in self._tables:  # a run that its table has must be there
                 table = self._tables[id][PLACE].drop_duplicates()
                 found |= {(id, str(p), int(s)) for p, s in zip(table["point"], table["seed"], strict=True)}
             if changed := {key for key in found if key[0] == id and self._run(key) is None}:
-                self.wrong.append(_several(f"{id}.parquet", changed, "not of a point of this checkout's scenarios"))
+                self.problems.append(_several(f"{id}.parquet", changed, "not of a point of this checkout's scenarios"))
             for run in runs_of(figure, results=self.folder):
                 seeds = sorted(run.folder.parent.glob("seed-*")) if run.seed == 1 else []
                 found |= {(id, run.point.label, int(s.name[5:])) for s in seeds if s.name[5:].isdigit()}
-        keys = sorted(key for key in found if self._run(key))
-        self.wrong += self._lacking(keys)
-        return keys
+        self.keys = sorted(key for key in found if self._run(key))
+        self.problems += self._lacking()
 
-    def _lacking(self, keys: Sequence[Key]) -> list[Wrong]:
+    def _lacking(self) -> list[Problem]:
         """The files that runs lack, of all runs, by figure and file: only some are run again, and looked at closely."""
         gone: dict[tuple[str, str], set[Key]] = {}
-        for key in keys:
+        for key in self.keys:
             run = self._run(key)
-            for name in (SUMMARY, MANIFEST, TABLES[0]):
+            for name in (SUMMARY, MANIFEST, SAMPLES):
                 if run and not (run.folder / name).exists():
                     gone.setdefault((key[0], name), set()).add(key)
         return [_several(name, runs, "without it") for (_, name), runs in gone.items()]
 
-    @property
-    def keys(self) -> list[Key]:
-        """Every run that a figure's table has, or that is there without a table."""
-        return self._keys
-
-    def record(self, key: Key) -> Record:
-        """What is said of a run, and what of its files is missing, cut off, or of another run."""
+    def expected(self, key: Key) -> ExpectedRun:
+        """What a run's own files say, and what of them is missing, cut off, or of another run."""
         run = self._run(key)
         assert run is not None
-        wrong, content = [], {}
-        for name in (SUMMARY, MANIFEST):
-            try:
-                content[name] = files.read_json(run.folder / name)
-            except UserError as error:
-                missing = not (run.folder / name).exists()
-                wrong.append(Wrong(name, "is missing" if missing else str(error).split(": ", 1)[1]))
-        summary, manifest = content.get(SUMMARY), content.get(MANIFEST)
-        tables = table_digests(run.folder)
-        said = manifest.get("outputs_sha256") if isinstance(manifest, dict) else None
-        said = said if isinstance(said, dict) else {}
-        # The cache between workflows keeps three files of a run, not the optional tables (rules/experiments.smk). Of those the
-        # manifest's hash is held against the run that is made again.
-        cached = (run.folder / SUMMARY).is_symlink()
-        not_kept = {name: said[name] for name in TABLES[1:] if cached and name not in tables and name in said}
-        tables |= {name: digest for name, digest in not_kept.items() if isinstance(digest, str)}
-        for name, digest in said.items():
-            if name in not_kept:
-                continue
-            if name not in tables and name in TABLES:
-                wrong.append(Wrong(name, "is missing"))
-            elif name in tables and not isinstance(digest, str):
-                wrong.append(Wrong(MANIFEST, f"outputs_sha256.{name}: is {digest!r}, and no hash"))
-            elif name in tables and tables[name] != digest:
-                wrong.append(Wrong(name, f"has hash {tables[name][:12]}, its manifest says {digest[:12]}"))
-        if not said and TABLES[0] not in tables:
-            wrong.append(Wrong(TABLES[0], "is missing"))
-        return Record(
+        folder = RunFolder(run.folder)
+        problems = tuple(Problem(one.path.name, one.reason) for one in folder.problems())
+        whole = {one.file for one in problems}
+        summary = folder.raw_summary if SUMMARY not in whole else None
+        manifest = folder.raw_manifest if MANIFEST not in whole else None
+        return ExpectedRun(
             run,
             summary_digest(summary) if isinstance(summary, dict) else None,
-            tables,
+            folder.table_hashes | folder.not_cached,
             _kernel_of(summary),
             self._rows(key),
             summary,
             manifest,
-            tuple(wrong),
+            problems,
             _fields_of(summary),
         )
 
@@ -362,7 +337,7 @@ def results_at(folder: Path, scale: str, figures: Sequence[Figure], names: Seque
     found = kind(folder, scale, {f.id: f for f in figures})
     there = {figure for figure, _, _ in found.keys}
     older = {id: one for one in found.older for id in one.figures}
-    changed = {one.file.removesuffix(".parquet") for one in found.wrong}
+    changed = {one.figure for one in found.problems}
     for name in names:
         if not any(_is_of(id, name) for id in there):
             if of := next((one for id, one in older.items() if _is_of(id, name)), None):

@@ -1,13 +1,13 @@
-"""Packs a finished campaign as results that ship: shipped/SCALE/ (bbrlab/results/shipped.py reads it)."""
+"""Packs figures of a finished campaign as results that ship: shipped/SCALE/ (bbrlab/results/shipped.py reads it)."""
 
 from __future__ import annotations
 
+import enum
 import importlib.metadata
 import json
 import shlex
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,19 +22,19 @@ from bbrlab.kernel.built import without_build
 from bbrlab.measure import schema
 from bbrlab.models.predictions import PACKED, PLACE, packed
 from bbrlab.models.predictions import files_of as predictions_of
-from bbrlab.publish.accepted_failures import Explained, failed_runs
+from bbrlab.publish.accepted_failures import AcceptedFailure, failed_runs
+from bbrlab.publish.finished_run import FinishedRun, check_frame, load_all, run_frame
 from bbrlab.publish.renew import Asked, renew
-from bbrlab.publish.shipped_folder import Say, at_work, replace_shipped
+from bbrlab.publish.shipped_folder import Say, at_work, read_shipped, replace_shipped
 from bbrlab.results.config import command_for
-from bbrlab.results.digest import SUMMARY
-from bbrlab.results.figures import Figure, Run, has_panel, runs_of, scenario_files
-from bbrlab.results.run_folder import Seen, check_frame, look_at_all, run_frame
+from bbrlab.results.figures import Figure, Run, figures_at, has_panel, runs_of, scenario_files
 from bbrlab.results.schema import read_with
 from bbrlab.results.seeds import least_seeds
-from bbrlab.results.shipped import CHECKS, FORMAT, RUNS, Manifest, Version, is_shipped, shipped_figures
+from bbrlab.results.shipped import CHECKS, FORMAT, RUNS, Failed, Manifest, Version, is_shipped, shipped_figures
 from bbrlab.results.tables import read_figure
 from bbrlab.run.conditions import CONDITIONS
 from bbrlab.run.guest_code import always_loaded
+from bbrlab.run.output import SUMMARY
 
 LIBRARIES = ("pyarrow", "pandas")
 NOT_RESULT = "wall_s"  # the one column of figure tables that is of the machine
@@ -54,7 +54,7 @@ class Finished:
         scale: at which it ran.
         figures: all of the scale, or some; kept in the order of their files' names, whatever order they are given in.
         results: the folder of results.
-        explained: why runs that failed self-checks are packed all the same.
+        accepted: why runs that failed self-checks are packed all the same.
         without_curves: do not compute a model's prediction that is missing and that no claim reads, so that a page has no curve of
             it; rejudge.rejudge() computes it.
     """
@@ -62,50 +62,69 @@ class Finished:
     scale: str
     figures: Sequence[Figure]
     results: Path
-    explained: Sequence[Explained] = ()
+    accepted: Sequence[AcceptedFailure] = ()
     without_curves: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "figures", in_order(self.figures))
 
 
-def pack(campaign: Finished, out: Path, jobs: int = 1, say: Say = lambda text: None, replace: bool = False) -> Manifest:
-    """Pack a finished campaign into ``out``/SCALE, in place of what was there; whole or not at all.
+class Others(enum.Enum):
+    """What becomes of other figures that ship at the scale."""
 
-    Only the figures' tables and runs are needed of it: points and verdicts are made of them here. Predictions that claims read, and curves
-    of its panels, are taken from it where they are there, else computed.
+    REFUSE = enum.auto()  # there must be none
+    KEEP = enum.auto()
+    DROP = enum.auto()
 
-    The bytes are the same for the same results: nothing of the machine, and no time, is in them.
+
+def pack(
+    campaign: Finished, out: Path, jobs: int = 1, say: Say = lambda text: None, others: Others = Others.REFUSE
+) -> Manifest:
+    """Pack figures of a finished campaign into ``out``/SCALE, whole or not at all; one that ships there is replaced.
+
+    Only the figures' tables and runs are needed of the campaign: points and verdicts are made here, of all figures that ship together.
+    Predictions that claims read, and curves of its panels, are taken from it where they are there, else computed.
+
+    The bytes are the same for the same results, packed at once or one after the other: nothing of the machine, and no time, is in them.
 
     Args:
         out: the folder for shipped results.
         jobs: predictions at once.
         say: told now and then, in words, how far it is.
-        replace: drop figures that ship there and are not of this campaign.
+        others: what becomes of figures that ship there and are not of this campaign.
 
     Returns:
         The manifest.
 
     Raises:
-        UserError: if other figures ship there and are not to be dropped, a table or run is missing, tables are not of these runs, runs are of several kernels or versions of the guest's
-            code, or one failed self-checks unexplained.
+        UserError: if nothing ships and something is to be kept, other figures ship and were to be refused, a table or run is missing, tables
+            are not of these runs, runs are of several kernels or versions of the guest's code, or one failed self-checks unexplained.
     """
-    if not replace:
-        _drops_nothing(campaign, out)
-    runs = look_through(campaign, say)
-    manifest = manifest_of_runs(campaign.scale, campaign.figures, runs)
-    content = runs.content() | {PACKED: predictions_of_campaign(campaign)}
-    asked = Asked(campaign.scale, campaign.figures, jobs=jobs, curves=not campaign.without_curves)
-    with at_work(out, campaign.scale, say):
-        if not replace:  # again: another command may have been at it meanwhile
-            _drops_nothing(campaign, out)
-        renew(content, asked, say)
+    scale, figures = campaign.scale, list(campaign.figures)
+    keeps = others is Others.KEEP
+    if others is Others.REFUSE:
+        _check_no_others(campaign, out)
+    if not keeps:  # before the folder is made
+        runs = look_through(campaign, say)
+    with at_work(out, scale, say, "leave --add out" if keeps else ""):
+        if others is Others.REFUSE:  # again: another command may have been at it meanwhile
+            _check_no_others(campaign, out)
+        kept = _without(*read_shipped(out, scale), {figure.id for figure in figures}) if keeps else Kept()
+        if keeps:
+            runs = look_through(campaign, say)
+        new = runs.content() | {PACKED: predictions_of_campaign(campaign)}
+        figures = in_order(figures_at(scale, [*(figure.id for figure in figures), *kept.figures]))
+        content = _together(kept.content, new, [figure.id for figure in figures])
+        manifest = manifest_of(
+            scale, content[RUNS], [*kept.versions, *_versions(runs.runs)], [*kept.failed, *runs.failed]
+        )
+        renew(content, Asked(scale, figures, jobs=jobs, curves=not campaign.without_curves), say)
         say("writing")
-        return replace_shipped(out / campaign.scale, content, manifest)
+        return replace_shipped(out / scale, content, manifest)
 
 
-def _drops_nothing(campaign: Finished, out: Path) -> None:
-    """UserError if figures ship that the campaign has not, and that would be gone."""
+def _check_no_others(campaign: Finished, out: Path) -> None:
+    """UserError if figures ship that the campaign has not."""
     if not is_shipped(out, campaign.scale):
         return
     gone = shipped_figures(out, campaign.scale) - {figure.id for figure in campaign.figures}
@@ -117,23 +136,69 @@ def _drops_nothing(campaign: Finished, out: Path) -> None:
 
 
 @dataclass(frozen=True)
+class Kept:
+    """What stays of results that ship.
+
+    Attributes:
+        figures: ids.
+        content: {file: table}.
+        versions: that made their runs.
+        failed: their runs that failed self-checks.
+    """
+
+    figures: Sequence[str] = ()
+    content: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    versions: Sequence[Version] = ()
+    failed: Sequence[Failed] = ()
+
+
+def _without(manifest: Manifest, content: Mapping[str, pd.DataFrame], figures: Collection[str]) -> Kept:
+    """What stays without some figures, their runs and checks; predictions stay, they are of points and not of runs."""
+    ids = [id for id in manifest.figures if id not in figures]
+    tables = {name: content[name] for name in (PACKED, *(f"{id}.parquet" for id in ids))}
+    tables |= {name: content[name][content[name]["figure"].isin(ids)] for name in (RUNS, CHECKS)}
+    failed = [one for one in manifest.failed if one.figure in ids]
+    return Kept(ids, tables, joined(manifest.versions, set(tables[RUNS]["commit"])), failed)
+
+
+def _together(
+    kept: Mapping[str, pd.DataFrame], new: Mapping[str, pd.DataFrame], order: list[str]
+) -> dict[str, pd.DataFrame]:
+    """The files of both; of runs and checks the rows of both, figure by figure."""
+    content = {**kept, **new}
+    if kept:
+        for name in (RUNS, CHECKS):
+            rows = pd.concat([kept[name], new[name]], ignore_index=True)
+            by_figure = rows.sort_values(
+                "figure", key=lambda ids: ids.map(order.index), kind="stable", ignore_index=True
+            )
+            content[name] = by_figure
+        content[PACKED] = packed([kept[PACKED], new[PACKED]])
+    return content
+
+
+@dataclass(frozen=True)
 class Runs:
     """The runs of a campaign's figures, looked through.
 
     Attributes:
         tables: {figure: its table}.
-        seen: every run.
+        runs: every run.
         failed: those that failed self-checks, with the reasons given.
     """
 
     tables: dict[str, pd.DataFrame]
-    seen: list[Seen]
-    failed: list[dict[str, Any]]
+    runs: list[FinishedRun]
+    failed: list[Failed]
 
     def content(self) -> dict[str, pd.DataFrame]:
         """{file below SCALE/: table}, of the runs and the figures."""
         figures = {f"{id}.parquet": table.assign(**{NOT_RESULT: float("nan")}) for id, table in self.tables.items()}
-        return {**figures, RUNS: run_frame(self.seen), CHECKS: check_frame(self.seen)}
+        return {**figures, RUNS: run_frame(self.runs), CHECKS: check_frame(self.runs)}
+
+    def manifest(self, scale: str) -> dict[str, Any]:
+        """What they come from (manifest_of())."""
+        return manifest_of(scale, run_frame(self.runs), _versions(self.runs), self.failed)
 
 
 def look_through(campaign: Finished, say: Say = lambda text: None) -> Runs:
@@ -147,14 +212,15 @@ def look_through(campaign: Finished, say: Say = lambda text: None) -> Runs:
                 f"{place / figure.id}.parquet: is missing: the campaign is not finished; {_how(campaign, figure)}"
             )
     tables = {f.id: read_figure(place / f"{f.id}.parquet") for f in campaign.figures}
-    seen: list[Seen] = []
+    finished: list[FinishedRun] = []
     for figure in campaign.figures:
         say(f"{figure.id}: hashing runs")
         runs = _runs_there(campaign, figure, tables[figure.id])
         _check_all_there(campaign, figure, runs)
-        seen += look_at_all(runs)
-        _same_table(figure, tables[figure.id], seen[-len(runs) :], place)
-    return Runs(tables, seen, failed_runs(seen, campaign.explained))
+        finished += load_all(runs)
+        _same_table(figure, tables[figure.id], finished[-len(runs) :], place)
+    _check_one_origin(finished)
+    return Runs(tables, finished, failed_runs(finished, campaign.accepted))
 
 
 def _how(campaign: Finished, figure: Figure) -> str:
@@ -189,9 +255,9 @@ def _check_all_there(campaign: Finished, figure: Figure, runs: Sequence[Run]) ->
         )
 
 
-def _same_table(figure: Figure, table: pd.DataFrame, seen: Sequence[Seen], place: Path) -> None:
+def _same_table(figure: Figure, table: pd.DataFrame, runs: Sequence[FinishedRun], place: Path) -> None:
     """UserError if a table is not of these runs."""
-    again = pd.DataFrame([row for one in seen for row in one.rows])
+    again = pd.DataFrame([row for one in runs for row in one.rows])
     later = [m for m in schema.METRICS.keys() - {*schema.ALWAYS} if m in again and m not in table]
     again = again.drop(columns=later).astype({c: float for c in again if c in table and table[c].dtype == float})
     try:
@@ -224,26 +290,41 @@ def predictions_of_campaign(campaign: Finished) -> pd.DataFrame:
     return packed(parts)
 
 
-def manifest_of_runs(scale: str, figures: Sequence[Figure], runs: Runs) -> dict[str, Any]:
-    """What shipped results with these runs come from, without the hashes of files. UserError if runs are of several kernels or
-    versions of the guest's code, or had other conditions."""
-    seen = runs.seen
-    for what, part in ORIGIN.items():
-        first = part(seen[0].manifest)
-        if other := next((one for one in seen if part(one.manifest) != first), None):
-            raise UserError(
-                f"{other.run.folder}: its {what} is another one than that of {seen[0].run.folder}; remove the older of them and start "
-                "the campaign again"
-            )
+def manifest_of(
+    scale: str, runs: pd.DataFrame, versions: Iterable[Version], failed: Iterable[Failed]
+) -> dict[str, Any]:
+    """What shipped results with these runs come from, without the hashes of files.
+
+    Args:
+        runs: runs.parquet.
+        versions: of bbrlab that made them.
+        failed: those that failed self-checks.
+
+    Raises:
+        UserError: if runs of one commit have two versions.
+    """
+    figures = {str(id): int(n) for id, n in runs.groupby("figure", sort=False).size().items()}
+    order = list(figures)
     return {
         "format": FORMAT,
         "scale": scale,
-        "figures": {f.id: sum(s.run.figure == f.id for s in seen) for f in figures},
-        "commits": dict(sorted(Counter(s.commit for s in seen).items())),
-        "versions": [one.model_dump(mode="json") for one in joined(_versions(seen))],
+        "figures": figures,
+        "commits": {str(commit): int(n) for commit, n in runs.groupby("commit").size().items()},
+        "versions": [one.model_dump(mode="json") for one in joined(versions)],
         "libraries": {name: importlib.metadata.version(name) for name in LIBRARIES},
-        "failed": runs.failed,
+        "failed": [one.model_dump(mode="json") for one in sorted(failed, key=lambda one: order.index(one.figure))],
     }
+
+
+def _check_one_origin(runs: Sequence[FinishedRun]) -> None:
+    """UserError if runs are of several kernels or versions of the guest's code, or had other conditions."""
+    for what, part in ORIGIN.items():
+        first = part(runs[0].manifest)
+        if other := next((one for one in runs if part(one.manifest) != first), None):
+            raise UserError(
+                f"{other.run.folder}: its {what} is another one than that of {runs[0].run.folder}; remove the older of them and start "
+                "the campaign again"
+            )
 
 
 # What all runs of a campaign must have in common: {what it is called: it, of a run's manifest.json}.
@@ -254,10 +335,10 @@ ORIGIN: dict[str, Callable[[Mapping[str, Any]], Any]] = {
 }
 
 
-def _versions(seen: Sequence[Seen]) -> list[Version]:
+def _versions(runs: Sequence[FinishedRun]) -> list[Version]:
     """The versions of runs, one for each commit."""
-    of_commit: dict[str, list[Seen]] = {}
-    for one in seen:
+    of_commit: dict[str, list[FinishedRun]] = {}
+    for one in runs:
         of_commit.setdefault(one.commit, []).append(one)
     return [
         Version(

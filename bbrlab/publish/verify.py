@@ -18,14 +18,14 @@ from bbrlab.base.words import number_of
 from bbrlab.experiment.machine.cores import TELL_AFTER_S, holders, lock_folder, one_core
 from bbrlab.kernel.built import get_kernel
 from bbrlab.kernel.own import recipe_name
+from bbrlab.kernel.specs import NoSuchKernel
 from bbrlab.publish.differences import compare
-from bbrlab.publish.expected_runs import Key, Record, Results, Wrong
+from bbrlab.publish.expected_runs import ExpectedRun, Key, Problem, Results
 from bbrlab.results.cost import estimate_s
-from bbrlab.results.digest import MANIFEST, SUMMARY
 from bbrlab.results.figures import write_points
 from bbrlab.run.conditions import CONDITIONS
+from bbrlab.run.output import LOG, MANIFEST, SUMMARY
 
-LOG = "guest.log"
 TICK_S = 0.1  # between looks at which runs have a core
 TELL_S = 1.0  # between words of how far it is, if none ends
 
@@ -35,13 +35,13 @@ class Outcome:
     """What came of running it again.
 
     Attributes:
-        wrong: every difference; none: equal in every hash.
+        problems: every difference; none: equal in every hash.
         note: what is worth telling of a run that is equal.
         wall_s: that it took from when it had its core, whatever it waited for one; None if it was not run.
     """
 
-    record: Record
-    wrong: list[Wrong]
+    expected: ExpectedRun
+    problems: list[Problem]
     note: str = ""
     wall_s: float | None = None
 
@@ -79,28 +79,30 @@ def choose(keys: Sequence[Key], sample: int, seed: int) -> list[Key]:
     return sorted(random.Random(seed).sample(list(keys), min(sample, len(keys))))  # noqa: S311 - chance, no secret
 
 
-def missing_kernels(records: Sequence[Record]) -> dict[str, str]:
+def missing_kernels(runs: Sequence[ExpectedRun]) -> dict[str, str]:
     """{name: why not} of the kernels of these runs that are not here: unknown, or not built. Names are those of config/kernels.yaml:
     one with algorithms of one's own is built for the run (recipe_name()).
 
     Raises:
         UserError: if none of them is here; with the command that builds one.
     """
-    names = sorted({recipe_name(r.kernel[0]) for r in records if r.kernel})
+    names = sorted({recipe_name(r.kernel[0]) for r in runs if r.kernel})
     missing: dict[str, UserError] = {}
     for name in names:
         try:
             get_kernel(name)
-        except UserError as error:  # find_spec() speaks of an option that this command does not have
-            missing[name] = UserError(str(error).removeprefix("--kernel "))
+        except NoSuchKernel as error:  # that message names an option that this command does not have
+            missing[name] = UserError(error.reason)
+        except UserError as error:
+            missing[name] = error
     if names and len(missing) == len(names):
         raise missing[names[0]]
     return {name: str(error) for name, error in missing.items()}
 
 
-def again(
+def run_again(
     results: Results,
-    records: Sequence[Record],
+    runs: Sequence[ExpectedRun],
     cores: int,
     on_progress: Callable[[list[Outcome], str], None] = lambda done, waits: None,
 ) -> list[Outcome]:
@@ -111,31 +113,31 @@ def again(
             is over, and every so often.
 
     Returns:
-        In the order of the records.
+        In the order of the runs.
 
     Raises:
         UserError: if no kernel of these runs is here (missing_kernels()).
     """
-    missing = missing_kernels(records)
+    missing = missing_kernels(runs)
     done: list[Outcome] = []
     with tempfile.TemporaryDirectory(prefix="bbrlab-verify-") as name, ThreadPoolExecutor(cores) as pool:
         scratch = Path(name)
-        points = {id: write_points(results.figures[id], scratch) for id in {r.run.figure for r in records}}
+        points = {id: write_points(results.figures[id], scratch) for id in {r.run.figure for r in runs}}
         started: list[Started] = []
 
-        def one(number: int, record: Record) -> Outcome:
+        def one(number: int, expected: ExpectedRun) -> Outcome:
             return _again(
-                record,
+                expected,
                 missing,
-                points[record.run.figure][record.run.point.label],
+                points[expected.run.figure][expected.run.point.label],
                 scratch / str(number),
                 results,
                 started,
             )
 
         # The longest first: no core waits for one that began last.
-        order = sorted(range(len(records)), key=lambda i: -estimate_s(records[i].run.point))
-        jobs: dict[Future[Outcome], int] = {pool.submit(one, i, records[i]): i for i in order}
+        order = sorted(range(len(runs)), key=lambda i: -estimate_s(runs[i].run.point))
+        jobs: dict[Future[Outcome], int] = {pool.submit(one, i, runs[i]): i for i in order}
         left, next_s = set(jobs), time.monotonic() + TELL_S
         try:
             while left:
@@ -183,32 +185,33 @@ def _all_taken() -> bool:
         return True
 
 
-def _conditions(record: Record) -> str:
+def _conditions(expected: ExpectedRun) -> str:
     """What a run had that its scenario does not say; of what ships, only runs of today's are run again."""
-    manifest = record.manifest
+    manifest = expected.manifest
     return str(manifest.get("conditions", CONDITIONS[0])) if isinstance(manifest, dict) else CONDITIONS[-1]
 
 
 def _again(
-    record: Record,
+    expected: ExpectedRun,
     missing: Mapping[str, str],
     point: Path,
     out: Path,
     results: Results,
     started: list[Started],
 ) -> Outcome:
-    if record.kernel is None or record.summary_sha256 is None:
-        return Outcome(record, [*record.wrong] or [Wrong(SUMMARY, "does not say of which kernel it is")])
-    name, key = recipe_name(record.kernel[0]), record.kernel[1]
+    if expected.kernel is None or expected.summary_sha256 is None:
+        return Outcome(expected, [*expected.problems] or [Problem(SUMMARY, "does not say of which kernel it is")])
+    name, key = recipe_name(expected.kernel[0]), expected.kernel[1]
     if name in missing:
         return Outcome(
-            record, [*record.wrong, Wrong(SUMMARY, f"was not run again, its kernel is not here: {missing[name]}")]
+            expected,
+            [*expected.problems, Problem(SUMMARY, f"was not run again, its kernel is not here: {missing[name]}")],
         )
     argv = [
         "point",
         str(point),
         "--seed",
-        str(record.run.seed),
+        str(expected.run.seed),
         "--out",
         str(out),
         "--kernel",
@@ -223,15 +226,15 @@ def _again(
     wall_s = None if run.core_s is None else time.monotonic() - run.core_s
     if process.returncode:
         why = why_it_failed(told.decode(errors="replace"), process.returncode)
-        return Outcome(record, [*record.wrong, Wrong("", f"does not run here: {why}")], wall_s=wall_s)
-    wrong = [*record.wrong, *compare(record, out, results.libraries)]
+        return Outcome(expected, [*expected.problems, Problem("", f"does not run here: {why}")], wall_s=wall_s)
+    wrong = [*expected.problems, *compare(expected, out, results.libraries)]
     note, here = "", files.read_json(out / SUMMARY)["kernel"]  # with the algorithms of one's own that the point has
     if here["key"] != key:
-        said = f"is of another kernel: {record.kernel[0]} {key} there, {here['name']} {here['key']} here ({here['source']}, {here['compiler']})"
+        said = f"is of another kernel: {expected.kernel[0]} {key} there, {here['name']} {here['key']} here ({here['source']}, {here['compiler']})"
         if wrong:
-            wrong.insert(0, Wrong(SUMMARY, said))
+            wrong.insert(0, Problem(SUMMARY, said))
         else:
             note = f"{said}; equal all the same"
-    if wrong and (there := _conditions(record)) != CONDITIONS[-1]:
-        wrong.insert(0, Wrong(MANIFEST, f"had other conditions: {there}; here: {CONDITIONS[-1]}"))
-    return Outcome(record, wrong, note, wall_s)
+    if wrong and (there := _conditions(expected)) != CONDITIONS[-1]:
+        wrong.insert(0, Problem(MANIFEST, f"had other conditions: {there}; here: {CONDITIONS[-1]}"))
+    return Outcome(expected, wrong, note, wall_s)

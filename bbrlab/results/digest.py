@@ -8,17 +8,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Mapping
-from pathlib import Path
 from typing import Any
 
-from bbrlab.base import files
 from bbrlab.measure.checks.check import failed_of, kind_of
 
 # Of a summary.json: how long it took is of the machine; which kernel it was stands beside the hash, since a build of the
 # same source by another compiler may give the same result.
 NOT_RESULT = ("wall_s", "kernel")
-SUMMARY, MANIFEST = "summary.json", "manifest.json"
-TABLES = ("samples.parquet", "short_flows.parquet")  # the second one only where there are short flows
 CHECKS = "checks"
 MEASURED = (
     "groups",
@@ -100,8 +96,3 @@ def _only(content: Any, place: str, fields: Collection[str]) -> Any:
 def column_of(table: str) -> str:
     """The column of shipped results' runs.parquet that has the hash of a run's table."""
     return table.replace(".parquet", "_sha256")
-
-
-def table_digests(folder: Path) -> dict[str, str]:
-    """{name: SHA-256} of a run's tables that are there."""
-    return {name: files.sha256(folder / name) for name in TABLES if (folder / name).is_file()}

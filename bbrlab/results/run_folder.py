@@ -1,114 +1,185 @@
-"""One finished run as its folder has it, whole and its own, and tables of many of them."""
+"""A finished run's folder, and the one way in which it is read, whoever made it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
 
-import pandas as pd
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from bbrlab.base import files
-from bbrlab.base.errors import UserError
-from bbrlab.measure.summary import read_summary
-from bbrlab.results.digest import SUMMARY, TABLES, column_of, fields_of, summary_digest, table_digests
-from bbrlab.results.figures import Run
-from bbrlab.results.tables import run_rows
+from bbrlab.base.errors import DamagedFile, UserError
+from bbrlab.measure import schema
+from bbrlab.measure.summary import Summary
+from bbrlab.results.nested import leaves
+from bbrlab.results.schema import RUN_AGAIN, of_another_version
+from bbrlab.run.output import MANIFEST, SUMMARY, TABLES
+from bbrlab.scenario.messages import explain_error
+
+LARGEST = 1e18  # of a number: more is neither measured nor drawn
+Model = TypeVar("Model", bound=BaseModel)
 
 
 @dataclass(frozen=True)
-class Seen:
-    """One run as its folder has it.
+class RunFolder:
+    """A run's folder. Its files are read when they are asked for, each once; a file that is not as it must be is a DamagedFile.
 
     Attributes:
-        rows: of the figure's table.
-        checks: of its summary.
-        fields: of its summary, over which its hash is.
-        tables: {name: SHA-256}.
-        manifest: its manifest.json.
+        path: of the folder.
     """
 
-    run: Run
-    rows: list[dict[str, Any]]
-    checks: list[Any]
-    summary_sha256: str
-    fields: frozenset[str]
-    tables: dict[str, str]
-    manifest: dict[str, Any]
+    path: Path
+
+    @cached_property
+    def raw_summary(self) -> Any:
+        """What summary.json holds, whatever it is."""
+        return self._content(SUMMARY)
+
+    @cached_property
+    def raw_manifest(self) -> Any:
+        """What manifest.json holds, whatever it is."""
+        return self._content(MANIFEST)
+
+    def file(self, name: str) -> Path | None:
+        """Where one of its files is; None if it is not there."""
+        return self.path / name if (self.path / name).is_file() else None
+
+    def _content(self, name: str) -> Any:
+        file = self.file(name)
+        if file is None:
+            raise DamagedFile(self.path / name, "is missing", RUN_AGAIN)
+        return self.content(name, file)
+
+    def content(self, name: str, path: Path) -> Any:
+        """What one of its JSON files holds. UserError for a file that is none."""
+        return files.read_json(path, RUN_AGAIN)
+
+    @cached_property
+    def summary(self) -> Summary:
+        """summary.json, checked (checked_summary())."""
+        return checked_summary(self.raw_summary, self.path / SUMMARY)
+
+    @cached_property
+    def manifest(self) -> dict[str, Any]:
+        """manifest.json."""
+        if not isinstance(self.raw_manifest, dict):
+            raise of_another_version(self.path / MANIFEST, "holds no keys with values", RUN_AGAIN)
+        return self.raw_manifest
+
+    def manifest_as(self, model: type[Model]) -> Model:
+        """What of manifest.json somebody needs. DamagedFile naming the first field that is missing, or not as it must be."""
+        try:
+            return model.model_validate(self.manifest)
+        except ValidationError as error:
+            path = self.path / MANIFEST
+            first = min(
+                error.errors(), key=lambda one: (one["type"] != "missing", -len(one["loc"]))
+            )  # the farthest inside
+            if first["type"] == "missing":
+                place = ".".join(part for part in first["loc"] if isinstance(part, str))
+                raise of_another_version(path, f"has no '{place}'", RUN_AGAIN) from None
+            problem = explain_error("", first, self.manifest).removeprefix(": ")
+            raise of_another_version(path, problem, RUN_AGAIN) from None
+
+    @cached_property
+    def table_hashes(self) -> dict[str, str]:
+        """{name: SHA-256} of the tables that are there, by which runs are compared."""
+        return {name: files.sha256(file) for name in TABLES if (file := self.file(name))}
+
+    @cached_property
+    def stated_hashes(self) -> dict[str, Any]:
+        """{name: SHA-256} of tables, as manifest.json has them; none where it has none, or is none itself."""
+        try:
+            stated = self.manifest.get("outputs_sha256")
+        except UserError:
+            return {}
+        return stated if isinstance(stated, dict) else {}
 
     @property
-    def commit(self) -> str:
-        """Of the code that it was run with, "+" behind it if files had been changed."""
-        source = self.manifest["source"]
-        return (source["commit"] or "unknown") + ("+" if source["modified"] else "")
-
-
-def look_at(run: Run) -> Seen:
-    """A run's folder. UserError if it is not whole, or its manifest is of other tables or of another run."""
-    for name in (SUMMARY, TABLES[0], "manifest.json"):
-        if not (run.folder / name).is_file():
-            raise UserError(f"{run.folder / name}: is missing; start the campaign again, it makes what is not there")
-    summary, manifest = read_summary(run.folder), files.read_json(run.folder / "manifest.json")
-    tables = table_digests(run.folder)
-    try:
-        said = {name: digest for name, digest in manifest["outputs_sha256"].items() if name in tables}
-        same = (manifest["fingerprint"], manifest["seed"]) == (run.point.fingerprint, run.seed)
-        same &= manifest["kernel"] == summary["kernel"]
-        hashes = {name: manifest["outputs_sha256"][name] for name in TABLES if name in manifest["outputs_sha256"]}
-        digest, fields = summary_digest(summary), fields_of(summary)
-        found = Seen(run, run_rows(run), summary["checks"], digest, fields, hashes, manifest)
-        for part in ("kernel", "guest_code_sha256", "packages"):
-            _ = manifest[part]
-        found.commit  # noqa: B018 - that it is there
-    except (KeyError, TypeError) as error:
-        raise UserError(
-            f"{run.folder / 'manifest.json'}: has no {error}: made by another version of bbrlab; remove this folder and start the campaign again"
-        ) from None
-    if not same:
-        raise UserError(
-            f"{run.folder / 'manifest.json'}: is of another run than summary.json; remove this folder and start the campaign again"
-        )
-    if said != tables:
-        wrong = next(name for name in tables if said.get(name) != tables[name])
-        raise UserError(
-            f"{run.folder / wrong}: is not the file that manifest.json has the hash of; remove this folder and start the campaign again"
-        )
-    return found
-
-
-def look_at_all(runs: Iterable[Run]) -> list[Seen]:
-    """look_at() of each, in their order."""
-    with ThreadPoolExecutor() as pool:  # hashing lets go of the interpreter
-        return list(pool.map(look_at, runs))
-
-
-def run_frame(seen: Iterable[Seen]) -> pd.DataFrame:
-    """One row per run: its place, hashes and commit."""
-    hashes = {column_of(name): name for name in TABLES}
-    found = pd.DataFrame(
-        [
-            {"figure": s.run.figure, "point": s.run.point.label, "seed": s.run.seed, "summary_sha256": s.summary_sha256,
-             **{column: s.tables.get(name) for column, name in hashes.items()}, "commit": s.commit}
-            for s in seen
-        ],
-        columns=["figure", "point", "seed", "summary_sha256", *hashes, "commit"],
-    )  # fmt: skip
-    return found.astype(dict.fromkeys(hashes, "str"))  # one that no run has, too
-
-
-def check_frame(seen: Iterable[Seen]) -> pd.DataFrame:
-    """One row per run and self-check."""
-    rows = [
-        {
-            "figure": s.run.figure,
-            "point": s.run.point.label,
-            "seed": s.run.seed,
-            "check": c["name"],
-            "measured": c["measured"],
-            "ok": c["ok"],
+    def not_cached(self) -> dict[str, str]:
+        """{name: SHA-256} of tables that are not there because the cache between workflows keeps three files of a run, and not the optional
+        tables (rules/experiments.smk)."""
+        if not (self.path / SUMMARY).is_symlink():
+            return {}
+        return {
+            name: stated
+            for name in TABLES[1:]
+            if name not in self.table_hashes and isinstance(stated := self.stated_hashes.get(name), str)
         }
-        for s in seen
-        for c in s.checks
+
+    def problems(self) -> list[DamagedFile]:
+        """What of its files is missing, cut off, or not the file that manifest.json has the hash of."""
+        found = []
+        for name in (SUMMARY, MANIFEST):
+            try:
+                _ = self.raw_summary if name == SUMMARY else self.raw_manifest
+            except DamagedFile as error:
+                found.append(error)
+        here, stated = self.table_hashes, self.stated_hashes
+        for name in TABLES if stated else TABLES[:1]:
+            path, digest = self.path / name, stated.get(name)
+            if name not in here:
+                if (name in stated or not stated) and name not in self.not_cached:
+                    found.append(DamagedFile(path, "is missing"))
+            elif not isinstance(digest, str):
+                if name in stated:
+                    found.append(
+                        DamagedFile(self.path / MANIFEST, f"outputs_sha256.{name}: is {digest!r}, and no hash")
+                    )
+            elif here[name] != digest:
+                found.append(DamagedFile(path, f"has hash {here[name][:12]}, its manifest says {digest[:12]}"))
+        return found
+
+
+class _File(BaseModel):
+    """A summary.json: each field that is named in Summary has its type; others, as metrics are, may be there."""
+
+    model_config = ConfigDict(extra="allow", strict=True, allow_inf_nan=False)
+    content: Summary
+
+
+def checked_summary(content: Any, path: Path) -> Summary:
+    """The content of a summary.json. It may be anybody's: all that is read of it is there and of the right type, every metric, which
+    kernel, the self-checks.
+
+    Raises:
+        DamagedFile: with the first field that is missing (so it is another version's) or not as it must be.
+    """
+    try:
+        _File(content=content)
+    except ValidationError as error:
+        first = min(error.errors(), key=lambda one: one["type"] != "missing")
+        place = ".".join(str(part) for part in first["loc"][1:])
+        if first["type"] == "missing":
+            raise _without(path, place) from None
+        raise _changed(path, place, first["msg"]) from None
+    summary: Summary = content  # as it stands in the file: pydantic makes 10.0 of 10, which has another hash
+    entries: list[tuple[str, Iterable[schema.Metric], Any]] = [
+        *((f"groups.{i}.", schema.GROUP.values(), group) for i, group in enumerate(summary["groups"])),
+        ("", schema.RUN.values(), summary),
     ]
-    return pd.DataFrame(rows).astype({"measured": float, "ok": "boolean"})
+    for place, metrics, entry in entries:
+        for metric in metrics:
+            try:
+                value = metric.of_run(entry) if entry is summary else metric.of_group(entry)
+            except KeyError as error:
+                raise _without(path, error.args[0]) from None
+            except TypeError:
+                raise _without(path, metric.name) from None
+            if not isinstance(value, int | float | None) or isinstance(value, bool):
+                raise _changed(path, f"{place}{metric.name}", "must be a number or null")
+    for place, value in leaves(content):
+        if isinstance(value, int | float) and not abs(value) <= LARGEST:
+            raise _changed(path, place, "must be a number that can be")
+    return summary
+
+
+def _changed(path: Path, place: str, problem: str) -> DamagedFile:
+    return DamagedFile(path, f"{place or 'its content'}: {problem}", f"was it changed? {RUN_AGAIN}")
+
+
+def _without(path: Path, field: str) -> DamagedFile:
+    return of_another_version(path, f"has no '{field}'", RUN_AGAIN)

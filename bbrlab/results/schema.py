@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from bbrlab.base import paths
-from bbrlab.base.errors import UserError
+from bbrlab.base.errors import DamagedFile
 from bbrlab.base.tables import SHIPS_ANEW, read_table
 from bbrlab.measure import schema
 
@@ -24,8 +24,8 @@ ONE_ROW = ["point", "seed", "group"]  # of a figure's runs: each flow group of e
 RUN_AGAIN = "run this point again (of a campaign: remove its folder, and snakemake does)"
 
 
-def of_another_version(path: Path, problem: str, remedy: str = MADE_ANEW) -> UserError:
-    """The UserError for a file that does not have what this version reads.
+def of_another_version(path: Path, problem: str, remedy: str = MADE_ANEW) -> DamagedFile:
+    """The error for a file that does not have what this version reads.
 
     Args:
         path: of a file of results; of those that ship there is another remedy.
@@ -35,10 +35,10 @@ def of_another_version(path: Path, problem: str, remedy: str = MADE_ANEW) -> Use
     return _wrong(path, f"{problem}: made by another version of bbrlab", remedy)
 
 
-def _wrong(path: Path, problem: str, remedy: str) -> UserError:
+def _wrong(path: Path, problem: str, remedy: str) -> DamagedFile:
     if path.absolute().is_relative_to(paths.SHIPPED):
         remedy = SHIPS_ANEW
-    return UserError(f"{path}: {problem}; {remedy}")
+    return DamagedFile(path, problem, remedy)
 
 
 def read_with(
@@ -54,7 +54,7 @@ def read_with(
         remedy: what to do about a file without one of them.
 
     Raises:
-        UserError: naming the file, if it cannot be read or lacks a column; naming the column whose values are not as they must be.
+        DamagedFile: naming the file, if it cannot be read or lacks a column; naming the column whose values are not as they must be.
     """
     needed = list(needed)
     if only is not None:
@@ -77,7 +77,7 @@ def read_with(
 
 
 def check_runs(path: Path, table: pd.DataFrame, remedy: str = MADE_ANEW) -> None:
-    """UserError naming the first column of a figure's runs that holds something else than it should, or a row that is there twice.
+    """DamagedFile naming the first column of a figure's runs that holds something else than it should, or a row that is there twice.
 
     Args:
         path: of the file.
@@ -105,7 +105,7 @@ def check_runs(path: Path, table: pd.DataFrame, remedy: str = MADE_ANEW) -> None
 
 
 def check_columns(path: Path, there: Iterable[object], needed: Iterable[str], remedy: str = MADE_ANEW) -> None:
-    """UserError naming the first of some columns that a file's table does not have.
+    """DamagedFile naming the first of some columns that a file's table does not have.
 
     Args:
         path: of the file.

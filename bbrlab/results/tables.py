@@ -12,8 +12,9 @@ from bbrlab.base import files
 from bbrlab.base.errors import UserError
 from bbrlab.base.tables import write_csv
 from bbrlab.measure import schema
-from bbrlab.measure.summary import GroupEntry, read_summary
+from bbrlab.measure.summary import GroupEntry, Summary
 from bbrlab.results.figures import Figure, Run, runs_of
+from bbrlab.results.run_folder import RunFolder
 from bbrlab.results.schema import read_with
 from bbrlab.results.statistics import over_seeds
 
@@ -21,13 +22,16 @@ from bbrlab.results.statistics import over_seeds
 IDENTITY = ("point", "seed", "ok", "group", "cca", "count", "kernel", "kernel_key", "virtual_s", "wall_s")
 
 
-def run_rows(run: Run) -> list[dict[str, Any]]:
+def run_rows(run: Run, summary: Summary | None = None) -> list[dict[str, Any]]:
     """One row per flow group of a finished run: its place, conditions, every metric of bbrlab/measure/schema.py.
 
+    Args:
+        summary: of the run; default: that of its folder.
+
     Raises:
-        UserError: if its summary.json lacks a field or a metric, and so was made by another version of this package.
+        DamagedFile: if its summary.json lacks a field or a metric, and so was made by another version of this package.
     """
-    summary = read_summary(run.folder)
+    summary = summary or RunFolder(run.folder).summary
     shared = {
         "figure": run.figure,
         "point": run.point.label,

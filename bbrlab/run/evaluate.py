@@ -27,6 +27,7 @@ from bbrlab.measure.real_time import RealTimeEntry, real_time_entry
 from bbrlab.measure.summary import Summary
 from bbrlab.measure.tables import acks_table, samples_table, short_flows_table
 from bbrlab.measure.traces import decode
+from bbrlab.run.output import ACKS, SAMPLES, SHORT_FLOWS
 from bbrlab.scenario.point import Point
 
 
@@ -74,11 +75,11 @@ def evaluate(
     }
     if real is not None:
         summary["real_time"] = real
-    tables = {"samples.parquet": samples_table(plan, flows, queues)}
+    tables = {SAMPLES: samples_table(plan, flows, queues)}
     if short:
-        tables["short_flows.parquet"] = short_flows_table(short)
+        tables[SHORT_FLOWS] = short_flows_table(short)
     if flows.acks is not None:
-        tables["acks.parquet"] = acks_table(flows, report["start_ns"])
+        tables[ACKS] = acks_table(flows, report["start_ns"])
     return summary, tables
 
 

@@ -18,8 +18,12 @@ from bbrlab.base import files
 from bbrlab.base.errors import UserError
 from bbrlab.measure.summary import Summary
 
-RESULTS = ("summary.json", "samples.parquet", "acks.parquet", "short_flows.parquet", "manifest.json", "guest.log",
-           "played.yaml", "prompt.log")  # fmt: skip
+# The files of a finished run's folder (docs/reference/results.md).
+SUMMARY, MANIFEST, LOG = "summary.json", "manifest.json", "guest.log"
+SAMPLES, SHORT_FLOWS, ACKS = "samples.parquet", "short_flows.parquet", "acks.parquet"
+PLAYED, PROMPT_LOG = "played.yaml", "prompt.log"
+TABLES = (SAMPLES, SHORT_FLOWS)  # by which runs are compared; the second one only where there are short flows
+RESULTS = (SUMMARY, *TABLES, ACKS, MANIFEST, LOG, PLAYED, PROMPT_LOG)
 MARKS = {"scenario", "seed", "plan_sha256"}  # what the manifest.json of every run has
 PATIENCE_S = 30  # what a run takes at most, by far, to end when its campaign was killed
 POLL_S = 0.1
@@ -120,7 +124,7 @@ def prepare_out(out: Path) -> None:
     except OSError as error:
         raise files.explain(error, out) from None
     try:
-        manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
+        manifest = json.loads((out / MANIFEST).read_text(encoding="utf-8"))
     except FileNotFoundError:
         return
     except (OSError, ValueError, RecursionError):
@@ -172,5 +176,5 @@ def write_results(
         **{f"{k}_s": round(v, 2) for k, v in marks.items()},
         "total_s": round(wall_s, 2),
     }
-    files.write_json(out / "manifest.json", manifest)
-    files.write_json(out / "summary.json", summary)  # last: its presence says that the result is whole
+    files.write_json(out / MANIFEST, manifest)
+    files.write_json(out / SUMMARY, summary)  # last: its presence says that the result is whole

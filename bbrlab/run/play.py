@@ -23,7 +23,7 @@ from bbrlab.run.evaluate import evaluate
 from bbrlab.run.fit import check_parameters, kernel_for
 from bbrlab.run.guest import Machine, Progress, run_guest, write_inputs
 from bbrlab.run.manifest import manifest_of
-from bbrlab.run.output import result_folder, write_results
+from bbrlab.run.output import LOG, PLAYED, PROMPT_LOG, result_folder, write_results
 from bbrlab.run.played import Played, played_text, read_events
 from bbrlab.scenario.playable import RATE_MBIT_MAX, RTT_MS_MAX, playable
 from bbrlab.scenario.point import Point
@@ -114,7 +114,7 @@ def play_point(
 
                 machine = Machine("uml", kernel, own, iperf3_library.library_folder(), seed, watchdog_s, False,
                                   player.on_progress, player.link, player.stop, begin)  # fmt: skip
-                run_guest(machine, scratch, begun, plan, out / "guest.log")
+                run_guest(machine, scratch, begun, plan, out / LOG)
                 start += marks["waiting"]
                 marks["guest"] = time.monotonic() - start
                 played = Played(begun.scenario, plan)
@@ -130,8 +130,8 @@ def play_point(
                     measured["checks"].append(entry_of(not_checked("other_commands", 0, told, len(played.others))))
                 summary: PlaySummary = {**measured, "events": played.events}
                 marks["evaluate"] = time.monotonic() - start - marks["guest"]
-                files.write_text(out / "played.yaml", played_text(result, played))
-                files.write_text(out / "prompt.log", player.transcript())
+                files.write_text(out / PLAYED, played_text(result, played))
+                files.write_text(out / PROMPT_LOG, player.transcript())
                 manifest = manifest_of(result, seed, BACKEND, as_played, kernel, folder)
                 write_results(out, summary, tables, manifest, marks, start)
                 return summary

@@ -20,7 +20,7 @@ from bbrlab.run.evaluate import evaluate
 from bbrlab.run.fit import check_parameters, kernel_for, traceable_ccas
 from bbrlab.run.guest import Machine, Progress, run_guest, write_inputs
 from bbrlab.run.manifest import manifest_of
-from bbrlab.run.output import PATIENCE_S, result_folder, write_results
+from bbrlab.run.output import LOG, PATIENCE_S, result_folder, write_results
 from bbrlab.run.several import Senders, plan_several, run_several
 from bbrlab.scenario.point import Point
 
@@ -108,7 +108,7 @@ def run_point(
 
                 machine = Machine(backend, kernel, own, library, seed, watchdog_s, die_with_parent, on_progress,
                                   on_start=begin)  # fmt: skip
-                log = out / "guest.log"
+                log = out / LOG
                 if senders:
                     strain = run_several(machine, scratch, point, plan, senders, log)
                 else:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from bbrlab.base import paths
+from bbrlab.base.tables import unequal
 from bbrlab.base.words import number_of
 from bbrlab.measure import schema
 from bbrlab.publish.compare import names_of, only_in
@@ -109,8 +110,7 @@ def _unequal(figure: str, theirs: pd.DataFrame, mine: pd.DataFrame) -> tuple[dic
     metrics = [m for m in (OK, *schema.METRICS) if m in theirs and m in mine]
     long = [t.astype(dict.fromkeys(metrics, float)).melt(keys, metrics, "metric", "value") for t in (theirs, mine)]
     both = long[0].merge(long[1], on=[*keys, "metric"], suffixes=("_shipped", "_own"))
-    one, two = both["value_shipped"], both["value_own"]
-    both = both[~((one == two) | (one.isna() & two.isna()))]
+    both = both[unequal(both["value_shipped"], both["value_own"])]
     both = both[~(both["metric"].isin([OK, *schema.RUN]) & (both["group"] != 0))]  # of the run: once
     both["away"] = (both["value_own"] - both["value_shipped"]).abs()
     grouped = both.groupby(["point", "group", "metric"], sort=False)

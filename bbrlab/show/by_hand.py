@@ -18,6 +18,7 @@ from bbrlab.base.errors import UserError
 from bbrlab.measure.checks.check import failed_of
 from bbrlab.measure.schema import label_of
 from bbrlab.measure.summary import Summary
+from bbrlab.run.output import SAMPLES
 from bbrlab.run.run import run_point
 from bbrlab.scenario.load import base_point, load_scenario
 from bbrlab.scenario.point import Point
@@ -74,7 +75,7 @@ def over_time(tried: Tried) -> Figure:
     """Goodput of each flow group and the bottleneck's queue over time."""
     network = tried.point.scenario.network
     ccas: list[str] = [flow.cca for flow in tried.point.scenario.flows]
-    return run_over_time(tried.folder / "samples.parquet", network.rate_mbit, network.buffer_bytes, ccas)
+    return run_over_time(tried.folder / SAMPLES, network.rate_mbit, network.buffer_bytes, ccas)
 
 
 def side_by_side(runs: Sequence[Tried]) -> pd.DataFrame:

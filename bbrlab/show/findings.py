@@ -12,14 +12,15 @@ import pandas as pd
 
 from bbrlab.base.errors import UserError
 from bbrlab.claims.judge import OWN, SECOND_HAND, apart
-from bbrlab.measure.summary import read_summary
 from bbrlab.results.best_scale import figures_known, in_scales, judged, stand_among, table_file, whose
 from bbrlab.results.config import command_for
 from bbrlab.results.figures import Figure, Run, runs_of
+from bbrlab.results.run_folder import RunFolder
 from bbrlab.results.schema import RUN_AGAIN, read_with
 from bbrlab.results.shipped import CHECKS, Shown, shown
 from bbrlab.results.tables import read_figure
 from bbrlab.results.verdicts import FINAL, NOT_REPRODUCED, REPRODUCED, STATEMENT_VERDICTS
+from bbrlab.run.output import SAMPLES
 from bbrlab.scenario.point import Point
 from bbrlab.show.statement_table import statement_table
 
@@ -121,7 +122,7 @@ class Page:
             raise UserError(
                 f"{self.paper}/{figure}: samples do not ship; run: {command_for(f'{self.paper}/{figure}', self.scales.get(figure, self.scale))}"
             )
-        path = self.run(figure, seed, **values).folder / "samples.parquet"
+        path = self.run(figure, seed, **values).folder / SAMPLES
         return read_with(path, columns, columns, RUN_AGAIN)
 
     def checks(self) -> pd.DataFrame:
@@ -137,7 +138,7 @@ class Page:
         rows = []
         for name in self.figures:
             for run in self.runs(name):
-                summary = read_summary(run.folder)
+                summary = RunFolder(run.folder).summary
                 rows += [
                     {"figure": name, "check": c["name"], "measured": c["measured"], "ok": c["ok"]}
                     for c in summary["checks"]

@@ -40,6 +40,7 @@ from bbrlab.models import ware
 from bbrlab.publish.ns3 import program_identity
 from bbrlab.results.figures import Figure
 from bbrlab.results.schema import read_with
+from bbrlab.run.output import SAMPLES
 from bbrlab.scenario.rates import before, queueing_delay_ms
 from bbrlab.show.findings import NAMES, Page, load_page
 from bbrlab.show.plots.runs import run_over_time, time_series
@@ -239,7 +240,7 @@ def one_run(page: Page, figure: str, seed: int = 1, **values: Any) -> None:
     say(f"**{scenario.figure}**: {' against '.join(flow_names(page.figures[figure]))}, {scenario.duration_s:g} s")
     network = scenario.network
     ccas: list[str] = [flow.cca for flow in scenario.flows]
-    show(run_over_time(run.folder / "samples.parquet", network, network.buffer_bytes, ccas))
+    show(run_over_time(run.folder / SAMPLES, network, network.buffer_bytes, ccas))
 
 
 def between_cuts(page: Page, figure: str, group: int = 1) -> pd.DataFrame:

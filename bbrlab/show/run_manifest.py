@@ -1,16 +1,12 @@
-"""What a run's page reads of its manifest.json: there, and of the right kind, or one message says what is not."""
+"""What a run's page reads of its manifest.json."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from bbrlab.base import files
 from bbrlab.base.strict import NonNegative, Positive
-from bbrlab.results.schema import RUN_AGAIN, of_another_version
-from bbrlab.scenario.messages import explain_error
 from bbrlab.scenario.schema import Name, Network, Qdisc, RttMs, RttValue
 
 
@@ -55,23 +51,3 @@ class RunManifest(_Part):
     fingerprint: str
     scenario: RunScenario
     source: dict[str, Any] = {}
-
-
-def read_run_manifest(path: Path) -> tuple[dict[str, Any], RunManifest]:
-    """The manifest.json of a run, as it is, and what its page reads of it.
-
-    Raises:
-        UserError: naming the file, and the first field that is missing or not as it must be.
-    """
-    content = files.read_json(path, RUN_AGAIN)
-    if not isinstance(content, dict):
-        raise of_another_version(path, "holds no keys with values", RUN_AGAIN)
-    try:
-        return content, RunManifest.model_validate(content)
-    except ValidationError as error:
-        first = min(error.errors(), key=lambda one: (one["type"] != "missing", -len(one["loc"])))  # the farthest inside
-        if first["type"] == "missing":
-            place = ".".join(part for part in first["loc"] if isinstance(part, str))
-            raise of_another_version(path, f"has no '{place}'", RUN_AGAIN) from None
-        problem = explain_error("", first, content).removeprefix(": ")
-        raise of_another_version(path, problem, RUN_AGAIN) from None

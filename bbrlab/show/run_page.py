@@ -24,15 +24,19 @@ from bbrlab.measure.checks.check import failed_of
 from bbrlab.measure.phases import phases
 from bbrlab.measure.schema import GROUP, RUN, label_of
 from bbrlab.measure.series import goodput_series
-from bbrlab.measure.summary import Summary, read_summary
+from bbrlab.measure.summary import Summary
+from bbrlab.results.run_folder import RunFolder
 from bbrlab.results.schema import RUN_AGAIN, of_another_version
+from bbrlab.run.output import SAMPLES, SUMMARY
 from bbrlab.scenario.load import base_point, load_scenario
 from bbrlab.scenario.rates import before, buffer_full_ms, queueing_delay_ms
 from bbrlab.scenario.schema import NOT_DECISIVE, Network, Scenario
 from bbrlab.show.findings import NAMES
 from bbrlab.show.html import embedded, number
+from bbrlab.show.pages import NAMES
 from bbrlab.show.plots.style import CCA_COLOURS, OWN
-from bbrlab.show.run_manifest import RunScenario, read_run_manifest
+from bbrlab.show.run_manifest import RunManifest, RunScenario
+from bbrlab.show.words import embedded, number
 
 _ROOM = Path(__file__).parent
 POINTS = 1500  # of a curve; of more the lowest and the highest of each stretch are drawn
@@ -50,7 +54,7 @@ def run_folder(run: str) -> Path:
     """The folder of a run: a path, or PAPER/FIGURE/POINT/seed-N of the results folder. UserError if there is none."""
     name = run.removeprefix("runs/")
     places = [Path(run).absolute(), paths.results_folder() / "runs" / name]
-    found = next((p for p in places if (p / "summary.json").exists()), None)
+    found = next((p for p in places if (p / SUMMARY).exists()), None)
     if found is not None:
         return found
     below = next((p for p in places if p.is_dir()), None)
@@ -80,11 +84,11 @@ def write_run_page(folder: Path, out: Path) -> None:
     Raises:
         UserError: naming the file of the run that is missing, or not as it must be.
     """
-    summary = read_summary(folder)
-    path = folder / "samples.parquet"
+    run = RunFolder(folder)
+    summary, path = run.summary, folder / SAMPLES
     if not path.exists():
         raise UserError(f"{path}: is not there: samples do not ship; run the point again to see it over time")
-    manifest, asked = read_run_manifest(folder / "manifest.json")
+    manifest, asked = run.manifest, run.manifest_as(RunManifest)
     samples = _numbers(read_table(path), path, asked.scenario)
     files.write_text(out, _page(summary, manifest, asked.scenario.network, samples, folder))
 

@@ -18,6 +18,7 @@ from bbrlab.models.predictions import KINDS, prediction_file, steps_of
 from bbrlab.results.chance import draws_nothing
 from bbrlab.results.cost import disk_bytes, estimate_s
 from bbrlab.results.figures import Figure, has_panel, runs_of
+from bbrlab.run.output import SUMMARY
 from bbrlab.scenario.schema import Scenario
 from bbrlab.workflow.asking import asking
 from bbrlab.workflow.budget import disk_words, memory_words
@@ -70,7 +71,7 @@ def forecasts_of(
 
 def _forecast_of(figure: Figure, claims: Sequence[Claim], results: Path | None) -> Forecast:
     runs = runs_of(figure, results=results)
-    left = [r for r in runs if not (r.folder / "summary.json").exists()]
+    left = [r for r in runs if not (r.folder / SUMMARY).exists()]
     read = {
         p.label
         for claim in asking(figure, claims)
@@ -142,7 +143,7 @@ def show_forecast(
             f"({span(sum(row.more_core_s for row in found) / cores)} more, {_size(more_bytes)})."
         )
     words += _predictions_words(figures, cores)
-    left = [r for figure in figures for r in runs_of(figure) if not (r.folder / "summary.json").exists()]
+    left = [r for figure in figures for r in runs_of(figure) if not (r.folder / SUMMARY).exists()]
     if left:
         words += f"\n{memory_words(left, cores)}\n{disk_words(size + more_bytes, cache_gb=cache_gb)}"
     console.print(words, highlight=False, soft_wrap=True)

@@ -9,6 +9,7 @@ from typing import Any
 
 from bbrlab.results.cost import estimate_s
 from bbrlab.results.figures import Figure, runs_of
+from bbrlab.run.output import SUMMARY
 
 Key = tuple[str, str, int]  # figure, point label, seed
 TRUSTED_SHARE = 0.02  # of the work, from which on what it took tells more than the estimate
@@ -60,7 +61,7 @@ class Progress:
     def plan_seeds(self, figure: str, seeds: Mapping[str, int]) -> None:
         """Add what a look at a figure's claims asked for: the runs of those seeds that are not there yet."""
         runs = runs_of(self.figures[figure], seeds)
-        self.plan((r.figure, r.point.label, r.seed) for r in runs if not (r.folder / "summary.json").exists())
+        self.plan((r.figure, r.point.label, r.seed) for r in runs if not (r.folder / SUMMARY).exists())
 
     def finish(self, key: Key, ok: bool = True) -> None:
         """A run is over."""
