@@ -11,7 +11,6 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from bbrlab.show.pages import Page, load_page
 from typer.testing import CliRunner
 
 from bbrlab.base import files, paths

@@ -78,7 +78,7 @@ def test_figures_that_do_not_ship_are_named(tmp_path):
 
 def test_the_command_names_what_it_leaves_out(folder, monkeypatch):
     with_files(folder)
-    monkeypatch.setattr(verify, "again", lambda found, records, *more: [verify.Outcome(r, []) for r in records])
+    monkeypatch.setattr(verify, "run_again", lambda found, records, *more: [verify.Outcome(r, []) for r in records])
     argv = ["verify", "--results", str(folder), "--scale", "quick"]
     done = CliRunner().invoke(app, [*argv, "tang"])
     assert done.exit_code == 0 and "without a run there, and left out: tang/fig3, " in done.output
@@ -137,7 +137,7 @@ def test_runs_of_another_version_are_not_chosen_and_it_is_said_what_makes_them_a
         UserError, match=rf"cannot be verified .*; get the version of bbrlab .*: bbrlab verify --scale quick {FIGURE}"
     ):
         asked(mixed, "quick", FIGURE)
-    monkeypatch.setattr(verify, "again", lambda found, records, *more: [verify.Outcome(r, []) for r in records])
+    monkeypatch.setattr(verify, "run_again", lambda found, records, *more: [verify.Outcome(r, []) for r in records])
     done = CliRunner().invoke(app, ["verify", "tang", "--results", str(mixed), "--scale", "quick", "--json"])
     assert f"{older.words}, and cannot be chosen; {older.remedy}" in done.stderr
     told = json.loads(done.stdout)["of_another_version"]

@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from bbrlab.show.pages import load_page
 
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError

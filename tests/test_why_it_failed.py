@@ -50,6 +50,6 @@ def test_a_run_made_again_for_a_grade(failing, tmp_path):
 
 
 def test_a_run_made_again_to_verify(failing, tmp_path):
-    record = SimpleNamespace(kernel=("x", "key"), summary_sha256="0", wrong=[], run=SimpleNamespace(seed=1))
+    record = SimpleNamespace(kernel=("x", "key"), summary_sha256="0", problems=[], run=SimpleNamespace(seed=1))
     (wrong,) = verify._again(record, {}, Path("point.yaml"), tmp_path, None, []).problems
     assert wrong.what == f"does not run here: {failing}"

@@ -16,6 +16,7 @@ import numpy as np
 
 from bbrlab.base.errors import UserError
 from bbrlab.claims import series
+from bbrlab.results.statistics import rms
 
 Value = Any  # a float, or an array of shape (points,)
 MAX_EXPONENT = 16
@@ -65,7 +66,7 @@ FUNCTIONS: dict[str, Function] = {
     "mean": Function(np.mean, ("x",)),
     "median": Function(np.median, ("x",), of_means=True),
     "min": Function(lambda *x: np.min(_all(x)), ("x...",), of_means=True),
-    "rms": Function(series.rms, ("x",), of_means=True),
+    "rms": Function(rms, ("x",), of_means=True),
     "sum": Function(np.sum, ("x",)),
     "tree_accuracy": Function(series.tree_accuracy, ("first", "second", "features..."), together=-1),
     "trend": Function(series.trend, ("values", "key"), together=2),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bbrlab.base.arrays import Array
-from bbrlab.results.statistics import all_equal
+from bbrlab.results.statistics import all_equal, rms
 
 # Of the span of a series' means: a smaller step back leaves it rising (or falling). It is what a figure can be read to.
 STEP_BACK = 1 / 20
@@ -112,11 +112,6 @@ def fraction_above(values: Array, limit: float) -> float:
     """
     values = np.atleast_1d(values)
     return float(np.mean(values > limit)) if np.isfinite(values).all() else float("nan")
-
-
-def rms(values: Array) -> float:
-    """Root mean square."""
-    return float(np.sqrt(np.mean(np.square(values))))
 
 
 def grouped_rms(values: Array, key: Array) -> float:

@@ -19,6 +19,7 @@ from bbrlab.measure.checks.bottleneck import BUSY_RATE_TOLERANCE, SEGMENT_BYTES
 from bbrlab.measure.checks.check import VIRTUAL_TIME
 from bbrlab.measure.lateness import EDGE_TOLERANCE_S
 from bbrlab.measure.sample_schema import SAMPLES, TCP_INFO
+from bbrlab.results.algorithms import ALGORITHMS
 from bbrlab.run.output import SAMPLES as TABLE
 from bbrlab.scenario.frames import FRAME_BYTES
 from bbrlab.scenario.point import Point
@@ -45,7 +46,7 @@ LEAST_FRAME_BYTES = 42  # ARP's
 LIMITER_SLACK_BYTES = 1600  # that the bottleneck's limiter (htb, tbf) may save, beside room for its largest packet
 # What iperf3 says to itself beside the flows (settings, and results in JSON, some hundred bytes for a flow); a bound, no measurement.
 CONTROL_BYTES, CONTROL_FLOW_BYTES = 20_000, 2_000
-WITHOUT_BBR = ("cubic", "reno", "dctcp")
+WITHOUT_BBR = [name for name, algorithm in ALGORITHMS.items() if not algorithm.is_bbr]
 
 
 def type_of(name: str) -> str:

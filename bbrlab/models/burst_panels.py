@@ -21,6 +21,7 @@ from bbrlab.base.tables import published_table
 from bbrlab.base.yaml_files import read_yaml
 from bbrlab.models import burst, burst_versions, ware
 from bbrlab.models.burst_versions import Version
+from bbrlab.results.statistics import rms
 
 SEEDS = 2
 FILE = paths.DATA / "burst" / "panels.yaml"
@@ -184,9 +185,5 @@ def _parts(chosen: pd.DataFrame, base: burst.Floats, names: Iterable[str]) -> It
     for name in names:
         version = replace(burst_versions.VERSIONS["bbr3"], **PARTS[name])  # type: ignore[arg-type]
         without = modelled(PUBLISHED.parts.panel, chosen, "draft", version=version)
-        yield {"part": name, "change": _rms(without - base), "rmse": _rms(without - published),
-               "rmse_with": _rms(base - published)}  # fmt: skip
-
-
-def _rms(values: burst.Floats) -> float:
-    return float(np.sqrt((values**2).mean()))
+        yield {"part": name, "change": rms(without - base), "rmse": rms(without - published),
+               "rmse_with": rms(base - published)}  # fmt: skip

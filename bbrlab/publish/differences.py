@@ -35,7 +35,7 @@ def compare(expected: ExpectedRun, folder: Path, libraries: Mapping[str, str]) -
     """What a run that was made again, in ``folder``, has otherwise than its expected."""
     wrong = []
     again = RunFolder(folder)
-    whole, now = again.summary, again.table_hashes
+    whole, now = again.raw_summary, again.table_hashes
     summary = restricted(whole, _comparable(expected, whole))
     if failed := [check for check in failed_of(whole["checks"]) if check not in summary["checks"]]:
         told = "; ".join(f"{check['name']} ({check['detail']})" for check in failed[:SHOWN])

@@ -254,6 +254,7 @@ class Shipped(Results):
         return ExpectedRun(run, row["summary_sha256"], tables, kernel, self._rows(key), fields=fields)
 
 
+@dataclass
 class Folder(Results):
     """A folder of results as campaigns leave it."""
 

@@ -155,7 +155,7 @@ class Kept:
 def _without(manifest: Manifest, content: Mapping[str, pd.DataFrame], figures: Collection[str]) -> Kept:
     """What stays without some figures, their runs and checks; predictions stay, they are of points and not of runs."""
     ids = [id for id in manifest.figures if id not in figures]
-    tables = {name: content[name] for name in (PACKED, *(f"{id}.parquet" for id in ids))}
+    tables = {name: table for name, table in content.items() if name.removesuffix(".parquet") not in figures}
     tables |= {name: content[name][content[name]["figure"].isin(ids)] for name in (RUNS, CHECKS)}
     failed = [one for one in manifest.failed if one.figure in ids]
     return Kept(ids, tables, joined(manifest.versions, set(tables[RUNS]["commit"])), failed)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from bbrlab.results.algorithms import ALGORITHMS
 from bbrlab.scenario.schema import NO_NOISE, Scenario
-
-DRAW_NOTHING = {"cubic", "reno"}  # Linux's code of these has no random number in it; BBR draws its phase in ProbeBW
 
 
 def draws_nothing(scenario: Scenario) -> bool:
@@ -14,7 +13,10 @@ def draws_nothing(scenario: Scenario) -> bool:
     """
     network = scenario.network
     return (
-        all(flow.cca in DRAW_NOTHING and flow.traffic is None for flow in scenario.flows)
+        all(
+            flow.cca in ALGORITHMS and not ALGORITHMS[flow.cca].draws and flow.traffic is None
+            for flow in scenario.flows
+        )
         and not any(isinstance(rtt_ms, list) for rtt_ms in (network.rtt_ms, *(f.rtt_ms for f in scenario.flows)))
         and network.loss == 0
         and not any(change.loss for change in network.changes)

@@ -54,3 +54,8 @@ def over_seeds(grouped: Any) -> pd.DataFrame:
     """
     found: pd.DataFrame = grouped.agg(mean="mean", half=half_width, standard_deviation="std", seeds="count")
     return found
+
+
+def rms(values: Array) -> float:
+    """Root mean square; NaN if there are no values."""
+    return float(np.sqrt(np.mean(np.square(values)))) if len(values) else math.nan

@@ -12,9 +12,9 @@ import pandas as pd
 
 from bbrlab.base import files, paths
 from bbrlab.base.tables import published_table
-from bbrlab.claims.series import rms
 from bbrlab.results.figures import PANEL_KEYS, figures_at
 from bbrlab.results.shipped import read_manifest
+from bbrlab.results.statistics import rms
 from bbrlab.results.tables import read_figure
 from bbrlab.show.measured_page import SCALE, SHIPPED, page, short
 

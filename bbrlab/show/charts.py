@@ -21,14 +21,13 @@ from bbrlab.claims.schema import PUBLISHED, Claim
 from bbrlab.claims.select import select
 from bbrlab.measure.schema import GROUP, METRICS, RUN, label_of
 from bbrlab.models import burst_scenario, predict, predictions, ware
+from bbrlab.results.algorithms import colour_of_cca, label_of_cca
 from bbrlab.results.figures import Figure
 from bbrlab.results.schema import check_columns
 from bbrlab.results.statistics import over_seeds
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.schema import Scenario
-from bbrlab.show.findings import NAMES
 from bbrlab.show.html import number
-from bbrlab.show.plots.style import CCA_COLOURS, OWN
 
 MODELLED = "share_of_capacity"  # what all three models give, of the first flow group
 _FILES = {"fluid": predictions.FLUID_OWN, "burst": predictions.BURST}
@@ -113,7 +112,7 @@ def _place(key: Mapping[str, Any], point: Point) -> int:
 
 
 def _flow_name(cca: str) -> str:
-    return NAMES.get(cca, cca)
+    return label_of_cca(cca)
 
 
 def _groups(table: pd.DataFrame) -> list[dict[str, Any]]:
@@ -124,7 +123,7 @@ def _groups(table: pd.DataFrame) -> list[dict[str, Any]]:
         found.append({
             "group": str(group),
             "label": _flow_name(ccas[0]) if one else f"flow group {int(str(group)) + 1}",
-            "colour": CCA_COLOURS.get(ccas[0], OWN) if one else None,
+            "colour": colour_of_cca(ccas[0]) if one else None,
         })  # fmt: skip
     labels = [g["label"] for g in found]
     for g in found:

@@ -24,8 +24,6 @@ from bbrlab.run.output import SAMPLES
 from bbrlab.scenario.point import Point
 from bbrlab.show.statement_table import statement_table
 
-NAMES = {"bbr1": "BBRv1", "bbr2": "BBRv2", "bbr3": "BBRv3", "cubic": "CUBIC", "reno": "Reno", "dctcp": "DCTCP"}
-
 
 @dataclass(frozen=True)
 class Page:

@@ -15,13 +15,13 @@ import pandas as pd
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.tables import published_table
-from bbrlab.claims import series
+from bbrlab.results.algorithms import label_of_cca
 from bbrlab.results.config import FULL
 from bbrlab.results.figures import PANEL_KEYS, Figure, figures_at, has_panel
 from bbrlab.results.shipped import Failed, left_out, older_versions, read_manifest
+from bbrlab.results.statistics import rms
 from bbrlab.results.tables import read_figure
 from bbrlab.results.verdicts import read_claims
-from bbrlab.show.findings import NAMES
 
 SCALE, SHIPPED = FULL, paths.ROOT / "shipped"
 BOUNDS_BDP = (16, 32, np.inf)  # of buffers: how far a column of the table goes
@@ -54,14 +54,12 @@ class Errors:
     def rmse(self, up_to_bdp: float) -> float:
         """Root mean square over all points with at most that buffer for each seed, then the mean over the seeds."""
         part = self.points[self.points["buffer_bdp"] <= up_to_bdp]
-        return float(
-            np.mean([series.rms(seed.to_numpy(dtype=float)) for _, seed in part.groupby("seed")["difference"]])
-        )
+        return float(np.mean([rms(seed.to_numpy(dtype=float)) for _, seed in part.groupby("seed")["difference"]]))
 
     def rmse_of_means(self, up_to_bdp: float) -> float:
         """The same of each point's mean over the seeds: without their scatter."""
         part = self.points[self.points["buffer_bdp"] <= up_to_bdp]
-        return float(series.rms(part.groupby(list(PANEL_KEYS.values()))["difference"].mean().to_numpy(dtype=float)))
+        return float(rms(part.groupby(list(PANEL_KEYS.values()))["difference"].mean().to_numpy(dtype=float)))
 
     def largest(self, count: int = 3) -> pd.Series:
         """The differences of means that are largest in size, by (buffer_bdp, bbr_flows)."""
@@ -72,7 +70,7 @@ class Errors:
     def words(self) -> str:
         """Who competes with whom."""
         first, second = self.figure.scenario.flows[:2]
-        return f"{NAMES[first.cca]} against {NAMES[second.cca]}"
+        return f"{label_of_cca(first.cca)} against {label_of_cca(second.cca)}"
 
 
 def errors_of(figure: Figure, table: pd.DataFrame) -> Errors:

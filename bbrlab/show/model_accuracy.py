@@ -8,10 +8,10 @@ from html import escape
 
 import numpy as np
 
+from bbrlab.results.algorithms import label_of_cca
 from bbrlab.show.charts import MODELLED, MODELS, expectation, share_by
 from bbrlab.show.content import Content
 from bbrlab.show.distances import published
-from bbrlab.show.findings import NAMES
 from bbrlab.show.html import number
 
 HERE = "measured here"
@@ -55,7 +55,7 @@ def met_table(content: Content) -> str:
     names = {HERE: HERE, **MODELS}
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in ("share of", *names.values()))
     rows = "".join(
-        f'<tr><th scope="row">{escape(NAMES.get(cca, cca))}</th>{"".join(_cell(of[name]) for name in names)}</tr>'
+        f'<tr><th scope="row">{escape(label_of_cca(cca))}</th>{"".join(_cell(of[name]) for name in names)}</tr>'
         for cca, of in met(content).items()
     )
     if not rows:

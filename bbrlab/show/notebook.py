@@ -38,11 +38,12 @@ from bbrlab.measure.sawtooth import loss_epochs
 from bbrlab.measure.series import goodput_series
 from bbrlab.models import ware
 from bbrlab.publish.ns3 import program_identity
+from bbrlab.results.algorithms import label_of_cca
 from bbrlab.results.figures import Figure
 from bbrlab.results.schema import read_with
 from bbrlab.run.output import SAMPLES
 from bbrlab.scenario.rates import before, queueing_delay_ms
-from bbrlab.show.findings import NAMES, Page, load_page
+from bbrlab.show.findings import Page, load_page
 from bbrlab.show.plots.runs import run_over_time, time_series
 from bbrlab.show.plots.style import plain, set_style
 
@@ -109,7 +110,7 @@ def close_page(page: Page) -> None:
 
 def flow_names(figure: Figure) -> list[str]:
     """The algorithm of each flow group of a figure, as people write it."""
-    return [NAMES.get(flow.cca, flow.cca) for flow in figure.scenario.flows]
+    return [label_of_cca(flow.cca) for flow in figure.scenario.flows]
 
 
 def published(

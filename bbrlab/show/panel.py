@@ -14,17 +14,17 @@ import numpy as np
 import pandas as pd
 
 from bbrlab.base.tables import published_table
-from bbrlab.claims import series
 from bbrlab.models import predictions, ware
 from bbrlab.models.of_paper import models_of
 from bbrlab.models.predict import STEP_TOLERANCE
+from bbrlab.results.algorithms import label_of_cca
 from bbrlab.results.best_scale import figures_known, table_file
 from bbrlab.results.figures import PANEL_KEYS, Figure, figures_at, has_panel, scenario_files
 from bbrlab.results.schema import check_columns
 from bbrlab.results.shipped import Shown
+from bbrlab.results.statistics import rms
 from bbrlab.results.tables import point_means, read_figure
 from bbrlab.scenario.load import load_scenario
-from bbrlab.show.findings import NAMES
 
 AVERAGED = (
     "Each error is of each point's mean over the seeds; claims take each seed by itself, so that theirs may be larger."
@@ -57,23 +57,22 @@ class Panel:
         ``measured`` are means over the seeds, so that the seeds' own scatter is not in it; every point weighs the same. (Claims
         take the error of each seed, and may average over the numbers of flows, as the paper does: grouped_rms().)
         """
-        return rms(self.points["residual"])
+        return _rms(self.points["residual"])
 
     @property
     def ware_rmse(self) -> float:
         """Root mean square of Ware model - measured, by the same average."""
-        return rms(self.points["ware"] - self.points["measured"])
+        return _rms(self.points["ware"] - self.points["measured"])
 
     @property
     def ware_published_rmse(self) -> float:
         """Root mean square of Ware model - published, over the same points."""
-        return rms(self.points["ware"] - self.points["published"])
+        return _rms(self.points["ware"] - self.points["published"])
 
 
-def rms(values: pd.Series) -> float:
+def _rms(values: pd.Series) -> float:
     """Root mean square of the values that are there; NaN if none is."""
-    present = values.dropna().to_numpy(dtype=float)
-    return series.rms(present) if len(present) else float("nan")
+    return rms(values.dropna().to_numpy(dtype=float))
 
 
 def panel_of(figure: Figure, runs: pd.DataFrame) -> Panel:
@@ -220,14 +219,14 @@ def panel_rows(panels: Sequence[tuple[Figure, Panel]], against: Sequence[str] = 
     rows = []
     for figure, panel in panels:
         p = panel.points
-        first, second = (NAMES.get(flow.cca, flow.cca) for flow in figure.scenario.flows)
+        first, second = (label_of_cca(flow.cca) for flow in figure.scenario.flows)
         rows.append({
             "panel": panel.title,
             "BBR": first,
             "against": second,
             "points": len(p),
             "measured - published": panel.rmse,
-            **{f"{name} - {what}": rms(p[column] - p[what]) for what in against for name, column in MODELS.items()},
+            **{f"{name} - {what}": _rms(p[column] - p[what]) for what in against for name, column in MODELS.items()},
             "models at fewer points": ", ".join(
                 f"{name}: {n}" for name, column in MODELS.items() if 0 < (n := int(p[column].notna().sum())) < len(p)
             ),

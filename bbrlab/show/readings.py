@@ -10,8 +10,8 @@ import pandas as pd
 from bbrlab.base import paths
 from bbrlab.base.tables import published_table
 from bbrlab.base.yaml_files import read_yaml
-from bbrlab.claims.series import rms
 from bbrlab.publish.compare import MOVED, OPEN, SAME
+from bbrlab.results.statistics import rms
 
 # What a reading's name stands for: lower_bounds, filter_after_probe_rtt (docs/explanation/bbr_defaults.md).
 READINGS = {

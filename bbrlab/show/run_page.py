@@ -25,18 +25,15 @@ from bbrlab.measure.phases import phases
 from bbrlab.measure.schema import GROUP, RUN, label_of
 from bbrlab.measure.series import goodput_series
 from bbrlab.measure.summary import Summary
+from bbrlab.results.algorithms import colour_of_cca, label_of_cca
 from bbrlab.results.run_folder import RunFolder
 from bbrlab.results.schema import RUN_AGAIN, of_another_version
 from bbrlab.run.output import SAMPLES, SUMMARY
 from bbrlab.scenario.load import base_point, load_scenario
 from bbrlab.scenario.rates import before, buffer_full_ms, queueing_delay_ms
 from bbrlab.scenario.schema import NOT_DECISIVE, Network, Scenario
-from bbrlab.show.findings import NAMES
 from bbrlab.show.html import embedded, number
-from bbrlab.show.pages import NAMES
-from bbrlab.show.plots.style import CCA_COLOURS, OWN
 from bbrlab.show.run_manifest import RunManifest, RunScenario
-from bbrlab.show.words import embedded, number
 
 _ROOM = Path(__file__).parent
 POINTS = 1500  # of a curve; of more the lowest and the highest of each stretch are drawn
@@ -169,7 +166,7 @@ def _paper(scenario: Any) -> str:
 
 
 def _conditions(scenario: Any, network: Network, summary: Summary) -> str:
-    flows = " against ".join(f"{flow['count']} {NAMES.get(flow['cca'], flow['cca'])}" for flow in scenario["flows"])
+    flows = " against ".join(f"{flow['count']} {label_of_cca(flow['cca'])}" for flow in scenario["flows"])
     of_all = [flow.get("rtts_ms") or flow.get("rtt_ms") or network.rtt_ms for flow in scenario["flows"]]
     rtts = sorted({rtt for one in of_all for rtt in (one if isinstance(one, list) else [one])})
     rtt = " to ".join(dict.fromkeys(number(r) for r in (rtts[0], rtts[-1])))
@@ -187,7 +184,7 @@ def _groups(summary: Summary) -> tuple[list[str], list[list[str]]]:
     metrics = [m for m in _SHOWN if any(GROUP[m].of_group(g) is not None for g in of[m])]
     rows = [
         [
-            f"{g['count']} {NAMES.get(g['cca'], g['cca'])}",
+            f"{g['count']} {label_of_cca(g['cca'])}",
             *(number(GROUP[m].of_group(g)) if g in of[m] else "" for m in metrics),
         ]
         for g in groups
@@ -322,8 +319,8 @@ def _panels(summary: Summary, scenario: Any, network: Network, samples: pd.DataF
         x = np.column_stack([stays["start_s"], ends_s]).ravel().tolist()
         y = [s for state in stays["state"] for s in (state, state)]
         group = int(flows.loc[flows["flow"] == flow, "group"].iloc[0])
-        panels.append({"label": f"{NAMES.get(ccas[group], ccas[group])}, flow {flow + 1}", "states": list(STATES),
-                       "lines": [{"name": "state", "colour": CCA_COLOURS.get(ccas[group], OWN), "x": x, "y": y}]})  # fmt: skip
+        panels.append({"label": f"{label_of_cca(ccas[group])}, flow {flow + 1}", "states": list(STATES),
+                       "lines": [{"name": "state", "colour": colour_of_cca(ccas[group]), "x": x, "y": y}]})  # fmt: skip
     return {"panels": panels, "window_s": list(summary["window_s"])}
 
 
@@ -337,8 +334,8 @@ def _names(flows: pd.DataFrame, by: str, ccas: Sequence[str]) -> dict[int, dict[
         used[cca] += 1
         label = f"flow {int(str(which)) + 1}" if by == "flow" else f"group {int(str(which)) + 1}"
         found[int(str(which))] = {
-            "name": f"{NAMES.get(cca, cca)}, {label}",
-            "colour": CCA_COLOURS.get(cca, OWN),
+            "name": f"{label_of_cca(cca)}, {label}",
+            "colour": colour_of_cca(cca),
             "dash": dash,
         }
     return found

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from bbrlab.results.algorithms import label_of_cca
 from bbrlab.results.figures import Figure
 from bbrlab.scenario.point import Point
-from bbrlab.show.findings import NAMES
 from bbrlab.show.html import number
 
 _LISTED = 3  # of more values the smallest and the largest are told
@@ -46,7 +46,7 @@ def _flows(points: Sequence[Point]) -> str:
 
 
 def _group(flows: Sequence[Any]) -> str:
-    names = " or ".join(dict.fromkeys(NAMES.get(f.cca, f.cca) for f in flows))
+    names = " or ".join(dict.fromkeys(label_of_cca(f.cca) for f in flows))
     if any(f.traffic is not None for f in flows):
         return f"short flows of {names}"
     own = f" ({_own_rtts(flows)} ms)" if not any(f.has_networks_rtt for f in flows) else ""

@@ -17,7 +17,8 @@ from bbrlab.base.errors import UserError
 from bbrlab.base.strict import Strict
 from bbrlab.base.yaml_files import read_yaml
 from bbrlab.measure.schema import label_of
-from bbrlab.show.plots.style import CCA_COLOURS
+from bbrlab.results.algorithms import COLOURS
+from bbrlab.results.statistics import rms
 
 COLUMNS = 2
 Pair = Annotated[list[float], Field(min_length=2, max_length=2)]
@@ -73,7 +74,7 @@ def agreement(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
                 "data": name,
                 "metric": metric,
                 "values": len(part),
-                "rms": float(np.sqrt(np.mean(difference**2))),
+                "rms": rms(difference),
                 "largest": float(np.abs(difference).max()),
                 "median_percent": 100 * float(np.median(relative)) if len(relative) else float("nan"),
             })  # fmt: skip
@@ -129,7 +130,7 @@ def _draw(axes: Axes, panel: BlindPanel, table: pd.DataFrame) -> None:
             continue
         name = panel.names.get(str(value), f"{value:g}" if isinstance(value, float) else str(value))
         axes.plot(part["published"], part["here"], "o", ms=5, alpha=0.8, label=panel.label.format(name),
-                  color=CCA_COLOURS.get(str(value)))  # fmt: skip
+                  color=COLOURS.get(str(value)))  # fmt: skip
     both = table[["published", "here"]].to_numpy(dtype=float)
     low, high = panel.limits or (0 if panel.scale == "linear" else 0.8 * np.nanmin(both), 1.1 * np.nanmax(both))
     axes.plot([low, high], [low, high], color="0.6", lw=1, zorder=0)

@@ -7,7 +7,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from bbrlab.models import burst, ware
-from bbrlab.show.plots.style import CCA_COLOURS, PUBLISHED, WARE, bdp_axis, multiples
+from bbrlab.results.algorithms import COLOURS
+from bbrlab.show.plots.style import PUBLISHED, WARE, bdp_axis, multiples
 
 BUFFERS_BDP = (0.5, 1, 2, 4, 8, 16, 32)
 
@@ -42,7 +43,7 @@ def beside_lab(table: pd.DataFrame) -> Figure:
     figure, axes = plt.subplots(figsize=(5, 5))
     axes.plot([0, 1], [0, 1], color="0.6", lw=0.8)
     for cca, some in table.groupby("cca", sort=True):
-        axes.errorbar(some["lab"], some["model"], xerr=some["half"], fmt="o", ms=5, lw=1, color=CCA_COLOURS[str(cca)], label=cca)  # fmt: skip
+        axes.errorbar(some["lab"], some["model"], xerr=some["half"], fmt="o", ms=5, lw=1, color=COLOURS[str(cca)], label=cca)  # fmt: skip
     axes.set(
         xlim=(0, 1), ylim=(0, 1), xlabel="BBR's share of capacity, lab", ylabel="the same, burst model", aspect="equal"
     )
@@ -64,7 +65,7 @@ def payoffs(table: pd.DataFrame, flows: int) -> Figure:
         at = some[some["buffer_bdp"] == buffer_bdp]
         equal = (at["bbr_flows"] * at["bbr_flow_mbit"].fillna(0) + (flows - at["bbr_flows"]) * at["rival_flow_mbit"].fillna(0)) / flows  # fmt: skip
         for cca, one in at.groupby("cca", sort=False):
-            colour = CCA_COLOURS[str(cca)]
+            colour = COLOURS[str(cca)]
             axes.plot(one["bbr_flows"], one["bbr_flow_mbit"] / equal[one.index], color=colour, label=f"a {cca} flow")
             axes.plot(one["bbr_flows"], one["rival_flow_mbit"] / equal[one.index], color=colour, ls=":", label="a CUBIC flow beside it")  # fmt: skip
         axes.axhline(1, color="0.5", lw=0.7)
@@ -100,7 +101,7 @@ def what_if(
         for x in BUFFERS_BDP
     ]
     figure, axes = plt.subplots(figsize=(6, 3.6), layout="constrained")
-    axes.plot(BUFFERS_BDP, shares, "o-", color=CCA_COLOURS[cca], label="burst model")
+    axes.plot(BUFFERS_BDP, shares, "o-", color=COLOURS[cca], label="burst model")
     if cca == "bbr1":
         axes.plot(
             BUFFERS_BDP,

@@ -11,7 +11,8 @@ from matplotlib.figure import Figure
 
 from bbrlab.models import taken_apart
 from bbrlab.models.fluid import Run
-from bbrlab.show.plots.style import CCA_COLOURS, MEASURED, PUBLISHED
+from bbrlab.results.algorithms import COLOURS
+from bbrlab.show.plots.style import MEASURED, PUBLISHED
 
 
 def defects(table: pd.DataFrame, published: float) -> Figure:
@@ -43,8 +44,8 @@ def model_over_time(run: Run, ccas: Sequence[str], title: str) -> Figure:
     t = run.trace["t_ms"] / 1000
     filled = run.trace["queue_packets"] / run.buffer_packets
     for name, rate in _grouped(run, ccas).items():
-        rates.plot(t, rate, color=CCA_COLOURS[name], lw=1, label=name)
-        phase.plot(filled, rate, color=CCA_COLOURS[name], lw=0.5, alpha=0.8)
+        rates.plot(t, rate, color=COLOURS[name], lw=1, label=name)
+        phase.plot(filled, rate, color=COLOURS[name], lw=0.5, alpha=0.8)
     rates.set(xlabel="time (s)", ylabel="sending rate / capacity", title=title)
     rates.legend(loc="upper right", fontsize=9)
     queue.plot(t, filled, color="0.3", lw=0.8)

@@ -13,10 +13,10 @@ from matplotlib.figure import Figure
 from bbrlab.base.arrays import Array
 from bbrlab.measure.lateness import EDGE_TOLERANCE_S
 from bbrlab.measure.series import goodput_series
+from bbrlab.results.algorithms import COLOURS, colour_of_cca, label_of_cca
 from bbrlab.results.schema import RUN_AGAIN, read_with
 from bbrlab.scenario.rates import Rate, before, buffer_full_ms, highest_mbit, queueing_delay_ms
-from bbrlab.show.findings import NAMES
-from bbrlab.show.plots.style import ABOVE, CCA_COLOURS, OWN, WARE
+from bbrlab.show.plots.style import ABOVE, WARE
 
 
 def run_over_time(samples: Path, rate: Rate, buffer_bytes: int, groups: list[str], bin_s: float = 2.0) -> Figure:
@@ -38,7 +38,7 @@ def run_over_time(samples: Path, rate: Rate, buffer_bytes: int, groups: list[str
     for group, goodput in goodput_series(data, bin_s, "group").items():
         cca = groups[group]
         which = "" if list(groups).count(cca) == 1 else f" (flows.{group})"  # as the scenario's fields are called
-        top.plot(*goodput, lw=0.9, color=CCA_COLOURS.get(cca, OWN), label=f"{NAMES.get(cca, cca)}{which}")
+        top.plot(*goodput, lw=0.9, color=colour_of_cca(cca), label=f"{label_of_cca(cca)}{which}")
     top.set(ylabel="goodput (Mbit/s)", ylim=(0, highest_mbit(rate) * 1.05))
     top.legend(ncols=len(groups), **ABOVE)
     times, delays_ms = _delays_ms(data, rate)
@@ -88,7 +88,7 @@ def time_series(panels: dict[str, dict[str, tuple[Any, Any] | None]], *, xlabel:
     for axes, (label, lines) in zip(grid.flat, panels.items(), strict=True):
         drawn = {name: line for name, line in lines.items() if line is not None}
         for name, (times, values) in drawn.items():
-            axes.plot(times, values, lw=1.0, label=name, color=CCA_COLOURS.get(name))
+            axes.plot(times, values, lw=1.0, label=name, color=COLOURS.get(name))
         if not drawn:
             axes.text(0.5, 0.5, "its samples are not here", ha="center", va="center", transform=axes.transAxes)
         axes.set_ylabel(label)

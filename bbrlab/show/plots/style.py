@@ -15,17 +15,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullLocator
 
+from bbrlab.results.algorithms import COLOURS
+
 # Colour-blind safe (Okabe, Ito 2008); one colour for one thing in every figure.
 MEASURED, PUBLISHED, WARE = "#0072B2", "#000000", "#D55E00"
-CCA_COLOURS = {
-    "bbr1": "#0072B2",
-    "bbr2": "#56B4E9",
-    "bbr3": "#009E73",
-    "cubic": "#D55E00",
-    "reno": "#CC79A7",
-    "dctcp": "#E69F00",
-}
-OWN = "#666666"  # an algorithm of one's own
 MARKERS = ".^Dsv"  # the first one, and those for more lines than a palette has colours
 COLUMNS = 3
 NUMBER = 0.09  # the room that a number needs at an axis, as a part of it
@@ -100,8 +93,8 @@ def in_order(names: Iterable[Any]) -> list[Any]:
 
 def line_looks(lines: list[Any]) -> dict[Any, dict[str, Any]]:
     """{line: its colour and marker}: the CCAs' colours if every line is named by one, else a palette's; no two lines look the same."""
-    if all(str(name) in CCA_COLOURS for name in lines):
-        return {name: {"color": CCA_COLOURS[str(name)], "marker": MARKERS[0]} for name in lines}
+    if all(str(name) in COLOURS for name in lines):
+        return {name: {"color": COLOURS[str(name)], "marker": MARKERS[0]} for name in lines}
     palette = sns.color_palette("colorblind")
     return {
         name: {"color": palette[i % len(palette)], "marker": MARKERS[i // len(palette) % len(MARKERS)]}

@@ -13,8 +13,8 @@ from matplotlib.lines import Line2D
 
 from bbrlab.claims.judge import ALL
 from bbrlab.measure.schema import label_of
+from bbrlab.results.algorithms import label_of_cca
 from bbrlab.results.tables import point_means
-from bbrlab.show.findings import NAMES
 from bbrlab.show.plots.style import bdp_axis, in_order, is_number, line_looks, multiples, plain, rows_with
 
 MODEL_STYLES = ("--", ":", "-.")
@@ -58,7 +58,7 @@ def curves(
     for axes, at in zip(grid.flat, panels, strict=False):
         for name in lines:
             here = rows_with(points, {panel: at, line: name}).sort_values(x)
-            label = "measured here" if name is None else NAMES.get(str(name), plain(name))
+            label = "measured here" if name is None else label_of_cca(plain(name))
             axes.errorbar(here[x], here["mean"] * scale, yerr=here["ci95"] * scale, ls="-", ms=7 if looks[name]["marker"] == "." else 4, lw=1.3,
                           capsize=2, label=label, **looks[name])  # fmt: skip
             if published is not None:
@@ -68,7 +68,7 @@ def curves(
                 theirs = rows_with(values, {panel: at, line: name}).sort_values(x)
                 axes.plot(theirs[x], theirs[y] * scale, style_, lw=1.2, color=looks[name]["color"])
         if at is not None:
-            axes.set_title(f"{panel} = {plain(at)}" if is_number(at) else NAMES.get(str(at), str(at)))
+            axes.set_title(f"{panel} = {plain(at)}" if is_number(at) else label_of_cca(str(at)))
         if log_x:
             bdp_axis(axes, sorted(points[x].unique()))
         axes.set_ylim(*limits)

@@ -1,0 +1,47 @@
+"""What bbrlab knows of the algorithms that scenarios may name (base/algorithms.KNOWN): one line for each.
+
+Their parameters are those that a kernel has (``bbrlab kernel``); how they are asked for is in docs/reference/parameters.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """A congestion control algorithm.
+
+    Attributes:
+        label: its name for people.
+        colour: in every figure (Okabe, Ito 2008: colour-blind safe).
+        draws: whether its code draws random numbers. BBR draws its phase in ProbeBW; Linux's code of the others has none in it.
+        is_bbr: whether it is of the BBR family.
+    """
+
+    label: str
+    colour: str
+    draws: bool
+    is_bbr: bool
+
+
+ALGORITHMS = {
+    "bbr1": Algorithm("BBRv1", "#0072B2", draws=True, is_bbr=True),
+    "bbr2": Algorithm("BBRv2", "#56B4E9", draws=True, is_bbr=True),
+    "bbr3": Algorithm("BBRv3", "#009E73", draws=True, is_bbr=True),
+    "cubic": Algorithm("CUBIC", "#D55E00", draws=False, is_bbr=False),
+    "reno": Algorithm("Reno", "#CC79A7", draws=False, is_bbr=False),
+    "dctcp": Algorithm("DCTCP", "#E69F00", draws=False, is_bbr=False),
+}
+OWN_COLOUR = "#666666"  # of an algorithm of one's own
+COLOURS = {name: algorithm.colour for name, algorithm in ALGORITHMS.items()}
+
+
+def label_of_cca(name: str) -> str:
+    """An algorithm's name for people; of one's own the name itself."""
+    return ALGORITHMS[name].label if name in ALGORITHMS else name
+
+
+def colour_of_cca(name: str) -> str:
+    """An algorithm's colour."""
+    return COLOURS.get(name, OWN_COLOUR)
