@@ -95,8 +95,9 @@ u32 bbrm_inflight_with_headroom(const struct sock *sk)
 /* The drafts say "inflight" and leave open when. What is to be judged is how full the path will be
  * once a new pacing rate can take effect, which is when the next packet may leave: until then the
  * path delivers, and while the gain is above 1 a send quantum is let out to find what is there.
- * BBRv1 in mainline judges by the same instant. The value after this ACK, which comes to mind
- * first, ends v2's UP much later.
+ * BBRv1 in mainline judges by the same instant, and counts what leaves until then in whole packets,
+ * as the released v2 does. The value after this ACK, which comes to mind first, ends v2's UP much
+ * later.
  */
 u64 bbrm_inflight_at_departure(struct sock *sk, u32 in_flight)
 {
@@ -105,6 +106,8 @@ u64 bbrm_inflight_at_departure(struct sock *sk, u32 in_flight)
 
 	if (wait_ns > 0)
 		leaves = bbrm_bounded_bw(bbrm_of(sk)) * div_u64(wait_ns, NSEC_PER_USEC);
+	if (bbrm_params_of(sk)->whole_departures)
+		leaves = round_down(leaves, bbrm_packets(1));
 	if (bbrm_pacing_gain(sk) > BBRM_UNIT)
 		inflight += bbrm_packets(bbrm_send_quantum(sk));
 	return inflight - min(inflight, leaves);

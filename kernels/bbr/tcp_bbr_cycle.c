@@ -265,6 +265,18 @@ static bool bbrm_is_at_inflight_hi(struct sock *sk, const struct rate_sample *rs
 	return rs->prior_in_flight >= bbr->inflight_hi;
 }
 
+/* [D2]: "inflight > BBRInflight(BBR.max_bw, 1.25)". In whole packets, where both can be equal, the
+ * released version ends UP then, as BBRv1 in mainline does.
+ */
+static bool bbrm_is_up_full(struct sock *sk, const struct rate_sample *rs)
+{
+	const struct bbrm_params *params = bbrm_params_of(sk);
+	u64 inflight = bbrm_inflight_at_departure(sk, rs->prior_in_flight);
+	u64 full = bbrm_inflight_for(sk, bbrm_max_bw(bbrm_of(sk)), params->up_pacing_gain);
+
+	return params->whole_departures ? inflight >= full : inflight > full;
+}
+
 /* [D3] BBRIsTimeToGoDown; [D2] the test in BBRUpdateProbeBWCyclePhase */
 static bool bbrm_is_time_to_go_down(struct sock *sk, const struct rate_sample *rs, u32 rate)
 {
@@ -278,8 +290,7 @@ static bool bbrm_is_time_to_go_down(struct sock *sk, const struct rate_sample *r
 	}
 	if (!params->plateau_ends_up)
 		return bbrm_now_us(sk) > bbr->cycle_stamp + bbr->min_rtt_us &&
-		       bbrm_inflight_at_departure(sk, rs->prior_in_flight) >
-		       bbrm_inflight_for(sk, bbrm_max_bw(bbr), params->up_pacing_gain);
+		       bbrm_is_up_full(sk, rs);
 	if (tp->is_cwnd_limited && tcp_snd_cwnd(tp) >= bbr->inflight_hi) {
 		/* Held by inflight_hi: a plateau would say nothing about the path. */
 		bbrm_reset_full_bw(bbr);

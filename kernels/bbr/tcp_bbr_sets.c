@@ -88,6 +88,7 @@ static struct bbrm_set bbrm_profiles[] = {
 			BBRM_V2ALPHA,
 			BBRM_AS_RELEASED,
 			.profile = "v2alpha",
+			.whole_departures = true,
 			.equal_rtt_renews = true,
 		},
 	},
