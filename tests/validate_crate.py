@@ -37,7 +37,7 @@ def main(folder: Path) -> int:
         result = services.validate(
             ValidationSettings(
                 rocrate_uri=str(folder),
-                profile_identifier="provenance-run-crate",
+                profile_identifier="process-run-crate",
                 requirement_severity=Severity.RECOMMENDED,
                 offline=True,
                 cache_path=Path(cache) / "cache",

@@ -6,7 +6,6 @@ import gzip
 import hashlib
 import io
 import json
-import re
 import shutil
 import tarfile
 from collections import Counter
@@ -120,7 +119,7 @@ def pack(
     manifest = _manifest(version, commit, said, packages, members)
     members.append(Member(README, data=_readme(name, manifest).encode()))
     members.append(Member(MANIFEST, data=_json(manifest)))
-    members.append(Member(crate.METADATA, data=_json(_provenance(version, commit, scale, runs.runs, members, results))))
+    members.append(Member(crate.METADATA, data=_json(_provenance(version, commit, scale, runs.runs))))
     members.sort(key=lambda m: m.name)
     sums = []
     for number, member in enumerate(m for m in members if not m.link):
@@ -237,17 +236,12 @@ def _own_parts(spec: KernelSpec) -> dict[str, Any]:
     return {"base": spec.base, "series": series, "settings": spec.settings}
 
 
-def _provenance(
-    version: str, commit: Commit, scale: str, runs: Sequence[FinishedRun], members: Sequence[Member], results: Path
-) -> dict[str, Any]:
-    names = [m.name for m in members]
-    lock = next(m for m in members if m.name == "source/envs/requirements.lock")
-    snakemake = re.search(r"^snakemake==(\S+)", lock.data.decode(), re.MULTILINE)
+def _provenance(version: str, commit: Commit, scale: str, runs: Sequence[FinishedRun]) -> dict[str, Any]:
     guest_runs = [
         crate.GuestRun(
             place=f"results/runs/{one.run.figure}/{one.run.point.label}/seed-{one.run.seed}",
             point=f"results/points/{one.run.figure}/{one.run.point.label}.yaml",
-            kernel=f"results/{_kernel_name(one)}.json",
+            kernel=one.manifest["kernel"],
             seed=one.run.seed,
             finished=one.manifest["wall"]["finished"],
             took_s=one.manifest["wall"]["total_s"],
@@ -256,18 +250,7 @@ def _provenance(
         )
         for one in runs
     ]
-    return crate.metadata(
-        crate.Campaign(
-            read_citation(),
-            version,
-            commit.name,
-            commit.day,
-            scale,
-            snakemake[1] if snakemake else "",
-            guest_runs,
-            names,
-        )
-    )
+    return crate.metadata(crate.Campaign(read_citation(), version, commit.name, commit.day, scale, guest_runs))
 
 
 def _json(content: Any) -> bytes:
@@ -289,7 +272,7 @@ Results of bbrlab {manifest["version"]} at scale {manifest["scale"]}: {runs} run
 | what reviewers ask (requirements, 30 minutes, each claim) | `source/docs/howto/artifact.md` |
 | pages, tables, verdicts | {site}`results/{manifest["scale"]}/`: `overview.html`, `scorecard.txt`, `PAPER.html`, `PAPER/FIGURE.csv` (columns: `source/docs/reference/results.md`) |
 | every run: what was asked, samples, self-checks, what it came from | `results/runs/PAPER/FIGURE/POINT/seed-N/` |
-| provenance of all of it | `{crate.METADATA}`: an RO-Crate (Provenance Run Crate 0.5) |
+| every run with its point, seed, times, code and kernel | `{crate.METADATA}`: an RO-Crate (Process Run Crate 0.5) |
 | versions and hashes | `{MANIFEST}` |
 | sources | `source/`: commit {manifest["commit"]} |
 | licences | `LICENSE`, `LICENSES/` |
