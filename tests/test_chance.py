@@ -14,7 +14,7 @@ from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.claims.sample import reach, sample
 from bbrlab.claims.seeds import wanted_seeds
 from bbrlab.publish.pack import Finished, _runs_there
-from bbrlab.results.chance import draws_nothing
+from bbrlab.results.algorithms import draws_nothing
 from bbrlab.results.figures import REPEATS, figures_at, runs_of
 from bbrlab.results.seeds import least_seeds
 from bbrlab.results.verdicts import REPRODUCED

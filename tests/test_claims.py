@@ -26,7 +26,7 @@ from bbrlab.claims.load import claims_files, claims_of, load_statements
 from bbrlab.claims.readings import later_choices
 from bbrlab.claims.schema import Expectation, Term, rounded, same_number
 from bbrlab.claims.select import full_figures, select
-from bbrlab.results.best_scale import known_statements
+from bbrlab.results.best_scale import shipped_statements
 from bbrlab.results.figures import figures_at, scenario_files
 from bbrlab.results.verdicts import NOT_RUN, PARTLY_RUN
 from bbrlab.show import outcomes_page
@@ -87,7 +87,7 @@ def test_the_readme_has_what_came_of_the_statements():
 def test_the_page_of_outcomes_is_of_what_ships():
     text = outcomes_page.PAGE.read_text()
     assert text == outcomes_page.outcomes(), "run: python -m bbrlab.show.outcomes_page"
-    known = known_statements(paths.ROOT / "shipped")
+    known = shipped_statements(paths.ROOT / "shipped")
     for id, verdict in known[["id", "verdict"]].itertuples(index=False):
         assert f"`{id}`" in text, f"{id} ({verdict}) is on no line"
     rows = [line for line in text.splitlines() if line.startswith("| `")]

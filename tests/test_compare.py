@@ -15,7 +15,7 @@ from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.claims.judge import judge_all
 from bbrlab.cli.commands import app
-from bbrlab.publish import campaign_source as sides
+from bbrlab.publish import campaign_source
 from bbrlab.publish.compare import MOVED, NOT_COMPARED, OPEN, SAME, compare_points, compare_verdicts, only_in
 from bbrlab.results.figures import figures_at
 from bbrlab.results.tables import write_table
@@ -280,7 +280,7 @@ def test_run_asks_the_workflow_for_the_tables(figure, monkeypatch, tmp_path):
         write_side(folder, figure, share())
         return subprocess.Popen(["true"])
 
-    monkeypatch.setattr(sides.python, "start", start)
+    monkeypatch.setattr(campaign_source.python, "start", start)
     found = invoke(
         FIGURE, "--kernel", "lab-6.12", "--config", "kernel=lab-6.1 replace=bbr3:aimd", "--run", "--cores", "1"
     )
@@ -323,7 +323,7 @@ def test_only_what_both_kernels_can_run_is_compared_and_the_rest_is_named(monkey
         asked.append(argv)
         return subprocess.Popen(["false"])
 
-    monkeypatch.setattr(sides.python, "start", start)
+    monkeypatch.setattr(campaign_source.python, "start", start)
     pair = ["--kernel", "lab-6.12", "--kernel", "google-v3-7542cc7", "--scale", "quick", "--run"]
     found = invoke("sarpkaya2025/fig5a", "sarpkaya2025/fig3a", *pair)
     assert "left out, since google-v3-7542cc7 has no bbr2: sarpkaya2025/fig3a" in found.output
@@ -337,7 +337,7 @@ def test_only_what_both_kernels_can_run_is_compared_and_the_rest_is_named(monkey
 
 def test_a_slip_is_told_before_anything_runs(monkeypatch, tmp_path):
     monkeypatch.setenv("BBRLAB_RESULTS", str(tmp_path))
-    monkeypatch.setattr(sides.python, "start", lambda *arguments, **more: pytest.fail("a campaign began"))
+    monkeypatch.setattr(campaign_source.python, "start", lambda *arguments, **more: pytest.fail("a campaign began"))
     (tmp_path / "file").write_text("mine")
     for options, words in (
         (["--metric", "los"], "--metric los: there is no such metric"),
@@ -355,7 +355,7 @@ def test_a_slip_is_told_before_anything_runs(monkeypatch, tmp_path):
 
 def test_a_campaign_that_fails_is_told(monkeypatch, tmp_path):
     monkeypatch.setenv("BBRLAB_RESULTS", str(tmp_path))
-    monkeypatch.setattr(sides.python, "start", lambda *a, **k: subprocess.Popen(["false"]))
+    monkeypatch.setattr(campaign_source.python, "start", lambda *a, **k: subprocess.Popen(["false"]))
     found = invoke(FIGURE, "--kernel", "lab-6.12", "--kernel", "lab-6.1", "--run")
     assert "the campaign of lab-6.12 failed" in str(found.exception)
 

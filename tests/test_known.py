@@ -16,7 +16,7 @@ from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.cli.commands import app
 from bbrlab.results import shipped
-from bbrlab.results.best_scale import best_claims, best_statements, in_scales, judged, known_statements
+from bbrlab.results.best_scale import best_claims, best_statements, best_verdicts, in_scales, shipped_statements
 from bbrlab.results.figures import figures_at
 from bbrlab.results.verdicts import read_claims, read_statements
 from bbrlab.show import beside_shipped
@@ -53,14 +53,14 @@ def folder(tmp_path) -> Path:
 
 
 def test_each_statement_at_the_largest_scale_that_decides_it(folder, tmp_path):
-    found = known_statements(folder)
+    found = shipped_statements(folder)
     assert list(zip(found["id"], found["verdict"], found["scale"], strict=True)) == [
         ("A", "inconclusive", "full"),
         ("B", "partly run", "quick"),
         ("C", "reproduced", "quick"),
         ("D", "partly reproduced", "full"),
     ]
-    assert len(known_statements(tmp_path / "nothing")) == 0
+    assert len(shipped_statements(tmp_path / "nothing")) == 0
 
 
 def test_a_claim_that_its_statements_scale_did_not_run_is_shown_as_another_did():
@@ -97,7 +97,7 @@ def test_a_page_of_what_ships_has_each_figure_at_the_largest_scale(monkeypatch, 
         table = pd.read_parquet(paths.SHIPPED / scale / f"{id}.parquet")
         assert set(page.tables[name]["point"]) == set(table["point"])
         assert name in set(page.checks().reset_index()["figure"])
-    everywhere = known_statements().set_index("id")["verdict"]
+    everywhere = shipped_statements().set_index("id")["verdict"]
     assert page.statements.set_index("id")["verdict"].to_dict().items() <= everywhere.to_dict().items()
     said = page.glance()
     runs = {scale: 0 for scale in at}
@@ -167,23 +167,23 @@ def test_what_ships_opens_at_every_scale_that_ships(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize(("scale", "paper"), [("quick", "questions"), ("quick", "zeynali2024"), ("full", "questions")])
 def test_a_papers_page_of_what_ships_reads_as_all_of_it(monkeypatch, tmp_path, scale, paper):
-    """What stands does so among all claims that were judged together; of one's own results of a paper, among those on its figures."""
+    """What stands does so among all claims that were best_verdicts together; of one's own results of a paper, among those on its figures."""
     monkeypatch.setattr(paths, "SHIPPED", REAL.parent)
     monkeypatch.setenv("BBRLAB_RESULTS", str(tmp_path))
-    page, (statements, claims) = load_page(scale, paper), judged(shipped.shown(scale, paper))
+    page, (statements, claims) = load_page(scale, paper), best_verdicts(shipped.shown(scale, paper))
     for mine, every in ((page.statements, statements), (page.verdicts, claims)):
         expected = every.set_index("id").loc[mine["id"]].reset_index()
         pd.testing.assert_frame_equal(mine, expected)
     alone = REAL.parent / scale / f"{paper}.claims.parquet"
     assert set(read_claims(alone)["id"]) <= set(page.verdicts["id"])
-    assert "stand when all of their scale are judged together" in page.glance()
+    assert "stand when all of their scale are best_verdicts together" in page.glance()
     place = tmp_path / scale
     shutil.copytree(REAL.parent / scale / paper, place / paper)
     for name in (f"{paper}.claims", f"{paper}.statements", "claims", "statements"):
         shutil.copy(REAL.parent / scale / f"{name}.parquet", place)
     own = load_page(scale, paper)
     assert own.verdicts["stands"].fillna(False).sum() == read_claims(alone)["stands"].fillna(False).sum()
-    assert "stand when all on this paper's figures are judged together" in own.glance()
+    assert "stand when all on this paper's figures are best_verdicts together" in own.glance()
 
 
 def test_points_of_another_scenario_are_not_called_equal(tmp_path):
@@ -219,7 +219,7 @@ def test_a_site_of_what_ships_has_each_figure_at_the_largest_scale(monkeypatch, 
     at = {scale: set(shipped.read_manifest(paths.SHIPPED, scale).figures) for scale in ("quick", "full")}
     assert {id for id, scale in content.scales.items() if scale == "full"} == at["full"]
     assert {id for id, scale in content.scales.items() if scale == "quick"} == at["quick"] - at["full"]
-    known = known_statements().set_index("id")
+    known = shipped_statements().set_index("id")
     assert {s.id: content.verdict(s.id) for s in content.statements} == known["verdict"].to_dict()
     there = {scale: read_claims(paths.SHIPPED / scale / "claims.parquet").set_index("id")["verdict"] for scale in at}
     for name, row in content.of_claims.items():
@@ -267,7 +267,7 @@ def test_one_figure_of_ones_own_does_not_hide_what_ships(monkeypatch, tmp_path):
     assert page.shipped and len(page.figures) > 1
     said = page.glance()
     assert (
-        "Of your own there is tang/fig2 at scale quick, not yet judged with all figures of the paper; `snakemake"
+        "Of your own there is tang/fig2 at scale quick, not yet best_verdicts with all figures of the paper; `snakemake"
         in said
     )
 

@@ -18,7 +18,6 @@ from bbrlab.base.tables import read_table
 from bbrlab.cli.commands import app
 from bbrlab.models.predictions import PACKED
 from bbrlab.publish import rejudge as rejudging
-from bbrlab.publish import renew as renewing
 from bbrlab.publish.rejudge import rejudge
 from bbrlab.publish.shipped_folder import replace_shipped
 from bbrlab.results.figures import figures_at
@@ -165,19 +164,19 @@ def first_is_quick(kind, point):
 
 def predictions(say=lambda text: None):
     table = read_table(REAL / PACKED)
-    asked = renewing.Asked("quick", figures_at("quick", [FIGURES[0]]), ["burst"], 2)
-    return renewing._predictions(asked, table.iloc[:0], say)
+    asked = rejudging.Renewal("quick", figures_at("quick", [FIGURES[0]]), ["burst"], 2)
+    return rejudging._predictions(asked, table.iloc[:0], say)
 
 
 def test_a_process_that_is_killed_is_no_fault_of_bbrlab(monkeypatch):
-    monkeypatch.setattr(renewing, "_predict", killed)
+    monkeypatch.setattr(rejudging, "_predict", killed)
     with pytest.raises(UserError, match="computed predictions was killed .* fewer --cores"):
         predictions()
 
 
 def test_what_is_interrupted_ends_at_once(monkeypatch):
     monkeypatch.setenv("BBRLAB_TEST_FIRST", min(p.label for p in figures_at("quick", [FIGURES[0]])[0].points))
-    monkeypatch.setattr(renewing, "_predict", first_is_quick)
+    monkeypatch.setattr(rejudging, "_predict", first_is_quick)
 
     def interrupt(text):
         raise KeyboardInterrupt

@@ -14,7 +14,7 @@ from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.claims.select import select
-from bbrlab.publish.campaign_source import sides_of
+from bbrlab.publish.campaign_source import sources_of
 from bbrlab.results.figures import figures_at, own_of_figure
 from bbrlab.results.replacement import (
     UNCHANGED,
@@ -145,14 +145,14 @@ def test_a_folder_of_its_own(replaced, monkeypatch, tmp_path):
 
 def test_compare_takes_it_as_a_setting(monkeypatch, tmp_path):
     monkeypatch.setenv("BBRLAB_RESULTS", str(tmp_path))
-    first, second = sides_of(["lab-6.12"], [], ["replace=bbr3:aimd"])
+    first, second = sources_of(["lab-6.12"], [], ["replace=bbr3:aimd"])
     assert first.swap is None
     assert second.swap == SWAP
     assert second.folder == second.home / "replace" / "bbr3-aimd"
     assert "replace=bbr3:aimd" in second.command("smoke", [], 2)
     with pytest.raises(UserError, match="there is no algorithm 'mine'"):
-        sides_of(["lab-6.12"], [], ["replace=bbr3:mine"])
-    first, second = sides_of([], [], ["replace=bbr3:bbr3,profile=v3", "replace=bbr3:bbr3,profile=v3-drafts"])
+        sources_of(["lab-6.12"], [], ["replace=bbr3:mine"])
+    first, second = sources_of([], [], ["replace=bbr3:bbr3,profile=v3", "replace=bbr3:bbr3,profile=v3-drafts"])
     assert first.swap == Replacement("bbr3", "bbr3", {"profile": "v3"})
     assert first.folder != second.folder
 

@@ -19,12 +19,11 @@ from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.tables import read_table
 from bbrlab.claims.columns import prediction_files
-from bbrlab.claims.judged import judged
 from bbrlab.claims.load import claims_of, load_statements
+from bbrlab.claims.statements import verdict_tables
 from bbrlab.models.predictions import KINDS, PACKED, packed
 from bbrlab.publish import pack as ship
 from bbrlab.publish import rejudge as rejudging
-from bbrlab.publish import renew as renewing
 from bbrlab.publish.finished_run import FinishedRun
 from bbrlab.publish.pack import Others, pack
 from bbrlab.publish.rejudge import rejudge
@@ -66,7 +65,7 @@ def campaign(results: Path, *figures: str, without_curves: bool = False) -> ship
     for id in figures:
         table = read_figure(REAL / f"{id}.parquet").assign(wall_s=1.0)
         write_table(table, results / "quick" / f"{id}.parquet")
-        claims, statements = judged({id: table}, "quick", True, results)
+        claims, statements = verdict_tables({id: table}, "quick", True, results)
         write_table(claims, results / "quick" / f"{id}.claims.parquet")
         write_table(statements, results / "quick" / f"{id}.statements.parquet")
     return ship.Finished("quick", figures_at("quick", list(figures)), results, without_curves=without_curves)
@@ -160,7 +159,7 @@ def test_points_and_verdicts_are_of_the_tables_that_are_packed(tmp_path):
         "tang.": {PART[0]: tables[PART[0]]},
         "ware2019.": {PART[1]: tables[PART[1]]},
     }.items():
-        claims, statements = judged(some, "quick", bool(part))
+        claims, statements = verdict_tables(some, "quick", bool(part))
         pd.testing.assert_frame_equal(read_table(place / f"{part}claims.parquet"), claims, check_dtype=False)
         pd.testing.assert_frame_equal(read_table(place / f"{part}statements.parquet"), statements, check_dtype=False)
     pd.testing.assert_frame_equal(read_table(place / "points.parquet"), tidy(tables), check_dtype=False)
@@ -177,7 +176,7 @@ def a_quarter(kind: str, point: Point) -> pd.DataFrame:
 def test_predictions_that_are_missing_are_computed(tmp_path, monkeypatch, without_curves):
     """Those of a page's curves unless they are to be left out."""
     asked: list[str] = []
-    monkeypatch.setattr(renewing, "_predict", a_quarter)
+    monkeypatch.setattr(rejudging, "_predict", a_quarter)
     mine = campaign(tmp_path / "mine", MODELLED, without_curves=without_curves)
     ship.pack(mine, tmp_path / "out", say=asked.append)
     found = read_table(tmp_path / "out" / "quick" / PACKED)
@@ -188,10 +187,10 @@ def test_predictions_that_are_missing_are_computed(tmp_path, monkeypatch, withou
 
 
 def test_what_claims_read_is_computed_without_curves(monkeypatch):
-    monkeypatch.setattr(renewing, "_predict", a_quarter)
+    monkeypatch.setattr(rejudging, "_predict", a_quarter)
     chosen = figures_at("full", ["questions/adoption", MODELLED])
     read = prediction_files(claims_of(load_statements(known_good=True)), chosen)
-    found = renewing._predictions(renewing.Asked("full", chosen, curves=False), packed([]), lambda text: None)
+    found = rejudging._predictions(rejudging.Renewal("full", chosen, curves=False), packed([]), lambda text: None)
     places = zip(found["point"], found["kind"], strict=True)
     assert read and set(places) == {(path.parent.name, path.stem) for path in read}
 
@@ -276,7 +275,7 @@ with shipped_folder.at_work(folder, "quick"):
 
 
 def refuses(*given: object) -> None:
-    raise UserError("a claim cannot be judged")
+    raise UserError("a claim cannot be verdict_tables")
 
 
 @pytest.mark.parametrize("how", ["rejudge", "add", "pack"])

@@ -17,7 +17,7 @@ import pytest
 
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
-from bbrlab.claims.judged import judged
+from bbrlab.claims.statements import verdict_tables
 from bbrlab.models.predictions import PACKED, prediction_file, read_prediction
 from bbrlab.publish import differences, verify
 from bbrlab.publish import expected_runs as records
@@ -58,7 +58,7 @@ def make_tables(results: Path) -> None:
     write_table(table, results / "smoke" / f"{FIGURE}.parquet")
     write_table(tidy({FIGURE: table}), results / "smoke" / "points.parquet")
     for part in ("", "tang."):
-        claims, statements = judged({FIGURE: table}, "smoke", bool(part), results)
+        claims, statements = verdict_tables({FIGURE: table}, "smoke", bool(part), results)
         write_table(claims, results / "smoke" / f"{part}claims.parquet")
         write_table(statements, results / "smoke" / f"{part}statements.parquet")
 
@@ -136,7 +136,7 @@ def test_what_was_there_is_replaced_as_a_whole(theirs, campaign, packed):
         (lambda r: shutil.rmtree(run_of(r, seed=2)), rf"1 of 4 runs is missing, such as .*; run: BBRLAB_RESULTS=.* snakemake .*{FIGURE}"),
         (lambda r: change(run_of(r) / "summary.json", jain_index=0.5), r"is not the table of the runs that are there"),
         (lambda r: change(run_of(r) / "manifest.json", seed=7), "is of another run than summary.json"),
-        (lambda r: change(run_of(r) / "manifest.json", outputs_sha256={}), "is not the file that manifest.json has"),
+        (lambda r: change(run_of(r) / "manifest.json", outputs_sha256={}), "manifest.json: has no hash of samples.parquet"),
         (lambda r: change(run_of(r) / "manifest.json", guest_code_sha256={"init": "0"}), "its guest_code_sha256 is another"),
     ],
 )  # fmt: skip

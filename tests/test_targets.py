@@ -12,7 +12,7 @@ import yaml
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.yaml_files import read_yaml
-from bbrlab.publish.campaign_source import sides_of
+from bbrlab.publish.campaign_source import sources_of
 from bbrlab.results.figures import figures_at
 from bbrlab.workflow.snakemake import words_of
 from bbrlab.workflow.targets import check_asked, check_given
@@ -168,7 +168,7 @@ def test_a_value_that_a_key_cannot_have(given, said):
 )
 def test_a_side_of_a_comparison_has_the_same_keys(text, said):
     with pytest.raises(UserError, match=said):
-        sides_of([], [], [text, "kernel=lab-6.12"])
+        sources_of([], [], [text, "kernel=lab-6.12"])
 
 
 def test_a_kernel_needs_what_is_asked_for_only():

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import pandas as pd
 
 from bbrlab.claims.code import code_of
 from bbrlab.claims.inference import ERROR, kept_by_holm
-from bbrlab.claims.judge import OWN, SECOND_HAND, Verdict, counts
+from bbrlab.claims.judge import OWN, SECOND_HAND, Verdict, counts, judge_all, verdict_frame
+from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.claims.schema import Statement
+from bbrlab.results.figures import figures_at
 from bbrlab.results.verdicts import (
     AS_READ,
     FINAL,
@@ -187,3 +190,23 @@ def statement_frame(statements: Iterable[Statement], verdicts: Iterable[Verdict]
             "own": statement.own,
         })  # fmt: skip
     return pd.DataFrame(rows)
+
+
+def verdict_tables(
+    tables: Mapping[str, pd.DataFrame], scale: str, only: bool = False, results: Path | None = None
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The verdicts on the claims of data/, and on their statements.
+
+    Args:
+        tables: {figure: its table at that scale}.
+        only: statements of which these figures alone can judge a claim, in place of all.
+        results: where the models' predictions are; default: the results folder.
+
+    Returns:
+        judge.verdict_frame() and statement_frame(): what claims.parquet and statements.parquet hold.
+    """
+    chosen = [
+        s for s in load_statements(known_good=True) if not only or any(set(c.figures) <= set(tables) for c in s.claims)
+    ]
+    verdicts = judge_all(claims_of(chosen), figures_at(scale, list(tables)), tables, results)
+    return verdict_frame(verdicts), statement_frame(chosen, verdicts)

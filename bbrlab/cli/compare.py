@@ -32,7 +32,7 @@ def compare(
     """
     from bbrlab.claims.judge import judge_all
     from bbrlab.claims.load import claims_of, load_statements
-    from bbrlab.publish.campaign_source import figures_there, kernels_of, left_out, run_side, sides_of, tables_at
+    from bbrlab.publish.campaign_source import figures_there, kernels_of, left_out, run_side, sources_of, tables_at
     from bbrlab.publish.compare import METRICS, compare_points, compare_verdicts, only_in
     from bbrlab.results.config import load_config
     from bbrlab.results.figures import figures_at
@@ -43,7 +43,7 @@ def compare(
     compare_points({}, {}, metrics)  # of nothing: says if there is no such metric, before a campaign runs
     check_file("--csv", csv)
     check_file("--page", page)
-    sides = sides_of(kernel or [], results or [], config or [])
+    sides = sources_of(kernel or [], results or [], config or [])
     scale = scale or load_config().scale
     jobs = cores or all_cores()
     known = {f.id: f for f in figures_at(scale, figures or None)}

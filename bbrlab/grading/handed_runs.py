@@ -27,6 +27,7 @@ from bbrlab.grading.submission import RESULTS, YAML_BYTES, Submission, read_stri
 from bbrlab.kernel.built import Kernel, describe_kernel, without_build
 from bbrlab.measure import schema
 from bbrlab.measure.summary import Measured
+from bbrlab.results.digest import summary_digest
 from bbrlab.results.nested import MISSING, Difference, differences, in_words, is_number, leaves
 from bbrlab.results.run_folder import RunFolder, checked_summary
 from bbrlab.run.conditions import CONDITIONS
@@ -58,7 +59,7 @@ class RunFound(TypedDict):
         sha256: of samples.parquet.
         digest: of the values in it (table_digest()).
         likeness: of some of them (likeness_of()).
-        summary_sha256: of the summary without the real time that it took.
+        summary_sha256: of what the summary says of the run (results/digest.py).
         summary: what the tables need of it, with the numbers that were recounted.
     """
 
@@ -204,7 +205,7 @@ def _run(folder: _Folder, known: Mapping[str, int], own: Personal, kernel: Kerne
         summary = handed.raw_summary
         if not isinstance(summary, dict):
             raise UserError(f"{SUMMARY}: is no summary of a run")
-        run["summary_sha256"] = summary_sha256(summary)
+        run["summary_sha256"] = summary_digest(summary)
         content = _summary(folder, summary, manifest, point, plan, columns) | {"kernel": describe_kernel(kernel)}
         checked_summary(content, handed.path / SUMMARY)  # of flows that end early it has the student's own numbers
         run["summary"] = content
@@ -282,12 +283,6 @@ def _without_defaults(point: Point) -> Point:
     if content.get("sample_hz") == type(point.scenario).model_fields["sample_hz"].default:
         del content["sample_hz"]
     return Point(validate(content, point.scenario.name), {})
-
-
-def summary_sha256(summary: Mapping[str, Any]) -> str:
-    """SHA-256 of a summary without the one field of real time."""
-    kept = {k: v for k, v in summary.items() if k != "wall_s"}
-    return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()
 
 
 def _summary(

@@ -16,7 +16,7 @@ from typing import TypedDict
 
 import yaml
 
-from bbrlab.base import files, python
+from bbrlab.base import python
 from bbrlab.base.errors import UserError, why_it_failed
 from bbrlab.base.signals import postponed
 from bbrlab.claims.schema import rounded
@@ -26,7 +26,6 @@ from bbrlab.grading.handed_runs import (
     EDITED_SAMPLES,
     EDITED_SUMMARY,
     RunFound,
-    summary_sha256,
 )
 from bbrlab.grading.handed_samples import read_samples, table_digest
 from bbrlab.grading.personal import Personal
@@ -34,6 +33,8 @@ from bbrlab.grading.rubric import Limits, Rubric
 from bbrlab.grading.submission import shown
 from bbrlab.kernel.built import Kernel
 from bbrlab.results.cost import estimate_s
+from bbrlab.results.digest import summary_digest
+from bbrlab.results.run_folder import RunFolder
 from bbrlab.run.output import SAMPLES, SUMMARY
 from bbrlab.scenario.messages import validate
 from bbrlab.scenario.point import Point
@@ -193,13 +194,13 @@ def _end(child: subprocess.Popen[str]) -> None:
 
 def _compared(run: RunFound, point: Point, out: Path) -> dict[str, str]:
     """How a run that was made again compares with the one that was handed in."""
-    summary = files.read_json(out / SUMMARY)
-    same_bytes = files.sha256(out / SAMPLES) == run["sha256"]
+    made = RunFolder(out)
+    same_bytes = made.table_hashes[SAMPLES] == run["sha256"]
     same_values = same_bytes or table_digest(read_samples(out / SAMPLES, point)) == run["digest"]
     notes = f" (it {'; '.join(run['notes'])})" if run["notes"] else ""
     if not same_values:
         return {"outcome": DIFFERS, "kind": EDITED_SAMPLES, "told": f"made again, {SAMPLES} has other values{notes}"}
-    if summary_sha256(summary) != run["summary_sha256"]:
+    if summary_digest(made.raw_summary) != run["summary_sha256"]:
         return {"outcome": DIFFERS, "kind": EDITED_SUMMARY, "told": f"made again, {SUMMARY} says something else{notes}"}
     if not same_bytes:
         return {

@@ -9,9 +9,9 @@ import pandas as pd
 
 from bbrlab.base.errors import UserError
 from bbrlab.base.tables import unequal
-from bbrlab.claims.judged import judged
+from bbrlab.claims.statements import verdict_tables
 from bbrlab.publish.pack import Finished
-from bbrlab.publish.renew import parts_of
+from bbrlab.publish.rejudge import parts_of
 from bbrlab.results.config import command_for
 from bbrlab.results.figures import figures_at
 from bbrlab.results.tables import read_figure, read_points, tidy
@@ -55,7 +55,7 @@ def _pairs(place: Path, scale: str, results: Path) -> Iterator[tuple[Path, pd.Da
     for part, mine in parts_of(tables).items():
         path = place / f"{part}claims.parquet"
         if path.exists():
-            claims, statements = judged(mine, scale, bool(part), results)
+            claims, statements = verdict_tables(mine, scale, bool(part), results)
             yield path, read_claims(path), claims
             yield place / f"{part}statements.parquet", read_statements(path), statements
 

@@ -1,4 +1,4 @@
-"""The two sides of ``bbrlab compare``: what each is, where its results are, and the campaign that makes them."""
+"""The two campaigns of ``bbrlab compare``: where the results of each are, and what makes them."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from bbrlab.results.tables import IDENTITY
 
 
 @dataclass(frozen=True)
-class Side:
-    """One side of a comparison.
+class CampaignSource:
+    """One of the two campaigns.
 
     Attributes:
         name: what the user calls it.
@@ -63,7 +63,7 @@ class Side:
         ]
 
 
-def sides_of(kernels: list[str], results: list[Path], settings: list[str]) -> tuple[Side, Side]:
+def sources_of(kernels: list[str], results: list[Path], settings: list[str]) -> tuple[CampaignSource, CampaignSource]:
     """The two sides that ``--kernel``, ``--results`` and ``--config`` name, in this order.
 
     Each campaign with settings has a folder of results of its own below results/compare, so that neither makes the other's
@@ -76,11 +76,11 @@ def sides_of(kernels: list[str], results: list[Path], settings: list[str]) -> tu
     for name in kernels:
         find_spec(name)
         place = _place(f"kernel={name}")
-        found.append(Side(name, place, place, {"kernel": name}))
+        found.append(CampaignSource(name, place, place, {"kernel": name}))
     for folder in results:
         if not folder.is_dir():
             raise UserError(f"--results {folder}: there is no such folder")
-        found.append(Side(str(folder), folder.absolute(), folder.absolute(), None))
+        found.append(CampaignSource(str(folder), folder.absolute(), folder.absolute(), None))
     for text in settings:
         try:
             parts = dict(item.partition("=")[::2] for item in shlex.split(text))
@@ -92,7 +92,7 @@ def sides_of(kernels: list[str], results: list[Path], settings: list[str]) -> tu
             )
         check_keys(parts)
         home = _place(" ".join(f"{k}={v}" for k, v in parts.items()))
-        side = Side(text, paths.replaced_folder(home, parts.get("replace")), home, parts)
+        side = CampaignSource(text, paths.replaced_folder(home, parts.get("replace")), home, parts)
         _ = side.swap  # says what is wrong with it
         found.append(side)
     if len(found) != 2:
@@ -104,7 +104,7 @@ def sides_of(kernels: list[str], results: list[Path], settings: list[str]) -> tu
     return found[0], found[1]
 
 
-def left_out(side: Side, scale: str, figures: list[str]) -> dict[str, list[str]]:
+def left_out(side: CampaignSource, scale: str, figures: list[str]) -> dict[str, list[str]]:
     """{figure: the CCAs that it has and the side's kernel lacks}, of those that the side cannot run."""
     if side.settings is None:
         return {}
@@ -117,7 +117,7 @@ def _place(name: str) -> Path:
     return paths.results_folder() / "compare" / name.replace("/", "-").replace(" ", ",")
 
 
-def run_side(side: Side, scale: str, figures: list[str], cores: int) -> None:
+def run_side(side: CampaignSource, scale: str, figures: list[str], cores: int) -> None:
     """Run a side's campaign: what is there already is not run again. UserError if it fails."""
     environment = {**os.environ, "BBRLAB_RESULTS": str(side.home)}
     with python.start(*side.command(scale, figures, cores), env=environment) as campaign:
@@ -126,7 +126,7 @@ def run_side(side: Side, scale: str, figures: list[str], cores: int) -> None:
         raise UserError(f"the campaign of {side.name} failed; what it says stands above, and in {side.folder / 'logs'}")
 
 
-def tables_at(side: Side, scale: str, figures: list[str], cores: int) -> dict[str, pd.DataFrame]:
+def tables_at(side: CampaignSource, scale: str, figures: list[str], cores: int) -> dict[str, pd.DataFrame]:
     """The tables of a side. UserError with the command that makes what is missing."""
     missing = [figure for figure in figures if not side.table(scale, figure).exists()]
     if missing:
@@ -139,7 +139,7 @@ def tables_at(side: Side, scale: str, figures: list[str], cores: int) -> dict[st
     return {figure: read_with(side.table(scale, figure), IDENTITY) for figure in figures}
 
 
-def figures_there(side: Side, scale: str) -> set[str]:
+def figures_there(side: CampaignSource, scale: str) -> set[str]:
     """The figures of which a side has a table."""
     found = (p.relative_to(side.folder / scale) for p in (side.folder / scale).glob("*/*.parquet"))
     return {f"{p.parent}/{p.stem}" for p in found if "." not in p.stem and str(p.parent) != "ns3"}

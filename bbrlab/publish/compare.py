@@ -226,3 +226,21 @@ def compare_verdicts(a: Iterable[Verdict], b: Iterable[Verdict]) -> pd.DataFrame
             row |= {side: verdict} | {f"{side}_{k}": content[k] for k in ("mean", "low", "high")}
         rows.append(row | {"moved": row["a"] != row["b"]})
     return pd.DataFrame(rows, columns=list(VERDICTS)).astype({"moved": bool})
+
+
+def moved_verdicts(one: pd.DataFrame, two: pd.DataFrame, sides: Mapping[str, str]) -> pd.DataFrame:
+    """The statements, or claims, of two tables whose verdict differs, in the order of their ids.
+
+    Args:
+        sides: {what each of the two is called: what to say where it has none}.
+
+    Returns:
+        Columns ``id``, ``says`` and the two.
+    """
+    names = list(sides)
+    columns = [table[["id", "says", "verdict"]] for table in (one, two)]
+    both = columns[0].merge(columns[1], on="id", how="outer", suffixes=("_one", "_two"))
+    both["says"] = both["says_two"].fillna(both["says_one"])
+    both = both.rename(columns=dict(zip(("verdict_one", "verdict_two"), names, strict=True))).fillna(dict(sides))
+    moved = both[names[0]] != both[names[1]]
+    return both.loc[moved, ["id", "says", *names]].sort_values("id", ignore_index=True)

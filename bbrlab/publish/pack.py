@@ -24,7 +24,7 @@ from bbrlab.models.predictions import PACKED, PLACE, packed
 from bbrlab.models.predictions import files_of as predictions_of
 from bbrlab.publish.accepted_failures import AcceptedFailure, failed_runs
 from bbrlab.publish.finished_run import FinishedRun, check_frame, load_all, run_frame
-from bbrlab.publish.renew import Asked, renew
+from bbrlab.publish.rejudge import Renewal, renew
 from bbrlab.publish.shipped_folder import Say, at_work, read_shipped, replace_shipped
 from bbrlab.results.config import command_for
 from bbrlab.results.figures import Figure, Run, figures_at, has_panel, runs_of, scenario_files
@@ -118,7 +118,7 @@ def pack(
         manifest = manifest_of(
             scale, content[RUNS], [*kept.versions, *_versions(runs.runs)], [*kept.failed, *runs.failed]
         )
-        renew(content, Asked(scale, figures, jobs=jobs, curves=not campaign.without_curves), say)
+        renew(content, Renewal(scale, figures, jobs=jobs, curves=not campaign.without_curves), say)
         say("writing")
         return replace_shipped(out / scale, content, manifest)
 

@@ -1,17 +1,28 @@
-"""Judges results that ship by today's claims, and asks today's models: no run is made, none changes."""
+"""Points, predictions and verdicts of results that ship, made of their tables by today's models and claims: no run is made, none changes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import signal
+import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 
-from bbrlab.publish.renew import Asked, renew
+from bbrlab.base.errors import UserError
+from bbrlab.base.workers import workers
+from bbrlab.claims.columns import prediction_files
+from bbrlab.claims.load import claims_of, load_statements
+from bbrlab.claims.statements import verdict_tables
+from bbrlab.models.predictions import KINDS, PACKED, PLACE, files_of, packed
+from bbrlab.publish.compare import moved_verdicts
 from bbrlab.publish.shipped_folder import Say, at_work, read_shipped, replace_shipped
-from bbrlab.results.figures import figures_at
+from bbrlab.results.figures import Figure, figures_at, has_panel
 from bbrlab.results.shipped import STATEMENTS, Manifest
+from bbrlab.results.tables import tidy
+from bbrlab.scenario.point import Point
 
 
 @dataclass(frozen=True)
@@ -45,16 +56,105 @@ def rejudge(
         manifest, content = read_shipped(folder, scale)
         before = content[STATEMENTS]
         figures = figures_at(scale, list(manifest.figures))
-        renew(content, Asked(scale, figures, models, jobs), say)
+        renew(content, Renewal(scale, figures, models, jobs), say)
         say("writing")
         kept = manifest.model_dump(mode="json", exclude={"files", "sha256"})
-        return Rejudged(replace_shipped(folder / scale, content, kept), _moved(before, content[STATEMENTS]))
+        return Rejudged(
+            replace_shipped(folder / scale, content, kept),
+            moved_verdicts(before, content[STATEMENTS], {"before": "is new", "now": "is gone"}),
+        )
 
 
-def _moved(before: pd.DataFrame, now: pd.DataFrame) -> pd.DataFrame:
-    """The statements whose verdict differs, in the order of their ids."""
-    sides = [table[["id", "verdict"]] for table in (before, now)]
-    both = sides[0].merge(sides[1], on="id", how="outer", suffixes=("_before", "_now"))
-    both = both.rename(columns={"verdict_before": "before", "verdict_now": "now"})
-    both = both.fillna({"before": "is new", "now": "is gone"})
-    return both[both["before"] != both["now"]].sort_values("id", ignore_index=True)
+@dataclass(frozen=True)
+class Renewal:
+    """What is to be made anew of results that ship.
+
+    Attributes:
+        figures: that ship.
+        models: kinds of predictions to compute anew.
+        jobs: predictions at once.
+        curves: compute also what no claim reads and only a page has curves of.
+    """
+
+    scale: str
+    figures: Sequence[Figure]
+    models: Sequence[str] = ()
+    jobs: int = 1
+    curves: bool = True
+
+
+def renew(content: dict[str, pd.DataFrame], renewal: Renewal, say: Say = lambda text: None) -> None:
+    """Put points, and predictions and verdicts by today's models and claims, into the content of shipped results.
+
+    Args:
+        content: {file: table}, with the figures' tables and the predictions that there are.
+        say: told now and then, in words, how far it is.
+
+    The scenarios may have changed since: what is verdict_tables are the points that a figure's runs and its scenario of today both have.
+    """
+    tables = {figure.id: content[f"{figure.id}.parquet"] for figure in renewal.figures}
+    content["points.parquet"] = tidy(tables)
+    content[PACKED] = _predictions(renewal, content[PACKED], say)
+    say("claims")
+    with tempfile.TemporaryDirectory(prefix="bbrlab-rejudge-") as place:
+        (Path(place) / renewal.scale).mkdir()
+        content[PACKED].to_parquet(Path(place) / renewal.scale / PACKED)
+        for part, mine in parts_of(tables).items():
+            claims, statements = verdict_tables(mine, renewal.scale, bool(part), Path(place))
+            content[f"{part}claims.parquet"], content[f"{part}statements.parquet"] = claims, statements
+
+
+def parts_of(tables: Mapping[str, pd.DataFrame]) -> dict[str, dict[str, pd.DataFrame]]:
+    """{what stands before claims.parquet, "" or "PAPER.": the tables that its claims are verdict_tables by}."""
+    papers = dict.fromkeys(id.split("/")[0] for id in tables)
+    return {"": dict(tables)} | {
+        f"{paper}.": {id: table for id, table in tables.items() if id.split("/")[0] == paper} for paper in papers
+    }
+
+
+def _predictions(renewal: Renewal, old: pd.DataFrame, say: Say) -> pd.DataFrame:
+    """The predictions that claims and panels of the figures read: of the models that are to be asked anew, and where there is none
+    computed, else the old ones."""
+    figures, models = renewal.figures, renewal.models
+    if unknown := sorted(set(models) - set(KINDS)):
+        raise UserError(f"--model {unknown[0]}: there is no such kind of predictions (there are {', '.join(KINDS)})")
+    nowhere = Path()  # only the names below it are wanted
+    wanted = set(prediction_files(claims_of(load_statements(known_good=True)), figures, nowhere))
+    points = {(figure.id, point.label): point for figure in figures for point in figure.points}
+    kept = {tuple(map(str, place)): rows for place, rows in old.groupby(list(PLACE))}
+    for figure in filter(has_panel, figures):
+        curves = files_of(figure.id, figure.scenario, figure.points, nowhere)
+        wanted |= {path for path in curves if renewal.curves or _place(path) in kept}
+    parts, todo = {}, {}
+    for path in sorted(wanted):
+        place = _place(path)
+        if place[2] in models or place not in kept:
+            todo[place] = points[place[:2]]
+        else:
+            parts[place] = kept[place]
+    count = min(renewal.jobs, len(todo) or 1, os.cpu_count() or 1)
+    killed = "a process that computed predictions was killed"
+    with workers(count, _begin_worker, killed, "what ships is as it was") as pool:
+        # Not by the pool's map, which cancels what waits when a process is killed, and Python 3.11 prints a traceback over that.
+        found = {place: pool.submit(_predict, place[2], point) for place, point in todo.items()}
+        for number, (place, job) in enumerate(found.items(), 1):
+            parts[place] = job.result().assign(**dict(zip(PLACE, place, strict=True)))
+            say(f"predictions: {number} of {len(todo)}")
+    return packed(parts.values())
+
+
+def _place(path: Path) -> tuple[str, str, str]:
+    """(figure, point, kind) of a prediction's file."""
+    point = path.parent
+    return f"{point.parent.parent.name}/{point.parent.name}", point.name, path.stem
+
+
+def _begin_worker() -> None:
+    """Ctrl-C and a terminal that is closed are for who started this process, and that ends it at once."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _predict(kind: str, point: Point) -> pd.DataFrame:
+    return KINDS[kind].of_points([point])

@@ -12,7 +12,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 
-from bbrlab.base import files, python
+from bbrlab.base import python
 from bbrlab.base.errors import UserError, why_it_failed
 from bbrlab.base.words import number_of
 from bbrlab.experiment.machine.cores import TELL_AFTER_S, holders, lock_folder, one_core
@@ -23,6 +23,7 @@ from bbrlab.publish.differences import compare
 from bbrlab.publish.expected_runs import ExpectedRun, Key, Problem, Results
 from bbrlab.results.cost import estimate_s
 from bbrlab.results.figures import write_points
+from bbrlab.results.run_folder import RunFolder
 from bbrlab.run.conditions import CONDITIONS
 from bbrlab.run.output import LOG, MANIFEST, SUMMARY
 
@@ -228,7 +229,7 @@ def _again(
         why = why_it_failed(told.decode(errors="replace"), process.returncode)
         return Outcome(expected, [*expected.problems, Problem("", f"does not run here: {why}")], wall_s=wall_s)
     wrong = [*expected.problems, *compare(expected, out, results.libraries)]
-    note, here = "", files.read_json(out / SUMMARY)["kernel"]  # with the algorithms of one's own that the point has
+    note, here = "", RunFolder(out).raw_summary["kernel"]  # with the algorithms of one's own that the point has
     if here["key"] != key:
         said = f"is of another kernel: {expected.kernel[0]} {key} there, {here['name']} {here['key']} here ({here['source']}, {here['compiler']})"
         if wrong:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from bbrlab.scenario.schema import NO_NOISE, Scenario
+
 
 @dataclass(frozen=True)
 class Algorithm:
@@ -15,7 +17,8 @@ class Algorithm:
     Attributes:
         label: its name for people.
         colour: in every figure (Okabe, Ito 2008: colour-blind safe).
-        draws: whether its code draws random numbers. BBR draws its phase in ProbeBW; Linux's code of the others has none in it.
+        draws: whether its code may draw random numbers. BBR draws its phase in ProbeBW; Linux's code of CUBIC and Reno has none in it; that
+            of DCTCP is taken to have some, so that it gets the seeds of others.
         is_bbr: whether it is of the BBR family.
     """
 
@@ -31,7 +34,7 @@ ALGORITHMS = {
     "bbr3": Algorithm("BBRv3", "#009E73", draws=True, is_bbr=True),
     "cubic": Algorithm("CUBIC", "#D55E00", draws=False, is_bbr=False),
     "reno": Algorithm("Reno", "#CC79A7", draws=False, is_bbr=False),
-    "dctcp": Algorithm("DCTCP", "#E69F00", draws=False, is_bbr=False),
+    "dctcp": Algorithm("DCTCP", "#E69F00", draws=True, is_bbr=False),
 }
 OWN_COLOUR = "#666666"  # of an algorithm of one's own
 COLOURS = {name: algorithm.colour for name, algorithm in ALGORITHMS.items()}
@@ -45,3 +48,23 @@ def label_of_cca(name: str) -> str:
 def colour_of_cca(name: str) -> str:
     """An algorithm's colour."""
     return COLOURS.get(name, OWN_COLOUR)
+
+
+def draws_nothing(scenario: Scenario) -> bool:
+    """Whether no seed is expected to change what a run measures: neither algorithms nor path draw random numbers.
+
+    What is left (ports, sequence numbers) can only decide which of several flows comes first.
+    """
+    network = scenario.network
+    return (
+        all(
+            flow.cca in ALGORITHMS and not ALGORITHMS[flow.cca].draws and flow.traffic is None
+            for flow in scenario.flows
+        )
+        and not any(isinstance(rtt_ms, list) for rtt_ms in (network.rtt_ms, *(f.rtt_ms for f in scenario.flows)))
+        and network.loss == 0
+        and not any(change.loss for change in network.changes)
+        and network.jitter is None
+        and network.qdisc.kind == "fifo"
+        and scenario.hosts.noise == NO_NOISE
+    )

@@ -1,4 +1,4 @@
-"""What is known by all results that are shown: each figure, and each statement, at the largest scale that has it.
+"""For each figure and statement that is shown, the largest scale that has a result.
 
 Of results that ship, a part may ship at a larger scale than the rest. One's own results are shown at the scale that was asked for.
 """
@@ -32,12 +32,12 @@ CLAIMS = "claims.parquet"
 COUNTED_BY = ("id", "paper", "verdict", "code", "cause", "chosen_after", "exactness", "own")  # of statements.parquet
 
 
-def how_known(verdict: str) -> int:
+def how_decided(verdict: str) -> int:
     """How far a statement is decided: 0 if nothing of it was run, 1 if a part was, 2 if there is a verdict."""
     return 0 if verdict == NOT_RUN else 1 if verdict == PARTLY_RUN else 2
 
 
-def figures_known(which: Shown, paper: str | None = None) -> dict[str, tuple[str, Figure]]:
+def figures_at_best_scale(which: Shown, paper: str | None = None) -> dict[str, tuple[str, Figure]]:
     """{id: (scale, figure)} of the figures with a table: each at the largest scale of what is shown that has one.
 
     Args:
@@ -75,11 +75,11 @@ def best_statements(parts: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
         Their rows in the order in which they come, with the column ``scale``.
     """
     every = _together(parts)
-    best = every.assign(_known=every["verdict"].map(how_known)).sort_values("_known", kind="stable")
+    best = every.assign(_decided=every["verdict"].map(how_decided)).sort_values("_decided", kind="stable")
     last = best.drop_duplicates("id", keep="last")
     first = every.drop_duplicates("id")  # of what was run nowhere
-    best = pd.concat([last[last["_known"] > 0], first[~first["id"].isin(last.loc[last["_known"] > 0, "id"])]])
-    return _in_order_of(every, best.drop(columns="_known"))
+    best = pd.concat([last[last["_decided"] > 0], first[~first["id"].isin(last.loc[last["_decided"] > 0, "id"])]])
+    return _in_order_of(every, best.drop(columns="_decided"))
 
 
 def best_claims(statements: pd.DataFrame, parts: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
@@ -101,7 +101,7 @@ def best_claims(statements: pd.DataFrame, parts: Mapping[str, pd.DataFrame]) -> 
     return _in_order_of(every, best.drop_duplicates("id", keep="last"))
 
 
-def judged(which: Shown, paper: str | None = None) -> tuple[pd.DataFrame, pd.DataFrame]:
+def best_verdicts(which: Shown, paper: str | None = None) -> tuple[pd.DataFrame, pd.DataFrame]:
     """What came of the statements and of the claims that test them, each at the largest scale that has it.
 
     What ships is judged all together, so that a statement reads the same on every page. One's own results of a paper are judged by its
@@ -131,7 +131,7 @@ def judged(which: Shown, paper: str | None = None) -> tuple[pd.DataFrame, pd.Dat
 
 
 def stand_among(which: Shown, paper: str | None = None) -> str:
-    """Among which claims the verdicts of judged() stand, or do not, in words."""
+    """Among which claims the verdicts of best_verdicts() stand, or do not, in words."""
     return "on this paper's figures" if paper and not which.shipped else "of their scale"
 
 
@@ -150,8 +150,8 @@ def _in_order_of(every: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
     return rows.sort_values("id", key=lambda ids: ids.map(order)).reset_index(drop=True)
 
 
-def known_statements(folder: Path | None = None) -> pd.DataFrame:
-    """What is known of each statement by all that ships: best_statements(), with no rows if nothing ships."""
+def shipped_statements(folder: Path | None = None) -> pd.DataFrame:
+    """Each statement that ships at the largest scale that decides it: best_statements(), with no rows if nothing ships."""
     folder = folder or paths.SHIPPED
     parts = {
         scale: read_with(folder / scale / STATEMENTS, COUNTED_BY)
@@ -163,11 +163,11 @@ def known_statements(folder: Path | None = None) -> pd.DataFrame:
     return best_statements(parts)
 
 
-def known_claims(statements: pd.DataFrame, folder: Path | None = None) -> pd.DataFrame:
-    """What is known of each claim by all that ships: best_claims().
+def shipped_claims(statements: pd.DataFrame, folder: Path | None = None) -> pd.DataFrame:
+    """Each claim that ships at its best scale: best_claims().
 
     Args:
-        statements: known_statements() of the same folder.
+        statements: shipped_statements() of the same folder.
     """
     folder = folder or paths.SHIPPED
     scales = [scale for scale in load_config().scales if is_shipped(folder, scale)]
@@ -201,7 +201,7 @@ def whose(which: Shown, paper: str | None = None) -> str:
     if not which.larger:
         return which.words
     parts, older = [], []
-    known = {id: scale for id, (scale, _) in figures_known(which, paper).items()}
+    known = {id: scale for id, (scale, _) in figures_at_best_scale(which, paper).items()}
     for scale in reversed(counts_of_scales(known.values())):
         manifest = read_manifest(which.results, scale)
         runs = sum(manifest.figures[id] for id, at in known.items() if at == scale)

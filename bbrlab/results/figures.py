@@ -19,7 +19,7 @@ from bbrlab.base.errors import UserError
 from bbrlab.base.yaml_files import dump_yaml
 from bbrlab.kernel.own import OwnCca, own_of
 from bbrlab.kernel.specs import find_spec
-from bbrlab.results.chance import draws_nothing
+from bbrlab.results.algorithms import draws_nothing
 from bbrlab.results.config import Config, load_config
 from bbrlab.results.cost import packets_of
 from bbrlab.results.replacement import Replacement, replacement

@@ -17,7 +17,7 @@ from bbrlab.base import files
 from bbrlab.base.errors import UserError
 from bbrlab.base.strict import Strict
 from bbrlab.measure.schema import METRICS
-from bbrlab.results.chance import draws_nothing
+from bbrlab.results.algorithms import draws_nothing
 from bbrlab.results.figures import Figure
 
 ROUNDS = 3  # the first, with the figure's trials, and two looks after which a point may get more

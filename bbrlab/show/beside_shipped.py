@@ -12,7 +12,7 @@ from bbrlab.base import paths
 from bbrlab.base.tables import unequal
 from bbrlab.base.words import number_of
 from bbrlab.measure import schema
-from bbrlab.publish.compare import names_of, only_in
+from bbrlab.publish.compare import moved_verdicts, names_of, only_in
 from bbrlab.results.figures import figures_at
 from bbrlab.results.schema import read_with
 from bbrlab.results.shipped import shipped_scale
@@ -139,13 +139,8 @@ def _moved(theirs: Path, mine: Path) -> pd.DataFrame:
     """The claims, or statements, of two tables whose verdict differs, and those that only one has."""
     if not theirs.exists() or not mine.exists():
         return pd.DataFrame(columns=["id", "says", "shipped", "own"])
-    sides = [read_with(path, ("id", "says", "verdict")) for path in (theirs, mine)]
-    both = sides[0][["id", "says", "verdict"]].merge(
-        sides[1][["id", "says", "verdict"]], on="id", how="outer", suffixes=("_shipped", "_own")
-    )
-    both["says"] = both["says_own"].fillna(both["says_shipped"])
-    both = both.rename(columns={"verdict_shipped": "shipped", "verdict_own": "own"}).fillna("not there")
-    return both.loc[both["shipped"] != both["own"], ["id", "says", "shipped", "own"]].reset_index(drop=True)
+    shipped, own = (read_with(path, ("id", "says", "verdict")) for path in (theirs, mine))
+    return moved_verdicts(shipped, own, {"shipped": "not there", "own": "not there"})
 
 
 def difference_words(found: Differences, scale: str) -> str:

@@ -14,7 +14,7 @@ from bbrlab.base.errors import UserError
 from bbrlab.claims.load import load_statements
 from bbrlab.claims.schema import Statement
 from bbrlab.measure.schema import METRICS
-from bbrlab.results.best_scale import CLAIMS, best_claims, best_statements, counts_of_scales, figures_known
+from bbrlab.results.best_scale import CLAIMS, best_claims, best_statements, counts_of_scales, figures_at_best_scale
 from bbrlab.results.config import FULL, command_for
 from bbrlab.results.figures import Figure, figures_at
 from bbrlab.results.shipped import Shown, older_versions, shown
@@ -136,7 +136,7 @@ def read_content(scale: str, results: Path | None = None) -> Content:
         UserError: if there is nothing, or naming the file of ours that is not as it must be.
     """
     which = Shown(results, scale, False, "") if results else shown_on_site(scale)
-    known = figures_known(which)
+    known = figures_at_best_scale(which)
     if not known:
         raise UserError(
             f"{which.results / which.scale}: nothing was run at this scale, nor ships; run: {command_for('all', which.scale)}"

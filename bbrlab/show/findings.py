@@ -12,7 +12,7 @@ import pandas as pd
 
 from bbrlab.base.errors import UserError
 from bbrlab.claims.judge import OWN, SECOND_HAND, apart
-from bbrlab.results.best_scale import figures_known, in_scales, judged, stand_among, table_file, whose
+from bbrlab.results.best_scale import best_verdicts, figures_at_best_scale, in_scales, stand_among, table_file, whose
 from bbrlab.results.config import command_for
 from bbrlab.results.figures import Figure, Run, runs_of
 from bbrlab.results.run_folder import RunFolder
@@ -60,7 +60,7 @@ class Page:
 
     @cached_property
     def _judged(self) -> tuple[pd.DataFrame, pd.DataFrame]:
-        return judged(self.shown, self.paper)
+        return best_verdicts(self.shown, self.paper)
 
     @property
     def statements(self) -> pd.DataFrame:
@@ -167,7 +167,7 @@ def load_page(scale: str, paper: str, results: Path | None = None) -> Page:
         UserError: if nothing of it has been run, nor ships.
     """
     which = Shown(results, scale, False, "") if results else shown(scale, paper)
-    known = {id.split("/")[1]: at for id, at in figures_known(which, paper).items()}
+    known = {id.split("/")[1]: at for id, at in figures_at_best_scale(which, paper).items()}
     if not known:
         raise UserError(
             f"{which.results / which.scale}: nothing of {paper} has been run at this scale; run: {command_for(paper, which.scale)}"
@@ -199,11 +199,11 @@ def claim_words(claims: pd.DataFrame, among: str = "of their scale") -> str:
         among: among which (known.stand_among()).
     """
     found = claims["verdict"].value_counts()
-    judged = int(sum(found.get(v, 0) for v in FINAL))
+    best_verdicts = int(sum(found.get(v, 0) for v in FINAL))
     return (
-        f"Of the {len(claims)} claims that test them {judged} are judged: {found.get(REPRODUCED, 0)} reproduced, "
+        f"Of the {len(claims)} claims that test them {best_verdicts} are best_verdicts: {found.get(REPRODUCED, 0)} reproduced, "
         f"{found.get(NOT_REPRODUCED, 0)} not; {int(claims['stands'].fillna(False).sum())} of these verdicts stand when all "
-        f"{among} are judged together. Behind them are {claims['measurement'].replace('', pd.NA).nunique()} measurements: several claims may be of one."
+        f"{among} are best_verdicts together. Behind them are {claims['measurement'].replace('', pd.NA).nunique()} measurements: several claims may be of one."
     )
 
 

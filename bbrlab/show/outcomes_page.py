@@ -14,7 +14,7 @@ import pandas as pd
 
 from bbrlab.base import files, paths
 from bbrlab.claims.judge import OWN, SECOND_HAND, apart
-from bbrlab.results.best_scale import known_claims, known_statements
+from bbrlab.results.best_scale import shipped_claims, shipped_statements
 from bbrlab.results.config import load_config
 from bbrlab.results.shipped import is_shipped, older_versions, shipped_figures
 from bbrlab.results.verdicts import AS_READ, INCONCLUSIVE, NOT_REPRODUCED, NOT_RUN, PARTLY, PARTLY_RUN, REPRODUCED
@@ -51,8 +51,8 @@ def outcomes(folder: Path | None = None) -> str:
         folder: of the results that ship; default: the package's.
     """
     folder = folder or paths.ROOT / "shipped"
-    statements = known_statements(folder)
-    claims = known_claims(statements, folder)
+    statements = shipped_statements(folder)
+    claims = shipped_claims(statements, folder)
     parts = [HEAD + _by_code(statements[apart(statements) == ""])]
     for paper, name in names_of_papers().items():
         mine = statements[statements["paper"] == paper]

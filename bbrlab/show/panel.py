@@ -18,7 +18,7 @@ from bbrlab.models import predictions, ware
 from bbrlab.models.of_paper import models_of
 from bbrlab.models.predict import STEP_TOLERANCE
 from bbrlab.results.algorithms import label_of_cca
-from bbrlab.results.best_scale import figures_known, table_file
+from bbrlab.results.best_scale import figures_at_best_scale, table_file
 from bbrlab.results.figures import PANEL_KEYS, Figure, figures_at, has_panel, scenario_files
 from bbrlab.results.schema import check_columns
 from bbrlab.results.shipped import Shown
@@ -176,7 +176,7 @@ def panels_at(which: Shown) -> list[tuple[Figure, Panel]]:
     """
     of_scale = {scale: {f.id: f for f in figures_at(scale, [])} for scale in which.scales}
     found = []
-    for scale, figure in figures_known(which).values():
+    for scale, figure in figures_at_best_scale(which).values():
         if has_panel(figure):
             panel = panel_of(figure, read_figure(table_file(which, scale, figure.id)))
             other = of_scale[scale].get(fluid_figure(figure.id), figure)
@@ -190,7 +190,7 @@ def not_run(panels: Sequence[tuple[Figure, Panel]], which: Shown) -> list[str]:
     Args:
         panels: panels_at() of these results.
     """
-    known = figures_known(which)
+    known = figures_at_best_scale(which)
     missing = [
         f"measurements of {figure.id}"
         for figure in filter(has_panel, figures_at(which.scale, []))

@@ -15,7 +15,7 @@ from bbrlab.base.words import in_short
 from bbrlab.claims.judge import OWN, SECOND_HAND, apart
 from bbrlab.claims.load import load_statements
 from bbrlab.claims.schema import Statement
-from bbrlab.results.best_scale import known_statements
+from bbrlab.results.best_scale import shipped_statements
 from bbrlab.results.config import FULL
 from bbrlab.results.figures import figures_at
 from bbrlab.results.shipped import left_out
@@ -59,7 +59,7 @@ def with_scorecard(text: str, known: pd.DataFrame, missing: Sequence[str]) -> st
 
     Args:
         text: after renewed(): its rows say the papers' names and order.
-        known: known.known_statements().
+        known: best_scale.shipped_statements().
         missing: the figures that do not ship at scale full (shipped.left_out()).
 
     Raises:
@@ -115,7 +115,7 @@ def _in_words(counted: pd.DataFrame, missing: Sequence[str]) -> str:
 def page() -> str:
     """README.md as it should be."""
     folder = paths.ROOT / "shipped"
-    known = known_statements(folder)
+    known = shipped_statements(folder)
     text = renewed(PAGE.read_text(encoding="utf-8"), load_statements())
     return with_scorecard(text, known, left_out(folder, FULL))
 

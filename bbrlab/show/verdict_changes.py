@@ -15,7 +15,7 @@ from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.strict import Strict
 from bbrlab.base.yaml_files import read_yaml
-from bbrlab.results.best_scale import known_statements
+from bbrlab.results.best_scale import shipped_statements
 from bbrlab.results.verdicts import AS_READ, INCONCLUSIVE, NOT_REPRODUCED, NOT_RUN, PARTLY, PARTLY_RUN, REPRODUCED
 
 PAGE = paths.ROOT / "docs" / "reference" / "verdict_changes.md"
@@ -78,7 +78,7 @@ def changed(changes: Changes, now: pd.DataFrame) -> pd.DataFrame:
     """The statements whose verdict differs: id, before and now (in words), better (1, 0: not comparable, -1), why.
 
     Args:
-        now: known.known_statements() with in_words and scale.
+        now: best_scale.shipped_statements() with in_words and scale.
     """
     rows = []
     after = {str(row["id"]): row for row in now.to_dict("records")}
@@ -101,7 +101,7 @@ def page(folder: Path | None = None) -> str:
         folder: of the results that ship; default: the package's.
     """
     changes = read_changes()
-    now = known_statements(folder or paths.ROOT / "shipped")
+    now = shipped_statements(folder or paths.ROOT / "shipped")
     found = changed(changes, now)
     same = len(set(changes.before) & set(now["id"])) - int(
         (~found["before"].isin([NEW]) & (found["now"] != GONE)).sum()

@@ -15,7 +15,7 @@ from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.claims.sample import reach
 from bbrlab.claims.schema import Claim
 from bbrlab.models.predictions import KINDS, prediction_file, steps_of
-from bbrlab.results.chance import draws_nothing
+from bbrlab.results.algorithms import draws_nothing
 from bbrlab.results.cost import disk_bytes, estimate_s
 from bbrlab.results.figures import Figure, has_panel, runs_of
 from bbrlab.run.output import SUMMARY

@@ -1,4 +1,4 @@
-"""Stage ``claims``: what the papers say, judged by the tables."""
+"""Stage ``claims``: what the papers say, verdict_tables by the tables."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def judge(
     ] = False,
 ) -> None:
     """Judge the papers' claims by the tables of a campaign; statements go beside them (used by the workflow)."""
-    from bbrlab.claims.judged import judged
+    from bbrlab.claims.statements import verdict_tables
     from bbrlab.results.replacement import replacement
     from bbrlab.results.tables import read_tables, write_table
     from bbrlab.results.verdicts import statements_beside
 
     beside = statements_beside(out)
-    claims, statements = judged(read_tables(tables), scale, only)
+    claims, statements = verdict_tables(read_tables(tables), scale, only)
     swap = replacement()
     told = {"replaced": swap.text} if swap else {}
     write_table(claims.assign(**told), out)
