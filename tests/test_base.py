@@ -11,9 +11,35 @@ from pathlib import Path
 import pytest
 
 from bbrlab.base import paths
+from bbrlab.base.errors import UserError
+from bbrlab.base.strict import SHOWN_MAX, Strict, read_model
 from bbrlab.results.figures import figures_at, runs_of
 from bbrlab.workflow.lock import hold_lock
 from tests.conftest import campaign_runs, changed, state_of
+
+
+class Part(Strict):
+    """A model."""
+
+    size: int
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("- {size: 1}\n- {size: big}\n", "1.size: Input should be a valid integer (found 'big')"),
+        ("- {}\n", "0.size: Field required (found {})"),
+        ("- {size: 1, color: 2}\n", "0.color: Extra inputs are not permitted (found 2)"),
+        ("size: 1\n", "content: Input should be a valid list (found {'size': 1})"),
+        (f"- {{size: {'x' * 500}}}\n", f"0.size: Input should be a valid integer (found '{'x' * (SHOWN_MAX - 1)})"),
+    ],
+)
+def test_a_wrong_field_of_a_file_is_named_with_its_value(tmp_path, text, problem):
+    path = tmp_path / "parts.yaml"
+    path.write_text(text)
+    with pytest.raises(UserError) as caught:
+        read_model(path, list[Part])
+    assert str(caught.value) == f"{path}: {problem}"
 
 
 @pytest.mark.parametrize(("given", "meant"), [("", "results"), ("other", "other"), ("/elsewhere", "/elsewhere")])

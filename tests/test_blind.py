@@ -72,7 +72,7 @@ def test_what_ships_is_drawn_as_its_panels_say():
 
 def test_wrong_panels_are_named(tmp_path):
     (tmp_path / "panels.yaml").write_text("- {table: a, title: b, by: c, scale: cubic}\n")
-    with pytest.raises(UserError, match=r"panels\.yaml: scale: "):
+    with pytest.raises(UserError, match=r"panels\.yaml: 0\.scale: .* \(found 'cubic'\)"):
         blind_panels(tmp_path)
 
 

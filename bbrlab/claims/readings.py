@@ -6,12 +6,10 @@ import functools
 from collections.abc import Iterable
 from typing import Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from bbrlab.base import paths
-from bbrlab.base.errors import UserError
-from bbrlab.base.strict import Strict
-from bbrlab.base.yaml_files import read_yaml
+from bbrlab.base.strict import Strict, read_model
 
 Version = Literal["bbr2", "bbr3"]
 FILE = "readings.yaml"
@@ -26,12 +24,7 @@ class _Readings(Strict):
 
 @functools.cache
 def _readings() -> _Readings:
-    path = paths.DATA / FILE
-    try:
-        return _Readings.model_validate(read_yaml(path))
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise UserError(f"{path}: {'.'.join(str(p) for p in first['loc'])}: {first['msg']}") from None
+    return read_model(paths.DATA / FILE, _Readings)
 
 
 def later_choices(own: str | None, versions: Iterable[Version]) -> str:

@@ -10,8 +10,7 @@ from pydantic import Field, ValidationError
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
-from bbrlab.base.strict import Strict
-from bbrlab.base.yaml_files import read_yaml
+from bbrlab.base.strict import Strict, read_model
 
 # What may stand in a command line, in a Dockerfile and in apt's sources.list without quotes.
 IMAGE_NAME = r"^[A-Za-z0-9][A-Za-z0-9._/:@-]*$"
@@ -46,13 +45,7 @@ class Settings(Strict):
 
 def load_settings(path: Path | None = None) -> Settings:
     """config/container.yaml, checked. UserError naming file, field and value."""
-    path = path or paths.CONFIG / "container.yaml"
-    try:
-        return Settings.model_validate(read_yaml(path))
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(p) for p in first["loc"]) or "the file"
-        raise UserError(f"{path}: {where}: {first['msg']} (found {first['input']!r})") from None
+    return read_model(path or paths.CONFIG / "container.yaml", Settings)
 
 
 def image_name() -> str:

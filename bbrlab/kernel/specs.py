@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
-from bbrlab.base.strict import Strict
-from bbrlab.base.yaml_files import read_yaml
+from bbrlab.base.strict import Strict, read_model
 from bbrlab.kernel.sources import Source
 from bbrlab.kernel.users import UsersKernel, read_users, users_file
 
@@ -76,12 +75,7 @@ def load_specs(path: Path | None = None) -> KernelsFile:
         specs = load_specs(paths.CONFIG / "kernels.yaml")
         own = {name: own_spec(name, entry, specs) for name, entry in read_users().items()}
         return specs.model_copy(update={"kernels": {**specs.kernels, **own}}) if own else specs
-    try:
-        found = KernelsFile.model_validate(read_yaml(path))
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(p) for p in first["loc"])
-        raise UserError(f"{path}: {where}: {first['msg']} (found {first['input']!r})") from None
+    found = read_model(path, KernelsFile)
     if found.default not in found.kernels:
         raise UserError(f"{path}: default: '{found.default}' is not one of {', '.join(found.kernels)}")
     return found

@@ -13,8 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 
 from bbrlab.base import files
 from bbrlab.base.errors import UserError
-from bbrlab.base.strict import Strict
-from bbrlab.base.yaml_files import read_yaml
+from bbrlab.base.strict import Strict, problem_of, read_model
 from bbrlab.kernel.sources import Source
 
 VARIABLE = "BBRLAB_KERNELS"
@@ -99,14 +98,7 @@ def users_file() -> Path:
 def read_users(path: Path | None = None) -> dict[str, UsersKernel]:
     """The kernels of the user's file, {} without one. UserError naming file, field and value."""
     path = path or users_file()
-    if not path.exists():
-        return {}
-    try:
-        return UsersFile.model_validate(read_yaml(path)).kernels
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(p) for p in first["loc"])
-        raise UserError(f"{path}: {where}: {words_of(first['msg'])} (found {first['input']!r})") from None
+    return read_model(path, UsersFile).kernels if path.exists() else {}
 
 
 def checked_entry(name: str, **fields: object) -> UsersKernel:
@@ -121,12 +113,7 @@ def checked_entry(name: str, **fields: object) -> UsersKernel:
         )
         if first["loc"][-1] == "[key]" and len(first["loc"]) == 3:
             option = "--name"
-        raise UserError(f"{option} {first['input']}: {words_of(first['msg'])}") from None
-
-
-def words_of(message: str) -> str:
-    """A message of pydantic's without what it puts before one of ours."""
-    return message.removeprefix("Value error, ")
+        raise UserError(f"{option} {first['input']}: {problem_of(first['msg'])}") from None
 
 
 def prepare_users_file() -> None:

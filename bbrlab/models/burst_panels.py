@@ -12,13 +12,12 @@ from typing import Annotated, Literal
 
 import numpy as np
 import pandas as pd
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
-from bbrlab.base.strict import Strict
+from bbrlab.base.strict import Strict, read_model
 from bbrlab.base.tables import published_table
-from bbrlab.base.yaml_files import read_yaml
 from bbrlab.models import burst, burst_versions, ware
 from bbrlab.models.burst_versions import Version
 from bbrlab.results.statistics import rms
@@ -66,11 +65,7 @@ class Published(Strict):
 
 def read_published(path: Path = FILE) -> Published:
     """A file of panels. UserError if it is not as it should be."""
-    try:
-        found = Published.model_validate(read_yaml(path))
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise UserError(f"{path}: {'.'.join(map(str, first['loc'])) or 'content'}: {first['msg']}") from None
+    found = read_model(path, Published)
     if found.parts.panel not in found.panels:
         raise UserError(
             f"{path}: parts.panel: there is no panel '{found.parts.panel}' (there are {', '.join(found.panels)})"

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from bbrlab.base import paths
-from bbrlab.base.errors import UserError
-from bbrlab.base.strict import Strict
-from bbrlab.base.yaml_files import read_yaml
+from bbrlab.base.strict import Strict, read_model
 
 
 class PaperModels(Strict):
@@ -28,10 +26,4 @@ def models_of(paper: str) -> PaperModels:
         UserError: if the file is not as it should be.
     """
     path = paths.DATA / paper / "models.yaml"
-    if not paper or not path.exists():
-        return PaperModels()
-    try:
-        return PaperModels.model_validate(read_yaml(path))
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise UserError(f"{path}: {'.'.join(str(p) for p in first['loc'])}: {first['msg']}") from None
+    return read_model(path, PaperModels) if paper and path.exists() else PaperModels()

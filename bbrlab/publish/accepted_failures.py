@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from bbrlab.base.errors import UserError
-from bbrlab.base.strict import Strict
-from bbrlab.base.yaml_files import read_yaml
+from bbrlab.base.strict import Strict, read_model
 from bbrlab.measure.checks.check import failed_of
 from bbrlab.publish.finished_run import FinishedRun
 from bbrlab.results.figures import Run
@@ -33,16 +30,7 @@ class AcceptedFailure(Strict):
 
 def read_accepted_failures(path: Path) -> list[AcceptedFailure]:
     """A file of explanations: a list of AcceptedFailure. UserError naming field and value if it is not one."""
-    content = read_yaml(path)
-    if not isinstance(content, list):
-        raise UserError(f"{path}: must be a list of {{figure, why}}, with point, seed and check as far as they matter")
-    try:
-        return [AcceptedFailure.model_validate(entry) for entry in content]
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise UserError(
-            f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']} (found {first['input']!r})"
-        ) from None
+    return read_model(path, list[AcceptedFailure])
 
 
 def failed_runs(runs: Iterable[FinishedRun], accepted: Sequence[AcceptedFailure]) -> list[Failed]:

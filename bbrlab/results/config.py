@@ -7,12 +7,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
-from bbrlab.base.strict import Strict
-from bbrlab.base.yaml_files import read_yaml
+from bbrlab.base.strict import Strict, read_model
 
 FULL = "full"  # the scale that leaves no figure out
 CORES = 2  # in commands that readers are shown
@@ -53,14 +52,7 @@ class Config(Strict):
 
 def load_config(path: Path | None = None) -> Config:
     """config/config.yaml, checked. UserError naming file, field and value."""
-    path = path or paths.CONFIG / "config.yaml"
-    try:
-        return Config.model_validate(read_yaml(path))
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise UserError(
-            f"{path}: {'.'.join(str(p) for p in first['loc'])}: {first['msg']} (found {first['input']!r})"
-        ) from None
+    return read_model(path or paths.CONFIG / "config.yaml", Config)
 
 
 def command_for(target: str, scale: str) -> str:

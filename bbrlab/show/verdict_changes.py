@@ -9,12 +9,10 @@ from pathlib import Path
 from typing import Literal
 
 import pandas as pd
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from bbrlab.base import files, paths
-from bbrlab.base.errors import UserError
-from bbrlab.base.strict import Strict
-from bbrlab.base.yaml_files import read_yaml
+from bbrlab.base.strict import Strict, read_model
 from bbrlab.results.best_scale import shipped_statements
 from bbrlab.results.verdicts import AS_READ, INCONCLUSIVE, NOT_REPRODUCED, NOT_RUN, PARTLY, PARTLY_RUN, REPRODUCED
 
@@ -61,11 +59,7 @@ class Changes(Strict):
 
 def read_changes(path: Path = FILE) -> Changes:
     """The file. UserError naming file and field if it is not as it should be."""
-    try:
-        return Changes.model_validate(read_yaml(path))
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise UserError(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+    return read_model(path, Changes)
 
 
 def verdict_of(words: str) -> str:

@@ -11,11 +11,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from pydantic import Field, ValidationError
+from pydantic import Field
 
-from bbrlab.base.errors import UserError
-from bbrlab.base.strict import Strict
-from bbrlab.base.yaml_files import read_yaml
+from bbrlab.base.strict import Strict, read_model
 from bbrlab.measure.schema import label_of
 from bbrlab.results.algorithms import COLOURS
 from bbrlab.results.statistics import rms
@@ -100,12 +98,7 @@ def _digits(value: Any) -> str:
 
 def blind_panels(folder: Path) -> list[BlindPanel]:
     """How they are drawn: panels.yaml of the folder. UserError for what is wrong there."""
-    path = folder / "panels.yaml"
-    try:
-        return [BlindPanel.model_validate(entry) for entry in read_yaml(path)]
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise UserError(f"{path}: {'.'.join(str(p) for p in first['loc'])}: {first['msg']}") from None
+    return read_model(folder / "panels.yaml", list[BlindPanel])
 
 
 def blind_comparisons(tables: dict[str, pd.DataFrame], panels: Sequence[BlindPanel]) -> Figure:
