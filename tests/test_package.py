@@ -20,6 +20,7 @@ from packaging.utils import canonicalize_name
 from bbrlab.base import paths
 from bbrlab.cli.doctor import missing_packages
 from bbrlab.cli.extras import EXTRAS
+from bbrlab.publish.citation import name_of, read_citation
 
 PROJECT = tomllib.loads((paths.ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 OPTIONAL = PROJECT["optional-dependencies"]
@@ -50,6 +51,15 @@ def test_what_the_package_declares_is_locked():
     locked = set(re.findall(r"^([a-z0-9-]+)==", (paths.ROOT / "envs" / "requirements.lock").read_text(encoding="utf-8"), re.MULTILINE))  # fmt: skip
     declared = names([*PROJECT["dependencies"], *(name for extra in OPTIONAL.values() for name in extra)])
     assert len(declared) > 40 and declared <= locked
+
+
+def test_the_package_and_its_citation_say_the_same():
+    """And no address that is not the citation's: the repository has no public one yet."""
+    cited = read_citation()
+    assert [author["name"] for author in PROJECT["authors"]] == [name_of(author) for author in cited["authors"]]
+    assert PROJECT["version"] == cited["version"]
+    assert PROJECT.get("urls", {}).get("Repository") == cited.get("repository-code")
+    assert set(PROJECT["keywords"]) <= set(cited["keywords"])
 
 
 def test_what_bbrlab_imports_is_declared():
