@@ -38,11 +38,11 @@ from bbrlab.grading.handed_runs import (
 from bbrlab.grading.judge import judge
 from bbrlab.grading.limited import Refused, run_limited
 from bbrlab.grading.personal import personal
-from bbrlab.grading.recount import differences
 from bbrlab.grading.report import GRADESCOPE, PAGE, class_table, page
 from bbrlab.grading.rerun import BEYOND, DIFFERS, NOT_RUN, SAME, Rerun, drawn_runs, run_again
 from bbrlab.grading.rubric import Limits, Values, load_rubric
 from bbrlab.grading.submission import Submission
+from bbrlab.results.nested import differences
 from bbrlab.scenario.load import load_scenario, points_of
 from bbrlab.scenario.point import Point
 from tests.graded import (
@@ -531,7 +531,7 @@ def test_a_process_with_limits_ends(work, problem, tmp_path, monkeypatch, capfd)
 )  # fmt: skip
 def test_where_numbers_differ(said, counted, equal):
     """An integer that no float holds is a number of no measurement."""
-    assert differences({"a": said}, {"a": counted}, 1e-8) == ([] if equal else [("a", said, counted)])
+    assert list(differences({"a": said}, {"a": counted}, close=1e-8)) == ([] if equal else [("a", said, counted)])
 
 
 # Submissions that are whole, and edited ones. The guests run once.
