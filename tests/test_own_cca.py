@@ -25,7 +25,7 @@ from bbrlab.experiment.plan import make_plan
 from bbrlab.kernel import build
 from bbrlab.kernel.build import build_kernel
 from bbrlab.kernel.built import Kernel, build_key, describe_kernel, get_kernel
-from bbrlab.kernel.own import OwnCca, own_of, read_own, stopped_at, told_place
+from bbrlab.kernel.own import OwnCca, crash_message, own_of, place_of_crash, read_own
 from bbrlab.kernel.own_build import _check_registered
 from bbrlab.kernel.sources import Located
 from bbrlab.kernel.specs import find_spec
@@ -192,12 +192,12 @@ def test_where_the_kernel_stopped(tmp_path):
     line = line_of(own.text, "static u32 mine_ssthresh")
     panic = "Kernel panic - not syncing: Kernel mode signal 8"
     trace = [panic, "Call Trace:", " [<60012345>] ? panic+0x1/0x2", " [<60054321>] mine_ssthresh.isra.0+0x1d/0x30"]
-    assert told_place(own, trace) == f"{own.path}:{line}: in mine_ssthresh(): {panic}"
-    assert told_place(own, trace[:3]) is None, "something else stopped it"
-    assert told_place(own, trace[1:]) is stopped_at([own], trace[1:]) is None, "it did not stop"
-    assert stopped_at([own], trace[:3]) == f"{own.path}: the kernel with it stopped, and did not say where: {panic}"
+    assert place_of_crash(own, trace) == f"{own.path}:{line}: in mine_ssthresh(): {panic}"
+    assert place_of_crash(own, trace[:3]) is None, "something else stopped it"
+    assert place_of_crash(own, trace[1:]) is crash_message([own], trace[1:]) is None, "it did not stop"
+    assert crash_message([own], trace[:3]) == f"{own.path}: the kernel with it stopped, and did not say where: {panic}"
     bug = ["BUG: failure at net/ipv4/tcp_mine.c:7/mine_ssthresh()!", "Kernel panic - not syncing: BUG!"]
-    assert told_place(own, bug).startswith(f"{own.path}:7: BUG: failure at mine.c:7")
+    assert place_of_crash(own, bug).startswith(f"{own.path}:7: BUG: failure at mine.c:7")
 
 
 def test_a_tree_keeps_what_it_was_built_from(tmp_path):

@@ -18,8 +18,8 @@ from bbrlab.cli.commands import app
 from bbrlab.experiment.machine import uml
 from bbrlab.kernel import build, compile, source_tree
 from bbrlab.kernel.build import build_kernel
-from bbrlab.kernel.built import Kernel, boot_words, build_key, kernel_identity
-from bbrlab.kernel.compile import check_names, objects_of, switched_off, unnamed
+from bbrlab.kernel.built import Kernel, boot_options, build_key, kernel_identity
+from bbrlab.kernel.compile import absent_ccas, check_names, objects_of, switched_off
 from bbrlab.kernel.options import check_config, fragment_of
 from bbrlab.kernel.patch_files import parts_of
 from bbrlab.kernel.series import apply_series
@@ -123,7 +123,7 @@ def test_the_labs_own_patches_are_patches(path):
 @pytest.fixture
 def tree(tmp_path) -> SourceTree:
     """A source tree of two files."""
-    found = SourceTree(tmp_path / "tree", gone_on=False)
+    found = SourceTree(tmp_path / "tree", reused=False)
     (found.source / "net/ipv4").mkdir(parents=True)
     for name in ("tcp_bbr.c", "tcp_cubic.c"):
         (found.source / "net/ipv4" / name).write_text(TEN)
@@ -318,7 +318,7 @@ def test_a_name_that_is_promised_and_missing_is_an_error_with_the_option_that_ma
         check_names("my-bbr3", spec_with(names={"bbr3": "bbr2", "bbr1": "bbr"}), probe, configured)
     check_names("my-bbr3", spec_with(names={"bbr1": "bbr"}), probe, configured)
     (configured / "net/ipv4/tcp_bbr.c").write_text('.name = "bbr",')
-    assert unnamed(spec_with(names={"bbr1": "bbr", "bbr3": "mybbr"}), configured) == ["mybbr"]
+    assert absent_ccas(spec_with(names={"bbr1": "bbr", "bbr3": "mybbr"}), configured) == ["mybbr"]
 
 
 def test_an_algorithm_whose_option_is_off_is_told_before_anything_is_compiled(configured):
@@ -664,7 +664,7 @@ def test_a_kernel_with_ipv6_sends_nothing_of_its_own(tmp_path):
         scratch = tmp_path / str(number)
         scratch.mkdir()
         job = SimpleNamespace(scratch=scratch, prompt=None, memory_bytes=1 << 27, seed=1, arguments=[])
-        assert boot_words(kernel) == words
+        assert boot_options(kernel) == words
         assert ("ipv6.disable=1" in uml.command(kernel, job)) == bool(words)
 
 

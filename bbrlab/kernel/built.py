@@ -65,7 +65,7 @@ class Kernel:
 def build_key(spec: KernelSpec, source: str, compiler_line: str, own: Sequence[OwnCca] = ()) -> str:
     """Hash of (source version, options, patches, added files, what tries it out, compiler, this recipe's steps, algorithms of
     one's own): of all that can change a result. Patches for the host cannot: host_key(); nor can comments in the added C files, of which
-    the tokens count. An algorithm of one's own counts as it stands: the kernel names lines of it where it stops (own.told_place())."""
+    the tokens count. An algorithm of one's own counts as it stands: the kernel names lines of it where it stops (own.place_of_crash())."""
     parts = recipe(spec)
     digest = hashlib.sha256()
     for part in (source, compiler_line, spec.arch, "recipe 4"):
@@ -139,7 +139,7 @@ def is_outdated(name: str | None = None) -> bool:
     return kernel_folder(key).is_dir() and read_kernel(name, key, host_key(spec)) is None
 
 
-def boot_words(kernel: Kernel) -> list[str]:
+def boot_options(kernel: Kernel) -> list[str]:
     """What a kernel's command line needs for its hosts to send nothing of their own.
 
     The lab's have no IPv6. With it a host announces itself and asks for routers and for who has its address; such packets would
@@ -166,13 +166,13 @@ def kernel_identity(name: str | None = None) -> str:
         return f"{name} {digest}"
 
 
-class _Sometimes(TypedDict, total=False):
+class _OptionalFields(TypedDict, total=False):
     acceleration: str
     own: dict[str, str]
 
 
 @with_config(ConfigDict(extra="forbid", strict=True))
-class KernelEntry(_Sometimes):
+class KernelEntry(_OptionalFields):
     """What a result says of the kernel that it came from: fields of Kernel; ``acceleration`` where QEMU ran it,
     ``own`` where algorithms of one's own are built into it."""
 

@@ -44,8 +44,8 @@ def compiled(
         def wait() -> None:
             say(f"kernel {name}: another process is at the tree of this source; waiting for that")
 
-        with source_tree(source, spec.arch, outside.run_freely, wait) as tree:
-            if tree.gone_on:
+        with source_tree(source, spec.arch, outside.run_unconfined, wait) as tree:
+            if tree.reused:
                 say(f"kernel {name}: goes on in {tree.folder}: only what differs is compiled")
             steps = Steps(name, tree.source, log, file, say)
             compile_kernel(steps, spec, source, tree, jobs)
@@ -59,7 +59,7 @@ def compile_kernel(steps: Steps, spec: KernelSpec, source: Located, tree: Source
     """Patch, configure and compile a kernel in a source tree, what is patched first. UserError naming the step that failed."""
     parts = recipe(spec)
     touched = apply_series(steps, tree, parts, source.identity)
-    if spec.foreign and (lacking := unnamed(spec, tree.source)):
+    if spec.foreign and (lacking := absent_ccas(spec, tree.source)):
         raise UserError(
             f'kernel {steps.name}: no file of net/ has the name "{lacking[0]}" of an algorithm, which its names promise '
             f"({', '.join(f'{field}={cca}' for field, cca in spec.names.items() if cca in lacking)}): the source, or a patch, is another "
@@ -140,7 +140,7 @@ def _makefile(folder: Path) -> str:
     return file.read_text(encoding="utf-8", errors="replace").replace("\\\n", " ") if file.is_file() else ""
 
 
-def unnamed(spec: KernelSpec, tree: Path) -> list[str]:
+def absent_ccas(spec: KernelSpec, tree: Path) -> list[str]:
     """The algorithms that a kernel's names promise and that no file of the tree's network code has in quotation marks."""
     left = dict.fromkeys(spec.names.values())
     for path in sorted((tree / "net").rglob("*.[ch]"), key=lambda p: p.parent.name != "ipv4"):

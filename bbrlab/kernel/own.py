@@ -104,7 +104,7 @@ def recipe_name(name: str) -> str:
     return name.partition("+")[0]
 
 
-def told_place(own: OwnCca, lines: Sequence[str]) -> str | None:
+def place_of_crash(own: OwnCca, lines: Sequence[str]) -> str | None:
     """Where in an algorithm's file the kernel stopped, in words, if its console says that it stopped there.
 
     Args:
@@ -127,7 +127,7 @@ def told_place(own: OwnCca, lines: Sequence[str]) -> str | None:
     return None
 
 
-def stopped_at(own: Sequence[OwnCca], lines: Sequence[str]) -> str | None:
+def crash_message(own: Sequence[OwnCca], lines: Sequence[str]) -> str | None:
     """Where a kernel with algorithms of one's own stopped, in words; None if it did not stop by itself.
 
     Args:
@@ -135,7 +135,7 @@ def stopped_at(own: Sequence[OwnCca], lines: Sequence[str]) -> str | None:
         lines: of the console.
     """
     for cca in own:
-        if place := told_place(cca, lines):
+        if place := place_of_crash(cca, lines):
             return place
     words = [m[0].strip() for line in lines if (m := STOPPED.search(line))]
     names = ", ".join(str(cca.path) for cca in own)

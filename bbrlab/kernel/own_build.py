@@ -9,7 +9,7 @@ from typing import Any
 
 from bbrlab.base.algorithms import TUTORIAL
 from bbrlab.base.errors import UserError
-from bbrlab.kernel.own import OwnCca, check_name, own_name, stopped_at
+from bbrlab.kernel.own import OwnCca, check_name, crash_message, own_name
 from bbrlab.kernel.probe import BootFailed, probe_kernel
 from bbrlab.kernel.sources import Located
 from bbrlab.kernel.specs import KernelSpec
@@ -65,7 +65,7 @@ def compile_with_own(
                     "another name"
                 )
         steps = Steps(own_name(name, own), tree, log, file, say)
-        steps.run_freely("copy of the tree", ["cp", "-a", "--reflink=auto", f"{built}/.", "."])
+        steps.run_unconfined("copy of the tree", ["cp", "-a", "--reflink=auto", f"{built}/.", "."])
     with open(log, "a", encoding="utf-8") as file:
         steps = Steps(own_name(name, own), tree, log, file, say)
         (tree / ".version").unlink(missing_ok=True)  # the count of builds in this tree, which would show in the kernel
@@ -80,7 +80,7 @@ def compile_with_own(
         try:
             probe = steps.timed("probe", lambda: probe_kernel(image, spec.arch, log, own=True))
         except BootFailed as error:
-            place = stopped_at(own, steps.words()[before:])
+            place = crash_message(own, steps.words()[before:])
             raise UserError(f"{place}; it stopped as it was started" if place else str(error)) from None
         console = "\n".join(steps.words()[before:])
     for cca in own:

@@ -37,11 +37,11 @@ class SourceTree:
 
     Attributes:
         folder: what it is in.
-        gone_on: whether it was there already.
+        reused: whether it was there already.
     """
 
     folder: Path
-    gone_on: bool
+    reused: bool
 
     @property
     def source(self) -> Path:

@@ -22,7 +22,7 @@ TARGETS = {"um": ("linux", "linux"), "x86_64": ("bzImage", "arch/x86/boot/bzImag
 
 
 ERROR = re.compile(r"(?i)error|fatal|cannot|no space|undefined reference|multiple definition")
-MAKES_WORK = re.compile(r"  [A-Z][A-Z0-9_]+ +\S")  # "  CC      lib/error-inject.o"
+MAKE_PROGRESS = re.compile(r"  [A-Z][A-Z0-9_]+ +\S")  # "  CC      lib/error-inject.o"
 
 
 class StepFailedError(UserError):
@@ -66,7 +66,7 @@ class Steps:
         temporary.mkdir(exist_ok=True)
         self._run(step, argv, confined.compiler(argv, self.tree, temporary), stdin, {"TMPDIR": str(temporary)}, quiet)
 
-    def run_freely(self, step: str, argv: list[str]) -> None:
+    def run_unconfined(self, step: str, argv: list[str]) -> None:
         """The same for a command that gets the source from where it is."""
         self._run(step, argv, argv, None, {}, quiet=False)
 
@@ -87,7 +87,7 @@ class Steps:
                                cwd=self.tree, stdin=source, stdout=self.file, env=environment)  # fmt: skip
             if status:
                 words = self.words()[before + 1 :]
-                errors = [line for line in words if ERROR.search(line) and not MAKES_WORK.match(line)]
+                errors = [line for line in words if ERROR.search(line) and not MAKE_PROGRESS.match(line)]
                 raise StepFailedError(
                     f"kernel {self.name}: step '{step}' failed; the log is {self.log}, and says:\n  "
                     + "\n  ".join((errors or words)[:LOG_TAIL_LINES])

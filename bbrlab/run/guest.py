@@ -16,7 +16,7 @@ from bbrlab.experiment.machine.prompt import PromptLink
 from bbrlab.experiment.machine.strain import Gauge, Strain
 from bbrlab.experiment.plan import Plan
 from bbrlab.kernel.built import Kernel
-from bbrlab.kernel.own import OwnCca, stopped_at
+from bbrlab.kernel.own import OwnCca, crash_message
 from bbrlab.kernel.probe import LOUD
 from bbrlab.run.memory import guest_bytes, largest_part, workload_bytes
 from bbrlab.scenario.point import Point
@@ -133,7 +133,7 @@ def _stopped_by(own: Sequence[OwnCca], log: Path) -> str:
     text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
     if not own or process.OUT_OF_MEMORY in text:
         return ""
-    place = stopped_at(own, text.splitlines())
+    place = crash_message(own, text.splitlines())
     return f"{place}\n" if place else ""
 
 

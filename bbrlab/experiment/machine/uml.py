@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bbrlab.experiment.machine import process
 from bbrlab.experiment.machine.process import Job
-from bbrlab.kernel.built import Kernel, boot_words
+from bbrlab.kernel.built import Kernel, boot_options
 from bbrlab.kernel.confine import confined
 
 # The guest's kernel mixes its command line into its entropy, and every step of a path walk moves its clock, so no path
@@ -42,7 +42,7 @@ def command(kernel: Kernel, job: Job) -> list[str]:
         kernel.image, *by_seccomp, f"mem={job.memory_bytes >> 20}M", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro",
         *clock, f"random_seed={job.seed}", FIXED_ADDRESSES,
         f"hostfs_writable={HERE}/out", f"thash_entries={HASH_ENTRIES}", "umid=guest", f"uml_dir={HERE}/control/",
-        f"HERE={HERE}", "con=null", "con0=null,fd:1", "quiet", *process.PANIC_ARGUMENTS, *boot_words(kernel), *job.arguments, "init=/bin/sh", "--", "-c",
+        f"HERE={HERE}", "con=null", "con0=null,fd:1", "quiet", *process.PANIC_ARGUMENTS, *boot_options(kernel), *job.arguments, "init=/bin/sh", "--", "-c",
         f'"{OLD_MOUNT} {process.mount_command()} -t hostfs -o ro,noatime,{HERE}/guest none /mnt && exec /mnt/init"',
     ]  # fmt: skip
     foreign = kernel.foreign or bool(kernel.own)
