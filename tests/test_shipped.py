@@ -27,6 +27,7 @@ from bbrlab.results import shipped
 from bbrlab.results.figures import figures_at, runs_of
 from bbrlab.results.run_folder import RunFolder
 from bbrlab.results.tables import figure_table, tidy, write_table
+from bbrlab.run import processes
 from bbrlab.run.run import run_point
 from bbrlab.show import beside_shipped
 from bbrlab.show.findings import load_page
@@ -396,7 +397,7 @@ def test_a_run_by_another_build_of_the_kernel_that_is_equal_is_told_and_no_fault
         def communicate(self):
             return None, b""
 
-    monkeypatch.setattr(verify.subprocess, "Popen", lambda *a, **k: Done())
+    monkeypatch.setattr(processes.subprocess, "Popen", lambda *a, **k: Done())
     outcome = verify._again(other, {}, Path("point"), record.run.folder, found, [])
     assert outcome.problems == []
     assert "is of another kernel" in outcome.note

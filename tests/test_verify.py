@@ -32,6 +32,7 @@ from bbrlab.publish.pack import joined
 from bbrlab.results.digest import fields_of, summary_digest
 from bbrlab.results.figures import figures_at
 from bbrlab.results.shipped import Version, read_manifest
+from bbrlab.run import processes
 from tests.made_up import nothing_measured, of_this_version, whole_summary
 from tests.test_site import made_up_run
 
@@ -74,8 +75,8 @@ def one_core_here(tmp_path, monkeypatch) -> None:
     """A machine with one core, of which nobody else knows."""
     monkeypatch.setattr(cores, "SHARED", tmp_path)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
-    monkeypatch.setattr(verify, "TELL_AFTER_S", LATE_S)
-    monkeypatch.setattr(verify, "TELL_S", LATE_S)
+    monkeypatch.setattr(processes, "TELL_AFTER_S", LATE_S)
+    monkeypatch.setattr(processes, "TELL_S", LATE_S)
 
 
 def some(results: Results, count: int = 1) -> list[verify.ExpectedRun]:

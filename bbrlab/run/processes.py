@@ -1,0 +1,173 @@
+"""Many points at once, each run by a process of its own (``bbrlab point``), which waits for a core and has it to itself."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from bbrlab.base import python
+from bbrlab.base.errors import UserError, why_it_failed
+from bbrlab.base.words import number_of
+from bbrlab.experiment.machine.cores import TELL_AFTER_S, holders, lock_folder, one_core
+from bbrlab.run.output import LOG
+
+TICK_S = 0.1  # between looks at which runs have a core
+TELL_S = 1.0  # between words of how far it is, if none ends
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Job:
+    """A point to run once.
+
+    Attributes:
+        point: its file (results/figures.write_points()).
+        out: the folder of its result.
+        kernel: entry of kernels.yaml; None: its default.
+        sources: C files of algorithms of one's own that are built into the kernel.
+    """
+
+    point: Path
+    seed: int
+    out: Path
+    kernel: str | None = None
+    sources: Sequence[Path] = ()
+
+
+@dataclass
+class Started:
+    """A run that was started.
+
+    Attributes:
+        log: its guest's, which is there from when the run has its core.
+        start_s: when it was started, on the monotonic clock.
+        core_s: when it was first seen to have its core; None: it has not been yet.
+    """
+
+    process: subprocess.Popen[bytes]
+    log: Path
+    start_s: float
+    core_s: float | None = None
+
+    def look(self) -> None:
+        """See whether it has its core."""
+        if self.core_s is None and self.log.exists():
+            self.core_s = time.monotonic()
+
+    @property
+    def is_late(self) -> bool:
+        """Whether it has had no core for longer than it takes to ask for one."""
+        return (
+            self.core_s is None and self.process.returncode is None and time.monotonic() - self.start_s > TELL_AFTER_S
+        )
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A run that is over.
+
+    Attributes:
+        why: it failed, in one line; empty if its result is there.
+        wall_s: that it took from when it had its core, whatever it waited for one; None if it had none.
+    """
+
+    why: str
+    wall_s: float | None
+
+
+def run_job(job: Job, started: list[Started]) -> Ended:
+    """Run a point in a process, and wait for its end.
+
+    Args:
+        started: of all that run at once; this one is added.
+    """
+    argv = ["point", str(job.point), "--seed", str(job.seed), "--out", str(job.out)]
+    argv += ["--kernel", job.kernel] if job.kernel else []
+    argv += [word for source in job.sources for word in ("--cca-source", str(source))]
+    start_s = time.monotonic()
+    process = python.start("bbrlab.cli.main", *argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    run = Started(process, job.out / LOG, start_s)
+    started.append(run)
+    _, told = process.communicate()
+    run.look()
+    wall_s = None if run.core_s is None else time.monotonic() - run.core_s
+    why = why_it_failed(told.decode(errors="replace"), process.returncode) if process.returncode else ""
+    return Ended(why, wall_s)
+
+
+def run_each(
+    works: Sequence[Callable[[list[Started]], Result]],
+    cores: int,
+    on_progress: Callable[[list[Result], str], None] = lambda done, waits: None,
+    is_last: Callable[[Result], bool] = lambda result: False,
+) -> list[Result]:
+    """Do what there is to do, so much at once. If this is interrupted, all that runs is ended.
+
+    Args:
+        works: each calls run_job() with what it is given, in the order in which they begin.
+        on_progress: called with those that are over, and how many wait for a free core (in words; empty: none), each time that one
+            is over, and every so often.
+        is_last: whether nothing more begins after this came of one.
+
+    Returns:
+        What came of each that began, in the order of the works.
+    """
+    done: list[Result] = []
+    started: list[Started] = []
+    with ThreadPoolExecutor(cores) as pool:
+        jobs: list[Future[Result]] = [pool.submit(work, started) for work in works]
+        left, next_s = set(jobs), time.monotonic() + TELL_S
+        try:
+            while left:
+                over, left = wait(left, TICK_S, FIRST_COMPLETED)
+                results = [job.result() for job in over if not job.cancelled()]
+                done += results
+                if any(is_last(result) for result in results):
+                    for job in left:
+                        job.cancel()
+                for run in tuple(started):
+                    run.look()
+                if over or time.monotonic() >= next_s:
+                    on_progress(done, _waits(started))
+                    next_s = time.monotonic() + TELL_S
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for run in started:
+                run.process.terminate()
+            raise
+    return [job.result() for job in jobs if not job.cancelled()]
+
+
+def _waits(started: Sequence[Started]) -> str:
+    """How many runs wait for a free core, and who has the cores, in words; empty if none does. (The runs themselves say nothing.)"""
+    late = sum(run.is_late for run in tuple(started))
+    try:
+        if late and _all_taken():
+            who = ", ".join(holders(lock_folder(), sorted(os.sched_getaffinity(0))))
+            return f"{number_of(late, 'run')} {'waits' if late == 1 else 'wait'} for a free core ({who})"
+    except UserError:  # no folder of locks: the runs end with why
+        pass
+    return ""
+
+
+class _Taken(Exception):
+    """No core is free."""
+
+
+def _all_taken() -> bool:
+    """Whether no core is free. One that is, is held for an instant; who asks for it then asks again."""
+
+    def give_up() -> None:
+        raise _Taken
+
+    try:
+        with one_core(may_wait=give_up):
+            return False
+    except _Taken:
+        return True
