@@ -308,7 +308,10 @@ def _summary(
         raise UserError(f"{SAMPLES}: gives numbers that are not finite")
     wrong += _checked(folder, summary, manifest, point, plan, columns)
     if wrong:
-        told = "; ".join(f"{place} is {in_words(said)}, its samples and manifest say {in_words(have)}" for place, said, have in wrong[:3])  # fmt: skip
+        told = "; ".join(
+            f"{place} {'' if said is MISSING else 'is '}{in_words(said)}, its samples and manifest say {in_words(have)}"
+            for place, said, have in wrong[:3]
+        )
         more = f" and {len(wrong) - 3} more" if len(wrong) > 3 else ""
         folder.flag(EDITED_SUMMARY, f"{SUMMARY}: {told}{more}{_commits(manifest)}")
     return {
