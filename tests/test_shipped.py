@@ -373,7 +373,7 @@ def test_verify_runs_again_and_its_exit_code_tells(mine):
     assert done.returncode == 1, done.stdout + done.stderr
     assert "3 of 4 runs are equal in every hash" in done.stdout
     place = f"{FIGURE} {run_of(mine).parent.name} seed 1: summary.json: "
-    assert f"{place}is of another kernel: lab-6.12 ffffffffffffffff there, lab-6.12 " in done.stdout
+    assert f"{place}kernel build differs: lab-6.12 ffffffffffffffff there, lab-6.12 " in done.stdout
     assert f"{place}another result: groups.0.rtt_ms_mean" in done.stdout
     assert state_of(mine) == before, "verifying changes nothing"
 
@@ -400,10 +400,10 @@ def test_a_run_by_another_build_of_the_kernel_that_is_equal_is_told_and_no_fault
     monkeypatch.setattr(processes.subprocess, "Popen", lambda *a, **k: Done())
     outcome = verify._again(other, {}, Path("point"), record.run.folder, found, [])
     assert outcome.problems == []
-    assert "is of another kernel" in outcome.note
+    assert "kernel build differs" in outcome.note
     changed = replace(other, summary_sha256="0" * 64)
     outcome = verify._again(changed, {}, Path("point"), record.run.folder, found, [])
-    assert "is of another kernel" in outcome.problems[0].what
+    assert "kernel build differs" in outcome.problems[0].what
     older = replace(changed, manifest={key: value for key, value in record.manifest.items() if key != "conditions"})
     outcome = verify._again(older, {}, Path("point"), record.run.folder, found, [])
     assert outcome.problems[0].what.startswith("had other conditions: no noise")

@@ -164,17 +164,20 @@ def test_the_command_tells_on_a_log_that_a_run_waits_and_counts_one(monkeypatch,
     def again(found, records, jobs, tell):
         for _ in range(2):
             tell([], said)
-        return [verify.Outcome(r, [], "of another kernel; equal all the same") for r in records]
+        return [verify.Outcome(r, [], "kernel build differs; results are identical") for r in records]
 
     monkeypatch.setattr(verify, "run_again", again)
     argv = ["verify", FIGURE, "--results", str(shipped), "--scale", "quick", "--cores", "1", "--sample"]
     done = CliRunner().invoke(app, [*argv, "1"], catch_exceptions=False)
     assert done.stderr == f"bbrlab: {said}\n", "once, however often it was looked"
     assert " on 1 core\n" in done.stdout
-    assert "\n1 run: of another kernel" in done.stdout
+    assert "\n1 run: kernel build differs" in done.stdout
     assert done.stdout.endswith("1 of 1 run is equal in every hash\n")
     done = CliRunner().invoke(app, [*argv, "2"], catch_exceptions=False)
-    assert done.stdout.endswith("2 of 2 runs are equal in every hash\n") and "\n2 runs: of another" in done.stdout
+    assert (
+        done.stdout.endswith("2 of 2 runs are equal in every hash\n")
+        and "\n2 runs: kernel build differs" in done.stdout
+    )
 
 
 @pytest.mark.parametrize(("faults", "said"), [(1, "1 fault in the files"), (2, "2 faults in the files")])

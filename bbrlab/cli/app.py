@@ -48,7 +48,7 @@ EXIT_MOVED, EXIT_FAILED, EXIT_CHECKS, EXIT_BUG = 1, 2, 4, 70
 # Every code that ``bbrlab`` ends with, for docs/reference/command_line.md.
 EXITS = {
     0: "done; of commands that look or compare: nothing is wrong, nothing differs",
-    EXIT_MOVED: "done, and the answer is no: `compare`, `crosscheck`: something moved; `verify`: a run differs or is missing; `doctor`: this machine lacks something",
+    EXIT_MOVED: "completed; a difference or a problem was found: `compare`, `crosscheck`: something moved; `verify`: a run differs or is missing; `doctor`: this machine lacks something",
     EXIT_FAILED: "not done: what was asked is not possible, or something failed; the message says what, where and what to do",
     EXIT_CHECKS: "`run --strict`: the run is there, but a self-check failed",
     EXIT_BUG: "a fault of bbrlab itself; the traceback says where: please report it (CONTRIBUTING.md)",

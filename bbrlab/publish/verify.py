@@ -129,11 +129,11 @@ def _again(
     wrong = [*expected.problems, *compare(expected, out, results.libraries)]
     note, here = "", RunFolder(out).raw_summary["kernel"]  # with the algorithms of one's own that the point has
     if here["key"] != key:
-        said = f"is of another kernel: {expected.kernel[0]} {key} there, {here['name']} {here['key']} here ({here['source']}, {here['compiler']})"
+        said = f"kernel build differs: {expected.kernel[0]} {key} there, {here['name']} {here['key']} here ({here['source']}, {here['compiler']})"
         if wrong:
             wrong.insert(0, Problem(SUMMARY, said))
         else:
-            note = f"{said}; equal all the same"
+            note = f"{said}; results are identical"
     if wrong and (there := _conditions(expected)) != CONDITIONS[-1]:
         wrong.insert(0, Problem(MANIFEST, f"had other conditions: {there}; here: {CONDITIONS[-1]}"))
     return Outcome(expected, wrong, note, ended.wall_s)

@@ -16,8 +16,8 @@ from typing import Annotated, Any
 from pydantic import Field, ValidationError
 
 from bbrlab.base import files, paths
-from bbrlab.base.errors import UserError
-from bbrlab.base.strict import Strict
+from bbrlab.base.errors import DamagedFile, UserError
+from bbrlab.base.strict import Strict, first_problem
 from bbrlab.base.words import in_short, number_of
 from bbrlab.kernel.built import KernelEntry
 from bbrlab.results.config import command_for, load_config
@@ -153,9 +153,8 @@ def read_manifest(folder: Path, scale: str) -> Manifest:
     try:
         return Manifest.model_validate(content)
     except ValidationError as error:
-        first = error.errors()[0]
-        raise UserError(
-            f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}; it was edited, or made by another version: get it anew"
+        raise DamagedFile(
+            path, first_problem(error), "it was edited, or made by another version: get it anew"
         ) from None
 
 
