@@ -127,7 +127,7 @@ rule all:
     input:
         scorecard=f"{AT_SCALE}/scorecard.json",
         points=f"{AT_SCALE}/points.parquet",
-        pages=[f"{AT_SCALE}/{page}.html" for page in PAGES],
+        notebooks=[f"{AT_SCALE}/{page}.ipynb" for page in PAGES],
         site=f"{AT_SCALE}/site",
 
 

@@ -1,4 +1,4 @@
-# Stage 5: notebooks, executed and written as HTML pages; verdicts and the scorecard as text, which the terminal
+# Stage 5: notebooks, executed, to be opened in JupyterLab and shown in the site; verdicts and the scorecard as text, which the terminal
 # shows at the end of a campaign.
 
 
@@ -10,7 +10,6 @@ rule notebook:
         other_engine=other_engine_of,
         code=CODE["pages"],
     output:
-        page=f"{AT_SCALE}/{{paper}}.html",
         notebook=f"{AT_SCALE}/{{paper}}.ipynb",
         figures=directory(f"{AT_SCALE}/figures/{{paper}}"),
     log:
@@ -18,7 +17,7 @@ rule notebook:
     params:
         scale=SCALE,
     shell:
-        "bbrlab render {input.notebook:q} --out {output.page:q} --figures {output.figures:q} -p scale={params.scale} > {log:q} 2>&1"
+        "bbrlab execute {input.notebook:q} --out {output.notebook:q} --figures {output.figures:q} -p scale={params.scale} > {log:q} 2>&1"
 
 
 rule models_notebook:
@@ -28,7 +27,6 @@ rule models_notebook:
         predictions=PREDICTIONS,
         code=CODE["pages"],
     output:
-        page=f"{AT_SCALE}/models.html",
         notebook=f"{AT_SCALE}/models.ipynb",
         figures=directory(f"{AT_SCALE}/figures/models"),
     log:
@@ -36,7 +34,7 @@ rule models_notebook:
     params:
         scale=SCALE,
     shell:
-        "bbrlab render {input.notebook:q} --out {output.page:q} --figures {output.figures:q} -p scale={params.scale} -p interactive=no > {log:q} 2>&1"
+        "bbrlab execute {input.notebook:q} --out {output.notebook:q} --figures {output.figures:q} -p scale={params.scale} -p interactive=no > {log:q} 2>&1"
 
 
 rule burst_notebook:
@@ -44,7 +42,6 @@ rule burst_notebook:
         notebook=local(name_of(paths.ROOT / "notebooks" / "burst.ipynb")),
         code=CODE["pages"],
     output:
-        page=f"{AT_SCALE}/burst.html",
         notebook=f"{AT_SCALE}/burst.ipynb",
         figures=directory(f"{AT_SCALE}/figures/burst"),
     log:
@@ -52,7 +49,7 @@ rule burst_notebook:
     params:
         scale=SCALE,
     shell:
-        "bbrlab render {input.notebook:q} --out {output.page:q} --figures {output.figures:q} -p scale={params.scale} -p interactive=no > {log:q} 2>&1"
+        "bbrlab execute {input.notebook:q} --out {output.notebook:q} --figures {output.figures:q} -p scale={params.scale} -p interactive=no > {log:q} 2>&1"
 
 
 rule overview_notebook:
@@ -65,7 +62,6 @@ rule overview_notebook:
         shipped=SHIPPED,
         code=CODE["pages"],
     output:
-        page=f"{AT_SCALE}/overview.html",
         notebook=f"{AT_SCALE}/overview.ipynb",
         figures=directory(f"{AT_SCALE}/figures/overview"),
     log:
@@ -73,7 +69,7 @@ rule overview_notebook:
     params:
         scale=SCALE,
     shell:
-        "bbrlab render {input.notebook:q} --out {output.page:q} --figures {output.figures:q} -p scale={params.scale} > {log:q} 2>&1"
+        "bbrlab execute {input.notebook:q} --out {output.notebook:q} --figures {output.figures:q} -p scale={params.scale} > {log:q} 2>&1"
 
 
 rule scorecard:

@@ -1,4 +1,4 @@
-# A paper's name runs the paper and renders its page, PAPER/FIGURE that figure, a figure's name that of every paper that has one so called.
+# A paper's name runs the paper and executes its notebook, PAPER/FIGURE that figure, a figure's name that of every paper that has one so called.
 
 
 for target, chosen in targets_of(FIGURES).items():
@@ -8,4 +8,4 @@ for target, chosen in targets_of(FIGURES).items():
             target
         input:
             [f"{AT_SCALE}/{id}.claims.txt" for id in chosen],
-            [f"{AT_SCALE}/{target}.html"] if target in PAPERS else [],
+            [f"{AT_SCALE}/{target}.ipynb"] if target in PAPERS else [],

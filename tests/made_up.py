@@ -174,3 +174,19 @@ def of_this_version(folder: Path, scale: str = "quick") -> Path:
         version["conditions"] = CONDITIONS[-1]
     files.write_json(path, manifest | {"sha256": own_hash(manifest)})
     return folder
+
+
+def page_of(results: Path, paper: str, figures: dict[str, Figure], tables: dict[str, pd.DataFrame], scale: str = "smoke", shipped: bool = False) -> Any:  # fmt: skip
+    """A notebook's page of some figures, of which nothing was judged."""
+    from bbrlab.results.shipped import Shown
+    from bbrlab.show.findings import Findings
+    from bbrlab.show.page import Page
+
+    which = Shown(results, scale, shipped, "")
+    ids = {name: f"{paper}/{name}" for name in figures}
+    nothing = pd.DataFrame()
+    scales = dict.fromkeys(ids.values(), scale)
+    found = Findings(
+        which, {ids[n]: f for n, f in figures.items()}, {ids[n]: t for n, t in tables.items()}, scales, nothing, nothing
+    )
+    return Page(found, paper)

@@ -72,8 +72,8 @@ def campaign(tmp_path_factory) -> Path:
         point.write_text("scenario: {}\n")
     files.write_json(results / "kernel.json", {"name": "lab-6.12"})
     make_tables(results)
-    (results / "smoke" / "tang.html").write_text("<p>a page")
-    (results / "smoke" / ".tang.html.partial").write_text("half a page")
+    (results / "smoke" / "tang.ipynb").write_text("{}")
+    (results / "smoke" / ".tang.ipynb.partial").write_text("half a notebook")
     files.write_json(results / "models" / FIGURE / "other.json", {})
     return results
 
@@ -142,7 +142,7 @@ def test_sums_hold_and_find_a_changed_and_a_missing_file(unpacked):
 def test_what_is_in_it_and_what_is_not(unpacked, packed, package):
     there = {str(p.relative_to(unpacked)) for p in unpacked.rglob("*") if p.is_file()}
     for name in ("README.md", "MANIFEST.json", "ro-crate-metadata.json", "LICENSE", "LICENSES/GPL-2.0-only.txt", "source/Snakefile",
-                 "results/smoke/tang.html", "results/kernel.json"):  # fmt: skip
+                 "results/smoke/tang.ipynb", "results/kernel.json"):  # fmt: skip
         assert name in there
     runs = [name for name in there if name.startswith("results/runs/")]
     assert {Path(name).name for name in runs} == {"summary.json", "samples.parquet", "manifest.json"}, "no logs"
@@ -253,7 +253,7 @@ def test_verdicts_that_are_not_of_the_tables_are_not_packed(results, package, tm
 def test_a_whole_campaign_has_its_scorecard(results, package, tmp_path):
     with pytest.raises(UserError, match="scorecard.json: is missing: the campaign is not finished"):
         archive(results, tmp_path / "out", package, whole=True)
-    for name in ("scorecard.json", "overview.html"):
+    for name in ("scorecard.json", "overview.ipynb"):
         (results / "smoke" / name).write_text("{}")
     assert archive(results, tmp_path / "out", package, whole=True).path.exists()
 

@@ -217,7 +217,7 @@ def test_a_damaged_summary_is_named(tmp_path, monkeypatch, content):
 def test_a_broken_notebook_is_named(tmp_path):
     (tmp_path / "n.ipynb").write_text("{")
     for name, words in (("n.ipynb", "is no notebook"), ("none.ipynb", "is not there")):
-        done = bbrlab("render", tmp_path / name, "--out", tmp_path / "n.html")
+        done = bbrlab("execute", tmp_path / name, "--out", tmp_path / "n.ipynb")
         assert done.returncode == 2
         assert done.stderr.startswith(f"bbrlab: {tmp_path / name}: {words}"), done.stderr
 

@@ -34,7 +34,7 @@ COMMANDS = {
     "points": ["points", "{tables}/tang/fig2.parquet", "--out", "{out}/points.parquet"],
     "judge": ["judge", "{tables}/tang/fig2.parquet", "--only", "--scale", "smoke", "--out", "{out}/claims.parquet"],
     "predict": ["predict", "{point}", "burst={out}/burst.parquet"],
-    "render": ["render", "{notebook}", "--out", "{out}/n.html", "--figures", "{out}/figures"],
+    "execute": ["execute", "{notebook}", "--out", "{out}/n.ipynb", "--figures", "{out}/figures"],
     "report": ["report", "{tables}/tang/fig2.parquet", "--claims", "{tables}/claims.parquet", "--scale", "smoke", "--out", "{out}/card.json"],
     "show": ["show", "{run}", "--out", "{out}/run.html"],
     "ship": ["ship", "tang/fig2", "--scale", "smoke", "--out", "{out}"],
@@ -97,7 +97,9 @@ def check(told: Told, command: str, kind: str) -> None:
         assert said["errors"].count(f"bbrlab: {out}") == 1, said["errors"]
         assert WORDS[kind] in said["errors"], said["errors"]
     assert "Traceback" not in said["errors"], said["errors"]
-    left = [name for name in said["left"] if "partial" in name or name.endswith((".json", ".parquet", ".csv", ".html"))]
+    left = [
+        name for name in said["left"] if "partial" in name or name.endswith((".json", ".parquet", ".csv", ".ipynb"))
+    ]
     assert left == []
 
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import matplotlib.pyplot as plt
 
 from bbrlab.base import paths
-from bbrlab.show.execute import render_notebook
+from bbrlab.show.execute import execute_notebook
 from bbrlab.show.plots.burst import what_if
 
 
 def test_the_page_needs_no_campaign(tmp_path, monkeypatch):
     monkeypatch.setenv("BBRLAB_RESULTS", str(tmp_path / "nothing"))
     monkeypatch.setenv("PYTHONPATH", str(paths.ROOT))
-    out = tmp_path / "out" / "burst.html"
-    render_notebook(paths.ROOT / "notebooks" / "burst.ipynb", out, {"scale": "smoke", "interactive": "no"})
+    out = tmp_path / "out" / "burst.ipynb"
+    execute_notebook(paths.ROOT / "notebooks" / "burst.ipynb", out, {"scale": "smoke", "interactive": "no"})
     page = out.read_text()
-    assert page.count("<img") == 6, (
+    assert page.count('"alt": "') == 6, (
         "two maps, both beside the lab, what a flow gets of 10 and of 100, one position of the sliders"
     )
     for words in ("fluid_9s", "the precautionary probe", "Who would switch?"):

@@ -7,7 +7,7 @@ import pytest
 
 from bbrlab.base import paths
 from bbrlab.results.figures import figures_at
-from bbrlab.show.execute import render_notebook
+from bbrlab.show.execute import execute_notebook
 from tests.made_up import table
 
 
@@ -32,12 +32,12 @@ def test_a_campaign_of_some_papers_has_its_page(tmp_path, monkeypatch, ran):
         whole.to_parquet(results / "smoke" / "sarpkaya2025" / f"{name}.parquet")
     monkeypatch.setenv("BBRLAB_RESULTS", str(results))
     monkeypatch.setenv("PYTHONPATH", str(paths.ROOT))
-    out = tmp_path / "out" / "models.html"
-    render_notebook(first_cells(tmp_path), out, {"scale": "smoke", "interactive": "no"})
+    out = tmp_path / "out" / "models.ipynb"
+    execute_notebook(first_cells(tmp_path), out, {"scale": "smoke", "interactive": "no"})
     page = out.read_text()
     assert "Not run, and so not on this page:" in page
     assert "measurements of sarpkaya2025/fig3a" in page
     assert ("measurements of sarpkaya2025/fig2a" in page) == (not ran)
     for model in ("fluid", "burst"):
         assert (f"the {model} model at 4 of 4 points of sarpkaya2025/fig2a" in page) == bool(ran)
-    assert page.count("<img") == len(ran)
+    assert page.count('"alt": "') == len(ran)

@@ -20,12 +20,10 @@ from bbrlab.results.best_scale import best_claims, best_statements, best_verdict
 from bbrlab.results.figures import figures_at
 from bbrlab.results.verdicts import read_claims, read_statements
 from bbrlab.show import beside_shipped
-from bbrlab.show.content import read_content
-from bbrlab.show.findings import load_page
-from bbrlab.show.paper_page import paper_page
+from bbrlab.show.findings import load_findings
+from bbrlab.show.page import load_page, statement_table
 from bbrlab.show.site import notebook_files
-from bbrlab.show.site_pages import front_page, runs_page
-from bbrlab.show.statement_table import statement_table
+from bbrlab.show.site_pages import front_page, paper_page, runs_page
 
 REAL = paths.ROOT / "shipped" / "quick"
 
@@ -167,7 +165,7 @@ def test_what_ships_opens_at_every_scale_that_ships(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize(("scale", "paper"), [("quick", "questions"), ("quick", "zeynali2024"), ("full", "questions")])
 def test_a_papers_page_of_what_ships_reads_as_all_of_it(monkeypatch, tmp_path, scale, paper):
-    """What stands does so among all claims that were best_verdicts together; of one's own results of a paper, among those on its figures."""
+    """What stands does so among all claims that were judged together; of one's own results of a paper, among those on its figures."""
     monkeypatch.setattr(paths, "SHIPPED", REAL.parent)
     monkeypatch.setenv("BBRLAB_RESULTS", str(tmp_path))
     page, (statements, claims) = load_page(scale, paper), best_verdicts(shipped.shown(scale, paper))
@@ -176,14 +174,14 @@ def test_a_papers_page_of_what_ships_reads_as_all_of_it(monkeypatch, tmp_path, s
         pd.testing.assert_frame_equal(mine, expected)
     alone = REAL.parent / scale / f"{paper}.claims.parquet"
     assert set(read_claims(alone)["id"]) <= set(page.verdicts["id"])
-    assert "stand when all of their scale are best_verdicts together" in page.glance()
+    assert "stand when all of their scale are judged together" in page.glance()
     place = tmp_path / scale
     shutil.copytree(REAL.parent / scale / paper, place / paper)
     for name in (f"{paper}.claims", f"{paper}.statements", "claims", "statements"):
         shutil.copy(REAL.parent / scale / f"{name}.parquet", place)
     own = load_page(scale, paper)
     assert own.verdicts["stands"].fillna(False).sum() == read_claims(alone)["stands"].fillna(False).sum()
-    assert "stand when all on this paper's figures are best_verdicts together" in own.glance()
+    assert "stand when all on this paper's figures are judged together" in own.glance()
 
 
 def test_points_of_another_scenario_are_not_called_equal(tmp_path):
@@ -215,19 +213,19 @@ def test_a_site_of_what_ships_has_each_figure_at_the_largest_scale(monkeypatch, 
     """And each statement, with its claims, at the largest scale that decides it; one's own results stand alone."""
     monkeypatch.setattr(paths, "SHIPPED", paths.ROOT / "shipped")
     monkeypatch.setenv("BBRLAB_RESULTS", str(tmp_path))
-    content = read_content("quick")
+    content = load_findings("quick")
     at = {scale: set(shipped.read_manifest(paths.SHIPPED, scale).figures) for scale in ("quick", "full")}
     assert {id for id, scale in content.scales.items() if scale == "full"} == at["full"]
     assert {id for id, scale in content.scales.items() if scale == "quick"} == at["quick"] - at["full"]
     known = shipped_statements().set_index("id")
-    assert {s.id: content.verdict(s.id) for s in content.statements} == known["verdict"].to_dict()
+    assert content.every.set_index("id")["verdict"].to_dict() == known["verdict"].to_dict()
     there = {scale: read_claims(paths.SHIPPED / scale / "claims.parquet").set_index("id")["verdict"] for scale in at}
-    for name, row in content.of_claims.items():
+    for name, row in content.of_claim.items():
         scale = known.loc[row["statement"], "scale"]
         assert row["verdict"] == there[row["scale"]][name]
         assert row["scale"] == scale or there[scale][name] == "not run", "what is known at another scale is shown, too"
     front, runs, page = (
-        front_page(content, defaultdict(str), [], ""),
+        front_page(content, defaultdict(str), [], []),
         runs_page(content),
         paper_page(content, "sarpkaya2025", "S", "n"),
     )
@@ -239,22 +237,22 @@ def test_a_site_of_what_ships_has_each_figure_at_the_largest_scale(monkeypatch, 
     assert "notebook of this paper](n.md).\n" in page
     assert "<dt>scale of the verdict</dt><dd>full</dd>" in page
     elsewhere = {
-        row["paper"] for row in content.of_claims.values() if row["scale"] != known.loc[row["statement"], "scale"]
+        row["paper"] for row in content.of_claim.values() if row["scale"] != known.loc[row["statement"], "scale"]
     }
     for paper in elsewhere:
         assert "at scale quick, not counted above" in paper_page(content, paper, "S", "n"), paper
     for id in ("sarpkaya2025/fig2a", "zeynali2024/fig2"):
         assert content.command(id).endswith(id) and ("scale=full" in content.command(id)) == (id in at["full"])
-    assert read_content("full").scales == dict.fromkeys(at["full"], "full")
+    assert load_findings("full").scales == dict.fromkeys(at["full"], "full")
     (tmp_path / "quick" / "tang").mkdir(parents=True)
     shutil.copy(paths.SHIPPED / "quick" / "tang" / "fig2.parquet", tmp_path / "quick" / "tang")
-    part = read_content("quick")
+    part = load_findings("quick")
     assert part.scales == content.scales, "a part of a campaign hides nothing of what ships"
     assert "Of your own there is tang/fig2 at scale quick" in paper_page(part, "tang", "T", None)
     assert "Not among those at scale full" in front or not shipped.left_out(paths.SHIPPED, "full")
     for kind in ("claims", "statements"):
         shutil.copy(paths.SHIPPED / "quick" / f"{kind}.parquet", tmp_path / "quick")
-    assert read_content("quick").scales == {"tang/fig2": "quick"}
+    assert load_findings("quick").scales == {"tang/fig2": "quick"}
 
 
 def test_one_figure_of_ones_own_does_not_hide_what_ships(monkeypatch, tmp_path):
@@ -267,7 +265,7 @@ def test_one_figure_of_ones_own_does_not_hide_what_ships(monkeypatch, tmp_path):
     assert page.shipped and len(page.figures) > 1
     said = page.glance()
     assert (
-        "Of your own there is tang/fig2 at scale quick, not yet best_verdicts with all figures of the paper; `snakemake"
+        "Of your own there is tang/fig2 at scale quick, not yet judged with all figures of the paper; `snakemake"
         in said
     )
 
@@ -307,8 +305,8 @@ def test_a_site_of_one_folder_alone(monkeypatch, tmp_path):
     monkeypatch.setattr("bbrlab.show.site.build_site", lambda *words: given.append(words) or [])
     assert CliRunner().invoke(app, ["site", "--scale", "quick", "--results", str(theirs)]).exit_code == 0
     assert given == [("quick", None, theirs)]
-    content = read_content("quick", theirs)
+    content = load_findings("quick", results=theirs)
     assert content.scales == {"tang/fig2": "quick"} and notebook_files(content) == {}
-    assert "tang" in notebook_files(read_content("quick")), "of what ships"
+    assert "tang" in notebook_files(load_findings("quick")), "of what ships"
     with pytest.raises(UserError, match="--execute: goes without --results"):
         CliRunner().invoke(app, ["site", "--results", str(theirs), "--execute"], catch_exceptions=False)

@@ -17,7 +17,7 @@ import pytest
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.show.by_hand import run_by_hand, side_by_side
-from bbrlab.show.execute import render_notebook
+from bbrlab.show.execute import execute_notebook
 
 START = paths.ROOT / "notebooks" / "00_start.ipynb"
 
@@ -25,7 +25,7 @@ START = paths.ROOT / "notebooks" / "00_start.ipynb"
 @pytest.mark.guest
 def test_the_first_notebook_runs_from_top_to_bottom(tmp_path, monkeypatch):
     monkeypatch.setenv("BBRLAB_RESULTS", str(tmp_path / "results"))
-    render_notebook(START, tmp_path / "start.html", {}, tmp_path / "figures")
+    execute_notebook(START, tmp_path / "start.ipynb", {}, tmp_path / "figures")
     assert sorted(p.name for p in (tmp_path / "figures").glob("*.png")) == ["change-one-number.png", "see-it-move.png"]
     summaries = {
         name: json.loads((tmp_path / "results" / "by_hand" / name / "summary.json").read_text())
@@ -35,7 +35,7 @@ def test_the_first_notebook_runs_from_top_to_bottom(tmp_path, monkeypatch):
     # What the notebook lets its reader guess: CUBIC takes the deep buffer, BBRv1 loses by it.
     share = {name: s["groups"][0]["share_of_capacity"] for name, s in summaries.items()}
     assert share["shallow"] > share["deep"]
-    page = (tmp_path / "start.html").read_text(encoding="utf-8")
+    page = (tmp_path / "start.ipynb").read_text(encoding="utf-8")
     assert "SELF-CHECKS" not in page and "self-checks passed" in page and "1 bbr1" in page
 
 

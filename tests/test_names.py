@@ -60,7 +60,7 @@ def test_a_campaign(checkout, tmp_path, results):
     assert "Nothing to be done" in snakemake("all", "fig2", "tang")
     made = (tmp_path / results) if results else checkout / "results"
     assert len(list((made / "runs" / FIGURE).glob("*/seed-*/summary.json"))) == 2 * 2
-    assert all((made / "smoke" / name).exists() for name in ("tang.html", "site", "tang/fig2.claims.txt"))
+    assert all((made / "smoke" / name).exists() for name in ("tang.ipynb", "site", "tang/fig2.claims.txt"))
 
 
 LETTERS, OWN = "names of the letters A to Z", "is a name of the workflow's own"

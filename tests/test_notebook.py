@@ -15,10 +15,9 @@ from bbrlab.claims.select import full_figures
 from bbrlab.models import ware
 from bbrlab.publish.ns3 import program_identity
 from bbrlab.results.figures import figures_at, has_panel, runs_of
-from bbrlab.results.shipped import Shown
 from bbrlab.show import notebook
-from bbrlab.show.findings import Page
 from bbrlab.show.panel import Panel, in_words
+from tests.made_up import page_of
 
 
 @pytest.fixture
@@ -36,13 +35,7 @@ def page(tmp_path):
             values = run.point.conditions | run.point.values
             rows.append({"point": run.point.label, "seed": run.seed, "group": group, "ok": run.seed == 1,
                          "goodput_mbit": goodput, "count": run.point.scenario.flows[group].count, **values})  # fmt: skip
-    return Page(
-        Shown(tmp_path, "smoke", False, ""),
-        "sarpkaya2025",
-        {"fig2a": figure},
-        {"fig2a": pd.DataFrame(rows)},
-        {"fig2a": "smoke"},
-    )
+    return page_of(tmp_path, "sarpkaya2025", {"fig2a": figure}, {"fig2a": pd.DataFrame(rows)})
 
 
 def test_published_values_of_the_points_that_were_run(page):

@@ -28,15 +28,14 @@ from bbrlab.publish.finished_run import FinishedRun
 from bbrlab.results import schema as versions
 from bbrlab.results import shipped
 from bbrlab.results.figures import Run, figures_at
-from bbrlab.results.shipped import Shown
 from bbrlab.results.tables import CONDITIONS, IDENTITY, TIDY, read_points, run_rows, table_of_rows, tidy, write_table
 from bbrlab.results.verdicts import CLAIM_COLUMNS, STATEMENT_COLUMNS
 from bbrlab.show import beside_shipped
-from bbrlab.show.content import read_content
-from bbrlab.show.findings import Page, load_page
+from bbrlab.show.findings import load_findings
 from bbrlab.show.notebook import samples_of
+from bbrlab.show.page import load_page
 from bbrlab.show.run_page import write_run_page
-from tests.made_up import nothing_measured, table, whole_summary
+from tests.made_up import nothing_measured, page_of, table, whole_summary
 from tests.test_site import made_up_run
 
 FIGURE = "tang/fig2"
@@ -103,7 +102,7 @@ READERS: dict[str, Callable[[Path, Path], Any]] = {
     "report": lambda results, out: invoke("report", results / TABLE, "--claims", results / CLAIMS, "--scale", "smoke", "--out", out / "scorecard.json"),
     "verdicts": lambda results, out: invoke("verdicts", results / CLAIMS),
     "page": lambda results, out: whole_page(results),
-    "site": lambda results, out: read_content("smoke", results),
+    "site": lambda results, out: load_findings("smoke", results=results),
     "ship": lambda results, out: ship.pack(ship.Finished("smoke", [figure()], results), out / "shipped"),
 }  # fmt: skip
 
@@ -261,11 +260,11 @@ def test_an_older_table_among_shipped_ones(theirs, monkeypatch):
     """Nobody can have snakemake make it anew."""
     path = without(theirs / "quick" / f"{FIGURE}.parquet", "loss")
     monkeypatch.setattr(paths, "SHIPPED", theirs)
-    text = told(lambda: read_content("quick", theirs), path, "has no column loss")
+    text = told(lambda: load_findings("quick", results=theirs), path, "has no column loss")
     assert "get what ships with this version anew" in text and "delete" not in text
     path = without(theirs / "quick" / "checks.parquet", "measured")
     (chosen,) = figures_at("quick", [FIGURE])
-    page = Page(Shown(theirs, "quick", True, ""), "tang", {"fig2": chosen}, {}, {"fig2": "quick"})
+    page = page_of(theirs, "tang", {"fig2": chosen}, {}, "quick", True)
     told(page.checks, path, "has no column measured")
 
 
@@ -317,7 +316,7 @@ def test_an_older_summary_of_a_run(tmp_path, place):
     ):
         assert "run this point again" in told(do, path, missing)
     table = pd.DataFrame({"point": [run.point.label], "seed": [1]})
-    page = Page(Shown(tmp_path, "smoke", False, ""), "tang", {"fig2": figure()}, {"fig2": table}, {"fig2": "smoke"})
+    page = page_of(tmp_path, "tang", {"fig2": figure()}, {"fig2": table})
     for other in page.runs("fig2"):
         if other.folder != run.folder:
             summary_without(other.folder, "")

@@ -14,9 +14,9 @@ from bbrlab.results.shipped import own_hash, shown
 from bbrlab.run.conditions import CONDITIONS
 from bbrlab.scenario.schema import Hosts, Noise
 from bbrlab.show import measured_page, outcomes_page
-from bbrlab.show.content import read_content
-from bbrlab.show.findings import load_page
-from bbrlab.show.paper_page import paper_page
+from bbrlab.show.findings import load_findings
+from bbrlab.show.page import load_page
+from bbrlab.show.site_pages import paper_page
 
 OLD = "tang/fig2"
 COMMIT, TIME = "0123456789" * 4, "2020-01-02T03:04:05Z"
@@ -52,7 +52,7 @@ def ships(folder, tmp_path, monkeypatch) -> None:
 
 
 def test_a_papers_page_says_it_at_the_figure_and_no_other():
-    content = read_content("quick")
+    content = load_findings("quick")
     assert content.older[OLD] == WORDS
     page = paper_page(content, "tang", "Tang", None)
     assert page.count(f"Its runs are of an older version of bbrlab ({WORDS.replace(chr(39), '&#x27;')}).") == 1

@@ -16,7 +16,6 @@ from bbrlab.cli.outcome import show_outcome
 from bbrlab.results.figures import PANEL_KEYS, Figure, figures_at, runs_of
 from bbrlab.results.shipped import Shown
 from bbrlab.results.verdicts import NOT_REPRODUCED, PARTLY_RUN, REPRODUCED
-from bbrlab.show.findings import Page
 from bbrlab.show.panel import Panel, not_run, panel_rows, panels_at, with_fluid
 from bbrlab.show.verdicts import marks_text
 from tests import made_up
@@ -43,13 +42,7 @@ def test_checks_of_a_page_are_counted_by_what_they_came_to(tmp_path):
             json.dumps(made_up.whole_summary(made_up.nothing_measured(), checks=CHECKS))
         )
     table = pd.DataFrame({"point": [r.point.label for r in runs], "seed": [r.seed for r in runs]})
-    found = (
-        Page(
-            Shown(tmp_path, "smoke", False, ""), "sarpkaya2025", {"fig2a": figure}, {"fig2a": table}, {"fig2a": "smoke"}
-        )
-        .checks()
-        .loc["fig2a"]
-    )
+    found = made_up.page_of(tmp_path, "sarpkaya2025", {"fig2a": figure}, {"fig2a": table}).checks().loc["fig2a"]
     count, states = len(runs), ["passed", "failed", "not checked"]
     assert {name: list(found.loc[name, states]) for name in found.index} == {
         "rate": [0, count, 0], "buffer": [count, 0, 0], "busy_rate": [0, 0, count],
@@ -220,14 +213,17 @@ def test_pages_that_show_errors_say_what_was_averaged():
     assert all("AVERAGED)" in text for text in showing)
 
 
-def test_pages_are_those_of_a_campaign(monkeypatch, tmp_path):
-    """The burst model's among them, to which the overview has a link."""
+def test_a_site_executes_the_notebooks_of_a_campaign(monkeypatch, tmp_path):
+    """The burst model's among them, to which the overview has a link; sliders need somebody who moves them."""
+    monkeypatch.setattr(paths, "SHIPPED", paths.ROOT / "shipped")
+    monkeypatch.setenv("BBRLAB_RESULTS", str(tmp_path))
     made: list[tuple[str, dict[str, str]]] = []
     monkeypatch.setattr(
-        "bbrlab.show.execute.render_notebook", lambda source, out, given: made.append((out.name, given))
+        "bbrlab.show.execute.execute_notebook", lambda source, out, given: made.append((out.name, given))
     )
-    done = CliRunner().invoke(app, ["pages", "--scale", "quick", "--out", str(tmp_path)])
+    monkeypatch.setattr("bbrlab.show.site.build_site", lambda scale, out, results: [])
+    done = CliRunner().invoke(app, ["site", "--scale", "quick", "--execute"])
     assert done.exit_code == 0, done.output
     papers = {f.id.split("/")[0] for f in figures_at("quick", [])}
-    assert {name for name, _ in made} == {f"{name}.html" for name in (*papers, "models", "burst", "overview")}
-    assert {name for name, given in made if given.get("interactive") == "no"} == {"models.html", "burst.html"}
+    assert {name for name, _ in made} == {f"{name}.ipynb" for name in (*papers, "models", "burst", "overview")}
+    assert {name for name, given in made if given.get("interactive") == "no"} == {"models.ipynb", "burst.ipynb"}

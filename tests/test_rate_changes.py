@@ -17,7 +17,7 @@ from bbrlab.scenario.frames import FRAME_BYTES
 from bbrlab.scenario.rates import buffer_full_ms, highest_mbit, queueing_delay_ms, rate_at
 from bbrlab.scenario.schema import ROUTER_RATE_MBIT_MIN, Flow, Network, Scenario
 from bbrlab.show import notebook
-from bbrlab.show.findings import Page
+from bbrlab.show.page import Page
 from bbrlab.show.plots.runs import distributions, run_over_time
 from bbrlab.show.run_page import write_run_page
 from tests.test_site import made_up_run

@@ -27,10 +27,10 @@ from bbrlab.results.verdicts import (
     STATEMENT_VERDICTS,
     statements_beside,
 )
-from bbrlab.show.findings import load_page, statement_words
-from bbrlab.show.statement_table import MANY, statement_table
+from bbrlab.show.outcomes import outcome_words
+from bbrlab.show.page import MANY, load_page, statement_table
 from bbrlab.show.terminal import show_verdicts, write_scorecard
-from bbrlab.show.verdicts import COLOURS, TERMINAL
+from bbrlab.show.verdicts import LOOKS, colours_css
 from tests.made_up import EACH, GOOD, partly, series, table, written
 
 FIG2A = "sarpkaya2025/fig2a"
@@ -95,13 +95,15 @@ def test_the_lab_s_own_readings_are_counted_apart(judged, tmp_path):
     assert sum(card["statements"]["all"][v] for v in STATEMENT_VERDICTS) == len(statements) - 1
     assert card["statements"][OWN] == dict.fromkeys(STATEMENT_VERDICTS, 0) | {AS_READ: 1}
     assert (card["claims"][OWN][REPRODUCED], card["claims"][OWN]["judged"]) == (1, 2)
-    assert "**0** reproduced as read" in statement_words(statements)
-    assert statement_words(statements).endswith("(and the lab's own: 1 reproduced as read)")
+    assert "**1** reproduced. Not decided" in outcome_words(statements), "not what is counted apart"
+    assert outcome_words(statements).endswith("(And the lab's own: 1 reproduced as read.)")
 
 
 def test_every_verdict_has_its_colours():
-    assert set(COLOURS) == set(TERMINAL) == set(STATEMENT_VERDICTS)
-    assert len(set(COLOURS.values())) == len(COLOURS)
+    assert tuple(LOOKS) == STATEMENT_VERDICTS
+    for kind in ("css", "terminal", "light", "dark"):
+        assert len({getattr(look, kind) for look in LOOKS.values()}) == len(LOOKS), kind
+    assert all(f".bb-{look.css} {{ --bb: var(--bb-{look.css}); }}" in colours_css() for look in LOOKS.values())
 
 
 def test_the_terminal_shows_every_claim_that_was_run_and_counts_the_others(judged):
@@ -140,7 +142,7 @@ def test_a_page_takes_verdicts_and_seeds_from_the_tables(judged, tmp_path):
     page = load_page("quick", "sarpkaya2025", tmp_path)
     of_points = {p: [r.seed for r in page.runs("fig2a") if r.point.label == p] for p in set(runs["point"])}
     assert sorted(map(len, of_points.values())) == [3, 3, 3, 4, 4, 4]
-    assert "**1** reproduced, **1** reproduced as read, **0** partly reproduced" in page.glance()
+    assert "**1** reproduced, **1** reproduced as read. Not decided: " in page.glance()
     assert "SA-v-high" in page.claims("fig2a").data
     assert page.findings() == (
         "- **SA-v**: It is the queue. Shown by `bbrlab run scenarios/sarpkaya2025/fig2a.yaml --out x`."

@@ -30,8 +30,8 @@ from bbrlab.results.tables import figure_table, tidy, write_table
 from bbrlab.run import processes
 from bbrlab.run.run import run_point
 from bbrlab.show import beside_shipped
-from bbrlab.show.findings import load_page
 from bbrlab.show.notebook import between_cuts, samples_of
+from bbrlab.show.page import load_page
 from bbrlab.workflow import budget
 from bbrlab.workflow.resources import guest_mb
 from tests.conftest import state_of

@@ -30,11 +30,11 @@ from bbrlab.results.tables import write_table
 from bbrlab.results.verdicts import NOT_REPRODUCED, PARTLY_RUN, REPRODUCED
 from bbrlab.scenario.load import base_point, load_scenario
 from bbrlab.show import documents
-from bbrlab.show.content import Content, read_content
-from bbrlab.show.distances import distances, told
-from bbrlab.show.html import block, embedded, slug
-from bbrlab.show.model_accuracy import HERE, met, met_table
-from bbrlab.show.notebook_page import clean, notebook_page
+from bbrlab.show.findings import Findings, load_findings
+from bbrlab.show.html import block, clean, embedded, slug
+from bbrlab.show.model_accuracy import HERE, accuracies, accuracy_table, distance_words, distances
+from bbrlab.show.notebook_page import notebook_page
+from bbrlab.show.outcomes import outcome_words
 from bbrlab.show.run_page import run_folder, thinned, write_run_page
 from bbrlab.show.setting import setting_of
 from bbrlab.show.site import build_site
@@ -166,17 +166,21 @@ def test_the_front_counts_the_papers_statements_and_the_labs_own_apart(site):
     assert sum(numbers[-2:]) == len(statements()) - len(of_papers), "at second hand, and the lab's own"
 
 
-def judged(verdicts: dict[str, tuple[str, float]]) -> Content:
-    """Content without figures: of some claims a verdict and a mean, of every statement of theirs one that follows from them all."""
+def judged(verdicts: dict[str, tuple[str, float]]) -> Findings:
+    """Findings without figures: of some claims a verdict and a mean, of every statement of theirs one that follows from them all."""
     found = [s for s in statements() if {c.id for c in s.claims} & verdicts.keys()]
-    claims = {id: {"verdict": verdict, "mean": mean} for id, (verdict, mean) in verdicts.items()}
-    of_statements = {
-        s.id: {
-            "verdict": REPRODUCED if all(verdicts.get(c.id, ("",))[0] == REPRODUCED for c in s.claims) else PARTLY_RUN
-        }
-        for s in found
-    }
-    return Content(Shown(Path("nowhere"), "smoke", False, ""), found, {}, {}, of_statements, claims, {})
+    claims = [{"id": id, "verdict": verdict, "mean": mean} for id, (verdict, mean) in verdicts.items()]
+    rows = [(s.id, REPRODUCED if all(verdicts.get(c.id, ("",))[0] == REPRODUCED for c in s.claims) else PARTLY_RUN, "", "", "raw data", False)
+            for s in found]  # fmt: skip
+    table = pd.DataFrame(rows, columns=["id", "verdict", "code", "cause", "exactness", "own"])
+    return Findings(
+        Shown(Path("nowhere"), "smoke", False, ""),
+        {},
+        {},
+        {},
+        table,
+        pd.DataFrame(claims, columns=["id", "verdict", "mean"]),
+    )
 
 
 def test_half_a_minute_tells_how_many_are_decided_and_how_near():
@@ -186,18 +190,17 @@ def test_half_a_minute_tells_how_many_are_decided_and_how_near():
     # All claims of one statement, every share .02 off; the others judged wrong.
     verdicts = {c.id: (NOT_REPRODUCED, 0.0) for c in whole.claims}
     verdicts |= {c.id: (REPRODUCED, (c.expect.value or 0) + 0.02) for c in shares}
-    content = judged(verdicts)
-    assert distances(content, content.statements) == pytest.approx([0.02] * len(shares))
-    assert (
-        told(content, content.statements)
-        == "<p>None of the <b>1</b> statements is decided yet: that needs more runs, or longer ones.</p>"
-    )
+    found = distances(judged(verdicts), whole.claims)
+    assert found == pytest.approx([0.02] * len(shares))
+    words = distance_words(found)
+    assert f"Of {len(shares)} published shares of the link" in words and "within **0.02**" in words
+    assert distances(judged({}), whole.claims) == [] and distance_words([0.02] * 9) == "", "of few no quantile is told"
+    undecided = outcome_words(judged(verdicts).statements)
+    assert undecided == "None of the **1** statements is decided yet: that needs more runs, or longer ones."
     verdicts |= {c.id: (REPRODUCED, 0.5) for c in whole.claims if c not in shares}
-    words = told(content := judged(verdicts), content.statements)
-    assert "Of <b>1</b> statements <b>1</b> are decided: <b>1</b> reproduced." in words and "To decide" not in words
-    assert f"Of {len(shares)} published shares of the link" in words and "within <b>0.02</b>" in words
+    words = outcome_words(judged(verdicts).statements)
+    assert words.startswith("Of **1** statements **1** are decided: **1** reproduced.") and "Not decided" not in words
     assert "claims" not in words, "sums of claims are no headline"
-    assert distances(judged({}), []) == []
 
 
 def test_a_list_of_statements_says_how_many_claims_and_a_figure_its_setting(site):
@@ -232,13 +235,14 @@ def test_a_setting_has_the_rtts_of_its_flows(figure, words):
 
 
 def test_models_and_measurements_are_counted_at_the_same_published_shares(results):
-    content = read_content("smoke", results)
-    found = met(content)
+    content = load_findings("smoke", results=results)
+    found = accuracies(content)
     assert found.keys() == {"bbr1"}
     here, ware = found["bbr1"][HERE], found["bbr1"]["ware"]
     assert len(here.distances) == len(ware.distances) == 4, "the points of Fig. 2a at this scale"
     assert 0 <= ware.within <= 4 and here.within < 4, "made-up shares are not the published ones"
-    assert f"{ware.within} of 4" in met_table(content)
+    (row,) = accuracy_table(content)["rows"]
+    assert row[0] == "BBRv1" and row[1][:2] == [here, ware]
 
 
 def test_a_command_runs_the_figure_that_it_stands_at_and_no_other(site):

@@ -176,7 +176,7 @@ esac; shift; done
 for out in "${outs[@]}"; do
   mkdir -p "$(dirname "$out")"; echo '{}' > "$out"
   case $out in *claims.parquet) for x in parquet csv; do echo > "${out%claims.parquet}statements.$x"; done;; esac
-  case $out in */seed-*) ;; *.parquet) echo > "${out%.parquet}.csv";; *.html) echo > "${out%.html}.ipynb";; esac
+  case $out in */seed-*) ;; *.parquet) echo > "${out%.parquet}.csv";; esac
 done
 """
 SITE = {"site", "all"}

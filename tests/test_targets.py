@@ -31,7 +31,7 @@ def snakemake(*argv: str, **options) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize(
     "word",
-    ["all", "site", "tang", "fig2", "tang/fig2", "results/smoke/tang/fig2.csv", "tang.html", "s3://bucket/x", "a/b/c"],
+    ["all", "site", "tang", "fig2", "tang/fig2", "results/smoke/tang/fig2.csv", "tang.ipynb", "s3://bucket/x", "a/b/c"],
 )
 def test_what_may_be_asked_for(word):
     check_asked([word], CHOSEN, RULES, "smoke")
@@ -144,7 +144,7 @@ def test_a_study_without_a_notebook(tmp_path):
     made = tmp_path / "results" / "smoke"
     assert (made / "mystudy" / "exp1.claims.txt").exists()
     assert (made / "site").is_dir()
-    assert not (made / "mystudy.html").exists()
+    assert not (made / "mystudy.ipynb").exists()
 
 
 @pytest.mark.parametrize(

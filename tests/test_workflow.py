@@ -156,8 +156,8 @@ def test_targets():
     assert asked_for(["a/fig1", "b/fig1"], ["--cores", "2", "b"]) == ["b/fig1"]
     assert asked_for(["a/fig1", "b/fig1"], ["all"]) == ["a/fig1", "b/fig1"]
     assert asked_for(["a/fig1", "b/fig1"], ["results/full/b/fig1.claims.parquet"]) == ["b/fig1"]
-    assert asked_for(["a/fig1", "b/fig1"], ["results/full/a.html"]) == ["a/fig1"]
-    assert asked_for(["a/fig1", "b/fig1"], ["results/full/overview.html"]) == ["a/fig1", "b/fig1"]
+    assert asked_for(["a/fig1", "b/fig1"], ["results/full/a.ipynb"]) == ["a/fig1"]
+    assert asked_for(["a/fig1", "b/fig1"], ["results/full/overview.ipynb"]) == ["a/fig1", "b/fig1"]
 
 
 def test_a_point_has_one_folder_at_every_scale():
@@ -212,7 +212,7 @@ def test_smoke_campaign(campaign_done):
     assert sum(sum(row.values()) for row in counted["statements"]) == len(statements)
     assert sum(row[v] for row in counted["claims"] for v in VERDICTS) == len(claims_of(statements))
     for paper in {id.split("/")[0] for id in known} | {"overview"}:
-        assert "<img" in (RESULTS / "smoke" / f"{paper}.html").read_text(), paper
+        assert '"image/png"' in (RESULTS / "smoke" / f"{paper}.ipynb").read_text(), paper
         drawn = sorted(p.name for p in (RESULTS / "smoke" / "figures" / paper).iterdir() if p.name[0] != ".")
         assert drawn and len(drawn) == 2 * len({n.removesuffix(".png").removesuffix(".pdf") for n in drawn}), paper
     points = pd.read_parquet(RESULTS / "smoke" / "points.parquet")
@@ -220,9 +220,9 @@ def test_smoke_campaign(campaign_done):
     assert not points.duplicated(["figure", "point", "group", "metric"]).any()
     assert (points["ci95_low"].isna() | (points["ci95_low"] <= points["mean"])).all()
     assert len(pd.read_csv(RESULTS / "smoke" / "points.csv")) == len(points)
-    page = (RESULTS / "smoke" / "sarpkaya2025.html").read_text()
+    page = (RESULTS / "smoke" / "sarpkaya2025.ipynb").read_text()
     assert "At a glance" in page
-    models = (RESULTS / "smoke" / "models.html").read_text()
+    models = (RESULTS / "smoke" / "models.ipynb").read_text()
     assert "The published fluid curve, taken apart" in models
     assert "0.6758" in models
     assert len(list((RESULTS / "models").glob("*/*/*/*.parquet"))) >= 20
@@ -251,7 +251,7 @@ def test_what_another_engine_measured_makes_its_page_anew(campaign_done):
     table.touch()
     try:
         assert planned("all") == {("notebook", "1"), ("site", "1"), ("all", "1"), ("total", "3")}
-        assert planned(str(RESULTS / "smoke" / "tang.html")) == {("notebook", "1"), ("total", "1")}
+        assert planned(str(RESULTS / "smoke" / "tang.ipynb")) == {("notebook", "1"), ("total", "1")}
     finally:
         table.unlink()
     assert planned("all") == set()

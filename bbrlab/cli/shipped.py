@@ -1,4 +1,4 @@
-"""``bbrlab ship``, ``bbrlab pages`` and ``bbrlab verify``."""
+"""``bbrlab ship``, ``bbrlab rejudge`` and ``bbrlab verify``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 Figures = Annotated[list[str] | None, typer.Argument(metavar="[PAPER|FIGURE|all]...", help="Default: all.", show_default=False)]  # fmt: skip
 SAMPLE = 20
-OF_MODELS = ("models", "burst")  # pages that a person may steer in a notebook
 
 
 def chosen_figures(figures: list[str] | None) -> list[str] | None:
@@ -141,33 +140,6 @@ def rejudge(
     )
     for row in moved.to_dict(orient="records"):
         typer.echo(f"  {row['id']}: {row['before']} -> {row['now']}")
-
-
-@app.command()
-def pages(
-    names: Annotated[list[str] | None, typer.Argument(metavar="[PAPER|models|burst|overview]...", help="Default: all.", show_default=False)] = None,
-    scale: Annotated[str | None, typer.Option(help="smoke, quick or full; default: config.yaml's.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Folder; default: pages/SCALE in the results folder.")] = None,
-) -> None:  # fmt: skip
-    """Write pages from the results that are there: one's own, else those that ship. Runs nothing."""
-    from bbrlab.base.console import Console
-    from bbrlab.results.config import load_config
-    from bbrlab.results.figures import figures_at
-    from bbrlab.show.execute import render_notebook
-
-    scale = scale or load_config().scale
-    papers = dict.fromkeys(f.id.split("/")[0] for f in figures_at(scale, []))
-    known = [*papers, *OF_MODELS, "overview"]
-    for name in names or []:
-        if name not in known:
-            raise UserError(f"there is no page '{name}' (there are {', '.join(known)})")
-    folder = out or paths.results_folder() / "pages" / scale
-    with Console(stderr=True).status("") as status:
-        for number, name in enumerate(names or known, 1):
-            status.update(f"{name}: page {number} of {len(names or known)}")
-            given = {"scale": scale} | ({"interactive": "no"} if name in OF_MODELS else {})
-            render_notebook(paths.ROOT / "notebooks" / f"{name}.ipynb", folder / f"{name}.html", given)
-            typer.echo(folder / f"{name}.html")
 
 
 @app.command()

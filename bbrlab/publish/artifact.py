@@ -136,7 +136,7 @@ def pack(
 
 def _check_whole(place: Path) -> None:
     """UserError if the last files of a campaign are not there."""
-    for name in ("scorecard.json", "overview.html"):
+    for name in ("scorecard.json", "overview.ipynb"):
         if not (place / name).exists():
             raise UserError(
                 f"{place / name}: is missing: the campaign is not finished; run: {command_for('all', place.name)}"
@@ -270,7 +270,7 @@ Results of bbrlab {manifest["version"]} at scale {manifest["scale"]}: {runs} run
 |---|---|
 | is it whole? | `sha256sum --quiet -c {SUMS}` in this folder: prints nothing, ends with 0 |
 | what reviewers ask (requirements, 30 minutes, each claim) | `source/docs/howto/artifact.md` |
-| pages, tables, verdicts | {site}`results/{manifest["scale"]}/`: `overview.html`, `scorecard.txt`, `PAPER.html`, `PAPER/FIGURE.csv` (columns: `source/docs/reference/results.md`) |
+| notebooks, tables, verdicts | {site}`results/{manifest["scale"]}/`: `overview.ipynb`, `scorecard.txt`, `PAPER.ipynb`, `PAPER/FIGURE.csv` (columns: `source/docs/reference/results.md`) |
 | every run: what was asked, samples, self-checks, what it came from | `results/runs/PAPER/FIGURE/POINT/seed-N/` |
 | every run with its point, seed, times, code and kernel | `{crate.METADATA}`: an RO-Crate (Process Run Crate 0.5) |
 | versions and hashes | `{MANIFEST}` |

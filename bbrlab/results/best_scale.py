@@ -26,7 +26,7 @@ from bbrlab.results.shipped import (
     read_manifest,
     shipped_figures,
 )
-from bbrlab.results.verdicts import NOT_RUN, PARTLY_RUN, read_claims, read_statements
+from bbrlab.results.verdicts import CLAIM_COLUMNS, NOT_RUN, PARTLY_RUN, STATEMENT_COLUMNS, read_claims, read_statements
 
 CLAIMS = "claims.parquet"
 COUNTED_BY = ("id", "paper", "verdict", "code", "cause", "chosen_after", "exactness", "own")  # of statements.parquet
@@ -112,11 +112,13 @@ def best_verdicts(which: Shown, paper: str | None = None) -> tuple[pd.DataFrame,
 
     Returns:
         best_statements(), best_claims() of SCALE/claims.parquet, of one's own results of a paper of SCALE/PAPER.claims.parquet, and of
-        the files beside them.
+        the files beside them. Of one's own results of a part of a campaign, which has no SCALE/claims.parquet, of those of all papers.
 
     Raises:
         UserError: if there are none of the scale that is shown.
     """
+    if paper is None and not which.shipped and not (which.results / which.scale / CLAIMS).exists():
+        return _of_papers(which)
     name = f"{paper}.{CLAIMS}" if paper else CLAIMS
     files = {scale: which.results / scale / name for scale in which.scales}
     files = {scale: file for scale, file in files.items() if scale == which.scale or file.exists()}
@@ -128,6 +130,18 @@ def best_verdicts(which: Shown, paper: str | None = None) -> tuple[pd.DataFrame,
         claims = {scale: _of(read_claims(file), claims[scale]["id"]) for scale, file in every.items()}
     best = best_statements(statements)
     return best, best_claims(best, claims)
+
+
+def _of_papers(which: Shown) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """best_verdicts() of the papers that were judged each by itself; a statement on figures of several papers as the last of them has it."""
+    files = sorted((which.results / which.scale).glob(f"*.{CLAIMS}"))
+    parts = [read_statements(file) for file in files], [read_claims(file) for file in files]
+    columns = STATEMENT_COLUMNS, CLAIM_COLUMNS
+    statements, claims = (
+        pd.concat(part, ignore_index=True).drop_duplicates("id", keep="last") if part else pd.DataFrame(columns=names)
+        for part, names in zip(parts, columns, strict=True)
+    )
+    return statements.assign(scale=which.scale), claims.assign(scale=which.scale)
 
 
 def stand_among(which: Shown, paper: str | None = None) -> str:

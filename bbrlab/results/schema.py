@@ -84,24 +84,44 @@ def check_runs(path: Path, table: pd.DataFrame, remedy: str = MADE_ANEW) -> None
         table: one row per run and flow group, with the columns ONE_ROW and ``ok``; of the others those that it has are looked at.
         remedy: as read_with() has it.
     """
+    check_values(path, table, remedy, words=_WORDS, whole=_WHOLE, numbers=_NUMBERS, flags=("ok",))
+    twice = table[table.duplicated(ONE_ROW)]
+    if len(twice):
+        first = ", ".join(f"{column} = {twice[column].iloc[0]}" for column in ONE_ROW)
+        raise _wrong(path, f"columns {', '.join(ONE_ROW)}: {len(twice)} rows are there twice, such as {first}", remedy)
+
+
+def check_values(
+    path: Path,
+    table: pd.DataFrame,
+    remedy: str = MADE_ANEW,
+    *,
+    words: Sequence[str] = (),
+    whole: Sequence[str] = (),
+    numbers: Sequence[str] = (),
+    flags: Sequence[str] = (),
+) -> None:
+    """UserError naming the first column of a table that holds something else than it should; columns that are not there are left out.
+
+    Args:
+        path: of the file.
+        words, whole, numbers, flags: columns that hold text, whole numbers, numbers, and true or false.
+        remedy: as read_with() has it.
+    """
     of_type = pd.api.types
-    for column in table.columns.intersection([*_WORDS, *_WHOLE, *_NUMBERS, "ok"], sort=False):
+    for column in table.columns.intersection([*words, *whole, *numbers, *flags], sort=False):
         values = table[column]
-        if column in _WORDS:
+        if column in words:
             must, good = "text", all(isinstance(value, str) for value in values)
-        elif column in _WHOLE:
+        elif column in whole:
             must, good = "whole numbers", of_type.is_integer_dtype(values) and not values.hasnans
-        elif column == "ok":
+        elif column in flags:
             must, good = "true or false", of_type.is_bool_dtype(values) and not values.hasnans
         else:  # of one that nobody observed no value tells what it holds
             must, good = "numbers", of_type.is_numeric_dtype(values) or not values.notna().any()
         if not good:
             held = f"{values.dtype} with empty cells" if values.hasnans else str(values.dtype)
             raise _wrong(path, f"column {column} holds {held}, must hold {must}", remedy)
-    twice = table[table.duplicated(ONE_ROW)]
-    if len(twice):
-        first = ", ".join(f"{column} = {twice[column].iloc[0]}" for column in ONE_ROW)
-        raise _wrong(path, f"columns {', '.join(ONE_ROW)}: {len(twice)} rows are there twice, such as {first}", remedy)
 
 
 def check_columns(path: Path, there: Iterable[object], needed: Iterable[str], remedy: str = MADE_ANEW) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from bbrlab.base.errors import UserError
-from bbrlab.results.schema import read_with
+from bbrlab.results.schema import check_values, of_another_version, read_with
 
 REPRODUCED, NOT_REPRODUCED, INCONCLUSIVE = "reproduced", "not reproduced", "inconclusive"
 PARTLY_RUN, NOT_RUN = "partly run", "not run"
@@ -27,6 +27,13 @@ STATEMENT_COLUMNS = (
     "inconclusive", "partly_run", "not_run", "interim_reproduced", "interim_not_reproduced", "interim_inconclusive", "code", "cause",
     "evidence", "open", "chosen_after", "finding", "shows", "because", "source", "exactness", "own",
 )  # fmt: skip
+# Columns that hold numbers, and truths; all others hold text.
+_NUMBERS = (
+    "mean", "low", "high", "confidence", "p", "settles", "set_aside", "seeds", "failed", "without", "points", "points_full", "shorter_s",
+    "claims", "measurements", "copies", "reproduced", "not_reproduced", "inconclusive", "partly_run", "not_run", "interim_reproduced",
+    "interim_not_reproduced", "interim_inconclusive",
+)  # fmt: skip
+_NOT_TEXT = {*_NUMBERS, "stands", "own"}
 
 
 def statements_beside(claims: Path) -> Path:
@@ -37,10 +44,18 @@ def statements_beside(claims: Path) -> Path:
 
 
 def read_claims(path: Path) -> pd.DataFrame:
-    """A file [NAME.]claims.parquet. UserError naming file and column if one is missing."""
-    return read_with(path, CLAIM_COLUMNS)
+    """A file [NAME.]claims.parquet. UserError naming file and column if one is missing or does not hold what it should."""
+    return _checked(path, CLAIM_COLUMNS, VERDICTS)
 
 
 def read_statements(claims: Path) -> pd.DataFrame:
-    """The statements beside a file [NAME.]claims.parquet. UserError naming file and column if one is missing."""
-    return read_with(statements_beside(claims), STATEMENT_COLUMNS)
+    """The statements beside a file [NAME.]claims.parquet. UserError as read_claims() has it."""
+    return _checked(statements_beside(claims), STATEMENT_COLUMNS, STATEMENT_VERDICTS)
+
+
+def _checked(path: Path, columns: tuple[str, ...], verdicts: tuple[str, ...]) -> pd.DataFrame:
+    table = read_with(path, columns)
+    check_values(path, table, words=[c for c in columns if c not in _NOT_TEXT], numbers=_NUMBERS)
+    if unknown := sorted(set(table["verdict"]) - set(verdicts)):
+        raise of_another_version(path, f"column verdict: there is no verdict {unknown[0][:40]!r}")
+    return table

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -256,12 +255,12 @@ def first_metric(chart: Chart) -> str:
     return str(chart["metrics"][0]["name"]) if chart["metrics"] else ""
 
 
-def table_of(chart: Chart) -> str:
-    """The chart's numbers of its first metric as an HTML table, for who does not see the chart."""
+def table_of(chart: Chart) -> tuple[list[str], list[list[str]]]:
+    """The chart's numbers of its first metric as heads and rows of a table, for who does not see the chart."""
     metric = first_metric(chart)
     models = list(chart["models"]) if metric == MODELLED else []
     names = {g["group"]: g["label"] for g in chart["groups"]} | {WHOLE: "all"}
-    head = [*(k["label"] for k in chart["keys"]), "flows", "measured", "95 % ±", "seeds", "expected", *(MODELS[m] for m in models)]  # fmt: skip
+    heads = [*(k["label"] for k in chart["keys"]), "flows", "measured", "95 % ±", "seeds", "expected", *(MODELS[m] for m in models)]  # fmt: skip
     rows = []
     for i, point in enumerate(chart["points"]):
         at = [_told(k["values"][place]) for k, place in zip(chart["keys"], point["at"], strict=True)]
@@ -271,11 +270,8 @@ def table_of(chart: Chart) -> str:
             mean, half, seeds = cell
             goal = (chart["expected"].get(metric, {}).get(group) or [None] * (i + 1))[i]
             said = [chart["models"][m][i] if group == "0" else None for m in models]
-            row = [*at, names[group], number(mean), number(half, 2), str(seeds), number(goal[0]) if goal else "–", *map(number, said)]  # fmt: skip
-            rows.append("".join(f"<td>{escape(cell)}</td>" for cell in row))
-    cells_of = "".join(f'<th scope="col">{escape(h)}</th>' for h in head)
-    body = "".join(f"<tr>{row}</tr>" for row in rows)
-    return f"<table><thead><tr>{cells_of}</tr></thead><tbody>{body}</tbody></table>"
+            rows.append([*at, names[group], number(mean), number(half, 2), str(seeds), number(goal[0]) if goal else "–", *map(number, said)])  # fmt: skip
+    return heads, rows
 
 
 def _told(value: Any) -> str:

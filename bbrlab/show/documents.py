@@ -141,7 +141,7 @@ def contents_page(pages: Sequence[Path]) -> str:
     for page in pages:
         groups.setdefault(_group(page), []).append(page)
     order = ["Begin here", *KINDS.values()]
-    parts = [heading("Documentation", 1)]
+    parts: list[str] = [heading("Documentation", 1)]
     for name in sorted(groups, key=lambda g: (order.index(g) if g in order else len(order), g)):
         entries = "\n".join(_entry(page) for page in groups[name])
         parts.append(f"```{{toctree}}\n:maxdepth: 1\n:caption: {name}\n\n{entries}\n```\n\n")

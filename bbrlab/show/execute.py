@@ -1,9 +1,8 @@
-"""Executes a notebook and writes it as one HTML page, whole or not at all, and its figures as files."""
+"""Executes a notebook, whole or not at all, and writes its figures as files. The site shows it (notebook_page.py)."""
 
 from __future__ import annotations
 
 import base64
-import html
 import os
 import re
 import tempfile
@@ -18,8 +17,8 @@ from bbrlab.results.replacement import replacement
 FORMATS = {"image/png": ".png", "application/pdf": ".pdf"}
 
 
-def render_notebook(notebook: Path, out: Path, parameters: dict[str, str], figures: Path | None = None) -> None:
-    """Execute ``notebook`` with ``parameters`` and write it to ``out``.
+def execute_notebook(notebook: Path, out: Path, parameters: dict[str, str], figures: Path | None = None) -> None:
+    """Execute ``notebook`` with ``parameters`` and write it to ``out``, with its outputs.
 
     Args:
         figures: folder for the notebook's figures, each as PNG and PDF, replaced as a whole; None: no files.
@@ -29,7 +28,6 @@ def render_notebook(notebook: Path, out: Path, parameters: dict[str, str], figur
     """
     import nbformat
     import papermill
-    from nbconvert import HTMLExporter
     from papermill.exceptions import PapermillExecutionError
 
     os.environ.setdefault("JUPYTER_PLATFORM_DIRS", "1")
@@ -62,20 +60,12 @@ def render_notebook(notebook: Path, out: Path, parameters: dict[str, str], figur
     content.cells = [cell for cell in content.cells if cell.get("id") != "formats"]
     if swap := replacement():
         content.cells.insert(1, nbformat.v4.new_markdown_cell(swap.note, id="replaced"))  # type: ignore[no-untyped-call]
-    content.metadata.get("papermill", {}).update(input_path=notebook.name, output_path=out.with_suffix(".ipynb").name)
+    content.metadata.get("papermill", {}).update(input_path=notebook.name, output_path=out.name)
     drawn = take_figures(content)
-    exporter = HTMLExporter(exclude_input_prompt=True, exclude_output_prompt=True, embed_images=True,  # type: ignore[no-untyped-call]
-                            extra_template_basedirs=[])  # fmt: skip  # by default the working folder, whose templates are programs
-    exporter.exclude_input = True
-    page, _ = exporter.from_notebook_node(content)
-    # The page's template has no place for them.
-    texts = iter([t for cell in content.cells for o in cell.get("outputs", []) if (t := _alternative(o))])
-    page = re.sub('alt="No description[^"]*"', lambda unnamed: f'alt="{html.escape(next(texts, ""))}"', page)
     if figures is not None:
         files.write_folder(figures, drawn)
-    with files.aside(out.with_suffix(".ipynb")) as temporary:
+    with files.aside(out) as temporary:
         nbformat.write(content, str(temporary))  # type: ignore[no-untyped-call]
-    files.write_text(out, page)
 
 
 def take_figures(content: Any) -> dict[str, bytes]:
@@ -107,11 +97,6 @@ def take_figures(content: Any) -> dict[str, bytes]:
             found |= {f"{name}{suffix}": base64.b64decode(data[k]) for k, suffix in FORMATS.items() if k in data}
             data.pop("application/pdf", None)
     return found
-
-
-def _alternative(output: Any) -> str:
-    """An image's text for who cannot see it."""
-    return str(output.get("metadata", {}).get("image/png", {}).get("alt", ""))
 
 
 def _slug(heading: str) -> str:

@@ -1,9 +1,9 @@
-"""What the papers' notebooks share: their figures and tables, what came of their statements, their runs' samples and
-self-checks."""
+"""What is shown of results: figures with their tables, and what came of the statements. The terminal, notebooks and the site read it here."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -11,222 +11,166 @@ from typing import Any
 import pandas as pd
 
 from bbrlab.base.errors import UserError
-from bbrlab.claims.judge import OWN, SECOND_HAND, apart
-from bbrlab.results.best_scale import best_verdicts, figures_at_best_scale, in_scales, stand_among, table_file, whose
-from bbrlab.results.config import command_for
-from bbrlab.results.figures import Figure, Run, runs_of
-from bbrlab.results.run_folder import RunFolder
-from bbrlab.results.schema import RUN_AGAIN, read_with
-from bbrlab.results.shipped import CHECKS, Shown, shown
+from bbrlab.claims.load import load_statements
+from bbrlab.claims.schema import Statement
+from bbrlab.results.best_scale import CLAIMS, best_verdicts, counts_of_scales, figures_at_best_scale, table_file, whose
+from bbrlab.results.config import FULL, command_for
+from bbrlab.results.figures import Figure, figures_at
+from bbrlab.results.shipped import Shown, older_versions, shown
 from bbrlab.results.tables import read_figure
-from bbrlab.results.verdicts import FINAL, NOT_REPRODUCED, REPRODUCED, STATEMENT_VERDICTS
-from bbrlab.run.output import SAMPLES
-from bbrlab.scenario.point import Point
-from bbrlab.show.statement_table import statement_table
+from bbrlab.results.verdicts import NOT_RUN
+from bbrlab.show.outcomes import by_verdict
+
+Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Page:
-    """One paper at one scale; of results that ship, each figure at the largest scale at which it ships.
+class Totals:
+    """Runs of some figures: how many, how many of them failed a self-check, hours of testbed time and of cores, kernels."""
+
+    runs: int
+    failed: int
+    virtual_h: float
+    core_h: float
+    kernels: list[str]
+
+
+@dataclass(frozen=True)
+class Findings:
+    """All that is shown of results: one's own of a scale, or those that ship, each figure at the largest scale at which it does.
 
     Attributes:
         shown: whose results, and of which scale.
-        paper: which.
-        figures: {name: figure}, of those that have been run.
-        tables: {name: collect.figure_table()}.
-        scales: {name of a figure: its scale}.
+        figures: {id: figure}, of those with a table.
+        tables: {id: tables.figure_table()}.
+        scales: {id of a figure: the scale that it is shown at}.
+        statements: rows of statements.parquet with their ``scale``, of those that were judged (best_scale.best_statements()).
+        claims: rows of claims.parquet with their ``scale`` (best_scale.best_claims()).
+        older: {id of a figure: which version its runs are of}, of those that ship and are not of the newest of their scale.
     """
 
     shown: Shown
-    paper: str
-    figures: dict[str, Figure]
-    tables: dict[str, pd.DataFrame]
-    scales: dict[str, str]
-
-    @property
-    def scale(self) -> str:
-        """What was asked for, or what ships instead."""
-        return self.shown.scale
-
-    @property
-    def results(self) -> Path:
-        """The folder of results."""
-        return self.shown.results
-
-    @property
-    def shipped(self) -> bool:
-        """Whether these are results that ship, which have no samples."""
-        return self.shown.shipped
+    figures: Mapping[str, Figure]
+    tables: Mapping[str, pd.DataFrame]
+    scales: Mapping[str, str]
+    statements: pd.DataFrame
+    claims: pd.DataFrame
+    older: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
-    def _judged(self) -> tuple[pd.DataFrame, pd.DataFrame]:
-        return best_verdicts(self.shown, self.paper)
+    def defined(self) -> tuple[Statement, ...]:
+        """Every statement of data/, run or not, in the files' order."""
+        return tuple(load_statements(known_good=True))
 
-    @property
-    def statements(self) -> pd.DataFrame:
-        """The statements on this paper's figures, whoever made them (known.best_statements())."""
-        return self._judged[0]
+    @cached_property
+    def papers(self) -> list[str]:
+        """The papers with statements, in the files' order."""
+        return list(dict.fromkeys(s.paper for s in self.defined))
 
-    @property
-    def verdicts(self) -> pd.DataFrame:
-        """Their claims (known.best_claims())."""
-        return self._judged[1]
+    @cached_property
+    def every(self) -> pd.DataFrame:
+        """A row for each defined statement, as outcomes.py counts them: those that were not judged are not run."""
+        names = ["id", "paper", "own", "exactness"]
+        table = pd.DataFrame([[getattr(s, name) for name in names] for s in self.defined], columns=names)
+        of_results = self.statements[["id", "verdict", "code", "cause"]]
+        joined = table.merge(of_results, on="id", how="left")
+        return joined.fillna({"verdict": NOT_RUN, "code": "", "cause": ""})
 
-    def glance(self) -> str:
-        """What was run, in a sentence, and how its statements came out (Markdown)."""
-        rows = [t.groupby(["point", "seed"])[["ok", "virtual_s", "wall_s"]].first() for t in self.tables.values()]
-        runs = pd.concat(rows)
-        kernel = ", ".join(dict.fromkeys(k for t in self.tables.values() for k in t["kernel"].unique()))
-        failed = int((~runs["ok"]).sum())
-        took = "" if self.shipped else f" in {runs['wall_s'].sum() / 60:.0f} core minutes"
-        words = whose(self.shown, self.paper)
-        which = f"{words}\n\n" if words else ""
-        return (
-            f"{which}Scale {in_scales(self.scales)}, kernel {kernel}: {len(runs)} runs, {runs['virtual_s'].sum() / 3600:.1f} hours of testbed "
-            f"time{took}; {failed or 'none'} of them failed its self-checks.\n\n"
-            f"Statements on these figures, whoever made them: {statement_words(self.statements)}. {claim_words(self.verdicts, stand_among(self.shown, self.paper))}"
+    @cached_property
+    def of_statement(self) -> dict[str, Row]:
+        """{id: its row of ``statements``}."""
+        return _by_id(self.statements)
+
+    @cached_property
+    def of_claim(self) -> dict[str, Row]:
+        """{id: its row of ``claims``}."""
+        return _by_id(self.claims)
+
+    @cached_property
+    def _of_scale(self) -> frozenset[str]:
+        return frozenset(f.id for f in figures_at(self.shown.scale, []))
+
+    def command(self, figure: str) -> str:
+        """What runs a figure (PAPER/FIGURE) and no other: at the scale that it is shown at, or, where that leaves the figure out, whole."""
+        return command_for(figure, self.scales.get(figure, self.shown.scale if figure in self._of_scale else FULL))
+
+    def counts(self, paper: str | None = None) -> dict[str, int]:
+        """{verdict: how many statements have it}, of a paper's or of all."""
+        return by_verdict(self.every if paper is None else self.every[self.every["paper"] == paper])
+
+    def scale_words(self, figures: Iterable[str]) -> str:
+        """Which scales some figures are shown at, the largest first (Markdown)."""
+        counts = counts_of_scales(self.scales[id] for id in figures) or {self.shown.scale: 0}
+        if len(counts) == 1:
+            return f"**{next(iter(counts))}**"
+        return " and ".join(f"**{scale}** ({n} figure{'s' * (n > 1)})" for scale, n in reversed(counts.items()))
+
+    def whose(self, paper: str | None = None) -> str:
+        """Which results are shown, if they are those that ship, with the command that computes one's own (Markdown); else ""."""
+        return whose(self.shown, paper) if self.shown.shipped else ""
+
+    def totals(self, figures: Iterable[str]) -> Totals:
+        """Of the runs of some figures."""
+        tables = [self.tables[id] for id in figures]
+        runs = [t.drop_duplicates(["point", "seed"])[["ok", "virtual_s", "wall_s", "kernel"]] for t in tables]
+        every = pd.concat(runs) if runs else pd.DataFrame(columns=["ok", "virtual_s", "wall_s", "kernel"])
+        return Totals(
+            len(every),
+            int((~every["ok"].astype(bool)).sum()),
+            float(every["virtual_s"].sum()) / 3600,
+            float(every["wall_s"].sum()) / 3600,
+            list(dict.fromkeys(every["kernel"])),
         )
 
-    def claims(self, figure: str | None = None) -> Any:
-        """The statements with their claims as a table, of one figure or of all."""
-        claims = self.verdicts
-        if figure is not None:
-            of_figure = claims["figures"].str.split(", ").map(lambda names: f"{self.paper}/{figure}" in names)
-            claims = claims[claims["statement"].isin(claims["statement"][of_figure])]
-        return verdict_table(self.statements[self.statements["id"].isin(claims["statement"])], claims)
 
-    def findings(self) -> str:
-        """What investigations of statements that do not reproduce found, each with the command that shows it (Markdown)."""
-        return findings_text(self.statements, self.verdicts) or "None of the claims that have a finding missed."
-
-    def runs(self, figure: str) -> list[Run]:
-        """Every run of a figure: the seeds that its table has of each point."""
-        seeds = {str(point): int(n) for point, n in self.tables[figure].groupby("point")["seed"].nunique().items()}
-        return runs_of(self.figures[figure], seeds, self.results)
-
-    def run(self, figure: str, seed: int = 1, **values: Any) -> Run:
-        """The run of one point, chosen by its traits ("." written as "__"). UserError if there is not exactly one."""
-        wanted = {k.replace("__", "."): v for k, v in values.items()}
-        found = [
-            r for r in self.runs(figure) if r.seed == seed and all(_same(r.point, k, v) for k, v in wanted.items())
-        ]
-        if len(found) != 1:
-            raise UserError(f"{self.paper}/{figure}: {len(found)} points have {wanted}, one is needed")
-        return found[0]
-
-    def samples(self, figure: str, columns: list[str], seed: int = 1, **values: Any) -> pd.DataFrame:
-        """Columns of a run's samples.parquet (docs/reference/results.md). UserError for results that ship."""
-        if self.shipped:
-            raise UserError(
-                f"{self.paper}/{figure}: samples do not ship; run: {command_for(f'{self.paper}/{figure}', self.scales.get(figure, self.scale))}"
-            )
-        path = self.run(figure, seed, **values).folder / SAMPLES
-        return read_with(path, columns, columns, RUN_AGAIN)
-
-    def checks(self) -> pd.DataFrame:
-        """Every self-check of every run: how many passed, failed, could not be made; lowest and highest measurement."""
-        found = self._shipped_checks() if self.shipped else self._checks_of_runs()
-        ok = found["ok"].astype("boolean")
-        states = {"passed": ok.fillna(False), "failed": (~ok).fillna(False), "not checked": ok.isna()}
-        grouped = found.assign(**states).astype({"measured": float}).groupby(["figure", "check"])
-        counts = grouped[list(states)].sum()
-        return counts.assign(lowest=grouped["measured"].min(), highest=grouped["measured"].max())
-
-    def _checks_of_runs(self) -> pd.DataFrame:
-        rows = []
-        for name in self.figures:
-            for run in self.runs(name):
-                summary = RunFolder(run.folder).summary
-                rows += [
-                    {"figure": name, "check": c["name"], "measured": c["measured"], "ok": c["ok"]}
-                    for c in summary["checks"]
-                ]
-        return pd.DataFrame(rows)
-
-    def _shipped_checks(self) -> pd.DataFrame:
-        parts = []
-        for scale in dict.fromkeys(self.scales.values()):
-            table = read_with(self.results / scale / CHECKS, ("figure", "check", "measured", "ok"))
-            here = [f"{self.paper}/{name}" for name, of in self.scales.items() if of == scale]
-            parts.append(table[table["figure"].isin(here)])
-        own = pd.concat(parts, ignore_index=True)
-        return own.assign(figure=own["figure"].str.split("/").str[1])
-
-
-def _same(point: Point, key: str, value: Any) -> bool:
-    return bool(point.traits.get(key) == value)
-
-
-def load_page(scale: str, paper: str, results: Path | None = None) -> Page:
-    """A paper's page from results/SCALE/PAPER, or, where there is nothing of it, from what ships.
+def load_findings(scale: str, paper: str | None = None, results: Path | None = None) -> Findings:
+    """What there is to show of a scale: one's own results, else those that ship.
 
     Args:
-        results: a folder to take it from and no other; default: as shown() says.
+        paper: only what is on its figures, whoever made the statements.
+        results: a folder to take it from and no other.
 
     Raises:
-        UserError: if nothing of it has been run, nor ships.
+        UserError: if there is nothing, or naming the file and column that is not as it must be.
     """
-    which = Shown(results, scale, False, "") if results else shown(scale, paper)
-    known = {id.split("/")[1]: at for id, at in figures_at_best_scale(which, paper).items()}
+    which = Shown(results, scale, False, "") if results else shown_results(scale, paper)
+    known = figures_at_best_scale(which, paper)
     if not known:
+        what = f"nothing of {paper} has been run" if paper else "nothing was run"
         raise UserError(
-            f"{which.results / which.scale}: nothing of {paper} has been run at this scale; run: {command_for(paper, which.scale)}"
+            f"{which.results / which.scale}: {what} at this scale, nor ships; run: {command_for(paper or 'all', which.scale)}"
         )
-    return Page(
+    scales = {id: at for id, (at, _) in known.items()}
+    statements, claims = best_verdicts(which, paper)
+    tables = {id: read_figure(table_file(which, at, id)) for id, at in scales.items()}
+    return Findings(
         which,
-        paper,
-        {name: figure for name, (_, figure) in known.items()},
-        {name: read_figure(table_file(which, at, figure.id)) for name, (at, figure) in known.items()},
-        {name: at for name, (at, _) in known.items()},
+        {id: figure for id, (_, figure) in known.items()},
+        tables,
+        scales,
+        statements,
+        claims,
+        _older(which, scales),
     )
 
 
-def statement_words(statements: pd.DataFrame) -> str:
-    """How many statements of papers came out how, and behind them those that are counted apart (Markdown)."""
-    where = apart(statements)
-    found = statements["verdict"][where == ""].value_counts()
-    words = ", ".join(f"**{found.get(v, 0)}** {v}" for v in STATEMENT_VERDICTS)
-    for name in (SECOND_HAND, OWN):
-        mine = statements["verdict"][where == name].value_counts()
-        words += f" (and {name}: {', '.join(f'{n} {v}' for v, n in mine.items())})" if len(mine) else ""
-    return words
+def shown_results(scale: str, paper: str | None = None) -> Shown:
+    """Whose results are shown: one's own if they are of a whole campaign, of a paper's if all of it was judged; else those that ship."""
+    return shown(scale, paper, needs=None if paper else CLAIMS)
 
 
-def claim_words(claims: pd.DataFrame, among: str = "of their scale") -> str:
-    """How many claims have a verdict, which, and how many of these stand (Markdown).
-
-    Args:
-        among: among which (known.stand_among()).
-    """
-    found = claims["verdict"].value_counts()
-    best_verdicts = int(sum(found.get(v, 0) for v in FINAL))
-    return (
-        f"Of the {len(claims)} claims that test them {best_verdicts} are best_verdicts: {found.get(REPRODUCED, 0)} reproduced, "
-        f"{found.get(NOT_REPRODUCED, 0)} not; {int(claims['stands'].fillna(False).sum())} of these verdicts stand when all "
-        f"{among} are best_verdicts together. Behind them are {claims['measurement'].replace('', pd.NA).nunique()} measurements: several claims may be of one."
-    )
+def _older(which: Shown, scales: Mapping[str, str]) -> dict[str, str]:
+    """Findings.older."""
+    if not which.shipped:
+        return {}
+    found: dict[str, list[str]] = {}
+    for scale in which.scales:
+        here = [id for id, at in scales.items() if at == scale]
+        for words, ids in older_versions(which.results, scale, here).items():
+            for id in ids:
+                found.setdefault(id, []).append(words)
+    return {id: "; ".join(words) for id, words in found.items()}
 
 
-def findings_text(statements: pd.DataFrame, claims: pd.DataFrame) -> str:
-    """The findings of claims that missed, finally or so far, grouped by finding (Markdown); empty if there are none."""
-    missed = claims[
-        (claims["finding"] != "")
-        & ~claims["verdict"].isin([REPRODUCED])
-        & ~claims["interim"].isin([REPRODUCED])
-        & claims["mean"].notna()
-    ]
-    own = statements.set_index("id")["finding"]
-    # A finding of the statement is told of the statement, not of each of its claims.
-    told_of = [s if own.get(s, "") == f else c for s, c, f in missed[["statement", "id", "finding"]].to_numpy()]
-    lines = []
-    for (finding, shows), of in missed.assign(told_of=told_of).groupby(["finding", "shows"], sort=False)["told_of"]:
-        command = f" Shown by `{shows}`." if shows else ""
-        lines.append(f"- **{', '.join(dict.fromkeys(of))}**: {finding}{command}")
-    return "\n\n".join(lines)
-
-
-def verdict_table(statements: pd.DataFrame, claims: pd.DataFrame) -> Any:
-    """Statements with their claims (statement_table()), to display in a notebook."""
-    from IPython.display import HTML
-
-    return HTML(statement_table(statements, claims))  # type: ignore[no-untyped-call]
+def _by_id(table: pd.DataFrame) -> dict[str, Row]:
+    return {str(row["id"]): {str(k): v for k, v in row.items()} for row in table.to_dict(orient="records")}

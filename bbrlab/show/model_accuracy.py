@@ -1,24 +1,29 @@
-"""How many of the published shares the models meet, beside what was measured."""
+"""How near published shares are to what was measured here, and to what the models say."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from html import escape
+from typing import Any
 
 import numpy as np
 
+from bbrlab.claims.schema import Claim
 from bbrlab.results.algorithms import label_of_cca
+from bbrlab.results.verdicts import FINAL
 from bbrlab.show.charts import MODELLED, MODELS, expectation, share_by
-from bbrlab.show.content import Content
-from bbrlab.show.distances import published
+from bbrlab.show.findings import Findings
 from bbrlab.show.html import number
 
 HERE = "measured here"
+_SHARES = ("share_of_capacity", "share_of_goodput")
+_NOT_MEASURED = ("model output", "qualitative")
+_FEW = 10  # of fewer shares no quantile is told
 
 
 @dataclass
-class Met:
+class Accuracy:
     """Published shares that one source of numbers speaks of: how many it meets within the claim's tolerance, and how far it is from each."""
 
     within: int = 0
@@ -29,12 +34,38 @@ class Met:
         self.within += holds
         self.distances.append(distance)
 
+    @property
+    def median(self) -> float:
+        """Of the distances."""
+        return float(np.median(self.distances))
 
-def met(content: Content) -> dict[str, dict[str, Met]]:
+
+def published(claim: Claim) -> float | None:
+    """The number that a claim compares with, if somebody printed or measured it: not a model's, nor our reading of words."""
+    return None if claim.exactness in _NOT_MEASURED else claim.expect.value
+
+
+def distances(findings: Findings, claims: Iterable[Claim]) -> list[float]:
+    """Of the judged claims whose number is a group's share and is published: how far the measured mean is from that."""
+    rows = [(claim, findings.of_claim.get(claim.id)) for claim in claims if claim.metric in _SHARES]
+    shares = [(claim, float(row["mean"])) for claim, row in rows if row is not None and row["verdict"] in FINAL]
+    apart = [abs(mean - value) for claim, mean in shares if (value := published(claim)) is not None]
+    return [distance for distance in apart if np.isfinite(distance)]
+
+
+def distance_words(found: list[float]) -> str:
+    """distances() in a sentence behind a space (Markdown); "" of few."""
+    if len(found) < _FEW:
+        return ""
+    half, most = (number(float(q), 2) for q in np.quantile(found, (0.5, 0.9)))
+    return f" Of {len(found)} published shares of the link (0 to 1) half are within **{half}** of what was measured here, nine in ten within {most}."
+
+
+def accuracies(findings: Findings) -> dict[str, dict[str, Accuracy]]:
     """{algorithm of the first flow group: {HERE or model: how it meets the published shares}}, of those that were measured."""
-    found: dict[str, dict[str, Met]] = {}
-    for claim in (c for s in content.statements if not s.own for c in s.claims):
-        row, figure = content.of_claims.get(claim.id), content.figures.get(claim.figures[0])
+    found: dict[str, dict[str, Accuracy]] = {}
+    for claim in (c for s in findings.defined if not s.own for c in s.claims):
+        row, figure = findings.of_claim.get(claim.id), findings.figures.get(claim.figures[0])
         value = published(claim)
         if row is None or figure is None or value is None or not math.isfinite(row["mean"]):
             continue
@@ -42,33 +73,15 @@ def met(content: Content) -> dict[str, dict[str, Met]]:
         if one is None or one[:2] != (MODELLED, "0"):
             continue
         values = {HERE: float(row["mean"])}
-        values |= {m: s for m in MODELS if (s := share_by(m, figure.id, one[2], content.shown.results)) is not None}
+        values |= {m: s for m in MODELS if (s := share_by(m, figure.id, one[2], findings.shown.results)) is not None}
         if len(values) > 1:
-            of = found.setdefault(one[2].scenario.flows[0].cca, {name: Met() for name in (HERE, *MODELS)})
+            of = found.setdefault(one[2].scenario.flows[0].cca, {name: Accuracy() for name in (HERE, *MODELS)})
             for name, share in values.items():
                 of[name].add(abs(share - value), claim.expect.holds(share))
     return dict(sorted(found.items()))
 
 
-def met_table(content: Content) -> str:
-    """The same as a table; empty if nothing can be compared."""
-    names = {HERE: HERE, **MODELS}
-    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in ("share of", *names.values()))
-    rows = "".join(
-        f'<tr><th scope="row">{escape(label_of_cca(cca))}</th>{"".join(_cell(of[name]) for name in names)}</tr>'
-        for cca, of in met(content).items()
-    )
-    if not rows:
-        return ""
-    return (
-        "<p>Published shares of the link (0 to 1) that are met within the tolerance of their claim, and how far the median is from the published value:</p>"
-        f'<div class="bb-scroll" tabindex="0" role="region" aria-label="Published shares that are met"><table><thead><tr>{head}</tr></thead>'
-        f"<tbody>{rows}</tbody></table></div>"
-    )
-
-
-def _cell(found: Met) -> str:
-    if not found.distances:
-        return "<td>–</td>"
-    apart = number(float(np.median(found.distances)), 2)
-    return f"<td>{found.within} of {len(found.distances)}<br><small>{apart} off</small></td>"
+def accuracy_table(findings: Findings) -> dict[str, Any]:
+    """The same for a table: ``heads``, and ``rows`` of a name and its Accuracies; without rows if nothing can be compared."""
+    rows = [(label_of_cca(cca), [of[name] for name in (HERE, *MODELS)]) for cca, of in accuracies(findings).items()]
+    return {"heads": ["share of", HERE, *MODELS.values()], "rows": rows}

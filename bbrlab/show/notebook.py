@@ -43,7 +43,7 @@ from bbrlab.results.figures import Figure
 from bbrlab.results.schema import read_with
 from bbrlab.run.output import SAMPLES
 from bbrlab.scenario.rates import before, queueing_delay_ms
-from bbrlab.show.findings import Page, load_page
+from bbrlab.show.page import Page, load_page
 from bbrlab.show.plots.runs import run_over_time, time_series
 from bbrlab.show.plots.style import plain, set_style
 

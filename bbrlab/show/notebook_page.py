@@ -10,23 +10,11 @@ from typing import Any
 
 from bbrlab.base import files
 from bbrlab.base.errors import UserError
-from bbrlab.show.html import block, heading
+from bbrlab.show.html import block, clean, heading, plain
 
 Cells = list[dict[str, Any]]
-_TAGS = {
-    "a", "b", "br", "caption", "code", "col", "colgroup", "dd", "details", "div", "dl", "dt", "em", "figcaption", "figure", "h4", "hr",
-    "i", "li", "ol", "p", "pre", "small", "span", "strong", "sub", "summary", "sup", "table", "tbody", "td", "tfoot", "th", "thead",
-    "tr", "u", "ul",
-}  # fmt: skip
-_ATTRIBUTES = {
-    "*": {"class", "style", "title"},
-    "a": {"href"},
-    "td": {"colspan", "rowspan"},
-    "th": {"colspan", "rowspan", "scope"},
-}
-# A table of statements (report/statement_table.py) that is longer is left out: the papers' pages have it.
+# A table of statements (templates/statements.html) that is longer is left out: the papers' pages have it.
 _STATEMENTS, _LARGEST = 'class="statements"', 60_000
-_STYLES = {"text-align", "font-weight"}  # no colours: they would be of one background only
 
 
 def read_notebook(path: Path) -> Cells:
@@ -72,7 +60,7 @@ def notebook_page(notebook: Cells, images: Path, name: str, before: str = "", ti
                 alternative = (
                     str(output.get("metadata", {}).get("image/png", {}).get("alt", "")) or f"{name}, figure {count}"
                 )
-                parts.append(f"![{_plain(alternative)}]({before}{file})\n\n")
+                parts.append(f"![{plain(alternative)}]({before}{file})\n\n")
             elif "text/markdown" in data:
                 parts.append(_words(_text(data["text/markdown"])))
             elif (
@@ -96,20 +84,6 @@ def notebook_page(notebook: Cells, images: Path, name: str, before: str = "", ti
 
 def _text(value: Any) -> str:
     return "".join(value) if isinstance(value, list) else str(value)
-
-
-def _plain(text: str) -> str:
-    return re.sub(r"([^\w\s])", r"\\\1", " ".join(text.split()))
-
-
-def clean(html: str) -> str:
-    """HTML without anything that runs, loads or leaves its place."""
-    import nh3
-
-    return nh3.clean(
-        html, tags=_TAGS, attributes=_ATTRIBUTES, clean_content_tags={"script", "style"}, filter_style_properties=_STYLES,
-        url_schemes={"https", "http", "mailto"}, link_rel="noopener noreferrer",
-    )  # fmt: skip
 
 
 def _words(markdown: str) -> str:
@@ -138,7 +112,8 @@ def _words(markdown: str) -> str:
 def _rendered(markdown: str) -> str:
     from markdown_it import MarkdownIt
 
-    return str(MarkdownIt("commonmark").enable("table").render(markdown))
+    html = str(MarkdownIt("commonmark").enable("table").render(markdown))
+    return re.sub(r'href="([\w-]+)\.ipynb"', r'href="\1.html"', html)  # another notebook is a page beside this one
 
 
 def _write_image(path: Path, encoded: str) -> None:

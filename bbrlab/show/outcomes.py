@@ -1,11 +1,30 @@
-"""Of statements: what came of them by whose code they rest on, and where the cause lies of those that are not wholly reproduced."""
+"""How many statements and claims came out how, whose code they rest on, and where the causes lie: counted and worded here for every view.
+
+A table of statements is statements.parquet's, or any with its columns best_scale.COUNTED_BY.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
 from bbrlab.claims.code import CODES, LAB, LINUX, MODEL
-from bbrlab.results.verdicts import AS_READ, INCONCLUSIVE, NOT_REPRODUCED, NOT_RUN, PARTLY, PARTLY_RUN, REPRODUCED
+from bbrlab.claims.judge import OWN, SECOND_HAND, apart
+from bbrlab.results.verdicts import (
+    AS_READ,
+    DECIDED,
+    FINAL,
+    INCONCLUSIVE,
+    NOT_REPRODUCED,
+    NOT_RUN,
+    PARTLY,
+    PARTLY_RUN,
+    REPRODUCED,
+    STATEMENT_VERDICTS,
+)
 
 NOT_LOOKED_INTO = "not looked into"
 # Kinds of causes (claims.yaml) in words.
@@ -34,18 +53,125 @@ RESTING_ON = {
 }
 
 
+def by_verdict(statements: pd.DataFrame) -> dict[str, int]:
+    """How many statements came out how: {verdict: number}, all of them, in their order."""
+    found = statements["verdict"].value_counts()
+    return {verdict: int(found.get(verdict, 0)) for verdict in STATEMENT_VERDICTS}
+
+
 def tally(statements: pd.DataFrame) -> dict[str, int]:
-    """How many statements came out how: {one of COLUMNS: number}."""
-    return {name: int(statements["verdict"].isin(verdicts).sum()) for name, verdicts in COLUMNS.items()}
+    """The same by what a scorecard has: {one of COLUMNS: number}."""
+    found = by_verdict(statements)
+    return {name: sum(found[verdict] for verdict in verdicts) for name, verdicts in COLUMNS.items()}
 
 
-def by_code(statements: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
-    """The statements by whose code they rest on, with words; without those of which there are none."""
-    parts = [(RESTING_ON[code], statements[statements["code"] == code]) for code in CODES]
-    return [(name, mine) for name, mine in parts if len(mine)]
+def counted(statements: pd.DataFrame) -> pd.DataFrame:
+    """The statements of papers, without those that are counted apart."""
+    return statements[apart(statements) == ""]
+
+
+def outcome_words(statements: pd.DataFrame) -> str:
+    """How many statements of papers are decided, and how; behind them those that are counted apart (Markdown)."""
+    where = apart(statements)
+    found = by_verdict(statements[where == ""])
+    total, decided = sum(found.values()), sum(found[verdict] for verdict in DECIDED)
+    if decided:
+        words = f"Of **{total}** statements **{decided}** are decided: {_listed(found, DECIDED)}."
+        if undecided := _listed(found, OPEN):
+            words += f" Not decided: {undecided}."
+    else:
+        words = f"None of the **{total}** statements is decided yet: that needs more runs, or longer ones."
+    for name in (SECOND_HAND, OWN):
+        if (where == name).any():
+            listed = ", ".join(f"{n} {v}" for v, n in by_verdict(statements[where == name]).items() if n)
+            words += f" (And {name}: {listed}.)"
+    return words
+
+
+def _listed(found: Mapping[str, int], verdicts: Sequence[str]) -> str:
+    """Those that there are; that none is reproduced is told, too."""
+    return ", ".join(f"**{found[v]}** {v}" for v in verdicts if found[v] or v == REPRODUCED)
+
+
+def claim_words(claims: pd.DataFrame, among: str = "of their scale") -> str:
+    """How many claims have a verdict, which, and how many of these stand (Markdown).
+
+    Args:
+        among: among which (best_scale.stand_among()).
+    """
+    found = claims["verdict"].value_counts()
+    judged = int(sum(found.get(v, 0) for v in FINAL))
+    return (
+        f"Of the {len(claims)} claims that test them {judged} are judged: {found.get(REPRODUCED, 0)} reproduced, "
+        f"{found.get(NOT_REPRODUCED, 0)} not; {int(claims['stands'].fillna(False).sum())} of these verdicts stand when all "
+        f"{among} are judged together. Behind them are {claims['measurement'].replace('', pd.NA).nunique()} measurements: several claims may be of one."
+    )
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a scorecard: the statements of a paper, of a kind, or of all papers. ``paper``: whose; else empty."""
+
+    name: str
+    statements: pd.DataFrame
+    paper: str = ""
+
+    @property
+    def number(self) -> int:
+        """How many statements."""
+        return len(self.statements)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """by_verdict()."""
+        return by_verdict(self.statements)
+
+
+def score_lines(statements: pd.DataFrame, papers: Mapping[str, str]) -> list[Line]:
+    """A scorecard's lines: each paper, whose code they rest on, and what is counted apart; lines without a statement are left out.
+
+    Args:
+        papers: {paper: its name}.
+    """
+    where, of_papers = apart(statements), counted(statements)
+    lines = [Line(name, of_papers[of_papers["paper"] == paper], paper) for paper, name in papers.items()]
+    lines += by_code(of_papers)
+    lines += [Line(f"{name}, counted apart", statements[where == name]) for name in (SECOND_HAND, OWN)]
+    return [line for line in lines if line.number]
+
+
+def by_code(statements: pd.DataFrame) -> list[Line]:
+    """The statements by whose code they rest on; without those of which there are none."""
+    lines = [Line(RESTING_ON[code], statements[statements["code"] == code]) for code in CODES]
+    return [line for line in lines if line.number]
 
 
 def causes(statements: pd.DataFrame) -> dict[str, int]:
     """Of the statements that are partly or not reproduced: {one of CAUSES in words: how many}."""
     missed = statements[statements["verdict"].isin(MISSED)]["cause"]
     return {words: int((missed == kind).sum()) for kind, words in CAUSES.items()}
+
+
+def cause_table(statements: pd.DataFrame) -> dict[str, Any]:
+    """causes() by whose code the statements rest on: ``heads``, and ``rows`` of a name and numbers (none where nothing missed)."""
+    missed = statements["verdict"].isin(MISSED).any()
+    rows = [(line.name, list(causes(line.statements).values())) for line in by_code(statements)] if missed else []
+    return {"heads": list(CAUSES.values()), "rows": rows}
+
+
+def findings_text(statements: pd.DataFrame, claims: pd.DataFrame) -> str:
+    """The findings of claims that missed, finally or so far, grouped by finding (Markdown); empty if there are none."""
+    missed = claims[
+        (claims["finding"] != "")
+        & ~claims["verdict"].isin([REPRODUCED])
+        & ~claims["interim"].isin([REPRODUCED])
+        & claims["mean"].notna()
+    ]
+    own = statements.set_index("id")["finding"]
+    # A finding of the statement is told of the statement, not of each of its claims.
+    subjects = [s if own.get(s, "") == f else c for s, c, f in missed[["statement", "id", "finding"]].to_numpy()]
+    lines = []
+    for (finding, shows), of in missed.assign(subject=subjects).groupby(["finding", "shows"], sort=False)["subject"]:
+        command = f" Shown by `{shows}`." if shows else ""
+        lines.append(f"- **{', '.join(dict.fromkeys(of))}**: {finding}{command}")
+    return "\n\n".join(lines)

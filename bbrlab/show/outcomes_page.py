@@ -18,7 +18,7 @@ from bbrlab.results.best_scale import shipped_claims, shipped_statements
 from bbrlab.results.config import load_config
 from bbrlab.results.shipped import is_shipped, older_versions, shipped_figures
 from bbrlab.results.verdicts import AS_READ, INCONCLUSIVE, NOT_REPRODUCED, NOT_RUN, PARTLY, PARTLY_RUN, REPRODUCED
-from bbrlab.show.outcomes import CAUSES, COLUMNS, by_code, causes, tally
+from bbrlab.show.outcomes import CAUSES, COLUMNS, Line, by_code, cause_table, causes, counted, tally
 from bbrlab.show.readme_counts import names_of_papers
 from bbrlab.show.verdicts import settles_text
 
@@ -53,7 +53,7 @@ def outcomes(folder: Path | None = None) -> str:
     folder = folder or paths.ROOT / "shipped"
     statements = shipped_statements(folder)
     claims = shipped_claims(statements, folder)
-    parts = [HEAD + _by_code(statements[apart(statements) == ""])]
+    parts = [HEAD + _by_code(counted(statements))]
     for paper, name in names_of_papers().items():
         mine = statements[statements["paper"] == paper]
         if len(mine):
@@ -61,15 +61,25 @@ def outcomes(folder: Path | None = None) -> str:
     return "\n".join(parts)
 
 
-def _by_code(counted: pd.DataFrame) -> str:
+def _by_code(statements: pd.DataFrame) -> str:
     """What came of the statements by whose code they rest on, and where the causes lie."""
-    kinds = list(CAUSES.values())
     lines = [f"| | statements | {' | '.join(COLUMNS)} |", "|---|" + "---|" * (1 + len(COLUMNS))]
-    rows = [*by_code(counted), ("all", counted)]
-    lines += [f"| {name} | {len(mine)} | {' | '.join(str(n) for n in tally(mine).values())} |" for name, mine in rows]
-    lines += ["", "Where the cause lies of those that are partly or not reproduced:", "", f"| | {' | '.join(kinds)} |"]
-    lines += ["|---|" + "---|" * len(kinds)]
-    lines += [f"| {name} | {' | '.join(str(causes(mine)[kind]) for kind in kinds)} |" for name, mine in rows]
+    rows = [*by_code(statements), Line("all", statements)]
+    lines += [
+        f"| {row.name} | {row.number} | {' | '.join(str(n) for n in tally(row.statements).values())} |" for row in rows
+    ]
+    causes_of = cause_table(statements)
+    lines += [
+        "",
+        "Where the cause lies of those that are partly or not reproduced:",
+        "",
+        f"| | {' | '.join(causes_of['heads'])} |",
+    ]
+    lines += ["|---|" + "---|" * len(causes_of["heads"])]
+    lines += [
+        f"| {name} | {' | '.join(map(str, numbers))} |"
+        for name, numbers in [*causes_of["rows"], ("all", causes(statements).values())]
+    ]
     return "\n".join(lines) + "\n"
 
 

@@ -11,15 +11,15 @@ from collections.abc import Iterable, Sequence
 import pandas as pd
 
 from bbrlab.base import files, paths
-from bbrlab.base.words import in_short
-from bbrlab.claims.judge import OWN, SECOND_HAND, apart
+from bbrlab.base.words import in_short, number_of
 from bbrlab.claims.load import load_statements
 from bbrlab.claims.schema import Statement
 from bbrlab.results.best_scale import shipped_statements
 from bbrlab.results.config import FULL
 from bbrlab.results.figures import figures_at
 from bbrlab.results.shipped import left_out
-from bbrlab.show.outcomes import COLUMNS, MISSED, OPEN, by_code, causes, tally
+from bbrlab.results.verdicts import DECIDED
+from bbrlab.show.outcomes import COLUMNS, MISSED, Line, causes, counted, outcome_words, score_lines, tally
 
 PAGE = paths.ROOT / "README.md"
 # | [Paper](scenarios/FOLDER) | what | statements |
@@ -70,45 +70,44 @@ def with_scorecard(text: str, known: pd.DataFrame, missing: Sequence[str]) -> st
         raise ValueError(f"{PAGE.name} has no place for the scorecard ({BEGIN.strip()} ... {END})")
     if unknown := sorted(set(known["paper"]) - set(names)):
         raise ValueError(f"the table of counts has no row for {unknown[0]}")
-    where = apart(known)
-    counted = known[where == ""]
-    rows = [(name, counted[counted["paper"] == paper]) for paper, name in names.items()]
-    rows += [("**all**", counted), *((f"*{name}*", mine) for name, mine in by_code(counted))]
-    rows += [(f"{name}, counted apart", known[where == name]) for name in (SECOND_HAND, OWN)]
+    of_papers = counted(known)
+    rows = score_lines(known, names)
+    rows.insert(sum(bool(row.paper) for row in rows), Line("**all**", of_papers))
     lines = [
-        _in_words(counted, missing),
+        _in_words(of_papers, missing),
         "",
         f"| | statements | {' | '.join(COLUMNS)} |",
         "|---|" + "---|" * (1 + len(COLUMNS)),
     ]
-    for name, mine in rows:
-        if len(mine):
-            lines.append(f"| {name} | {len(mine)} | {' | '.join(str(n or '') for n in tally(mine).values())} |")
-    lines += ["", _causes_in_words(counted)]
+    for row in rows:
+        lines.append(
+            f"| {row.name} | {row.number} | {' | '.join(str(n or '') for n in tally(row.statements).values())} |"
+        )
+    lines += ["", _causes_in_words(of_papers)]
     before, rest = text.split(BEGIN)
     return before + BEGIN + "\n".join(lines) + "\n" + END + rest.split(END, 1)[1]
 
 
-def _causes_in_words(counted: pd.DataFrame) -> str:
+def _causes_in_words(statements: pd.DataFrame) -> str:
     """Where the cause lies of what is partly or not reproduced."""
-    missed = int(counted["verdict"].isin(MISSED).sum())
-    by_cause = ", ".join(f"{words} {n}" for words, n in causes(counted).items() if n)
+    missed = int(statements["verdict"].isin(MISSED).sum())
+    by_cause = ", ".join(f"{words} {n}" for words, n in causes(statements).items() if n)
     return (
         f"Where the cause lies of the {missed} that are partly or not reproduced, each with its evidence: {by_cause}."
     )
 
 
-def _in_words(counted: pd.DataFrame, missing: Sequence[str]) -> str:
+def _in_words(statements: pd.DataFrame, missing: Sequence[str]) -> str:
     """What the table is of; `missing`: the figures that do not ship at scale full."""
-    decided = counted[~counted["verdict"].isin(OPEN)]
+    decided = statements[statements["verdict"].isin(DECIDED)]
     at_full = int((decided["scale"] == FULL).sum())
     later = int((decided["chosen_after"].fillna("") != "").sum())
     total = len(figures_at(FULL, []))
-    words = f"{len(decided)} of {len(counted)} statements are decided, {at_full} of them by all points and trials of the scenarios (scale `full`). "
+    words = f"{outcome_words(statements)} {at_full} of the decided were run with all points and trials of the scenarios (scale `full`). "
     if missing:
         words += f"{len(missing)} of the {total} figures {'does' if len(missing) == 1 else 'do'} not ship at `full` ({in_short(missing)}). "
     return words + (
-        f"{later} of the decided rest on a choice that was made after a comparison with measurements; [each names it](docs/reference/outcomes.md)."
+        f"{number_of(later, 'verdict depends', 'verdicts depend')} on a choice that was made after a comparison with measurements; [each names it](docs/reference/outcomes.md)."
     )
 
 

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import numpy as np
 import pandas as pd
 from markupsafe import Markup
@@ -18,7 +17,6 @@ from bbrlab.base import files, paths
 from bbrlab.base.arrays import Array
 from bbrlab.base.errors import UserError
 from bbrlab.base.tables import read_table
-from bbrlab.base.words import shown
 from bbrlab.measure.bbr_record import STATES
 from bbrlab.measure.checks.check import failed_of
 from bbrlab.measure.phases import phases
@@ -32,10 +30,11 @@ from bbrlab.run.output import SAMPLES, SUMMARY
 from bbrlab.scenario.load import base_point, load_scenario
 from bbrlab.scenario.rates import before, buffer_full_ms, queueing_delay_ms
 from bbrlab.scenario.schema import NOT_DECISIVE, Network, Scenario
-from bbrlab.show.html import embedded, number
+from bbrlab.show.html import embedded, number, render
 from bbrlab.show.run_manifest import RunManifest, RunScenario
+from bbrlab.show.verdicts import colours_css
 
-_ROOM = Path(__file__).parent
+STATIC = Path(__file__).parent / "static"
 POINTS = 1500  # of a curve; of more the lowest and the highest of each stretch are drawn
 LATEST = 10  # times its length: no sample is later, however late a run in real time is
 MOST = 1e18  # of anything that is sampled
@@ -122,7 +121,8 @@ def _numbers(table: pd.DataFrame, path: Path, scenario: RunScenario) -> pd.DataF
 def _page(summary: Summary, manifest: Any, network: Network, samples: pd.DataFrame, folder: Path) -> str:
     scenario = manifest["scenario"]
     made = [c for c in summary["checks"] if c["ok"] is not None]
-    return _template().render(
+    return render(
+        "run.html",
         title=f"{_paper(scenario)}{summary['figure'] or scenario['name']}, seed {summary['seed']}",
         values=", ".join(f"{k.removeprefix('network.')} = {v}" for k, v in summary["values"].items()),
         conditions=_conditions(scenario, network, summary),
@@ -137,27 +137,16 @@ def _page(summary: Summary, manifest: Any, network: Network, samples: pd.DataFra
         seed=summary["seed"],
         is_virtual=summary["backend"] == "uml",
         origin=_origin(manifest, summary, folder),
-        data=Markup(embedded(_panels(summary, scenario, network, samples), "series-data")),
-        css=Markup((_ROOM / "static" / "site.css").read_text(encoding="utf-8")),
+        data=embedded(_panels(summary, scenario, network, samples), "series-data"),
+        css=Markup(colours_css() + (STATIC / "site.css").read_text(encoding="utf-8")),
         plotly=Markup(_script("plotly-basic.min.js")),
         site=Markup(_script("site.js")),
     )
 
 
-def _template() -> jinja2.Template:
-    """The page. Whatever is put into it is text, unless it is Markup, which only files and data of ours are."""
-    rooms = jinja2.FileSystemLoader(_ROOM / "templates")
-    inside = jinja2.Environment(
-        loader=rooms, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
-        finalize=lambda value: shown(value) if type(value) is str else value,
-    )  # fmt: skip
-    inside.filters["number"] = number
-    return inside.get_template("run.html")
-
-
 @functools.cache
 def _script(name: str) -> str:
-    return (_ROOM / "static" / name).read_text(encoding="utf-8").replace("</script", "<\\/script")
+    return (STATIC / name).read_text(encoding="utf-8").replace("</script", "<\\/script")
 
 
 def _paper(scenario: Any) -> str:

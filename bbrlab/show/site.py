@@ -13,10 +13,10 @@ from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.results.figures import figures_at
 from bbrlab.show import documents
-from bbrlab.show import notebook_page as notebooks
-from bbrlab.show import site_pages as front
-from bbrlab.show.content import Content, read_content, shown_on_site
-from bbrlab.show.paper_page import paper_page
+from bbrlab.show.findings import Findings, load_findings, shown_results
+from bbrlab.show.notebook_page import notebook_page, read_notebook, title_of
+from bbrlab.show.site_pages import front_page, method_page, models_page, paper_page, papers_page, runs_page
+from bbrlab.show.verdicts import colours_css
 
 STATIC = Path(__file__).parent / "static"
 OVERVIEW, OF_MODELS = "overview", ("models", "burst")
@@ -42,89 +42,91 @@ def build_site(scale: str, out: Path | None = None, results: Path | None = None)
     Raises:
         UserError: if there are no results, or one of their files is not as it must be.
     """
-    content = read_content(scale, results)
+    findings = load_findings(scale, results=results)
     out = (out or site_folder(scale)).absolute()
     with files.folder_aside(out) as aside:
-        source = aside / "source"
+        source, looks = aside / "source", aside / "looks"
         source.mkdir()
-        _write_sources(content, source)
-        told = _sphinx(source, aside / "html", aside / "doctrees")
+        looks.mkdir()
+        (looks / "verdicts.css").write_text(colours_css(), encoding="utf-8")
+        _write_sources(findings, source)
+        warnings = _sphinx(source, aside / "html", aside / "doctrees", looks)
         for name in _LEFT_OUT:
             (aside / "html" / name).unlink(missing_ok=True)
         files.put_folder(aside / "html", out)
-    return told
+    return warnings
 
 
-def notebook_files(content: Content) -> dict[str, Path]:
-    """{name: executed notebook} of those that are there: of the campaign, else as ``bbrlab pages`` wrote it."""
-    names = [*content.papers, *OF_MODELS, OVERVIEW]
-    places = [content.folder]
-    if content.shown.shipped or content.shown.results.absolute() == paths.results_folder().absolute():
-        places.append(paths.results_folder() / "pages" / content.shown.scale)
-    found = {name: next((p for place in places if (p := place / f"{name}.ipynb").exists()), None) for name in names}
+def executed_notebook(name: str, results: Path, scale: str) -> Path | None:
+    """The executed notebook of a paper or of models: of a campaign, else as ``bbrlab site --execute`` left it; None if there is none."""
+    own = paths.results_folder()
+    places = [results / scale]
+    if results.absolute() in (own.absolute(), paths.SHIPPED.absolute()):
+        places.append(own / "pages" / scale)
+    return next((path for place in places if (path := place / f"{name}.ipynb").exists()), None)
+
+
+def notebook_files(findings: Findings) -> dict[str, Path]:
+    """{name: executed notebook} of those that are there."""
+    which = findings.shown
+    found = {n: executed_notebook(n, which.results, which.scale) for n in (*findings.papers, *OF_MODELS, OVERVIEW)}
     return {name: path for name, path in found.items() if path is not None}
 
 
 def missing_notebooks(scale: str) -> list[str]:
     """Notebooks of what is shown of a scale that were not executed."""
-    which = shown_on_site(scale)
+    which = shown_results(scale)
     papers = dict.fromkeys(f.id.split("/")[0] for f in figures_at(which.scale, []) if (which.results / which.scale / f"{f.id}.parquet").exists())  # fmt: skip
-    places = (which.results / which.scale, paths.results_folder() / "pages" / which.scale)
     names = [name for name in (*papers, *OF_MODELS, OVERVIEW) if (paths.ROOT / "notebooks" / f"{name}.ipynb").exists()]
-    return [name for name in names if not any((place / f"{name}.ipynb").exists() for place in places)]
+    return [name for name in names if executed_notebook(name, which.results, which.scale) is None]
 
 
-def _write_sources(content: Content, source: Path) -> None:
+def _write_sources(findings: Findings, source: Path) -> None:
     """Every page's source, and the files that they show."""
-    executed = {name: notebooks.read_notebook(path) for name, path in notebook_files(content).items()}
-    titles = _titles(content)
+    executed = {name: read_notebook(path) for name, path in notebook_files(findings).items()}
+    titles = _titles(findings)
     pages = documents.write_documents(source)
-    put = source / "notebooks"
-    put.mkdir(exist_ok=True)
-    (source / "papers").mkdir()
+    texts: dict[str, str] = {}
+    (source / "notebooks").mkdir(exist_ok=True)
     for name, notebook in executed.items():
         title = f"{titles[name]} (notebook)" if name in titles else ""
-        page = notebooks.notebook_page(notebook, put, name, title=title)
-        (put / f"{name}.md").write_text(f"---\norphan: true\n---\n\n{page}", encoding="utf-8")
-    for paper in content.papers:
+        page = notebook_page(notebook, source / "notebooks", name, title=title)
+        texts[f"notebooks/{name}"] = f"---\norphan: true\n---\n\n{page}"
+    for paper in findings.papers:
         link = f"../notebooks/{paper}" if paper in executed else None
-        (source / "papers" / f"{paper}.md").write_text(
-            paper_page(content, paper, titles[paper], link), encoding="utf-8"
-        )
-    of_models = {name: f"notebooks/{name}" for name in OF_MODELS if name in executed}
+        texts[f"papers/{paper}"] = paper_page(findings, paper, titles[paper], link)
     trust = documents.named(pages, "trust")
-    rest = [p for p in pages if p not in (trust, Path("LIMITATIONS.md"))]
     entries = ["Papers <papers/index>", "Models <models>", "Method <method>", "Runs <runs>"]
     entries += [f"Trust </{trust.with_suffix('')}>"] if trust else []
     entries += ["Limitations </LIMITATIONS>", "Documentation <documentation>"]
-    more = [(str(trust.with_suffix("")), "Trust", "What was predicted before anyone here had seen the measurements.")] if trust else []  # fmt: skip
-    more += [("LIMITATIONS", "Limitations", "What testbeds have and virtual time has not."),
-             ("documentation", "Documentation", "Set it up, write a scenario, add a paper, an algorithm or a claim.")]  # fmt: skip
-    links = {documents.title_of(p): p for p in (
-        Path("data/README.md"), *filter(None, (documents.named(pages, s) for s in ("bbr", "architecture", "results", "measured"))),
-    ) if p in pages}  # fmt: skip
-    texts = {
-        "index": front.front_page(content, titles, more, "\n".join(entries)),
-        "papers/index": front.papers_page(content, titles),
-        "models": front.models_page(content, of_models, documents.named(pages, "models")),
-        "method": front.method_page(links),
-        "runs": front.runs_page(content),
-        "documentation": documents.contents_page(rest),
-    }
+    cards = [(str(trust.with_suffix("")), "Trust", "What was predicted before anyone here had seen the measurements.")] if trust else []  # fmt: skip
+    cards += [("LIMITATIONS", "Limitations", "What testbeds have and virtual time has not."),
+              ("documentation", "Documentation", "Set it up, write a scenario, add a paper, an algorithm or a claim.")]  # fmt: skip
+    linked = (Path("data/README.md"), *(documents.named(pages, s) for s in ("bbr", "architecture", "results", "measured")))  # fmt: skip
+    texts |= {
+        "index": front_page(findings, titles, cards, entries),
+        "papers/index": papers_page(findings, titles),
+        "models": models_page(findings, [f"notebooks/{n}" for n in OF_MODELS if n in executed], documents.named(pages, "models")),
+        "method": method_page({documents.title_of(p): p for p in linked if p in pages}),
+        "runs": runs_page(findings),
+        "documentation": documents.contents_page([p for p in pages if p not in (trust, Path("LIMITATIONS.md"))]),
+    }  # fmt: skip
     for name, text in texts.items():
-        (source / f"{name}.md").write_text(text, encoding="utf-8")
+        path = source / f"{name}.md"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
 
 
-def _titles(content: Content) -> dict[str, str]:
+def _titles(findings: Findings) -> dict[str, str]:
     """{paper: its title}: of its notebook."""
     found = {}
-    for paper in content.papers:
+    for paper in findings.papers:
         path = paths.ROOT / "notebooks" / f"{paper}.ipynb"
-        found[paper] = notebooks.title_of(notebooks.read_notebook(path), paper) if path.exists() else paper
+        found[paper] = title_of(read_notebook(path), paper) if path.exists() else paper
     return found
 
 
-def _settings() -> dict[str, Any]:
+def _settings(looks: Path) -> dict[str, Any]:
     """Sphinx's configuration."""
     return {
         "project": "bbrlab",
@@ -134,8 +136,8 @@ def _settings() -> dict[str, Any]:
         "suppress_warnings": ["myst.header"],
         "html_theme": "pydata_sphinx_theme",
         "html_title": "bbrlab",
-        "html_static_path": [str(STATIC)],
-        "html_css_files": ["site.css"],
+        "html_static_path": [str(STATIC), str(looks)],
+        "html_css_files": ["verdicts.css", "site.css"],
         "highlight_language": "none",  # of a block that says none
         "html_copy_source": False,
         "html_show_sourcelink": False,
@@ -161,7 +163,7 @@ def _settings() -> dict[str, Any]:
     }
 
 
-def _sphinx(source: Path, out: Path, doctrees: Path) -> list[str]:
+def _sphinx(source: Path, out: Path, doctrees: Path, looks: Path) -> list[str]:
     """Run Sphinx; returns its warnings."""
     from sphinx.application import Sphinx
     from sphinx.errors import SphinxError
@@ -169,7 +171,9 @@ def _sphinx(source: Path, out: Path, doctrees: Path) -> list[str]:
     os.environ.setdefault("SOURCE_DATE_EPOCH", "0")  # so that equal sites are equal files
     warnings = io.StringIO()
     try:
-        app = Sphinx(str(source), None, str(out), str(doctrees), "html", _settings(), status=None, warning=warnings)
+        app = Sphinx(
+            str(source), None, str(out), str(doctrees), "html", _settings(looks), status=None, warning=warnings
+        )
         app.connect("html-page-context", _scripts)
         app.build(force_all=True)
     except SphinxError as error:

@@ -20,7 +20,7 @@ from bbrlab.results.figures import Figure, figures_at, has_panel
 from bbrlab.results.replacement import replacement
 from bbrlab.results.verdicts import FINAL, NOT_RUN
 from bbrlab.show.panel import panel_of
-from bbrlab.show.verdicts import TERMINAL, marks_text, measured_text, verdict_text
+from bbrlab.show.verdicts import LOOKS, marks_text, measured_text, verdict_text
 
 WIDTH = 120
 
@@ -130,7 +130,9 @@ def show_counts(counts: pd.DataFrame, title: str, console: Console | None = None
     table = Table(title=f"\n{title}", title_justify="left", box=None, pad_edge=False)
     table.add_column("paper")
     for column in counts.columns:
-        table.add_column(str(column), justify="right", style=TERMINAL.get(str(column)))
+        table.add_column(
+            str(column), justify="right", style=LOOKS[str(column)].terminal if str(column) in LOOKS else None
+        )
     for paper, row in counts.iterrows():
         bold = "bold" if paper == ALL else None
         table.add_row(str(paper), *(str(n) if n else "·" for n in row), style=bold)
@@ -153,18 +155,18 @@ def show_verdicts(claims: pd.DataFrame, statements: pd.DataFrame, console: Conso
     for statement in statements.to_dict(orient="records"):
         mine = claims[claims["statement"] == statement["id"]].to_dict(orient="records")
         if len(mine) > 1:
-            colour = TERMINAL[statement["verdict"]]
+            colour = LOOKS[statement["verdict"]].terminal
             table.add_row(Text(statement["id"], "bold"), "", "", Text(statement["in_words"], colour), "")
         left = [claim for claim in mine if claim["verdict"] == NOT_RUN] if len(mine) > 1 else []
         for claim in mine:
             if claim in left:
                 continue
-            colour = TERMINAL[claim["interim"] or claim["verdict"]]
+            colour = LOOKS[claim["interim"] or claim["verdict"]].terminal
             whose = Text(f"  {claim['id']}") if len(mine) > 1 else Text(claim["id"], "bold")
             verdict = Text(verdict_text(claim), "dim" if claim["role"] else colour)
             table.add_row(whose, claim["expected"], measured_text(claim), verdict, marks_text(claim))
         if left:
-            colour = TERMINAL[NOT_RUN]
+            colour = LOOKS[NOT_RUN].terminal
             why = "; ".join(dict.fromkeys(marks_text(claim) for claim in left))
             table.add_row(f"  {number_of(len(left), 'claim')}", "", "-", Text(NOT_RUN, colour), why)
     console.print(table)

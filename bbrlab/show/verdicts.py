@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -20,18 +21,46 @@ from bbrlab.results.verdicts import (
 )
 
 MOST_SEEDS = 1000  # that are told
-# Of each verdict: on a page, on the terminal.
-_LOOKS = {
-    REPRODUCED: ("#1b7837", "green"),
-    AS_READ: ("#3d9140", "bright_green"),
-    PARTLY: ("#5a8f00", "cyan"),
-    NOT_REPRODUCED: ("#b2182b", "red"),
-    INCONCLUSIVE: ("#8a6d00", "yellow"),
-    PARTLY_RUN: ("#4a6b8a", "blue"),
-    NOT_RUN: ("#777777", "dim"),
-}
-COLOURS = {verdict: page for verdict, (page, _) in _LOOKS.items()}
-TERMINAL = {verdict: terminal for verdict, (_, terminal) in _LOOKS.items()}
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a verdict looks.
+
+    Attributes:
+        css: what its CSS class ends with.
+        mark: its sign, so that colour is never the only one.
+        terminal: its colour on a terminal.
+        light, dark: its colour on a page with a background so.
+        means: in words.
+    """
+
+    css: str
+    mark: str
+    terminal: str
+    light: str
+    dark: str
+    means: str
+
+
+LOOKS = {
+    REPRODUCED: Look("good", "✓", "green", "#1b7837", "#7fce93", "Every claim that tests the statement came out as the paper says, each with its tolerance and at most 5 % error."),
+    AS_READ: Look("read", "✓", "bright_green", "#2f7d4f", "#9ad9a9", "All of it did in one reading of what the paper leaves open, and not in another."),
+    PARTLY: Look("half", "◐", "cyan", "#4d7c00", "#b4d664", "Some of its claims did, others did not: k of n, in every reading."),
+    NOT_REPRODUCED: Look("bad", "✗", "red", "#b2182b", "#ff9a94", "None of its claims did, and in every reading at least one is surely outside of what is expected."),
+    INCONCLUSIVE: Look("open", "?", "yellow", "#7a5f00", "#e6c75a", "The seeds do not tell: the intervals straddle what is expected."),
+    PARTLY_RUN: Look("part", "…", "blue", "#3b5f82", "#9cc3ea", "Some of its points, or runs of the paper's length, are still to be run at this scale. No verdict is given before that."),
+    NOT_RUN: Look("none", "–", "dim", "#5f6368", "#b0b6bc", "None of its points belongs to what was run."),
+}  # fmt: skip
+
+
+def colours_css() -> str:
+    """The verdicts' colours and classes as a style sheet, for light and dark pages."""
+    light, dark = (
+        " ".join(f"--bb-{look.css}: {getattr(look, page)};" for look in LOOKS.values()) for page in ("light", "dark")
+    )
+    classes = " ".join(f".bb-{look.css} {{ --bb: var(--bb-{look.css}); }}" for look in LOOKS.values())
+    return f':root {{ {light} }}\nhtml[data-theme="dark"] {{ {dark} }}\n{classes}\n'
 
 
 def measured_text(claim: Any) -> str:
@@ -66,8 +95,12 @@ def settles_text(seeds: float) -> str:
     )
 
 
-def marks_text(claim: Any) -> str:
-    """What a reader should know of a verdict of claims.parquet: what is missing, seeds without a number, whether it stands."""
+def marks_text(claim: Any, scale: str | None = None) -> str:
+    """What a reader should know of a verdict of claims.parquet: what is missing, seeds without a number, whether it stands.
+
+    Args:
+        scale: of its statement's verdict, where claims may be of several.
+    """
     parts = [claim["why"]] if claim["why"] else []
     if claim["verdict"] == INCONCLUSIVE and (settles := settles_text(claim["settles"])):
         parts.append(settles)
@@ -78,4 +111,6 @@ def marks_text(claim: Any) -> str:
         parts += [f"{claim['without']} of {claim['seeds']} seeds have no number"] if claim["without"] else []
     if claim["verdict"] in FINAL and claim["verdict"] != INCONCLUSIVE and not claim["stands"]:
         parts.append("does not stand among so many claims")
+    if scale is not None and claim.get("scale") != scale:
+        parts.append(f"at scale {claim['scale']}, not counted above")
     return "; ".join(parts)

@@ -48,7 +48,7 @@ STAGES = {
     "tables": Stage(("bbrlab.cli.stages.tables",), (_LIBRARIES,)),
     "seeds": Stage(("bbrlab.cli.stages.claims",), (_LIBRARIES,)),  # the claims: asking.py
     "claims": Stage(("bbrlab.cli.stages.claims",), _JUDGED),
-    "pages": Stage(("bbrlab.cli.stages.pages",), _JUDGED, notebooks=True),
+    "pages": Stage(("bbrlab.cli.stages.pages",), (*_JUDGED, "bbrlab/**/templates"), notebooks=True),
     "site": Stage(("bbrlab.cli.stages.site",), (*_JUDGED, "bbrlab/**/static", "bbrlab/**/templates")),
 }
 LEFT_OUT = {".md", ".pyc", ".nbi", ".nbc"}  # words about the files, and what Python and numba leave beside them

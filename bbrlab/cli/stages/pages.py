@@ -1,4 +1,4 @@
-"""Stage ``pages``: notebooks rendered, verdicts and the scorecard printed."""
+"""Stage ``pages``: notebooks executed, verdicts and the scorecard printed."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from bbrlab.cli.app import app
 
 
 @app.command(hidden=True)
-def render(
+def execute(
     notebook: Path,
     out: Annotated[Path, typer.Option()],
     figures: Annotated[Path | None, typer.Option()] = None,
     parameter: Annotated[list[str] | None, typer.Option("-p")] = None,
 ) -> None:
-    """Execute a notebook and write it as HTML, its figures as files (used by the workflow)."""
-    from bbrlab.show.execute import render_notebook
+    """Execute a notebook, and write its figures as files (used by the workflow)."""
+    from bbrlab.show.execute import execute_notebook
 
-    render_notebook(notebook, out, dict(item.split("=", 1) for item in parameter or []), figures)
+    execute_notebook(notebook, out, dict(item.split("=", 1) for item in parameter or []), figures)
 
 
 @app.command(hidden=True)

@@ -21,16 +21,16 @@ def site(
 ) -> None:  # fmt: skip
     """Write the site of one's own results, else of those that ship. Runs no experiment."""
     from bbrlab.results.config import load_config
-    from bbrlab.show.execute import render_notebook
-    from bbrlab.show.site import build_site, missing_notebooks, site_folder
+    from bbrlab.show.execute import execute_notebook
+    from bbrlab.show.site import OF_MODELS, build_site, missing_notebooks, site_folder
 
     scale = scale or load_config().scale
     if results and execute:
         raise UserError("--execute: goes without --results: notebooks show one's own results, or what ships")
     for name in missing_notebooks(scale) if execute else []:
         typer.echo(f"notebook {name}")
-        given = {"scale": scale} | ({"interactive": "no"} if name in ("models", "burst") else {})
-        render_notebook(paths.ROOT / "notebooks" / f"{name}.ipynb", paths.results_folder() / "pages" / scale / f"{name}.html", given)  # fmt: skip
+        given = {"scale": scale} | ({"interactive": "no"} if name in OF_MODELS else {})
+        execute_notebook(paths.ROOT / "notebooks" / f"{name}.ipynb", paths.results_folder() / "pages" / scale / f"{name}.ipynb", given)  # fmt: skip
     for line in build_site(scale, out, results):
         typer.echo(f"bbrlab: warning: {line}", err=True)
     typer.echo(f"The site, for a browser: {(out or site_folder(scale)) / 'index.html'}")

@@ -16,6 +16,7 @@ from bbrlab.measure.schema import label_of
 from bbrlab.results.algorithms import label_of_cca
 from bbrlab.results.tables import point_means
 from bbrlab.show.plots.style import bdp_axis, in_order, is_number, line_looks, multiples, plain, rows_with
+from bbrlab.show.verdicts import LOOKS
 
 MODEL_STYLES = ("--", ":", "-.")
 
@@ -120,18 +121,17 @@ def tree_plot(fitted: Any, features: list[str], classes: tuple[str, str]) -> Fig
     return figure
 
 
-def verdict_bars(counts: pd.DataFrame, colours: dict[str, str]) -> Figure:
+def verdict_bars(counts: pd.DataFrame) -> Figure:
     """Statements per paper as stacked bars.
 
     Args:
         counts: statements.statement_counts().
-        colours: of each verdict.
     """
     papers = counts.drop(index=ALL).iloc[::-1]
     figure, axes = plt.subplots(figsize=(9, 0.6 + 0.42 * len(papers)), layout="constrained")
     left = np.zeros(len(papers))
-    for verdict in [v for v in counts.columns if v in colours]:
-        axes.barh(papers.index, papers[verdict], left=left, color=colours[verdict], label=verdict, alpha=0.85)
+    for verdict in [v for v in counts.columns if v in LOOKS]:
+        axes.barh(papers.index, papers[verdict], left=left, color=LOOKS[verdict].light, label=verdict, alpha=0.85)
         for i, value in enumerate(papers[verdict]):
             if value:
                 axes.text(left[i] + value / 2, i, str(value), ha="center", va="center", color="white", fontsize=8)

@@ -1,0 +1,168 @@
+"""One statement for its paper's page, run or not: what came of it, where its numbers are, its claims, and why."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from bbrlab.claims.judge import SECOND_HAND
+from bbrlab.claims.schema import Claim, Statement
+from bbrlab.claims.statements import counted_apart
+from bbrlab.results.verdicts import FINAL, NOT_RUN, REPRODUCED
+from bbrlab.show.charts import MODELLED, MODELS, expectation, share_by
+from bbrlab.show.findings import Findings, Row
+from bbrlab.show.html import number
+from bbrlab.show.outcomes import CAUSES, MISSED
+from bbrlab.show.verdicts import marks_text, measured_text, verdict_text
+
+MANY = 8  # claims of a statement that are folded below its words
+_MODELS = {"ware": "Ware", "fluid": "fluid", "burst": "burst"}
+# Of the strip: its width, a row's height, how many tolerances to each side, and how many rows.
+WIDTH, ROW, EDGE, ROWS = 640, 9, 3.0, 8
+
+
+def statement_view(findings: Findings, statement: Statement) -> dict[str, Any]:
+    """What templates/statement.html says of a statement."""
+    row = findings.of_statement.get(statement.id)
+    verdict = str(row["verdict"]) if row else NOT_RUN
+    rows = [findings.of_claim.get(claim.id) for claim in statement.claims]
+    said = [_models_say(findings, claim) for claim in statement.claims]
+    models = [m for m in MODELS if any(m in shares for shares in said)]
+    scale = row["scale"] if row else findings.shown.scale
+    return {
+        "id": statement.id,
+        "says": statement.says,
+        "verdict": verdict,
+        "in_words": str(row["in_words"]) if row else NOT_RUN,
+        "strip": _strip([dot for c, r in zip(statement.claims, rows, strict=True) if (dot := _dot(c, r))]),
+        "models": _models_within(statement.claims, said),
+        "heads": ["claim", "expected", "measured", *(_MODELS[m] for m in models), "seeds", "verdict"],
+        "claims": [
+            _claim(c, r, statement, scale) | {"models": [(_MODELS[m], number(shares.get(m))) for m in models]}
+            for c, r, shares in zip(statement.claims, rows, said, strict=True)
+        ],
+        "folded": len(statement.claims) > MANY,
+        "judged": sum(r is not None and r["verdict"] in FINAL for r in rows),
+        "reproduced": sum(r is not None and r["verdict"] == REPRODUCED for r in rows),
+        "facts": _facts(findings, statement, row, verdict),
+        "findings": _explained(statement) if verdict not in (REPRODUCED, NOT_RUN) else [],
+        "figures": [_link(findings, statement, id) for id in dict.fromkeys(f for c in statement.claims for f in c.figures)],
+    }  # fmt: skip
+
+
+def _models_say(findings: Findings, claim: Claim) -> dict[str, float]:
+    """{model: the number that it gives}, of those that speak of what the claim measures."""
+    figure = findings.figures.get(claim.figures[0])
+    one = expectation(claim, figure) if figure else None
+    if figure is None or one is None or one[:2] != (MODELLED, "0"):
+        return {}
+    said = {model: share_by(model, figure.id, one[2], findings.shown.results) for model in MODELS}
+    return {model: share for model, share in said.items() if share is not None}
+
+
+def _models_within(claims: Sequence[Claim], said: Sequence[dict[str, float]]) -> list[str]:
+    """At how many of a statement's points each model is within the tolerance, in words."""
+    found = []
+    for model in MODELS:
+        here = [
+            claim.expect.holds(shares[model]) for claim, shares in zip(claims, said, strict=True) if model in shares
+        ]
+        found += [f"{_MODELS[model]} at {sum(here)} of {len(here)}"] if here else []
+    return found
+
+
+def _claim(claim: Claim, row: Row | None, statement: Statement, scale: str) -> dict[str, Any]:
+    """A claim's line; what it says is left out where it is the statement's own words."""
+    found: dict[str, Any] = {
+        "name": claim.id if not claim.variant else f"{claim.id}: {claim.variant}",
+        "says": "" if claim.says == statement.says else claim.says,
+        "notes": [
+            f"{label}: {text}"
+            for label, text, whole in (
+                ("tolerance", claim.because, statement.because),
+                ("chosen after a comparison", claim.chosen_after, statement.chosen_after),
+            )
+            if text and text != whole
+        ],
+    }
+    if row is None:
+        return found | {"expected": str(claim.expect), "measured": "–", "seeds": "–", "look": NOT_RUN, "verdict": "", "marks": ""}  # fmt: skip
+    return found | {
+        "expected": row["expected"],
+        "measured": measured_text(row),
+        "seeds": str(int(row["seeds"]) or "–"),
+        "look": row["interim"] or row["verdict"],
+        "verdict": verdict_text(row),
+        "marks": marks_text(row, scale),
+    }
+
+
+def _facts(findings: Findings, statement: Statement, row: Row | None, verdict: str) -> Iterable[tuple[str, str]]:
+    """What else is told of a statement: names and texts."""
+    code = str(row["code"]) if row else ""
+    cause = ""
+    if verdict not in (REPRODUCED, NOT_RUN) and statement.cause:
+        cause = f"{CAUSES[statement.cause.kind]}: {statement.cause.evidence}"
+    elif verdict in MISSED:
+        cause = CAUSES[""]
+    facts = (
+        ("source", f"{statement.source} ({statement.exactness})"),
+        ("scale of the verdict", str(row["scale"]) if row and findings.shown.larger and verdict != NOT_RUN else ""),
+        ("the lab's own", "not the paper's: a reading of the lab's, counted apart" if statement.own else ""),
+        ("at second hand", "what others say of this paper; counted apart" if counted_apart(statement) == SECOND_HAND else ""),
+        ("rests on", code),
+        ("where the cause lies", cause),
+        ("left open", statement.open or ""),
+        ("tolerance", statement.because or ""),
+        ("chosen after a comparison", statement.later_choices),
+    )  # fmt: skip
+    return [(name, text) for name, text in facts if text]
+
+
+def _explained(statement: Statement) -> list[Any]:
+    """The findings of a statement and of its claims, each once."""
+    found = [statement.finding, *(c.finding for c in statement.claims)]
+    return list({f.text: f for f in found if f is not None}.values())
+
+
+def _link(findings: Findings, statement: Statement, figure: str) -> dict[str, Any]:
+    """A figure that it reads: the page with its chart (None: there is none), and the command that runs it."""
+    paper = figure.split("/", maxsplit=1)[0]
+    there = figure in findings.figures and paper in findings.papers
+    page = ("" if paper == statement.paper else f"{paper}.html") if there else None
+    return {"id": figure, "page": page, "command": findings.command(figure)}
+
+
+def _dot(claim: Claim, row: Row | None) -> dict[str, Any] | None:
+    """A claim's number in tolerances from the middle of what is expected; None without a number or a tolerance."""
+    width = claim.expect.tolerance
+    if row is None or not math.isfinite(width) or not width or not math.isfinite(row["mean"]):
+        return None
+    low, high = claim.expect.bounds
+    ends = {name: (float(row[name]) - (low + high) / 2) / width for name in ("mean", "low", "high")}
+    return {"claim": claim.id, "final": row["verdict"] in FINAL, **ends}
+
+
+def _strip(dots: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+    """A drawing that needs no script: the numbers of a statement's claims beside what is expected; None without any."""
+    if not dots:
+        return None
+    rows = min(ROWS, len(dots))
+    inside = sum(abs(d["mean"]) <= 1 for d in dots)
+    drawn = []
+    for i, dot in enumerate(sorted(dots, key=lambda d: d["mean"])):
+        css = ("bb-in" if abs(dot["mean"]) <= 1 else "bb-out") + ("" if dot["final"] else " bb-hollow")
+        ends = [f"{_x(dot[name]):.1f}" for name in ("low", "high") if math.isfinite(dot[name])]
+        drawn.append({
+            "css": css, "title": f"{dot['claim']}: {dot['mean']:+.2f} tolerances", "ends": ends if len(ends) == 2 else None,
+            "x": f"{_x(dot['mean']):.1f}", "y": f"{4 + ROW / 2 + (i % rows) * ROW:.1f}",
+        })  # fmt: skip
+    return {
+        "width": WIDTH, "height": rows * ROW + 8, "middle": f"{_x(0):.1f}", "left": f"{_x(-1):.1f}", "tolerance": f"{_x(1) - _x(-1):.1f}",
+        "words": f"{inside} of {len(dots)} measured numbers are within their tolerance", "open": not all(d["final"] for d in dots), "dots": drawn,
+    }  # fmt: skip
+
+
+def _x(tolerances: float) -> float:
+    return WIDTH / 2 + max(-EDGE, min(EDGE, tolerances)) / EDGE * (WIDTH / 2 - 8)
