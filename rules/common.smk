@@ -1,70 +1,57 @@
-# What the rules share: where things are and which files a figure has. Looked up here, decided in bbrlab.
+# What the rules share: where things are and which files a figure has. Looked up in the plan, decided in bbrlab.
+import re
+from shlex import quote
+
+from bbrlab.base import paths
+from bbrlab.base.paths import name_of
+from bbrlab.workflow.plan import MODELS
+from bbrlab.workflow.storage import code_of
+from bbrlab.workflow.snakefile import asking_file, code_file, runs_by, seeds_file
+
+SCALE = PLAN.scale
+KERNEL = PLAN.kernel or ""
+FIGURES = PLAN.figures
 RESULTS = name_of(paths.results_folder())
 AT_SCALE = f"{RESULTS}/{SCALE}"
 LOGS = f"{RESULTS}/logs"
 # With --default-storage-provider (profiles/kubernetes) results are elsewhere, and these are Snakemake's copies of them. What is
 # local() stays out of the storage, and rules that read it run where snakemake does; otherwise the word says nothing.
-COPIES = copies_of(workflow, RESULTS)
+COPIES = prepare(workflow, RESULTS)
 # One small file for each stage stands for all code and data that decides its results.
-CODE = {stage: local(name_of(file)) for stage, file in write_stages(KERNEL or None).items()}
+CODE = {stage: local(name_of(code_file(stage))) for stage in PLAN.code}
 POINT = f"{RESULTS}/points/{{paper}}/{{figure}}/{{label}}.yaml"
 # Papers with a page: whose figures have a notebook. Others, such as a study of one's own, have runs, tables and claims.
-PAPERS = [
-    paper
-    for paper in sorted({id.split("/")[0] for id in FIGURES})
-    if (paths.ROOT / "notebooks" / f"{paper}.ipynb").exists()
-]
+PAPERS = [p for p in PLAN.papers if (paths.ROOT / f"notebooks/{p}.ipynb").exists()]
 PAGES = [*PAPERS, "models", "burst", "overview"]
 TABLES = {id: f"{AT_SCALE}/{id}.parquet" for id in FIGURES}
-PANELS = {id: figure for id, figure in FIGURES.items() if has_panel(figure)}
+PANELS = [id for id, figure in FIGURES.items() if figure.is_panel]
 # What the models say of the panels that they can describe.
-PREDICTIONS = [
-    name_of(path)
-    for id, figure in PANELS.items()
-    for path in files_of(id, figure.scenario, figure.points)
-]
-# Versions of the Debian packages that the guest uses.
-GUEST_PACKAGES = ", ".join(f"{k} {v}" for k, v in package_versions().items())
-# The results that ship stand on the overview, too.
-SHIPPED = [
-    local(name_of(path)) for path in sorted(paths.SHIPPED.glob("[!.]*/manifest.json"))
-]
-# What the site has of the documentation, with the files that it links to.
-DOCUMENTS = [local(name_of(paths.ROOT / path)) for path in [*sources(), *linked()]]
-if (
-    workflow.is_main_process or COPIES
-):  # a job of a scheduler finds them there, if it can
-    for figure in FIGURES.values():
-        write_points(figure)
-
-
-# {figure: C files of the algorithms of one's own that its flows have}.
-OWN = {
-    id: {cca.name: name_of(cca.path) for cca in own_of_figure(figure, KERNEL or None)}
-    for id, figure in FIGURES.items()
-}
-
-
-# {figure: file} of those that claims may ask more seeds of.
-ASKING = {
-    id: local(name_of(file))
-    for id, file in write_asking(FIGURES.values(), claims_of(STATEMENTS)).items()
-}
+PREDICTIONS = [file for figure in FIGURES.values() for file in figure.predictions]
+# The results that ship stand on the overview, too, and the site has the documentation.
+SHIPPED = [local(file) for file in PLAN.shipped]
+DOCUMENTS = [local(file) for file in PLAN.documents]
 
 
 wildcard_constraints:
     own="[a-z0-9_+]+",
     round=r"\d+",
-    paper="|".join(sorted({re.escape(id.split("/")[0]) for id in FIGURES})),
+    paper="|".join(map(re.escape, PLAN.papers)),
     figure="[^/.]+",
     label="[^/]+",
     seed=r"\d+",
 
 
+def figure_of(wildcards):
+    return FIGURES[f"{wildcards.paper}/{wildcards.figure}"]
+
+
+def point_of(wildcards):
+    return figure_of(wildcards).points[wildcards.label]
+
+
 def kernel_of(wildcards):
     """What says which kernel a figure's runs have, once it is built."""
-    own = OWN[f"{wildcards.paper}/{wildcards.figure}"]
-    return f"{RESULTS}/{'+'.join(['kernel', *own])}.json"
+    return f"{RESULTS}/{'+'.join(['kernel', *figure_of(wildcards).own])}.json"
 
 
 def with_own(sources):
@@ -72,46 +59,36 @@ def with_own(sources):
     return " ".join(f"--cca-source {quote(path)}" for path in sources)
 
 
-def rounds_before(wildcards):
-    """A look is at the runs of the rounds before it; a table has those of all."""
-    return int(getattr(wildcards, "round", ROUNDS + 1)) - 1
+def asking_of(wildcards):
+    """What of the claims decides a figure's seeds."""
+    return local(name_of(asking_file(figure_of(wildcards).id)))
 
 
 def seeds_of(wildcards):
-    """The file that says how many seeds each point has by then; none: the figure's trials."""
-    id = f"{wildcards.paper}/{wildcards.figure}"
-    place = dict(paper=wildcards.paper, figure=wildcards.figure)
-    return settled(
-        FIGURES[id],
-        rounds_before(wildcards) if id in ASKING else 1,
-        lambda round: Path(checkpoints.seeds.get(**place, round=round).output[0]),
+    """The file that says how many seeds each point has by then; none: the figure's trials. A look is at the rounds before it."""
+    look = getattr(wildcards, "round", None)
+    return seeds_file(
+        figure_of(wildcards),
+        look and int(look),
+        lambda round: checkpoints.seeds.get(
+            paper=wildcards.paper, figure=wildcards.figure, round=round
+        ).output[0],
     )
 
 
 def summaries_of(wildcards):
-    seeds = seeds_of(wildcards)
-    runs = runs_of(
-        FIGURES[f"{wildcards.paper}/{wildcards.figure}"],
-        read_seeds(seeds) if seeds else None,
-    )
+    runs = runs_by(PLAN, figure_of(wildcards).id, seeds_of(wildcards))
     return [name_of(run.folder / "summary.json") for run in runs]
-
-
-POINTS = {(id, p.label): p for id, figure in FIGURES.items() for p in figure.points}
-
-
-def point_of(wildcards):
-    return POINTS[f"{wildcards.paper}/{wildcards.figure}", wildcards.label]
 
 
 def option(name, function):
     """A command's option whose value the function finds, or nothing."""
 
-    def found(wildcards):
+    def value_of(wildcards):
         value = function(wildcards)
         return f"--{name} {quote(str(value))}" if value else ""
 
-    return found
+    return value_of
 
 
 def tables_of(wildcards):
@@ -120,7 +97,7 @@ def tables_of(wildcards):
 
 def predictions_of(figures):
     """The models' predictions that claims read at the figures' points."""
-    return [name_of(path) for path in prediction_files(claims_of(STATEMENTS), figures)]
+    return [file for figure in figures for file in figure.judged_by]
 
 
 def other_engine_of(wildcards):

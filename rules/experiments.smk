@@ -21,11 +21,11 @@ rule run:
     priority: 2
     # What a scheduler is told, and what may share a job there; on this machine neither counts.
     group:
-        lambda wildcards: group_of(point_of(wildcards))
+        lambda wildcards: point_of(wildcards).group
     threads: 1
     resources:
-        mem_mb=lambda wildcards, attempt: memory_mb(point_of(wildcards), attempt),
-        runtime=lambda wildcards, attempt: runtime_min(point_of(wildcards), attempt),
+        mem_mb=lambda wildcards, attempt: point_of(wildcards).memory_mb * attempt,
+        runtime=lambda wildcards, attempt: point_of(wildcards).runtime_min * attempt,
     # All that decides a run and stands in no input file must stand here: Snakemake's key of a cached run has no wildcards.
     params:
         point=lambda wildcards: POINT.format(**wildcards) if COPIES else "",
@@ -33,11 +33,9 @@ rule run:
         seed=lambda wildcards: wildcards.seed,
         label=lambda wildcards: wildcards.label,
         kernel=f"--kernel {KERNEL}" if KERNEL else "",
-        own=lambda wildcards: with_own(
-            OWN[f"{wildcards.paper}/{wildcards.figure}"].values()
-        ),
+        own=lambda wildcards: with_own(figure_of(wildcards).own.values()),
         # A function of the input is no reason to run again what is there.
-        packages=lambda wildcards, input: GUEST_PACKAGES,
+        packages=lambda wildcards, input: PLAN.packages,
     shell:
         f"exec bbrlab point {{{'params' if COPIES else 'input'}.point:q}} "
         '--seed {params.seed} --out "$(dirname {output.summary:q})" {params.kernel} {params.own} > {log:q} 2>&1'
@@ -47,7 +45,7 @@ rule run:
 checkpoint seeds:
     input:
         runs=summaries_of,
-        asking=lambda wildcards: ASKING[f"{wildcards.paper}/{wildcards.figure}"],
+        asking=asking_of,
         code=CODE["seeds"],
     output:
         f"{AT_SCALE}/seeds/{{paper}}/{{figure}}.{{round}}.json",

@@ -10,7 +10,7 @@ rule kernel:
     log:
         f"{LOGS}/kernel.log",
     # One that is there is only recorded.
-    localrule: kernel_is_built(KERNEL or None)
+    localrule: PLAN.kernel_is_built
     threads: workflow.cores
     params:
         kernel=KERNEL,
@@ -21,7 +21,7 @@ rule kernel:
 rule own_kernel:
     input:
         sources=lambda wildcards: [
-            local(name_of(own_folder() / f"{name}.c"))
+            local(name_of(paths.KERNELS / "cca" / f"{name}.c"))
             for name in wildcards.own.split("+")
         ],
         code=CODE["kernel"],

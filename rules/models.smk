@@ -6,8 +6,8 @@ rule fluid_prediction:
         point=local(POINT),
         code=CODE["models"],
     output:
-        short=f"{RESULTS}/models/{{paper}}/{{figure}}/{{label}}/{FLUID_SHORT}.parquet",
-        own=f"{RESULTS}/models/{{paper}}/{{figure}}/{{label}}/{FLUID_OWN}.parquet",
+        short=f"{RESULTS}/models/{{paper}}/{{figure}}/{{label}}/9s.parquet",
+        own=f"{RESULTS}/models/{{paper}}/{{figure}}/{{label}}/own.parquet",
     log:
         f"{LOGS}/models/{{paper}}/{{figure}}/{{label}}/fluid.log",
     group:
@@ -15,10 +15,8 @@ rule fluid_prediction:
     resources:
         mem_mb=lambda wildcards, attempt: 2000 * attempt,
         runtime=lambda wildcards, attempt: 20 * attempt,
-    params:
-        kinds=(FLUID_SHORT, FLUID_OWN),
     shell:
-        "bbrlab predict {input.point:q} {params.kinds[0]}={output.short:q} {params.kinds[1]}={output.own:q} > {log:q} 2>&1"
+        "bbrlab predict {input.point:q} 9s={output.short:q} own={output.own:q} > {log:q} 2>&1"
 
 
 rule burst_prediction:
@@ -26,7 +24,7 @@ rule burst_prediction:
         point=local(POINT),
         code=CODE["models"],
     output:
-        f"{RESULTS}/models/{{paper}}/{{figure}}/{{label}}/{BURST}.parquet",
+        f"{RESULTS}/models/{{paper}}/{{figure}}/{{label}}/burst.parquet",
     log:
         f"{LOGS}/models/{{paper}}/{{figure}}/{{label}}/burst.log",
     group:
@@ -34,7 +32,5 @@ rule burst_prediction:
     resources:
         mem_mb=lambda wildcards, attempt: 2000 * attempt,
         runtime=lambda wildcards, attempt: 20 * attempt,
-    params:
-        kind=BURST,
     shell:
-        "bbrlab predict {input.point:q} {params.kind}={output:q} > {log:q} 2>&1"
+        "bbrlab predict {input.point:q} burst={output:q} > {log:q} 2>&1"

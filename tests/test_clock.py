@@ -29,7 +29,7 @@ def test_results_of_a_clock_that_was_wrong(checkout, finished, days):  # noqa: F
     before = file.read_bytes()
     file.write_bytes(before + b"ANOTHER = 1\n")
     try:
-        assert finished() == RUNS
+        assert finished() == RUNS - {"burst_notebook"}
     finally:
         file.write_bytes(before)
     assert finished() == set()

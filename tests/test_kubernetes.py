@@ -16,7 +16,8 @@ import yaml
 
 from bbrlab.base import paths
 from bbrlab.results.figures import figures_at
-from bbrlab.workflow.resources import GROUPS, memory_mb
+from bbrlab.workflow.plan import GROUPS
+from bbrlab.workflow.resources import memory_mb
 from bbrlab.workflow.storage import copies_of
 from tests.kubernetes import HOW, PROGRAMS, kubernetes, render, storage
 

@@ -14,10 +14,12 @@ from snakemake_interface_logger_plugins.common import LogEvent
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.models.predictions import prediction_file
-from bbrlab.results.figures import figures_at, runs_of
+from bbrlab.results.figures import figures_at
 from bbrlab.results.seeds import read_seeds, settled, write_seeds
 from bbrlab.workflow import budget, forecast, progress
-from bbrlab.workflow.forecast import forecasts_of, prediction_s, show_forecast
+from bbrlab.workflow.forecast import forecast_of, show_forecast
+from bbrlab.workflow.plan import runs_of
+from bbrlab.workflow.planning import planned_figure, planned_figures, prediction_s
 from bbrlab.workflow.progress import Cost, Progress, span
 from bbrlab.workflow.terminal import LogHandler
 from snakemake_logger_plugin_bbrlab import LogHandler as found
@@ -25,7 +27,7 @@ from snakemake_logger_plugin_bbrlab import LogHandler as found
 
 @pytest.fixture
 def figure():
-    return figures_at("smoke", ["tang/fig2"])[0]
+    return planned_figure(figures_at("smoke", ["tang/fig2"])[0], [])
 
 
 class Clock:
@@ -57,7 +59,7 @@ def test_what_is_left_follows_what_it_took(figure, monkeypatch):
 
 def test_seeds_that_are_asked_for_are_planned(figure, tmp_path, monkeypatch):
     monkeypatch.setenv("BBRLAB_RESULTS", str(tmp_path))
-    labels = [point.label for point in figure.points]
+    labels = list(figure.points)
     campaign = Progress({figure.id: figure}, cores=1)
     for run in runs_of(figure):
         run.folder.mkdir(parents=True)
@@ -66,7 +68,7 @@ def test_seeds_that_are_asked_for_are_planned(figure, tmp_path, monkeypatch):
     assert set(campaign.planned) == {(figure.id, labels[0], figure.trials + n) for n in (1, 2)}, (
         "only what is not there"
     )
-    assert forecasts_of([figure])[0].done == len(runs_of(figure))
+    assert forecast_of(figure).done == len(list(runs_of(figure)))
 
 
 @pytest.mark.parametrize(("seconds", "words"), [(3, "3 s"), (99, "99 s"), (150, "2 minutes"), (9000, "2.5 hours")])
@@ -100,8 +102,8 @@ def test_a_campaign_in_a_file(handler, figure, tmp_path, capsys):
     summary.write_text(json.dumps({"ok": False}))
     card.write_text("THE SCORECARD\n")
     progress.current = Progress({figure.id: figure}, cores=2)
-    progress.current.plan((figure.id, p.label, 1) for p in figure.points)
-    place = {"paper": "tang", "figure": "fig2", "label": figure.points[0].label, "seed": "1"}
+    progress.current.plan((figure.id, label, 1) for label in figure.points)
+    place = {"paper": "tang", "figure": "fig2", "label": next(iter(figure.points)), "seed": "1"}
     handler.emit(record(None, "Select jobs to execute..."))
     handler.emit(job(1, "scorecard", str(card)))
     handler.emit(job(2, "run", str(summary), **place))
@@ -163,7 +165,7 @@ def test_files_of_seeds(tmp_path):
 
 
 def test_a_round_that_asks_for_nothing_is_the_last(figure, tmp_path):
-    first, second = (point.label for point in figure.points)
+    first, second = figure.points
     few = {first: figure.trials, second: figure.trials}
     looked = []
 
@@ -171,33 +173,34 @@ def test_a_round_that_asks_for_nothing_is_the_last(figure, tmp_path):
         looked.append(number)
         return tmp_path / f"{number}.json"
 
-    assert settled(figure, 1, file_of) is None
+    assert settled(few, 1, file_of) is None
     write_seeds(tmp_path / "2.json", few)
-    assert settled(figure, 3, file_of) is None
+    assert settled(few, 3, file_of) is None
     assert set(looked) == {2}, "nobody looks a third time"
     write_seeds(tmp_path / "2.json", few | {first: 8})
     write_seeds(tmp_path / "3.json", few | {first: 12})
-    assert settled(figure, 2, file_of) == tmp_path / "2.json"
-    assert settled(figure, 3, file_of) == tmp_path / "3.json"
+    assert settled(few, 2, file_of) == tmp_path / "2.json"
+    assert settled(few, 3, file_of) == tmp_path / "3.json"
     write_seeds(tmp_path / "3.json", few | {first: 8})
-    assert settled(figure, 3, file_of) == tmp_path / "2.json"
+    assert settled(few, 3, file_of) == tmp_path / "2.json"
 
 
 def test_a_forecast_counts_what_the_models_have_yet_to_say(tmp_path, monkeypatch, capsys):
     """164 predictions of quick took 4.5 minutes on two cores (2026-11-24); those that are there are not counted."""
     monkeypatch.setattr(paths, "results_folder", lambda: tmp_path)
     (figure,) = figures_at("quick", ["sarpkaya2025/fig2a"])
-    show_forecast([figure])
+    planned = planned_figure(figure, [])
+    show_forecast([planned])
     assert f"{3 * len(figure.points)} predictions" in capsys.readouterr().out
     there = prediction_file("own", figure.id, figure.points[0])
     there.parent.mkdir(parents=True)
     there.touch()
-    show_forecast([figure])
+    show_forecast([planned])
     assert f"{3 * len(figure.points) - 1} predictions" in capsys.readouterr().out
     few, many = figure.points[0].scenario, figure.points[2].scenario
     assert prediction_s("burst", many) < prediction_s("9s", few) < prediction_s("own", few) < prediction_s("own", many)
     (alone,) = figures_at("quick", ["cao2019/fig8"])
-    show_forecast([alone])
+    show_forecast([planned_figure(alone, [])])
     assert "predictions" not in capsys.readouterr().out
 
 
@@ -222,8 +225,8 @@ def test_the_disk_and_the_cache_are_held_against_what_there_is(tmp_path, monkeyp
 def test_a_forecast_is_of_the_cores_that_were_given_and_has_the_seeds_that_may_follow(capsys, monkeypatch):
     monkeypatch.setattr(forecast.os, "sched_getaffinity", lambda pid: set(range(8)))
     monkeypatch.setattr(budget, "available_bytes", lambda: 4e9)
-    figure = figures_at("full", ["bless2025/fig8"])[0]
-    (row,) = forecasts_of([figure])
+    (figure,) = planned_figures(figures_at("full", ["bless2025/fig8"]))
+    row = forecast_of(figure)
     assert row.more_runs > 0 and 0 < row.more_core_s < row.left_core_s and row.more_bytes > 0
     told = {}
     for cores in (1, 8, None):
@@ -236,12 +239,12 @@ def test_a_forecast_is_of_the_cores_that_were_given_and_has_the_seeds_that_may_f
     assert f"at most {row.more_runs} more runs (" in told[8]
 
 
-def test_no_seeds_follow_that_no_claim_reads(monkeypatch, capsys):
+def test_no_seeds_follow_that_no_claim_reads(capsys):
     """A figure may have them, and does not get them: its forecast does not promise any."""
     (figure,) = figures_at("full", ["bless2025/fig8"])
     assert max(figure.caps.values()) > figure.trials
-    monkeypatch.setattr(forecast, "load_statements", lambda: [])
-    (row,) = forecasts_of([figure])
+    planned = planned_figure(figure, [])
+    row = forecast_of(planned)
     assert (row.more_runs, row.more_core_s, row.more_bytes) == (0, 0, 0)
-    show_forecast([figure], Console(width=200))
+    show_forecast([planned], Console(width=200))
     assert "cannot decide get more" not in capsys.readouterr().out

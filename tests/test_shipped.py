@@ -32,7 +32,8 @@ from bbrlab.run.run import run_point
 from bbrlab.show import beside_shipped
 from bbrlab.show.notebook import between_cuts, samples_of
 from bbrlab.show.page import load_page
-from bbrlab.workflow import budget
+from bbrlab.workflow import budget, plan
+from bbrlab.workflow.planning import planned_figure
 from bbrlab.workflow.resources import guest_mb
 from tests.conftest import state_of
 
@@ -445,10 +446,9 @@ def test_of_all_runs_of_a_folder_missing_files_are_told(mine):
 
 def test_memory_and_disk_are_planned(tmp_path, monkeypatch):
     monkeypatch.delenv("SNAKEMAKE_OUTPUT_CACHE", raising=False)
-    small = runs_of(figure(), results=tmp_path)
-    large = runs_of(figures_at("full", ["bless2025/fig8"])[0], results=tmp_path)
-    short = runs_of(figures_at("full", ["bless2025/fig12"])[0], results=tmp_path)
-    told = max(guest_mb(run.point) for run in short) / 1e3
+    fig8, fig12 = figures_at("full", ["bless2025/fig8", "bless2025/fig12"])
+    small, large, short = (list(plan.runs_of(planned_figure(f, []), results=tmp_path)) for f in (figure(), fig8, fig12))
+    told = max(guest_mb(point) for point in fig12.points) / 1e3
     assert f"may grow to {told:.1f} GB" in budget.memory_words(short, 2, available=8e9), "what a scheduler is told"
     assert "too much" not in budget.memory_words(small, 2, available=8e9)
     assert "(bless2025/fig8)" in budget.memory_words([*small, *large], 2, available=8e9)

@@ -32,3 +32,10 @@ def results_folder() -> Path:
 def replaced_folder(results: Path, replaced: str | None) -> Path:
     """Where in a folder of results a campaign with OLD:NEW replaced (results/replacement.py) has its own."""
     return results / "replace" / replaced.replace(":", "-") if replaced else results
+
+
+def name_of(path: Path) -> str:
+    """A file as the rules call it: relative to Snakemake's working folder where it is below that, so that it can be asked
+    for by the name that a person would type (results/full/tang/fig2.csv); else absolute."""
+    path = ROOT / path
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)

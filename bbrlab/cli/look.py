@@ -188,7 +188,8 @@ def forecast(
 ) -> None:
     """Show what a campaign would run: points, seeds, and how long it will take and how much disk it needs."""
     from bbrlab.results.figures import figures_at, scenario_files
-    from bbrlab.workflow.forecast import forecasts_of, show_forecast
+    from bbrlab.workflow.forecast import forecast_of, show_forecast
+    from bbrlab.workflow.planning import planned_figures
 
     if file := next((Path(name) for name in figures or () if name.endswith((".yaml", ".yml"))), None):
         known = next((id for id, path in scenario_files().items() if path == file.absolute()), None)
@@ -196,8 +197,8 @@ def forecast(
         raise UserError(
             f"{file}: forecast takes PAPER/FIGURE, which is scenarios/PAPER/FIGURE.yaml, and no file; {meant}"
         )
-    chosen = figures_at(scale, figures or None)
+    chosen = planned_figures(figures_at(scale, figures or None))
     if as_json:
-        print_json([asdict(forecast) for forecast in forecasts_of(chosen)])
+        print_json([asdict(forecast_of(figure)) for figure in chosen])
         return
     show_forecast(chosen)

@@ -12,8 +12,9 @@ import pandas as pd
 
 from bbrlab.base import paths, python
 from bbrlab.base.errors import UserError
+from bbrlab.base.paths import name_of
 from bbrlab.kernel.specs import find_spec
-from bbrlab.results.config import check_keys, load_config, name_of
+from bbrlab.results.config import check_keys, load_config
 from bbrlab.results.figures import figures_at, lacking_ccas
 from bbrlab.results.replacement import Replacement, parse_replacement
 from bbrlab.results.schema import read_with

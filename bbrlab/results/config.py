@@ -65,13 +65,6 @@ def command_for(target: str, scale: str) -> str:
     return f"snakemake --cores {CORES} {chosen}{target}"
 
 
-def name_of(path: Path) -> str:
-    """A file as the rules call it: relative to Snakemake's working folder where it is below that, so that it can be asked
-    for by the name that a person would type (results/full/tang/fig2.csv); else absolute."""
-    path = paths.ROOT / path
-    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
-
-
 def check_keys(keys: Iterable[str]) -> None:
     """UserError for a key that one cannot give after ``--config``: what may have been meant."""
     known = [key for key in (*Config.model_fields, REPLACE) if key != SCALES]

@@ -5,7 +5,7 @@ A point that draws nothing (chance.py) has two as long as both measure the same:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -47,19 +47,20 @@ def write_seeds(path: Path, seeds: dict[str, int]) -> None:
     files.write_json(path, {"seeds": dict(sorted(seeds.items()))})
 
 
-def settled(figure: Figure, rounds: int, file_of: Callable[[int], Path]) -> Path | None:
+def settled(trials: Mapping[str, int], rounds: int, file_of: Callable[[int], Path]) -> Path | None:
     """The file that says how many seeds each point of a figure has when so many rounds are over.
 
     A round that asks for no more than the one before it is the last.
 
     Args:
+        trials: {point label: how many it begins with}.
         rounds: 1 to ROUNDS.
         file_of: the file of a round from 2 on; may raise what makes the workflow come back when it has it.
 
     Returns:
-        None as long as it is what each begins with (Figure.trials_of()).
+        None as long as it is what each begins with.
     """
-    path, before = None, {point.label: figure.trials_of(point) for point in figure.points}
+    path, before = None, dict(trials)
     for number in range(2, rounds + 1):
         now = read_seeds(file_of(number))
         if now == before:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from pathlib import Path
 
 from bbrlab.base import files, paths
 from bbrlab.claims.schema import Claim
@@ -19,27 +18,24 @@ def asking(figure: Figure, claims: Iterable[Claim]) -> list[Claim]:
     return [claim for claim in claims if may_ask(claim, figure)]
 
 
-def write_asking(figures: Iterable[Figure], claims: list[Claim], results: Path | None = None) -> dict[str, Path]:
-    """Write ``asking/PAPER/FIGURE.json`` for each figure whose points may get more seeds than they begin with, untouched where nothing changed.
+def asking_text(figure: Figure, own: list[Claim]) -> str | None:
+    """What decides how many seeds a figure gets, as a file's content, so that a claim that is corrected has the seeds of its own
+    figure counted again, and no other's.
 
-    So a claim that is corrected has the seeds of its own figure counted again, and no other's.
+    Args:
+        own: the claims that may ask for more (asking()).
 
     Returns:
-        {figure: file}, without the figures whose points keep what they begin with.
+        None for a figure whose points keep what they begin with.
     """
-    written = {}
-    for figure in figures:
-        own = asking(figure, claims)
-        begin = {figure.trials_of(point) for point in figure.points}
-        if not own and begin <= {figure.trials}:
-            continue
-        tables = sorted({t.published.split(":")[0] for c in own for t in c.at.values() if t.published})
-        content = {
-            "caps": figure.caps,
-            "trials": figure.trials,
-            "claims": [c.model_dump(mode="json", include={"id", "at", "metric", "expect", "shortest_s"}) for c in own],
-            "tables": {name: files.sha256(paths.DATA / f"{name}.csv") for name in tables},
-        }
-        written[figure.id] = (results or paths.results_folder()) / "asking" / f"{figure.id}.json"
-        files.write_if_changed(written[figure.id], json.dumps(content, indent=1) + "\n")
-    return written
+    begin = {figure.trials_of(point) for point in figure.points}
+    if not own and begin <= {figure.trials}:
+        return None
+    tables = sorted({t.published.split(":")[0] for c in own for t in c.at.values() if t.published})
+    content = {
+        "caps": figure.caps,
+        "trials": figure.trials,
+        "claims": [c.model_dump(mode="json", include={"id", "at", "metric", "expect", "shortest_s"}) for c in own],
+        "tables": {name: files.sha256(paths.DATA / f"{name}.csv") for name in tables},
+    }
+    return json.dumps(content, indent=1) + "\n"

@@ -13,9 +13,8 @@ from bbrlab.base.errors import UserError
 from bbrlab.base.scratch import scratch_parent
 from bbrlab.base.words import number_of
 from bbrlab.results.config import load_config
-from bbrlab.results.figures import Run
 from bbrlab.workflow import cache
-from bbrlab.workflow.resources import guest_mb
+from bbrlab.workflow.plan import PlannedRun
 
 # Of the process that evaluates a run: Python with its libraries and the samples. Resident size of those of scale quick.
 PROCESS_BYTES = 300e6
@@ -30,13 +29,13 @@ def available_bytes() -> float:
         return float("inf")
 
 
-def memory_words(left: Sequence[Run], cores: int, available: float | None = None) -> str:
+def memory_words(left: Sequence[PlannedRun], cores: int, available: float | None = None) -> str:
     """What the guests of these runs may take, so many at once, in a sentence.
 
     Args:
         available: bytes that there are; default: available_bytes() and the room where guests' memory lies.
     """
-    sizes = sorted(((guest_mb(run.point) * 1e6, run.figure) for run in left), reverse=True)
+    sizes = sorted(((run.point.guest_mb * 1e6, run.figure) for run in left), reverse=True)
     largest, figure = sizes[0]
     together = sum(size for size, _ in sizes[:cores]) + min(cores, len(sizes)) * PROCESS_BYTES
     if available is None:

@@ -7,9 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from bbrlab.results.cost import estimate_s
-from bbrlab.results.figures import Figure, runs_of
-from bbrlab.run.output import SUMMARY
+from bbrlab.workflow.plan import Plan, PlannedFigure, runs_of
 
 Key = tuple[str, str, int]  # figure, point label, seed
 TRUSTED_SHARE = 0.02  # of the work, from which on what it took tells more than the estimate
@@ -40,7 +38,7 @@ class Progress:
         done, failed: those that are over; those of them whose self-checks failed.
     """
 
-    figures: Mapping[str, Figure]
+    figures: Mapping[str, PlannedFigure]
     cores: int
     clock: Callable[[], float] = time.monotonic
     planned: dict[Key, Cost] = field(default_factory=dict)
@@ -48,7 +46,6 @@ class Progress:
     failed: int = 0
     start_s: float = field(init=False)
     last_s: float = field(init=False)  # when the last run was over
-    _costs: dict[tuple[str, str], Cost] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.start_s = self.last_s = self.clock()
@@ -61,7 +58,7 @@ class Progress:
     def plan_seeds(self, figure: str, seeds: Mapping[str, int]) -> None:
         """Add what a look at a figure's claims asked for: the runs of those seeds that are not there yet."""
         runs = runs_of(self.figures[figure], seeds)
-        self.plan((r.figure, r.point.label, r.seed) for r in runs if not (r.folder / SUMMARY).exists())
+        self.plan((r.figure, r.label, r.seed) for r in runs if not r.is_done)
 
     def finish(self, key: Key, ok: bool = True) -> None:
         """A run is over."""
@@ -72,10 +69,8 @@ class Progress:
 
     def _cost(self, key: Key) -> Cost:
         figure, label, _ = key
-        if (figure, label) not in self._costs:
-            for point in self.figures[figure].points:
-                self._costs[figure, point.label] = Cost(point.scenario.duration_s, estimate_s(point))
-        return self._costs[figure, label]
+        point = self.figures[figure].points[label]
+        return Cost(point.virtual_s, point.core_s)
 
     @property
     def virtual_s(self) -> float:
@@ -125,7 +120,7 @@ def span(seconds: float) -> str:
 current: Progress | None = None  # of this process, for the terminal (terminal.py), which Snakemake makes
 
 
-def begin(figures: Mapping[str, Figure], workflow: Any) -> None:
+def begin(plan: Plan, workflow: Any) -> None:
     """A campaign starts: plan the runs that Snakemake is going to start.
 
     Args:
@@ -135,6 +130,6 @@ def begin(figures: Mapping[str, Figure], workflow: Any) -> None:
     settings = workflow.resource_settings
     # Of a scheduler's jobs each has one core; here all runs share the cores.
     at_once = settings.nodes if workflow.non_local_exec else settings.cores
-    current = Progress(figures, at_once or 1)
+    current = Progress(plan.figures, at_once or 1)
     jobs = [job.wildcards for job in workflow.dag.needrun_jobs() if job.rule.name == "run"]
     current.plan((f"{w.paper}/{w.figure}", w.label, int(w.seed)) for w in jobs)

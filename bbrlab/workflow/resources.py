@@ -7,13 +7,16 @@ A campaign on this machine starts a guest as soon as a core is free.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from bbrlab.base.errors import UserError
-from bbrlab.kernel.built import get_kernel
+from bbrlab.kernel.built import get_kernel, kernel_identity
 from bbrlab.results.cost import SHORT_FLOW_BYTES, estimate_s, volume_bytes
+from bbrlab.run.manifest import package_versions
 from bbrlab.run.memory import FQ_FLOW_BYTES, WORKLOAD_BYTES, guest_bytes
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.schema import Flow, Scenario
+from bbrlab.workflow.plan import GROUPS
 
 # Beside the guest: Snakemake twice (who accepts the job, who runs it), bbrlab with its libraries, Slurm's own step.
 HOST_BYTES = 1 << 30
@@ -25,9 +28,6 @@ DRAWN = 1.5
 # A node may be slower than the machine that the estimate is of, and busy; a job over its time is killed.
 PATIENCE = 5
 MIN_RUNTIME_MIN = 3  # Snakemake starts twice in each job, and reads the plan of the whole campaign from a shared disk
-# {group: up to so many estimated seconds}; profiles say how many of each make a job. Longer runs have one of their own.
-GROUPS = {"seconds": 15.0, "minutes": 90.0}
-MODELS = "models"  # the group of the models' jobs
 
 
 def guest_mb(point: Point) -> int:
@@ -41,13 +41,13 @@ def guest_mb(point: Point) -> int:
     return math.ceil(guest_bytes(point, workload) / 1e6)
 
 
-def memory_mb(point: Point, attempt: int = 1) -> int:
-    """Memory that one run needs at most, guest and host, in MB; of a repeated attempt more."""
+def memory_mb(point: Point) -> int:
+    """Memory that one run needs at most, guest and host, in MB; a repeated attempt gets more (rules/experiments.smk)."""
     scenario = point.scenario
     samples = scenario.sample_hz * scenario.duration_s * sum(f.count for f in scenario.flows)
     short = sum(_short_flows(f, scenario) for f in scenario.flows)
     host = HOST_BYTES + BYTES_PER_FLOW_SAMPLE * samples + BYTES_PER_SHORT_FLOW * short
-    return attempt * (guest_mb(point) + math.ceil(host / 1e6))
+    return guest_mb(point) + math.ceil(host / 1e6)
 
 
 def _short_flows(flow: Flow, scenario: Scenario) -> float:
@@ -57,15 +57,24 @@ def _short_flows(flow: Flow, scenario: Scenario) -> float:
     return DRAWN * (volume_bytes(flow, scenario.duration_s) or 0.0) / SHORT_FLOW_BYTES
 
 
-def runtime_min(point: Point, attempt: int = 1) -> int:
-    """Minutes after which a scheduler may end a run; of a repeated attempt more."""
-    return attempt * max(MIN_RUNTIME_MIN, math.ceil(PATIENCE * estimate_s(point) / 60))
+def runtime_min(point: Point) -> int:
+    """Minutes after which a scheduler may end a run; a repeated attempt gets more."""
+    return max(MIN_RUNTIME_MIN, math.ceil(PATIENCE * estimate_s(point) / 60))
 
 
 def group_of(point: Point) -> str | None:
     """The group of runs with which this one may share a job; None for a long one."""
     seconds = estimate_s(point)
     return next((name for name, limit in GROUPS.items() if seconds <= limit), None)
+
+
+def of_this_machine(kernel: str | None) -> dict[str, Any]:
+    """What a plan has of this machine and not of files: Plan.identity, .kernel_is_built and .packages."""
+    return {
+        "identity": kernel_identity(kernel),
+        "kernel_is_built": kernel_is_built(kernel),
+        "packages": ", ".join(f"{name} {version}" for name, version in package_versions().items()),
+    }
 
 
 def kernel_is_built(name: str | None) -> bool:

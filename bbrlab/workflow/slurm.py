@@ -10,8 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bbrlab.base.errors import UserError
-from bbrlab.scenario.point import Point
-from bbrlab.workflow.resources import GROUPS, MODELS, guest_mb, memory_mb
+from bbrlab.workflow.plan import GROUPS, MODELS, PlannedPoint
 from bbrlab.workflow.snakemake import join_groups
 
 TIMEOUT_S = 30
@@ -54,7 +53,7 @@ def _remedy() -> str:
     return f"see that `scontrol ping` answers, that munged runs here and that slurm.conf ({where}) names the controller. {HOW}"
 
 
-def check_slurm(workflow: Any, point_of: Callable[[Any], Point]) -> None:
+def check_slurm(workflow: Any, point_of: Callable[[Any], PlannedPoint]) -> None:
     """Look at Slurm and at what was declared before anything is submitted.
 
     Args:
@@ -72,12 +71,12 @@ def check_slurm(workflow: Any, point_of: Callable[[Any], Point]) -> None:
         if job.rule.name != "run":
             continue
         place, declared_mb = job.wildcards, int(job.resources["mem_mb"])
-        needed_mb = guest_mb(point_of(place))
+        needed_mb = point_of(place).guest_mb
         words = f"Slurm: {place.paper}/{place.figure}, {place.label}"
         if declared_mb < needed_mb:
             raise UserError(
                 f"{words}: {declared_mb} MB of memory are declared, but its guest alone may grow to {needed_mb} MB and would be "
-                f"killed; leave `--set-resources run:mem_mb=...` out (then {memory_mb(point_of(place))} MB are declared)"
+                f"killed; leave `--set-resources run:mem_mb=...` out (then {point_of(place).memory_mb} MB are declared)"
             )
         if declared_mb > have_mb:
             raise UserError(

@@ -15,9 +15,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bbrlab.base import files, paths
+from bbrlab.base import paths
 from bbrlab.base.errors import UserError
-from bbrlab.kernel.built import kernel_identity
 
 PACKAGE = "bbrlab"
 FRAME = "bbrlab.cli.app"  # of the command line; it only passes words on
@@ -52,22 +51,6 @@ STAGES = {
     "site": Stage(("bbrlab.cli.stages.site",), (*_JUDGED, "bbrlab/**/static", "bbrlab/**/templates")),
 }
 LEFT_OUT = {".md", ".pyc", ".nbi", ".nbc"}  # words about the files, and what Python and numba leave beside them
-
-
-def write_stages(kernel: str | None = None, results: Path | None = None, root: Path | None = None) -> dict[str, Path]:
-    """Write ``code/STAGE.sha256`` of every stage, untouched where nothing changed. Returns {stage: file}.
-
-    Args:
-        kernel: entry of kernels.yaml, on which the stage "kernel" depends; default: its default.
-        results: default: the results folder.
-        root: default: the checkout.
-    """
-    written = {}
-    for stage in STAGES:
-        written[stage] = (results or paths.results_folder()) / "code" / f"{stage}.sha256"
-        lines = [stage_hash(stage, root), *([kernel_identity(kernel)] if stage == "kernel" else [])]
-        files.write_if_changed(written[stage], "".join(f"{line}\n" for line in lines))
-    return written
 
 
 def stage_hash(stage: str, root: Path | None = None) -> str:

@@ -7,13 +7,8 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
-from bbrlab.base.yaml_files import read_yaml
-from bbrlab.results.config import REPLACE, SCALES, Config, check_keys
-from bbrlab.results.figures import figures_at
 
 
 def targets_of(chosen: Iterable[str]) -> dict[str, list[str]]:
@@ -66,6 +61,8 @@ def check_asked(words: Iterable[str], chosen: Collection[str], rules: Collection
             continue
         if "/" not in word and (close := difflib.get_close_matches(word, others, 1, 0.8)):
             raise UserError(f"there is no target '{word}', did you mean {close[0]}?")
+        from bbrlab.results.figures import figures_at
+
         figures_at(scale, [word])  # which says what is wrong with a name
         raise UserError(
             f"{word} is not among the figures of this campaign; add it to --config figures=... or leave that out"
@@ -90,6 +87,11 @@ def check_given(given: Mapping[str, Any]) -> None:
     Args:
         given: config/config.yaml with what ``--config`` and ``--configfile`` add to it.
     """
+    from pydantic import ValidationError
+
+    from bbrlab.base.yaml_files import read_yaml
+    from bbrlab.results.config import REPLACE, SCALES, Config, check_keys
+
     check_keys(key for key in given if key != SCALES)
     file = paths.CONFIG / "config.yaml"
     if given.get(SCALES) != read_yaml(file)[SCALES]:

@@ -21,7 +21,6 @@ from snakemake_interface_logger_plugins.common import LogEvent
 
 from bbrlab.base.console import Console
 from bbrlab.base.errors import UserError
-from bbrlab.results.seeds import read_seeds
 from bbrlab.workflow import progress
 
 EVERY_S = 60  # between two lines of progress where there is no terminal
@@ -123,6 +122,8 @@ class LogHandler(LogHandlerBase):
             key = (f"{place['paper']}/{place['figure']}", place["label"], int(place["seed"]))
             progress.current.finish(key, summary.get("ok", True))
         elif job["rule_name"] == "seeds":
+            from bbrlab.results.seeds import read_seeds  # only here: every Snakemake imports this module
+
             try:
                 seeds = read_seeds(Path(job["output"][0]))
             except UserError:

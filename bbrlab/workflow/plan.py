@@ -1,0 +1,219 @@
+"""The plan of a campaign: figures, points, seeds, what each run takes, and the files that rules depend on.
+
+The process that a person starts works it out (planning.py) and writes it to results/plan/; every job reads it from there.
+So this module imports nothing that takes time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from bbrlab.base import paths
+
+# {group of runs that share a scheduler's job: up to so many estimated seconds}; profiles say how many of each make a job. Longer runs
+# have one of their own.
+GROUPS = {"seconds": 15.0, "minutes": 90.0}
+MODELS = "models"  # the group of the models' jobs
+
+
+@dataclass(frozen=True)
+class PlannedPoint:
+    """A point of a figure, and what one run of it takes.
+
+    Attributes:
+        trials: seeds to begin with.
+        more_seeds: at most so many more, where claims may ask for them.
+        virtual_s: testbed time.
+        core_s: expected real time on one core.
+        disk_bytes: expected size of the run's folder.
+        guest_mb: memory that the guest may grow to, in MB.
+        memory_mb: the same with the host's processes: what a scheduler is told.
+        runtime_min: minutes after which a scheduler may end it.
+        group: of runs with which it may share a scheduler's job; None for a long one.
+    """
+
+    trials: int
+    more_seeds: int
+    virtual_s: float
+    core_s: float
+    disk_bytes: float
+    guest_mb: int
+    memory_mb: int
+    runtime_min: int
+    group: str | None
+
+
+@dataclass(frozen=True)
+class PlannedFigure:
+    """A figure at a scale.
+
+    Attributes:
+        id: paper/name.
+        trials: seeds of each point to begin with, but for those that draw nothing.
+        points: by label.
+        own: {algorithm of one's own that its flows have: its C file}.
+        lacking: algorithms that the campaign's kernel does not have.
+        is_panel: whether it is one of N BBR flows against loss-based ones, with a published table (has_panel()).
+        predictions: {file: seconds that it takes}, what models say of its points where a page shows that.
+        judged_by: those files that claims read.
+        asking: what of the claims decides how many seeds it gets, as a file's content; None if it keeps what it begins with.
+    """
+
+    id: str
+    trials: int
+    points: dict[str, PlannedPoint]
+    own: dict[str, str]
+    lacking: list[str]
+    is_panel: bool
+    predictions: dict[str, float]
+    judged_by: list[str]
+    asking: str | None
+
+    @property
+    def paper(self) -> str:
+        """Its paper."""
+        return self.id.split("/", maxsplit=1)[0]
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """One run.
+
+    Attributes:
+        figure, label, seed: which.
+        point: what it takes.
+        folder: of its results.
+    """
+
+    figure: str
+    label: str
+    seed: int
+    point: PlannedPoint
+    folder: Path
+
+    @property
+    def is_done(self) -> bool:
+        """Whether its results are there."""
+        return (self.folder / "summary.json").exists()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A campaign at a scale.
+
+    Attributes:
+        scale, kernel: kernel None: the default one.
+        figures: by id.
+        code: {stage: hash of what decides its results} (stages.py).
+        identity: of the kernel: what decides it (bbrlab.kernel.built.kernel_identity()).
+        kernel_is_built: whether it only has to be recorded.
+        packages: versions of the Debian packages that guests use.
+        shipped: manifests of results that ship.
+        documents: files of the documentation that the site has.
+        others: files outside of the checkout that it depends on: own kernels, traces.
+        signature: of all that the plan was worked out from (signature_of()).
+    """
+
+    scale: str
+    kernel: str | None
+    figures: dict[str, PlannedFigure]
+    code: dict[str, str]
+    identity: str
+    kernel_is_built: bool
+    packages: str
+    shipped: list[str]
+    documents: list[str]
+    others: list[str]
+    signature: str
+
+    @property
+    def papers(self) -> list[str]:
+        """Papers that have figures."""
+        return sorted({figure.paper for figure in self.figures.values()})
+
+    def runs_of(self, figure: str, seeds: Mapping[str, int] | None = None) -> Iterator[PlannedRun]:
+        """Every run of a figure.
+
+        Args:
+            seeds: {point label: how many, from 1 on}; a point that is not in it has what it begins with.
+        """
+        return runs_of(self.figures[figure], seeds)
+
+
+def runs_of(
+    figure: PlannedFigure, seeds: Mapping[str, int] | None = None, results: Path | None = None
+) -> Iterator[PlannedRun]:
+    """Every run of a figure; Plan.runs_of() for one that is not in a plan."""
+    folder = (results or paths.results_folder()) / "runs" / figure.id
+    for label, point in figure.points.items():
+        for seed in range(1, (seeds or {}).get(label, point.trials) + 1):
+            yield PlannedRun(figure.id, label, seed, point, folder / label / f"seed-{seed}")
+
+
+def plan_file(scale: str, kernel: str | None, figures: Any) -> Path:
+    """Where the plan of such a campaign is."""
+    given = f"{kernel or ''} {json.dumps(figures or [])}"
+    other = f"-{hashlib.sha256(given.encode()).hexdigest()[:8]}" if kernel or figures else ""
+    return paths.results_folder() / "plan" / f"{scale}{other}.json"
+
+
+def read_plan(path: Path) -> Plan | None:
+    """The plan in a file; None if it is not there, or another version wrote it."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        figures = {
+            id: PlannedFigure(
+                **figure | {"points": {label: PlannedPoint(**p) for label, p in figure["points"].items()}}
+            )
+            for id, figure in content.pop("figures").items()
+        }
+        return Plan(figures=figures, **content)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def text_of(plan: Plan) -> str:
+    """A plan as a file's content."""
+    return json.dumps(asdict(plan)) + "\n"
+
+
+# All that a plan may depend on, below the checkout.
+SOURCES = (
+    "bbrlab", "mininet", "scenarios", "data", "config", "kernels", "notebooks", "docs", "courses", "envs", "shipped/*/manifest.json",
+    "*.md", "Snakefile", "rules",
+)  # fmt: skip
+
+
+def signature_of(given: Mapping[str, Any], others: Iterable[str]) -> str:
+    """A hash of what a plan is worked out from: names, sizes and times of files, where Snakemake works, and what was asked for.
+
+    Args:
+        given: the configuration.
+        others: files outside of SOURCES.
+    """
+    digest = hashlib.sha256(
+        json.dumps([str(Path.cwd()), str(paths.results_folder()), given], sort_keys=True, default=str).encode()
+    )
+    for place in [*(str(p) for name in SOURCES for p in sorted(paths.ROOT.glob(name))), *others]:
+        for path, status in _files(place):
+            digest.update(f"{path} {status.st_size} {status.st_mtime_ns}\n".encode())
+    return digest.hexdigest()
+
+
+def _files(place: str) -> Iterator[tuple[str, os.stat_result]]:
+    if not os.path.isdir(place):
+        if os.path.exists(place):
+            yield place, os.stat(place)
+        return
+    for entry in sorted(os.scandir(place), key=lambda entry: entry.name):
+        if entry.is_dir():
+            if entry.name != "__pycache__":
+                yield from _files(entry.path)
+        elif entry.is_file() and not entry.name.endswith((".nbi", ".nbc", ".pyc")):
+            yield entry.path, entry.stat()

@@ -1,0 +1,138 @@
+"""Works out the plan of a campaign (plan.py)."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bbrlab.base import paths
+from bbrlab.base.errors import UserError
+from bbrlab.base.paths import name_of
+from bbrlab.claims.columns import prediction_files
+from bbrlab.claims.load import claims_of, load_statements
+from bbrlab.claims.sample import reach
+from bbrlab.claims.schema import Claim
+from bbrlab.kernel.users import users_file
+from bbrlab.models.predictions import KINDS, prediction_file, steps_of
+from bbrlab.results.algorithms import draws_nothing
+from bbrlab.results.cost import disk_bytes, estimate_s
+from bbrlab.results.figures import Figure, figures_at, has_panel, lacking_ccas, own_of_figure, write_points
+from bbrlab.results.replacement import UNCHANGED, check_replaced, replacement
+from bbrlab.scenario.point import Point
+from bbrlab.scenario.schema import Scenario
+from bbrlab.show.documents import linked, sources
+from bbrlab.workflow.asking import asking, asking_text
+from bbrlab.workflow.plan import Plan, PlannedFigure, PlannedPoint, signature_of
+from bbrlab.workflow.resources import group_of, guest_mb, memory_mb, of_this_machine, runtime_min
+from bbrlab.workflow.stages import STAGES, stage_hash
+
+# What a prediction takes on one of two busy cores, with its part of the job around it, and each flow's step of the fluid model.
+PREDICTION_S = 1.6
+SECONDS_PER_FLOW_STEP = 5e-8
+
+
+def make_plan(given: Mapping[str, Any], figures: Sequence[str] | None = None) -> Plan:
+    """The plan of a campaign, worked out anew.
+
+    Args:
+        given: the configuration: config/config.yaml with what --config adds to it.
+        figures: only these, for a job that finds no plan; they ask for no seeds. Default: all of the campaign.
+
+    Raises:
+        UserError: for whatever is wrong with scenarios, claims, or what the configuration names.
+    """
+    scale, kernel = given["scale"], given.get("kernel") or None
+    chosen = figures_at(scale, list(figures) if figures else given.get("figures"))
+    claims = [] if figures else claims_of(load_statements())
+    if not figures and replacement():
+        check_replaced(point for f in figures_at(scale, given.get("figures"), UNCHANGED) for point in f.points)
+    planned = {figure.id: planned_figure(figure, claims, kernel) for figure in chosen}
+    for figure in chosen:
+        write_points(figure)
+    return Plan(
+        scale=scale,
+        kernel=kernel,
+        figures=planned,
+        code={stage: stage_hash(stage) for stage in STAGES},
+        shipped=[name_of(path) for path in sorted(paths.SHIPPED.glob("[!.]*/manifest.json"))],
+        documents=[name_of(paths.ROOT / path) for path in [*sources(), *linked()]],
+        others=(others := _others(chosen)),
+        signature=signature_of(given, others),
+        **of_this_machine(kernel),
+    )
+
+
+def _others(chosen: Iterable[Figure]) -> list[str]:
+    """Files outside of the checkout that the plan depends on: own kernels, traces, results that ship elsewhere."""
+    traces = {
+        Path(flow.traffic.trace)
+        for figure in chosen
+        for flow in figure.scenario.flows
+        if flow.traffic is not None and flow.traffic.trace != "model"
+    }
+    return [str(path) for path in (users_file(), *sorted(traces), *sorted(paths.SHIPPED.glob("*/manifest.json")))]
+
+
+def planned_figures(figures: Iterable[Figure], kernel: str | None = None) -> list[PlannedFigure]:
+    """What a plan says of some figures, with the claims of all papers.
+
+    Raises:
+        UserError: for a claims file that is wrong (load_statements()).
+    """
+    claims = claims_of(load_statements())
+    return [planned_figure(figure, claims, kernel) for figure in figures]
+
+
+def planned_figure(figure: Figure, claims: Sequence[Claim], kernel: str | None = None) -> PlannedFigure:
+    """What a plan says of a figure.
+
+    Args:
+        claims: of all papers.
+        kernel: default: the default one.
+    """
+    asked = asking(figure, claims)
+    read = {p.label for claim in asked for chosen in reach(claim, {figure.id: figure}).points.values() for p in chosen}
+    is_panel = has_panel(figure)
+    predictions = {
+        name_of(prediction_file(kind, figure.id, point)): prediction_s(kind, point.scenario)
+        for point in (figure.points if is_panel else ())
+        for kind, of in KINDS.items()
+        if of.speaks_of(figure.scenario)
+    }
+    lacking: list[str] = []
+    with contextlib.suppress(UserError):  # no such kernel: that is said once, not for each figure
+        lacking = lacking_ccas(figure, kernel)
+    return PlannedFigure(
+        id=figure.id,
+        trials=figure.trials,
+        points={point.label: _planned_point(figure, point, point.label in read) for point in figure.points},
+        own={cca.name: name_of(cca.path) for cca in own_of_figure(figure, kernel)},
+        lacking=lacking,
+        is_panel=is_panel,
+        predictions=predictions,
+        judged_by=[name_of(path) for path in prediction_files(claims, [figure])],
+        asking=asking_text(figure, asked),
+    )
+
+
+def _planned_point(figure: Figure, point: Point, is_read: bool) -> PlannedPoint:
+    more = figure.caps[point.label] - figure.trials if is_read and not draws_nothing(point.scenario) else 0
+    return PlannedPoint(
+        trials=figure.trials_of(point),
+        more_seeds=more,
+        virtual_s=point.scenario.duration_s,
+        core_s=estimate_s(point),
+        disk_bytes=disk_bytes(point),
+        guest_mb=guest_mb(point),
+        memory_mb=memory_mb(point),
+        runtime_min=runtime_min(point),
+        group=group_of(point),
+    )
+
+
+def prediction_s(kind: str, scenario: Scenario) -> float:
+    """Expected wall-clock seconds of what a model says of a point, on one core."""
+    flows = sum(f.count for f in scenario.flows)
+    return PREDICTION_S + SECONDS_PER_FLOW_STEP * flows * steps_of(kind, scenario)

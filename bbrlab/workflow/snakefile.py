@@ -1,0 +1,223 @@
+"""What the Snakefile does beside its rules: checks what was asked for, has the plan, prepares Snakemake."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from bbrlab.base import files, paths
+from bbrlab.base.owned import remove_partials
+from bbrlab.workflow.plan import (
+    Plan,
+    PlannedFigure,
+    PlannedPoint,
+    PlannedRun,
+    plan_file,
+    read_plan,
+    signature_of,
+    text_of,
+)
+from bbrlab.workflow.slurm import check_slurm, keep_to_allocation
+from bbrlab.workflow.snakemake import (
+    end_at_hangup,
+    lift_job_rate_limit,
+    pass_cache_on,
+    pass_commas,
+    say_why_groups_fail,
+    words_of,
+)
+from bbrlab.workflow.storage import copies_of, find_results_in
+
+
+def config_file(workflow: Any) -> Path:
+    """config/config.yaml, once it is sure that it is right, and what a campaign that a person starts needs before its plan.
+
+    Raises:
+        UserError: naming field and value of what is wrong in it.
+    """
+    if workflow.is_main_process:
+        from bbrlab.results.config import load_config
+        from bbrlab.workflow.clock import date_back
+
+        load_config()
+        date_back(paths.results_folder())
+        end_at_hangup()
+    return paths.CONFIG / "config.yaml"
+
+
+def plan_of(workflow: Any, config: Mapping[str, Any]) -> Plan:
+    """The campaign's plan, for a job as the process that started it has written it.
+
+    Args:
+        workflow: Snakemake's, while it reads the Snakefile.
+        config: the configuration: config/config.yaml with what --config adds.
+
+    Raises:
+        UserError: for what is wrong with the configuration, with scenarios or claims, or with the kernel's algorithms.
+    """
+    if workflow.is_main_process:
+        from bbrlab.workflow.targets import check_given
+
+        check_given(config)
+    if "replace" in config:
+        from bbrlab.results.replacement import begin_replacement
+
+        begin_replacement(config["replace"])
+    place = plan_file(config["scale"], config.get("kernel"), config.get("figures"))
+    if workflow.is_main_process:
+        return _current_plan(place, config)
+    plan = read_plan(place)
+    if plan is None:  # a job that does not see the results of who started it (profiles/kubernetes)
+        from bbrlab.workflow.planning import make_plan
+
+        plan = make_plan(config, _figures_of_jobs(workflow))
+        _write_code(plan)
+    return plan
+
+
+def _current_plan(place: Path, config: Mapping[str, Any]) -> Plan:
+    """The plan in a file, if nothing that it was worked out from has changed, else a new one; with its files for the rules."""
+    from bbrlab.workflow.resources import of_this_machine
+
+    plan = read_plan(place)
+    if plan is None or plan.signature != signature_of(config, plan.others) or not _has_points(plan):
+        from bbrlab.workflow.planning import make_plan
+
+        plan = make_plan(config)
+    plan = dataclasses.replace(plan, **of_this_machine(plan.kernel))
+    files.write_if_changed(place, text_of(plan))
+    _write_code(plan)
+    for figure in plan.figures.values():
+        if figure.asking is not None:
+            files.write_if_changed(asking_file(figure.id), figure.asking)
+    return plan
+
+
+def _has_points(plan: Plan) -> bool:
+    folder = paths.results_folder() / "points"
+    return all((folder / id / f"{label}.yaml").exists() for id, f in plan.figures.items() for label in f.points)
+
+
+def _write_code(plan: Plan) -> None:
+    """Write code/STAGE.sha256: a small file for each stage stands for all code and data that decides its results."""
+    for stage, digest in plan.code.items():
+        identity = f"{plan.identity}\n" if stage == "kernel" else ""
+        files.write_if_changed(code_file(stage), f"{digest}\n{identity}")
+
+
+def code_file(stage: str) -> Path:
+    """What changes with the code of a stage."""
+    return paths.results_folder() / "code" / f"{stage}.sha256"
+
+
+def asking_file(figure: str) -> Path:
+    """What changes with the claims that may ask for seeds of a figure."""
+    return paths.results_folder() / "asking" / f"{figure}.json"
+
+
+def seeds_file(figure: PlannedFigure, look: int | None, file_of: Callable[[int], Any]) -> Path | None:
+    """The file that says how many seeds each point of a figure has by then; None: what each begins with.
+
+    Args:
+        look: a look is at the runs of the rounds before it; None: all rounds.
+        file_of: the file of a round from 2 on; may raise what makes the workflow come back when it has it.
+    """
+    if figure.asking is None:
+        return None
+    from bbrlab.results.seeds import ROUNDS, settled
+
+    trials = {label: point.trials for label, point in figure.points.items()}
+    return settled(trials, (ROUNDS if look is None else look - 1), lambda round: Path(file_of(round)))
+
+
+def runs_by(plan: Plan, figure: str, seeds: Path | None) -> list[PlannedRun]:
+    """The runs of a figure with the seeds that a file of seeds_file() says."""
+    if seeds is None:
+        return list(plan.runs_of(figure))
+    from bbrlab.results.seeds import read_seeds
+
+    return list(plan.runs_of(figure, read_seeds(seeds)))
+
+
+def _figures_of_jobs(workflow: Any) -> list[str]:
+    """The figures of the jobs that this process was started for; none: of all."""
+    jobs = getattr(getattr(workflow, "dag_settings", None), "target_jobs", None) or ()
+    places = [dict(job.wildcards_dict) for job in jobs]
+    if not all({"paper", "figure"} <= place.keys() for place in places):
+        return []
+    return list(dict.fromkeys(f"{place['paper']}/{place['figure']}" for place in places))
+
+
+def prepare(workflow: Any, results: str) -> Path | None:
+    """Change what bbrlab needs otherwise in Snakemake (snakemake.py), before the rules are read.
+
+    Args:
+        results: the results folder as the rules call it.
+
+    Returns:
+        Where Snakemake keeps its copies of results that are in a storage (profiles/kubernetes); None without one.
+    """
+    copies = copies_of(workflow, results)
+    pass_commas()
+    pass_cache_on(workflow, ["run"], bool(copies))
+    say_why_groups_fail()
+    keep_to_allocation(workflow)
+    if copies and workflow.is_main_process:
+        from snakemake.shell import shell
+
+        shell.prefix(find_results_in(copies))
+    return copies
+
+
+def check_targets(workflow: Any, plan: Plan, config: Mapping[str, Any]) -> None:
+    """Look at what a person asks for, once all rules are there; of a dry run, say what it will take.
+
+    Raises:
+        UserError: for a name that is none, or a figure whose algorithms the kernel lacks.
+    """
+    if not workflow.is_main_process:
+        return
+    from bbrlab.workflow.targets import asked_for, check_asked
+
+    words = words_of(sys.argv)
+    rules = [rule.name for rule in workflow.rules if not rule.has_wildcards()]
+    check_asked(words, plan.figures, rules, plan.scale)
+    asked = [plan.figures[id] for id in asked_for(plan.figures, words)]
+    if any(
+        figure.lacking for figure in asked
+    ):  # of figures that nobody asks for it does not matter what the kernel has
+        from bbrlab.results.figures import check_ccas, figures_at
+
+        check_ccas(figures_at(plan.scale, [figure.id for figure in asked]), plan.kernel)
+    if workflow.output_settings.dryrun:
+        from bbrlab.workflow.forecast import show_forecast, to_stderr
+
+        show_forecast(asked, to_stderr(), workflow.cores, config.get("cache_gb"))
+
+
+def start(workflow: Any, plan: Plan, point_of: Callable[[Any], PlannedPoint]) -> None:
+    """A campaign begins to run.
+
+    Args:
+        workflow: Snakemake's, once its jobs are known (``onstart``).
+        point_of: what a run takes, by its job's wildcards.
+
+    Raises:
+        UserError: if another campaign runs, or cache, kernel or Slurm are not there.
+    """
+    from bbrlab.kernel.build import renew_kernel
+    from bbrlab.workflow.cache import check_cache
+    from bbrlab.workflow.forecast import to_stderr
+    from bbrlab.workflow.lock import hold_lock
+    from bbrlab.workflow.progress import begin
+
+    check_cache(workflow)
+    hold_lock()
+    renew_kernel(plan.kernel, to_stderr().print)
+    remove_partials(paths.results_folder())
+    check_slurm(workflow, point_of)
+    lift_job_rate_limit(workflow)
+    begin(plan, workflow)

@@ -1,0 +1,88 @@
+"""The plan of a campaign: worked out once, read by every job, worked out anew when something changed."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from bbrlab.base import paths
+from bbrlab.base.yaml_files import read_yaml
+from bbrlab.workflow import planning, snakefile
+from bbrlab.workflow.plan import plan_file, read_plan, text_of
+
+CONFIG = read_yaml(paths.CONFIG / "config.yaml") | {"scale": "smoke", "figures": ["tang/fig2"]}
+
+
+def workflow(main: bool, **jobs) -> SimpleNamespace:
+    return SimpleNamespace(is_main_process=main, **jobs)
+
+
+@pytest.fixture
+def plan(tmp_path, monkeypatch):
+    monkeypatch.setenv("BBRLAB_RESULTS", str(tmp_path))
+    return snakefile.plan_of(workflow(main=True), CONFIG)
+
+
+def refuse(*arguments: object) -> None:
+    pytest.fail("worked out again")
+
+
+def test_a_plan_is_worked_out_once(plan, tmp_path, monkeypatch):
+    assert [*plan.figures] == ["tang/fig2"]
+    assert read_plan(plan_file("smoke", None, ["tang/fig2"])) == plan
+    monkeypatch.setattr(planning, "make_plan", refuse)
+    assert snakefile.plan_of(workflow(main=True), CONFIG) == plan
+    assert snakefile.plan_of(workflow(main=False), CONFIG) == plan
+
+
+def test_a_plan_follows_what_it_was_made_from(plan, tmp_path, monkeypatch):
+    anew = []
+    monkeypatch.setattr(planning, "make_plan", lambda given: anew.append(given) or plan)
+    snakefile.plan_of(workflow(main=True), CONFIG | {"cache_gb": 7})
+    point = next((tmp_path / "points/tang/fig2").iterdir())
+    point.rename(tmp_path / "away")
+    snakefile.plan_of(workflow(main=True), CONFIG)
+    (tmp_path / "away").rename(point)
+    place = plan_file("smoke", None, ["tang/fig2"])
+    place.write_text(text_of(dataclasses.replace(plan, signature="of another scenario")))
+    snakefile.plan_of(workflow(main=True), CONFIG)
+    place.write_text(json.dumps({"of": "another version"}))
+    snakefile.plan_of(workflow(main=True), CONFIG)
+    assert len(anew) == 4
+
+
+def test_files_of_a_plan_are_put_right(plan, tmp_path):
+    """As when another version, or another scale, wrote them in between."""
+    stamp = tmp_path / "code" / "runs.sha256"
+    right = stamp.read_text()
+    stamp.write_text("of another version")
+    snakefile.plan_of(workflow(main=True), CONFIG)
+    assert stamp.read_text() == right
+
+
+def test_a_job_that_sees_no_plan_works_out_its_own_figure(tmp_path, monkeypatch):
+    monkeypatch.setenv("BBRLAB_RESULTS", str(tmp_path))
+    place = {"paper": "sarpkaya2025", "figure": "fig3a", "label": "x", "seed": "1"}
+    jobs = [SimpleNamespace(rulename="run", wildcards_dict=place)]
+    settings = SimpleNamespace(target_jobs=jobs)
+    plan = snakefile.plan_of(workflow(main=False, dag_settings=settings), CONFIG | {"figures": []})
+    assert [*plan.figures] == ["sarpkaya2025/fig3a"]
+    assert len(list((tmp_path / "points/sarpkaya2025/fig3a").iterdir())) == len(
+        plan.figures["sarpkaya2025/fig3a"].points
+    )
+    assert not (tmp_path / "plan").exists(), "it is of that job only"
+
+
+def test_a_job_imports_nothing_that_takes_time():
+    """Each of a cluster's jobs starts Snakemake with this."""
+    code = (
+        "import sys, bbrlab.workflow.snakefile, bbrlab.workflow.targets, bbrlab.container.jobs\n"
+        "print(*({'numpy', 'pandas', 'scipy', 'numba', 'pydantic'} & {*sys.modules}))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=paths.ROOT)
+    assert not done.stdout.strip()
