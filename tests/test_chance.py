@@ -13,7 +13,7 @@ from bbrlab.claims.judge import judge_claim
 from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.claims.sample import reach, sample
 from bbrlab.claims.seeds import wanted_seeds
-from bbrlab.publish.pack import Finished, _runs_there
+from bbrlab.publish.pack import Finished, _runs_of_table
 from bbrlab.results.algorithms import draws_nothing
 from bbrlab.results.figures import REPEATS, figures_at, runs_of
 from bbrlab.results.seeds import least_seeds
@@ -156,6 +156,6 @@ def test_a_failed_run_fails_beside_every_seed(fig5, claim):
 
 def test_ship_wants_the_figures_trials_where_seeds_differ(fig5, tmp_path):
     campaign = Finished("full", [fig5], tmp_path)
-    assert len(_runs_there(campaign, fig5, runs(fig5))) == 7
+    assert len(_runs_of_table(campaign, fig5, runs(fig5))) == 7
     with pytest.raises(UserError, match=r"case=cubic.* has fewer than 5 seeds"):
-        _runs_there(campaign, fig5, runs(fig5, lambda seed: seed))
+        _runs_of_table(campaign, fig5, runs(fig5, lambda seed: seed))

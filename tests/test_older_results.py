@@ -336,9 +336,9 @@ def test_a_run_that_is_older_than_a_metric_has_none_of_it(tmp_path):
     assert run_rows(run) == rows and {rows[0][name] for name in LATER} == {None}
     write_run_page(run.folder, tmp_path / "page.html")
     table = table_of_rows(rows).drop(columns=LATER)
-    ship._same_table(figure(), table, [SimpleNamespace(rows=rows)], tmp_path)
+    ship._check_table(figure(), table, [SimpleNamespace(rows=rows)], tmp_path)
     with pytest.raises(UserError, match="is not the table of the runs"):
-        ship._same_table(figure(), table.assign(loss=0.5), [SimpleNamespace(rows=rows)], tmp_path)
+        ship._check_table(figure(), table.assign(loss=0.5), [SimpleNamespace(rows=rows)], tmp_path)
 
 
 @pytest.mark.parametrize("place", ["values", "fingerprint", "scenario", "scenario.sample_hz", "scenario.flows.0.count", "scenario.network.qdisc"])  # fmt: skip

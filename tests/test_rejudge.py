@@ -128,8 +128,12 @@ def test_what_ships_is_as_todays_code_judges_it(tmp_path, scale):
 
 def test_the_command_says_what_moved_at_its_scale(monkeypatch, tmp_path):
     """Also where a larger scale that ships decides the same statements."""
-    old = pd.DataFrame({"id": ["A", "B", "C"], "verdict": ["reproduced", "not reproduced", "partly reproduced"]})
-    new = pd.DataFrame({"id": ["A", "B", "D"], "verdict": ["inconclusive", "not reproduced", "reproduced"]})
+    old = pd.DataFrame(
+        {"id": ["A", "B", "C"], "says": "it is so", "verdict": ["reproduced", "not reproduced", "partly reproduced"]}
+    )
+    new = pd.DataFrame(
+        {"id": ["A", "B", "D"], "says": "it is so", "verdict": ["inconclusive", "not reproduced", "reproduced"]}
+    )
     tables = {f"{id}.parquet": read_table(REAL / f"{id}.parquet") for id in FIGURES}
     rest = {name: read_table(REAL / name) for name in ("runs.parquet", PACKED)}
     for scale in ("smoke", "quick"):

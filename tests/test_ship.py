@@ -27,7 +27,7 @@ from bbrlab.publish import rejudge as rejudging
 from bbrlab.publish.finished_run import FinishedRun
 from bbrlab.publish.pack import Others, pack
 from bbrlab.publish.rejudge import rejudge
-from bbrlab.publish.shipped_folder import WAITS, at_work, replace_shipped
+from bbrlab.publish.shipped_folder import WAITS, exclusive_access, replace_shipped
 from bbrlab.results.figures import figures_at, runs_of
 from bbrlab.results.shipped import Failed, older_versions, older_words, read_manifest, tampered
 from bbrlab.results.tables import read_figure, tidy, write_table
@@ -40,7 +40,7 @@ PART = ("tang/fig2", "ware2019/fig3")  # the only figure of a paper, and a paper
 MODELLED = "sarpkaya2025/fig2c"
 
 
-def look_through(asked: ship.Finished, *say: object) -> ship.Runs:
+def load_runs(asked: ship.Finished, *say: object) -> ship.Runs:
     """Every run of a table is there, as what ships says of it."""
     manifest = files.read_json(REAL / "manifest.json")
     told = {
@@ -56,7 +56,7 @@ def look_through(asked: ship.Finished, *say: object) -> ship.Runs:
 @pytest.fixture(scope="module", autouse=True)
 def whole_runs() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ship, "look_through", look_through)
+        patch.setattr(ship, "load_runs", load_runs)
         yield
 
 
@@ -74,7 +74,7 @@ def campaign(results: Path, *figures: str, without_curves: bool = False) -> ship
 def test_runs_of_two_binaries_of_one_kernel_ship_together():
     """With other patches for the host a kernel's binary is another one, its key is not."""
     figures = figures_at("quick", [PART[0]])
-    one, *others = look_through(ship.Finished("quick", figures, REAL.parent)).runs
+    one, *others = load_runs(ship.Finished("quick", figures, REAL.parent)).runs
     kernel = one.manifest["kernel"]
     more = dataclasses.replace(one, manifest=one.manifest | {"kernel": kernel | {"build_id": "another"}})
     (version,) = ship.Runs({}, [one, more, *others], []).manifest("quick")["versions"]
@@ -92,7 +92,7 @@ def test_figures_of_several_kernels_ship_together(made, shipped, monkeypatch, tm
     before = contents(shipped)
 
     def with_another(asked: ship.Finished, *say: object) -> ship.Runs:
-        runs = look_through(asked)
+        runs = load_runs(asked)
         kernel = runs.runs[0].manifest["kernel"] | {"key": "new"}
         told = {
             "kernel": kernel,
@@ -102,7 +102,7 @@ def test_figures_of_several_kernels_ship_together(made, shipped, monkeypatch, tm
         }
         return dataclasses.replace(runs, runs=[dataclasses.replace(s, manifest=s.manifest | told) for s in runs.runs])
 
-    monkeypatch.setattr(ship, "look_through", with_another)
+    monkeypatch.setattr(ship, "load_runs", with_another)
     pack(campaign(tmp_path / "mine", PART[0]), shipped, others=Others.KEEP)
     after, manifest = contents(shipped), read_manifest(shipped, "quick")
     assert {name for name in before | after if before.get(name) != after.get(name)} == {
@@ -248,7 +248,7 @@ def test_what_one_wrote_is_not_lost_by_another_that_began_before(shipped, monkey
 
 def test_scales_do_not_wait_for_each_other(shipped):
     told: list[str] = []
-    with at_work(shipped, "full", told.append), at_work(shipped, "quick", told.append):
+    with exclusive_access(shipped, "full", told.append), exclusive_access(shipped, "quick", told.append):
         assert told == []
 
 
@@ -268,7 +268,7 @@ def killed(self, target):
 
 Path.replace = killed
 folder = Path(sys.argv[1])
-with shipped_folder.at_work(folder, "quick"):
+with shipped_folder.exclusive_access(folder, "quick"):
     manifest, content = shipped_folder.read_shipped(folder, "quick")
     shipped_folder.replace_shipped(folder / "quick", content, manifest.model_dump(mode="json", exclude={"files", "sha256"}))
 """
@@ -350,17 +350,17 @@ def test_figures_that_ship_go_only_if_one_says_so(made, shipped, tmp_path):
 def test_an_old_folder_that_was_left_aside_is_not_put_back_later(shipped):
     old = shipped / ".quick.old"
     shutil.copytree(shipped / "quick", old)
-    with at_work(shipped, "quick"):
+    with exclusive_access(shipped, "quick"):
         pass
     assert not old.exists(), "its place is taken"
 
 
 def test_a_scale_that_there_is_not(shipped):
-    with pytest.raises(UserError, match="--scale fast: there is no such scale"), at_work(shipped, "fast"):
+    with pytest.raises(UserError, match="--scale fast: there is no such scale"), exclusive_access(shipped, "fast"):
         pass
     with (
         pytest.raises(UserError, match="nothing ships at scale smoke; pack one"),
-        at_work(shipped, "smoke", or_else="pack one"),
+        exclusive_access(shipped, "smoke", or_else="pack one"),
     ):
         pass
     assert not [path.name for path in shipped.glob(".*.lock") if "quick" not in path.name]

@@ -23,7 +23,7 @@ from bbrlab.publish.artifact_verdicts import check_judged
 from bbrlab.publish.checkout import Commit, SourceFile, commit_of, sources
 from bbrlab.publish.citation import project_version, read_citation
 from bbrlab.publish.finished_run import FinishedRun
-from bbrlab.publish.pack import Finished, look_through
+from bbrlab.publish.pack import Finished, load_runs
 from bbrlab.results.config import command_for
 from bbrlab.results.shipped import own_hash
 from bbrlab.run.output import MANIFEST as RUN_MANIFEST
@@ -97,14 +97,14 @@ def pack(
         checkout: of the sources.
 
     Raises:
-        UserError: if the campaign is not finished (ship.look_through()), its verdicts are not those of its tables, the sources are
+        UserError: if the campaign is not finished (pack.load_runs()), its verdicts are not those of its tables, the sources are
             not those of a commit, the kernel's source is not on this machine, or there is no room.
     """
     scale, results = campaign.scale, campaign.results
     if not results.is_dir():  # told before what is wrong with the sources: who mistyped it has nothing to commit
         raise UserError(f"{results}: there is no such folder of results")
     commit = commit_of(checkout, [results, paths.results_folder(), paths.build_folder(), out])
-    runs = look_through(campaign, on_progress)
+    runs = load_runs(campaign, on_progress)
     on_progress("claims")
     check_judged(campaign, whole)
     if whole:

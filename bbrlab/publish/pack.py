@@ -25,7 +25,7 @@ from bbrlab.models.predictions import files_of as predictions_of
 from bbrlab.publish.accepted_failures import AcceptedFailure, failed_runs
 from bbrlab.publish.finished_run import FinishedRun, check_frame, load_all, run_frame
 from bbrlab.publish.rejudge import Renewal, renew
-from bbrlab.publish.shipped_folder import Say, at_work, read_shipped, replace_shipped
+from bbrlab.publish.shipped_folder import Say, exclusive_access, read_shipped, replace_shipped
 from bbrlab.results.config import command_for
 from bbrlab.results.figures import Figure, Run, figures_at, has_panel, runs_of, scenario_files
 from bbrlab.results.schema import read_with
@@ -105,13 +105,13 @@ def pack(
     if others is Others.REFUSE:
         _check_no_others(campaign, out)
     if not keeps:  # before the folder is made
-        runs = look_through(campaign, say)
-    with at_work(out, scale, say, "leave --add out" if keeps else ""):
+        runs = load_runs(campaign, say)
+    with exclusive_access(out, scale, say, "leave --add out" if keeps else ""):
         if others is Others.REFUSE:  # again: another command may have been at it meanwhile
             _check_no_others(campaign, out)
         kept = _without(*read_shipped(out, scale), {figure.id for figure in figures}) if keeps else Kept()
         if keeps:
-            runs = look_through(campaign, say)
+            runs = load_runs(campaign, say)
         new = runs.content() | {PACKED: predictions_of_campaign(campaign)}
         figures = in_order(figures_at(scale, [*(figure.id for figure in figures), *kept.figures]))
         content = _together(kept.content, new, [figure.id for figure in figures])
@@ -201,7 +201,7 @@ class Runs:
         return manifest_of(scale, run_frame(self.runs), _versions(self.runs), self.failed)
 
 
-def look_through(campaign: Finished, say: Say = lambda text: None) -> Runs:
+def load_runs(campaign: Finished, say: Say = lambda text: None) -> Runs:
     """The runs of a campaign's figures: that all are there, whole, and of their tables. Errors: pack()."""
     place = campaign.results / campaign.scale
     if not campaign.results.is_dir():
@@ -209,26 +209,26 @@ def look_through(campaign: Finished, say: Say = lambda text: None) -> Runs:
     for figure in campaign.figures:
         if not (place / f"{figure.id}.parquet").exists():
             raise UserError(
-                f"{place / figure.id}.parquet: is missing: the campaign is not finished; {_how(campaign, figure)}"
+                f"{place / figure.id}.parquet: is missing: the campaign is not finished; {_command_for(campaign, figure)}"
             )
     tables = {f.id: read_figure(place / f"{f.id}.parquet") for f in campaign.figures}
     finished: list[FinishedRun] = []
     for figure in campaign.figures:
         say(f"{figure.id}: hashing runs")
-        runs = _runs_there(campaign, figure, tables[figure.id])
-        _check_all_there(campaign, figure, runs)
+        runs = _runs_of_table(campaign, figure, tables[figure.id])
+        _check_complete(campaign, figure, runs)
         finished += load_all(runs)
-        _same_table(figure, tables[figure.id], finished[-len(runs) :], place)
+        _check_table(figure, tables[figure.id], finished[-len(runs) :], place)
     _check_one_origin(finished)
     return Runs(tables, finished, failed_runs(finished, campaign.accepted))
 
 
-def _how(campaign: Finished, figure: Figure) -> str:
+def _command_for(campaign: Finished, figure: Figure) -> str:
     """How to make what is missing of a figure."""
     return f"run: BBRLAB_RESULTS={shlex.quote(str(campaign.results))} {command_for(figure.id, campaign.scale)}"
 
 
-def _runs_there(campaign: Finished, figure: Figure, table: pd.DataFrame) -> list[Run]:
+def _runs_of_table(campaign: Finished, figure: Figure, table: pd.DataFrame) -> list[Run]:
     """The runs of a figure's table. UserError if the table lacks a point of the figure, or has one that is not there any more."""
     counts = {str(label): int(n) for label, n in table.groupby("point")["seed"].nunique().items()}
     labels = {p.label for p in figure.points}
@@ -238,24 +238,26 @@ def _runs_there(campaign: Finished, figure: Figure, table: pd.DataFrame) -> list
     ):
         if wrong:
             raise UserError(
-                f"{figure.id}: the table {what} {len(wrong)} points, such as {min(wrong)}; {_how(campaign, figure)}"
+                f"{figure.id}: the table {what} {len(wrong)} points, such as {min(wrong)}; {_command_for(campaign, figure)}"
             )
     least = least_seeds(figure, table)
     if short := [label for label, n in counts.items() if n < least[label]]:
-        raise UserError(f"{figure.id}: {short[0]} has fewer than {least[short[0]]} seeds; {_how(campaign, figure)}")
+        raise UserError(
+            f"{figure.id}: {short[0]} has fewer than {least[short[0]]} seeds; {_command_for(campaign, figure)}"
+        )
     return runs_of(figure, counts, campaign.results)
 
 
-def _check_all_there(campaign: Finished, figure: Figure, runs: Sequence[Run]) -> None:
+def _check_complete(campaign: Finished, figure: Figure, runs: Sequence[Run]) -> None:
     """UserError with what to do if runs of a figure are missing."""
     if missing := [run for run in runs if not (run.folder / SUMMARY).is_file()]:
         raise UserError(
             f"{figure.id}: {len(missing)} of {number_of(len(runs), 'run')} {'is' if len(missing) == 1 else 'are'} missing, such as "
-            f"{missing[0].folder}; {_how(campaign, figure)}"
+            f"{missing[0].folder}; {_command_for(campaign, figure)}"
         )
 
 
-def _same_table(figure: Figure, table: pd.DataFrame, runs: Sequence[FinishedRun], place: Path) -> None:
+def _check_table(figure: Figure, table: pd.DataFrame, runs: Sequence[FinishedRun], place: Path) -> None:
     """UserError if a table is not of these runs."""
     again = pd.DataFrame([row for one in runs for row in one.rows])
     later = [m for m in schema.METRICS.keys() - {*schema.ALWAYS} if m in again and m not in table]

@@ -18,7 +18,7 @@ from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.claims.statements import verdict_tables
 from bbrlab.models.predictions import KINDS, PACKED, PLACE, files_of, packed
 from bbrlab.publish.compare import moved_verdicts
-from bbrlab.publish.shipped_folder import Say, at_work, read_shipped, replace_shipped
+from bbrlab.publish.shipped_folder import Say, exclusive_access, read_shipped, replace_shipped
 from bbrlab.results.figures import Figure, figures_at, has_panel
 from bbrlab.results.shipped import STATEMENTS, Manifest
 from bbrlab.results.tables import tidy
@@ -52,7 +52,7 @@ def rejudge(
     Raises:
         UserError: if nothing ships at the scale, or a file is not as the manifest says.
     """
-    with at_work(folder, scale, say, "bbrlab ship packs a campaign"):
+    with exclusive_access(folder, scale, say, "bbrlab ship packs a campaign"):
         manifest, content = read_shipped(folder, scale)
         before = content[STATEMENTS]
         figures = figures_at(scale, list(manifest.figures))

@@ -23,7 +23,7 @@ WAITS = "waiting for another bbrlab that works on what ships at this scale"
 
 
 @contextlib.contextmanager
-def at_work(folder: Path, scale: str, say: Say = lambda text: None, or_else: str = "") -> Iterator[None]:
+def exclusive_access(folder: Path, scale: str, say: Say = lambda text: None, or_else: str = "") -> Iterator[None]:
     """Be the only one for the block that works on what ships at a scale: what is read in it is what is replaced in it.
 
     What a killed one left aside is put back first, and what it left half-written is removed.
