@@ -56,9 +56,7 @@ lint:           ## Formatters, linters, types, spelling; changes nothing
 	snakemake --lint && bbrlab check scenarios/*/*.yaml data/*/claims.yaml
 
 format:         ## Let the formatters decide the layout, and renew what is made: reference pages, schemas, tables, counts, .zenodo.json
-	@source .venv/bin/activate && ruff check --fix . ; ruff format . && snakefmt Snakefile workflow/Snakefile rules && nbstripout --keep-id notebooks/*.ipynb && python -m bbrlab.show.metric_tables && \
-	python -m bbrlab.show.readme_counts && python -m bbrlab.show.outcomes_page && python -m bbrlab.show.verdict_changes && python -m bbrlab.show.crosscheck_page && python -m bbrlab.show.measured_page && python -m bbrlab.show.beside_google_page && python -m bbrlab.grading.rubric_tables && python -m bbrlab.publish.citation && python -m bbrlab.publish.artifact_statements && \
-	python -m bbrlab.cli.schemas && python -m bbrlab.cli.reference && python -m bbrlab.container.binder
+	@source .venv/bin/activate && ruff check --fix . ; ruff format . && snakefmt Snakefile workflow/Snakefile rules && nbstripout --keep-id notebooks/*.ipynb && python -m docs._make
 
 lock:           ## Renew envs/requirements.lock from pyproject.toml and envs/citing.txt from envs/citing.in
 	@source .venv/bin/activate && pip install -q uv && cd envs && uv pip compile -q --upgrade --generate-hashes --universal \

@@ -10,8 +10,8 @@ from bbrlab.base import paths
 from bbrlab.base.tables import published_table
 from bbrlab.measure.bbr_record import RELEASED_MODES, RELEASED_PHASES, RELEASED_PROBE_BW, STATES
 from bbrlab.measure.phases import phases
-from bbrlab.show import beside_google_page
-from bbrlab.show.beside_google_page import AIMS, CELL, cells, cells_table, largest_group_bias, pages
+from docs._make import beside_google as beside_google_page
+from docs._make.beside_google import AIMS, CELL, cells, cells_table, largest_group_bias, pages
 
 TRACES = paths.DATA / "google" / "traces"
 EXACT = ["cwnd", "unacked", "delivered", "bytes_acked", "queue_packets"]
@@ -132,7 +132,7 @@ def test_the_traces_are_as_their_index_says():
 
 def test_the_page_is_up_to_date():
     for path, text in pages().items():
-        assert path.read_text(encoding="utf-8") == text, "run: python -m bbrlab.show.beside_google_page"
+        assert path.read_text(encoding="utf-8") == text, "run: make format"
 
 
 def test_a_difference_of_known_size_is_what_the_page_says():

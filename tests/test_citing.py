@@ -16,10 +16,11 @@ from check_jsonschema.builtin_schemas import get_builtin_schema
 
 from bbrlab.base import paths
 from bbrlab.cli.commands import app
-from bbrlab.publish import artifact_statements as statements
 from bbrlab.publish import citation, crate
 from bbrlab.results.figures import figures_at
 from bbrlab.workflow.targets import targets_of
+from docs._make import artifact_statements as statements
+from docs._make import citation as made_citation
 
 APPENDIX = (paths.ROOT / "docs/howto/artifact.md").read_text(encoding="utf-8")
 CFF = get_builtin_schema("vendor.citation-file-format")
@@ -75,10 +76,10 @@ def test_every_paper_that_is_repeated_is_cited():
 def test_there_is_one_version():
     version = citation.project_version()
     text = citation.CITATION.read_text(encoding="utf-8")
-    assert citation.renewed(text, version) == text, "run: python -m bbrlab.publish.citation"
-    assert citation.renewed(text, "9.9.9") != text
+    assert made_citation.renewed(text, version) == text, "run: make format"
+    assert made_citation.renewed(text, "9.9.9") != text
     with pytest.raises(ValueError, match="one line"):
-        citation.renewed("title: x", version)
+        made_citation.renewed("title: x", version)
     for name, pattern in (
         ("Dockerfile", r"bbrlab:([\d.]+\d)"),
         ("docs/howto/artifact.md", r"bbrlab (\d+\.\d+\.\d+)"),
@@ -90,9 +91,9 @@ def test_there_is_one_version():
 
 
 def test_zenodo_says_what_the_citation_says():
-    content = json.loads(citation.ZENODO.read_text(encoding="utf-8"))
+    content = json.loads(made_citation.ZENODO.read_text(encoding="utf-8"))
     cited = citation.read_citation()
-    assert content == citation.zenodo(cited), "run: python -m bbrlab.publish.citation"
+    assert content == made_citation.zenodo(cited), "run: make format"
     jsonschema.validate(content, ZENODO)
     for key in ("title", "version", "keywords"):
         assert content[key] == cited[key]
@@ -107,13 +108,13 @@ def test_zenodo_says_what_the_citation_says():
 def test_references_read_as_a_bibliography():
     author = [{"family-names": "Doe", "given-names": "Ann"}, {"name": "the group"}]
     whole = {"authors": author, "title": "Why?", "year": 2020, "journal": "Letters", "doi": "10.1/2"}
-    assert citation.reference_line(whole) == "Doe, Ann; the group (2020). Why? Letters. https://doi.org/10.1/2."
-    assert citation.reference_line({"authors": author[:1], "title": "Notes"}) == "Doe, Ann. Notes."
+    assert made_citation.reference_line(whole) == "Doe, Ann; the group (2020). Why? Letters. https://doi.org/10.1/2."
+    assert made_citation.reference_line({"authors": author[:1], "title": "Notes"}) == "Doe, Ann. Notes."
 
 
 def test_the_statements_table_is_up_to_date():
     page = statements.page()
-    assert statements.PAGE.read_text(encoding="utf-8") == page, "run: python -m bbrlab.publish.artifact_statements"
+    assert statements.PAGE.read_text(encoding="utf-8") == page, "run: make format"
     known = [f.id for f in figures_at("full", [])]
     targets = targets_of(known)
     commands = set(re.findall(r"`(snakemake --cores 2 --config scale=full -- [^`P]*)`", page))

@@ -29,8 +29,8 @@ from bbrlab.claims.select import full_figures, select
 from bbrlab.results.best_scale import shipped_statements
 from bbrlab.results.figures import figures_at, scenario_files
 from bbrlab.results.verdicts import NOT_RUN, PARTLY_RUN
-from bbrlab.show import outcomes_page
-from bbrlab.show.readme_counts import PAGE, page, renewed, with_scorecard
+from docs._make import outcomes as outcomes_page
+from docs._make.readme import PAGE, page, renewed, with_scorecard
 from tests.made_up import EACH, GOOD, ORDER, only_claim, table, written
 
 
@@ -42,7 +42,7 @@ def test_every_paper_has_statements_and_every_row_its_claim():
 
 def test_the_readme_counts_statements_and_claims():
     text = PAGE.read_text()
-    assert text == page(), "run: python -m bbrlab.show.readme_counts"
+    assert text == page(), "run: make format"
     with pytest.raises(ValueError, match="rows for"):
         renewed(text.replace("(scenarios/tang)", "(scenarios/nobody)"), load_statements())
 
@@ -71,7 +71,7 @@ def test_the_readme_has_what_came_of_the_statements():
     assert "| at second hand, counted apart | 1 |  |  |  | 1 |  |" in text
     assert "| the lab's own, counted apart | 1 |  |  |  |  | 1 |" in text
     assert "of the 2 that are partly or not reproduced, each with its evidence: the paper 1, not looked into 1." in text
-    told = " ".join(text.split("scorecard: made by")[1].split("| | statements")[0].split())
+    told = " ".join(text.split("made by make format: scorecard")[1].split("| | statements")[0].split())
     assert "Of **6** statements **4** are decided: **1** reproduced, " in told
     assert "3 of the decided were run with all points and trials" in told
     assert "1 verdict depends on a choice" in told and "claims" not in told
@@ -81,13 +81,13 @@ def test_the_readme_has_what_came_of_the_statements():
     )
     with pytest.raises(ValueError, match="no row for nobody"):
         with_scorecard(text, known.assign(paper="nobody"), [])
-    with pytest.raises(ValueError, match="no place"):
-        with_scorecard(text.replace("<!-- end of the scorecard -->", ""), known, [])
+    with pytest.raises(ValueError, match="needs the lines"):
+        with_scorecard(text.replace("<!-- end of scorecard -->", ""), known, [])
 
 
 def test_the_page_of_outcomes_is_of_what_ships():
     text = outcomes_page.PAGE.read_text()
-    assert text == outcomes_page.outcomes(), "run: python -m bbrlab.show.outcomes_page"
+    assert text == outcomes_page.outcomes(), "run: make format"
     known = shipped_statements(paths.ROOT / "shipped")
     for id, verdict in known[["id", "verdict"]].itertuples(index=False):
         assert f"`{id}`" in text, f"{id} ({verdict}) is on no line"

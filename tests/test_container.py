@@ -18,7 +18,7 @@ import yaml
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.cli import doctor
-from bbrlab.container import base, binder, build, builders, facts, jobs
+from bbrlab.container import base, build, builders, facts, jobs
 from bbrlab.container.build import build_image, write_archive, write_sif
 from bbrlab.container.builders import find_builder
 from bbrlab.container.compiled import imported
@@ -27,6 +27,7 @@ from bbrlab.container.settings import Settings, image_name, load_settings
 from bbrlab.kernel import built_with, sources
 from bbrlab.kernel.sources import Source, hashes_of, locate
 from bbrlab.run import manifest
+from docs._make import binder
 from tests import builder as fake_builder
 from tests.conftest import wait_for
 
@@ -150,7 +151,7 @@ def test_the_image_goes_without_what_only_lint_needs():
 
 
 def test_binder_builds_the_same_image():
-    assert binder.FILE.read_text(encoding="utf-8") == binder.made(), "run: make format"
+    assert binder.PAGE.read_text(encoding="utf-8") == binder.made(), "run: make format"
     assert "jupyter-notebook" in binder.made()
 
 
@@ -771,7 +772,7 @@ def test_jupyterlab_starts_in_the_devcontainer(built):
 @pytest.mark.timeout(2 * PATIENCE_S)
 def test_jupyterlab_starts_as_binder_starts_it(built):
     arguments = ("--build-arg=NB_USER=jovyan", "--build-arg=NB_UID=1000")
-    built.run("podman", "build", *arguments, "--file", binder.FILE, "--tag", "localhost/bbrlab-binder", ".")
+    built.run("podman", "build", *arguments, "--file", binder.PAGE, "--tag", "localhost/bbrlab-binder", ".")
     words = ("jupyter", "notebook", "--ip=0.0.0.0", "--port=8888", "--ServerApp.root_dir=/bbrlab/notebooks")
     assert lab_answers(built, *words, options=("--network=none", "--user=1000"), image="localhost/bbrlab-binder")
 

@@ -9,8 +9,8 @@ from bbrlab.base import paths
 from bbrlab.base.tables import published_table
 from bbrlab.results.figures import figures_at
 from bbrlab.results.tables import read_figure
-from bbrlab.show import measured_page
-from bbrlab.show.measured_page import AIMS, errors_of, pages, shipped_errors, short
+from docs._make import measured as measured_page
+from docs._make.measured import AIMS, errors_of, shipped_errors, short
 from tests.made_up import table
 
 FIGURE = "sarpkaya2025/fig5a"
@@ -19,11 +19,6 @@ FIGURE = "sarpkaya2025/fig5a"
 @pytest.fixture(scope="module")
 def figure():
     return figures_at("full", [FIGURE])[0]
-
-
-def test_the_pages_are_up_to_date():
-    for path, text in pages().items():
-        assert path.read_text(encoding="utf-8") == text, "run: python -m bbrlab.show.measured_page"
 
 
 def test_errors_of_known_shares(figure):

@@ -13,10 +13,11 @@ from bbrlab.results.best_scale import whose
 from bbrlab.results.shipped import own_hash, shown
 from bbrlab.run.conditions import CONDITIONS
 from bbrlab.scenario.schema import Hosts, Noise
-from bbrlab.show import measured_page, outcomes_page
 from bbrlab.show.findings import load_findings
 from bbrlab.show.page import load_page
 from bbrlab.show.site_pages import paper_page
+from docs._make import measured as measured_page
+from docs._make import outcomes as outcomes_page
 
 OLD = "tang/fig2"
 COMMIT, TIME = "0123456789" * 4, "2020-01-02T03:04:05Z"

@@ -29,7 +29,6 @@ from bbrlab.results.run_folder import RunFolder
 from bbrlab.results.tables import figure_table, run_rows, tidy, write_table
 from bbrlab.scenario.load import base_point
 from bbrlab.scenario.messages import validate
-from bbrlab.show.metric_tables import PAGE, renewed
 from tests import made_up
 from tests.conftest import scenario_dict
 
@@ -185,13 +184,6 @@ def test_runs_of_two_kernels_are_no_table(tmp_path, monkeypatch):
     assert set(figure_table(Figure("p/f", point.scenario, [point], 2))["kernel_key"]) == {"aaaa"}
     with pytest.raises(UserError, match=r"p/f: has runs of 2 kernels: aaaa \(.*seed-1\), bbbb \(.*seed-3\); remove"):
         figure_table(Figure("p/f", point.scenario, [point], 3))
-
-
-def test_the_docs_have_the_schemas_tables():
-    text = PAGE.read_text(encoding="utf-8")
-    assert renewed(text) == text, "docs/reference/results.md is stale: run make format"
-    with pytest.raises(ValueError, match="needs the lines"):
-        renewed("a page without marks")
 
 
 def test_an_instant_without_flows_has_one_row():

@@ -7,11 +7,11 @@ import pytest
 
 from bbrlab.base.errors import UserError
 from bbrlab.claims.load import load_statements
-from bbrlab.show.verdict_changes import PAGE, Changes, changed, page, read_changes, verdict_of
+from docs._make.verdict_changes import PAGE, Changes, changed, page, read_changes, verdict_of
 
 
 def test_the_page_is_of_what_ships():
-    assert PAGE.read_text(encoding="utf-8") == page(), "run: python -m bbrlab.show.verdict_changes"
+    assert PAGE.read_text(encoding="utf-8") == page(), "run: make format"
 
 
 def test_reasons_name_statements_that_there_are():

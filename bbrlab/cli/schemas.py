@@ -1,15 +1,13 @@
-"""JSON Schemas of the files that people write, for editors: config/schemas/ has them, ``python -m bbrlab.cli.schemas`` writes them anew."""
+"""JSON Schemas of the files that people write, for editors; config/schemas/ has them (docs/_make/reference.py)."""
 
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Callable
 from typing import Any
 
 from pydantic import BaseModel
 
-from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.claims.schema import INHERITED, Claim, Wording
 from bbrlab.container.settings import Settings
@@ -18,7 +16,6 @@ from bbrlab.kernel.specs import KernelsFile
 from bbrlab.results.config import Config
 from bbrlab.scenario.schema import Scenario
 
-FOLDER = paths.CONFIG / "schemas"
 Schema = dict[str, Any]
 
 
@@ -91,13 +88,3 @@ def schema_of(kind: str) -> Schema:
     if kind not in KINDS:
         raise UserError(f"there is no schema '{kind}' (there are {', '.join(KINDS)})")
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **KINDS[kind]()}
-
-
-def made() -> dict[str, str]:
-    """{name of the file in config/schemas/: what it says}."""
-    return {f"{kind}.schema.json": json.dumps(schema_of(kind), indent=1) + "\n" for kind in KINDS}
-
-
-if __name__ == "__main__":
-    for name, text in made().items():
-        files.write_text(FOLDER / name, text)

@@ -1,6 +1,6 @@
 """docs/reference/verdict_changes.md: every statement whose verdict is another than before, with the reason.
 
-``python -m bbrlab.show.verdict_changes`` writes it anew, from data/verdict_changes.yaml and the results that ship.
+From data/verdict_changes.yaml and the results that ship.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Literal
 import pandas as pd
 from pydantic import Field
 
-from bbrlab.base import files, paths
+from bbrlab.base import paths
 from bbrlab.base.strict import Strict, read_model
 from bbrlab.results.best_scale import shipped_statements
 from bbrlab.results.verdicts import AS_READ, INCONCLUSIVE, NOT_REPRODUCED, NOT_RUN, PARTLY, PARTLY_RUN, REPRODUCED
@@ -21,7 +21,7 @@ FILE = paths.DATA / "verdict_changes.yaml"
 WORST_FIRST = (NOT_REPRODUCED, INCONCLUSIVE, PARTLY, AS_READ, REPRODUCED)
 UNDECIDED = (PARTLY_RUN, NOT_RUN)
 NEW, GONE = "is new", "is gone"
-HEAD = """<!-- Made by python -m bbrlab.show.verdict_changes (`make format`) from data/verdict_changes.yaml and shipped/; do not edit. -->
+HEAD = """<!-- Made by make format from data/verdict_changes.yaml and shipped/; do not edit. -->
 # Verdicts before and after
 The rules of [verdicts.md](../explanation/verdicts.md) were written down before any verdict was made anew. Before: what shipped at commit {commit}, at scale `{scale}`. Now: the results that ship,
 each statement at the largest scale that decides it. What got worse comes first.
@@ -118,5 +118,6 @@ def _cell(text: object) -> str:
     return " ".join(str(text).split()).replace("|", "\\|")
 
 
-if __name__ == "__main__":
-    files.write_text(PAGE, page())
+def pages() -> dict[Path, str]:
+    """{page: its text as it should be}."""
+    return {PAGE: page()}

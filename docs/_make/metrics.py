@@ -1,17 +1,17 @@
-"""The tables of metrics and columns in docs/reference/results.md, from the schemas: ``python -m bbrlab.show.metric_tables`` writes them anew."""
+"""The tables of metrics and columns in docs/reference/results.md, from the schemas."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
 
-from bbrlab.base import files, paths
+from bbrlab.base import paths
 from bbrlab.measure import sample_schema, schema
 from bbrlab.measure.sample_schema import Column
 from bbrlab.measure.schema import Metric
+from docs._make.marks import page
 
 PAGE = paths.ROOT / "docs/reference/results.md"
-BEGIN, END = "<!-- made by: python -m bbrlab.show.metric_tables ({}) -->", "<!-- end of what is made -->"
 
 
 def _rows(metrics: Mapping[str, Metric]) -> list[str]:
@@ -42,22 +42,6 @@ def made() -> dict[str, str]:
     return {name: column_table(columns) for name, columns in tables.items()} | {"metrics": metric_tables()}
 
 
-def renewed(text: str) -> str:
-    """A page with what is between its marks made anew. ValueError if it lacks them."""
-    for name, content in made().items():
-        begin = BEGIN.format(name)
-        before, _, rest = text.partition(begin)
-        _, end, after = rest.partition(END)
-        if not end:
-            raise ValueError(f"the page needs the lines '{begin}' and '{END}'")
-        text = f"{before}{begin}\n{content}\n{END}{after}"
-    return text
-
-
-def write_tables(page: Path = PAGE) -> None:
-    """Renew the page's tables."""
-    files.write_text(page, renewed(page.read_text(encoding="utf-8")))
-
-
-if __name__ == "__main__":
-    write_tables()
+def pages() -> dict[Path, str]:
+    """{page: its text as it should be}."""
+    return {PAGE: page(PAGE, made())}

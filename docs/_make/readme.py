@@ -1,4 +1,4 @@
-"""What README.md says in numbers: ``python -m bbrlab.show.readme_counts`` writes it anew.
+"""What README.md says in numbers.
 
 How many statements each paper has, and what came of them by the results that ship.
 """
@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 import pandas as pd
 
-from bbrlab.base import files, paths
+from bbrlab.base import paths
 from bbrlab.base.words import in_short, number_of
 from bbrlab.claims.load import load_statements
 from bbrlab.claims.schema import Statement
@@ -20,11 +21,11 @@ from bbrlab.results.figures import figures_at
 from bbrlab.results.shipped import left_out
 from bbrlab.results.verdicts import DECIDED
 from bbrlab.show.outcomes import COLUMNS, MISSED, Line, causes, counted, outcome_words, score_lines, tally
+from docs._make.marks import replace_between
 
 PAGE = paths.ROOT / "README.md"
 # | [Paper](scenarios/FOLDER) | what | statements |
 ROW = re.compile(r"^(\| \[([^\]]*)\]\(scenarios/(\w+)\) \| .* \|) \d+ \|$", re.MULTILINE)
-BEGIN, END = "<!-- scorecard: made by python -m bbrlab.show.readme_counts -->\n", "<!-- end of the scorecard -->"
 
 
 def renewed(text: str, statements: Iterable[Statement]) -> str:
@@ -66,8 +67,6 @@ def with_scorecard(text: str, known: pd.DataFrame, missing: Sequence[str]) -> st
         ValueError: if the page has no place for it, or a paper of the statements no row.
     """
     names = names_of_papers(text)
-    if BEGIN not in text or END not in text:
-        raise ValueError(f"{PAGE.name} has no place for the scorecard ({BEGIN.strip()} ... {END})")
     if unknown := sorted(set(known["paper"]) - set(names)):
         raise ValueError(f"the table of counts has no row for {unknown[0]}")
     of_papers = counted(known)
@@ -84,8 +83,7 @@ def with_scorecard(text: str, known: pd.DataFrame, missing: Sequence[str]) -> st
             f"| {row.name} | {row.number} | {' | '.join(str(n or '') for n in tally(row.statements).values())} |"
         )
     lines += ["", _causes_in_words(of_papers)]
-    before, rest = text.split(BEGIN)
-    return before + BEGIN + "\n".join(lines) + "\n" + END + rest.split(END, 1)[1]
+    return replace_between(text, "scorecard", "\n".join(lines))
 
 
 def _causes_in_words(statements: pd.DataFrame) -> str:
@@ -119,5 +117,6 @@ def page() -> str:
     return with_scorecard(text, known, left_out(folder, FULL))
 
 
-if __name__ == "__main__":
-    files.write_text(PAGE, page())
+def pages() -> dict[Path, str]:
+    """{page: its text as it should be}."""
+    return {PAGE: page()}

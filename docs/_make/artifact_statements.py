@@ -1,11 +1,11 @@
-"""docs/reference/artifact_statements.md: every statement with its command and time. ``python -m bbrlab.publish.artifact_statements`` writes it anew."""
+"""docs/reference/artifact_statements.md: every statement with its command and time."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from bbrlab.base import files, paths
+from bbrlab.base import paths
 from bbrlab.claims.load import load_statements
 from bbrlab.claims.schema import Statement
 from bbrlab.results.config import CORES, FULL, command_for
@@ -14,7 +14,7 @@ from bbrlab.results.figures import Figure, figures_at, runs_of
 
 PAGE = paths.ROOT / "docs/reference/artifact_statements.md"
 HEAD = """# Every statement, its command and its time
-<!-- made by: python -m bbrlab.publish.artifact_statements -->
+<!-- Made by make format; do not edit. -->
 What the papers say, statement by statement, in the words of `data/PAPER/claims.yaml`, with what runs all of it. How to use it: [artifact.md](../howto/artifact.md).
 
 - **Command**: after `source .venv/bin/activate`, in the package's folder. It ends with the verdicts on the terminal and in `results/full/PAPER/FIGURE.claims.txt`.
@@ -73,5 +73,6 @@ def _sum(minutes: dict[str, float], figures: Sequence[str]) -> str:
     return span(sum(there)) if there else "-"
 
 
-if __name__ == "__main__":
-    files.write_if_changed(PAGE, page())
+def pages() -> dict[Path, str]:
+    """{page: its text as it should be}."""
+    return {PAGE: page()}

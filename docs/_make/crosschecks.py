@@ -1,15 +1,17 @@
-"""docs/explanation/crosschecks.md: the cross-checks that ship. ``python -m bbrlab.show.crosscheck_page`` writes the table anew."""
+"""docs/explanation/crosschecks.md: the cross-checks that ship."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pandas as pd
 
-from bbrlab.base import files, paths
+from bbrlab.base import paths
 from bbrlab.show.crosscheck import WORDS, difference_words, measured_words
+from docs._make.marks import page
 
 PAGE = paths.ROOT / "docs/explanation/crosschecks.md"
 FOLDER = paths.DATA / "crosschecks"
-BEGIN, END = "<!-- table: made by python -m bbrlab.show.crosscheck_page -->\n", "<!-- end of the table -->"
 METRICS = {"share_of_capacity": "share of capacity", "loss": "loss", "queue_ms_mean": "queue (ms)"}
 
 
@@ -40,14 +42,6 @@ def table() -> str:
     return "\n".join(lines)
 
 
-def page() -> str:
-    """The page as it should be. ValueError if it has no place for the table."""
-    text = PAGE.read_text(encoding="utf-8")
-    if BEGIN not in text or END not in text:
-        raise ValueError(f"{PAGE.name} has no place for the table ({BEGIN.strip()} ... {END})")
-    before, rest = text.split(BEGIN)
-    return before + BEGIN + table() + END + rest.split(END, 1)[1]
-
-
-if __name__ == "__main__":
-    files.write_text(PAGE, page())
+def pages() -> dict[Path, str]:
+    """{page: its text as it should be}."""
+    return {PAGE: page(PAGE, {"table": table()})}

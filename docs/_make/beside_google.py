@@ -1,6 +1,6 @@
 """docs/explanation/beside_google.md: BBRv2 and BBRv3 of this lab beside Google's released code, which was run in this lab, too.
 
-``python -m bbrlab.show.beside_google_page`` writes its tables anew, from data/google (Google's shares, and ours without noise of
+Its tables are from data/google (Google's shares, and ours without noise of
 hosts) and from the runs that ship at ``full``.
 """
 
@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pandas as pd
 
-from bbrlab.base import files, paths
+from bbrlab.base import paths
 from bbrlab.base.tables import published_table
 from bbrlab.results.figures import PANEL_KEYS, figures_at
 from bbrlab.results.shipped import read_manifest
 from bbrlab.results.statistics import rms
 from bbrlab.results.tables import read_figure
-from bbrlab.show.measured_page import SCALE, SHIPPED, page, short
+from docs._make.marks import page
+from docs._make.measured import SCALE, SHIPPED, short
 
 PAGE = paths.ROOT / "docs/explanation/beside_google.md"
-MAKER = "bbrlab.show.beside_google_page"
 CELL = ["figure", *PANEL_KEYS.values()]
 # What the seeds themselves scatter (root mean square over a panel's cells, three seeds of each side): an error to aim at.
 AIMS = {
@@ -117,9 +117,4 @@ def cells_table(table: pd.DataFrame) -> str:
 def pages() -> dict[Path, str]:
     """{page: its text} as it should be."""
     table = cells()
-    return {PAGE: page(PAGE, {"panels": panels_table(table), "cells": cells_table(table)}, MAKER)}
-
-
-if __name__ == "__main__":
-    for path, text in pages().items():
-        files.write_text(path, text)
+    return {PAGE: page(PAGE, {"panels": panels_table(table), "cells": cells_table(table)})}

@@ -1,15 +1,17 @@
-"""The tables of a rubric's keys in courses/README.md, from the schema: ``python -m bbrlab.grading.rubric_tables`` writes them anew."""
+"""The tables of a rubric's keys in courses/README.md, from the schema."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from bbrlab.base import files, paths
+from bbrlab.base import paths
 from bbrlab.grading.rubric import CheckPoints, JudgedClaim, Limits, Question, Rubric, Values
+from docs._make.marks import page
 
 PAGE = paths.ROOT / "courses/README.md"
-BEGIN, END = "<!-- made by: python -m bbrlab.grading.rubric_tables -->", "<!-- end of what is made -->"
 TABLES: dict[str, type[BaseModel]] = {
     "A rubric": Rubric, "`parameters.NAME` and `free.PATH`": Values, "`points`": CheckPoints, "An entry of `claims`": JudgedClaim,
     "An entry of `questions`": Question, "`limits`": Limits,
@@ -42,14 +44,6 @@ def _default(info: FieldInfo) -> str:
     )
 
 
-def renewed(text: str) -> str:
-    """The page with its tables made anew. ValueError if it lacks their marks."""
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ValueError(f"the page needs the lines '{BEGIN}' and '{END}'")
-    return f"{before}{begin}\n{tables()}{end}{after}"
-
-
-if __name__ == "__main__":
-    files.write_text(PAGE, renewed(PAGE.read_text(encoding="utf-8")))
+def pages() -> dict[Path, str]:
+    """{page: its text as it should be}."""
+    return {PAGE: page(PAGE, {"rubric": tables()})}

@@ -1,14 +1,16 @@
-"""binder/Dockerfile, from the Dockerfile: ``python -m bbrlab.container.binder`` writes it anew.
+"""binder/Dockerfile, from the Dockerfile.
 
 BinderHub builds what lies in binder/ and nothing of the checkout's top, and starts ``jupyter notebook`` in it as NB_UID.
 """
 
 from __future__ import annotations
 
-from bbrlab.base import files, paths
+from pathlib import Path
 
-FILE = paths.ROOT / "binder" / "Dockerfile"
-HEAD = "# For BinderHub. Made from ../Dockerfile by: python -m bbrlab.container.binder\n"
+from bbrlab.base import paths
+
+PAGE = paths.ROOT / "binder" / "Dockerfile"
+HEAD = "# For BinderHub. Made from ../Dockerfile by make format\n"
 TAIL = """
 # The name by which BinderHub starts JupyterLab.
 USER root
@@ -24,5 +26,6 @@ def made() -> str:
     return HEAD + "".join(lines[first:]) + TAIL
 
 
-if __name__ == "__main__":
-    files.write_text(FILE, made())
+def pages() -> dict[Path, str]:
+    """{page: its text as it should be}."""
+    return {PAGE: made()}

@@ -1,7 +1,8 @@
-"""The reference pages that are made from the code (docs/reference/): ``python -m bbrlab.cli.reference`` writes them anew."""
+"""The reference pages that are made from the code (docs/reference/), and the JSON Schemas for editors (config/schemas/)."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -11,13 +12,13 @@ import typer
 import typer.main
 from typer.core import TyperGroup
 
-from bbrlab.base import files, paths
+from bbrlab.base import paths
 from bbrlab.cli.app import EXITS, app
-from bbrlab.cli.schemas import schema_of
+from bbrlab.cli.schemas import KINDS, schema_of
 from bbrlab.kernel.users import UsersFile
+from docs._make.marks import page
 
-FOLDER = paths.ROOT / "docs" / "reference"
-BEGIN, END = "<!-- made by: python -m bbrlab.cli.reference -->", "<!-- end of what is made -->"
+FOLDER, SCHEMAS = paths.ROOT / "docs" / "reference", paths.CONFIG / "schemas"
 Schema = Mapping[str, Any]
 BOUNDS = {"exclusiveMinimum": ">", "minimum": "≥", "exclusiveMaximum": "<", "maximum": "≤"}
 
@@ -185,23 +186,7 @@ PAGES: dict[str, Callable[[], str]] = {
 }
 
 
-def renewed(text: str, content: str) -> str:
-    """A page with what is between its marks made anew. ValueError if it lacks them."""
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ValueError(f"the page needs the lines '{BEGIN}' and '{END}'")
-    return f"{before}{begin}\n{content}{end}{after}"
-
-
-def made(folder: Path = FOLDER) -> dict[Path, str]:
-    """{page: what it says when made anew}."""
-    return {
-        folder / name: renewed((folder / name).read_text(encoding="utf-8"), content())
-        for name, content in PAGES.items()
-    }
-
-
-if __name__ == "__main__":
-    for page, text in made().items():
-        files.write_text(page, text)
+def pages() -> dict[Path, str]:
+    """{page or schema: its text as it should be}."""
+    reference = {FOLDER / name: page(FOLDER / name, {"reference": content()}) for name, content in PAGES.items()}
+    return reference | {SCHEMAS / f"{kind}.schema.json": json.dumps(schema_of(kind), indent=1) + "\n" for kind in KINDS}

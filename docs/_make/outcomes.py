@@ -1,7 +1,4 @@
-"""docs/reference/outcomes.md: what reproduces and what does not, statement by statement, by the results that ship.
-
-``python -m bbrlab.show.outcomes_page`` writes it anew.
-"""
+"""docs/reference/outcomes.md: what reproduces and what does not, statement by statement, by the results that ship."""
 
 from __future__ import annotations
 
@@ -12,21 +9,21 @@ from typing import Any
 
 import pandas as pd
 
-from bbrlab.base import files, paths
+from bbrlab.base import paths
 from bbrlab.claims.judge import OWN, SECOND_HAND, apart
 from bbrlab.results.best_scale import shipped_claims, shipped_statements
 from bbrlab.results.config import load_config
 from bbrlab.results.shipped import is_shipped, older_versions, shipped_figures
 from bbrlab.results.verdicts import AS_READ, INCONCLUSIVE, NOT_REPRODUCED, NOT_RUN, PARTLY, PARTLY_RUN, REPRODUCED
 from bbrlab.show.outcomes import CAUSES, COLUMNS, Line, by_code, cause_table, causes, counted, tally
-from bbrlab.show.readme_counts import names_of_papers
 from bbrlab.show.verdicts import settles_text
+from docs._make.readme import names_of_papers
 
 PAGE = paths.ROOT / "docs" / "reference" / "outcomes.md"
 # What does not reproduce comes first.
 ORDER = (NOT_REPRODUCED, PARTLY, INCONCLUSIVE, AS_READ, REPRODUCED)
 WORST_FIRST = [NOT_REPRODUCED, INCONCLUSIVE, PARTLY_RUN, NOT_RUN, REPRODUCED]
-HEAD = """<!-- Made by python -m bbrlab.show.outcomes_page (`make format`) from shipped/; do not edit. -->
+HEAD = """<!-- Made by make format from shipped/; do not edit. -->
 # What reproduces and what does not
 Every statement that has a verdict, by the results that ship: what does not reproduce first. The site (`bbrlab site`) has the same with figures,
 every claim's interval and what the models say. How a verdict is found: [verdicts.md](../explanation/verdicts.md).
@@ -187,5 +184,6 @@ def _cell(text: object) -> str:
     return " ".join(str(text).split()).replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*").replace("_", "\\_")
 
 
-if __name__ == "__main__":
-    files.write_text(PAGE, outcomes())
+def pages() -> dict[Path, str]:
+    """{page: its text as it should be}."""
+    return {PAGE: outcomes()}

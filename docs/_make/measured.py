@@ -1,6 +1,6 @@
 """docs/reference/measured.md: what ships at ``full``, and how near its panels are to the published ones.
 
-``python -m bbrlab.show.measured_page`` writes its tables anew, and that of docs/explanation/bbr_defaults.md (what was aimed at).
+The table of docs/explanation/bbr_defaults.md (what was aimed at) is made here, too.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from bbrlab.base import files, paths
+from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.tables import published_table
 from bbrlab.results.algorithms import label_of_cca
@@ -22,13 +22,12 @@ from bbrlab.results.shipped import Failed, left_out, older_versions, read_manife
 from bbrlab.results.statistics import rms
 from bbrlab.results.tables import read_figure
 from bbrlab.results.verdicts import read_claims
+from docs._make.marks import page
 
 SCALE, SHIPPED = FULL, paths.ROOT / "shipped"
 BOUNDS_BDP = (16, 32, np.inf)  # of buffers: how far a column of the table goes
 MEASURED = paths.ROOT / "docs/reference/measured.md"
 AIMED = paths.ROOT / "docs/explanation/bbr_defaults.md"
-MAKER = "bbrlab.show.measured_page"
-BEGIN, END = "<!-- {}: made by python -m {} -->\n", "<!-- end of {} -->"
 # What was aimed at before the runs, for all numbers of flows: (figure, buffers up to so many BDP, RMSE).
 AIMS = (
     ("sarpkaya2025/fig5a", 32, 0.03),
@@ -184,35 +183,9 @@ def _failed_list(failed: Sequence[Failed]) -> list[str]:
     ]
 
 
-def page(path: Path, tables: dict[str, str], maker: str = MAKER) -> str:
-    """A page as it should be.
-
-    Args:
-        path: of the page.
-        tables: {the name of its place: what stands there}.
-        maker: the module that makes them.
-
-    Raises:
-        ValueError: if it has no place for one of them.
-    """
-    text = path.read_text(encoding="utf-8")
-    for name, table in tables.items():
-        begin, end = BEGIN.format(name, maker), END.format(name)
-        if begin not in text or end not in text:
-            raise ValueError(f"{path.name} has no place for {name} ({begin.strip()} ... {end})")
-        before, rest = text.split(begin)
-        text = before + begin + table + end + rest.split(end, 1)[1]
-    return text
-
-
 def pages() -> dict[Path, str]:
     """{page: its text} as they should be."""
     return {
         MEASURED: page(MEASURED, {"what ships": shipped_list(), "panels": measured_table()}),
         AIMED: page(AIMED, {"aims": aims_table()}),
     }
-
-
-if __name__ == "__main__":
-    for path, text in pages().items():
-        files.write_text(path, text)
