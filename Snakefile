@@ -1,7 +1,13 @@
 # The whole campaign: `snakemake --cores <n> all`, or one paper or figure of it: `snakemake --cores <n> fig2a`.
 # Configuration: config/config.yaml; rules by stage: rules/. `bbrlab campaign` checks names and calls this.
 from bbrlab.container.jobs import image_of_jobs, prepare_jobs
-from bbrlab.workflow.snakefile import check_targets, config_file, plan_of, prepare, start
+from bbrlab.workflow.snakefile import (
+    check_targets,
+    config_file,
+    plan_of,
+    prepare,
+    start,
+)
 
 
 configfile: config_file(workflow)
@@ -30,7 +36,15 @@ onstart:
 
 
 # Seconds each, and there where snakemake itself runs.
-localrules: seeds, collect, points, claims, figure_claims, paper_claims, scorecard, verdicts  # fmt: skip
+localrules:
+    seeds,
+    collect,
+    points,
+    claims,
+    figure_claims,
+    paper_claims,
+    scorecard,
+    verdicts,  # fmt: skip
 
 
 rule all:

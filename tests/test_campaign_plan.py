@@ -43,7 +43,7 @@ def test_a_plan_is_worked_out_once(plan, tmp_path, monkeypatch):
 def test_a_plan_follows_what_it_was_made_from(plan, tmp_path, monkeypatch):
     anew = []
     monkeypatch.setattr(planning, "make_plan", lambda given: anew.append(given) or plan)
-    snakefile.plan_of(workflow(main=True), CONFIG | {"cache_gb": 7})
+    snakefile.plan_of(workflow(main=True), CONFIG | {"replace": "bbr1:bbr2"})
     point = next((tmp_path / "points/tang/fig2").iterdir())
     point.rename(tmp_path / "away")
     snakefile.plan_of(workflow(main=True), CONFIG)
@@ -66,16 +66,22 @@ def test_files_of_a_plan_are_put_right(plan, tmp_path):
 
 
 def test_a_job_that_sees_no_plan_works_out_its_own_figure(tmp_path, monkeypatch):
+    """A pod of Kubernetes; the command line is Snakemake's own for its jobs."""
     monkeypatch.setenv("BBRLAB_RESULTS", str(tmp_path))
-    place = {"paper": "sarpkaya2025", "figure": "fig3a", "label": "x", "seed": "1"}
-    jobs = [SimpleNamespace(rulename="run", wildcards_dict=place)]
-    settings = SimpleNamespace(target_jobs=jobs)
-    plan = snakefile.plan_of(workflow(main=False, dag_settings=settings), CONFIG | {"figures": []})
+    job = "run:paper=sarpkaya2025,figure=fig3a,label=buffer.bdp=1%2Cx=2,seed=1"
+    monkeypatch.setattr(sys, "argv", ["snakemake", "--target-jobs", job, "--mode", "remote"])
+    plan = snakefile.plan_of(workflow(main=False), CONFIG | {"figures": []})
     assert [*plan.figures] == ["sarpkaya2025/fig3a"]
-    assert len(list((tmp_path / "points/sarpkaya2025/fig3a").iterdir())) == len(
-        plan.figures["sarpkaya2025/fig3a"].points
-    )
+    points = plan.figures["sarpkaya2025/fig3a"].points
+    assert len(list((tmp_path / "points/sarpkaya2025/fig3a").iterdir())) == len(points)
     assert not (tmp_path / "plan").exists(), "it is of that job only"
+
+
+def test_figures_of_a_command_line():
+    runs = ["run:paper=a,figure=f,label=x,seed=1", "run:paper=a,figure=f,label=x,seed=2", "collect:paper=b,figure=g"]
+    assert snakefile.figures_of_jobs(["snakemake", "--target-jobs", *runs]) == ["a/f", "b/g"]
+    assert snakefile.figures_of_jobs(["snakemake", "--target-jobs", *runs, "kernel:own=x"]) == []
+    assert snakefile.figures_of_jobs(["snakemake", "-n", "all"]) == []
 
 
 def test_a_job_imports_nothing_that_takes_time():

@@ -20,7 +20,7 @@ from bbrlab.cli.interrupts import EXIT_INTERRUPTED
 # How ``bbrlab --help`` lists the commands: what they are for, the most needed first.
 SECTIONS = {
     "One experiment": ("run", "show", "play", "check", "crosscheck", "traffic"),
-    "Campaigns (snakemake runs them) and their results": ("forecast", "site", "verify", "compare", "ns3", "cache"),
+    "Campaigns (snakemake runs them) and their results": ("forecast", "campaign", "site", "verify", "compare", "ns3", "cache"),
     "Models": ("model",),
     "This machine": ("doctor", "kernel", "container", "schema"),
     "Courses": ("assign", "grade"),

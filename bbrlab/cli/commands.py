@@ -12,6 +12,7 @@ import bbrlab.cli.stages.tables
 from bbrlab.cli import (
     archive,
     cache,
+    campaign,
     compare,
     container,
     crosscheck,

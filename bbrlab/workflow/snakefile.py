@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -66,22 +67,30 @@ def plan_of(workflow: Any, config: Mapping[str, Any]) -> Plan:
         from bbrlab.results.replacement import begin_replacement
 
         begin_replacement(config["replace"])
-    place = plan_file(config["scale"], config.get("kernel"), config.get("figures"))
     if workflow.is_main_process:
-        return _current_plan(place, config)
-    plan = read_plan(place)
+        return current_plan(config)
+    plan = read_plan(_place_of(config))
     if plan is None:  # a job that does not see the results of who started it (profiles/kubernetes)
         from bbrlab.workflow.planning import make_plan
 
-        plan = make_plan(config, _figures_of_jobs(workflow))
+        plan = make_plan(config, figures_of_jobs(sys.argv))
         _write_code(plan)
     return plan
 
 
-def _current_plan(place: Path, config: Mapping[str, Any]) -> Plan:
-    """The plan in a file, if nothing that it was worked out from has changed, else a new one; with its files for the rules."""
+def _place_of(config: Mapping[str, Any]) -> Path:
+    return plan_file(config["scale"], config.get("kernel"), config.get("figures"))
+
+
+def current_plan(config: Mapping[str, Any]) -> Plan:
+    """The plan that is written, if nothing that it was worked out from has changed, else a new one; with its files for the rules.
+
+    Raises:
+        UserError: for what is wrong with scenarios, claims or the kernel's name.
+    """
     from bbrlab.workflow.resources import of_this_machine
 
+    place = _place_of(config)
     plan = read_plan(place)
     if plan is None or plan.signature != signature_of(config, plan.others) or not _has_points(plan):
         from bbrlab.workflow.planning import make_plan
@@ -142,13 +151,14 @@ def runs_by(plan: Plan, figure: str, seeds: Path | None) -> list[PlannedRun]:
     return list(plan.runs_of(figure, read_seeds(seeds)))
 
 
-def _figures_of_jobs(workflow: Any) -> list[str]:
-    """The figures of the jobs that this process was started for; none: of all."""
-    jobs = getattr(getattr(workflow, "dag_settings", None), "target_jobs", None) or ()
-    places = [dict(job.wildcards_dict) for job in jobs]
-    if not all({"paper", "figure"} <= place.keys() for place in places):
-        return []
-    return list(dict.fromkeys(f"{place['paper']}/{place['figure']}" for place in places))
+_JOB = re.compile(r"\w+:paper=([^,]+),figure=([^,]+)(?:,|$)")  # as --target-jobs names one
+
+
+def figures_of_jobs(argv: Sequence[str]) -> list[str]:
+    """The figures of the jobs that a Snakemake was started for, by its command line; none: of all."""
+    rules = [word for word in argv if re.match(r"\w+:\w+=", word)]
+    places = [_JOB.match(word) for word in rules]
+    return list(dict.fromkeys(f"{place[1]}/{place[2]}" for place in places if place)) if all(places) else []
 
 
 def prepare(workflow: Any, results: str) -> Path | None:

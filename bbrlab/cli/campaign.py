@@ -1,0 +1,54 @@
+"""``bbrlab campaign``: what is asked for is checked and planned, then snakemake runs it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated, NoReturn
+
+import typer
+
+from bbrlab.base import paths
+from bbrlab.cli.app import Figures, KernelName, ScaleName, all_cores, app, at_once
+
+
+@app.command()
+def campaign(
+    figures: Figures = None,
+    scale: ScaleName = None,
+    cores: Annotated[int | None, at_once("Runs at once")] = None,
+    kernel: KernelName = None,
+    dry: Annotated[bool, typer.Option("--dry-run", "-n", help="Only say what would be run.")] = False,
+) -> None:
+    """Run papers and figures: check the names, say what it takes, and have snakemake make what is not there yet.
+
+    The same as `snakemake --cores N --config scale=S -- FIGURE...`, which takes all other options of Snakemake.
+    """
+    from bbrlab.base.yaml_files import read_yaml
+    from bbrlab.results.config import load_config
+    from bbrlab.results.figures import check_ccas, figures_at
+    from bbrlab.workflow.forecast import show_forecast, to_stderr
+    from bbrlab.workflow.lock import hold_lock
+    from bbrlab.workflow.snakefile import current_plan
+    from bbrlab.workflow.targets import asked_for, check_asked
+
+    load_config()
+    given = {name: value for name, value in (("scale", scale), ("kernel", kernel)) if value}
+    os.chdir(paths.ROOT)  # the plan names files as snakemake will
+    plan = current_plan(read_yaml(paths.CONFIG / "config.yaml") | given)
+    words = figures or ["all"]
+    check_asked(words, plan.figures, ["all", "site"], plan.scale)
+    asked = [plan.figures[id] for id in asked_for(plan.figures, words)]
+    if any(figure.lacking for figure in asked):
+        check_ccas(figures_at(plan.scale, [figure.id for figure in asked]), plan.kernel)
+    if not dry:  # of a dry run the Snakefile says it
+        show_forecast(asked, to_stderr(), cores)
+        hold_lock()  # is let go when snakemake takes this process's place, and takes it itself
+    config = ["--config", *(f"{name}={value}" for name, value in given.items())] if given else []
+    _become(["snakemake", "--cores", str(cores or all_cores()), *(["-n"] if dry else []), *config, "--", *words])
+
+
+def _become(command: list[str]) -> NoReturn:
+    """Go on as this command of Python's environment: signals and exit code are its own."""
+    sys.stdout.flush()
+    os.execv(sys.executable, [sys.executable, "-P", "-m", *command])
