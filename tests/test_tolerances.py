@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import runpy
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +11,12 @@ import pandas as pd
 import pytest
 
 from bbrlab.base import paths
+from bbrlab.base.arrays import Array
 from bbrlab.claims import expressions
+from bbrlab.claims.columns import beside
 from bbrlab.claims.load import claims_of, load_statements
+from bbrlab.claims.schema import Claim
+from bbrlab.claims.select import full_figures, select
 
 SCRIPTS = sorted(paths.DATA.glob("*/*.py"))
 
@@ -72,3 +77,20 @@ def test_bless_s_one_bdp_holds_of_the_paper_s_own_table_before_it_was_rounded() 
 def test_fraction_above(values: list[float], limit: float, part: float) -> None:
     tree = expressions.parse("fraction_above(x, limit)")
     assert expressions.evaluate(tree, {"x": np.array(values), "limit": limit}) == pytest.approx(part, nan_ok=True)
+
+
+@pytest.mark.parametrize("claim", [c for c in claims_of(load_statements([paths.DATA / "cao2019/claims.yaml"])) if c.id.startswith(("CA-5a-median", "CA-5a-fast-median", "CA-5b-median"))], ids=lambda c: c.id)  # fmt: skip
+@pytest.mark.parametrize("gain", [lambda published: 0 * published, lambda published: -published, lambda published: published + 0.1], ids=["no gain", "signs reversed", "nearly as published"])  # fmt: skip
+def test_a_map_of_no_gain_is_not_reproduced(
+    claim: Claim, gain: Callable[[Array], Array], request: pytest.FixtureRequest
+) -> None:
+    """Nor one whose gains have the other sign; one that is 0.1 points off is."""
+    points = select(claim.at["bbr"], full_figures()[claim.at["bbr"].figure].points)
+    assert len(points) >= 24
+    published = {name: beside("published", claim.at[name], points, None) for name in ("bbr", "cubic")}
+    columns = {f"{name}.published": values for name, values in published.items()}
+    for column in {c.rpartition(".")[2] for c in claim.columns} - {"published"}:
+        columns[f"cubic.{column}"] = np.full(len(points), 100.0)
+        columns[f"bbr.{column}"] = 100.0 + gain(published["bbr"])
+    found = float(expressions.evaluate(claim.trees[0], columns))
+    assert claim.expect.holds(found) == ("nearly" in request.node.callspec.id)
