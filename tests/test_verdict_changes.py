@@ -28,14 +28,19 @@ def test_what_got_worse_and_better_with_its_reasons():
         "C": "inconclusive",
         "D": "partly run: 1 of 2 judged",
         "E": "reproduced",
+        "G": "partly reproduced: 1 of 4",
+        "H": "partly reproduced: 1 of 4",
     }
-    changes = Changes(commit="x", scale="full", before=before, reasons=[reason])
+    claims = {"kind": "claims", "reason": "each printed number counts", "statements": ["G"]}
+    changes = Changes(commit="x", scale="full", before=before, reasons=[reason, claims])
     now = pd.DataFrame([
         ("A", "not reproduced", "not reproduced"), ("B", "reproduced as read", "reproduced as read: one way"),
         ("C", "inconclusive", "inconclusive"), ("D", "reproduced", "reproduced"), ("F", "reproduced", "reproduced"),
+        ("G", "partly reproduced", "partly reproduced: 3 of 4 claims"), ("H", "partly reproduced", "partly reproduced: 3 of 4 claims"),
     ], columns=["id", "verdict", "in_words"]).assign(scale="quick")  # fmt: skip
     found = changed(changes, now).set_index("id")
-    assert found["better"].to_dict() == {"A": -1, "B": 1, "D": 0, "E": 0, "F": 0}
+    assert found["better"].to_dict() == {"A": -1, "B": 1, "D": 0, "E": 0, "G": 0, "F": 0}
+    assert found.index[found["same"]].to_list() == ["G"], "H has no reason"
     assert found.loc["A", "why"] == "**rules**: a trend has a least tau"
     assert (found.loc["B", "now"], found.loc["E", "now"], found.loc["F", "before"]) == (
         "reproduced as read: one way (quick)", "is gone", "is new",

@@ -69,7 +69,8 @@ def verdict_of(words: str) -> str:
 
 
 def changed(changes: Changes, now: pd.DataFrame) -> pd.DataFrame:
-    """The statements whose verdict differs: id, before and now (in words), better (1, 0: not comparable, -1), why.
+    """The statements whose verdict differs, or how much of them holds for a reason that is given: id, before and now (in words),
+    better (1, 0: not comparable, -1), same (whether the verdict is), why.
 
     Args:
         now: best_scale.shipped_statements() with in_words and scale.
@@ -79,13 +80,14 @@ def changed(changes: Changes, now: pd.DataFrame) -> pd.DataFrame:
     for id in dict.fromkeys([*changes.before, *after]):
         old, new = changes.before.get(id), after.get(id)
         verdicts = [verdict_of(old) if old else NEW, str(new["verdict"]) if new else GONE]
-        if verdicts[0] == verdicts[1]:
+        why, same = changes.why(id), verdicts[0] == verdicts[1]
+        if same and (not new or not why or str(new["in_words"]) == old):
             continue
         ranks = [WORST_FIRST.index(v) if v in WORST_FIRST else None for v in verdicts]
-        better = 0 if None in ranks else 1 if ranks[1] > ranks[0] else -1  # type: ignore[operator]
+        better = 0 if same or None in ranks else 1 if ranks[1] > ranks[0] else -1  # type: ignore[operator]
         told = f"{new['in_words']} ({new['scale']})" if new else GONE
-        rows.append({"id": id, "before": old or NEW, "now": told, "better": better, "why": changes.why(id)})
-    return pd.DataFrame(rows, columns=["id", "before", "now", "better", "why"])
+        rows.append({"id": id, "before": old or NEW, "now": told, "better": better, "same": same, "why": why})
+    return pd.DataFrame(rows, columns=["id", "before", "now", "better", "same", "why"])
 
 
 def page(folder: Path | None = None) -> str:
@@ -96,7 +98,8 @@ def page(folder: Path | None = None) -> str:
     """
     changes = read_changes()
     now = shipped_statements(folder or paths.ROOT / "shipped")
-    found = changed(changes, now)
+    everything = changed(changes, now)
+    found = everything[~everything["same"]]
     same = len(set(changes.before) & set(now["id"])) - int(
         (~found["before"].isin([NEW]) & (found["now"] != GONE)).sum()
     )
@@ -106,6 +109,7 @@ def page(folder: Path | None = None) -> str:
         ("Worse", found[found["better"] < 0]),
         ("Better", found[found["better"] > 0]),
         ("New, gone, or not decided on one side", found[found["better"] == 0]),
+        ("The same verdict, by other claims or rules", everything[everything["same"]]),
     ):
         lines = [f"## {title} ({len(mine)})", "| statement | before | now | why |", "|---|---|---|---|"]
         lines += [f"| `{r.id}` | {r.before} | {_cell(r.now)} | {_cell(r.why)} |" for r in mine.itertuples()]
