@@ -28,7 +28,7 @@ from bbrlab.claims.schema import Expectation, Term, rounded, same_number
 from bbrlab.claims.select import full_figures, select
 from bbrlab.results.best_scale import shipped_statements
 from bbrlab.results.figures import figures_at, scenario_files
-from bbrlab.results.verdicts import NOT_RUN, PARTLY_RUN
+from bbrlab.results.verdicts import NOT_RUN, PARTLY_RUN, REPRODUCED
 from docs._make import outcomes as outcomes_page
 from docs._make.readme import PAGE, page, renewed, with_scorecard
 from tests.made_up import EACH, GOOD, ORDER, only_claim, table, written
@@ -471,6 +471,14 @@ def test_what_depends_on_a_reading_of_the_drafts_says_so():
     there = {s.id: set().union(*(versions_in(claim) for claim in s.claims)) for s in statements}
     assert {s.id: set(s.readings) for s in statements} == there
     assert [c.id for c in claims_of(statements) if not versions_in(c) <= set(c.readings)] == []
+
+
+def test_what_is_reproduced_has_no_cause():
+    """A cause says why something is not, or not wholly, reproduced: at a statement that what ships reproduces it is a leftover."""
+    known = shipped_statements(paths.ROOT / "shipped").set_index("id")["verdict"]
+    causes = [s.id for s in load_statements(known_good=True) if s.cause]
+    assert causes
+    assert [id for id in causes if known.get(id) == REPRODUCED] == []
 
 
 def test_later_choices_are_told_with_the_readings():
