@@ -96,7 +96,7 @@ def test_a_page_of_what_ships_has_each_figure_at_the_largest_scale(monkeypatch, 
         assert set(page.tables[name]["point"]) == set(table["point"])
         assert name in set(page.checks().reset_index()["figure"])
     everywhere = shipped_statements().set_index("id")["verdict"]
-    assert page.statements.set_index("id")["verdict"].to_dict().items() <= everywhere.to_dict().items()
+    assert page.all.statements.set_index("id")["verdict"].to_dict().items() <= everywhere.to_dict().items()
     said = page.glance()
     runs = {scale: 0 for scale in at}
     for name, table in page.tables.items():
@@ -118,7 +118,7 @@ def test_a_page_of_what_ships_has_each_figure_at_the_largest_scale(monkeypatch, 
     for kind in ("claims", "statements"):
         shutil.copy(paths.SHIPPED / "quick" / f"sarpkaya2025.{kind}.parquet", tmp_path / "quick")
     own = load_page("quick", "sarpkaya2025")
-    assert set(own.scales.values()) == {"quick"} and set(own.statements["scale"]) == {"quick"}
+    assert set(own.scales.values()) == {"quick"} and set(own.all.statements["scale"]) == {"quick"}
 
 
 def test_the_scales_of_figures_in_words():
@@ -169,18 +169,18 @@ def test_a_papers_page_of_what_ships_reads_as_all_of_it(monkeypatch, tmp_path, s
     monkeypatch.setattr(paths, "SHIPPED", REAL.parent)
     monkeypatch.setenv("BBRLAB_RESULTS", str(tmp_path))
     page, (statements, claims) = load_page(scale, paper), best_verdicts(shipped.shown(scale, paper))
-    for mine, every in ((page.statements, statements), (page.verdicts, claims)):
+    for mine, every in ((page.all.statements, statements), (page.all.claims, claims)):
         expected = every.set_index("id").loc[mine["id"]].reset_index()
         pd.testing.assert_frame_equal(mine, expected)
     alone = REAL.parent / scale / f"{paper}.claims.parquet"
-    assert set(read_claims(alone)["id"]) <= set(page.verdicts["id"])
+    assert set(read_claims(alone)["id"]) <= set(page.all.claims["id"])
     assert "stand when all of their scale are judged together" in page.glance()
     place = tmp_path / scale
     shutil.copytree(REAL.parent / scale / paper, place / paper)
     for name in (f"{paper}.claims", f"{paper}.statements", "claims", "statements"):
         shutil.copy(REAL.parent / scale / f"{name}.parquet", place)
     own = load_page(scale, paper)
-    assert own.verdicts["stands"].fillna(False).sum() == read_claims(alone)["stands"].fillna(False).sum()
+    assert own.all.claims["stands"].fillna(False).sum() == read_claims(alone)["stands"].fillna(False).sum()
     assert "stand when all on this paper's figures are judged together" in own.glance()
 
 

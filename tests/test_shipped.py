@@ -215,7 +215,7 @@ def test_pages_show_ones_own_and_else_what_ships(campaign, packed, tmp_path, mon
     assert not own.shipped
     assert own.glance().startswith("Your own results")
     pd.testing.assert_frame_equal(checks, own.checks(), check_dtype=False)
-    pd.testing.assert_frame_equal(page.verdicts, own.verdicts)
+    pd.testing.assert_frame_equal(page.all.claims, own.all.claims)
     with pytest.raises(UserError, match="nothing of ware2019 has been run"):
         load_page("smoke", "ware2019")
 

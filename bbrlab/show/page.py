@@ -48,6 +48,11 @@ class Page:
         """{name of a figure: tables.figure_table()}."""
         return {id.split("/")[1]: table for id, table in self.all.tables.items()}
 
+    @cached_property
+    def scales(self) -> dict[str, str]:
+        """{name of a figure: the scale that it is shown at}."""
+        return {id.split("/")[1]: scale for id, scale in self.all.scales.items()}
+
     @property
     def scale(self) -> str:
         """What was asked for, or what ships instead."""
@@ -69,9 +74,8 @@ class Page:
         took = "" if self.shipped else f" in {totals.core_h * 60:.0f} core minutes"
         words = whose(self.all.shown, self.paper)
         which = f"{words}\n\n" if words else ""
-        scales = in_scales({id.split("/")[1]: scale for id, scale in self.all.scales.items()})
         return (
-            f"{which}Scale {scales}, kernel {', '.join(totals.kernels)}: {totals.runs} runs, {totals.virtual_h:.1f} hours of testbed "
+            f"{which}Scale {in_scales(self.scales)}, kernel {', '.join(totals.kernels)}: {totals.runs} runs, {totals.virtual_h:.1f} hours of testbed "
             f"time{took}; {totals.failed or 'none'} of them failed its self-checks.\n\n"
             f"Statements about these figures, from any paper: {outcome_words(self.all.statements)} "
             f"{claim_words(self.all.claims, stand_among(self.all.shown, self.paper))}"
