@@ -4,9 +4,9 @@ from shlex import quote
 
 from bbrlab.base import paths
 from bbrlab.base.paths import name_of
-from bbrlab.workflow.plan import MODELS
-from bbrlab.workflow.storage import code_of
-from bbrlab.workflow.snakefile import asking_file, code_file, runs_by, seeds_file
+from bbrlab.campaign.plan import MODELS
+from bbrlab.campaign.storage import code_of
+from bbrlab.campaign.snakefile import asking_file, code_file, runs_by, seeds_file
 
 SCALE = PLAN.scale
 KERNEL = PLAN.kernel or ""

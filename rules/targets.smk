@@ -1,5 +1,5 @@
 # A paper's name runs the paper and executes its notebook, PAPER/FIGURE that figure, a figure's name that of every paper that has one so called.
-from bbrlab.workflow.targets import targets_of
+from bbrlab.campaign.targets import targets_of
 
 for target, chosen in targets_of(FIGURES).items():
 

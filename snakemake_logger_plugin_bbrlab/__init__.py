@@ -1,5 +1,5 @@
 """bbrlab's words on the terminal, where Snakemake looks for them: a package of this name on Python's path."""
 
-from bbrlab.workflow.terminal import LogHandler
+from bbrlab.campaign.terminal import LogHandler
 
 __all__ = ["LogHandler"]

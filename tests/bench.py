@@ -21,11 +21,11 @@ from rich.console import Console
 from rich.table import Table
 
 from bbrlab.base import files, paths
+from bbrlab.campaign.resources import guest_mb
 from bbrlab.results.cost import estimate_s
 from bbrlab.run.run import run_point
 from bbrlab.scenario.load import base_point, load_scenario
 from bbrlab.scenario.point import Point
-from bbrlab.workflow.resources import guest_mb
 
 FIGURE = paths.SCENARIOS / "sarpkaya2025" / "fig2a.yaml"
 LARGEST = (

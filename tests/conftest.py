@@ -47,7 +47,7 @@ def changed(before: State, after: State) -> list[str]:
 
 
 def campaign_runs(results: Path) -> bool:
-    """Whether a campaign is writing to ``results`` (bbrlab/workflow/lock.py)."""
+    """Whether a campaign is writing to ``results`` (bbrlab/campaign/lock.py)."""
     try:
         with open(results / ".lock", "rb") as handle:
             fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)

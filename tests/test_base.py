@@ -13,8 +13,8 @@ import pytest
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.strict import SHOWN_MAX, Strict, read_model
+from bbrlab.campaign.lock import hold_lock
 from bbrlab.results.figures import figures_at, runs_of
-from bbrlab.workflow.lock import hold_lock
 from tests.conftest import campaign_runs, changed, state_of
 
 

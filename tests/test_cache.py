@@ -16,11 +16,11 @@ from typer.testing import CliRunner
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
+from bbrlab.campaign import cache
+from bbrlab.campaign.snakemake import pass_cache_on
 from bbrlab.cli.commands import app
 from bbrlab.results.config import Config
 from bbrlab.results.figures import figures_at
-from bbrlab.workflow import cache
-from bbrlab.workflow.snakemake import pass_cache_on
 from tests.test_stages import PARTS, STAND_IN
 
 FIGURE = "tang/fig2"

@@ -12,8 +12,8 @@ import pytest
 
 from bbrlab.base import paths
 from bbrlab.base.yaml_files import read_yaml
-from bbrlab.workflow import planning, snakefile
-from bbrlab.workflow.plan import plan_file, read_plan, text_of
+from bbrlab.campaign import planning, snakefile
+from bbrlab.campaign.plan import plan_file, read_plan, text_of
 
 CONFIG = read_yaml(paths.CONFIG / "config.yaml") | {"scale": "smoke", "figures": ["tang/fig2"]}
 
@@ -87,7 +87,7 @@ def test_figures_of_a_command_line():
 def test_a_job_imports_nothing_that_takes_time():
     """Each of a cluster's jobs starts Snakemake with this."""
     code = (
-        "import sys, bbrlab.workflow.snakefile, bbrlab.workflow.targets, bbrlab.container.jobs\n"
+        "import sys, bbrlab.campaign.snakefile, bbrlab.campaign.targets, bbrlab.container.jobs\n"
         "print(*({'numpy', 'pandas', 'scipy', 'numba', 'pydantic'} & {*sys.modules}))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=paths.ROOT)

@@ -9,6 +9,7 @@ import pytest
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
+from bbrlab.campaign.asking import asking_text
 from bbrlab.claims.judge import judge_claim
 from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.claims.sample import reach, sample
@@ -21,7 +22,6 @@ from bbrlab.results.verdicts import REPRODUCED
 from bbrlab.scenario.load import load_scenario
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.schema import NO_NOISE
-from bbrlab.workflow.asking import asking_text
 from tests.made_up import table, written
 
 FIG5 = "cao2019/fig5"

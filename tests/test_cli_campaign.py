@@ -9,9 +9,9 @@ import pytest
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
+from bbrlab.campaign import planning
+from bbrlab.campaign.plan import plan_file, read_plan
 from bbrlab.cli import campaign as command
-from bbrlab.workflow import planning
-from bbrlab.workflow.plan import plan_file, read_plan
 
 
 @pytest.fixture

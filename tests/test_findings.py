@@ -12,11 +12,11 @@ import typer
 import bbrlab.cli.commands  # noqa: F401 - adds every command to app
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
+from bbrlab.campaign.targets import targets_of
 from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.cli.app import app, overrides_of
 from bbrlab.results.figures import figures_at, scenario_files
 from bbrlab.scenario.load import base_point, load_scenario
-from bbrlab.workflow.targets import targets_of
 
 
 def problem_of(command: str) -> str:

@@ -362,7 +362,7 @@ except Interrupted:
 def test_a_campaign_ends_at_a_hangup_as_at_sigterm(ignored):
     code = f"""
 import os, signal
-from bbrlab.workflow.snakemake import end_at_hangup
+from bbrlab.campaign.snakemake import end_at_hangup
 signal.signal(signal.SIGHUP, signal.{"SIG_IGN" if ignored else "SIG_DFL"})
 end_at_hangup()
 signal.signal(signal.SIGTERM, lambda number, frame: print("SIGTERM"))

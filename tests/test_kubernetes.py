@@ -15,10 +15,10 @@ import pytest
 import yaml
 
 from bbrlab.base import paths
+from bbrlab.campaign.plan import GROUPS
+from bbrlab.campaign.resources import memory_mb
+from bbrlab.campaign.storage import copies_of
 from bbrlab.results.figures import figures_at
-from bbrlab.workflow.plan import GROUPS
-from bbrlab.workflow.resources import memory_mb
-from bbrlab.workflow.storage import copies_of
 from tests.kubernetes import HOW, PROGRAMS, kubernetes, render, storage
 
 PROFILE = paths.ROOT / "profiles" / "kubernetes" / "config.yaml"

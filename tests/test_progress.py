@@ -13,15 +13,15 @@ from snakemake_interface_logger_plugins.common import LogEvent
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
+from bbrlab.campaign import budget, forecast, progress
+from bbrlab.campaign.forecast import forecast_of, show_forecast
+from bbrlab.campaign.plan import runs_of
+from bbrlab.campaign.planning import planned_figure, planned_figures, prediction_s
+from bbrlab.campaign.progress import Cost, Progress, span
+from bbrlab.campaign.terminal import LogHandler
 from bbrlab.models.predictions import prediction_file
 from bbrlab.results.figures import figures_at
 from bbrlab.results.seeds import read_seeds, settled, write_seeds
-from bbrlab.workflow import budget, forecast, progress
-from bbrlab.workflow.forecast import forecast_of, show_forecast
-from bbrlab.workflow.plan import runs_of
-from bbrlab.workflow.planning import planned_figure, planned_figures, prediction_s
-from bbrlab.workflow.progress import Cost, Progress, span
-from bbrlab.workflow.terminal import LogHandler
 from snakemake_logger_plugin_bbrlab import LogHandler as found
 
 

@@ -17,6 +17,9 @@ import pytest
 
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
+from bbrlab.campaign import budget, plan
+from bbrlab.campaign.planning import planned_figure
+from bbrlab.campaign.resources import guest_mb
 from bbrlab.claims.statements import verdict_tables
 from bbrlab.models.predictions import PACKED, prediction_file, read_prediction
 from bbrlab.publish import differences, verify
@@ -32,9 +35,6 @@ from bbrlab.run.run import run_point
 from bbrlab.show import beside_shipped
 from bbrlab.show.notebook import between_cuts, samples_of
 from bbrlab.show.page import load_page
-from bbrlab.workflow import budget, plan
-from bbrlab.workflow.planning import planned_figure
-from bbrlab.workflow.resources import guest_mb
 from tests.conftest import state_of
 
 FIGURE = "tang/fig2"

@@ -18,6 +18,7 @@ import pytest
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
+from bbrlab.campaign.targets import targets_of
 from bbrlab.claims.judge import judge_all, verdict_frame
 from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.claims.schema import Statement
@@ -38,7 +39,6 @@ from bbrlab.show.outcomes import outcome_words
 from bbrlab.show.run_page import run_folder, thinned, write_run_page
 from bbrlab.show.setting import setting_of
 from bbrlab.show.site import build_site
-from bbrlab.workflow.targets import targets_of
 from tests.browser import PROGRAM, Browser
 from tests.made_up import nothing_measured, table, whole_summary
 

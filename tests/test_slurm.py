@@ -20,18 +20,18 @@ import yaml
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.files import read_json
+from bbrlab.campaign import slurm as look
+from bbrlab.campaign.lock import hold_lock
+from bbrlab.campaign.plan import GROUPS
+from bbrlab.campaign.planning import planned_figure
+from bbrlab.campaign.resources import group_of, guest_mb, memory_mb, runtime_min
+from bbrlab.campaign.slurm import check_slurm, keep_to_allocation, largest_node_mb
+from bbrlab.campaign.snakemake import say_why_groups_fail
 from bbrlab.experiment.machine.cores import one_core
 from bbrlab.experiment.plan import make_plan
 from bbrlab.results.cost import estimate_s
 from bbrlab.results.figures import figures_at
 from bbrlab.run.memory import guest_bytes, workload_bytes
-from bbrlab.workflow import slurm as look
-from bbrlab.workflow.lock import hold_lock
-from bbrlab.workflow.plan import GROUPS
-from bbrlab.workflow.planning import planned_figure
-from bbrlab.workflow.resources import group_of, guest_mb, memory_mb, runtime_min
-from bbrlab.workflow.slurm import check_slurm, keep_to_allocation, largest_node_mb
-from bbrlab.workflow.snakemake import say_why_groups_fail
 from tests.conftest import processes_of, wait_for
 from tests.slurm import MEMORY_MB, Slurm, slurm, why_not
 
@@ -175,8 +175,8 @@ def test_no_more_guests_at_once_than_a_job_has_cores(monkeypatch):
 
 
 JOB = """
-from bbrlab.workflow.slurm import keep_to_allocation
-from bbrlab.workflow.snakemake import say_why_groups_fail
+from bbrlab.campaign.slurm import keep_to_allocation
+from bbrlab.campaign.snakemake import say_why_groups_fail
 
 rule run:
     output: "{n}"
@@ -218,7 +218,7 @@ def test_why_a_group_was_not_taken_is_said(monkeypatch):
 def test_a_jobs_snakemake_ends_with_its_shell(tmp_path):
     """Also if it does not end by itself, as Snakemake may not that was told to."""
     script = (
-        "import signal, time; from bbrlab.workflow.slurm import _end_with_the_job as end; "
+        "import signal, time; from bbrlab.campaign.slurm import _end_with_the_job as end; "
         f"signal.signal(signal.SIGTERM, signal.SIG_IGN); end(); open({str(tmp_path / 'up')!r}, 'w'); time.sleep(600)"
     )
     shell = subprocess.Popen(

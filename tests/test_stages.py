@@ -17,9 +17,9 @@ import yaml
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
+from bbrlab.campaign.stages import STAGES, data_of, modules_of
 from bbrlab.results.figures import figures_at
 from bbrlab.results.seeds import write_seeds
-from bbrlab.workflow.stages import STAGES, data_of, modules_of
 
 
 @pytest.mark.parametrize("stage", ["kernel", "runs", "models", "tables", "claims"])
@@ -89,7 +89,7 @@ def hashes(checkout) -> Callable[[], dict[str, str]]:
     """The hash of each stage as the copy of the checkout is then, in a process of its own, as a campaign has it."""
 
     def hashes() -> dict[str, str]:
-        code = "import json; from bbrlab.workflow.stages import STAGES, stage_hash; print(json.dumps({s: stage_hash(s) for s in STAGES}))"
+        code = "import json; from bbrlab.campaign.stages import STAGES, stage_hash; print(json.dumps({s: stage_hash(s) for s in STAGES}))"
         done = subprocess.run([sys.executable, "-c", code], check=True, cwd=checkout, capture_output=True, text=True)
         return json.loads(done.stdout)
 
@@ -325,7 +325,7 @@ def test_claims_wait_for_the_predictions_that_they_read(checkout, finished):
 
 def test_what_decides_nothing_makes_nothing_anew(checkout, finished):
     """Besides: the changes above were taken back."""
-    for path in ("bbrlab/workflow/forecast.py", "bbrlab/cli/look.py", "envs/slurm.txt"):
+    for path in ("bbrlab/campaign/forecast.py", "bbrlab/cli/look.py", "envs/slurm.txt"):
         with open(checkout / path, "a", encoding="utf-8") as file:
             file.write("\n")
     assert finished() == set()

@@ -12,10 +12,10 @@ import yaml
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.yaml_files import read_yaml
+from bbrlab.campaign.snakemake import words_of
+from bbrlab.campaign.targets import check_asked, check_given
 from bbrlab.publish.campaign_source import sources_of
 from bbrlab.results.figures import figures_at
-from bbrlab.workflow.snakemake import words_of
-from bbrlab.workflow.targets import check_asked, check_given
 from tests.conftest import scenario_dict
 from tests.test_stages import PARTS, STAND_IN
 

@@ -17,6 +17,9 @@ import yaml
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
+from bbrlab.campaign.lock import hold_lock
+from bbrlab.campaign.snakemake import lift_job_rate_limit
+from bbrlab.campaign.targets import asked_for, targets_of
 from bbrlab.claims.judge import ALL, OWN, SECOND_HAND
 from bbrlab.claims.load import check_published, claims_of, load_statements
 from bbrlab.results.config import load_config
@@ -25,9 +28,6 @@ from bbrlab.results.figures import _scaled, check_ccas, figures_at, runs_of, sce
 from bbrlab.results.verdicts import VERDICTS
 from bbrlab.scenario.load import base_point
 from bbrlab.scenario.messages import validate
-from bbrlab.workflow.lock import hold_lock
-from bbrlab.workflow.snakemake import lift_job_rate_limit
-from bbrlab.workflow.targets import asked_for, targets_of
 from tests.conftest import processes_of, wait_for
 from tests.kills import content
 
@@ -170,7 +170,7 @@ def test_a_point_has_one_folder_at_every_scale():
 
 
 def test_one_campaign_at_a_time(tmp_path):
-    script = "from bbrlab.workflow.lock import hold_lock; from pathlib import Path; hold_lock(Path({!r})); print('held', flush=True); input()"
+    script = "from bbrlab.campaign.lock import hold_lock; from pathlib import Path; hold_lock(Path({!r})); print('held', flush=True); input()"
     first = subprocess.Popen(
         [sys.executable, "-c", script.format(str(tmp_path))], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -303,7 +303,7 @@ def test_rate_limit_is_lifted_unless_chosen(limit, remote, lifted):
 def test_the_rate_limit_of_this_snakemake_is_lifted(tmp_path):
     """Should a later one keep it elsewhere, this fails, and campaigns take a quarter longer (docs/reference/benchmarks.md)."""
     (tmp_path / "Snakefile").write_text(
-        "from bbrlab.workflow.snakemake import lift_job_rate_limit\n"
+        "from bbrlab.campaign.snakemake import lift_job_rate_limit\n"
         "onstart:\n"
         "    before = workflow.scheduler.job_rate_limiter\n"
         "    lift_job_rate_limit(workflow)\n"

@@ -15,13 +15,13 @@ from bbrlab.base.words import number_of
 from bbrlab.cli.app import AsJson, cache_app, print_json
 
 if TYPE_CHECKING:
-    from bbrlab.workflow.cache import Entry
+    from bbrlab.campaign.cache import Entry
 
 Folder = Annotated[Path | None, typer.Option(help="Default: SNAKEMAKE_OUTPUT_CACHE.")]
 
 
 def _folder(given: Path | None) -> Path:
-    from bbrlab.workflow.cache import VARIABLE, cache_folder
+    from bbrlab.campaign.cache import VARIABLE, cache_folder
 
     if (found := cache_folder(given)) is None:
         raise UserError(f"no cache is configured; set {VARIABLE}, or give --folder (docs/howto/shipped_results.md)")
@@ -39,7 +39,7 @@ def _numbers(entries: Sequence[Entry]) -> dict[str, int]:
 @cache_app.command("show")
 def show(folder: Folder = None, as_json: AsJson = False) -> None:
     """Say how much is in the cache that campaigns share."""
-    from bbrlab.workflow.cache import DAY_S, entries
+    from bbrlab.campaign.cache import DAY_S, entries
 
     place = _folder(folder)
     found = entries(place)
@@ -63,8 +63,8 @@ def prune(
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Remove old runs from the cache that campaigns share. What links to them elsewhere is made anew by its campaign."""
+    from bbrlab.campaign import cache
     from bbrlab.results.config import load_config
-    from bbrlab.workflow import cache
 
     if days is None and gb is None:
         gb = load_config().cache_gb

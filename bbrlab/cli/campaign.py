@@ -25,12 +25,12 @@ def campaign(
     The same as `snakemake --cores N --config scale=S -- FIGURE...`, which takes all other options of Snakemake.
     """
     from bbrlab.base.yaml_files import read_yaml
+    from bbrlab.campaign.forecast import show_forecast, to_stderr
+    from bbrlab.campaign.lock import hold_lock
+    from bbrlab.campaign.snakefile import current_plan
+    from bbrlab.campaign.targets import asked_for, check_asked
     from bbrlab.results.config import load_config
     from bbrlab.results.figures import check_ccas, figures_at
-    from bbrlab.workflow.forecast import show_forecast, to_stderr
-    from bbrlab.workflow.lock import hold_lock
-    from bbrlab.workflow.snakefile import current_plan
-    from bbrlab.workflow.targets import asked_for, check_asked
 
     load_config()
     given = {name: value for name, value in (("scale", scale), ("kernel", kernel)) if value}

@@ -187,9 +187,9 @@ def forecast(
     as_json: AsJson = False,
 ) -> None:
     """Show what a campaign would run: points, seeds, and how long it will take and how much disk it needs."""
+    from bbrlab.campaign.forecast import forecast_of, show_forecast
+    from bbrlab.campaign.planning import planned_figures
     from bbrlab.results.figures import figures_at, scenario_files
-    from bbrlab.workflow.forecast import forecast_of, show_forecast
-    from bbrlab.workflow.planning import planned_figures
 
     if file := next((Path(name) for name in figures or () if name.endswith((".yaml", ".yml"))), None):
         known = next((id for id, path in scenario_files().items() if path == file.absolute()), None)

@@ -160,13 +160,13 @@ def verify(
     from rich.text import Text
 
     from bbrlab.base.console import Console
+    from bbrlab.campaign.progress import span
     from bbrlab.cli.verification import Course, content_of, show_verification
     from bbrlab.publish.expected_runs import results_at
     from bbrlab.publish.verify import Outcome, choose, run_again
     from bbrlab.results.config import load_config
     from bbrlab.results.figures import figures_at
     from bbrlab.results.shipped import shipped_scale
-    from bbrlab.workflow.progress import span
 
     folder = (results or paths.SHIPPED).absolute()
     if not folder.is_dir() and results:

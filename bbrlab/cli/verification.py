@@ -12,10 +12,10 @@ from rich.text import Text
 
 from bbrlab.base.console import Console
 from bbrlab.base.words import number_of
+from bbrlab.campaign.progress import span
 from bbrlab.publish.expected_runs import ExpectedRun, Problem
 from bbrlab.publish.verify import Outcome
 from bbrlab.results.cost import estimate_s
-from bbrlab.workflow.progress import span
 
 
 @dataclass

@@ -102,7 +102,7 @@ def _lock(out: Path, patience_s: float) -> int:
             ) from None
         except (
             OSError
-        ):  # a network file system that cannot lock a folder; who runs a campaign has its own lock (workflow/lock.py)
+        ):  # a network file system that cannot lock a folder; who runs a campaign has its own lock (campaign/lock.py)
             pass
         return handle
 

@@ -1,1 +1,1 @@
-"""The commands that the workflow's rules call, a module for each stage (bbrlab/workflow/stages.py)."""
+"""The commands that the workflow's rules call, a module for each stage (bbrlab/campaign/stages.py)."""

@@ -10,13 +10,13 @@ import math
 from typing import Any
 
 from bbrlab.base.errors import UserError
+from bbrlab.campaign.plan import GROUPS
 from bbrlab.kernel.built import get_kernel, kernel_identity
 from bbrlab.results.cost import SHORT_FLOW_BYTES, estimate_s, volume_bytes
 from bbrlab.run.manifest import package_versions
 from bbrlab.run.memory import FQ_FLOW_BYTES, WORKLOAD_BYTES, guest_bytes
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.schema import Flow, Scenario
-from bbrlab.workflow.plan import GROUPS
 
 # Beside the guest: Snakemake twice (who accepts the job, who runs it), bbrlab with its libraries, Slurm's own step.
 HOST_BYTES = 1 << 30

@@ -21,7 +21,7 @@ from snakemake_interface_logger_plugins.common import LogEvent
 
 from bbrlab.base.console import Console
 from bbrlab.base.errors import UserError
-from bbrlab.workflow import progress
+from bbrlab.campaign import progress
 
 EVERY_S = 60  # between two lines of progress where there is no terminal
 # Said of every checkpoint of a dry run, after its job's lines; without these (quiet: rules) it says nothing.

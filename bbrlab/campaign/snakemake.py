@@ -11,7 +11,7 @@ from snakemake_interface_executor_plugins.executors import real
 from snakemake_interface_executor_plugins.utils import TargetSpec
 
 from bbrlab.base.errors import UserError
-from bbrlab.workflow.cache import VARIABLE
+from bbrlab.campaign.cache import VARIABLE
 
 
 def lift_job_rate_limit(workflow: Any) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from bbrlab.base import files, paths
 from bbrlab.base.owned import remove_partials
-from bbrlab.workflow.plan import (
+from bbrlab.campaign.plan import (
     Plan,
     PlannedFigure,
     PlannedPoint,
@@ -21,8 +21,8 @@ from bbrlab.workflow.plan import (
     signature_of,
     text_of,
 )
-from bbrlab.workflow.slurm import check_slurm, keep_to_allocation
-from bbrlab.workflow.snakemake import (
+from bbrlab.campaign.slurm import check_slurm, keep_to_allocation
+from bbrlab.campaign.snakemake import (
     end_at_hangup,
     lift_job_rate_limit,
     pass_cache_on,
@@ -30,7 +30,7 @@ from bbrlab.workflow.snakemake import (
     say_why_groups_fail,
     words_of,
 )
-from bbrlab.workflow.storage import copies_of, find_results_in
+from bbrlab.campaign.storage import copies_of, find_results_in
 
 
 def config_file(workflow: Any) -> Path:
@@ -40,8 +40,8 @@ def config_file(workflow: Any) -> Path:
         UserError: naming field and value of what is wrong in it.
     """
     if workflow.is_main_process:
+        from bbrlab.campaign.clock import date_back
         from bbrlab.results.config import load_config
-        from bbrlab.workflow.clock import date_back
 
         load_config()
         date_back(paths.results_folder())
@@ -60,7 +60,7 @@ def plan_of(workflow: Any, config: Mapping[str, Any]) -> Plan:
         UserError: for what is wrong with the configuration, with scenarios or claims, or with the kernel's algorithms.
     """
     if workflow.is_main_process:
-        from bbrlab.workflow.targets import check_given
+        from bbrlab.campaign.targets import check_given
 
         check_given(config)
     if "replace" in config:
@@ -71,7 +71,7 @@ def plan_of(workflow: Any, config: Mapping[str, Any]) -> Plan:
         return current_plan(config)
     plan = read_plan(_place_of(config))
     if plan is None:  # a job that does not see the results of who started it (profiles/kubernetes)
-        from bbrlab.workflow.planning import make_plan
+        from bbrlab.campaign.planning import make_plan
 
         plan = make_plan(config, figures_of_jobs(sys.argv))
         _write_code(plan)
@@ -88,12 +88,12 @@ def current_plan(config: Mapping[str, Any]) -> Plan:
     Raises:
         UserError: for what is wrong with scenarios, claims or the kernel's name.
     """
-    from bbrlab.workflow.resources import of_this_machine
+    from bbrlab.campaign.resources import of_this_machine
 
     place = _place_of(config)
     plan = read_plan(place)
     if plan is None or plan.signature != signature_of(config, plan.others) or not _has_points(plan):
-        from bbrlab.workflow.planning import make_plan
+        from bbrlab.campaign.planning import make_plan
 
         plan = make_plan(config)
     plan = dataclasses.replace(plan, **of_this_machine(plan.kernel))
@@ -190,7 +190,7 @@ def check_targets(workflow: Any, plan: Plan, config: Mapping[str, Any]) -> None:
     """
     if not workflow.is_main_process:
         return
-    from bbrlab.workflow.targets import asked_for, check_asked
+    from bbrlab.campaign.targets import asked_for, check_asked
 
     words = words_of(sys.argv)
     rules = [rule.name for rule in workflow.rules if not rule.has_wildcards()]
@@ -203,7 +203,7 @@ def check_targets(workflow: Any, plan: Plan, config: Mapping[str, Any]) -> None:
 
         check_ccas(figures_at(plan.scale, [figure.id for figure in asked]), plan.kernel)
     if workflow.output_settings.dryrun:
-        from bbrlab.workflow.forecast import show_forecast, to_stderr
+        from bbrlab.campaign.forecast import show_forecast, to_stderr
 
         show_forecast(asked, to_stderr(), workflow.cores, config.get("cache_gb"))
 
@@ -218,11 +218,11 @@ def start(workflow: Any, plan: Plan, point_of: Callable[[Any], PlannedPoint]) ->
     Raises:
         UserError: if another campaign runs, or cache, kernel or Slurm are not there.
     """
+    from bbrlab.campaign.cache import check_cache
+    from bbrlab.campaign.forecast import to_stderr
+    from bbrlab.campaign.lock import hold_lock
+    from bbrlab.campaign.progress import begin
     from bbrlab.kernel.build import renew_kernel
-    from bbrlab.workflow.cache import check_cache
-    from bbrlab.workflow.forecast import to_stderr
-    from bbrlab.workflow.lock import hold_lock
-    from bbrlab.workflow.progress import begin
 
     check_cache(workflow)
     hold_lock()

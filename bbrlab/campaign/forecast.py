@@ -11,9 +11,9 @@ from pathlib import Path
 from rich.table import Table
 
 from bbrlab.base.console import Console
-from bbrlab.workflow.budget import disk_words, memory_words
-from bbrlab.workflow.plan import PlannedFigure, runs_of
-from bbrlab.workflow.progress import span
+from bbrlab.campaign.budget import disk_words, memory_words
+from bbrlab.campaign.plan import PlannedFigure, runs_of
+from bbrlab.campaign.progress import span
 
 MANY_CORES = 16
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from bbrlab.workflow.plan import Plan, PlannedFigure, runs_of
+from bbrlab.campaign.plan import Plan, PlannedFigure, runs_of
 
 Key = tuple[str, str, int]  # figure, point label, seed
 TRUSTED_SHARE = 0.02  # of the work, from which on what it took tells more than the estimate

@@ -12,9 +12,9 @@ from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.scratch import scratch_parent
 from bbrlab.base.words import number_of
+from bbrlab.campaign import cache
+from bbrlab.campaign.plan import PlannedRun
 from bbrlab.results.config import load_config
-from bbrlab.workflow import cache
-from bbrlab.workflow.plan import PlannedRun
 
 # Of the process that evaluates a run: Python with its libraries and the samples. Resident size of those of scale quick.
 PROCESS_BYTES = 300e6

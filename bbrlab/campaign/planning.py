@@ -10,6 +10,10 @@ from typing import Any
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.paths import name_of
+from bbrlab.campaign.asking import asking, asking_text
+from bbrlab.campaign.plan import Plan, PlannedFigure, PlannedPoint, signature_of
+from bbrlab.campaign.resources import group_of, guest_mb, memory_mb, of_this_machine, runtime_min
+from bbrlab.campaign.stages import STAGES, stage_hash
 from bbrlab.claims.columns import prediction_files
 from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.claims.sample import reach
@@ -23,10 +27,6 @@ from bbrlab.results.replacement import UNCHANGED, check_replaced, replacement
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.schema import Scenario
 from bbrlab.show.documents import linked, sources
-from bbrlab.workflow.asking import asking, asking_text
-from bbrlab.workflow.plan import Plan, PlannedFigure, PlannedPoint, signature_of
-from bbrlab.workflow.resources import group_of, guest_mb, memory_mb, of_this_machine, runtime_min
-from bbrlab.workflow.stages import STAGES, stage_hash
 
 # What a prediction takes on one of two busy cores, with its part of the job around it, and each flow's step of the fluid model.
 PREDICTION_S = 1.6

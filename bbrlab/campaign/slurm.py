@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 from bbrlab.base.errors import UserError
-from bbrlab.workflow.plan import GROUPS, MODELS, PlannedPoint
-from bbrlab.workflow.snakemake import join_groups
+from bbrlab.campaign.plan import GROUPS, MODELS, PlannedPoint
+from bbrlab.campaign.snakemake import join_groups
 
 TIMEOUT_S = 30
 PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
