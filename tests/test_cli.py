@@ -21,13 +21,13 @@ from typer.testing import CliRunner
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.cli import app as frame
-from bbrlab.cli import reference
 from bbrlab.cli.app import SECTIONS
 from bbrlab.cli.commands import app
 from bbrlab.kernel import built, sources
 from bbrlab.kernel.built import Kernel, get_kernel
 from bbrlab.kernel.built_with import compiler
 from bbrlab.scenario.load import load_scenario
+from docs._make import reference
 
 FIG2A = str(paths.ROOT / "scenarios" / "sarpkaya2025" / "fig2a.yaml")
 CLAIMS = str(paths.DATA / "tang" / "claims.yaml")

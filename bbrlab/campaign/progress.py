@@ -62,7 +62,8 @@ class Progress:
 
     def finish(self, key: Key, ok: bool = True) -> None:
         """A run is over."""
-        self.plan([key])
+        if key not in self.planned:
+            self.plan([key])
         self.done.add(key)
         self.failed += not ok
         self.last_s = self.clock()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib.metadata
 import json
 import math
@@ -20,7 +21,8 @@ from bbrlab.cli.interrupts import EXIT_INTERRUPTED
 # How ``bbrlab --help`` lists the commands: what they are for, the most needed first.
 SECTIONS = {
     "One experiment": ("run", "show", "play", "check", "crosscheck", "traffic"),
-    "Campaigns (snakemake runs them) and their results": ("forecast", "campaign", "site", "verify", "compare", "ns3", "cache"),
+    "A question of your own": ("sweep", "plot", "compare", "list"),
+    "Campaigns (snakemake runs them) and their results": ("forecast", "campaign", "site", "verify", "ns3", "cache"),
     "Models": ("model",),
     "This machine": ("doctor", "kernel", "container", "schema"),
     "Courses": ("assign", "grade"),
@@ -28,8 +30,31 @@ SECTIONS = {
 }  # fmt: skip
 
 
+# What people call a command that has another name here.
+OTHER_NAMES = {
+    "draw": "plot",
+    "chart": "plot",
+    "graph": "plot",
+    "ls": "list",
+    "diff": "compare",
+    "study": "sweep",
+}
+
+
 class Sections(TyperGroup):
     """The commands by SECTIONS, each with its whole first sentence."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that is called so. For one that there is not, those that are listed may have been meant, never a hidden one."""
+        try:
+            return super().resolve_command(ctx, args)
+        except Exception as error:
+            if hasattr(error, "message") and args:
+                listed = [name for name, command in self.commands.items() if not command.hidden]
+                meant = [OTHER_NAMES[args[0]]] if args[0] in OTHER_NAMES else difflib.get_close_matches(args[0], listed)
+                if meant:
+                    error.message = f"{error.message.rstrip('.')}, did you mean {' or '.join(meant)}?"
+            raise
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the lists."""
@@ -38,7 +63,7 @@ class Sections(TyperGroup):
                 formatter.write_dl([(name, self.commands[name].get_short_help_str(limit=200)) for name in names])
 
 
-app = typer.Typer(cls=Sections, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None,
+app = typer.Typer(cls=Sections, suggest_commands=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None,
                   help="TCP BBR experiments on a real Linux kernel in virtual time.")  # fmt: skip
 kernel_app = typer.Typer(no_args_is_help=True, help="Build and list guest kernels.")
 cache_app = typer.Typer(no_args_is_help=True, help="Look at and prune the cache of runs that campaigns share.")
@@ -146,19 +171,21 @@ def _main(
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
-def overrides_of(items: list[str] | None) -> dict[str, Any]:
-    """{dotted path: value} of ``--set`` options. UserError for one without a path or a value."""
+def overrides_of(
+    items: list[str] | None, option: str = "--set", example: str = "network.buffer.bdp=4"
+) -> dict[str, Any]:
+    """{dotted path: value} of ``--set`` options, or of others like it. UserError for one without a path or a value."""
     from bbrlab.scenario.load import parse_value
 
     found = {}
     for item in items or []:
         path, equals, text = item.partition("=")
         if not equals or not path:
-            raise UserError(f"--set {item}: give PATH=VALUE, for example --set network.buffer.bdp=4")
+            raise UserError(f"{option} {item}: give PATH=VALUE, for example {option} {example}")
         try:
             found[path] = parse_value(text)
         except UserError as error:
-            raise UserError(f"--set {path}={error}") from None
+            raise UserError(f"{option} {path}={error}") from None
     return found
 
 

@@ -15,14 +15,17 @@ from bbrlab.cli import (
     campaign,
     compare,
     container,
+    contents,
     crosscheck,
     grade,
     kernels,
     look,
     models,
     play,
+    plot,
     run,
     shipped,
+    sweep,
     tools,
 )
 from bbrlab.cli.app import app, cache_app, container_app, kernel_app, model_app

@@ -10,11 +10,12 @@ import typer
 from bbrlab.base.errors import UserError
 from bbrlab.cli.ahead import check_file
 from bbrlab.cli.app import EXIT_MOVED, AsJson, all_cores, app, at_once, print_json
+from bbrlab.cli.compare_runs import SUMMARY, compare_runs
 
 
 @app.command()
 def compare(
-    figures: Annotated[list[str] | None, typer.Argument(help="paper, paper/figure ...; default: what both sides have.")] = None,
+    figures: Annotated[list[str] | None, typer.Argument(metavar="[RUN RUN|PAPER|FIGURE]...", help="Two folders of runs; or papers and figures of two sides, by default what both have.")] = None,
     kernel: Annotated[list[str] | None, typer.Option(help="A kernel (bbrlab kernel list); give two.")] = None,
     config: Annotated[list[str] | None, typer.Option(metavar="'KEY=VALUE ...'", help="Settings of a campaign, as for snakemake --config; give two.")] = None,
     results: Annotated[list[Path] | None, typer.Option(help="A folder of results, of another commit for example; give two.")] = None,
@@ -23,13 +24,30 @@ def compare(
     run: Annotated[bool, typer.Option("--run", help="Run what is missing.")] = False,
     cores: Annotated[int | None, at_once("With --run: guests at once")] = None,
     csv: Annotated[Path | None, typer.Option(help="Write every point to this file.")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE.png|.svg|.pdf", help="Of two runs: draw them over each other.")] = None,
     page: Annotated[Path | None, typer.Option(metavar="FILE.html", help="Write every point and verdict of both sides to this page.")] = None,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
-    """Say which points and verdicts move between two kernels, settings, or folders of results.
+    """Say in what two runs differ; or which points and verdicts move between two kernels, settings, or folders of results.
 
     Ends with 0 if nothing moves, 1 if something does or a side has too few good runs, 2 if there is nothing to compare.
     """
+    if any((Path(word) / SUMMARY).is_file() for word in figures or []):
+        options = {
+            "--kernel": kernel,
+            "--config": config,
+            "--results": results,
+            "--scale": scale,
+            "--run": run,
+            "--csv": csv,
+            "--page": page,
+        }
+        compare_runs(figures or [], metric, out, [name for name, given in options.items() if given], as_json)
+        return
+    if out:
+        raise UserError(
+            f"--out {out}: is the picture of two runs; give their folders (bbrlab compare RUN RUN --out {out})"
+        )
     from bbrlab.claims.judge import judge_all
     from bbrlab.claims.load import claims_of, load_statements
     from bbrlab.publish.campaign_source import figures_there, kernels_of, left_out, run_side, sources_of, tables_at

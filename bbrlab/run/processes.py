@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -120,17 +121,24 @@ def run_each(
     """
     done: list[Result] = []
     started: list[Started] = []
+    stop = threading.Event()
+
+    def do(work: Callable[[list[Started]], Result]) -> list[Result]:
+        """What came of it; nothing if it did not begin."""
+        if stop.is_set():
+            return []
+        result = work(started)
+        if is_last(result):
+            stop.set()
+        return [result]
+
     with ThreadPoolExecutor(cores) as pool:
-        jobs: list[Future[Result]] = [pool.submit(work, started) for work in works]
+        jobs = [pool.submit(do, work) for work in works]
         left, next_s = set(jobs), time.monotonic() + TELL_S
         try:
             while left:
                 over, left = wait(left, TICK_S, FIRST_COMPLETED)
-                results = [job.result() for job in over if not job.cancelled()]
-                done += results
-                if any(is_last(result) for result in results):
-                    for job in left:
-                        job.cancel()
+                done += [result for job in over for result in job.result()]
                 for run in tuple(started):
                     run.look()
                 if over or time.monotonic() >= next_s:
@@ -141,7 +149,7 @@ def run_each(
             for run in started:
                 run.process.terminate()
             raise
-    return [job.result() for job in jobs if not job.cancelled()]
+    return [result for job in jobs for result in job.result()]
 
 
 def _waits(started: Sequence[Started]) -> str:

@@ -1,0 +1,120 @@
+"""``bbrlab compare RUN RUN``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from bbrlab.base.errors import UserError
+from bbrlab.cli.ahead import check_file
+from bbrlab.cli.app import EXIT_MOVED, print_json
+
+if TYPE_CHECKING:
+    from bbrlab.study.beside import Field, Number
+
+SUMMARY = "summary.json"  # bbrlab.run.output.SUMMARY, without what that imports
+DIGITS = 4
+
+
+def compare_runs(
+    words: Sequence[str], metrics: Sequence[str] | None, out: Path | None, others: Sequence[str], as_json: bool
+) -> None:
+    """Say in what two runs differ, and draw them over each other.
+
+    Args:
+        words: their folders.
+        metrics: what to compare; default: beside.METRICS.
+        out: of the picture; None: there is none.
+        others: options that were given, and mean nothing for runs.
+    """
+    from bbrlab.measure.schema import METRICS
+    from bbrlab.study import beside
+    from bbrlab.study.names import resolve
+    from bbrlab.study.plot import Wish, check_out, plot, save
+    from bbrlab.study.sources import source_of
+
+    if len(words) != 2:
+        raise UserError(
+            f"bbrlab compare: two runs are compared, not {len(words)}; more of them on one picture: bbrlab plot RUN RUN RUN"
+        )
+    if others:
+        raise UserError(f"{others[0]}: is for the sides of a campaign; two runs are compared as they are")
+    check_out(out)
+    check_file("--out", out)
+    chosen = [resolve("--metric", name, list(METRICS), "docs/reference/results.md has all") for name in metrics or ()]
+    runs = source_of(words)
+    assert isinstance(runs, list)
+    one, two = runs
+    fields = beside.fields_that_differ(one, two)
+    numbers = beside.numbers_of(one, two, chosen or beside.METRICS)
+    if out:
+        save(plot(runs, Wish())[0], out)
+    if as_json:
+        print_json(
+            {
+                "runs": [str(run.folder.path) for run in runs],
+                "fields": [asdict(f) for f in fields],
+                "metrics": [asdict(n) for n in numbers],
+            }
+        )
+    else:
+        _show(one.name, two.name, fields, numbers)
+        if out:
+            typer.echo(f"\npicture: {out}")
+    if any(number.one != number.two for number in numbers):
+        raise typer.Exit(EXIT_MOVED)
+
+
+def _show(one: str, two: str, fields: Sequence[Field], numbers: Sequence[Number]) -> None:
+    from rich.table import Table
+
+    from bbrlab.base.console import Console
+    from bbrlab.measure.schema import label_of
+
+    console = Console()
+    if fields:
+        table = Table(box=None, pad_edge=False)
+        for head in ("field", one, two):
+            table.add_column(head, overflow="fold")
+        for field in fields:
+            table.add_row(field.name, _word(field.one), _word(field.two))
+        console.print(table)
+    else:
+        console.print("The two runs are of the same scenario, seed, kernel and commit.", highlight=False)
+    table = Table(box=None, pad_edge=False)
+    table.add_column("\nmetric", no_wrap=True)
+    for head in (one, two, "difference"):
+        table.add_column(f"\n{head}", justify="right", overflow="fold")
+    flows = None
+    for number in sorted(numbers, key=lambda n: n.flows or "~"):  # the bottleneck last
+        if number.flows != flows:
+            flows = number.flows
+            table.add_row(flows or "bottleneck", style="bold")
+        table.add_row(f"  {label_of(number.metric)}", _number(number.one), _number(number.two), _difference(number))
+    console.print(table)
+
+
+def _word(value: Any) -> str:
+    return "-" if value is None else str(value)
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "-"
+    digits = max(0, DIGITS - 1 - math.floor(math.log10(abs(value)))) if value else 0
+    return f"{value:.{min(digits, 6)}f}"
+
+
+def _difference(number: Number) -> str:
+    if number.one is None or number.two is None:
+        return ""
+    by = number.two - number.one
+    if not by:
+        return "="
+    share = f" ({by / abs(number.one):+.0%})" if number.one else ""
+    return f"{'+' if by > 0 else '-'}{_number(abs(by))}{share}"

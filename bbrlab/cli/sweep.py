@@ -1,0 +1,137 @@
+"""``bbrlab sweep``."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bbrlab.base.words import in_short, number_of
+from bbrlab.cli.app import CcaSources, KernelName, Overrides, ScenarioFile, all_cores, app, at_once, overrides_of
+from bbrlab.cli.interrupts import Interrupted
+
+if TYPE_CHECKING:
+    from bbrlab.campaign.progress import Progress
+    from bbrlab.study.plan import Study
+
+WIDTH = 120  # of the table where there is no terminal
+EVERY_S = 30  # between two lines of progress where there is no terminal
+
+
+@app.command()
+def sweep(
+    scenario: ScenarioFile,
+    seeds: Annotated[int | None, typer.Option(min=1, help="Of each point; default: the scenario's trials.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for all of it; default: one of the scenario's name, here.", show_default=False)] = None,
+    set_: Overrides = None,
+    jobs: Annotated[int | None, at_once("Runs at once", "--jobs")] = None,
+    kernel: KernelName = None,
+    cca_source: CcaSources = None,
+) -> None:  # fmt: skip
+    """Run a study of your own, all points of a scenario's sweep and cases, and draw it.
+
+    Runs that are there already are kept, so that the same command goes on after an interruption, or with more seeds.
+    """
+    from bbrlab.campaign.lock import hold_lock
+    from bbrlab.scenario.needs import without_effect
+    from bbrlab.scenario.windows import partly_there
+    from bbrlab.study.plan import is_kept, plan_study, write_scenario
+    from bbrlab.study.run import kernel_of, run_study
+
+    sources = tuple(cca_source or ())
+    study = plan_study(scenario, out, overrides_of(set_), seeds, sources)
+    points = study.figure.points
+    for note in [*without_effect(points), *partly_there(points)]:
+        typer.echo(f"note: {note}")
+    guest = kernel_of(study, kernel, sources, lambda text: typer.echo(f"kernel: {text}"))
+    hold_lock(study.folder)
+    write_scenario(study)
+    left = [run for run in study.runs if not is_kept(run, guest.key)]
+    at_most = min(jobs or all_cores(), max(len(left), 1))
+    typer.echo(_plan_words(study, len(left), at_most))
+    if left:
+        try:
+            with _progress(study) as tell:
+                run_study(study, left, at_most, kernel, sources, tell)
+        except Interrupted:
+            there = number_of(len(study.finished), "run")
+            typer.echo(
+                f"bbrlab: {study.folder}: {there} of {len(study.runs)} are kept; the same command goes on", err=True
+            )
+            raise
+    _show_results(study)
+
+
+def _plan_words(study: Study, left: int, jobs: int) -> str:
+    from bbrlab.campaign.progress import span
+    from bbrlab.results.cost import estimate_s
+
+    points, runs = study.figure.points, study.runs
+    words = f"{study.name}: {number_of(len(points), 'point')}, {number_of(len(runs), 'run')}"
+    if len(runs) < len(points) * study.figure.trials:
+        words += " (where nothing is random, two seeds tell all)"
+    if left < len(runs):
+        words += f"; {len(runs) - left} are there"
+    if not left:
+        return words
+    work_s = sum(estimate_s(run.point) for run in runs) * left / len(runs)
+    return f"{words}; about {span(work_s / jobs)} on {number_of(jobs, 'core')}"
+
+
+@contextmanager
+def _progress(study: Study) -> Iterator[Callable[[Progress, str], None]]:
+    """How far it is: one line that is drawn again, or, where there is no terminal, one every so often."""
+    from rich.live import Live
+    from rich.text import Text
+
+    from bbrlab.base.console import Console
+
+    def words(progress: Progress, waits: str) -> str:
+        left = {label for _, label, _ in progress.planned.keys() - progress.done}
+        done = len(study.figure.points) - len(left)
+        return f"points {done} of {len(study.figure.points)} · {progress.words()}{f' · {waits}' if waits else ''}"
+
+    if not sys.stderr.isatty():
+        said_s = [time.monotonic()]
+
+        def plain(progress: Progress, waits: str) -> None:
+            if time.monotonic() - said_s[0] > EVERY_S:
+                said_s[0] = time.monotonic()
+                typer.echo(words(progress, waits), err=True)
+
+        yield plain
+        return
+    console = Console(stderr=True, highlight=False)
+    with Live(Text(""), console=console, transient=True, refresh_per_second=2) as live:
+        yield lambda progress, waits: live.update(
+            Text(words(progress, waits), style="cyan", no_wrap=True, overflow="ellipsis")
+        )
+
+
+def _show_results(study: Study) -> None:
+    """Tables and pictures: in files, and the table here."""
+    from bbrlab.base.console import Console
+    from bbrlab.show.points_table import show_points
+    from bbrlab.study.pictures import draw_study
+    from bbrlab.study.table import study_table, write_tables
+
+    table = study_table(study)
+    tables = write_tables(study, table)
+    show_points(table, Console() if sys.stdout.isatty() else Console(width=WIDTH))
+    failed = table.loc[~table["ok"], ["point", "seed"]].drop_duplicates()
+    if len(failed):
+        names = [f"{point}, seed {seed}" for point, seed in failed.itertuples(index=False)]
+        typer.echo(
+            f"bbrlab: self-checks failed in {number_of(len(names), 'run')}, which no mean is of: {in_short(names, 3)}; "
+            "docs/howto/troubleshooting.md says what they mean",
+            err=True,
+        )
+    if table["ok"].any():
+        tables += draw_study(study)
+    typer.echo(f"\ntables and picture: {'  '.join(str(path) for path in tables)}")
+    typer.echo(f"other pictures: bbrlab plot {study.folder} --y queue_ms_mean    (or --kind cdf, box, heat)")

@@ -1,0 +1,85 @@
+"""Two runs beside each other: in what their scenarios differ, and their metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bbrlab.measure import schema
+from bbrlab.results.algorithms import label_of_cca
+from bbrlab.results.nested import MISSING, differences
+from bbrlab.study.sources import RunSource
+
+# What is compared if nothing is asked for.
+METRICS = (
+    "share_of_capacity", "goodput_mbit", "retransmits", "rtt_ms_mean", "cwnd_packets", "in_flight_packets", "slowdown_mean",
+    "completion_s", "utilisation", "loss", "queue_ms_mean", "queue_ms_p95", "jain_index_all",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field in which two runs differ; None where one does not have it."""
+
+    name: str
+    one: Any
+    two: Any
+
+
+@dataclass(frozen=True)
+class Number:
+    """A metric of two runs.
+
+    Attributes:
+        metric: its name.
+        flows: of which flow group; empty: of the run.
+        one, two: None where it was not observed.
+    """
+
+    metric: str
+    flows: str
+    one: float | None
+    two: float | None
+
+
+def fields_that_differ(one: RunSource, two: RunSource) -> list[Field]:
+    """In what the scenarios of two runs differ, and what else made them: seed, kernel, backend."""
+    found = list(differences(_made_by(one), _made_by(two)))
+    return [Field(d.place, *(None if v is MISSING else v for v in (d.one, d.two))) for d in found]
+
+
+def _made_by(run: RunSource) -> dict[str, Any]:
+    manifest, summary = run.folder.manifest, run.summary
+    kernel = summary["kernel"]
+    return {
+        **manifest.get("scenario", {}),
+        "seed": summary["seed"],
+        "backend": summary["backend"],
+        "kernel": f"{kernel['name']} ({kernel['release']}), key {kernel['key']}",
+        "conditions": manifest.get("conditions"),
+        "commit": (manifest.get("source") or {}).get("commit"),
+    }
+
+
+def numbers_of(one: RunSource, two: RunSource, metrics: Sequence[str] = METRICS) -> list[Number]:
+    """Metrics of two runs: those of each flow group, then those of the run. Where neither has one, it is left out.
+
+    Args:
+        metrics: names (bbrlab/measure/schema.py).
+    """
+    return [n for n in _numbers(one, two, metrics) if n.one is not None or n.two is not None]
+
+
+def _numbers(one: RunSource, two: RunSource, metrics: Sequence[str]) -> Iterator[Number]:
+    groups = one.summary["groups"], two.summary["groups"]
+    for g in range(max(map(len, groups))):
+        pair = [of[g] if g < len(of) else None for of in groups]
+        ccas = dict.fromkeys(f"{group['count']} {label_of_cca(group['cca'])}" for group in pair if group is not None)
+        for name in metrics:
+            if name in schema.GROUP:
+                values = [None if group is None else schema.GROUP[name].of_group(group) for group in pair]
+                yield Number(name, f"flows.{g}: {' / '.join(ccas)}", values[0], values[1])
+    for name in metrics:
+        if name in schema.RUN:
+            yield Number(name, "", *(schema.RUN[name].of_run(run.summary) for run in (one, two)))

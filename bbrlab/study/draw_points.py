@@ -1,0 +1,413 @@
+"""Draws the points of a study or a figure: means over a swept field, their spread, distributions of samples, heat maps."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from bbrlab.base.errors import UserError
+from bbrlab.measure import schema
+from bbrlab.measure.schema import label_of
+from bbrlab.results.algorithms import ALGORITHMS, colour_of_cca, label_of_cca
+from bbrlab.results.run_folder import RunFolder
+from bbrlab.results.tables import CONDITIONS, point_means
+from bbrlab.show.plots.style import MARKERS, bdp_axis, in_order, is_number, multiples, plain, rows_with
+from bbrlab.study.names import resolve
+from bbrlab.study.series import STATE, names, series_of, values_of
+from bbrlab.study.sources import PointsSource, RunSource
+
+FLOWS = "flows"  # the dimension of the flow groups
+PANELS_MAX = 12
+LINES_MAX = 12
+CELLS_TOLD = 150  # of a heat map, that have room for their numbers
+LEGEND_ROW = 8  # names in a row of the legend
+LETTER = 0.085  # inches of a letter at an axis
+WIDE = 8.0  # largest over smallest value, from which on an axis is logarithmic
+DODGE = 0.16, 0.6  # of the distance of two names on an axis: between two lines there, and all of them at most
+# What a field of a scenario is called on an axis.
+LABELS = {
+    "network.buffer.bdp": "buffer (BDP)", "network.buffer.bytes": "buffer (bytes)", "network.buffer.packets": "buffer (packets)",
+    "network.rate_mbit": "rate (Mbit/s)", "network.rtt_ms": "RTT (ms)", "network.qdisc.kind": "queue", "network.loss": "random loss",
+    "buffer_bdp": "buffer (BDP)", "buffer_bytes": "buffer (bytes)", "rate_mbit": "rate (Mbit/s)", "base_rtt_ms": "RTT (ms)",
+    "qdisc": "queue", "random_loss": "random loss", "duration_s": "duration (s)",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What is drawn of points.
+
+    Attributes:
+        y: a metric; with ``sampled`` a series of series.names().
+        x, hue: columns, FLOWS, or None: nothing is there.
+        panel: columns, each combination of whose values has axes of its own.
+        sampled: whether the distribution of samples is drawn, and not of a metric.
+    """
+
+    y: str
+    x: str | None
+    hue: str | None
+    panel: list[str]
+    sampled: bool = False
+
+
+OF_FLOWS = {
+    "count": "number of {} flows",
+    "rtt_ms": "RTT of {} (ms)",
+    "start_s": "start of {} (s)",
+    "bytes": "size of {} (bytes)",
+}
+
+
+def label(column: str, table: pd.DataFrame) -> str:
+    """What a column is called on an axis or in a legend: of flow groups with the name of their algorithm, if they have one."""
+    if column in LABELS:
+        return LABELS[column]
+    if (of := re.fullmatch(r"flows\.(\d+)\.(.+)", column)) and of[2] != "cca":
+        ccas = table.loc[table["group"] == int(of[1]), "cca"].unique()
+        return OF_FLOWS.get(of[2], f"{of[2]} of {{}}").format(
+            label_of_cca(ccas[0]) if len(ccas) == 1 else f"flows.{of[1]}"
+        )
+    return label_of(column).removeprefix("network.")
+
+
+def with_flows(table: pd.DataFrame) -> pd.DataFrame:
+    """The table with the column FLOWS: each row's algorithm, and which group where several groups have that algorithm."""
+    groups = table.groupby("cca")["group"].nunique()
+    several = set(groups.index[groups > 1])
+    text = [
+        label_of_cca(cca) + (f" (flows.{g})" if cca in several else "")
+        for cca, g in zip(table["cca"], table["group"], strict=True)
+    ]
+    return table.assign(**{FLOWS: text})
+
+
+def where(table: pd.DataFrame, swept: list[str], wanted: Mapping[str, Any]) -> pd.DataFrame:
+    """The rows that have some values. UserError for a field that there is not, or a value that it has not."""
+    for word, value in wanted.items():
+        column = resolve("--where", word, [*swept, *CONDITIONS, "cca", "group"], f"there are {', '.join(swept)}")
+        there = table[column]
+        same = there.map(lambda v, value=value: v == value or str(v) == str(value))
+        if not same.any():
+            raise UserError(f"--where {word}={value}: {column} has {', '.join(plain(v) for v in in_order(there))}")
+        table = table[same]
+    return table
+
+
+def choose(
+    source: PointsSource, table: pd.DataFrame, kind: str, x: str | None, y: str | None, hue: str | None
+) -> Choice:
+    """What is drawn, where somebody said some of it, or nothing.
+
+    Args:
+        table: of the source, with_flows(), as far as it is drawn.
+        kind: line, box, cdf or heat.
+
+    Raises:
+        UserError: for a name that there is not; if there is too much for one picture.
+    """
+    columns = [*source.swept, FLOWS, *CONDITIONS, "cca", "group", "seed"]
+    others = f"fields are {', '.join([*source.swept, FLOWS])}"
+    sampled = kind == "cdf" and (y is None or y not in schema.METRICS)
+    if sampled:
+        y = resolve("--y", y or "queue", [n for n in names() if n != STATE], "docs/howto/ask.md has the list")
+        of_flows = series_of(y).of_flows
+    else:
+        there = [m for m in schema.METRICS if m in table and table[m].notna().any()]
+        y = resolve("--y", y, there, "docs/reference/results.md has all metrics") if y else _default_metric(there)
+        of_flows = y in schema.GROUP
+    free = [c for c in source.swept if table[c].nunique(dropna=False) > 1]
+    free += [FLOWS] if of_flows else []
+    x = resolve("--x", x, columns, others) if x else None
+    hue = resolve("--hue", hue, columns, others) if hue else None
+    left = [c for c in free if c not in (x, hue) and not (of_flows and c != FLOWS and _are_one(table, c, FLOWS))]
+    if x is None and kind != "cdf":
+        # The first swept field; the cases, which come before all, only if there is nothing else.
+        x = next((c for c in [*(c for c in left if c not in ("case", FLOWS)), *left] if c != hue), FLOWS)
+        left = [c for c in left if c != x]
+    if hue is None and left:
+        fields = [c for c in left if c not in ("case", FLOWS)]
+        hue = FLOWS if FLOWS in left and kind != "heat" else [*fields, *left][0]
+        left.remove(hue)
+    elif hue is None and x == FLOWS:
+        hue = FLOWS  # its colours
+    left = [c for c in left if c != FLOWS or table[FLOWS].nunique() > 1]
+    if kind == "heat" and hue in (None, FLOWS):
+        raise UserError("--kind heat: needs two fields that are swept; use line or box")
+    return Choice(y, x, hue, left, sampled)
+
+
+def _are_one(table: pd.DataFrame, one: str, two: str) -> bool:
+    """Whether two columns tell the same rows apart."""
+    pairs = table[[one, two]].drop_duplicates()
+    return len(pairs) == pairs[one].nunique(dropna=False) == pairs[two].nunique(dropna=False)
+
+
+def order(values: pd.Series) -> list[Any]:
+    """The values of a column once each: numbers by their size, others as they come in the scenario."""
+    once = list(dict.fromkeys(values))
+    return in_order(once) if all(is_number(v) for v in once) else once
+
+
+def _default_metric(there: list[str]) -> str:
+    if not there:
+        raise UserError("no run has a metric: every run failed its self-checks, or nothing was observed")
+    return next((m for m in ("share_of_capacity", "completion_s", "utilisation") if m in there), there[0])
+
+
+def draw(source: PointsSource, table: pd.DataFrame, kind: str, choice: Choice) -> Figure:
+    """One picture of points.
+
+    Args:
+        table: with_flows() of the source's, as far as it is drawn.
+        kind: line, box, cdf or heat.
+    """
+    if not choice.sampled and choice.y in schema.RUN:
+        table = table[table["group"] == table.groupby(["point", "seed"])["group"].transform("min")]
+    good = table[table["ok"]]
+    if not len(good):
+        raise UserError(f"{source.name}: all runs failed their self-checks: there is nothing to draw")
+    data = _samples(source, good, choice.y) if choice.sampled else good
+    panels = _panels(data, choice.panel)
+    if len(panels) > PANELS_MAX:
+        raise UserError(
+            f"{source.name}: {len(panels)} pictures beside each other are too many ({', '.join(choice.panel)}); draw a part of it "
+            f"(--where {choice.panel[0]}={plain(data[choice.panel[0]].iloc[0])}), or choose other --x and --hue"
+        )
+    lines = order(data[choice.hue]) if choice.hue else [None]
+    if kind != "heat" and len(lines) > LINES_MAX:
+        raise UserError(
+            f"--hue {choice.hue}: {len(lines)} lines are too many for one picture; draw a part of it (--where)"
+        )
+    figure, grid = multiples(len(panels))
+    looks = _looks(data, choice.hue, lines)
+    for axes, wanted in zip(grid.flat, panels, strict=False):
+        here = rows_with(data, dict(wanted))
+        match kind:
+            case "line":
+                _line(axes, here, table, choice, lines, looks)
+            case "box":
+                _box(axes, here, choice, lines, looks)
+            case "cdf":
+                _cdf(axes, here, choice, lines, looks)
+            case _:
+                _heat(axes, here, data, choice)
+        axes.set_title(", ".join(_is(column, value, table) for column, value in wanted.items()))
+    if kind == "cdf":
+        _whole(list(grid.flat)[: len(panels)])
+    if kind == "heat":
+        shown = [axes for axes, _ in zip(grid.flat, panels, strict=False)]
+        figure.colorbar(shown[0].collections[0], ax=list(grid.flat), label=label(choice.y, table))
+    _labels(figure, kind, choice, table)
+    if kind != "heat" and choice.hue not in (None, choice.x):
+        handles, texts = grid.flat[0].get_legend_handles_labels()
+        once = dict(zip(texts, handles, strict=True))
+        columns = len(once) if len(once) <= LEGEND_ROW else -(-len(once) // 2)
+        title = label(choice.hue, table) if choice.hue not in (FLOWS, "case") else None
+        figure.legend(once.values(), once.keys(), loc="outside upper center", ncols=columns, frameon=False, title=title)
+    figure.text(0.995, 0.01, _caption(source, good, kind, choice), fontsize=8, color="0.4", ha="right", va="bottom")
+    return figure
+
+
+def _caption(source: PointsSource, good: pd.DataFrame, kind: str, choice: Choice) -> str:
+    """What is drawn, in small letters."""
+    seeds = good.groupby("point")["seed"].nunique()
+    few, many = int(seeds.min()), int(seeds.max())
+    count = f"{few} seed{'s' if few != 1 else ''}" if few == many else f"{few} to {many} seeds"
+    what = {"line": f"means over {count}" + (", bars: 95 % intervals" if many > 1 else ""), "heat": f"means over {count}", "box": count,
+            "cdf": f"{'samples' if choice.sampled else 'runs'} of {count}"}  # fmt: skip
+    return f"{source.name}: {what[kind]}"
+
+
+def _panels(data: pd.DataFrame, columns: list[str]) -> list[dict[str | None, Any]]:
+    """The values of each axes, of those combinations that there are."""
+    there = set(map(tuple, data[columns].drop_duplicates().to_numpy().tolist())) if columns else {()}
+    every = itertools.product(*(order(data[c]) for c in columns))
+    return [dict(zip(columns, values, strict=True)) for values in every if tuple(values) in there]
+
+
+def _is(column: Any, value: Any, table: pd.DataFrame) -> str:
+    """A field and its value in words."""
+    if column in (FLOWS, "case"):
+        return str(value)
+    name = label(column, table)
+    unit = name[name.find("(") + 1 : -1] if name.endswith(")") else ""
+    text = _value(value)
+    return f"{name.removesuffix(f' ({unit})')} {text} {unit}" if unit else f"{name} = {text}"
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, str) and value in ALGORITHMS:
+        return label_of_cca(value)
+    return f"{value:,.0f}" if is_number(value) and value >= 1e5 and float(value).is_integer() else plain(value)
+
+
+def _looks(data: pd.DataFrame, hue: str | None, lines: list[Any]) -> dict[Any, dict[str, Any]]:
+    """{line: colour and marker}: algorithms have their own colours, each group a marker; swept numbers go from light to dark."""
+    if hue in (FLOWS, "cca"):
+        first = data.drop_duplicates(hue).set_index(hue)
+        return {n: {"color": colour_of_cca(first.loc[n, "cca"] if hue == FLOWS else n), "marker": _MARKS[int(first.loc[n, "group"]) % len(_MARKS)]}
+                for n in lines}  # fmt: skip
+    if all(isinstance(n, str) and n in ALGORITHMS for n in lines):
+        return {n: {"color": colour_of_cca(n), "marker": _MARKS[0]} for n in lines}
+    numbers = all(is_number(n) for n in lines) and len(lines) > 2
+    palette = sns.color_palette("crest" if numbers else "colorblind", len(lines))
+    return {n: {"color": palette[i], "marker": _MARKS[i % len(_MARKS)]} for i, n in enumerate(lines)}
+
+
+_MARKS = "o" + MARKERS[1:]
+
+
+def _line(
+    axes: Axes, here: pd.DataFrame, table: pd.DataFrame, choice: Choice, lines: list[Any], looks: Mapping[Any, Any]
+) -> None:
+    """Means with 95 % intervals; lines between numbers, none between names."""
+    x = str(choice.x)
+    values = order(table[x])
+    numbers = all(is_number(v) for v in values) and len(values) > 1
+    keys = list(dict.fromkeys([k for k in (choice.hue, x) if k]))
+    means = point_means(here, keys, choice.y)
+    for i, name in enumerate(lines):
+        mine = rows_with(means, {choice.hue: name}) if choice.hue else means
+        mine = mine.sort_values(x)
+        shift = (
+            0.0
+            if numbers or len(lines) < 2 or choice.hue == x
+            else min(DODGE[0] * (len(lines) - 1), DODGE[1]) * (i / (len(lines) - 1) - 0.5)
+        )
+        at = mine[x] if numbers else [values.index(v) + shift for v in mine[x]]
+        axes.errorbar(at, mine["mean"], yerr=mine["ci95"], ls="-" if numbers else "", lw=1.5, ms=6, capsize=3,
+                      label=None if name is None else _value(name), **looks[name])  # fmt: skip
+    if numbers:
+        _numbers(axes, values)
+    else:
+        _texts(axes, [_value(v) for v in values])
+        axes.set_xlim(-0.6, len(values) - 0.4)
+        axes.grid(axis="x", visible=False)
+    _from_zero(axes)
+
+
+def _texts(axes: Axes, texts: list[str]) -> None:
+    """Names along an axis, aslant where there is no room."""
+    room = float(axes.get_window_extent().width) / axes.figure.dpi / max(len(texts), 1)
+    aslant = max(map(len, texts)) * LETTER > room
+    axes.set_xticks(range(len(texts)), texts, rotation=30 if aslant else 0, ha="right" if aslant else "center",
+                    rotation_mode="anchor" if aslant else "default")  # fmt: skip
+
+
+def _numbers(axes: Axes, values: list[float]) -> None:
+    """An axis with a tick at each value where there is room: logarithmic if they span much."""
+    if min(values) > 0 and len(values) > 2 and max(values) / min(values) >= WIDE:
+        bdp_axis(axes, values)
+    elif len(values) <= 8:
+        axes.set_xticks(values)
+
+
+def _from_zero(axes: Axes) -> None:
+    """An axis from 0, so that twice as much looks like it; a little room above."""
+    low, high = axes.dataLim.y0, axes.dataLim.y1
+    if np.isfinite(high) and low >= 0 and high > 0:
+        axes.set_ylim(0, max(high * 1.08, axes.get_ylim()[1] if axes.get_ylim()[0] == 0 else 0))
+
+
+def _box(axes: Axes, here: pd.DataFrame, choice: Choice, lines: list[Any], looks: Mapping[Any, Any]) -> None:
+    """The spread over the seeds: boxes, and each run as a point."""
+    x = str(choice.x)
+    data = here.assign(**{x: here[x].map(_value)})
+    order_ = [_value(v) for v in order(here[x])]
+    how: dict[str, Any] = {"data": data, "x": x, "y": choice.y, "order": order_, "ax": axes}
+    if choice.hue:
+        data[choice.hue] = here[choice.hue].map(_value)
+        how |= {
+            "hue": choice.hue,
+            "hue_order": [_value(n) for n in lines],
+            "palette": {_value(n): looks[n]["color"] for n in lines},
+        }
+    sns.boxplot(**how, fliersize=0, linewidth=1, boxprops={"alpha": 0.5}, legend="full" if choice.hue else False)
+    sns.stripplot(**how, dodge=bool(choice.hue), size=4, jitter=False, legend=False)
+    axes.set(xlabel="", ylabel="")
+    _texts(axes, order_)
+    axes.grid(axis="x", visible=False)
+    if legend := axes.get_legend():
+        legend.remove()
+    _from_zero(axes)
+
+
+def _cdf(axes: Axes, here: pd.DataFrame, choice: Choice, lines: list[Any], looks: Mapping[Any, Any]) -> None:
+    """The distribution of samples, or of the runs' metric, as a step function."""
+    for name in lines:
+        mine = rows_with(here, {choice.hue: name}) if choice.hue else here
+        if mine[choice.y].notna().any():
+            sns.ecdfplot(
+                x=mine[choice.y],
+                ax=axes,
+                color=looks[name]["color"],
+                lw=1.8,
+                label=None if name is None else _value(name),
+            )
+    axes.set(xlabel="", ylabel="", ylim=(0, 1.02))
+
+
+def _whole(panels: list[Axes]) -> None:
+    """One axis for all panels, from 0 on, with all of their curves."""
+    low, high = min(axes.dataLim.x0 for axes in panels), max(axes.dataLim.x1 for axes in panels)
+    if np.isfinite([low, high]).all() and high > low:
+        panels[0].set_xlim(0 if low >= 0 else low, high + 0.03 * (high - low))
+
+
+def _heat(axes: Axes, here: pd.DataFrame, every: pd.DataFrame, choice: Choice) -> None:
+    """Means over the seeds as colours, with their numbers, on one scale for all axes."""
+    x, y = str(choice.x), str(choice.hue)
+    cells = here.groupby([y, x])[choice.y].mean().unstack(x)
+    cells = cells.reindex(index=order(here[y])[::-1], columns=order(here[x]))
+    all_means = every.groupby([*(c for c in (x, y, *choice.panel))])[choice.y].mean()
+    digits = max(0, 2 - max(0, int(np.floor(np.log10(max(all_means.abs().max(), 0.1))))))
+    sns.heatmap(cells, ax=axes, cmap="cividis", vmin=min(0.0, all_means.min()), vmax=all_means.max(), annot=cells.size <= CELLS_TOLD,
+                fmt=f".{digits}f", annot_kws={"size": 9}, linewidths=0.5, cbar=False)  # fmt: skip
+    axes.set_xticklabels([_value(v) for v in cells.columns], rotation=0)
+    axes.set_yticklabels([_value(v) for v in cells.index], rotation=0)
+    axes.set(xlabel="", ylabel="")
+
+
+def _labels(figure: Figure, kind: str, choice: Choice, table: pd.DataFrame) -> None:
+    y = series_of(choice.y).label if choice.sampled else label(choice.y, table)
+    x = y if kind == "cdf" else label(str(choice.x), table)
+    if kind == "cdf":
+        y = "fraction of samples" if choice.sampled else "fraction of runs"
+    elif kind == "heat":
+        y = label(str(choice.hue), table)
+    figure.supxlabel(" " if x == FLOWS else x, fontsize=12)  # the caption has its line
+    figure.supylabel(y, fontsize=12)
+
+
+def _samples(source: PointsSource, good: pd.DataFrame, name: str) -> pd.DataFrame:
+    """The samples of a series in the runs' windows, with the runs' columns.
+
+    Raises:
+        UserError: if they are not there.
+    """
+    series = series_of(name)
+    parts = []
+    for (point, seed), rows in good.groupby(["point", "seed"], sort=False):
+        folder = RunFolder(source.run_folder(str(point), int(str(seed))))
+        run = RunSource("", folder)
+        columns = ["time_s", "flow", "group", *series.columns]
+        low, high = rows[["window_start_s", "window_end_s"]].iloc[0]
+        for group, (times, values) in values_of(run, name, run.samples(columns)).items():
+            row = rows[rows["group"] == group] if series.of_flows else rows.head(1)
+            inside = (times >= low) & (times <= high)
+            if len(row) and inside.any():
+                head = {c: row[c].iloc[0] for c in row.columns if c not in schema.METRICS}
+                parts.append(pd.DataFrame({name: values[inside]}).assign(**head))
+    if not parts:
+        raise UserError(f"{source.name}: no run has samples of {name} in its window")
+    return pd.concat(parts, ignore_index=True)

@@ -1,0 +1,262 @@
+"""Draws one or several runs: over time, on one axis, and distributions of their samples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib.pyplot as plt
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from bbrlab.base.errors import UserError
+from bbrlab.measure.bbr_record import STATES
+from bbrlab.measure.phases import phases
+from bbrlab.results.algorithms import colour_of_cca, label_of_cca
+from bbrlab.scenario.rates import before, buffer_full_ms
+from bbrlab.show.plots.style import COLUMNS
+from bbrlab.study.names import resolve
+from bbrlab.study.series import DEFAULT, STATE, names, series_of, values_of
+from bbrlab.study.sources import RunSource
+
+DASHES: tuple[Any, ...] = ("-", (0, (5, 1)), (0, (1, 1)), (0, (6, 1, 1, 1)))
+TINTS = (0.0, 0.45, 0.25, 0.6)  # how much white is in a run's colours
+RUNS_MAX = len(DASHES)
+BOTTLENECK = "#333333"
+FULL = "0.45"  # of the line at which the buffer is full
+# Paul Tol's muted scheme, which has no colour of an algorithm.
+STATE_COLOURS = {
+    "Startup": "#999999", "Drain": "#CCCCCC", "DOWN": "#88CCEE", "CRUISE": "#E4ECF4", "REFILL": "#DDCC77", "UP": "#882255",
+    "ProbeRTT": "#000000",
+}  # fmt: skip
+OTHER_STATE = "#AA4499"
+
+
+def chosen(wanted: Sequence[str]) -> list[str]:
+    """Names of series. UserError for one that there is not."""
+    return [resolve("--y", name, names(), "docs/howto/ask.md has the list") for name in wanted] or list(DEFAULT)
+
+
+def over_time(runs: Sequence[RunSource], wanted: Sequence[str]) -> Figure:
+    """Stacked curves of one time axis: colours are algorithms, dashes are runs.
+
+    Args:
+        wanted: names of series (chosen()); the default ones are left out where no run has them.
+
+    Raises:
+        UserError: for more runs than can be told apart.
+    """
+    if len(runs) > RUNS_MAX:
+        raise UserError(
+            f"{len(runs)} runs over each other are too many: at most {RUNS_MAX} can be told apart over time; use --kind cdf or box"
+        )
+    if len({run.folder.path.resolve() for run in runs}) < len(runs):
+        raise UserError(f"{runs[0].folder.path}: a run is given twice")
+    samples = [_samples(run, wanted) for run in runs]
+    rows = [name for name in wanted if _has(name, runs, samples) or name not in DEFAULT]
+    strips = (
+        [(run, flow, cca) for run, table in zip(runs, samples, strict=True) for flow, cca in _strips(run, table)]
+        if STATE in rows
+        else []
+    )
+    curves = [name for name in rows if name != STATE]
+    heights = [1.9] * len(curves) + ([0.42 + 0.27 * len(strips)] if strips else [])
+    if not heights:
+        raise UserError(f"no run has {' or '.join(wanted)}")
+    figure, grid = plt.subplots(len(heights), 1, figsize=(10.5, 0.7 + sum(heights)), sharex=True, squeeze=False, layout="constrained",
+                                height_ratios=heights)  # fmt: skip
+    for axes, name in zip(grid.flat, curves, strict=False):
+        _curves(axes, name, runs, samples)
+    if strips:
+        _states(grid.flat[-1], strips, dict(zip([r.name for r in runs], samples, strict=True)), several=len(runs) > 1)
+    end_s = max(run.scenario.duration_s for run in runs)
+    for axes in grid.flat:
+        _outside(axes, runs, end_s)
+    grid.flat[-1].set(xlabel="virtual time (s); grey: outside of the metrics' window", xlim=(0, end_s))
+    handles, labels = _legend(runs)
+    figure.legend(handles, labels, loc="outside upper center", ncols=min(4, len(labels)), frameon=False)
+    figure.align_ylabels(list(grid.flat))
+    return figure
+
+
+def _samples(run: RunSource, wanted: Sequence[str]) -> pd.DataFrame:
+    columns = [c for name in wanted for c in series_of(name).columns]
+    return run.samples(list(dict.fromkeys(["time_s", "flow", "group", *columns])))
+
+
+def _has(name: str, runs: Sequence[RunSource], samples: Sequence[pd.DataFrame]) -> bool:
+    if name == STATE:
+        return any(table["bbr_state"].notna().any() for table in samples)
+    return any(values_of(run, name, table) for run, table in zip(runs, samples, strict=True))
+
+
+def _curves(axes: Axes, name: str, runs: Sequence[RunSource], samples: Sequence[pd.DataFrame]) -> None:
+    levels: dict[float, float] = {}  # at which the buffer is full: until when
+    for number, (run, table) in enumerate(zip(runs, samples, strict=True)):
+        for group, (times, values) in values_of(run, name, table).items():
+            axes.plot(times, values, lw=1.1, **_look(run, number, group))
+        if name == "queue":
+            rate = before(run.scenario.network, run.scenario.duration_s)
+            full = buffer_full_ms(rate, 0.0, run.scenario.duration_s, run.summary["bottleneck"]["buffer_bytes"])
+            if max(full[1]) < 4 * max(axes.dataLim.y1, 1e-9):
+                axes.plot(*full, color=FULL, lw=0.9, ls=":")
+                levels[round(float(full[1][-1]), 3)] = full[0][-1]
+    for level, end_s in levels.items():
+        axes.annotate(
+            "buffer full",
+            (end_s, level),
+            xytext=(-3, 1),
+            textcoords="offset points",
+            ha="right",
+            fontsize=8,
+            color=FULL,
+        )
+        axes.set_ylim(top=1.2 * axes.dataLim.y1)
+    axes.set_ylabel(series_of(name).label.replace(" (", "\n("))
+    if axes.dataLim.y0 >= 0:
+        axes.set_ylim(bottom=0)
+
+
+def _look(run: RunSource, number: int, group: int) -> dict[str, Any]:
+    """Colour and dashes of a curve: the algorithm's colour, with more white in it for later runs, and for later groups of one algorithm.
+
+    Args:
+        number: of the run.
+        group: of flows; -1: the bottleneck.
+    """
+    if group < 0:
+        return {"color": _tinted(BOTTLENECK, TINTS[number % RUNS_MAX]), "ls": DASHES[number % RUNS_MAX]}
+    cca = run.scenario.flows[group].cca
+    before = sum(flow.cca == cca for flow in run.scenario.flows[:group])
+    tint = max(TINTS[number % RUNS_MAX], min(0.5 * before, 0.7))
+    return {"color": _tinted(colour_of_cca(cca), tint), "ls": DASHES[number % RUNS_MAX]}
+
+
+def _tinted(colour: str, white: float) -> tuple[float, float, float]:
+    red, green, blue = (white + (1 - white) * part for part in to_rgb(colour))
+    return red, green, blue
+
+
+def _strips(run: RunSource, table: pd.DataFrame) -> list[tuple[int, str]]:
+    """The first flow of each group that tells its states, and its algorithm."""
+    told = table[table["bbr_state"].notna() & (table["flow"] >= 0)]
+    return [(int(flow), run.scenario.flows[int(str(g))].cca) for g, flow in told.groupby("group")["flow"].min().items()]
+
+
+def _states(
+    axes: Axes, strips: Sequence[tuple[RunSource, int, str]], samples: dict[str, pd.DataFrame], *, several: bool
+) -> None:
+    """A bar for each flow, coloured by state, as fine as the samples are."""
+    used: set[str] = set()
+    for row, (run, flow, _) in enumerate(strips):
+        stays = phases(samples[run.name], flow)
+        ends = stays["end_s"].fillna(run.scenario.duration_s)
+        for state, of in stays.assign(end=ends).groupby("state"):
+            used.add(str(state))
+            spans = list(zip(of["start_s"], of["end"] - of["start_s"], strict=True))
+            axes.broken_barh(spans, (row - 0.4, 0.8), color=STATE_COLOURS.get(str(state), OTHER_STATE), lw=0)
+    texts = [f"{label_of_cca(cca)}{f', {run.name}' if several else ''}" for run, _, cca in strips]
+    axes.set_yticks(range(len(strips)), texts, fontsize=9)
+    axes.set_ylim(len(strips) - 0.5, -0.5)
+    axes.grid(visible=False)
+    every_s = 1 / min(run.scenario.sample_hz for run, _, _ in strips)
+    handles = [
+        Patch(facecolor=STATE_COLOURS.get(s, OTHER_STATE), edgecolor="0.6", label=s) for s in STATES if s in used
+    ]
+    axes.legend(handles=handles, loc="lower right", bbox_to_anchor=(1, 1), frameon=False, ncols=len(handles), fontsize=8, handlelength=1,
+                columnspacing=1, borderaxespad=0.1, title=f"state, sampled every {every_s:g} s", title_fontsize=8)  # fmt: skip
+
+
+def _outside(axes: Axes, runs: Sequence[RunSource], end_s: float) -> None:
+    """What lies outside of the window of all runs is grey: no metric is of it."""
+    low, high = min(r.scenario.window_s[0] for r in runs), max(r.scenario.window_s[1] for r in runs)
+    for begin, end in ((0.0, low), (high, end_s)):
+        if end > begin:
+            axes.axvspan(begin, end, color="0.93", zorder=0, lw=0)
+
+
+def _legend(runs: Sequence[RunSource]) -> tuple[list[Any], list[str]]:
+    """Colours of the algorithms, and, of several runs, their dashes."""
+    ccas = dict.fromkeys(flow.cca for run in runs for flow in run.scenario.flows)
+    handles: list[Any] = [Line2D([], [], color=colour_of_cca(cca), lw=2.5) for cca in ccas]
+    labels = [label_of_cca(cca) for cca in ccas]
+    if len(runs) > 1:
+        handles += [
+            Line2D([], [], color=_tinted(BOTTLENECK, TINTS[i % RUNS_MAX]), ls=DASHES[i % RUNS_MAX], lw=1.6)
+            for i in range(len(runs))
+        ]
+        labels += [run.name for run in runs]
+    return handles, labels
+
+
+def distributions(runs: Sequence[RunSource], wanted: Sequence[str], kind: str) -> Figure:
+    """Distributions of the samples in the runs' windows, one axes for each series.
+
+    Args:
+        wanted: names of series (chosen()), without STATE.
+        kind: cdf or box.
+    """
+    columns = min(COLUMNS, len(wanted))
+    rows = -(-len(wanted) // columns)
+    figure, grid = plt.subplots(rows, columns, figsize=(5.2 * columns, 3.6 * rows), squeeze=False, layout="constrained")
+    for axes in list(grid.flat)[len(wanted) :]:
+        axes.set_visible(False)
+    for axes, name in zip(grid.flat, wanted, strict=False):
+        data = _in_window(runs, name)
+        if kind == "cdf":
+            for number, group in data[["number", "group"]].drop_duplicates().itertuples(index=False):
+                mine = data[(data["number"] == number) & (data["group"] == group)]
+                sns.ecdfplot(x=mine["value"], ax=axes, lw=1.8, **_look(runs[number], number, group))
+            axes.set(xlabel=series_of(name).label, ylabel="fraction of samples", ylim=(0, 1.02))
+            axes.set_xlim(left=0 if axes.dataLim.x0 >= 0 else None)
+        else:
+            looks = {
+                line: _look(runs[n], n, g)["color"]
+                for line, n, g in data[["line", "number", "group"]].drop_duplicates().itertuples(index=False)
+            }
+            sns.boxplot(
+                data=data,
+                x="line",
+                y="value",
+                hue="line",
+                palette=looks,
+                ax=axes,
+                fliersize=1,
+                linewidth=1,
+                legend=False,
+            )
+            axes.set(xlabel="", ylabel=series_of(name).label)
+            axes.set_ylim(bottom=0 if axes.dataLim.y0 >= 0 else None)
+            axes.tick_params(axis="x", rotation=20)
+    if kind == "cdf":
+        handles, labels = _legend(runs)
+        figure.legend(handles, labels, loc="outside upper center", ncols=min(4, len(labels)), frameon=False)
+    return figure
+
+
+def _line_name(run: RunSource, group: int, *, several: bool) -> str:
+    flows = run.scenario.flows
+    if group < 0:
+        return run.name if several else "bottleneck"
+    same = sum(flow.cca == flows[group].cca for flow in flows) > 1
+    text = label_of_cca(flows[group].cca) + (f" (flows.{group})" if same else "")
+    return f"{run.name}: {text}" if several else text
+
+
+def _in_window(runs: Sequence[RunSource], name: str) -> pd.DataFrame:
+    """The samples of a series: columns value, number (of the run), group and line (what they are called)."""
+    found = []
+    for number, run in enumerate(runs):
+        low, high = run.scenario.window_s
+        for group, (times, values) in values_of(run, name, _samples(run, [name])).items():
+            inside = (times >= low) & (times <= high)
+            line = _line_name(run, group, several=len(runs) > 1)
+            found.append(pd.DataFrame({"value": values[inside]}).assign(number=number, group=group, line=line))
+    if not found:
+        raise UserError(f"no run has samples of {name} in its window")
+    return pd.concat(found, ignore_index=True)

@@ -1,0 +1,124 @@
+"""What a study consists of: a scenario with its sweep and cases, in a folder of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from bbrlab.base import files
+from bbrlab.base.errors import UserError
+from bbrlab.base.yaml_files import dump_yaml, read_yaml
+from bbrlab.results.figures import Figure, Run
+from bbrlab.results.run_folder import RunFolder
+from bbrlab.run.conditions import CONDITIONS
+from bbrlab.run.output import SUMMARY
+from bbrlab.scenario.load import load_points, points_of
+
+# The files of a study's folder (docs/howto/ask.md); the pictures are called by the study's name.
+SCENARIO, TABLE, MEANS, RUNS = "study.yaml", "runs.parquet", "means.csv", "runs"
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study and its folder.
+
+    Attributes:
+        figure: its points, and how many seeds of each.
+        folder: of its results.
+    """
+
+    figure: Figure
+    folder: Path
+
+    @property
+    def name(self) -> str:
+        """What its scenario is called."""
+        return self.figure.scenario.name
+
+    @cached_property
+    def runs(self) -> list[Run]:
+        """All its runs, those of each seed together: who interrupts it has some of every point."""
+        points, trials = self.figure.points, self.figure.trials_of
+        return [
+            Run(self.figure.id, point, seed, self.folder / RUNS / point.label / f"seed-{seed}")
+            for seed in range(1, self.figure.trials + 1)
+            for point in points
+            if seed <= trials(point)
+        ]
+
+    @property
+    def finished(self) -> list[Run]:
+        """Those that are there."""
+        return [run for run in self.runs if (run.folder / SUMMARY).exists()]
+
+
+def plan_study(
+    path: Path, folder: Path | None, overrides: Mapping[str, Any], seeds: int | None, sources: tuple[Path, ...] = ()
+) -> Study:
+    """The study of a scenario file.
+
+    Args:
+        folder: of its results; default: one of the scenario's name in the working folder.
+        overrides: {dotted path: value} in place of the file's (``--set``).
+        seeds: of each point; default: the scenario's ``trials``. A point that draws nothing has two at most.
+        sources: C files of algorithms of one's own that flows may have, beside those in kernels/cca/.
+
+    Raises:
+        UserError: for a scenario that is not valid; for a folder that is not of this study.
+    """
+    scenario, points = load_points(path, dict(overrides), sources=sources)
+    if overrides:
+        points = points_of(scenario, str(path))
+    if seeds is not None:
+        scenario = scenario.model_copy(update={"trials": seeds})
+    study = Study(
+        Figure(f"{scenario.paper}/{scenario.name}", scenario, points, scenario.trials), folder or Path(scenario.name)
+    )
+    _check_folder(study, path)
+    return study
+
+
+def _check_folder(study: Study, path: Path) -> None:
+    """UserError for a folder that has something else in it than this study."""
+    folder = study.folder
+    if folder.exists() and not folder.is_dir():
+        raise UserError(f"--out {folder}: is a file; give a folder")
+    if not folder.is_dir() or not any(folder.iterdir()):
+        return
+    if not (folder / SCENARIO).is_file():
+        raise UserError(
+            f"--out {folder}: has files that are of no study (no {SCENARIO}); choose a folder that is empty, or not there yet"
+        )
+    content = read_yaml(folder / SCENARIO)
+    name = content.get("name") if isinstance(content, dict) else None
+    if name != study.name:
+        raise UserError(
+            f"--out {folder}: is of the study '{name}', and {path} is called '{study.name}'; choose another folder"
+        )
+
+
+def write_scenario(study: Study) -> None:
+    """Write the scenario as it is run, with what was set: a file that `bbrlab sweep` takes again."""
+    content = study.figure.scenario.model_dump(exclude_unset=True)
+    files.write_if_changed(study.folder / SCENARIO, dump_yaml(content, sort_keys=False))
+
+
+def is_kept(run: Run, kernel_key: str) -> bool:
+    """Whether a run is there whole, of this kernel and under today's conditions, so that it need not be run again.
+
+    Args:
+        kernel_key: of the kernel that would run it.
+    """
+    there = RunFolder(run.folder)
+    try:
+        return (
+            there.file(SUMMARY) is not None
+            and there.summary["kernel"]["key"] == kernel_key
+            and there.manifest.get("conditions") == CONDITIONS[-1]
+            and not there.problems()
+        )
+    except UserError:  # damaged, or another version's
+        return False

@@ -1,0 +1,101 @@
+"""What a run's samples say over time: goodput, queue, RTT, windows, by flow group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from bbrlab.base.arrays import Array
+from bbrlab.measure.sample_schema import SAMPLES
+from bbrlab.measure.schema import label_of
+from bbrlab.measure.series import goodput_series
+from bbrlab.scenario.rates import before, queueing_delay_ms
+from bbrlab.study.sources import RunSource
+
+STATE = "state"
+BINS = 300  # of a run's goodput, at most
+
+
+@dataclass(frozen=True)
+class Series:
+    """What may be drawn over time.
+
+    Attributes:
+        label: of its axis.
+        columns: of samples.parquet that it needs.
+        of_flows: whether flow groups have it; else the bottleneck.
+        value: of samples with those columns, in the axis' unit; None: goodput, which is a difference.
+        meaning: in a few words.
+    """
+
+    label: str
+    columns: tuple[str, ...]
+    of_flows: bool
+    value: Callable[[pd.DataFrame], Any] | None
+    meaning: str
+
+
+SERIES = {
+    "goodput": Series("goodput (Mbit/s)", ("bytes_acked",), True, None, "of a flow group, in bins"),
+    "queue": Series("queue (ms)", ("queue_bytes",), False, None, "queueing delay of the bottleneck"),
+    "rtt": Series("RTT (ms)", ("srtt_us",), True, lambda t: t["srtt_us"] / 1e3, "smoothed RTT, mean over the group's flows"),
+    "cwnd": Series("cwnd (packets)", ("cwnd",), True, lambda t: t["cwnd"], "congestion window, mean over the group's flows"),
+    "inflight": Series("in flight (packets)", ("unacked",), True, lambda t: t["unacked"], "sent and not yet acknowledged, mean over the group's flows"),
+    "pacing": Series("pacing rate (Mbit/s)", ("pacing_rate",), True, lambda t: t["pacing_rate"] * 8e-6, "mean over the group's flows"),
+    "bw": Series("BBR's bandwidth (Mbit/s)", ("bbr_bw",), True, lambda t: t["bbr_bw"] * 8e-6, "its estimate, mean over the group's flows"),
+    "min_rtt": Series("BBR's min_rtt (ms)", ("bbr_min_rtt_us",), True, lambda t: t["bbr_min_rtt_us"] / 1e3, "its estimate, mean over the group's flows"),
+    "retransmits": Series("retransmissions (packets)", ("total_retrans",), True, lambda t: t["total_retrans"], "since the start, mean over the group's flows"),
+    STATE: Series("BBR's state", ("bbr_state",), True, None, "of the first flow of each group"),
+}  # fmt: skip
+DEFAULT = ("goodput", "queue", "rtt", "cwnd", "inflight", STATE)
+BELOW = {"queue_bytes", "queue_packets", "queue_drops", "queue_marks", "queue_sent_bytes", "queue_sent_packets"}
+
+
+def names() -> list[str]:
+    """Of all series, and of the columns of samples.parquet that may be drawn as they are."""
+    return [*SERIES, *(c for c in SAMPLES if c not in ("time_s", "flow", "group", "bbr_state"))]
+
+
+def series_of(name: str) -> Series:
+    """A series by its name (names()); of a column, the column itself."""
+    if name in SERIES:
+        return SERIES[name]
+    return Series(label_of(name), (name,), name not in BELOW, lambda table: table[name], SAMPLES[name].meaning)
+
+
+def values_of(run: RunSource, name: str, samples: pd.DataFrame) -> dict[int, tuple[Array, Array]]:
+    """Times (s) and values of a series.
+
+    Args:
+        name: of a series that is not STATE.
+        samples: of the run, with time_s, flow, group and the series' columns.
+
+    Returns:
+        {flow group: (times, values)}; of the bottleneck {-1: ...}.
+    """
+    series = series_of(name)
+    if name == "goodput":
+        bin_s = max(run.scenario.duration_s / BINS, 2 / run.scenario.sample_hz)
+        return {g: (times + bin_s / 2, rate) for g, (times, rate) in goodput_series(samples, bin_s, "group").items()}
+    if not series.of_flows:
+        once = samples.drop_duplicates("time_s")
+        times = once["time_s"].to_numpy()
+        if name == "queue":
+            rate = before(run.scenario.network, run.scenario.duration_s)
+            return {-1: (times, queueing_delay_ms(rate, times, once["queue_bytes"].to_numpy()))}
+        assert series.value is not None
+        return {-1: (times, np.asarray(series.value(once), dtype=float))}
+    assert series.value is not None
+    flows = samples[samples["flow"] >= 0]
+    means = (
+        flows.assign(value=series.value(flows)).replace([np.inf], np.nan).groupby(["group", "time_s"])["value"].mean()
+    )
+    return {
+        int(str(g)): (rows.index.get_level_values("time_s").to_numpy(), rows.to_numpy(dtype=float))
+        for g, rows in means.groupby("group")
+        if rows.notna().any()
+    }

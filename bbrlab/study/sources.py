@@ -1,0 +1,192 @@
+"""What is drawn: the points of a study or of a campaign's figure, or runs over time."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import pandas as pd
+
+from bbrlab.base import paths
+from bbrlab.base.errors import UserError
+from bbrlab.base.words import in_short
+from bbrlab.measure.summary import Summary
+from bbrlab.results.config import command_for, load_config
+from bbrlab.results.figures import scenario_files
+from bbrlab.results.run_folder import RunFolder
+from bbrlab.results.schema import RUN_AGAIN, read_with
+from bbrlab.results.shipped import is_shipped
+from bbrlab.results.tables import read_figure
+from bbrlab.run.output import SAMPLES, SUMMARY
+from bbrlab.show.points_table import swept_columns
+from bbrlab.show.run_manifest import RunManifest, RunScenario
+from bbrlab.study.plan import RUNS, TABLE
+
+DEPTH = 3  # of the runs below a folder of a study or a figure
+NAME_MAX = 40  # letters of a run's name in a legend
+
+
+@dataclass(frozen=True)
+class RunSource:
+    """A finished run.
+
+    Attributes:
+        name: what it is called in a legend.
+        folder: of its files.
+    """
+
+    name: str
+    folder: RunFolder
+
+    @property
+    def summary(self) -> Summary:
+        """Its summary.json."""
+        return self.folder.summary
+
+    @cached_property
+    def scenario(self) -> RunScenario:
+        """What it ran."""
+        return self.folder.manifest_as(RunManifest).scenario
+
+    def samples(self, columns: Sequence[str]) -> pd.DataFrame:
+        """Some columns of samples.parquet. UserError if it is not there, or lacks one."""
+        path = self.folder.path / SAMPLES
+        if not path.exists():
+            raise UserError(f"{path}: is not there: samples do not ship; run the point again (bbrlab run)")
+        return read_with(path, columns, columns, RUN_AGAIN)
+
+
+@dataclass(frozen=True)
+class PointsSource:
+    """The runs of a study, or of a figure.
+
+    Attributes:
+        name: of the study, or PAPER/FIGURE.
+        told: where it is from, for people.
+        table: figure_table().
+        swept: its columns that tell points apart.
+        run_folder: of a point's label and a seed.
+    """
+
+    name: str
+    told: str
+    table: pd.DataFrame
+    swept: list[str]
+    run_folder: Callable[[str, int], Path]
+
+
+Source = PointsSource | list[RunSource]
+
+
+def source_of(words: Sequence[str], scale: str | None = None) -> Source:
+    """What the words of a command line name: a study's folder, PAPER/FIGURE, or folders of one or several runs.
+
+    Args:
+        scale: of a campaign's results; default: the configuration's, and of results that ship the largest.
+
+    Raises:
+        UserError: if there is no such thing, or they are of several kinds.
+    """
+    if len(words) == 1 and not _is_run(Path(words[0])):
+        return _points(words[0], scale)
+    for word in words:
+        if not _is_run(Path(word)):
+            raise UserError(
+                f"{word}: several things on one plot are runs, and this is no folder of a run (it has no {SUMMARY})"
+            )
+    folders = [RunFolder(Path(word)) for word in words]
+    return [RunSource(name, folder) for name, folder in zip(_names(folders), folders, strict=True)]
+
+
+def _names(folders: Sequence[RunFolder]) -> list[str]:
+    """Names for a legend: of points of one scenario the values in which they differ, of others the parts of their paths that do."""
+    if len(folders) == 1:
+        return [folders[0].path.absolute().name]
+    told = [{**f.summary["values"], "seed": f.summary["seed"]} for f in folders]
+    if (
+        len({(f.summary["paper"], f.summary["scenario"], *values) for f, values in zip(folders, told, strict=True)})
+        == 1
+    ):
+        apart = [key for key in told[0] if len({str(values[key]) for values in told}) > 1]
+        names = [", ".join(f"{key.removeprefix('network.')} = {values[key]}" for key in apart) for values in told]
+        if apart and len(set(names)) == len(names):
+            return [_short(name) for name in names]
+    return [_short(name) for name in _parts_apart([folder.path for folder in folders])]
+
+
+def _short(name: str) -> str:
+    """A name that has room in a legend."""
+    return name if len(name) <= NAME_MAX else f"{name[: NAME_MAX // 2 - 1]}...{name[-NAME_MAX // 2 + 2 :]}"
+
+
+def _is_run(folder: Path) -> bool:
+    return (folder / SUMMARY).is_file()
+
+
+def _parts_apart(folders: Sequence[Path]) -> list[str]:
+    parts = [folder.absolute().parts for folder in folders]
+    first = next((i for i, at in enumerate(zip(*parts, strict=False)) if len(set(at)) > 1), 0)
+    same_end = 0
+    while all(len(p) - same_end > first + 1 for p in parts) and len({p[-1 - same_end] for p in parts}) == 1:
+        same_end += 1
+    return ["/".join(p[first : len(p) - same_end]) or p[-1] for p in parts]
+
+
+def _points(word: str, scale: str | None) -> PointsSource:
+    folder = Path(word)
+    if (folder / TABLE).is_file():
+        table = read_figure(folder / TABLE)
+        name = str(table["figure"].iloc[0]).rpartition("/")[2]
+        return PointsSource(
+            name, str(folder), table, swept_columns(table), lambda label, seed: folder / RUNS / label / f"seed-{seed}"
+        )
+    if folder.is_dir() and word not in scenario_files():
+        below = sorted(path.parent for depth in range(1, DEPTH + 1) for path in folder.glob("*/" * depth + SUMMARY))
+        if below:
+            few = " ".join(str(path) for path in below[:2])
+            raise UserError(
+                f"{folder}: is neither a run's folder nor a finished study's; there are {len(below)} runs below it: name some of "
+                f"them (bbrlab plot {few}), or let `bbrlab sweep` finish its study"
+            )
+        raise UserError(f"{folder}: is neither a run's folder (it has no {SUMMARY}) nor a study's (it has no {TABLE})")
+    return _figure(word, scale)
+
+
+def _figure(word: str, scale: str | None) -> PointsSource:
+    known = scenario_files()
+    wanted = [id for id in known if word in (id, id.split("/")[1])]
+    if len(wanted) != 1:
+        raise UserError(_no_such(word, wanted, list(known)))
+    (id,) = wanted
+    scales = load_config().scales
+    if scale is not None and scale not in scales:
+        raise UserError(f"--scale {scale}: no such scale; there are {', '.join(scales)}")
+    own = paths.results_folder()
+    at = scale or load_config().scale
+    places = [
+        (own, at),
+        *((paths.SHIPPED, s) for s in ([scale] if scale else reversed(scales)) if is_shipped(paths.SHIPPED, s)),
+    ]
+    for results, at in places:
+        path = results / at / f"{id}.parquet"
+        if path.exists():
+            table = read_figure(path)
+            whose = "your own results" if results == own else "shipped results"
+            return PointsSource(id, f"{whose}, scale {at}", table, swept_columns(table),
+                                lambda label, seed: own / RUNS / id / label / f"seed-{seed}")  # fmt: skip
+    raise UserError(f"{id}: there are no results of it; compute them: {command_for(id, scale or load_config().scale)}")
+
+
+def _no_such(word: str, wanted: list[str], known: list[str]) -> str:
+    if wanted:
+        return f"{word}: may be {' or '.join(wanted)}; give one of them"
+    papers = list(dict.fromkeys(id.split("/")[0] for id in known))
+    if word in papers:
+        mine = [id for id in known if id.startswith(f"{word}/")]
+        return f"{word}: is a paper; give one of its figures: {in_short(mine)}"
+    close = difflib.get_close_matches(word, [*known, *(id.split("/")[1] for id in known)], 3)
+    meant = f"; did you mean {' or '.join(close)}?" if close else " (bbrlab list says what there is)"
+    return f"{word}: is no folder, and there is no such figure{meant}"

@@ -1,0 +1,74 @@
+"""Made-up run folders, for tests of what is drawn and told of runs: whole as a guest's, in no time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from bbrlab.base import files
+from bbrlab.measure.schema import GROUP, RUN
+from bbrlab.run.conditions import CONDITIONS
+from bbrlab.run.output import MANIFEST, SAMPLES, SUMMARY
+from bbrlab.scenario.point import Point
+from bbrlab.scenario.schema import GRID
+from tests.made_up import whole_summary
+
+
+def made_up_run(point: Point, seed: int, out: Path, key: str = "aaaa", ok: bool = True) -> Path:
+    """Write a run's folder: the first group takes more of a deeper buffer, each seed a little more than the one before.
+
+    Args:
+        key: of the kernel.
+        ok: whether its self-checks passed.
+    """
+    scenario, network = point.scenario, point.scenario.network
+    first = min(0.9, 0.1 + 0.05 * network.buffer_bytes / network.bdp_bytes + 0.01 * seed)
+    shares = [first, *[(0.95 - first) / max(1, len(scenario.flows) - 1)] * (len(scenario.flows) - 1)]
+    groups = [
+        {"cca": flow.cca, "count": flow.count, "direction": flow.direction, **dict.fromkeys(GROUP),
+         "share_of_capacity": share, "goodput_mbit": share * network.rate_mbit, "rtt_ms_mean": 50.0 + seed}
+        for flow, share in zip(scenario.flows, shares, strict=True)
+    ]  # fmt: skip
+    measured: dict[str, Any] = {
+        "groups": groups,
+        "flows": [],
+        "bottleneck": {"buffer_bytes": network.buffer_bytes},
+        "jain_index": 0.9,
+    }
+    told = {"utilisation": 0.95, "loss": 0.01, "queue_ms_mean": 10.0 * network.buffer_bytes / network.bdp_bytes + seed}
+    for name, metric in RUN.items():
+        *folders, last = metric.place or ("bottleneck", name)
+        inner = measured
+        for folder in folders:
+            inner = inner.setdefault(folder, {})
+        inner.setdefault(last, told.get(name))
+    checks = [] if ok else [{"name": "rate", "ok": False, "asked": 1, "measured": 2, "detail": "1 v 2"}]
+    summary = whole_summary(measured, key, scenario=scenario.name, paper=scenario.paper, values=point.values, seed=seed,
+                            window_s=scenario.window_s, virtual_s=scenario.duration_s, checks=checks, ok=ok)  # fmt: skip
+    out.mkdir(parents=True, exist_ok=True)
+    samples(point, shares).to_parquet(out / SAMPLES, index=False)
+    files.write_json(out / MANIFEST, {
+        "scenario": scenario.model_dump(exclude=GRID), "values": point.values, "fingerprint": point.fingerprint, "seed": seed,
+        "plan_sha256": "p", "conditions": CONDITIONS[-1], "source": {"commit": "c"}, "outputs_sha256": {SAMPLES: files.sha256(out / SAMPLES)},
+    })  # fmt: skip
+    files.write_json(out / SUMMARY, summary)
+    return out
+
+
+def samples(point: Point, shares: list[float]) -> pd.DataFrame:
+    """samples.parquet: the columns that are drawn, one flow for each group; BBR's states change each second."""
+    scenario = point.scenario
+    times = np.arange(0, scenario.duration_s, 1 / scenario.sample_hz)
+    parts = []
+    for group, (flow, share) in enumerate(zip(scenario.flows, shares, strict=True)):
+        is_bbr = flow.cca.startswith("bbr")
+        parts.append(pd.DataFrame({
+            "time_s": times, "flow": group, "group": group, "bytes_acked": times * share * scenario.network.rate_mbit * 1e6 / 8,
+            "srtt_us": 50_000 + 1000 * group + 100 * np.sin(times), "cwnd": 20 + 10 * group, "unacked": 15, "total_retrans": times // 2,
+            "pacing_rate": 1e6, "bbr_bw": 1e6 if is_bbr else np.nan, "bbr_min_rtt_us": 4e4 if is_bbr else np.nan,
+            "bbr_state": np.where(is_bbr, times // 1 % 5, np.nan), "queue_bytes": 5000 + 1000 * np.cos(times),
+        }))  # fmt: skip
+    return pd.concat(parts).sort_values(["time_s", "flow"], ignore_index=True)

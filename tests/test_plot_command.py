@@ -1,0 +1,332 @@
+"""``bbrlab plot``, ``bbrlab compare RUN RUN`` and ``bbrlab list``, on made-up runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from matplotlib.figure import Figure as Picture
+from typer.testing import CliRunner
+
+from bbrlab.base.errors import UserError
+from bbrlab.cli.commands import app
+from bbrlab.results.figures import Figure
+from bbrlab.scenario.load import points_of
+from bbrlab.scenario.messages import validate
+from bbrlab.study import draw_runs
+from bbrlab.study.plan import Study
+from bbrlab.study.plot import Wish, plot, save
+from bbrlab.study.series import SERIES
+from bbrlab.study.sources import source_of
+from bbrlab.study.table import study_table, write_tables
+from tests.conftest import scenario_dict
+from tests.made_up_runs import made_up_run
+
+FLOWS = [{"cca": "bbr3"}, {"cca": "cubic"}]
+Made = Callable[..., Study]
+
+
+@pytest.fixture
+def made(tmp_path, monkeypatch) -> Made:
+    """Makes a study of two seeds in a folder of the working folder."""
+    monkeypatch.chdir(tmp_path)
+
+    def make(name: str = "exp1", bad: bool = False, **changes: Any) -> Study:
+        scenario = validate(scenario_dict(**({"flows": FLOWS, "name": name} | changes)), "test")
+        study = Study(Figure(f"none/{name}", scenario, points_of(scenario), 2), Path(name))
+        for run in study.runs:
+            made_up_run(run.point, run.seed, run.folder, ok=not bad)
+        write_tables(study, study_table(study))
+        return study
+
+    yield make  # type: ignore[misc]
+    plt.close("all")
+
+
+def draw(*words: str, **wish: Any) -> Picture:
+    return plot(source_of(words), Wish(**wish))[0]
+
+
+def texts(picture: Picture) -> list[str]:
+    return [text.get_text() for text in picture.findobj(plt.Text) if text.get_text().strip()]
+
+
+def titles(picture: Picture) -> list[str]:
+    return [axes.get_title() for axes in picture.axes if axes.get_visible()]
+
+
+def run_folder(study: Study, number: int = 0) -> str:
+    return str(study.runs[number].folder)
+
+
+# --- points --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_folder_alone_gives_the_shares_over_the_first_swept_field(made):
+    made(sweep={"network.buffer.bdp": [1, 2, 8], "network.qdisc.kind": ["fifo", "fq_codel"]})
+    picture = draw("exp1")
+    assert titles(picture) == ["queue = fifo", "queue = fq_codel"], "as the scenario has them"
+    said = texts(picture)
+    assert {
+        "buffer (BDP)",
+        "share of capacity",
+        "BBRv3",
+        "CUBIC",
+        "exp1: means over 2 seeds, bars: 95 % intervals",
+    } <= set(said)
+    first = picture.axes[0].containers[0]
+    assert list(first.lines[0].get_xdata()) == [1, 2, 8]
+    assert first.lines[0].get_ydata() == pytest.approx([0.165, 0.215, 0.515])
+    assert first.lines[0].get_color() == "#009E73", "BBRv3's colour"
+
+
+def test_names_have_no_line_between_them(made):
+    made(sweep={"network.qdisc.kind": ["fifo", "fq_codel"]})
+    axes = draw("exp1").axes[0]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["fifo", "fq_codel"]
+    assert all(line.lines[0].get_linestyle() == "None" for line in axes.containers)
+
+
+def test_algorithms_that_are_swept_are_the_colours(made):
+    made(flows=[{"cca": "bbr1"}], sweep={"flows.0.cca": ["bbr1", "bbr3", "cubic"], "network.buffer.bdp": [1, 4]})
+    picture = draw("exp1")
+    assert titles(picture) == [""], "the algorithm is told once: by the colour, and by no panel"
+    assert {"BBRv1", "BBRv3", "CUBIC"} <= set(texts(picture))
+
+
+def test_two_groups_of_one_algorithm_are_told_apart(made):
+    made(flows=[{"cca": "bbr3"}, {"cca": "bbr3", "rtt_ms": 80}], sweep={"flows.1.rtt_ms": [40, 80, 160]})
+    assert {"BBRv3 (flows.0)", "BBRv3 (flows.1)", "RTT of BBRv3 (ms)"} <= set(texts(draw("exp1")))
+
+
+def test_a_metric_of_the_run_is_drawn_once(made):
+    made(sweep={"network.buffer.bdp": [1, 4]})
+    axes = draw("exp1", y=["queue_ms_mean"]).axes[0]
+    assert len(axes.containers) == 1
+    assert axes.containers[0].lines[0].get_ydata() == pytest.approx([11.5, 41.5])
+
+
+@pytest.mark.parametrize("kind", ["box", "cdf", "heat"])
+def test_other_kinds(made, kind):
+    made(sweep={"network.buffer.bdp": [1, 2, 8], "network.rtt_ms": [20, 40]})
+    said = texts(draw("exp1", kind=kind))
+    assert {"box": "share of capacity", "cdf": "queue (ms)", "heat": "RTT (ms)"}[kind] in said
+    if kind == "cdf":
+        assert "fraction of samples" in said
+    if kind == "heat":
+        assert {"BBRv3", "CUBIC", "0.17"} <= set(said), "one map for each algorithm, with numbers"
+
+
+def test_a_part_of_the_points(made):
+    made(sweep={"network.buffer.bdp": [1, 2, 8], "network.qdisc.kind": ["fifo", "fq_codel"]})
+    picture = draw("exp1", where={"qdisc.kind": "fifo"})
+    assert titles(picture) == [""]
+
+
+def test_a_study_of_one_point(made):
+    made()
+    axes = draw("exp1").axes[0]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["BBRv3", "CUBIC"]
+
+
+def test_the_same_study_gives_the_same_bytes(made, tmp_path):
+    made(sweep={"network.buffer.bdp": [1, 4]})
+    for kind in ("svg", "png"):
+        for number in (1, 2):
+            save(draw("exp1", kind="box"), tmp_path / f"{number}.{kind}")
+        assert (tmp_path / f"1.{kind}").read_bytes() == (tmp_path / f"2.{kind}").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("wish", "told"),
+    [
+        ({"y": ["share_of_capcity"]}, "--y share_of_capcity: there is no such field, did you mean share_of_capacity"),
+        ({"x": "bpd"}, "--x bpd: there is no such field, did you mean bdp"),
+        ({"hue": "kynd"}, "--hue kynd: there is no such field, did you mean kind"),
+        ({"kind": "pie"}, "--kind pie: no such kind; use one of line, box, cdf, heat"),
+        ({"where": {"bdp": 3}}, "--where bdp=3: network.buffer.bdp has 1, 4"),
+        ({"y": ["loss", "utilisation"]}, "a picture of points has one"),
+        ({"kind": "cdf", "y": ["cwmd"]}, "--y cwmd: there is no such field, did you mean cwnd"),
+    ],
+)
+def test_what_cannot_be_drawn_is_told(made, wish, told):
+    made(sweep={"network.buffer.bdp": [1, 4], "network.qdisc.kind": ["fifo", "fq_codel"]})
+    with pytest.raises(UserError) as error:
+        draw("exp1", **wish)
+    assert told in str(error.value)
+
+
+def test_too_many_panels_are_refused(made):
+    made(sweep={"network.buffer.bdp": [1, 4], "network.rtt_ms": [10, 20, 30, 40], "network.rate_mbit": [1, 2, 3, 4]})
+    with pytest.raises(UserError, match=r"16 pictures beside each other are too many .*--where network.rtt_ms=10"):
+        draw("exp1")
+
+
+def test_runs_that_all_failed(made):
+    made(bad=True, sweep={"network.buffer.bdp": [1, 4]})
+    with pytest.raises(UserError, match="all runs failed their self-checks"):
+        draw("exp1")
+
+
+# --- runs ----------------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_over_time(made):
+    picture = draw(run_folder(made()))
+    labels = [axes.get_ylabel().replace("\n", " ") for axes in picture.axes]
+    assert labels == ["goodput (Mbit/s)", "queue (ms)", "RTT (ms)", "cwnd (packets)", "in flight (packets)", ""]
+    goodput = picture.axes[0].lines[0].get_ydata()
+    assert np.nanmedian(goodput) == pytest.approx(10 * 0.21), "what the samples' bytes say"
+    assert picture.axes[1].lines[0].get_ydata()[0] == pytest.approx(6000 * 8 / 10e3), "backlog over the rate"
+    assert {"Startup", "state, sampled every 0.1 s"} <= set(texts(picture))
+
+
+def test_without_bbr_there_is_no_strip_of_states(made):
+    assert len(draw(run_folder(made(flows=[{"cca": "cubic"}]))).axes) == 5
+
+
+def test_runs_over_each_other_are_called_by_what_differs(made):
+    study = made(sweep={"network.buffer.bdp": [1, 4]})
+    picture = draw(run_folder(study, 0), run_folder(study, 1))
+    assert {"buffer.bdp = 1", "buffer.bdp = 4"} <= set(texts(picture))
+    solid, dashed = picture.axes[2].lines[0], picture.axes[2].lines[2]
+    assert solid.get_linestyle() == "-" and dashed.get_linestyle() == "--"
+    assert {"seed = 1", "seed = 2"} <= set(texts(draw(run_folder(study, 0), run_folder(study, 2))))
+
+
+@pytest.mark.parametrize("name", sorted(SERIES))
+def test_every_series(made, name):
+    assert draw(run_folder(made()), y=[name]).axes
+
+
+@pytest.mark.parametrize("kind", ["cdf", "box"])
+def test_distributions_of_runs(made, kind):
+    study = made(sweep={"network.buffer.bdp": [1, 4]})
+    picture = draw(run_folder(study, 0), run_folder(study, 1), kind=kind)
+    assert {"queue (ms)", "RTT (ms)"} <= set(texts(picture))
+
+
+@pytest.mark.parametrize(
+    ("words", "wish", "told"),
+    [
+        (["exp1", "RUN"], {}, "exp1: several things on one plot are runs, and this is no folder of a run"),
+        (["RUN", "RUN"], {}, "a run is given twice"),
+        (["RUN"], {"x": "bdp"}, "--x: is for the points of a study"),
+        (["RUN"], {"kind": "heat"}, "--kind heat: is for the points"),
+        (["RUN"], {"kind": "cdf", "y": ["state"]}, "--y state: a state is no number"),
+        (["exp1/runs"], {}, "exp1/runs: is neither a run's folder nor a finished study's; there are 4 runs below it"),
+        (["nowhere"], {}, "nowhere: is no folder, and there is no such figure"),
+        (["sarpkaya2025"], {}, "sarpkaya2025: is a paper; give one of its figures: sarpkaya2025/"),
+        (["fig2b"], {}, "there are no results of it; compute them: snakemake"),
+        (["fig2aa"], {}, "did you mean fig2a"),
+    ],
+)
+def test_what_is_no_run_is_told(made, words, wish, told):
+    study = made(sweep={"network.buffer.bdp": [1, 4]})
+    with pytest.raises(UserError) as error:
+        draw(*(run_folder(study) if word == "RUN" else word for word in words), **wish)
+    assert told in str(error.value)
+
+
+def test_more_runs_than_can_be_told_apart(made):
+    study = made(sweep={"network.buffer.bdp": [1, 2, 4]})
+    with pytest.raises(UserError, match="6 runs over each other are too many"):
+        draw_runs.over_time(source_of([run_folder(study, i) for i in range(6)]), ["queue"])
+
+
+def test_the_command(made, tmp_path):
+    made(sweep={"network.buffer.bdp": [1, 4]})
+    done = CliRunner().invoke(app, ["plot", "exp1", "--kind", "box"])
+    assert done.output == "exp1-share_of_capacity-box.png\n"
+    assert (tmp_path / "exp1-share_of_capacity-box.png").read_bytes().startswith(b"\x89PNG")
+    done = CliRunner().invoke(app, ["plot", "exp1", "--out", "x.gif"])
+    assert (
+        str(done.exception)
+        == "--out x.gif: the file's name says what is drawn: give one that ends with .png, .svg, .pdf"
+    )
+
+
+# --- compare, list, and commands that there are not ----------------------------------------------------------------------
+
+
+def test_two_runs_side_by_side(made, tmp_path):
+    study = made(sweep={"network.buffer.bdp": [1, 4]})
+    two = [run_folder(study, 0), run_folder(study, 1)]
+    done = CliRunner().invoke(app, ["compare", *two, "--out", "two.svg"])
+    assert done.exit_code == 1, "something differs"
+    lines = {" ".join(line.split()) for line in done.output.splitlines()}
+    assert {"field buffer.bdp = 1 buffer.bdp = 4", "network.buffer.bdp 1.0 4.0", "flows.0: 1 BBRv3"} <= lines
+    assert "share of capacity 0.1600 0.3100 +0.1500 (+94%)" in lines
+    assert "queueing delay (ms) 11.00 41.00 +30.00 (+273%)" in lines
+    assert (tmp_path / "two.svg").exists()
+    told = json.loads(CliRunner().invoke(app, ["compare", *two, "--json", "--metric", "loss"]).output)
+    assert told["metrics"] == [{"metric": "loss", "flows": "", "one": 0.01, "two": 0.01}]
+    assert [field["name"] for field in told["fields"]] == ["network.buffer.bdp"]
+
+
+def test_a_run_is_equal_to_its_copy(made, tmp_path):
+    study = made()
+    copy = made_up_run(study.runs[0].point, 1, tmp_path / "copy")
+    done = CliRunner().invoke(app, ["compare", run_folder(study), str(copy)])
+    assert done.exit_code == 0
+    assert "of the same scenario, seed, kernel and commit" in done.output
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["RUN"], "two runs are compared, not 1"),
+        (["RUN", "exp1"], "exp1: several things on one plot are runs"),
+        (["RUN", "RUN", "--scale", "full"], "--scale: is for the sides of a campaign"),
+        (["--out", "x.png"], "--out x.png: is the picture of two runs"),
+        (["RUN", "RUN", "--metric", "los"], "--metric los: there is no such field, did you mean loss"),
+    ],
+)
+def test_what_cannot_be_compared_is_told(made, words, told):
+    study = made()
+    done = CliRunner().invoke(app, ["compare", *(run_folder(study) if word == "RUN" else word for word in words)])
+    assert isinstance(done.exception, UserError)
+    assert told in str(done.exception)
+
+
+def test_what_there_is(monkeypatch):
+    done = CliRunner().invoke(app, ["list", "tang", "--json"])
+    found = {one["id"]: one for one in json.loads(done.output)}
+    assert {"tang/fig2", "tang/fig3"} <= found.keys() and all(id.startswith("tang/") for id in found)
+    smoke, full = (found["tang/fig2"]["scales"][scale] for scale in ("smoke", "full"))
+    assert smoke["runs"] <= full["runs"] and 0 < smoke["core_s"] < full["core_s"]
+    words = CliRunner().invoke(app, ["list", "tang"], env={"COLUMNS": "160"}).output
+    assert "tang/fig2" in words and "full (min)" in words
+    points = CliRunner().invoke(app, ["list", "tang/fig2"], env={"COLUMNS": "160"}).output
+    assert f"{full['points']} points, {full['runs']} runs; other scales: smoke: {smoke['points']} points" in points
+    wrong = CliRunner().invoke(app, ["list", "tnag"])
+    assert "did you mean tang?" in str(wrong.exception)
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("plots", "plot"),
+        ("swep", "sweep"),
+        ("ls", "list"),
+        ("judg", None),
+        ("collec", None),
+    ],
+)
+def test_hidden_commands_are_meant_by_nobody(typed, meant):
+    done = CliRunner().invoke(app, [typed])
+    assert f"No such command '{typed}'" in done.output
+    hidden = [name for name, command in app_commands().items() if command.hidden]
+    assert not any(f"mean {name}" in done.output or f"or {name}" in done.output for name in hidden)
+    assert meant is None or f"did you mean {meant}" in done.output
+
+
+def app_commands() -> dict[str, Any]:
+    import typer.main
+
+    return dict(typer.main.get_command(app).commands)
