@@ -85,7 +85,7 @@ rule scorecard:
     params:
         scale=SCALE,
     shell:
-        "bbrlab report {input.tables:q} --claims {input.claims:q} --scale {params.scale} --out {output.json:q} > {output.text:q} 2> {log:q}"
+        "bbrlab scorecard {input.tables:q} --claims {input.claims:q} --scale {params.scale} --out {output.json:q} > {output.text:q} 2> {log:q}"
 
 
 # Stage 6: all of it as one static site.

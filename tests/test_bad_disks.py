@@ -35,7 +35,7 @@ COMMANDS = {
     "judge": ["judge", "{tables}/tang/fig2.parquet", "--only", "--scale", "smoke", "--out", "{out}/claims.parquet"],
     "predict": ["predict", "{point}", "burst={out}/burst.parquet"],
     "execute": ["execute", "{notebook}", "--out", "{out}/n.ipynb", "--figures", "{out}/figures"],
-    "report": ["report", "{tables}/tang/fig2.parquet", "--claims", "{tables}/claims.parquet", "--scale", "smoke", "--out", "{out}/card.json"],
+    "scorecard": ["scorecard", "{tables}/tang/fig2.parquet", "--claims", "{tables}/claims.parquet", "--scale", "smoke", "--out", "{out}/card.json"],
     "show": ["show", "{run}", "--out", "{out}/run.html"],
     "ship": ["ship", "tang/fig2", "--scale", "smoke", "--out", "{out}"],
     "artifact": ["artifact", "tang/fig2", "--scale", "smoke", "--out", "{out}"],
@@ -46,7 +46,7 @@ COMMANDS = {
 
 
 Told = tuple[Path, dict[str, dict[str, dict[str, Any]]]]
-FAST = ("run", "seeds", "collect", "judge", "report", "show", "assign")
+FAST = ("run", "seeds", "collect", "judge", "scorecard", "show", "assign")
 
 
 def try_out(folder: Path, campaign: Path, names: Iterable[str], kinds: Sequence[str]) -> Told:  # noqa: F811

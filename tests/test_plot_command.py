@@ -70,7 +70,7 @@ def run_folder(study: Study, number: int = 0) -> str:
 def test_a_folder_alone_gives_the_shares_over_the_first_swept_field(made):
     made(sweep={"network.buffer.bdp": [1, 2, 8], "network.qdisc.kind": ["fifo", "fq_codel"]})
     picture = draw("exp1")
-    assert titles(picture) == ["queue = fifo", "queue = fq_codel"], "as the scenario has them"
+    assert titles(picture) == ["queue discipline = fifo", "queue discipline = fq_codel"], "as the scenario has them"
     said = texts(picture)
     assert {
         "buffer (BDP)",
@@ -312,6 +312,7 @@ def test_what_there_is(monkeypatch):
     ("typed", "meant"),
     [
         ("plots", "plot"),
+        ("report", "site"),
         ("swep", "sweep"),
         ("ls", "list"),
         ("judg", None),

@@ -32,6 +32,7 @@ SECTIONS = {
 
 # What people call a command that has another name here.
 OTHER_NAMES = {
+    "report": "site",
     "draw": "plot",
     "chart": "plot",
     "graph": "plot",

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from bbrlab.campaign.progress import Progress
     from bbrlab.study.plan import Study
 
-WIDTH = 120  # of the table where there is no terminal
 EVERY_S = 30  # between two lines of progress where there is no terminal
 
 
@@ -115,14 +114,14 @@ def _progress(study: Study) -> Iterator[Callable[[Progress, str], None]]:
 
 def _show_results(study: Study) -> None:
     """Tables and pictures: in files, and the table here."""
-    from bbrlab.base.console import Console
+    from bbrlab.show.console import wide_console
     from bbrlab.show.points_table import show_points
     from bbrlab.study.pictures import draw_study
     from bbrlab.study.table import study_table, write_tables
 
     table = study_table(study)
     tables = write_tables(study, table)
-    show_points(table, Console() if sys.stdout.isatty() else Console(width=WIDTH))
+    show_points(table, wide_console())
     failed = table.loc[~table["ok"], ["point", "seed"]].drop_duplicates()
     if len(failed):
         names = [f"{point}, seed {seed}" for point, seed in failed.itertuples(index=False)]

@@ -36,9 +36,9 @@ DODGE = 0.16, 0.6  # of the distance of two names on an axis: between two lines 
 # What a field of a scenario is called on an axis.
 LABELS = {
     "network.buffer.bdp": "buffer (BDP)", "network.buffer.bytes": "buffer (bytes)", "network.buffer.packets": "buffer (packets)",
-    "network.rate_mbit": "rate (Mbit/s)", "network.rtt_ms": "RTT (ms)", "network.qdisc.kind": "queue", "network.loss": "random loss",
+    "network.rate_mbit": "rate (Mbit/s)", "network.rtt_ms": "RTT (ms)", "network.qdisc.kind": "queue discipline", "network.loss": "random loss",
     "buffer_bdp": "buffer (BDP)", "buffer_bytes": "buffer (bytes)", "rate_mbit": "rate (Mbit/s)", "base_rtt_ms": "RTT (ms)",
-    "qdisc": "queue", "random_loss": "random loss", "duration_s": "duration (s)",
+    "qdisc": "queue discipline", "random_loss": "random loss", "duration_s": "duration (s)",
 }  # fmt: skip
 
 

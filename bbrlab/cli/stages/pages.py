@@ -45,7 +45,7 @@ def verdicts(claims: Path, table: Annotated[Path | None, typer.Option()] = None)
 
 
 @app.command(hidden=True)
-def report(
+def scorecard(
     tables: list[Path],
     claims: Annotated[Path, typer.Option()],
     scale: Annotated[str, typer.Option()],
