@@ -10,6 +10,8 @@ from bbrlab.cli.app import AsJson, Figures, all_cores, app, print_json
 if TYPE_CHECKING:
     from bbrlab.study.contents import Listed
 
+TITLE_MAX = 28  # letters of a figure's title
+
 
 @app.command("list")
 def list_(figures: Figures = None, as_json: AsJson = False) -> None:
@@ -36,21 +38,21 @@ def _show_figures(found: list[Listed]) -> None:
     console, cores, scales = Console(), all_cores(), list(load_config().scales)
     table = Table(box=None, pad_edge=False)
     table.add_column("figure", no_wrap=True)
-    table.add_column("what it is", overflow="ellipsis", no_wrap=True, ratio=1)
+    table.add_column("what it is", overflow="ellipsis", no_wrap=True, max_width=TITLE_MAX)
     for head in ("points", "runs", *(f"{scale} (min)" for scale in scales), "results"):
-        table.add_column(head, justify="left" if head == "results" else "right", no_wrap=True)
+        table.add_column(head, justify="left" if head == "results" else "right", no_wrap=True, min_width=len(head))
     for one in found:
         largest = one.scales[max(one.scales, key=scales.index)]
         minutes = [_minutes(one.scales[s].core_s / cores) if s in one.scales else "-" for s in scales]
         here = [s for s, at in one.scales.items() if at.own] + [
-            f"{s} ships" for s, at in one.scales.items() if at.shipped
+            f"ships: {s}" for s, at in one.scales.items() if at.shipped
         ][-1:]
         table.add_row(one.id, one.title, str(largest.points), str(largest.runs), *minutes, ", ".join(here) or "none")
     console.print(table)
     sums = ", ".join(f"{s} {_minutes(sum(f.scales[s].core_s for f in found if s in f.scales) / cores)}" for s in scales)
     console.print(
         f"points and runs: of the largest scale, of the seeds to begin with; minutes on {cores} cores: {sums}\n"
-        "run one: snakemake --cores 2 -- PAPER/FIGURE; its points: bbrlab list PAPER/FIGURE; a picture: bbrlab plot PAPER/FIGURE",
+        "run one: bbrlab campaign PAPER/FIGURE; its points: bbrlab list PAPER/FIGURE; a picture: bbrlab plot PAPER/FIGURE",
         highlight=False,
         soft_wrap=True,
     )

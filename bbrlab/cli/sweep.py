@@ -91,9 +91,8 @@ def _progress(study: Study) -> Iterator[Callable[[Progress, str], None]]:
     from bbrlab.base.console import Console
 
     def words(progress: Progress, waits: str) -> str:
-        left = {label for _, label, _ in progress.planned.keys() - progress.done}
-        done = len(study.figure.points) - len(left)
-        return f"points {done} of {len(study.figure.points)} · {progress.words()}{f' · {waits}' if waits else ''}"
+        points = number_of(len(study.figure.points), "point")
+        return f"{points}: {progress.words()}{f' · {waits}' if waits else ''}"
 
     if not sys.stderr.isatty():
         said_s = [time.monotonic()]
