@@ -210,7 +210,7 @@ def test_a_damaged_summary_is_named(tmp_path, monkeypatch, content):
     path.parent.mkdir(parents=True)
     if content is not None:
         path.write_text(content)
-    with pytest.raises(UserError, match=re.escape(f"{path}: is {'damaged' if content is not None else 'not there'}")):
+    with pytest.raises(UserError, match=re.escape(f"{path}: is {'damaged' if content is not None else 'missing'}")):
         figure_table(figure)
 
 

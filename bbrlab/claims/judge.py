@@ -282,7 +282,7 @@ def judge_claim(
     Args:
         claim: what to judge.
         figures: the figures of the scale, by id, with the points that their tables have.
-        tables: their tables (collect.figure_table()), by id; a figure that is missing was not run.
+        tables: their tables (tables.figure_table()), by id; a figure that is missing was not run.
         results: the folder of results that has the models' predictions.
         unmeasured: of figures whose tables lack points that the scale has, the figure with these alone.
     """

@@ -218,7 +218,7 @@ def sample(
     Args:
         claim: what is judged.
         points: of each term (Reach.points).
-        tables: of each figure (collect.figure_table()).
+        tables: of each figure (tables.figure_table()).
         results: the folder of results that has the models' predictions.
         aside: of a claim that counts points (Claim.counts_points): put those without enough runs above (1) or below (-1) the
             limit; default: they are missing, and so is the number.

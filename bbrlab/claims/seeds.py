@@ -39,7 +39,7 @@ def wanted_seeds(figure: Figure, table: pd.DataFrame, claims: Sequence[Claim]) -
 
     Args:
         figure: at its scale.
-        table: its runs so far (collect.figure_table()).
+        table: its runs so far (tables.figure_table()).
         claims: those of all papers.
 
     Returns:

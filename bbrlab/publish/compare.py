@@ -41,7 +41,7 @@ def compare_points(
     numbers, and not the same ones; of the two sides that with fewer seeds counts.
 
     Args:
-        a, b: tables of figures (collect.figure_table()), by id; what only one has is left out, see only_in().
+        a, b: tables of figures (tables.figure_table()), by id; what only one has is left out, see only_in().
         metrics: names of bbrlab/measure/schema.py. Those of the whole run stand at the first group.
 
     Returns:

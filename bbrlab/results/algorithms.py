@@ -1,6 +1,6 @@
 """What bbrlab knows of the algorithms that scenarios may name (base/algorithms.KNOWN): one line for each.
 
-Their parameters are those that a kernel has (``bbrlab kernel``); how they are asked for is in docs/reference/parameters.md.
+Their parameters are those that a kernel has (``bbrlab kernel``); how they are asked for is in docs/reference/bbr_parameters.md.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ def chart_of(figure: Figure, table: pd.DataFrame, claims: Iterable[Claim], resul
     """What a figure's chart is drawn from; plain lists and numbers, None where there is no value.
 
     Args:
-        table: collect.figure_table().
+        table: tables.figure_table().
         claims: on any figure; those that expect a number at this one's points are shown in it.
         results: the folder that has the models' predictions.
 

@@ -136,9 +136,9 @@ def load_findings(scale: str, paper: str | None = None, results: Path | None = N
     which = Shown(results, scale, False, "") if results else shown_results(scale, paper)
     known = figures_at_best_scale(which, paper)
     if not known:
-        what = f"nothing of {paper} has been run" if paper else "nothing was run"
         raise UserError(
-            f"{which.results / which.scale}: {what} at this scale, nor ships; run: {command_for(paper or 'all', which.scale)}"
+            f"{which.results / which.scale}: nothing of {paper or 'any paper'} has been run at this scale, nor ships; run: "
+            f"{command_for(paper or 'all', which.scale)}"
         )
     scales = {id: at for id, (at, _) in known.items()}
     statements, claims = best_verdicts(which, paper)

@@ -143,7 +143,7 @@ def ware_beside(table: pd.DataFrame, *keys: str, column: str = "share_of_capacit
     """The Ware model's share of group 0 at each point of a figure table, in the conditions that were run.
 
     Args:
-        table: collect.figure_table() of a figure.
+        table: tables.figure_table() of a figure.
         keys: columns that tell its points apart; they stand beside the share.
         column: the share's name here.
     """
@@ -305,7 +305,7 @@ def both_sides(table: pd.DataFrame, names: tuple[str, str]) -> pd.DataFrame:
     """Goodput (Mbit/s) of groups 0 and 1 and how much of their packets is marked, and group 0's part, by case.
 
     Args:
-        table: collect.figure_table() of a figure with cases.
+        table: tables.figure_table() of a figure with cases.
         names: of the groups.
     """
     ok = table[table["ok"]]

@@ -76,7 +76,7 @@ def _rms(values: pd.Series) -> float:
 
 
 def panel_of(figure: Figure, runs: pd.DataFrame) -> Panel:
-    """Compare a figure's runs (collect.figure_table()) with the published values and the Ware model."""
+    """Compare a figure's runs (tables.figure_table()) with the published values and the Ware model."""
     bbr = runs[runs["group"] == 0].drop(columns="buffer_bdp").rename(columns=PANEL_KEYS)
     measured = point_means(bbr, list(PANEL_KEYS.values())).rename(columns={"mean": "measured"})
     reference = published_table(figure.id).rename(

@@ -16,7 +16,7 @@ def over_fraction(table: pd.DataFrame, moved: str = "network.rtt_ms") -> pd.Data
     """The first group's rows of a figure's table, by what the scenarios vary.
 
     Args:
-        table: collect.figure_table() of one of the scenarios.
+        table: tables.figure_table() of one of the scenarios.
         moved: the column of the RTT in ms that moves by fractions of a packet's time.
 
     Returns:

@@ -66,7 +66,7 @@ def write_scorecard(
     """Print the scorecard and write it to ``out``.
 
     Args:
-        tables: collect.figure_table() of each figure, by id.
+        tables: tables.figure_table() of each figure, by id.
         claims: judge.verdict_frame().
         statements: statements.statement_frame().
         scale: their scale.

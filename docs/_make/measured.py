@@ -73,7 +73,7 @@ class Errors:
 
 
 def errors_of(figure: Figure, table: pd.DataFrame) -> Errors:
-    """A panel's runs (collect.figure_table()) beside the published means; runs that failed their checks are left out."""
+    """A panel's runs (tables.figure_table()) beside the published means; runs that failed their checks are left out."""
     good = table[(table["group"] == 0) & table["ok"] & (table["seed"] <= figure.trials)]
     runs = good.drop(columns="buffer_bdp").rename(columns=PANEL_KEYS)
     both = runs.merge(

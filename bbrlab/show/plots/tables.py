@@ -39,7 +39,7 @@ def curves(
     """Means over the seeds with 95 % intervals, one line per value of ``line``, one axes per value of ``panel``.
 
     Args:
-        table: collect.figure_table() of a figure.
+        table: tables.figure_table() of a figure.
         x, y: columns; y is multiplied by ``scale``.
         line, panel: columns whose values become lines and axes.
         published: the same columns of published values, drawn as open circles in the line's colour.
