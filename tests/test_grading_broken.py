@@ -435,7 +435,7 @@ BROKEN = [
     (no_utf8_name, "its name is not UTF-8"), (page_in_a_name, "not opened: <img"), (line_in_a_name, "cannot be shown"),
     (nan_in_summary, "NaN is no number"), (huge_in_summary, "1e999 is no number"), (huge_integer_in_summary, "edited summary: summary.json: jain_index is 1000"), (deep_summary, "nested too deeply"),
     (list_summary, "is no summary of a run"), (other_summary, "edited summary"), (no_checks, "has no self-checks"),
-    (list_manifest, "manifest.json"), (text_seed, "manifest.json: seed: input should be a valid integer"),
+    (list_manifest, "manifest.json"), (text_seed, "must be a whole number: made by another version"),
     (huge_seed, "manifest.json: seed"), (manifest_reads_files, "files of traffic are not possible"),
     (manifest_of_other_guest, "results of another version of bbrlab"), (nan_answer, "is no finite number"),
     (huge_answer, "is no finite number"), (alias_bomb, "an alias"), (yaml_object, "answers.yaml:1:1: not valid YAML"),

@@ -89,10 +89,10 @@ def test_the_core_does_without_the_extras(words):
 
 def test_a_command_says_which_extra_it_lacks(tmp_path):
     notebook = paths.ROOT / "notebooks" / "00_start.ipynb"
-    done = without_extras("render", str(notebook), "--out", str(tmp_path / "x.html"))
+    done = without_extras("execute", str(notebook), "--out", str(tmp_path / "x.ipynb"))
     assert (done.returncode, done.stderr) == (
         2,
-        'bbrlab: bbrlab render needs nbformat: pip install "bbrlab[notebooks]"\n',
+        'bbrlab: bbrlab execute needs nbformat: pip install "bbrlab[notebooks]"\n',
     )
     code = "from bbrlab.cli.extras import why_not_imported as why; print(why(ModuleNotFoundError(name={!r}), 'bbrlab play'))"
     for module, said in (

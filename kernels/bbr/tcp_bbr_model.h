@@ -96,7 +96,7 @@ struct bbrm_params {
 	bool loss_anchors_round;	/* a loss round begins with its first loss */
 	bool precautionary;		/* the probe after one too high stops at inflight_hi */
 	bool precaution_at_departure;	/* ... judged at the next departure, with a send quantum */
-	bool whole_departures;		/* ... what leaves until then in whole packets; UP ends at them */
+	bool whole_departures;		/* ... what leaves until then in whole packets */
 	bool samples_cut;		/* an ACK's sample may cut inflight_hi, too [D2] */
 	bool drain_after_ack;		/* Drain ends by what is in flight after the ACK */
 	bool equal_rtt_renews;		/* a sample equal to the minimum puts ProbeRTT off */
