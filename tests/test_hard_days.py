@@ -197,10 +197,10 @@ def test_a_campaign_with_a_broken_configuration(tmp_path, monkeypatch, change, w
         file.write_text(yaml.safe_dump(yaml.safe_load(file.read_text()) | change))
     else:
         file.write_bytes(change if isinstance(change, bytes) else change.encode())
-    program = (paths.ROOT / "Snakefile").read_text().replace(
-        "from bbrlab.base import paths\n", f"from bbrlab.base import paths\npaths.CONFIG = Path({str(tmp_path / 'config')!r})\n", 1
-    )  # fmt: skip
-    (tmp_path / "Snakefile").write_text(program)
+    first = (
+        f"from pathlib import Path\nfrom bbrlab.base import paths\npaths.CONFIG = Path({str(tmp_path / 'config')!r})\n"
+    )
+    (tmp_path / "Snakefile").write_text(first + (paths.ROOT / "Snakefile").read_text())
     (tmp_path / "rules").symlink_to(paths.ROOT / "rules")
     done = subprocess.run(
         ["snakemake", "-n", "--cores", "1", "--directory", tmp_path, "--snakefile", tmp_path / "Snakefile", "fig2"],

@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 from bbrlab.base.errors import UserError
-from bbrlab.show import run_page
+from bbrlab.show import html, run_page
 from bbrlab.show.run_page import write_run_page
 from tests.test_site import made_up_run
 
@@ -157,8 +157,9 @@ def test_the_command_to_copy_is_one_command(folder):
 
 
 def test_the_page_is_text_unless_it_says_so():
-    """Its template escapes by itself: what is put into it and forgotten is still text."""
-    inside = run_page._template().environment
-    assert inside.autoescape is True
-    template = (Path(run_page.__file__).parent / "templates" / "run.html").read_text(encoding="utf-8")
-    assert "safe" not in re.findall(r"\|\s*(\w+)", template)
+    """Templates escape by themselves: what is put into one and forgotten is still text."""
+    assert html._environment().autoescape is True
+    templates = list((Path(html.__file__).parent / "templates").glob("*.html"))
+    assert len(templates) > 2
+    for template in templates:
+        assert "safe" not in re.findall(r"\|\s*(\w+)", template.read_text(encoding="utf-8")), template.name
