@@ -42,6 +42,7 @@ def test_a_plan_is_worked_out_once(plan, tmp_path, monkeypatch):
 
 def test_a_plan_follows_what_it_was_made_from(plan, tmp_path, monkeypatch):
     anew = []
+    monkeypatch.setenv(paths.REPLACE, "")  # the plan sets it for its process
     monkeypatch.setattr(planning, "make_plan", lambda given: anew.append(given) or plan)
     snakefile.plan_of(workflow(main=True), CONFIG | {"replace": "bbr1:bbr2"})
     point = next((tmp_path / "points/tang/fig2").iterdir())

@@ -12,7 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from bbrlab.base import paths
 
@@ -28,6 +28,12 @@ def start(module: str, *arguments: str, **how: Any) -> subprocess.Popen[Any]:
         how: further arguments of subprocess.Popen.
     """
     return subprocess.Popen([sys.executable, "-P", "-m", module, *arguments], cwd=paths.ROOT, **how)
+
+
+def become(module: str, *arguments: str) -> NoReturn:
+    """Go on as a Python of ours, in this process's place and folder: signals and exit code are its own."""
+    sys.stdout.flush()
+    os.execv(sys.executable, [sys.executable, "-P", "-m", module, *arguments])
 
 
 def isolated(file: Path, *arguments: str) -> list[str]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 
 from bbrlab.base import paths
+from bbrlab.base.python import become
 from bbrlab.cli.app import Figures, KernelName, ScaleName, all_cores, app, at_once
 
 
@@ -45,10 +45,4 @@ def campaign(
         show_forecast(asked, to_stderr(), cores)
         hold_lock()  # is let go when snakemake takes this process's place, and takes it itself
     config = ["--config", *(f"{name}={value}" for name, value in given.items())] if given else []
-    _become(["snakemake", "--cores", str(cores or all_cores()), *(["-n"] if dry else []), *config, "--", *words])
-
-
-def _become(command: list[str]) -> NoReturn:
-    """Go on as this command of Python's environment: signals and exit code are its own."""
-    sys.stdout.flush()
-    os.execv(sys.executable, [sys.executable, "-P", "-m", *command])
+    become("snakemake", "--cores", str(cores or all_cores()), *(["-n"] if dry else []), *config, "--", *words)
