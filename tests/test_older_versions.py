@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from markupsafe import escape
 
 from bbrlab.base import files, paths
 from bbrlab.results.best_scale import whose
@@ -56,7 +57,7 @@ def test_a_papers_page_says_it_at_the_figure_and_no_other():
     content = load_findings("quick")
     assert content.older[OLD] == WORDS
     page = paper_page(content, "tang", "Tang", None)
-    assert page.count(f"Its runs are of an older version of bbrlab ({WORDS.replace(chr(39), '&#x27;')}).") == 1
+    assert page.count(f"Its runs are of an older version of bbrlab ({escape(WORDS)}).") == 1
 
 
 def test_a_notebooks_first_lines_and_the_terminal_say_it():
