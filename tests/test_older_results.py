@@ -99,7 +99,7 @@ def whole_page(results: Path) -> None:
 READERS: dict[str, Callable[[Path, Path], Any]] = {
     "points": lambda results, out: invoke("points", results / TABLE, "--out", out / "points.parquet"),
     "judge": lambda results, out: invoke("judge", results / TABLE, "--scale", "smoke", "--out", out / "claims.parquet"),
-    "report": lambda results, out: invoke("report", results / TABLE, "--claims", results / CLAIMS, "--scale", "smoke", "--out", out / "scorecard.json"),
+    "scorecard": lambda results, out: invoke("scorecard", results / TABLE, "--claims", results / CLAIMS, "--scale", "smoke", "--out", out / "scorecard.json"),
     "verdicts": lambda results, out: invoke("verdicts", results / CLAIMS),
     "page": lambda results, out: whole_page(results),
     "site": lambda results, out: load_findings("smoke", results=results),
@@ -135,7 +135,7 @@ def test_a_figure_without_claims_has_tables_without_columns(tmp_path):
 # --- tables -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("reader", ["points", "judge", "report", "page", "site", "ship"])
+@pytest.mark.parametrize("reader", ["points", "judge", "scorecard", "page", "site", "ship"])
 @pytest.mark.parametrize("column", ["point", "cca", "kernel", "buffer_bdp", "share_of_capacity", "queue_cdf_0_5"])
 def test_an_older_table_of_a_figure(older, reader, column, tmp_path):
     path = without(older / TABLE, column)
@@ -160,7 +160,7 @@ def test_a_metric_that_only_one_side_measured_is_compared_by_nobody(older, made)
         invoke("compare", FIGURE, "--results", made, "--results", older, "--scale", "smoke", "--metric", LATER[0])
 
 
-@pytest.mark.parametrize("reader", ["report", "verdicts", "page", "site"])
+@pytest.mark.parametrize("reader", ["scorecard", "verdicts", "page", "site"])
 @pytest.mark.parametrize(
     ("file", "column"),
     [(CLAIMS, "statement"), (CLAIMS, "interim"), (CLAIMS, "measurement"), (STATEMENTS, "cause"), (STATEMENTS, "open")],
