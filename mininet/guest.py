@@ -299,7 +299,7 @@ def main(out):
         sampler.close()
         report["settings"] = kernel_settings(dumbbell, plan)
         traffic.await_reports()
-        report["parameters"] = module_parameters(plan["ccas"] + plan["trace_acks"])
+        report["parameters"] = module_parameters(plan["ccas"] + ["ack_records"] * plan["trace_acks"])
         report["parameters"].update(parameters_of_sets(plan["parameter_sets"]))
         report["congestion_control"] = read("/proc/sys/net/ipv4/tcp_available_congestion_control").split()
         report["traffic_failures"] = traffic.failures() + short_failures

@@ -5,7 +5,7 @@ appended to a file with a time stamp; bbrlab/measure/traces.py decodes them outs
 
 File format (little-endian), repeated: int64 time_ns since the experiment's start | uint16 source | uint16 kind |
 uint32 length | that many bytes of netlink messages. ``source`` counts hosts in plan order (kind 0: inet_diag dump,
-kind 1: destroyed sockets), bottlenecks (kind 2: qdisc) or traced CCAs (kind 3: records of ACKs, as the kernel has them).
+kind 1: destroyed sockets) or bottlenecks (kind 2: qdisc); kind 3 is records of ACKs, as the kernel has them.
 """
 
 import ctypes
@@ -161,7 +161,7 @@ class Sampler:
         self.route = netlink_in(os.getpid(), socket.NETLINK_ROUTE)
         # The bottleneck queues: qdisc 30: below class 1:3.
         self.queues = [tc_request(RTM_GETQDISC, device, 0x300000, 0x10003) for device in devices]
-        self.acks = [os.open("/proc/tcp_%s_acks" % module, os.O_RDONLY) for module in traced]
+        self.acks = os.open("/proc/tcp_ack_records", os.O_RDONLY) if traced else None
         self.records = memoryview(bytearray(ACKS_BYTES if traced else 0))
 
     def qdisc(self, index):
@@ -202,12 +202,11 @@ class Sampler:
                         self._append(time_ns, source, KIND_SOCKETS, data)
         for source in range(len(self.queues)):
             self._append(time_ns, source, KIND_QDISC, self.qdisc(source))
-        for source, fd in enumerate(self.acks):
-            while True:
-                count = os.readv(fd, [self.records])
-                if not count:
-                    break
-                self._append(time_ns, source, KIND_ACKS, self.records[:count])
+        while self.acks is not None:
+            count = os.readv(self.acks, [self.records])
+            if not count:
+                break
+            self._append(time_ns, 0, KIND_ACKS, self.records[:count])
 
     def bury(self, time_ns):
         """Append the last tcp_info of every socket that was destroyed since the last call."""

@@ -429,7 +429,11 @@ def content_of(folder: Path) -> dict[str, str]:
     [
         (["--kernel", "nosuch"], "--kernel nosuch"),
         (["--set", "flows.0.params={nosuch: 1}"], "no parameter 'nosuch'"),
-        (["--trace-acks"], "--trace-acks: no flow"),
+        (["--trace-acks", "--trace-changes"], "--trace-acks and --trace-changes: give one of them"),
+        (
+            ["--trace-acks", "--sender-kernel", "0=lab-6.1-qemu"],
+            "--trace-acks, --trace-changes: not with --sender-kernel",
+        ),
         (["--sender-kernel", "0=lab-6.1-qemu"], "need --backend qemu"),
         (["--seed", "-3"], "--seed -3"),
         *[(["--watchdog-s", n], f"--watchdog-s {n}: must be a finite number of seconds above 0") for n in BAD_SECONDS],
@@ -444,6 +448,14 @@ def test_a_mistake_keeps_the_old_result_and_leaves_no_folder(scenario_file, old_
         assert "\n" not in str(done.exception)
     assert content_of(old_result) == before
     assert not (tmp_path / "new").exists()
+
+
+def test_a_kernel_without_records_of_acks_is_refused_for_a_trace():
+    kernel = get_kernel(None)
+    fit.check_trace(kernel)
+    other = dataclasses.replace(kernel, name="theirs", parameters={"bbr": ["kept"]})
+    with pytest.raises(UserError, match="--trace-acks, --trace-changes: the kernel theirs keeps no records of ACKs"):
+        fit.check_trace(other)
 
 
 @pytest.mark.parametrize("seconds", BAD_SECONDS)
@@ -780,7 +792,7 @@ def test_a_kernel_is_told_by_its_own_entry(tmp_path, monkeypatch):
     assert identity("options: [guest.config, um.config, um-7.3.config", "options: [um-7.3.config") == before
     assert identity("description: Debian's Linux 6.12 in virtual", "description: Linux in virtual") == before
     assert identity("    host_patches: [um-host]\n", "") == before
-    assert identity("patches: [um, veth, lateness, bbr]", "patches: [um, lateness, bbr]") != before
+    assert identity("patches: [um, veth, lateness, acks, bbr]", "patches: [um, lateness, bbr]") != before
     assert identity("default: lab-6.12", "default: mainline-6.12") != before
 
 

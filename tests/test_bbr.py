@@ -66,7 +66,7 @@ def traced(run_scenario):
 
     def go(cca, flow=0, **changes):
         changes = {"flows": [{"cca": cca}], "sample_hz": 100, "hosts__noise": "off"} | changes
-        return Traced(run_scenario(trace_acks=True, **changes), flow)
+        return Traced(run_scenario(trace="acks", **changes), flow)
 
     return go
 
@@ -557,7 +557,7 @@ def test_groups_have_parameters_of_their_own(run_scenario):
         {"cca": "bbr3", "params": {"profile": "v3-06", "up_pacing_gain_percent": 150}},
         {"cca": "bbr2", "params": {"down_pacing_gain_percent": 50}},
     ]
-    result = run_scenario(flows=flows, trace_acks=True, network__rate_mbit=50, network__buffer__bdp=4, duration_s=20)
+    result = run_scenario(flows=flows, trace="acks", network__rate_mbit=50, network__buffer__bdp=4, duration_s=20)
     assert result.failed == []
     gains = {
         (flow, state): set(rows["bbr_pacing_gain"].round(2))
@@ -572,7 +572,7 @@ def test_groups_have_parameters_of_their_own(run_scenario):
 def test_a_set_equal_to_the_default_changes_nothing(run_scenario):
     """bbr3 by its own name, and as a set that names its default profile: the same ACKs."""
     plain, named = (
-        run_scenario(flows=[{"cca": "bbr3", "params": params}], trace_acks=True, network__loss=0.005)
+        run_scenario(flows=[{"cca": "bbr3", "params": params}], trace="acks", network__loss=0.005)
         for params in ({}, {"profile": "v3"})
     )
     assert plain.acks.equals(named.acks)

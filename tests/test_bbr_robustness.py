@@ -75,7 +75,7 @@ def test_receivers_echo_marks(tmp_path):
 @pytest.mark.parametrize("cca", ["bbr2", "bbr3"])
 def test_counters_may_wrap(run_scenario, cca):
     """With the counts of delivered and lost packets some thousand below 2^32, nothing changes."""
-    shallow = {"network__buffer__bdp": 0.5, "network__rate_mbit": 40, "network__loss": 0.001, "trace_acks": True}
+    shallow = {"network__buffer__bdp": 0.5, "network__rate_mbit": 40, "network__loss": 0.001, "trace": "acks"}
     normal = run_scenario(flows=[{"cca": cca}], **shallow)
     wrapping = run_scenario(flows=[{"cca": cca, "params": {"counters_start": 2**32 - 5000}}], **shallow)
     delivered = wrapping.acks["delivered"].to_numpy(dtype="i8")

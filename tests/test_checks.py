@@ -70,7 +70,7 @@ def sound_run(**changes: Any) -> SimpleNamespace:
         "network__buffer": {"bytes": BUFFER_BYTES},
     } | changes
     point = base_point(validate(scenario_dict(**fields), "test"))
-    plan = make_plan(point, 1, {"cubic": "cubic", "bbr3": "bbr3"}, traceable=["bbr3"])
+    plan = make_plan(point, 1, {"cubic": "cubic", "bbr3": "bbr3"}, trace="acks")
     links, hosts = plan.content["bottlenecks"], plan.content["hosts"]
     rtt = {h["name"]: h["delay_us"] / 1000 for h in hosts}
     lossy = [{"device": f"{h['switch']}-{h['name']}", "handle": 1, "kind": "netem"} for h in hosts if h["receives"]]
@@ -87,7 +87,7 @@ def sound_run(**changes: Any) -> SimpleNamespace:
         "switch_misses": 0,
         "settings": settings(point.scenario, plan),
         "traffic_failures": [],
-        "parameters": {"bbr3": {"ecn": "on", "round_ms": "5", "trace_acks": str(1 << 17)}},
+        "parameters": {"bbr3": {"ecn": "on", "round_ms": "5"}, "ack_records": {"kept": str(1 << 17)}},
     }  # fmt: skip
     short = {}
     for group, chunks in plan.workloads.items():
@@ -171,7 +171,7 @@ WRONG = {
     "short_flows": late_short_flow,
     "parameter bbr3.ecn": lambda r: r.report["parameters"]["bbr3"].update(ecn="off"),
     "parameter bbr3.round_ms": lambda r: r.report["parameters"]["bbr3"].pop("round_ms"),
-    "parameter bbr3.trace_acks": lambda r: r.report["parameters"]["bbr3"].update(trace_acks="0"),
+    "parameter ack_records.kept": lambda r: r.report["parameters"]["ack_records"].update(kept="0"),
     "samples": lambda r: cut_off(r, 5),
     "acks_traced": lambda r: setattr(r.flows, "acks_missing", 1),
 }

@@ -14,8 +14,9 @@ from tests.test_kernel_source import git
 
 pytestmark = pytest.mark.guest  # needs the kernel's source
 
-CODE = [*sorted((paths.KERNELS / "bbr").glob("*.[ch]")), paths.KERNELS / "cca" / "aimd.c"]
-SERIES = sorted((paths.KERNELS / "patches" / "bbr").glob("*.patch"))
+CODE = [path for folder in ("acks", "bbr", "cca") for path in sorted((paths.KERNELS / folder).glob("*.[ch]"))]
+SERIES = [path for folder in ("acks", "bbr") for path in sorted((paths.KERNELS / "patches" / folder).glob("*.patch"))]
+PREFIXES = {"acks": ("ack_record", "tcp_record_", "__tcp_record_"), "bbr": ("bbrm_",)}  # of the names of functions
 CHECKER = ("scripts/checkpatch.pl", "scripts/spelling.txt", "scripts/const_structs.checkpatch")
 # One file says how the kernels differ that the lab is built from; mainline has one kernel only.
 COMPATIBILITY = "tcp_bbr_compat.h"
@@ -56,7 +57,7 @@ def test_checkpatch_has_nothing_to_say_of_the_code(tree, path):
 
 
 @pytest.mark.compiles
-@pytest.mark.parametrize("path", SERIES, ids=lambda p: p.name[:4])
+@pytest.mark.parametrize("path", SERIES, ids=lambda p: f"{p.parent.name}/{p.name[:4]}")
 def test_checkpatch_has_nothing_to_say_of_the_patches(tree, path):
     assert checkpatch(tree, str(path)) == ""
 
@@ -97,7 +98,7 @@ def test_names_at_file_scope_have_a_prefix():
         text = path.read_text(encoding="utf-8")
         names = re.findall(r"(?m)^(?:static |const |inline |unsigned |struct |enum )*\w+[ *]+(\w+)\(.*[,)]$", text)
         for name in names:
-            prefix = f"{path.stem}_" if path.parent.name == "cca" else "bbrm_"
+            prefix = PREFIXES.get(path.parent.name, (f"{path.stem}_",))
             assert name.startswith(prefix) or name in ("late_param_cb", "module_param_cb"), (path.name, name)
         found += len(names)
     assert found > 20

@@ -148,7 +148,7 @@ def test_no_wrong_access_and_no_undefined_behaviour(checked, run_scenario, hard)
         flows=flows,
         kernel_name=CHECKED,
         tamper=panic_on_a_report,
-        trace_acks=True,
+        trace="acks",
         hosts__ecn="on",
         window_s=[5, 25],
         **HARD[hard],

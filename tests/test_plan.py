@@ -272,7 +272,7 @@ def test_parameters_of_a_group_are_its_own_where_the_kernel_has_sets():
     ]
     ccas = {"bbr2": "bbr2", "bbr3": "bbr3", "cubic": "cubic"}
     point = base_point(validate(scenario_dict(flows=flows), "s"))
-    plan = make_plan(point, 1, ccas, modules={"bbr2": "bbr_model", "bbr3": "bbr_model"}, traceable=["bbr2", "bbr3"])
+    plan = make_plan(point, 1, ccas, modules={"bbr2": "bbr_model", "bbr3": "bbr_model"})
     module = {"module": "bbr_model"}
     assert plan.content["parameter_sets"] == [
         module | {"name": "bbr3_set1", "base": "bbr3", "values": {"profile": "v3-06", "headroom": "N"}},
@@ -281,8 +281,23 @@ def test_parameters_of_a_group_are_its_own_where_the_kernel_has_sets():
     assert [t["cca"] for t in plan.content["transfers"]] == [
         "bbr3_set1", "bbr3", "bbr2_set2", "bbr2_set2", "bbr3_set1", "cubic",
     ]  # fmt: skip
-    assert plan.content["trace_acks"] == ["bbr_model"]
-    assert plan.kernel_arguments == ["tcp_cubic.beta=700", f"tcp_bbr_model.trace_acks={1 << 17}"]
+    assert plan.kernel_arguments == ["tcp_cubic.beta=700"]
+
+
+@pytest.mark.parametrize(
+    ("trace", "arguments"),
+    [
+        ("", []),
+        ("acks", [f"tcp_ack_records.kept={1 << 17}"]),
+        ("changes", [f"tcp_ack_records.kept={1 << 17}", "tcp_ack_records.changes=Y"]),
+    ],
+)
+def test_records_of_acks_are_asked_for_on_the_kernels_command_line(trace, arguments):
+    """Whatever the algorithms of the flows."""
+    point = base_point(validate(scenario_dict(flows=[{"cca": "reno"}]), "s"))
+    plan = make_plan(point, 1, {"reno": "reno"}, trace=trace)
+    assert plan.content["trace_acks"] == bool(trace)
+    assert plan.kernel_arguments == arguments
 
 
 @pytest.mark.parametrize(

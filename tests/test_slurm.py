@@ -76,7 +76,7 @@ def test_the_memory_declared_suffices_for_the_guest():
     assert short
     for point in [*short, *[p for _, p in points_at("smoke")][:3]]:
         cca = {f.cca: f.cca for f in point.scenario.flows}
-        plan = make_plan(point, 1, cca, virtual=True, own_machine=True, preload=None, traceable=[], modules={})
+        plan = make_plan(point, 1, cca, virtual=True, own_machine=True, preload=None, modules={})
         assert guest_mb(point) * 1e6 >= guest_bytes(point, workload_bytes(plan))
     assert guest_mb(short[0]) > guest_mb(next(p for id, p in points_at("smoke") if id == "sarpkaya2025/fig2a"))
 

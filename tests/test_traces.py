@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from bbrlab.base import paths
 from bbrlab.experiment.plan import Plan
 from bbrlab.experiment.transfers import FlowPlan
-from bbrlab.measure import bbr_record
+from bbrlab.measure import ack_records, bbr_record
 from bbrlab.measure.checks.guest import states_check
 from bbrlab.measure.flow_counters import EDGE_TOLERANCE_S, FlowCounters
 from bbrlab.measure.netlink import HEAD, records
@@ -40,7 +40,7 @@ KERNEL_NAMES = {
 }  # fmt: skip
 FORMATS = {1: "B", 2: "H", 4: "I", 8: "Q"}
 NUMBERS = (
-    "INET_DIAG_INFO", "INET_DIAG_BBRINFO", "TCA_KIND", "TCA_STATS2", "TCA_STATS_BASIC", "TCA_STATS_QUEUE", "TCA_STATS_APP",
+    "INET_DIAG_INFO", "INET_DIAG_BBRINFO", "INET_DIAG_DCTCPINFO", "TCA_KIND", "TCA_STATS2", "TCA_STATS_BASIC", "TCA_STATS_QUEUE", "TCA_STATS_APP",
     "TCA_STATS_PKT64", "TCA_CAKE_STATS_TIN_STATS", "TCA_CAKE_TIN_STATS_ECN_MARKED_PACKETS", "sizeof(struct nlmsghdr)",
     "sizeof(struct inet_diag_msg)", "sizeof(struct tcmsg)", "sizeof(struct tcp_info)",
 )  # fmt: skip
@@ -105,9 +105,9 @@ def record(time_ns: int, source: int, kind: int, data: bytes) -> bytes:
     return HEAD.pack(time_ns, source, kind, len(data)) + data
 
 
-def plan(trace_acks: tuple[str, ...] = ()) -> Plan:
+def plan(*, trace_acks: bool = False) -> Plan:
     transfers = [{"id": 0, "client": "h1", "port": 5201}, {"id": 1, "client": "h1", "port": 5202}]
-    content = {"hosts": HOSTS, "bottlenecks": LINKS, "transfers": transfers, "trace_acks": list(trace_acks)}
+    content = {"hosts": HOSTS, "bottlenecks": LINKS, "transfers": transfers, "trace_acks": trace_acks}
     return Plan(content, [FlowPlan(0, 0, 0, 0, 40.0), FlowPlan(1, 0, 0, 1, 40.0), FlowPlan(2, 1, 1, 0, 40.0)], [])
 
 
@@ -263,28 +263,89 @@ def test_a_newer_algorithm_in_bbr1s_record_has_no_states():
     assert np.isnan(table["bbr_state"]).tolist() == [False, True, False]
 
 
-def test_acks_find_their_flows_and_gaps_are_counted(tmp_path):
-    acks = np.zeros(4, bbr_record.ACK_RECORD)
-    acks["number"] = [0, 1, 4, 5]  # two came too fast
-    acks["time_ns"] = [10, 20, 30, 40]
-    acks["source_address"] = 10 << 24 | 16 << 8 | 2
-    acks["source_port"], acks["destination_port"] = [1002, 1000, 1002, 1004], 5201
-    acks["cwnd"] = [4, 5, 6, 7]
-    acks["info"] = lab_info(state=3)
-    sockets = (
-        socket_message(1000, 5201, 50, bytes_received=5)
-        + socket_message(1002, 5201, 51)
-        + socket_message(1004, 5201, 52)
-    )
+def ack_table(tmp_path: Path, count: int, **fields: object) -> SimpleNamespace:
+    """What is read of records of ACKs of flow 0 (and others by ``source_port``) that have these fields."""
+    acks = np.zeros(count, ack_records.RECORD)
+    acks["number"] = acks["time_ns"] = np.arange(count)
+    acks["source_address"] = [*bytes(10), 255, 255, 10, 0, 16, 2]
+    acks["source_port"], acks["destination_port"] = 1002, 5201
+    for name, values in fields.items():
+        acks[name] = values
+    sockets = b"".join(socket_message(port, 5201, inode, bytes_received=5 * (inode == 50)) for port, inode in ((1000, 50), (1002, 51), (1004, 52)))  # fmt: skip
     path = tmp_path / "samples.raw"
-    path.write_bytes(record(50, 0, 0, sockets) + record(50, 0, 3, acks.tobytes()))
-    flows, _ = decode(path, plan(("bbr3",)))
+    # In two parts: what is read at one sample ends anywhere in a record's neighbour.
+    half = acks[: count // 2].tobytes()
+    path.write_bytes(record(50, 0, 0, sockets) + record(50, 0, 3, half) + record(60, 0, 3, acks.tobytes()[len(half) :]))
+    flows, _ = decode(path, plan(trace_acks=True))
+    return flows
+
+
+def filled(*infos: bytes) -> np.ndarray:
+    """What algorithms say of themselves, in the place that a record has for it."""
+    return np.array([list(info.ljust(ack_records.INFO_BYTES, b"\0")) for info in infos], np.uint8)
+
+
+def test_acks_find_their_flows_and_gaps_are_counted(tmp_path):
+    flows = ack_table(
+        tmp_path,
+        4,
+        number=[0, 1, 4, 5],
+        time_ns=[10, 20, 30, 40],
+        source_port=[1002, 1000, 1002, 1004],
+        cwnd=[4, 5, 6, 7],
+    )  # two came too fast
     assert list(flows.acks["flow"]) == [0, 0, 1]  # the control connection's is left out
     assert list(flows.acks["time_ns"]) == [10, 30, 40]
     assert list(flows.acks["cwnd"]) == [4, 6, 7]
-    assert set(flows.acks["bbr_state"]) == {3.0}
     assert flows.acks_missing == 2
     assert acks_table(flows, 0).column_names == list(ACKS)
+
+
+def test_acks_of_another_host_or_family_are_not_a_flows(tmp_path):
+    addresses = np.array(
+        [[*bytes(10), 255, 255, 10, 0, 16, 2], [*bytes(10), 255, 255, 10, 0, 16, 3], [*bytes(12), 10, 0, 16, 2]]
+    )
+    flows = ack_table(tmp_path, 3, source_address=addresses, cwnd=[4, 5, 6])
+    assert list(flows.acks["cwnd"]) == [4]
+
+
+def test_a_run_without_an_ack_has_all_columns(tmp_path):
+    flows = ack_table(tmp_path, 0)
+    assert acks_table(flows, 0).column_names == list(ACKS)
+    assert acks_table(flows, 0).num_rows == flows.acks_missing == 0
+
+
+def test_flags_and_rates_of_acks(tmp_path):
+    """Each flag is a column; a timeout has no sample, and so no rate."""
+    none = -1
+    flows = ack_table(
+        tmp_path, 6, event=[0, 0, 0, 0, 0, 1], flags=[1, 2, 4, 8, 16, 0], snd_mss=1000, rtt_us=[5, 5, 5, 5, 5, none],
+        rate_delivered=[4, none, 4, 4, 4, none], rate_interval_us=[2000, none, 0, 1000, 4000, none],
+    )  # fmt: skip
+    acks = flows.acks
+    for i, name in enumerate(ack_records.FLAGS):
+        assert list(np.flatnonzero(acks[name])) == [i]
+    assert acks["delivery_rate"].tolist() == pytest.approx([2e6, np.nan, np.nan, 4e6, 1e6, np.nan], nan_ok=True)
+    assert list(acks["event"]) == [0, 0, 0, 0, 0, 1]
+    assert list(acks["rtt_us"]) == [5, 5, 5, 5, 5, -1]
+
+
+def test_what_each_algorithm_says_of_itself_is_in_its_rows_only(tmp_path):
+    known = numbers()
+    lab = lab_info(state=3).tobytes()
+    bbr1 = structure("tcp_bbr_info", 20, bbr_bw_lo=7, bbr_pacing_gain=320, bbr_cwnd_gain=512)
+    dctcp = structure("tcp_dctcp_info", 16, dctcp_enabled=1, dctcp_alpha=512)
+    kinds = [known["INET_DIAG_BBRINFO"], 0, known["INET_DIAG_BBRINFO"], known["INET_DIAG_DCTCPINFO"], 5]
+    infos = (lab, b"", bbr1, dctcp, b"\1" * 16)  # the last: somebody's own, which nobody can read
+    flows = ack_table(tmp_path, 5, info_kind=kinds, info_bytes=[len(i) for i in infos], info=filled(*infos))
+    nan = np.nan
+    for name, wanted in {
+        "bbr_state": [3, nan, bbr_record.STATES.index("UP"), nan, nan],
+        "bbr_pacing_gain": [0, nan, 1.25, nan, nan],
+        "dctcp_alpha": [nan, nan, nan, 0.5, nan],
+    }.items():
+        assert flows.acks[name].tolist() == pytest.approx(wanted, nan_ok=True), name
+    assert np.isnan(flows.acks["bbr_max_bw"][1:]).all() and not np.isnan(flows.acks["bbr_max_bw"][0])
 
 
 def test_last_words_of_a_destroyed_socket(decoded):
@@ -345,15 +406,17 @@ def lines_of(path: str, begin: str) -> str:
     return begin + text.split(begin, 1)[1].split("};", 1)[0] + "};"
 
 
-def test_records_of_the_lab_are_where_its_modules_have_them():
+def test_records_of_the_lab_are_where_its_kernels_have_them():
     (patch,) = (paths.KERNELS / "patches" / "bbr").glob("0007-*.patch")
     info = lines_of(f"kernels/patches/bbr/{patch.name}", "struct tcp_bbr_model_info {")
-    ack = lines_of("kernels/bbr/tcp_bbr_records.c", "struct bbrm_ack_record {")
+    ack = "\n#include <linux/in6.h>\n" + lines_of("kernels/acks/tcp_ack_records.c", "struct tcp_ack_record {")
     for struct_name, dtype, others in (
         ("tcp_bbr_model_info", bbr_record.MODEL_INFO, {
             "bw": "bbr.bbr_bw_lo", "min_rtt_us": "bbr.bbr_min_rtt", "pacing_gain": "bbr.bbr_pacing_gain",
             "cwnd_gain": "bbr.bbr_cwnd_gain", "max_bw": "max_bw_low", "bw_lo": "bw_lo_low"}),
-        ("bbrm_ack_record", bbr_record.ACK_RECORD, {"pacing_rate": "pacing_rate_bytes"}),
+        ("tcp_ack_record", ack_records.RECORD, {
+            "pacing_rate": "pacing_rate_bytes", "sacked": "sacked_out", "retrans": "retrans_out", "snd_mss": "snd_mss_bytes",
+            "snd_wnd": "snd_wnd_bytes"}),
     ):  # fmt: skip
         names = {n: others.get(n, n) for n in dtype.names}
         found = kernel_layout.fields(struct_name, tuple(names.values()), info + ack)

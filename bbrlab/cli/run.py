@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -55,7 +55,13 @@ def run(
     ] = 60,
     strict: Annotated[bool, typer.Option(help=f"Exit with {EXIT_CHECKS} if a self-check fails.")] = False,
     trace_acks: Annotated[
-        bool, typer.Option("--trace-acks", help="Also write acks.parquet: BBRv2's and BBRv3's state at every ACK.")
+        bool, typer.Option("--trace-acks", help="Also write acks.parquet: each flow's state at every ACK and timeout.")
+    ] = False,
+    trace_changes: Annotated[
+        bool,
+        typer.Option(
+            "--trace-changes", help="The same, of those ACKs and timeouts only at which a flow's state changes."
+        ),
     ] = False,
     quiet: Annotated[bool, typer.Option(help="Print only what is wrong.")] = False,
     as_json: AsJson = False,
@@ -73,6 +79,9 @@ def run(
 
     if backend not in BACKENDS:
         raise UserError(f"--backend {backend}: no such backend; use one of {', '.join(BACKENDS)}")
+    if trace_acks and trace_changes:
+        raise UserError("--trace-acks and --trace-changes: give one of them; the former has all that the latter has")
+    trace: Literal["", "acks", "changes"] = "acks" if trace_acks else "changes" if trace_changes else ""
     check_apart(scenario, out)
     sources = tuple(cca_source or ())
     loaded = load_scenario(scenario, overrides_of(set_), case, sources)
@@ -87,7 +96,7 @@ def run(
         typer.echo(f"note: {note}", err=as_json)
     with _progress(point.scenario.duration_s, quiet, as_json) as tell:
         summary = run_point(point, seed, out, kernel_name=kernel, sources=sources, backend=backend, watchdog_s=watchdog_s,
-                                   die_with_parent=die_with_parent, trace_acks=trace_acks, on_progress=tell, sender_kernels=_by_group(sender_kernel))  # fmt: skip
+                                   die_with_parent=die_with_parent, trace=trace, on_progress=tell, sender_kernels=_by_group(sender_kernel))  # fmt: skip
     if as_json:
         print_json({"results": out.absolute(), "summary": summary})
     elif not quiet:

@@ -6,7 +6,7 @@ decision or a random draw is decided here, so that the guest's code needs nothin
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from bbrlab.experiment.hosts import Hosts, loss_devices, switch_links, sysctls
 from bbrlab.experiment.iperf3_library import TOGETHER
 from bbrlab.experiment.links import NS, bottlenecks, changes, pings
 from bbrlab.experiment.parameters import plan_parameters
-from bbrlab.experiment.plan_types import GuestPlan
+from bbrlab.experiment.plan_types import GuestPlan, Trace
 from bbrlab.experiment.transfers import FlowPlan, plan_traffic
 from bbrlab.scenario.draws import draw_base_rtts, draw_rtt_offsets
 from bbrlab.scenario.point import Point
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 PLAN_FORMAT = 1
-TRACE_RECORDS = 1 << 17  # ACKs that a module keeps until the next sample is taken
+TRACE_RECORDS = 1 << 17  # records of ACKs that the kernel keeps until the next sample is taken (36 MiB)
 SHORT_FLOWS_AT_ONCE = 64  # among how many the kernel's buffers are shared out
 
 
@@ -56,7 +56,7 @@ def make_plan(
     own_machine: bool = True,
     preload: str | None = None,
     helpers: str = "/run/lib",
-    traceable: Collection[str] = (),
+    trace: Trace = "",
     modules: Mapping[str, str] | None = None,
     machines: Mapping[int, int] | None = None,
 ) -> Plan:
@@ -70,7 +70,7 @@ def make_plan(
         own_machine: whether the guest is a machine of its own, not this one.
         preload: the iperf3 helper library as the guest sees it, or None.
         helpers: the folder of the compiled helpers as the guest sees it.
-        traceable: the kernel's names of the CCAs of which every ACK is to be recorded, if the scenario has them.
+        trace: whether a record is kept of every ACK ("acks"), or of those at which a flow's state changes ("changes").
         modules: {the kernel's name of a CCA that may be had in parameter sets: the module that has it}.
         machines: {group: the machine that its senders are in}, of those that are not in the first (run/several.py).
 
@@ -92,7 +92,6 @@ def make_plan(
     parameters = plan_parameters(scenario, ccas, modules)
     traffic = plan_traffic(scenario, hosts, rtts_ms, parameters.names, f"{helpers}/{TOGETHER}")
     used = {ccas[f.cca] for f in scenario.flows}
-    traced = sorted({modules.get(name, name) for name in used & set(traceable)})
     connections = len(traffic.flows) + SHORT_FLOWS_AT_ONCE * len(traffic.short_flows)
     content: GuestPlan = {
         "format": PLAN_FORMAT,
@@ -117,11 +116,13 @@ def make_plan(
         "transfers": traffic.transfers,
         "short_flows": traffic.short_flows,
         "preload": preload,
-        "trace_acks": traced,
+        "trace_acks": bool(trace),
         "ccas": sorted(used),
         "parameter_sets": parameters.sets,
     }
-    arguments = parameters.kernel_arguments + [f"tcp_{name}.trace_acks={TRACE_RECORDS}" for name in traced]
+    arguments = [*parameters.kernel_arguments]
+    arguments += [f"tcp_ack_records.kept={TRACE_RECORDS}"] if trace else []
+    arguments += ["tcp_ack_records.changes=Y"] if trace == "changes" else []
     return Plan(content, traffic.flows, arguments, _workloads(scenario, seed))
 
 

@@ -6,6 +6,7 @@ from typing import Literal, NotRequired, TypedDict
 
 Direction = Literal["forward", "reverse"]
 Side = Literal["s1", "s2"]
+Trace = Literal["", "acks", "changes"]  # of what records are kept (bbrlab.run.run.run_point)
 
 
 class HostPlan(TypedDict):
@@ -159,7 +160,7 @@ class GuestPlan(TypedDict):
     transfers: list[TransferPlan]
     short_flows: list[ShortFlowsPlan]
     preload: str | None
-    trace_acks: list[str]
+    trace_acks: bool
     ccas: list[str]
     parameter_sets: list[ParameterSetPlan]
     prompt: NotRequired[PromptPlan]

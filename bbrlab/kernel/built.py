@@ -142,7 +142,7 @@ def is_outdated(name: str | None = None) -> bool:
 def boot_options(kernel: Kernel) -> list[str]:
     """What a kernel's command line needs for its hosts to send nothing of their own.
 
-    The lab's have no IPv6. With it a host announces itself and asks for routers and for who has its address; such packets would
+    With IPv6 a host announces itself and asks for routers and for who has its address; such packets would
     meet the queue, and the run would fail a self-check.
     """
     config = Path(kernel.image).with_name("config")

@@ -1,4 +1,4 @@
-"""What BBR tells of itself: the record behind INET_DIAG_BBRINFO and, of the lab's bbr2 and bbr3, one record per ACK.
+"""What BBR tells of itself: the record behind INET_DIAG_BBRINFO.
 
 Mainline's BBRv1 sends five u32 (``struct tcp_bbr_info``, uapi/linux/inet_diag.h), and every other record begins with them. The
 lab's modules append theirs (``struct tcp_bbr_model_info``, kernels/patches/bbr/0007), Google's released BBRv2 and BBRv3 append
@@ -39,13 +39,6 @@ RELEASED_INFO = np.dtype([
 RELEASED_MODES = {0: "Startup", 1: "Drain", 3: "ProbeRTT"}
 RELEASED_PROBE_BW = 2
 RELEASED_PHASES = {4: "UP", 5: "DOWN", 6: "CRUISE", 7: "REFILL"}
-ACK_RECORD = np.dtype([
-    ("number", "<u8"), ("time_ns", "<u8"), ("source_address", ">u4"), ("destination_address", ">u4"),
-    ("source_port", "<u2"), ("destination_port", "<u2"), ("cwnd", "<u4"), ("in_flight", "<u4"),
-    ("prior_in_flight", "<u4"), ("acked", "<u4"), ("losses", "<i4"), ("delivered", "<u4"), ("lost", "<u4"),
-    ("rate_delivered", "<i4"), ("rate_interval_us", "<i4"), ("rtt_us", "<i4"), ("reserved", "<u4"),
-    ("pacing_rate", "<u8"), ("info", MODEL_INFO),
-])  # fmt: skip
 
 
 def _bound(values: Array) -> Array:
@@ -63,7 +56,7 @@ def _states_of_v1(pacing_gain: Array, cwnd_gain: Array) -> Array:
     return state
 
 
-def model_columns(info: Array) -> dict[str, Array]:
+def _model_columns(info: Array) -> dict[str, Array]:
     """Columns of records of the lab's modules (dtype MODEL_INFO): sample_schema.BBR_COLUMNS."""
     return {
         "bbr_state": info["state"].astype(float),
@@ -132,7 +125,7 @@ def columns(block: Array) -> dict[str, Array]:
             np.isin(info["version"], VERSIONS) & (info["state"] < len(STATES)) & (info["ack_phase"] < len(ACK_PHASES))
         )
         if known.all():
-            return model_columns(info)
+            return _model_columns(info)
     if width == RELEASED_INFO.itemsize:
         info = np.ascontiguousarray(block).view(RELEASED_INFO)[:, 0]
         if np.isin(info["version"], VERSIONS).all():

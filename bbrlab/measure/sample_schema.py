@@ -103,20 +103,57 @@ _QUEUE = (
     Column("queue_drops", "packets", "dropped", "dropped since it was set up", _QDISC),
     Column("queue_marks", "packets", "marked", "marked (ECN) since it was set up", _QDISC),
 )
-_MODULE = "the lab's modules, right after the ACK"
+_RECORD = "TCP, right after the ACK"
 _INFO = {c.name: c for c in _TCP_INFO}
+
+
+def _of_ack(name: str, unit: str, label: str, meaning: str) -> Column:
+    return Column(name, unit, label, meaning, _RECORD)
+
+
+def _as_sampled(name: str) -> Column:
+    return _of_ack(name, _INFO[name].unit, _INFO[name].label, _INFO[name].meaning)
+
+
 _ACK = (
-    Column("cwnd", "packets", _INFO["cwnd"].label, "congestion window", _MODULE),
-    Column("in_flight", "packets", "in flight", "in flight", _MODULE),
-    Column("prior_in_flight", "packets", "in flight before", "in flight before the ACK", _MODULE),
-    Column("acked", "packets", "newly acknowledged", "newly acknowledged", _MODULE),
-    Column("losses", "packets", "newly lost", "newly taken for lost", _MODULE),
-    Column("delivered", "packets", _INFO["delivered"].label, "delivered since the flow's start", _MODULE),
-    Column("lost", "packets", _INFO["lost"].label, "taken for lost since the flow's start", _MODULE),
-    Column("rate_delivered", "packets", "delivered in the sample", "delivered in the rate sample; negative: there is none", _MODULE),
-    Column("rate_interval_us", "us", "length of the sample", "over which that was; negative: there is none", _MODULE),
-    Column("rtt_us", "us", "RTT", "RTT of this ACK; negative: there is none", _MODULE),
-    Column("pacing_rate", "bytes/s", _INFO["pacing_rate"].label, "pacing rate", _MODULE),
+    _of_ack("event", "", "event", "0: an ACK; 1: the retransmission timer expired (before anything is sent again)"),
+    _as_sampled("ca_state"),
+    _as_sampled("cwnd"),
+    _as_sampled("ssthresh"),
+    _of_ack("in_flight", "packets", "in flight", "in flight"),
+    _of_ack("prior_in_flight", "packets", "in flight before", "in flight before the ACK"),
+    _of_ack("acked", "packets", "newly acknowledged", "newly acknowledged"),
+    _of_ack("losses", "packets", "newly lost", "newly taken for lost"),
+    _as_sampled("delivered"),
+    _as_sampled("delivered_ce"),
+    _of_ack("lost", "packets", _INFO["lost"].label, "taken for lost since the flow's start"),
+    _of_ack("lost_out", "packets", "lost at present", "taken for lost at present"),
+    _as_sampled("sacked"),
+    _as_sampled("retrans"),
+    _as_sampled("total_retrans"),
+    _of_ack("rate_delivered", "packets", "delivered in the sample", "delivered in the rate sample; negative: there is none"),
+    _of_ack("rate_interval_us", "us", "length of the sample", "over which that was; negative: there is none"),
+    _of_ack("rtt_us", "us", "RTT", "RTT of this ACK; negative: there is none"),
+    _as_sampled("srtt_us"),
+    _as_sampled("rttvar_us"),
+    _as_sampled("min_rtt_us"),
+    _as_sampled("rto_us"),
+    _as_sampled("snd_mss"),
+    _of_ack("snd_wnd", "bytes", "receive window", "what the receiver has room for"),
+    _as_sampled("notsent_bytes"),
+    _as_sampled("pacing_rate"),
+    _as_sampled("bytes_sent"),
+    _as_sampled("bytes_retrans"),
+    _as_sampled("bytes_acked"),
+)  # fmt: skip
+_ACK_DERIVED = (
+    _of_ack("delivery_rate", "bytes/s", _INFO["delivery_rate"].label, "rate_delivered times snd_mss over rate_interval_us; NaN: there is no sample"),
+    _of_ack("app_limited", "", "application-limited", "1: the sample's packet was sent while the application had too little to send"),
+    _of_ack("sample_retransmitted", "", "sample of a retransmission", "1: the sample's packet was sent more than once"),
+    _of_ack("ack_delayed", "", "delayed ACK", "1: the receiver may have waited with this ACK"),
+    _of_ack("cwnd_limited", "", "limited by cwnd", "1: the window kept TCP from sending"),
+    _of_ack("slow_start", "", "slow start", "1: cwnd is below ssthresh"),
+    Column("dctcp_alpha", "1", "DCTCP's alpha", "DCTCP's smoothed fraction of marked packets", "DCTCP's own record; NaN for other CCAs"),
 )  # fmt: skip
 _SHORT = (
     Column("flow", "", "flow", "index of the short flow within its group's workload", "the workload"),
@@ -132,7 +169,7 @@ _SHORT = (
 
 SAMPLES: dict[str, Column] = {c.name: c for c in (_TIME, _FLOW, _GROUP, *_TCP_INFO, *_BBR, *_QUEUE)}
 """Of samples.parquet, in the table's order."""
-ACKS: dict[str, Column] = {c.name: c for c in (_TIME, _FLOW, *_ACK, *_BBR)}
+ACKS: dict[str, Column] = {c.name: c for c in (_TIME, _FLOW, *_ACK, *_ACK_DERIVED, *_BBR)}
 """Of acks.parquet, in the table's order."""
 SHORT_FLOWS: dict[str, Column] = {c.name: c for c in _SHORT}
 """Of short_flows.parquet, in the table's order."""
@@ -146,4 +183,4 @@ ONLY_READ = {"last_data_sent_ms": (44, "<u4")}
 BBR_COLUMNS = tuple(c.name for c in _BBR)
 """NaN where a CCA or kernel does not say."""
 ACK_FIELDS = tuple(c.name for c in _ACK)
-"""The fields of an ACK's record (bbr_record.ACK_RECORD) that are columns as they are."""
+"""The fields of an ACK's record (ack_records.RECORD) that are columns as they are."""

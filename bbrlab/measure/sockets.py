@@ -27,9 +27,9 @@ class Flows:
             tcp_info fields with units in their names; rates in bytes/s as the kernel gives them; ``bbr_*``
             (sample_schema.BBR_COLUMNS) are NaN for flows of other CCAs.
         final: {flow: {field: last value of the destroyed socket}}.
-        acks: one row per ACK if they were traced, else None: ``time_ns`` on the guest's clock, ``flow``, the fields of
-            bbr_record.ACK_RECORD and ``bbr_*``.
-        acks_missing: how many ACKs came too fast to be kept.
+        acks: one row per ACK and timeout if they were traced, else None: ``time_ns`` on the guest's clock, ``flow``, and the
+            columns of sample_schema.ACKS.
+        acks_missing: how many records came too fast to be kept.
         record_bytes: {flow: the lengths of its CCA's records (bbr_record.py)}.
     """
 

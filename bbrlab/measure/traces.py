@@ -1,7 +1,7 @@
 """Decodes the guest's raw netlink replies into tables.
 
 Kernel structures: ``struct inet_diag_msg`` (uapi/linux/inet_diag.h), ``struct tcp_info`` (uapi/linux/tcp.h), BBR's own
-(bbrlab/measure/bbr_record.py); qdisc statistics: ``struct gnet_stats_basic``, ``gnet_stats_queue`` (uapi/linux/gen_stats.h).
+(bbrlab/measure/bbr_record.py), of each ACK (bbrlab/measure/ack_records.py); qdisc statistics: ``struct gnet_stats_basic``, ``gnet_stats_queue`` (uapi/linux/gen_stats.h).
 The replies of one kind differ in nothing but their values from sample to sample, so whole stacks of equally long
 replies are decoded at once.
 """
@@ -16,10 +16,9 @@ import numpy as np
 
 from bbrlab.base.arrays import Array
 from bbrlab.experiment.plan import Plan
-from bbrlab.measure import bbr_record, netlink
+from bbrlab.measure import ack_records, netlink
 from bbrlab.measure.netlink import KIND_ACKS, KIND_DESTROYED, KIND_QDISC, KIND_SOCKETS, stacks_of
 from bbrlab.measure.queues import Queue, queue_of
-from bbrlab.measure.sample_schema import ACK_FIELDS
 from bbrlab.measure.sockets import Flows, concatenated, decode_stack, flows_of
 
 
@@ -40,12 +39,12 @@ def decode(path: Path, plan: Plan) -> tuple[Flows, dict[str, Queue]]:
     raw = np.frombuffer(data, np.uint8)
     groups: dict[tuple[int, int, int], tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
     queues: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
-    acks: dict[int, list[Array]] = defaultdict(list)
+    acks: list[Array] = []
     for time_ns, source, kind, offset, length in netlink.records(data):
         if kind == KIND_QDISC:
             queues[source].append((time_ns, offset, length))
         elif kind == KIND_ACKS:
-            acks[source].append(raw[offset : offset + length])
+            acks.append(raw[offset : offset + length])
         else:
             times, offsets = groups[kind, source, length]
             times.append(time_ns)
@@ -63,8 +62,7 @@ def decode(path: Path, plan: Plan) -> tuple[Flows, dict[str, Queue]]:
                     parts[kind].append(columns)
     flows, assigned = flows_of(concatenated(parts[KIND_SOCKETS]), concatenated(parts[KIND_DESTROYED]), plan)
     if plan.content["trace_acks"]:
-        modules = [np.concatenate(parts).view(bbr_record.ACK_RECORD) for parts in acks.values()]
-        _add_acks(flows, modules, assigned, plan)
+        _add_acks(flows, np.concatenate([raw[:0], *acks]).view(ack_records.RECORD), assigned, plan)
     links = plan.content["bottlenecks"]
     found: dict[str, Queue] = {link["direction"]: queue_of(data, queues[i]) for i, link in enumerate(links)}
     _end_by_samples(flows, next(iter(found.values())).columns["time_s"])
@@ -85,18 +83,23 @@ def _end_by_samples(flows: Flows, instants_s: Array) -> None:
             final["time_ns"] = min(final["time_ns"], round(float(later[0]) * 1e9))
 
 
-def _add_acks(flows: Flows, modules: list[Array], assigned: dict[tuple[int, int, int], int], plan: Plan) -> None:
-    """Add the ACKs that each module recorded."""
-    records = np.concatenate(modules) if modules else np.zeros(0, bbr_record.ACK_RECORD)
-    address_of = [int(ipaddress.ip_address(h["ip"])) for h in plan.content["hosts"]]
+def _add_acks(flows: Flows, records: Array, assigned: dict[tuple[int, int, int], int], plan: Plan) -> None:
+    """Add the records of the flows' ACKs."""
+    address_of = [np.frombuffer(_mapped(h["ip"]), np.uint8) for h in plan.content["hosts"]]
     flow = np.full(len(records), -1, "<i4")
     for (source, local, remote), number in assigned.items():
-        mine = (records["source_port"] == local) & (records["destination_port"] == remote)
-        flow[mine & (records["source_address"] == address_of[source])] = number
-    keep = flow >= 0  # the others are iperf3's control connections
+        rows = np.flatnonzero((records["source_port"] == local) & (records["destination_port"] == remote))
+        flow[rows[(records["source_address"][rows] == address_of[source]).all(axis=1)]] = number
+    keep = flow >= 0  # the others are iperf3's control connections, and the receivers'
     chosen = records[keep]
-    columns: dict[str, Array] = {"time_ns": chosen["time_ns"].astype("<i8"), "flow": flow[keep]}
-    columns |= {name: chosen[name].copy() for name in ACK_FIELDS}
-    order = np.argsort(columns["time_ns"], kind="stable")
-    flows.acks = {name: values[order] for name, values in (columns | bbr_record.model_columns(chosen["info"])).items()}
-    flows.acks_missing = sum(int(m["number"][-1]) + 1 - len(m) for m in modules)
+    table: dict[str, Array] = {"time_ns": chosen["time_ns"].astype("<i8"), "flow": flow[keep]}
+    table |= ack_records.columns(chosen)
+    order = np.argsort(table["time_ns"], kind="stable")
+    flows.acks = {name: values[order] for name, values in table.items()}
+    flows.acks_missing = int(records["number"][-1]) + 1 - len(records) if len(records) else 0
+
+
+def _mapped(address: str) -> bytes:
+    """An address in 16 bytes, one of IPv4 as the kernel writes it into IPv6's: ::ffff:a.b.c.d."""
+    packed = ipaddress.ip_address(address).packed
+    return packed if len(packed) == 16 else bytes(10) + b"\xff\xff" + packed

@@ -49,7 +49,8 @@ def evaluate(
     with _told(scenario.name, report):
         flows, found = decode(folder / "samples.raw", plan)
         if newer := [f.flow for f in plan.flows if scenario.flows[f.group].cca in ("bbr2", "bbr3")]:
-            forget_states(flows.columns, newer)
+            for table in [flows.columns, *([flows.acks] if flows.acks else [])]:
+                forget_states(table, newer)
         short = {e["group"]: _short_flows(e, point, plan, folder) for e in plan.content["short_flows"]}
     queues = {direction: replace(queue, late_s=late_s) for direction, queue in found.items()}
     counters = flow_counters(flows, len(plan.flows), late_s)

@@ -67,20 +67,13 @@ def accelerated(kernel: Kernel, say: Say) -> Kernel:
     return dataclasses.replace(kernel, acceleration="tcg" if why else "kvm")
 
 
-def traceable_ccas(point: Point, kernel: Kernel) -> list[str]:
-    """The kernel's names of the CCAs that can record their ACKs. UserError if no flow has one."""
-    able = [
-        name
-        for name in kernel.ccas.values()
-        if "trace_acks" in kernel.parameters.get(kernel.modules.get(name, name), [])
-    ]
-    if not {kernel.ccas.get(f.cca) for f in point.scenario.flows} & set(able):
-        fields = sorted(field for field, name in kernel.ccas.items() if name in able)
+def check_trace(kernel: Kernel) -> None:
+    """UserError if a kernel keeps no records of ACKs."""
+    if "kept" not in kernel.parameters.get("ack_records", []):
         raise UserError(
-            f"--trace-acks: no flow of {point.scenario.name} has a CCA that can record its ACKs "
-            f"(kernel {kernel.name} can for {', '.join(fields) or 'none'})"
+            f"--trace-acks, --trace-changes: the kernel {kernel.name} keeps no records of ACKs; use one of config/kernels.yaml "
+            "whose patches have acks (lab-6.12 has)"
         )
-    return able
 
 
 def check_parameters(point: Point, kernel: Kernel) -> None:

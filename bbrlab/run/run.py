@@ -12,12 +12,12 @@ from bbrlab.base.scratch import scratch_folder, scratch_parent
 from bbrlab.experiment import iperf3_library
 from bbrlab.experiment.machine import process
 from bbrlab.experiment.plan import make_plan
-from bbrlab.experiment.plan_types import GuestPlan
+from bbrlab.experiment.plan_types import GuestPlan, Trace
 from bbrlab.kernel.built import Kernel, describe_kernel
 from bbrlab.kernel.own import own_of
 from bbrlab.measure.summary import Summary
 from bbrlab.run.evaluate import evaluate
-from bbrlab.run.fit import check_parameters, kernel_for, traceable_ccas
+from bbrlab.run.fit import check_parameters, check_trace, kernel_for
 from bbrlab.run.guest import Machine, Progress, run_guest, write_inputs
 from bbrlab.run.manifest import manifest_of
 from bbrlab.run.output import LOG, PATIENCE_S, result_folder, write_results
@@ -35,7 +35,7 @@ def run_point(
     backend: str = "uml",
     watchdog_s: float = process.WATCHDOG_S,
     die_with_parent: bool = False,
-    trace_acks: bool = False,
+    trace: Trace = "",
     on_progress: Progress = lambda verb, text: None,
     tamper: Callable[[GuestPlan], None] | None = None,
     sender_kernels: Mapping[int, str] | None = None,
@@ -54,7 +54,8 @@ def run_point(
             in real time).
         watchdog_s: real seconds without a sign of life after which the guest is ended; above 0 and finite.
         die_with_parent: end the run when the process that started it dies.
-        trace_acks: also write acks.parquet, one row per ACK of each flow whose CCA can tell (bbr2, bbr3).
+        trace: also write acks.parquet: one row per ACK and timeout of each flow ("acks"), or one for each change of a flow's state
+            ("changes").
         on_progress: called with (verb, text) as the run goes on.
         sender_kernels: {group: entry of kernels.yaml} of the groups whose senders have a kernel of their own (qemu only).
         tamper: changes the guest's plan, so that tests can show that the checks notice.
@@ -68,6 +69,10 @@ def run_point(
     if seed < 0:
         raise UserError(f"--seed {seed}: must be 0 or more")
     process.check_watchdog(watchdog_s)
+    if trace and sender_kernels:
+        raise UserError(
+            "--trace-acks, --trace-changes: not with --sender-kernel: nothing is recorded in the senders' own machines"
+        )
     start = time.monotonic()
     # Of a campaign that was killed and started again, the run before may be about to end.
     with result_folder(out, PATIENCE_S if die_with_parent else 0) as result:
@@ -82,7 +87,8 @@ def run_point(
             raise UserError(
                 f"{point.scenario.name}: hosts.pacing: fq is not possible with --backend host (see LIMITATIONS.md); use internal"
             )
-        traceable = traceable_ccas(point, kernel) if trace_acks else []
+        if trace:
+            check_trace(kernel)
         others: dict[int, Kernel] = {}
         senders: list[Senders] = []
         if sender_kernels:
@@ -92,7 +98,7 @@ def run_point(
             plan, senders = plan_several(point, seed, kernel, others)
         else:
             plan = make_plan(point, seed, kernel.ccas, virtual=virtual, own_machine=own_machine, preload=preload,
-                             helpers=helpers, traceable=traceable, modules=kernel.modules)  # fmt: skip
+                             helpers=helpers, trace=trace, modules=kernel.modules)  # fmt: skip
         check_parameters(point, kernel)
         if tamper:
             tamper(plan.content)

@@ -23,7 +23,7 @@ static u32 bbrm_flags(const struct bbrm *bbr)
 	       (bbr->round_start ? TCP_BBR_ROUND_START : 0);
 }
 
-void bbrm_fill_info(const struct sock *sk, struct tcp_bbr_model_info *info)
+static void bbrm_fill_info(const struct sock *sk, struct tcp_bbr_model_info *info)
 {
 	const struct bbrm *bbr = bbrm_of(sk);
 	u64 bw = bbrm_bytes(sk, bbrm_bounded_bw(bbr)), most = bbrm_bytes(sk, bbrm_max_bw(bbr));

@@ -33,7 +33,6 @@ static void bbrm_on_ack(struct sock *sk, const struct rate_sample *rs)
 	bbrm_advance_latest_delivery_signals(bbr, rs, rate);
 	bbrm_set_pacing_rate(sk);
 	bbrm_set_cwnd(sk, rs);
-	bbrm_record_ack(sk, rs);
 	bbrm_test_move_counters(sk);
 }
 
@@ -121,22 +120,13 @@ static const struct tcp_congestion_ops bbrm_ops = {
 
 static int __init bbrm_register(void)
 {
-	int ret;
-
 	BUILD_BUG_ON(sizeof(struct bbrm) > ICSK_CA_PRIV_SIZE);
-	ret = bbrm_records_init();
-	if (ret)
-		return ret;
-	ret = bbrm_register_sets(&bbrm_ops);
-	if (ret)
-		bbrm_records_exit();
-	return ret;
+	return bbrm_register_sets(&bbrm_ops);
 }
 
 static void __exit bbrm_unregister(void)
 {
 	bbrm_unregister_sets();
-	bbrm_records_exit();
 }
 
 module_init(bbrm_register);

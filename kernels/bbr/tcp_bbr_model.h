@@ -290,33 +290,11 @@ void bbrm_set_pacing_rate(struct sock *sk);
 void bbrm_set_cwnd(struct sock *sk, const struct rate_sample *rs);
 
 /* tcp_bbr_info.c */
-struct tcp_bbr_model_info;
-void bbrm_fill_info(const struct sock *sk, struct tcp_bbr_model_info *info);
 size_t bbrm_get_info(struct sock *sk, u32 ext, int *attr, union tcp_cc_info *info);
 
 /* tcp_bbr_sets.c: profiles, and parameter sets that share them */
 int bbrm_register_sets(const struct tcp_congestion_ops *ops);
 void bbrm_unregister_sets(void);
-
-/* tcp_bbr_records.c */
-#ifdef CONFIG_TCP_CONG_BBR_RECORDS
-int bbrm_records_init(void);
-void bbrm_records_exit(void);
-void bbrm_record_ack(const struct sock *sk, const struct rate_sample *rs);
-#else
-static inline int bbrm_records_init(void)
-{
-	return 0;
-}
-
-static inline void bbrm_records_exit(void)
-{
-}
-
-static inline void bbrm_record_ack(const struct sock *sk, const struct rate_sample *rs)
-{
-}
-#endif
 
 /* tcp_bbr_test.c */
 #ifdef CONFIG_TCP_CONG_BBR_TEST
