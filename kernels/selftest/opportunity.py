@@ -1,4 +1,4 @@
-"""A link that sends at given times (kernels/sched): frames wait for its opportunities, to the nanosecond.
+"""A link that sends at given times (kernels/sched): frames wait for its opportunities.
 
 Prints one line per frame that arrived: ns since the link's start.
 """
