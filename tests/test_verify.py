@@ -22,6 +22,8 @@ from bbrlab.base.errors import UserError
 from bbrlab.cli.commands import app
 from bbrlab.cli.verification import Course, show_verification
 from bbrlab.experiment.machine import cores
+from bbrlab.kernel.built import is_of_this_recipe
+from bbrlab.kernel.specs import find_spec
 from bbrlab.measure import schema
 from bbrlab.measure.checks.check import kind_of
 from bbrlab.measure.summary import FlowEntry
@@ -323,3 +325,15 @@ def test_a_folder_of_results_may_lack_no_field_that_all_versions_have(again):
     files.write_json(record, summary)
     (wrong,) = wrong_in(again)
     assert wrong.what == "another result: flows.0.flow is not there, again 0"
+
+
+def test_a_kernel_stated_to_give_the_same_results_verifies_them():
+    spec = find_spec("lab-6.12")[1]
+    entry = {
+        "name": "lab-6.12",
+        "source": "linux-source-6.12 6.12.117",
+        "compiler": "gcc",
+        "key": spec.same_results[0],
+    }
+    assert is_of_this_recipe(entry)
+    assert not is_of_this_recipe(entry | {"key": "0" * 16})

@@ -207,10 +207,14 @@ def without_build(kernel: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_of_this_recipe(kernel: KernelEntry) -> bool:
-    """Whether a result's kernel is what this version builds of the source, and with the compiler, that the result names."""
+    """Whether a result's kernel is what this version builds of the source, and with the compiler, that the result names, or one that is
+    stated to give the same results (KernelSpec.same_results)."""
     try:
         name, spec = find_spec(recipe_name(kernel["name"]))
         own = own_of(kernel.get("own", {}), name)
     except UserError:  # unknown here
         return False
-    return build_key(spec, kernel["source"], kernel["compiler"], own) == kernel["key"]
+    return (
+        kernel["key"] in spec.same_results
+        or build_key(spec, kernel["source"], kernel["compiler"], own) == kernel["key"]
+    )

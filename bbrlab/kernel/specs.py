@@ -34,6 +34,10 @@ class KernelSpec(Strict):
         description="folders in kernels/patches/ by which a kernel runs on more machines, and that nothing in a guest can notice: "
         "no part of its key",
     )
+    same_results: list[Annotated[str, Field(pattern="^[0-9a-f]{16}$")]] = Field(
+        [],
+        description="keys that this entry had before a change after which each run has the same bytes: runs of theirs are verified with it",
+    )
     add: dict[Folder, Name] = Field(
         {}, description="{folder of the source tree: folder of kernels/ whose files go there}"
     )
@@ -98,7 +102,7 @@ def own_spec(name: str, entry: UsersKernel, specs: KernelsFile) -> OwnSpec:
     taken = set(entry.names.values())
     names = {field: cca for field, cca in base.names.items() if cca not in taken} | entry.names
     return OwnSpec(
-        **base.model_dump(exclude={"description", "source", "names"}),
+        **base.model_dump(exclude={"description", "source", "names", "same_results"}),
         description=entry.description or f"{entry.base} and {_besides(entry)} ({path})",
         source=entry.source or base.source,
         names=names,

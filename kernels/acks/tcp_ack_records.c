@@ -26,7 +26,7 @@ MODULE_PARM_DESC(changes, "keep those at which the state of a connection has cha
 enum { EVENT_ACK, EVENT_TIMEOUT };
 
 enum {
-	SAMPLE_APP_LIMITED	= 1 << 0,	/* sent while the application had too little to send */
+	SAMPLE_APP_LIMITED	= 1 << 0,	/* sent while there was too little to send */
 	SAMPLE_RETRANSMITTED	= 1 << 1,	/* of a packet that was sent more than once */
 	ACK_DELAYED		= 1 << 2,	/* the receiver may have waited with it */
 	CWND_LIMITED		= 1 << 3,
