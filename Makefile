@@ -48,7 +48,7 @@ test-slow: setup ## The long tests: accuracy against published data, endurance, 
 
 AGAINST ?=
 bench: setup    ## Measure speed and memory against the targets, or in turn with another commit (AGAINST=COMMIT); writes to the results folder
-	@source .venv/bin/activate && $(if $(AGAINST),python -m tests.bench_against $(AGAINST),python -m tests.bench)
+	@source .venv/bin/activate && $(if $(AGAINST),python -m tests.bench.against $(AGAINST),python -m tests.bench.speed)
 
 lint:           ## Formatters, linters, types, spelling; changes nothing
 	@source .venv/bin/activate && ruff check . && ruff format --check . && mypy && lint-imports --no-logo --no-cache && snakefmt --check Snakefile workflow/Snakefile rules && \

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Makes .venv-kubernetes, which has all of .venv and, before it, what `snakemake --profile profiles/kubernetes` needs: botocore wants
 # an older python-dateutil than requirements.lock, so it cannot stand in .venv. Run again, it does nothing.
-# `kubernetes.sh test`: also what tests/test_kubernetes.py needs.
+# `kubernetes.sh test`: also what tests/campaign/test_kubernetes.py needs.
 set -eu
 cd "$(dirname "$0")/.."
 [ -x .venv/bin/python ] || { echo "bbrlab: no .venv here; make setup" >&2; exit 1; }

@@ -1,7 +1,7 @@
 """The compiled inner loop of the fluid model: one pass over time, ring buffers for what delayed terms look back on.
 
 The order of statements is part of the model: the published traces were made by explicit Euler steps in which some terms
-already see a variable's new value and others its old one (tests/test_fluid.py compares the traces to 1e-11).
+already see a variable's new value and others its old one (tests/models/test_fluid.py compares the traces to 1e-11).
 Names follow the paper's symbols where it has one; units are ms and packets.
 """
 

@@ -1,0 +1,182 @@
+"""What a person asks `snakemake` for: names that there are not, keys that mean nothing, a study without a page."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+
+import pytest
+import yaml
+
+from bbrlab.base import paths
+from bbrlab.base.errors import UserError
+from bbrlab.base.yaml_files import read_yaml
+from bbrlab.campaign.snakemake import words_of
+from bbrlab.campaign.targets import check_asked, check_given
+from bbrlab.publish.campaign_source import sources_of
+from bbrlab.results.figures import figures_at
+from tests.campaign.test_stages import PARTS, STAND_IN
+from tests.conftest import scenario_dict
+
+RULES = ["all", "container", "site", "tang", "tang/fig2"]
+CHOSEN = [figure.id for figure in figures_at("smoke", [])]
+
+
+def snakemake(*argv: str, **options) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["snakemake", "--cores", "2", *argv], capture_output=True, text=True, timeout=300, cwd=paths.ROOT, **options
+    )
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["all", "site", "tang", "fig2", "tang/fig2", "results/smoke/tang/fig2.csv", "tang.ipynb", "s3://bucket/x", "a/b/c"],
+)
+def test_what_may_be_asked_for(word):
+    check_asked([word], CHOSEN, RULES, "smoke")
+
+
+def test_a_folder_of_results_may_be_asked_for():
+    check_asked([str(paths.results_folder() / "site")], CHOSEN, RULES, "smoke")
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("fig22a", "there is no figure or paper 'fig22a', did you mean fig2a?"),
+        ("tang/fg2", "there is no figure or paper 'tang/fg2', did you mean tang/fig2?"),
+        ("sarpkaya2025/fig3b", "sarpkaya2025/fig3b is not part of scale smoke; choose another with --config scale="),
+        ("contayner", "there is no target 'contayner', did you mean container?"),
+    ],
+)
+def test_what_there_is_not(word, said):
+    with pytest.raises(UserError) as error:
+        check_asked(["tang", word], CHOSEN, RULES, "smoke")
+    assert str(error.value).startswith(said)
+
+
+def test_a_figure_that_a_campaign_leaves_out():
+    with pytest.raises(
+        UserError, match="tang/fig2 is not among the figures of this campaign; add it to --config figures="
+    ):
+        check_asked(["tang/fig2"], ["tang/fig3"], ["all"], "smoke")
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("-n -- tang fig2", ["tang", "fig2"]),
+        ("-n tang --config scale=smoke kernel=lab-6.12", ["tang"]),
+        ("--cores 2 -j 3 --set-resources run:mem_mb=7 --config scale=smoke -- all", ["all"]),
+        ("-n", []),
+    ],
+)
+def test_targets_of_a_command_line(line, words):
+    assert words_of(["snakemake", *line.split()]) == words
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (
+            {"scal": "smoke"},
+            r"--config scal: no such key, did you mean scale\? \(there are scale, kernel, figures, cache_gb, replace",
+        ),
+        ({"figure": "x"}, r"did you mean figures\?"),
+        ({"xyz": 1}, r"--config xyz: no such key \(there are"),
+        ({"scales": {}}, r"--config scales: scales are read from .*config\.yaml only"),
+    ],
+)
+def test_keys_that_mean_nothing(given, said):
+    file = read_yaml(paths.CONFIG / "config.yaml")
+    check_given(file | {"kernel": "lab-6.12", "replace": "bbr3:bbr2"})
+    with pytest.raises(UserError, match=said):
+        check_given(file | given)
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (("--", "fig22a"), "there is no figure or paper 'fig22a'"),
+        (("--config", "scal=smoke", "--", "tang/fig2"), "--config scal: no such key, did you mean scale?"),
+    ],
+)
+def test_one_message_and_no_plan(argv, said):
+    done = snakemake("-n", *argv)
+    told = done.stdout + done.stderr
+    assert done.returncode == 1
+    assert said in told
+    assert "of testbed time" not in told, "no forecast of what was not asked for"
+    assert "MissingRule" not in told
+
+
+@pytest.mark.parametrize(
+    "page", ["README.md", "config/README.md", "docs/howto/artifact.md", "docs/reference/benchmarks.md"]
+)
+def test_pages_say_how_many_figures_a_scale_has(page):
+    text = (paths.ROOT / page).read_text(encoding="utf-8")
+    count = {scale: len(figures_at(scale, [])) for scale in ("smoke", "quick", "full")}
+    assert f"{count['quick']} of {count['full']}" in text
+    assert page == "README.md" or f"{count['smoke']} of {count['full']} figures" in text
+
+
+def test_a_study_without_a_notebook(tmp_path):
+    """Runs, tables and claims as for every paper, and `all` goes through; it has no page."""
+    for name in PARTS:
+        if (source := paths.ROOT / name).is_dir():
+            shutil.copytree(source, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy2(source, tmp_path / name)
+    scenario = tmp_path / "scenarios" / "mystudy" / "exp1.yaml"
+    scenario.parent.mkdir()
+    scenario.write_text(yaml.safe_dump(scenario_dict(name="exp1", paper="mystudy", trials=1)))
+    bbrlab = tmp_path / "bin" / "bbrlab"
+    bbrlab.parent.mkdir()
+    bbrlab.write_text(STAND_IN)
+    bbrlab.chmod(0o755)
+    environment = {
+        **os.environ, "PYTHONPATH": str(tmp_path), "PATH": f"{bbrlab.parent}:{os.environ['PATH']}", "BBRLAB_RESULTS": "results",
+    }  # fmt: skip
+    command = ["snakemake", "--cores", "2", "--config", "scale=smoke", "figures=[mystudy/exp1]", "--", "mystudy", "all"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    made = tmp_path / "results" / "smoke"
+    assert (made / "mystudy" / "exp1.claims.txt").exists()
+    assert (made / "site").is_dir()
+    assert not (made / "mystudy.ipynb").exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"figures": 5}, "--config figures: input should be a valid list"),
+        ({"scale": None}, "--config scale: input should be a valid string"),
+        ({"kernel": ["lab-6.12"]}, "--config kernel: input should be a valid string"),
+    ],
+)
+def test_a_value_that_a_key_cannot_have(given, said):
+    file = read_yaml(paths.CONFIG / "config.yaml")
+    with pytest.raises(UserError) as error:
+        check_given(file | given)
+    assert str(error.value).startswith(said)
+    check_given(file | {"figures": "tang"})
+
+
+@pytest.mark.parametrize(
+    ("text", "said"), [("x='", "give KEY=VALUE of config/config.yaml"), ("kernl=lab-6.12", "did you mean kernel")]
+)
+def test_a_side_of_a_comparison_has_the_same_keys(text, said):
+    with pytest.raises(UserError, match=said):
+        sources_of([], [], [text, "kernel=lab-6.12"])
+
+
+def test_a_kernel_needs_what_is_asked_for_only():
+    """A kernel without BBRv2 runs the figures without it; of others that were asked for the message names some that it can run."""
+    found = snakemake("-n", "--config", "kernel=google-v3-7542cc7", "scale=smoke", "--", "sarpkaya2025/fig5a")
+    assert found.returncode == 0, found.stderr[-2000:]
+    found = snakemake("-n", "--config", "kernel=mainline-6.12", "scale=smoke", "--", "sarpkaya2025")
+    assert found.returncode
+    said = found.stdout + found.stderr
+    assert "kernel mainline-6.12 has no bbr" in said
+    assert "or ask for figures that it can run: sarpkaya2025/" in said

@@ -1,0 +1,90 @@
+"""Words that point somewhere: what docstrings and comments call ``name()`` or ``module.name()`` is there."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from pathlib import Path
+
+import pytest
+
+from bbrlab.base import paths
+
+POINTER = re.compile(r"(?<![\w./-])((?:\w+\.)*)(\w+)\(\)")
+MODULES = sorted((paths.ROOT / "bbrlab").rglob("*.py"))
+GUEST = sorted(paths.GUEST_CODE.glob("*.py"))
+LINUX = {"fq_fastpath_check", "codel_dequeue", "INET_ECN_set_ce"}
+
+
+def names_of(path: Path) -> dict[str, set[str]]:
+    """{name of the module or of a class in it: what it defines at its top level}."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    found = {path.stem: defined(tree.body)}
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef):
+            found[node.name] = defined(node.body)
+    return found
+
+
+def defined(body: list[ast.stmt]) -> set[str]:
+    return {node.name for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+
+
+def words_of(path: Path) -> str:
+    """The docstrings and comments of a file."""
+    text = path.read_text(encoding="utf-8")
+    tree = ast.parse(text)
+    places = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    found = [ast.get_docstring(node) or "" for node in ast.walk(tree) if isinstance(node, places)]
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    return "\n".join([*found, *(token.string for token in tokens if token.type == tokenize.COMMENT)])
+
+
+@pytest.fixture(scope="module")
+def known() -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {"Linux": LINUX}
+    for path in [*MODULES, *GUEST]:
+        for name, inside in names_of(path).items():
+            found.setdefault(name, set()).update(inside)
+    return found
+
+
+def broken(words: str, known: dict[str, set[str]]) -> list[str]:
+    """What is pointed to and is not there."""
+    found = []
+    for prefix, name in POINTER.findall(words):
+        places = [known.get(prefix.split(".")[-2], set())] if prefix else known.values()
+        if not any(name in inside for inside in places):
+            found.append(f"{prefix}{name}()")
+    return found
+
+
+def test_the_tests_that_the_reviews_page_names_are_there():
+    """FILE::TEST, or ::TEST of the file named last."""
+    text = (paths.ROOT / "docs" / "development" / "reviews.md").read_text(encoding="utf-8")
+    tests = {
+        path.stem: defined(ast.parse(path.read_text(encoding="utf-8")).body)
+        for path in (paths.ROOT / "tests").rglob("test_*.py")
+    }
+    file, lost, count = "", [], 0
+    for module, name, same in re.findall(r"(?<![\w:])(test_\w+)(?:::(test_\w+))?|::(test_\w+)", text):
+        file, test = module or file, name or same
+        if file not in tests or (test and test not in tests[file]):
+            lost.append(f"{file}::{test}")
+        count += bool(test)
+    assert lost == []
+    assert count > 50
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(paths.ROOT / "bbrlab")))
+def test_what_words_point_to_is_there(path, known):
+    assert broken(words_of(path), known) == []
+
+
+def test_a_broken_pointer_is_found(known):
+    assert broken("see panel.with_fluid() and Page.claims(), or rms()", known) == []
+    assert broken("see compare.with_fluid(), panel.table() and no_such_thing()", known) == [
+        "compare.with_fluid()", "panel.table()", "no_such_thing()",
+    ]  # fmt: skip

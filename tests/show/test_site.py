@@ -1,0 +1,585 @@
+"""The site: every statement is there, run or not; links lead somewhere; nothing is loaded from elsewhere; text stays text."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import shlex
+from collections import Counter
+from html import unescape
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urldefrag
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bbrlab.base import paths
+from bbrlab.base.errors import UserError
+from bbrlab.campaign.targets import targets_of
+from bbrlab.claims.judge import judge_all, verdict_frame
+from bbrlab.claims.load import claims_of, load_statements
+from bbrlab.claims.schema import Statement
+from bbrlab.claims.statements import counted_apart, statement_frame
+from bbrlab.cli.app import overrides_of
+from bbrlab.measure.summary import FlowEntry
+from bbrlab.results.figures import figures_at
+from bbrlab.results.shipped import Shown
+from bbrlab.results.tables import write_table
+from bbrlab.results.verdicts import NOT_REPRODUCED, PARTLY_RUN, REPRODUCED
+from bbrlab.scenario.load import base_point, load_scenario
+from bbrlab.show import documents
+from bbrlab.show.findings import Findings, load_findings
+from bbrlab.show.html import block, clean, embedded, slug
+from bbrlab.show.model_accuracy import HERE, accuracies, accuracy_table, distance_words, distances
+from bbrlab.show.notebook_page import notebook_page
+from bbrlab.show.outcomes import outcome_words
+from bbrlab.show.run_page import run_folder, thinned, write_run_page
+from bbrlab.show.setting import setting_of
+from bbrlab.show.site import build_site
+from tests.made_up import nothing_measured, table, whole_summary
+from tests.show.browser import PROGRAM, Browser
+
+FIGURES = ["tang/fig2", "sarpkaya2025/fig2a"]
+EVIL = "<script>document.title='run'</script><img src=https://example.org/x onerror=alert(1)> ```{include} /etc/passwd"
+ANY = {"cells": [{"cell_type": "markdown", "source": ["# Some page: of a test\n", "\n", EVIL]},
+                 {"cell_type": "code", "outputs": [{"data": {"text/html": f"<table><tr><td onclick='x()'>cell</td></tr></table>{EVIL}"}},
+                                                   {"data": {"text/markdown": f"## A part\n\n{EVIL}\n\n```{{include}} /etc/passwd\n```"}},
+                                                   {"data": {"image/png": "iVBORw0KGgo="}, "metadata": {"image/png": {"alt": "a [figure]"}}}]}]}  # fmt: skip
+
+
+def write_results(results: Path) -> None:
+    """What a campaign of two figures leaves, with text in it that would like to be markup."""
+    figures = figures_at("smoke", FIGURES)
+    tables = {}
+    for figure in figures:
+        ccas = {(p.label, i): flow.cca for p in figure.points for i, flow in enumerate(p.scenario.flows)}
+        made = table(figure, lambda point, seed: 0.5 + 0.01 * seed)
+        made["cca"] = [ccas[point, group] for point, group in zip(made["point"], made["group"], strict=True)]
+        tables[figure.id] = made.assign(kernel=EVIL)
+        write_table(tables[figure.id], results / "smoke" / f"{figure.id}.parquet")
+    statements = load_statements(known_good=True)
+    verdicts = judge_all([c for c in claims_of(statements) if set(c.figures) <= set(FIGURES)], figures, tables, results)
+    judged = {v.claim.id for v in verdicts}
+    mine = [s for s in statements if all(c.id in judged for c in s.claims)]
+    frame = verdict_frame(verdicts)
+    frame["why"] = EVIL
+    write_table(frame, results / "smoke" / "tang.claims.parquet")
+    write_table(statement_frame(mine, verdicts).assign(in_words=EVIL), results / "smoke" / "tang.statements.parquet")
+    (results / "smoke" / "tang.ipynb").write_text(json.dumps(ANY), encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("site results")
+    write_results(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def site(results, tmp_path_factory) -> Path:
+    out = tmp_path_factory.mktemp("a site") / "site"
+    assert build_site("smoke", out, results) == []
+    return out
+
+
+class Page(HTMLParser):
+    """What a page has: names that links may lead to, links, and what it loads."""
+
+    def __init__(self, text: str):
+        super().__init__()
+        self.names: list[str] = []
+        self.links: list[str] = []
+        self.loads: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        self.names += [given["id"]] if "id" in given else []
+        assert not [name for name in given if name.startswith("on") and name != "onclick"], given
+        if tag == "a" and "href" in given:
+            self.links.append(given["href"])
+        elif tag == "link" and "href" in given and given.get("rel") not in ("search", "index", "next", "prev"):
+            self.loads.append(given["href"])
+        elif "src" in given:
+            self.loads.append(given["src"])
+
+
+def pages_of(site: Path) -> dict[Path, Page]:
+    return {p: Page(p.read_text(encoding="utf-8")) for p in sorted(site.rglob("*.html")) if "_static" not in p.parts}
+
+
+def test_every_link_and_anchor_leads_somewhere_and_nothing_is_loaded_from_elsewhere(site):
+    pages = pages_of(site)
+    assert len(pages) > 20
+    wrong = []
+    for place, page in pages.items():
+        for load in page.loads:
+            if "://" in load or load.startswith("//") or not (place.parent / unquote(load.split("?")[0])).exists():
+                wrong.append(f"{place.relative_to(site)} loads {load}")
+        for link in page.links:
+            if "://" in link or link.startswith("mailto:"):
+                continue
+            path, anchor = urldefrag(link)
+            target = (place.parent / unquote(path)).resolve() if path else place
+            if not target.exists() or (anchor and target in pages and unquote(anchor) not in pages[target].names):
+                wrong.append(f"{place.relative_to(site)} links to {link}")
+    assert wrong == []
+    for style in site.rglob("*.css"):
+        assert not re.search(r"(url\(|@import)\s*['\"]?(https?:)?//", style.read_text(encoding="utf-8")), style
+
+
+def test_no_name_stands_twice_on_a_page(site):
+    pages = pages_of(site)
+    assert pages
+    for place, page in pages.items():
+        assert [name for name, times in Counter(page.names).items() if times > 1] == [], place
+
+
+def statements() -> list[Statement]:
+    return load_statements(known_good=True)
+
+
+def test_every_statement_with_every_claim_stands_on_its_paper_s_page_run_or_not(site):
+    for paper in {s.paper for s in statements()}:
+        text = (site / "papers" / f"{paper}.html").read_text(encoding="utf-8")
+        names = set(Page(text).names)
+        for statement in (s for s in statements() if s.paper == paper):
+            assert slug(statement.id) in names, statement.id
+            for claim in statement.claims:
+                assert f"<b>{claim.id}" in text, claim.id
+        if paper != "tang":
+            assert "Nothing of this paper was run" in text or paper == "sarpkaya2025"
+
+
+def test_the_front_counts_the_papers_statements_and_the_labs_own_apart(site):
+    text = (site / "index.html").read_text(encoding="utf-8")
+    of_papers = [s for s in statements() if not counted_apart(s)]
+    assert f"<b>{len(of_papers)}</b><span>statements of papers" in text
+    assert "</b><span>claims" not in text, "a sum of claims says nothing"
+    table = text[text.index("bb-scores") :].partition("</table>")[0]
+    numbers = [int(n) for n in re.findall(r'<td data-label="statements">(\d+)</td>', re.sub(r"</?p>", "", table))]
+    papers = len({s.paper for s in of_papers})
+    assert sum(numbers[:papers]) == len(of_papers)
+    assert sum(numbers[-2:]) == len(statements()) - len(of_papers), "at second hand, and the lab's own"
+
+
+def judged(verdicts: dict[str, tuple[str, float]]) -> Findings:
+    """Findings without figures: of some claims a verdict and a mean, of every statement of theirs one that follows from them all."""
+    found = [s for s in statements() if {c.id for c in s.claims} & verdicts.keys()]
+    claims = [{"id": id, "verdict": verdict, "mean": mean} for id, (verdict, mean) in verdicts.items()]
+    rows = [(s.id, REPRODUCED if all(verdicts.get(c.id, ("",))[0] == REPRODUCED for c in s.claims) else PARTLY_RUN, "", "", "raw data", False)
+            for s in found]  # fmt: skip
+    table = pd.DataFrame(rows, columns=["id", "verdict", "code", "cause", "exactness", "own"])
+    return Findings(
+        Shown(Path("nowhere"), "smoke", False, ""),
+        {},
+        {},
+        {},
+        table,
+        pd.DataFrame(claims, columns=["id", "verdict", "mean"]),
+    )
+
+
+def test_half_a_minute_tells_how_many_are_decided_and_how_near():
+    whole = next(s for s in statements() if s.id == "SA-2a")
+    shares = [c for c in whole.claims if c.expect.value is not None and c.metric == "share_of_capacity"]
+    assert len(shares) > 20
+    # All claims of one statement, every share .02 off; the others judged wrong.
+    verdicts = {c.id: (NOT_REPRODUCED, 0.0) for c in whole.claims}
+    verdicts |= {c.id: (REPRODUCED, (c.expect.value or 0) + 0.02) for c in shares}
+    found = distances(judged(verdicts), whole.claims)
+    assert found == pytest.approx([0.02] * len(shares))
+    words = distance_words(found)
+    assert f"Of {len(shares)} published shares of the link" in words and "within **0.02**" in words
+    assert distances(judged({}), whole.claims) == [] and distance_words([0.02] * 9) == "", "of few no quantile is told"
+    undecided = outcome_words(judged(verdicts).statements)
+    assert undecided == "None of the **1** statements is decided yet: that needs more runs, or longer ones."
+    verdicts |= {c.id: (REPRODUCED, 0.5) for c in whole.claims if c not in shares}
+    words = outcome_words(judged(verdicts).statements)
+    assert words.startswith("Of **1** statements **1** are decided: **1** reproduced.") and "Not decided" not in words
+    assert "claims" not in words, "sums of claims are no headline"
+
+
+def test_a_list_of_statements_says_how_many_claims_and_a_figure_its_setting(site):
+    text = (site / "papers" / "sarpkaya2025.html").read_text(encoding="utf-8")
+    assert (
+        "1 or 4 BBRv1 against 1 CUBIC; 10 Mbit/s; base RTT 40 ms; buffer 1 or 4 BDP; fifo; 60 s, measured from 20 to 60 s."
+        in text
+    )
+
+
+@pytest.mark.parametrize("figure", figures_at("full"), ids=lambda figure: figure.id)
+def test_every_setting_is_a_sentence(figure):
+    said = setting_of(figure)
+    assert re.fullmatch(
+        r"[A-Z0-9].* Mbit/s(; base RTT .* ms.*)?; buffer .* (BDP|kB); .* s, measured from .* to .* s\.", said
+    ), said
+    assert len(said) < 300 and "None" not in said and "[" not in said
+    assert ("base RTT" in said) == any(flow.has_networks_rtt for p in figure.points for flow in p.scenario.flows)
+
+
+@pytest.mark.parametrize(
+    ("figure", "words"),
+    [
+        ("scherrer2022/droptail", r"\(31\.2 to 38\.4 ms\) against .*\(30\.2 to 37\.8 ms\); 100 Mbit/s; buffer"),
+        ("sarpkaya2025/fig4", r"; base RTT 30 to 40 ms; "),
+        ("questions/rtt_fairness", r"^1 BBRv3 against 1 BBRv3 \(100 ms\); .*; base RTT 20 ms; "),
+    ],
+)
+def test_a_setting_has_the_rtts_of_its_flows(figure, words):
+    (found,) = figures_at("full", [figure])
+    assert re.search(words, setting_of(found))
+
+
+def test_models_and_measurements_are_counted_at_the_same_published_shares(results):
+    content = load_findings("smoke", results=results)
+    found = accuracies(content)
+    assert found.keys() == {"bbr1"}
+    here, ware = found["bbr1"][HERE], found["bbr1"]["ware"]
+    assert len(here.distances) == len(ware.distances) == 4, "the points of Fig. 2a at this scale"
+    assert 0 <= ware.within <= 4 and here.within < 4, "made-up shares are not the published ones"
+    (row,) = accuracy_table(content)["rows"]
+    assert row[0] == "BBRv1" and row[1][:2] == [here, ware]
+
+
+def test_a_command_runs_the_figure_that_it_stands_at_and_no_other(site):
+    """A figure's name alone may be that of several papers' figures."""
+    at = {scale: targets_of(f.id for f in figures_at(scale, [])) for scale in ("smoke", "full")}
+    assert len(at["full"]["fig2"]) > 1
+    commands: list[str] = []
+    for paper in {s.paper for s in statements()}:
+        text = (site / "papers" / f"{paper}.html").read_text(encoding="utf-8")
+        commands += re.findall(r"<code>(snakemake [^<]*)</code>", text)
+        for figure, command in re.findall(
+            r'<section id="fig-([^"]*)".*?<code>(snakemake [^<]*)</code>', text, re.DOTALL
+        ):
+            assert slug(command.split()[-1]) == figure
+    assert len(commands) > 100
+    for command in set(commands):
+        found = re.fullmatch(r"snakemake --cores 2 --config scale=(smoke|full) -- (\S+)", command)
+        assert found, command
+        assert at[found[1]][found[2]] == [found[2]] or found[2] in {s.paper for s in statements()}, command
+
+
+def test_every_chart_has_words_in_its_place(site):
+    """For who does not see it, before a script has run; different ones on a page."""
+    found = 0
+    for place in pages_of(site):
+        labels = re.findall(
+            r'<div class="bb-plot" role="img" aria-label="([^"]*)"', text := place.read_text(encoding="utf-8")
+        )
+        assert len(labels) == text.count('class="bb-plot"') == len(set(labels)), place
+        assert all(len(label) > 20 for label in labels), labels
+        found += len(labels)
+    assert found >= len(FIGURES)
+
+
+def test_text_of_results_is_never_markup(site):
+    for place in sorted(site.rglob("*.html")):
+        if "_static" not in place.parts:
+            text = place.read_text(encoding="utf-8")
+            assert "document.title=" not in re.sub(r"&lt;script&gt;.*?&lt;/script&gt;", "", text), place
+            assert "onerror=alert" not in re.sub(r"&lt;img[^<]*?&gt;", "", text), place
+            assert "root:x:" not in text
+    assert "&lt;script&gt;" in (site / "index.html").read_text(encoding="utf-8"), "the kernel's name is told as text"
+    assert "&lt;script&gt;" in (site / "papers" / "tang.html").read_text(encoding="utf-8")
+
+
+def test_a_notebook_has_its_words_and_tables_and_no_code(tmp_path):
+    page = notebook_page(ANY["cells"], tmp_path, "some")
+    assert page.startswith("# Some page\\: of a test\n")
+    assert "<td>cell</td>" in page and "## A part" in page
+    assert "![a \\[figure\\]](some-1.png)" in page and (tmp_path / "some-1.png").read_bytes().startswith(b"\x89PNG")
+    assert "onclick" not in page and "<script" not in page.replace("&lt;script", "")
+    assert "\n```{include}" not in page
+
+
+@pytest.mark.parametrize("html", ["<style>p{}</style>", "<iframe src=x></iframe>", "<a href='javascript:x()'>", "<svg onload=x()>",
+                                  "<p style='background:url(https://example.org)'>", "<form><input></form>", "<link href=x>"])  # fmt: skip
+def test_html_of_outputs_loses_what_runs_or_loads(html):
+    assert not re.search(r"style>|iframe|javascript|onload|url\(|form|input|link", clean(f"kept {html}"))
+    assert clean(f"kept {html}").startswith("kept")
+
+
+def test_no_content_ends_its_block():
+    assert block("a\n```\n````\nb").startswith("`````{raw} html\n")
+    assert "</script>" not in embedded({"a": "</script><b>"}, "x").removesuffix("</script>")
+
+
+@pytest.mark.parametrize(
+    ("file", "column", "value", "said"),
+    [
+        ("tang.claims.parquet", "mean", "many", "column mean holds"),
+        ("tang.claims.parquet", "verdict", "splendid", "there is no verdict 'splendid'"),
+        ("tang.statements.parquet", "in_words", 3, "column in_words holds"),
+        ("tang/fig2.parquet", "goodput_mbit", "fast", "column goodput_mbit holds"),
+        ("tang/fig2.parquet", "point", None, "has no column point"),
+    ],
+)  # fmt: skip
+def test_a_table_with_a_wrong_type_gives_one_message(results, tmp_path, file, column, value, said):
+    for source in results.rglob("*.parquet"):
+        place = tmp_path / "r" / source.relative_to(results)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(source.read_bytes())
+    path = tmp_path / "r" / "smoke" / file
+    content = pd.read_parquet(path)
+    content = content.drop(columns=column) if value is None else content.assign(**{column: value})
+    content.to_parquet(path)
+    with pytest.raises(UserError, match=re.escape(said)) as told:
+        build_site("smoke", tmp_path / "site", tmp_path / "r")
+    assert str(path) in str(told.value)
+    assert not (tmp_path / "site").exists(), "nothing half-written"
+    assert [p.name for p in tmp_path.iterdir()] == ["r"]
+
+
+def test_without_results_it_says_what_to_do(tmp_path):
+    with pytest.raises(UserError, match="snakemake --cores 2 --config scale=smoke -- all"):
+        build_site("smoke", tmp_path / "site", tmp_path / "nothing")
+
+
+def test_documents_are_found_flat_or_in_folders(tmp_path):
+    (tmp_path / "docs" / "howto").mkdir(parents=True)
+    (tmp_path / "docs" / "flat.md").write_text(
+        "# Flat\n\n[in](howto/in.md#a) [gone](../results/x.html) [file](file.txt)\n"
+    )
+    (tmp_path / "docs" / "howto" / "in.md").write_text("# In a folder\n\n## A\n")
+    (tmp_path / "docs" / "file.txt").write_text("x")
+    found = documents.sources(tmp_path)
+    assert found == [Path("docs/flat.md"), Path("docs/howto/in.md")]
+    assert documents.linked(tmp_path) == [Path("docs/file.txt")]
+    assert documents.write_documents(tmp_path / "out", tmp_path) == found
+    assert (tmp_path / "out" / "docs" / "flat.md").read_text().splitlines()[
+        2
+    ] == "[in](howto/in.md#a) gone [file](file.txt)"
+    contents = documents.contents_page(found)
+    assert (
+        contents.index("Guides and reference") < contents.index("/docs/flat") and ":caption: How-to guides" in contents
+    )
+
+
+def test_a_diagram_is_told_in_words(tmp_path):
+    (tmp_path / "README.md").write_text(
+        "# A\n\n```mermaid\nflowchart LR\n  subgraph x [what is asked]\n    S[files/*.yaml] -- read --> b\n  end\n  b --> C[pages]\n```\n"
+    )
+    documents.write_documents(tmp_path / "out", tmp_path)
+    text = (tmp_path / "out" / "README.md").read_text()
+    assert (
+        "<b>what is asked</b>" in text
+        and "files/*.yaml <span>→ read →</span> b" in text
+        and "b <span>→</span> pages" in text
+    )
+
+
+@pytest.mark.parametrize(("counts", "cells"), [((1, 1), 0), ((1, 3), 1)], ids=["single", "several"])
+def test_a_runs_fairness_is_that_of_several_flows(tmp_path, counts, cells):
+    """That of one flow to itself, always 1, is not shown; that of all flows of the run is."""
+    folder = made_up_run(tmp_path / "run")
+    summary = json.loads((folder / "summary.json").read_text())
+    one = summary["groups"][0]
+    summary["groups"] = [one | {"count": n, "jain_index": j} for n, j in zip(counts, (1.0, 0.9), strict=True)]
+    summary |= {"jain_index": 0.695, "flows": [a_flow()] * sum(counts)}
+    (folder / "summary.json").write_text(json.dumps(summary))
+    write_run_page(folder, tmp_path / "run.html")
+    text = (tmp_path / "run.html").read_text(encoding="utf-8")
+    assert "Jain's index of all flows <b>0.695</b>" in unescape(text)
+    table = text[text.index('aria-label="Flow groups"') :].split("</table>")[0]
+    assert (table.count("Jain"), table.count("0.9")) == (cells, cells)
+
+
+def a_flow() -> dict[str, object]:
+    """The entry of a long flow in summary.json."""
+    found = dict.fromkeys(FlowEntry.__required_keys__, 1)
+    return found | {"cca": "cubic", "rtt_ms": {"min": 1.0, "mean": None}}
+
+
+def made_up_run(folder: Path) -> Path:
+    """A run's folder: one BBRv1 flow, 2,000 samples."""
+    point = figures_at("smoke", ["tang/fig2"])[0].points[0]
+    time_s = np.arange(2000) * 0.1
+    samples = pd.DataFrame({"time_s": time_s, "flow": 0, "group": 0, "bytes_acked": (time_s * 1e6).astype(int), "cwnd": 10 + np.arange(2000) % 7,
+                            "srtt_us": 50_000, "queue_bytes": 1000, "bbr_state": np.repeat([0.0, 3.0, 6.0, 3.0], 500)})  # fmt: skip
+    folder.mkdir(parents=True)
+    samples.to_parquet(folder / "samples.parquet")
+    summary = whole_summary(
+        nothing_measured(),
+        virtual_s=200,
+        checks=[{"name": EVIL, "asked": 1, "measured": 2.0, "ok": False, "detail": EVIL}],
+    )
+    (folder / "summary.json").write_text(json.dumps(summary))
+    manifest = {
+        "scenario": point.scenario.model_dump(),
+        "values": point.values,
+        "fingerprint": point.fingerprint,
+        "source": {"commit": "abc"},
+    }
+    (folder / "manifest.json").write_text(json.dumps(manifest, default=str))
+    return folder
+
+
+def test_a_run_is_one_file_that_loads_nothing(tmp_path):
+    out = tmp_path / "run.html"
+    write_run_page(made_up_run(tmp_path / "run"), out)
+    text = out.read_text(encoding="utf-8")
+    assert Page(text).loads == [] and "default-src 'none'" in text
+    assert "&lt;script&gt;document" in text and "<script>document.title" not in text
+    data = json.loads(re.search(r'id="series-data">(.*?)</script>', text)[1])
+    assert [panel["label"] for panel in data["panels"][:4]] == [
+        "goodput (Mbit/s)",
+        "cwnd (packets)",
+        "RTT (ms)",
+        "queue (ms)",
+    ]
+    assert data["panels"][4]["lines"][0]["y"] == [
+        "Startup",
+        "Startup",
+        "CRUISE",
+        "CRUISE",
+        "ProbeRTT",
+        "ProbeRTT",
+        "CRUISE",
+        "CRUISE",
+    ]
+    assert "bbrlab run scenarios/tang/fig2.yaml" in text
+    with pytest.raises(UserError, match=r"no finished run .* did you mean .*run"):
+        run_folder(str(tmp_path))
+    (tmp_path / "run" / "samples.parquet").unlink()
+    with pytest.raises(UserError, match="samples do not ship"):
+        write_run_page(tmp_path / "run", out)
+
+
+def test_a_run_with_changes_is_repeated_by_its_own_command(tmp_path):
+    """Whatever was set by hand stands in the command, and nothing else."""
+    folder = made_up_run(tmp_path / "run")
+    point = base_point(load_scenario(paths.SCENARIOS / "sarpkaya2025" / "fig2a.yaml", {"network.buffer.bdp": 4, "flows.1.cca": "reno", "sample_hz": 20, "window_s": [600, 900]}))  # fmt: skip
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest |= {"scenario": point.scenario.model_dump(), "values": {}, "fingerprint": point.fingerprint}
+    (folder / "manifest.json").write_text(json.dumps(manifest, default=str))
+    write_run_page(folder, tmp_path / "run.html")
+    text = (tmp_path / "run.html").read_text(encoding="utf-8")
+    command = unescape(re.search(r"<pre><code>(bbrlab run .*?)</code>", text)[1])
+    words = shlex.split(command)
+    changes = overrides_of([words[i + 1] for i, word in enumerate(words) if word == "--set"])
+    assert changes == {"network.buffer.bdp": 4, "flows.1.cca": "reno", "sample_hz": 20, "window_s": [600, 900]}
+    assert base_point(load_scenario(paths.ROOT / words[2], changes)).fingerprint == point.fingerprint
+    assert "1 of 1 self-checks failed" in text, "is told before the numbers"
+    assert text.index("self-checks failed") < text.index('aria-label="Flow groups"')
+    manifest["scenario"]["flows"].append(manifest["scenario"]["flows"][0])  # what no --set says
+    manifest["fingerprint"] = "another"
+    (folder / "manifest.json").write_text(json.dumps(manifest, default=str))
+    write_run_page(folder, tmp_path / "run.html")
+    assert "<code>bbrlab verify sarpkaya2025/fig2a</code>" in (tmp_path / "run.html").read_text(encoding="utf-8")
+
+
+def test_a_run_of_ones_own_scenario_is_called_by_its_name_and_needs_its_file(tmp_path):
+    folder = made_up_run(tmp_path / "run")
+    manifest, summary = (json.loads((folder / name).read_text()) for name in ("manifest.json", "summary.json"))
+    manifest["scenario"] |= {"paper": "none", "name": "my_path", "figure": ""}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    (folder / "summary.json").write_text(json.dumps(summary | {"paper": "none", "figure": ""}))
+    write_run_page(folder, tmp_path / "run.html")
+    text = (tmp_path / "run.html").read_text(encoding="utf-8")
+    assert f"<h1>my_path, seed {summary['seed']}</h1>" in text
+    assert "<code>name: my_path</code>" in text and "bbrlab verify" not in text
+    assert f"<code>bbrlab run FILE.yaml --seed {summary['seed']} " in text
+
+
+def test_no_peak_is_lost_in_a_thinned_curve():
+    values = np.zeros(100_000)
+    values[777] = 5
+    times, kept = thinned(np.arange(100_000.0), values)
+    assert len(kept) <= 1500 and kept.max() == 5 and times[kept.argmax()] == 777
+
+
+def axe() -> str:
+    """axe-core's source. (Its package wants a library to drive browsers, which this does without.)"""
+    spec = importlib.util.find_spec("axe_playwright_python")
+    if spec is None or not spec.submodule_search_locations:
+        pytest.skip(
+            "axe-core is not installed: pip install --no-deps -r envs/browser.txt (make test-slow does, as root)"
+        )
+    return (Path(spec.submodule_search_locations[0]) / "axe.min.js").read_text(encoding="utf-8")
+
+
+# The charts of a page that are not drawn once a reader comes to them, or that do not say in words what they show.
+NOT_DRAWN = """(async () => {
+  const wrong = [];
+  for (const plot of document.querySelectorAll(".bb-plot")) {
+    plot.scrollIntoView();
+    for (let i = 0; i < 100 && !plot.querySelector(".main-svg"); i++) await new Promise((done) => setTimeout(done, 100));
+    const told = plot.getAttribute("aria-label") || "";
+    if (!plot.querySelector(".main-svg")) wrong.push(`not drawn: ${told}`);
+    else if (plot.closest(".bb-chart") && !/: .+ curves?: .+ The numbers are in the table below/.test(told)) wrong.push(`not told: ${told}`);
+  }
+  return wrong;
+})()"""
+
+
+in_a_browser = pytest.mark.skipif(
+    PROGRAM is None, reason="there is no chromium: apt-get install chromium (make test-slow does, as root)"
+)
+# What would cut a printed page: frames around the text that scroll.
+FRAMES_THAT_CUT = """(() => {
+  const found = [];
+  for (let e = document.querySelector("article, main"); e; e = e.parentElement) {
+    const style = getComputedStyle(e);
+    if (style.overflowX !== "visible" || style.overflowY !== "visible" || style.maxHeight !== "none") found.push(e.className);
+  }
+  return found;
+})()"""
+
+
+@pytest.mark.slow
+@in_a_browser
+def test_pages_are_printed_whole(site, tmp_path):
+    write_run_page(made_up_run(tmp_path / "run"), tmp_path / "run.html")
+    with Browser(tmp_path / "profile") as browser:
+        browser.look(1000)
+        browser.send("Emulation.setEmulatedMedia", media="print")
+        for page in (site / "index.html", site / "papers" / "tang.html", tmp_path / "run.html"):
+            browser.open(page)
+            assert browser.run(FRAMES_THAT_CUT) == [], page
+            shown = browser.run("[...document.querySelectorAll('.bd-header, .bb-controls, header button')].filter(e => e.getClientRects().length)"
+                                ".map(e => e.className)")  # fmt: skip
+            assert shown == [], page
+            heading = "getComputedStyle(document.querySelector('h2')).breakAfter"
+            assert browser.run(heading) == "avoid", "no heading alone at the end of a page"
+
+
+@pytest.mark.slow
+@in_a_browser
+def test_the_tables_on_models_fit_a_small_laptop(site, tmp_path):
+    """None goes on to the right of its frame, where a reader may not see it."""
+    with Browser(tmp_path / "profile") as browser:
+        browser.look(1100)
+        browser.open(site / "docs" / "explanation" / "models.html")
+        wide = "[...document.querySelectorAll('.pst-scrollable-table-container')].filter(e => e.scrollWidth > e.clientWidth + 1).length"
+        assert browser.run(wide) == 0
+
+
+@pytest.mark.slow
+@in_a_browser
+@pytest.mark.parametrize(("width", "dark"), [(1200, False), (400, True)])
+def test_pages_open_without_an_error_and_keep_nobody_out(site, tmp_path, width, dark):
+    source = axe()
+    write_run_page(made_up_run(tmp_path / "run"), tmp_path / "run.html")
+    told = []
+    with Browser(tmp_path / "profile") as browser:
+        browser.look(width, dark=dark)
+        for page in [*pages_of(site), tmp_path / "run.html"]:
+            browser.open(page)
+            browser.run("new Promise(done => setTimeout(done, 300))")
+            name = page.relative_to(site) if page.is_relative_to(site) else page.name
+            told += [f"{name}: {problem}" for problem in browser.problems]
+            browser.problems.clear()
+            if browser.run("document.documentElement.scrollWidth > innerWidth"):
+                told.append(f"{name}: is wider than the window")
+            told += [f"{name}: chart {problem}" for problem in browser.run(NOT_DRAWN)]
+            browser.run(source + "; true")
+            for found in browser.run("axe.run(document, {preload: false, resultTypes: ['violations']}).then(r => r.violations.map(v => "
+                                     "({impact: v.impact, id: v.id, nodes: v.nodes.slice(0, 3).map(n => n.html.slice(0, 160))})))"):  # fmt: skip
+                if found["impact"] in ("serious", "critical"):
+                    told.append(f"{name}: {found['id']}: {found['nodes']}")
+    assert told == []
