@@ -68,7 +68,6 @@ app = typer.Typer(cls=Sections, suggest_commands=False, no_args_is_help=True, pr
                   help="TCP BBR experiments on a real Linux kernel in virtual time.")  # fmt: skip
 kernel_app = typer.Typer(no_args_is_help=True, help="Build and list guest kernels.")
 cache_app = typer.Typer(no_args_is_help=True, help="Look at and prune the cache of runs that campaigns share.")
-container_app = typer.Typer(no_args_is_help=True, help="Build the image that has all of bbrlab in it.")
 model_app = typer.Typer(no_args_is_help=True, help="What the models predict for a scenario.")
 EXIT_MOVED, EXIT_FAILED, EXIT_CHECKS, EXIT_BUG = 1, 2, 4, 70
 # Every code that ``bbrlab`` ends with, for docs/reference/command_line.md.
