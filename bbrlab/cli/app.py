@@ -134,6 +134,16 @@ CcaSources = Annotated[
     ),
 ]
 
+Captured = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--pcap",
+        metavar="bottleneck|hosts",
+        help="Also keep the packets that pass the bottleneck's interface, or the hosts' (both: give it twice), as files for Wireshark.",
+    ),
+]
+Snaplen = Annotated[int, typer.Option(help="With --pcap: bytes to keep of each packet.")]
+
 
 def at_once(what: str, name: str = "--cores") -> Any:
     """The option that says how much runs at once; without it all_cores() do."""
