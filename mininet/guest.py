@@ -275,10 +275,6 @@ def main(out):
             for i, link in enumerate(plan["bottlenecks"])
         ]
         dumbbell.renew_queues(loss=plan["loss"])
-        if "capture" in plan:
-            import capture  # which other runs need not wait for
-
-            sampler.capture = capture.Capture(plan, dumbbell, out)
         before, missed = interface_drops(dumbbell), datapath_misses() if plan["virtual"] else 0
         received_before = received(dumbbell)
         say(console, "bbrlab stage experiment")
@@ -301,8 +297,6 @@ def main(out):
         report["received_before"], report["received"] = received_before, received(dumbbell)
         report["switch_misses"] = datapath_misses() - missed if plan["virtual"] else 0
         sampler.close()
-        if sampler.capture is not None:
-            report["capture"] = sampler.capture.close()
         report["settings"] = kernel_settings(dumbbell, plan)
         traffic.await_reports()
         report["parameters"] = module_parameters(plan["ccas"] + ["ack_records"] * plan["trace_acks"])

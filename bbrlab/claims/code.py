@@ -13,13 +13,13 @@ CODES = (LINUX, LAB, MODEL)
 
 def code_of(statement: Statement) -> str:
     """One of CODES, by the flows of the runs that the statement's claims read (those that count)."""
-    found = {algorithm for claim in statement.claims if not claim.role for algorithm in _algorithms(claim)}
+    found = {algorithm for claim in statement.claims if not claim.role for algorithm in algorithms_of(claim)}
     if not found:
         return MODEL
     return LAB if found & set(PARAMETER_SETS) else LINUX
 
 
-def _algorithms(claim: Claim) -> set[str]:
+def algorithms_of(claim: Claim) -> set[str]:
     """The algorithms of all flows in the runs that a claim reads."""
     terms = {n.rpartition(".")[0] for n in claim.columns if n.rpartition(".")[2] not in WITHOUT_CHANCE}
     return {

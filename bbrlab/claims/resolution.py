@@ -24,6 +24,7 @@ _OF_ALL_PACKETS = {"share_of_capacity", "share_of_goodput", "utilisation", "link
 _OF_THE_BUFFER = {"occupancy", "occupancy_p50", "occupancy_p95"}
 _JAIN = {"jain_index", "jain_index_all"}
 _RATES = {"goodput_mbit", "written_mbit"}
+_OF_STAYS, _PROBE_RTT_S = {"probe_rtt_together"}, 10  # BBRv1's; the others' come twice as often
 _BY_SAMPLES = {"startup_s", "up_s", "down_s", "cruise_s", "between_probe_rtt_s", "between_up_s"}
 
 
@@ -47,6 +48,8 @@ def step_of(column: str, point: Point, utilisation: float) -> float:
         return FRAME_BYTES / network.buffer_bytes
     if column in _RATES:
         return packet_mbit / (end - begin)
+    if column in _OF_STAYS:  # one stay of one flow's
+        return min(1.0, _PROBE_RTT_S / scenario.duration_s)
     if column in _BY_SAMPLES:
         return 1 / scenario.sample_hz
     unit = METRICS[column].unit

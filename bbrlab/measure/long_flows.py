@@ -16,7 +16,7 @@ from bbrlab.measure.flow_counters import BEFORE_DATA_BYTES, FIN_BYTES, FlowCount
 from bbrlab.measure.jitter import jitter_ms, largest_by_second
 from bbrlab.measure.lateness import EDGE_TOLERANCE_S
 from bbrlab.measure.numbers import Value, jain_index, mean, ratio, rounded, spread_of
-from bbrlab.measure.phases import PHASE_QUEUES, PHASES, phase_lengths, phase_queues
+from bbrlab.measure.phases import PHASE_QUEUES, PHASES, phase_lengths, phase_queues, probe_rtt_together
 from bbrlab.measure.queues import Queue
 from bbrlab.measure.registry import Registry
 from bbrlab.measure.summary import FlowEntry
@@ -236,12 +236,13 @@ def _ecn_marked(group: LongGroup) -> Value:
     return rounded(ratio(group.growth("delivered_ce"), group.growth("delivered")))
 
 
-@LONG.of("rtt_ms_mean", "cwnd_packets", "in_flight_packets", "sampled_flows")
+@LONG.of("rtt_ms_mean", "cwnd_packets", "cwnd_packets_p50", "in_flight_packets", "sampled_flows")
 def _sampled(group: LongGroup) -> dict[str, Value]:
     rtt_us = group.of_sampled(lambda f: float(f.samples("srtt_us").mean()))
     return {
         "rtt_ms_mean": None if rtt_us is None else rounded(rtt_us / 1e3),
         "cwnd_packets": group.of_sampled(lambda f: float(f.samples("cwnd").mean()), sum),
+        "cwnd_packets_p50": group.of_sampled(lambda f: float(np.median(f.samples("cwnd"))), sum),
         "in_flight_packets": group.of_sampled(lambda f: float(f.samples("unacked").mean()), sum),
         "sampled_flows": len(group.sampled),
     }
@@ -268,6 +269,13 @@ def _bbr(group: LongGroup) -> dict[str, Value]:
         "bbr_min_rtt_ms": group.of_sampled(told("bbr_min_rtt_ms")),
         **{name: group.of_all(told(name)) for name in (*PHASES, *PHASE_QUEUES)},
     }
+
+
+@LONG.of("probe_rtt_together")
+def _probe_rtt_together(group: LongGroup) -> Value:
+    columns = [f.counters.columns for f in group.flows if f.is_bbr]
+    hz = group.scenario.sample_hz
+    return probe_rtt_together([(np.round(c["time_s"] * hz).astype(int), c["bbr_state"]) for c in columns])
 
 
 @LONG.of("first_data_s", "last_first_data_s")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -73,6 +75,28 @@ def phase_lengths(columns: dict[str, Array]) -> dict[str, float | None]:
     for key, name in (("between_probe_rtt_s", "ProbeRTT"), ("between_up_s", "UP")):
         found[key] = mean(np.diff(begins[states == STATES.index(name)]))
     return found
+
+
+def probe_rtt_together(flows: Sequence[tuple[Array, Array]]) -> float | None:
+    """Which part of several flows' stays in ProbeRTT has all of them in it at one sample.
+
+    Args:
+        flows: of each flow the numbers of its samples (the same number: the same instant) and ``bbr_state`` at them
+            (index into STATES, NaN: not told), each of shape (samples,).
+
+    Returns:
+        0 to 1; None for fewer than two flows, and where none was in ProbeRTT.
+    """
+    if len(flows) < 2:
+        return None
+    inside = [states == STATES.index("ProbeRTT") for _, states in flows]
+    all_of_them = reduce(np.intersect1d, [numbers[i] for (numbers, _), i in zip(flows, inside, strict=True)])
+    shared: list[bool] = []
+    for (numbers, _), i in zip(flows, inside, strict=True):
+        edges = np.diff(np.concatenate([[0], i.astype(int), [0]]))
+        for begin, end in zip(np.flatnonzero(edges == 1), np.flatnonzero(edges == -1), strict=True):
+            shared.append(bool(np.isin(numbers[begin:end], all_of_them).any()))
+    return mean(np.array(shared))
 
 
 PHASE_QUEUES = ("up_start_queue_ms", "up_peak_queue_ms", "cruise_queue_ms_p05")

@@ -18,7 +18,7 @@ from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.claims import expressions
 from bbrlab.claims import series as of_series
-from bbrlab.claims.code import LAB, LINUX
+from bbrlab.claims.code import LAB, LINUX, algorithms_of
 from bbrlab.claims.columns import JOINED, _agree
 from bbrlab.claims.expand import expand, number_or_text, published_rows, with_paper
 from bbrlab.claims.judge import judge_claim
@@ -460,9 +460,8 @@ def test_the_reason_of_a_trend_names_its_own_limit():
 
 
 def versions_in(claim):
-    """The lab's own versions of BBR that flow where a claim is judged."""
-    points = [p for term in claim.at.values() for p in select(term, full_figures()[term.figure].points)]
-    return {flow.cca for p in points for flow in p.scenario.flows} & {"bbr2", "bbr3"}
+    """The lab's own versions of BBR in the runs that a claim reads."""
+    return algorithms_of(claim) & {"bbr2", "bbr3"}
 
 
 def test_what_depends_on_a_reading_of_the_drafts_says_so():

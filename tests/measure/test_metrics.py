@@ -16,7 +16,7 @@ from bbrlab.measure.lateness import lateness_s
 from bbrlab.measure.long_flows import LONG, LongFlow, LongGroup
 from bbrlab.measure.metrics import summarise
 from bbrlab.measure.numbers import jain_index
-from bbrlab.measure.phases import phase_lengths, phase_queues
+from bbrlab.measure.phases import phase_lengths, phase_queues, probe_rtt_together
 from bbrlab.measure.queues import Queue
 from bbrlab.measure.sample_schema import BBR_COLUMNS, ONLY_READ, SAMPLES, TCP_INFO
 from bbrlab.measure.schema import GROUP, RUN
@@ -69,6 +69,25 @@ def test_a_stay_that_probe_rtt_cut_short_is_not_counted():
         "startup_s": 1, "up_s": 1.5, "down_s": 3, "cruise_s": 1, "between_probe_rtt_s": None, "between_up_s": 5,
     }  # fmt: skip
     assert set(phase_lengths({"time_s": columns["time_s"][:2], "bbr_state": np.array(none)}).values()) == {None}
+
+
+def test_stays_in_probe_rtt_are_together_if_all_flows_are_in_it_at_one_sample():
+    cruise, probe = float(STATES.index("CRUISE")), float(STATES.index("ProbeRTT"))
+
+    def flow(first, *stays):
+        states = np.full(20, cruise)
+        for low, high in stays:
+            states[low:high] = probe
+        states[0] = np.nan  # before BBR tells anything
+        return np.arange(first, first + 20), states
+
+    one = flow(0, (3, 5), (10, 13))
+    assert probe_rtt_together([one, flow(0, (4, 6), (13, 15))]) == 0.5, "the second stays follow each other"
+    assert probe_rtt_together([one, flow(1, (4, 6), (9, 12))]) == 0.5, "its samples are numbered from one later"
+    assert probe_rtt_together([one, flow(0, (2, 4), (12, 20)), flow(0, (3, 4))]) == 0.6, "all three, not two of them"
+    assert probe_rtt_together([one, flow(0)]) == 0
+    assert probe_rtt_together([flow(0), flow(0)]) is None
+    assert probe_rtt_together([one]) is None
 
 
 def test_the_queue_of_a_phase_is_that_of_its_own_samples():
@@ -167,6 +186,17 @@ def test_a_group_is_described_by_the_flows_that_were_sampled():
     (group,) = summary["groups"]
     assert [f["rtt_ms"]["mean"] for f in summary["flows"]] == [20, None]
     assert (group["rtt_ms_mean"], group["cwnd_packets"], group["in_flight_packets"]) == (20, 20_000, 20_000)
+
+
+def test_the_median_window_is_that_outside_of_probe_rtt():
+    point = base_point(validate(scenario_dict(flows=[{"cca": "cubic"}], window_s=[0, 10]), "s"))
+    times = np.arange(0, 10.1)
+    samples = {name: np.arange(11) for name in COUNTED} | {"cwnd": np.array([100] * 9 + [4, 4])}
+    queue = Queue({n: times for n in ("time_s", "bytes", "packets", "sent_bytes", "sent_packets", "drops", "marks")})
+    plan = make_plan(point, 1, {"cubic": "cubic"})
+    summary = summarise(point.scenario, plan, [FlowCounters(times, samples, None)], {"forward": queue})
+    (group,) = summary["groups"]
+    assert (group["cwnd_packets"], group["cwnd_packets_p50"]) == (pytest.approx(908 / 11, abs=1e-3), 100)
 
 
 def flow_of(index=0, final=None, **columns):

@@ -1,1 +1,0 @@
-"""Applications beside the library: what nothing in bbrlab/ but its command line uses."""
