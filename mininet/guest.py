@@ -275,6 +275,10 @@ def main(out):
             for i, link in enumerate(plan["bottlenecks"])
         ]
         dumbbell.renew_queues(loss=plan["loss"])
+        if "policers" in plan:
+            import policer  # which other runs need not wait for
+
+            dumbbell.tc(policer.commands(plan["policers"]))
         before, missed = interface_drops(dumbbell), datapath_misses() if plan["virtual"] else 0
         received_before = received(dumbbell)
         say(console, "bbrlab stage experiment")
@@ -296,6 +300,8 @@ def main(out):
         report["host_drops"] = listen_drops(dumbbell)
         report["received_before"], report["received"] = received_before, received(dumbbell)
         report["switch_misses"] = datapath_misses() - missed if plan["virtual"] else 0
+        if "policers" in plan:
+            report["policers"] = policer.counters(plan["policers"])
         sampler.close()
         report["settings"] = kernel_settings(dumbbell, plan)
         traffic.await_reports()

@@ -62,14 +62,17 @@ def attributes(data, start):
 
 def queue_state(reply):
     """(sent bytes, backlog bytes, drops, sent packets) of a raw RTM_NEWQDISC message."""
+    return next((queue_state_of(v) for kind, v in attributes(reply, 36) if kind == TCA_STATS2), (0, 0, 0, 0))
+
+
+def queue_state_of(statistics):
+    """The same of the attribute with a qdisc's or an action's statistics."""
     sent = backlog = drops = packets = 0
-    for kind, payload in attributes(reply, 36):
-        if kind == TCA_STATS2:
-            for inner, value in attributes(payload, 0):
-                if inner == TCA_STATS_BASIC:
-                    sent, packets = struct.unpack_from("<QI", value)
-                elif inner == TCA_STATS_QUEUE:
-                    _, backlog, drops = struct.unpack_from("<III", value)
+    for kind, value in attributes(statistics, 0):
+        if kind == TCA_STATS_BASIC:
+            sent, packets = struct.unpack_from("<QI", value)
+        elif kind == TCA_STATS_QUEUE:
+            _, backlog, drops = struct.unpack_from("<III", value)
     return sent, backlog, drops, packets
 
 

@@ -6,6 +6,8 @@ FIELDS = {
     " htb rate ": "network.rate_mbit",
     " tbf rate ": "network.rate_mbit or network.buffer",
     " handle 3: ": "hosts.receive_offload_us",
+    " action police ": "network.policer",
+    " clsact ": "network.policer",
     " handle 2: ": "rtt_ms, network.jitter or network.loss",
 }
 

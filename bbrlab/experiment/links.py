@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from bbrlab.experiment.hosts import Hosts
-from bbrlab.experiment.plan_types import ChangePlan, Direction, LinkPlan, PingPlan
+from bbrlab.experiment.plan_types import ChangePlan, Direction, HostPlan, LinkPlan, PingPlan, PolicerPlan, Side
 from bbrlab.experiment.qdisc import qdisc_words
 from bbrlab.scenario.schema import Scenario
 
 NS = 1_000_000_000
 DEVICES: dict[Direction, str] = {"forward": "s1-s2", "reverse": "s2-s1"}
+RECEIVED_AT: dict[Side, Direction] = {
+    "s1": "reverse",
+    "s2": "forward",
+}  # of a receiver's side, the direction of its flows
 DROPS_EARLY = ("red",)  # a burst does not fill its buffer
 
 
@@ -28,6 +32,24 @@ def bottlenecks(scenario: Scenario, hosts: Hosts) -> list[LinkPlan]:
         }
         for direction, device in DEVICES.items()
         if direction in hosts.receivers
+    ]
+
+
+def policers(scenario: Scenario, hosts: list[HostPlan]) -> list[PolicerPlan]:
+    """One for each direction in which there are flows: before the bottleneck's queue, or at the port towards their receiver."""
+    policer = scenario.network.policer
+    if policer is None:
+        return []
+    return [
+        {
+            "device": DEVICES[RECEIVED_AT[host["side"]]]
+            if policer.place == "before"
+            else f"{host['switch']}-{host['name']}",
+            "rate_bps": round(policer.rate_mbit * 1e6),
+            "burst_bytes": policer.burst_bytes,
+        }
+        for host in hosts
+        if host["receives"]
     ]
 
 

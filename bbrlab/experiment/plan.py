@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from bbrlab.base.errors import UserError
 from bbrlab.experiment.hosts import Hosts, loss_devices, switch_links, sysctls
 from bbrlab.experiment.iperf3_library import TOGETHER
-from bbrlab.experiment.links import NS, bottlenecks, changes, pings
+from bbrlab.experiment.links import NS, bottlenecks, changes, pings, policers
 from bbrlab.experiment.parameters import plan_parameters
 from bbrlab.experiment.plan_types import GuestPlan, Trace
 from bbrlab.experiment.transfers import FlowPlan, plan_traffic
@@ -120,6 +120,8 @@ def make_plan(
         "ccas": sorted(used),
         "parameter_sets": parameters.sets,
     }
+    if network.policer is not None:
+        content["policers"] = policers(scenario, hosts.specs)
     arguments = [*parameters.kernel_arguments]
     arguments += [f"tcp_ack_records.kept={TRACE_RECORDS}"] if trace else []
     arguments += ["tcp_ack_records.changes=Y"] if trace == "changes" else []

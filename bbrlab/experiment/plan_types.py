@@ -40,6 +40,14 @@ class LinkPlan(TypedDict):
     burst_to_ip: str
 
 
+class PolicerPlan(TypedDict):
+    """A token bucket on the egress of a switch port, before its queue."""
+
+    device: str
+    rate_bps: int
+    burst_bytes: int
+
+
 class ChangePlan(TypedDict):
     """What changes at one instant; None: it stays."""
 
@@ -163,5 +171,6 @@ class GuestPlan(TypedDict):
     trace_acks: bool
     ccas: list[str]
     parameter_sets: list[ParameterSetPlan]
+    policers: NotRequired[list[PolicerPlan]]
     prompt: NotRequired[PromptPlan]
     several: NotRequired[SeveralPlan]

@@ -51,6 +51,22 @@ class Qdisc(TypedDict):
     drops: int
 
 
+class Policer(TypedDict):
+    """A policer: what came to it and passed, in packets and in bytes of frames.
+
+    Attributes:
+        options: its attribute TCA_ACT_OPTIONS in hex.
+    """
+
+    device: str
+    options: str
+    offered_packets: int
+    offered_bytes: int
+    passed_packets: int
+    passed_bytes: int
+    drops: int
+
+
 class Setting(TypedDict):
     """What the kernel has of a qdisc or class: ``options`` is the attribute TCA_OPTIONS in hex."""
 
@@ -102,6 +118,7 @@ class Report(TypedDict):
         start_ns: of the experiment, on the guest's monotonic clock.
         duration_ns: of a play, which somebody ended.
         qdiscs_before, qdiscs: every qdisc and its drops before and after the experiment.
+        policers: those of the path, at the end of the experiment.
         host_drops: {host: {counter: packets that it dropped}}.
         received_before, received: {host: Reception} before and after the experiment.
         settings: what the kernel has of what was set.
@@ -119,6 +136,7 @@ class Report(TypedDict):
     duration_ns: NotRequired[int]
     qdiscs_before: list[Qdisc]
     qdiscs: list[Qdisc]
+    policers: NotRequired[list[Policer]]
     host_drops: dict[str, dict[str, int]]
     received_before: dict[str, Reception]
     received: dict[str, Reception]

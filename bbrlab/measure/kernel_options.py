@@ -27,6 +27,7 @@ HTB = struct.Struct(
     "<2xH2xHI2xH2xHIIIIII"
 )  # tc_htb_opt: two tc_ratespec (their overhead, mpu and rate), then its own fields
 TBF = struct.Struct("<2xH2xHI12xIII")  # tc_tbf_qopt
+POLICE = struct.Struct("<IiIII2xHxxHI")  # tc_police, up to the tc_ratespec of its rate
 NETEM = struct.Struct("<IIIIII")  # tc_netem_qopt
 NETEM_SLOT = struct.Struct("<qqiiqq")
 
@@ -82,6 +83,16 @@ def _tbf(data: bytes, places: dict[int, tuple[int, int]]) -> Options:
     overhead, _, rate, _, burst, _ = TBF.unpack_from(data, places[1][0])
     rate = struct.unpack_from("<Q", data, places[4][0])[0] if 4 in places else rate
     return {"rate_bps": 8 * rate, "burst_bytes": burst * TICK_NS * rate / 1e9, "overhead_bytes": overhead}
+
+
+def police_options(options: str) -> Options:
+    """{name with unit: number} of an action ``police``, from its attribute TCA_ACT_OPTIONS in hex."""
+    data = bytes.fromhex(options)
+    places = attributes_of(data, 0, len(data))
+    _, action, _, burst, mtu, overhead, mpu, rate = POLICE.unpack_from(data, places[1][0])
+    rate = struct.unpack_from("<Q", data, places[8][0])[0] if 8 in places else rate
+    return {"rate_bps": 8 * rate, "burst_bytes": burst * TICK_NS * rate / 1e9, "largest_bytes": mtu, "exceed_action": action,
+            "overhead_bytes": overhead, "mpu_bytes": mpu}  # fmt: skip
 
 
 def _netem(data: bytes) -> Options:

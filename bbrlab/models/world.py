@@ -56,6 +56,8 @@ class World:
             yield f"network.loss {network.loss:g}: it loses only what the queue has no room for"
         if network.jitter:
             yield f"network.jitter ({network.jitter.kind}): its paths' delay is constant"
+        if network.policer:
+            yield f"network.policer (place {network.policer.place}): it loses only what the queue has no room for"
         if network.changes:
             yield "network.changes: its network stays as it is"
         if hosts.segmentation not in self.segmentation:

@@ -8,7 +8,7 @@ from typing import Any
 from bbrlab.base import files, paths
 
 # {file that guest.py loads when it needs it: the entry of the plan for which it does}
-ON_DEMAND = {"play.py": "prompt", "prompt.py": "prompt", "several.py": "several"}
+ON_DEMAND = {"play.py": "prompt", "prompt.py": "prompt", "several.py": "several", "policer.py": "policers"}
 
 
 def guest_code(plan: Mapping[str, Any]) -> dict[str, str]:

@@ -149,6 +149,15 @@ def _no_loss(s: Scenario, place: Place) -> str:
     return "" if lost else "nothing is lost at random (set network.loss, or the loss of a change)"
 
 
+def _never_policed(s: Scenario, place: Place) -> str:
+    """Behind the bottleneck no more comes than its rate, but for a packet; before it senders may send bursts at any rate."""
+    policer = s.network.policer
+    most = max([s.network.rate_mbit, *(c.rate_mbit for c in s.network.changes if c.rate_mbit)])
+    if policer is None or policer.place == "before" or policer.rate_mbit < most:
+        return ""
+    return f"the bottleneck before it carries {most:g} Mbit/s at most (set it below, or network.policer.place: before)"
+
+
 def _jitter_group(s: Scenario, place: Place) -> str:
     group = s.network.jitter.group if s.network.jitter else None
     if group is None or group < len(s.flows):
@@ -253,6 +262,7 @@ NEEDS = (
     Need("network.qdisc.max_bytes", "a buffer that is larger", _qdisc("max_bytes"), _beyond_buffer("max_bytes"), only_noted=True),
     Need("network.qdisc.flow_limit_packets", "a buffer that is larger", _qdisc("flow_limit_packets"), _flow_limit),
     Need("network.loss_place", "network.loss, or the loss of a change", lambda s, p: s.network.loss_place != "behind", _no_loss),
+    Need("network.policer.rate_mbit", "behind the bottleneck: a bottleneck that is faster", lambda s, p: s.network.policer is not None, _never_policed),
     Need(
         "network.jitter.group",
         "a group of that number",

@@ -58,6 +58,7 @@ RateMbit = Annotated[float, Field(ge=0.001, le=12_000)]
 ROUTER_RATE_MBIT_MIN = 0.01  # a segment of 64 KiB in 60 s
 WORD_MAX = 2**32 - 1  # tc keeps sizes and numbers in 32 bits
 Word = Annotated[int, Field(gt=0, le=WORD_MAX)]
+POLICER_BURST_S = 274  # tc keeps a policer's burst as the time that it takes at its rate, in 32 bits of 64 ns
 LOSS_MIN = 1e-7  # netem keeps it in 32 bits, 2.3e-10 each
 
 
@@ -217,6 +218,32 @@ class Jitter(Strict):
         return self
 
 
+class Policer(Strict):
+    """A token bucket that drops at once what exceeds it, and keeps nothing (tc's action ``police``).
+
+    It stands in each direction in which there are flows, and is full when the run begins.
+    """
+
+    rate_mbit: RateMbit = Field(description="at which the bucket fills, Mbit/s of frames")
+    burst_bytes: Annotated[int, Field(ge=FRAME_BYTES, le=WORD_MAX)] = Field(
+        description=f"what the bucket holds: bytes of frames that pass at once after a pause; at most {POLICER_BURST_S} s of its rate"
+    )
+    place: Literal["before", "behind"] = Field(
+        "before",
+        description="before the bottleneck's queue, which what is dropped never reaches; behind the bottleneck: what is dropped has used the link",
+    )
+
+    @model_validator(mode="after")
+    def _as_tc_holds_it(self) -> Policer:
+        if (fills_s := self.burst_bytes * 8e-6 / self.rate_mbit) > POLICER_BURST_S:
+            most = int(POLICER_BURST_S * self.rate_mbit * 1e6 / 8)
+            raise ValueError(
+                f"burst_bytes {self.burst_bytes}: at {self.rate_mbit:g} Mbit/s the bucket fills in {fills_s:.4g} s, and tc holds "
+                f"{POLICER_BURST_S} s; give at most {most}"
+            )
+        return self
+
+
 class Change(Strict):
     """What changes at ``at_s``. The buffer keeps its bytes."""
 
@@ -260,6 +287,11 @@ class Network(Strict):
         "what is lost never reaches the queue. Holds for the loss of changes, too",
     )
     jitter: Jitter | None = Field(None, description="delay that varies from packet to packet")
+    policer: Policer | None = Field(
+        None,
+        description="a token bucket beside the bottleneck (docs/howto/paths.md)",
+        exclude_if=lambda value: value is None,  # points that do not have it keep their names
+    )
     changes: list[Change] = Field([], description="what changes during the run")
 
     @model_validator(mode="after")
@@ -625,6 +657,12 @@ class Scenario(Strict):
             raise ValueError(
                 "hosts.segmentation router is not possible with network.loss_place before: segments would be cut where the "
                 "loss is, before the bottleneck's queue (use nic, or loss_place: behind)"
+            )
+        policer = self.network.policer
+        if self.hosts.segmentation == "router" and policer is not None and policer.place == "before":
+            raise ValueError(
+                "hosts.segmentation router is not possible with network.policer.place before: it would drop segments of up to 64 KiB "
+                "whole (use nic, or place: behind)"
             )
         return self
 

@@ -45,6 +45,7 @@ ENDS: dict[str, list[Any]] = {
     "network.loss_place": ["before", "behind"],
     "network.jitter": [{"kind": k, "ms": ms} for k in ("slotted", "per-packet") for ms in (0.001, 5, 1000)],
     "network.jitter.group": [0, 1, 2],
+    "network.policer": [{"rate_mbit": r, "burst_bytes": b, **p} for r in (0.001, 5, 12_000) for b in (1513, 1514, 20_000, 2**32 - 1) for p in ({}, {"place": "behind"})],
     "network.changes": [
         [{"at_s": at_s, field: value}]
         for at_s in (0, 0.5, 0.999, 1)

@@ -8,6 +8,7 @@ from bbrlab.experiment.hosts import loss_devices
 from bbrlab.experiment.plan import Plan
 from bbrlab.experiment.report import Report
 from bbrlab.measure.checks.check import Check, not_checked
+from bbrlab.measure.checks.kernel_values import POLICERS_PLACE
 from bbrlab.measure.checks.reception import INTERRUPT_QDISC
 from bbrlab.measure.queues import Queue
 from bbrlab.scenario.schema import Scenario
@@ -24,7 +25,7 @@ def drop_checks(scenario: Scenario, plan: Plan, report: Report, queues: dict[str
     for q in report["qdiscs"]:
         old = before.get((q["device"], q["handle"]), q | {"drops": 0, "packets": 0})
         drops = q["drops"] - old["drops"]
-        if q["device"] in bottlenecks:
+        if q["device"] in bottlenecks or q["kind"] == POLICERS_PLACE:
             continue
         if q["device"] in lossy and q["kind"] == "netem" and q["handle"] != INTERRUPT_QDISC:
             lost += drops

@@ -10,15 +10,17 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from bbrlab.experiment.hosts import loss_devices, sysctls
+from bbrlab.experiment.links import policers
 from bbrlab.experiment.plan import Plan
 from bbrlab.experiment.plan_types import HostPlan
-from bbrlab.experiment.report import HostSettings, Report, Setting
+from bbrlab.experiment.report import HostSettings, Policer, Report, Setting
 from bbrlab.measure.checks.check import Check, suffix_of
-from bbrlab.measure.kernel_options import TICK_NS, Options, options_of
+from bbrlab.measure.kernel_options import TICK_NS, Options, options_of, police_options
 from bbrlab.scenario.frames import FRAME_BYTES, FRAME_MEMORY_BYTES
 from bbrlab.scenario.schema import Network, Scenario
 
 MOST_TOLD = 3  # differences in a detail
+POLICERS_PLACE = "clsact"  # kind of the qdisc that a policer hangs on; it counts its drops, too
 NOTHING = "noqueue"  # what the kernel calls a device without a qdisc
 RATE_STEP_BPS = 8  # rates are whole bytes a second
 LIMITER_BURST_BYTES = 1600  # tc's own default for htb: one packet of up to 1600 bytes
@@ -33,6 +35,8 @@ CODEL_STEP_US = 3.1  # tc keeps whole us, CoDel units of 1.024 us, and tells who
 AQM_STEP_US = 2.1  # tc keeps whole us, the kernel steps of 64 ns, and tells whole us again
 # PIE's timer is in ticks of the kernel's clock: whole ms in the lab's kernels, up to 10 ms in any other.
 TUPDATE_STEP_US = {True: 0, False: 10_000}
+TC_ACT_SHOT = 2
+SEGMENT_BYTES_MAX = 65_535
 ISOLATION = {"flowblind": 0, "srchost": 1, "dsthost": 2, "hosts": 3, "flows": 4, "dual-srchost": 5, "dual-dsthost": 6,
              "triple-isolate": 7}  # fmt: skip
 FQ_PACING = {"limit_packets": 1_000_000, "flow_limit_packets": 1_000_000, "buckets_log": 16}
@@ -92,6 +96,7 @@ def qdisc_check(scenario: Scenario, plan: Plan, report: Report, direction: str) 
                    "mpu_bytes": about("least size of a packet", 0)}  # fmt: skip
         wanted = [Wanted(device, "htb", "1:", "root"), Wanted(device, "htb", "1:3", "root", limiter)]
     wanted.append(Wanted(device, kind, "30:", "1:3", values))
+    wanted += _policers_places(scenario, plan, {device})
     name = "qdisc_values" + suffix_of(direction)
     settings = [entry for entry in report["settings"]["ports"] if entry["device"] == device]
     return _check(name, _compare(wanted, settings), "values of the bottleneck's rate limiter and queue")
@@ -103,7 +108,7 @@ def path_check(scenario: Scenario, plan: Plan, report: Report) -> Check:
     ports = {f"{h['switch']}-{h['name']}" for h in plan.content["hosts"]}
     ports |= {f"{a}-{b}" for pair in plan.content["switch_links"] for a, b in (pair, pair[::-1])}
     settings = [e for e in report["settings"]["ports"] if e["device"] in ports - bottlenecks and e["kind"] != NOTHING]
-    wanted = list(_ports(scenario, plan))
+    wanted = [*_ports(scenario, plan), *_policers_places(scenario, plan, ports - bottlenecks)]
     return _check("path_values", _compare(wanted, settings), "values of the path's delay, jitter, loss and interrupts")
 
 
@@ -211,6 +216,33 @@ def _wlog(low: float, burst: float, average: float) -> int:
 def _plog(span: float, probability: float) -> int:
     """The slope of RED's probability as a power of two: iproute2's tc_red_eval_P."""
     return next((p for p in range(32) if probability / span * 2.0**p > 1), 32)
+
+
+def _policers_places(scenario: Scenario, plan: Plan, devices: set[str]) -> list[Wanted]:
+    return [
+        Wanted(entry["device"], POLICERS_PLACE, "ffff:", "ffff:fff1")
+        for entry in policers(scenario, plan.content["hosts"])
+        if entry["device"] in devices
+    ]
+
+
+def policer_values_check(scenario: Scenario, entry: Policer) -> Check:
+    """``policer_values``: rate, bucket and what happens to what exceeds it, of one policer."""
+    policer = scenario.network.policer
+    assert policer is not None
+    rate = about("network.policer.rate_mbit (bit/s)", 1e6 * policer.rate_mbit, RATE_STEP_BPS)
+    step = TC_STEP_S * rate.asked / 8 + TICK_NS * rate.asked / 8e9
+    wanted = {
+        "rate_bps": rate,
+        "burst_bytes": about("network.policer.burst_bytes", policer.burst_bytes, step),
+        "largest_bytes": at_least("largest packet (bytes)", SEGMENT_BYTES_MAX),
+        "exceed_action": about("what happens to a packet that exceeds it (drop)", TC_ACT_SHOT),
+        "overhead_bytes": about("overhead", 0),
+        "mpu_bytes": about("least size of a packet", 0),
+    }
+    has = police_options(entry["options"])
+    found = [_difference(f"{entry['device']} police: {v.field}", v, has.get(name)) for name, v in wanted.items()]
+    return _check("policer_values", found, "values of the policer")
 
 
 def _ports(scenario: Scenario, plan: Plan) -> Iterator[Wanted]:

@@ -13,6 +13,7 @@ from bbrlab.measure.checks.flows import flow_checks, short_flows_check
 from bbrlab.measure.checks.guest import acks_check, parameter_checks, samples_check, states_check
 from bbrlab.measure.checks.kernel_values import host_check, path_check, qdisc_check
 from bbrlab.measure.checks.path import base_rtt_check
+from bbrlab.measure.checks.policer import policer_checks
 from bbrlab.measure.checks.reception import receive_offload_check, segmentation_check
 from bbrlab.measure.flow_counters import FlowCounters
 from bbrlab.measure.queues import Queue
@@ -53,6 +54,7 @@ def run_checks(
         found.append(qdisc_check(scenario, plan, report, link["direction"]))
     found += [path_check(scenario, plan, report), host_check(scenario, plan, report)]
     found.append(base_rtt_check(scenario, plan, report, tolerance))
+    found += policer_checks(scenario, plan, report, tolerance)
     found += drop_checks(scenario, plan, report, queues)
     found.append(segmentation_check(scenario, plan, report))
     found.append(receive_offload_check(scenario, plan, report))

@@ -1,0 +1,33 @@
+"""A policer: what passed it, against what its bucket allows."""
+
+from __future__ import annotations
+
+from bbrlab.experiment.plan import Plan
+from bbrlab.experiment.report import Report
+from bbrlab.measure.checks.check import Check, Tolerance
+from bbrlab.measure.checks.kernel_values import policer_values_check
+from bbrlab.scenario.frames import FRAME_BYTES
+from bbrlab.scenario.schema import Scenario
+
+
+def policer_checks(scenario: Scenario, plan: Plan, report: Report, tolerance: Tolerance) -> list[Check]:
+    """``policer_values``, and ``policer``: bytes that passed, of each policer against a full bucket and its rate for the whole run.
+
+    That is a token bucket's law; a policer that drops all the time passes all of it. One packet may pass on what a later one needs.
+    """
+    policer = scenario.network.policer
+    if policer is None:
+        return []
+    duration_s = report.get("duration_ns", plan.content["duration_ns"]) * 1e-9
+    most = policer.burst_bytes + policer.rate_mbit * 1e6 / 8 * duration_s
+    found = []
+    for entry in report["policers"]:
+        found.append(policer_values_check(scenario, entry))
+        passed, drops = entry["passed_bytes"], entry["drops"]
+        counted = entry["passed_packets"] + drops == entry["offered_packets"]
+        ok = counted and passed <= most * (1 + tolerance.rate) + FRAME_BYTES
+        detail = (
+            f"bytes that passed the policer at {entry['device']}; {drops} of {entry['offered_packets']} packets dropped"
+        )
+        found.append(Check("policer", round(most), passed, ok, detail))
+    return found

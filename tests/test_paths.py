@@ -1,0 +1,138 @@
+"""Paths that people have: policers. Each field against a known answer, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from bbrlab.base import paths
+from bbrlab.base.errors import UserError
+from bbrlab.measure.checks.check import VIRTUAL_TIME
+from bbrlab.measure.checks.policer import policer_checks
+from bbrlab.scenario.frames import FRAME_BYTES, PAYLOAD_PER_FRAME
+from bbrlab.scenario.load import base_point, points_of
+from bbrlab.scenario.messages import validate
+from tests.conftest import scenario_dict
+from tests.test_plan import plan_of
+from tests.test_short_flows import guest_module
+
+POLICER = {"rate_mbit": 10, "burst_bytes": 100_000}
+POLICED = {"network__rate_mbit": 50, "network__policer": POLICER, "duration_s": 6, "window_s": [2, 6]}
+
+
+def test_a_policer_stands_where_it_is_asked_for(monkeypatch):
+    monkeypatch.syspath_prepend(paths.GUEST_CODE)
+    both = [{"cca": "cubic"}, {"cca": "cubic", "direction": "reverse"}]
+    at = {
+        place: plan_of(flows=both, network__policer={**POLICER, "place": place}).content["policers"]
+        for place in ("before", "behind")
+    }
+    assert [entry["device"] for entry in at["before"]] == ["s1-s2", "s2-s1"]
+    assert [entry["device"] for entry in at["behind"]] == ["s2-r1", "s1-h2"]
+    assert {(e["rate_bps"], e["burst_bytes"]) for place in at.values() for e in place} == {(10_000_000, 100_000)}
+    assert guest_module("policer").commands(at["before"][:1]) == [
+        "qdisc add dev s1-s2 clsact",
+        "filter add dev s1-s2 egress matchall action police rate 10000000bit burst 100000 mtu 65535 conform-exceed drop/pipe "
+        "action police mtu 65535 conform-exceed drop/ok",
+    ]
+
+
+def test_without_the_fields_nothing_is_another():
+    """Neither the plan nor a point's name has them."""
+    assert "policers" not in plan_of().content
+    assert base_point(validate(scenario_dict(), "s")).fingerprint == "40d00dd24a"
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [({"network__policer": {"rate_mbit": 10}}, ["network.policer.burst_bytes"]),
+     ({"network__policer": {"rate_mbit": 10, "burst_bytes": 1513}}, ["network.policer.burst_bytes", "1514"]),
+     ({"network__policer": {"rate_mbit": 0.01, "burst_bytes": 400_000}}, ["network.policer", "fills in 320 s", "at most 342500"]),
+     ({"network__policer": {**POLICER, "place": "at"}}, ["network.policer.place", "before", "behind"]),
+     ({"network__policer": {**POLICER, "place": "behind"}}, ["network.policer.rate_mbit 10", "no effect", "carries 10 Mbit/s at most"]),
+     ({"network__policer": POLICER, "hosts__segmentation": "router"}, ["segmentation router", "network.policer.place before"])],
+)  # fmt: skip
+def test_policers_that_cannot_be_are_refused(changes, words):
+    with pytest.raises(UserError) as told:
+        points_of(validate(scenario_dict(**changes), "s"))
+    assert all(word in str(told.value) for word in words), told.value
+
+
+def test_what_passes_a_policer_is_judged():
+    """More than a full bucket and its rate allow, or packets that are neither passed nor dropped, fail the run."""
+    scenario = validate(scenario_dict(**POLICED), "s")
+    entry = {
+        "device": "s1-s2",
+        "options": "",
+        "offered_packets": 10,
+        "offered_bytes": 0,
+        "passed_packets": 8,
+        "drops": 2,
+    }
+    options = bytes.fromhex("3c000100" "01000000" "02000000" "00000000" "80130000" "ffff0000" "00010000ffff000050c31200").hex()  # fmt: skip
+    for changes, ok in (
+        ({"passed_bytes": 7_600_000}, True), ({"passed_bytes": 7_640_000}, False),
+        ({"passed_bytes": 7_000_000, "drops": 3}, False),
+    ):  # fmt: skip
+        report = {"policers": [{**entry, "options": options + bytes(24).hex(), **changes}]}
+        values, law = policer_checks(scenario, plan_of(**POLICED), report, VIRTUAL_TIME)
+        assert (values.name, law.name, law.ok) == ("policer_values", "policer", ok)
+
+
+@pytest.mark.guest
+def test_a_token_bucket_lets_its_burst_and_its_rate_pass_to_a_packet(run_scenario):
+    """What came to the queue behind it, less the rate, never grows by more than the bucket, and once by all of it."""
+    run = run_scenario(**POLICED | {"duration_s": 3, "window_s": [1, 3], "sample_hz": 1000}, flows=[{"cca": "bbr1"}])
+    assert run.failed == []
+    assert {"policer", "policer_values"} <= {c["name"] for c in run.summary["checks"] if c["ok"]}
+    rows = run.samples.drop_duplicates("time_s")
+    beyond = rows["queue_sent_bytes"] + rows["queue_bytes"] - rows["time_s"] * POLICER["rate_mbit"] * 1e6 / 8
+    growth = (beyond - beyond.cummin()).max()
+    assert POLICER["burst_bytes"] - 2 * FRAME_BYTES < growth <= POLICER["burst_bytes"]
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize(("size", "drops"), [(90_000, False), (200_000, True)])
+def test_a_flow_within_the_burst_loses_nothing(run_scenario, size, drops):
+    flows = [{"cca": "cubic", "bytes": size}]
+    policer = {"rate_mbit": 1, "burst_bytes": 100_000}
+    run = run_scenario(network__rate_mbit=50, network__policer=policer, flows=flows, duration_s=4, window_s=[0, 4])
+    assert (run.manifest["report"]["policers"][0]["drops"] > 0) == drops
+    assert run.failed == []
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize("place", ["before", "behind"])
+def test_flows_deliver_the_policers_rate(run_scenario, place):
+    """Flows that never leave it tokens: eight of BBRv1. Behind the link its queue sees them all."""
+    flows = [{"cca": "bbr1", "count": 8}]
+    run = run_scenario(**POLICED | {"network__policer": {**POLICER, "place": place}}, flows=flows)
+    assert run.failed == []
+    assert run.summary["groups"][0]["goodput_mbit"] == pytest.approx(10 * PAYLOAD_PER_FRAME, rel=0.01)
+    carried = run.summary["bottleneck"]["link_utilisation"] * 50
+    assert carried == pytest.approx(10, rel=0.01) if place == "before" else carried > 10.5
+
+
+@pytest.mark.guest
+def test_bbr1_finds_the_policers_rate(run_scenario):
+    """Its long-term bandwidth (lt_bw): after two lossy intervals at one rate it paces at that, without gain, for 48 rounds."""
+    run = run_scenario(**POLICED, flows=[{"cca": "bbr1"}], trace="changes")
+    assert run.failed == []
+    rows = run.samples.query("flow == 0 and time_s > 0.5")
+    held = rows.groupby((rows["bbr_bw"].diff() != 0).cumsum()).agg(
+        bw=("bbr_bw", "first"), gain=("bbr_pacing_gain", "max"), begin=("time_s", "min"), end=("time_s", "max")
+    )
+    longest = held.loc[(held["end"] - held["begin"]).idxmax()]
+    assert longest["end"] - longest["begin"] == pytest.approx(48 * 0.041, abs=0.2)
+    assert longest["gain"] == 1
+    assert longest["bw"] * 8e-6 == pytest.approx(10 * PAYLOAD_PER_FRAME, rel=0.02)
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize("cca", ["bbr2", "bbr3"])
+def test_bbr2_and_bbr3_settle_at_the_policers_rate(run_scenario, cca):
+    """Case 17 of draft -06's appendix: their lower bounds pull the rate to that of the tokens; loss stays below their 2 %."""
+    run = run_scenario(**POLICED, flows=[{"cca": cca}])
+    assert run.failed == []
+    (flow,) = run.summary["flows"]
+    assert flow["goodput_mbit"] > 0.9 * 10 * PAYLOAD_PER_FRAME
+    assert flow["loss"] < 0.02
