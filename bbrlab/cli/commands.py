@@ -11,6 +11,7 @@ import bbrlab.cli.stages.site
 import bbrlab.cli.stages.tables
 from bbrlab.cli import (
     archive,
+    beside,
     cache,
     campaign,
     compare,

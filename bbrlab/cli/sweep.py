@@ -36,14 +36,28 @@ def sweep(
 
     Runs that are there already are kept, so that the same command goes on after an interruption, or with more seeds.
     """
-    from bbrlab.campaign.lock import hold_lock
-    from bbrlab.scenario.needs import without_effect
-    from bbrlab.scenario.windows import partly_there
-    from bbrlab.study.plan import is_kept, plan_study, write_scenario
-    from bbrlab.study.run import kernel_of, run_study
+    from bbrlab.study.plan import plan_study
 
     sources = tuple(cca_source or ())
     study = plan_study(scenario, out, overrides_of(set_), seeds, sources)
+    make_runs(study, kernel, sources, jobs)
+    _show_results(study)
+
+
+def make_runs(study: Study, kernel: str | None, sources: tuple[Path, ...], jobs: int | None) -> None:
+    """Run what is not there yet of a study, and show how far it is.
+
+    Args:
+        kernel: entry of kernels.yaml; None: its default.
+        sources: C files of algorithms of one's own.
+        jobs: guests at once; None: as many as there are cores.
+    """
+    from bbrlab.campaign.lock import hold_lock
+    from bbrlab.scenario.needs import without_effect
+    from bbrlab.scenario.windows import partly_there
+    from bbrlab.study.plan import is_kept, write_scenario
+    from bbrlab.study.run import kernel_of, run_study
+
     points = study.figure.points
     for note in [*without_effect(points), *partly_there(points)]:
         typer.echo(f"note: {note}")
@@ -63,7 +77,6 @@ def sweep(
                 f"bbrlab: {study.folder}: {there} of {len(study.runs)} are kept; the same command goes on", err=True
             )
             raise
-    _show_results(study)
 
 
 def _plan_words(study: Study, left: int, jobs: int) -> str:

@@ -122,6 +122,17 @@ def _curves(axes: Axes, name: str, runs: Sequence[RunSource], samples: Sequence[
         axes.set_ylim(bottom=0)
 
 
+def group_colour(ccas: Sequence[str], group: int, white: float = 0.0) -> tuple[float, float, float]:
+    """The colour of a flow group: its algorithm's, lighter for each earlier group of the same.
+
+    Args:
+        ccas: of all groups.
+        white: how much white is in it at least.
+    """
+    before = list(ccas[:group]).count(ccas[group])
+    return _tinted(colour_of_cca(ccas[group]), max(white, min(0.5 * before, 0.7)))
+
+
 def _look(run: RunSource, number: int, group: int) -> dict[str, Any]:
     """Colour and dashes of a curve: the algorithm's colour, with more white in it for later runs, and for later groups of one algorithm.
 
@@ -131,10 +142,8 @@ def _look(run: RunSource, number: int, group: int) -> dict[str, Any]:
     """
     if group < 0:
         return {"color": _tinted(BOTTLENECK, TINTS[number % RUNS_MAX]), "ls": DASHES[number % RUNS_MAX]}
-    cca = run.scenario.flows[group].cca
-    before = sum(flow.cca == cca for flow in run.scenario.flows[:group])
-    tint = max(TINTS[number % RUNS_MAX], min(0.5 * before, 0.7))
-    return {"color": _tinted(colour_of_cca(cca), tint), "ls": DASHES[number % RUNS_MAX]}
+    colour = group_colour([flow.cca for flow in run.scenario.flows], group, TINTS[number % RUNS_MAX])
+    return {"color": colour, "ls": DASHES[number % RUNS_MAX]}
 
 
 def _tinted(colour: str, white: float) -> tuple[float, float, float]:

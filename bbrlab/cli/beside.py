@@ -1,0 +1,155 @@
+"""``bbrlab beside``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bbrlab.base.errors import UserError
+from bbrlab.base.words import number_of
+from bbrlab.cli.ahead import check_file
+from bbrlab.cli.app import KernelName, Overrides, all_cores, app, at_once, overrides_of
+
+if TYPE_CHECKING:
+    from bbrlab.study.testbed.draw import Row
+    from bbrlab.study.testbed.looks import Looks
+    from bbrlab.study.testbed.recording import Recording
+
+FORMATS = ("png", "svg")
+
+
+@app.command()
+def beside(
+    recordings: Annotated[list[Path], typer.Argument(metavar="FILE...", help="iperf3's JSON (-J, --json-stream), output of ss -tin, flent's data files; several of one test.", show_default=False)],
+    set_: Overrides = None,
+    run: Annotated[bool, typer.Option("--run/--no-run", help="Run the scenario; or only write it.")] = True,
+    seeds: Annotated[int, typer.Option(min=1, help="Runs with other seeds, drawn as a band.")] = 3,
+    out: Annotated[Path | None, typer.Option(help="Folder of the runs and the picture; the scenario is OUT.yaml beside it. Default: the first file's name, here.", show_default=False)] = None,
+    jobs: Annotated[int | None, at_once("Runs at once", "--jobs")] = None,
+    kernel: KernelName = None,
+) -> None:  # fmt: skip
+    """Put recordings of a testbed beside the lab: say what they look like, write that as a scenario, run it, and draw both.
+
+    It says by what it knows RTT, rate, buffer, loss and algorithms, where the files contradict what they or their names say, and what is assumed.
+    """
+    from bbrlab.base import files
+    from bbrlab.base.words import shown
+    from bbrlab.study.testbed.as_scenario import name_of, text_of
+    from bbrlab.study.testbed.looks import look_at
+    from bbrlab.study.testbed.read import read_files
+
+    overrides = overrides_of(set_)
+    read, problems = read_files(recordings)
+    _show_read(read, problems)
+    looks = look_at(read, _algorithms(overrides))
+    _show_looks(looks)
+    folder = out or Path(name_of(recordings[0]))
+    scenario = folder.with_name(f"{folder.name}.yaml")
+    check_file("--out", scenario)
+    text = text_of(looks, name_of(Path(f"{folder.name}.x")))
+    if scenario.exists() and scenario.read_text(encoding="utf-8") != text:
+        raise UserError(
+            f"{scenario}: is there, and is another one; move it, choose another folder with --out, or run it as it is: bbrlab sweep {scenario}"
+        )
+    files.write_if_changed(scenario, text)
+    typer.echo(f"\nscenario: {shown(str(scenario))}")
+    if run:
+        _run(looks, scenario, folder, overrides, seeds, jobs or all_cores(), kernel)
+
+
+def _algorithms(overrides: dict[str, Any]) -> list[str]:
+    """What ``--set flows.N.cca=`` says, in the order of the groups: those that come before the first one without are taken."""
+    found: list[str] = []
+    while isinstance(cca := overrides.get(f"flows.{len(found)}.cca"), str):
+        found.append(cca)
+    return found
+
+
+def _show_read(read: Sequence[Recording], problems: Sequence[str]) -> None:
+    for one in read:
+        length_s = max(flow.end_s for flow in one.flows) - min(flow.start_s for flow in one.flows)
+        system = f", {' '.join(one.system.split()[:3])}" if one.system else ""
+        typer.echo(f"read: {one.file}: {one.kind}, {number_of(len(one.flows), 'flow')}, {length_s:.4g} s{system}")
+        for words in one.not_read:
+            typer.echo(f"not read: {one.file}: {words}")
+    for words in problems:
+        typer.echo(f"not read: {words}")
+
+
+def _show_looks(looks: Looks) -> None:
+    from rich.table import Table
+
+    from bbrlab.base.console import Console
+
+    table = Table(box=None, pad_edge=False)
+    for head, wrapped in (("\nwhat", False), ("\nlooks like", False), ("\nbecause", True)):
+        table.add_column(head, no_wrap=not wrapped, overflow="fold")
+    for finding in looks.findings:
+        table.add_row(finding.what, finding.value, finding.evidence)
+    Console().print(table, markup=False)
+    for words in looks.contradictions:
+        typer.echo(f"contradiction: {words}")
+    for words in looks.assumed:
+        typer.echo(f"assumed: {words}")
+
+
+def _run(
+    looks: Looks, scenario: Path, folder: Path, overrides: dict[str, Any], seeds: int, jobs: int, kernel: str | None
+) -> None:
+    from dataclasses import replace
+
+    from bbrlab.cli.sweep import make_runs
+    from bbrlab.results.run_folder import RunFolder
+    from bbrlab.study.plan import plan_study
+    from bbrlab.study.plot import save
+    from bbrlab.study.sources import RunSource
+    from bbrlab.study.testbed.draw import draw, numbers
+
+    study = plan_study(scenario, folder, overrides, seeds)
+    if len(study.figure.points) > 1 or len(study.figure.scenario.flows) != len(looks.groups):
+        raise UserError(
+            "--set: a testbed is put beside one point with the same groups of flows; sweep the scenario with bbrlab sweep"
+        )
+    make_runs(study, kernel, (), jobs)
+    ran = study.figure.points[0].scenario
+    looks = replace(looks, duration_s=ran.duration_s, window_s=(ran.window_s[0], ran.window_s[1]),
+                    groups=[replace(g, cca=flow.cca) for g, flow in zip(looks.groups, ran.flows, strict=True)])  # fmt: skip
+    runs = [RunSource(f"seed {one.seed}", RunFolder(one.folder)) for one in study.runs]
+    _show_numbers(numbers(looks, runs))
+    pictures = [folder / f"{study.name}.{kind}" for kind in FORMATS]
+    figure = draw(looks, runs)
+    for picture in pictures:
+        save(figure, picture)
+    failed = [one.name for one in runs if not one.summary["ok"]]
+    if failed:
+        typer.echo(f"bbrlab: self-checks failed in {', '.join(failed)}: {folder}", err=True)
+    typer.echo(f"\npicture: {'  '.join(str(picture) for picture in pictures)}")
+
+
+def _show_numbers(rows: Sequence[Row]) -> None:
+    from rich.table import Table
+
+    from bbrlab.base.console import Console
+    from bbrlab.measure.schema import label_of
+
+    table = Table(box=None, pad_edge=False)
+    for head, right in (("\nin the window", False), ("\ntestbed", True), ("\nlab", True), ("\nlab's runs", True)):
+        table.add_column(head, justify="right" if right else "left", no_wrap=True)
+    group = ""
+    for row in rows:
+        if row.group != group:
+            group = row.group
+            table.add_row(group, style="bold")
+        table.add_row(
+            f"  {label_of(row.metric)}", _word(row.testbed), _word(row.lab), f"{_word(row.low)} to {_word(row.high)}"
+        )
+    Console().print(table)
+
+
+def _word(value: float) -> str:
+    text = f"{value:.4g}"
+    return "-" if text == "nan" else re.sub(r"e\+0*", "e", text)

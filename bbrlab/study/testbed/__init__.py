@@ -1,0 +1,1 @@
+"""Recordings of somebody's testbed: read, looked at, made a scenario, and drawn beside its runs."""

@@ -1,0 +1,72 @@
+"""The scenario of what a testbed looks like, with what it was made of as comments."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from pathlib import Path
+from typing import Any
+
+from bbrlab.base.words import shown
+from bbrlab.base.yaml_files import dump_yaml
+from bbrlab.study.testbed.looks import Looks
+
+WIDTH = 120
+
+
+def name_of(file: Path) -> str:
+    """A scenario's name from that of a file."""
+    plain = re.sub(r"[^A-Za-z0-9_-]+", "-", file.name.removesuffix(".gz").rpartition(".")[0] or file.name).strip("-_")
+    return plain[:60] or "testbed"
+
+
+def content_of(looks: Looks, name: str) -> dict[str, Any]:
+    """The keys of a scenario file."""
+    network: dict[str, Any] = {
+        "rate_mbit": looks.rate_mbit,
+        "rtt_ms": _rtt(looks.rtt_ms),
+        "buffer": {"bdp": looks.buffer_bdp},
+    }
+    if looks.loss:
+        network["loss"] = looks.loss
+    flows = []
+    for group in looks.groups:
+        flow: dict[str, Any] = {"cca": group.cca}
+        if len(group.flows) > 1:
+            flow["count"] = len(group.flows)
+        if group.start_s:
+            flow["start_s"] = group.start_s
+        if group.stop_s is not None:
+            flow["stop_s"] = round(group.stop_s, 1)
+        if looks.own_rtts:
+            flow["rtt_ms"] = _rtt(group.rtt_ms)
+        if group.reverse:
+            flow["direction"] = "reverse"
+        flows.append(flow)
+    return {
+        "name": name,
+        "network": network,
+        # The RTTs are measured ones: what a testbed adds to a path's delay is in them.
+        "hosts": {"segmentation": "nic", "noise": {"rtt_offset_us": 0}},
+        "flows": flows,
+        "duration_s": looks.duration_s,
+        "window_s": list(looks.window_s),
+    }
+
+
+def _rtt(rtt_ms: float) -> float:
+    return float(f"{min(max(rtt_ms, 0.001), 10_000):.3g}")
+
+
+def text_of(looks: Looks, name: str) -> str:
+    """The text of a scenario file."""
+    files = dict.fromkeys(str(group.recording.file) for group in looks.groups)
+    lines = _comment(f"Made by bbrlab beside of {', '.join(files)}.")
+    lines += [line for f in looks.findings for line in _comment(f"{f.what}: {f.value} ({f.evidence})")]
+    lines += [line for words in looks.contradictions for line in _comment(f"CONTRADICTION: {words}")]
+    lines += [line for words in looks.assumed for line in _comment(f"Assumed: {words}.")]
+    return "\n".join([*lines, dump_yaml(content_of(looks, name))])
+
+
+def _comment(words: str) -> list[str]:
+    return textwrap.wrap(shown(" ".join(words.split())), WIDTH, initial_indent="# ", subsequent_indent="#   ")

@@ -1,0 +1,189 @@
+"""Reads what iperf3 writes with ``--json`` or ``--json-stream``, whole or cut off, of a client or of a server."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from bbrlab.base.words import number_of
+from bbrlab.study.testbed import recording as r
+from bbrlab.study.testbed.recording import Flow, NotReadError, Recording, is_there, number, words
+
+PARTS = re.compile(r'"(start|intervals|end)"\s*:\s*')
+
+
+def looks_so(text: str) -> bool:
+    """Whether a text begins like iperf3's JSON."""
+    head = text.lstrip()[:4096]
+    return head.startswith("{") and bool(re.match(r'\{\s*("start"|"title"|"extra_data"|"error"|"event")\s*:', head))
+
+
+def read(file: Path, text: str) -> list[Recording]:
+    """The tests of a file, one after another.
+
+    Raises:
+        NotReadError: if none can be read.
+    """
+    found, problems = [], []
+    for number_, (content, cut) in enumerate(_tests(text), 1):
+        try:
+            found.append(_test(file, content, cut))
+        except NotReadError as error:
+            problems.append(f"test {number_}: {error}")
+    if not found:
+        raise NotReadError("; ".join(problems).removeprefix("test 1: ") or "has no test of iperf3 in it")
+    found[0].not_read.extend(problems)
+    return found
+
+
+def _tests(text: str) -> Iterator[tuple[dict[str, Any], bool]]:
+    """The JSON of each test, and whether it was cut off."""
+    if re.match(r'\s*\{\s*"event"\s*:', text):
+        yield from _stream(text)
+        return
+    decoder, at = json.JSONDecoder(parse_constant=lambda _: None), 0
+    while at < len(text):
+        at = next((i for i in range(at, len(text)) if not text[i].isspace()), len(text))
+        if at == len(text):
+            return
+        try:
+            content, at = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            yield _salvaged(decoder, text, at), True
+            return
+        if isinstance(content, dict):
+            yield content, False
+
+
+def _stream(text: str) -> Iterator[tuple[dict[str, Any], bool]]:
+    """Tests of ``--json-stream``: an event a line."""
+    content: dict[str, Any] = {}
+    for line in text.splitlines():
+        try:
+            event = json.loads(line)
+            name, data = event["event"], event.get("data")
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            continue  # the last line of a file that was cut off, or words between the events
+        if name == "start" and "start" in content:
+            yield content, "end" not in content
+            content = {}
+        if name == "interval":
+            content.setdefault("intervals", []).append(data)
+        elif name in ("start", "end", "error"):
+            content[name] = data
+    if content:
+        yield content, "end" not in content
+
+
+def _salvaged(decoder: json.JSONDecoder, text: str, at: int) -> dict[str, Any]:
+    """What is whole of a test whose JSON ends, or breaks, before its end."""
+    content: dict[str, Any] = {}
+    for match in PARTS.finditer(text, at):
+        name, place = match.group(1), match.end()
+        if name in content:
+            continue
+        try:
+            if name != "intervals":
+                content[name] = decoder.raw_decode(text, place)[0]
+                continue
+            content[name] = []
+            while (place := text.find("{", place)) >= 0:
+                interval, place = decoder.raw_decode(text, place)
+                content[name].append(interval)
+                if not re.match(r"\s*,\s*\{", text[place : place + 64]):
+                    break
+        except (ValueError, RecursionError):
+            continue
+    return content
+
+
+def _test(file: Path, content: dict[str, Any], cut: bool) -> Recording:
+    start, end = _dict(content.get("start")), _dict(content.get("end"))
+    asked = _dict(start.get("test_start"))
+    error = words(content.get("error"))
+    if asked.get("protocol") not in (None, "TCP"):
+        raise NotReadError(f"is a test of {words(asked['protocol']) or 'another protocol'}; TCP only is compared")
+    mss = number(start.get("tcp_mss", start.get("tcp_mss_default")), 65_535, 64)
+    rows: dict[int, list[dict[str, float]]] = defaultdict(list)
+    senders: dict[int, bool] = {}
+    lost = 0
+    intervals = content.get("intervals")
+    for interval in intervals if isinstance(intervals, list) else []:
+        streams = _dict(interval).get("streams")
+        for stream in streams if isinstance(streams, list) else []:
+            row = _row(_dict(stream), mss)
+            socket = _dict(stream).get("socket")
+            if row is None or isinstance(socket, bool) or not isinstance(socket, int):
+                lost += 1
+                continue
+            rows[socket].append(row)
+            senders[socket] = _dict(stream).get("sender") is not False
+    if not rows:
+        raise NotReadError(_nothing(error, content, end))
+    sends = words(end.get("sender_tcp_congestion"))
+    by_server = "accepted_connection" in start
+    flows = []
+    for socket, of in sorted(rows.items()):
+        table = r.table_of(of)
+        if len(table):
+            mine = senders[socket]
+            flows.append(
+                Flow(f"stream {socket}", table, mss if is_there(mss) else None, sends, mine == by_server, not mine)
+            )
+    if not flows:
+        raise NotReadError("has no interval with a time")
+    not_read = [f"{number_of(lost, 'interval')} of streams without times, bytes or a socket"] if lost else []
+    if cut:
+        not_read.append("its end: the file is cut off")
+    if error:
+        not_read.append(f"what came after iperf3's error: {error}")
+    stamp = _dict(start.get("timestamp"))
+    rate = number(asked.get("target_bitrate", start.get("target_bitrate")), r.MBIT_MAX * 1e6, 1) / 1e6
+    epoch_s = number(stamp.get("timemillisecs"), r.EPOCH_MAX * 1e3, 1) / 1e3
+    if not is_there(epoch_s):
+        epoch_s = number(stamp.get("timesecs"), r.EPOCH_MAX, 1)
+    return Recording(
+        file,
+        "iperf3's JSON",
+        flows,
+        epoch_s if is_there(epoch_s) else None,
+        says=[("its title", words(content.get("title"))), ("its extra_data", words(content.get("extra_data")))],
+        identity=words(start.get("cookie")),
+        not_read=not_read,
+        system=words(start.get("system_info")),
+        asked_mbit=rate if is_there(rate) else None,
+    )
+
+
+def _row(stream: dict[str, Any], mss: float) -> dict[str, float] | None:
+    seconds = number(stream.get("seconds"), r.SECONDS_MAX, 1e-6)
+    data = number(stream.get("bytes"), r.BYTES_MAX)
+    end = number(stream.get("end"), r.SECONDS_MAX)
+    if not (is_there(seconds) and is_there(data) and is_there(end)) or stream.get("omitted") is True:
+        return None
+    cwnd = number(stream.get("snd_cwnd"), r.BYTES_MAX, 1) / mss
+    return {
+        "time_s": end,
+        "seconds": seconds,
+        "goodput_mbit": data * 8e-6 / seconds,
+        "rtt_ms": number(stream.get("rtt"), r.RTT_MS_MAX * 1e3, 1) / 1e3,
+        "cwnd_packets": cwnd,
+        "retransmits": number(stream.get("retransmits"), r.PACKETS_MAX),
+    }
+
+
+def _nothing(error: str, content: dict[str, Any], end: dict[str, Any]) -> str:
+    """Why there is no interval to read."""
+    if error:
+        return f"has no interval; iperf3 says: {error}"
+    if end.get("streams"):
+        return "has totals only, no intervals (iperf3 -i 0); record with -i 0.1, so that there is something over time"
+    return "has no interval that is whole" if content else "is no JSON that can be read"
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,435 @@
+"""What a testbed looks like by its recordings: RTT, rate, buffer, loss and algorithms, each with the evidence, in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from bbrlab.base.arrays import Array
+from bbrlab.base.errors import UserError
+from bbrlab.base.words import number_of
+from bbrlab.results.algorithms import ALGORITHMS, label_of_cca
+from bbrlab.scenario.frames import FRAME_BYTES
+from bbrlab.study.testbed.claims import CALLED, claims_of
+from bbrlab.study.testbed.marks import CUTS, FINE_S, FLOOR_PACKETS, PERIOD_1_S, PERIODS_23_S, Marks, marks_of
+from bbrlab.study.testbed.recording import Flow, Recording, is_there
+
+MSS_BYTES = 1448  # with timestamps in a frame of 1514 bytes, where a file does not say
+HEAD_BYTES = 66  # of a frame beside the payload: Ethernet, IPv4, TCP with timestamps
+WIRE_BYTES = 24  # of Ethernet on the wire beside a frame: preamble, check sum, gap
+ETHERNET_MBIT = (10, 100, 1000, 2500, 10_000)
+ROUND = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 7.5, 8, 9)  # what people set as a rate, times a power of ten
+ROUND_BY = (
+    -0.03,
+    0.01,
+)  # how far from it a rate may be that is taken for it: ProbeRTT and losses take some, nothing adds
+BINS = 40  # of a rate over time
+STEADY = 0.8  # of the best quarter's rate, which a link has in each quarter that is full all the time
+WINDOW = 0.2  # of the time in which all flows are there, before the metrics begin
+TOGETHER_S = 1.0  # flows that begin closer than that begin together: iperf3 tells whole seconds
+FULL = 0.05  # of the base RTT that a queue adds at least, where the link was full
+FULL_MS = 1.0
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A sentence of what something looks like: what of, what it is, and by what."""
+
+    what: str
+    value: str
+    evidence: str
+
+
+@dataclass(frozen=True)
+class Group:
+    """Flows that look alike: of one file, algorithm, begin, direction and RTT.
+
+    Attributes:
+        cca: of the lab.
+        start_s, stop_s: on the clock of all files; stop_s is None where they last to the end.
+        rtt_ms: the smallest that there was; NaN if no file says.
+    """
+
+    recording: Recording
+    flows: list[Flow]
+    cca: str
+    start_s: float
+    stop_s: float | None
+    reverse: bool
+    rtt_ms: float
+
+
+@dataclass(frozen=True)
+class Looks:
+    """What recordings look like.
+
+    Attributes:
+        own_rtts: whether groups have RTTs of their own; else all have rtt_ms.
+        buffer_bdp: of rate_mbit x rtt_ms.
+        findings: with the evidence of each.
+        contradictions: of what files show with what they or their names say.
+        assumed: what no file says.
+    """
+
+    groups: list[Group]
+    rtt_ms: float
+    own_rtts: bool
+    rate_mbit: float
+    buffer_bdp: float
+    loss: float
+    duration_s: float
+    window_s: tuple[float, float]
+    findings: list[Finding] = field(default_factory=list)
+    contradictions: list[str] = field(default_factory=list)
+    assumed: list[str] = field(default_factory=list)
+
+
+def look_at(recordings: Sequence[Recording], ccas: Sequence[str] = ()) -> Looks:
+    """What recordings look like.
+
+    Args:
+        ccas: algorithms that the groups have, in their order, in place of what they look like; empty: what they look like.
+
+    Raises:
+        UserError: if no file has an RTT, or a flow has an algorithm that the lab lacks.
+    """
+    looks = Looks([], math.nan, False, math.nan, math.nan, 0.0, math.nan, (math.nan, math.nan))
+    groups = _groups(recordings, looks)
+    groups = [_with_algorithm(g, i, looks, ccas[i] if i < len(ccas) else "") for i, g in enumerate(groups)]
+    end_s = max(at + flow.end_s for at, flow in _on_one_clock(recordings))
+    groups = [replace(g, stop_s=g.stop_s if g.stop_s and g.stop_s < 0.98 * end_s else None) for g in groups]
+    begin_s = max((g.start_s for g in groups if g.start_s < end_s / 2), default=0.0)
+    window_s = (round(begin_s + WINDOW * (end_s - begin_s), 1), math.floor(end_s * 10) / 10)
+    looks = replace(looks, groups=groups, duration_s=math.ceil(end_s), window_s=window_s)
+    if window_s[1] - window_s[0] < 1:
+        raise UserError(f"the files are of {end_s:.3g} s: at least 2 s are needed to say anything")
+    looks.contradictions.extend(_named_in_vain(recordings, groups))
+    looks = _rtt(looks, recordings)
+    looks, is_full = _rate(looks, recordings)
+    looks = _buffer_and_loss(looks, is_full)
+    if not any(flow.of_receiver for g in groups for flow in g.flows):
+        looks.assumed.append(
+            "goodput is what the sender's side says, which is ahead of the receiver by what is under way"
+        )
+    looks.assumed.append(
+        "the queue is FIFO, the hosts cut segments in their network cards, nothing else crosses the path"
+    )
+    return looks
+
+
+def _on_one_clock(recordings: Sequence[Recording]) -> list[tuple[float, Flow]]:
+    """Each flow, and when its file's clock was 0 on that of all files."""
+    stamps = [one.epoch_s for one in recordings]
+    if len(recordings) == 1 or any(stamp is None for stamp in stamps):
+        first = {id(one): min(f.start_s for f in one.flows) for one in recordings}
+        return [(-first[id(one)], flow) for one in recordings for flow in one.flows]
+    begin = min(one.epoch_s + flow.start_s for one in recordings for flow in one.flows if one.epoch_s is not None)
+    return [((one.epoch_s or 0.0) - begin, flow) for one in recordings for flow in one.flows]
+
+
+def _groups(recordings: Sequence[Recording], looks: Looks) -> list[Group]:
+    found: list[Group] = []
+    if len(recordings) > 1 and any(one.epoch_s is None for one in recordings):
+        looks.assumed.append("all files begin together: not each says when it began")
+    clock = _on_one_clock(recordings)
+    if clock and max(at + f.start_s for at, f in clock) > 86_000:
+        raise UserError("the files are not of one test: they begin more than a day apart")
+    of = [one for one in recordings for _ in one.flows]
+    reverse_all = all(flow.reverse for _, flow in clock)
+    for one, (at, flow) in zip(of, clock, strict=True):
+        start_s, rtt_ms = max(0.0, at + flow.start_s), base_rtt_ms(flow)
+        for i, group in enumerate(found):
+            same = (
+                group.recording is one
+                and group.flows[0].cca == flow.cca
+                and group.reverse == (flow.reverse and not reverse_all)
+            )
+            if same and abs(group.start_s - start_s) <= TOGETHER_S and not _other_rtt(group.flows[0], flow):
+                stop_s = max(group.stop_s or 0.0, at + flow.end_s)
+                smallest = float(np.nanmin([group.rtt_ms, rtt_ms])) if is_there(rtt_ms) else group.rtt_ms
+                found[i] = replace(group, flows=[*group.flows, flow], stop_s=stop_s, rtt_ms=smallest)
+                break
+        else:
+            found.append(Group(one, [flow], "", start_s, at + flow.end_s, flow.reverse and not reverse_all, rtt_ms))
+    first = min(g.start_s for g in found)
+    return [replace(g, start_s=0.0 if g.start_s - first <= TOGETHER_S else round(g.start_s - first, 1)) for g in found]
+
+
+def has_kernels_minimum(flow: Flow) -> bool:
+    """Whether the file has the smallest RTT that the kernel met, beside smoothed ones."""
+    return bool(flow.samples["min_rtt_ms"].notna().any())
+
+
+def base_rtt_ms(flow: Flow) -> float:
+    """The smallest RTT of a flow, which its base RTT is at most; NaN if there is none.
+
+    The time that a packet takes at the bottleneck is not taken off: limiters of testbeds (tbf, HTB) let a lone packet pass at once.
+    """
+    smallest = flow.samples[["min_rtt_ms", "rtt_ms"]].min()
+    return float(smallest.min())
+
+
+def _other_rtt(one: Flow, two: Flow) -> bool:
+    """Whether two flows have base RTTs that differ; smoothed ones are above theirs, and tell it from farther apart only."""
+    a, b = base_rtt_ms(one), base_rtt_ms(two)
+    kernels = has_kernels_minimum(one) and has_kernels_minimum(two)
+    return abs(a - b) > max(0.10 * min(a, b), 1.0) if kernels else abs(a - b) > max(0.25 * min(a, b), 2.0)
+
+
+def _rtt(looks: Looks, recordings: Sequence[Recording]) -> Looks:
+    pings = [ping for one in recordings for ping in one.ping_ms]
+    measured = [g.rtt_ms for g in looks.groups if is_there(g.rtt_ms)]
+    if not measured and not pings:
+        raise UserError("no file has an RTT: record with iperf3 -J of the sender, or with ss -tin beside it")
+    smallest = min([*measured, *pings])
+    kernels = any(has_kernels_minimum(f) for g in looks.groups for f in g.flows)
+    if pings and smallest == min(pings):
+        how = f"the smallest of {number_of(len(pings), 'ping')}"
+    elif kernels:
+        how = "the smallest RTT that the kernel met"
+    else:
+        how = "the smallest smoothed RTT, which is above the path's if the queue was never empty"
+    own = len(measured) == len(looks.groups) and any(
+        _other_rtt(looks.groups[0].flows[0], g.flows[0]) for g in looks.groups
+    )
+    apart = f"; the groups have {', '.join(f'{g.rtt_ms:.3g}' for g in looks.groups)} ms" if own else ""
+    looks.findings.insert(0, Finding("RTT", f"{smallest:.3g} ms", how + apart))
+    for one in recordings:
+        for said_ms, words in claims_of(one).rtts_ms:
+            mine = [g.rtt_ms for g in looks.groups if g.recording is one and is_there(g.rtt_ms)] or [smallest]
+            if any(abs(said_ms - ms) <= max(0.15 * said_ms, 2.0) for ms in mine):
+                continue
+            if said_ms > max(mine) or kernels:
+                looks.contradictions.append(f"{one.file}: {words}, and {how.split(',')[0]} is {min(mine):.3g} ms")
+    return replace(looks, rtt_ms=smallest, own_rtts=own)
+
+
+def rate_over_time(
+    flows: Sequence[tuple[float, Flow]], begin_s: float, end_s: float, bins: int = BINS
+) -> tuple[Array, Array]:
+    """The sum of flows' goodput in bins between two times.
+
+    Args:
+        flows: each with the time of its clock's 0.
+
+    Returns:
+        The middles of the bins (s), and Mbit/s in each.
+    """
+    steps = [float(flow.samples["seconds"].median()) for _, flow in flows]
+    wide_s = max((end_s - begin_s) / bins, 2 * max(steps, default=0.0))
+    edges = np.linspace(begin_s, end_s, max(2, round((end_s - begin_s) / wide_s) + 1))
+    return (edges[:-1] + edges[1:]) / 2, rates_between(flows, edges)
+
+
+def rates_between(flows: Sequence[tuple[float, Flow]], edges: Array) -> Array:
+    """The sum of flows' goodput (Mbit/s) between each two of some times (s), by what they had by then."""
+    total = np.zeros(len(edges) - 1)
+    for at, flow in flows:
+        table = flow.samples
+        times = np.concatenate([[flow.start_s], table["time_s"].to_numpy()]) + at
+        sent = np.concatenate([[0.0], (table["goodput_mbit"].fillna(0) * table["seconds"]).cumsum().to_numpy()])
+        total += np.diff(np.interp(edges, times, sent))
+    return total / np.diff(edges)
+
+
+def clock_of(group: Group) -> float:
+    """When a group's file's clock was 0, on that of all files."""
+    return group.start_s - min(flow.start_s for flow in group.flows)
+
+
+def _rate(looks: Looks, recordings: Sequence[Recording]) -> tuple[Looks, bool]:
+    forward = [g for g in looks.groups if not g.reverse]
+    flows = [(clock_of(g), f) for g in forward for f in g.flows]
+    _, rates = rate_over_time(flows, *looks.window_s)
+    typical, top = float(np.median(rates)), float(np.quantile(rates, 0.95))
+    level, how = typical, f"goodput is {typical:.4g} Mbit/s in the median of {len(rates)} parts"
+    if top > 1.1 * typical:
+        # What is acknowledged behind a hole comes all at once, and a short time may have more than the link carries.
+        quarters = rate_over_time(flows, *looks.window_s, bins=4)[1]
+        steady = quarters.min() > STEADY * quarters.max()
+        level = float(quarters.mean() if steady else quarters.max())
+        how = f"goodput varies, and is {level:.4g} Mbit/s {'on average' if steady else 'in its best quarter'}"
+    if not level > 0:
+        raise UserError("no data was delivered in the later part of the files: nothing to compare")
+    mss = float(np.median([f.mss_bytes or MSS_BYTES for _, f in flows]))
+    frame = mss + HEAD_BYTES if mss <= 9000 else FRAME_BYTES * mss / MSS_BYTES
+    rate = level * frame / mss
+    queue_ms = max(
+        (float((f.samples["rtt_ms"] - looks.rtt_ms).max()) for _, f in flows if f.samples["rtt_ms"].notna().any()),
+        default=math.nan,
+    )
+    lost = sum(float(f.samples["retransmits"].sum()) for _, f in flows)
+    is_full = bool(queue_ms > max(FULL * looks.rtt_ms, FULL_MS)) or lost > 0
+    how += f", {rate:.4g} with the heads of frames"
+    asked = [one.asked_mbit for one in recordings if one.asked_mbit]
+    if asked:
+        how += f"; iperf3 was told to send at most {sum(asked):.4g} Mbit/s"
+    if not is_full:
+        how += ": at least that, as no queue and no loss show that the link was full"
+    elif physical := next((e for e in ETHERNET_MBIT if abs(level * (frame + WIRE_BYTES) / mss / e - 1) < 0.005), None):
+        if not abs(rate / _rounded(rate) - 1) < 0.002:
+            how += f": what {physical:g} Mbit/s of Ethernet carry, preambles and gaps taken off"
+    elif _rounded(rate) != rate:
+        how += f", taken for {_rounded(rate):g}"
+        rate = _rounded(rate)
+    rate = float(f"{rate:.4g}")
+    looks.findings.insert(1, Finding("rate", f"{rate:g} Mbit/s", how))
+    for one in recordings:
+        for said, words in claims_of(one).rates_mbit:
+            mine = [(clock_of(g), f) for g in forward if g.recording is one for f in g.flows]
+            alone = float(rate_over_time(mine, *looks.window_s, bins=4)[1].max()) if mine else 0.0
+            if alone > 1.02 * said:
+                looks.contradictions.append(f"{one.file}: {words}, and its flows got {alone:.4g} Mbit/s")
+            elif is_full and rate < 0.8 * said:
+                looks.contradictions.append(
+                    f"{one.file}: {words}, and all flows together got {level:.4g} Mbit/s though the link was full"
+                )
+    return replace(looks, rate_mbit=rate), is_full
+
+
+def _rounded(rate: float) -> float:
+    """The rate that somebody may have set, or the rate itself."""
+    power = 10.0 ** math.floor(math.log10(rate))
+    close = [
+        r for r in (n * p for n in ROUND for p in (power, 10 * power)) if ROUND_BY[0] <= rate / r - 1 <= ROUND_BY[1]
+    ]
+    return min(close, key=lambda r: abs(rate / r - 1)) if close else rate
+
+
+def _buffer_and_loss(looks: Looks, is_full: bool) -> Looks:
+    """The queue at its longest, and whether losses are of it."""
+    flows = [f for g in looks.groups if not g.reverse for f in g.flows]
+    queues = [float((f.samples["rtt_ms"] - base).max()) for g in looks.groups if not g.reverse for f in g.flows
+              for base in [g.rtt_ms if looks.own_rtts else looks.rtt_ms] if f.samples["rtt_ms"].notna().any()]  # fmt: skip
+    longest_ms = max(queues, default=math.nan)
+    counted = [f for f in flows if f.samples["retransmits"].notna().any()]
+    packets = sum(
+        float((f.samples["goodput_mbit"] * f.samples["seconds"]).sum()) * 1e6 / 8 / (f.mss_bytes or MSS_BYTES)
+        for f in counted
+    )
+    lost = sum(float(f.samples["retransmits"].sum()) for f in counted)
+    share = lost / packets if packets else 0.0
+    frame_bdp = FRAME_BYTES * 8e-3 / (looks.rate_mbit * looks.rtt_ms)
+    bdp, loss = max(longest_ms / looks.rtt_ms, 10 * frame_bdp) if is_there(longest_ms) else 1.0, 0.0
+    told = (
+        f"{lost:.0f} of {packets:.0f} packets were sent again ({share:.2g})"
+        if counted
+        else "no file counts retransmissions"
+    )
+    if not is_there(longest_ms):
+        value, how = "1 BDP", "assumed: no file has RTTs over time"
+    elif counted and not lost:
+        bdp = 2 * bdp
+        value, how = (
+            f"at least {bdp / 2:.2g} BDP",
+            f"the queue took {longest_ms:.3g} ms at most, and nothing was lost; twice as much is assumed",
+        )
+    elif is_full and longest_ms > max(FULL * looks.rtt_ms, FULL_MS):
+        value, how = (
+            f"{bdp:.2g} BDP",
+            f"RTTs rose by {longest_ms:.3g} ms at most, the queue at its longest; losses are taken for its overflow",
+        )
+    else:
+        bdp, loss = 1.0, float(f"{share:.2g}") if share > 1e-6 else 0.0
+        value, how = (
+            "1 BDP",
+            "assumed: RTTs hardly rose, so that losses are random, or the buffer has a few packets; the files cannot tell which",
+        )
+    looks.findings.insert(2, Finding("buffer", value, how))
+    looks.findings.insert(
+        3, Finding("random loss", f"{loss:g}" if loss else "none", told + ("; taken for random" if loss else ""))
+    )
+    return replace(looks, buffer_bdp=float(f"{bdp:.3g}"), loss=min(loss, 0.5))
+
+
+def _with_algorithm(group: Group, number: int, looks: Looks, chosen: str) -> Group:
+    """The group with its algorithm: what its samples show, else what the file says, else Linux's default."""
+    candidates, evidence = _shown([marks_of(flow) for flow in group.flows])
+    said = group.flows[0].cca
+    called = CALLED.get(said)
+    in_name = claims_of(group.recording).ccas
+    name = f"flows.{number}"
+    if said and called is None and not chosen:
+        raise UserError(
+            f"{group.recording.file}: its flows are of '{said}', which the lab has not (it has {', '.join(ALGORITHMS)}); say what to run in "
+            f"its place, for example --set {name}.cca=cubic"
+        )
+    if candidates:
+        cca = called if called in candidates else next((c for c in candidates if c in in_name), candidates[-1])
+        if called and called not in candidates:
+            as_linux = ", which is BBRv1 in Linux, and BBRv3 in Google's kernel" if said == "bbr" else ""
+            looks.contradictions.append(
+                f"{group.recording.file}: says '{said}'{as_linux}; its flows look like {_labels(candidates)}: {evidence}"
+            )
+        if len(candidates) > 1 and called not in candidates and cca == candidates[-1]:
+            evidence += f"; {label_of_cca(cca)} is assumed"
+    else:
+        cca = called or (next(iter(in_name)) if len(in_name) == 1 else "cubic")
+        why = (
+            f"the file says '{said}'"
+            if called
+            else next(iter(in_name.values()))
+            if len(in_name) == 1
+            else "assumed, as Linux's default"
+        )
+        if said == "bbr":
+            why += ", which is BBRv1 in Linux, and BBRv3 in Google's kernel"
+        evidence = f"{why}; its samples do not show it: {evidence}"
+    count = number_of(len(group.flows), "flow")
+    times = f"from {group.start_s:g} s" if group.start_s else ""
+    looks.findings.append(Finding(name, " ".join(filter(None, [count, label_of_cca(chosen or cca), times])),
+                                  f"{group.recording.file.name}: " + ("set by you; " if chosen else "") + evidence))  # fmt: skip
+    return replace(group, cca=chosen or cca)
+
+
+def _named_in_vain(recordings: Sequence[Recording], groups: Sequence[Group]) -> list[str]:
+    """Algorithms that names speak of and no flow of any file looks like."""
+    there = {group.cca for group in groups}
+    named = {cca: (one.file, words) for one in recordings for cca, words in claims_of(one).ccas.items()}
+    return [
+        f"{file}: {words}, and no flow looks like {label_of_cca(cca)}"
+        for cca, (file, words) in named.items()
+        if cca not in there
+    ]
+
+
+def _labels(candidates: Sequence[str]) -> str:
+    return " or ".join(label_of_cca(c) for c in candidates)
+
+
+def _shown(marks: Sequence[Marks]) -> tuple[list[str], str]:
+    """Which algorithms the samples of a group show, none if they show none, and by what."""
+    gains = {name for m in marks for name in m.gains}
+    if gains == {"bbr3"}:
+        return ["bbr3"], "its pacing gains (2.77, 0.9) are those of BBRv3 alone"
+    drained = [m for m in marks if is_there(m.period_s)]
+    floors = [m.floor_packets for m in drained]
+    period_s = min((m.period_s for m in drained), default=math.nan)
+    if drained and max(floors) <= FLOOR_PACKETS and period_s >= PERIOD_1_S:
+        return (
+            ["bbr1"],
+            f"its window falls to {max(floors):.3g} packets for a moment, at least {period_s:.3g} s apart: BBRv1's ProbeRTT",
+        )
+    if drained and min(floors) > FLOOR_PACKETS and PERIODS_23_S[0] <= period_s <= PERIODS_23_S[1]:
+        how = f"its window falls by half for a moment every {period_s:.2g} s: ProbeRTT of BBRv2 and BBRv3"
+        return (["bbr2"], how + ", with gains of BBRv2") if gains == {"bbr12"} else (["bbr2", "bbr3"], how)
+    if gains == {"bbr12"}:
+        return ["bbr2", "bbr1"], "its pacing gains (2.89, 0.75) are those of BBRv1 and BBRv2"
+    fine = [m for m in marks if m.fine]
+    if not fine:
+        return (
+            [],
+            f"they lack the window, last less than 25 s or are more than {FINE_S - 0.01:g} s apart (iperf3 -i 0.1), so that a ProbeRTT is missed",
+        )
+    cuts = np.concatenate([m.cuts for m in fine])
+    if len(cuts) >= 3 and not any(len(m.dips_s) or m.jumps for m in fine):
+        middle = float(np.median(cuts))
+        for cca, (low, high) in CUTS.items():
+            if low <= middle <= high:
+                return [
+                    cca
+                ], f"its window falls to {middle:.2g} of itself after a loss ({len(cuts)} times), and never jumps up"
+    return [], "nothing in them is one algorithm's alone"

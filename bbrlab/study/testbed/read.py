@@ -1,0 +1,83 @@
+"""Reads files of a testbed, whatever tool wrote them."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from bbrlab.base import files
+from bbrlab.base.errors import UserError
+from bbrlab.study.testbed import flent, iperf3, ss
+from bbrlab.study.testbed.recording import NotReadError, Recording
+
+FILES_MAX = 32
+BYTES_MAX = 64_000_000  # of a file, unpacked
+FLOWS_MAX = 1000  # of all files, as of a scenario
+READERS: tuple[Any, ...] = (flent, ss, iperf3)
+KINDS = "iperf3's JSON (iperf3 -J -i 0.1, or --json-stream), what ss -tin printed again and again, or flent's .flent.gz"
+
+
+def read_files(paths: Sequence[Path]) -> tuple[list[Recording], list[str]]:
+    """Recordings of files, and of each file that is not read why (``FILE: ...``).
+
+    Raises:
+        UserError: if there are too many, or nothing could be read of any.
+    """
+    if len(paths) > FILES_MAX:
+        raise UserError(f"{len(paths)} files: at most {FILES_MAX} are taken together")
+    found: list[Recording] = []
+    problems: list[str] = []
+    tests: dict[str, Path] = {}
+    for path in paths:
+        try:
+            for one in _read(path):
+                if one.identity and one.identity in tests:
+                    raise NotReadError(
+                        f"is of the same test as {tests[one.identity]}, which is used: leave one of them out"
+                    )
+                tests[one.identity] = path
+                found.append(one)
+        except NotReadError as error:
+            problems.append(f"{path}: {error}")
+    if not found:
+        raise UserError("nothing could be read:\n  " + "\n  ".join(problems))
+    if (count := sum(len(one.flows) for one in found)) > FLOWS_MAX:
+        raise UserError(f"{count} flows: at most {FLOWS_MAX} are compared")
+    return found, problems
+
+
+def _read(path: Path) -> list[Recording]:
+    text = _text(path)
+    if not text.strip():
+        raise NotReadError("is empty")
+    for reader in READERS:
+        if reader.looks_so(text):
+            found: list[Recording] = reader.read(path, text)
+            return found
+    if "Interval" in text and "Bitrate" in text:
+        raise NotReadError("is iperf3's text, which has no RTT; record with iperf3 -J -i 0.1")
+    raise NotReadError(f"is none of {KINDS}")
+
+
+def _text(path: Path) -> str:
+    """The text of a file, unpacked if it is packed, at most BYTES_MAX of it."""
+    try:
+        if path.is_dir():
+            raise NotReadError("is a folder; give the files in it")
+        with open(path, "rb") as file:
+            head = file.read(2)
+            file.seek(0)
+            content = (gzip.GzipFile(fileobj=file) if head == b"\x1f\x8b" else file).read(BYTES_MAX + 1)
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        raise NotReadError("is packed with gzip, and cut off or damaged") from None
+    except OSError as error:
+        raise NotReadError(str(files.explain(error, path)).removeprefix(f"{path}: ")) from None
+    if len(content) > BYTES_MAX:
+        raise NotReadError(f"has more than {BYTES_MAX // 1_000_000} MB; give a part of it")
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        raise NotReadError("is no text") from None

@@ -1,0 +1,124 @@
+"""What a file of a testbed says of its flows, whatever tool wrote it; its numbers are bounded, and nothing of it is run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from bbrlab.base.words import shown
+
+WORDS_MAX = 120  # letters of a text of a file that are shown
+SECONDS_MAX = 86_000.0  # of a scenario
+MBIT_MAX = 1e6
+RTT_MS_MAX = 60_000.0
+PACKETS_MAX = 1e9
+BYTES_MAX = 1e16
+EPOCH_MAX = 1e11
+COLUMNS = ("time_s", "seconds", "goodput_mbit", "rtt_ms", "min_rtt_ms", "cwnd_packets", "retransmits", "pacing_gain")
+
+
+class NotReadError(Exception):
+    """A file, or a part of it, is not what its reader takes; the message is the end of ``FILE: ...``."""
+
+
+@dataclass(frozen=True)
+class Flow:
+    """A flow of a recording.
+
+    Attributes:
+        name: what tells it from others in its file.
+        samples: COLUMNS; NaN where the file does not say. time_s is the end of the interval of ``seconds`` that the row is of, on the
+            recording's clock; retransmits are of that interval.
+        mss_bytes: of a segment's payload; None if the file does not say.
+        cca: the algorithm that the file names; empty if it names none.
+        reverse: whether data goes to the host that made the file.
+        of_receiver: whether goodput is what a receiver read; else what a sender wrote or what was acknowledged.
+    """
+
+    name: str
+    samples: pd.DataFrame
+    mss_bytes: float | None = None
+    cca: str = ""
+    reverse: bool = False
+    of_receiver: bool = False
+
+    @property
+    def start_s(self) -> float:
+        """When its first interval began, on the recording's clock."""
+        first = self.samples.iloc[0]
+        return float(first["time_s"] - first["seconds"])
+
+    @property
+    def end_s(self) -> float:
+        """When its last interval ended."""
+        return float(self.samples["time_s"].iloc[-1])
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What was read of one file.
+
+    Attributes:
+        file: where it is.
+        kind: what it is, in words.
+        flows: at least one.
+        epoch_s: when its clock was 0, in seconds of the world's; None if the file does not say.
+        ping_ms: RTTs of pings beside the flows; empty if there are none.
+        says: names and titles in which somebody may have written what it is, as (place, text).
+        identity: that of a test, which both its ends write; empty if there is none.
+        not_read: what is in the file and was left out, in words.
+        system: of the machine that made it, in words; empty if the file does not say.
+        asked_mbit: the rate that the sender was told to keep to; None if to none.
+    """
+
+    file: Path
+    kind: str
+    flows: list[Flow]
+    epoch_s: float | None = None
+    ping_ms: Sequence[float] = ()
+    says: list[tuple[str, str]] = field(default_factory=list)
+    identity: str = ""
+    not_read: list[str] = field(default_factory=list)
+    system: str = ""
+    asked_mbit: float | None = None
+
+
+def number(value: Any, most: float, least: float = 0.0) -> float:
+    """A number of a file, or NaN for what is none or cannot be one."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return math.nan
+    try:
+        found = float(value)
+    except OverflowError:
+        return math.nan
+    return found if math.isfinite(found) and least <= found <= most else math.nan
+
+
+def is_there(value: float) -> bool:
+    """Whether a number is one: NaN stands for what a file does not say."""
+    return not math.isnan(value)
+
+
+def words(value: Any) -> str:
+    """A text of a file as it may be shown; empty for what is none."""
+    return shown(value)[:WORDS_MAX].replace("\n", " ").strip() if isinstance(value, str) else ""
+
+
+def table_of(rows: Sequence[dict[str, float]]) -> pd.DataFrame:
+    """Samples of rows that have some of COLUMNS, as complete() has them."""
+    return complete(pd.DataFrame(list(rows), columns=list(COLUMNS), dtype=float))
+
+
+def complete(table: pd.DataFrame) -> pd.DataFrame:
+    """Samples with all COLUMNS, in the order of their times; rows without a time or a length are left out."""
+    table = table.reindex(columns=list(COLUMNS))
+    ordered: pd.DataFrame = table[np.isfinite(table["time_s"]) & (table["seconds"] > 0)].sort_values(
+        "time_s", ignore_index=True
+    )
+    return ordered

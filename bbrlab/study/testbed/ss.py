@@ -1,0 +1,125 @@
+"""Reads what ``ss -ti`` printed again and again, with or without the times of a script around it."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+
+from bbrlab.base.words import number_of
+from bbrlab.study.testbed import recording as r
+from bbrlab.study.testbed.recording import Flow, NotReadError, Recording, is_there, number
+
+SOCKET = re.compile(r"^(?:[\w.:\[\]-]+\s+)*?\d+\s+\d+\s+(?P<from>\S+:\S+)\s+(?P<to>\S+:\d+)(?:\s|$)")
+STATE = re.compile(r"(?P<cca>[a-z][a-z0-9_]*) wscale:|(?:^|\s)(?P<bare>[a-z][a-z0-9_]*) rto:")
+TIMES = re.compile(r"^(?:Time:\s*|#\s*)?(?P<epoch>\d{9,11}(?:\.\d+)?)(?=\s|$)")
+VALUE = re.compile(r"(?<![\w.])(?P<key>rtt|mss|cwnd|bytes_acked|bytes_retrans|bytes_sent|data_segs_out|retrans|minrtt|busy):(?P<value>[0-9./]+)")  # fmt: skip
+BBR = re.compile(r"\bbbr:\((?P<fields>[^()]*)\)")
+ACKED_MIN = 100_000  # bytes of a socket that carries data; less is a control connection
+Values = dict[str, float]
+
+
+def looks_so(text: str) -> bool:
+    """Whether a text has a line of ss about a TCP socket."""
+    return bool(re.search(r"\brtt:[0-9.]+/[0-9.]+ .*\bcwnd:\d+", text))
+
+
+def read(file: Path, text: str) -> list[Recording]:
+    """The recording of a file.
+
+    Raises:
+        NotReadError: if there is no socket that carried data, or no time.
+    """
+    of: dict[tuple[str, str], list[Values]] = defaultdict(list)
+    ccas: dict[tuple[str, str], str] = {}
+    epoch, place = math.nan, None
+    for printed in text.splitlines():
+        line = printed
+        if stamp := TIMES.match(
+            line
+        ):  # flent's script prints the time behind what it is of, others before: a constant shift
+            epoch, line = float(stamp["epoch"]), line[stamp.end() :].strip()
+        if head := SOCKET.match(line):
+            place = (head["from"], head["to"])
+        if place is None or " rtt:" not in f" {line}":
+            continue
+        name = STATE.search(line)
+        if name:
+            ccas[place] = name["cca"] or name["bare"]
+        of[place].append({**_values(line), "epoch": epoch})
+        place = None
+    flows, short = [], 0
+    clock = _clock(of)
+    for place, rows in sorted(of.items()):
+        if max((row.get("bytes_acked", 0.0) for row in rows), default=0.0) < ACKED_MIN or len(rows) < 3:
+            short += 1
+            continue
+        table = r.table_of(_intervals(rows, clock))
+        if len(table) >= 2:
+            mss = rows[-1].get("mss")
+            flows.append(Flow(f"{place[0]} to {place[1]}", table, mss, ccas.get(place, "")))
+    if not of:
+        raise NotReadError("has no socket of TCP; record with ss -tin")
+    if not flows:
+        raise NotReadError(
+            f"has {number_of(len(of), 'socket')}, but none with bytes_acked, {ACKED_MIN // 1000} kB of them at least, at three times that differ"
+        )
+    not_read = [f"{number_of(short, 'socket')} with less than {ACKED_MIN // 1000} kB or three lines"] if short else []
+    if clock == "busy":
+        not_read.append("the times of the lines: there are none, so that each socket's clock is its own 'busy'")
+    first = min((row["epoch"] for rows in of.values() for row in rows), default=math.nan)
+    return [Recording(file, "ss output", flows, first if is_there(first) else None, not_read=not_read)]
+
+
+def _clock(of: Mapping[tuple[str, str], list[Values]]) -> str:
+    """What tells the time: a stamp beside each print, else for how long a socket was busy."""
+    stamps = {row["epoch"] for rows in of.values() for row in rows if is_there(row["epoch"])}
+    return "epoch" if len(stamps) >= 3 else "busy"
+
+
+def _values(line: str) -> Values:
+    found: Values = {}
+    for match in VALUE.finditer(line):
+        key, text = match["key"], match["value"]
+        if key == "retrans":
+            text = text.rpartition("/")[2]
+        elif key == "rtt":
+            text = text.partition("/")[0]
+        try:
+            found[key] = number(float(text), r.BYTES_MAX)
+        except ValueError:
+            continue
+    if bbr := BBR.search(line):
+        for item in bbr["fields"].split(",")[:32]:
+            key, _, text = item.partition(":")
+            if key in ("pacing_gain", "mrtt", "version") and re.fullmatch(r"[0-9.]{1,12}", text):
+                try:
+                    found[f"bbr_{key}"] = number(float(text), r.RTT_MS_MAX)
+                except ValueError:
+                    continue
+    return found
+
+
+def _intervals(rows: list[Values], clock: str) -> list[dict[str, float]]:
+    """Differences of what a socket counts between two prints of it."""
+    zero = rows[0].get(clock, math.nan) if clock == "busy" else min(row["epoch"] for row in rows)
+    unit = 1e-3 if clock == "busy" else 1.0
+    found: list[dict[str, float]] = []
+    for before, row in zip(rows, rows[1:], strict=False):
+        seconds = (row.get(clock, math.nan) - before.get(clock, math.nan)) * unit
+        acked = row.get("bytes_acked", math.nan) - before.get("bytes_acked", math.nan)
+        if not seconds > 0 or not acked >= 0:
+            continue
+        found.append({
+            "time_s": number((row[clock] - zero) * unit, r.SECONDS_MAX),
+            "seconds": seconds,
+            "goodput_mbit": number(acked * 8e-6 / seconds, r.MBIT_MAX),
+            "rtt_ms": number(row.get("rtt"), r.RTT_MS_MAX),
+            "min_rtt_ms": number(row.get("minrtt", row.get("bbr_mrtt")), r.RTT_MS_MAX),
+            "cwnd_packets": number(row.get("cwnd"), r.PACKETS_MAX),
+            "retransmits": number(row.get("retrans", 0.0) - before.get("retrans", 0.0), r.PACKETS_MAX),
+            "pacing_gain": number(row.get("bbr_pacing_gain"), 10),
+        })  # fmt: skip
+    return found
