@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -27,10 +28,15 @@ def students_half_width(values: Array, confidence: float = CONFIDENCE) -> float:
     """
     if all_equal(values):
         return 0.0
+    return _quantile(confidence, len(values)) * float(np.std(values, ddof=1)) / math.sqrt(len(values))
+
+
+@functools.cache
+def _quantile(confidence: float, count: int) -> float:
+    """Of Student's t."""
     from scipy import stats  # only here: it takes a second to import
 
-    quantile = float(stats.t.ppf((1 + confidence) / 2, len(values) - 1))
-    return quantile * float(np.std(values, ddof=1)) / math.sqrt(len(values))
+    return float(stats.t.ppf((1 + confidence) / 2, count - 1))
 
 
 def half_width(values: pd.Series) -> float:
@@ -39,7 +45,8 @@ def half_width(values: pd.Series) -> float:
     Seeds without a value (NaN) do not count. NaN for fewer than two values, if one of them is infinite, and if all are equal:
     without a spread nothing tells how far the mean may be off.
     """
-    present = values.dropna().to_numpy(dtype=float)
+    numbers = values.to_numpy(dtype=float)
+    present = numbers[~np.isnan(numbers)]
     if len(present) < 2 or not np.isfinite(present).all() or all_equal(present):
         return float("nan")
     return students_half_width(present)

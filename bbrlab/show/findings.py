@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from bbrlab.base.errors import UserError
-from bbrlab.claims.load import load_statements
+from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.claims.schema import Statement
 from bbrlab.results.best_scale import CLAIMS, best_verdicts, counts_of_scales, figures_at_best_scale, table_file, whose
 from bbrlab.results.config import FULL, command_for
@@ -19,9 +19,11 @@ from bbrlab.results.figures import Figure, figures_at
 from bbrlab.results.shipped import Shown, older_versions, shown
 from bbrlab.results.tables import read_figure
 from bbrlab.results.verdicts import NOT_RUN
-from bbrlab.show.outcomes import by_verdict
+from bbrlab.show.charts import Chart, chart_of
+from bbrlab.show.outcomes import step
 
 Row = Mapping[str, Any]
+_CLAIMS_OF = ("reproduced", "not_reproduced", "inconclusive")  # of a statement: how many of its claims
 
 
 @dataclass(frozen=True)
@@ -72,9 +74,18 @@ class Findings:
         """A row for each defined statement, as outcomes.py counts them: those that were not judged are not run."""
         names = ["id", "paper", "own", "exactness"]
         table = pd.DataFrame([[getattr(s, name) for name in names] for s in self.defined], columns=names)
-        of_results = self.statements[["id", "verdict", "code", "cause"]]
+        of_results = self.statements[["id", "verdict", "code", "cause", "chosen_after", *_CLAIMS_OF]]
         joined = table.merge(of_results, on="id", how="left")
-        return joined.fillna({"verdict": NOT_RUN, "code": "", "cause": ""})
+        whole = joined.fillna(
+            {"verdict": NOT_RUN, "code": "", "cause": "", "chosen_after": "", **dict.fromkeys(_CLAIMS_OF, 0)}
+        )
+        judged = whole[list(_CLAIMS_OF)].sum(axis=1)
+        return whole.assign(step=list(map(step, whole["verdict"], whole["reproduced"], judged)))
+
+    @cached_property
+    def step_of(self) -> dict[str, str]:
+        """{id of a statement: one of outcomes.STEPS}."""
+        return dict(zip(self.every["id"], self.every["step"], strict=True))
 
     @cached_property
     def of_statement(self) -> dict[str, Row]:
@@ -94,9 +105,16 @@ class Findings:
         """What runs a figure (PAPER/FIGURE) and no other: at the scale that it is shown at, or, where that leaves the figure out, whole."""
         return command_for(figure, self.scales.get(figure, self.shown.scale if figure in self._of_scale else FULL))
 
-    def counts(self, paper: str | None = None) -> dict[str, int]:
-        """{verdict: how many statements have it}, of a paper's or of all."""
-        return by_verdict(self.every if paper is None else self.every[self.every["paper"] == paper])
+    def chart(self, figure: str) -> Chart:
+        """charts.chart_of() a figure that is shown; each is made once."""
+        if figure not in self._charts:
+            claims = claims_of(self.defined)
+            self._charts[figure] = chart_of(self.figures[figure], self.tables[figure], claims, self.shown.results)
+        return self._charts[figure]
+
+    @cached_property
+    def _charts(self) -> dict[str, Chart]:
+        return {}
 
     def scale_words(self, figures: Iterable[str]) -> str:
         """Which scales some figures are shown at, the largest first (Markdown)."""

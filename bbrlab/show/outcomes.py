@@ -26,6 +26,11 @@ from bbrlab.results.verdicts import (
     STATEMENT_VERDICTS,
 )
 
+# "Partly reproduced" in three steps, by how many of the judged claims reproduced.
+MOSTLY, HALF, HARDLY = "mostly reproduced", "half reproduced", "hardly reproduced"
+_MOST, _FEW = 2 / 3, 1 / 3
+STEPS = (REPRODUCED, AS_READ, MOSTLY, HALF, HARDLY, NOT_REPRODUCED, INCONCLUSIVE, PARTLY_RUN, NOT_RUN)
+
 NOT_LOOKED_INTO = "not looked into"
 # Kinds of causes (claims.yaml) in words.
 CAUSES = {
@@ -57,6 +62,20 @@ def by_verdict(statements: pd.DataFrame) -> dict[str, int]:
     """How many statements came out how: {verdict: number}, all of them, in their order."""
     found = statements["verdict"].value_counts()
     return {verdict: int(found.get(verdict, 0)) for verdict in STATEMENT_VERDICTS}
+
+
+def step(verdict: str, reproduced: int, judged: int) -> str:
+    """One of STEPS: a statement's verdict, that of what is partly reproduced by the share of its judged claims that are."""
+    if verdict != PARTLY or not judged:
+        return verdict
+    share = reproduced / judged
+    return MOSTLY if share >= _MOST else HARDLY if share <= _FEW else HALF
+
+
+def by_step(statements: pd.DataFrame) -> dict[str, int]:
+    """How many statements are at which step (column ``step``): {one of STEPS: number}, all of them, in their order."""
+    found = statements["step"].value_counts()
+    return {name: int(found.get(name, 0)) for name in STEPS}
 
 
 def tally(statements: pd.DataFrame) -> dict[str, int]:
@@ -123,8 +142,8 @@ class Line:
 
     @property
     def counts(self) -> dict[str, int]:
-        """by_verdict()."""
-        return by_verdict(self.statements)
+        """by_step()."""
+        return by_step(self.statements)
 
 
 def score_lines(statements: pd.DataFrame, papers: Mapping[str, str]) -> list[Line]:

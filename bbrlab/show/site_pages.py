@@ -9,16 +9,19 @@ from typing import Any
 
 from bbrlab.claims.load import claims_of
 from bbrlab.results.config import command_for
-from bbrlab.results.figures import Figure, has_panel
+from bbrlab.results.figures import Figure
 from bbrlab.results.replacement import replacement
-from bbrlab.show.charts import chart_of, table_of
+from bbrlab.results.verdicts import DECIDED
+from bbrlab.show.charts import table_of
 from bbrlab.show.findings import Findings
 from bbrlab.show.html import embedded, render, slug
 from bbrlab.show.model_accuracy import accuracy_table, distance_words, distances
-from bbrlab.show.outcomes import by_verdict, cause_table, counted, outcome_words, score_lines
+from bbrlab.show.outcomes import STEPS, by_step, cause_table, counted, outcome_words, score_lines
 from bbrlab.show.setting import setting_of
 from bbrlab.show.statement_view import statement_view
+from bbrlab.show.who_wins import who_wins
 
+QUESTIONS = "questions"  # no paper: where papers contradict each other; it stands behind them
 CARDS = (
     ("papers/index", "Papers", "Every statement, one by one: what the paper says, what was measured, what the models say, the verdict."),
     ("models", "Models", "Ware's steady state, the fluid model and the burst model, beside the measurements."),
@@ -40,16 +43,12 @@ def front_page(
     of_papers = counted(findings.every)
     ids = set(of_papers["id"])
     near = distances(findings, claims_of([s for s in findings.defined if s.id in ids]))
-    first = next((f for f in findings.figures.values() if has_panel(f)), None)
-    chart = None
-    if first is not None:
-        paper = first.id.split("/")[0]
-        chart = _chart(findings, first) | {"paper": paper, "paper_title": titles[paper]}
     return render(
         "front.md",
         replaced=replacement(),
+        wins=who_wins(findings),
         outcome=outcome_words(of_papers) + distance_words(near),
-        chart=chart,
+        later=int((of_papers["verdict"].isin(DECIDED) & (of_papers["chosen_after"] != "")).sum()),
         totals=findings.totals(findings.figures),
         shipped=findings.shown.shipped,
         scales=findings.scale_words(findings.figures),
@@ -67,8 +66,9 @@ def papers_page(findings: Findings, titles: Mapping[str, str]) -> str:
 
 def _scores(findings: Findings, titles: Mapping[str, str]) -> dict[str, Any]:
     every = counted(findings.every)
-    lines = score_lines(findings.every, {paper: titles[paper] for paper in findings.papers})
-    return {"counts": by_verdict(every), "scores": lines, "causes": cause_table(every)}
+    papers = sorted(findings.papers, key=lambda paper: paper == QUESTIONS)
+    lines = score_lines(findings.every, {paper: titles[paper] for paper in papers})
+    return {"counts": by_step(every), "scores": lines, "causes": cause_table(every)}
 
 
 def paper_page(findings: Findings, paper: str, title: str, notebook: str | None) -> str:
@@ -92,7 +92,7 @@ def paper_page(findings: Findings, paper: str, title: str, notebook: str | None)
         scale=findings.shown.scale,
         scales=findings.scale_words(ids),
         command=command_for(paper, findings.shown.scale),
-        counts=by_verdict(rows),
+        counts=by_step(rows),
         figures=[_chart(findings, figure) | _facts(findings, figure) for figure in figures],
         statements=[statement_view(findings, statement) for statement in statements],
     )
@@ -100,7 +100,7 @@ def paper_page(findings: Findings, paper: str, title: str, notebook: str | None)
 
 def _chart(findings: Findings, figure: Figure) -> dict[str, Any]:
     """A figure's chart and its numbers, for the macro ``chart``."""
-    drawn = chart_of(figure, findings.tables[figure.id], claims_of(findings.defined), findings.shown.results)
+    drawn = findings.chart(figure.id)
     anchor = slug(f"chart-{figure.id}")
     heads, rows = table_of(drawn)
     data = embedded(drawn, f"{anchor}-data")
@@ -138,7 +138,7 @@ def method_page(links: Mapping[str, Path]) -> str:
     Args:
         links: {words: page of the documentation}.
     """
-    return render("method.md", links=links)
+    return render("method.md", links=links, steps=STEPS)
 
 
 def runs_page(findings: Findings) -> str:

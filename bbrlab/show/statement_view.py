@@ -20,6 +20,7 @@ MANY = 8  # claims of a statement that are folded below its words
 _MODELS = {"ware": "Ware", "fluid": "fluid", "burst": "burst"}
 # Of the strip: its width, a row's height, how many tolerances to each side, and how many rows.
 WIDTH, ROW, EDGE, ROWS = 640, 9, 3.0, 8
+AXIS = ((-2, "−2"), (-1, "−1 tolerance"), (0, "expected"), (1, "+1 tolerance"), (2, "+2"))
 
 
 def statement_view(findings: Findings, statement: Statement) -> dict[str, Any]:
@@ -34,6 +35,7 @@ def statement_view(findings: Findings, statement: Statement) -> dict[str, Any]:
         "id": statement.id,
         "says": statement.says,
         "verdict": verdict,
+        "step": findings.step_of[statement.id],
         "in_words": str(row["in_words"]) if row else NOT_RUN,
         "strip": _strip([dot for c, r in zip(statement.claims, rows, strict=True) if (dot := _dot(c, r))]),
         "models": _models_within(statement.claims, said),
@@ -141,7 +143,7 @@ def _dot(claim: Claim, row: Row | None) -> dict[str, Any] | None:
         return None
     low, high = claim.expect.bounds
     ends = {name: (float(row[name]) - (low + high) / 2) / width for name in ("mean", "low", "high")}
-    return {"claim": claim.id, "final": row["verdict"] in FINAL, **ends}
+    return {"claim": claim.id, "verdict": row["interim"] or row["verdict"], **ends}
 
 
 def _strip(dots: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
@@ -152,15 +154,14 @@ def _strip(dots: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
     inside = sum(abs(d["mean"]) <= 1 for d in dots)
     drawn = []
     for i, dot in enumerate(sorted(dots, key=lambda d: d["mean"])):
-        css = ("bb-in" if abs(dot["mean"]) <= 1 else "bb-out") + ("" if dot["final"] else " bb-hollow")
         ends = [f"{_x(dot[name]):.1f}" for name in ("low", "high") if math.isfinite(dot[name])]
         drawn.append({
-            "css": css, "title": f"{dot['claim']}: {dot['mean']:+.2f} tolerances", "ends": ends if len(ends) == 2 else None,
+            "look": dot["verdict"], "title": f"{dot['claim']}: {dot['verdict']}, {dot['mean']:+.2f} tolerances from what is expected", "ends": ends if len(ends) == 2 else None,
             "x": f"{_x(dot['mean']):.1f}", "y": f"{4 + ROW / 2 + (i % rows) * ROW:.1f}",
         })  # fmt: skip
     return {
-        "width": WIDTH, "height": rows * ROW + 8, "middle": f"{_x(0):.1f}", "left": f"{_x(-1):.1f}", "tolerance": f"{_x(1) - _x(-1):.1f}",
-        "words": f"{inside} of {len(dots)} measured numbers are within their tolerance", "open": not all(d["final"] for d in dots), "dots": drawn,
+        "width": WIDTH, "height": rows * ROW + 8, "whole": rows * ROW + 26, "middle": f"{_x(0):.1f}", "left": f"{_x(-1):.1f}", "tolerance": f"{_x(1) - _x(-1):.1f}",
+        "words": f"{inside} of {len(dots)} measured numbers are within their tolerance", "outside": [d["claim"] for d in dots if d["verdict"] != REPRODUCED], "axis": [(f"{_x(t):.1f}", words) for t, words in AXIS], "dots": drawn,
     }  # fmt: skip
 
 

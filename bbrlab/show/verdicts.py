@@ -19,6 +19,7 @@ from bbrlab.results.verdicts import (
     PARTLY_RUN,
     REPRODUCED,
 )
+from bbrlab.show.outcomes import HALF, HARDLY, MOSTLY
 
 MOST_SEEDS = 1000  # that are told
 
@@ -31,36 +32,57 @@ class Look:
         css: what its CSS class ends with.
         mark: its sign, so that colour is never the only one.
         terminal: its colour on a terminal.
-        light, dark: its colour on a page with a background so.
+        colour: its colour on a page, light or dark.
         means: in words.
     """
 
     css: str
     mark: str
     terminal: str
-    light: str
-    dark: str
+    colour: str
     means: str
 
+    @property
+    def ink(self) -> str:
+        """The colour of words on ``colour``: the one of two that is easier to read."""
+        return max((_WHITE, _BLACK), key=lambda ink: contrast(ink, self.colour))
 
+
+_WHITE, _BLACK = "#ffffff", "#10151b"
+_SOME = "Some of its claims came out as the paper says, others did not, in every reading"
+# From blue to orange in steps of lightness, which people with red-green blindness tell apart too; grey: no verdict.
+_HALF = Look("half", "◑", "cyan", "#fbefb3", f"{_SOME}: more than a third of those judged, less than two thirds.")
 LOOKS = {
-    REPRODUCED: Look("good", "✓", "green", "#1b7837", "#7fce93", "Every claim that tests the statement came out as the paper says, each with its tolerance and at most 5 % error."),
-    AS_READ: Look("read", "✓", "bright_green", "#2f7d4f", "#9ad9a9", "All of it did in one reading of what the paper leaves open, and not in another."),
-    PARTLY: Look("half", "◐", "cyan", "#4d7c00", "#b4d664", "Some of its claims did, others did not: k of n, in every reading."),
-    NOT_REPRODUCED: Look("bad", "✗", "red", "#b2182b", "#ff9a94", "None of its claims did, and in every reading at least one is surely outside of what is expected."),
-    INCONCLUSIVE: Look("open", "?", "yellow", "#7a5f00", "#e6c75a", "The seeds do not tell: the intervals straddle what is expected."),
-    PARTLY_RUN: Look("part", "…", "blue", "#3b5f82", "#9cc3ea", "Some of its points, or runs of the paper's length, are still to be run at this scale. No verdict is given before that."),
-    NOT_RUN: Look("none", "–", "dim", "#5f6368", "#b0b6bc", "None of its points belongs to what was run."),
+    REPRODUCED: Look("good", "✓", "green", "#1b69ae", "Every claim that tests the statement came out as the paper says, each with its tolerance and at most 5 % error."),
+    AS_READ: Look("read", "(✓)", "bright_green", "#5a9bd0", "All of it did in one reading of what the paper leaves open, and not in another."),
+    MOSTLY: Look("most", "◕", "cyan", "#a9d1ea", f"{_SOME}: two thirds of those judged or more."),
+    HALF: _HALF,
+    PARTLY: _HALF,
+    HARDLY: Look("few", "◔", "cyan", "#f6b26b", f"{_SOME}: a third of those judged or less."),
+    NOT_REPRODUCED: Look("bad", "✗", "red", "#b8420a", "None of its claims did, and in every reading at least one is surely outside of what is expected."),
+    INCONCLUSIVE: Look("open", "?", "yellow", "#8d949c", "The seeds do not tell: the intervals straddle what is expected."),
+    PARTLY_RUN: Look("part", "…", "blue", "#d3cdc6", "Some of its points, or runs of the paper's length, are still to be run at this scale. No verdict is given before that."),
+    NOT_RUN: Look("none", "–", "dim", "#ffffff", "None of its points belongs to what was run."),
 }  # fmt: skip
 
 
+def contrast(one: str, other: str) -> float:
+    """How much two colours (#rrggbb) differ in luminance, 1 to 21 (WCAG 2)."""
+    dark, light = sorted(_luminance(colour) for colour in (one, other))
+    return (light + 0.05) / (dark + 0.05)
+
+
+def _luminance(colour: str) -> float:
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+    return sum(weight * c for weight, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
 def colours_css() -> str:
-    """The verdicts' colours and classes as a style sheet, for light and dark pages."""
-    light, dark = (
-        " ".join(f"--bb-{look.css}: {getattr(look, page)};" for look in LOOKS.values()) for page in ("light", "dark")
+    """The verdicts' colours and classes as a style sheet."""
+    return "".join(
+        f".bb-{look.css} {{ --bb: {look.colour}; --bb-ink: {look.ink}; }}\n" for look in dict.fromkeys(LOOKS.values())
     )
-    classes = " ".join(f".bb-{look.css} {{ --bb: var(--bb-{look.css}); }}" for look in LOOKS.values())
-    return f':root {{ {light} }}\nhtml[data-theme="dark"] {{ {dark} }}\n{classes}\n'
 
 
 def measured_text(claim: Any) -> str:

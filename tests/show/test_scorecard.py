@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+from itertools import combinations
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from rich.console import Console
@@ -27,11 +29,12 @@ from bbrlab.results.verdicts import (
     STATEMENT_VERDICTS,
     statements_beside,
 )
-from bbrlab.show.outcomes import outcome_words
+from bbrlab.show.outcomes import HALF, HARDLY, MOSTLY, STEPS, outcome_words, step
 from bbrlab.show.page import MANY, load_page, statement_table
 from bbrlab.show.terminal import show_verdicts, write_scorecard
-from bbrlab.show.verdicts import LOOKS, colours_css
+from bbrlab.show.verdicts import LOOKS, colours_css, contrast
 from tests.made_up import EACH, GOOD, partly, series, table, written
+from tests.show.colours import MACHADO, lab, linear
 
 FIG2A = "sarpkaya2025/fig2a"
 VARIANTS = """
@@ -100,10 +103,32 @@ def test_the_lab_s_own_readings_are_counted_apart(judged, tmp_path):
 
 
 def test_every_verdict_has_its_colours():
-    assert tuple(LOOKS) == STATEMENT_VERDICTS
-    for kind in ("css", "terminal", "light", "dark"):
-        assert len({getattr(look, kind) for look in LOOKS.values()}) == len(LOOKS), kind
-    assert all(f".bb-{look.css} {{ --bb: var(--bb-{look.css}); }}" in colours_css() for look in LOOKS.values())
+    assert set(LOOKS) == {*STATEMENT_VERDICTS, *STEPS}
+    looks = [LOOKS[name] for name in STEPS]
+    for kind in ("css", "mark", "colour"):
+        assert len({getattr(look, kind) for look in looks}) == len(STEPS), kind
+    assert len({LOOKS[v].terminal for v in STATEMENT_VERDICTS}) == len(STATEMENT_VERDICTS)
+    assert all(f".bb-{look.css} {{ --bb: {look.colour}; --bb-ink: {look.ink}; }}" in colours_css() for look in looks)
+    assert all(contrast(look.ink, look.colour) >= 4.5 for look in looks), (
+        "words on a verdict's colour can be read (WCAG 2, AA)"
+    )
+
+
+@pytest.mark.parametrize("vision", ["normal", "deuteranopia", "protanopia"])
+def test_nobody_takes_one_verdict_for_another(vision):
+    """Machado et al. 2009: what each colour looks like; distances in CIELAB, of which 10 are told apart at a glance."""
+    seen = {name: lab(MACHADO[vision] @ linear(LOOKS[name].colour)) for name in STEPS}
+    for one, other in combinations(STEPS, 2):
+        assert np.linalg.norm(seen[one] - seen[other]) > 15, (one, other)
+
+
+@pytest.mark.parametrize(
+    ("reproduced", "judged", "name"),
+    [(42, 43, MOSTLY), (2, 3, MOSTLY), (1, 2, HALF), (1, 3, HARDLY), (15, 55, HARDLY), (0, 0, PARTLY)],
+)
+def test_partly_has_three_steps(reproduced, judged, name):
+    assert step(PARTLY, reproduced, judged) == name
+    assert step(NOT_REPRODUCED, 1, 2) == NOT_REPRODUCED, "of no other verdict"
 
 
 def test_the_terminal_shows_every_claim_that_was_run_and_counts_the_others(judged):

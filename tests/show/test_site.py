@@ -9,12 +9,14 @@ import shlex
 from collections import Counter
 from html import unescape
 from html.parser import HTMLParser
+from itertools import combinations
 from pathlib import Path
 from urllib.parse import unquote, urldefrag
 
 import numpy as np
 import pandas as pd
 import pytest
+from PIL import Image
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
@@ -35,12 +37,14 @@ from bbrlab.show.findings import Findings, load_findings
 from bbrlab.show.html import block, clean, embedded, slug
 from bbrlab.show.model_accuracy import HERE, accuracies, accuracy_table, distance_words, distances
 from bbrlab.show.notebook_page import notebook_page
-from bbrlab.show.outcomes import outcome_words
+from bbrlab.show.outcomes import STEPS, outcome_words
 from bbrlab.show.run_page import run_folder, thinned, write_run_page
 from bbrlab.show.setting import setting_of
 from bbrlab.show.site import build_site
+from bbrlab.show.who_wins import where_it_wins
 from tests.made_up import nothing_measured, table, whole_summary
 from tests.show.browser import PROGRAM, Browser
+from tests.show.colours import lab, linear
 
 FIGURES = ["tang/fig2", "sarpkaya2025/fig2a"]
 EVIL = "<script>document.title='run'</script><img src=https://example.org/x onerror=alert(1)> ```{include} /etc/passwd"
@@ -181,6 +185,29 @@ def judged(verdicts: dict[str, tuple[str, float]]) -> Findings:
         table,
         pd.DataFrame(claims, columns=["id", "verdict", "mean"]),
     )
+
+
+def test_the_front_begins_with_who_wins_here_beside_the_paper(site):
+    """A cell for each buffer, BBR's percentage large and the published one small."""
+    text = (site / "index.html").read_text(encoding="utf-8")
+    assert text.index("Who wins") < text.index("Do the papers reproduce?")
+    matrix = text[text.index("bb-matrix") :].partition("</table>")[0]
+    assert re.findall(r'<th scope="col">([^<]*)</th>', matrix) == ["buffer (BDP)", "1", "4"]
+    (published,) = [c.expect.value for s in statements() for c in s.claims if c.id == "SA-2a-N1-X1"]
+    assert f"<small>{round(100 * published)}</small>" in matrix and len(re.findall(r"<b>\d+</b>", matrix)) == 2
+    assert "Against <strong>CUBIC</strong> BBRv1 is even at every buffer" in text
+
+
+@pytest.mark.parametrize(
+    ("levels", "words"),
+    [
+        ([6, 5, 3, 1], "wins up to 2 BDP, is even up to 3 BDP and loses from 4 BDP on"),
+        ([0, 1], "loses at every buffer"),
+        ([5, 1, 5, 3], "wins at 2 and is even at 1 and loses at 1 of 4 buffers"),
+    ],
+)
+def test_who_wins_in_words(levels, words):
+    assert where_it_wins([{"level": level, "buffer": str(i + 1)} for i, level in enumerate(levels)]) == words
 
 
 def test_half_a_minute_tells_how_many_are_decided_and_how_near():
@@ -546,6 +573,28 @@ def test_pages_are_printed_whole(site, tmp_path):
             assert shown == [], page
             heading = "getComputedStyle(document.querySelector('h2')).breakAfter"
             assert browser.run(heading) == "avoid", "no heading alone at the end of a page"
+
+
+@pytest.mark.slow
+@in_a_browser
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("vision", ["none", "deuteranopia", "protanopia"])
+def test_verdicts_look_different_to_everybody(site, tmp_path, vision, dark):
+    """The pixels of the verdicts' badges on the method's page, as Chromium shows them to people with red-green blindness."""
+    with Browser(tmp_path / "profile") as browser:
+        browser.look(1000, dark=dark)
+        browser.send("Emulation.setEmulatedVisionDeficiency", type=vision)
+        browser.open(site / "method.html")
+        # Beside the words, where the badge's own colour is.
+        places = browser.run("[...document.querySelectorAll('.bb-verdicts .bb-badge')].map(b => { const r = b.getBoundingClientRect();"
+                             " return [b.textContent.trim(), r.x + scrollX + 5, r.y + scrollY + r.height / 2]; })")  # fmt: skip
+        browser.picture(tmp_path / "page.png")
+    assert len(places) == len(STEPS)
+    with Image.open(tmp_path / "page.png") as picture:
+        pixels = picture.convert("RGB")
+        colours = {name: lab(linear(pixels.getpixel((int(x), int(y))))) for name, x, y in places}
+    for one, other in combinations(colours, 2):
+        assert np.linalg.norm(colours[one] - colours[other]) > 12, (one, other)
 
 
 @pytest.mark.slow

@@ -131,10 +131,19 @@ def verdict_bars(counts: pd.DataFrame) -> Figure:
     figure, axes = plt.subplots(figsize=(9, 0.6 + 0.42 * len(papers)), layout="constrained")
     left = np.zeros(len(papers))
     for verdict in [v for v in counts.columns if v in LOOKS]:
-        axes.barh(papers.index, papers[verdict], left=left, color=LOOKS[verdict].light, label=verdict, alpha=0.85)
+        look = LOOKS[verdict]
+        axes.barh(
+            papers.index,
+            papers[verdict],
+            left=left,
+            color=look.colour,
+            edgecolor="0.4",
+            linewidth=0.5,
+            label=f"{look.mark} {verdict}",
+        )
         for i, value in enumerate(papers[verdict]):
             if value:
-                axes.text(left[i] + value / 2, i, str(value), ha="center", va="center", color="white", fontsize=8)
+                axes.text(left[i] + value / 2, i, str(value), ha="center", va="center", color=look.ink, fontsize=8)
         left += papers[verdict].to_numpy()
     axes.set_xlabel("statements")
     axes.grid(axis="y", visible=False)

@@ -1,0 +1,90 @@
+"""Who wins, for the front page: one BBR flow against one loss-based flow, buffer by buffer, here beside what was published."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import Any
+
+from bbrlab.results.algorithms import label_of_cca
+from bbrlab.results.figures import Figure, has_panel
+from bbrlab.scenario.point import Point
+from bbrlab.show.charts import MODELLED
+from bbrlab.show.findings import Findings
+from bbrlab.show.html import number
+from bbrlab.show.verdicts import Look
+
+_BUFFER = "network.buffer.bdp"
+# From the loss-based flow's side (green) to BBR's (purple), with steps of lightness; equal: white.
+_COLOURS = ("#1b7837", "#5aae61", "#a6dba0", "#f7f7f7", "#d4bfe0", "#9970ab", "#762a83")
+
+Cell = dict[str, Any]
+
+
+def who_wins(findings: Findings) -> list[dict[str, Any]]:
+    """A table against each loss-based algorithm.
+
+    Returns:
+        For each its ``name``, ``setting``, ``buffers`` (BDP), and ``rows``: of a BBR's ``name``, its ``figure`` and a cell for each buffer
+        (``here`` and ``published``: BBR's percentage of the link; ``look``; None: not run), and ``words``: where it wins.
+    """
+    tables: dict[str, dict[str, Figure]] = {}
+    for _, figure in sorted(findings.figures.items()):
+        if has_panel(figure):
+            bbr, other = (flow.cca for flow in figure.scenario.flows)
+            tables.setdefault(other, {}).setdefault(bbr, figure)  # the first one's rate, where a paper has several
+    return [_against(findings, other, figures) for other, figures in tables.items()]
+
+
+def _against(findings: Findings, other: str, figures: dict[str, Figure]) -> dict[str, Any]:
+    buffers = sorted({p.values[_BUFFER] for figure in figures.values() for p in _alone(figure)})
+    rows = []
+    for bbr, figure in figures.items():
+        cells = _cells(findings, figure)
+        rows.append({
+            "name": label_of_cca(bbr), "figure": figure.id, "cells": [cells.get(buffer) for buffer in buffers],
+            "words": f"{label_of_cca(bbr)} {where_it_wins([cells[b] for b in buffers if b in cells])}",
+        })  # fmt: skip
+    network = next(iter(figures.values())).scenario.network
+    return {
+        "name": label_of_cca(other), "setting": f"{number(network.rate_mbit)} Mbit/s, {number(network.mean_rtt_ms)} ms",
+        "buffers": [number(b) for b in buffers], "rows": [row for row in rows if any(row["cells"])],
+    }  # fmt: skip
+
+
+def _alone(figure: Figure) -> list[Point]:
+    return [p for p in figure.points if all(flow.count == 1 for flow in p.scenario.flows)]
+
+
+def _cells(findings: Findings, figure: Figure) -> dict[float, Cell]:
+    """{buffer: what one flow of each kind gets there}."""
+    chart = findings.chart(figure.id)
+    places = {point["label"]: i for i, point in enumerate(chart["points"])}
+    here, published = chart["measured"].get(MODELLED, {}), chart["expected"].get(MODELLED, {})
+    found: dict[float, Cell] = {}
+    for point in _alone(figure):
+        at = places.get(point.label)
+        if at is None:
+            continue
+        both = [cells[at] for group in ("0", "1") if (cells := here.get(group)) and cells[at]]
+        if len(both) == 2:
+            mine, theirs = (cell[0] for cell in both)
+            goal = published["0"][at] if "0" in published else None
+            found[point.values[_BUFFER]] = {
+                "buffer": number(point.values[_BUFFER]), "here": round(100 * mine), "published": None if goal is None else round(100 * goal[0]),
+                "level": (level := min(int(mine / (mine + theirs) * len(_COLOURS)), len(_COLOURS) - 1)), "look": Look("", "", "", _COLOURS[level], ""),
+            }  # fmt: skip
+    return found
+
+
+def where_it_wins(cells: list[Cell]) -> str:
+    """At which buffers BBR wins, is even or loses: in the order of buffers where that is short, else how often."""
+    even = len(_COLOURS) // 2
+    outcomes = ["wins" if c["level"] > even else "loses" if c["level"] < even else "is even" for c in cells]
+    runs = [list(of) for _, of in groupby(range(len(cells)), key=lambda i: outcomes[i])]
+    if len(runs) == 1:
+        return f"{outcomes[0]} at every buffer"
+    if len(runs) > 3:
+        counts = {outcome: outcomes.count(outcome) for outcome in ("wins", "is even", "loses") if outcome in outcomes}
+        return " and ".join(f"{outcome} at {n}" for outcome, n in counts.items()) + f" of {len(cells)} buffers"
+    parts = [f"{outcomes[run[0]]} up to {cells[run[-1]]['buffer']} BDP" for run in runs[:-1]]
+    return ", ".join(parts) + f" and {outcomes[-1]} from {cells[runs[-1][0]]['buffer']} BDP on"
