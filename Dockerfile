@@ -34,8 +34,9 @@ RUN envs/image.sh kernels
 
 # What is taken from there.
 FROM kernels AS built
-COPY bbrlab/container/__init__.py bbrlab/container/facts.py bbrlab/container/
-RUN PYTHONPATH=/bbrlab .venv/bin/python -m bbrlab.container.facts --recorded && rm -rf build/trees build/sources build/kernels/*.log
+COPY bbrlab_apps/__init__.py bbrlab_apps/
+COPY bbrlab_apps/container/__init__.py bbrlab_apps/container/facts.py bbrlab_apps/container/
+RUN PYTHONPATH=/bbrlab .venv/bin/python -m bbrlab_apps.container.facts --recorded && rm -rf build/trees build/sources build/kernels/*.log
 
 FROM guest
 COPY --from=built /bbrlab/.venv .venv

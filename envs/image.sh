@@ -57,8 +57,8 @@ finish)
     find . -path ./.venv -prune -o ! -perm -a+r -exec chmod a+rX {} +
     .venv/bin/pip --disable-pip-version-check --no-input install --no-deps --no-index --no-build-isolation --no-compile \
         --config-settings editable_mode=compat -e .
-    .venv/bin/python -m bbrlab.container.facts --commit "${COMMIT-}" --modified "${MODIFIED-}"
-    .venv/bin/python -m bbrlab.container.compiled
+    .venv/bin/python -m bbrlab_apps.container.facts --commit "${COMMIT-}" --modified "${MODIFIED-}"
+    .venv/bin/python -m bbrlab_apps.container.compiled
     # Whoever runs it may write here: the container's user is the host's, by number.
     chmod a+w . build build/guest build/kernels
     find notebooks scenarios courses -exec chmod a+w {} +

@@ -279,6 +279,10 @@ def main(out):
             import policer  # which other runs need not wait for
 
             dumbbell.tc(policer.commands(plan["policers"]))
+        if "capture" in plan:
+            import capture  # which other runs need not wait for
+
+            sampler.capture = capture.Capture(plan, dumbbell, out)
         before, missed = interface_drops(dumbbell), datapath_misses() if plan["virtual"] else 0
         received_before = received(dumbbell)
         say(console, "bbrlab stage experiment")
@@ -303,6 +307,8 @@ def main(out):
         if "policers" in plan:
             report["policers"] = policer.counters(plan["policers"])
         sampler.close()
+        if sampler.capture is not None:
+            report["capture"] = sampler.capture.close()
         report["settings"] = kernel_settings(dumbbell, plan)
         traffic.await_reports()
         report["parameters"] = module_parameters(plan["ccas"] + ["ack_records"] * plan["trace_acks"])

@@ -9,7 +9,6 @@ The host reads both while they grow (bbrlab/measure/live.py).
 """
 
 import contextlib
-import ctypes
 import fcntl
 import json
 import os
@@ -21,15 +20,13 @@ import time
 
 import sampler as sampling
 from namespaces import mount, network_of
+from sampler import show
 
 TERMINAL = "/dev/tty1"  # bbrlab/experiment/machine/uml.py has the host's end
 BEAT_NS = 1_000_000_000
 SHOW_NS = 100_000_000  # how often the host sees new samples, at most
 LISTEN_S, LISTEN_POLL_S = 5, 0.005
 LISTENING = "0A"  # of /proc/net/tcp
-SYNC_FILE_RANGE_WRITE_AND_WAIT = 2 | 4
-
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 class RefusedError(Exception):
@@ -45,11 +42,6 @@ def mount_terminals():
     os.makedirs("/dev/pts", exist_ok=True)
     with contextlib.suppress(OSError):
         mount("devpts", "/dev/pts", "devpts")
-
-
-def show(file):
-    """Let the host see what was written to ``file``: hostfs would keep it for seconds. Unlike fsync, it waits for no disk."""
-    _libc.sync_file_range(file.fileno(), ctypes.c_int64(0), ctypes.c_int64(0), SYNC_FILE_RANGE_WRITE_AND_WAIT)
 
 
 def listens(host, port):

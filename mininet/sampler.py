@@ -38,6 +38,7 @@ ACKS_BYTES = 1 << 23
 HEAD = struct.Struct("<qHHI")
 FLUSH_BYTES = 1 << 20
 RECEIVE_BYTES = 1 << 16
+SYNC_FILE_RANGE_WRITE_AND_WAIT = 2 | 4
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -56,6 +57,11 @@ def run_in_order(pids):
     """
     for pid in (0, *pids):
         os.sched_setscheduler(pid, os.SCHED_FIFO, os.sched_param(1))
+
+
+def show(file):
+    """Let the host see what was written to ``file``: hostfs would keep it for seconds. Unlike fsync, it waits for no disk."""
+    _libc.sync_file_range(file.fileno(), ctypes.c_int64(0), ctypes.c_int64(0), SYNC_FILE_RANGE_WRITE_AND_WAIT)
 
 
 def netlink_in(pid, protocol):
@@ -144,6 +150,7 @@ class Sampler:
     """Holds the sockets; ``take(time_ns)`` appends one sample of everything."""
 
     def __init__(self, path, host_pids, devices, traced, left_out=()):
+        self.capture = None  # of packets, which it empties with each sample (capture.py)
         self.file = open(path, "wb", buffering=0)  # noqa: SIM115 - lives as long as the guest
         # Kept for good: memory that is freed and allocated again costs a guest a page fault for each of its pages.
         self.pending, self.size = memoryview(bytearray(FLUSH_BYTES)), 0
@@ -207,6 +214,8 @@ class Sampler:
             if not count:
                 break
             self._append(time_ns, 0, KIND_ACKS, self.records[:count])
+        if self.capture is not None:
+            self.capture.drain()
 
     def bury(self, time_ns):
         """Append the last tcp_info of every socket that was destroyed since the last call."""

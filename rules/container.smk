@@ -1,6 +1,6 @@
 # The image with all of bbrlab: `snakemake --cores N container`. Whether it is there, and as the checkout has it, is asked of what builds it.
 # `run`, since what makes the container cannot run in it.
-from bbrlab.container.context import context_files
+from bbrlab_apps.container.context import context_files
 
 
 rule container:

@@ -19,6 +19,7 @@ import pytest
 
 from bbrlab.base import paths
 from bbrlab.experiment.plan_types import Trace
+from bbrlab.run.capture import NO_CAPTURE, Capture
 from bbrlab.run.run import run_point
 from bbrlab.scenario.load import assign, base_point
 from bbrlab.scenario.messages import validate
@@ -184,15 +185,16 @@ def run_scenario(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Resu
         seed: int = 1,
         tamper: Callable[[dict[str, Any]], None] | None = None,
         trace: Trace = "",
+        capture: Capture = NO_CAPTURE,
         kernel_name: str | None = None,
         **changes: Any,
     ) -> Result:
-        key = json.dumps([seed, trace, kernel_name, changes], sort_keys=True)
+        key = json.dumps([seed, trace, capture.places, capture.snaplen, kernel_name, changes], sort_keys=True)
         if tamper is None and key in done:
             return done[key]
         point = base_point(validate(scenario_dict(**changes), "test"))
         folder = tmp_path_factory.mktemp("run")
-        run_point(point, seed, folder, tamper=tamper, trace=trace, kernel_name=kernel_name)
+        run_point(point, seed, folder, tamper=tamper, trace=trace, capture=capture, kernel_name=kernel_name)
         result = Result(folder)
         if tamper is None:
             done[key] = result

@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 import yaml
 
 from bbrlab.base import files
-from bbrlab.grading.grade import Grade, grade_submission
-from bbrlab.grading.personal import personal
-from bbrlab.grading.rubric import load_rubric
 from bbrlab.run.run import run_point
 from bbrlab.scenario.point import Point
+from bbrlab_apps.grading.grade import Grade, grade_submission
+from bbrlab_apps.grading.personal import personal
+from bbrlab_apps.grading.rubric import load_rubric
 
 STUDENT = "ada"
 RUBRIC: dict[str, Any] = {
@@ -127,10 +127,10 @@ def careful_summary(run: Path) -> None:
     """A summary that the samples say, too."""
     from bbrlab.experiment import iperf3_library
     from bbrlab.experiment.plan import make_plan
-    from bbrlab.grading.handed_samples import read_samples
-    from bbrlab.grading.recount import recounted
     from bbrlab.kernel.built import get_kernel
     from bbrlab.scenario.messages import validate
+    from bbrlab_apps.grading.handed_samples import read_samples
+    from bbrlab_apps.grading.recount import recounted
 
     manifest, kernel = files.read_json(run / "manifest.json"), get_kernel()
     point = Point(validate(manifest["scenario"], "manifest"), {})

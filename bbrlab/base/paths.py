@@ -13,7 +13,7 @@ REPLACE = "BBRLAB_REPLACE"  # in the environment: OLD:NEW, set by the workflow (
 # Results that ship with the package: bbrlab/results/shipped.py. BBRLAB_SHIPPED names others in their place.
 SHIPPED = Path(os.environ.get("BBRLAB_SHIPPED") or ROOT / "shipped")
 DEBIAN_PACKAGES = ROOT / "envs" / "debian-packages.txt"
-IMAGE = ROOT / "image.json"  # only in a container's image: what it was made from (bbrlab/container/facts.py)
+IMAGE = ROOT / "image.json"  # only in a container's image: what it was made from (bbrlab_apps/container/facts.py)
 
 
 def build_folder() -> Path:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bbrlab.base import paths
+from bbrlab.campaign.stages import PACKAGES
 
 # {group of runs that share a scheduler's job: up to so many estimated seconds}; profiles say how many of each make a job. Longer runs
 # have one of their own.
@@ -185,7 +186,7 @@ def text_of(plan: Plan) -> str:
 
 # All that a plan may depend on, below the checkout.
 SOURCES = (
-    "bbrlab", "mininet", "scenarios", "data", "config", "kernels", "notebooks", "docs", "courses", "envs", "shipped/*/manifest.json",
+    *PACKAGES, "mininet", "scenarios", "data", "config", "kernels", "notebooks", "docs", "courses", "envs", "shipped/*/manifest.json",
     "*.md", "Snakefile", "rules",
 )  # fmt: skip
 

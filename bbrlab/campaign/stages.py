@@ -18,7 +18,7 @@ from pathlib import Path
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 
-PACKAGE = "bbrlab"
+PACKAGES = ("bbrlab", "bbrlab_apps")  # whose modules are followed
 FRAME = "bbrlab.cli.app"  # of the command line; it only passes words on
 
 
@@ -128,7 +128,7 @@ class _Import:
 
     @property
     def is_ours(self) -> bool:
-        return self.module.partition(".")[0] == PACKAGE
+        return self.module.partition(".")[0] in PACKAGES
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ def _of_data(path: Path, root: Path) -> str:
     """SHA-256 of a file and of its name below the checkout, which counts: two tables may have changed places."""
     place = path.relative_to(root)
     content = _parsed(path).sha256 if path.suffix == ".py" else hashlib.sha256(path.read_bytes()).hexdigest()
-    return content if place.parts[0] == PACKAGE else _sha256(f"{content}  {place}")
+    return content if place.parts[0] in PACKAGES else _sha256(f"{content}  {place}")
 
 
 @functools.cache

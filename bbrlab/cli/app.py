@@ -68,7 +68,6 @@ app = typer.Typer(cls=Sections, suggest_commands=False, no_args_is_help=True, pr
                   help="TCP BBR experiments on a real Linux kernel in virtual time.")  # fmt: skip
 kernel_app = typer.Typer(no_args_is_help=True, help="Build and list guest kernels.")
 cache_app = typer.Typer(no_args_is_help=True, help="Look at and prune the cache of runs that campaigns share.")
-container_app = typer.Typer(no_args_is_help=True, help="Build the image that has all of bbrlab in it.")
 model_app = typer.Typer(no_args_is_help=True, help="What the models predict for a scenario.")
 EXIT_MOVED, EXIT_FAILED, EXIT_CHECKS, EXIT_BUG = 1, 2, 4, 70
 # Every code that ``bbrlab`` ends with, for docs/reference/command_line.md.
@@ -134,6 +133,16 @@ CcaSources = Annotated[
         "as a process of yours, held back as far as `bbrlab doctor` says (docs/howto/own_algorithm.md).",
     ),
 ]
+
+Captured = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--pcap",
+        metavar="bottleneck|hosts",
+        help="Also keep the packets that pass the bottleneck's interface, or the hosts' (both: give it twice), as files for Wireshark.",
+    ),
+]
+Snaplen = Annotated[int, typer.Option(help="With --pcap: bytes to keep of each packet.")]
 
 
 def at_once(what: str, name: str = "--cores") -> Any:

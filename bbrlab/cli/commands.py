@@ -9,16 +9,15 @@ import bbrlab.cli.stages.pages
 import bbrlab.cli.stages.runs
 import bbrlab.cli.stages.site
 import bbrlab.cli.stages.tables
+import bbrlab_apps.grading.commands
 from bbrlab.cli import (
     archive,
     beside,
     cache,
     campaign,
     compare,
-    container,
     contents,
     crosscheck,
-    grade,
     kernels,
     look,
     models,
@@ -29,7 +28,8 @@ from bbrlab.cli import (
     sweep,
     tools,
 )
-from bbrlab.cli.app import app, cache_app, container_app, kernel_app, model_app
+from bbrlab.cli.app import app, cache_app, kernel_app, model_app
+from bbrlab_apps.container.commands import container_app
 
 app.add_typer(cache_app, name="cache")
 app.add_typer(container_app, name="container")

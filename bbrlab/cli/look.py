@@ -121,7 +121,7 @@ def _checked(path: Path) -> dict[str, Any]:
         return found | {"paper": loaded.paper, "name": loaded.name, "points": len(points), "trials": loaded.trials,
                         "duration_s": loaded.duration_s, "notes": [*without_effect(points), *partly_there(points), *_about_parameters(points)]}  # fmt: skip
     if kind == "rubric":
-        from bbrlab.grading.rubric import load_rubric
+        from bbrlab_apps.grading.rubric import load_rubric
 
         rubric = load_rubric(path)
         return found | {"name": rubric.name, "claims": len(rubric.claims), "questions": len(rubric.questions)}
@@ -134,7 +134,7 @@ def _checked(path: Path) -> dict[str, Any]:
         from bbrlab.results.config import load_config
 
         return found | {"scales": ", ".join(load_config(path).scales)}
-    from bbrlab.container.settings import load_settings
+    from bbrlab_apps.container.settings import load_settings
 
     return found | {"base_image": load_settings(path).base_image}
 

@@ -15,13 +15,23 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bbrlab.base import paths
-from bbrlab.cli.app import CcaSources, Overrides, ScenarioFile, app, overrides_of
+from bbrlab.cli.app import (
+    Captured,
+    CcaSources,
+    Overrides,
+    ScenarioFile,
+    Snaplen,
+    app,
+    overrides_of,
+)
 from bbrlab.cli.interrupts import Interrupted
 from bbrlab.cli.streams import is_lost
 from bbrlab.experiment.machine.prompt import LINE_BYTES, READY, PromptLink
+from bbrlab.experiment.plan_types import SNAPLEN
 
 if TYPE_CHECKING:
     from bbrlab.measure.summary import Summary
+    from bbrlab.run.capture import Capture
     from bbrlab.run.played import Played
     from bbrlab.scenario.point import Point
 
@@ -42,6 +52,8 @@ def play(
     seed: Annotated[int, typer.Option(help="Seed of drawn RTTs.")] = 1,
     kernel: Annotated[str | None, typer.Option(help="Entry of config/kernels.yaml.")] = None,
     cca_source: CcaSources = None,
+    pcap: Captured = None,
+    snaplen: Snaplen = SNAPLEN,
     plain: Annotated[bool, typer.Option("--plain", help="No live view: Mininet's prompt alone.")] = False,
     watchdog_s: Annotated[float, typer.Option(help="End a guest that shows no sign of life for so many seconds.")] = 60,
 ) -> None:
@@ -53,10 +65,12 @@ def play(
     from bbrlab.cli.outcome import show_outcome
     from bbrlab.cli.terminal import let_go
     from bbrlab.experiment.machine.process import check_watchdog
+    from bbrlab.run.capture import Capture
     from bbrlab.run.output import check_apart
     from bbrlab.scenario.load import base_point, load_scenario
 
     check_watchdog(watchdog_s)
+    capture = Capture(tuple(pcap or ()), snaplen)
     sources = tuple(cca_source or ())
     point = base_point(load_scenario(scenario, overrides_of(set_), case, sources))
     out = out or _new_folder(point.scenario.name)
@@ -66,7 +80,7 @@ def play(
     if in_view:  # before minutes of a kernel's build, for who lacks the view's libraries
         from bbrlab.cli.play_view import play_in_view
     _build_own(point, seed, kernel, sources)
-    game = Game(point, seed, out, kernel, sources, watchdog_s)
+    game = Game(point, seed, out, kernel, sources, watchdog_s, capture)
     if not in_view:
         if why_plain and sys.stdin.isatty():
             typer.echo(f"{why_plain}: Mininet's prompt alone", err=True)
@@ -120,7 +134,14 @@ class Game:
     """
 
     def __init__(
-        self, point: Point, seed: int, out: Path, kernel: str | None, sources: tuple[Path, ...], watchdog_s: float
+        self,
+        point: Point,
+        seed: int,
+        out: Path,
+        kernel: str | None,
+        sources: tuple[Path, ...],
+        watchdog_s: float,
+        capture: Capture,
     ):
         self.point, self.out = point, out
         self.link, self.stop, self.over = PromptLink(), threading.Event(), threading.Event()
@@ -134,7 +155,7 @@ class Game:
         self._error: BaseException | None = None
         self._interrupted_s = -TWICE_S
         self._lock = threading.Lock()
-        self._arguments = (seed, kernel, sources, watchdog_s)
+        self._arguments = (seed, kernel, sources, watchdog_s, capture)
         self._thread = threading.Thread(target=self._play, daemon=True)
 
     def begin(self) -> None:
@@ -227,11 +248,11 @@ class Game:
     def _play(self) -> None:
         from bbrlab.run.play import Player, play_point
 
-        seed, kernel, sources, watchdog_s = self._arguments
+        seed, kernel, sources, watchdog_s, capture = self._arguments
         player = Player(self.link, self.stop, self._begun, self._progress, lambda: self.text)
         try:
             self._summary = play_point(self.point, seed, self.out, player, kernel_name=kernel, sources=sources,
-                                       watchdog_s=watchdog_s)  # fmt: skip
+                                       watchdog_s=watchdog_s, capture=capture)  # fmt: skip
         except BaseException as error:
             self._error = error
         finally:

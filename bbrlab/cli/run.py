@@ -15,14 +15,17 @@ from bbrlab.base.errors import UserError
 from bbrlab.cli.app import (
     EXIT_CHECKS,
     AsJson,
+    Captured,
     CcaSources,
     KernelName,
     Overrides,
     ScenarioFile,
+    Snaplen,
     app,
     overrides_of,
     print_json,
 )
+from bbrlab.experiment.plan_types import SNAPLEN
 
 
 @app.command()
@@ -63,6 +66,8 @@ def run(
             "--trace-changes", help="The same, of those ACKs and timeouts only at which a flow's state changes."
         ),
     ] = False,
+    pcap: Captured = None,
+    snaplen: Snaplen = SNAPLEN,
     quiet: Annotated[bool, typer.Option(help="Print only what is wrong.")] = False,
     as_json: AsJson = False,
     die_with_parent: Annotated[bool, typer.Option(hidden=True)] = False,
@@ -70,6 +75,7 @@ def run(
     """Run one point of a scenario once."""
     from bbrlab.cli.outcome import show_outcome
     from bbrlab.measure.checks.check import failed_of
+    from bbrlab.run.capture import Capture
     from bbrlab.run.fit import BACKENDS
     from bbrlab.run.output import check_apart
     from bbrlab.run.run import run_point
@@ -82,6 +88,7 @@ def run(
     if trace_acks and trace_changes:
         raise UserError("--trace-acks and --trace-changes: give one of them; the former has all that the latter has")
     trace: Literal["", "acks", "changes"] = "acks" if trace_acks else "changes" if trace_changes else ""
+    capture = Capture(tuple(pcap or ()), snaplen)
     check_apart(scenario, out)
     sources = tuple(cca_source or ())
     loaded = load_scenario(scenario, overrides_of(set_), case, sources)
@@ -96,7 +103,7 @@ def run(
         typer.echo(f"note: {note}", err=as_json)
     with _progress(point.scenario.duration_s, quiet, as_json) as tell:
         summary = run_point(point, seed, out, kernel_name=kernel, sources=sources, backend=backend, watchdog_s=watchdog_s,
-                                   die_with_parent=die_with_parent, trace=trace, on_progress=tell, sender_kernels=_by_group(sender_kernel))  # fmt: skip
+                                   die_with_parent=die_with_parent, trace=trace, capture=capture, on_progress=tell, sender_kernels=_by_group(sender_kernel))  # fmt: skip
     if as_json:
         print_json({"results": out.absolute(), "summary": summary})
     elif not quiet:

@@ -10,11 +10,11 @@ from pydantic import BaseModel
 
 from bbrlab.base.errors import UserError
 from bbrlab.claims.schema import INHERITED, Claim, Wording
-from bbrlab.container.settings import Settings
-from bbrlab.grading.rubric import Rubric
 from bbrlab.kernel.specs import KernelsFile
 from bbrlab.results.config import Config
 from bbrlab.scenario.schema import Scenario
+from bbrlab_apps.container.settings import Settings
+from bbrlab_apps.grading.rubric import Rubric
 
 Schema = dict[str, Any]
 

@@ -6,6 +6,7 @@ from typing import Literal, NotRequired, TypedDict
 
 Direction = Literal["forward", "reverse"]
 Side = Literal["s1", "s2"]
+SNAPLEN = 128  # bytes to keep of a packet: the headers of Ethernet, IPv6 and TCP with all of its options are 114
 Trace = Literal["", "acks", "changes"]  # of what records are kept (bbrlab.run.run.run_point)
 
 
@@ -143,6 +144,31 @@ class SeveralPlan(TypedDict):
     machines: list[str]
 
 
+class TapPlan(TypedDict):
+    """An interface whose packets are kept.
+
+    Attributes:
+        host: whose it is; None: it is a switch's.
+    """
+
+    host: str | None
+    device: str
+
+
+class CapturePlan(TypedDict):
+    """Of which interfaces packets are kept (mininet/capture.py).
+
+    Attributes:
+        snaplen: bytes that are kept of each.
+        frame_bytes, frames: of each interface's ring: room for one packet, and for how many between two samples.
+    """
+
+    snaplen: int
+    frame_bytes: int
+    frames: int
+    interfaces: list[TapPlan]
+
+
 class GuestPlan(TypedDict):
     """plan.json."""
 
@@ -174,3 +200,4 @@ class GuestPlan(TypedDict):
     policers: NotRequired[list[PolicerPlan]]
     prompt: NotRequired[PromptPlan]
     several: NotRequired[SeveralPlan]
+    capture: NotRequired[CapturePlan]

@@ -108,6 +108,25 @@ class Settings(TypedDict):
     hosts: dict[str, HostSettings]
 
 
+class TapReport(TypedDict):
+    """Of an interface whose packets were kept: how many came, and how many of them the ring had no room for."""
+
+    packets: int
+    dropped: int
+
+
+class CaptureReport(TypedDict):
+    """Of the capture.
+
+    Attributes:
+        real_ahead_ns: by how much the clock of the packets' stamps is ahead of the monotonic one.
+        interfaces: as the plan has them.
+    """
+
+    real_ahead_ns: int
+    interfaces: list[TapReport]
+
+
 class Report(TypedDict):
     """report.json.
 
@@ -126,6 +145,7 @@ class Report(TypedDict):
         parameters: {kernel's name of a CCA: {module parameter: value}}.
         congestion_control: the kernel's names of the CCAs that it has.
         traffic_failures: (number of a transfer, or which short flows; what its program said).
+        capture: of packets, where they were kept.
     """
 
     kernel: str
@@ -145,3 +165,4 @@ class Report(TypedDict):
     parameters: dict[str, dict[str, str]]
     congestion_control: list[str]
     traffic_failures: list[tuple[int | str, str]]
+    capture: NotRequired[CaptureReport]

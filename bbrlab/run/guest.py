@@ -18,6 +18,7 @@ from bbrlab.experiment.plan import Plan
 from bbrlab.kernel.built import Kernel
 from bbrlab.kernel.own import OwnCca, crash_message
 from bbrlab.kernel.probe import LOUD
+from bbrlab.run.capture import rings_bytes
 from bbrlab.run.memory import guest_bytes, largest_part, workload_bytes
 from bbrlab.scenario.point import Point
 
@@ -80,7 +81,7 @@ def run_guest(machine: Machine, scratch: Path, point: Point, plan: Plan, log: Pa
 
     folder, free_bytes = scratch / "out", shutil.disk_usage(scratch).free
     workload, virtual = workload_bytes(plan), plan.content["virtual"]
-    needed_bytes = guest_bytes(point, workload, virtual=virtual)
+    needed_bytes = guest_bytes(point, workload, virtual=virtual) + rings_bytes(plan.content)
     gauge = Gauge()
     try:
         if machine.backend == "host":

@@ -8,7 +8,9 @@ from typing import Any
 from bbrlab.base import files, paths
 
 # {file that guest.py loads when it needs it: the entry of the plan for which it does}
-ON_DEMAND = {"play.py": "prompt", "prompt.py": "prompt", "several.py": "several", "policer.py": "policers"}
+ON_DEMAND = {
+    "capture.py": "capture", "play.py": "prompt", "policer.py": "policers", "prompt.py": "prompt", "several.py": "several",
+}  # fmt: skip
 
 
 def guest_code(plan: Mapping[str, Any]) -> dict[str, str]:

@@ -9,7 +9,7 @@ import os
 import platform
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,8 +22,9 @@ from bbrlab.measure.summary import Summary
 SUMMARY, MANIFEST, LOG = "summary.json", "manifest.json", "guest.log"
 SAMPLES, SHORT_FLOWS, ACKS = "samples.parquet", "short_flows.parquet", "acks.parquet"
 PLAYED, PROMPT_LOG = "played.yaml", "prompt.log"
+CAPTURES = (BOTTLENECK, SENDERS, RECEIVERS) = ("bottleneck.pcapng", "senders.pcapng", "receivers.pcapng")
 TABLES = (SAMPLES, SHORT_FLOWS)  # by which runs are compared; the second one only where there are short flows
-RESULTS = (SUMMARY, *TABLES, ACKS, MANIFEST, LOG, PLAYED, PROMPT_LOG)
+RESULTS = (SUMMARY, *TABLES, ACKS, *CAPTURES, MANIFEST, LOG, PLAYED, PROMPT_LOG)
 MARKS = {"scenario", "seed", "plan_sha256"}  # what the manifest.json of every run has
 PATIENCE_S = 30  # what a run takes at most, by far, to end when its campaign was killed
 POLL_S = 0.1
@@ -150,6 +151,7 @@ def write_results(
     manifest: dict[str, Any],
     marks: dict[str, float],
     start: float,
+    captures: Sequence[str] = (),
 ) -> None:
     """Write everything but the log, summary.json last.
 
@@ -160,6 +162,7 @@ def write_results(
         manifest: gets the tables' hashes and how long what took.
         marks: {part of the run, or waiting: wall-clock seconds}.
         start: of the run, on the monotonic clock, in s, and later by what it waited for a core.
+        captures: files of packets that are there already.
     """
     import pyarrow.parquet as pq
 
@@ -167,7 +170,7 @@ def write_results(
         # Opened here: Arrow takes a name for UTF-8, whatever the locale.
         with files.aside(out / name) as temporary, open(temporary, "wb") as file:
             pq.write_table(table, file, compression="zstd")
-    manifest["outputs_sha256"] = {name: files.sha256(out / name) for name in tables}
+    manifest["outputs_sha256"] = {name: files.sha256(out / name) for name in (*tables, *captures)}
     wall_s = time.monotonic() - start
     summary["wall_s"] = round(wall_s, 2)
     manifest["wall"] = {

@@ -19,6 +19,7 @@ from bbrlab.experiment.report import Report
 from bbrlab.kernel.own import own_of
 from bbrlab.measure.checks.check import entry_of, not_checked
 from bbrlab.measure.summary import PlaySummary
+from bbrlab.run.capture import NO_CAPTURE, Capture, add_capture, write_captures
 from bbrlab.run.evaluate import evaluate
 from bbrlab.run.fit import check_parameters, kernel_for
 from bbrlab.run.guest import Machine, Progress, run_guest, write_inputs
@@ -73,6 +74,7 @@ def play_point(
     kernel_name: str | None = None,
     sources: Sequence[Path] = (),
     watchdog_s: float = process.WATCHDOG_S,
+    capture: Capture = NO_CAPTURE,
 ) -> PlaySummary:
     """Let somebody play one point, and keep what was measured.
 
@@ -81,7 +83,7 @@ def play_point(
         seed: of the drawn RTTs and the guest's entropy.
         out: result folder; gets what a run's has (run_point()), played.yaml, which is the play as a scenario, and prompt.log.
         player: whoever plays; called from this thread.
-        kernel_name, sources, watchdog_s: as run_point() has them.
+        kernel_name, sources, watchdog_s, capture: as run_point() has them.
 
     Returns:
         The content of summary.json; its ``events`` say what was changed when.
@@ -100,6 +102,7 @@ def play_point(
         kernel = kernel_for(kernel_name, "uml", own, lambda text: player.on_progress("stage", text))
         begun, plan = plan_play(point, seed, kernel.ccas, kernel.modules)
         check_parameters(begun, kernel)
+        add_capture(plan.content, begun, capture)
         marks: dict[str, float] = {}
         parent = scratch_parent()
         try:
@@ -133,7 +136,8 @@ def play_point(
                 files.write_text(out / PLAYED, played_text(result, played))
                 files.write_text(out / PROMPT_LOG, player.transcript())
                 manifest = manifest_of(result, seed, BACKEND, as_played, kernel, folder)
-                write_results(out, summary, tables, manifest, marks, start)
+                captures = write_captures(out, folder, plan.content, report, report["duration_ns"])
+                write_results(out, summary, tables, manifest, marks, start, captures)
                 return summary
         except OSError as error:
             kept.discard()

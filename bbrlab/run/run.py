@@ -16,6 +16,7 @@ from bbrlab.experiment.plan_types import GuestPlan, Trace
 from bbrlab.kernel.built import Kernel, describe_kernel
 from bbrlab.kernel.own import own_of
 from bbrlab.measure.summary import Summary
+from bbrlab.run.capture import NO_CAPTURE, Capture, add_capture, write_captures
 from bbrlab.run.evaluate import evaluate
 from bbrlab.run.fit import check_parameters, check_trace, kernel_for
 from bbrlab.run.guest import Machine, Progress, run_guest, write_inputs
@@ -36,6 +37,7 @@ def run_point(
     watchdog_s: float = process.WATCHDOG_S,
     die_with_parent: bool = False,
     trace: Trace = "",
+    capture: Capture = NO_CAPTURE,
     on_progress: Progress = lambda verb, text: None,
     tamper: Callable[[GuestPlan], None] | None = None,
     sender_kernels: Mapping[int, str] | None = None,
@@ -56,6 +58,7 @@ def run_point(
         die_with_parent: end the run when the process that started it dies.
         trace: also write acks.parquet: one row per ACK and timeout of each flow ("acks"), or one for each change of a flow's state
             ("changes").
+        capture: of which packets to keep capture files, too.
         on_progress: called with (verb, text) as the run goes on.
         sender_kernels: {group: entry of kernels.yaml} of the groups whose senders have a kernel of their own (qemu only).
         tamper: changes the guest's plan, so that tests can show that the checks notice.
@@ -73,6 +76,8 @@ def run_point(
         raise UserError(
             "--trace-acks, --trace-changes: not with --sender-kernel: nothing is recorded in the senders' own machines"
         )
+    if capture.places and sender_kernels:
+        raise UserError("--pcap: not with --sender-kernel: nothing is captured in the senders' own machines")
     start = time.monotonic()
     # Of a campaign that was killed and started again, the run before may be about to end.
     with result_folder(out, PATIENCE_S if die_with_parent else 0) as result:
@@ -100,6 +105,7 @@ def run_point(
             plan = make_plan(point, seed, kernel.ccas, virtual=virtual, own_machine=own_machine, preload=preload,
                              helpers=helpers, trace=trace, modules=kernel.modules)  # fmt: skip
         check_parameters(point, kernel)
+        add_capture(plan.content, point, capture)
         if tamper:
             tamper(plan.content)
         parent = scratch_parent()
@@ -125,9 +131,9 @@ def run_point(
                 if others:
                     summary["sender_kernels"] = {str(g): describe_kernel(k) for g, k in others.items()}
                 marks["evaluate"] = time.monotonic() - start - marks["guest"]
-                write_results(
-                    out, summary, tables, manifest_of(point, seed, backend, plan, kernel, folder), marks, start
-                )
+                manifest = manifest_of(point, seed, backend, plan, kernel, folder)
+                captures = write_captures(out, folder, plan.content, manifest["report"], plan.content["duration_ns"])
+                write_results(out, summary, tables, manifest, marks, start, captures)
                 return summary
         except OSError as error:
             result.discard()

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from bbrlab.base import paths
-from bbrlab.grading.rubric import CheckPoints, JudgedClaim, Limits, Question, Rubric, Values
+from bbrlab_apps.grading.rubric import CheckPoints, JudgedClaim, Limits, Question, Rubric, Values
 from docs._make.marks import page
 
 PAGE = paths.ROOT / "courses/README.md"

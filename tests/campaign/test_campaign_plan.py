@@ -88,7 +88,7 @@ def test_figures_of_a_command_line():
 def test_a_job_imports_nothing_that_takes_time():
     """Each of a cluster's jobs starts Snakemake with this."""
     code = (
-        "import sys, bbrlab.campaign.snakefile, bbrlab.campaign.targets, bbrlab.container.jobs\n"
+        "import sys, bbrlab.campaign.snakefile, bbrlab.campaign.targets, bbrlab_apps.container.jobs\n"
         "print(*({'numpy', 'pandas', 'scipy', 'numba', 'pydantic'} & {*sys.modules}))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=paths.ROOT)

@@ -17,7 +17,7 @@ import yaml
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
-from bbrlab.campaign.stages import STAGES, data_of, modules_of
+from bbrlab.campaign.stages import PACKAGES, STAGES, data_of, modules_of
 from bbrlab.results.figures import figures_at
 from bbrlab.results.seeds import write_seeds
 
@@ -31,7 +31,7 @@ def test_a_stage_has_every_module_that_its_command_loads(stage):
     code = (
         "import importlib, sys\n"
         f"for name in {[name for name in names if not name.endswith('confine.start')]}: importlib.import_module(name)\n"
-        "print(*(m.__file__ for n, m in sys.modules.items() if n.partition('.')[0] == 'bbrlab'))"
+        "print(*(m.__file__ for n, m in sys.modules.items() if n.partition('.')[0] in ('bbrlab', 'bbrlab_apps')))"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=paths.ROOT, capture_output=True, text=True, check=True)
     loaded = {str(Path(file).relative_to(paths.ROOT)) for file in done.stdout.split()}
@@ -51,7 +51,7 @@ def test_a_stage_whose_command_or_folder_is_gone(tmp_path):
 
 
 PARTS = (
-    "bbrlab",
+    *PACKAGES,
     "mininet",
     "data",
     "scenarios",
@@ -121,7 +121,7 @@ def test_a_mere_move_changes_no_hash(checkout, hashes):
         "base.arrays": "guest.arrays",
     }
     moved = [checkout / f"bbrlab/{name.replace('.', '/')}.py" for name in moves]
-    modules = sorted((checkout / "bbrlab").rglob("*.py"))
+    modules = sorted(p for name in PACKAGES for p in (checkout / name).rglob("*.py"))
     with put_back(*modules):
         texts = {path: path.read_text() for path in modules}
         for path, (old, new) in zip(moved, moves.items(), strict=True):

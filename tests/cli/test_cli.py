@@ -205,7 +205,7 @@ def test_every_exit_code_is_in_the_table():
     """All that the command line's modules end with is one of the names in app.py, and each of those is in EXITS."""
     names = {n for n in vars(frame) if n.startswith("EXIT_")}
     assert {getattr(frame, name) for name in names} | {0} == set(frame.EXITS)
-    for path in (paths.ROOT / "bbrlab" / "cli").rglob("*.py"):
+    for path in [*(paths.ROOT / "bbrlab" / "cli").rglob("*.py"), *(paths.ROOT / "bbrlab_apps").rglob("commands.py")]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
             if called in ("typer.Exit", "sys.exit") and node.args:

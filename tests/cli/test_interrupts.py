@@ -207,8 +207,8 @@ def test_a_worker_that_forks(moment, forks):
     """Python prints and forgets what a signal's handler raises while it forks: no traceback, and the worker ends all the same."""
     process = started(f"""
 import subprocess
-from bbrlab.cli.grade import _begin_worker, _work
-from bbrlab.grading.limited import run_limited
+from bbrlab_apps.grading.commands import _begin_worker, _work
+from bbrlab_apps.grading.limited import run_limited
 sys.unraisablehook = sys.__unraisablehook__  # as in a process of its own
 _begin_worker()
 os.register_at_fork({moment}=hit)
@@ -224,7 +224,7 @@ def test_a_worker_that_is_killed_is_no_fault_of_bbrlab(monkeypatch, tmp_path):
     """As by a system that is short of memory."""
     body = """
 from bbrlab.cli import grade
-import bbrlab.grading.grade as g, tests.cli.test_interrupts as t
+import bbrlab_apps.grading.grade as g, tests.cli.test_interrupts as t
 from pathlib import Path
 g.examine_submission = t.killed
 grade._class({"ada": Path("x"), "bob": Path("y")}, Path("r"), None, Path("o"), 2, False)
@@ -257,10 +257,10 @@ def test_a_run_that_is_made_again_takes_its_guest_with_it(tmp_path, how):
     run.chmod(0o755)
     limits = f"Limits(end_s={1 if how == 'too long' else 600})"
     process = started(f"""
-import bbrlab.grading.rerun as rerun
+import bbrlab_apps.grading.rerun as rerun
 from pathlib import Path
 from types import SimpleNamespace
-from bbrlab.grading.rubric import Limits
+from bbrlab_apps.grading.rubric import Limits
 rerun.python.sys = SimpleNamespace(executable={str(run)!r})
 asked = {{"scenario": {{}}, "name": "x", "seed": 1, "notes": []}}
 print(rerun._again({limits}, asked, 0, None, SimpleNamespace(name="x"), Path({str(tmp_path / "again")!r}))["told"])

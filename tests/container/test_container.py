@@ -18,15 +18,15 @@ import yaml
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.cli import doctor
-from bbrlab.container import base, build, builders, facts, jobs
-from bbrlab.container.build import build_image, write_archive, write_sif
-from bbrlab.container.builders import find_builder
-from bbrlab.container.compiled import imported
-from bbrlab.container.context import context_digest, context_files
-from bbrlab.container.settings import Settings, image_name, load_settings
 from bbrlab.kernel import built_with, sources
 from bbrlab.kernel.sources import Source, hashes_of, locate
 from bbrlab.run import manifest
+from bbrlab_apps.container import base, build, builders, facts, jobs
+from bbrlab_apps.container.build import build_image, write_archive, write_sif
+from bbrlab_apps.container.builders import find_builder
+from bbrlab_apps.container.compiled import imported
+from bbrlab_apps.container.context import context_digest, context_files
+from bbrlab_apps.container.settings import Settings, image_name, load_settings
 from docs._make import binder
 from tests.conftest import wait_for
 from tests.container import builder as fake_builder
@@ -118,7 +118,7 @@ def test_what_builds_the_kernels_is_copied_for_it(tmp_path):
     function = source.split("def kernel_build(")[1].split("\n@")[0]
     imports = re.findall(r"(?m)^    (from bbrlab\S* import .*)$", function)
     assert len(imports) > 2
-    script = "\n".join(["from bbrlab.cli.kernels import kernel_build", *imports, "import bbrlab.container.facts"])
+    script = "\n".join(["from bbrlab.cli.kernels import kernel_build", *imports, "import bbrlab_apps.container.facts"])
     done = subprocess.run(
         [sys.executable, "-c", script], cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(tmp_path)},
         capture_output=True, text=True,
@@ -146,7 +146,11 @@ def test_the_image_goes_without_what_only_lint_needs():
     names = [line for line in text.splitlines() if line and not line.startswith("#")]
     lock = (paths.ROOT / "envs" / "requirements.lock").read_text(encoding="utf-8").lower()
     assert all(re.search(rf"(?m)^{re.escape(name.lower())}==", lock) for name in names)
-    used = {module.split(".")[0] for folder in ("bbrlab", "tests") for module in imported(paths.ROOT / folder)}
+    used = {
+        module.split(".")[0]
+        for folder in ("bbrlab", "bbrlab_apps", "tests")
+        for module in imported(paths.ROOT / folder)
+    }
     assert not used & {name.replace("-", "_") for name in names}
 
 

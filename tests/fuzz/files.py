@@ -21,13 +21,13 @@ import yaml
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
-from bbrlab.grading import rubric
-from bbrlab.grading.personal import personal
 from bbrlab.kernel import specs
 from bbrlab.kernel.built import kernel_identity
 from bbrlab.kernel.sources import Source
 from bbrlab.results import config
 from bbrlab.results.figures import figures_at, runs_of
+from bbrlab_apps.grading import rubric
+from bbrlab_apps.grading.personal import personal
 from tests.fuzz.scenarios import VALUES, change, garble
 from tests.graded import RUBRIC
 

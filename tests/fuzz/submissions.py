@@ -26,11 +26,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
-from bbrlab.grading import examine, report
-from bbrlab.grading.grade import grade_submission
-from bbrlab.grading.personal import personal
-from bbrlab.grading.rerun import ready
-from bbrlab.grading.rubric import load_rubric
+from bbrlab_apps.grading import examine, report
+from bbrlab_apps.grading.grade import grade_submission
+from bbrlab_apps.grading.personal import personal
+from bbrlab_apps.grading.rerun import ready
+from bbrlab_apps.grading.rubric import load_rubric
 from tests.fuzz.scenarios import VALUES, change, garble
 from tests.graded import STUDENT, make_submission, words, write_rubric
 

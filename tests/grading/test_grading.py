@@ -20,14 +20,17 @@ import yaml
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
-from bbrlab.grading import limited
-from bbrlab.grading import personal as grading_personal
-from bbrlab.grading.answers import answers_of
-from bbrlab.grading.asked_scenario import compared
-from bbrlab.grading.classroom import others_of, submissions_in
-from bbrlab.grading.cost import too_much
-from bbrlab.grading.grade import NOTHING, UNREADABLE, examine_submission, grade_submission, made_again
-from bbrlab.grading.handed_runs import (
+from bbrlab.results.nested import differences
+from bbrlab.scenario.load import load_scenario, points_of
+from bbrlab.scenario.point import Point
+from bbrlab_apps.grading import limited
+from bbrlab_apps.grading import personal as grading_personal
+from bbrlab_apps.grading.answers import answers_of
+from bbrlab_apps.grading.asked_scenario import compared
+from bbrlab_apps.grading.classroom import others_of, submissions_in
+from bbrlab_apps.grading.cost import too_much
+from bbrlab_apps.grading.grade import NOTHING, UNREADABLE, examine_submission, grade_submission, made_again
+from bbrlab_apps.grading.handed_runs import (
     COPIED,
     EDITED_MANIFEST,
     EDITED_SAMPLES,
@@ -35,16 +38,13 @@ from bbrlab.grading.handed_runs import (
     OTHER_KERNEL,
     OTHERS_RUN,
 )
-from bbrlab.grading.judge import judge
-from bbrlab.grading.limited import Refused, run_limited
-from bbrlab.grading.personal import personal
-from bbrlab.grading.report import GRADESCOPE, PAGE, class_table, page
-from bbrlab.grading.rerun import BEYOND, DIFFERS, NOT_RUN, SAME, Rerun, drawn_runs, run_again
-from bbrlab.grading.rubric import Limits, Values, load_rubric
-from bbrlab.grading.submission import Submission
-from bbrlab.results.nested import differences
-from bbrlab.scenario.load import load_scenario, points_of
-from bbrlab.scenario.point import Point
+from bbrlab_apps.grading.judge import judge
+from bbrlab_apps.grading.limited import Refused, run_limited
+from bbrlab_apps.grading.personal import personal
+from bbrlab_apps.grading.report import GRADESCOPE, PAGE, class_table, page
+from bbrlab_apps.grading.rerun import BEYOND, DIFFERS, NOT_RUN, SAME, Rerun, drawn_runs, run_again
+from bbrlab_apps.grading.rubric import Limits, Values, load_rubric
+from bbrlab_apps.grading.submission import Submission
 from docs._make.rubric import TABLES
 from tests.graded import (
     RUBRIC,
@@ -747,7 +747,7 @@ def test_a_file_that_was_exchanged_is_seen_and_a_walk_ends(tmp_path, monkeypatch
     """Same name, size, mode and time of change: found by the time that nobody can set."""
     from types import SimpleNamespace
 
-    from bbrlab.grading import grade as module
+    from bbrlab_apps.grading import grade as module
 
     rubric = write_rubric(tmp_path)
     own, kernel = SimpleNamespace(student="ada"), SimpleNamespace(key="k")
@@ -835,7 +835,7 @@ def test_the_page_is_one_file_and_shows_foreign_text_as_text():
 
 
 def test_students_are_not_shown_right_answers_or_names(tmp_path):
-    from bbrlab.grading.report import gradescope
+    from bbrlab_apps.grading.report import gradescope
 
     text = json.dumps(gradescope(MADE_UP))  # type: ignore[arg-type]
     assert "right: 7" not in text and "ada" not in text and "1.5 of 2" in text

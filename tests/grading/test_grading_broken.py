@@ -20,8 +20,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bbrlab.grading import report
-from bbrlab.grading.report import GRADESCOPE, PAGE
+from bbrlab_apps.grading import report
+from bbrlab_apps.grading.report import GRADESCOPE, PAGE
 from tests.graded import copied, edit_json, first_run, graded, make_submission, words, write_rubric
 
 pytestmark = pytest.mark.guest

@@ -49,7 +49,7 @@ def executed(proof: Path) -> str:
 
 def test_one_place_starts_pythons_of_ours():
     """It starts them without the working folder on their path; another place would have to remember that."""
-    folders = ("bbrlab", "rules", "workflow", "snakemake_logger_plugin_bbrlab")
+    folders = ("bbrlab", "bbrlab_apps", "rules", "workflow", "snakemake_logger_plugin_bbrlab")
     sources = [p for f in folders for p in (paths.ROOT / f).rglob("*") if p.suffix in (".py", ".smk") or p.name == "Snakefile"]  # fmt: skip
     assert len(sources) > 300
     text = {p.relative_to(paths.ROOT).as_posix(): p.read_text(encoding="utf-8") for p in sources}

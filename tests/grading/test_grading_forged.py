@@ -14,9 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from bbrlab.base import files
-from bbrlab.grading import classroom
-from bbrlab.grading.grade import examine_submission
-from bbrlab.grading.handed_runs import (
+from bbrlab.measure.sample_schema import SAMPLES
+from bbrlab.scenario.messages import validate
+from bbrlab_apps.grading import classroom
+from bbrlab_apps.grading.grade import examine_submission
+from bbrlab_apps.grading.handed_runs import (
     COPIED,
     EDITED_MANIFEST,
     EDITED_SAMPLES,
@@ -24,10 +26,8 @@ from bbrlab.grading.handed_runs import (
     OTHER_KERNEL,
     OTHER_VERSION,
 )
-from bbrlab.grading.handed_samples import impossible, type_of
-from bbrlab.grading.rubric import load_rubric
-from bbrlab.measure.sample_schema import SAMPLES
-from bbrlab.scenario.messages import validate
+from bbrlab_apps.grading.handed_samples import impossible, type_of
+from bbrlab_apps.grading.rubric import load_rubric
 from tests.conftest import scenario_dict
 from tests.graded import (
     careful_summary,
@@ -269,7 +269,7 @@ def test_a_copied_run_is_a_suspect_whatever_its_types_and_single_values(edit, ho
 
 
 def graded_with(good, rubric, out, others):
-    from bbrlab.grading.grade import grade_submission
+    from bbrlab_apps.grading.grade import grade_submission
 
     return grade_submission(good, rubric, "ada", out, others)["flags"]
 

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from bbrlab.base.errors import UserError
-from bbrlab.grading.examine import examine
-from bbrlab.grading.personal import known_id, personal
-from bbrlab.grading.report import class_table, page
-from bbrlab.grading.rubric import Limits, load_rubric
-from bbrlab.grading.submission import Submission, open_submission
+from bbrlab_apps.grading.examine import examine
+from bbrlab_apps.grading.personal import known_id, personal
+from bbrlab_apps.grading.report import class_table, page
+from bbrlab_apps.grading.rubric import Limits, load_rubric
+from bbrlab_apps.grading.submission import Submission, open_submission
 from tests.graded import write_rubric
 
 PARTS = ("scenario.yaml", "answers.yaml", "notebook.ipynb", "results/a/summary.json")

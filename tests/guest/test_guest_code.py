@@ -48,7 +48,7 @@ def test_guest_py_loads_them_for_an_entry_of_the_plan():
     assert found == {file: entry for file, entry in ON_DEMAND.items() if file != "prompt.py"}
     imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
     names = [alias.name for node in imports for alias in node.names] + [getattr(node, "module", "") for node in imports]
-    assert sorted(name for name in names if f"{name}.py" in ON_DEMAND) == ["play", "policer", "several"]
+    assert sorted(name for name in names if f"{name}.py" in ON_DEMAND) == ["capture", "play", "policer", "several"]
     for other in {path.name for path in paths.GUEST_CODE.glob("*.py")} - {"guest.py", *ON_DEMAND}:
         text = (paths.GUEST_CODE / other).read_text(encoding="utf-8")
         assert not any(f"import {file[:-3]}" in text or f"from {file[:-3]} " in text for file in ON_DEMAND), other
@@ -80,7 +80,7 @@ def test_what_tc_refuses_is_told_as_the_scenario_has_it(number, field):
 def test_a_run_names_the_files_that_it_may_load():
     every = {path.name for path in paths.GUEST_CODE.iterdir() if path.is_file()}
     assert guest_code({}).keys() == every - set(ON_DEMAND)
-    assert guest_code({"prompt": {}}).keys() == every - {"several.py", "policer.py"}
-    assert guest_code({"several": {}}).keys() == every - {"play.py", "prompt.py", "policer.py"}
-    assert guest_code({"policers": []}).keys() == every - {"play.py", "prompt.py", "several.py"}
+    for entry in ("prompt", "several", "policers", "capture"):
+        others = {file for file, needs in ON_DEMAND.items() if needs != entry}
+        assert guest_code({entry: {}}).keys() == every - others
     assert always_loaded(guest_code({"prompt": {}, "several": {}})) == guest_code({})

@@ -89,6 +89,8 @@ def sound_run(**changes: Any) -> SimpleNamespace:
         "traffic_failures": [],
         "parameters": {"bbr3": {"ecn": "on", "round_ms": "5"}, "ack_records": {"kept": str(1 << 17)}},
     }  # fmt: skip
+    plan.content["capture"] = {"snaplen": 128, "frame_bytes": 256, "frames": 4096, "interfaces": [{"host": None, "device": "s1-s2"}]}  # fmt: skip
+    report["capture"] = {"real_ahead_ns": 0, "interfaces": [{"packets": 9, "dropped": 0}]}
     short = {}
     for group, chunks in plan.workloads.items():
         first = chunks["chunk"] == 0
@@ -174,6 +176,7 @@ WRONG = {
     "parameter ack_records.kept": lambda r: r.report["parameters"]["ack_records"].update(kept="0"),
     "samples": lambda r: cut_off(r, 5),
     "acks_traced": lambda r: setattr(r.flows, "acks_missing", 1),
+    "packets_captured": lambda r: r.report["capture"]["interfaces"][0].update(dropped=1),
 }
 
 

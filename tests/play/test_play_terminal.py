@@ -21,6 +21,7 @@ from bbrlab.base import paths
 from bbrlab.cli.play import Game
 from bbrlab.cli.terminal import Terminal
 from bbrlab.experiment.machine.prompt import READY
+from bbrlab.run.capture import NO_CAPTURE
 from bbrlab.run.play import BACKEND
 from bbrlab.scenario.load import base_point
 from bbrlab.scenario.messages import validate
@@ -55,7 +56,7 @@ def finishes(do: Callable[[], object]) -> bool:
 @pytest.mark.parametrize("shown", [False, True])
 def test_an_answer_that_comes_before_its_line_is_sent_to_the_end_is_shown(tmp_path, shown):
     """A terminal shows what is typed itself; what the guest says at the same time is shown all the same."""
-    game = Game(base_point(validate(scenario_dict(), "test")), 1, tmp_path / "out", None, (), 60)
+    game = Game(base_point(validate(scenario_dict(), "test")), 1, tmp_path / "out", None, (), 60, NO_CAPTURE)
     told: list[str] = []
     game.on_text = told.append
     listens = threading.Thread(target=game._listen, daemon=True)

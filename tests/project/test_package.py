@@ -18,6 +18,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from bbrlab.base import paths
+from bbrlab.campaign.stages import PACKAGES
 from bbrlab.cli.doctor import missing_packages
 from bbrlab.cli.extras import EXTRAS
 from bbrlab.publish.citation import name_of, read_citation
@@ -67,12 +68,12 @@ def test_what_bbrlab_imports_is_declared():
     core, of_module = names(PROJECT["dependencies"]), packages_distributions()
     extra_of = {module: extra for extra, modules in EXTRAS.items() for module in modules}
     undeclared = set()
-    for file in (paths.ROOT / "bbrlab").rglob("*.py"):
+    for file in (p for name in PACKAGES for p in (paths.ROOT / name).rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_bytes())):
             imported = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             if isinstance(node, ast.ImportFrom) and node.level == 0:
                 imported = [node.module or ""]
-            for module in {name.split(".")[0] for name in imported} - set(sys.stdlib_module_names) - {"bbrlab"}:
+            for module in {name.split(".")[0] for name in imported} - set(sys.stdlib_module_names) - set(PACKAGES):
                 allowed = names(OPTIONAL[extra_of[module]]) if module in extra_of else core
                 if not {canonicalize_name(name) for name in of_module.get(module, [])} & allowed:
                     undeclared.add((file.name, module))
@@ -114,7 +115,7 @@ def test_a_file_that_is_missing_is_no_other_system(monkeypatch, tmp_path):
 def wheel(tmp_path_factory) -> Path:
     """Built from a copy: setuptools writes beside what it builds."""
     source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
-    for name in ("bbrlab", "snakemake_logger_plugin_bbrlab", "LICENSES"):
+    for name in (*PACKAGES, "snakemake_logger_plugin_bbrlab", "LICENSES"):
         shutil.copytree(paths.ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(paths.ROOT / name, source)
@@ -125,7 +126,9 @@ def wheel(tmp_path_factory) -> Path:
 
 
 def test_the_wheel_has_all_files_of_the_package(wheel):
-    there = {p.relative_to(paths.ROOT).as_posix() for p in (paths.ROOT / "bbrlab").rglob("*") if p.is_file()}
+    there = {
+        p.relative_to(paths.ROOT).as_posix() for name in PACKAGES for p in (paths.ROOT / name).rglob("*") if p.is_file()
+    }
     with zipfile.ZipFile(wheel) as packed:
         content = packed.namelist()
         metadata = packed.read(next(name for name in content if name.endswith("METADATA"))).decode()

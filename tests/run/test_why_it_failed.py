@@ -9,9 +9,9 @@ import pytest
 
 from bbrlab.base import python
 from bbrlab.base.errors import why_it_failed
-from bbrlab.grading import rerun
-from bbrlab.grading.rubric import Limits
 from bbrlab.publish import verify
+from bbrlab_apps.grading import rerun
+from bbrlab_apps.grading.rubric import Limits
 
 TRACEBACK = """Traceback (most recent call last):
   File "x.py", line 1, in <module>

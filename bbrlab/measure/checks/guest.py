@@ -97,3 +97,15 @@ def acks_check(flows: Flows) -> Check:
     if not whole:
         return not_checked("acks_traced", 0, "no traced flow had an ACK", 0)
     return Check("acks_traced", whole, count, flows.acks_missing == 0, "ACKs, all of them recorded")
+
+
+def capture_check(plan: Plan, report: Report) -> Check:
+    """``packets_captured``: every packet that passed a captured interface must have been kept."""
+    taps = list(zip(plan.content["capture"]["interfaces"], report["capture"]["interfaces"], strict=True))
+    came = sum(tap["packets"] for _, tap in taps)
+    dropped = sum(tap["dropped"] for _, tap in taps)
+    where = ", ".join(place["device"] for place, tap in taps if tap["dropped"])
+    detail = (
+        f"packets; too many at {where} between two samples: raise sample_hz" if dropped else "packets, all of them kept"
+    )
+    return Check("packets_captured", came, came - dropped, not dropped, detail)

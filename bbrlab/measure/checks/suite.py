@@ -10,7 +10,7 @@ from bbrlab.measure.checks.bottleneck import burst_checks, queue_checks, sends_c
 from bbrlab.measure.checks.check import REAL_TIME, VIRTUAL_TIME, Check, CheckEntry, entry_of
 from bbrlab.measure.checks.drops import drop_checks
 from bbrlab.measure.checks.flows import flow_checks, short_flows_check
-from bbrlab.measure.checks.guest import acks_check, parameter_checks, samples_check, states_check
+from bbrlab.measure.checks.guest import acks_check, capture_check, parameter_checks, samples_check, states_check
 from bbrlab.measure.checks.kernel_values import host_check, path_check, qdisc_check
 from bbrlab.measure.checks.path import base_rtt_check
 from bbrlab.measure.checks.policer import policer_checks
@@ -66,4 +66,6 @@ def run_checks(
         found.append(states)
     if flows is not None and flows.acks is not None:
         found.append(acks_check(flows))
+    if "capture" in report:
+        found.append(capture_check(plan, report))
     return [entry_of(c) for c in found]

@@ -13,8 +13,9 @@ import io
 from pathlib import Path
 
 from bbrlab.base import paths
+from bbrlab.campaign.stages import PACKAGES
 
-OURS = ("bbrlab", "tests", "snakemake_logger_plugin_bbrlab")
+OURS = (*PACKAGES, "tests", "snakemake_logger_plugin_bbrlab")
 # What is started by name.
 STARTED = ("snakemake.cli", "jupyterlab.labapp", "ipykernel.kernelapp", "ipywidgets", "nbconvert.exporters", "pytest", "xdist.plugin",
            "pytest_timeout", "papermill", "sphinx.application", "sphinx.builders.html", "textual.app", "psutil")  # fmt: skip

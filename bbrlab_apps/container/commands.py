@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from bbrlab.cli.app import AsJson, container_app, print_json
+from bbrlab.cli.app import AsJson, print_json
 
+container_app = typer.Typer(no_args_is_help=True, help="Build the image that has all of bbrlab in it.")
 BuilderName = Annotated[
     str | None,
     typer.Option(
@@ -33,8 +34,8 @@ def container_build(
     """Build the image with docker, podman or buildah, unless it is there as the checkout has it."""
     from dataclasses import asdict
 
-    from bbrlab.container.build import build_image, write_archive, write_sif
-    from bbrlab.container.settings import load_settings
+    from bbrlab_apps.container.build import build_image, write_archive, write_sif
+    from bbrlab_apps.container.settings import load_settings
 
     settings = load_settings().with_changes(base_image=base_image, builder=builder)
     image, by = build_image(settings, lambda text: typer.echo(text, err=as_json), name)
@@ -54,9 +55,9 @@ def container_base(
     builder: BuilderName = None,
 ) -> None:
     """Make a base image from Debian's archive with debootstrap, where no registry of images is reached."""
-    from bbrlab.container.base import make_base
-    from bbrlab.container.builders import find_builder
-    from bbrlab.container.settings import load_settings
+    from bbrlab_apps.container.base import make_base
+    from bbrlab_apps.container.builders import find_builder
+    from bbrlab_apps.container.settings import load_settings
 
     settings = load_settings().with_changes(base_image=None, builder=builder)
     make_base(find_builder(settings.builder), suite, settings.archive, typer.echo)

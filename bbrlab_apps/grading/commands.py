@@ -20,9 +20,9 @@ from bbrlab.cli.app import AsJson, all_cores, app, at_once, print_json
 from bbrlab.cli.interrupts import EXIT_INTERRUPTED, Interrupted, raise_again
 
 if TYPE_CHECKING:
-    from bbrlab.grading.examine import Examined
-    from bbrlab.grading.grade import Grade
-    from bbrlab.grading.rubric import Rubric
+    from bbrlab_apps.grading.examine import Examined
+    from bbrlab_apps.grading.grade import Grade
+    from bbrlab_apps.grading.rubric import Rubric
 
 Result = TypeVar("Result")
 RubricFile = Annotated[Path, typer.Option("--rubric", metavar="RUBRIC.yaml", help="What is asked for, and what gives points.")]  # fmt: skip
@@ -49,12 +49,12 @@ def grade(
 
     What is graded already and has not changed is not graded again.
     """
-    from bbrlab.grading.classroom import name_of, submissions_in
-    from bbrlab.grading.grade import grade_submission
-    from bbrlab.grading.personal import known_id
-    from bbrlab.grading.report import CLASS, class_table
-    from bbrlab.grading.rerun import ready
-    from bbrlab.grading.rubric import load_rubric
+    from bbrlab_apps.grading.classroom import name_of, submissions_in
+    from bbrlab_apps.grading.grade import grade_submission
+    from bbrlab_apps.grading.personal import known_id
+    from bbrlab_apps.grading.report import CLASS, class_table
+    from bbrlab_apps.grading.rerun import ready
+    from bbrlab_apps.grading.rubric import load_rubric
 
     if (submission is None) == (class_ is None):
         raise UserError("give a SUBMISSION, or --class FOLDER with one for each student")
@@ -97,9 +97,9 @@ def assign(
     """Draw what is personal in an assignment (rates, delays, seeds) from students' ids: the same on every machine."""
     from bbrlab.base import files
     from bbrlab.base.yaml_files import dump_yaml
-    from bbrlab.grading.personal import personal
-    from bbrlab.grading.report import table_of
-    from bbrlab.grading.rubric import load_rubric
+    from bbrlab_apps.grading.personal import personal
+    from bbrlab_apps.grading.report import table_of
+    from bbrlab_apps.grading.rubric import load_rubric
 
     loaded = load_rubric(rubric)
     _warn_of_salt(loaded)
@@ -121,7 +121,7 @@ def assign(
 
 
 def _warn_of_salt(rubric: Rubric) -> None:
-    from bbrlab.grading.rubric import SHIPPED_SALT
+    from bbrlab_apps.grading.rubric import SHIPPED_SALT
 
     if SHIPPED_SALT in rubric.salt:
         typer.echo("bbrlab: the rubric has the salt that it came with, which everybody knows; change it for a course", err=True)  # fmt: skip
@@ -129,7 +129,7 @@ def _warn_of_salt(rubric: Rubric) -> None:
 
 def _show(found: Grade, out: Path) -> None:
     """A grade on the terminal."""
-    from bbrlab.grading.report import PAGE, number
+    from bbrlab_apps.grading.report import PAGE, number
 
     for item in found["items"]:
         mark = "ok  " if item["score"] == item["of"] else "MISS"
@@ -145,9 +145,9 @@ def _class(
     submissions: dict[str, Path], rubric_file: Path, rubric: Rubric, out: Path, cores: int, to_stderr: bool
 ) -> dict[str, Grade]:
     """Grade a class, several submissions at once: first look at all of them, then compare them, then make runs again."""
-    from bbrlab.grading.classroom import others_of
-    from bbrlab.grading.grade import examine_submission, flag_words, grade_submission
-    from bbrlab.grading.report import number
+    from bbrlab_apps.grading.classroom import others_of
+    from bbrlab_apps.grading.grade import examine_submission, flag_words, grade_submission
+    from bbrlab_apps.grading.report import number
 
     context = multiprocessing.get_context("spawn")
     count = min(cores, len(submissions))

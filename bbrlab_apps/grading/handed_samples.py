@@ -14,7 +14,6 @@ import numpy as np
 from bbrlab.base.arrays import Array
 from bbrlab.base.errors import UserError
 from bbrlab.experiment.plan import Plan
-from bbrlab.grading.submission import shown
 from bbrlab.measure.checks.bottleneck import BUSY_RATE_TOLERANCE, SEGMENT_BYTES
 from bbrlab.measure.checks.check import VIRTUAL_TIME
 from bbrlab.measure.lateness import EDGE_TOLERANCE_S
@@ -25,6 +24,7 @@ from bbrlab.scenario.frames import FRAME_BYTES
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.rates import rate_at
 from bbrlab.scenario.schema import Scenario
+from bbrlab_apps.grading.submission import shown
 
 TYPES = {"time_s": "<f8", "flow": "<i4", "group": "<i2"} | {name: kind for name, (_, kind) in TCP_INFO.items()}
 INSTANTS = 64  # of a run that its likeness is made of

@@ -7,8 +7,8 @@ from typing import Any
 
 from bbrlab.base.errors import UserError
 from bbrlab.base.yaml_files import WORDS
-from bbrlab.grading.personal import Personal, foreign_letters, one_form
-from bbrlab.grading.submission import ANSWERS, Submission, read_foreign_yaml, shown, some_of
+from bbrlab_apps.grading.personal import Personal, foreign_letters, one_form
+from bbrlab_apps.grading.submission import ANSWERS, Submission, read_foreign_yaml, shown, some_of
 
 
 def answers_of(found: Submission, own: Personal, incomplete: list[str]) -> tuple[dict[str, Any], dict[str, str]]:

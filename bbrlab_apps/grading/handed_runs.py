@@ -18,12 +18,6 @@ from bbrlab.base.arrays import Array
 from bbrlab.base.errors import DamagedFile, UserError
 from bbrlab.experiment import iperf3_library
 from bbrlab.experiment.plan import Plan, make_plan
-from bbrlab.grading.asked_scenario import identity, safe_scenario
-from bbrlab.grading.handed_samples import impossible, likeness_of, read_samples, table_digest
-from bbrlab.grading.personal import Personal
-from bbrlab.grading.recount import can_recount, checks_of, recounted
-from bbrlab.grading.rubric import Rubric
-from bbrlab.grading.submission import RESULTS, YAML_BYTES, Submission, read_strict_json, shown, some_of
 from bbrlab.kernel.built import Kernel, describe_kernel, without_build
 from bbrlab.measure import schema
 from bbrlab.measure.summary import Measured
@@ -36,6 +30,12 @@ from bbrlab.run.manifest import git_state
 from bbrlab.run.output import ACKS, LOG, MANIFEST, SAMPLES, SUMMARY
 from bbrlab.scenario.messages import validate
 from bbrlab.scenario.point import Point
+from bbrlab_apps.grading.asked_scenario import identity, safe_scenario
+from bbrlab_apps.grading.handed_samples import impossible, likeness_of, read_samples, table_digest
+from bbrlab_apps.grading.personal import Personal
+from bbrlab_apps.grading.recount import can_recount, checks_of, recounted
+from bbrlab_apps.grading.rubric import Rubric
+from bbrlab_apps.grading.submission import RESULTS, YAML_BYTES, Submission, read_strict_json, shown, some_of
 
 KNOWN = (SUMMARY, MANIFEST, SAMPLES, LOG, ACKS)
 JSON_BYTES = 4 << 20

@@ -229,7 +229,7 @@ def load_rubric(path: Path) -> Rubric:
     Raises:
         UserError: naming file, line, field, value and what would be valid.
     """
-    from bbrlab.grading.personal import filled_in
+    from bbrlab_apps.grading.personal import filled_in
 
     content = read_yaml(path, "give the path of a RUBRIC.yaml")
     if not isinstance(content, dict):

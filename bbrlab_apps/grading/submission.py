@@ -21,7 +21,7 @@ from typing import IO, Any
 
 from bbrlab.base.errors import UserError
 from bbrlab.base.yaml_files import read_texts, read_yaml
-from bbrlab.grading.rubric import Limits
+from bbrlab_apps.grading.rubric import Limits
 
 DEPTH_MAX = 12  # folders in folders
 NAME_MAX = 300  # characters of a name with its folders

@@ -14,17 +14,18 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from bbrlab.base import files, paths
+from bbrlab.campaign.stages import PACKAGES
 from bbrlab.claims.schema import rounded
-from bbrlab.grading.classroom import ALONE, Others
-from bbrlab.grading.examine import Examined, examine
-from bbrlab.grading.handed_runs import COPIED, OTHERS_RUN
-from bbrlab.grading.judge import Judged, judge, points_of_figure
-from bbrlab.grading.limited import Refused, run_limited
-from bbrlab.grading.personal import Personal, personal
-from bbrlab.grading.report import write_report
-from bbrlab.grading.rerun import DIFFERS, FAILED_HERE, NOT_RUN, SAME, Rerun, drawn_runs, ready, run_again
-from bbrlab.grading.rubric import Question, Rubric, load_rubric
 from bbrlab.kernel.built import Kernel
+from bbrlab_apps.grading.classroom import ALONE, Others
+from bbrlab_apps.grading.examine import Examined, examine
+from bbrlab_apps.grading.handed_runs import COPIED, OTHERS_RUN
+from bbrlab_apps.grading.judge import Judged, judge, points_of_figure
+from bbrlab_apps.grading.limited import Refused, run_limited
+from bbrlab_apps.grading.personal import Personal, personal
+from bbrlab_apps.grading.report import write_report
+from bbrlab_apps.grading.rerun import DIFFERS, FAILED_HERE, NOT_RUN, SAME, Rerun, drawn_runs, ready, run_again
+from bbrlab_apps.grading.rubric import Question, Rubric, load_rubric
 
 EXAMINED, GRADE = "examined.json", "grade.json"
 UNREADABLE = "cannot be read"
@@ -360,6 +361,8 @@ def _key(path: Path, rubric_file: Path, own: Personal, kernel: Kernel) -> str:
 def _package_sha256() -> str:
     """SHA-256 of the code that grades and of the guest's."""
     digest = hashlib.sha256()
-    for path in sorted([*(paths.ROOT / "bbrlab").rglob("*.py"), *paths.GUEST_CODE.glob("*.py")]):
+    for path in sorted(
+        [*(p for name in PACKAGES for p in (paths.ROOT / name).rglob("*.py")), *paths.GUEST_CODE.glob("*.py")]
+    ):
         digest.update(files.sha256(path).encode())
     return digest.hexdigest()

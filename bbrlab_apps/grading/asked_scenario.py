@@ -9,12 +9,12 @@ from typing import Any
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
-from bbrlab.grading.personal import Asked, canonical, flattened
-from bbrlab.grading.rubric import Rubric, Values
-from bbrlab.grading.submission import NAMED_MAX, SCENARIO, Submission, read_foreign_yaml, shown
 from bbrlab.scenario.load import points_of
 from bbrlab.scenario.messages import validate
 from bbrlab.scenario.point import Point
+from bbrlab_apps.grading.personal import Asked, canonical, flattened
+from bbrlab_apps.grading.rubric import Rubric, Values
+from bbrlab_apps.grading.submission import NAMED_MAX, SCENARIO, Submission, read_foreign_yaml, shown
 
 
 def safe_scenario(content: Any, name: str, points_most: int) -> list[Point]:

@@ -17,13 +17,13 @@ from bbrlab.base.errors import UserError
 from bbrlab.claims import check, expressions
 from bbrlab.claims.expand import PLACEHOLDER
 from bbrlab.claims.schema import Claim, rounded
-from bbrlab.grading.cost import dearest_sample_s, too_much
-from bbrlab.grading.rubric import Misplaced, Question, Rubric, Scalar, in_words
 from bbrlab.results.figures import Figure
 from bbrlab.scenario.load import points_of
 from bbrlab.scenario.messages import validate
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.schema import NOT_DECISIVE, Scenario
+from bbrlab_apps.grading.cost import dearest_sample_s, too_much
+from bbrlab_apps.grading.rubric import Misplaced, Question, Rubric, Scalar, in_words
 
 FIGURE = "the scenario"  # the name, in messages, of the one figure that a rubric's claims speak of
 NOT_HERE = {

@@ -20,17 +20,6 @@ from bbrlab.base import python
 from bbrlab.base.errors import UserError, why_it_failed
 from bbrlab.base.signals import postponed
 from bbrlab.claims.schema import rounded
-from bbrlab.grading.asked_scenario import identity
-from bbrlab.grading.cost import too_much
-from bbrlab.grading.handed_runs import (
-    EDITED_SAMPLES,
-    EDITED_SUMMARY,
-    RunFound,
-)
-from bbrlab.grading.handed_samples import read_samples, table_digest
-from bbrlab.grading.personal import Personal
-from bbrlab.grading.rubric import Limits, Rubric
-from bbrlab.grading.submission import shown
 from bbrlab.kernel.built import Kernel
 from bbrlab.results.cost import estimate_s
 from bbrlab.results.digest import summary_digest
@@ -38,6 +27,17 @@ from bbrlab.results.run_folder import RunFolder
 from bbrlab.run.output import SAMPLES, SUMMARY
 from bbrlab.scenario.messages import validate
 from bbrlab.scenario.point import Point
+from bbrlab_apps.grading.asked_scenario import identity
+from bbrlab_apps.grading.cost import too_much
+from bbrlab_apps.grading.handed_runs import (
+    EDITED_SAMPLES,
+    EDITED_SUMMARY,
+    RunFound,
+)
+from bbrlab_apps.grading.handed_samples import read_samples, table_digest
+from bbrlab_apps.grading.personal import Personal
+from bbrlab_apps.grading.rubric import Limits, Rubric
+from bbrlab_apps.grading.submission import shown
 
 SAME, DIFFERS, NOT_RUN = "the same", "differs", "not run"
 MEMORY_HOLE_BYTES = 1 << 30  # by which the sparse file of a UML guest's memory is longer than the memory

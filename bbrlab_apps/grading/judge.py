@@ -17,8 +17,6 @@ from bbrlab.claims.judge import outcome
 from bbrlab.claims.sample import sample
 from bbrlab.claims.schema import PREDICTED, Claim
 from bbrlab.claims.select import select
-from bbrlab.grading.examine import Examined
-from bbrlab.grading.personal import FIGURE, Personal, problem_of
 from bbrlab.measure import schema
 from bbrlab.models import predictions
 from bbrlab.results.figures import Figure, Run
@@ -26,6 +24,8 @@ from bbrlab.results.tables import run_rows
 from bbrlab.run.output import SUMMARY
 from bbrlab.scenario.messages import validate
 from bbrlab.scenario.point import Point
+from bbrlab_apps.grading.examine import Examined
+from bbrlab_apps.grading.personal import FIGURE, Personal, problem_of
 
 
 class Judged(TypedDict):

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bbrlab.base.errors import UserError
-from bbrlab.container.builders import Builder, last_words
+from bbrlab_apps.container.builders import Builder, last_words
 
 SUITES = ("bookworm", "trixie")  # Debian 12 and 13
 MIRROR = "http://deb.debian.org/{archive}"

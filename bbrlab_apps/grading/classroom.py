@@ -8,13 +8,13 @@ from typing import TypedDict
 
 from bbrlab.base import files
 from bbrlab.base.errors import UserError
-from bbrlab.grading.examine import Examined
-from bbrlab.grading.handed_runs import RunFound
-from bbrlab.grading.handed_samples import alike
-from bbrlab.grading.personal import drawn_seeds, known_id
-from bbrlab.grading.report import CLASS
-from bbrlab.grading.rubric import Rubric
-from bbrlab.grading.submission import ARCHIVES
+from bbrlab_apps.grading.examine import Examined
+from bbrlab_apps.grading.handed_runs import RunFound
+from bbrlab_apps.grading.handed_samples import alike
+from bbrlab_apps.grading.personal import drawn_seeds, known_id
+from bbrlab_apps.grading.report import CLASS
+from bbrlab_apps.grading.rubric import Rubric
+from bbrlab_apps.grading.submission import ARCHIVES
 
 
 class Others(TypedDict):

@@ -13,12 +13,13 @@ from typing import Any, TypedDict
 
 from bbrlab.base import files
 from bbrlab.base.errors import UserError
-from bbrlab.grading.answers import answers_of
-from bbrlab.grading.asked_scenario import scenario_of
-from bbrlab.grading.handed_runs import KNOWN, RunFound, runs_of
-from bbrlab.grading.personal import Personal
-from bbrlab.grading.rubric import Rubric
-from bbrlab.grading.submission import (
+from bbrlab.kernel.built import Kernel
+from bbrlab_apps.grading.answers import answers_of
+from bbrlab_apps.grading.asked_scenario import scenario_of
+from bbrlab_apps.grading.handed_runs import KNOWN, RunFound, runs_of
+from bbrlab_apps.grading.personal import Personal
+from bbrlab_apps.grading.rubric import Rubric
+from bbrlab_apps.grading.submission import (
     ANSWERS,
     NOTEBOOK,
     NOTEBOOK_BYTES,
@@ -30,7 +31,6 @@ from bbrlab.grading.submission import (
     shown,
     some_of,
 )
-from bbrlab.kernel.built import Kernel
 
 
 class Examined(TypedDict):

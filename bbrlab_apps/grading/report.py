@@ -12,7 +12,7 @@ from bbrlab.base import files
 from bbrlab.base.tables import cell
 
 if TYPE_CHECKING:
-    from bbrlab.grading.grade import Grade
+    from bbrlab_apps.grading.grade import Grade
 
 PAGE, GRADESCOPE, CLASS = "report.html", "results.json", "class.csv"
 TEMPLATE = """<!doctype html>
@@ -112,7 +112,7 @@ def write_report(grade: Grade, out: Path) -> None:
 
 def class_table(grades: Mapping[str, Grade]) -> str:
     """The grades of a class as CSV: a row for each student."""
-    from bbrlab.grading.grade import flag_words
+    from bbrlab_apps.grading.grade import flag_words
 
     ids = list(dict.fromkeys(item["id"] for grade in grades.values() for item in grade["items"]))
     rows = []

@@ -14,10 +14,10 @@ from pathlib import Path
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
-from bbrlab.container.builders import HOW, Builder, find_builder, last_words
-from bbrlab.container.context import context_digest
-from bbrlab.container.settings import Settings, image_name
 from bbrlab.run.manifest import git_state
+from bbrlab_apps.container.builders import HOW, Builder, find_builder, last_words
+from bbrlab_apps.container.context import context_digest
+from bbrlab_apps.container.settings import Settings, image_name
 
 DOCKERFILE = paths.ROOT / "Dockerfile"
 CERTIFICATES = "SSL_CERT_FILE"  # in the environment, as curl, Python and others read it

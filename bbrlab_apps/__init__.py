@@ -1,0 +1,1 @@
+"""Applications beside the library: what nothing in bbrlab/ but its command line uses."""
