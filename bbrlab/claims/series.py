@@ -18,11 +18,11 @@ def trend(values: Array, key: Array) -> float:
     """Kendall's rank correlation (tau-b) of values with a key: 1 only rising, -1 only falling; 0 if all are equal.
 
     Args:
-        values: shape (points,). NaN if one of them is not finite.
+        values: shape (points,). NaN if one of them, or of the key, is not finite.
         key: shape (points,); points of one key are not compared with each other.
     """
     values = np.atleast_1d(values)
-    if not np.isfinite(values).all():
+    if not (np.isfinite(values).all() and np.isfinite(key).all()):
         return float("nan")
     from scipy import stats  # only here: it takes a second to import
 
@@ -90,10 +90,12 @@ def crossing(x: Array, y: Array, fraction: float) -> float:
     Linear between points.
 
     Args:
-        x, y: shape (points,).
+        x, y: shape (points,). NaN if one of them is not finite.
         fraction: of y at the smallest x.
     """
     x, y = np.atleast_1d(x), np.atleast_1d(y)
+    if not (np.isfinite(x).all() and np.isfinite(y).all()):
+        return float("nan")  # else a run that a few points have and the others lack would be a series of these points
     order = np.argsort(x)
     x, y = x[order], y[order]
     limit = float(fraction) * y[0]

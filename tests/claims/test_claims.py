@@ -342,6 +342,19 @@ def test_crossing():
     assert math.isnan(of_series.crossing(x, np.ones(4), 0.5))
 
 
+@pytest.mark.parametrize("name", sorted(set(expressions.FUNCTIONS) - {"first", "last", "abs"}))
+def test_a_number_of_all_points_needs_a_value_of_each(name):
+    """So a seed that only some points have is none of a claim's numbers; first and last read one point each."""
+    function = expressions.FUNCTIONS[name]
+    arguments = ["0.5" if a in function.numbers else ("y", "x", "x")[i] for i, a in enumerate(function.arguments)]
+    for column in ("y", "x")[: sum(a != "0.5" for a in arguments)]:
+        columns = {"x": np.arange(40.0), "y": np.tile([3.0, 1.0], 20)[::-1] * np.arange(40.0, 0, -1)}
+        tree = expressions.parse(f"{name}({', '.join(arguments)})")
+        assert np.isfinite(expressions.evaluate(tree, columns)), name
+        columns[column][5] = np.nan
+        assert np.isnan(expressions.evaluate(tree, columns)), f"{name}: {column}"
+
+
 def test_the_tree_finds_a_rule():
     rng = np.random.default_rng(1)
     features = rng.uniform(0, 1, (200, 3))
