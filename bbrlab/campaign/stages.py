@@ -18,7 +18,7 @@ from pathlib import Path
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 
-PACKAGES = ("bbrlab", "bbrlab_apps")  # whose modules are followed
+PACKAGES = ("bbrlab", "bbrlab_apps", "studies")  # whose modules are followed
 FRAME = "bbrlab.cli.app"  # of the command line; it only passes words on
 
 

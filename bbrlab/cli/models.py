@@ -172,7 +172,7 @@ def model_table(
     out: Annotated[Path | None, typer.Option(help="Write it here; default: where it is kept.")] = None,
 ) -> None:
     """Compute a kept table of the burst model again. Takes minutes."""
-    from bbrlab.models import burst_tables
+    from studies import burst_tables
 
     table = burst_tables.table_of(name)
     typer.echo(f"{name}: some {table.minutes:g} minutes on one core", err=True)

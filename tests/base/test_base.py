@@ -14,6 +14,7 @@ from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.strict import SHOWN_MAX, Strict, read_model
 from bbrlab.campaign.lock import hold_lock
+from bbrlab.campaign.stages import PACKAGES
 from bbrlab.results.figures import figures_at, runs_of
 from tests.conftest import campaign_runs, changed, state_of
 
@@ -60,7 +61,10 @@ def test_runs_and_lock_are_where_the_results_are(monkeypatch, tmp_path):
 
 def test_nothing_but_paths_builds_the_results_folder():
     """Every place asks paths.results_folder(), or BBRLAB_RESULTS would move only a part."""
-    code = [*paths.ROOT.glob("bbrlab*/**/*.py"), *(paths.ROOT / "notebooks").glob("*.ipynb")]
+    code = [
+        *(p for name in PACKAGES for p in (paths.ROOT / name).rglob("*.py")),
+        *(paths.ROOT / "notebooks").glob("*.ipynb"),
+    ]
     # In grading/ it is the folder of that name in a submission, in an artifact in an archive, or in a command for a reader.
     apart = ("paths.py", "artifact.py", "crate.py")
     literal = [str(p) for p in code if p.name not in apart and p.parent.name != "grading" and _literal(p)]
@@ -127,7 +131,7 @@ def test_nothing_that_is_read_is_executed():
     forbidden = r"\b(pickle|joblib|shelve|marshal|dill)\b|\b(eval|exec)\(|read_pickle|allow_pickle|yaml\.(unsafe_|full_)?load\(|shell=True|os\.system"
     found = {
         (str(path.relative_to(paths.ROOT)), line.strip())
-        for path in paths.ROOT.glob("bbrlab*/**/*.py")
+        for path in (p for name in PACKAGES for p in (paths.ROOT / name).rglob("*.py"))
         for line in path.read_text(encoding="utf-8").splitlines()
         if re.search(forbidden, line)
     }

@@ -31,7 +31,7 @@ def test_a_stage_has_every_module_that_its_command_loads(stage):
     code = (
         "import importlib, sys\n"
         f"for name in {[name for name in names if not name.endswith('confine.start')]}: importlib.import_module(name)\n"
-        "print(*(m.__file__ for n, m in sys.modules.items() if n.partition('.')[0] in ('bbrlab', 'bbrlab_apps')))"
+        "print(*(m.__file__ for n, m in sys.modules.items() if n.partition('.')[0] in ('bbrlab', 'bbrlab_apps', 'studies')))"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=paths.ROOT, capture_output=True, text=True, check=True)
     loaded = {str(Path(file).relative_to(paths.ROOT)) for file in done.stdout.split()}

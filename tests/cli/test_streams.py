@@ -19,6 +19,7 @@ from bbrlab.base import paths
 from bbrlab.base.console import Console
 from bbrlab.base.tables import write_csv
 from bbrlab.base.words import shown
+from bbrlab.campaign.stages import PACKAGES
 from bbrlab.cli.app import EXIT_FAILED
 
 BBRLAB = f"{sys.executable} -m bbrlab.cli.main"
@@ -134,7 +135,7 @@ def test_there_is_one_console():
     own = paths.ROOT / "bbrlab" / "base" / "console.py"
     files = [
         p
-        for folder in ("bbrlab", "bbrlab_apps", "snakemake_logger_plugin_bbrlab", "rules")
+        for folder in (*PACKAGES, "snakemake_logger_plugin_bbrlab", "rules")
         for p in (paths.ROOT / folder).rglob("*.py")
     ]
     assert own in files
@@ -167,6 +168,10 @@ def test_no_text_of_a_table_is_a_formula(tmp_path):
         "cubic",
         "",
     ]
-    written = {p.name for p in paths.ROOT.glob("bbrlab*/**/*.py") if ".to_csv(" in p.read_text(encoding="utf-8")}
+    written = {
+        p.name
+        for p in (p for name in PACKAGES for p in (paths.ROOT / name).rglob("*.py"))
+        if ".to_csv(" in p.read_text(encoding="utf-8")
+    }
     # Those of numbers alone: chunks of short flows, and a table of a model.
     assert written == {"tables.py", "chunks.py", "burst_tables.py"}

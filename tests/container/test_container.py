@@ -148,7 +148,7 @@ def test_the_image_goes_without_what_only_lint_needs():
     assert all(re.search(rf"(?m)^{re.escape(name.lower())}==", lock) for name in names)
     used = {
         module.split(".")[0]
-        for folder in ("bbrlab", "bbrlab_apps", "tests")
+        for folder in ("bbrlab", "bbrlab_apps", "studies", "tests")
         for module in imported(paths.ROOT / folder)
     }
     assert not used & {name.replace("-", "_") for name in names}

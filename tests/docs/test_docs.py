@@ -18,6 +18,7 @@ import pytest
 import yaml
 
 from bbrlab.base import paths
+from bbrlab.campaign.stages import PACKAGES
 from bbrlab.cli import schemas
 from bbrlab.scenario.load import load_scenario
 from docs._make import reference
@@ -37,7 +38,7 @@ def tracked(pattern: str = "*") -> list[Path]:
         ["git", "ls-files", "-co", "--exclude-standard", "--", pattern], cwd=ROOT, capture_output=True, text=True
     )
     names = done.stdout.splitlines() or [
-        str(p.relative_to(ROOT)) for top in ("docs", "config", "data", "courses", "bbrlab", "bbrlab_apps") for p in (ROOT / top).rglob("*")
+        str(p.relative_to(ROOT)) for top in ("docs", "config", "data", "courses", *PACKAGES) for p in (ROOT / top).rglob("*")
         if fnmatch(str(p.relative_to(ROOT)), pattern)
     ]  # fmt: skip
     return [ROOT / name for name in names if (ROOT / name).is_file()]
@@ -186,7 +187,7 @@ def messages() -> str:
     """Every text of the package and its set-up, what is filled in as ANY."""
     found = [(ROOT / "envs" / "setup.sh").read_text(encoding="utf-8")]
     found[0] = re.sub(r"\$\((?:[^()]|\([^()]*\))*\)|\$\w+", ANY, found[0])
-    for path in ROOT.glob("bbrlab*/**/*.py"):
+    for path in (p for name in PACKAGES for p in (ROOT / name).rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 found.append(node.value)

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from bbrlab.base import paths
+from bbrlab.campaign.stages import PACKAGES
 
 POINTER = re.compile(r"(?<![\w./-])((?:\w+\.)*)(\w+)\(\)")
-MODULES = sorted(paths.ROOT.glob("bbrlab*/**/*.py"))
+MODULES = sorted(p for name in PACKAGES for p in (paths.ROOT / name).rglob("*.py"))
 GUEST = sorted(paths.GUEST_CODE.glob("*.py"))
 LINUX = {"fq_fastpath_check", "codel_dequeue", "INET_ECN_set_ce"}
 

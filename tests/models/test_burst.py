@@ -17,16 +17,16 @@ from bbrlab.base.errors import UserError
 from bbrlab.claims.columns import beside, has_prediction
 from bbrlab.claims.schema import BURST, FLUID, Term
 from bbrlab.cli.commands import app
-from bbrlab.models import _burst_loop, _burst_state, burst, burst_panels, burst_scenario, burst_tables, burst_versions
+from bbrlab.models import _burst_loop, _burst_state, burst, burst_scenario, burst_versions
 from bbrlab.models.burst import share, simulate
 from bbrlab.models.burst_versions import READINGS, VERSIONS, Reading
 from bbrlab.models.predictions import BURST_SEEDS
 from bbrlab.results.figures import PANEL_KEYS, figures_at, write_points
 from bbrlab.scenario.frames import FRAME_BYTES, PAYLOAD_BYTES, PAYLOAD_PER_FRAME
 from bbrlab.scenario.messages import validate
-from bbrlab.show import readings
 from bbrlab.show.panel import Panel, with_burst
 from bbrlab.show.plots.panels import three_models
+from studies import burst_panels, burst_tables, readings
 from tests.conftest import scenario_dict
 
 # RMSE up to 16 BDP of the drafts to the letter; the first five are asked for by the model's specification, the last two are what two
@@ -344,7 +344,7 @@ def test_readings_are_of_bbr2_and_bbr3(reading):
 
 
 def test_the_default_is_each_version_as_in_the_kernels_profiles_of_before():
-    """The names that bbrlab/show/readings.py chooses by the rule are those that the model has for its versions."""
+    """The names that studies/readings.py chooses by the rule are those that the model has for its versions."""
     assert burst_versions.KERNEL_READINGS["bbr2"] == "draft" and readings.chosen("bbr2") == "drafts"
     assert burst_versions.KERNEL_READINGS["bbr3"] == readings.chosen("bbr3") == "cut"
     for name, (lower_bounds, filter_after_probe_rtt) in (

@@ -20,7 +20,7 @@ from bbrlab.publish.compare import MOVED, NOT_COMPARED, OPEN, SAME, compare_poin
 from bbrlab.results.figures import figures_at
 from bbrlab.results.tables import write_table
 from bbrlab.scenario.load import load_scenario, points_of
-from bbrlab.show.kernels import difference_table, kernel_age, kernel_differences
+from studies.kernel_age import difference_table, kernel_age, kernel_differences
 from tests.made_up import GOOD, only_claim
 from tests.made_up import table as table_of
 

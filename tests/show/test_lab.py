@@ -16,8 +16,8 @@ import pytest
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
-from bbrlab.show.by_hand import run_by_hand, side_by_side
 from bbrlab.show.execute import execute_notebook
+from studies.by_hand import run_by_hand, side_by_side
 
 START = paths.ROOT / "notebooks" / "00_start.ipynb"
 

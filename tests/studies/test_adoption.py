@@ -9,8 +9,8 @@ import pytest
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.claims.series import rms
-from bbrlab.models import adoption, burst_tables, maps
 from bbrlab.scenario.load import load_scenario, points_of
+from studies import adoption, burst_tables, maps
 
 
 def table(bbr, rival, flows=4):

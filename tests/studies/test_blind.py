@@ -7,7 +7,7 @@ import pytest
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.tables import published_table
-from bbrlab.show.plots.blind import agreement, agreement_table, blind_comparisons, blind_panels, blind_tables
+from studies.blind import agreement, agreement_table, blind_comparisons, blind_panels, blind_tables
 
 
 def test_agreement_of_known_numbers():

@@ -6,7 +6,7 @@ import matplotlib.pyplot as plt
 
 from bbrlab.base import paths
 from bbrlab.show.execute import execute_notebook
-from bbrlab.show.plots.burst import what_if
+from studies.burst_plots import what_if
 
 
 def test_the_page_needs_no_campaign(tmp_path, monkeypatch):

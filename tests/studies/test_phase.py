@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from bbrlab.results.figures import figures_at
-from bbrlab.show.phase import EXACT, NOISY, over_fraction, spreads
+from studies.phase import EXACT, NOISY, over_fraction, spreads
 
 
 def made_up(name: str, part_of) -> pd.DataFrame:

@@ -9,7 +9,7 @@ from bbrlab.base import paths
 from bbrlab.base.tables import published_table
 from bbrlab.run.run import run_point
 from bbrlab.scenario.load import load_scenario, points_of
-from bbrlab.show import readings
+from studies import readings
 
 SOURCE = (paths.KERNELS / "bbr" / "tcp_bbr_sets.c").read_text(encoding="utf-8")
 WORDS = {"BBRM_AFTER_CUT_UP": "after-cut-up", "BBRM_ALWAYS": "always", "BBRM_LOSSY_REFILL": "lossy-refill",

@@ -8,8 +8,9 @@ import matplotlib.pyplot as plt
 import pytest
 
 from bbrlab.base.tables import published_table
-from bbrlab.models import fluid, taken_apart
-from bbrlab.show.plots.models import one_case
+from bbrlab.models import fluid
+from studies import taken_apart
+from studies.model_plots import one_case
 
 
 def test_the_changes_are_all_that_the_two_modes_differ_in():

@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from bbrlab.models import taken_apart
 from bbrlab.models.fluid import Run
 from bbrlab.results.algorithms import COLOURS
 from bbrlab.show.plots.style import MEASURED, PUBLISHED
+from studies import taken_apart
 
 
 def defects(table: pd.DataFrame, published: float) -> Figure:

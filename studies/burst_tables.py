@@ -12,8 +12,8 @@ import pandas as pd
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.tables import published_table
-from bbrlab.models import adoption, burst_panels, maps
 from bbrlab.results.statistics import over_seeds
+from studies import adoption, burst_panels, maps
 
 FOLDER = paths.DATA / "burst"
 
