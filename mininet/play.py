@@ -23,6 +23,7 @@ from namespaces import mount, network_of
 from sampler import show
 
 TERMINAL = "/dev/tty1"  # bbrlab/experiment/machine/uml.py has the host's end
+NODES_FILES = "/mnt/prompt-files"  # in the host's folder (machine.py); bbrlab/run/prompt_files.py keeps them
 BEAT_NS = 1_000_000_000
 SHOW_NS = 100_000_000  # how often the host sees new samples, at most
 LISTEN_S, LISTEN_POLL_S = 5, 0.005
@@ -38,10 +39,15 @@ class Over(BaseException):
 
 
 def mount_terminals():
-    """Where the shells of nodes have their terminals. Before any node is made: it keeps the mounts that it finds."""
+    """Where the shells of nodes have their terminals, and the folder that they are in: what they write there is kept.
+
+    Before any node is made: it keeps the mounts that it finds, and is where this process is.
+    """
     os.makedirs("/dev/pts", exist_ok=True)
     with contextlib.suppress(OSError):
         mount("devpts", "/dev/pts", "devpts")
+    os.makedirs(NODES_FILES, exist_ok=True)
+    os.chdir(NODES_FILES)
 
 
 def listens(host, port):

@@ -1,5 +1,6 @@
 """Mininet's prompt, with commands for what a scenario is made of: flows, rate, RTT, loss."""
 
+import difflib
 import json
 import sys
 import time
@@ -24,6 +25,12 @@ ARGUMENTS = {  # of the lab's own commands: what may follow
     "start": [MANY_FLOWS],
     "stop": [MANY_FLOWS],
 }
+
+
+def _meant(word, words):
+    """What somebody may have meant by ``word``, for a message; empty if nothing is like it."""
+    close = difflib.get_close_matches(word.lower(), list(words), 1)
+    return ", did you mean %s?" % close[0] if close else ""
 
 
 class Prompt(CLI):
@@ -78,7 +85,10 @@ class Prompt(CLI):
     def default(self, line):
         """A command for a node, or one that there is not."""
         if self.parseline(line)[0] not in self.mn:
-            error("*** there is no command or node '%s'; 'help' lists them\n" % line.split()[0])
+            name = line.split()[0]
+            words = self._words(self.mn)
+            meant = _meant(name, [*words["own"], *words["mininets"], *words["nodes"]])
+            error("*** there is no command or node '%s'%s; 'help' lists them\n" % (name, meant))
             return
         super().default(line)
 
@@ -118,7 +128,10 @@ class Prompt(CLI):
         if len(words) != 2:
             raise RefusedError("usage: algorithm FLOW NAME, for example: algorithm f1 cubic")
         if words[1] not in self.plan["ccas"]:
-            raise RefusedError("this kernel has no algorithm '%s' (it has: %s)" % (words[1], self._listed("ccas")))
+            meant = _meant(words[1], self.plan["ccas"])
+            raise RefusedError(
+                "this kernel has no algorithm '%s'%s (it has: %s)" % (words[1], meant, self._listed("ccas"))
+            )
         (name,) = self._flows(words[0], "algorithm", lambda name: True)
         self.session.set_algorithm(name, self.plan["ccas"][words[1]], self._line("algorithm", line))
 
@@ -179,6 +192,7 @@ class Prompt(CLI):
         output("Mininet's: %s\n" % ", ".join(self._words(self.mn)["mininets"]))
         output("NODE COMMAND runs a program on a node (%s); names stand for addresses:\n" % ", ".join(sorted(self.mn)))
         output("  h1 ping -c 3 r1\n  s1 tc -s qdisc show dev s1-s2\n")
+        output("What programs write into the folder that they start in is kept: h1 tcpdump -c 100 -w look.pcap\n")
         output("'exit' ends the play and keeps what was measured; Ctrl-C ends the command that runs.\n")
         return None
 
@@ -204,7 +218,8 @@ class Prompt(CLI):
             names = [name for name in flows if fits(name)]
         for name in names:
             if name not in flows:
-                raise RefusedError("there is no flow '%s' (there are: %s)" % (name, ", ".join(flows)))
+                meant = _meant(name, [*flows, "all"])
+                raise RefusedError("there is no flow '%s'%s (there are: %s)" % (name, meant, ", ".join(flows)))
         self.session.by_hand.update(names)
         return names
 

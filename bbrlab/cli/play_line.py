@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from rich.text import Text
-from textual.binding import Binding, BindingType
+from textual import events
 from textual.suggester import Suggester
 from textual.widgets import Input, RichLog
 
@@ -53,19 +53,26 @@ class _Completion(Suggester):
 class CommandLine(Input):
     """A line with completion (Tab) and what was typed before (up, down)."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("tab", "complete", show=False),
-        Binding("up", "earlier(1)", show=False),
-        Binding("down", "earlier(-1)", show=False),
-    ]
-
     def __init__(self) -> None:
         self.completion = _Completion()
         super().__init__(suggester=self.completion, max_length=LINE_BYTES // 4, id="line")
         self.before: list[str] = []
         self._back = 0
 
-    def action_complete(self) -> None:
+    async def _on_key(self, event: events.Key) -> None:
+        """Keys with a meaning. Not as bindings: those wait for the screen, behind letters that are typed ahead."""
+        if event.key in ("enter", "ctrl+j"):  # ctrl+j: the end of a line that a program types
+            self._submit()
+        elif event.key == "tab":
+            self._complete()
+        elif event.key in ("up", "down"):
+            self._earlier(1 if event.key == "up" else -1)
+        else:
+            return
+        event.prevent_default()
+        event.stop()
+
+    def _complete(self) -> None:
         """Complete the last word; show what it can be if there are several."""
         words = self.completion.words
         found = words.after(self.value) if words else []
@@ -78,17 +85,29 @@ class CommandLine(Input):
         if len(found) > 1 and common == begun:
             self.app.query_one(RichLog).write(Text("  ".join(found), style="dim"))
 
-    def action_earlier(self, step: int) -> None:
+    def _earlier(self, step: int) -> None:
         """Show the line that was typed ``step`` before."""
         self._back = min(max(self._back + step, 0), len(self.before))
         self.value = self.before[-self._back] if self._back else ""
         self.cursor_position = len(self.value)
 
-    def taken(self) -> None:
-        """The line was given to the prompt."""
-        if self.value.strip():
-            self.before.append(self.value)
+    def _submit(self) -> None:
+        """Enter: the line is taken, and the next key begins another one, however soon it comes."""
+        line = self.value
+        if line.strip():
+            self.before.append(line)
         self._back, self.value = 0, ""
+        self.post_message(self.Submitted(self, line))
+
+    def _on_paste(self, event: events.Paste) -> None:
+        """Each pasted line ends where its end is; what follows the last end may be gone on with."""
+        event.prevent_default()  # which would take the first line alone
+        event.stop()
+        *lines, rest = event.text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+        for line in lines:
+            self.insert_text_at_cursor(line)
+            self._submit()
+        self.insert_text_at_cursor(rest)
 
 
 def _common_start(words: list[str]) -> str:

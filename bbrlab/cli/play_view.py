@@ -180,7 +180,6 @@ class PlayView(App[None]):
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """A line for the prompt; it waits until the one before is done."""
         self._waiting.append(event.value)
-        self.query_one(CommandLine).taken()
 
     def action_interrupt(self) -> None:
         """Ctrl-C."""

@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import platform
+import shutil
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -22,6 +23,7 @@ from bbrlab.measure.summary import Summary
 SUMMARY, MANIFEST, LOG = "summary.json", "manifest.json", "guest.log"
 SAMPLES, SHORT_FLOWS, ACKS = "samples.parquet", "short_flows.parquet", "acks.parquet"
 PLAYED, PROMPT_LOG = "played.yaml", "prompt.log"
+PROMPT_FILES = "prompt-files"  # a folder: what programs on nodes wrote in a play
 CAPTURES = (BOTTLENECK, SENDERS, RECEIVERS) = ("bottleneck.pcapng", "senders.pcapng", "receivers.pcapng")
 TABLES = (SAMPLES, SHORT_FLOWS)  # by which runs are compared; the second one only where there are short flows
 RESULTS = (SUMMARY, *TABLES, ACKS, *CAPTURES, MANIFEST, LOG, PLAYED, PROMPT_LOG)
@@ -49,6 +51,7 @@ class ResultFolder:
         """
         for name in RESULTS:
             (self.path / name).unlink(missing_ok=True)
+        shutil.rmtree(self.path / PROMPT_FILES, ignore_errors=True)
         self.begun = True
 
     def discard(self) -> None:
@@ -56,6 +59,8 @@ class ResultFolder:
         for name in RESULTS if self.begun else ():
             with contextlib.suppress(OSError):
                 (self.path / name).unlink(missing_ok=True)
+        if self.begun:
+            shutil.rmtree(self.path / PROMPT_FILES, ignore_errors=True)
 
 
 @contextlib.contextmanager

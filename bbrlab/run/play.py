@@ -24,8 +24,9 @@ from bbrlab.run.evaluate import evaluate
 from bbrlab.run.fit import check_parameters, kernel_for
 from bbrlab.run.guest import Machine, Progress, run_guest, write_inputs
 from bbrlab.run.manifest import manifest_of
-from bbrlab.run.output import LOG, PLAYED, PROMPT_LOG, result_folder, write_results
+from bbrlab.run.output import LOG, PLAYED, PROMPT_FILES, PROMPT_LOG, result_folder, write_results
 from bbrlab.run.played import Played, played_text, read_events
+from bbrlab.run.prompt_files import keep_files
 from bbrlab.scenario.playable import RATE_MBIT_MAX, RTT_MS_MAX, playable
 from bbrlab.scenario.point import Point
 
@@ -135,6 +136,8 @@ def play_point(
                 marks["evaluate"] = time.monotonic() - start - marks["guest"]
                 files.write_text(out / PLAYED, played_text(result, played))
                 files.write_text(out / PROMPT_LOG, player.transcript())
+                for words in keep_files(folder, out):
+                    player.on_progress("stage", f"{PROMPT_FILES}: left out: {words}")
                 manifest = manifest_of(result, seed, BACKEND, as_played, kernel, folder)
                 captures = write_captures(out, folder, plan.content, report, report["duration_ns"])
                 write_results(out, summary, tables, manifest, marks, start, captures)

@@ -271,10 +271,13 @@ stop f2
 sleep 2
 loss nonsense
 algorithm f1 tahoe
+algorithm f1 bbrv2
+flow
 start f9
 rate 5000
 frobnicate
 h1 ping -c 1 r1
+h1 echo kept > note.txt
 s1 printf '\\033[2J\\033]0;\\145vil\\007'
 start f2
 sleep 1
@@ -310,7 +313,8 @@ def test_play_from_a_script(scripted):
         assert f"{READY}{line}\n" in text
     assert "f1   cubic      h1 -> r1  runs" in text
     for refusal in ("usage: loss NUMBER", "no algorithm 'tahoe' (it has: bbr1, bbr2", "no flow 'f9' (there are: f1, f2)",
-                    "rate 5000: must be 0.1 to 200 Mbit/s", "no command or node 'frobnicate'"):  # fmt: skip
+                    "rate 5000: must be 0.1 to 200 Mbit/s", "no command or node 'frobnicate'", "'bbrv2', did you mean bbr2? (it has",
+                    "'flow', did you mean flows?; 'help' lists"):  # fmt: skip
         assert refusal in text
     assert "1 packets transmitted, 1 received" in text
     assert "\x1b" not in text
@@ -343,7 +347,7 @@ def test_play_is_a_result_like_any(scripted):
     whats = [(e["what"], e.get("flow"), e.get("cca")) for e in summary["events"]]
     assert whats == [
         ("start", "f1", "cubic"), ("start", "f2", "bbr1"), ("change", None, None), ("stop", "f1", None),
-        ("start", "f1", "bbr3"), ("stop", "f2", None), ("other", None, None), ("other", None, None), ("start", "f2", "bbr1"),
+        ("start", "f1", "bbr3"), ("stop", "f2", None), *[("other", None, None)] * 3, ("start", "f2", "bbr1"),
     ]  # fmt: skip
     others = result.check("other_commands")
     assert others["ok"] is None
@@ -356,6 +360,7 @@ def test_play_is_a_result_like_any(scripted):
     assert samples[samples["flow"] == 2]["bbr_state"].notna().all()
     assert not samples[samples["flow"] == 0]["bbr_state"].notna().any()
     assert (result.folder / "prompt.log").read_text().startswith(READY)
+    assert (result.folder / "prompt-files/note.txt").read_text() == "kept\n"
 
 
 @pytest.mark.guest
