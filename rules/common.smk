@@ -6,7 +6,7 @@ from bbrlab.base import paths
 from bbrlab.base.paths import name_of
 from bbrlab.campaign.plan import MODELS
 from bbrlab.campaign.storage import code_of
-from bbrlab.campaign.snakefile import asking_file, code_file, runs_by, seeds_file
+from bbrlab.campaign.snakefile import seed_request_file, code_file, runs_by, seeds_file
 
 SCALE = PLAN.scale
 KERNEL = PLAN.kernel or ""
@@ -59,9 +59,9 @@ def with_own(sources):
     return " ".join(f"--cca-source {quote(path)}" for path in sources)
 
 
-def asking_of(wildcards):
+def seed_request_of(wildcards):
     """What of the claims decides a figure's seeds."""
-    return local(name_of(asking_file(figure_of(wildcards).id)))
+    return local(name_of(seed_request_file(figure_of(wildcards).id)))
 
 
 def seeds_of(wildcards):

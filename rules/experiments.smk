@@ -45,7 +45,7 @@ rule run:
 checkpoint seeds:
     input:
         runs=summaries_of,
-        asking=asking_of,
+        seed_request=seed_request_of,
         code=CODE["seeds"],
     output:
         f"{AT_SCALE}/seeds/{{paper}}/{{figure}}.{{round}}.json",

@@ -20,7 +20,7 @@ from bbrlab.kernel.built import build_key
 from bbrlab.kernel.specs import find_spec
 from bbrlab.measure.schema import GROUP, METRICS, RUN
 from bbrlab.results.figures import Figure, figures_at
-from bbrlab.results.shipped import own_hash
+from bbrlab.results.shipped import content_hash
 from bbrlab.run.conditions import CONDITIONS
 from bbrlab.scenario.point import Point
 
@@ -172,7 +172,7 @@ def of_this_version(folder: Path, scale: str = "quick") -> Path:
         kernel = version["kernel"]
         kernel["key"] = build_key(find_spec(kernel["name"])[1], kernel["source"], kernel["compiler"])
         version["conditions"] = CONDITIONS[-1]
-    files.write_json(path, manifest | {"sha256": own_hash(manifest)})
+    files.write_json(path, manifest | {"sha256": content_hash(manifest)})
     return folder
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from bbrlab.base.errors import DamagedFile, UserError
 from bbrlab.base.limits import limits_in_words
-from bbrlab.base.owned import PARTIAL, held
+from bbrlab.base.locks import PARTIAL, held
 
 CHUNK_BYTES = 1 << 20
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bbrlab.base.errors import UserError
-from bbrlab.base.owned import owned_folder, remove_abandoned
+from bbrlab.base.locks import owned_folder, remove_abandoned
 
 PREFIX = "bbrlab-run-"
 

@@ -1,4 +1,4 @@
-"""Numbers and names in sentences."""
+"""Numbers and names as text of sentences."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What Snakemake asks of bbrlab: which code a stage depends on, what a campaign will cost, one at a time, its progress."""
+"""Snakemake and bbrlab: the plan of a campaign, its forecast and progress, the code that each stage depends on, clusters."""

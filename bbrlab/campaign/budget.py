@@ -1,4 +1,4 @@
-"""What a campaign needs of this machine's memory and disk, beside what there is."""
+"""Memory and disk that a campaign needs, and that this machine has."""
 
 from __future__ import annotations
 

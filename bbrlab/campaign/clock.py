@@ -1,4 +1,4 @@
-"""Results of a time when this machine's clock was ahead."""
+"""Results with a date in the future, from a time when this machine's clock was ahead."""
 
 from __future__ import annotations
 

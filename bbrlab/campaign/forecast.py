@@ -1,4 +1,4 @@
-"""What a campaign would run and cost, as a table."""
+"""Forecast of a campaign: its runs, time and disk, as a table."""
 
 from __future__ import annotations
 

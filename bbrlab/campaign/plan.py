@@ -63,7 +63,7 @@ class PlannedFigure:
         is_panel: whether it is one of N BBR flows against loss-based ones, with a published table (has_panel()).
         predictions: {file: seconds that it takes}, what models say of its points where a page shows that.
         judged_by: those files that claims read.
-        asking: what of the claims decides how many seeds it gets, as a file's content; None if it keeps what it begins with.
+        seed_request: what of the claims decides how many seeds it gets, as a file's content; None if it keeps what it begins with.
     """
 
     id: str
@@ -74,7 +74,7 @@ class PlannedFigure:
     is_panel: bool
     predictions: dict[str, float]
     judged_by: list[str]
-    asking: str | None
+    seed_request: str | None
 
     @property
     def paper(self) -> str:

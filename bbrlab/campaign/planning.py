@@ -10,9 +10,9 @@ from typing import Any
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.paths import name_of
-from bbrlab.campaign.asking import asking, asking_text
 from bbrlab.campaign.plan import Plan, PlannedFigure, PlannedPoint, signature_of
-from bbrlab.campaign.resources import group_of, guest_mb, memory_mb, of_this_machine, runtime_min
+from bbrlab.campaign.resources import group_of, guest_mb, machine_facts, memory_mb, runtime_min
+from bbrlab.campaign.seed_requests import claims_requesting_seeds, seed_request_text
 from bbrlab.campaign.stages import STAGES, stage_hash
 from bbrlab.claims.columns import prediction_files
 from bbrlab.claims.load import claims_of, load_statements
@@ -60,7 +60,7 @@ def make_plan(given: Mapping[str, Any], figures: Sequence[str] | None = None) ->
         documents=[name_of(paths.ROOT / path) for path in [*sources(), *linked()]],
         others=(others := _others(chosen)),
         signature=signature_of(given, others),
-        **of_this_machine(kernel),
+        **machine_facts(kernel),
     )
 
 
@@ -92,8 +92,10 @@ def planned_figure(figure: Figure, claims: Sequence[Claim], kernel: str | None =
         claims: of all papers.
         kernel: default: the default one.
     """
-    asked = asking(figure, claims)
-    read = {p.label for claim in asked for chosen in reach(claim, {figure.id: figure}).points.values() for p in chosen}
+    requesting = claims_requesting_seeds(figure, claims)
+    read = {
+        p.label for claim in requesting for chosen in reach(claim, {figure.id: figure}).points.values() for p in chosen
+    }
     is_panel = has_panel(figure)
     predictions = {
         name_of(prediction_file(kind, figure.id, point)): prediction_s(kind, point.scenario)
@@ -113,7 +115,7 @@ def planned_figure(figure: Figure, claims: Sequence[Claim], kernel: str | None =
         is_panel=is_panel,
         predictions=predictions,
         judged_by=[name_of(path) for path in prediction_files(claims, [figure])],
-        asking=asking_text(figure, asked),
+        seed_request=seed_request_text(figure, requesting),
     )
 
 

@@ -68,7 +68,7 @@ def group_of(point: Point) -> str | None:
     return next((name for name, limit in GROUPS.items() if seconds <= limit), None)
 
 
-def of_this_machine(kernel: str | None) -> dict[str, Any]:
+def machine_facts(kernel: str | None) -> dict[str, Any]:
     """What a plan has of this machine and not of files: Plan.identity, .kernel_is_built and .packages."""
     return {
         "identity": kernel_identity(kernel),

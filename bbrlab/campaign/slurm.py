@@ -1,4 +1,4 @@
-"""What a campaign on Slurm needs, looked at before its first job."""
+"""Checks of a Slurm set-up before the first job of a campaign."""
 
 from __future__ import annotations
 

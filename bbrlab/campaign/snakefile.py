@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bbrlab.base import files, paths
-from bbrlab.base.owned import remove_partials
+from bbrlab.base.locks import remove_partials
 from bbrlab.campaign.plan import (
     Plan,
     PlannedFigure,
@@ -24,10 +24,10 @@ from bbrlab.campaign.plan import (
 from bbrlab.campaign.slurm import check_slurm, keep_to_allocation
 from bbrlab.campaign.snakemake import (
     end_at_hangup,
+    explain_group_failures,
     lift_job_rate_limit,
     pass_cache_on,
     pass_commas,
-    say_why_groups_fail,
     words_of,
 )
 from bbrlab.campaign.storage import copies_of, find_results_in
@@ -60,9 +60,9 @@ def plan_of(workflow: Any, config: Mapping[str, Any]) -> Plan:
         UserError: for what is wrong with the configuration, with scenarios or claims, or with the kernel's algorithms.
     """
     if workflow.is_main_process:
-        from bbrlab.campaign.targets import check_given
+        from bbrlab.campaign.targets import check_config_keys
 
-        check_given(config)
+        check_config_keys(config)
     if "replace" in config:
         from bbrlab.results.replacement import begin_replacement
 
@@ -88,7 +88,7 @@ def current_plan(config: Mapping[str, Any]) -> Plan:
     Raises:
         UserError: for what is wrong with scenarios, claims or the kernel's name.
     """
-    from bbrlab.campaign.resources import of_this_machine
+    from bbrlab.campaign.resources import machine_facts
 
     place = _place_of(config)
     plan = read_plan(place)
@@ -96,12 +96,12 @@ def current_plan(config: Mapping[str, Any]) -> Plan:
         from bbrlab.campaign.planning import make_plan
 
         plan = make_plan(config)
-    plan = dataclasses.replace(plan, **of_this_machine(plan.kernel))
+    plan = dataclasses.replace(plan, **machine_facts(plan.kernel))
     files.write_if_changed(place, text_of(plan))
     _write_code(plan)
     for figure in plan.figures.values():
-        if figure.asking is not None:
-            files.write_if_changed(asking_file(figure.id), figure.asking)
+        if figure.seed_request is not None:
+            files.write_if_changed(seed_request_file(figure.id), figure.seed_request)
     return plan
 
 
@@ -122,9 +122,9 @@ def code_file(stage: str) -> Path:
     return paths.results_folder() / "code" / f"{stage}.sha256"
 
 
-def asking_file(figure: str) -> Path:
+def seed_request_file(figure: str) -> Path:
     """What changes with the claims that may ask for seeds of a figure."""
-    return paths.results_folder() / "asking" / f"{figure}.json"
+    return paths.results_folder() / "seed_requests" / f"{figure}.json"
 
 
 def seeds_file(figure: PlannedFigure, look: int | None, file_of: Callable[[int], Any]) -> Path | None:
@@ -134,7 +134,7 @@ def seeds_file(figure: PlannedFigure, look: int | None, file_of: Callable[[int],
         look: a look is at the runs of the rounds before it; None: all rounds.
         file_of: the file of a round from 2 on; may raise what makes the workflow come back when it has it.
     """
-    if figure.asking is None:
+    if figure.seed_request is None:
         return None
     from bbrlab.results.seeds import ROUNDS, settled
 
@@ -173,7 +173,7 @@ def prepare(workflow: Any, results: str) -> Path | None:
     copies = copies_of(workflow, results)
     pass_commas()
     pass_cache_on(workflow, ["run"], bool(copies))
-    say_why_groups_fail()
+    explain_group_failures()
     keep_to_allocation(workflow)
     if copies and workflow.is_main_process:
         from snakemake.shell import shell
@@ -190,12 +190,12 @@ def check_targets(workflow: Any, plan: Plan, config: Mapping[str, Any]) -> None:
     """
     if not workflow.is_main_process:
         return
-    from bbrlab.campaign.targets import asked_for, check_asked
+    from bbrlab.campaign.targets import check_target_names, chosen_figures
 
     words = words_of(sys.argv)
     rules = [rule.name for rule in workflow.rules if not rule.has_wildcards()]
-    check_asked(words, plan.figures, rules, plan.scale)
-    asked = [plan.figures[id] for id in asked_for(plan.figures, words)]
+    check_target_names(words, plan.figures, rules, plan.scale)
+    asked = [plan.figures[id] for id in chosen_figures(plan.figures, words)]
     if any(
         figure.lacking for figure in asked
     ):  # of figures that nobody asks for it does not matter what the kernel has

@@ -113,7 +113,7 @@ def pass_cache_on(workflow: Any, rules: Sequence[str], copies: bool) -> None:
         settings.cache = list(rules)
 
 
-def say_why_groups_fail() -> None:
+def explain_group_failures() -> None:
     """Let the log have the reason for which a group of jobs failed: a scheduler's words when it takes no job.
 
     Snakemake 9.27 says the reason of a single job, and drops that of a group.

@@ -45,7 +45,7 @@ STAGES = {
     "runs": Stage(("bbrlab.cli.stages.runs",), ("mininet",)),
     "models": Stage(("bbrlab.cli.stages.models",), ("data/*/models.yaml", _LIBRARIES)),
     "tables": Stage(("bbrlab.cli.stages.tables",), (_LIBRARIES,)),
-    "seeds": Stage(("bbrlab.cli.stages.claims",), (_LIBRARIES,)),  # the claims: asking.py
+    "seeds": Stage(("bbrlab.cli.stages.claims",), (_LIBRARIES,)),  # the claims: seed_requests.py
     "claims": Stage(("bbrlab.cli.stages.claims",), _JUDGED),
     "pages": Stage(("bbrlab.cli.stages.pages",), (*_JUDGED, "bbrlab/**/templates"), notebooks=True),
     "site": Stage(("bbrlab.cli.stages.site",), (*_JUDGED, "bbrlab/**/static", "bbrlab/**/templates")),

@@ -1,4 +1,4 @@
-"""What one may ask the workflow for: papers and figures by name, keys after ``--config``."""
+"""Targets of the workflow: papers and figures by name; keys after ``--config``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def targets_of(chosen: Iterable[str]) -> dict[str, list[str]]:
     return found
 
 
-def asked_for(chosen: Iterable[str], names: Iterable[str]) -> list[str]:
+def chosen_figures(chosen: Iterable[str], names: Iterable[str]) -> list[str]:
     """The figures that the words of a command line ask for; all if none does.
 
     A word is a name of targets_of(), a file of a figure's or a paper's results (results/full/tang/fig2.csv), or one of a run
@@ -45,7 +45,7 @@ def _names_in(word: str) -> list[str]:
     return [f"{path.parent.name}/{stem}", stem]
 
 
-def check_asked(words: Iterable[str], chosen: Collection[str], rules: Collection[str], scale: str) -> None:
+def check_target_names(words: Iterable[str], chosen: Collection[str], rules: Collection[str], scale: str) -> None:
     """UserError for a word that is neither a figure, a paper, a rule nor a file: what may have been meant.
 
     Args:
@@ -80,7 +80,7 @@ def _is_file(word: str) -> bool:
     )
 
 
-def check_given(given: Mapping[str, Any]) -> None:
+def check_config_keys(given: Mapping[str, Any]) -> None:
     """UserError for a key of Snakemake's configuration that means nothing here, so that no mistyped one is passed over, or a value
     that it cannot have.
 

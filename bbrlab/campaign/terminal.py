@@ -1,4 +1,4 @@
-"""What a campaign says while it runs: one line of progress, and what goes wrong. A logger plugin of Snakemake's.
+"""Output of a running campaign: one line of progress, and errors. A logger plugin of Snakemake's.
 
 Snakemake finds it as ``snakemake_logger_plugin_bbrlab``; profiles/default chooses it. Its own five lines for each job
 are in .snakemake/log.

@@ -1,4 +1,4 @@
-"""The command line's frame: the commands' groups, common options, exit codes, JSON."""
+"""The Typer application: groups of commands, common options, exit codes, JSON."""
 
 from __future__ import annotations
 

@@ -11,8 +11,8 @@ import typer
 
 from bbrlab.base.errors import UserError
 from bbrlab.base.words import number_of
-from bbrlab.cli.ahead import check_file
 from bbrlab.cli.app import KernelName, Overrides, all_cores, app, at_once, overrides_of
+from bbrlab.cli.preflight import check_file
 
 if TYPE_CHECKING:
     from bbrlab.study.testbed.draw import Row

@@ -1,4 +1,4 @@
-"""``bbrlab campaign``: what is asked for is checked and planned, then snakemake runs it."""
+"""``bbrlab campaign``: checks the targets, plans, and calls snakemake."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def campaign(
     from bbrlab.campaign.forecast import show_forecast, to_stderr
     from bbrlab.campaign.lock import hold_lock
     from bbrlab.campaign.snakefile import current_plan
-    from bbrlab.campaign.targets import asked_for, check_asked
+    from bbrlab.campaign.targets import check_target_names, chosen_figures
     from bbrlab.results.config import load_config
     from bbrlab.results.figures import check_ccas, figures_at
 
@@ -37,8 +37,8 @@ def campaign(
     os.chdir(paths.ROOT)  # the plan names files as snakemake will
     plan = current_plan(read_yaml(paths.CONFIG / "config.yaml") | given)
     words = figures or ["all"]
-    check_asked(words, plan.figures, ["all", "site"], plan.scale)
-    asked = [plan.figures[id] for id in asked_for(plan.figures, words)]
+    check_target_names(words, plan.figures, ["all", "site"], plan.scale)
+    asked = [plan.figures[id] for id in chosen_figures(plan.figures, words)]
     if any(figure.lacking for figure in asked):
         check_ccas(figures_at(plan.scale, [figure.id for figure in asked]), plan.kernel)
     if not dry:  # of a dry run the Snakefile says it

@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from bbrlab.base.errors import UserError
-from bbrlab.cli.ahead import check_file
 from bbrlab.cli.app import EXIT_MOVED, AsJson, all_cores, app, at_once, print_json
 from bbrlab.cli.compare_runs import SUMMARY, compare_runs
+from bbrlab.cli.preflight import check_file
 
 
 @app.command()
@@ -50,7 +50,14 @@ def compare(
         )
     from bbrlab.claims.judge import judge_all
     from bbrlab.claims.load import claims_of, load_statements
-    from bbrlab.publish.campaign_source import figures_there, kernels_of, left_out, run_side, sources_of, tables_at
+    from bbrlab.publish.campaign_source import (
+        figures_with_tables,
+        kernels_of,
+        left_out,
+        run_side,
+        sources_of,
+        tables_at,
+    )
     from bbrlab.publish.compare import METRICS, compare_points, compare_verdicts, only_in
     from bbrlab.results.config import load_config
     from bbrlab.results.figures import figures_at
@@ -65,7 +72,7 @@ def compare(
     scale = scale or load_config().scale
     jobs = cores or all_cores()
     known = {f.id: f for f in figures_at(scale, figures or None)}
-    wanted = list(known) if figures else [id for id in known if all(id in figures_there(s, scale) for s in sides)]
+    wanted = list(known) if figures else [id for id in known if all(id in figures_with_tables(s, scale) for s in sides)]
     if not wanted:
         raise UserError(f"both sides have no figure at scale {scale} in common; name the papers or figures to compare")
     wanted = _runnable(wanted, {side.name: left_out(side, scale, wanted) for side in sides})

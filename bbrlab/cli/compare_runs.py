@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from bbrlab.base.errors import UserError
-from bbrlab.cli.ahead import check_file
 from bbrlab.cli.app import EXIT_MOVED, print_json
+from bbrlab.cli.preflight import check_file
 
 if TYPE_CHECKING:
     from bbrlab.study.beside import Field, Number

@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from bbrlab.base.errors import UserError
-from bbrlab.cli.ahead import check_file
 from bbrlab.cli.app import (
     EXIT_MOVED,
     AsJson,
@@ -18,6 +17,7 @@ from bbrlab.cli.app import (
     overrides_of,
     print_json,
 )
+from bbrlab.cli.preflight import check_file
 
 FEWEST = 3  # seeds by default: a run in real time takes as long as it says
 
@@ -43,14 +43,14 @@ def crosscheck(
     """
     from bbrlab.base import paths
     from bbrlab.publish.compare import METRICS
-    from bbrlab.publish.crosscheck import REAL, check_asked, real_backend
+    from bbrlab.publish.crosscheck import REAL, check_options, real_backend
     from bbrlab.publish.crosscheck import crosscheck as run_both
     from bbrlab.scenario.load import load_scenario, points_of
     from bbrlab.show.crosscheck import content_of, show_crosscheck, write_crosscheck
 
     if backend is not None and backend not in REAL:
         raise UserError(f"--backend {backend}: not in real time; use one of {', '.join(REAL)}")
-    check_asked(seeds, metric or METRICS, [virtual_kernel, real_kernel])
+    check_options(seeds, metric or METRICS, [virtual_kernel, real_kernel])
     check_file("--csv", csv)
     loaded = load_scenario(scenario, overrides_of(set_), case)
     points = points_of(loaded, str(scenario))

@@ -1,4 +1,4 @@
-"""Says what this machine lacks to run bbrlab, and how to get it."""
+"""``bbrlab doctor``: requirements that this machine lacks, and how to get them."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def _build_own(point: Point, seed: int, kernel: str | None, sources: tuple[Path,
     Ctrl-C and other signals end a build here as everywhere.
     """
     from bbrlab.kernel.own import own_of
-    from bbrlab.run.fit import kernel_for
+    from bbrlab.run.compatibility import kernel_for
     from bbrlab.scenario.playable import playable
 
     if not (own := own_of([flow.cca for flow in point.scenario.flows], kernel, sources)):

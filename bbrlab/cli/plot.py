@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from bbrlab.cli.ahead import check_file
 from bbrlab.cli.app import ScaleName, app, overrides_of
+from bbrlab.cli.preflight import check_file
 
 
 @app.command()

@@ -76,7 +76,7 @@ def run(
     from bbrlab.cli.outcome import show_outcome
     from bbrlab.measure.checks.check import failed_of
     from bbrlab.run.capture import Capture
-    from bbrlab.run.fit import BACKENDS
+    from bbrlab.run.compatibility import BACKENDS
     from bbrlab.run.output import check_apart
     from bbrlab.run.run import run_point
     from bbrlab.scenario.load import base_point, load_scenario

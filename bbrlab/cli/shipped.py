@@ -99,7 +99,7 @@ def ship(
 
     Figures that ship at the scale already stay with --add, and go with --replace.
     """
-    from bbrlab.publish.pack import Others, pack
+    from bbrlab.publish.pack import OtherFigures, pack
     from bbrlab.results.config import load_config
     from bbrlab.results.shipped import older_versions
 
@@ -110,7 +110,13 @@ def ship(
         raise UserError("--add and --replace: give one of them: keep other figures that ship, or drop them")
     with telling() as say:
         jobs = cores or all_cores()
-        found = pack(campaign, place, jobs, say, Others.KEEP if add else Others.DROP if replace else Others.REFUSE)
+        found = pack(
+            campaign,
+            place,
+            jobs,
+            say,
+            OtherFigures.KEEP if add else OtherFigures.DROP if replace else OtherFigures.REFUSE,
+        )
     size = sum((place / scale / name).stat().st_size for name in found.files)
     typer.echo(
         f"{place / scale}: {number_of(found.runs, 'run')} of {number_of(len(found.figures), 'figure')}, {size / 1e6:.1f} MB; "
@@ -202,7 +208,7 @@ def verify(
     if as_json:
         told = {"results": folder, "scale": scale, "seed": seed, "left_out": found.left_out}
         told |= {
-            "of_another_version": [
+            "other_version_error": [
                 {"runs": older.runs, "words": older.words, "remedy": older.remedy} for older in found.older
             ]
         }

@@ -1,4 +1,4 @@
-"""What running again came to, on the terminal."""
+"""Result of `bbrlab verify` on the terminal."""
 
 from __future__ import annotations
 

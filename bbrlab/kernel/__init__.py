@@ -1,1 +1,1 @@
-"""Guest kernels: where they come from, how they are built, what they can do."""
+"""Guest kernels: sources, builds, capabilities."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from bbrlab.base import files
 from bbrlab.base.errors import UserError
-from bbrlab.base.owned import lock, owned_folder, remove_abandoned
+from bbrlab.base.locks import lock, owned_folder, remove_abandoned
 from bbrlab.kernel.built import Kernel, build_key, host_key, is_outdated, kernel_folder, read_kernel
 from bbrlab.kernel.built_with import compiler
 from bbrlab.kernel.compile import compiled

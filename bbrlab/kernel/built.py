@@ -1,4 +1,4 @@
-"""A kernel that has been built: where it is and what it can do."""
+"""A built kernel: its place, its algorithms and parameters."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ def without_build(kernel: Mapping[str, Any]) -> dict[str, Any]:
     return {name: said for name, said in kernel.items() if name != "build_id"}
 
 
-def is_of_this_recipe(kernel: KernelEntry) -> bool:
+def matches_this_recipe(kernel: KernelEntry) -> bool:
     """Whether a result's kernel is what this version builds of the source, and with the compiler, that the result names, or one that is
     stated to give the same results (KernelSpec.same_results)."""
     try:

@@ -1,4 +1,4 @@
-"""The tokens of a C file: what it says to a compiler, without comments and the white space that means nothing."""
+"""The tokens of a C file, without comments and insignificant white space, by which kernels have their keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Boots a new kernel once and asks it what it can do."""
+"""Boots a new kernel once and records its algorithms, parameters and features."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bbrlab.base.errors import UserError
-from bbrlab.base.owned import owned_folder, remove_abandoned
+from bbrlab.base.locks import owned_folder, remove_abandoned
 from bbrlab.base.scratch import scratch_parent
 from bbrlab.kernel.confine import confined
 from bbrlab.kernel.specs import probe_file

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bbrlab.base.errors import UserError
-from bbrlab.base.owned import owned_folder, remove_abandoned
+from bbrlab.base.locks import owned_folder, remove_abandoned
 from bbrlab.kernel.patch_files import AS_IT_SHOULD_BE, NOTHING, Part, parts_of
 from bbrlab.kernel.source_tree import SourceTree
 from bbrlab.kernel.sources import UNPACK_EXCLUDES
@@ -76,7 +76,7 @@ def apply_series(steps: Steps, tree: SourceTree, recipe: Recipe, identity: str) 
             shutil.copyfile(path, tried / name)
         for patch in after:
             _apply(apart, patch, identity, scratch / "patch")
-        steps.say_time(f"{len(before) + len(after)} patches", begin)
+        steps.report_time(f"{len(before) + len(after)} patches", begin)
         tree.put(tried, touched)
     return list(dict.fromkeys(touched))
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
-from bbrlab.base.owned import lock, owned_folder, remove_abandoned
+from bbrlab.base.locks import lock, owned_folder, remove_abandoned
 from bbrlab.kernel.sources import Located, Run
 
 TREES_MAX = 2  # some 700 MB each

@@ -17,7 +17,7 @@ from pydantic import Field, model_validator
 
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
-from bbrlab.base.owned import lock, owned_folder, remove_abandoned
+from bbrlab.base.locks import lock, owned_folder, remove_abandoned
 from bbrlab.base.strict import Strict
 from bbrlab.kernel.built_with import recorded_source
 

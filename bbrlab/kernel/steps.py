@@ -47,10 +47,10 @@ class Steps:
         """What ``action`` returns; says how long it took."""
         begin = time.monotonic()
         result = action()
-        self.say_time(step, begin)
+        self.report_time(step, begin)
         return result
 
-    def say_time(self, step: str, begin: float) -> None:
+    def report_time(self, step: str, begin: float) -> None:
         """Say how long a step took that began then, by the monotonic clock in seconds."""
         self.say(f"kernel {self.name}: {step:<18} {time.monotonic() - begin:6.1f} s")
 

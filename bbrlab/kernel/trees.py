@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bbrlab.base import files, paths
-from bbrlab.base.owned import lock
+from bbrlab.base.locks import lock
 from bbrlab.kernel.compile import compiled
 from bbrlab.kernel.sources import Located
 from bbrlab.kernel.specs import KernelSpec

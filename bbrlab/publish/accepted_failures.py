@@ -1,4 +1,4 @@
-"""Runs that failed self-checks, and why they are kept all the same."""
+"""Runs that failed self-checks and are kept nevertheless, each with its reason."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from bbrlab.publish.citation import project_version, read_citation
 from bbrlab.publish.finished_run import FinishedRun
 from bbrlab.publish.pack import Finished, load_runs
 from bbrlab.results.config import command_for
-from bbrlab.results.shipped import own_hash
+from bbrlab.results.shipped import content_hash
 from bbrlab.run.output import MANIFEST as RUN_MANIFEST
 from bbrlab.run.output import SUMMARY, TABLES
 
@@ -225,7 +225,7 @@ def _manifest(
         # What is made of this cannot be counted in it.
         "content": {"files": len(members), "bytes": sum(m.size() for m in members), "besides": list(BESIDES)},
     }
-    return content | {"sha256": own_hash(content)}
+    return content | {"sha256": content_hash(content)}
 
 
 def _own_parts(spec: KernelSpec) -> dict[str, Any]:

@@ -140,7 +140,7 @@ def tables_at(side: CampaignSource, scale: str, figures: list[str], cores: int) 
     return {figure: read_with(side.table(scale, figure), IDENTITY) for figure in figures}
 
 
-def figures_there(side: CampaignSource, scale: str) -> set[str]:
+def figures_with_tables(side: CampaignSource, scale: str) -> set[str]:
     """The figures of which a side has a table."""
     found = (p.relative_to(side.folder / scale) for p in (side.folder / scale).glob("*/*.parquet"))
     return {f"{p.parent}/{p.stem}" for p in found if "." not in p.stem and str(p.parent) != "ns3"}

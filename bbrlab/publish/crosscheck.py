@@ -89,7 +89,7 @@ def _host_lacks(ccas: set[str]) -> str:
     return f"its kernel has no {', '.join(sorted(missing))} (modprobe tcp_...)" if missing else ""
 
 
-def check_asked(seeds: int, metrics: Sequence[str], kernels: Iterable[str | None] = ()) -> None:
+def check_options(seeds: int, metrics: Sequence[str], kernels: Iterable[str | None] = ()) -> None:
     """UserError for what can be seen to be wrong before anything runs: too few seeds, and metrics and kernels that there are not.
 
     Args:
@@ -126,9 +126,9 @@ def crosscheck(
         on_progress: called with (verb, text); the verb "run" begins another run, or says that one was refused.
 
     Raises:
-        UserError: for what check_asked() refuses, if a run fails, or if there is no run in real time that passed its checks.
+        UserError: for what check_options() refuses, if a run fails, or if there is no run in real time that passed its checks.
     """
-    check_asked(seeds, metrics, kernels.values())
+    check_options(seeds, metrics, kernels.values())
     tables: dict[str, list[dict[str, Any]]] = {VIRTUAL: [], backend: []}
     runs, told = [], {}
     for point in points:

@@ -1,4 +1,4 @@
-"""How a run that was made again differs from what it must be, in words."""
+"""Differences between a repeated run and the expected one, as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each finished run must be: by the manifest of results that ship, or by the files of anybody's folder of results."""
+"""What a manifest says each finished run must be: by the manifest of results that ship, or by the files of anybody's folder of results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pandas as pd
 from bbrlab.base.errors import DamagedFile, UserError
 from bbrlab.base.git import git
 from bbrlab.base.words import number_of
-from bbrlab.kernel.built import is_of_this_recipe
+from bbrlab.kernel.built import matches_this_recipe
 from bbrlab.results.digest import column_of, fields_of, summary_digest
 from bbrlab.results.figures import Figure, Run, runs_of
 from bbrlab.results.run_folder import RunFolder
@@ -219,7 +219,7 @@ class Shipped(Results):
     def _set_aside_older(self) -> list[Older]:
         """Take the runs of other versions out of the hashes, and say what they are of."""
         of_today = {
-            commit: version is None or (version.conditions == CONDITIONS[-1] and is_of_this_recipe(version.kernel))
+            commit: version is None or (version.conditions == CONDITIONS[-1] and matches_this_recipe(version.kernel))
             for commit, version in self._versions.items()
         }
         groups: dict[tuple[str, str], list[Key]] = {}

@@ -1,4 +1,4 @@
-"""A finished run that is to be packed: whole, and its own; and the tables of many of them that ship."""
+"""A finished run to be packed, checked for being complete; and the tables of many of them."""
 
 from __future__ import annotations
 

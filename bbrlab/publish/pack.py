@@ -69,7 +69,7 @@ class Finished:
         object.__setattr__(self, "figures", in_order(self.figures))
 
 
-class Others(enum.Enum):
+class OtherFigures(enum.Enum):
     """What becomes of other figures that ship at the scale."""
 
     REFUSE = enum.auto()  # there must be none
@@ -78,7 +78,11 @@ class Others(enum.Enum):
 
 
 def pack(
-    campaign: Finished, out: Path, jobs: int = 1, say: Say = lambda text: None, others: Others = Others.REFUSE
+    campaign: Finished,
+    out: Path,
+    jobs: int = 1,
+    say: Say = lambda text: None,
+    others: OtherFigures = OtherFigures.REFUSE,
 ) -> Manifest:
     """Pack figures of a finished campaign into ``out``/SCALE, whole or not at all; one that ships there is replaced.
 
@@ -101,15 +105,15 @@ def pack(
             are not of these runs, runs are of several kernels or versions of the guest's code, or one failed self-checks unexplained.
     """
     scale, figures = campaign.scale, list(campaign.figures)
-    keeps = others is Others.KEEP
-    if others is Others.REFUSE:
+    keeps = others is OtherFigures.KEEP
+    if others is OtherFigures.REFUSE:
         _check_no_others(campaign, out)
     if not keeps:  # before the folder is made
         runs = load_runs(campaign, say)
     with exclusive_access(out, scale, say, "leave --add out" if keeps else ""):
-        if others is Others.REFUSE:  # again: another command may have been at it meanwhile
+        if others is OtherFigures.REFUSE:  # again: another command may have been at it meanwhile
             _check_no_others(campaign, out)
-        kept = _without(*read_shipped(out, scale), {figure.id for figure in figures}) if keeps else Kept()
+        kept = _without(*read_shipped(out, scale), {figure.id for figure in figures}) if keeps else Retained()
         if keeps:
             runs = load_runs(campaign, say)
         new = runs.content() | {PACKED: predictions_of_campaign(campaign)}
@@ -136,7 +140,7 @@ def _check_no_others(campaign: Finished, out: Path) -> None:
 
 
 @dataclass(frozen=True)
-class Kept:
+class Retained:
     """What stays of results that ship.
 
     Attributes:
@@ -152,13 +156,13 @@ class Kept:
     failed: Sequence[Failed] = ()
 
 
-def _without(manifest: Manifest, content: Mapping[str, pd.DataFrame], figures: Collection[str]) -> Kept:
+def _without(manifest: Manifest, content: Mapping[str, pd.DataFrame], figures: Collection[str]) -> Retained:
     """What stays without some figures, their runs and checks; predictions stay, they are of points and not of runs."""
     ids = [id for id in manifest.figures if id not in figures]
     tables = {name: table for name, table in content.items() if name.removesuffix(".parquet") not in figures}
     tables |= {name: content[name][content[name]["figure"].isin(ids)] for name in (RUNS, CHECKS)}
     failed = [one for one in manifest.failed if one.figure in ids]
-    return Kept(ids, tables, joined(manifest.versions, set(tables[RUNS]["commit"])), failed)
+    return Retained(ids, tables, joined(manifest.versions, set(tables[RUNS]["commit"])), failed)
 
 
 def _together(

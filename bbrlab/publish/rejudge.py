@@ -1,4 +1,4 @@
-"""Points, predictions and verdicts of results that ship, made of their tables by today's models and claims: no run is made, none changes."""
+"""Shipped results judged again: points, predictions and verdicts from their tables, by today's models and claims. Runs stay as they are."""
 
 from __future__ import annotations
 

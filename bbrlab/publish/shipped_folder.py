@@ -12,10 +12,10 @@ import pandas as pd
 
 from bbrlab.base import files
 from bbrlab.base.errors import UserError
-from bbrlab.base.owned import PARTIAL, lock
+from bbrlab.base.locks import PARTIAL, lock
 from bbrlab.base.tables import read_table
 from bbrlab.results.config import load_config
-from bbrlab.results.shipped import MANIFEST, Manifest, is_shipped, own_hash, read_manifest, tampered
+from bbrlab.results.shipped import MANIFEST, Manifest, content_hash, is_shipped, read_manifest, tampered
 from bbrlab.results.tables import read_figure
 
 Say = Callable[[str], None]
@@ -86,7 +86,7 @@ def replace_shipped(folder: Path, content: dict[str, pd.DataFrame], manifest: di
                 table.to_parquet(file, index=False, compression="zstd", compression_level=19)
         hashes = {name: files.sha256(aside / name) for name in sorted(content)}
         whole = manifest | {"files": hashes}
-        whole |= {"sha256": own_hash(whole)}
+        whole |= {"sha256": content_hash(whole)}
         files.write_json(aside / MANIFEST, whole)
         files.put_folder(aside, folder)
     return Manifest.model_validate(whole)

@@ -1,1 +1,1 @@
-"""Many runs: which, in which folders, and their tables."""
+"""Results of many runs: figures, run folders, tables, seeds, and the results that ship."""

@@ -1,4 +1,4 @@
-"""What bbrlab knows of the algorithms that scenarios may name (base/algorithms.KNOWN): one line for each.
+"""Congestion-control algorithms: label, colour, and whether a seed changes anything, one line for each (base/algorithms.KNOWN).
 
 Their parameters are those that a kernel has (``bbrlab kernel``); how they are asked for is in docs/reference/bbr_parameters.md.
 """

@@ -21,8 +21,8 @@ from bbrlab.results.shipped import (
     Shown,
     commits_of,
     is_shipped,
-    missing_words,
-    older_words,
+    missing_sentence,
+    older_sentence,
     read_manifest,
     shipped_figures,
 )
@@ -206,7 +206,7 @@ def in_scales(scales: Mapping[str, str]) -> str:
     return " and ".join(told)
 
 
-def whose(which: Shown, paper: str | None = None) -> str:
+def results_shown(which: Shown, paper: str | None = None) -> str:
     """Which results are shown (Markdown): of what ships with the runs and commits of each scale, and with the commands.
 
     Args:
@@ -223,8 +223,8 @@ def whose(which: Shown, paper: str | None = None) -> str:
         again = f"bbrlab verify --scale {scale}{f' {paper}' if paper else ''}"
         of = "commits" if ", " in commits else "commit"
         parts.append(f"{runs:,} runs at scale {scale} (of {of} {commits}; `{again}` runs a part again and compares)")
-        older.append(older_words(which.results, scale, [id for id, at in known.items() if at == scale]))
-    missing = [missing_words(which.results, scale, paper, f"those at scale {scale}") for scale in which.scales]
+        older.append(older_sentence(which.results, scale, [id for id, at in known.items() if at == scale]))
+    missing = [missing_sentence(which.results, scale, paper, f"those at scale {scale}") for scale in which.scales]
     return (
         f"**Results that ship**, each figure at the largest scale at which it does: {' and '.join(parts)}.{''.join(missing)}{''.join(older)} A statement has "
         f"its verdict of the largest scale that decides it. {which.own} The runs' samples do not ship: what is drawn from them is left out here."

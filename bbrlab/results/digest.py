@@ -1,4 +1,4 @@
-"""Hashes of what a run came to, by which two runs of one point and seed are compared.
+"""Hashes of a run's outcome, by which two runs of one point and seed are compared.
 
 A later version measures and checks more. A summary's hash is compared over the fields that the version had which made it.
 """

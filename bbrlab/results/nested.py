@@ -1,4 +1,4 @@
-"""Content of JSON files: every value with its place, and where two contents differ."""
+"""Nested JSON content: flattened to {dotted path: value}, and the differences of two."""
 
 from __future__ import annotations
 

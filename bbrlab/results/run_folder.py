@@ -1,4 +1,4 @@
-"""A finished run's folder, and the one way in which it is read, whoever made it."""
+"""RunFolder: the only reader of a finished run's folder."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bbrlab.base.errors import DamagedFile, UserError
 from bbrlab.measure import schema
 from bbrlab.measure.summary import Summary
 from bbrlab.results.nested import leaves
-from bbrlab.results.schema import RUN_AGAIN, of_another_version
+from bbrlab.results.schema import RUN_AGAIN, other_version_error
 from bbrlab.run.output import MANIFEST, SUMMARY, TABLES
 from bbrlab.scenario.messages import explain_error
 
@@ -66,7 +66,7 @@ class RunFolder:
     def manifest(self) -> dict[str, Any]:
         """manifest.json."""
         if not isinstance(self.raw_manifest, dict):
-            raise of_another_version(self.path / MANIFEST, "holds no keys with values", RUN_AGAIN)
+            raise other_version_error(self.path / MANIFEST, "holds no keys with values", RUN_AGAIN)
         return self.raw_manifest
 
     def manifest_as(self, model: type[Model]) -> Model:
@@ -80,9 +80,9 @@ class RunFolder:
             )  # the farthest inside
             if first["type"] == "missing":
                 place = ".".join(part for part in first["loc"] if isinstance(part, str))
-                raise of_another_version(path, f"has no '{place}'", RUN_AGAIN) from None
+                raise other_version_error(path, f"has no '{place}'", RUN_AGAIN) from None
             problem = explain_error("", first, self.manifest).removeprefix(": ")
-            raise of_another_version(path, problem, RUN_AGAIN) from None
+            raise other_version_error(path, problem, RUN_AGAIN) from None
 
     @cached_property
     def table_hashes(self) -> dict[str, str]:
@@ -182,4 +182,4 @@ def _changed(path: Path, place: str, problem: str) -> DamagedFile:
 
 
 def _without(path: Path, field: str) -> DamagedFile:
-    return of_another_version(path, f"has no '{field}'", RUN_AGAIN)
+    return other_version_error(path, f"has no '{field}'", RUN_AGAIN)

@@ -1,4 +1,4 @@
-"""Files of results that another version of bbrlab may have made: what this one reads of them is there, or one message says what is not."""
+"""Validation of result files, which another version of bbrlab may have written: the columns and fields that this one reads."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ONE_ROW = ["point", "seed", "group"]  # of a figure's runs: each flow group of e
 RUN_AGAIN = "run this point again (of a campaign: remove its folder, and snakemake does)"
 
 
-def of_another_version(path: Path, problem: str, remedy: str = MADE_ANEW) -> DamagedFile:
+def other_version_error(path: Path, problem: str, remedy: str = MADE_ANEW) -> DamagedFile:
     """The error for a file that does not have what this version reads.
 
     Args:
@@ -134,4 +134,4 @@ def check_columns(path: Path, there: Iterable[object], needed: Iterable[str], re
     """
     have = set(there)
     if missing := [column for column in needed if column not in have]:
-        raise of_another_version(path, f"has no column {missing[0]}", remedy)
+        raise other_version_error(path, f"has no column {missing[0]}", remedy)

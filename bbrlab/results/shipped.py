@@ -22,7 +22,7 @@ from bbrlab.base.words import in_short, number_of
 from bbrlab.kernel.built import KernelEntry
 from bbrlab.results.config import command_for, load_config
 from bbrlab.results.figures import figures_at
-from bbrlab.results.schema import of_another_version, read_with
+from bbrlab.results.schema import other_version_error, read_with
 
 MANIFEST, RUNS, CHECKS, STATEMENTS = "manifest.json", "runs.parquet", "checks.parquet", "statements.parquet"
 FORMAT = 3  # of the files; another number where an older bbrlab could not read them
@@ -86,7 +86,7 @@ class Manifest(Strict):
         libraries: {library that wrote the Parquet files: version}.
         failed: the runs that failed self-checks.
         files: {file beside this one: SHA-256}.
-        sha256: of all of this but itself (own_hash()).
+        sha256: of all of this but itself (content_hash()).
     """
 
     format: int
@@ -120,7 +120,7 @@ class Manifest(Strict):
         return next((version for version in self.versions if commit in version.commits), None)
 
 
-def own_hash(content: dict[str, Any]) -> str:
+def content_hash(content: dict[str, Any]) -> str:
     """The hash of a manifest's content, its own hash apart."""
     rest = {key: value for key, value in content.items() if key != "sha256"}
     return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
@@ -149,7 +149,9 @@ def read_manifest(folder: Path, scale: str) -> Manifest:
             f"{path}: is {what}, must be keys with values; it was edited, or made by another version: get it anew"
         )
     if content.get("format", FORMAT) != FORMAT:
-        raise of_another_version(path, f"is of format {content['format']}, this bbrlab reads format {FORMAT}", GET_ANEW)
+        raise other_version_error(
+            path, f"is of format {content['format']}, this bbrlab reads format {FORMAT}", GET_ANEW
+        )
     try:
         return Manifest.model_validate(content)
     except ValidationError as error:
@@ -166,7 +168,7 @@ def tampered(folder: Path, scale: str) -> list[tuple[str, str]]:
     """
     manifest = read_manifest(folder, scale)
     found = []
-    if own_hash(files.read_json(folder / scale / MANIFEST)) != manifest.sha256:
+    if content_hash(files.read_json(folder / scale / MANIFEST)) != manifest.sha256:
         found.append((MANIFEST, "was edited: its content has not the hash that it says"))
     for name, digest in manifest.files.items():
         path = folder / scale / name
@@ -286,8 +288,8 @@ def shown(
         instead,
         True,
         f"**Shipped results**, scale {instead}: {number_of(runs, 'run')} of commit {' and '.join(commits_of(folder, instead, figures))}, "
-        f"kernel {' and '.join(f'{name}, {key}' for key, name in manifest.kernels.items())}.{missing_words(folder, instead, paper)}"
-        f"{older_words(folder, instead, figures)} {mine} The runs' samples do "
+        f"kernel {' and '.join(f'{name}, {key}' for key, name in manifest.kernels.items())}.{missing_sentence(folder, instead, paper)}"
+        f"{older_sentence(folder, instead, figures)} {mine} The runs' samples do "
         f"not ship: what is drawn from them is left out here. `bbrlab verify --scale {instead} {paper or 'all'}` runs a part again and "
         "compares.",
         tuple(larger_scales(folder, instead, paper)),
@@ -295,7 +297,7 @@ def shown(
     )
 
 
-def missing_words(folder: Path, scale: str, paper: str | None = None, among: str = "them") -> str:
+def missing_sentence(folder: Path, scale: str, paper: str | None = None, among: str = "them") -> str:
     """Which figures of a scale do not ship, as a sentence behind a space; "" where all do.
 
     Args:
@@ -340,7 +342,7 @@ def older_versions(folder: Path, scale: str, figures: Iterable[str] | None = Non
     return merged
 
 
-def older_words(folder: Path, scale: str, figures: Iterable[str] | None = None) -> str:
+def older_sentence(folder: Path, scale: str, figures: Iterable[str] | None = None) -> str:
     """The same as sentences behind a space; "" where all runs are of the newest version."""
     older = older_versions(folder, scale, figures)
     return "".join(f" Of an older version of bbrlab ({words}): {in_short(ids)}." for words, ids in older.items())

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from bbrlab.base.errors import UserError
-from bbrlab.results.schema import check_values, of_another_version, read_with
+from bbrlab.results.schema import check_values, other_version_error, read_with
 
 REPRODUCED, NOT_REPRODUCED, INCONCLUSIVE = "reproduced", "not reproduced", "inconclusive"
 PARTLY_RUN, NOT_RUN = "partly run", "not run"
@@ -57,5 +57,5 @@ def _checked(path: Path, columns: tuple[str, ...], verdicts: tuple[str, ...]) ->
     table = read_with(path, columns)
     check_values(path, table, words=[c for c in columns if c not in _NOT_TEXT], numbers=_NUMBERS)
     if unknown := sorted(set(table["verdict"]) - set(verdicts)):
-        raise of_another_version(path, f"column verdict: there is no verdict {unknown[0][:40]!r}")
+        raise other_version_error(path, f"column verdict: there is no verdict {unknown[0][:40]!r}")
     return table

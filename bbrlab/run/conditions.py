@@ -1,4 +1,4 @@
-"""What every run of a version has that its scenario does not say: in words, for results of several versions that stand side by side."""
+"""Conditions of a version's runs that no scenario has as a field, as text for results of several versions."""
 
 from __future__ import annotations
 

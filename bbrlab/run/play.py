@@ -20,8 +20,8 @@ from bbrlab.kernel.own import own_of
 from bbrlab.measure.checks.check import entry_of, not_checked
 from bbrlab.measure.summary import PlaySummary
 from bbrlab.run.capture import NO_CAPTURE, Capture, add_capture, write_captures
+from bbrlab.run.compatibility import check_parameters, kernel_for
 from bbrlab.run.evaluate import evaluate
-from bbrlab.run.fit import check_parameters, kernel_for
 from bbrlab.run.guest import Machine, Progress, run_guest, write_inputs
 from bbrlab.run.manifest import manifest_of
 from bbrlab.run.output import LOG, PLAYED, PROMPT_FILES, PROMPT_LOG, result_folder, write_results

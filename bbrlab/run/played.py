@@ -1,4 +1,4 @@
-"""What a play was: as a scenario and a plan, so that it is measured, checked and shown like any run, and can be run again."""
+"""A finished play as a scenario and a plan, so that it is measured, checked and shown like any run, and can be run again."""
 
 from __future__ import annotations
 

@@ -17,8 +17,8 @@ from bbrlab.kernel.built import Kernel, describe_kernel
 from bbrlab.kernel.own import own_of
 from bbrlab.measure.summary import Summary
 from bbrlab.run.capture import NO_CAPTURE, Capture, add_capture, write_captures
+from bbrlab.run.compatibility import check_parameters, check_trace, kernel_for
 from bbrlab.run.evaluate import evaluate
-from bbrlab.run.fit import check_parameters, check_trace, kernel_for
 from bbrlab.run.guest import Machine, Progress, run_guest, write_inputs
 from bbrlab.run.manifest import manifest_of
 from bbrlab.run.output import LOG, PATIENCE_S, result_folder, write_results

@@ -13,7 +13,14 @@ import pandas as pd
 from bbrlab.base.errors import UserError
 from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.claims.schema import Statement
-from bbrlab.results.best_scale import CLAIMS, best_verdicts, counts_of_scales, figures_at_best_scale, table_file, whose
+from bbrlab.results.best_scale import (
+    CLAIMS,
+    best_verdicts,
+    counts_of_scales,
+    figures_at_best_scale,
+    results_shown,
+    table_file,
+)
 from bbrlab.results.config import FULL, command_for
 from bbrlab.results.figures import Figure, figures_at
 from bbrlab.results.shipped import Shown, older_versions, shown
@@ -123,9 +130,9 @@ class Findings:
             return f"**{next(iter(counts))}**"
         return " and ".join(f"**{scale}** ({n} figure{'s' * (n > 1)})" for scale, n in reversed(counts.items()))
 
-    def whose(self, paper: str | None = None) -> str:
+    def results_shown(self, paper: str | None = None) -> str:
         """Which results are shown, if they are those that ship, with the command that computes one's own (Markdown); else ""."""
-        return whose(self.shown, paper) if self.shown.shipped else ""
+        return results_shown(self.shown, paper) if self.shown.shipped else ""
 
     def totals(self, figures: Iterable[str]) -> Totals:
         """Of the runs of some figures."""

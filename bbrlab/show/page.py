@@ -11,7 +11,7 @@ import pandas as pd
 from IPython.display import HTML
 
 from bbrlab.base.errors import UserError
-from bbrlab.results.best_scale import in_scales, stand_among, whose
+from bbrlab.results.best_scale import in_scales, results_shown, stand_among
 from bbrlab.results.config import command_for
 from bbrlab.results.figures import Figure, Run, runs_of
 from bbrlab.results.run_folder import RunFolder
@@ -72,7 +72,7 @@ class Page:
         """What was run, in a sentence, and how its statements came out (Markdown)."""
         totals = self.all.totals(self.all.tables)
         took = "" if self.shipped else f" in {totals.core_h * 60:.0f} core minutes"
-        words = whose(self.all.shown, self.paper)
+        words = results_shown(self.all.shown, self.paper)
         which = f"{words}\n\n" if words else ""
         return (
             f"{which}Scale {in_scales(self.scales)}, kernel {', '.join(totals.kernels)}: {totals.runs} runs, {totals.virtual_h:.1f} hours of testbed "

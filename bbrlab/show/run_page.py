@@ -25,7 +25,7 @@ from bbrlab.measure.series import goodput_series
 from bbrlab.measure.summary import Summary
 from bbrlab.results.algorithms import colour_of_cca, label_of_cca
 from bbrlab.results.run_folder import RunFolder
-from bbrlab.results.schema import RUN_AGAIN, of_another_version
+from bbrlab.results.schema import RUN_AGAIN, other_version_error
 from bbrlab.run.output import SAMPLES, SUMMARY
 from bbrlab.scenario.load import base_point, load_scenario
 from bbrlab.scenario.rates import before, buffer_full_ms, queueing_delay_ms
@@ -96,10 +96,10 @@ def _numbers(table: pd.DataFrame, path: Path, scenario: RunScenario) -> pd.DataF
     found = {}
     for column in _COLUMNS:
         if column not in table:
-            raise of_another_version(path, f"has no column {column}", RUN_AGAIN)
+            raise other_version_error(path, f"has no column {column}", RUN_AGAIN)
         dtype = table[column].dtype
         if not pd.api.types.is_numeric_dtype(dtype) or pd.api.types.is_complex_dtype(dtype):
-            raise of_another_version(path, f"column {column} holds {dtype}, not numbers", RUN_AGAIN)
+            raise other_version_error(path, f"column {column} holds {dtype}, not numbers", RUN_AGAIN)
         values = table[column].to_numpy(dtype=float, na_value=np.nan)
         told = values[~np.isnan(values)] if column.startswith("bbr_") else values  # only BBR tells these
         low, high = ends.get(column, (-MOST, MOST))
@@ -107,7 +107,7 @@ def _numbers(table: pd.DataFrame, path: Path, scenario: RunScenario) -> pd.DataF
             strange = told[~((told >= low) & (told <= high))][0]
             if column == "group":
                 problem = f"column group has {strange:g}, but manifest.json has {groups} flow groups, from 0"
-                raise of_another_version(path, problem, RUN_AGAIN)
+                raise other_version_error(path, problem, RUN_AGAIN)
             raise UserError(
                 f"{path}: column {column} has {strange:g}, which no run of {scenario.duration_s:g} s has; {RUN_AGAIN}"
             )

@@ -14,7 +14,7 @@ from bbrlab.kernel.own import own_of
 from bbrlab.results.cost import estimate_s
 from bbrlab.results.figures import Run, write_points
 from bbrlab.results.run_folder import RunFolder
-from bbrlab.run.fit import check_parameters, kernel_for
+from bbrlab.run.compatibility import check_parameters, kernel_for
 from bbrlab.run.processes import Ended, Job, Started, run_each, run_job
 from bbrlab.study.plan import Study
 

@@ -213,7 +213,7 @@ def _compared(run: RunFound, point: Point, out: Path) -> dict[str, str]:
 
 def ready(rubric: Rubric) -> Kernel:
     """The kernel that results must be of. UserError if it is not built here."""
-    from bbrlab.run.fit import kernel_for
+    from bbrlab.run.compatibility import kernel_for
 
     try:
         return kernel_for(rubric.kernel, "uml")

@@ -26,7 +26,7 @@ from bbrlab.campaign.plan import GROUPS
 from bbrlab.campaign.planning import planned_figure
 from bbrlab.campaign.resources import group_of, guest_mb, memory_mb, runtime_min
 from bbrlab.campaign.slurm import check_slurm, keep_to_allocation, largest_node_mb
-from bbrlab.campaign.snakemake import say_why_groups_fail
+from bbrlab.campaign.snakemake import explain_group_failures
 from bbrlab.experiment.machine.cores import one_core
 from bbrlab.experiment.plan import make_plan
 from bbrlab.results.cost import estimate_s
@@ -176,14 +176,14 @@ def test_no_more_guests_at_once_than_a_job_has_cores(monkeypatch):
 
 JOB = """
 from bbrlab.campaign.slurm import keep_to_allocation
-from bbrlab.campaign.snakemake import say_why_groups_fail
+from bbrlab.campaign.snakemake import explain_group_failures
 
 rule run:
     output: "{n}"
     group: lambda wildcards: "seconds"
     shell: "touch {output}"
 
-say_why_groups_fail()
+explain_group_failures()
 keep_to_allocation(workflow)
 """
 
@@ -209,7 +209,7 @@ def test_why_a_group_was_not_taken_is_said(monkeypatch):
     said = []
     monkeypatch.setattr(GroupJob, "log_error", lambda self, msg=None, **options: None)
     monkeypatch.setattr(logger, "error", said.append)
-    say_why_groups_fail()
+    explain_group_failures()
     GroupJob.log_error(SimpleNamespace(), "sbatch failed: no room")
     GroupJob.log_error(SimpleNamespace())
     assert said == ["sbatch failed: no room"]

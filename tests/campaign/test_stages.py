@@ -325,7 +325,7 @@ def test_claims_wait_for_the_predictions_that_they_read(checkout, finished):
 
 def test_what_decides_nothing_makes_nothing_anew(checkout, finished):
     """Besides: the changes above were taken back."""
-    for path in ("bbrlab/campaign/forecast.py", "bbrlab/cli/look.py", "envs/slurm.txt"):
+    for path in ("bbrlab/campaign/forecast.py", "bbrlab/cli/checks.py", "envs/slurm.txt"):
         with open(checkout / path, "a", encoding="utf-8") as file:
             file.write("\n")
     assert finished() == set()

@@ -13,7 +13,7 @@ from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.yaml_files import read_yaml
 from bbrlab.campaign.snakemake import words_of
-from bbrlab.campaign.targets import check_asked, check_given
+from bbrlab.campaign.targets import check_config_keys, check_target_names
 from bbrlab.publish.campaign_source import sources_of
 from bbrlab.results.figures import figures_at
 from tests.campaign.test_stages import PARTS, STAND_IN
@@ -34,11 +34,11 @@ def snakemake(*argv: str, **options) -> subprocess.CompletedProcess[str]:
     ["all", "site", "tang", "fig2", "tang/fig2", "results/smoke/tang/fig2.csv", "tang.ipynb", "s3://bucket/x", "a/b/c"],
 )
 def test_what_may_be_asked_for(word):
-    check_asked([word], CHOSEN, RULES, "smoke")
+    check_target_names([word], CHOSEN, RULES, "smoke")
 
 
 def test_a_folder_of_results_may_be_asked_for():
-    check_asked([str(paths.results_folder() / "site")], CHOSEN, RULES, "smoke")
+    check_target_names([str(paths.results_folder() / "site")], CHOSEN, RULES, "smoke")
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_a_folder_of_results_may_be_asked_for():
 )
 def test_what_there_is_not(word, said):
     with pytest.raises(UserError) as error:
-        check_asked(["tang", word], CHOSEN, RULES, "smoke")
+        check_target_names(["tang", word], CHOSEN, RULES, "smoke")
     assert str(error.value).startswith(said)
 
 
@@ -60,7 +60,7 @@ def test_a_figure_that_a_campaign_leaves_out():
     with pytest.raises(
         UserError, match="tang/fig2 is not among the figures of this campaign; add it to --config figures="
     ):
-        check_asked(["tang/fig2"], ["tang/fig3"], ["all"], "smoke")
+        check_target_names(["tang/fig2"], ["tang/fig3"], ["all"], "smoke")
 
 
 @pytest.mark.parametrize(
@@ -90,9 +90,9 @@ def test_targets_of_a_command_line(line, words):
 )
 def test_keys_that_mean_nothing(given, said):
     file = read_yaml(paths.CONFIG / "config.yaml")
-    check_given(file | {"kernel": "lab-6.12", "replace": "bbr3:bbr2"})
+    check_config_keys(file | {"kernel": "lab-6.12", "replace": "bbr3:bbr2"})
     with pytest.raises(UserError, match=said):
-        check_given(file | given)
+        check_config_keys(file | given)
 
 
 @pytest.mark.parametrize(
@@ -158,9 +158,9 @@ def test_a_study_without_a_notebook(tmp_path):
 def test_a_value_that_a_key_cannot_have(given, said):
     file = read_yaml(paths.CONFIG / "config.yaml")
     with pytest.raises(UserError) as error:
-        check_given(file | given)
+        check_config_keys(file | given)
     assert str(error.value).startswith(said)
-    check_given(file | {"figures": "tang"})
+    check_config_keys(file | {"figures": "tang"})
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.campaign.lock import hold_lock
 from bbrlab.campaign.snakemake import lift_job_rate_limit
-from bbrlab.campaign.targets import asked_for, targets_of
+from bbrlab.campaign.targets import chosen_figures, targets_of
 from bbrlab.claims.judge import ALL, OWN, SECOND_HAND
 from bbrlab.claims.load import check_published, claims_of, load_statements
 from bbrlab.results.config import load_config
@@ -152,12 +152,12 @@ def test_targets():
     assert known.pop("fig1") == ["a/fig1", "b/fig1"], "a figure's name alone is that of every paper"
     assert known.pop("a") == ["a/fig1", "a/fig2"]
     assert known == {"b": ["b/fig1"], "fig2": ["a/fig2"], **{id: [id] for id in ("a/fig1", "a/fig2", "b/fig1")}}
-    assert asked_for(["a/fig1", "b/fig1"], ["b/fig1"]) == ["b/fig1"]
-    assert asked_for(["a/fig1", "b/fig1"], ["--cores", "2", "b"]) == ["b/fig1"]
-    assert asked_for(["a/fig1", "b/fig1"], ["all"]) == ["a/fig1", "b/fig1"]
-    assert asked_for(["a/fig1", "b/fig1"], ["results/full/b/fig1.claims.parquet"]) == ["b/fig1"]
-    assert asked_for(["a/fig1", "b/fig1"], ["results/full/a.ipynb"]) == ["a/fig1"]
-    assert asked_for(["a/fig1", "b/fig1"], ["results/full/overview.ipynb"]) == ["a/fig1", "b/fig1"]
+    assert chosen_figures(["a/fig1", "b/fig1"], ["b/fig1"]) == ["b/fig1"]
+    assert chosen_figures(["a/fig1", "b/fig1"], ["--cores", "2", "b"]) == ["b/fig1"]
+    assert chosen_figures(["a/fig1", "b/fig1"], ["all"]) == ["a/fig1", "b/fig1"]
+    assert chosen_figures(["a/fig1", "b/fig1"], ["results/full/b/fig1.claims.parquet"]) == ["b/fig1"]
+    assert chosen_figures(["a/fig1", "b/fig1"], ["results/full/a.ipynb"]) == ["a/fig1"]
+    assert chosen_figures(["a/fig1", "b/fig1"], ["results/full/overview.ipynb"]) == ["a/fig1", "b/fig1"]
 
 
 def test_a_point_has_one_folder_at_every_scale():

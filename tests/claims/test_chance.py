@@ -9,7 +9,7 @@ import pytest
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
-from bbrlab.campaign.asking import asking_text
+from bbrlab.campaign.seed_requests import seed_request_text
 from bbrlab.claims.judge import judge_claim
 from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.claims.sample import reach, sample
@@ -131,9 +131,9 @@ def test_one_seed_shows_nothing(fig5):
 
 
 def test_the_workflow_looks_at_such_figures_though_no_claim_asks(fig5):
-    assert asking_text(fig5, []) is not None
+    assert seed_request_text(fig5, []) is not None
     (other,) = figures_at("full", ["sarpkaya2025/fig2a"])
-    assert asking_text(other, []) is None
+    assert seed_request_text(other, []) is None
 
 
 def test_a_claim_uses_every_seed_of_what_it_is_compared_with(fig5, claim):

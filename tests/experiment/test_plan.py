@@ -11,7 +11,7 @@ from bbrlab.base.errors import UserError
 from bbrlab.experiment.plan import make_plan
 from bbrlab.experiment.qdisc import qdisc_words
 from bbrlab.kernel.built import Kernel
-from bbrlab.run.fit import check_parameters
+from bbrlab.run.compatibility import check_parameters
 from bbrlab.scenario.load import base_point
 from bbrlab.scenario.messages import validate
 from bbrlab.scenario.schema import Qdisc

@@ -31,7 +31,7 @@ from bbrlab.kernel.sources import Located
 from bbrlab.kernel.specs import find_spec
 from bbrlab.kernel.trees import prune
 from bbrlab.results.figures import check_ccas, figures_at, own_of_figure
-from bbrlab.run.fit import kernel_for
+from bbrlab.run.compatibility import kernel_for
 from bbrlab.run.run import run_point
 from bbrlab.scenario.load import base_point, load_scenario
 from bbrlab.scenario.messages import validate

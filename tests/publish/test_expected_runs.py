@@ -115,7 +115,7 @@ def of_another(folder: Path, what: str) -> None:
         other["kernel"]["key"] = "0123456789abcdef"
     else:
         other["conditions"] = "the queue was a sieve"
-    files.write_json(path, manifest | {"sha256": shipped.own_hash(manifest)})
+    files.write_json(path, manifest | {"sha256": shipped.content_hash(manifest)})
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_runs_of_another_version_are_not_chosen_and_it_is_said_what_makes_them_a
     monkeypatch.setattr(verify, "run_again", lambda found, records, *more: [verify.Outcome(r, []) for r in records])
     done = CliRunner().invoke(app, ["verify", "tang", "--results", str(mixed), "--scale", "quick", "--json"])
     assert f"{older.words}, and cannot be chosen; {older.remedy}" in done.stderr
-    told = json.loads(done.stdout)["of_another_version"]
+    told = json.loads(done.stdout)["other_version_error"]
     assert told == [{"runs": older.runs, "words": older.words, "remedy": older.remedy}]
 
 
@@ -161,7 +161,7 @@ def test_where_nothing_can_be_made_again_it_is_an_error(tmp_path):
     manifest = files.read_json(path)
     for version in manifest["versions"]:
         version["kernel"]["key"] = "0" * 16
-    files.write_json(path, manifest | {"sha256": shipped.own_hash(manifest)})
+    files.write_json(path, manifest | {"sha256": shipped.content_hash(manifest)})
     with pytest.raises(
         UserError, match=r"nothing of scale quick can be verified with this version: [0-9]+ runs are of another"
     ):
@@ -283,7 +283,7 @@ def test_a_manifest_names_no_file_elsewhere(tmp_path, name):
     file = tmp_path / "quick" / "manifest.json"
     content = files.read_json(file)
     content["files"][name] = "0" * 64
-    files.write_json(file, content | {"sha256": shipped.own_hash(content)})
+    files.write_json(file, content | {"sha256": shipped.content_hash(content)})
     with pytest.raises(UserError, match=r"manifest\.json: files\."):
         shipped.read_manifest(tmp_path, "quick")
 

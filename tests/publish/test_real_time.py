@@ -26,7 +26,7 @@ from bbrlab.measure.real_time import real_time_entry
 from bbrlab.publish import crosscheck as crosschecks
 from bbrlab.publish.compare import NOT_COMPARED, POINTS
 from bbrlab.publish.crosscheck import Crosscheck
-from bbrlab.run import fit
+from bbrlab.run import compatibility
 from bbrlab.scenario.load import load_scenario, points_of
 from bbrlab.scenario.messages import validate
 from bbrlab.show.crosscheck import show_crosscheck
@@ -62,7 +62,7 @@ def test_kvm_that_works_is_taken(qemu, tmp_path):
     qemu("echo probe end")
     assert probe.kvm_fails(tmp_path / "linux") == ""
     said: list[str] = []
-    assert fit.accelerated(get_kernel(), said.append).acceleration == "kvm"
+    assert compatibility.accelerated(get_kernel(), said.append).acceleration == "kvm"
     assert said == []
 
 
@@ -75,7 +75,7 @@ def test_kvm_that_hangs_is_found_in_time(qemu, tmp_path, monkeypatch):
     assert time.monotonic() - start < 20
     assert not processes_of(str(tmp_path / "programs")), "what hung is gone"
     said: list[str] = []
-    assert fit.accelerated(get_kernel(), said.append).acceleration == "tcg"
+    assert compatibility.accelerated(get_kernel(), said.append).acceleration == "tcg"
     assert "emulated" in said[0] and "nested virtualisation" in said[0]
 
 

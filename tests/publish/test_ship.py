@@ -25,11 +25,11 @@ from bbrlab.models.predictions import KINDS, PACKED, packed
 from bbrlab.publish import pack as ship
 from bbrlab.publish import rejudge as rejudging
 from bbrlab.publish.finished_run import FinishedRun
-from bbrlab.publish.pack import Others, pack
+from bbrlab.publish.pack import OtherFigures, pack
 from bbrlab.publish.rejudge import rejudge
 from bbrlab.publish.shipped_folder import WAITS, exclusive_access, replace_shipped
 from bbrlab.results.figures import figures_at, runs_of
-from bbrlab.results.shipped import Failed, older_versions, older_words, read_manifest, tampered
+from bbrlab.results.shipped import Failed, older_sentence, older_versions, read_manifest, tampered
 from bbrlab.results.tables import read_figure, tidy, write_table
 from bbrlab.results.verdicts import read_claims, read_statements
 from bbrlab.run.conditions import CONDITIONS
@@ -88,7 +88,7 @@ def test_runs_of_two_binaries_of_one_kernel_ship_together():
 def test_figures_of_several_kernels_ship_together(made, shipped, monkeypatch, tmp_path):
     """Figure by figure a scale goes over to another kernel; pages say which runs are of the older one."""
     monkeypatch.setattr(ship, "commit_time", {"c": "2026-11-25T00:00:00Z", "d": "2026-11-28T00:00:00Z"}.get)
-    ship.pack(campaign(tmp_path / "mine", *PART), shipped, others=Others.DROP)
+    ship.pack(campaign(tmp_path / "mine", *PART), shipped, others=OtherFigures.DROP)
     before = contents(shipped)
 
     def with_another(asked: ship.Finished, *say: object) -> ship.Runs:
@@ -103,7 +103,7 @@ def test_figures_of_several_kernels_ship_together(made, shipped, monkeypatch, tm
         return dataclasses.replace(runs, runs=[dataclasses.replace(s, manifest=s.manifest | told) for s in runs.runs])
 
     monkeypatch.setattr(ship, "load_runs", with_another)
-    pack(campaign(tmp_path / "mine", PART[0]), shipped, others=Others.KEEP)
+    pack(campaign(tmp_path / "mine", PART[0]), shipped, others=OtherFigures.KEEP)
     after, manifest = contents(shipped), read_manifest(shipped, "quick")
     assert {name for name in before | after if before.get(name) != after.get(name)} == {
         "quick/manifest.json",
@@ -115,12 +115,12 @@ def test_figures_of_several_kernels_ship_together(made, shipped, monkeypatch, tm
     words = f"kernel {one.kernel['key']}, commit c (2026-11-25): {CONDITIONS[0]}"
     assert older_versions(shipped, "quick") == {words: [PART[1]]}
     assert older_versions(shipped, "quick", [PART[0]]) == {}
-    assert older_words(shipped, "quick", PART) == f" Of an older version of bbrlab ({words}): {PART[1]}."
-    pack(campaign(tmp_path / "mine", PART[1]), shipped, others=Others.KEEP)
+    assert older_sentence(shipped, "quick", PART) == f" Of an older version of bbrlab ({words}): {PART[1]}."
+    pack(campaign(tmp_path / "mine", PART[1]), shipped, others=OtherFigures.KEEP)
     assert [one.origin for one in read_manifest(shipped, "quick").versions] == [("new", "noise")], (
         "nothing of the old one is left"
     )
-    assert older_words(shipped, "quick") == ""
+    assert older_sentence(shipped, "quick") == ""
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -291,7 +291,7 @@ def test_who_is_killed_between_old_and_new_loses_nothing(shipped, made, tmp_path
         case "rejudge":
             rejudge(shipped, "quick")
         case "add":
-            pack(mine, shipped, others=Others.KEEP)
+            pack(mine, shipped, others=OtherFigures.KEEP)
         case "pack":  # and nothing takes the place of the old one
             monkeypatch.setattr(ship, "renew", refuses)
             with pytest.raises(UserError):
@@ -321,7 +321,11 @@ def test_where_nothing_ships_or_can_nothing_is_made(tmp_path):
     with pytest.raises(UserError, match="nothing ships at scale quick; bbrlab ship packs a campaign"):
         rejudge(tmp_path / "nowhere", "quick")
     with pytest.raises(UserError, match="nothing ships at scale quick; leave --add out"):
-        pack(ship.Finished("quick", figures_at("quick", [PART[0]]), tmp_path), tmp_path / "nowhere", others=Others.KEEP)
+        pack(
+            ship.Finished("quick", figures_at("quick", [PART[0]]), tmp_path),
+            tmp_path / "nowhere",
+            others=OtherFigures.KEEP,
+        )
     with pytest.raises(UserError):
         ship.pack(ship.Finished("quick", figures_at("quick", [PART[0]]), tmp_path), tmp_path / "nowhere")
     assert not (tmp_path / "nowhere").exists()
@@ -343,7 +347,7 @@ def test_figures_that_ship_go_only_if_one_says_so(made, shipped, tmp_path):
     with pytest.raises(UserError, match=f"1 figures ship there .* such as {PART[0]}: give --add .* or --replace"):
         ship.pack(other, shipped)
     assert contents(shipped) == before
-    ship.pack(other, shipped, others=Others.DROP)
+    ship.pack(other, shipped, others=OtherFigures.DROP)
     assert list(read_manifest(shipped, other.scale).figures) == [PART[1]]
 
 

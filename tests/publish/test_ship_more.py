@@ -11,7 +11,7 @@ import pytest
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.models.predictions import packed
-from bbrlab.publish.pack import Finished, Others, pack
+from bbrlab.publish.pack import Finished, OtherFigures, pack
 from bbrlab.publish.shipped_folder import read_shipped, replace_shipped
 from bbrlab.results.figures import figures_at, runs_of
 from bbrlab.results.shipped import tampered
@@ -65,7 +65,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 def test_one_after_the_other_is_what_both_at_once_are(campaign, first, tmp_path):
     pack(finished(campaign, FIRST, SECOND), tmp_path / "both")
     told = []
-    manifest = pack(finished(campaign, SECOND), first, say=told.append, others=Others.KEEP)
+    manifest = pack(finished(campaign, SECOND), first, say=told.append, others=OtherFigures.KEEP)
     assert contents(first) == contents(tmp_path / "both")
     assert list(manifest.figures) == [SECOND, FIRST] and manifest.runs == sum(manifest.figures.values())
     assert tampered(first, "smoke") == []
@@ -75,15 +75,15 @@ def test_one_after_the_other_is_what_both_at_once_are(campaign, first, tmp_path)
 def test_the_order_does_not_matter(campaign, tmp_path):
     pack(finished(campaign, SECOND), tmp_path / "second")
     pack(finished(campaign, FIRST, SECOND), tmp_path / "both")
-    pack(finished(campaign, FIRST), tmp_path / "second", others=Others.KEEP)
+    pack(finished(campaign, FIRST), tmp_path / "second", others=OtherFigures.KEEP)
     assert contents(tmp_path / "second") == contents(tmp_path / "both")
 
 
 def test_a_figure_that_ships_is_replaced(campaign, first, tmp_path):
     """With all that was said of its runs; those of the other stay."""
-    pack(finished(campaign, SECOND), first, others=Others.KEEP)
+    pack(finished(campaign, SECOND), first, others=OtherFigures.KEEP)
     before = contents(first)
-    pack(finished(campaign, FIRST), first, others=Others.KEEP)
+    pack(finished(campaign, FIRST), first, others=OtherFigures.KEEP)
     assert contents(first) == before, "the same runs are the same bytes"
 
 
@@ -93,7 +93,7 @@ def test_a_figure_that_stays_may_have_other_points_than_its_scenario(campaign, f
     table = content[f"{FIRST}.parquet"]
     content[f"{FIRST}.parquet"] = table.assign(point=table["point"] + "x")
     replace_shipped(first / "smoke", content, manifest.model_dump(mode="json", exclude={"files", "sha256"}))
-    pack(finished(campaign, SECOND), first, others=Others.KEEP)
+    pack(finished(campaign, SECOND), first, others=OtherFigures.KEEP)
     _, after = read_shipped(first, "smoke")
     assert set(after["claims.parquet"].query("figures == @FIRST")["verdict"]) == {"not run"}
     pd.testing.assert_frame_equal(after[f"{FIRST}.parquet"], content[f"{FIRST}.parquet"])
@@ -116,11 +116,11 @@ def test_predictions_are_the_same_in_any_order():
 def test_what_cannot_be_added(campaign, first, tmp_path):
     before = contents(first)
     with pytest.raises(UserError, match="nothing ships at scale smoke; leave --add out"):
-        pack(finished(campaign, SECOND), tmp_path / "nowhere", others=Others.KEEP)
+        pack(finished(campaign, SECOND), tmp_path / "nowhere", others=OtherFigures.KEEP)
     with pytest.raises(
         UserError, match=rf"{SECOND}.parquet: is missing: the campaign is not finished; run: .*{SECOND}"
     ):
-        pack(finished(tmp_path, SECOND), first, others=Others.KEEP)
+        pack(finished(tmp_path, SECOND), first, others=OtherFigures.KEEP)
     other = shutil.copytree(campaign, tmp_path / "other")
     for run in runs_of(figures_at("smoke", [SECOND])[0], results=other):
         manifest = files.read_json(run.folder / "manifest.json")
@@ -130,9 +130,9 @@ def test_what_cannot_be_added(campaign, first, tmp_path):
         UserError,
         match=r"runs of commit \w+\+? have two versions of the kernel, of the guest's code or of .*; commit what was changed",
     ):
-        pack(finished(other, SECOND), first, others=Others.KEEP)
+        pack(finished(other, SECOND), first, others=OtherFigures.KEEP)
     assert contents(first) == before
     (first / "smoke" / "points.parquet").write_bytes(b"")
     with pytest.raises(UserError, match=r"points.parquet: has hash .* get what ships anew"):
-        pack(finished(campaign, SECOND), first, others=Others.KEEP)
+        pack(finished(campaign, SECOND), first, others=OtherFigures.KEEP)
     assert contents(first).keys() == before.keys()

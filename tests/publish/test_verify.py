@@ -22,7 +22,7 @@ from bbrlab.base.errors import UserError
 from bbrlab.cli.commands import app
 from bbrlab.cli.verification import Course, show_verification
 from bbrlab.experiment.machine import cores
-from bbrlab.kernel.built import is_of_this_recipe
+from bbrlab.kernel.built import matches_this_recipe
 from bbrlab.kernel.specs import find_spec
 from bbrlab.measure import schema
 from bbrlab.measure.checks.check import kind_of
@@ -335,5 +335,5 @@ def test_a_kernel_stated_to_give_the_same_results_verifies_them():
         "compiler": "gcc",
         "key": spec.same_results[0],
     }
-    assert is_of_this_recipe(entry)
-    assert not is_of_this_recipe(entry | {"key": "0" * 16})
+    assert matches_this_recipe(entry)
+    assert not matches_this_recipe(entry | {"key": "0" * 16})

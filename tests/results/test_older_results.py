@@ -255,7 +255,7 @@ def test_older_hashes_of_shipped_runs(theirs, column):
     path = without(theirs / "quick" / "runs.parquet", column)
     manifest = files.read_json(theirs / "quick" / "manifest.json")
     manifest["files"]["runs.parquet"] = files.sha256(path)
-    change(theirs / "quick" / "manifest.json", **manifest | {"sha256": shipped.own_hash(manifest)})
+    change(theirs / "quick" / "manifest.json", **manifest | {"sha256": shipped.content_hash(manifest)})
     told(lambda: records.results_at(theirs, "quick", figures_at("quick", ["tang"])), path, f"has no column {column}")
 
 

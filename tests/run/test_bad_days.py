@@ -23,7 +23,7 @@ from typer.testing import CliRunner
 
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
-from bbrlab.base.owned import owned_folder, remove_abandoned
+from bbrlab.base.locks import owned_folder, remove_abandoned
 from bbrlab.cli.commands import app
 from bbrlab.experiment.machine import cores, process
 from bbrlab.experiment.plan import make_plan
@@ -34,7 +34,7 @@ from bbrlab.kernel.options import lost_options
 from bbrlab.kernel.specs import find_spec, load_specs
 from bbrlab.results.figures import figures_at, runs_of
 from bbrlab.results.tables import figure_table
-from bbrlab.run import fit
+from bbrlab.run import compatibility
 from bbrlab.run.evaluate import evaluate
 from bbrlab.run.guest import keep_console
 from bbrlab.run.output import RESULTS, result_folder
@@ -99,7 +99,7 @@ def test_one_clear_message(scenario_file, tmp_path, argv, words):
 def test_a_cca_that_the_kernel_lacks(tmp_path, monkeypatch):
     real = get_kernel()
     poorer = dataclasses.replace(real, ccas={k: v for k, v in real.ccas.items() if k != "bbr3"})
-    monkeypatch.setattr(fit, "get_kernel", lambda name: poorer)
+    monkeypatch.setattr(compatibility, "get_kernel", lambda name: poorer)
     point = base_point(validate(scenario_dict(flows=[{"cca": "bbr3"}]), "s"))
     with pytest.raises(UserError, match=r"this kernel has no bbr3 \(it has .*bbr2.*--kernel"):
         run_point(point, 1, tmp_path)
@@ -452,10 +452,10 @@ def test_a_mistake_keeps_the_old_result_and_leaves_no_folder(scenario_file, old_
 
 def test_a_kernel_without_records_of_acks_is_refused_for_a_trace():
     kernel = get_kernel(None)
-    fit.check_trace(kernel)
+    compatibility.check_trace(kernel)
     other = dataclasses.replace(kernel, name="theirs", parameters={"bbr": ["kept"]})
     with pytest.raises(UserError, match="--trace-acks, --trace-changes: the kernel theirs keeps no records of ACKs"):
-        fit.check_trace(other)
+        compatibility.check_trace(other)
 
 
 @pytest.mark.parametrize("seconds", BAD_SECONDS)

@@ -15,7 +15,7 @@ import pytest
 from pydantic import BaseModel
 
 from bbrlab.base.errors import UserError
-from bbrlab.cli.look import check
+from bbrlab.cli.checks import check
 from bbrlab.experiment import links
 from bbrlab.experiment.plan import make_plan
 from bbrlab.scenario import needs

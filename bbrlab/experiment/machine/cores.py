@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from bbrlab.base.errors import UserError
-from bbrlab.base.owned import open_lock
+from bbrlab.base.locks import open_lock
 
 POLL_S = 0.05
 TELL_AFTER_S = 5  # of waiting

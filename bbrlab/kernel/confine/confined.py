@@ -76,7 +76,7 @@ def uml(
     calls = (
         seccomp.guest_filter(separate_programs=separate, filters=filters, traces=files is not None) if filtered else b""
     )
-    return command(argv, files, calls, once=filtered and seccomp.lets_one_start(), fixed_addresses=separate)
+    return command(argv, files, calls, once=filtered and seccomp.filter_may_let_calls_go_on(), fixed_addresses=separate)
 
 
 def compiler(argv: Sequence[str], tree: Path, temporary: Path) -> list[str]:

@@ -86,7 +86,7 @@ def is_supported() -> bool:
     return int(ctypes.CDLL(None).syscall(SECCOMP, GET_ACTION_AVAIL, 0, ctypes.byref(action))) == 0
 
 
-def lets_one_start() -> bool:
+def filter_may_let_calls_go_on() -> bool:
     """Whether a filter may ask whoever listens, and the answer may be that the call goes on: from Linux 5.5 on."""
     return tuple(int(number) for number in re.findall(r"\d+", os.uname().release)[:2]) >= (5, 5)
 

@@ -1,4 +1,4 @@
-"""What is checked before anything runs, so that hours of runs do not end with a slip of the keyboard."""
+"""Checks of output paths before a long run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands that look and run nothing: doctor, schema, check, forecast."""
+"""Commands that run no experiment: doctor, schema, check, forecast."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def _checked(path: Path) -> dict[str, Any]:
 def _about_parameters(points: list[Point]) -> list[str]:
     """What is to be said of the flows' parameters: those that the default kernel does not have, which another may; what could not be checked."""
     from bbrlab.kernel.built import get_kernel
-    from bbrlab.run.fit import check_parameters
+    from bbrlab.run.compatibility import check_parameters
 
     points = [point for point in points if any(flow.params for flow in point.scenario.flows)]
     if not points:

@@ -1,4 +1,4 @@
-"""What of the claims decides how many seeds a figure gets."""
+"""Requests of claims for more seeds of a figure."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from bbrlab.claims.seeds import may_ask
 from bbrlab.results.figures import Figure
 
 
-def asking(figure: Figure, claims: Iterable[Claim]) -> list[Claim]:
+def claims_requesting_seeds(figure: Figure, claims: Iterable[Claim]) -> list[Claim]:
     """The claims that may ask for more seeds of a figure; none where the figure's trials are all that it may have."""
     if max(figure.caps.values()) <= figure.trials:
         return []
     return [claim for claim in claims if may_ask(claim, figure)]
 
 
-def asking_text(figure: Figure, own: list[Claim]) -> str | None:
+def seed_request_text(figure: Figure, own: list[Claim]) -> str | None:
     """What decides how many seeds a figure gets, as a file's content, so that a claim that is corrected has the seeds of its own
     figure counted again, and no other's.
 
     Args:
-        own: the claims that may ask for more (asking()).
+        own: the claims that may ask for more (claims_requesting_seeds()).
 
     Returns:
         None for a figure whose points keep what they begin with.

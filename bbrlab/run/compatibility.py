@@ -1,4 +1,4 @@
-"""Whether a kernel and a backend can do what a point asks for."""
+"""Compatibility of a point with a kernel and a backend: algorithms, parameters, acceleration."""
 
 from __future__ import annotations
 

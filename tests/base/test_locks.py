@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from bbrlab.base import files, owned, scratch
+from bbrlab.base import files, locks, scratch
 from bbrlab.base.errors import UserError
 from bbrlab.base.files import explain, place_of
-from bbrlab.base.owned import owned_folder, remove_abandoned
+from bbrlab.base.locks import owned_folder, remove_abandoned
 from bbrlab.experiment.machine import cores
 
 MAKER = """
 import sys, time
 from pathlib import Path
-from bbrlab.base.owned import owned_folder
+from bbrlab.base.locks import owned_folder
 with owned_folder(Path(sys.argv[1]), "x-") as folder:
     (folder / "sub").mkdir()
     (folder / "sub" / "big").write_text("memory")
@@ -81,7 +81,7 @@ def test_only_real_folders_of_ones_own_are_removed(tmp_path, monkeypatch):
     for path in (target, tmp_path / "x-folder", tmp_path / "y-other"):
         age(path)
     with monkeypatch.context() as patch:
-        patch.setattr(owned.os, "geteuid", lambda: os.getuid() + 1)
+        patch.setattr(locks.os, "geteuid", lambda: os.getuid() + 1)
         assert remove_abandoned(tmp_path, "x-") == []
     assert remove_abandoned(tmp_path, "x-") == [tmp_path / "x-folder"]
     assert (target / "precious").read_text() == "mine"
@@ -97,7 +97,7 @@ def test_what_a_killed_process_left_half_written_is_removed_and_what_a_living_on
     with files.aside(tmp_path / "a" / "table") as mine, files.folder_aside(tmp_path / "a" / "pages") as ours:
         for path in (left, folder, mine, ours):
             age(path)
-        assert sorted(owned.remove_partials(tmp_path)) == sorted([left, folder])
+        assert sorted(locks.remove_partials(tmp_path)) == sorted([left, folder])
         mine.write_text("whole")
     assert (tmp_path / "a" / "table").read_text() == "whole"
     assert other.exists()

@@ -1,4 +1,4 @@
-"""Folders that belong to a living process, and locks.
+"""Locks, and temporary folders, that are released when their process ends.
 
 Both stand on flock: the system takes a lock away when its holder ends, however it ends. So who holds a lock is alive, and
 a folder whose lock is free was left behind.
