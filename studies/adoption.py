@@ -71,8 +71,14 @@ def _rows(chosen: Iterable[Population]) -> Iterator[dict[str, float | str]]:
         seeds = GRIDS[p.flows].seeds
         each = np.array([_goodput(p, seed) for seed in range(1, seeds + 1)])
         (bbr, rival), (bbr_sd, rival_sd) = each.mean(axis=0), each.std(axis=0, ddof=1)
-        yield {**vars(p), "bbr_flow_mbit": bbr, "rival_flow_mbit": rival, "bbr_flow_sd": bbr_sd,
-               "rival_flow_sd": rival_sd, "seeds": seeds}  # fmt: skip
+        yield {
+            **vars(p),
+            "bbr_flow_mbit": bbr,
+            "rival_flow_mbit": rival,
+            "bbr_flow_sd": bbr_sd,
+            "rival_flow_sd": rival_sd,
+            "seeds": seeds,
+        }
 
 
 def _goodput(p: Population, seed: int) -> tuple[float, float]:

@@ -68,14 +68,16 @@ def agreement(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
             published = part["published"].to_numpy(dtype=float)
             nonzero = published != 0
             relative = np.abs(difference[nonzero] / published[nonzero])
-            rows.append({
-                "data": name,
-                "metric": metric,
-                "values": len(part),
-                "rms": rms(difference),
-                "largest": float(np.abs(difference).max()),
-                "median_percent": 100 * float(np.median(relative)) if len(relative) else float("nan"),
-            })  # fmt: skip
+            rows.append(
+                {
+                    "data": name,
+                    "metric": metric,
+                    "values": len(part),
+                    "rms": rms(difference),
+                    "largest": float(np.abs(difference).max()),
+                    "median_percent": 100 * float(np.median(relative)) if len(relative) else float("nan"),
+                }
+            )
     return pd.DataFrame(rows)
 
 
@@ -122,13 +124,27 @@ def _draw(axes: Axes, panel: BlindPanel, table: pd.DataFrame) -> None:
         if panel.names and value not in panel.names:
             continue
         name = panel.names.get(str(value), f"{value:g}" if isinstance(value, float) else str(value))
-        axes.plot(part["published"], part["here"], "o", ms=5, alpha=0.8, label=panel.label.format(name),
-                  color=COLOURS.get(str(value)))  # fmt: skip
+        axes.plot(
+            part["published"],
+            part["here"],
+            "o",
+            ms=5,
+            alpha=0.8,
+            label=panel.label.format(name),
+            color=COLOURS.get(str(value)),
+        )
     both = table[["published", "here"]].to_numpy(dtype=float)
     low, high = panel.limits or (0 if panel.scale == "linear" else 0.8 * np.nanmin(both), 1.1 * np.nanmax(both))
     axes.plot([low, high], [low, high], color="0.6", lw=1, zorder=0)
-    axes.set(xlim=(low, high), ylim=(low, high), xscale=panel.scale, yscale=panel.scale, title=panel.title,
-             xlabel="published", ylabel="predicted")  # fmt: skip
+    axes.set(
+        xlim=(low, high),
+        ylim=(low, high),
+        xscale=panel.scale,
+        yscale=panel.scale,
+        title=panel.title,
+        xlabel="published",
+        ylabel="predicted",
+    )
     if panel.note:
         axes.text(panel.note.at[0], panel.note.at[1], panel.note.text, fontsize=8, color="0.3")
     axes.legend(fontsize=8)

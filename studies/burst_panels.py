@@ -109,11 +109,22 @@ def modelled(
     """
     p = PANELS[name]
     changed: dict[str, Version] = {} if version is None else {p.cca: version}
-    return np.array([
-        burst.shares(p.cca, int(n), p.rival, p.rate_mbit, p.rtt_ms, x * p.buffer_scale, reading=reading, seeds=seeds,
-                     versions=changed).mean()
-        for x, n in zip(chosen["buffer_bdp"], chosen["bbr_flows"], strict=True)
-    ])  # fmt: skip
+    return np.array(
+        [
+            burst.shares(
+                p.cca,
+                int(n),
+                p.rival,
+                p.rate_mbit,
+                p.rtt_ms,
+                x * p.buffer_scale,
+                reading=reading,
+                seeds=seeds,
+                versions=changed,
+            ).mean()
+            for x, n in zip(chosen["buffer_bdp"], chosen["bbr_flows"], strict=True)
+        ]
+    )
 
 
 def panels(names: Iterable[str]) -> pd.DataFrame:
@@ -180,5 +191,9 @@ def _parts(chosen: pd.DataFrame, base: burst.Floats, names: Iterable[str]) -> It
     for name in names:
         version = replace(burst_versions.VERSIONS["bbr3"], **PARTS[name])  # type: ignore[arg-type]
         without = modelled(PUBLISHED.parts.panel, chosen, "draft", version=version)
-        yield {"part": name, "change": rms(without - base), "rmse": rms(without - published),
-               "rmse_with": rms(base - published)}  # fmt: skip
+        yield {
+            "part": name,
+            "change": rms(without - base),
+            "rmse": rms(without - published),
+            "rmse_with": rms(base - published),
+        }

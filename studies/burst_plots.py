@@ -43,7 +43,9 @@ def beside_lab(table: pd.DataFrame) -> Figure:
     figure, axes = plt.subplots(figsize=(5, 5))
     axes.plot([0, 1], [0, 1], color="0.6", lw=0.8)
     for cca, some in table.groupby("cca", sort=True):
-        axes.errorbar(some["lab"], some["model"], xerr=some["half"], fmt="o", ms=5, lw=1, color=COLOURS[str(cca)], label=cca)  # fmt: skip
+        axes.errorbar(
+            some["lab"], some["model"], xerr=some["half"], fmt="o", ms=5, lw=1, color=COLOURS[str(cca)], label=cca
+        )
     axes.set(
         xlim=(0, 1), ylim=(0, 1), xlabel="BBR's share of capacity, lab", ylabel="the same, burst model", aspect="equal"
     )
@@ -63,11 +65,20 @@ def payoffs(table: pd.DataFrame, flows: int) -> Figure:
     figure, grid = multiples(len(buffers))
     for axes, buffer_bdp in zip(grid.flat, buffers, strict=False):
         at = some[some["buffer_bdp"] == buffer_bdp]
-        equal = (at["bbr_flows"] * at["bbr_flow_mbit"].fillna(0) + (flows - at["bbr_flows"]) * at["rival_flow_mbit"].fillna(0)) / flows  # fmt: skip
+        equal = (
+            at["bbr_flows"] * at["bbr_flow_mbit"].fillna(0)
+            + (flows - at["bbr_flows"]) * at["rival_flow_mbit"].fillna(0)
+        ) / flows
         for cca, one in at.groupby("cca", sort=False):
             colour = COLOURS[str(cca)]
             axes.plot(one["bbr_flows"], one["bbr_flow_mbit"] / equal[one.index], color=colour, label=f"a {cca} flow")
-            axes.plot(one["bbr_flows"], one["rival_flow_mbit"] / equal[one.index], color=colour, ls=":", label="a CUBIC flow beside it")  # fmt: skip
+            axes.plot(
+                one["bbr_flows"],
+                one["rival_flow_mbit"] / equal[one.index],
+                color=colour,
+                ls=":",
+                label="a CUBIC flow beside it",
+            )
         axes.axhline(1, color="0.5", lw=0.7)
         axes.set(title=f"{buffer_bdp:g} BDP", xlabel=f"BBR flows of {flows}", ylim=(0, 4))
     grid.flat[0].set_ylabel("of an equal share")
@@ -112,7 +123,12 @@ def what_if(
         )
     axes.axhline(flows / (flows + 1), color=PUBLISHED, lw=0.7, ls=":", label="equal shares")
     bdp_axis(axes, list(BUFFERS_BDP))
-    axes.set(ylim=(0, 1), xlabel="buffer (BDP)", ylabel="share of capacity", title=f"{flows} {cca} v 1 {rival}, {rate_mbit:g} Mbit/s, {rtt_ms:g} ms")  # fmt: skip
+    axes.set(
+        ylim=(0, 1),
+        xlabel="buffer (BDP)",
+        ylabel="share of capacity",
+        title=f"{flows} {cca} v 1 {rival}, {rate_mbit:g} Mbit/s, {rtt_ms:g} ms",
+    )
     axes.legend(fontsize=9)
     plt.close(figure)
     return figure

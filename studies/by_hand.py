@@ -43,7 +43,14 @@ class Tried:
     folder: Path
 
 
-def run_by_hand(scenario: str, changes: Mapping[str, Any] | None = None, *, name: str = "run", seed: int = 1, kernel_name: str | None = None) -> Tried:  # fmt: skip
+def run_by_hand(
+    scenario: str,
+    changes: Mapping[str, Any] | None = None,
+    *,
+    name: str = "run",
+    seed: int = 1,
+    kernel_name: str | None = None,
+) -> Tried:
     """Run a scenario once, in virtual time, and say how long it took.
 
     Args:
@@ -66,8 +73,10 @@ def run_by_hand(scenario: str, changes: Mapping[str, Any] | None = None, *, name
     summary = run_point(point, seed, folder, kernel_name=kernel_name)
     failed = [check["name"] for check in failed_of(summary["checks"])]
     wall_s = summary["wall_s"] or float("nan")
-    print(f"{name}: {summary['virtual_s']:g} s in {wall_s:.1f} s ({summary['virtual_s'] / wall_s:.0f} x real time), "
-          + (f"SELF-CHECKS FAILED: {', '.join(failed)}" if failed else f"all {len(summary['checks'])} self-checks passed"))  # fmt: skip
+    print(
+        f"{name}: {summary['virtual_s']:g} s in {wall_s:.1f} s ({summary['virtual_s'] / wall_s:.0f} x real time), "
+        + (f"SELF-CHECKS FAILED: {', '.join(failed)}" if failed else f"all {len(summary['checks'])} self-checks passed")
+    )
     return Tried(point, dict(changes or {}), summary, folder)
 
 

@@ -54,7 +54,9 @@ def small(ccas: Sequence[str], buffer_packets: float, **options: Any) -> fluid.R
     return fluid.simulate(list(ccas), RATE_MBIT, LINK_DELAY_MS, delays, buffer_packets, **options)
 
 
-def over_time(ccas: Sequence[str], buffer_bdp: float, duration_s: float = 40, *, rtprop_may_rise: bool = False) -> fluid.Run:  # fmt: skip
+def over_time(
+    ccas: Sequence[str], buffer_bdp: float, duration_s: float = 40, *, rtprop_may_rise: bool = False
+) -> fluid.Run:
     """An aligned run with its trace, every 10 ms.
 
     Args:
@@ -129,7 +131,12 @@ def long_shares(measured: pd.DataFrame, buffers_bdp: Sequence[float] = (1, 2, 4,
 def step_tables() -> dict[str, pd.DataFrame]:
     """fluid.convergence() of each of STEP_CASES."""
     return {
-        name: fluid.convergence(cca=list(ccas), rate_mbit=rate, link_delay_ms=LINK_DELAY_MS,
-                                access_delay_ms=list(delays), buffer_packets=buffer)
+        name: fluid.convergence(
+            cca=list(ccas),
+            rate_mbit=rate,
+            link_delay_ms=LINK_DELAY_MS,
+            access_delay_ms=list(delays),
+            buffer_packets=buffer,
+        )
         for name, (ccas, rate, delays, buffer) in STEP_CASES.items()
-    }  # fmt: skip
+    }

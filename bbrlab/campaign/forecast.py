@@ -84,8 +84,16 @@ def show_forecast(
     for name in ("points", "seeds", "runs", "done", "virtual h", "core min*", "MB*"):
         table.add_column(name, justify="right")
     for row in found:
-        table.add_row(row.figure, str(row.points), str(row.seeds), str(row.runs), str(row.done),
-                      f"{row.virtual_s / 3600:.1f}", f"{row.left_core_s / 60:.1f}", f"{row.left_bytes / 1e6:.0f}")  # fmt: skip
+        table.add_row(
+            row.figure,
+            str(row.points),
+            str(row.seeds),
+            str(row.runs),
+            str(row.done),
+            f"{row.virtual_s / 3600:.1f}",
+            f"{row.left_core_s / 60:.1f}",
+            f"{row.left_bytes / 1e6:.0f}",
+        )
     console.print(table)
     left_s, size = sum(row.left_core_s for row in found), sum(row.left_bytes for row in found)
     runs, done, more = (

@@ -52,8 +52,11 @@ class LogHandler(LogHandlerBase):
                 nocolor=settings.nocolor, stream=sys.stdout if settings.stdout else sys.stderr
             )
             self.wordy.setFormatter(self.wording)
-            self.wordy.addFilter(DefaultFilter(settings.quiet, settings.debug_dag, settings.verbose, settings.dryrun,
-                                               settings.printshellcmds))  # fmt: skip
+            self.wordy.addFilter(
+                DefaultFilter(
+                    settings.quiet, settings.debug_dag, settings.verbose, settings.dryrun, settings.printshellcmds
+                )
+            )
 
     @property
     def writes_to_stream(self) -> bool:

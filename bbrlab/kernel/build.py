@@ -125,9 +125,16 @@ def _build_with(
 
 
 def _keep(
-    tree: Path, spec: KernelSpec, key: str, host: str, source: Located, probe: dict[str, Any], start: float, out: Path,
+    tree: Path,
+    spec: KernelSpec,
+    key: str,
+    host: str,
+    source: Located,
+    probe: dict[str, Any],
+    start: float,
+    out: Path,
     own: Sequence[OwnCca] = (),
-) -> None:  # fmt: skip
+) -> None:
     """Take from a tree what is kept of it: the kernel, its configuration, and what it is and can do."""
     out.mkdir()
     shutil.copy2(tree / TARGETS[spec.arch][1], out / "linux")

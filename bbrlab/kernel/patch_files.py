@@ -92,9 +92,13 @@ class _Reader:
         if not any(part.hunks or part.files for part in self.found):
             mail = any(re.match(r"(From|Subject|Date): ?", line) for line in self.lines[:40])
             raise UserError(
-                f"{self.path}: has no diff in it" + (": it is a mail without one, such as a cover letter; leave it out"
-                if mail else f", and is no patch; {AS_IT_SHOULD_BE}")
-            )  # fmt: skip
+                f"{self.path}: has no diff in it"
+                + (
+                    ": it is a mail without one, such as a cover letter; leave it out"
+                    if mail
+                    else f", and is no patch; {AS_IT_SHOULD_BE}"
+                )
+            )
         return self.found
 
     def _read(self, index: int) -> int:

@@ -40,16 +40,47 @@ class BootFailed(UserError):
 def _probe_command(image: Path, arch: str, acceleration: str, folder: str, loud: bool) -> list[str]:
     probe, words = probe_file(), LOUD if loud else "quiet"
     if arch == "um":
-        return [str(image), "mem=64M", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro", "time-travel=inf-cpu",
-                f"init={probe}", "con=null", "con0=null,fd:1", words, f"uml_dir={folder}/"]  # fmt: skip
+        return [
+            str(image),
+            "mem=64M",
+            "root=/dev/root",
+            "rootfstype=hostfs",
+            "rootflags=/",
+            "ro",
+            "time-travel=inf-cpu",
+            f"init={probe}",
+            "con=null",
+            "con0=null,fd:1",
+            words,
+            f"uml_dir={folder}/",
+        ]
     root = "root=root rootfstype=9p rootflags=trans=virtio,version=9p2000.L ro"
     qemu = (
         shutil.which(QEMU) or QEMU
     )  # by its path: it is started with the system's PATH, and may be installed elsewhere
-    return [qemu, "-machine", "q35", "-accel", acceleration, "-cpu", "host" if acceleration == "kvm" else "max", "-m", "512M",
-            "-nodefaults", "-no-reboot", "-display", "none", "-serial", "stdio",
-            "-virtfs", "local,path=/,mount_tag=root,security_model=none,multidevs=remap,readonly=on",
-            "-kernel", str(image), "-append", f"console=ttyS0 reboot=t panic=-1 {NO_TIMER_CHECK} {words} {root} init={probe}"]  # fmt: skip
+    return [
+        qemu,
+        "-machine",
+        "q35",
+        "-accel",
+        acceleration,
+        "-cpu",
+        "host" if acceleration == "kvm" else "max",
+        "-m",
+        "512M",
+        "-nodefaults",
+        "-no-reboot",
+        "-display",
+        "none",
+        "-serial",
+        "stdio",
+        "-virtfs",
+        "local,path=/,mount_tag=root,security_model=none,multidevs=remap,readonly=on",
+        "-kernel",
+        str(image),
+        "-append",
+        f"console=ttyS0 reboot=t panic=-1 {NO_TIMER_CHECK} {words} {root} init={probe}",
+    ]
 
 
 def _release(image: Path) -> tuple[int, ...]:
@@ -67,9 +98,15 @@ def _boot(argv: list[str], folder: Path, timeout_s: float) -> str:
         OSError: if it does not start.
     """
     with open(folder / "console", "w+b") as console:
-        machine = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=console, stderr=subprocess.STDOUT, cwd=folder,
-                                   env={"PATH": os.defpath, "TMPDIR": str(folder), "HOME": str(folder)},
-                                   start_new_session=True)  # fmt: skip
+        machine = subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=console,
+            stderr=subprocess.STDOUT,
+            cwd=folder,
+            env={"PATH": os.defpath, "TMPDIR": str(folder), "HOME": str(folder)},
+            start_new_session=True,
+        )
         try:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 machine.wait(timeout_s)
@@ -153,5 +190,11 @@ def probe_kernel(image: Path, arch: str, log: Path, *, own: bool = False) -> dic
     profiles: dict[str, list[str]] = {}
     for base, profile in re.findall(r"probe profile (\w+) (\S+)", output):
         profiles.setdefault(base, []).append(profile)
-    return {"release": release[1], "ccas": ccas[1].split(), "parameters": parameters, "modules": modules,
-            "profiles": profiles, "acceleration": acceleration}  # fmt: skip
+    return {
+        "release": release[1],
+        "ccas": ccas[1].split(),
+        "parameters": parameters,
+        "modules": modules,
+        "profiles": profiles,
+        "acceleration": acceleration,
+    }

@@ -80,11 +80,22 @@ class Steps:
             self.file.flush()
             # The same binary wherever, whenever and by whomever it is built (KCFLAGS, LLVM and others would change it).
             environment = {k: v for k, v in os.environ.items() if k in {"PATH", "HOME", "TMPDIR"}}
-            environment |= {"KBUILD_BUILD_TIMESTAMP": "2026-01-01", "KBUILD_BUILD_USER": "bbrlab",
-                            "KBUILD_BUILD_HOST": "bbrlab", "LC_ALL": "C", **settings}  # fmt: skip
+            environment |= {
+                "KBUILD_BUILD_TIMESTAMP": "2026-01-01",
+                "KBUILD_BUILD_USER": "bbrlab",
+                "KBUILD_BUILD_HOST": "bbrlab",
+                "LC_ALL": "C",
+                **settings,
+            }
             with open(stdin or os.devnull, "rb") as source:
-                status = _call(argv, lambda: self.say(f"kernel {self.name}: {step} was ended"),
-                               cwd=self.tree, stdin=source, stdout=self.file, env=environment)  # fmt: skip
+                status = _call(
+                    argv,
+                    lambda: self.say(f"kernel {self.name}: {step} was ended"),
+                    cwd=self.tree,
+                    stdin=source,
+                    stdout=self.file,
+                    env=environment,
+                )
             if status:
                 words = self.words()[before + 1 :]
                 errors = [line for line in words if ERROR.search(line) and not MAKE_PROGRESS.match(line)]

@@ -33,7 +33,12 @@ FORMAT = 1
 README, MANIFEST, SUMS = "README.md", "MANIFEST.json", "SHA256SUMS"
 BESIDES = (README, MANIFEST, crate.METADATA, SUMS)  # about the other files of an archive
 SITE = "site/index.html"  # below results/SCALE/, where it was built
-LICENCES = {"source": "by folder: LICENSE", "source/kernels": "GPL-2.0-only", "source/data": "CC0-1.0", "results": "CC0-1.0"}  # fmt: skip
+LICENCES = {
+    "source": "by folder: LICENSE",
+    "source/kernels": "GPL-2.0-only",
+    "source/data": "CC0-1.0",
+    "results": "CC0-1.0",
+}
 COMPRESSION = 6
 
 

@@ -22,7 +22,27 @@ from bbrlab.results.statistics import all_equal, half_width
 METRICS = ("share_of_capacity", "utilisation", "loss", "queue_ms_mean")  # compared if nothing else is asked for
 MOVED, SAME, OPEN, NOT_COMPARED = "moved", "same", "open", "not compared"
 Place = tuple[str, str, int, str]  # figure, name of the point, group, metric
-POINTS = ("figure", "point", "group", "cca", "metric", "unit", "a_mean", "a_half", "a_seeds", "a_failed", "b_mean", "b_half", "b_seeds", "b_failed", "difference", "low", "high", "p", "outcome")  # fmt: skip
+POINTS = (
+    "figure",
+    "point",
+    "group",
+    "cca",
+    "metric",
+    "unit",
+    "a_mean",
+    "a_half",
+    "a_seeds",
+    "a_failed",
+    "b_mean",
+    "b_half",
+    "b_seeds",
+    "b_failed",
+    "difference",
+    "low",
+    "high",
+    "p",
+    "outcome",
+)
 
 
 def compare_points(

@@ -118,17 +118,26 @@ def _describe_files(crate: ROCrate, scale: str) -> None:
     _file(crate, "MANIFEST.json", "Versions and hashes", "application/json")
     for place, name, description in (
         ("LICENSES/", "Texts of the licences", "One file for each licence that LICENSE names."),
-        ("source/", "Sources", "The package at the archive's commit: scenarios, published values, claims, code, workflow."),
-        (f"results/{scale}/", "Tables, verdicts and pages",
-         "One table for each figure, verdicts on claims and statements, a page for each paper; made of the runs by source/Snakefile."),
-    ):  # fmt: skip
+        (
+            "source/",
+            "Sources",
+            "The package at the archive's commit: scenarios, published values, claims, code, workflow.",
+        ),
+        (
+            f"results/{scale}/",
+            "Tables, verdicts and pages",
+            "One table for each figure, verdicts on claims and statements, a page for each paper; made of the runs by source/Snakefile.",
+        ),
+    ):
         crate.add_dataset(dest_path=place, properties={"name": name, "description": description})
 
 
 def _actions(crate: ROCrate, runs: Sequence[GuestRun]) -> list[ContextEntity]:
     """An action for each run."""
-    seeds = {seed: _entity(crate, f"#seed-{seed}", "PropertyValue", name="seed", value=seed)
-             for seed in sorted({run.seed for run in runs})}  # fmt: skip
+    seeds = {
+        seed: _entity(crate, f"#seed-{seed}", "PropertyValue", name="seed", value=seed)
+        for seed in sorted({run.seed for run in runs})
+    }
     points: dict[str, Any] = {}
     programs: dict[tuple[str, str], SoftwareApplication] = {}
     actions = []
@@ -159,9 +168,27 @@ def _actions(crate: ROCrate, runs: Sequence[GuestRun]) -> list[ContextEntity]:
 def _program(crate: ROCrate, run: GuestRun) -> SoftwareApplication:
     """The code of a commit with the kernel that it ran."""
     key = run.kernel["key"]
-    kernel = crate.dereference(f"#kernel-{key}") or crate.add(SoftwareApplication(crate, f"#kernel-{key}", properties={
-        "name": f"Linux {run.kernel['release']}, guest kernel {key}", "softwareVersion": run.kernel["release"], "identifier": key,
-        "description": f"Built from {run.kernel['source']} by {run.kernel['compiler']}."}))  # fmt: skip
-    return crate.add(SoftwareApplication(crate, f"#bbrlab-{quote(run.commit)}-{key}", properties={
-        "name": "bbrlab", "softwareVersion": run.commit, "softwareRequirements": kernel,
-        "description": f"bbrlab at commit {run.commit}, with guest kernel {key}."}))  # fmt: skip
+    kernel = crate.dereference(f"#kernel-{key}") or crate.add(
+        SoftwareApplication(
+            crate,
+            f"#kernel-{key}",
+            properties={
+                "name": f"Linux {run.kernel['release']}, guest kernel {key}",
+                "softwareVersion": run.kernel["release"],
+                "identifier": key,
+                "description": f"Built from {run.kernel['source']} by {run.kernel['compiler']}.",
+            },
+        )
+    )
+    return crate.add(
+        SoftwareApplication(
+            crate,
+            f"#bbrlab-{quote(run.commit)}-{key}",
+            properties={
+                "name": "bbrlab",
+                "softwareVersion": run.commit,
+                "softwareRequirements": kernel,
+                "description": f"bbrlab at commit {run.commit}, with guest kernel {key}.",
+            },
+        )
+    )

@@ -24,7 +24,18 @@ from bbrlab.run.guest_code import always_loaded
 from bbrlab.run.output import MANIFEST, SUMMARY
 
 # Of a run's manifest.json: what the same run writes again. The rest is of the machine, or has its own line (kernel).
-REPEATABLE = ("scenario", "values", "fingerprint", "seed", "backend", "plan_sha256", "guest_code_sha256", "outputs_sha256", "report", "iperf3")  # fmt: skip
+REPEATABLE = (
+    "scenario",
+    "values",
+    "fingerprint",
+    "seed",
+    "backend",
+    "plan_sha256",
+    "guest_code_sha256",
+    "outputs_sha256",
+    "report",
+    "iperf3",
+)
 SHOWN = 3  # of the fields that differ, for each file
 LATER = {
     field for m in schema.METRICS.values() if m.since for field in (m.field, f"flows.{m.name}")

@@ -193,8 +193,10 @@ class Shipped(Results):
                 raise DamagedFile(error.path, f"cannot be read: {what}", GET_ANEW) from None
             raise
         self._hashes = {
-            (str(r["figure"]), str(r["point"]), int(r["seed"])): r for r in table.to_dict("records") if r["figure"] in self.figures
-        }  # fmt: skip
+            (str(r["figure"]), str(r["point"]), int(r["seed"])): r
+            for r in table.to_dict("records")
+            if r["figure"] in self.figures
+        }
         counts = pd.Series([k[0] for k in self._hashes], dtype=str).value_counts()
         for id in self.figures:
             if counts.get(id, 0) != manifest.figures[id]:

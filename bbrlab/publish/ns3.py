@@ -135,10 +135,19 @@ def run(figures: list[Figure], seeds: int) -> pd.DataFrame:
     rows = []
     for (figure, point, seed), result in zip(chosen, results, strict=True):
         for group, goodput in enumerate(result["goodput_mbit"]):
-            rows.append({
-                "figure": figure.id, "point": point.label, "seed": seed, **point.values, "group": group,
-                "cca": point.scenario.flows[group].cca, "goodput_mbit": goodput,
-                "share_of_capacity": goodput / point.scenario.network.rate_mbit, "wall_s": result["wall_s"],
-                "left_out": left_out(point), "program": program_identity(),
-            })  # fmt: skip
+            rows.append(
+                {
+                    "figure": figure.id,
+                    "point": point.label,
+                    "seed": seed,
+                    **point.values,
+                    "group": group,
+                    "cca": point.scenario.flows[group].cca,
+                    "goodput_mbit": goodput,
+                    "share_of_capacity": goodput / point.scenario.network.rate_mbit,
+                    "wall_s": result["wall_s"],
+                    "left_out": left_out(point),
+                    "program": program_identity(),
+                }
+            )
     return pd.DataFrame(rows)

@@ -111,7 +111,17 @@ def point_means(runs_table: pd.DataFrame, keys: list[str], value: str = "share_o
 
 
 # Of a point (Point.conditions).
-CONDITIONS = ("rate_mbit", "base_rtt_ms", "buffer_bytes", "buffer_bdp", "qdisc", "random_loss", "duration_s", "window_start_s", "window_end_s")  # fmt: skip
+CONDITIONS = (
+    "rate_mbit",
+    "base_rtt_ms",
+    "buffer_bytes",
+    "buffer_bdp",
+    "qdisc",
+    "random_loss",
+    "duration_s",
+    "window_start_s",
+    "window_end_s",
+)
 TIDY = (
     "paper", "figure", "point", "case", "group", "cca", "flows", *CONDITIONS, "metric", "unit", "mean", "ci95_low",
     "ci95_high", "standard_deviation", "seeds", "failed", "without",

@@ -24,8 +24,19 @@ path-exclude /usr/share/locale/*
 path-exclude /usr/share/man/*
 """
 # Of the machine that it was made on, and what apt can fetch again.
-LEFT_OUT = ("etc/hostname", "etc/resolv.conf", "var/cache/apt", "var/lib/apt/lists", "var/log", "proc", "sys", "dev", "usr/share/man",
-            "usr/share/info", "usr/share/locale")  # fmt: skip
+LEFT_OUT = (
+    "etc/hostname",
+    "etc/resolv.conf",
+    "var/cache/apt",
+    "var/lib/apt/lists",
+    "var/log",
+    "proc",
+    "sys",
+    "dev",
+    "usr/share/man",
+    "usr/share/info",
+    "usr/share/locale",
+)
 
 
 def base_name(suite: str) -> str:

@@ -93,7 +93,9 @@ class Builder:
             argv += ["--label", f"{name}={value}"]
         for name, path in secrets.items():
             argv += ["--secret", f"id={name},src={path}"]
-        return subprocess.run([*argv, str(context)], stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, env=_environment()).returncode  # fmt: skip
+        return subprocess.run(
+            [*argv, str(context)], stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, env=_environment()
+        ).returncode
 
     def read(self, name: str, path: str) -> str:
         """A file of an image."""

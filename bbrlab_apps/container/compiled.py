@@ -17,8 +17,21 @@ from bbrlab.campaign.stages import PACKAGES
 
 OURS = (*PACKAGES, "tests", "snakemake_logger_plugin_bbrlab")
 # What is started by name.
-STARTED = ("snakemake.cli", "jupyterlab.labapp", "ipykernel.kernelapp", "ipywidgets", "nbconvert.exporters", "pytest", "xdist.plugin",
-           "pytest_timeout", "papermill", "sphinx.application", "sphinx.builders.html", "textual.app", "psutil")  # fmt: skip
+STARTED = (
+    "snakemake.cli",
+    "jupyterlab.labapp",
+    "ipykernel.kernelapp",
+    "ipywidgets",
+    "nbconvert.exporters",
+    "pytest",
+    "xdist.plugin",
+    "pytest_timeout",
+    "papermill",
+    "sphinx.application",
+    "sphinx.builders.html",
+    "textual.app",
+    "psutil",
+)
 
 
 def imported(root: Path) -> set[str]:

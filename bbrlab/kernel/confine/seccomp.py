@@ -38,7 +38,9 @@ PLAIN = """
 """.split()
 NUMBERS = {
     name: number
-    for number, name in (pair.split(":") for pair in """
+    for number, name in (
+        pair.split(":")
+        for pair in """
     0:read 1:write 2:open 3:close 4:stat 5:fstat 6:lstat 7:poll 8:lseek 9:mmap 10:mprotect 11:munmap 12:brk 13:rt_sigaction
     14:rt_sigprocmask 15:rt_sigreturn 16:ioctl 17:pread64 18:pwrite64 19:readv 20:writev 21:access 22:pipe 23:select 24:sched_yield
     25:mremap 26:msync 28:madvise 29:shmget 32:dup 33:dup2 34:pause 35:nanosleep 36:getitimer 37:alarm 38:setitimer 39:getpid 41:socket
@@ -57,8 +59,9 @@ NUMBERS = {
     308:setns 310:process_vm_readv 311:process_vm_writev 316:renameat2 317:seccomp 318:getrandom 319:memfd_create 321:bpf 322:execveat
     323:userfaultfd 332:statx 334:rseq 424:pidfd_send_signal 425:io_uring_setup 434:pidfd_open 435:clone3 436:close_range
     438:pidfd_getfd 439:faccessat2 440:process_madvise 441:epoll_pwait2
-    """.split())
-}  # fmt: skip
+    """.split()
+    )
+}
 ATTACH, SEIZE = (
     16,
     0x4206,

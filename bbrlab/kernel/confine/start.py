@@ -48,7 +48,14 @@ def hold_to_files(rules: "dict[str, Any]") -> None:
     ruleset = call("a ruleset of Landlock", CREATE_RULESET, text(attributes), word(len(attributes)), word(0))
     for path, rights in rules["rules"]:
         place = os.open(path, os.O_PATH | os.O_CLOEXEC)
-        call(f"a rule of Landlock for {os.fsdecode(path)}", ADD_RULE, word(ruleset), word(1), text(struct.pack("<Qi", rights, place)), word(0))  # fmt: skip
+        call(
+            f"a rule of Landlock for {os.fsdecode(path)}",
+            ADD_RULE,
+            word(ruleset),
+            word(1),
+            text(struct.pack("<Qi", rights, place)),
+            word(0),
+        )
         os.close(place)
     call("to be held by Landlock", RESTRICT_SELF, word(ruleset), word(0))
     os.close(ruleset)
