@@ -20,7 +20,7 @@ from bbrlab.cli.interrupts import EXIT_INTERRUPTED
 
 # How ``bbrlab --help`` lists the commands: what they are for, the most needed first.
 SECTIONS = {
-    "One experiment": ("run", "show", "play", "check", "crosscheck", "traffic"),
+    "One experiment": ("run", "show", "play", "check", "crosscheck", "traffic", "qlog"),
     "A question of your own": ("sweep", "plot", "beside", "compare", "list"),
     "Campaigns (snakemake runs them) and their results": ("forecast", "campaign", "site", "verify", "ns3", "cache"),
     "Models": ("model",),

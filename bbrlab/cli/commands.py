@@ -23,6 +23,7 @@ from bbrlab.cli import (
     models,
     play,
     plot,
+    qlog,
     run,
     shipped,
     sweep,

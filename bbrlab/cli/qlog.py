@@ -1,0 +1,24 @@
+"""``bbrlab qlog``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bbrlab.cli.app import app
+
+
+@app.command()
+def qlog(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="Folder of a run with --trace-acks.")],
+    out: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Gets flow-0.sqlog ...; default: the run's folder.", show_default=False)] = None,
+) -> None:  # fmt: skip
+    """Write each flow's ACKs as qlog: recovery and congestion events, for tools that look at QUIC."""
+    from bbrlab.publish.qlog import write_qlog
+    from bbrlab.show.run_page import run_folder
+
+    folder = run_folder(run)
+    for file in write_qlog(folder, out or folder):
+        typer.echo(str(file))
