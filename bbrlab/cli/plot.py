@@ -19,6 +19,7 @@ def plot(
     hue: Annotated[str | None, typer.Option(help="Field whose values are colours; default: the flows.")] = None,
     kind: Annotated[str, typer.Option(help="line: means with 95 % intervals, or runs over time; box: each seed; cdf: distribution of samples; heat: two swept fields.")] = "line",
     where: Annotated[list[str] | None, typer.Option(metavar="FIELD=VALUE", help="Draw these points only, e.g. qdisc.kind=fifo.")] = None,
+    acks: Annotated[bool, typer.Option("--acks", help="Of runs with --trace-acks: each ACK in place of the samples, of the first flow of each group.")] = False,
     scale: ScaleName = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE.png|.svg|.pdf", help="Default: a PNG in the working folder.", show_default=False)] = None,
 ) -> None:  # fmt: skip
@@ -38,6 +39,7 @@ def plot(
         [name for text in y or [] for name in text.split(",")],
         hue,
         overrides_of(where, "--where", "qdisc.kind=fifo"),
+        acks,
     )
     figure, name = draw(source_of(what, scale), wish)
     file = out or Path(f"{name}.png")

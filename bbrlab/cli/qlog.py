@@ -14,11 +14,12 @@ from bbrlab.cli.app import app
 def qlog(
     run: Annotated[str, typer.Argument(metavar="RUN", help="Folder of a run with --trace-acks.")],
     out: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Gets flow-0.sqlog ...; default: the run's folder.", show_default=False)] = None,
+    packed: Annotated[bool, typer.Option("--gzip", help="Pack each file: flow-0.sqlog.gz.")] = False,
 ) -> None:  # fmt: skip
     """Write each flow's ACKs as qlog: recovery and congestion events, for tools that look at QUIC."""
     from bbrlab.publish.qlog import write_qlog
     from bbrlab.show.run_page import run_folder
 
     folder = run_folder(run)
-    for file in write_qlog(folder, out or folder):
+    for file in write_qlog(folder, out or folder, packed=packed):
         typer.echo(str(file))

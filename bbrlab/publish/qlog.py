@@ -7,6 +7,7 @@ the draft allows (docs/reference/results.md#qlog).
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
 from collections.abc import Iterator, Sequence
@@ -25,7 +26,7 @@ from bbrlab.run.output import ACKS
 
 FILE_SCHEMA, SERIALIZATION = "urn:ietf:params:qlog:file:sequential", "application/qlog+json-seq"
 EVENT_SCHEMA = "urn:ietf:params:qlog:events:quic-12"
-SUFFIX = ".sqlog"
+SUFFIX, PACKED = ".sqlog", ".gz"
 PARAMETERS, METRICS, STATE, TIMER = (
     f"quic:{name}"
     for name in ("recovery_parameters_set", "recovery_metrics_updated", "congestion_state_updated", "timer_updated")
@@ -57,12 +58,13 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def write_qlog(folder: Path, out: Path) -> list[Path]:
+def write_qlog(folder: Path, out: Path, *, packed: bool = False) -> list[Path]:
     """Write a qlog file for each flow of a run whose ACKs were recorded.
 
     Args:
         folder: of the run.
         out: gets flow-N.sqlog, N counting the run's flows.
+        packed: whether with gzip, as flow-N.sqlog.gz.
 
     Returns:
         The files.
@@ -70,10 +72,10 @@ def write_qlog(folder: Path, out: Path) -> list[Path]:
     Raises:
         UserError: if the run has no records of ACKs, or files that are damaged.
     """
-    run, path = RunFolder(folder), folder / ACKS
-    summary = run.summary
+    path = folder / ACKS
     if not path.exists():
         raise UserError(f"{path}: is not there; run it with --trace-acks (or --trace-changes), which records ACKs")
+    summary = RunFolder(folder).summary
     columns = list(dict.fromkeys(_COLUMNS))
     acks = read_with(path, columns, columns, RUN_AGAIN)
     written: list[Path] = []
@@ -81,10 +83,13 @@ def write_qlog(folder: Path, out: Path) -> list[Path]:
         number = int(str(flow))
         cca = summary["flows"][number]["cca"]
         title = f"{summary['scenario']} seed {summary['seed']}, flow {number}: {cca}"
-        name = out / f"flow-{number}{SUFFIX}"
-        with files.aside(name) as temporary, open(temporary, "w", encoding="utf-8") as file:
-            for record in records(rows, title, f"flow {number}", summary["kernel"]["release"]):
-                file.write(f"\x1e{json.dumps(record, separators=(',', ':'), allow_nan=False)}\n")
+        text = "".join(
+            f"\x1e{json.dumps(record, separators=(',', ':'), allow_nan=False)}\n"
+            for record in records(rows, title, f"flow {number}", summary["kernel"]["release"])
+        ).encode()
+        name = out / f"flow-{number}{SUFFIX}{PACKED if packed else ''}"
+        with files.aside(name) as temporary:
+            temporary.write_bytes(gzip.compress(text, 9, mtime=0) if packed else text)
         written.append(name)
     return written
 

@@ -32,12 +32,12 @@ def before(rate: Rate, end_s: float) -> Rate:
 
 def rate_at(scenario: Scenario, times_s: Array) -> Array:
     """Nominal bottleneck rate in Mbit/s at each of ``times_s``."""
-    return _rate_at(scenario.network, times_s)
+    return rates_at(scenario.network, times_s)
 
 
 def queueing_delay_ms(rate: Rate, times_s: Array, backlog_bytes: Array) -> Array:
     """Queueing delay in ms of the backlog (bytes) at each of ``times_s``: by the nominal rate that the bottleneck has then."""
-    delay: Array = backlog_bytes * 8e-3 / _rate_at(rate, times_s)
+    delay: Array = backlog_bytes * 8e-3 / rates_at(rate, times_s)
     return delay
 
 
@@ -54,7 +54,7 @@ def buffer_full_ms(rate: Rate, low_s: float, high_s: float, buffer_bytes: float)
     """
     inside = [(at_s, mbit) for at_s, mbit in _steps(rate) if low_s < at_s < high_s]
     edges = [low_s, *(at_s for at_s, _ in inside), high_s]
-    rates = [*_rate_at(rate, np.array([low_s])), *(mbit for _, mbit in inside)]
+    rates = [*rates_at(rate, np.array([low_s])), *(mbit for _, mbit in inside)]
     return np.repeat(edges, 2)[1:-1], buffer_bytes * 8e-3 / np.repeat(rates, 2)
 
 
@@ -71,7 +71,8 @@ def _steps(rate: Rate) -> list[tuple[float, float]]:
     return [(0.0, rate.rate_mbit), *((c.at_s, c.rate_mbit) for c in changes if c.rate_mbit)]
 
 
-def _rate_at(rate: Rate, times_s: Array) -> Array:
+def rates_at(rate: Rate, times_s: Array) -> Array:
+    """Nominal rate in Mbit/s at each of ``times_s``."""
     (_, first), *later = _steps(rate)
     rates = np.full(len(times_s), first)
     for at_s, mbit in later:

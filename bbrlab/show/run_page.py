@@ -26,9 +26,9 @@ from bbrlab.measure.summary import Summary
 from bbrlab.results.algorithms import colour_of_cca, label_of_cca
 from bbrlab.results.run_folder import RunFolder
 from bbrlab.results.schema import RUN_AGAIN, other_version_error
-from bbrlab.run.output import SAMPLES, SUMMARY
+from bbrlab.run.output import ACKS, SAMPLES, SUMMARY
 from bbrlab.scenario.load import base_point, load_scenario
-from bbrlab.scenario.rates import before, buffer_full_ms, queueing_delay_ms
+from bbrlab.scenario.rates import Rate, before, buffer_full_ms, queueing_delay_ms, rates_at
 from bbrlab.scenario.schema import NOT_DECISIVE, Network, Scenario
 from bbrlab.show.html import embedded, number, render
 from bbrlab.show.run_manifest import RunManifest, RunScenario
@@ -39,7 +39,10 @@ POINTS = 1500  # of a curve; of more the lowest and the highest of each stretch 
 LATEST = 10  # times its length: no sample is later, however late a run in real time is
 MOST = 1e18  # of anything that is sampled
 FLOWS = 6  # that have curves of their own; of more flows, groups have
-_COLUMNS = ("time_s", "flow", "group", "bytes_acked", "cwnd", "srtt_us", "queue_bytes", "bbr_state")
+_NEEDED = ("time_s", "flow", "group", "bytes_acked", "cwnd", "srtt_us", "queue_bytes", "bbr_state")
+_BOUNDS = ("bbr_inflight_hi", "bbr_inflight_lo")  # infinite where there is none
+_COLUMNS = (*_NEEDED, "unacked", "pacing_rate", "total_retrans", "queue_drops", "bbr_bw", *_BOUNDS)
+_OF_ACKS = ("time_s", "flow", "bbr_state")
 _SHOWN = (
     "goodput_mbit", "share_of_capacity", "retransmits", "rtt_ms_mean", "cwnd_packets", "jain_index", "first_data_s", "last_first_data_s",
 )  # fmt: skip
@@ -75,7 +78,7 @@ def write_run_page(folder: Path, out: Path) -> None:
     """Write a run's page, whole or not at all.
 
     Args:
-        folder: has summary.json, manifest.json and samples.parquet.
+        folder: has summary.json, manifest.json and samples.parquet; BBR's states are those of acks.parquet where that is there.
 
     Raises:
         UserError: naming the file of the run that is missing, or not as it must be.
@@ -86,21 +89,28 @@ def write_run_page(folder: Path, out: Path) -> None:
         raise UserError(f"{path}: is not there: samples do not ship; run the point again to see it over time")
     manifest, asked = run.manifest, run.manifest_as(RunManifest)
     samples = _numbers(read_table(path), path, asked.scenario)
-    files.write_text(out, _page(summary, manifest, asked.scenario.network, samples, folder))
+    recorded, acks = folder / ACKS, None
+    if recorded.exists():
+        acks = _numbers(read_table(recorded, list(_OF_ACKS)), recorded, asked.scenario, _OF_ACKS)
+    files.write_text(out, _page(summary, manifest, asked.scenario.network, samples, acks, folder))
 
 
-def _numbers(table: pd.DataFrame, path: Path, scenario: RunScenario) -> pd.DataFrame:
-    """What the page reads of the samples. UserError for a column that is not there, holds no numbers, or such as no run has."""
+def _numbers(table: pd.DataFrame, path: Path, scenario: RunScenario, columns: Sequence[str] = _COLUMNS) -> pd.DataFrame:
+    """What the page reads of a table. UserError for a column that is not there, holds no numbers, or such as no run has."""
     last_s, groups = LATEST * scenario.duration_s, len(scenario.flows)
     ends = {"time_s": (0, last_s), "flow": (-1, MOST), "group": (-1, groups - 1), "bbr_state": (0, len(STATES) - 1)}
     found = {}
-    for column in _COLUMNS:
+    for column in columns:
         if column not in table:
+            if column not in _NEEDED:
+                continue
             raise other_version_error(path, f"has no column {column}", RUN_AGAIN)
         dtype = table[column].dtype
         if not pd.api.types.is_numeric_dtype(dtype) or pd.api.types.is_complex_dtype(dtype):
             raise other_version_error(path, f"column {column} holds {dtype}, not numbers", RUN_AGAIN)
         values = table[column].to_numpy(dtype=float, na_value=np.nan)
+        if column in _BOUNDS:
+            values = np.where(values == np.inf, np.nan, values)
         told = values[~np.isnan(values)] if column.startswith("bbr_") else values  # only BBR tells these
         low, high = ends.get(column, (-MOST, MOST))
         if not ((told >= low) & (told <= high)).all():
@@ -113,12 +123,14 @@ def _numbers(table: pd.DataFrame, path: Path, scenario: RunScenario) -> pd.DataF
             )
         found[column] = told.astype(int) if column in ("flow", "group") else values
     table = pd.DataFrame(found)
-    if (table.loc[table["flow"] >= 0, "group"] < 0).any():
+    if "group" in table and (table.loc[table["flow"] >= 0, "group"] < 0).any():
         raise UserError(f"{path}: column group: a flow is of no group; {RUN_AGAIN}")
     return table
 
 
-def _page(summary: Summary, manifest: Any, network: Network, samples: pd.DataFrame, folder: Path) -> str:
+def _page(
+    summary: Summary, manifest: Any, network: Network, samples: pd.DataFrame, acks: pd.DataFrame | None, folder: Path
+) -> str:
     scenario = manifest["scenario"]
     made = [c for c in summary["checks"] if c["ok"] is not None]
     return render(
@@ -137,7 +149,8 @@ def _page(summary: Summary, manifest: Any, network: Network, samples: pd.DataFra
         seed=summary["seed"],
         is_virtual=summary["backend"] == "uml",
         origin=_origin(manifest, summary, folder),
-        data=embedded(_panels(summary, scenario, network, samples), "series-data"),
+        data=embedded(_panels(summary, scenario, network, samples, acks), "series-data"),
+        states=_told_of_states(samples, acks, float(scenario["sample_hz"])),
         css=Markup(colours_css() + (STATIC / "site.css").read_text(encoding="utf-8")),
         plotly=Markup(_script("plotly-basic.min.js")),
         site=Markup(_script("site.js")),
@@ -279,15 +292,29 @@ def _origin(manifest: Any, summary: Summary, folder: Path) -> tuple[tuple[str, s
     )  # fmt: skip
 
 
-def _panels(summary: Summary, scenario: Any, network: Network, samples: pd.DataFrame) -> dict[str, Any]:
-    """The curves: goodput, congestion window, smoothed RTT, queueing delay, states."""
+def _told_of_states(samples: pd.DataFrame, acks: pd.DataFrame | None, sample_hz: float) -> str:
+    """How exact the times of BBR's states are, as a sentence; empty without any."""
+    if samples["bbr_state"].isna().all():
+        return ""
+    if acks is not None:
+        return "BBR's states are recorded at each ACK: every stay is there."
+    return (
+        f"BBR's states are those of the samples, one each {number(1 / sample_hz)} s: shorter stays are not seen, and a stay looks up to that "
+        "much longer or shorter. The option --trace-changes of bbrlab run records each change."
+    )
+
+
+def _panels(
+    summary: Summary, scenario: Any, network: Network, samples: pd.DataFrame, acks: pd.DataFrame | None
+) -> dict[str, Any]:
+    """The curves: goodput, congestion window, in flight, RTT, queue, pacing rate, BBR's bandwidth, losses, states."""
     ccas = [flow["cca"] for flow in scenario["flows"]]
     flows = samples[samples["flow"] >= 0]
     by = "flow" if flows["flow"].nunique() <= FLOWS else "group"
     names = _names(flows, by, ccas)
     bin_s = max(summary["virtual_s"] / 500, 2 / float(scenario["sample_hz"]))
     goodput = goodput_series(samples, bin_s, by)
-    wide = {column: _by_time(flows, by, column) for column in ("cwnd", "srtt_us")}
+    wide = {column: _by_time(flows, by, column) for column in _COLUMNS if column in flows and column != by}
     queue = samples.drop_duplicates("time_s")
     times, backlog = queue["time_s"].to_numpy(), queue["queue_bytes"].to_numpy()
     ends = (float(times.min()), float(times.max())) if len(times) else (0.0, 0.0)
@@ -302,8 +329,12 @@ def _panels(summary: Summary, scenario: Any, network: Network, samples: pd.DataF
             _line({"name": "buffer full", "colour": "#D55E00", "dash": "dash"}, *full),
         ]},
     ]  # fmt: skip
+    mean = "" if by == "flow" else ", mean"
+    panels += _rates(names, wide, flows, rate, mean) + _in_flight(names, wide, mean) + _losses(names, wide, queue, by)
     for flow in _first_bbr_flows(flows):
-        stays = phases(samples, flow)
+        stays = phases(samples if acks is None else acks, flow)
+        if stays.empty:  # its records of ACKs have none
+            stays = phases(samples, flow)
         ends_s = stays["end_s"].fillna(ends[1])
         x = np.column_stack([stays["start_s"], ends_s]).ravel().tolist()
         y = [s for state in stays["state"] for s in (state, state)]
@@ -311,6 +342,54 @@ def _panels(summary: Summary, scenario: Any, network: Network, samples: pd.DataF
         panels.append({"label": f"{label_of_cca(ccas[group])}, flow {flow + 1}", "states": list(STATES),
                        "lines": [{"name": "state", "colour": colour_of_cca(ccas[group]), "x": x, "y": y}]})  # fmt: skip
     return {"panels": panels, "window_s": list(summary["window_s"])}
+
+
+def _rates(
+    names: dict[int, dict[str, str]], wide: dict[str, Any], flows: pd.DataFrame, rate: Rate, mean: str
+) -> list[dict[str, Any]]:
+    """Pacing rates, and BBR's estimates of the bandwidth with what an equal share of the link is."""
+    found = []
+    if "pacing_rate" in wide:
+        lines = [_line(names[i], times, values * 8e-6) for i, (times, values) in wide["pacing_rate"].items()]
+        found.append({"label": f"pacing (Mbit/s){mean}", "lines": lines})
+    if "bbr_bw" in wide and flows["bbr_bw"].notna().any():
+        there = flows.groupby("time_s")["flow"].nunique()
+        times = there.index.to_numpy(dtype=float)
+        fair = _line(
+            {"name": "an equal share of the link", "colour": "#7F7F7F", "dash": "dash"},
+            times,
+            rates_at(rate, times) / there.to_numpy(),
+        )
+        lines = [_line(names[i], times, v * 8e-6) for i, (times, v) in wide["bbr_bw"].items() if np.isfinite(v).any()]
+        found.append({"label": f"BBR's bw (Mbit/s){mean}", "lines": [*lines, fair]})
+    return found  # fmt: skip
+
+
+def _in_flight(names: dict[int, dict[str, str]], wide: dict[str, Any], mean: str) -> list[dict[str, Any]]:
+    """Packets in flight, and BBR's bounds of them: inflight_hi dashed, inflight_lo dotted."""
+    if "unacked" not in wide:
+        return []
+    lines = [_line(names[i], *values) for i, values in wide["unacked"].items()]
+    for column, dash in zip(_BOUNDS, ("dash", "dot"), strict=True):
+        for i, (times, values) in wide.get(column, {}).items():
+            if np.isfinite(values).any():
+                look = {**names[i], "name": f"{names[i]['name']}: {column.removeprefix('bbr_')}", "dash": dash}
+                lines.append(_line(look, times, values))
+    return [{"label": f"in flight (packets){mean}", "lines": lines}]
+
+
+def _losses(
+    names: dict[int, dict[str, str]], wide: dict[str, Any], queue: pd.DataFrame, by: str
+) -> list[dict[str, Any]]:
+    """What the flows sent again, and what the queue dropped, since the start."""
+    lines = []
+    if "total_retrans" in wide:
+        lines += [_line(names[i], *values) for i, values in wide["total_retrans"].items()]
+    if "queue_drops" in queue:
+        drops = queue["queue_drops"].to_numpy()
+        look = {"name": "dropped by the queue", "colour": "#7F7F7F", "dash": "dash"}
+        lines.append(_line(look, queue["time_s"].to_numpy(), drops - drops[:1]))
+    return [{"label": "sent again (packets)" + ("" if by == "flow" else ", mean"), "lines": lines}] if lines else []
 
 
 def _names(flows: pd.DataFrame, by: str, ccas: Sequence[str]) -> dict[int, dict[str, str]]:

@@ -21,7 +21,7 @@ from bbrlab.results.algorithms import colour_of_cca, label_of_cca
 from bbrlab.scenario.rates import before, buffer_full_ms
 from bbrlab.show.plots.style import COLUMNS
 from bbrlab.study.names import resolve
-from bbrlab.study.series import DEFAULT, STATE, names, series_of, values_of
+from bbrlab.study.series import DEFAULT, OF_ACKS, STATE, names, series_of, values_of
 from bbrlab.study.sources import RunSource
 
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1)), (0, (1, 1)), (0, (6, 1, 1, 1)))
@@ -37,9 +37,11 @@ STATE_COLOURS = {
 OTHER_STATE = "#AA4499"
 
 
-def chosen(wanted: Sequence[str]) -> list[str]:
+def chosen(wanted: Sequence[str], *, of_acks: bool = False) -> list[str]:
     """Names of series. UserError for one that there is not."""
-    return [resolve("--y", name, names(), "docs/howto/ask.md has the list") for name in wanted] or list(DEFAULT)
+    there = names(of_acks=of_acks)
+    default = OF_ACKS if of_acks else DEFAULT
+    return [resolve("--y", name, there, "docs/howto/ask.md has the list") for name in wanted] or list(default)
 
 
 def over_time(runs: Sequence[RunSource], wanted: Sequence[str]) -> Figure:
@@ -73,7 +75,7 @@ def over_time(runs: Sequence[RunSource], wanted: Sequence[str]) -> Figure:
     for axes, name in zip(grid.flat, curves, strict=False):
         _curves(axes, name, runs, samples)
     if strips:
-        _states(grid.flat[-1], strips, dict(zip([r.name for r in runs], samples, strict=True)), several=len(runs) > 1)
+        _states(grid.flat[-1], strips, several=len(runs) > 1)
     end_s = max(run.scenario.duration_s for run in runs)
     for axes in grid.flat:
         _outside(axes, runs, end_s)
@@ -157,13 +159,11 @@ def _strips(run: RunSource, table: pd.DataFrame) -> list[tuple[int, str]]:
     return [(int(flow), run.scenario.flows[int(str(g))].cca) for g, flow in told.groupby("group")["flow"].min().items()]
 
 
-def _states(
-    axes: Axes, strips: Sequence[tuple[RunSource, int, str]], samples: dict[str, pd.DataFrame], *, several: bool
-) -> None:
-    """A bar for each flow, coloured by state, as fine as the samples are."""
+def _states(axes: Axes, strips: Sequence[tuple[RunSource, int, str]], *, several: bool) -> None:
+    """A bar for each flow, coloured by state: each stay where ACKs were recorded, else as fine as the samples are."""
     used: set[str] = set()
     for row, (run, flow, _) in enumerate(strips):
-        stays = phases(samples[run.name], flow)
+        stays = phases(run.states[0], flow)
         ends = stays["end_s"].fillna(run.scenario.duration_s)
         for state, of in stays.assign(end=ends).groupby("state"):
             used.add(str(state))
@@ -173,12 +173,21 @@ def _states(
     axes.set_yticks(range(len(strips)), texts, fontsize=9)
     axes.set_ylim(len(strips) - 0.5, -0.5)
     axes.grid(visible=False)
-    every_s = 1 / min(run.scenario.sample_hz for run, _, _ in strips)
     handles = [
         Patch(facecolor=STATE_COLOURS.get(s, OTHER_STATE), edgecolor="0.6", label=s) for s in STATES if s in used
     ]
     axes.legend(handles=handles, loc="lower right", bbox_to_anchor=(1, 1), frameon=False, ncols=len(handles), fontsize=8, handlelength=1,
-                columnspacing=1, borderaxespad=0.1, title=f"state, sampled every {every_s:g} s", title_fontsize=8)  # fmt: skip
+                columnspacing=1, borderaxespad=0.1, title=_told_of_states([run for run, _, _ in strips]), title_fontsize=8)  # fmt: skip
+
+
+def _told_of_states(runs: Sequence[RunSource]) -> str:
+    """How exact the times of states are."""
+    sampled = [run for run in runs if not run.states[1]]
+    if not sampled:
+        return "state, each change recorded"
+    of = "" if len(sampled) == len(runs) else f" in {', '.join(dict.fromkeys(run.name for run in sampled))}"
+    every_s = 1 / min(run.scenario.sample_hz for run in sampled)
+    return f"state, sampled every {every_s:g} s{of}: shorter stays are not seen"
 
 
 def _outside(axes: Axes, runs: Sequence[RunSource], end_s: float) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ class Wish:
         x, hue: fields of a scenario, or ``flows``.
         y: metrics, or series of samples.
         where: {field: value} of the points that are drawn.
+        acks: whether runs' records of ACKs are drawn, in place of their samples.
     """
 
     kind: str = "line"
@@ -40,6 +41,7 @@ class Wish:
     y: Sequence[str] = ()
     hue: str | None = None
     where: Mapping[str, Any] = field(default_factory=dict)
+    acks: bool = False
 
 
 def check_out(out: Path | None) -> None:
@@ -64,6 +66,8 @@ def plot(source: Source, wish: Wish) -> tuple[Figure, str]:
 
 
 def _of_points(source: PointsSource, wish: Wish) -> tuple[Figure, str]:
+    if wish.acks:
+        raise UserError("--acks: is for runs; of points there are means only")
     if len(wish.y) > 1:
         raise UserError(f"--y {' --y '.join(wish.y)}: a picture of points has one; only runs over time have several")
     table = draw_points.with_flows(draw_points.where(source.table, source.swept, wish.where))
@@ -78,12 +82,15 @@ def _of_runs(runs: Sequence[RunSource], wish: Wish) -> tuple[Figure, str]:
             raise UserError(
                 f"{option}: is for the points of a study or figure; runs are drawn over time, each with its own dashes"
             )
+    runs = [replace(run, of_acks=wish.acks) for run in runs]
     name = "-".join(run.name.replace("/", "-") for run in runs)
     if wish.kind == "line":
-        return draw_runs.over_time(runs, draw_runs.chosen(wish.y)), f"{name}-over-time"
+        return draw_runs.over_time(
+            runs, draw_runs.chosen(wish.y, of_acks=wish.acks)
+        ), f"{name}-{'acks' if wish.acks else 'over-time'}"
     if wish.kind == "heat":
         raise UserError("--kind heat: is for the points of a study or figure; for runs use line, box or cdf")
-    wanted = draw_runs.chosen(wish.y or OF_SAMPLES)
+    wanted = draw_runs.chosen(wish.y or OF_SAMPLES, of_acks=wish.acks)
     if STATE in wanted:
         raise UserError(f"--y {STATE}: a state is no number; leave --kind out to see it over time")
     return draw_runs.distributions(runs, wanted, wish.kind), f"{name}-{wish.kind}"

@@ -10,13 +10,13 @@ import numpy as np
 import pandas as pd
 
 from bbrlab.base.arrays import Array
-from bbrlab.measure.sample_schema import SAMPLES
+from bbrlab.measure.sample_schema import ACKS, COLUMNS, SAMPLES
 from bbrlab.measure.schema import label_of
 from bbrlab.measure.series import goodput_series
 from bbrlab.scenario.rates import before, queueing_delay_ms
 from bbrlab.study.sources import RunSource
 
-STATE = "state"
+STATE, ACK_RTT = "state", "ack_rtt"
 BINS = 300  # of a run's goodput, at most
 
 
@@ -43,6 +43,7 @@ SERIES = {
     "goodput": Series("goodput (Mbit/s)", ("bytes_acked",), True, None, "of a flow group, in bins"),
     "queue": Series("queue (ms)", ("queue_bytes",), False, None, "queueing delay of the bottleneck"),
     "rtt": Series("RTT (ms)", ("srtt_us",), True, lambda t: t["srtt_us"] / 1e3, "smoothed RTT, mean over the group's flows"),
+    ACK_RTT: Series("RTT of each ACK (ms)", ("rtt_us",), True, lambda t: t["rtt_us"].where(t["rtt_us"] >= 0) / 1e3, "only with --acks"),
     "cwnd": Series("cwnd (packets)", ("cwnd",), True, lambda t: t["cwnd"], "congestion window, mean over the group's flows"),
     "inflight": Series("in flight (packets)", ("unacked",), True, lambda t: t["unacked"], "sent and not yet acknowledged, mean over the group's flows"),
     "pacing": Series("pacing rate (Mbit/s)", ("pacing_rate",), True, lambda t: t["pacing_rate"] * 8e-6, "mean over the group's flows"),
@@ -51,20 +52,24 @@ SERIES = {
     "retransmits": Series("retransmissions (packets)", ("total_retrans",), True, lambda t: t["total_retrans"], "since the start, mean over the group's flows"),
     STATE: Series("BBR's state", ("bbr_state",), True, None, "of the first flow of each group"),
 }  # fmt: skip
+OF_ACKS = (ACK_RTT, "cwnd", "inflight", "pacing", "bw", "losses", STATE)
 DEFAULT = ("goodput", "queue", "rtt", "cwnd", "inflight", STATE)
 BELOW = {"queue_bytes", "queue_packets", "queue_drops", "queue_marks", "queue_sent_bytes", "queue_sent_packets"}
 
 
-def names() -> list[str]:
-    """Of all series, and of the columns of samples.parquet that may be drawn as they are."""
-    return [*SERIES, *(c for c in SAMPLES if c not in ("time_s", "flow", "group", "bbr_state"))]
+def names(*, of_acks: bool = False) -> list[str]:
+    """Of all series, and of the columns of samples.parquet, or acks.parquet, that may be drawn as they are."""
+    return [
+        *(name for name, series in SERIES.items() if (series.of_flows if of_acks else name != ACK_RTT)),
+        *(c for c in (ACKS if of_acks else SAMPLES) if c not in ("time_s", "flow", "group", "bbr_state")),
+    ]
 
 
 def series_of(name: str) -> Series:
     """A series by its name (names()); of a column, the column itself."""
     if name in SERIES:
         return SERIES[name]
-    return Series(label_of(name), (name,), name not in BELOW, lambda table: table[name], SAMPLES[name].meaning)
+    return Series(label_of(name), (name,), name not in BELOW, lambda table: table[name], COLUMNS[name].meaning)
 
 
 def values_of(run: RunSource, name: str, samples: pd.DataFrame) -> dict[int, tuple[Array, Array]]:

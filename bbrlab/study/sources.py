@@ -20,11 +20,13 @@ from bbrlab.results.run_folder import RunFolder
 from bbrlab.results.schema import RUN_AGAIN, read_with
 from bbrlab.results.shipped import is_shipped
 from bbrlab.results.tables import read_figure
-from bbrlab.run.output import SAMPLES, SUMMARY
+from bbrlab.run.output import ACKS, SAMPLES, SUMMARY
 from bbrlab.show.points_table import swept_columns
 from bbrlab.show.run_manifest import RunManifest, RunScenario
 from bbrlab.study.plan import RUNS, TABLE
 
+OF_ACKS = {"unacked": "in_flight"}
+"""{column of samples.parquet: what acks.parquet calls it}."""
 DEPTH = 3  # of the runs below a folder of a study or a figure
 NAME_MAX = 40  # letters of a run's name in a legend
 
@@ -36,10 +38,12 @@ class RunSource:
     Attributes:
         name: what it is called in a legend.
         folder: of its files.
+        of_acks: whether what is drawn of flows is their records of ACKs, not their samples.
     """
 
     name: str
     folder: RunFolder
+    of_acks: bool = False
 
     @property
     def summary(self) -> Summary:
@@ -53,10 +57,34 @@ class RunSource:
 
     def samples(self, columns: Sequence[str]) -> pd.DataFrame:
         """Some columns of samples.parquet. UserError if it is not there, or lacks one."""
+        if self.of_acks:
+            return self._acks(columns)
         path = self.folder.path / SAMPLES
         if not path.exists():
             raise UserError(f"{path}: is not there: samples do not ship; run the point again (bbrlab run)")
         return read_with(path, columns, columns, RUN_AGAIN)
+
+    def _acks(self, columns: Sequence[str]) -> pd.DataFrame:
+        """The same columns of acks.parquet, of the first flow of each group: a mean over flows is of no ACK."""
+        path = self.folder.path / ACKS
+        if not path.exists():
+            raise UserError(f"{path}: is not there; run it with --trace-acks, or leave --acks out")
+        there = [OF_ACKS.get(column, column) for column in columns if column != "group"]
+        table = read_with(path, there, there, RUN_AGAIN)
+        groups = [entry["group"] for entry in self.summary["flows"]]
+        table = table.rename(columns={of_acks: column for column, of_acks in OF_ACKS.items()})
+        first = [flow for flow, group in enumerate(groups) if group not in groups[:flow]]
+        table = table[table["flow"].isin(first)]
+        return table.assign(group=[groups[flow] for flow in table["flow"]])
+
+    @cached_property
+    def states(self) -> tuple[pd.DataFrame, bool]:
+        """BBR's states, and whether each change of them is there (records of ACKs), or those only that samples meet."""
+        columns = ["time_s", "flow", "bbr_state"]
+        path = self.folder.path / ACKS
+        if path.exists():
+            return read_with(path, columns, columns, RUN_AGAIN), True
+        return self.samples(columns), False
 
 
 @dataclass(frozen=True)
