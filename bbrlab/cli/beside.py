@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bbrlab.base.errors import UserError
-from bbrlab.base.words import number_of
+from bbrlab.base.words import number_of, shown
 from bbrlab.cli.app import KernelName, Overrides, all_cores, app, at_once, overrides_of
 from bbrlab.cli.preflight import check_file
 
@@ -37,7 +37,6 @@ def beside(
     It says by what it knows RTT, rate, buffer, loss and algorithms, where the files contradict what they or their names say, and what is assumed.
     """
     from bbrlab.base import files
-    from bbrlab.base.words import shown
     from bbrlab.study.testbed.as_scenario import name_of, text_of
     from bbrlab.study.testbed.looks import look_at
     from bbrlab.study.testbed.read import read_files
@@ -48,6 +47,12 @@ def beside(
     looks = look_at(read, _algorithms(overrides))
     _show_looks(looks)
     folder = out or Path(name_of(recordings[0]))
+    if folder.name in ("", ".."):
+        raise UserError(
+            f"--out {folder}: give a folder with a name of its own, for example --out testbed; its scenario lies beside it"
+        )
+    if not run:
+        _check_used(overrides, looks)
     scenario = folder.with_name(f"{folder.name}.yaml")
     check_file("--out", scenario)
     text = text_of(looks, name_of(Path(f"{folder.name}.x")))
@@ -56,7 +61,8 @@ def beside(
             f"{scenario}: is there, and is another one; move it, choose another folder with --out, or run it as it is: bbrlab sweep {scenario}"
         )
     files.write_if_changed(scenario, text)
-    typer.echo(f"\nscenario: {shown(str(scenario))}")
+    typer.echo("")
+    _say(f"scenario: {scenario}")
     if run:
         _run(looks, scenario, folder, overrides, seeds, jobs or all_cores(), kernel)
 
@@ -69,15 +75,29 @@ def _algorithms(overrides: dict[str, Any]) -> list[str]:
     return found
 
 
+def _check_used(overrides: dict[str, Any], looks: Looks) -> None:
+    """That what ``--set`` says is in the scenario that is written: the algorithms are, the rest is of runs."""
+    written = {f"flows.{i}.cca" for i in range(len(looks.groups))}
+    if unused := [path for path in overrides if path not in written]:
+        raise UserError(
+            f"--set {unused[0]}: has no effect with --no-run; edit the scenario that is written, or give it to bbrlab sweep"
+        )
+
+
+def _say(words: str) -> None:
+    """A line, with names of files and what is in files as a terminal may have them."""
+    typer.echo(shown(words.replace("\n", "\\n")))
+
+
 def _show_read(read: Sequence[Recording], problems: Sequence[str]) -> None:
     for one in read:
         length_s = max(flow.end_s for flow in one.flows) - min(flow.start_s for flow in one.flows)
         system = f", {' '.join(one.system.split()[:3])}" if one.system else ""
-        typer.echo(f"read: {one.file}: {one.kind}, {number_of(len(one.flows), 'flow')}, {length_s:.4g} s{system}")
+        _say(f"read: {one.file}: {one.kind}, {number_of(len(one.flows), 'flow')}, {length_s:.4g} s{system}")
         for words in one.not_read:
-            typer.echo(f"not read: {one.file}: {words}")
+            _say(f"not read: {one.file}: {words}")
     for words in problems:
-        typer.echo(f"not read: {words}")
+        _say(f"not read: {words}")
 
 
 def _show_looks(looks: Looks) -> None:
@@ -92,9 +112,9 @@ def _show_looks(looks: Looks) -> None:
         table.add_row(finding.what, finding.value, finding.evidence)
     Console().print(table, markup=False)
     for words in looks.contradictions:
-        typer.echo(f"contradiction: {words}")
+        _say(f"contradiction: {words}")
     for words in looks.assumed:
-        typer.echo(f"assumed: {words}")
+        _say(f"assumed: {words}")
 
 
 def _run(

@@ -44,6 +44,8 @@ class Capture:
                 raise UserError(f"--pcap {place}: no such place; use one of {', '.join(PLACES)}")
         if not SNAPLEN_LEAST <= self.snaplen <= SNAPLEN_MOST:
             raise UserError(f"--snaplen {self.snaplen}: must be from {SNAPLEN_LEAST} to {SNAPLEN_MOST} bytes")
+        if self.snaplen != SNAPLEN and not self.places:
+            raise UserError(f"--snaplen {self.snaplen}: has no effect without --pcap {' or '.join(PLACES)}")
 
 
 NO_CAPTURE = Capture()

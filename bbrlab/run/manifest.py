@@ -11,6 +11,7 @@ from typing import Any
 from bbrlab.base import files, paths
 from bbrlab.base.git import git
 from bbrlab.experiment.plan import Plan
+from bbrlab.experiment.plan_types import GuestPlan
 from bbrlab.kernel.built import Kernel, describe_kernel
 from bbrlab.run.conditions import CONDITIONS
 from bbrlab.run.guest_code import guest_code
@@ -30,7 +31,7 @@ def manifest_of(point: Point, seed: int, backend: str, plan: Plan, kernel: Kerne
         "seed": seed,
         "backend": backend,
         "kernel": describe_kernel(kernel),
-        "plan_sha256": hashlib.sha256(json.dumps(plan.content, sort_keys=True).encode()).hexdigest(),
+        "plan_sha256": plan_digest(plan.content),
         "guest_code_sha256": guest_code(plan.content),
         "conditions": CONDITIONS[-1],
         "source": git_state(),
@@ -38,6 +39,12 @@ def manifest_of(point: Point, seed: int, backend: str, plan: Plan, kernel: Kerne
         "report": files.read_json(folder / "report.json"),
         "iperf3": {str(t["id"]): _iperf3_totals(folder / f"client-{t['id']}.json") for t in plan.content["transfers"]},
     }
+
+
+def plan_digest(plan: GuestPlan) -> str:
+    """The SHA-256 of a guest's plan, without the packets that it keeps: a run with and without them is the same run."""
+    content = {key: value for key, value in plan.items() if key != "capture"}
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def _iperf3_totals(report: Path) -> dict[str, Any] | None:

@@ -6,28 +6,23 @@ import difflib
 import functools
 import json
 import re
+import typing
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from bbrlab.base.errors import UserError
 from bbrlab.base.yaml_files import Lines
 from bbrlab.scenario.schema import (
     FOLDER,
     SOURCES,
-    Buffer,
     Change,
     Flow,
-    Hosts,
-    Jitter,
-    Network,
-    Noise,
     Override,
-    Qdisc,
+    Policer,
     Scenario,
-    Traffic,
 )
 
 PYDANTICS_OWN = {
@@ -204,14 +199,19 @@ def _plausible(place: str, parts: Sequence[str]) -> bool:
     return len(around) <= 1 or (place.rpartition(".")[2] not in UNITS_ALONE and around[: len(parts)] == list(parts))
 
 
-_MODELS = (Network, Buffer, Qdisc, Jitter, Change, Hosts, Noise, Flow, Traffic, Override)
 _OF_A_LIST = (Change, Flow)
-_NEVER_MEANT = (Change, Override)  # whose keys are those of others
+_NEVER_MEANT = (Change, Override, Policer)  # whose keys are those of others
 
 
 def _inner(field: Any) -> Any:
     """The part of a scenario that a field holds, or a list of; None for a plain value."""
-    return next((m for m in _MODELS if field and m.__name__ in str(field.annotation)), None)
+    parts = [field.annotation] if field else []
+    while parts:
+        part = parts.pop(0)
+        if isinstance(part, type) and issubclass(part, BaseModel):
+            return part
+        parts += typing.get_args(part)
+    return None
 
 
 @functools.cache

@@ -3,7 +3,7 @@ agree with each other."""
 
 from __future__ import annotations
 
-import hashlib
+import itertools
 import json
 import math
 from collections.abc import Mapping
@@ -18,6 +18,7 @@ from bbrlab.base.arrays import Array
 from bbrlab.base.errors import DamagedFile, UserError
 from bbrlab.experiment import iperf3_library
 from bbrlab.experiment.plan import Plan, make_plan
+from bbrlab.experiment.plan_types import Trace
 from bbrlab.kernel.built import Kernel, describe_kernel, without_build
 from bbrlab.measure import schema
 from bbrlab.measure.summary import Measured
@@ -26,7 +27,7 @@ from bbrlab.results.nested import MISSING, Difference, differences, in_words, is
 from bbrlab.results.run_folder import RunFolder, checked_summary
 from bbrlab.run.conditions import CONDITIONS
 from bbrlab.run.guest_code import always_loaded, guest_code
-from bbrlab.run.manifest import git_state
+from bbrlab.run.manifest import git_state, plan_digest
 from bbrlab.run.output import ACKS, LOG, MANIFEST, SAMPLES, SUMMARY
 from bbrlab.scenario.messages import validate
 from bbrlab.scenario.point import Point
@@ -209,7 +210,7 @@ def _run(folder: _Folder, known: Mapping[str, int], own: Personal, kernel: Kerne
         content = _summary(folder, summary, manifest, point, plan, columns) | {"kernel": describe_kernel(kernel)}
         checked_summary(content, handed.path / SUMMARY)  # of flows that end early it has the student's own numbers
         run["summary"] = content
-        _acks(folder, manifest, plan)
+        _acks(folder, manifest)
     except DamagedFile as error:
         folder.wrong.append(shown(f"{error.path.name}: {error.reason}", 300))
     except UserError as error:
@@ -265,9 +266,10 @@ def _plan(folder: _Folder, manifest: _Manifest, point: Point, kernel: Kernel) ->
     Of another version or kernel, which are flagged already, it is another plan without anybody's doing.
     """
     preload = f"/run/lib/{iperf3_library.LIBRARY}"
-    for variant in (point, _without_defaults(point)):
-        plan = make_plan(variant, manifest.seed, kernel.ccas, preload=preload, modules=kernel.modules)
-        if hashlib.sha256(json.dumps(plan.content, sort_keys=True).encode()).hexdigest() == manifest.plan_sha256:
+    traces: tuple[Trace, ...] = ("", "acks")  # with --trace-acks, and the same with --trace-changes
+    for variant, trace in itertools.product((point, _without_defaults(point)), traces):
+        plan = make_plan(variant, manifest.seed, kernel.ccas, preload=preload, trace=trace, modules=kernel.modules)
+        if plan_digest(plan.content) == manifest.plan_sha256:
             return plan, variant
     text = f"plan_sha256 of {MANIFEST} is not that of its scenario and seed"
     if {OTHER_KERNEL, OTHER_VERSION} & {kind for kind, _ in folder.flags}:
@@ -355,13 +357,9 @@ def _checked(
     return found
 
 
-def _acks(folder: _Folder, manifest: _Manifest, plan: Plan) -> None:
-    """The table of ACKs, where the scenario asks for one, must be the run's."""
-    if not plan.content["trace_acks"]:
-        return
-    if ACKS not in folder.files:
-        folder.wrong.append(f"{ACKS} missing")
-    elif files.sha256(folder.files[ACKS]) != manifest.outputs_sha256.get(ACKS):
+def _acks(folder: _Folder, manifest: _Manifest) -> None:
+    """A table of ACKs, for which nobody asks, must be the run's if it is handed in."""
+    if ACKS in folder.files and files.sha256(folder.files[ACKS]) != manifest.outputs_sha256.get(ACKS):
         folder.flag(EDITED_SAMPLES, f"{ACKS} is not the file whose SHA-256 is in {MANIFEST}")
 
 

@@ -146,6 +146,7 @@ def test_too_many_packets_between_samples_are_refused_in_words():
     [
         (["--pcap", "queue"], "--pcap queue: no such place; use one of bottleneck, hosts"),
         (["--pcap", "hosts", "--snaplen", "10"], "--snaplen 10: must be from 54 to 65535 bytes"),
+        (["--snaplen", "1514"], "--snaplen 1514: has no effect without --pcap bottleneck or hosts"),
         (["--pcap", "hosts", "--backend", "qemu", "--sender-kernel", "0=x"], "--pcap: not with --sender-kernel"),
     ],
 )

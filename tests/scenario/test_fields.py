@@ -394,6 +394,10 @@ def test_limits_of_tc_and_the_kernel_are_told(changes, words):
     ("path", "words"),
     [
         ("network__trace", "unknown key 'network.trace': there is no such field (valid here: rate_mbit, rtt_ms,"),
+        (
+            "network__policer__peak_mbit",
+            "unknown key 'network.policer.peak_mbit': there is no such field (valid here: rate_mbit, burst_bytes, place)",
+        ),
         ("network__reverse_rate_mbit", "there is no such field"),
         ("network__loss_model", "there is no such field"),
         ("network__jitter__loss", "did you mean 'network.loss'?"),

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import random
+import threading
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -255,6 +258,48 @@ def test_numbers_are_bounded_and_texts_are_plain(here):
     assert done.exit_code == 0 and "\x1b" not in done.output
 
 
+def test_names_of_files_do_not_reach_the_terminal_as_they_are(here):
+    """In any line: of what was read, of what was not, of a contradiction."""
+    test = made.iperf3([FLOW], "bbr3")
+    test["title"] = "80 ms"
+    paths = put("good\x1b[31m\nscenario: x.json", test), put("bad\x1b[31m\nscenario: x.json", "")
+    done = CliRunner().invoke(app, ["beside", *map(str, paths), "--no-run", "--out", "o"], color=True)
+    assert done.exit_code == 0 and "\x1b[31m" not in done.output
+    assert [line for line in done.output.splitlines() if line.startswith("scenario:")] == ["scenario: o.yaml"]
+
+
+def test_a_pipe_is_read(here):
+    content = gzip.compress(json.dumps(made.iperf3([FLOW], "bbr3")).encode())
+    os.mkfifo("pipe")
+    writer = threading.Thread(target=Path("pipe").write_bytes, args=(content,))
+    writer.start()
+    read, problems = read_files([Path("pipe")])
+    writer.join()
+    assert not problems and len(read[0].flows) == 1
+
+
+@pytest.mark.parametrize(
+    ("flow", "words"),
+    [
+        (made.flow("bbr3", rate_mbit=47_800), "network.rate_mbit = 50000"),
+        (made.flow("bbr3", rtt_ms=20_000), "network.rtt_ms = 20000"),
+        (made.flow("cubic", queue_ms=0).assign(lost=np.arange(400) * 1000.0), "network.loss = 2.4"),
+    ],
+)
+def test_what_no_scenario_can_have_is_refused_and_not_cut(here, flow, words):
+    done = beside(put("x.json", made.iperf3([flow], "bbr3")), "--no-run")
+    assert isinstance(done.exception, UserError) and words in str(done.exception), done.output
+    assert not Path("x.yaml").exists()
+
+
+def test_an_rtt_of_nothing_is_none(here):
+    """ss prints 0 before the first ACK."""
+    flow = made.flow("bbr1")
+    flow.loc[5:9, "rtt_ms"] = 0.0
+    looks = look(put("ss.txt", made.ss([("bbr", flow)])))
+    assert looks.rtt_ms == 40
+
+
 def test_files_of_no_sense_end_in_a_message(here):
     """Parts of good files in other places: read or refused, never a fault of ours."""
     texts = [
@@ -317,6 +362,18 @@ def test_the_command(lab, here, monkeypatch):
     assert "set by you" in other.output and "BBRv1" in other.output
     swept = beside(one, two, "--out", "p", "--set", "sweep={network.rtt_ms: [10, 20]}")
     assert "one point" in str(swept.exception)
+
+
+@pytest.mark.parametrize("out", [".", "/", ".."])
+def test_a_folder_without_a_name(here, out):
+    done = beside(put("x.json", made.iperf3([FLOW], "bbr3")), "--no-run", "--out", out)
+    assert isinstance(done.exception, UserError) and f"--out {out}: give a folder" in str(done.exception)
+
+
+@pytest.mark.parametrize("path", ["network.rtt_ms=20", "flows.1.cca=cubic"])
+def test_what_a_run_would_have_is_refused_without_one(here, path):
+    done = beside(put("x.json", made.iperf3([FLOW], "bbr3")), "--no-run", "--set", path, "--set", "flows.0.cca=bbr2")
+    assert isinstance(done.exception, UserError) and "has no effect with --no-run" in str(done.exception)
 
 
 def test_without_a_run(lab, here, monkeypatch):

@@ -66,6 +66,6 @@ def run_checks(
         found.append(states)
     if flows is not None and flows.acks is not None:
         found.append(acks_check(flows))
-    if "capture" in report:
+    if "capture" in plan.content:
         found.append(capture_check(plan, report))
     return [entry_of(c) for c in found]

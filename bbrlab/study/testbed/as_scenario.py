@@ -7,8 +7,10 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+from bbrlab.base.errors import UserError
 from bbrlab.base.words import shown
 from bbrlab.base.yaml_files import dump_yaml
+from bbrlab.scenario.messages import validate
 from bbrlab.study.testbed.looks import Looks
 
 WIDTH = 120
@@ -55,17 +57,26 @@ def content_of(looks: Looks, name: str) -> dict[str, Any]:
 
 
 def _rtt(rtt_ms: float) -> float:
-    return float(f"{min(max(rtt_ms, 0.001), 10_000):.3g}")
+    return float(f"{rtt_ms:.3g}")
 
 
 def text_of(looks: Looks, name: str) -> str:
-    """The text of a scenario file."""
+    """The text of a scenario file.
+
+    Raises:
+        UserError: if no scenario can have what the files look like, such as a rate above 12 Gbit/s.
+    """
+    content = content_of(looks, name)
+    try:
+        validate(content, name)
+    except UserError as error:
+        raise UserError(f"the files look like what the lab does not have: {error}") from None
     files = dict.fromkeys(str(group.recording.file) for group in looks.groups)
     lines = _comment(f"Made by bbrlab beside of {', '.join(files)}.")
     lines += [line for f in looks.findings for line in _comment(f"{f.what}: {f.value} ({f.evidence})")]
     lines += [line for words in looks.contradictions for line in _comment(f"CONTRADICTION: {words}")]
     lines += [line for words in looks.assumed for line in _comment(f"Assumed: {words}.")]
-    return "\n".join([*lines, dump_yaml(content_of(looks, name))])
+    return "\n".join([*lines, dump_yaml(content)])
 
 
 def _comment(words: str) -> list[str]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from bbrlab.base.words import in_short
 from bbrlab.study.testbed import recording as r
-from bbrlab.study.testbed.recording import Flow, NotReadError, Recording, number, words
+from bbrlab.study.testbed.recording import Flow, NotReadError, Recording, is_there, number, words
 
 SUMS = re.compile(r"(^|[\s:])(sum|avg|totals?|average)$", re.IGNORECASE)
 PING = re.compile(r"^Ping \(ms\)", re.IGNORECASE)
@@ -46,7 +46,7 @@ def read(file: Path, text: str) -> list[Recording]:
     for name in names:
         if PING.match(name) and not SUMS.search(name):
             used.add(name)
-            pings += [v for v in (number(value, r.RTT_MS_MAX) for value in results[name]) if v > 0]
+            pings += [v for v in (number(value, r.RTT_MS_MAX, r.RTT_MS_MIN) for value in results[name]) if is_there(v)]
         if not re.match(r"^TCP (upload|download|totals|\d)", name) or "::" in name or SUMS.search(name):
             continue
         table = r.table_of(_rows(name, clock, results))
@@ -85,7 +85,7 @@ def _rows(name: str, clock: np.ndarray[Any, Any], results: dict[str, Any]) -> li
         row = {"time_s": float(time_s), "seconds": time_s - last if time_s > last else 0.2, "goodput_mbit": rate}
         for column, values in beside.items():
             if isinstance(values, list) and i < len(values):
-                row[column] = number(values[i], r.PACKETS_MAX, 1e-6)
+                row[column] = number(values[i], r.PACKETS_MAX, r.RTT_MS_MIN if column == "rtt_ms" else 1e-6)
         rows.append(row)
         last = float(time_s)
     return rows

@@ -342,7 +342,7 @@ def _buffer_and_loss(looks: Looks, is_full: bool) -> Looks:
     looks.findings.insert(
         3, Finding("random loss", f"{loss:g}" if loss else "none", told + ("; taken for random" if loss else ""))
     )
-    return replace(looks, buffer_bdp=float(f"{bdp:.3g}"), loss=min(loss, 0.5))
+    return replace(looks, buffer_bdp=float(f"{bdp:.3g}"), loss=loss)
 
 
 def _with_algorithm(group: Group, number: int, looks: Looks, chosen: str) -> Group:

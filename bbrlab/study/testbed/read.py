@@ -68,9 +68,8 @@ def _text(path: Path) -> str:
         if path.is_dir():
             raise NotReadError("is a folder; give the files in it")
         with open(path, "rb") as file:
-            head = file.read(2)
-            file.seek(0)
-            content = (gzip.GzipFile(fileobj=file) if head == b"\x1f\x8b" else file).read(BYTES_MAX + 1)
+            packed = file.peek(2)[:2] == b"\x1f\x8b"  # a pipe cannot go back
+            content = (gzip.GzipFile(fileobj=file) if packed else file).read(BYTES_MAX + 1)
     except (EOFError, zlib.error, gzip.BadGzipFile):
         raise NotReadError("is packed with gzip, and cut off or damaged") from None
     except OSError as error:

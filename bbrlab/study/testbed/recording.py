@@ -16,7 +16,7 @@ from bbrlab.base.words import shown
 WORDS_MAX = 120  # letters of a text of a file that are shown
 SECONDS_MAX = 86_000.0  # of a scenario
 MBIT_MAX = 1e6
-RTT_MS_MAX = 60_000.0
+RTT_MS_MIN, RTT_MS_MAX = 0.001, 60_000.0
 PACKETS_MAX = 1e9
 BYTES_MAX = 1e16
 EPOCH_MAX = 1e11
