@@ -16,7 +16,7 @@ from bbrlab.claims.judge import Verdict, judge_claim
 from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.claims.sample import Sample
 from bbrlab.claims.schema import Claim
-from bbrlab.kernel.built import build_key
+from bbrlab.kernel.key import build_key
 from bbrlab.kernel.specs import find_spec
 from bbrlab.measure.schema import GROUP, METRICS, RUN
 from bbrlab.results.figures import Figure, figures_at

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from bbrlab.base import files, paths
 from bbrlab.claims.schema import Claim
-from bbrlab.claims.seeds import may_ask
+from bbrlab.claims.wanted_seeds import may_ask
 from bbrlab.results.figures import Figure
 
 

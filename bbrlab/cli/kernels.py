@@ -185,8 +185,9 @@ def kernel_list(as_json: AsJson = False) -> None:
 
 def _known_of(name: str, spec: KernelSpec) -> dict[str, Any]:
     """What is known of a kernel: whether it is built, its source's version, compiler and key, where these can be said here."""
-    from bbrlab.kernel.built import build_key, get_kernel
+    from bbrlab.kernel.built import get_kernel
     from bbrlab.kernel.built_with import compiler
+    from bbrlab.kernel.key import build_key
     from bbrlab.kernel.sources import locate, name_version
 
     try:

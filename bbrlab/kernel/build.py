@@ -14,10 +14,11 @@ from typing import Any
 from bbrlab.base import files
 from bbrlab.base.errors import UserError
 from bbrlab.base.locks import lock, owned_folder, remove_abandoned
-from bbrlab.kernel.built import Kernel, build_key, host_key, is_outdated, kernel_folder, read_kernel
+from bbrlab.kernel.built import Kernel, is_outdated, kernel_folder, read_kernel
 from bbrlab.kernel.built_with import compiler
 from bbrlab.kernel.compile import compiled
 from bbrlab.kernel.confine import confined
+from bbrlab.kernel.key import build_key, host_key
 from bbrlab.kernel.own import OwnCca, own_name
 from bbrlab.kernel.own_build import compile_with_own
 from bbrlab.kernel.sources import Located, locate

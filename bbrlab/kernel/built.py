@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,10 @@ from typing_extensions import TypedDict  # pydantic reads typing's own from Pyth
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.kernel.built_with import compiler
-from bbrlab.kernel.c_tokens import tokens
-from bbrlab.kernel.own import OwnCca, own_of, recipe_name
+from bbrlab.kernel.key import build_key, host_key
+from bbrlab.kernel.own import own_of, recipe_name
 from bbrlab.kernel.sources import locate, name_version
-from bbrlab.kernel.specs import KernelSpec, OwnSpec, find_spec, probe_file, recipe
+from bbrlab.kernel.specs import find_spec
 
 
 @dataclass(frozen=True)
@@ -60,35 +60,6 @@ class Kernel:
     own: dict[str, str] = field(default_factory=dict)
     host: str = ""
     foreign: bool = False
-
-
-def build_key(spec: KernelSpec, source: str, compiler_line: str, own: Sequence[OwnCca] = ()) -> str:
-    """Hash of (source version, options, patches, added files, what tries it out, compiler, this recipe's steps, algorithms of
-    one's own): of all that can change a result. Patches for the host cannot: host_key(); nor can comments in the added C files, of which
-    the tokens count. An algorithm of one's own counts as it stands: the kernel names lines of it where it stops (own.place_of_crash())."""
-    parts = recipe(spec)
-    digest = hashlib.sha256()
-    for part in (source, compiler_line, spec.arch, "recipe 4"):
-        digest.update(part.encode() + b"\0")
-    for path in [*parts.options, *parts.patches, probe_file()]:
-        digest.update(f"/{path.name}".encode() + b"\0" + path.read_bytes() + b"\0")
-    for path, target in parts.added:
-        told = "\0".join(tokens(path.read_text(encoding="utf-8")))
-        digest.update(f"{target}/{path.name}\0{told}\0".encode())
-    if isinstance(spec, OwnSpec):  # names stand in what is built
-        digest.update(json.dumps([parts.settings, spec.names]).encode() + b"\0")
-        for path in parts.series:
-            digest.update(b"series\0" + path.read_bytes() + b"\0")
-    for cca in own:
-        digest.update(f"own {cca.name}".encode() + b"\0" + cca.text.encode() + b"\0")
-    return digest.hexdigest()[:16]
-
-
-def host_key(spec: KernelSpec) -> str:
-    """Hash of the patches by which a kernel runs on more machines, "" without any. With other ones it is built anew in the place of the
-    one that is there: it keeps its key, for what it computes is the same."""
-    parts = [file.name.encode() + b"\0" + file.read_bytes() + b"\0" for file in recipe(spec).host_patches]
-    return hashlib.sha256(b"".join(parts)).hexdigest()[:16] if parts else ""
 
 
 def kernel_folder(key: str) -> Path:

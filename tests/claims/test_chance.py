@@ -13,7 +13,7 @@ from bbrlab.campaign.seed_requests import seed_request_text
 from bbrlab.claims.judge import judge_claim
 from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.claims.sample import reach, sample
-from bbrlab.claims.seeds import wanted_seeds
+from bbrlab.claims.wanted_seeds import wanted_seeds
 from bbrlab.publish.pack import Finished, _runs_of_table
 from bbrlab.results.algorithms import draws_nothing
 from bbrlab.results.figures import REPEATS, figures_at, runs_of

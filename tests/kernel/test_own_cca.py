@@ -24,7 +24,8 @@ from bbrlab.base.errors import UserError
 from bbrlab.experiment.plan import make_plan
 from bbrlab.kernel import build
 from bbrlab.kernel.build import build_kernel
-from bbrlab.kernel.built import Kernel, build_key, describe_kernel, get_kernel
+from bbrlab.kernel.built import Kernel, describe_kernel, get_kernel
+from bbrlab.kernel.key import build_key
 from bbrlab.kernel.own import OwnCca, crash_message, own_of, place_of_crash, read_own
 from bbrlab.kernel.own_build import _check_registered
 from bbrlab.kernel.sources import Located

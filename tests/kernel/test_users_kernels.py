@@ -18,8 +18,9 @@ from bbrlab.cli.commands import app
 from bbrlab.experiment.machine import uml
 from bbrlab.kernel import build, compile, source_tree
 from bbrlab.kernel.build import build_kernel
-from bbrlab.kernel.built import Kernel, boot_options, build_key, kernel_identity
+from bbrlab.kernel.built import Kernel, boot_options, kernel_identity
 from bbrlab.kernel.compile import absent_ccas, check_names, objects_of, switched_off
+from bbrlab.kernel.key import build_key
 from bbrlab.kernel.options import check_config, fragment_of
 from bbrlab.kernel.patch_files import parts_of
 from bbrlab.kernel.series import apply_series

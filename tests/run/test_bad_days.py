@@ -29,7 +29,8 @@ from bbrlab.experiment.machine import cores, process
 from bbrlab.experiment.plan import make_plan
 from bbrlab.kernel import build, probe, sources
 from bbrlab.kernel.build import build_kernel, renew_kernel
-from bbrlab.kernel.built import build_key, get_kernel, host_key, kernel_identity
+from bbrlab.kernel.built import get_kernel, kernel_identity
+from bbrlab.kernel.key import build_key, host_key
 from bbrlab.kernel.options import lost_options
 from bbrlab.kernel.specs import find_spec, load_specs
 from bbrlab.results.figures import figures_at, runs_of

@@ -21,7 +21,7 @@ def seeds(
 ) -> None:
     """Say how many seeds each point of a figure needs for its claims (used by the workflow)."""
     from bbrlab.claims.load import claims_of, load_statements
-    from bbrlab.claims.seeds import wanted_seeds
+    from bbrlab.claims.wanted_seeds import wanted_seeds
     from bbrlab.results.figures import figures_at
     from bbrlab.results.seeds import read_seeds, write_seeds
     from bbrlab.results.tables import figure_table

@@ -1,4 +1,4 @@
-"""The look of all figures: colours, axes, grids of small multiples."""
+"""The look of all figures: axes, grids of small multiples, colours of models and of published values (of algorithms: results/algorithms.py)."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from bbrlab.claims.inference import enough_equal, estimate, looks
 from bbrlab.claims.judge import judge_claim, outcome
 from bbrlab.claims.schema import Expectation
-from bbrlab.claims.seeds import narrow_enough, wanted_seeds
+from bbrlab.claims.wanted_seeds import narrow_enough, wanted_seeds
 from bbrlab.results.figures import figures_at
 from bbrlab.results.verdicts import INCONCLUSIVE, REPRODUCED
 from tests.made_up import GOOD, ORDER, expecting, of_parts, of_seeds, only_claim, partly, series, table
