@@ -26,6 +26,7 @@ from bbrlab.results.schema import check_columns
 from bbrlab.results.statistics import over_seeds
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.schema import Scenario
+from bbrlab.show.gains import Gain, gains_of
 from bbrlab.show.html import number
 
 MODELLED = "share_of_capacity"  # what all three models give, of the first flow group
@@ -37,7 +38,7 @@ _LABELS = {
     "case": "case",
     "network.buffer.bdp": "buffer (BDP)",
     "network.buffer.packets": "buffer (packets)",
-    "network.buffer.bytes": "buffer (bytes)",
+    "network.buffer.bytes": "buffer",
     "network.rate_mbit": "rate (Mbit/s)",
     "network.rtt_ms": "base RTT (ms)",
     "network.loss": "random loss",
@@ -47,7 +48,7 @@ _OF_FLOWS = {
     "count": "{} flows",
     "start_s": "start of {} (s)",
     "rtt_ms": "base RTT of {} (ms)",
-    "bytes": "size of {} (bytes)",
+    "bytes": "size of {}",
 }
 
 Chart = dict[str, Any]
@@ -56,35 +57,91 @@ Chart = dict[str, Any]
 def chart_of(figure: Figure, table: pd.DataFrame, claims: Iterable[Claim], results: Path) -> Chart:
     """What a figure's chart is drawn from; plain lists and numbers, None where there is no value.
 
+    Its metrics: gains (gains.py) first, then those that claims read, of which most is published first, then the others by kind.
+
     Args:
         table: tables.figure_table().
         claims: on any figure; those that expect a number at this one's points are shown in it.
         results: the folder that has the models' predictions.
 
     Returns:
-        ``keys`` (what the points differ in, each with ``name``, ``label``, ``values``), ``points`` (for each, its label and the
+        ``keys`` (what the points differ in, each with ``name``, ``label``, ``values`` and their ``words``), ``points`` (for each, its label and the
         places of its values), ``groups``, ``metrics``, ``measured`` and ``expected`` ({metric: {group: a row for each point}}:
         mean, half of its 95 % interval, seeds; value, lowest, highest, claim), ``models`` ({model: share of each point}).
     """
     run = set(table["point"])
     points = [p for p in figure.points if p.label in run]
+    claims = list(claims)
     names = list(dict.fromkeys(name for p in points for name in p.values))
     keys = [_key(name, figure, points) for name in names]
     expected = _expected(figure, points, claims)
     measured = _measured(table, points)
+    gains = [gain for gain in gains_of(figure, claims) if gain.metric in measured]
+    for gain in gains:
+        (group,) = [g for g in ("0", WHOLE) if g in measured[gain.metric]]
+        cells = [c and [_short(c[0]), *c[1:]] for c in gain.of(points, measured[gain.metric][group])]
+        goals = [gain.expected.get(p.label) for p in points]
+        measured[gain.name] = {group: cells}
+        expected[gain.name] = {group: [g and [*map(_short, g[:3]), g[3]] for g in goals]}
     asked = [m for m in _metrics_of(figure, claims) if m in measured]
-    others = [m for m in METRICS if m in measured and m not in asked]
+    asked.sort(key=lambda m: -sum(cell is not None for cells in expected.get(m, {}).values() for cell in cells))
+    others = [m for m in METRICS if m in measured and m not in asked and _tells(measured[m])]
     return {
         "id": figure.id,
         "title": figure.scenario.figure,
         "keys": keys,
         "points": [{"label": p.label, "at": [_place(k, p) for k in keys]} for p in points],
         "groups": _groups(table),
-        "metrics": [{"name": m, "label": label_of(m), "asked": m in asked, "run": m in RUN} for m in [*asked, *others]],
-        "measured": measured,
+        "metrics": [
+            *map(_gain_metric, gains),
+            *(_metric(m, ASKED) for m in asked),
+            *(_metric(m, kind_of(m)) for m in others),
+        ],
+        "measured": {m: cells for m, cells in measured.items() if m in {*asked, *others, *(g.name for g in gains)}},
         "expected": expected,
         "models": _models(figure, points, results),
     }
+
+
+ASKED = "what the claims read"
+_KINDS = {
+    "goodput and shares": r"goodput|share|written|jain|utilisation",
+    "queue and RTT": r"queue|occupancy|rtt_ms_mean",
+    "loss and marks": r"loss|drops|retrans|ecn",
+    "BBR's states and estimates": r"bbr_|startup_s|up_|down_s|cruise_|between_",
+    "transmissions": r"chunks|unfinished|concurrent|slowdown|srpt|completion",
+}
+
+
+def kind_of(metric: str) -> str:
+    """Among which others a metric stands in a menu."""
+    return next((kind for kind, names in _KINDS.items() if re.match(names, metric)), "others")
+
+
+def _metric(name: str, kind: str) -> dict[str, Any]:
+    label = label_of(name)
+    if name in GROUP and any(m.label == METRICS[name].label for m in RUN.values()):
+        label += " within the group"
+    return {"name": name, "label": label, "kind": kind, "run": name in RUN}
+
+
+def _gain_metric(gain: Gain) -> dict[str, Any]:
+    label = f"{METRICS[gain.metric].label}: {words_of_case(gain.over)} over {words_of_case(gain.under)} (%)"
+    return {"name": gain.name, "label": label, "kind": ASKED, "run": gain.metric in RUN, "gain": True}
+
+
+def _tells(cells: Mapping[str, list[Any]]) -> bool:
+    """Whether a metric is anywhere other than 0."""
+    return any(cell and cell[0] for of_group in cells.values() for cell in of_group)
+
+
+def words_of_case(case: str) -> str:
+    """A case's name, its algorithms by their names for people."""
+    return re.sub(r"\w+", lambda word: label_of_cca(word[0]), case).replace("+", " + ")
+
+
+def _in_bytes(value: float) -> str:
+    return f"{number(value / 1e6)} MB" if value >= 1e6 else f"{number(value / 1e3)} kB"
 
 
 def _key(name: str, figure: Figure, points: list[Point]) -> dict[str, Any]:
@@ -96,7 +153,8 @@ def _key(name: str, figure: Figure, points: list[Point]) -> dict[str, Any]:
         ccas, group = [flow.cca for flow in figure.scenario.flows], int(of_flows[1])
         one = ccas.count(ccas[group]) == 1
         label = _OF_FLOWS[of_flows[2]].format(_flow_name(ccas[group]) if one else f"group {group + 1}")
-    return {"name": name, "label": label, "values": values}
+    words = [_in_bytes(v) if name.endswith(".bytes") and isinstance(v, int | float) else words_of_case(v) if name == "case" else _told(v) for v in values]  # fmt: skip
+    return {"name": name, "label": label, "values": values, "words": words}
 
 
 def _plain(value: Any) -> Any:
@@ -263,7 +321,7 @@ def table_of(chart: Chart) -> tuple[list[str], list[list[str]]]:
     heads = [*(k["label"] for k in chart["keys"]), "flows", "measured", "95 % ±", "seeds", "expected", *(MODELS[m] for m in models)]  # fmt: skip
     rows = []
     for i, point in enumerate(chart["points"]):
-        at = [_told(k["values"][place]) for k, place in zip(chart["keys"], point["at"], strict=True)]
+        at = [k["words"][place] for k, place in zip(chart["keys"], point["at"], strict=True)]
         for group, cells in chart["measured"].get(metric, {}).items():
             if (cell := cells[i]) is None:
                 continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -61,9 +61,18 @@ def distance_words(found: list[float]) -> str:
     return f" Of {len(found)} published shares of the link (0 to 1) half are within **{half}** of what was measured here, nine in ten within {most}."
 
 
-def accuracies(findings: Findings) -> dict[str, dict[str, Accuracy]]:
-    """{algorithm of the first flow group: {HERE or model: how it meets the published shares}}, of those that were measured."""
-    found: dict[str, dict[str, Accuracy]] = {}
+@dataclass(frozen=True)
+class Compared:
+    """A published share of the first flow group, and what else there is at its point: {HERE or model: share}."""
+
+    claim: Claim
+    cca: str
+    published: float
+    shares: dict[str, float]
+
+
+def compared(findings: Findings) -> Iterator[Compared]:
+    """Of the papers' claims on a share that was measured and is published."""
     for claim in (c for s in findings.defined if not s.own for c in s.claims):
         row, figure = findings.of_claim.get(claim.id), findings.figures.get(claim.figures[0])
         value = published(claim)
@@ -72,13 +81,40 @@ def accuracies(findings: Findings) -> dict[str, dict[str, Accuracy]]:
         one = expectation(claim, figure)
         if one is None or one[:2] != (MODELLED, "0"):
             continue
-        values = {HERE: float(row["mean"])}
-        values |= {m: s for m in MODELS if (s := share_by(m, figure.id, one[2], findings.shown.results)) is not None}
-        if len(values) > 1:
-            of = found.setdefault(one[2].scenario.flows[0].cca, {name: Accuracy() for name in (HERE, *MODELS)})
-            for name, share in values.items():
-                of[name].add(abs(share - value), claim.expect.holds(share))
+        shares = {HERE: float(row["mean"])}
+        shares |= {m: s for m in MODELS if (s := share_by(m, figure.id, one[2], findings.shown.results)) is not None}
+        yield Compared(claim, one[2].scenario.flows[0].cca, value, shares)
+
+
+def accuracies(findings: Findings) -> dict[str, dict[str, Accuracy]]:
+    """{algorithm of the first flow group: {HERE or model: how it meets the published shares}}, where a model speaks of them."""
+    found: dict[str, dict[str, Accuracy]] = {}
+    for one in compared(findings):
+        if len(one.shares) > 1:
+            of = found.setdefault(one.cca, {name: Accuracy() for name in (HERE, *MODELS)})
+            for name, share in one.shares.items():
+                of[name].add(abs(share - one.published), one.claim.expect.holds(share))
     return dict(sorted(found.items()))
+
+
+def scatter_of(findings: Findings) -> dict[str, Any]:
+    """The same for a chart: ``series`` of a ``name``, published shares ``x``, other shares ``y`` and claims ``at``, measured ones first."""
+    found: dict[str, dict[str, Any]] = {}
+    for one in compared(findings):
+        for name, share in one.shares.items():
+            series = found.setdefault(name, {"name": MODELS.get(name, name), "x": [], "y": [], "at": []})
+            for key, value in (
+                ("x", round(one.published, 4)),
+                ("y", round(share, 4)),
+                ("at", f"{label_of_cca(one.cca)}, {one.claim.id}"),
+            ):
+                series[key].append(value)
+    order = [name for name in (HERE, "burst", *MODELS) if name in found]
+    return {
+        "x": "published share of the link",
+        "y": "measured here, or by a model",
+        "series": [found[n] for n in dict.fromkeys(order)],
+    }
 
 
 def accuracy_table(findings: Findings) -> dict[str, Any]:

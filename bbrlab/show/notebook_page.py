@@ -36,6 +36,13 @@ def title_of(notebook: Cells, otherwise: str) -> str:
     return otherwise
 
 
+def lead_of(notebook: Cells) -> str:
+    """The paragraph below the first heading (Markdown); empty if there is none."""
+    first = _text(notebook[0].get("source")) if notebook else ""
+    paragraphs = [part.strip() for part in first.split("\n\n") if part.strip() and not part.startswith("#")]
+    return " ".join(paragraphs[0].split()) if paragraphs else ""
+
+
 def notebook_page(notebook: Cells, images: Path, name: str, before: str = "", title: str = "") -> str:
     """The source of a page with a notebook's words and outputs.
 

@@ -152,7 +152,7 @@ def _page(
         data=embedded(_panels(summary, scenario, network, samples, acks), "series-data"),
         states=_told_of_states(samples, acks, float(scenario["sample_hz"])),
         css=Markup(colours_css() + (STATIC / "site.css").read_text(encoding="utf-8")),
-        plotly=Markup(_script("plotly-basic.min.js")),
+        plotly=Markup(_script("plotly-cartesian.min.js")),
         site=Markup(_script("site.js")),
     )
 

@@ -14,14 +14,22 @@ from bbrlab.base.errors import UserError
 from bbrlab.results.figures import figures_at
 from bbrlab.show import documents
 from bbrlab.show.findings import Findings, load_findings, shown_results
-from bbrlab.show.notebook_page import notebook_page, read_notebook, title_of
-from bbrlab.show.site_pages import front_page, method_page, models_page, paper_page, papers_page, runs_page
+from bbrlab.show.notebook_page import lead_of, notebook_page, read_notebook, title_of
+from bbrlab.show.site_pages import (
+    front_page,
+    method_page,
+    models_page,
+    paper_page,
+    papers_page,
+    runs_page,
+    statements_page,
+)
 from bbrlab.show.verdicts import colours_css
 
 STATIC = Path(__file__).parent / "static"
 OVERVIEW, OF_MODELS = "overview", ("models", "burst")
 _LEFT_OUT = (".buildinfo", "objects.inv", "genindex.html")  # of no use to a reader
-_CHART = "bb-chart"  # pages with one get the library that draws it
+_CHART = "bb-plot"  # pages with one get the library that draws it
 
 
 def site_folder(scale: str) -> Path:
@@ -94,11 +102,11 @@ def _write_sources(findings: Findings, source: Path) -> None:
         texts[f"notebooks/{name}"] = f"---\norphan: true\n---\n\n{page}"
     for paper in findings.papers:
         link = f"../notebooks/{paper}" if paper in executed else None
-        texts[f"papers/{paper}"] = paper_page(findings, paper, titles[paper], link)
+        texts[f"papers/{paper}"] = paper_page(findings, paper, titles[paper], _lead(paper), link)
     trust = documents.named(pages, "trust")
-    entries = ["Papers <papers/index>", "Models <models>", "Method <method>", "Runs <runs>"]
+    entries = ["Papers <papers/index>", "Statements <statements>", "Models <models>", "Method <method>", "Runs <runs>"]
     entries += [f"Trust </{trust.with_suffix('')}>"] if trust else []
-    entries += ["Limitations </LIMITATIONS>", "Documentation <documentation>"]
+    entries += ["Limitations </LIMITATIONS>", "Docs <documentation>"]
     cards = [(str(trust.with_suffix("")), "Trust", "What was predicted before anyone here had seen the measurements.")] if trust else []  # fmt: skip
     cards += [("LIMITATIONS", "Limitations", "What testbeds have and virtual time has not."),
               ("documentation", "Documentation", "Set it up, write a scenario, add a paper, an algorithm or a claim.")]  # fmt: skip
@@ -106,6 +114,7 @@ def _write_sources(findings: Findings, source: Path) -> None:
     texts |= {
         "index": front_page(findings, titles, cards, entries),
         "papers/index": papers_page(findings, titles),
+        "statements": statements_page(findings, titles),
         "models": models_page(findings, [f"notebooks/{n}" for n in OF_MODELS if n in executed], documents.named(pages, "models")),
         "method": method_page({documents.title_of(p): p for p in linked if p in pages}),
         "runs": runs_page(findings),
@@ -124,6 +133,12 @@ def _titles(findings: Findings) -> dict[str, str]:
         path = paths.ROOT / "notebooks" / f"{paper}.ipynb"
         found[paper] = title_of(read_notebook(path), paper) if path.exists() else paper
     return found
+
+
+def _lead(paper: str) -> str:
+    """What a paper is and which of its figures are here (Markdown): of its notebook; empty without one."""
+    path = paths.ROOT / "notebooks" / f"{paper}.ipynb"
+    return lead_of(read_notebook(path)) if path.exists() else ""
 
 
 def _settings(looks: Path) -> dict[str, Any]:
@@ -145,7 +160,18 @@ def _settings(looks: Path) -> dict[str, Any]:
         "html_show_sphinx": False,
         "html_permalinks_icon": "#",
         "html_sidebars": {
-            name: [] for name in ("index", "models", "method", "runs", "LIMITATIONS", "papers/*", "notebooks/*")
+            name: []
+            for name in (
+                "index",
+                "statements",
+                "models",
+                "method",
+                "runs",
+                "LIMITATIONS",
+                "docs/explanation/trust",
+                "papers/*",
+                "notebooks/*",
+            )
         },
         "html_context": {"default_mode": "auto"},
         "html_theme_options": {
@@ -186,6 +212,6 @@ def _scripts(app: Any, page: str, template: str, context: Mapping[str, Any], doc
     """What a page loads besides the theme's."""
     body = str(context.get("body", ""))
     if _CHART in body:
-        app.add_js_file("plotly-basic.min.js", loading_method="defer")
+        app.add_js_file("plotly-cartesian.min.js", loading_method="defer")
     if "bb-" in body:
         app.add_js_file("site.js", loading_method="defer")

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from bbrlab.claims.load import claims_of
 from bbrlab.results.config import command_for
 from bbrlab.results.figures import Figure
@@ -15,15 +17,16 @@ from bbrlab.results.verdicts import DECIDED
 from bbrlab.show.charts import table_of
 from bbrlab.show.findings import Findings
 from bbrlab.show.html import embedded, render, slug
-from bbrlab.show.model_accuracy import accuracy_table, distance_words, distances
-from bbrlab.show.outcomes import STEPS, by_step, cause_table, counted, outcome_words, score_lines
+from bbrlab.show.model_accuracy import accuracy_table, distance_words, distances, scatter_of
+from bbrlab.show.outcomes import STEPS, by_step, cause_table, causes, counted, outcome_words, score_lines
 from bbrlab.show.setting import setting_of
-from bbrlab.show.statement_view import statement_view
+from bbrlab.show.statement_view import statement_line, statement_view, worst_first
 from bbrlab.show.who_wins import who_wins
 
 QUESTIONS = "questions"  # no paper: where papers contradict each other; it stands behind them
 CARDS = (
     ("papers/index", "Papers", "Every statement, one by one: what the paper says, what was measured, what the models say, the verdict."),
+    ("statements", "Statements", "All of them in one list, to be searched by paper, verdict, cause and words."),
     ("models", "Models", "Ware's steady state, the fluid model and the burst model, beside the measurements."),
     ("method", "Method", "From a sentence in a paper to a verdict with an error rate."),
     ("runs", "Runs", "Every run, and how to look into one: goodput, window, RTT, queue and BBR's states over time."),
@@ -71,11 +74,12 @@ def _scores(findings: Findings, titles: Mapping[str, str]) -> dict[str, Any]:
     return {"counts": by_step(every), "scores": lines, "causes": cause_table(every)}
 
 
-def paper_page(findings: Findings, paper: str, title: str, notebook: str | None) -> str:
+def paper_page(findings: Findings, paper: str, title: str, lead: str, notebook: str | None) -> str:
     """A paper's page: what was run of it, its figures as charts, and its statements one by one, run or not.
 
     Args:
         title: of the paper, for people.
+        lead: what it is (Markdown).
         notebook: name of the page with its notebook, if there is one.
     """
     figures = sorted((f for f in findings.figures.values() if f.id.split("/")[0] == paper), key=in_order)
@@ -85,6 +89,7 @@ def paper_page(findings: Findings, paper: str, title: str, notebook: str | None)
     return render(
         "paper.md",
         title=title,
+        lead=lead,
         notebook=notebook,
         whose=findings.results_shown(paper) if figures else "",
         totals=findings.totals(ids) if figures else None,
@@ -94,8 +99,25 @@ def paper_page(findings: Findings, paper: str, title: str, notebook: str | None)
         command=command_for(paper, findings.shown.scale),
         counts=by_step(rows),
         figures=[_chart(findings, figure) | _facts(findings, figure) for figure in figures],
-        statements=[statement_view(findings, statement) for statement in statements],
+        causes=_causes(rows),
+        statements=sorted((statement_view(findings, statement) for statement in statements), key=worst_first),
     )
+
+
+def statements_page(findings: Findings, titles: Mapping[str, str]) -> str:
+    """The list of all statements, which links to each one's place on its paper's page."""
+    lines = [statement_line(findings, statement) for statement in findings.defined]
+    return render(
+        "all_statements.md",
+        statements=sorted(lines, key=worst_first),
+        papers=dict(titles),
+        counts=by_step(findings.every),
+        causes=_causes(findings.every),
+    )
+
+
+def _causes(statements: pd.DataFrame) -> dict[str, int]:
+    return {cause: n for cause, n in causes(statements).items() if n}
 
 
 def _chart(findings: Findings, figure: Figure) -> dict[str, Any]:
@@ -129,7 +151,9 @@ def models_page(findings: Findings, notebooks: Sequence[str], document: Path | N
         notebooks: pages of their notebooks that are there.
         document: docs' page of the models.
     """
-    return render("models.md", accuracy=accuracy_table(findings), notebooks=notebooks, document=document)
+    scatter = scatter_of(findings)
+    data = embedded(scatter, "scatter-data") if scatter["series"] else None
+    return render("models.md", accuracy=accuracy_table(findings), scatter=data, notebooks=notebooks, document=document)
 
 
 def method_page(links: Mapping[str, Path]) -> str:

@@ -9,13 +9,14 @@ from typing import Any
 from bbrlab.claims.judge import SECOND_HAND
 from bbrlab.claims.schema import Claim, Statement
 from bbrlab.claims.statements import counted_apart
-from bbrlab.results.verdicts import FINAL, NOT_RUN, REPRODUCED
+from bbrlab.results.verdicts import AS_READ, FINAL, INCONCLUSIVE, NOT_REPRODUCED, NOT_RUN, PARTLY_RUN, REPRODUCED
 from bbrlab.show.charts import MODELLED, MODELS, expectation, share_by
 from bbrlab.show.findings import Findings, Row
 from bbrlab.show.html import number
-from bbrlab.show.outcomes import CAUSES, MISSED
+from bbrlab.show.outcomes import CAUSES, HALF, HARDLY, MISSED, MOSTLY
 from bbrlab.show.verdicts import marks_text, measured_text, verdict_text
 
+WORST_FIRST = (NOT_REPRODUCED, HARDLY, HALF, MOSTLY, INCONCLUSIVE, PARTLY_RUN, AS_READ, REPRODUCED, NOT_RUN)
 MANY = 8  # claims of a statement that are folded below its words
 _MODELS = {"ware": "Ware", "fluid": "fluid", "burst": "burst"}
 # Of the strip: its width, a row's height, how many tolerances to each side, and how many rows.
@@ -32,10 +33,7 @@ def statement_view(findings: Findings, statement: Statement) -> dict[str, Any]:
     models = [m for m in MODELS if any(m in shares for shares in said)]
     scale = row["scale"] if row else findings.shown.scale
     return {
-        "id": statement.id,
-        "says": statement.says,
-        "verdict": verdict,
-        "step": findings.step_of[statement.id],
+        **statement_line(findings, statement),
         "in_words": str(row["in_words"]) if row else NOT_RUN,
         "strip": _strip([dot for c, r in zip(statement.claims, rows, strict=True) if (dot := _dot(c, r))]),
         "models": _models_within(statement.claims, said),
@@ -46,11 +44,27 @@ def statement_view(findings: Findings, statement: Statement) -> dict[str, Any]:
         ],
         "folded": len(statement.claims) > MANY,
         "judged": sum(r is not None and r["verdict"] in FINAL for r in rows),
-        "reproduced": sum(r is not None and r["verdict"] == REPRODUCED for r in rows),
         "facts": _facts(findings, statement, row, verdict),
         "findings": _explained(statement) if verdict not in (REPRODUCED, NOT_RUN) else [],
         "figures": [_link(findings, statement, id) for id in dict.fromkeys(f for c in statement.claims for f in c.figures)],
     }  # fmt: skip
+
+
+def statement_line(findings: Findings, statement: Statement) -> dict[str, Any]:
+    """What a list says of a statement: its step, how many of its claims came out how, and where the cause lies."""
+    row = findings.of_statement.get(statement.id)
+    counts = [int(row[name]) if row else 0 for name in ("reproduced", "not_reproduced", "inconclusive")]
+    missed = row is not None and row["verdict"] in MISSED
+    return {
+        "id": statement.id, "paper": statement.paper, "says": statement.says, "step": findings.step_of[statement.id],
+        "of": len(statement.claims) if row is None else int(row["claims"]), "reproduced": counts[0], "missed": counts[1], "undecided": counts[2],
+        "cause": CAUSES[statement.cause.kind if statement.cause else ""] if missed else "",
+    }  # fmt: skip
+
+
+def worst_first(line: dict[str, Any]) -> tuple[int, float]:
+    """To sort statements by: what failed, then what is partly so, then what is not decided, then what reproduced."""
+    return WORST_FIRST.index(line["step"]), line["reproduced"] / max(line["of"], 1)
 
 
 def _models_say(findings: Findings, claim: Claim) -> dict[str, float]:

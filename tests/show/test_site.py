@@ -538,7 +538,7 @@ NOT_DRAWN = """(async () => {
     for (let i = 0; i < 100 && !plot.querySelector(".main-svg"); i++) await new Promise((done) => setTimeout(done, 100));
     const told = plot.getAttribute("aria-label") || "";
     if (!plot.querySelector(".main-svg")) wrong.push(`not drawn: ${told}`);
-    else if (plot.closest(".bb-chart") && !/: .+ curves?: .+ The numbers are in the table below/.test(told)) wrong.push(`not told: ${told}`);
+    else if (plot.closest(".bb-chart") && !/: .+ (curves?:|cells over) .+ The numbers are in the table below/.test(told)) wrong.push(`not told: ${told}`);
   }
   return wrong;
 })()"""
@@ -573,6 +573,55 @@ def test_pages_are_printed_whole(site, tmp_path):
             assert shown == [], page
             heading = "getComputedStyle(document.querySelector('h2')).breakAfter"
             assert browser.run(heading) == "avoid", "no heading alone at the end of a page"
+
+
+# Of the list of all statements: how many are shown after each entry of its form.
+SEARCHES = """(() => {
+  const form = document.querySelector("form.bb-filter"), shown = () => [...document.querySelectorAll("#list [data-words]")].filter(r => r.getClientRects().length).length;
+  const enter = (name, value) => { form.elements[name].value = value; form.dispatchEvent(new Event("input", { bubbles: true })); return shown(); };
+  return [shown(), enter("words", "sa-2a"), enter("words", ""), enter("paper", "tang"), enter("verdict", "not run"), form.querySelector("output").textContent];
+})()"""
+
+
+@pytest.mark.slow
+@in_a_browser
+def test_statements_are_searched_and_their_links_open_them(site, tmp_path):
+    every = statements()
+    with Browser(tmp_path / "profile") as browser:
+        browser.look(1200)
+        browser.open(site / "statements.html")
+        number, by_words, again, of_paper, not_run, told = browser.run(SEARCHES)
+        assert number == again == len(every) and of_paper == sum(s.paper == "tang" for s in every)
+        assert 0 < by_words < 10 and 0 < not_run < of_paper and told == f"{not_run} of {len(every)}"
+        link = next(link for link in pages_of(site)[site / "statements.html"].links if link.endswith("#sa-2a"))
+        browser.open(site / link.split("#")[0])
+        assert not browser.run("document.getElementById('sa-2a').open"), "folded until it is asked for"
+        browser.run("location.hash = 'sa-2a'; new Promise(done => setTimeout(done, 300))")
+        assert browser.run("document.getElementById('sa-2a').open")
+        assert browser.problems == []
+
+
+@pytest.mark.slow
+@in_a_browser
+def test_a_chart_tells_all_at_once_and_is_saved(site, tmp_path):
+    """Unified hover with what is published; models are folded; tolerances are no error bars; pictures and numbers are saved."""
+    with Browser(tmp_path / "profile") as browser:
+        browser.look(1200)
+        browser.open(site / "papers" / "sarpkaya2025.html")
+        assert browser.run(NOT_DRAWN) == []
+        chart = "document.querySelector('[data-chart=\"chart-sarpkaya2025-fig2a-data\"] .bb-plot')"
+        told = browser.run(f"(() => {{ const p = {chart}; return {{ hover: p.layout.hovermode, size: p.layout.font.size, traces: p.data.map(t => "
+                           "({name: t.name, visible: t.visible, text: t.text || null, bar: t.error_y ? t.error_y.thickness : 0})) }; })()")  # fmt: skip
+        assert (told["hover"], told["size"]) == ("x unified", 14)
+        measured = [t for t in told["traces"] if t["text"]]
+        assert measured and all("published" in t["text"][0] and "ware" in t["text"][0] for t in measured)
+        assert {t["visible"] for t in told["traces"] if "Ware" in t["name"]} == {"legendonly"}
+        band = [t["bar"] for t in told["traces"] if t["name"].endswith(": published")]
+        assert band and min(band) > 5 * max(t["bar"] for t in measured)
+        buttons = f"[...{chart}.closest('figure').querySelectorAll('.bb-saved button')].map(b => b.textContent)"
+        assert browser.run(buttons) == ["PNG", "SVG", "CSV"]
+        svg = browser.run(f"Plotly.toImage({chart}, {{format: 'svg'}})")
+        assert svg.startswith("data:image/svg+xml")
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-// Charts that a reader hovers, zooms and filters, and lists filtered by verdict. Reads what the page embeds; loads nothing.
+// Charts that a reader hovers, zooms and filters, and lists of statements that are searched. Reads what the page embeds; loads nothing.
 "use strict";
 (() => {
   const LINES = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6BB1", "#7F7F7F", "#A6761D", "#1B9E77"];
@@ -9,6 +9,7 @@
   const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const dark = () => document.documentElement.dataset.theme === "dark";
   const brighter = { "#0072B2": "#4DA8E0", "#D55E00": "#FF8A3D", "#009E73": "#2FC79A", "#000000": "#FFFFFF", "#666666": "#AAAAAA", "#7F7F7F": "#B0B0B0" };
+  const faded = (colour) => `rgba(${[1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16)).join(",")},${dark() ? 0.35 : 0.22})`;
   const seen = (colour) => (dark() && brighter[colour]) || colour;
   const text = (value, digits = 6) => (typeof value === "number" ? String(Number(value.toPrecision(digits))) : String(value));
   // Plotly reads a little markup in names; what stands in results is words.
@@ -48,53 +49,107 @@
 
   function layout(xtitle, ytitle, logs) {
     const grid = style("--bb-line"), ink = style("--pst-color-text-base") || (dark() ? "#ddd" : "#222");
-    const axis = { gridcolor: grid, linecolor: grid, zeroline: false, automargin: true, title: { font: { size: 13 } } };
+    const axis = { gridcolor: grid, linecolor: grid, zeroline: false, automargin: true, title: { font: { size: 14 } } };
     return {
-      paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: { color: ink, size: 12, family: "inherit" },
+      paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: { color: ink, size: 14, family: "inherit" },
       margin: { l: 56, r: 12, t: 12, b: 44 }, hovermode: "closest", dragmode: window.innerWidth < 700 ? "pan" : "zoom",
       xaxis: { ...axis, ...logs, title: { text: xtitle, ...axis.title } }, yaxis: { ...axis, title: { text: folded(ytitle), ...axis.title }, rangemode: "tozero" },
-      legend: { orientation: "h", y: -0.2, yanchor: "top", x: 0, font: { size: 11 } },
+      legend: { orientation: "h", y: -0.2, yanchor: "top", x: 0, font: { size: 14 } },
       hoverlabel: { bgcolor: style("--pst-color-surface") || grid, font: { color: ink } },
     };
   }
   const SETTINGS = { responsive: true, displaylogo: false, displayModeBar: false, scrollZoom: false, doubleClick: "reset" };
+
+  const MOST_CURVES = 3, MOST_NAMES = 8;  // that are drawn at first, the others one click away in the legend; and that a legend has
+
+  // The values of which a few are shown at first: the smallest, the largest and one between.
+  const first = (values) => (values.length <= MOST_CURVES ? values : [values[0], values[values.length >> 1], values[values.length - 1]]);
+
+  // Of values on an axis those whose words do not run into each other; the first and the last are among them.
+  function readable(values, log, words, width_px) {
+    const at = (v) => (log ? Math.log(v) : v), [from, to] = [at(values[0]), at(values[values.length - 1])];
+    const place = (v) => (to > from ? (at(v) - from) / (to - from) * width_px : 0), half = (v) => 4.2 * words(v).length + 5;
+    const apart = (v, other) => Math.abs(place(v) - place(other)) >= half(v) + half(other), last = values[values.length - 1], found = [values[0]];
+    for (const v of values.slice(1, -1)) if (apart(v, found[found.length - 1]) && apart(v, last)) found.push(v);
+    return values.length > 1 ? [...found, last] : found;
+  }
+
+  function save(name, content, type) {
+    const link = element("a");
+    link.href = URL.createObjectURL(new Blob([content], { type }));
+    link.download = name;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  }
 
   function chart(figure) {
     const data = JSON.parse(document.getElementById(figure.dataset.chart).textContent);
     const place = figure.querySelector(".bb-plot"), controls = figure.querySelector(".bb-controls");
     if (!data.metrics.length || !data.points.length) { place.textContent = "No good run has a number here."; return; }
     const numeric = (key) => key.values.every((v) => typeof v === "number");
-    const xs = data.keys.map((key, i) => i);
-    const best = xs.filter((i) => numeric(data.keys[i])).sort((a, b) => data.keys[b].values.length - data.keys[a].values.length)[0];
-    const state = { metric: data.metrics[0].name, x: best ?? (xs.length ? 0 : -1), group: "", only: {} };
-    const many = data.keys.filter((_, i) => i !== state.x).reduce((n, k) => n * k.values.length, 1);
-    if (data.groups.length > 1 && many > 3) state.group = data.groups[0].group;
+    const swept = data.keys.map((key, i) => i).filter((i) => numeric(data.keys[i]) && data.keys[i].values.length > 1);
+    const byLength = [...swept].sort((a, b) => data.keys[b].values.length - data.keys[a].values.length);
+    const curvesOver = (x) => data.keys.filter((_, i) => i !== x).reduce((n, k) => n * k.values.length, 1);
+    const state = { metric: data.metrics[0].name, x: byLength[0] ?? (data.keys.length ? 0 : -1), group: "", only: {}, kind: "lines" };
+    const mapped = byLength.slice(0, 2).sort((a, b) => a - b);
+    const canMap = mapped.length === 2 && mapped.every((i) => data.keys[i].values.length > 2);
+    if (canMap && curvesOver(state.x) > 12) state.kind = "map";
+    if (data.groups.length > 1 && curvesOver(state.x) > MOST_CURVES) state.group = data.groups[0].group;
+    const metricOf = () => data.metrics.find((m) => m.name === state.metric);
+    const groupsOf = (metric) => Object.keys(data.measured[metric.name]).filter((g) => g === "run" || !state.group || g === state.group);
+    const wordsOf = (metric) => `${metric.label}${!metric.run && state.group && data.groups.length > 1 ? ` of ${data.groups.find((g) => g.group === state.group).label}` : ""}`;
+    // The keys that neither axis of a map has: one value of each is shown.
+    const others = () => data.keys.map((_, i) => i).filter((i) => !mapped.includes(i) && data.keys[i].values.length > 1 && !(metricOf().gain && data.keys[i].name === "case"));
 
     function build() {
-      const active = document.activeElement, index = [...controls.querySelectorAll("select")].indexOf(active);
+      const active = document.activeElement, index = [...controls.querySelectorAll("select, button")].indexOf(active);
       controls.replaceChildren();
-      const set = (name) => (value) => { state[name] = value; build(); draw(); };
-      choice(controls, "Metric", data.metrics.map((m) => ({ value: m.name, name: m.label, group: m.asked ? "what claims read" : "others" })), state.metric, set("metric"));
-      if (data.keys.length > 1) {
+      const change = (name) => (value) => { state[name] = value; build(); draw(); };
+      choice(controls, "Metric", data.metrics.map((m) => ({ value: m.name, name: m.label, group: m.kind })), state.metric, change("metric"));
+      if (canMap) choice(controls, "Drawn as", [{ value: "lines", name: "curves" }, { value: "map", name: "map" }], state.kind, change("kind"));
+      const map = state.kind === "map";
+      if (data.keys.length > 1 && !map) {
         choice(controls, "Along", data.keys.map((k, i) => ({ value: String(i), name: k.label })), String(state.x), (v) => { state.x = Number(v); state.only = {}; build(); draw(); });
       }
-      const whole = data.metrics.find((m) => m.name === state.metric).run;
-      if (data.groups.length > 1 && !whole) {
-        choice(controls, "Flows", [{ value: "", name: "all" }, ...data.groups.map((g) => ({ value: g.group, name: g.label }))], state.group, set("group"));
+      if (data.groups.length > 1 && !metricOf().run) {
+        const all = map ? [] : [{ value: "", name: "all" }];
+        if (map && !state.group) state.group = data.groups[0].group;
+        choice(controls, "Flows", [...all, ...data.groups.map((g) => ({ value: g.group, name: g.label }))], state.group, change("group"));
       }
       data.keys.forEach((key, i) => {
-        if (i === state.x || key.values.length < 2) return;
-        choice(controls, key.label, [{ value: "", name: "all" }, ...key.values.map((v, j) => ({ value: String(j), name: text(v) }))],
+        if ((map ? !others().includes(i) : i === state.x) || key.values.length < 2) return;
+        if (map) state.only[i] ||= "0";
+        choice(controls, key.label, [...(map ? [] : [{ value: "", name: "all" }]), ...key.words.map((v, j) => ({ value: String(j), name: v }))],
           state.only[i] ?? "", (v) => { state.only[i] = v; draw(); });
       });
-      if (index >= 0) controls.querySelectorAll("select")[index]?.focus();
+      const saved = element("span");
+      saved.className = "bb-saved";
+      const name = data.id.replaceAll("/", "-");
+      const buttons = { PNG: () => Plotly.downloadImage(place, { format: "png", scale: 2, filename: name, width: 1000, height: 560 }),
+        SVG: () => Plotly.downloadImage(place, { format: "svg", filename: name, width: 1000, height: 560 }),
+        CSV: () => save(`${name}.csv`, csv(), "text/csv") };
+      for (const [kind, action] of Object.entries(buttons)) {
+        const button = element("button", kind);
+        button.type = "button";
+        button.title = kind === "CSV" ? "the numbers of this chart" : "the chart as a picture";
+        button.addEventListener("click", action);
+        saved.append(button);
+      }
+      controls.append(saved);
+      if (index >= 0) controls.querySelectorAll("select, button")[index]?.focus();
     }
 
+    const csv = () => [...figure.querySelectorAll(".bb-numbers tr")].map((row) => [...row.cells].map((cell) => `"${cell.textContent.replaceAll('"', '""')}"`).join(",")).join("\r\n");
+
+    const chosen = (point, names) => names.every((i) => !state.only[i] || point.at[i] === Number(state.only[i]));
+
+    // {name of a curve: the places of its points}, in the order of the axis.
     function lines() {
-      const found = new Map();
+      const found = new Map(), told = data.keys.map((k, i) => i).filter((i) => i !== state.x && data.keys[i].values.length > 1 && !(metricOf().gain && data.keys[i].name === "case"));
       data.points.forEach((point, at) => {
-        if (Object.entries(state.only).some(([i, v]) => v !== "" && point.at[i] !== Number(v))) return;
-        const name = data.keys.map((k, i) => (i === state.x || k.values.length < 2 ? null : `${k.label} = ${text(k.values[point.at[i]], 4)}`)).filter(Boolean).join(", ");
+        if (!chosen(point, Object.keys(state.only))) return;
+        if (!groupsOf(metricOf()).some((group) => data.measured[state.metric][group][at])) return;
+        const name = told.map((i) => (data.keys[i].name === "case" ? "" : `${data.keys[i].label} `) + data.keys[i].words[point.at[i]]).join(", ");
         if (!found.has(name)) found.set(name, []);
         found.get(name).push(at);
       });
@@ -102,68 +157,116 @@
       return found;
     }
 
-    function draw() {
-      const metric = data.metrics.find((m) => m.name === state.metric);
-      const key = state.x >= 0 ? data.keys[state.x] : null;
+    // Which curves are drawn at first: of each key a few values, so that they can be told apart.
+    function shownFirst(all) {
+      if (all.size <= MOST_CURVES + 1) return new Set(all.keys());
+      return new Set(first([...all.keys()]));
+    }
+
+    // What is drawn, above it: along an axis it would be cut.
+    function headed(shown, words) {
+      const whole = plain(words), long = whole.length * 7.4 > place.clientWidth - 60;
+      shown.title = { text: long ? folded(whole) : whole, font: { size: 14 }, x: 0, xanchor: "left", xref: "container", y: 1, yanchor: "top", pad: { t: long ? 26 : 10, l: 8 } };
+      shown.margin.t = long ? 62 : 46;
+    }
+
+    const draw = () => (state.kind === "map" ? drawMap() : drawLines());
+
+    function drawMap() {
+      const metric = metricOf(), [i, j] = mapped, x = data.keys[i], y = data.keys[j];
+      const group = groupsOf(metric)[0], per = data.measured[metric.name][group], goals = data.expected[metric.name]?.[group] || [];
+      const grid = () => y.values.map(() => x.values.map(() => null));
+      const z = grid(), words = grid(), told = grid(), places = [];
+      const rounded = (v) => (metric.gain ? `${v > 0 ? "+" : ""}${Math.round(v)}` : text(v, 2));
+      data.points.forEach((point, at) => {
+        const cell = per[at];
+        if (!cell || !chosen(point, others())) return;
+        const goal = goals[at] && goals[at][0] !== null ? goals[at] : null;
+        places.push(at);
+        z[point.at[j]][point.at[i]] = cell[0];
+        words[point.at[j]][point.at[i]] = `<b>${rounded(cell[0])}</b>${goal ? `<br>${rounded(goal[0])}` : ""}`;
+        told[point.at[j]][point.at[i]] = `here ${text(cell[0], 3)}${cell[1] ? " ± " + text(cell[1], 2) : ""}, ${cell[2]} seed${cell[2] === 1 ? "" : "s"}${goal ? `<br>published ${text(goal[0], 3)}` : ""}`;
+      });
+      const values = z.flat().filter((v) => v !== null), published = goals.some((g, at) => g && g[0] !== null && places.includes(at));
+      // Purple: more than the other; green: less. A gain of a hundred percent and more has one colour.
+      const colours = metric.gain
+        ? { zmin: -100, zmax: 100, colorscale: [[0, "#1b7837"], [0.25, "#a6dba0"], [0.5, "#f7f7f7"], [0.75, "#c2a5cf"], [1, "#762a83"]] }
+        : { zmin: Math.min(...values), zmax: Math.max(...values), colorscale: "Cividis" };
+      const trace = { type: "heatmap", x: x.words.map(plain), y: y.words.map(plain), z, text: words, texttemplate: "%{text}", textfont: { size: place.clientWidth < 480 ? 10 : 13 }, customdata: told, xgap: 2, ygap: 2, hoverongaps: false,
+        hovertemplate: `${plain(x.label)} %{x}, ${plain(y.label)} %{y}<br>%{customdata}<extra></extra>`, showscale: !metric.gain, colorbar: { thickness: 12 }, ...colours };
+      const shown = layout(plain(x.label), plain(y.label), { type: "category" });
+      shown.yaxis = { ...shown.yaxis, type: "category", rangemode: "normal" };
+      shown.hovermode = "closest";
+      shown.height = 130 + Math.max(34, Math.min(44, 420 / y.values.length)) * y.values.length;
+      const at = others().map((n) => `${data.keys[n].name === "case" ? "" : `${data.keys[n].label} `}${data.keys[n].words[Number(state.only[n])]}`);
+      headed(shown, [wordsOf(metric), ...at].join(", ") + (published ? "; below: published" : ""));
+      Plotly.react(place, [trace], shown, SETTINGS);
+      place.setAttribute("aria-label", `${data.title}: ${metric.label}, a map of ${places.length} cells over ${x.label} and ${y.label}. The numbers are in the table below.`);
+      table(metric, new Map([["", places]]), [group]);
+    }
+
+    function drawLines() {
+      const metric = metricOf(), key = state.x >= 0 ? data.keys[state.x] : null;
       const category = !key || !numeric(key);
-      const xOf = (at) => (key ? (category ? plain(key.values[data.points[at].at[state.x]]) : key.values[data.points[at].at[state.x]]) : "all");
+      const xOf = (at) => (key ? (category ? plain(key.words[data.points[at].at[state.x]]) : key.values[data.points[at].at[state.x]]) : "all");
       const per = data.measured[metric.name], expected = data.expected[metric.name] || {};
-      const curves = [], traces = [], groups = Object.keys(per).filter((g) => g === "run" || !state.group || g === state.group), all = lines();
+      const traces = [], curves = [], groups = groupsOf(metric), every = lines(), firsts = shownFirst(every);
+      const all = every.size > MOST_NAMES ? new Map([...every].filter(([line]) => firsts.has(line))) : every;
       let colour = 0;
       for (const group of groups) {
         const who = data.groups.find((g) => g.group === group);
-        let n = -1;
         for (const [line, places] of all) {
-          n += 1;
           const cells = places.map((at) => per[group][at]);
           if (!cells.some(Boolean)) continue;
-          const ink = seen(all.size === 1 && who && who.colour ? who.colour : LINES[colour % LINES.length]);
-          const mark = MARKS[colour % MARKS.length];
+          const ink = seen(all.size === 1 && who && who.colour ? who.colour : LINES[colour % LINES.length]), mark = MARKS[colour % MARKS.length];
           colour += 1;
           const name = [groups.length > 1 && who ? who.label : "", line].filter(Boolean).join(", ") || "measured here";
           curves.push(name);
-          const common = { legendgroup: name, x: places.map(xOf), mode: "lines+markers" };
-          traces.push({ ...common, name: plain(name), y: cells.map((c) => (c ? c[0] : null)), mode: category ? "markers" : "lines+markers",
-            line: { color: ink, width: 1.8 }, marker: { color: ink, symbol: mark, size: 8 },
-            error_y: { type: "data", array: cells.map((c) => (c && c[1]) || 0), color: ink, thickness: 1.2, width: 3 },
-            text: cells.map((c) => (c ? `${text(c[0])}${c[1] ? " ± " + text(c[1]) : ""}, ${c[2]} seed${c[2] === 1 ? "" : "s"}` : "")),
-            hovertemplate: `%{x}: %{text}<extra>${plain(name)}</extra>` });
-          const goals = places.map((at) => (expected[group] ? expected[group][at] : null));
+          const goals = places.map((at) => { const goal = expected[group]?.[at]; return goal && goal[0] !== null ? goal : null; });
+          const said = metric.name === SHARE && group === "0" ? Object.entries(data.models).map(([model, shares]) => [model, places.map((at) => shares[at])]).filter(([, shares]) => shares.some((s) => s !== null)) : [];
+          const common = { legendgroup: name, x: places.map(xOf), visible: firsts.has(line) ? true : "legendonly" };
+          // What one hover tells at its place: measured, published, models.
+          const told = cells.map((c, n) => [c ? `${text(c[0], 4)}${c[1] ? " ± " + text(c[1], 2) : ""} (${c[2]} seed${c[2] === 1 ? "" : "s"})` : "–",
+            ...(goals[n] ? [`published ${text(goals[n][0], 4)}`] : []), ...said.filter(([, shares]) => shares[n] !== null).map(([model, shares]) => `${model} ${text(shares[n], 3)}`)].join(", "));
           if (goals.some(Boolean)) {
-            traces.push({ ...common, legendgroup: "expected", name: plain(`${name}: expected`), showlegend: false, y: goals.map((g) => (g ? g[0] : null)), mode: "markers",
-              marker: { color: ink, symbol: `${mark}-open`, size: 12, line: { width: 1.6 } },
-              error_y: { type: "data", symmetric: false, array: goals.map((g) => (g && g[2] !== null ? g[2] - g[0] : 0)), arrayminus: goals.map((g) => (g && g[1] !== null ? g[0] - g[1] : 0)), color: ink, thickness: 0.8, width: 6 },
-              text: goals.map((g) => (g ? `${text(g[0])} (${plain(g[3])})` : "")), hovertemplate: `%{x}: expected %{text}<extra>${plain(name)}</extra>` });
+            // The tolerance is a broad pale band behind its mark; only the interval of what was measured is an error bar.
+            traces.push({ ...common, name: plain(`${name}: published`), showlegend: false, y: goals.map((g) => (g ? g[0] : null)), mode: "markers", hoverinfo: "skip",
+              marker: { color: ink, symbol: `${mark}-open`, size: 13, line: { width: 1.8 } },
+              error_y: { type: "data", symmetric: false, array: goals.map((g) => (g && g[2] !== null ? g[2] - g[0] : 0)), arrayminus: goals.map((g) => (g && g[1] !== null ? g[0] - g[1] : 0)), color: faded(ink), thickness: 12, width: 0 } });
           }
-          if (metric.name === SHARE && group === "0") {
-            for (const [model, shares] of Object.entries(data.models)) {
-              const said = places.map((at) => shares[at]);
-              if (!said.some((s) => s !== null)) continue;
-              traces.push({ ...common, legendgroup: model, name: plain(`${name}: ${MODELS[model]}`), y: said, connectgaps: false, mode: category ? "markers" : "lines+markers",
-                line: { color: ink, width: 1.3, dash: MODEL_DASHES[model] }, marker: { color: ink, symbol: "x-thin-open", size: category ? 8 : 5 },
-                showlegend: false, hovertemplate: `%{x}: %{y:.3f}<extra>${plain(MODELS[model])}</extra>` });
-            }
+          traces.push({ ...common, name: plain(name), y: cells.map((c) => (c ? c[0] : null)), mode: category ? "markers" : "lines+markers",
+            line: { color: ink, width: 2 }, marker: { color: ink, symbol: mark, size: 8 },
+            error_y: { type: "data", array: cells.map((c) => (c && c[1]) || 0), color: ink, thickness: 1.4, width: 4 },
+            text: told, hovertemplate: "%{text}" });
+          for (const [model, shares] of said) {
+            traces.push({ ...common, legendgroup: "models", visible: firsts.has(line) ? "legendonly" : false, name: plain(`${name}: ${MODELS[model]}`), y: shares, connectgaps: false, mode: category ? "markers" : "lines+markers",
+              line: { color: ink, width: 1.4, dash: MODEL_DASHES[model] }, marker: { color: ink, symbol: "x-thin-open", size: category ? 9 : 5 }, showlegend: false, hoverinfo: "skip" });
           }
         }
       }
-      // One name for all lines of a kind, so that a click hides the kind.
-      const quiet = style("--bb-quiet"), first = traces[0] ? traces[0].x[0] : null;
-      const kind = (group, name, more) => { if (traces.some((t) => t.legendgroup === group)) traces.push({ x: [first], y: [null], name, legendgroup: group, showlegend: true, hoverinfo: "skip", ...more }); };
-      kind("expected", "what the claims expect, and their tolerance", { mode: "markers", marker: { color: quiet, symbol: "circle-open", size: 11, line: { width: 1.6 } } });
-      for (const [model, name] of Object.entries(MODELS)) {
-        kind(model, name, category ? { mode: "markers", marker: { color: quiet, symbol: "x-thin-open", size: 8 } } : { mode: "lines+markers", line: { color: quiet, width: 1.3, dash: MODEL_DASHES[model] }, marker: { color: quiet, symbol: "x-thin-open", size: 5 } });
+      // One name for what is published, and one for all models, so that a click shows them.
+      const quiet = style("--bb-quiet"), from = traces[0] ? traces[0].x[0] : null;
+      if (traces.some((t) => t.name.endsWith(": published"))) {
+        traces.push({ x: [from], y: [null], name: "published, and the claim's tolerance", mode: "markers", hoverinfo: "skip", marker: { color: quiet, symbol: "circle-open", size: 12, line: { width: 1.8 } } });
+      }
+      if (traces.some((t) => t.legendgroup === "models")) {
+        traces.push({ x: [from], y: [null], name: "models: Ware – –, fluid ···, burst –·", legendgroup: "models", visible: "legendonly", hoverinfo: "skip", mode: "lines", line: { color: quiet, width: 1.4, dash: "dash" } });
       }
       const values = key && !category ? key.values : [];
       const log = values.length > 2 && values[0] > 0 && values[values.length - 1] / values[0] >= 8;
-      const ticks = category ? { type: "category" } : log ? { type: "log", tickvals: values, ticktext: values.map((v) => text(v)) } : values.length < 12 ? { tickvals: values, ticktext: values.map((v) => text(v)) } : {};
-      const shown = layout(key ? plain(key.label) : "", plain(metric.label), ticks);
+      const wordAt = (v) => key.words[values.indexOf(v)], apart = values.length ? readable(values, log, wordAt, (place.clientWidth || 700) - 90) : [];
+      const ticks = category ? { type: "category" } : values.length ? { ...(log ? { type: "log" } : {}), ...(log || values.length < 20 ? { tickvals: apart, ticktext: apart.map(wordAt), tickangle: 0 } : {}) } : {};
+      const shown = layout(key ? plain(key.label) : "", "", ticks);
+      headed(shown, wordsOf(metric) + (all.size < every.size ? ` (${all.size} of ${every.size} curves: the menus choose)` : ""));
+      shown.hovermode = "x unified";
       // Names that do not fit in one row stand in columns of the widest one's width.
-      const room = Math.max((place.clientWidth || 700) - 40, 200), widths = traces.filter((t) => t.showlegend !== false).map((t) => 60 + 6.4 * t.name.length);
+      const room = Math.max((place.clientWidth || 700) - 40, 200), widths = traces.filter((t) => t.showlegend !== false).map((t) => 62 + 7.6 * t.name.length);
       const inOneRow = widths.reduce((sum, w) => sum + w, 0) <= room;
       const legendRows = inOneRow ? 1 : Math.ceil(widths.length / Math.max(1, Math.floor(room / Math.max(...widths))));
-      shown.margin.b = 64;
-      shown.height = 360 + 20 * Math.min(legendRows, 14);
-      shown.legend.y = -64 / (shown.height - 20 * Math.min(legendRows, 14) - 76);
+      const under = 31 * legendRows;
+      shown.margin.b = 68;
+      shown.height = 350 + under;
+      shown.legend.y = -68 / (shown.height - under - shown.margin.t - 68);
       Plotly.react(place, traces, shown, SETTINGS);
       const most = 10, named = curves.slice(0, most).join("; ") + (curves.length > most ? `; and ${curves.length - most} more` : "");
       place.setAttribute("aria-label", `${data.title}: ${metric.label}${key ? ` over ${key.label}` : ""}. ${curves.length} ${curves.length === 1 ? "curve" : "curves"}: ${named}. The numbers are in the table below.`);
@@ -184,7 +287,7 @@
           const goal = data.expected[metric.name]?.[group]?.[at];
           const who = data.groups.find((g) => g.group === group);
           const row = element("tr");
-          const cells = [...data.keys.map((k, i) => text(k.values[point.at[i]])), who ? who.label : "all", text(cell[0]), cell[1] === null ? "–" : text(Number(cell[1].toPrecision(2))), cell[2], goal ? text(goal[0]) : "–",
+          const cells = [...data.keys.map((k, i) => k.words[point.at[i]]), who && !metric.gain ? who.label : "all", text(cell[0]), cell[1] === null ? "–" : text(Number(cell[1].toPrecision(2))), cell[2], goal && goal[0] !== null ? text(goal[0]) : "–",
             ...models.map((m) => (group === "0" && data.models[m][at] !== null ? text(Number(data.models[m][at].toPrecision(4))) : "–"))];
           row.append(...cells.map((c) => element("td", c)));
           rows.push(row);
@@ -194,6 +297,24 @@
     }
 
     build();
+    draw();
+    new MutationObserver(draw).observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
+  }
+
+  // Points of two numbers each, one beside the other: published and measured or modelled. On the line they are equal.
+  function scatter(figure) {
+    const data = JSON.parse(document.getElementById(figure.dataset.scatter).textContent), place = figure.querySelector(".bb-plot");
+    const draw = () => {
+      const shown = layout(plain(data.x), plain(data.y), {});
+      const traces = data.series.map((series, n) => ({ legendrank: n, type: "scatter", mode: "markers", name: plain(series.name), visible: n < 2 ? true : "legendonly", x: series.x, y: series.y, text: series.at.map(plain),
+        marker: { color: seen(LINES[n % LINES.length]), symbol: MARKS[n % MARKS.length], size: 7, opacity: 0.75 }, hovertemplate: "%{text}<br>published %{x:.3g}, here %{y:.3g}<extra>%{fullData.name}</extra>" })).reverse();
+      shown.hovermode = "closest";
+      shown.height = 520;
+      shown.xaxis.range = shown.yaxis.range = [0, 1];
+      shown.shapes = [{ type: "line", x0: 0, y0: 0, x1: 1, y1: 1, line: { color: style("--bb-quiet"), width: 1, dash: "dot" } }];
+      shown.legend.y = -0.16;
+      Plotly.react(place, traces, shown, SETTINGS);
+    };
     draw();
     new MutationObserver(draw).observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
   }
@@ -214,13 +335,13 @@
         shown[i ? `yaxis${i + 1}` : "yaxis"] = { ...layout("", panel.states ? "" : panel.label, {}).yaxis, domain: [top - part * 0.86, top], rangemode: panel.states ? "normal" : "tozero",
           ...(panel.states ? { type: "category", categoryorder: "array", categoryarray: [...panel.states].reverse() } : {}) };
         // The names of states leave no room beside the axis.
-        if (panel.states) shown.annotations.push({ xref: "paper", yref: "paper", x: 0, y: top, xanchor: "left", yanchor: "bottom", showarrow: false, text: plain(panel.label), font: { size: 13 } });
+        if (panel.states) shown.annotations.push({ xref: "paper", yref: "paper", x: 0, y: top, xanchor: "left", yanchor: "bottom", showarrow: false, text: plain(panel.label), font: { size: 14 } });
         panel.lines.forEach((line, n) => traces.push({ type: "scatter", mode: "lines", name: plain(line.name), legendgroup: line.name, showlegend: panel.legend === true, yaxis: axis,
           x: line.x, y: line.y, line: { color: seen(line.colour || LINES[n % LINES.length]), width: panel.states ? 5 : 1.2, dash: line.dash || "solid", shape: panel.states ? "hv" : "linear" },
           connectgaps: false, hovertemplate: panel.states ? "%{y}" : "%{y:.4g}" }));
       });
       shown.xaxis.anchor = `y${data.panels.length > 1 ? data.panels.length : ""}`;
-      shown.legend = { orientation: "h", y: 1.02, yanchor: "bottom", x: 0, font: { size: 12 } };
+      shown.legend = { orientation: "h", y: 1.02, yanchor: "bottom", x: 0, font: { size: 14 } };
       shown.margin.t = 40;
       shown.margin.l = 84;
       const end = Math.max(...data.panels.flatMap((panel) => panel.lines.map((line) => line.x[line.x.length - 1] || 0)));
@@ -232,25 +353,39 @@
     new MutationObserver(draw).observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
   }
 
-  function filter(group) {
-    const table = group.parentElement.querySelector("table.bb-list");
-    group.addEventListener("click", (event) => {
-      const button = event.target.closest("button");
-      if (!button) return;
-      button.setAttribute("aria-pressed", String(button.getAttribute("aria-pressed") !== "true"));
-      const wanted = [...group.querySelectorAll('[aria-pressed="true"]')].map((b) => b.dataset.verdict);
-      for (const row of table.tBodies[0].rows) row.hidden = wanted.length > 0 && !wanted.includes(row.dataset.verdict);
-    });
+  // A list of statements: those whose paper, verdict and cause are chosen and that have all words of a search.
+  function filter(form) {
+    const rows = [...document.getElementById(form.dataset.list).querySelectorAll("[data-words]")], count = form.querySelector("output");
+    const apply = () => {
+      const fields = [...form.querySelectorAll("select")].filter((field) => field.value), words = form.querySelector("input").value.toLowerCase().split(/\s+/).filter(Boolean);
+      for (const row of rows) {
+        row.hidden = !fields.every((field) => row.dataset[field.name] === field.value) || !words.every((word) => row.dataset.words.includes(word));
+      }
+      count.textContent = `${rows.filter((row) => !row.hidden).length} of ${rows.length}`;
+    };
+    form.addEventListener("input", apply);
+    form.addEventListener("submit", (event) => event.preventDefault());
+    apply();
+  }
+
+  // What an address points to is opened, so that links to a statement hold.
+  function unfold() {
+    const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    if (!target) return;
+    for (let e = target; e; e = e.parentElement) if (e.tagName === "DETAILS") e.open = true;
+    target.scrollIntoView();
   }
 
   function start() {
-    document.querySelectorAll(".bb-filter").forEach(filter);
+    document.querySelectorAll("form.bb-filter").forEach(filter);
+    unfold();
+    window.addEventListener("hashchange", unfold);
     // A chart is drawn when it comes near the window; before printing all are.
-    const waiting = new Set(document.querySelectorAll("[data-chart], [data-series]"));
-    const drawn = (figure) => { if (waiting.delete(figure)) (figure.dataset.chart ? chart : series)(figure); };
+    const kinds = { chart, series, scatter }, waiting = new Set(document.querySelectorAll("[data-chart], [data-series], [data-scatter]"));
+    const drawn = (figure) => { if (waiting.delete(figure)) kinds[Object.keys(kinds).find((kind) => figure.dataset[kind])](figure); };
     const watch = new IntersectionObserver((entries) => entries.filter((e) => e.isIntersecting).forEach((e) => drawn(e.target)), { rootMargin: "600px" });
     waiting.forEach((figure) => watch.observe(figure));
-    window.addEventListener("beforeprint", () => [...waiting].forEach(drawn));
+    window.addEventListener("beforeprint", () => { [...waiting].forEach(drawn); document.querySelectorAll("details.bb-statement").forEach((d) => { d.open = true; }); });
   }
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start); else start();
 })();

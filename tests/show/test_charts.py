@@ -1,0 +1,71 @@
+"""What a figure's chart is drawn from: the metric it begins with, words for values, gains of one algorithm over another."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from bbrlab.claims.load import claims_of, load_statements
+from bbrlab.results.figures import figures_at
+from bbrlab.show.charts import ASKED, chart_of, kind_of, words_of_case
+from bbrlab.show.gains import gains_of
+from tests.made_up import table
+
+
+def claims():
+    return claims_of(load_statements(known_good=True))
+
+
+def chart(name, value, tmp_path):
+    (figure,) = figures_at("full", [name])
+    return chart_of(figure, table(figure, value, trials=2), claims(), tmp_path)
+
+
+def test_a_grid_of_two_algorithms_begins_with_the_gain_here_beside_the_published_one(tmp_path):
+    found = chart("cao2019/fig5", lambda point, seed: 3.0 if point.values["case"] == "bbr1" else 2.0, tmp_path)
+    first = found["metrics"][0]
+    assert first["gain"] and first["label"] == "goodput: BBRv1 over CUBIC (%)"
+    cells, goals = found["measured"][first["name"]]["0"], found["expected"][first["name"]]["0"]
+    case = [key["name"] for key in found["keys"]].index("case")
+    of_bbr = [i for i, p in enumerate(found["points"]) if found["keys"][case]["values"][p["at"][case]] == "bbr1"]
+    assert {tuple(cells[i]) for i in of_bbr} == {(50.0, None, 2)}
+    assert all(cell is None for i, cell in enumerate(cells) if i not in of_bbr)
+    published = {found["points"][i]["label"]: goal[0] for i, goal in enumerate(goals) if goal}
+    assert len(published) == 128, "Figs 5a and 5b, 8 rates and 8 RTTs each"
+    (low,) = [
+        g
+        for label, g in published.items()
+        if re.search(r"rate_mbit=100\b.*buffer.bytes=100000\b", label) and "rtt_ms=5," in label
+    ]
+    assert low == -12
+
+
+def test_a_ratio_of_single_points_is_no_gain():
+    """Bless et al. have no figure in percent."""
+    for figure in figures_at("full"):
+        if figure.id.startswith(("bless2025/", "sarpkaya2025/")):
+            assert gains_of(figure, claims()) == [], figure.id
+
+
+def test_a_chart_begins_with_what_is_published_of_its_figure(tmp_path):
+    for name, metric in (("sarpkaya2025/fig3b", "share_of_capacity"), ("sarpkaya2025/fig4", "jain_index_all")):
+        assert chart(name, lambda point, seed: 0.5, tmp_path)["metrics"][0]["name"] == metric
+
+
+def test_values_have_words_and_menus_have_groups(tmp_path):
+    found = chart("sarpkaya2025/fig4", lambda point, seed: 0.5, tmp_path)
+    words = {key["name"]: key["words"] for key in found["keys"]}
+    assert words["network.buffer.bytes"][0] == "125 kB" and words["network.buffer.bytes"][-1] == "8 MB"
+    assert words["case"][1] == "BBRv1 + CUBIC" and words_of_case("bbr1-gro") == "BBRv1-gro"
+    labels = [m["label"] for m in found["metrics"]]
+    assert len(set(labels)) == len(labels), "no two entries of a menu are the same"
+    assert found["metrics"][0]["kind"] == ASKED
+
+
+@pytest.mark.parametrize(
+    ("metric", "kind"),
+    [("queue_ms_p50", "queue and RTT"), ("up_s", "BBR's states and estimates"), ("loss", "loss and marks"), ("first_data_s", "others")],
+)  # fmt: skip
+def test_a_metric_has_its_kind(metric, kind):
+    assert kind_of(metric) == kind
