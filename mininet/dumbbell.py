@@ -267,6 +267,8 @@ class Dumbbell:
         if "prompt" in plan or any(c["rate_bps"] is not None for c in plan["changes"]):
             route = Netlink(os.getpid())
             for link in plan["bottlenecks"]:
+                if link.get("constant"):
+                    continue
                 self.limiters[link["device"]] = Limiter(link, route, plan["segmentation"], plan["virtual"])
         self.loss = 0.0  # until renew_queues(loss): calibration needs every packet
 

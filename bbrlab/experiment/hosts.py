@@ -112,6 +112,10 @@ def sysctls(scenario: Scenario, rtt_max_ms: float, flow_count: int) -> dict[str,
     rates = [scenario.network.rate_mbit] + [c.rate_mbit for c in scenario.network.changes if c.rate_mbit]
     rtts = [rtt_max_ms] + [c.rtt_ms for c in scenario.network.changes if c.rtt_ms]
     flight = max(rates) * 1e6 / 8 * max(rtts) * 1e-3 + scenario.network.buffer_bytes
+    if scenario.network.reverse:  # with ACKs that wait for each other; and flows that go that way
+        acks = scenario.network.towards("reverse")
+        waits_s = max(rtts) * 1e-3 + acks.buffer_bytes * 8e-6 / acks.rate_mbit
+        flight = max(rates + [acks.rate_mbit]) * 1e6 / 8 * waits_s + scenario.network.buffer_bytes + acks.buffer_bytes
     window = min(1 << 30, max(MIN_WINDOW_BYTES, int(WINDOW_FLIGHTS * flight)))
     rmem, wmem = scenario.hosts.rmem_max_bytes, scenario.hosts.wmem_max_bytes
     start = max(64 << 10, SEND_BUFFER_TOTAL_BYTES // flow_count)

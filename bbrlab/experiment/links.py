@@ -17,22 +17,30 @@ DROPS_EARLY = ("red",)  # a burst does not fill its buffer
 
 
 def bottlenecks(scenario: Scenario, hosts: Hosts) -> list[LinkPlan]:
-    """One for each direction in which there are flows."""
-    network = scenario.network
-    return [
-        {
-            "direction": direction,
-            "device": device,
-            "rate_bps": round(network.rate_mbit * 1e6),
-            "buffer_bytes": network.buffer_bytes,
-            "qdisc": qdisc_words(network.qdisc, network.buffer_bytes, network.rate_mbit),
-            "burst": network.qdisc.kind not in DROPS_EARLY,
-            "burst_from": hosts.first_sender(direction)["name"],
-            "burst_to_ip": hosts.receivers[direction]["ip"],
-        }
-        for direction, device in DEVICES.items()
-        if direction in hosts.receivers
-    ]
+    """One for each direction in which there are flows, or for which the scenario has a link of its own."""
+    directions = [d for d in DEVICES if d in hosts.receivers or (d == "reverse" and scenario.network.reverse)]
+    return [_bottleneck(scenario, hosts, direction) for direction in directions]
+
+
+def _bottleneck(scenario: Scenario, hosts: Hosts, direction: Direction) -> LinkPlan:
+    network = scenario.network.towards(direction)
+    if direction in hosts.receivers:
+        burst_from, burst_to = hosts.first_sender(direction), hosts.receivers[direction]
+    else:  # ACKs alone
+        burst_from, burst_to = hosts.receivers["forward"], hosts.first_sender("forward")
+    link: LinkPlan = {
+        "direction": direction,
+        "device": DEVICES[direction],
+        "rate_bps": round(network.rate_mbit * 1e6),
+        "buffer_bytes": network.buffer_bytes,
+        "qdisc": qdisc_words(network.qdisc, network.buffer_bytes, network.rate_mbit),
+        "burst": network.qdisc.kind not in DROPS_EARLY,
+        "burst_from": burst_from["name"],
+        "burst_to_ip": burst_to["ip"],
+    }
+    if network is not scenario.network:
+        link["constant"] = True
+    return link
 
 
 def policers(scenario: Scenario, hosts: list[HostPlan]) -> list[PolicerPlan]:

@@ -29,7 +29,11 @@ class HostPlan(TypedDict):
 
 
 class LinkPlan(TypedDict):
-    """A bottleneck, its queue, and how calibration fills it."""
+    """A bottleneck, its queue, and how calibration fills it.
+
+    Attributes:
+        constant: its rate stays, whatever changes.
+    """
 
     direction: Direction
     device: str
@@ -39,6 +43,7 @@ class LinkPlan(TypedDict):
     burst: bool
     burst_from: str
     burst_to_ip: str
+    constant: NotRequired[bool]
 
 
 class PolicerPlan(TypedDict):

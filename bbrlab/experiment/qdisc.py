@@ -6,6 +6,7 @@ from bbrlab.scenario.frames import FRAME_BYTES, FRAME_MEMORY_BYTES
 from bbrlab.scenario.schema import Qdisc
 
 FQ_CODEL_MEMORY_LIMIT = str(1 << 31)  # the largest: the buffer is its limit in packets; by default 14,559 fit
+CAKE_ACK_FILTER = {"off": (), "on": ("ack-filter",), "aggressive": ("ack-filter-aggressive",)}
 
 
 def qdisc_words(qdisc: Qdisc, buffer_bytes: int, rate_mbit: float) -> list[str]:
@@ -40,7 +41,7 @@ def qdisc_words(qdisc: Qdisc, buffer_bytes: int, rate_mbit: float) -> list[str]:
     if qdisc.kind == "cake":
         memory = int(packets) * FRAME_MEMORY_BYTES  # CAKE's only limit
         return ["cake", "unlimited", "memlimit", f"{memory}b", qdisc.isolation or "triple-isolate",
-                *ms("rtt", qdisc.rtt_ms)]  # fmt: skip
+                *ms("rtt", qdisc.rtt_ms), *CAKE_ACK_FILTER[qdisc.ack_filter or "off"]]  # fmt: skip
     limit = str(qdisc.flow_limit_packets) if qdisc.flow_limit_packets else packets
     return ["fq", "limit", packets, "flow_limit", limit, *number("quantum", qdisc.quantum_bytes), "nopacing",
             *ms("ce_threshold", qdisc.ce_threshold_ms)]  # fmt: skip

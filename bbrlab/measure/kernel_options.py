@@ -17,7 +17,8 @@ ATTRIBUTES: dict[str, dict[int, tuple[str, str]]] = {
                  6: ("quantum_bytes", "I"), 7: ("ce_threshold_us", "I"), 9: ("memory_bytes", "I")},
     "pie": {1: ("target_us", "I"), 2: ("limit_packets", "I"), 3: ("tupdate_us", "I"), 4: ("alpha", "I"), 5: ("beta", "I"),
             6: ("ecn", "I")},
-    "cake": {2: ("rate_bytes_per_s", "Q"), 5: ("isolation", "I"), 7: ("rtt_us", "I"), 10: ("memory_bytes", "I")},
+    "cake": {2: ("rate_bytes_per_s", "Q"), 5: ("isolation", "I"), 7: ("rtt_us", "I"), 10: ("memory_bytes", "I"),
+             16: ("ack_filter", "I")},
     "fq": {1: ("limit_packets", "I"), 2: ("flow_limit_packets", "I"), 3: ("quantum_bytes", "I"), 5: ("pacing", "I"),
            8: ("buckets_log", "I"), 12: ("ce_threshold_us", "I")},
 }  # fmt: skip

@@ -36,11 +36,11 @@ def summarise(
     Returns:
         ``groups``: one entry per flow group, all metrics of schema.GROUP, as well as ``cca``, ``count`` (flows; of short ones
         those that began a transmission in the window) and ``direction``. ``flows``: one per long flow. ``bottleneck`` and
-        ``jain_index``: the metrics of schema.RUN, of the bottleneck that the first group crosses; if flows run in both
-        directions, the other one stands under ``bottleneck_reverse``. Numbers with nine decimals, None where nothing was seen.
+        ``jain_index``: the metrics of schema.RUN, of the bottleneck that the first group crosses; if there is one
+        in the other direction, too, it stands under ``bottleneck_reverse``. Numbers with nine decimals, None where nothing was seen.
     """
     flows = [
-        LongFlow(scenario, spec, c, queues[scenario.flows[spec.group].direction])
+        LongFlow(scenario.towards(direction := scenario.flows[spec.group].direction), spec, c, queues[direction])
         for spec, c in zip(plan.flows, counters, strict=True)
     ]
     members = {
@@ -56,7 +56,7 @@ def summarise(
 
             counted, values = short[g].count, SHORT.values(ShortGroup(short[g], whole))
         else:
-            counted, values = asked.count, LONG.values(LongGroup(scenario, members[g], whole))
+            counted, values = asked.count, LONG.values(LongGroup(scenario.towards(asked.direction), members[g], whole))
         known: GroupEntry = {"cca": asked.cca, "count": counted, "direction": asked.direction}
         groups.append(cast(GroupEntry, known | values))  # names of metrics are the schema's
     found: dict[str, BottleneckEntry] = {}
@@ -64,8 +64,9 @@ def summarise(
     for direction, queue in queues.items():
         goodput = sum(goodputs[g] for g, asked in enumerate(scenario.flows) if asked.direction == direction)
         crossing = [f for f in flows if f.asked.direction == direction]
-        values = RUN.values(Bottleneck(scenario, queue, goodput, crossing, flows))
-        size: BottleneckEntry = {"buffer_bytes": scenario.network.buffer_bytes}
+        there = scenario.towards(direction)
+        values = RUN.values(Bottleneck(there, queue, goodput, crossing, flows))
+        size: BottleneckEntry = {"buffer_bytes": there.network.buffer_bytes}
         found[direction] = cast(BottleneckEntry, _placed(values) | size)
         fairness[direction] = values["jain_index_all"]
     main = scenario.flows[0].direction

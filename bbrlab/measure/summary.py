@@ -80,7 +80,7 @@ class Measured(_Sometimes):
         groups: an entry for each flow group.
         flows: an entry for each long flow.
         bottleneck: the one that the first group crosses.
-        bottleneck_reverse: the other one, if flows run in both directions.
+        bottleneck_reverse: the other one, if flows run in both directions or ``network.reverse`` is given.
         real_time: of a backend in real time (qemu, host), how honest its time was.
         sender_kernels: {index of a group: the kernel of its senders}, of those that have one of their own.
         jain_index: of all long flows.

@@ -56,6 +56,8 @@ class World:
             yield f"network.loss {network.loss:g}: it loses only what the queue has no room for"
         if network.jitter:
             yield f"network.jitter ({network.jitter.kind}): its paths' delay is constant"
+        if network.reverse:
+            yield f"network.reverse (rate_mbit {network.reverse.rate_mbit:g}): its ACKs never wait"
         if network.policer:
             yield f"network.policer (place {network.policer.place}): it loses only what the queue has no room for"
         if network.changes:

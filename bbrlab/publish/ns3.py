@@ -49,8 +49,8 @@ def lacks(point: Point) -> str | None:
         return "a qdisc other than fifo, jitter, changes or ECN"
     if network.loss and network.loss_place != "behind":
         return f"network.loss_place {network.loss_place}"
-    if network.policer:
-        return "network.policer"
+    if network.policer or network.reverse:
+        return "network.policer" if network.policer else "network.reverse"
     if hosts.segmentation == "router":
         return "hosts.segmentation router (its packets enter the queue one by one)"
     if hosts.receive_offload != "off":

@@ -24,6 +24,8 @@ WORKLOAD_BYTES = 100  # of a process for each row of its workload, with room to 
 FQ_FLOW_BYTES = 192  # struct fq_flow, with room to spare
 LEAST_BYTES = 448 << 20
 PER_FLIGHT = 4  # kernel memory per byte in flight or queued, with room to spare
+ACK_MEMORY = 4  # in place of PER_FLIGHT 1: an ACK of 66 bytes takes up to 1 KiB
+FLIGHT_BYTES_MAX = 1 << 30  # of the window that an ACK path lets grow
 HOST_BYTES = 1 << 20
 FQ_BYTES = 1 << 19
 CLIENT_AND_SERVER_BYTES = 4 << 20
@@ -73,7 +75,12 @@ def flight_bytes(point: Point) -> float:
     rtts += [max(f.rtt_ms) if isinstance(f.rtt_ms, list) else f.rtt_ms or 0 for f in point.scenario.flows]
     rtts += [rtt_ms for f in point.scenario.flows for rtt_ms in f.rtts_ms or ()]
     rates = [network.rate_mbit] + [c.rate_mbit or 0 for c in network.changes]
-    return max(rates) * 1e6 / 8 * max(rtts) * 1e-3 + network.buffer_bytes
+    if network.reverse is None:
+        return max(rates) * 1e6 / 8 * max(rtts) * 1e-3 + network.buffer_bytes
+    acks = network.towards("reverse")
+    waits_s = max(rtts) * 1e-3 + acks.buffer_bytes * 8e-6 / acks.rate_mbit
+    queues = network.buffer_bytes + ACK_MEMORY * acks.buffer_bytes
+    return min(max(rates + [acks.rate_mbit]) * 1e6 / 8 * waits_s, FLIGHT_BYTES_MAX) + queues
 
 
 def workload_bytes(plan: Plan) -> float:

@@ -37,11 +37,14 @@ def parse_value(text: str) -> Any:
 INSTEAD = {"rtt_ms": "rtts_ms", "rtts_ms": "rtt_ms"}  # of a flow group, one in place of the other
 
 
+BUFFERS = (["network", "buffer"], ["network", "reverse", "buffer"])  # bdp, bytes and packets exclude each other
+
+
 def _place_of(path: str) -> str:
     """One name for all paths of which a scenario can have one only: each replaces the others (assign())."""
     parts = path.split(".")
-    if parts[:-1] == ["network", "buffer"]:
-        return "network.buffer"
+    if parts[:-1] in BUFFERS:
+        return ".".join(parts[:-1])
     return ".".join([*parts[:-1], "rtt_ms"]) if parts[0] == "flows" and parts[-1] in INSTEAD else path
 
 
@@ -83,7 +86,7 @@ def assign(content: Any, path: str, value: Any, where: str) -> None:
                 target = target[int(part)]
         elif isinstance(target, dict):
             if last:
-                if parts[:-1] == ["network", "buffer"]:
+                if parts[:-1] in BUFFERS:
                     target.clear()  # bdp, bytes and packets exclude each other
                 if parts[0] == "flows" and value is not None:
                     target.pop(INSTEAD.get(part, ""), None)

@@ -292,9 +292,26 @@ NEEDS = (
 )  # fmt: skip
 
 
+def _of_reverse(need: Need) -> Need:
+    """The same of the other direction's queue, where it has one of its own. ACKs are never marked, so its flows are all flows."""
+
+    def given(s: Scenario, place: Place) -> Any:
+        return s.network.reverse is not None and need.given(s.towards("reverse"), place)
+
+    def without(s: Scenario, place: Place) -> str:
+        return need.without(s.towards("reverse"), place)
+
+    field = need.field.replace("network.", "network.reverse.", 1)
+    return need._replace(field=field, given=given, without=without)
+
+
+OF_A_QUEUE = ("network.qdisc.", "network.buffer.")
+ALL_NEEDS = (*NEEDS, *(_of_reverse(need) for need in NEEDS if need.field.startswith(OF_A_QUEUE)))
+
+
 def _given(scenarios: Sequence[Scenario]) -> Iterator[tuple[Need, Place, Scenario]]:
     """What of the points' scenarios the table has a line for."""
-    needs = [n for n in NEEDS if not n.if_varied or len({str(_value(s, n.field)) for s in scenarios}) > 1]
+    needs = [n for n in ALL_NEEDS if not n.if_varied or len({str(_value(s, n.field)) for s in scenarios}) > 1]
     for scenario, need in itertools.product(scenarios, needs):
         many: dict[str, Sequence[Any]] = {"flows": scenario.flows, "network.changes": scenario.network.changes}
         of = next((values for name, values in many.items() if need.field.startswith(f"{name}.*")), None)

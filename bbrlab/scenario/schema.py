@@ -119,7 +119,7 @@ QDISC_OPTIONS: dict[str, dict[str, Range]] = {
     },
     # PIE counts in 64 ns, and tells its target in 32 bits of ns; its timer in jiffies, of 1 ms in the lab's kernels; tc keeps an alpha or beta of 0 to itself.
     "pie": {"ecn": ANY, "target_ms": (0.01, 4294), "tupdate_ms": (1, 10_000), "alpha": (1, 32), "beta": (1, 32)},
-    "cake": {"rtt_ms": (0.02, 10_000), "isolation": ANY},  # its target is a twentieth, at least 1 us
+    "cake": {"rtt_ms": (0.02, 10_000), "isolation": ANY, "ack_filter": ANY},  # its target is a twentieth, at least 1 us
     "fq": {"ce_threshold_ms": (0.001, 10_000), "quantum_bytes": QUANTUM, "flow_limit_packets": ANY},
 }
 # The largest buffer in packets where the kernel counts the memory of packets (FRAME_MEMORY_BYTES for each), in 31 or 32 bits.
@@ -168,6 +168,12 @@ class Qdisc(Strict):
     flow_limit_packets: Word | None = Field(None, description="fq: default: the whole buffer")
     rtt_ms: QueueMs | None = Field(None, description="cake: the RTT it is tuned for")
     isolation: Literal["flowblind", "srchost", "dsthost", "hosts", "flows", "dual-srchost", "dual-dsthost", "triple-isolate"] | None = Field(None, description="cake: what is kept apart")  # fmt: skip
+    ack_filter: Annotated[Literal["off", "on", "aggressive"], Switch] | None = Field(
+        None,
+        description="cake: of a flow's ACKs that wait, drop those that a later one makes needless; aggressive: also if that loses a "
+        "duplicate ACK; default: off",
+        exclude_if=lambda value: value is None,  # points that do not have it keep their names
+    )
 
     @model_validator(mode="after")
     def _known(self) -> Qdisc:
@@ -244,6 +250,16 @@ class Policer(Strict):
         return self
 
 
+class Reverse(Strict):
+    """The link against the flows: what carries their ACKs, and the data of flows with ``direction: reverse``."""
+
+    rate_mbit: RateMbit = Field(
+        description="Mbit/s of frames; an ACK has 66 bytes. ``changes`` of the rate are not its"
+    )
+    buffer: Buffer = Field(description="size of its queue; bdp: multiples of its own rate_mbit x network.rtt_ms")
+    qdisc: Qdisc = Field(Qdisc(), description="its queue discipline")
+
+
 class Change(Strict):
     """What changes at ``at_s``. The buffer keeps its bytes."""
 
@@ -287,6 +303,12 @@ class Network(Strict):
         "what is lost never reaches the queue. Holds for the loss of changes, too",
     )
     jitter: Jitter | None = Field(None, description="delay that varies from packet to packet")
+    reverse: Reverse | None = Field(
+        None,
+        description="the link of the other direction; default: a link that is never the limit, or, where there are flows with direction "
+        "reverse, one like the bottleneck (docs/howto/paths.md)",
+        exclude_if=lambda value: value is None,  # points that do not have it keep their names
+    )
     policer: Policer | None = Field(
         None,
         description="a token bucket beside the bottleneck (docs/howto/paths.md)",
@@ -297,12 +319,21 @@ class Network(Strict):
     @model_validator(mode="after")
     def _possible(self) -> Network:
         _rtt(self.rtt_ms)
-        size = self.buffer.bdp * self.bdp_bytes if self.buffer.bdp else self.buffer_bytes
-        if size > WORD_MAX:
-            raise ValueError(f"buffer: {size:g} bytes, but tc's limit is {WORD_MAX}")
-        if why := self.qdisc.problem(self.buffer_bytes, self.rate_mbit):
-            raise ValueError(why)
+        for link, at in ((self, ""), (self.towards("reverse"), "reverse.")):
+            size = link.buffer.bdp * link.bdp_bytes if link.buffer.bdp else link.buffer_bytes
+            if size > WORD_MAX:
+                raise ValueError(f"{at}buffer: {size:g} bytes, but tc's limit is {WORD_MAX}")
+            if why := link.qdisc.problem(link.buffer_bytes, link.rate_mbit):
+                raise ValueError(at + why)
         return self
+
+    def towards(self, direction: Literal["forward", "reverse"]) -> Network:
+        """The network as what goes in one direction meets it: with ``reverse`` another rate, which stays, buffer and queue."""
+        if direction == "forward" or self.reverse is None:
+            return self
+        own = {name: getattr(self.reverse, name) for name in ("rate_mbit", "buffer", "qdisc")}
+        changes = [change.model_copy(update={"rate_mbit": None}) for change in self.changes]
+        return self.model_copy(update={**own, "changes": changes, "reverse": None})
 
     @property
     def mean_rtt_ms(self) -> float:
@@ -590,6 +621,11 @@ class Scenario(Strict):
     _sources: tuple[Path, ...] = PrivateAttr(())
     _overrides: dict[str, Any] = PrivateAttr({})
 
+    def towards(self, direction: Literal["forward", "reverse"]) -> Scenario:
+        """The same with the network as it is in one direction."""
+        network = self.network.towards(direction)
+        return self if network is self.network else self.model_copy(update={"network": network})
+
     @property
     def folder(self) -> Path | None:
         """The folder of the file that the scenario comes from, which ``traffic.trace`` of its sweep is relative to."""
@@ -635,10 +671,12 @@ class Scenario(Strict):
                     )
             if flow.traffic is not None and isinstance(flow.rtt_ms or self.network.rtt_ms, list):
                 raise ValueError(f"flows.{i}.traffic: short flows need one rtt_ms, not a range")
-        if self.hosts.segmentation == "router":
-            if (kind := self.network.qdisc.kind) not in COUNTS_BYTES:
+        for at, link in {"network": self.network, "network.reverse": self.network.towards("reverse")}.items():
+            if self.hosts.segmentation != "router":
+                break
+            if (kind := link.qdisc.kind) not in COUNTS_BYTES:
                 raise ValueError(
-                    f"hosts.segmentation router is not possible with network.qdisc.kind {kind}, which "
+                    f"hosts.segmentation router is not possible with {at}.qdisc.kind {kind}, which "
                     + (
                         "cuts the segments itself"
                         if kind == "cake"
@@ -646,7 +684,7 @@ class Scenario(Strict):
                     )
                     + f" (use nic, or a queue that counts bytes: {', '.join(COUNTS_BYTES)})"
                 )
-            rates = [self.network.rate_mbit, *(c.rate_mbit for c in self.network.changes if c.rate_mbit)]
+            rates = [link.rate_mbit, *(c.rate_mbit for c in link.changes if c.rate_mbit)]
             if min(rates) < ROUTER_RATE_MBIT_MIN:
                 raise ValueError(
                     f"hosts.segmentation router needs a rate of at least {ROUTER_RATE_MBIT_MIN:g} Mbit/s, found {min(rates):g}: a "

@@ -1,4 +1,4 @@
-"""Paths that people have: policers. Each field against a known answer, and what is refused."""
+"""Paths that people have: policers, ACK paths. Each field against a known answer, and what is refused."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from bbrlab.scenario.frames import FRAME_BYTES, PAYLOAD_PER_FRAME
 from bbrlab.scenario.load import base_point, points_of
 from bbrlab.scenario.messages import validate
 from tests.conftest import scenario_dict
-from tests.test_plan import plan_of
-from tests.test_short_flows import guest_module
+from tests.experiment.test_plan import plan_of
+from tests.workload.test_short_flows import guest_module
 
 POLICER = {"rate_mbit": 10, "burst_bytes": 100_000}
 POLICED = {"network__rate_mbit": 50, "network__policer": POLICER, "duration_s": 6, "window_s": [2, 6]}
@@ -136,3 +136,83 @@ def test_bbr2_and_bbr3_settle_at_the_policers_rate(run_scenario, cca):
     (flow,) = run.summary["flows"]
     assert flow["goodput_mbit"] > 0.9 * 10 * PAYLOAD_PER_FRAME
     assert flow["loss"] < 0.02
+
+
+REVERSE = {"rate_mbit": 0.1, "buffer": {"packets": 60}}
+ACK_BYTES = 66
+ACKED = {"network__rate_mbit": 50, "duration_s": 12, "window_s": [4, 12]}
+
+
+def test_the_other_direction_has_a_link_of_its_own():
+    """Its own rate, buffer in its own BDP, and queue; ACKs alone need no flow against the others; its rate stays."""
+    reverse = {"rate_mbit": 0.5, "buffer": {"bdp": 2}, "qdisc": {"kind": "cake", "ack_filter": "on"}}
+    plan = plan_of(network__reverse=reverse, network__changes=[{"at_s": 1, "rate_mbit": 5}])
+    forward, back = plan.content["bottlenecks"]
+    assert (back["device"], back["rate_bps"], back["buffer_bytes"]) == ("s2-s1", 500_000, 5000)
+    assert (back["burst_from"], back["burst_to_ip"], back["constant"]) == ("r1", "10.0.16.2", True)
+    assert back["qdisc"][-1] == "ack-filter" and "constant" not in forward
+    assert plan_of(network__reverse=reverse, flows=[{"cca": "cubic", "direction": "reverse"}]).content[
+        "bottlenecks"
+    ] == [back | {"burst_from": "r1", "burst_to_ip": "10.0.16.2"}]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [({"network__reverse": {"rate_mbit": 1}}, ["network.reverse.buffer"]),
+     ({"network__reverse": {"rate_mbit": 1, "buffer": {"packets": 10**9}}}, ["network", "reverse.buffer", "tc's limit"]),
+     ({"network__reverse": {**REVERSE, "qdisc": {"kind": "fifo", "ecn": True}}}, ["network.reverse.qdisc", "fifo has no option ecn"]),
+     ({"network__reverse": {**REVERSE, "qdisc": {"kind": "codel", "ecn": True}}}, ["network.reverse.qdisc.ecn", "no effect", "hosts.ecn: on"]),
+     ({"network__reverse": {**REVERSE, "qdisc": {"kind": "fq", "flow_limit_packets": 60}}}, ["network.reverse.qdisc.flow_limit_packets 60", "whole buffer has 60"]),
+     ({"network__reverse": {**REVERSE, "qdisc": {"kind": "codel"}}, "hosts__segmentation": "router"}, ["network.reverse.qdisc.kind codel"]),
+     ({"network__qdisc": {"kind": "codel", "ack_filter": "on"}}, ["qdisc codel has no option ack_filter"])],
+)  # fmt: skip
+def test_links_of_the_other_direction_that_cannot_be_are_refused(changes, words):
+    with pytest.raises(UserError) as told:
+        points_of(validate(scenario_dict(**changes), "s"))
+    assert all(word in str(told.value) for word in words), told.value
+
+
+def test_its_buffer_is_swept_as_the_bottlenecks_is():
+    content = scenario_dict(network__reverse=REVERSE, sweep={"network.reverse.buffer.bdp": [1, 20]})
+    sizes = [p.scenario.network.towards("reverse").buffer_bytes for p in points_of(validate(content, "s"))]
+    assert sizes == [FRAME_BYTES, 10_000]
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize("cca", ["cubic", "bbr3"])
+def test_goodput_is_at_most_what_the_acks_that_pass_acknowledge(run_scenario, cca):
+    """No ACK is lost and the ACK path is full: packets come alone, and each is acknowledged by one of its 66 bytes."""
+    run = run_scenario(**ACKED, network__reverse=REVERSE, flows=[{"cca": cca}])
+    assert run.failed == []
+    back = run.summary["bottleneck_reverse"]
+    assert back["link_utilisation"] == pytest.approx(1, abs=0.002) and back["drops"] == 0
+    assert back["buffer_bytes"] == 60 * FRAME_BYTES
+    assert run.check("rate_reverse")["measured"] == pytest.approx(0.1, rel=0.002)
+    acks_per_s = 0.1e6 / 8 / ACK_BYTES
+    assert run.summary["flows"][0]["goodput_mbit"] == pytest.approx(acks_per_s * 1448 * 8e-6, rel=0.01)
+
+
+@pytest.mark.guest
+def test_acks_that_are_lost_let_goodput_rise_and_a_filter_lets_it_fill_the_link(run_scenario):
+    flows = [{"cca": "cubic"}]
+    shallow = run_scenario(**ACKED, network__reverse=REVERSE | {"buffer": {"packets": 2}}, flows=flows)
+    thinned = REVERSE | {"qdisc": {"kind": "cake", "ack_filter": "on"}}
+    filtered = run_scenario(**ACKED, network__reverse=thinned, flows=flows)
+    assert shallow.failed == filtered.failed == []
+    ceiling = 0.1e6 / ACK_BYTES / 8 * 1448 * 8e-6
+    assert shallow.summary["bottleneck_reverse"]["loss"] > 0.5
+    assert shallow.summary["flows"][0]["goodput_mbit"] > 5 * ceiling
+    assert filtered.summary["flows"][0]["goodput_mbit"] > 0.95 * 50 * PAYLOAD_PER_FRAME
+    assert filtered.summary["flows"][0]["rtt_ms"]["p50"] < 0.6 * shallow.summary["flows"][0]["rtt_ms"]["p50"]
+
+
+@pytest.mark.guest
+def test_flows_against_the_others_have_that_link(run_scenario):
+    reverse = {"rate_mbit": 2, "buffer": {"bdp": 2}}
+    run = run_scenario(network__reverse=reverse, flows=[{"cca": "cubic"}, {"cca": "cubic", "direction": "reverse"}])
+    assert run.failed == []
+    acks = 10 / 2 * ACK_BYTES / FRAME_BYTES / 2  # one for two packets of the first flow, as part of the 2 Mbit/s
+    share = run.summary["groups"][1]["share_of_capacity"]
+    assert share == pytest.approx(PAYLOAD_PER_FRAME * (1 - acks), abs=0.04)
+    assert run.summary["bottleneck_reverse"]["link_utilisation"] > 0.96
+    assert run.summary["bottleneck_reverse"]["buffer_bytes"] == 20_000

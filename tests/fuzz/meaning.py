@@ -45,6 +45,7 @@ ENDS: dict[str, list[Any]] = {
     "network.loss_place": ["before", "behind"],
     "network.jitter": [{"kind": k, "ms": ms} for k in ("slotted", "per-packet") for ms in (0.001, 5, 1000)],
     "network.jitter.group": [0, 1, 2],
+    "network.reverse": [{"rate_mbit": r, "buffer": b, **q} for r in (0.001, 0.1, 200) for b in ({"packets": 1}, {"bdp": 1}, {"packets": 200}) for q in ({}, {"qdisc": {"kind": "cake", "ack_filter": "aggressive"}}, {"qdisc": {"kind": "fq_codel"}}, {"qdisc": {"kind": "codel", "ecn": True}})],
     "network.policer": [{"rate_mbit": r, "burst_bytes": b, **p} for r in (0.001, 5, 12_000) for b in (1513, 1514, 20_000, 2**32 - 1) for p in ({}, {"place": "behind"})],
     "network.changes": [
         [{"at_s": at_s, field: value}]
@@ -87,6 +88,8 @@ def ends_of(kind: str, name: str) -> list[Any]:
     if kind == "red":
         of_red = {"avpkt_bytes": [1, 64, 1514, 5000], "burst_packets": [1, 2, 5, 50, 10**6, 2**32 - 1], "probability": [1e-9, 1e-4, 0.02, 0.5, 1]}  # fmt: skip
         return of_red.get(name, [True, False])
+    if name == "ack_filter":
+        return ["off", "on", "aggressive"]
     if name == "isolation":
         return ["flowblind", "srchost", "dsthost", "hosts", "flows", "dual-srchost", "dual-dsthost", "triple-isolate"]
     if name == "ecn":

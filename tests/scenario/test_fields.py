@@ -98,6 +98,8 @@ AROUND = {
     "network.buffer": {},
     "network.qdisc": {"kind": "red"},
     "network.jitter": {"kind": "slotted", "ms": 3},
+    "network.policer": {"rate_mbit": 5, "burst_bytes": 20_000},
+    "network.reverse": {"rate_mbit": 1, "buffer": {"packets": 20}},
     "network.changes.0": {"at_s": 2, "rate_mbit": 5},
     "flows.0.traffic": {"mode": "replay"},
 }
@@ -131,11 +133,13 @@ def contents(path: str, field: Any, base: dict[str, Any]) -> Iterator[dict[str, 
         yield content
 
 
+QUEUES = ("network.qdisc", "network.reverse.qdisc")
 ALL_FIELDS = [
-    *(("fifo", path, field) for path, field in fields() if path.rpartition(".")[0] != "network.qdisc"),
-    ("fifo", "network.qdisc.kind", Qdisc.model_fields["kind"]),
+    *(("fifo", path, field) for path, field in fields() if path.rpartition(".")[0] not in QUEUES),
+    *(("fifo", f"{queue}.kind", Qdisc.model_fields["kind"]) for queue in QUEUES),
     *(
-        (kind, f"network.qdisc.{name}", Qdisc.model_fields[name])
+        (kind, f"{queue}.{name}", Qdisc.model_fields[name])
+        for queue in QUEUES
         for kind, options in QDISC_OPTIONS.items()
         for name in options
     ),
@@ -146,6 +150,7 @@ ALL_FIELDS = [
 def test_every_field_changes_the_plan_or_is_told(kind, path, field, monkeypatch):
     """With no partner there: two values of a field never make the same run without a word."""
     monkeypatch.setitem(AROUND, "network.qdisc", {"kind": kind})
+    monkeypatch.setitem(AROUND, "network.reverse", {**AROUND["network.reverse"], "qdisc": {"kind": kind}})
     base = scenario_dict(**TWO_FLOWS, duration_s=5, window_s=[1, 5])
     assert len(values_of(field.annotation, field.metadata)) > 1, f"{path}: teach values_of() its type"
     told = [outcome(content) for content in contents(path, field, base)]

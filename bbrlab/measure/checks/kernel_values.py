@@ -36,6 +36,7 @@ AQM_STEP_US = 2.1  # tc keeps whole us, the kernel steps of 64 ns, and tells who
 # PIE's timer is in ticks of the kernel's clock: whole ms in the lab's kernels, up to 10 ms in any other.
 TUPDATE_STEP_US = {True: 0, False: 10_000}
 TC_ACT_SHOT = 2
+ACK_FILTER = {"off": 0, "on": 1, "aggressive": 2}
 SEGMENT_BYTES_MAX = 65_535
 ISOLATION = {"flowblind": 0, "srchost": 1, "dsthost": 2, "hosts": 3, "flows": 4, "dual-srchost": 5, "dual-dsthost": 6,
              "triple-isolate": 7}  # fmt: skip
@@ -75,11 +76,15 @@ def at_least(label: str, asked: float) -> Value:
 
 def qdisc_check(scenario: Scenario, plan: Plan, report: Report, direction: str) -> Check:
     """``qdisc_values``: the limiter's rate and burst and every option of the queue of one bottleneck."""
-    device = next(link["device"] for link in plan.content["bottlenecks"] if link["direction"] == direction)
-    rate = about("network.rate_mbit (bit/s)", 1e6 * _last(scenario.network, "rate_mbit"), RATE_STEP_BPS)
+    link = next(link for link in plan.content["bottlenecks"] if link["direction"] == direction)
+    device, network = link["device"], scenario.network.towards(link["direction"])
+    own = network is not scenario.network
+    rate = about(
+        f"network.{'reverse.' if own else ''}rate_mbit (bit/s)", 1e6 * _last(network, "rate_mbit"), RATE_STEP_BPS
+    )
     step = TICK_NS * rate.asked / 8e9
-    kind, values = _queue(scenario.network, plan.content["own_machine"])
-    if "prompt" in plan.content or any(c.rate_mbit is not None for c in scenario.network.changes):
+    kind, values = _queue(network, plan.content["own_machine"])
+    if not own and ("prompt" in plan.content or any(c.rate_mbit is not None for c in network.changes)):
         burst = at_least("burst of the rate limiter (bytes)", FRAME_BYTES - step)
         limiter = {"rate_bps": rate, "burst_bytes": burst, "overhead_bytes": about("overhead", 0)}
         wanted = [
@@ -156,6 +161,7 @@ def _queue(network: Network, own_machine: bool) -> tuple[str, dict[str, Value]]:
     if qdisc.kind == "cake":
         values = memory | {
             "rate_bytes_per_s": about("cake's own rate limiter (none)", 0),
+            "ack_filter": about("network.qdisc.ack_filter", ACK_FILTER[qdisc.ack_filter or "off"]),
             "isolation": about("network.qdisc.isolation", ISOLATION[qdisc.isolation or "triple-isolate"]),
         }
     if qdisc.kind == "fq":

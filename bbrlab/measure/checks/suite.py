@@ -48,9 +48,10 @@ def run_checks(
     tolerance = VIRTUAL_TIME if plan.content["virtual"] else REAL_TIME
     found: list[Check] = []
     for link, burst in zip(links, report["burst"], strict=True):
-        found += burst_checks(scenario, link["direction"], burst, tolerance)
-        found += queue_checks(scenario, link["direction"], queues[link["direction"]], tolerance)
-        found.append(sends_check(scenario, link["direction"], queues[link["direction"]], tolerance))
+        there = scenario.towards(link["direction"])
+        found += burst_checks(there, link["direction"], burst, tolerance)
+        found += queue_checks(there, link["direction"], queues[link["direction"]], tolerance)
+        found.append(sends_check(there, link["direction"], queues[link["direction"]], tolerance))
         found.append(qdisc_check(scenario, plan, report, link["direction"]))
     found += [path_check(scenario, plan, report), host_check(scenario, plan, report)]
     found.append(base_rtt_check(scenario, plan, report, tolerance))
