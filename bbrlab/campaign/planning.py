@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +64,7 @@ def make_plan(given: Mapping[str, Any], figures: Sequence[str] | None = None) ->
     )
 
 
-def _others(chosen: Iterable[Figure]) -> list[str]:
+def _others(chosen: Collection[Figure]) -> list[str]:
     """Files outside of the checkout that the plan depends on: own kernels, traces, results that ship elsewhere."""
     traces = {
         Path(flow.traffic.trace)
@@ -72,6 +72,7 @@ def _others(chosen: Iterable[Figure]) -> list[str]:
         for flow in figure.scenario.flows
         if flow.traffic is not None and flow.traffic.trace != "model"
     }
+    traces |= {Path(figure.scenario.network.trace) for figure in chosen if figure.scenario.network.trace is not None}
     return [str(path) for path in (users_file(), *sorted(traces), *sorted(paths.SHIPPED.glob("*/manifest.json")))]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from bbrlab.experiment.plan_types import Direction, HostPlan, Side
+from bbrlab.scenario.rates import highest_mbit
 from bbrlab.scenario.schema import Flow, Scenario
 
 # Random loss before the bottleneck stands between a switch of the senders' own and the one with the bottleneck.
@@ -107,9 +108,15 @@ class Hosts:
         return self.receivers[flow.direction]
 
 
+def _traced_mbit(scenario: Scenario) -> list[float]:
+    return [] if scenario.network.trace is None else [highest_mbit(scenario.network)]
+
+
 def sysctls(scenario: Scenario, rtt_max_ms: float, flow_count: int) -> dict[str, int | str]:
     """Kernel settings of every end host."""
-    rates = [scenario.network.rate_mbit] + [c.rate_mbit for c in scenario.network.changes if c.rate_mbit]
+    rates = [scenario.network.rate_mbit, *_traced_mbit(scenario)] + [
+        c.rate_mbit for c in scenario.network.changes if c.rate_mbit
+    ]
     rtts = [rtt_max_ms] + [c.rtt_ms for c in scenario.network.changes if c.rtt_ms]
     flight = max(rates) * 1e6 / 8 * max(rtts) * 1e-3 + scenario.network.buffer_bytes
     if scenario.network.reverse:  # with ACKs that wait for each other; and flows that go that way

@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 from bbrlab.experiment.hosts import Hosts
-from bbrlab.experiment.plan_types import ChangePlan, Direction, HostPlan, LinkPlan, PingPlan, PolicerPlan, Side
+from bbrlab.experiment.plan_types import (
+    ChangePlan,
+    Direction,
+    HostPlan,
+    LinkPlan,
+    PingPlan,
+    PolicerPlan,
+    Side,
+    TracePlan,
+)
 from bbrlab.experiment.qdisc import qdisc_words
+from bbrlab.scenario.frames import FRAME_BYTES
+from bbrlab.scenario.link_trace import link_trace
 from bbrlab.scenario.schema import Scenario
 
 NS = 1_000_000_000
@@ -59,6 +70,23 @@ def policers(scenario: Scenario, hosts: list[HostPlan]) -> list[PolicerPlan]:
         for host in hosts
         if host["receives"]
     ]
+
+
+def traced(scenario: Scenario, links: list[LinkPlan]) -> tuple[TracePlan, bytes] | None:
+    """The bottlenecks that send at the times of a trace, and the file with these: those of a turn that come within the run."""
+    if scenario.network.trace is None:
+        return None
+    trace = link_trace(scenario.network.trace)
+    first_ns = int(trace.times_ns[0])
+    within = trace.times_ns[trace.times_ns <= max(first_ns, round(scenario.duration_s * NS))] - first_ns
+    entry: TracePlan = {
+        "devices": [link["device"] for link in links if "constant" not in link],
+        "file": "opportunities.u64",
+        "bytes": FRAME_BYTES,
+        "first_ns": first_ns,
+        "period_ns": trace.period_ns,
+    }
+    return entry, within.astype("<u8").tobytes()
 
 
 def pings(hosts: Hosts) -> list[PingPlan]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from bbrlab.base.errors import UserError
 from bbrlab.experiment.hosts import Hosts, loss_devices, switch_links, sysctls
 from bbrlab.experiment.iperf3_library import TOGETHER
-from bbrlab.experiment.links import NS, bottlenecks, changes, pings, policers
+from bbrlab.experiment.links import NS, bottlenecks, changes, pings, policers, traced
 from bbrlab.experiment.parameters import plan_parameters
 from bbrlab.experiment.plan_types import GuestPlan, Trace
 from bbrlab.experiment.transfers import FlowPlan, plan_traffic
@@ -38,6 +38,7 @@ class Plan:
         content: the JSON that the guest reads.
         flows: every flow, in order.
         kernel_arguments: module parameters for the guest kernel's command line.
+        opportunities: of a bottleneck that follows a trace: the times at which it may send (TracePlan.file).
         workloads: {group: chunks of its short flows} (bbrlab.workload.chunks.COLUMNS).
     """
 
@@ -45,6 +46,7 @@ class Plan:
     flows: list[FlowPlan]
     kernel_arguments: list[str]
     workloads: dict[int, pd.DataFrame] = field(default_factory=dict)
+    opportunities: bytes = b""
 
 
 def make_plan(
@@ -122,10 +124,13 @@ def make_plan(
     }
     if network.policer is not None:
         content["policers"] = policers(scenario, hosts.specs)
+    opportunities = b""
+    if found := traced(scenario, content["bottlenecks"]):
+        content["trace"], opportunities = found
     arguments = [*parameters.kernel_arguments]
     arguments += [f"tcp_ack_records.kept={TRACE_RECORDS}"] if trace else []
     arguments += ["tcp_ack_records.changes=Y"] if trace == "changes" else []
-    return Plan(content, traffic.flows, arguments, _workloads(scenario, seed))
+    return Plan(content, traffic.flows, arguments, _workloads(scenario, seed), opportunities)
 
 
 def _workloads(scenario: Scenario, seed: int) -> dict[int, pd.DataFrame]:

@@ -54,6 +54,21 @@ class PolicerPlan(TypedDict):
     burst_bytes: int
 
 
+class TracePlan(TypedDict):
+    """Bottlenecks that send at given times only.
+
+    Attributes:
+        file: beside the plan: uint64 each, ns since first_ns; ascending.
+        first_ns: when the first is, since the start.
+    """
+
+    devices: list[str]
+    file: str
+    bytes: int
+    first_ns: int
+    period_ns: int
+
+
 class ChangePlan(TypedDict):
     """What changes at one instant; None: it stays."""
 
@@ -202,6 +217,7 @@ class GuestPlan(TypedDict):
     trace_acks: bool
     ccas: list[str]
     parameter_sets: list[ParameterSetPlan]
+    trace: NotRequired[TracePlan]
     policers: NotRequired[list[PolicerPlan]]
     prompt: NotRequired[PromptPlan]
     several: NotRequired[SeveralPlan]

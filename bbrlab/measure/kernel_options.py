@@ -19,6 +19,7 @@ ATTRIBUTES: dict[str, dict[int, tuple[str, str]]] = {
             6: ("ecn", "I")},
     "cake": {2: ("rate_bytes_per_s", "Q"), 5: ("isolation", "I"), 7: ("rtt_us", "I"), 10: ("memory_bytes", "I"),
              16: ("ack_filter", "I")},
+    "opportunity": {1: ("bytes", "I"), 3: ("period_ns", "Q"), 4: ("start_ns", "Q"), 5: ("opportunities", "I")},
     "fq": {1: ("limit_packets", "I"), 2: ("flow_limit_packets", "I"), 3: ("quantum_bytes", "I"), 5: ("pacing", "I"),
            8: ("buckets_log", "I"), 12: ("ce_threshold_us", "I")},
 }  # fmt: skip

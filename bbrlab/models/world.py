@@ -58,6 +58,8 @@ class World:
             yield f"network.jitter ({network.jitter.kind}): its paths' delay is constant"
         if network.reverse:
             yield f"network.reverse (rate_mbit {network.reverse.rate_mbit:g}): its ACKs never wait"
+        if network.trace:
+            yield "network.trace: its rate stays as it is"
         if network.policer:
             yield f"network.policer (place {network.policer.place}): it loses only what the queue has no room for"
         if network.changes:

@@ -49,8 +49,9 @@ def lacks(point: Point) -> str | None:
         return "a qdisc other than fifo, jitter, changes or ECN"
     if network.loss and network.loss_place != "behind":
         return f"network.loss_place {network.loss_place}"
-    if network.policer or network.reverse:
-        return "network.policer" if network.policer else "network.reverse"
+    for field in ("policer", "reverse", "trace"):
+        if getattr(network, field) is not None:
+            return f"network.{field}"
     if hosts.segmentation == "router":
         return "hosts.segmentation router (its packets enter the queue one by one)"
     if hosts.receive_offload != "off":

@@ -18,6 +18,7 @@ from collections.abc import Mapping
 
 from bbrlab.experiment.plan import Plan
 from bbrlab.scenario.point import Point
+from bbrlab.scenario.rates import highest_mbit
 from bbrlab.scenario.schema import MAX_STREAMS, Flow, Scenario
 
 WORKLOAD_BYTES = 100  # of a process for each row of its workload, with room to spare
@@ -75,6 +76,7 @@ def flight_bytes(point: Point) -> float:
     rtts += [max(f.rtt_ms) if isinstance(f.rtt_ms, list) else f.rtt_ms or 0 for f in point.scenario.flows]
     rtts += [rtt_ms for f in point.scenario.flows for rtt_ms in f.rtts_ms or ()]
     rates = [network.rate_mbit] + [c.rate_mbit or 0 for c in network.changes]
+    rates += [] if network.trace is None else [highest_mbit(network)]
     if network.reverse is None:
         return max(rates) * 1e6 / 8 * max(rtts) * 1e-3 + network.buffer_bytes
     acks = network.towards("reverse")

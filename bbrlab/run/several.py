@@ -61,6 +61,10 @@ def plan_several(point: Point, seed: int, kernel: Kernel, of_group: Mapping[int,
         UserError: for a group that is not there, or that is not of long flows forward without parameters.
     """
     flows = point.scenario.flows
+    if point.scenario.network.trace is not None:
+        raise UserError(
+            "--sender-kernel: machines meet through a link that sends before the start; leave network.trace out"
+        )
     for group in of_group:
         if not 0 <= group < len(flows):
             raise UserError(f"--sender-kernel {group}=...: {point.scenario.name} has groups 0 to {len(flows) - 1}")

@@ -52,6 +52,10 @@ def playable(point: Point, seed: int) -> Point:
 def _wrong(scenario: Scenario) -> list[str]:
     """Why it cannot be played, field by field."""
     network, found = scenario.network, []
+    if network.trace is not None:
+        found.append(
+            "network.trace: a link that follows a trace cannot be played, whose rate may be set by hand; leave it out"
+        )
     for i, flow in enumerate(scenario.flows):
         if flow.traffic is not None:
             found.append(

@@ -31,11 +31,13 @@ class Point:
     def fingerprint(self) -> str:
         """Hash of all that decides a run's outcome, apart from kernel and seed (not: name, paper, figure, trials)."""
         content: dict[str, Any] = self.scenario.model_dump(exclude=NOT_DECISIVE)
+        if trace := content["network"].get("trace"):
+            content["network"]["trace"] = _hash_of(Path(trace), "network.trace")
         for flow in content["flows"]:
             if flow["traffic"] is None:
                 del flow["traffic"]
             elif flow["traffic"]["trace"] != "model":
-                flow["traffic"]["trace"] = _hash_of(Path(flow["traffic"]["trace"]))
+                flow["traffic"]["trace"] = _hash_of(Path(flow["traffic"]["trace"]), "flows: traffic.trace")
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:10]
 
     @functools.cached_property
@@ -68,13 +70,13 @@ class Point:
         return ",".join([*words, self.fingerprint])
 
 
-def _hash_of(trace: Path) -> str:
+def _hash_of(trace: Path, field: str) -> str:
     """SHA-256 of a trace's content. UserError if it cannot be read (any more)."""
     try:
         status = trace.stat()
         return _hash_at(trace, status.st_mtime_ns, status.st_size)
     except OSError as error:
-        raise UserError(f"{trace}: flows: traffic.trace cannot be read ({error.strerror})") from None
+        raise UserError(f"{trace}: {field} cannot be read ({error.strerror})") from None
 
 
 @functools.lru_cache

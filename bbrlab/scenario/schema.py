@@ -20,8 +20,10 @@ from pydantic import (
 )
 
 from bbrlab.base.algorithms import KNOWN, own_sources
+from bbrlab.base.errors import UserError
 from bbrlab.base.strict import NonNegative, Positive, Probability, Strict
 from bbrlab.scenario.frames import FRAME_BYTES, FRAME_MEMORY_BYTES
+from bbrlab.scenario.link_trace import link_trace, place_of
 from bbrlab.scenario.red import Thresholds, problem, thresholds
 
 RECEIVE_OFFLOAD_US = 50.0  # 20,000 interrupts a second, as Intel's e1000e driver has them for little traffic
@@ -309,6 +311,13 @@ class Network(Strict):
         "reverse, one like the bottleneck (docs/howto/paths.md)",
         exclude_if=lambda value: value is None,  # points that do not have it keep their names
     )
+    trace: str | None = Field(
+        None,
+        description="when the bottleneck may send, packet by packet, from the start of the run on: cellular or leo, which come with the package, "
+        "or a file of times in ms, as mahimahi has them, or of times in s and rates (docs/howto/paths.md). rate_mbit is then what a buffer "
+        "in BDP is of, and capacity the trace's",
+        exclude_if=lambda value: value is None,  # points that do not have it keep their names
+    )
     policer: Policer | None = Field(
         None,
         description="a token bucket beside the bottleneck (docs/howto/paths.md)",
@@ -316,9 +325,27 @@ class Network(Strict):
     )
     changes: list[Change] = Field([], description="what changes during the run")
 
+    @field_validator("trace")
+    @classmethod
+    def _is_a_trace(cls, trace: str | None, info: ValidationInfo) -> str | None:
+        """The file's whole path, so that it means the same wherever the scenario goes."""
+        if trace is None:
+            return None
+        path = str(place_of(trace, (info.context or {}).get(FOLDER) or Path.cwd()))
+        try:
+            link_trace(path)
+        except UserError as error:
+            raise ValueError(str(error)) from None
+        return path
+
     @model_validator(mode="after")
     def _possible(self) -> Network:
         _rtt(self.rtt_ms)
+        rates = [i for i, change in enumerate(self.changes) if change.rate_mbit is not None]
+        if self.trace is not None and rates:
+            raise ValueError(
+                f"changes.{rates[0]}.rate_mbit is not possible with trace, which says the rate all the time; leave one out"
+            )
         for link, at in ((self, ""), (self.towards("reverse"), "reverse.")):
             size = link.buffer.bdp * link.bdp_bytes if link.buffer.bdp else link.buffer_bytes
             if size > WORD_MAX:
@@ -333,7 +360,7 @@ class Network(Strict):
             return self
         own = {name: getattr(self.reverse, name) for name in ("rate_mbit", "buffer", "qdisc")}
         changes = [change.model_copy(update={"rate_mbit": None}) for change in self.changes]
-        return self.model_copy(update={**own, "changes": changes, "reverse": None})
+        return self.model_copy(update={**own, "changes": changes, "reverse": None, "trace": None})
 
     @property
     def mean_rtt_ms(self) -> float:

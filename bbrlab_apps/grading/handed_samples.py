@@ -21,6 +21,7 @@ from bbrlab.measure.sample_schema import SAMPLES, TCP_INFO
 from bbrlab.results.algorithms import ALGORITHMS
 from bbrlab.run.output import SAMPLES as TABLE
 from bbrlab.scenario.frames import FRAME_BYTES
+from bbrlab.scenario.link_trace import link_trace
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.rates import rate_at
 from bbrlab.scenario.schema import Scenario
@@ -213,6 +214,7 @@ def _lowest_rtt_us(scenario: Scenario) -> float:
 
 def _beyond_the_link(scenario: Scenario, columns: Mapping[str, Array], flows: Mapping[str, Array]) -> Iterator[str]:
     """What cannot be in a bottleneck's queue; more than it has sent, or was sent into it; more than it can send."""
+    scenario = scenario.towards(scenario.flows[0].direction)
     times, first, of = np.unique(columns["time_s"], return_index=True, return_inverse=True)
     for name in columns:
         if name.startswith("queue_") and (columns[name] != columns[name][first][of]).any():
@@ -244,6 +246,7 @@ def _beyond_the_link(scenario: Scenario, columns: Mapping[str, Array], flows: Ma
         if (
             scenario.hosts.pacing == "internal"
             and scenario.network.loss_place == "behind"
+            and (scenario.network.policer is None or scenario.network.policer.place == "behind")
             and (total["bytes_sent"] > came).any()
         ):
             yield "the flows sent more than came to the bottleneck"
@@ -251,6 +254,8 @@ def _beyond_the_link(scenario: Scenario, columns: Mapping[str, Array], flows: Ma
     edges = np.unique([*times, *(c.at_s for c in scenario.network.changes if times[0] < c.at_s < times[-1])])
     rates = rate_at(scenario, (edges[1:] + edges[:-1]) / 2) * 1e6 / 8
     carried = np.concatenate([[0.0], np.cumsum(rates * np.diff(edges))])[np.searchsorted(edges, times)]
+    if scenario.network.trace is not None:
+        carried = link_trace(scenario.network.trace).count(times) * float(FRAME_BYTES)
     late = EDGE_TOLERANCE_S * rates.max(initial=0) if scenario.network.changes else 0.0
     # A limiter may save room for its largest packet, and the next one counts as sent when it begins to leave.
     packet = SEGMENT_BYTES if scenario.hosts.segmentation == "router" else FRAME_BYTES

@@ -1,7 +1,8 @@
-"""Paths that people have: policers, ACK paths. Each field against a known answer, and what is refused."""
+"""Paths that people have: policers, ACK paths, links that follow a trace. Each field against a known answer, and what is refused."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from bbrlab.base import paths
@@ -9,6 +10,7 @@ from bbrlab.base.errors import UserError
 from bbrlab.measure.checks.check import VIRTUAL_TIME
 from bbrlab.measure.checks.policer import policer_checks
 from bbrlab.scenario.frames import FRAME_BYTES, PAYLOAD_PER_FRAME
+from bbrlab.scenario.link_trace import link_trace
 from bbrlab.scenario.load import base_point, points_of
 from bbrlab.scenario.messages import validate
 from tests.conftest import scenario_dict
@@ -38,7 +40,7 @@ def test_a_policer_stands_where_it_is_asked_for(monkeypatch):
 
 def test_without_the_fields_nothing_is_another():
     """Neither the plan nor a point's name has them."""
-    assert "policers" not in plan_of().content
+    assert not {"policers", "trace"} & plan_of().content.keys()
     assert base_point(validate(scenario_dict(), "s")).fingerprint == "40d00dd24a"
 
 
@@ -216,3 +218,99 @@ def test_flows_against_the_others_have_that_link(run_scenario):
     assert share == pytest.approx(PAYLOAD_PER_FRAME * (1 - acks), abs=0.04)
     assert run.summary["bottleneck_reverse"]["link_utilisation"] > 0.96
     assert run.summary["bottleneck_reverse"]["buffer_bytes"] == 20_000
+
+
+TRACED = {"network__rate_mbit": 6, "network__buffer": {"packets": 100}}
+
+
+def trace_of(folder, text):
+    (folder / "trace.txt").write_text(text)
+    return str(folder / "trace.txt")
+
+
+def test_a_trace_repeats_as_mahimahis_do(tmp_path):
+    """The last time is the period: what is at 4 ms is followed by 5 and 6, and what would be at 0 is at the turn's end."""
+    trace = link_trace(trace_of(tmp_path, "# a comment\n0\n1\n\n2\n2\n4\n"))
+    assert list(trace.when_s(np.arange(1, 11)) * 1000) == [1, 2, 2, 4, 4, 5, 6, 6, 8, 8]
+    assert list(trace.count(np.array([0, 0.0009, 0.001, 0.002, 0.0041, 0.008]))) == [0, 0, 1, 3, 5, 10]
+    assert trace.mbit(0, 0.008) == pytest.approx(10 * FRAME_BYTES * 8e-6 / 0.008)
+    assert list(trace.delay_ms(np.array([0.0, 0.001, 0.0025]), np.array([1, 2 * FRAME_BYTES, 0]))) == [1, 1, 0]
+
+
+def test_a_table_of_rates_is_exact_to_the_packet(tmp_path):
+    """A frame whenever the rate has made one up, over an outage, too: 12.112 Mbit/s are a frame a ms."""
+    trace = link_trace(trace_of(tmp_path, "0, 12.112\n0.0025, 0\n0.01, 24.224\n0.012 0"))
+    assert list(trace.times_ns) == [1_000_000, 2_000_000, 10_250_000, 10_750_000, 11_250_000, 11_750_000]
+    assert trace.period_ns == 12_000_000
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("", "has no time above 0"), ("0\n", "has no time above 0"), ("1\n3\n2\n", ":3: times must ascend, but 2 follows 3"),
+     ("1\nx\n", ":2: 'x'"), ("1\n2 3\n", ":2: '2 3'"), ("-1\n", ":1: '-1'"), ("nan\n", ":1: 'nan'"), ("1 5\n2 0\n", ":1: the first time of a table is 0"),
+     ("0 0\n1 0\n", "has 0 opportunities"), ("0 12000\n9 0\n", "at most 4194304")],
+)  # fmt: skip
+def test_files_that_are_no_traces_are_refused(tmp_path, text, words):
+    with pytest.raises(UserError) as told:
+        validate(scenario_dict(**TRACED, network__trace=trace_of(tmp_path, text)), "s")
+    assert words in str(told.value) and "network.trace" in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [({"network__trace": "nowhere"}, ["network.trace", "is not a file", "cellular or leo"]),
+     ({"network__trace": "leo", "network__changes": [{"at_s": 1, "rate_mbit": 5}]}, ["changes.0.rate_mbit", "trace"])],
+)  # fmt: skip
+def test_traces_that_cannot_be_are_refused(changes, words):
+    with pytest.raises(UserError) as told:
+        points_of(validate(scenario_dict(**changes), "s"))
+    assert all(word in str(told.value) for word in words), told.value
+
+
+def test_a_point_is_of_what_a_trace_says_not_of_its_name(tmp_path):
+    one, other = tmp_path / "one", tmp_path / "other"
+    names = []
+    for folder, text in ((one, "1\n3\n"), (other, "1\n3\n"), (other, "1\n4\n")):
+        folder.mkdir(exist_ok=True)
+        names.append(base_point(validate(scenario_dict(network__trace=trace_of(folder, text)), "s")).fingerprint)
+    assert names[0] == names[1] != names[2]
+
+
+def test_the_plan_has_the_times_of_a_run(tmp_path):
+    plan = plan_of(network__trace=trace_of(tmp_path, "5\n7\n20000\n"), duration_s=10)
+    assert plan.content["trace"] == {
+        "devices": ["s1-s2"], "file": "opportunities.u64", "bytes": 1514, "first_ns": 5_000_000, "period_ns": 20_000_000_000,
+    }  # fmt: skip
+    assert list(np.frombuffer(plan.opportunities, "<u8")) == [0, 2_000_000], "what is after the run is not handed over"
+    reverse = plan_of(network__trace="leo", network__reverse=REVERSE)
+    assert reverse.content["trace"]["devices"] == ["s1-s2"], "a way back of its own has its rate"
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize("name", ["cellular", "leo"])
+def test_a_busy_link_sends_what_its_trace_lets_to_a_packet(run_scenario, name):
+    """Each interval between samples, 2 ms, in which packets wait all the time has the bytes of the trace's opportunities."""
+    flows = [{"cca": "cubic", "count": 4}]
+    run = run_scenario(**TRACED | {"network__buffer": {"packets": 600}}, network__trace=name, flows=flows, duration_s=3, window_s=[1, 3], sample_hz=500)  # fmt: skip
+    assert run.failed == []
+    rows = run.samples.drop_duplicates("time_s").query("time_s > 1")
+    busy = rows["queue_packets"].to_numpy() > 2
+    assert busy.all()
+    allowed = link_trace(run.manifest["scenario"]["network"]["trace"]).count(rows["time_s"].to_numpy()) * FRAME_BYTES
+    excess = (rows["queue_sent_bytes"].to_numpy() - allowed) / FRAME_BYTES
+    assert np.ptp(excess) <= 1.01, "a packet that is due at the very instant of a sample may be on either side"
+    assert run.summary["bottleneck"]["link_utilisation"] == pytest.approx(1, abs=1e-3)
+
+
+@pytest.mark.guest
+def test_a_trace_repeats_and_what_nobody_used_is_lost(run_scenario, tmp_path):
+    """One packet each 2 ms for 1 s, then nothing for 1 s, over again; a flow that starts at 2.5 s finds no more than the rest."""
+    trace = trace_of(tmp_path, "".join(f"{ms}\n" for ms in range(2, 1001, 2)) + "2000\n")
+    flows = [{"cca": "cubic", "start_s": 2.2}]
+    run = run_scenario(**TRACED, network__trace=trace, flows=flows, duration_s=6, window_s=[3, 6], sample_hz=100)
+    assert run.failed == []
+    sent = run.samples.drop_duplicates("time_s").set_index("time_s")["queue_sent_bytes"]
+    at = {s: int(sent[abs(sent.index - s) < 1e-6].iloc[0]) for s in (3.01, 3.99, 4.01, 5.01, 5.99)}
+    assert at[3.99] == at[3.01], "nothing leaves without an opportunity"
+    assert at[5.01] - at[4.01] == pytest.approx(496 * FRAME_BYTES, abs=2 * FRAME_BYTES)
+    assert run.summary["bottleneck"]["link_utilisation"] == pytest.approx(1, abs=0.01)

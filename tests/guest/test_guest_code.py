@@ -48,7 +48,13 @@ def test_guest_py_loads_them_for_an_entry_of_the_plan():
     assert found == {file: entry for file, entry in ON_DEMAND.items() if file != "prompt.py"}
     imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
     names = [alias.name for node in imports for alias in node.names] + [getattr(node, "module", "") for node in imports]
-    assert sorted(name for name in names if f"{name}.py" in ON_DEMAND) == ["capture", "play", "policer", "several"]
+    assert sorted(name for name in names if f"{name}.py" in ON_DEMAND) == [
+        "capture",
+        "opportunities",
+        "play",
+        "policer",
+        "several",
+    ]
     for other in {path.name for path in paths.GUEST_CODE.glob("*.py")} - {"guest.py", *ON_DEMAND}:
         text = (paths.GUEST_CODE / other).read_text(encoding="utf-8")
         assert not any(f"import {file[:-3]}" in text or f"from {file[:-3]} " in text for file in ON_DEMAND), other

@@ -28,6 +28,7 @@ def asked(model: str, **changes):
         ({"network__loss": 0.05}, r"network\.loss 0\.05"),
         ({"network__jitter": {"kind": "slotted", "ms": 1}}, r"network\.jitter \(slotted\)"),
         ({"network__reverse": {"rate_mbit": 1, "buffer": {"bdp": 1}}}, r"network\.reverse"),
+        ({"network__trace": "leo"}, r"network\.trace"),
         ({"network__policer": {"rate_mbit": 5, "burst_bytes": 20_000}}, r"network\.policer"),
         ({"network__changes": [{"at_s": 1, "rate_mbit": 20}]}, r"network\.changes"),
         ({"network__qdisc": {"kind": "codel"}}, r"network\.qdisc\.kind codel"),

@@ -10,6 +10,7 @@ from bbrlab.measure.checks.check import Check, Tolerance, not_checked, suffix_of
 from bbrlab.measure.lateness import EDGE_TOLERANCE_S
 from bbrlab.measure.queues import Queue
 from bbrlab.scenario.frames import FRAME_BYTES, FRAME_MEMORY_BYTES
+from bbrlab.scenario.link_trace import link_trace
 from bbrlab.scenario.rates import highest_mbit, rate_at
 from bbrlab.scenario.schema import Scenario
 
@@ -37,7 +38,9 @@ def burst_checks(scenario: Scenario, direction: str, burst: Burst | None, tolera
     # It was to overflow, and did not; in virtual time, where a burst takes none, that is an error.
     carried_off = bool(tolerance.burst_s) and not burst["filled"] and burst["packets"] * FRAME_BYTES > high
     carried_words = "in real time the link carried packets away while the burst was sent: the buffer was never full"
-    if burst["rate_bps"] is None:
+    if scenario.network.trace is not None:
+        checks = [not_checked(names[0], None, "the link follows a trace from the start on; busy_rate compares them")]
+    elif burst["rate_bps"] is None:
         why = carried_words if carried_off else "the buffer holds too few packets to time their departures"
         checks = [not_checked(names[0], rate, why)]
     else:
@@ -84,8 +87,10 @@ def queue_checks(scenario: Scenario, direction: str, queue: Queue, tolerance: To
     else:
         peak = not_checked(names[0], limit, "no sample of the queue")
     busy = (columns["bytes"][:-1] > 2 * FRAME_BYTES) & (columns["bytes"][1:] > 2 * FRAME_BYTES) & (np.diff(times) > 0)
+    trace = None if scenario.network.trace is None else link_trace(scenario.network.trace)
     rates = rate_at(scenario, times + EDGE_TOLERANCE_S)
-    busy &= rates[:-1] == rates[1:]
+    if trace is None:
+        busy &= rates[:-1] == rates[1:]
     if busy.sum() < MIN_BUSY_INTERVALS:
         why = (
             f"the queue was busy at both ends of {int(busy.sum())} sampling intervals, {MIN_BUSY_INTERVALS} are needed"
@@ -95,6 +100,13 @@ def queue_checks(scenario: Scenario, direction: str, queue: Queue, tolerance: To
     # packet in each stretch of busy intervals, which counts as sent when it begins to leave.
     carried = np.diff(columns["sent_bytes"])[busy] * 8e-6
     possible = (rates[:-1] * np.diff(times))[busy].sum()
+    if trace is not None:
+        possible = (np.diff(trace.count(times)) * FRAME_BYTES * 8e-6)[busy].sum()
+        if not possible:
+            return [
+                peak,
+                not_checked(names[1], 1.0, "no time of network.trace lies in an interval with a queue at both ends"),
+            ]
     measured = float(carried.sum() / possible)
     how = "bytes carried while the queue was busy, over what the rate allows"
     stretches = busy[0] + int((busy[1:] & ~busy[:-1]).sum())
@@ -116,6 +128,8 @@ def sends_check(scenario: Scenario, direction: str, queue: Queue, tolerance: Tol
     allowed = (3 if changing else 2) * _packet_bytes(scenario)
     allowed += round(tolerance.rest_s * highest_mbit(scenario.network) * 1e6 / 8)
     possible = _least_mbit(scenario, times) * 1e6 / 8 * np.diff(times) * (1 - max(BUSY_RATE_TOLERANCE, tolerance.rate))
+    if scenario.network.trace is not None:  # to a packet: one may be larger than what an opportunity has left
+        possible = np.diff(link_trace(scenario.network.trace).count(times)) * float(FRAME_BYTES)
     waiting = columns["bytes"][:-1].astype(float)
     if scenario.network.qdisc.kind in DROPS_WAITING:
         waiting = np.maximum(waiting - np.diff(columns["drops"]) * _packet_bytes(scenario), 0)

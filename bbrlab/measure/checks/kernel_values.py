@@ -17,6 +17,7 @@ from bbrlab.experiment.report import HostSettings, Policer, Report, Setting
 from bbrlab.measure.checks.check import Check, suffix_of
 from bbrlab.measure.kernel_options import TICK_NS, Options, options_of, police_options
 from bbrlab.scenario.frames import FRAME_BYTES, FRAME_MEMORY_BYTES
+from bbrlab.scenario.link_trace import link_trace
 from bbrlab.scenario.schema import Network, Scenario
 
 MOST_TOLD = 3  # differences in a detail
@@ -84,7 +85,9 @@ def qdisc_check(scenario: Scenario, plan: Plan, report: Report, direction: str) 
     )
     step = TICK_NS * rate.asked / 8e9
     kind, values = _queue(network, plan.content["own_machine"])
-    if not own and ("prompt" in plan.content or any(c.rate_mbit is not None for c in network.changes)):
+    if network.trace is not None:
+        wanted = _opportunities(scenario, report, device)
+    elif not own and ("prompt" in plan.content or any(c.rate_mbit is not None for c in network.changes)):
         burst = at_least("burst of the rate limiter (bytes)", FRAME_BYTES - step)
         limiter = {"rate_bps": rate, "burst_bytes": burst, "overhead_bytes": about("overhead", 0)}
         wanted = [
@@ -222,6 +225,21 @@ def _wlog(low: float, burst: float, average: float) -> int:
 def _plog(span: float, probability: float) -> int:
     """The slope of RED's probability as a power of two: iproute2's tc_red_eval_P."""
     return next((p for p in range(32) if probability / span * 2.0**p > 1), 32)
+
+
+def _opportunities(scenario: Scenario, report: Report, device: str) -> list[Wanted]:
+    """A link that follows a trace: what leaves at each time, how many of these there are in a turn and the run, and from when on."""
+    assert scenario.network.trace is not None
+    trace = link_trace(scenario.network.trace)
+    first_ns = int(trace.times_ns[0])
+    within = int((trace.times_ns <= max(first_ns, round(scenario.duration_s * 1e9))).sum())
+    values = {
+        "bytes": about("bytes that leave at each time of network.trace", FRAME_BYTES),
+        "opportunities": about("times of network.trace in the run's first turn", within),
+        "period_ns": about("length of network.trace (ns)", trace.period_ns),
+        "start_ns": about("first time of network.trace (ns)", report["start_ns"] + first_ns),
+    }
+    return [Wanted(device, "opportunity", "1:", "root", values), Wanted(device, "opportunity", "1:1", "1:")]
 
 
 def _policers_places(scenario: Scenario, plan: Plan, devices: set[str]) -> list[Wanted]:
