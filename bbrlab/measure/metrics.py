@@ -39,10 +39,10 @@ def summarise(
         ``jain_index``: the metrics of schema.RUN, of the bottleneck that the first group crosses; if there is one
         in the other direction, too, it stands under ``bottleneck_reverse``. Numbers with nine decimals, None where nothing was seen.
     """
-    flows = [
-        LongFlow(scenario.towards(direction := scenario.flows[spec.group].direction), spec, c, queues[direction])
-        for spec, c in zip(plan.flows, counters, strict=True)
-    ]
+    flows = []
+    for spec, c in zip(plan.flows, counters, strict=True):
+        way = scenario.flows[spec.group].direction
+        flows.append(LongFlow(scenario.towards(way), spec, c, queues[way]))
     members = {
         g: [f for f in flows if f.spec.group == g] for g in range(len(scenario.flows)) if not (short and g in short)
     }

@@ -354,7 +354,7 @@ class Network(Strict):
                 raise ValueError(at + why)
         return self
 
-    def towards(self, direction: Literal["forward", "reverse"]) -> Network:
+    def towards(self, direction: str) -> Network:
         """The network as what goes in one direction meets it: with ``reverse`` another rate, which stays, buffer and queue."""
         if direction == "forward" or self.reverse is None:
             return self
@@ -648,7 +648,7 @@ class Scenario(Strict):
     _sources: tuple[Path, ...] = PrivateAttr(())
     _overrides: dict[str, Any] = PrivateAttr({})
 
-    def towards(self, direction: Literal["forward", "reverse"]) -> Scenario:
+    def towards(self, direction: str) -> Scenario:
         """The same with the network as it is in one direction."""
         network = self.network.towards(direction)
         return self if network is self.network else self.model_copy(update={"network": network})

@@ -212,6 +212,18 @@ def _lowest_rtt_us(scenario: Scenario) -> float:
     return 1000 * math.floor(lowest_ms)
 
 
+def _allowed_bytes(scenario: Scenario, times: Array) -> tuple[Array, float]:
+    """What a link's rate allows from the first time up to each, and what it may be more since changes take place late."""
+    if scenario.network.trace is not None:
+        counts = link_trace(scenario.network.trace).count(times)
+        return (counts - counts[0]) * float(FRAME_BYTES), 0.0
+    # The rate's integral: constant between samples and changes; a change takes place EDGE_TOLERANCE_S late at most.
+    edges = np.unique([*times, *(c.at_s for c in scenario.network.changes if times[0] < c.at_s < times[-1])])
+    rates = rate_at(scenario, (edges[1:] + edges[:-1]) / 2) * 1e6 / 8
+    allowed = np.concatenate([[0.0], np.cumsum(rates * np.diff(edges))])[np.searchsorted(edges, times)]
+    return allowed, EDGE_TOLERANCE_S * rates.max(initial=0) if scenario.network.changes else 0.0
+
+
 def _beyond_the_link(scenario: Scenario, columns: Mapping[str, Array], flows: Mapping[str, Array]) -> Iterator[str]:
     """What cannot be in a bottleneck's queue; more than it has sent, or was sent into it; more than it can send."""
     scenario = scenario.towards(scenario.flows[0].direction)
@@ -250,14 +262,8 @@ def _beyond_the_link(scenario: Scenario, columns: Mapping[str, Array], flows: Ma
             and (total["bytes_sent"] > came).any()
         ):
             yield "the flows sent more than came to the bottleneck"
-    # The rate's integral: constant between samples and changes; a change takes place EDGE_TOLERANCE_S late at most.
-    edges = np.unique([*times, *(c.at_s for c in scenario.network.changes if times[0] < c.at_s < times[-1])])
-    rates = rate_at(scenario, (edges[1:] + edges[:-1]) / 2) * 1e6 / 8
-    carried = np.concatenate([[0.0], np.cumsum(rates * np.diff(edges))])[np.searchsorted(edges, times)]
-    if scenario.network.trace is not None:
-        carried = link_trace(scenario.network.trace).count(times) * float(FRAME_BYTES)
-    late = EDGE_TOLERANCE_S * rates.max(initial=0) if scenario.network.changes else 0.0
+    allowed, late = _allowed_bytes(scenario, times)
     # A limiter may save room for its largest packet, and the next one counts as sent when it begins to leave.
     packet = SEGMENT_BYTES if scenario.hosts.segmentation == "router" else FRAME_BYTES
-    if (sent - sent[0] > (1 + BUSY_RATE_TOLERANCE) * carried + late + 2 * packet + LIMITER_SLACK_BYTES).any():
+    if (sent - sent[0] > (1 + BUSY_RATE_TOLERANCE) * allowed + late + 2 * packet + LIMITER_SLACK_BYTES).any():
         yield "the bottleneck has sent more than its rate allows"
