@@ -25,7 +25,7 @@ SECTIONS = {
     "Campaigns (snakemake runs them) and their results": ("forecast", "campaign", "site", "verify", "ns3", "cache"),
     "Models": ("model",),
     "This machine": ("doctor", "kernel", "container", "schema"),
-    "Courses": ("assign", "grade"),
+    "Courses": ("assign", "assignment", "grade", "course"),
     "Packing results": ("ship", "rejudge", "artifact"),
 }  # fmt: skip
 

@@ -31,9 +31,12 @@ from bbrlab.cli import (
 )
 from bbrlab.cli.app import app, cache_app, kernel_app, model_app
 from bbrlab_apps.container.commands import container_app
+from bbrlab_apps.grading.commands import assignment_app, course_app
 
+app.add_typer(assignment_app, name="assignment")
 app.add_typer(cache_app, name="cache")
 app.add_typer(container_app, name="container")
+app.add_typer(course_app, name="course")
 app.add_typer(kernel_app, name="kernel")
 app.add_typer(model_app, name="model")
 

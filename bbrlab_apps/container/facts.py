@@ -11,19 +11,14 @@ from typing import Any
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.kernel.built import describe_kernel, get_kernel
-from bbrlab.kernel.built_with import Recorded, compiler, record_file
-from bbrlab.kernel.sources import hashes_of, name_version
+from bbrlab.kernel.built_with import record_file
+from bbrlab.kernel.record import to_record
 from bbrlab.kernel.specs import load_specs
 
 
 def write_recorded() -> None:
     """Record what the kernels that are built here were built with (bbrlab/kernel/built_with.py)."""
-    content: Recorded = {"compiler": compiler(), "sources": {}}
-    for spec in load_specs().kernels.values():
-        package, source = spec.source.debian, spec.source
-        if package and not source.version and (identity := name_version(source)):
-            content["sources"][package] = {"version": identity.split()[1], "sha256": hashes_of(source)["sha256"]}
-    files.write_json(record_file(), content)
+    files.write_json(record_file(), to_record())
 
 
 def facts(commit: str, modified: str) -> dict[str, Any]:

@@ -10,6 +10,8 @@ from bbrlab.base.yaml_files import WORDS
 from bbrlab_apps.grading.personal import Personal, foreign_letters, one_form
 from bbrlab_apps.grading.submission import ANSWERS, Submission, read_foreign_yaml, shown, some_of
 
+TEXT_MAX = 5000  # letters of an answer that a person reads
+
 
 def answers_of(found: Submission, own: Personal, incomplete: list[str]) -> tuple[dict[str, Any], dict[str, str]]:
     """Answers by question, and why others are none."""
@@ -35,7 +37,9 @@ def answers_of(found: Submission, own: Personal, incomplete: list[str]) -> tuple
     for question in own.asked.questions:
         text = str(given.get(question.id, ""))
         options = question.options
-        if WORDS.get(text, text) is None:
+        if question.person is not None and text.strip():
+            answers[question.id] = shown(text, TEXT_MAX)
+        elif WORDS.get(text, text) is None:
             unanswered[question.id] = "no answer"
         elif options and text not in options:
             unanswered[question.id] = f"{shown(text, 60)!r} is none of: {', '.join(options)}"

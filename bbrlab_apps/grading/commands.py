@@ -1,4 +1,4 @@
-"""``bbrlab grade`` and ``bbrlab assign``: replications in a course (courses/README.md)."""
+"""``bbrlab grade``, ``assign``, ``course`` and ``assignment``: replications in a course (courses/README.md)."""
 
 from __future__ import annotations
 
@@ -16,15 +16,21 @@ import typer
 
 from bbrlab.base.errors import UserError
 from bbrlab.base.workers import workers
-from bbrlab.cli.app import AsJson, all_cores, app, at_once, print_json
+from bbrlab.cli.app import EXIT_MOVED, AsJson, all_cores, app, at_once, print_json
 from bbrlab.cli.interrupts import EXIT_INTERRUPTED, Interrupted, raise_again
+from bbrlab.cli.preflight import check_file
 
 if TYPE_CHECKING:
     from bbrlab_apps.grading.examine import Examined
+    from bbrlab_apps.grading.feedback import ByPeople
     from bbrlab_apps.grading.grade import Grade
     from bbrlab_apps.grading.rubric import Rubric
 
 Result = TypeVar("Result")
+course_app = typer.Typer(
+    no_args_is_help=True, help="A course beside others' systems: a Gradescope autograder, grades for Canvas and Moodle."
+)
+assignment_app = typer.Typer(no_args_is_help=True, help="For students: is it what was asked for?")
 RubricFile = Annotated[Path, typer.Option("--rubric", metavar="RUBRIC.yaml", help="What is asked for, and what gives points.")]  # fmt: skip
 
 
@@ -42,6 +48,8 @@ def grade(
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for each student's report.html and results.json, and class.csv.")] = Path("grades"),
     cores: Annotated[int | None, at_once("With --class: submissions at once")] = None,
+    submitted: Annotated[Path | None, typer.Option(metavar="FILE.csv", help="student, submitted, extension_days: for the rubric's late days.")] = None,
+    marks: Annotated[Path | None, typer.Option(metavar="FILE.csv", help="student, question, points, comment: of answers that a person grades.")] = None,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Grade a submission, or a class of them. Nothing of a submission is imported or executed outside a guest, also if it is the
@@ -49,8 +57,10 @@ def grade(
 
     What is graded already and has not changed is not graded again.
     """
+    from bbrlab_apps.grading.class_page import CLASS_PAGE, class_page
     from bbrlab_apps.grading.classroom import name_of, submissions_in
     from bbrlab_apps.grading.grade import grade_submission
+    from bbrlab_apps.grading.people import one_person, read_people
     from bbrlab_apps.grading.personal import known_id
     from bbrlab_apps.grading.report import CLASS, class_table
     from bbrlab_apps.grading.rerun import ready
@@ -69,18 +79,22 @@ def grade(
         if not os.path.lexists(submission):
             raise UserError(f"{submission}: is not there; give the folder or the archive of a submission")
         name = known_id(student or name_of(submission))
-        found = grade_submission(submission, rubric, name, out / name)
+        people = read_people(loaded, submitted, marks, [name])
+        found = grade_submission(submission, rubric, name, out / name, by_people=one_person(people, name))
         if as_json:
             print_json(found)
         else:
             _show(found, out / name)
         return
     assert class_ is not None
-    grades = _class(submissions_in(class_), rubric, loaded, out, cores or all_cores(), as_json)
+    submissions = submissions_in(class_)
+    people = read_people(loaded, submitted, marks, list(submissions))
+    grades = _class(submissions, rubric, loaded, out, cores or all_cores(), people, as_json)
     from bbrlab.base import files
 
     files.write_text(out / CLASS, class_table(grades))
-    typer.echo(f"{len(grades)} graded: {out / CLASS}", err=as_json)
+    files.write_text(out / CLASS_PAGE, class_page(grades))
+    typer.echo(f"{len(grades)} graded: {out / CLASS}  {out / CLASS_PAGE}", err=as_json)
     if as_json:
         print_json([grades[student] for student in sorted(grades)])
 
@@ -88,25 +102,39 @@ def grade(
 @app.command()
 def assign(
     rubric: RubricFile,
-    student: Annotated[list[str], typer.Option(help="A student's id; may be given several times.")],
+    student: Annotated[list[str] | None, typer.Option(help="A student's id; may be given several times.")] = None,
+    roster: Annotated[Path | None, typer.Option(metavar="FILE.csv", help="All students of a table, as Canvas, Moodle, Gradescope or a spreadsheet writes it.")] = None,
+    id_column: Annotated[str | None, typer.Option(help="With --roster: the column of the ids; default: login, username, ID number, e-mail ...")] = None,
+    sheets: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Write a folder for each student: sheet, scenario, answers to fill in, notebook.")] = None,
     csv: Annotated[Path | None, typer.Option(help="Write a row for each student to this file.")] = None,
     scenario: Annotated[
         Path | None, typer.Option(help="Write the scenario that is asked of the student to this file (one student).")
     ] = None,
-) -> None:
+) -> None:  # fmt: skip
     """Draw what is personal in an assignment (rates, delays, seeds) from students' ids: the same on every machine."""
     from bbrlab.base import files
     from bbrlab.base.yaml_files import dump_yaml
+    from bbrlab_apps.grading.people import read_roster
     from bbrlab_apps.grading.personal import personal
     from bbrlab_apps.grading.report import table_of
     from bbrlab_apps.grading.rubric import load_rubric
+    from bbrlab_apps.grading.sheet import write_sheet
 
     loaded = load_rubric(rubric)
     _warn_of_salt(loaded)
-    if scenario is not None and len(student) > 1:
+    if id_column is not None and roster is None:
+        raise UserError("--id-column is of a --roster")
+    ids = [*(student or []), *(read_roster(roster, id_column).ids if roster is not None else [])]
+    if not ids:
+        raise UserError("give --student ID, or --roster FILE.csv")
+    if scenario is not None and len(ids) > 1:
         raise UserError("--scenario is of one student")
-    drawn = [personal(loaded, id) for id in student]
-    for own in drawn:
+    drawn = [personal(loaded, id) for id in dict.fromkeys(ids)]
+    if sheets is not None:
+        for own in drawn:
+            write_sheet(loaded, own, sheets / own.student)
+        typer.echo(f"{len(drawn)} sheets: {sheets}")
+    for own in drawn if sheets is None else ():
         typer.echo(f"student: {own.student}")
         for name, value in own.parameters.items():
             typer.echo(f"  {name}: {value}")
@@ -118,6 +146,78 @@ def assign(
     if scenario is not None:
         content = drawn[0].asked.scenario.model_dump(exclude_unset=True)
         files.write_text(scenario, dump_yaml(content))
+
+
+@assignment_app.command("check")
+def assignment_check(
+    submission: Annotated[Path, typer.Argument(help="Folder or archive that is to be handed in.")] = Path(),
+    sheet: Annotated[Path | None, typer.Option(metavar="SHEET.yaml", help="What is asked of you; default: sheet.yaml in the folder.", show_default=False)] = None,
+) -> None:  # fmt: skip
+    """Say whether a submission is what was asked for: parts, scenario, runs, answers of their kinds. Not whether answers are right.
+
+    Exits with 1 if something is lacking.
+    """
+    from bbrlab_apps.grading.sheet import SHEET, check_submission
+
+    if not os.path.lexists(submission):
+        raise UserError(f"{submission}: is not there; give the folder or the archive that you want to hand in")
+    asked, answers, notes = check_submission(submission, sheet or submission / SHEET)
+    typer.echo(f"{asked.title}, {asked.student}")
+    for answer in answers:
+        typer.echo(f"{'lacks' if answer.lacks else 'ok   '} {answer.what}")
+        for text in answer.lacks:
+            typer.echo(f"      {text}")
+    for text in notes:
+        typer.echo(f"note: {text}")
+    if any(answer.lacks for answer in answers):
+        raise typer.Exit(EXIT_MOVED)
+    typer.echo("It is what was asked for. Whether the answers are right is not checked here.")
+
+
+@course_app.command("gradescope")
+def course_gradescope(
+    rubric: Annotated[Path, typer.Argument(metavar="RUBRIC.yaml", help="Of the assignment.")],
+    out: Annotated[Path, typer.Option(metavar="FILE.zip", help="The archive to upload.")] = Path("autograder.zip"),
+    roster: Annotated[Path | None, typer.Option(metavar="FILE.csv", help="Ids and e-mails of the students; default: their e-mails are their ids.")] = None,
+) -> None:  # fmt: skip
+    """Write a Gradescope autograder: setup.sh, run_autograder, the rubric without runs made again, this checkout and its kernel."""
+    from bbrlab_apps.grading.gradescope import write_autograder
+    from bbrlab_apps.grading.rubric import load_rubric
+
+    check_file("--out", out)
+    _warn_of_salt(load_rubric(rubric))
+    for note in write_autograder(rubric, roster, out):
+        typer.echo(f"note: {note}")
+    typer.echo(f"{out} ({out.stat().st_size / 1e6:.1f} MB): upload it as the autograder of a programming assignment")
+
+
+@course_app.command("gradebook")
+def course_gradebook(
+    grades: Annotated[Path, typer.Argument(metavar="GRADES", help="Folder that `bbrlab grade --class` wrote.")],
+    table: Annotated[Path, typer.Argument(metavar="EXPORT.csv", help="The gradebook as Canvas or Moodle exported it.")],
+    out: Annotated[Path, typer.Option(metavar="FILE.csv", help="The table to import there.")],
+    column: Annotated[str | None, typer.Option(help="Of the assignment; default: the one that is called by its title.")] = None,
+) -> None:  # fmt: skip
+    """Put grades into the table that Canvas or Moodle exported, for import there."""
+    from bbrlab.base import files
+    from bbrlab_apps.grading.classroom import grades_in
+    from bbrlab_apps.grading.gradebook import filled
+    from bbrlab_apps.grading.people import read_table
+
+    check_file("--out", out)
+    text, notes = filled(read_table(table), grades_in(grades), column)
+    files.write_text(out, text)
+    for note in notes:
+        typer.echo(f"note: {note}")
+    typer.echo(str(out))
+
+
+@course_app.command("autograde", hidden=True)
+def course_autograde(root: Annotated[Path, typer.Argument(help="/autograder")]) -> None:
+    """What run_autograder runs on Gradescope."""
+    from bbrlab_apps.grading.gradescope import autograde
+
+    autograde(root)
 
 
 def _warn_of_salt(rubric: Rubric) -> None:
@@ -138,12 +238,16 @@ def _show(found: Grade, out: Path) -> None:
             typer.echo(f"                    {text}")
     for kind, text in found["flags"]:
         typer.echo(f"LOOK {kind}: {text}")
+    if found["late"]:
+        typer.echo(f"LATE {found['late']}")
+    if found["pending"]:
+        typer.echo(f"WAIT for a person to grade: {', '.join(found['pending'])}")
     typer.echo(f"{found['student']}: {number(found['score'])} of {number(found['of'])} points: {out / PAGE}")
 
 
 def _class(
-    submissions: dict[str, Path], rubric_file: Path, rubric: Rubric, out: Path, cores: int, to_stderr: bool
-) -> dict[str, Grade]:
+    submissions: dict[str, Path], rubric_file: Path, rubric: Rubric, out: Path, cores: int, people: dict[str, ByPeople], to_stderr: bool
+) -> dict[str, Grade]:  # fmt: skip
     """Grade a class, several submissions at once: first look at all of them, then compare them, then make runs again."""
     from bbrlab_apps.grading.classroom import others_of
     from bbrlab_apps.grading.grade import examine_submission, flag_words, grade_submission
@@ -160,7 +264,7 @@ def _class(
             }
         found: dict[str, Examined] = {student: job.result() for student, job in looking.items()}
         grading = {
-            pool.submit(_work, grade_submission, path, rubric_file, student, out / student, others_of(student, found, rubric)): student
+            pool.submit(_work, grade_submission, path, rubric_file, student, out / student, others_of(student, found, rubric), people[student]): student
             for student, path in submissions.items()
         }  # fmt: skip
         grades = {}

@@ -17,8 +17,9 @@ from bbrlab.base import files, paths
 from bbrlab.campaign.stages import PACKAGES
 from bbrlab.claims.schema import rounded
 from bbrlab.kernel.built import Kernel
-from bbrlab_apps.grading.classroom import ALONE, Others
+from bbrlab_apps.grading.classroom import ALONE, GRADE, Others
 from bbrlab_apps.grading.examine import Examined, examine
+from bbrlab_apps.grading.feedback import NOBODY, ByPeople, late_cost, worth
 from bbrlab_apps.grading.handed_runs import COPIED, OTHERS_RUN
 from bbrlab_apps.grading.judge import Judged, judge, points_of_figure
 from bbrlab_apps.grading.limited import Refused, run_limited
@@ -26,9 +27,11 @@ from bbrlab_apps.grading.personal import Personal, personal
 from bbrlab_apps.grading.report import write_report
 from bbrlab_apps.grading.rerun import DIFFERS, FAILED_HERE, NOT_RUN, SAME, Rerun, drawn_runs, ready, run_again
 from bbrlab_apps.grading.rubric import Question, Rubric, load_rubric
+from bbrlab_apps.grading.submission import ANSWERS, NOTEBOOK, RESULTS, SCENARIO
 
-EXAMINED, GRADE = "examined.json", "grade.json"
+EXAMINED = "examined.json"
 UNREADABLE = "cannot be read"
+PARTS = (SCENARIO, ANSWERS, NOTEBOOK, RESULTS)  # of a submission
 ENTRIES_MAX = 200_000  # of a submission that are looked at to see whether it has changed
 NOTHING: Examined = {
     "content_sha256": "", "incomplete": [], "notes": [], "scenario_wrong": ["there is no scenario that can be read"],
@@ -55,7 +58,12 @@ class Item(TypedDict):
 
 
 class Grade(TypedDict):
-    """What is written as grade.json."""
+    """What is written as grade.json.
+
+    Attributes:
+        pending: questions that a person has still to grade.
+        late: what late work cost, in words; empty if it cost nothing.
+    """
 
     key: str
     student: str
@@ -70,6 +78,8 @@ class Grade(TypedDict):
     items: list[Item]
     runs: list[dict[str, Any]]
     reruns: list[Rerun]
+    pending: list[str]
+    late: str
 
 
 def examine_submission(path: Path, rubric_file: Path, student: str, out: Path) -> Examined:
@@ -129,11 +139,17 @@ def _examined(task: _Task) -> Examined:
     return examined
 
 
-def grade_submission(path: Path, rubric_file: Path, student: str, out: Path, others: Others = ALONE) -> Grade:
-    """Grade a submission and write its report (report.write_report()); as examine_submission()."""
+def grade_submission(
+    path: Path, rubric_file: Path, student: str, out: Path, others: Others = ALONE, by_people: ByPeople = NOBODY
+) -> Grade:
+    """Grade a submission and write its report (report.write_report()); as examine_submission().
+
+    Args:
+        by_people: what people said of it: when it came, and marks.
+    """
     task = _Task.of(path, rubric_file, student, out)
     examined = _examined(task)
-    told = hashlib.sha256(json.dumps(others, sort_keys=True).encode())
+    told = hashlib.sha256(json.dumps([others, by_people], sort_keys=True).encode())
     key = f"{task.key}-{told.hexdigest()[:16]}"
     kept = out / GRADE
     if kept.exists():
@@ -142,13 +158,13 @@ def grade_submission(path: Path, rubric_file: Path, student: str, out: Path, oth
             write_report(before, out)
             return before
     with tempfile.TemporaryDirectory(prefix="bbrlab-grade-") as scratch:
-        grade = _graded(key, task, examined, others, Path(scratch))
+        grade = _graded(key, task, examined, others, by_people, Path(scratch))
     files.write_json(kept, grade)
     write_report(grade, out)
     return grade
 
 
-def _graded(key: str, task: _Task, examined: Examined, others: Others, scratch: Path) -> Grade:
+def _graded(key: str, task: _Task, examined: Examined, others: Others, by_people: ByPeople, scratch: Path) -> Grade:
     rubric, own, kernel = task.rubric, task.own, task.kernel
     runs = examined["runs"]
     flags = [(UNREADABLE, examined["incomplete"][0])] if not examined["content_sha256"] else []
@@ -177,19 +193,22 @@ def _graded(key: str, task: _Task, examined: Examined, others: Others, scratch: 
     items = [
         *_checks(rubric, own, examined, reruns, drawn.lost),
         *(_claim(rubric, id, judged[id]) for id in judged),
-        *(_question(question, examined, judged) for question in own.asked.questions),
+        *(_question(question, examined, judged, by_people["marks"]) for question in own.asked.questions),
     ]
+    pending = [q.id for q in own.asked.questions if q.person is not None and q.id not in by_people["marks"]]
+    reached = sum(i["score"] for i in items)
+    taken, late = late_cost(rubric.late, by_people["late_days"], reached)
     unfinished = any(again["kind"] == FAILED_HERE for again in reruns)  # to be tried again
     return {
         "key": "" if unfinished else key, "student": own.student, "assignment": rubric.name, "title": rubric.title,
         "parameters": dict(own.parameters), "seeds": own.seeds,
-        "score": round(sum(i["score"] for i in items), 2), "of": rubric.total,
+        "score": round(reached - taken, 2), "of": rubric.total,
         "flags": flags, "notes": examined["notes"], "items": [i for i in items if i["of"] > 0],
         "runs": [
             {"name": r["name"], "seed": r["seed"], "counts": i in counting, "told": [*r["wrong"], *r["notes"]]}
             for i, r in enumerate(runs)
         ],
-        "reruns": reruns,
+        "reruns": reruns, "pending": pending, "late": late,
     }  # fmt: skip
 
 
@@ -227,15 +246,24 @@ def _checks(rubric: Rubric, own: Personal, examined: Examined, reruns: list[Reru
     told = [
         f"{good} of {asked} runs are there, whole, of the asked conditions, seeds and kernel",
         *lost[:LISTED],
-        *_missing(own, examined)[:LISTED],
+        *missing_runs(own, examined)[:LISTED],
     ]
     again, which, part = made_again(reruns, lost_runs)
     return [
-        _item("complete", "All parts are there", 0 if incomplete else points.complete, points.complete, incomplete or ["every part is there"]),
+        _item("complete", "All parts are there", points.complete * _whole_part(examined), points.complete, incomplete or ["every part is there"]),
         _item("scenario", "Scenario as asked", 0 if wrong else points.scenario, points.scenario, wrong or ["the scenario is the one that was asked for"]),
         _item("runs", "Runs whole and unedited", points.runs * min(1.0, good / asked), points.runs, told),
         _item("rerun", "Runs made again", points.rerun * part, points.rerun, again, which),
     ]  # fmt: skip
+
+
+def _whole_part(examined: Examined) -> float:
+    """How much of a submission's four parts is whole, of 1; nothing if something else is wrong, or it cannot be read."""
+    incomplete = examined["incomplete"]
+    wrong = {part for part in PARTS for text in incomplete if text.startswith(part)}
+    if not examined["content_sha256"] or not all(text.startswith(PARTS) for text in incomplete):
+        return 0.0
+    return 1 - len(wrong) / len(PARTS)
 
 
 def made_again(reruns: list[Rerun], lost: list[str]) -> tuple[list[str], list[str], float]:
@@ -255,7 +283,7 @@ def made_again(reruns: list[Rerun], lost: list[str]) -> tuple[list[str], list[st
     return [told], [*which, *(f"drawn: {text}" for text in lost)], same / count if count else 0.0
 
 
-def _missing(own: Personal, examined: Examined) -> list[str]:
+def missing_runs(own: Personal, examined: Examined) -> list[str]:
     """The asked runs that are in no result folder, whether good or not."""
     there = {(run["point"], run["seed"]) for run in examined["runs"]}
     lacking: list[str] = []
@@ -286,9 +314,13 @@ def _measured(found: Judged) -> str:
     return text
 
 
-def _question(question: Question, examined: Examined, judged: Mapping[str, Judged]) -> Item:
+def _question(
+    question: Question, examined: Examined, judged: Mapping[str, Judged], marks: Mapping[str, tuple[float, str]]
+) -> Item:
     """Points of an answer."""
     given = examined["answers"].get(question.id)
+    if question.person is not None:
+        return _by_person(question, given, examined["unanswered"].get(question.id, "no answer"), marks)
     right, tolerance, why = _right_answer(question, judged)
     if right is None:
         wanted = [f"no right answer: {why}"]
@@ -298,16 +330,33 @@ def _question(question: Question, examined: Examined, judged: Mapping[str, Judge
             + (f" ± {rounded(tolerance, 3)}" if tolerance else "")
         ]
     if given is None:
-        told, good = [examined["unanswered"].get(question.id, "no answer")], False
-    elif right is None:
-        told, good = [f"your runs give no right answer to compare with ({why or 'no number'})"], False
-    elif isinstance(right, str):
-        good = given == right
-        told = [f"{given}: {'right' if good else 'not right'}"]
+        return _item(
+            question.id,
+            question.asks,
+            0,
+            question.points,
+            [examined["unanswered"].get(question.id, "no answer")],
+            wanted,
+        )
+    if right is None:
+        told = [f"your runs give no right answer to compare with ({why or 'no number'})"]
+        return _item(question.id, question.asks, 0, question.points, told, wanted)
+    part, hint = worth(question, given, right, tolerance)
+    verdict = "right" if part == 1 else "right in part" if part else "not right"
+    said = given if isinstance(given, str) else rounded(given, 6)
+    told = [f"{said}: {verdict}{f'. {hint}' if hint else ''}"]
+    return _item(question.id, question.asks, question.points * part, question.points, told, wanted)
+
+
+def _by_person(question: Question, given: Any, why: str, marks: Mapping[str, tuple[float, str]]) -> Item:
+    """Points that a person gave, or gives later."""
+    points, comment = marks.get(question.id, (0.0, ""))
+    if question.id in marks:
+        told = [comment or "graded by a person"]
     else:
-        good = not isinstance(given, str) and abs(given - right) <= tolerance
-        told = [f"{given if isinstance(given, str) else rounded(given, 6)}: {'right' if good else 'not right'}"]
-    return _item(question.id, question.asks, question.points if good else 0, question.points, told, wanted)
+        told = [why] if given is None else ["a person will grade this answer"]
+    wanted = [f"looked for: {question.person}", f"answer: {given if given is not None else why}"]
+    return _item(question.id, question.asks, min(points, question.points), question.points, told, wanted)
 
 
 def _right_answer(question: Question, judged: Mapping[str, Judged]) -> tuple[str | float | None, float, str]:

@@ -176,6 +176,11 @@ def filled_in(rubric: Rubric, parameters: Mapping[str, Scalar]) -> Asked:
         for key in ("value", "within"):
             if isinstance(content[key], str):
                 content[key] = _computed(content[key], ("questions", number, key), f"questions.{question.id}: {key}")
+        for index, hint in enumerate(content["hints"]):
+            for key in ("times", "value"):
+                if isinstance(hint[key], str):
+                    where = ("questions", number, "hints", index, key)
+                    hint[key] = _computed(hint[key], where, f"questions.{question.id}: hints: {key}")
         try:
             questions.append(Question.model_validate(content))
         except ValidationError as error:

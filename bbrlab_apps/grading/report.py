@@ -15,15 +15,7 @@ if TYPE_CHECKING:
     from bbrlab_apps.grading.grade import Grade
 
 PAGE, GRADESCOPE, CLASS = "report.html", "results.json", "class.csv"
-TEMPLATE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<title>{{ g.student }}: {{ g.title }}</title>
-<style>
-:root { color-scheme: light dark; --text: #1c1e21; --page: #fff; --soft: #5c6066; --line: #d5d8dc; --good: #1b7837; --bad: #b2182b; --mark: #fdf1f1; }
+STYLE = """:root { color-scheme: light dark; --text: #1c1e21; --page: #fff; --soft: #5c6066; --line: #d5d8dc; --good: #1b7837; --bad: #b2182b; --mark: #fdf1f1; }
 @media (prefers-color-scheme: dark) {
   :root { --text: #e6e7e9; --page: #16181b; --soft: #a3a8af; --line: #3a3e44; --good: #6cc88a; --bad: #ff8c8c; --mark: #35211f; }
 }
@@ -40,12 +32,22 @@ ul { margin: .2rem 0; padding-left: 1.1rem } .soft { color: var(--soft); font-si
   td { display: block; border: 0; padding: .1rem 0 } td.n { text-align: left } td[data-name]::before { content: attr(data-name) ": "; color: var(--soft); font-weight: 400 }
 }
 @media print { body { max-width: none } }
-</style>
+"""
+TEMPLATE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<title>{{ g.student }}: {{ g.title }}</title>
+<style>{{ style | safe }}</style>
 </head>
 <body>
 <main>
 <h1>{{ g.title }}</h1>
 <p>Student <b>{{ g.student }}</b>: <b>{{ number(g.score) }} of {{ number(g.of) }}</b> points</p>
+{% if g.late %}<p>{{ g.late }}</p>{% endif %}
+{% if g.pending %}<p>For a person to grade: {{ g.pending | join(", ") }}</p>{% endif %}
 <p class="soft">Drawn for this student: {% for name, value in g.parameters.items() %}{{ name }} {{ value }}, {% endfor %}seeds {{ g.seeds | join(", ") }}</p>
 {% if g.flags %}<section class="flags" aria-labelledby="flags"><h2 id="flags">For the teacher to look at</h2>
 <ul>{% for kind, text in g.flags %}<li><b>{{ kind }}</b>: {{ text }}</li>{% endfor %}</ul></section>{% endif %}
@@ -82,15 +84,18 @@ def page(grade: Grade) -> str:
     from jinja2 import Environment
 
     environment = Environment(autoescape=True, trim_blocks=True)
-    return environment.from_string(TEMPLATE).render(g=grade, number=number)
+    return environment.from_string(TEMPLATE).render(g=grade, number=number, style=STYLE)
 
 
 def gradescope(grade: Grade) -> dict[str, Any]:
     """Gradescope's results.json. Students see it, so that it has neither right answers nor other students' names."""
     seen = "A teacher will look at this submission." if grade["flags"] else ""
+    pending = f"A person has still to grade: {', '.join(grade['pending'])}." if grade["pending"] else ""
+    late = f"{grade['late']}." if grade["late"] else ""
+    words = [f"{number(grade['score'])} of {number(grade['of'])} points.", late, pending, seen, *grade["notes"]]
     return {
         "score": grade["score"],
-        "output": " ".join(filter(None, [f"{number(grade['score'])} of {number(grade['of'])} points.", seen, *grade["notes"]])),
+        "output": " ".join(filter(None, words)),
         "output_format": "text",
         "visibility": "visible",
         "tests": [
@@ -99,7 +104,7 @@ def gradescope(grade: Grade) -> dict[str, Any]:
                 "status": "passed" if item["score"] == item["of"] else "failed",
                 "output": "\n".join(item["told"]), "output_format": "text", "visibility": "visible",
             }
-            for item in grade["items"]
+            for item in grade["items"] if item["id"] not in grade["pending"]
         ],
     }  # fmt: skip
 
@@ -123,10 +128,12 @@ def class_table(grades: Mapping[str, Grade]) -> str:
             number(grade["score"]),
             number(grade["of"]),
             *(scores.get(id, "") for id in ids),
+            grade["late"],
+            " ".join(grade["pending"]),
             flag_words(grade),
         ]
         rows.append(row)
-    return table_of(["student", "score", "of", *ids, "flags"], rows)
+    return table_of(["student", "score", "of", *ids, "late", "pending", "flags"], rows)
 
 
 def table_of(head: list[str], rows: list[list[str]]) -> str:

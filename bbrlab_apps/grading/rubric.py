@@ -6,10 +6,11 @@ import difflib
 import itertools
 import math
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
 
 from bbrlab.base.errors import UserError
 from bbrlab.base.strict import NonNegative, Positive, Strict
@@ -131,8 +132,34 @@ class JudgedClaim(Strict):
     points: Points = Field(0.0, description="0: the claim is there for questions only")  # fmt: skip
 
 
+class Hint(Strict):
+    """What a student reads whose answer is a usual mistake; without a condition, whose answer is wrong otherwise."""
+
+    says: Annotated[str, Field(min_length=5, max_length=500)] = Field(
+        description="what the student reads: where the mistake is, not the right answer"
+    )
+    times: Arithmetic | None = Field(
+        None, description="for an answer that is so many times the right one: 8, bits for bytes"
+    )
+    value: Arithmetic | None = Field(None, description="for this answer; arithmetic on `{parameter}` as in a question")
+    choice: str | None = Field(None, description="for this choice")
+    within_percent: Positive | None = Field(None, description="for an answer that is so near the right one")
+    part: Annotated[float, Field(ge=0, lt=1)] = Field(
+        0.0, description="of the question's points that such an answer gets"
+    )
+
+    @model_validator(mode="after")
+    def _one_condition(self) -> Hint:
+        given = [k for k in ("times", "value", "choice", "within_percent") if getattr(self, k) is not None]
+        if len(given) > 1:
+            raise ValueError(f"a hint has one condition at most (found: {', '.join(given)})")
+        if self.part and not given:
+            raise ValueError("part: only an answer that a condition describes gets a part of the points")
+        return self
+
+
 class Question(Strict):
-    """A question. Its right answer is exactly one of ``value``, ``choice``, ``number_of``, ``verdict_of``."""
+    """A question. Its right answer is exactly one of ``value``, ``choice``, ``number_of``, ``verdict_of``, ``person``."""
 
     id: Name = Field(description="its key in `answers.yaml`")
     asks: Annotated[str, Field(min_length=10)] = Field(description="the question")
@@ -142,12 +169,19 @@ class Question(Strict):
     choices: Annotated[list[str], Field(min_length=2)] | None = Field(None, description="of a question with `choice`")
     number_of: Name | None = Field(None, description="a claim: the number that the student's own runs give")
     verdict_of: Name | None = Field(None, description="a claim: the judge's verdict on the student's own runs")
+    person: Annotated[str, Field(min_length=5)] | None = Field(
+        None,
+        description="for a text that a person grades: what is looked for; the points come with `bbrlab grade --marks`",
+    )
     within: Arithmetic | None = Field(None, description="absolute tolerance of a number")
     within_percent: Positive | None = Field(None, description="the same, relative")
+    hints: Annotated[list[Hint], Field(max_length=20)] = Field(
+        [], description="usual mistakes: the first that fits is what the student reads"
+    )
 
     @model_validator(mode="after")
     def _one_kind(self) -> Question:
-        kinds = ("value", "choice", "number_of", "verdict_of")
+        kinds = ("value", "choice", "number_of", "verdict_of", "person")
         given = [k for k in kinds if getattr(self, k) is not None]
         if len(given) != 1:
             raise ValueError(f"exactly one of {', '.join(kinds)} is needed (found: {', '.join(given) or 'none'})")
@@ -158,12 +192,53 @@ class Question(Strict):
             raise ValueError("choice and choices go together")
         if self.choice is not None and self.choice not in (self.choices or []):
             raise ValueError(f"choice '{self.choice}' is not one of choices")
+        is_number = given[0] in ("value", "number_of")
+        for hint in self.hints:
+            if self.person is not None:
+                raise ValueError("hints: a person who grades writes them; leave them out")
+            if hint.choice is not None and (hint.choice not in self.options or hint.choice == self.choice):
+                raise ValueError(f"hints: '{hint.choice}' is no wrong choice of this question")
+            if not is_number and (hint.times, hint.value, hint.within_percent) != (None, None, None):
+                raise ValueError("hints: times, value and within_percent are of numbers")
         return self
 
     @property
     def options(self) -> list[str]:
         """What may be chosen; empty if the answer is a number."""
         return list(FINAL) if self.verdict_of is not None else list(self.choices or [])
+
+
+class Late(Strict):
+    """What late work costs, by days that have begun after the deadline."""
+
+    deadline: Annotated[str, Field(max_length=40)] | None = Field(
+        None, description="ISO 8601 with the zone, as 2026-12-01T23:59:00+01:00; without it: Gradescope's own"
+    )
+    free_days: Annotated[int, Field(ge=0, le=365)] = Field(0, description="late days that cost nothing")
+    percent_per_day: Annotated[float, Field(ge=0, le=100)] = Field(
+        10.0, description="of the points that were reached, for each further day"
+    )
+    last_day: Annotated[int, Field(ge=0, le=365)] | None = Field(
+        None, description="after so many late days there are no points; default: no end"
+    )
+
+    @field_validator("deadline")
+    @classmethod
+    def _is_an_instant(cls, text: str | None) -> str | None:
+        if text is not None:
+            instant_of(text)
+        return text
+
+
+def instant_of(text: str) -> datetime:
+    """An instant of ISO 8601. ValueError for another text, or one without a zone."""
+    try:
+        found = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise ValueError(f"'{text[:40]}' is no time; write it as 2026-12-01T23:59:00+01:00") from None
+    if found.tzinfo is None:
+        raise ValueError(f"'{text[:40]}' has no zone; write it as 2026-12-01T23:59:00+01:00")
+    return found
 
 
 class Rubric(Strict):
@@ -190,6 +265,7 @@ class Rubric(Strict):
     rerun: Annotated[int, Field(ge=0, le=100)] = Field(2, description="how many runs are made again")
     claims: list[JudgedClaim] = Field([], description="what the student's own runs are judged by")
     questions: list[Question] = Field([], description="what is asked besides")
+    late: Late = Field(Late(percent_per_day=0), description="what late work costs; default: nothing")
     limits: Limits = Field(Limits(), description="what a submission may cost")  # fmt: skip
 
     @model_validator(mode="after")

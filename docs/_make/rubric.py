@@ -8,13 +8,13 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from bbrlab.base import paths
-from bbrlab_apps.grading.rubric import CheckPoints, JudgedClaim, Limits, Question, Rubric, Values
+from bbrlab_apps.grading.rubric import CheckPoints, Hint, JudgedClaim, Late, Limits, Question, Rubric, Values
 from docs._make.marks import page
 
 PAGE = paths.ROOT / "courses/README.md"
 TABLES: dict[str, type[BaseModel]] = {
     "A rubric": Rubric, "`parameters.NAME` and `free.PATH`": Values, "`points`": CheckPoints, "An entry of `claims`": JudgedClaim,
-    "An entry of `questions`": Question, "`limits`": Limits,
+    "An entry of `questions`": Question, "An entry of `hints`": Hint, "`late`": Late, "`limits`": Limits,
 }  # fmt: skip
 
 

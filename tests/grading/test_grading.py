@@ -798,7 +798,7 @@ MADE_UP = {
         {"id": "=1+1", "title": "x", "score": 1.5, "of": 2.0, "told": ["'\"><img src=x onerror=y>"], "for_teacher": ["right: 7"]},
     ],
     "runs": [{"name": "results/<u>", "seed": -1, "counts": False, "told": []}],
-    "reruns": [{"run": 0, "name": "<s>", "outcome": SAME, "kind": "", "told": "<em>"}],
+    "reruns": [{"run": 0, "name": "<s>", "outcome": SAME, "kind": "", "told": "<em>"}], "pending": [], "late": "",
 }  # fmt: skip
 
 
@@ -843,5 +843,13 @@ def test_students_are_not_shown_right_answers_or_names(tmp_path):
 
 def test_a_table_of_a_class_has_no_formulas():
     rows = list(csv.reader(io.StringIO(class_table({"eve": MADE_UP, "@bob": MADE_UP | {"items": []}}))))  # type: ignore[dict-item]
-    assert rows[0] == ["student", "score", "of", "'=1+1", "flags"]
-    assert rows[1] == ["'@bob", "1.5", "2", "", COPIED] and rows[2] == ["eve", "1.5", "2", "1.5", COPIED]
+    assert rows[0] == ["student", "score", "of", "'=1+1", "late", "pending", "flags"]
+    assert rows[1] == ["'@bob", "1.5", "2", "", "", "", COPIED] and rows[2] == [
+        "eve",
+        "1.5",
+        "2",
+        "1.5",
+        "",
+        "",
+        COPIED,
+    ]

@@ -204,7 +204,7 @@ def test_what_a_submission_says_is_text_of_one_line(text, tmp_path):
     said = list(texts_in(found))
     assert said and all(line.isprintable() for line in said), [line for line in said if not line.isprintable()]
     made = {"key": "", "student": "ada", "title": "t", "parameters": {}, "seeds": [], "score": 0.0, "of": 1.0, "flags": [(t, t) for t in said], "notes": said,
-            "items": [{"id": t, "title": t, "score": 0.0, "of": 1.0, "told": [t], "for_teacher": [t]} for t in said], "runs": [], "reruns": []}  # fmt: skip
+            "items": [{"id": t, "title": t, "score": 0.0, "of": 1.0, "told": [t], "for_teacher": [t]} for t in said], "runs": [], "reruns": [], "pending": [], "late": ""}  # fmt: skip
     assert "<img" not in page(made)  # type: ignore[arg-type]
     rows = csv.reader(io.StringIO(class_table({"ada": made})))  # type: ignore[dict-item]
     assert not any(cell[:1] in ("=", "+", "-", "@", "\t", "\r") for row in rows for cell in row)

@@ -1,0 +1,127 @@
+"""Puts grades into the table that Canvas or Moodle exported, so that it can be imported there again.
+
+Canvas: Student, ID, SIS User ID, SIS Login ID and Section name a student, a row "Points Possible" has each assignment's points, and a
+column that is not there becomes a new assignment. Moodle: any column may name a student (its import asks which: e-mail address, ID
+number); feedback comes in a column beside the grade, without which it would be lost (docs.moodle.org, Grade import).
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from bbrlab.base.errors import UserError
+from bbrlab.base.tables import cell
+from bbrlab.base.words import in_short
+from bbrlab_apps.grading.people import CANVAS_EXTRA, Table
+from bbrlab_apps.grading.personal import one_form
+from bbrlab_apps.grading.report import number
+
+if TYPE_CHECKING:
+    from bbrlab_apps.grading.grade import Grade
+
+CANVAS = ("student", "id", "sis user id", "sis login id", "section")
+FEEDBACK = "Feedback comments"
+
+
+def is_canvas(table: Table) -> bool:
+    """Whether Canvas wrote a table."""
+    return table.column(["sis login id", "sis user id"]) is not None
+
+
+def filled(table: Table, grades: Mapping[str, Grade], column: str | None) -> tuple[str, list[str]]:
+    """The text of a CSV file to import, and what there is to say.
+
+    Args:
+        table: that was exported.
+        grades: {student: grade}.
+        column: of the assignment; default: one that is called by its title.
+
+    Raises:
+        UserError: if nobody of the table has a grade.
+    """
+    who, matched = _identity(table, grades)
+    title = column or next(iter(grades.values()))["title"]
+    place = _place_of(table, title)
+    name = table.head[place] if place is not None else title
+    canvas = is_canvas(table)
+    kept = [i for i, head in enumerate(table.head) if not canvas or head.strip().lower() in CANVAS]
+    kept = [i for i in kept if i != place]
+    rows = [[*(table.head[i] for i in kept), name, *([] if canvas else [FEEDBACK])]]
+    of = _points_possible(table, place) if canvas and place is not None else None
+    whole = next(iter(grades.values()))["of"]
+    for row in table.rows:
+        if any(text.strip().lower().startswith(CANVAS_EXTRA[0]) for text in row):
+            rows.append([*(row[i] for i in kept), number(of or whole)])
+            continue
+        grade = grades.get(matched.get(row[who], ""))
+        score = "" if grade is None else number(grade["score"] * (of or whole) / whole)
+        words = "" if grade is None else cell(_feedback(grade))
+        rows.append([*(row[i] for i in kept), score, *([] if canvas else [words])])
+    notes = [
+        f"students are named by '{table.head[who]}', points go to '{name}'"
+        + ("" if place is not None or not canvas else ", which is a new assignment")
+    ]
+    if of is not None and of != whole:
+        notes.append(f"{number(whole)} points here are {number(of)} there")
+    if lacking := sorted(set(grades) - set(matched.values())):
+        notes.append(f"not in the table: {in_short(lacking)}")
+    if empty := sum(row[-1 if canvas else -2] == "" for row in rows[1:]):
+        notes.append(f"{empty} of its students have no grade")
+    if waiting := [student for student, grade in sorted(grades.items()) if grade["pending"]]:
+        notes.append(f"a person has still to grade something of {in_short(waiting)}")
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue(), notes
+
+
+def _identity(table: Table, grades: Mapping[str, Grade]) -> tuple[int, dict[str, str]]:
+    """The column whose texts are most of the students' ids, and {its text: id}."""
+    by_form = {one_form(student).casefold(): student for student in grades}
+    best, matched = 0, dict[str, str]()
+    for place in range(len(table.head)):
+        found = {
+            row[place]: by_form[form] for row in table.rows if (form := one_form(row[place]).casefold()) in by_form
+        }
+        if len(found) > len(matched):
+            best, matched = place, found
+    if not matched:
+        raise UserError(
+            f"{table.file}: none of its columns ({in_short(table.head)}) has the ids of the grades ({in_short(sorted(grades))})"
+        )
+    return best, matched
+
+
+def _place_of(table: Table, title: str) -> int | None:
+    """The column of an assignment: Canvas writes its number behind, Moodle what it is before and behind."""
+    wanted = title.strip().lower()
+    heads = [head.strip().lower() for head in table.head]
+    fits = [i for i, head in enumerate(heads) if head == wanted] or [
+        i for i, head in enumerate(heads) if wanted in head and "feedback" not in head
+    ]
+    if len(fits) > 1:
+        raise UserError(
+            f"{table.file}: '{title}' may be {' or '.join(table.head[i] for i in fits)}; give one of them with --column"
+        )
+    return fits[0] if fits else None
+
+
+def _points_possible(table: Table, place: int) -> float | None:
+    for row in table.rows:
+        if any(text.strip().lower().startswith(CANVAS_EXTRA[0]) for text in row):
+            try:
+                return float(row[place]) or None
+            except ValueError:
+                return None
+    return None
+
+
+def _feedback(grade: Grade) -> str:
+    """What a student reads, in one text, without right answers."""
+    lines = [
+        f"{item['title']}: {number(item['score'])} of {number(item['of'])}: {'; '.join(item['told'][:3])}"
+        for item in grade["items"]
+    ]
+    return "\n".join([*lines, *([grade["late"]] if grade["late"] else [])])

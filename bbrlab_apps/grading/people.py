@@ -1,0 +1,193 @@
+"""Tables that people bring: rosters, times of hand-ins, marks for what a person grades. CSV as spreadsheets and courses' systems write it."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bbrlab.base.errors import UserError
+from bbrlab.base.words import in_short
+from bbrlab_apps.grading.feedback import NOBODY, ByPeople, late_days
+from bbrlab_apps.grading.personal import known_id
+from bbrlab_apps.grading.rubric import Rubric, instant_of
+
+BYTES_MAX = 5_000_000
+# Columns that name a student, in the order in which they are looked for: Canvas's "Student" is a name, and its "ID" its own number.
+ID_COLUMNS = ("sis login id", "username", "student id", "id number", "sid", "student", "email address", "email", "id")
+EMAIL_COLUMNS = ("email address", "email")
+CANVAS_EXTRA = ("points possible", "student, test")  # rows of Canvas's table that are nobody's
+
+
+@dataclass(frozen=True)
+class Table:
+    """A CSV file.
+
+    Attributes:
+        head: the columns as they are written.
+        rows: texts, as many as there are columns.
+    """
+
+    file: Path
+    head: list[str]
+    rows: list[list[str]]
+
+    def column(self, names: Sequence[str]) -> int | None:
+        """The first of some columns that is there, whatever its case."""
+        lower = [name.strip().lower() for name in self.head]
+        return next((lower.index(name) for name in names if name in lower), None)
+
+    def needed(self, *names: str) -> int:
+        """The place of a column. UserError if it is not there."""
+        place = self.column([name.lower() for name in names])
+        if place is None:
+            raise UserError(f"{self.file}: has no column '{names[0]}' (it has {in_short(self.head) or 'none'})")
+        return place
+
+
+def read_table(file: Path) -> Table:
+    """A CSV file with a head; commas, semicolons or tabs. UserError if it is none."""
+    try:
+        if file.stat().st_size > BYTES_MAX:
+            raise UserError(f"{file}: has more than {BYTES_MAX // 1_000_000} MB: no table of a course")
+        text = file.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise UserError(f"{file}: cannot be read ({error.strerror}); give a CSV file") from None
+    except UnicodeDecodeError:
+        raise UserError(f"{file}: is no UTF-8 text; save it as CSV (UTF-8)") from None
+    first = text.partition("\n")[0]
+    separator = max(",;\t", key=first.count)
+    try:
+        rows = [
+            row for row in csv.reader(io.StringIO(text, newline=""), delimiter=separator) if any(map(str.strip, row))
+        ]
+    except csv.Error as error:
+        raise UserError(f"{file}: is no CSV ({error})") from None
+    if not rows:
+        raise UserError(f"{file}: is empty; its first line names the columns")
+    head = rows[0]
+    return Table(file, head, [(row + [""] * len(head))[: len(head)] for row in rows[1:]])
+
+
+@dataclass(frozen=True)
+class Roster:
+    """Who is in a course.
+
+    Attributes:
+        ids: of the students, in their order.
+        by_email: {e-mail in small letters: id}, of those who have one.
+    """
+
+    ids: list[str]
+    by_email: dict[str, str]
+
+
+def read_roster(file: Path, column: str | None = None) -> Roster:
+    """The students of a CSV file, as Canvas, Moodle, Gradescope or a spreadsheet writes it.
+
+    Args:
+        column: that names the student; default: the first of ID_COLUMNS that is there.
+
+    Raises:
+        UserError: if there is no such column, or a name is no id or stands twice.
+    """
+    table = read_table(file)
+    place = table.needed(column) if column else table.column(ID_COLUMNS)
+    if place is None:
+        raise UserError(
+            f"{file}: has no column that names students ({', '.join(ID_COLUMNS)}); say which does: --id-column NAME"
+        )
+    email = table.column(EMAIL_COLUMNS)
+    ids: list[str] = []
+    by_email: dict[str, str] = {}
+    for number, row in enumerate(table.rows, 2):
+        if any(cell.strip().lower().startswith(CANVAS_EXTRA) for cell in row):
+            continue
+        id = known_id(row[place], f"{file}, row {number}, column '{table.head[place]}'")
+        if id in ids:
+            raise UserError(f"{file}, row {number}: '{id}' stands twice")
+        ids.append(id)
+        if email is not None and row[email].strip():
+            by_email[row[email].strip().lower()] = id
+    if not ids:
+        raise UserError(f"{file}: has no students")
+    return Roster(ids, by_email)
+
+
+def read_people(
+    rubric: Rubric, submitted: Path | None, marks: Path | None, students: Sequence[str]
+) -> dict[str, ByPeople]:
+    """{student: what people say of the submission}.
+
+    Args:
+        submitted: a CSV file with student, submitted (ISO 8601 with a zone) and, if there are any, extension_days; None: all in time.
+        marks: a CSV file with student, question, points and, if there are any, comment; None: none yet.
+        students: of whom there are submissions.
+
+    Raises:
+        UserError: naming file, row and column of what is wrong.
+    """
+    found: dict[str, ByPeople] = {student: {"late_days": 0, "marks": {}} for student in students}
+    if submitted is not None:
+        if rubric.late.deadline is None:
+            raise UserError(f"--submitted {submitted}: the rubric has no late.deadline")
+        for student, days in _times(rubric, submitted).items():
+            if student in found:
+                found[student]["late_days"] = days
+    if marks is not None:
+        for student, given in _marks(rubric, marks).items():
+            if student in found:
+                found[student]["marks"] = given
+    return found
+
+
+def one_person(people: Mapping[str, ByPeople], student: str) -> ByPeople:
+    """What people say of a student's submission."""
+    return people.get(student, NOBODY)
+
+
+def _times(rubric: Rubric, file: Path) -> dict[str, int]:
+    table = read_table(file)
+    student, at, more = table.needed("student"), table.needed("submitted"), table.column(["extension_days"])
+    deadline = instant_of(rubric.late.deadline or "")
+    found = {}
+    for number, row in enumerate(table.rows, 2):
+        extension = _number(table, number, row, more, 0, 365) if more is not None and row[more].strip() else 0.0
+        try:
+            found[known_id(row[student], f"{file}, row {number}")] = late_days(deadline, instant_of(row[at]), extension)
+        except ValueError as error:
+            raise UserError(f"{file}, row {number}, column 'submitted': {error}") from None
+    return found
+
+
+def _marks(rubric: Rubric, file: Path) -> dict[str, dict[str, tuple[float, str]]]:
+    table = read_table(file)
+    student, question, points = table.needed("student"), table.needed("question"), table.needed("points")
+    comment = table.column(["comment"])
+    of = {q.id: q.points for q in rubric.questions if q.person is not None}
+    found: dict[str, dict[str, tuple[float, str]]] = {}
+    for number, row in enumerate(table.rows, 2):
+        id = row[question].strip()
+        if id not in of:
+            raise UserError(
+                f"{file}, row {number}, column 'question': no person grades '{id}' (people grade {in_short(list(of)) or 'none'})"
+            )
+        value = _number(table, number, row, points, 0, of[id])
+        words = row[comment].strip()[:2000] if comment is not None else ""
+        found.setdefault(known_id(row[student], f"{file}, row {number}"), {})[id] = (value, words)
+    return found
+
+
+def _number(table: Table, number: int, row: Sequence[str], place: int, low: float, high: float) -> float:
+    text = row[place].strip().replace(",", ".")
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not low <= value <= high:
+        raise UserError(
+            f"{table.file}, row {number}, column '{table.head[place]}': '{text[:40]}' must be a number from {low:g} to {high:g}"
+        )
+    return value

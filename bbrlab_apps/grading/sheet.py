@@ -1,0 +1,169 @@
+"""A student's sheet: what is asked, without what is right and without the salt; and whether a submission is what was asked for."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
+
+from bbrlab.base import files
+from bbrlab.base.errors import UserError
+from bbrlab.base.strict import Strict, read_model
+from bbrlab.base.yaml_files import dump_yaml
+from bbrlab.results.verdicts import FINAL
+from bbrlab_apps.grading.examine import Examined, examine
+from bbrlab_apps.grading.limited import Refused, run_limited
+from bbrlab_apps.grading.personal import Personal, filled_in, known_id
+from bbrlab_apps.grading.rerun import ready
+from bbrlab_apps.grading.rubric import Limits, Question, Rubric, Scalar, Values
+from bbrlab_apps.grading.submission import ANSWERS, NOTEBOOK, SCENARIO
+
+SHEET = "sheet.yaml"
+LISTED = 20
+NO_SALT = "a sheet has no salt"
+
+
+class Asks(Strict):
+    """A question as a student sees it."""
+
+    id: str
+    asks: str
+    answer: Literal["number", "choice", "text"]
+    choices: list[str] = Field([])
+
+
+class Sheet(Strict):
+    """What is asked of one student."""
+
+    assignment: str
+    title: str
+    student: str
+    parameters: dict[str, Scalar]
+    seeds: list[int]
+    scenario: dict[str, Any]
+    free: dict[str, Values] = Field({})
+    kernel: str | None = Field(None)
+    questions: list[Asks]
+    limits: Limits = Field(Limits())
+
+
+def sheet_of(rubric: Rubric, own: Personal) -> Sheet:
+    """The sheet of a student."""
+    return Sheet(
+        assignment=rubric.name, title=rubric.title, student=own.student, parameters=own.parameters, seeds=own.seeds,
+        scenario=own.asked.scenario.model_dump(exclude_unset=True), free=rubric.free, kernel=rubric.kernel,
+        questions=[_asks(q) for q in own.asked.questions], limits=rubric.limits,
+    )  # fmt: skip
+
+
+def _asks(question: Question) -> Asks:
+    answer: Literal["number", "choice", "text"] = (
+        "text" if question.person is not None else "choice" if question.options else "number"
+    )
+    return Asks(id=question.id, asks=question.asks, answer=answer, choices=question.options)
+
+
+def write_sheet(rubric: Rubric, own: Personal, folder: Path) -> None:
+    """Write a student's folder: SHEET, the scenario, answers to fill in, and an empty notebook. What is there of these is replaced."""
+    sheet = sheet_of(rubric, own)
+    folder.mkdir(parents=True, exist_ok=True)
+    files.write_text(folder / SHEET, dump_yaml(sheet.model_dump(exclude_defaults=True)))
+    files.write_text(folder / SCENARIO, dump_yaml(sheet.scenario))
+    lines = [f"student: {dump_yaml(own.student).splitlines()[0]}", "answers:"]
+    for question in sheet.questions:
+        kinds = {
+            "number": "a number",
+            "choice": f"one of: {', '.join(question.choices)}",
+            "text": "a text; a person reads it",
+        }
+        lines += [f"  # {' '.join(question.asks.split())} ({kinds[question.answer]})", f"  {question.id}:"]
+    files.write_text(folder / ANSWERS, "\n".join([*lines, ""]))
+    cell = {
+        "cell_type": "markdown",
+        "metadata": {},
+        "id": "how",
+        "source": [f"# {rubric.title}\n", "How I came to my answers.\n"],
+    }
+    files.write_json(folder / NOTEBOOK, {"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Whether a part is what was asked for.
+
+    Attributes:
+        what: it is.
+        lacks: what is not as asked, in words; empty if it is.
+    """
+
+    what: str
+    lacks: list[str]
+
+
+def check_submission(path: Path, sheet_file: Path) -> tuple[Sheet, list[Answer], list[str]]:
+    """Whether a submission is what a sheet asks for: not whether it is right.
+
+    Returns:
+        The sheet, the parts, and notes.
+
+    Raises:
+        UserError: for what is wrong with the sheet or this machine.
+    """
+    sheet = read_model(sheet_file, Sheet, "give the sheet.yaml that your teacher gave you: --sheet FILE")
+    rubric = _rubric_of(sheet, sheet_file)
+    own = Personal(
+        known_id(sheet.student, f"{sheet_file}: student"), sheet.parameters, sorted(sheet.seeds), filled_in(rubric, {})
+    )
+    kernel = ready(rubric)
+    with tempfile.TemporaryDirectory(prefix="bbrlab-check-") as scratch:
+        try:
+            found: Examined = run_limited(
+                lambda: examine(path, rubric, own, kernel, Path(scratch)), seconds=sheet.limits.examine_s,
+                memory_bytes=int(sheet.limits.memory_mb * 1e6), file_bytes=int(sheet.limits.submission_mb * 1e6),
+            )  # fmt: skip
+        except Refused as error:
+            return sheet, [Answer("all parts are there and can be read", [str(error)])], []
+    return sheet, _answers(found, own), found["notes"]
+
+
+def _answers(found: Examined, own: Personal) -> list[Answer]:
+    from bbrlab_apps.grading.grade import missing_runs
+
+    wrong = [f"{run['name']}: {text}" for run in found["runs"] for text in run["wrong"]]
+    unanswered = [f"{id}: {why}" for id, why in found["unanswered"].items()]
+    return [
+        Answer("all parts are there and can be read", found["incomplete"]),
+        Answer("the scenario is the one that was asked for", found["scenario_wrong"]),
+        Answer("every run is there, whole and of your seeds", [*_few(wrong), *_few(missing_runs(own, found))]),
+        Answer("every question has an answer of its kind", unanswered),
+    ]
+
+
+def _few(texts: Sequence[str]) -> list[str]:
+    more = [f"and {len(texts) - LISTED} more"] if len(texts) > LISTED else []
+    return [*texts[:LISTED], *more]
+
+
+def _rubric_of(sheet: Sheet, file: Path) -> Rubric:
+    """A rubric with what a sheet asks, and nothing that is right: its answers stand for none."""
+    questions = []
+    for q in sheet.questions:
+        choices = q.choices or list(FINAL)
+        kinds: dict[str, dict[str, Any]] = {
+            "number": {"value": 0, "within": 0}, "text": {"person": "nothing here"}, "choice": {"choices": choices, "choice": choices[0]},
+        }  # fmt: skip
+        kind = kinds[q.answer]
+        questions.append({"id": q.id, "asks": q.asks, "points": 0, **kind})
+    try:
+        return Rubric.model_validate({
+            "name": sheet.assignment, "title": sheet.title, "salt": NO_SALT, "seeds": len(sheet.seeds), "scenario": sheet.scenario,
+            "free": sheet.free, "kernel": sheet.kernel, "points": {"complete": 1}, "rerun": 0, "questions": questions, "limits": sheet.limits,
+        })  # fmt: skip
+    except ValueError as error:
+        raise UserError(
+            f"{file}: is no sheet that `bbrlab assign --sheets` wrote ({str(error).splitlines()[0]})"
+        ) from None
