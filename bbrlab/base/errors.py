@@ -49,5 +49,5 @@ def why_it_failed(errors: str, status: int) -> str:
         Its first message; without one the last line, which in a traceback names the exception.
     """
     lines = errors.strip().splitlines()
-    told = next((line.removeprefix(TOLD) for line in lines if line.startswith(TOLD)), "")
-    return told or (lines[-1] if lines else f"status {status}")
+    message = next((line.removeprefix(TOLD) for line in lines if line.startswith(TOLD)), "")
+    return message or (lines[-1] if lines else f"status {status}")

@@ -96,14 +96,14 @@ class LogHandler(LogHandlerBase):
 
     def _take(self, record: logging.LogRecord) -> None:
         event = getattr(record, "event", None)
-        told = record.__dict__
+        fields = record.__dict__
         if event == LogEvent.JOB_INFO:
-            self.jobs[told["jobid"]] = {key: told[key] for key in ("rule_name", "wildcards", "output")}
+            self.jobs[fields["jobid"]] = {key: fields[key] for key in ("rule_name", "wildcards", "output")}
             self._show_live()
         elif event == LogEvent.JOB_FINISHED:
-            self._finished(self.jobs.pop(told["job_id"], None))
+            self._finished(self.jobs.pop(fields["job_id"], None))
         elif event == LogEvent.PROGRESS:
-            self.steps = f"steps {told['done']} of {told['total']}"
+            self.steps = f"steps {fields['done']} of {fields['total']}"
         elif event in (LogEvent.JOB_ERROR, LogEvent.GROUP_ERROR) or record.levelno >= logging.WARNING:
             self._say(self.wording.format(record), "red" if record.levelno >= logging.ERROR else "yellow")
         elif event is None and record.levelno >= logging.INFO and not str(record.msg or "None").startswith(CHATTER):

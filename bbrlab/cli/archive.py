@@ -34,9 +34,9 @@ def artifact(
             not names,
             status.update,
         )
-    told = made.manifest
+    manifest = made.manifest
     typer.echo(
-        f"{made.path}: {made.bytes / 1e6:.1f} MB, {made.files} files, {sum(told['figures'].values())} runs of {len(told['figures'])} figures, "
-        f"sources of commit {told['commit'][:10]}, {'with' if told['site'] else 'without'} the site\nsha256 {made.sha256}"
+        f"{made.path}: {made.bytes / 1e6:.1f} MB, {made.files} files, {sum(manifest['figures'].values())} runs of {len(manifest['figures'])} figures, "
+        f"sources of commit {manifest['commit'][:10]}, {'with' if manifest['site'] else 'without'} the site\nsha256 {made.sha256}"
     )
-    warn_of_changed_code(told["commits"])
+    warn_of_changed_code(manifest["commits"])

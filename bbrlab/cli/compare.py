@@ -86,12 +86,12 @@ def compare(
     # The same points have other fingerprints where another algorithm stands in the place of one.
     chosen = [figures_at(scale, wanted, side.swap) for side in sides]
     verdicts = [judge_all(claims, f, t, side.folder) for f, t, side in zip(chosen, tables, sides, strict=True)]
-    told = [
+    columns = [
         {"name": side.name, "folder": side.folder, "kernels": kernels_of(t.values())}
         for t, side in zip(tables, sides, strict=True)
     ]
     found = Comparison(
-        (told[0], told[1]),
+        (columns[0], columns[1]),
         scale,
         points,
         compare_verdicts(verdicts[0], verdicts[1]),

@@ -194,12 +194,12 @@ def _known_of(name: str, spec: KernelSpec) -> dict[str, Any]:
         built = get_kernel(name)
     except UserError:
         source = name_version(spec.source) or f"{spec.source.debian}, which is not installed"
-        told: dict[str, Any] = {"built": False, "source": source, "compiler": "", "key": ""}
+        content: dict[str, Any] = {"built": False, "source": source, "compiler": "", "key": ""}
         try:
-            told["compiler"] = compiler()
-            told["key"] = build_key(spec, locate(spec.source, fetch=False).identity, told["compiler"])
+            content["compiler"] = compiler()
+            content["key"] = build_key(spec, locate(spec.source, fetch=False).identity, content["compiler"])
         except UserError:  # no source here, or no compiler
             pass
-        return told
+        return content
     return {"built": True, "release": built.release, "ccas": sorted(built.ccas), "build_id": built.build_id,
             "source": built.source, "compiler": built.compiler, "key": built.key}  # fmt: skip

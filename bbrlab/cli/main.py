@@ -57,8 +57,8 @@ def _run() -> int:
         return EXIT_FAILED
     except OSError as error:
         place = [Path(os.fsdecode(name)) for name in (error.filename,) if isinstance(name, (str, bytes, os.PathLike))]
-        told = files.explain(error, place[0]) if place else f"{error.strerror or error}{limits_in_words()}"
-        typer.echo(f"bbrlab: {told}", err=True)
+        text = files.explain(error, place[0]) if place else f"{error.strerror or error}{limits_in_words()}"
+        typer.echo(f"bbrlab: {text}", err=True)
         return EXIT_FAILED
     except ModuleNotFoundError as error:
         message = why_not_imported(error, " ".join(["bbrlab", *sys.argv[1:2]]))

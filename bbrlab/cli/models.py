@@ -94,13 +94,13 @@ def model_fluid(
     table = _table(
         *(f"{group.cca} share" for group in loaded.flows), "Jain", "loss", "occupancy", "utilisation", "step"
     )
-    doubtful, told = 0, []
+    doubtful, rows = 0, []
     with _points_progress(points_of(loaded, str(scenario))) as points:
         for p in points:
             found = fluid_share(p.scenario, duration_s, step_ms, quirks, seed, check_step)
             run = found.run
             doubtful += found.step_matters
-            told.append({"point": p.values, "shares": found.shares, "jain_index": run.jain_index, "loss": run.loss,
+            rows.append({"point": p.values, "shares": found.shares, "jain_index": run.jain_index, "loss": run.loss,
                          "occupancy": run.occupancy, "utilisation": run.utilisation, "step_difference": found.step_difference})  # fmt: skip
             at = " ".join(f"{k}={v}" for k, v in p.values.items())
             change = "" if found.step_difference != found.step_difference else f"±{found.step_difference:.3f}"
@@ -108,7 +108,7 @@ def model_fluid(
                           f"{run.loss:.4f}", f"{run.occupancy:.3f}", f"{run.utilisation:.3f}",
                           change + (" !" if found.step_matters else ""))  # fmt: skip
     if as_json:
-        print_json(told)
+        print_json(rows)
     else:
         _print(table)
     if doubtful:
@@ -143,12 +143,12 @@ def model_burst(
     table = _table(
         *(f"{group.cca} share" for group in loaded.flows), "Jain", "loss", "occupancy", "RTT p50", "RTT p95 (ms)"
     )
-    told = []
+    rows = []
     with _points_progress(points_of(loaded, str(scenario)), "simulating") as points:
         for p in points:
             found = predict(p.scenario, seeds, reading, duration_s)
             runs = found.runs
-            told.append({"point": p.values, "shares": found.means, "share_deviations": found.spreads,
+            rows.append({"point": p.values, "shares": found.means, "share_deviations": found.spreads,
                          "jain_index": fmean(r.jain_index for r in runs), "loss": fmean(r.loss for r in runs),
                          "occupancy": fmean(r.occupancy for r in runs), "rtt_ms_p50": fmean(r.rtt_ms(50) for r in runs),
                          "rtt_ms_p95": fmean(r.rtt_ms(95) for r in runs)})  # fmt: skip
@@ -161,7 +161,7 @@ def model_burst(
                 _mean((r.rtt_ms(50) for r in runs), 1), _mean((r.rtt_ms(95) for r in runs), 1),
             )  # fmt: skip
     if as_json:
-        print_json(told)
+        print_json(rows)
     else:
         _print(table)
 

@@ -75,13 +75,13 @@ def show_outcome(summary: Summary, out: Path) -> None:
     for words in _starts(summary):
         console.print(f"  {words}", highlight=False, soft_wrap=True)
 
-    def told(name: str, digits: int) -> str:
+    def rounded(name: str, digits: int) -> str:
         return _number(RUN[name].of_run(summary), digits)
 
     several = len(summary["flows"]) > 1 and RUN["jain_index_all"].of_run(summary) is not None
-    console.print(f"bottleneck: utilisation {told('utilisation', 3)}, loss {told('loss', 4)}, "
-                  f"occupancy {told('occupancy', 2)}, queue {told('queue_ms_mean', 1)} ms (p95 {told('queue_ms_p95', 1)})"
-                  + (f", Jain's index of all flows {told('jain_index_all', 3)}" if several else ""),
+    console.print(f"bottleneck: utilisation {rounded('utilisation', 3)}, loss {rounded('loss', 4)}, "
+                  f"occupancy {rounded('occupancy', 2)}, queue {rounded('queue_ms_mean', 1)} ms (p95 {rounded('queue_ms_p95', 1)})"
+                  + (f", Jain's index of all flows {rounded('jain_index_all', 3)}" if several else ""),
                   highlight=False, soft_wrap=True)  # fmt: skip
     failed, left_out = failed_of(summary["checks"]), left_out_of(summary["checks"])
     if failed:

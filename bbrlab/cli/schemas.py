@@ -61,8 +61,8 @@ def _with_cells(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return schema
     if schema.get("type") in ("number", "integer"):
-        told = {key: schema[key] for key in ("description", "default", "title") if key in schema}
-        return told | {"anyOf": [{k: v for k, v in schema.items() if k not in told}, {"type": "string"}]}
+        annotations = {key: schema[key] for key in ("description", "default", "title") if key in schema}
+        return annotations | {"anyOf": [{k: v for k, v in schema.items() if k not in annotations}, {"type": "string"}]}
     if schema.get("type") == "string":
         return {key: value for key, value in schema.items() if key != "pattern"}
     return {key: _with_cells(value) for key, value in schema.items()}

@@ -37,11 +37,11 @@ class Terminal:
         """Write, or drop, all of it."""
         data = text.encode(errors="replace")
         while data and not self._dead:
-            told = _told_by(self._writes, select.POLLOUT, WAIT_MS)
+            events = _told_by(self._writes, select.POLLOUT, WAIT_MS)
             try:
-                if told & select.POLLOUT:
+                if events & select.POLLOUT:
                     data = data[os.write(self._writes, data) :]
-                self._dead = bool(told & GONE) or (not told and self._given_up.is_set())
+                self._dead = bool(events & GONE) or (not events and self._given_up.is_set())
             except BlockingIOError:
                 continue
             except OSError:
@@ -65,8 +65,8 @@ def let_go() -> None:
     """Send what is printed from here on nowhere, where the terminal is gone or nobody reads it."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for descriptor in (1, 2):
-        told = _told_by(descriptor, select.POLLOUT, WAIT_MS)
-        if told & GONE or (not told and os.isatty(descriptor)):
+        events = _told_by(descriptor, select.POLLOUT, WAIT_MS)
+        if events & GONE or (not events and os.isatty(descriptor)):
             os.dup2(nowhere, descriptor)
     os.close(nowhere)
 
@@ -75,4 +75,4 @@ def _told_by(descriptor: int, events: int, wait_ms: int = 0) -> int:
     """What the system says of a descriptor: some of the events, or GONE."""
     waiting = select.poll()
     waiting.register(descriptor, events)
-    return next((told for _, told in waiting.poll(wait_ms)), 0)
+    return next((found for _, found in waiting.poll(wait_ms)), 0)

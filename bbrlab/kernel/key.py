@@ -22,8 +22,8 @@ def build_key(spec: KernelSpec, source: str, compiler_line: str, own: Sequence[O
     for path in [*parts.options, *parts.patches, probe_file()]:
         digest.update(f"/{path.name}".encode() + b"\0" + path.read_bytes() + b"\0")
     for path, target in parts.added:
-        told = "\0".join(tokens(path.read_text(encoding="utf-8")))
-        digest.update(f"{target}/{path.name}\0{told}\0".encode())
+        code = "\0".join(tokens(path.read_text(encoding="utf-8")))
+        digest.update(f"{target}/{path.name}\0{code}\0".encode())
     if isinstance(spec, OwnSpec):  # names stand in what is built
         digest.update(json.dumps([parts.settings, spec.names]).encode() + b"\0")
         for path in parts.series:

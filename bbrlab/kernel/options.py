@@ -65,9 +65,11 @@ def check_config(name: str, wanted: str, settings: Iterable[str], tree: Path, or
                 else "something else that is on or off decides it"
             )
             said.append(f"{line}: did not survive ({why}; {defined[0][0]})")
-    mine = any(_option_of(line) in own for line in lost)
+    own_lost = any(_option_of(line) in own for line in lost)
     what = (
-        "give with --option what they depend on" if mine else "these are of kernels/options/: add what they depend on"
+        "give with --option what they depend on"
+        if own_lost
+        else "these are of kernels/options/: add what they depend on"
     )
     raise UserError(f"kernel {name}: options that are not possible: {'; '.join(said)}; {what}, or leave them out")
 

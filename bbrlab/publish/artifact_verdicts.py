@@ -52,10 +52,10 @@ def _pairs(place: Path, scale: str, results: Path) -> Iterator[tuple[Path, pd.Da
     tables = {id: read_figure(path) for id, path in known.items() if path.exists()}
     if (place / "points.parquet").exists():
         yield place / "points.parquet", read_points(place / "points.parquet"), tidy(tables)
-    for part, mine in parts_of(tables).items():
+    for part, part_tables in parts_of(tables).items():
         path = place / f"{part}claims.parquet"
         if path.exists():
-            claims, statements = verdict_tables(mine, scale, bool(part), results)
+            claims, statements = verdict_tables(part_tables, scale, bool(part), results)
             yield path, read_claims(path), claims
             yield place / f"{part}statements.parquet", read_statements(path), statements
 

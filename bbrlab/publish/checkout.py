@@ -60,8 +60,8 @@ def commit_of(checkout: Path = paths.ROOT, apart_from: Sequence[Path] = ()) -> C
             f"{checkout}: is no Git checkout{words}, so no commit says which sources these are; clone bbrlab with git, and "
             "name the results with --results"
         )
-    told = _git(checkout, "show", "-s", "--format=%H %ct %cd", "--date=format-local:%Y-%m-%d", "HEAD", TZ="UTC")
-    if told is None:
+    shown = _git(checkout, "show", "-s", "--format=%H %ct %cd", "--date=format-local:%Y-%m-%d", "HEAD", TZ="UTC")
+    if shown is None:
         raise UserError(f"{checkout}: Git has no commit yet; commit the sources first")
     changed = _changed(checkout, apart_from)
     if changed:
@@ -70,7 +70,7 @@ def commit_of(checkout: Path = paths.ROOT, apart_from: Sequence[Path] = ()) -> C
             f"{checkout / changed[0]}{more}: not as in a commit, so that nobody could get these sources; commit it, or "
             "remove it (git status)"
         )
-    name, seconds, day = told.decode().split()
+    name, seconds, day = shown.decode().split()
     return Commit(name, int(seconds), day)
 
 
@@ -128,8 +128,8 @@ def is_in_history(name: str, checkout: Path = paths.ROOT) -> bool:
 
 
 def _run(checkout: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[bytes]:
-    told = {**os.environ, "LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", **environment}
+    variables = {**os.environ, "LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", **environment}
     try:
-        return subprocess.run(["git", "-C", str(checkout), *arguments], capture_output=True, check=False, env=told)
+        return subprocess.run(["git", "-C", str(checkout), *arguments], capture_output=True, check=False, env=variables)
     except FileNotFoundError:
         raise UserError("git is not installed; run: apt-get install git") from None

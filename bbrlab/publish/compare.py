@@ -122,8 +122,10 @@ def one_sided(points: pd.DataFrame, side: str) -> pd.DataFrame:
         side: the one that lost them, "a" or "b".
     """
     other = "b" if side == "a" else "a"
-    mine, its = points[f"{side}_seeds"], points[f"{other}_seeds"]
-    return points[((mine == 0) & (its > 0)) | ((mine == 1) & (its > 1) & (points[f"{side}_failed"] > 0))]
+    own_seeds, other_seeds = points[f"{side}_seeds"], points[f"{other}_seeds"]
+    return points[
+        ((own_seeds == 0) & (other_seeds > 0)) | ((own_seeds == 1) & (other_seeds > 1) & (points[f"{side}_failed"] > 0))
+    ]
 
 
 def names_of(table: pd.DataFrame) -> pd.Series:

@@ -130,7 +130,7 @@ def crosscheck(
     """
     check_options(seeds, metrics, kernels.values())
     tables: dict[str, list[dict[str, Any]]] = {VIRTUAL: [], backend: []}
-    runs, told = [], {}
+    runs, kernels_run = [], {}
     for point in points:
         for seed in range(1, seeds + 1):
             for side, rows in tables.items():
@@ -140,7 +140,7 @@ def crosscheck(
                     point, seed, folder, kernel_name=kernels.get(side), backend=side, on_progress=on_progress
                 )
                 rows.extend(run_rows(Run(name, point, seed, folder)))
-                told[side] = f"{summary['kernel']['name']} ({summary['kernel']['release']})"
+                kernels_run[side] = f"{summary['kernel']['name']} ({summary['kernel']['release']})"
                 if side == backend:
                     runs.append(_entry(point, seed, summary))
                     if failed := runs[-1]["failed"]:
@@ -153,7 +153,7 @@ def crosscheck(
         )
     sides = [{name: pd.DataFrame(rows)} for rows in tables.values()]
     found = compare_points(sides[0], sides[1], metrics)
-    return Crosscheck(name, backend, found, runs, {"virtual": told[VIRTUAL], "real": told[backend]})
+    return Crosscheck(name, backend, found, runs, {"virtual": kernels_run[VIRTUAL], "real": kernels_run[backend]})
 
 
 def _words(point: Point) -> str:

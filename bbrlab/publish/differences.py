@@ -49,13 +49,13 @@ def compare(expected: ExpectedRun, folder: Path, libraries: Mapping[str, str]) -
     whole, now = again.raw_summary, again.table_hashes
     summary = restricted(whole, _comparable(expected, whole))
     if failed := [check for check in failed_of(whole["checks"]) if check not in summary["checks"]]:
-        told = "; ".join(f"{check['name']} ({check['detail']})" for check in failed[:SHOWN])
-        wrong.append(Problem(SUMMARY, f"fails self-checks that its version did not have: {told}"))
+        text = "; ".join(f"{check['name']} ({check['detail']})" for check in failed[:SHOWN])
+        wrong.append(Problem(SUMMARY, f"fails self-checks that its version did not have: {text}"))
     if summary_digest(summary) != expected.summary_sha256:
         fields = _unequal(expected.summary, summary) if expected.summary else _unequal_rows(expected, folder, summary)
-        told = "; ".join(fields[:SHOWN]) or "a field that the figure's table does not have"
+        text = "; ".join(fields[:SHOWN]) or "a field that the figure's table does not have"
         more = f"; and {len(fields) - SHOWN} more" if len(fields) > SHOWN else ""
-        wrong.append(Problem(SUMMARY, f"another result: {told}{more}"))
+        wrong.append(Problem(SUMMARY, f"another result: {text}{more}"))
     elif expected.rows and (fields := _unequal_rows(expected, folder, summary)):
         wrong.append(Problem(f"{expected.run.figure}.parquet", f"is not of its run: {'; '.join(fields[:SHOWN])}"))
     for name in sorted(expected.tables.keys() | now.keys()):
@@ -65,11 +65,13 @@ def compare(expected: ExpectedRun, folder: Path, libraries: Mapping[str, str]) -
         if old is None or new is None:
             wrong.append(Problem(name, "is missing" if old is None else "is not made any more"))
             continue
-        told = _first_cell(expected.run.folder / name, folder / name)
-        mine = importlib.metadata.version("pyarrow")
-        if libraries and libraries.get("pyarrow") != mine:
-            told += f" (written by pyarrow {libraries.get('pyarrow')}, here by {mine}: the bytes may differ for that)"
-        wrong.append(Problem(name, f"has hash {old[:12]}, again {new[:12]}{told}"))
+        text = _first_cell(expected.run.folder / name, folder / name)
+        version = importlib.metadata.version("pyarrow")
+        if libraries and libraries.get("pyarrow") != version:
+            text += (
+                f" (written by pyarrow {libraries.get('pyarrow')}, here by {version}: the bytes may differ for that)"
+            )
+        wrong.append(Problem(name, f"has hash {old[:12]}, again {new[:12]}{text}"))
     if isinstance(expected.manifest, dict):
         there, here = (_repeatable(manifest) for manifest in (expected.manifest, again.manifest))
         if fields := _unequal(there, here):

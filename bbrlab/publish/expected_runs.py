@@ -157,8 +157,8 @@ class Results(ABC):
 def _several(file: str, keys: set[Key], what: str) -> Problem:
     figure, label, seed = min(keys)
     are = "is" if len(keys) == 1 else "are"
-    told = f"{number_of(len(keys), 'run')} of {figure} {are} {what}, such as {label} seed {seed}"
-    return Problem(file, told, figure)
+    text = f"{number_of(len(keys), 'run')} of {figure} {are} {what}, such as {label} seed {seed}"
+    return Problem(file, text, figure)
 
 
 def shipped_by(folder: Path, scale: str, figures: Sequence[str]) -> str:
@@ -208,13 +208,13 @@ class Shipped(Results):
                 )
         self.older = self._set_aside_older()
         for id in self.figures:
-            mine = {key for key in self._hashes if key[0] == id}
-            gone = {key for key in mine if self._run(key) is None}
+            keys_of_figure = {key for key in self._hashes if key[0] == id}
+            gone = {key for key in keys_of_figure if self._run(key) is None}
             if gone:
                 self.problems.append(_several(RUNS, gone, "not of a point of this checkout's scenarios"))
             if id in self._tables:
                 places = self._tables[id][PLACE].itertuples(index=False, name=None)
-                if missing := mine - set(places):
+                if missing := keys_of_figure - set(places):
                     self.problems.append(_several(f"{id}.parquet", missing, "not in it"))
         self.keys = sorted(key for key in self._hashes if self._run(key))
 
@@ -351,8 +351,8 @@ def results_at(folder: Path, scale: str, figures: Sequence[Figure], names: Seque
                 f"{folder}: has no run of {name} at scale {scale} with the points that its scenarios have now; leave it out"
             )
     if not there and found.older:
-        told = "; ".join(f"{one.words}; {one.remedy}" for one in found.older)
-        raise UserError(f"{folder}: nothing of scale {scale} can be verified with this version: {told}")
+        text = "; ".join(f"{one.words}; {one.remedy}" for one in found.older)
+        raise UserError(f"{folder}: nothing of scale {scale} can be verified with this version: {text}")
     if not there:
         raise UserError(f"{folder}: has no run of these figures at scale {scale}")
     found.left_out = [f.id for f in figures if f.id not in there | changed | older.keys()] if names else []

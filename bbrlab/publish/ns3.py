@@ -124,15 +124,15 @@ def run(figures: list[Figure], seeds: int) -> pd.DataFrame:
         reasons = {lacks(p) for f in figures for p in f.points}
         raise UserError(f"ns-3 can do none of these points: {'; '.join(sorted(r for r in reasons if r))}")
     with tempfile.TemporaryDirectory() as folder:
-        asked, told = Path(folder) / "points.json", Path(folder) / "results.json"
-        asked.write_text(json.dumps([description(f.id, p, s) for f, p, s in chosen]), encoding="utf-8")
+        request, answer = Path(folder) / "points.json", Path(folder) / "results.json"
+        request.write_text(json.dumps([description(f.id, p, s) for f, p, s in chosen]), encoding="utf-8")
         # cling, which gives ns-3 its Python, complains of itself on standard error, whatever one does.
         done = subprocess.run(
-            [PYTHON, PROGRAM, asked, told], stderr=subprocess.PIPE, text=True, check=False, cwd=folder
+            [PYTHON, PROGRAM, request, answer], stderr=subprocess.PIPE, text=True, check=False, cwd=folder
         )
-        if done.returncode or not told.exists():
+        if done.returncode or not answer.exists():
             raise UserError(f"ns-3 ended with status {done.returncode}: {done.stderr.strip().splitlines()[-1:]}")
-        results = json.loads(told.read_text(encoding="utf-8"))
+        results = json.loads(answer.read_text(encoding="utf-8"))
     rows = []
     for (figure, point, seed), result in zip(chosen, results, strict=True):
         for group, goodput in enumerate(result["goodput_mbit"]):

@@ -349,15 +349,15 @@ def _versions(runs: Sequence[FinishedRun]) -> list[Version]:
     return [
         Version(
             commits={commit: commit_time(commit)},
-            fields=sorted(frozenset().union(*(one.fields for one in mine))),
-            guest_code_sha256=ORIGIN["guest_code_sha256"](mine[0].manifest),
-            kernel=mine[0].manifest["kernel"],
+            fields=sorted(frozenset().union(*(one.fields for one in runs_of_version))),
+            guest_code_sha256=ORIGIN["guest_code_sha256"](runs_of_version[0].manifest),
+            kernel=runs_of_version[0].manifest["kernel"],
             packages=sorted(
-                {f"{name} {version}" for one in mine for name, version in one.manifest["packages"].items()}
+                {f"{name} {version}" for one in runs_of_version for name, version in one.manifest["packages"].items()}
             ),
-            conditions=ORIGIN["conditions"](mine[0].manifest),
+            conditions=ORIGIN["conditions"](runs_of_version[0].manifest),
         )
-        for commit, mine in of_commit.items()
+        for commit, runs_of_version in of_commit.items()
     ]
 
 

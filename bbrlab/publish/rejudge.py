@@ -99,8 +99,8 @@ def renew(content: dict[str, pd.DataFrame], renewal: Renewal, say: Say = lambda 
     with tempfile.TemporaryDirectory(prefix="bbrlab-rejudge-") as place:
         (Path(place) / renewal.scale).mkdir()
         content[PACKED].to_parquet(Path(place) / renewal.scale / PACKED)
-        for part, mine in parts_of(tables).items():
-            claims, statements = verdict_tables(mine, renewal.scale, bool(part), Path(place))
+        for part, part_tables in parts_of(tables).items():
+            claims, statements = verdict_tables(part_tables, renewal.scale, bool(part), Path(place))
             content[f"{part}claims.parquet"], content[f"{part}statements.parquet"] = claims, statements
 
 

@@ -198,12 +198,12 @@ def in_scales(scales: Mapping[str, str]) -> str:
     if len(counts) == 1:
         return f"**{next(iter(counts))}**"
     most = max(counts, key=lambda scale: counts[scale])
-    told = [f"**{most}** ({counts[most]} figures)"]
+    parts = [f"**{most}** ({counts[most]} figures)"]
     for scale in counts:
         if scale != most:
             names = [name for name, at in scales.items() if at == scale]
-            told.append(f"**{scale}** ({in_short(names)})")
-    return " and ".join(told)
+            parts.append(f"**{scale}** ({in_short(names)})")
+    return " and ".join(parts)
 
 
 def results_shown(which: Shown, paper: str | None = None) -> str:
@@ -233,5 +233,5 @@ def results_shown(which: Shown, paper: str | None = None) -> str:
 
 def counts_of_scales(scales: Iterable[str]) -> dict[str, int]:
     """{scale: how many are of it}, the smallest first."""
-    mine = list(scales)
-    return {scale: mine.count(scale) for scale in load_config().scales if scale in mine}
+    scales_shown = list(scales)
+    return {scale: scales_shown.count(scale) for scale in load_config().scales if scale in scales_shown}

@@ -68,12 +68,12 @@ class Version(Strict):
 
     def words(self, commits: Iterable[str]) -> str:
         """Itself in words, with these of its commits: kernel, when it was, what all its runs have."""
-        told = [
+        listed = [
             f"{_short(name)} ({day[:10]})" if day else _short(name)
             for name, day in self.commits.items()
             if name in commits
         ]
-        return f"kernel {self.kernel['key']}, {'commit' if len(told) == 1 else 'commits'} {', '.join(told)}: {self.conditions}"
+        return f"kernel {self.kernel['key']}, {'commit' if len(listed) == 1 else 'commits'} {', '.join(listed)}: {self.conditions}"
 
 
 class Manifest(Strict):
@@ -277,7 +277,7 @@ def shown(
     manifest = read_manifest(folder, instead)
     figures = [id for id in manifest.figures if paper in (None, id.split("/")[0])]
     runs = sum(manifest.figures[id] for id in figures)
-    mine = (
+    own_command = (
         f"Of your own there {'is' if len(there) == 1 else 'are'} {in_short(there)} at scale {scale}, not yet judged with all figures"
         f"{' of the paper' if paper else ''}"
         if there
@@ -289,11 +289,11 @@ def shown(
         True,
         f"**Shipped results**, scale {instead}: {number_of(runs, 'run')} of commit {' and '.join(commits_of(folder, instead, figures))}, "
         f"kernel {' and '.join(f'{name}, {key}' for key, name in manifest.kernels.items())}.{missing_sentence(folder, instead, paper)}"
-        f"{older_sentence(folder, instead, figures)} {mine} The runs' samples do "
+        f"{older_sentence(folder, instead, figures)} {own_command} The runs' samples do "
         f"not ship: what is drawn from them is left out here. `bbrlab verify --scale {instead} {paper or 'all'}` runs a part again and "
         "compares.",
         tuple(larger_scales(folder, instead, paper)),
-        mine,
+        own_command,
     )
 
 

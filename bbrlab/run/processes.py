@@ -95,10 +95,10 @@ def run_job(job: Job, started: list[Started]) -> Ended:
     process = python.start("bbrlab.cli.main", *argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     run = Started(process, job.out / LOG, start_s)
     started.append(run)
-    _, told = process.communicate()
+    _, errors = process.communicate()
     run.look()
     wall_s = None if run.core_s is None else time.monotonic() - run.core_s
-    why = why_it_failed(told.decode(errors="replace"), process.returncode) if process.returncode else ""
+    why = why_it_failed(errors.decode(errors="replace"), process.returncode) if process.returncode else ""
     return Ended(why, wall_s)
 
 

@@ -132,7 +132,7 @@ def marks_text(claim: Any, scale: str | None = None) -> str:
         parts += [f"{claim['failed']} of {claim['seeds']} seeds failed"] if claim["failed"] else []
         parts += [f"{claim['without']} of {claim['seeds']} seeds have no number"] if claim["without"] else []
     if claim["verdict"] in FINAL and claim["verdict"] != INCONCLUSIVE and not claim["stands"]:
-        parts.append("does not stand among so many claims")
+        parts.append("not significant among so many claims (Benjamini-Hochberg)")
     if scale is not None and claim.get("scale") != scale:
         parts.append(f"at scale {claim['scale']}, not counted above")
     return "; ".join(parts)

@@ -181,15 +181,15 @@ def _look(name: str) -> Builder | str:
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"does not answer ({error})"
     try:
-        told = json.loads(done.stdout)
+        facts = json.loads(done.stdout)
     except ValueError:
         return last_words(done.stderr)
     if name == "docker":
-        if done.returncode or told.get("ServerErrors"):
-            return last_words("\n".join(told.get("ServerErrors") or []) or done.stderr)
-        folder = told.get("DockerRootDir")
+        if done.returncode or facts.get("ServerErrors"):
+            return last_words("\n".join(facts.get("ServerErrors") or []) or done.stderr)
+        folder = facts.get("DockerRootDir")
     else:
-        folder = told["store"]["graphRoot" if name == "podman" else "GraphRoot"]
+        folder = facts["store"]["graphRoot" if name == "podman" else "GraphRoot"]
     return Builder(name, Path(folder) if folder and Path(folder).is_dir() else None)
 
 

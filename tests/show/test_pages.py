@@ -121,7 +121,7 @@ CLAIM = {"why": "", "verdict": REPRODUCED, "set_aside": 0, "failed": 0, "without
         ({}, ""),
         ({"failed": 1}, "1 of 5 seeds failed"),
         ({"failed": 1, "without": 2}, "1 of 5 seeds failed; 2 of 5 seeds have no number"),
-        ({"verdict": NOT_REPRODUCED, "stands": False}, "does not stand among so many claims"),
+        ({"verdict": NOT_REPRODUCED, "stands": False}, "not significant among so many claims (Benjamini-Hochberg)"),
         ({"why": "2 of 3 points", "verdict": PARTLY_RUN, "without": 1}, "2 of 3 points; 1 of 5 seeds have no number"),
     ],
 )

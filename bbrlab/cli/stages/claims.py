@@ -49,6 +49,6 @@ def judge(
     beside = statements_beside(out)
     claims, statements = verdict_tables(read_tables(tables), scale, only)
     swap = replacement()
-    told = {"replaced": swap.text} if swap else {}
-    write_table(claims.assign(**told), out)
-    write_table(statements.assign(**told), beside)
+    extra_columns = {"replaced": swap.text} if swap else {}
+    write_table(claims.assign(**extra_columns), out)
+    write_table(statements.assign(**extra_columns), beside)
