@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from bbrlab.base import files
-from bbrlab.base.errors import UserError
+from bbrlab.base.errors import DamagedFile, UserError
 from bbrlab.measure.bbr_record import STATES
 from bbrlab.results.run_folder import RunFolder
 from bbrlab.results.schema import RUN_AGAIN, read_with
@@ -78,15 +78,20 @@ def write_qlog(folder: Path, out: Path, *, packed: bool = False) -> list[Path]:
     summary = RunFolder(folder).summary
     columns = list(dict.fromkeys(_COLUMNS))
     acks = read_with(path, columns, columns, RUN_AGAIN)
+    if out.exists() and not out.is_dir():
+        raise UserError(f"--out {out}: is a file; give a folder")
     written: list[Path] = []
     for flow, rows in acks.groupby("flow", sort=True):
         number = int(str(flow))
-        cca = summary["flows"][number]["cca"]
-        title = f"{summary['scenario']} seed {summary['seed']}, flow {number}: {cca}"
-        text = "".join(
-            f"\x1e{json.dumps(record, separators=(',', ':'), allow_nan=False)}\n"
-            for record in records(rows, title, f"flow {number}", summary["kernel"]["release"])
-        ).encode()
+        try:
+            cca = summary["flows"][number]["cca"]
+            title = f"{summary['scenario']} seed {summary['seed']}, flow {number}: {cca}"
+            text = "".join(
+                f"\x1e{json.dumps(record, separators=(',', ':'), allow_nan=False)}\n"
+                for record in records(rows, title, f"flow {number}", summary["kernel"]["release"])
+            ).encode()
+        except (LookupError, ValueError) as error:  # of a file that no run wrote
+            raise DamagedFile(path, f"flow {number} has values that no run records ({error})", RUN_AGAIN) from None
         name = out / f"flow-{number}{SUFFIX}{PACKED if packed else ''}"
         with files.aside(name) as temporary:
             temporary.write_bytes(gzip.compress(text, 9, mtime=0) if packed else text)

@@ -117,7 +117,7 @@ def prepare_out(out: Path) -> None:
     """Make the folder ``out``, and make sure that results can be written to it.
 
     Raises:
-        UserError: if not, or if it has a manifest.json that is not of a run and that would be replaced.
+        UserError: if not, or if it has a manifest.json, or packets, that are not of a run and that would be replaced.
     """
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -132,6 +132,10 @@ def prepare_out(out: Path) -> None:
     try:
         manifest = json.loads((out / MANIFEST).read_text(encoding="utf-8"))
     except FileNotFoundError:
+        if mine := [name for name in CAPTURES if (out / name).exists()]:  # somebody's tcpdump may have written it
+            raise UserError(
+                f"--out {out}: has {mine[0]}, but no manifest.json of a run, and a result would replace it; choose another folder, or move it"
+            ) from None
         return
     except (OSError, ValueError, RecursionError):
         manifest = None

@@ -22,6 +22,7 @@ from bbrlab.scenario.schema import (
     Flow,
     Override,
     Policer,
+    Reverse,
     Scenario,
 )
 
@@ -200,7 +201,7 @@ def _plausible(place: str, parts: Sequence[str]) -> bool:
 
 
 _OF_A_LIST = (Change, Flow)
-_NEVER_MEANT = (Change, Override, Policer)  # whose keys are those of others
+_NEVER_MEANT = (Change, Override, Policer, Reverse)  # whose keys are those of others
 
 
 def _inner(field: Any) -> Any:

@@ -22,6 +22,9 @@ from bbrlab.measure.sample_schema import ACKS
 from bbrlab.publish.qlog import METRICS, PARAMETERS, STATE, TIMER, records, write_qlog
 from bbrlab.run.run import run_point
 from bbrlab.scenario.load import base_point, load_scenario
+from bbrlab.scenario.messages import validate
+from tests.conftest import scenario_dict
+from tests.made_up_runs import made_up_run
 
 TRACES = paths.ROOT / "data" / "traces"
 READER = Path(__file__).parent / "qlog_reader"
@@ -108,6 +111,20 @@ def test_a_run_without_records_says_how_to_have_them(tmp_path):
         write_qlog(tmp_path, tmp_path)
     done = CliRunner().invoke(app, ["qlog", str(tmp_path / "none")])
     assert "there is no finished run" in str(done.exception)
+
+
+@pytest.mark.parametrize(
+    "values", [{"flow": 9}, {"flow": 0, "ca_state": 200}, {"flow": 0, "bbr_bw": 1.0, "bbr_state": 99.0}]
+)
+def test_a_strangers_records_end_in_a_message(tmp_path, values):
+    point = base_point(validate(scenario_dict(), "s"))
+    run = made_up_run(point, 1, tmp_path / "run")
+    acks_of([{"time_s": 0.1} | values]).astype({"flow": int}).to_parquet(run / "acks.parquet")
+    with pytest.raises(UserError, match=rf"acks\.parquet: flow {values['flow']} has values that no run records"):
+        write_qlog(run, tmp_path / "out")
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match="is a file; give a folder"):
+        write_qlog(run, tmp_path / "file")
 
 
 def traces():

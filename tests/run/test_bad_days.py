@@ -793,7 +793,7 @@ def test_a_kernel_is_told_by_its_own_entry(tmp_path, monkeypatch):
     assert identity("options: [guest.config, um.config, um-7.3.config", "options: [um-7.3.config") == before
     assert identity("description: Debian's Linux 6.12 in virtual", "description: Linux in virtual") == before
     assert identity("    host_patches: [um-host]\n", "") == before
-    assert identity("patches: [um, veth, lateness, acks, bbr]", "patches: [um, lateness, bbr]") != before
+    assert identity("patches: [um, veth, lateness, sched, acks, bbr]", "patches: [um, lateness, bbr]") != before
     assert identity("default: lab-6.12", "default: mainline-6.12") != before
 
 

@@ -17,7 +17,7 @@ from bbrlab.cli.commands import app
 from bbrlab.experiment.plan import make_plan
 from bbrlab.measure.packets import DATA_AT, HEADER, OUTGOING, Tap, write_capture
 from bbrlab.run.capture import RINGS_MOST_BYTES, Capture, add_capture, rings_bytes, write_captures
-from bbrlab.run.output import BOTTLENECK, CAPTURES, RECEIVERS, SENDERS
+from bbrlab.run.output import BOTTLENECK, CAPTURES, RECEIVERS, SENDERS, prepare_out
 from bbrlab.run.run import run_point
 from bbrlab.scenario.load import base_point
 from bbrlab.scenario.messages import validate
@@ -260,3 +260,13 @@ def test_a_file_is_written_for_each_side(tmp_path):
     assert write_captures(tmp_path / "out", tmp_path, plan, report, 1) == [BOTTLENECK, SENDERS, RECEIVERS]
     assert write_captures(tmp_path / "none", tmp_path, planned(Capture()), report, 1) == []
     assert list(Records(tmp_path / "out" / SENDERS)) == []
+
+
+def test_somebodys_packets_are_not_replaced(tmp_path):
+    """A folder with a capture and no run: tcpdump may have written it."""
+    (tmp_path / BOTTLENECK).write_text("mine")
+    with pytest.raises(UserError, match=r"has bottleneck\.pcapng, but no manifest\.json of a run"):
+        prepare_out(tmp_path)
+    assert (tmp_path / BOTTLENECK).read_text() == "mine"
+    (tmp_path / "manifest.json").write_text('{"scenario": {}, "seed": 1, "plan_sha256": "0"}')
+    prepare_out(tmp_path)

@@ -410,6 +410,8 @@ def test_limits_of_tc_and_the_kernel_are_told(changes, words):
         ("network__rtt_s", "did you mean 'rtt_ms'?"),
         ("network__bdp", "did you mean 'network.buffer.bdp'?"),
         ("pacing", "did you mean 'hosts.pacing'?"),
+        ("rate_mbit", "did you mean 'network.rate_mbit'?"),
+        ("network__ack_filter", "did you mean 'network.qdisc.ack_filter'?"),
     ],
 )
 def test_only_what_may_be_meant_is_suggested(path, words):
