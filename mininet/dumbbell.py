@@ -212,10 +212,22 @@ def _ethtool(sock, device, command, value):
     return state[1]
 
 
-def netem_loss(loss):
-    """tc arguments of a netem that loses packets with probability ``loss`` and passes on the others at once, in order."""
-    words = ["netem", "limit", str(NETEM_LIMIT_PACKETS)]
-    return words + (["loss", "random", "%.8f%%" % (100 * loss)] if loss else [])
+def loss_words(loss, burst_packets):
+    """tc arguments by which a netem loses packets with probability ``loss``: each on its own, or in bursts of so many in the mean.
+
+    In bursts (Gilbert's model): one begins with the first probability after a packet that is not lost, and ends with the second after
+    one that is.
+    """
+    if not loss:
+        return []
+    if burst_packets is None:
+        return ["loss", "random", "%.8f%%" % (100 * loss)]
+    return ["loss", "gemodel", "%.8f%%" % (100 * loss / (1 - loss) / burst_packets), "%.8f%%" % (100 / burst_packets)]
+
+
+def netem_loss(loss, burst_packets):
+    """tc arguments of a netem that loses packets (loss_words()) and passes on the others at once, in order."""
+    return ["netem", "limit", str(NETEM_LIMIT_PACKETS), *loss_words(loss, burst_packets)]
 
 
 def netem_interrupts(delay_us):
@@ -223,8 +235,8 @@ def netem_interrupts(delay_us):
     return ["netem", "limit", str(NETEM_LIMIT_PACKETS), "slot", "%.3fus" % delay_us, "%.3fus" % delay_us]
 
 
-def netem(delay_us, loss, jitter_kind, jitter_us, processing_us):
-    """tc arguments of a netem that delays by ``delay_us``, never reorders, and loses packets with probability ``loss``.
+def netem(delay_us, loss, burst_packets, jitter_kind, jitter_us, processing_us):
+    """tc arguments of a netem that delays by ``delay_us``, never reorders, and loses packets (loss_words()).
 
     Jitter adds between 0 and ``jitter_us``: ``per-packet`` uniformly for each packet, ``slotted`` by letting packets
     leave only at the end of a slot, whose length is drawn uniformly from 0 to ``jitter_us`` when it begins (Bless et al.
@@ -237,8 +249,7 @@ def netem(delay_us, loss, jitter_kind, jitter_us, processing_us):
         words += ["delay", "%.3fus" % (delay_us + half), "%.3fus" % half]
     else:
         words += ["delay", "%.3fus" % delay_us]
-    if loss:
-        words += ["loss", "random", "%.8f%%" % (100 * loss)]
+    words += loss_words(loss, burst_packets)
     words += ["rate", NETEM_FIFO_RATE]
     if jitter_kind == "slotted":
         words += ["slot", "0us", "%.3fus" % jitter_us]
@@ -341,7 +352,7 @@ class Dumbbell:
         if not self.plan["own_machine"]:
             # The lab's kernels let veth orphan packets (kernels/patches/veth). Elsewhere a netem that delays a little
             # does it; without, TCP Small Queues would count the bottleneck's queue as the sender's own.
-            call("tc", "qdisc", "add", "dev", dev, "root", *netem(1.0, 0.0, None, 0, 0))
+            call("tc", "qdisc", "add", "dev", dev, "root", *netem(1.0, 0.0, None, None, 0, 0))
         elif self.host_plans[name]["pacing"] == "fq":
             # The default limits of fq (10,000 packets, 100 a flow) would be a second bottleneck queue. And with more than
             # two flows for each of its 1024 buckets it forgets old ones by the address of their sockets, which the
@@ -379,16 +390,21 @@ class Dumbbell:
 
     def netems(self):
         """{switch port: words of its netem}: the delay towards a host that sends, and the random loss."""
-        lossy = self.plan["loss_devices"]
+        lossy, burst_packets = self.plan["loss_devices"], self.plan.get("loss_burst_packets")
         words = {}
         for name, port in self.ports.items():
             spec = self.host_plans[name]
             if spec["sends"] or port in lossy:
                 loss = self.loss if port in lossy else 0.0
                 words[port] = netem(
-                    spec["delay_us"], loss, spec["jitter_kind"], spec["jitter_us"], spec["processing_us"]
+                    spec["delay_us"],
+                    loss,
+                    burst_packets,
+                    spec["jitter_kind"],
+                    spec["jitter_us"],
+                    spec["processing_us"],
                 )
-        words.update((d, netem_loss(self.loss)) for d in lossy if d not in words)
+        words.update((d, netem_loss(self.loss, burst_packets)) for d in lossy if d not in words)
         return words
 
     def renew_queues(self, loss=0.0):

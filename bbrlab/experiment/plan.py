@@ -124,6 +124,8 @@ def make_plan(
     }
     if network.policer is not None:
         content["policers"] = policers(scenario, hosts.specs)
+    if network.loss_burst_packets is not None:
+        content["loss_burst_packets"] = network.loss_burst_packets
     opportunities = b""
     if found := traced(scenario, content["bottlenecks"]):
         content["trace"], opportunities = found

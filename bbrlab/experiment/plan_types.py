@@ -217,6 +217,7 @@ class GuestPlan(TypedDict):
     trace_acks: bool
     ccas: list[str]
     parameter_sets: list[ParameterSetPlan]
+    loss_burst_packets: NotRequired[float]
     trace: NotRequired[TracePlan]
     policers: NotRequired[list[PolicerPlan]]
     prompt: NotRequired[PromptPlan]

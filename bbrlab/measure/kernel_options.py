@@ -97,6 +97,11 @@ def police_options(options: str) -> Options:
             "overhead_bytes": overhead, "mpu_bytes": mpu}  # fmt: skip
 
 
+def _span(place: tuple[int, int]) -> tuple[int, int]:
+    at, size = place
+    return at, at + size
+
+
 def _netem(data: bytes) -> Options:
     latency, limit, loss, gap, duplicate, jitter = NETEM.unpack_from(data)
     places = attributes_of(data, NETEM.size, len(data))
@@ -115,6 +120,14 @@ def _netem(data: bytes) -> Options:
         "slot_min_us": 0,
         "slot_max_us": 0,
     }
+    if 5 in places and (found := attributes_of(data, *_span(places[5]))) and 2 in found:  # tc_netem_gemodel
+        begins, ends, kept, lost = struct.unpack_from("<IIII", data, found[2][0])
+        options |= {
+            "burst_begins": begins / 2**32,
+            "burst_ends": ends / 2**32,
+            "kept_in_burst": kept,
+            "lost_outside": lost,
+        }
     if 12 in places:
         low, high, *_ = NETEM_SLOT.unpack_from(data, places[12][0])
         options |= {"slot_min_us": low / 1000, "slot_max_us": high / 1000}

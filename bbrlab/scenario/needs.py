@@ -262,6 +262,7 @@ NEEDS = (
     Need("network.qdisc.max_bytes", "a buffer that is larger", _qdisc("max_bytes"), _beyond_buffer("max_bytes"), only_noted=True),
     Need("network.qdisc.flow_limit_packets", "a buffer that is larger", _qdisc("flow_limit_packets"), _flow_limit),
     Need("network.loss_place", "network.loss, or the loss of a change", lambda s, p: s.network.loss_place != "behind", _no_loss),
+    Need("network.loss_burst_packets", "network.loss, or the loss of a change", lambda s, p: s.network.loss_burst_packets is not None, _no_loss),
     Need("network.policer.rate_mbit", "behind the bottleneck: a bottleneck that is faster", lambda s, p: s.network.policer is not None, _never_policed),
     Need(
         "network.jitter.group",

@@ -73,6 +73,12 @@ def _loss(value: float) -> float:
     return value
 
 
+def burst_probabilities(loss: float, burst_packets: float) -> tuple[float, float]:
+    """Gilbert's model of a mean loss and a mean number of packets that are lost together: with which probability a burst begins after a
+    packet that is not lost, and ends after one that is."""
+    return loss / (1 - loss) / burst_packets, 1 / burst_packets
+
+
 Loss = Annotated[Probability, AfterValidator(_loss)]
 SocketBytes = Annotated[int, Field(ge=4096, le=2**31 - 1)]
 
@@ -304,6 +310,12 @@ class Network(Strict):
         description="behind the bottleneck: what is lost has used the link, so goodput is at most (1 - loss) of it; before it: "
         "what is lost never reaches the queue. Holds for the loss of changes, too",
     )
+    loss_burst_packets: Annotated[float, Field(ge=1, le=1_000_000)] | None = Field(
+        None,
+        description="mean number of packets that are lost one after another (Gilbert's model, netem's gemodel): a packet that is lost is "
+        "followed by another lost one with probability 1 - 1 / loss_burst_packets; loss stays the mean; default: each on its own",
+        exclude_if=lambda value: value is None,  # points that do not have it keep their names
+    )
     jitter: Jitter | None = Field(None, description="delay that varies from packet to packet")
     reverse: Reverse | None = Field(
         None,
@@ -341,6 +353,12 @@ class Network(Strict):
     @model_validator(mode="after")
     def _possible(self) -> Network:
         _rtt(self.rtt_ms)
+        for at, loss in (
+            ("loss", self.loss),
+            *((f"changes.{i}.loss", c.loss or 0.0) for i, c in enumerate(self.changes)),
+        ):
+            if loss and self.loss_burst_packets is not None:
+                self._check_bursts(at, loss, self.loss_burst_packets)
         rates = [i for i, change in enumerate(self.changes) if change.rate_mbit is not None]
         if self.trace is not None and rates:
             raise ValueError(
@@ -353,6 +371,21 @@ class Network(Strict):
             if why := link.qdisc.problem(link.buffer_bytes, link.rate_mbit):
                 raise ValueError(at + why)
         return self
+
+    @staticmethod
+    def _check_bursts(at: str, loss: float, packets: float) -> None:
+        """ValueError if netem cannot begin bursts as often, or as seldom."""
+        begins, _ = burst_probabilities(loss, packets)
+        if begins > 1:
+            least = loss / (1 - loss)
+            raise ValueError(
+                f"loss_burst_packets {packets:g}: {at} {loss:g} needs bursts of at least {least:g} packets, with one packet between them"
+            )
+        if begins < LOSS_MIN:
+            raise ValueError(
+                f"loss_burst_packets {packets:g}: with {at} {loss:g} a burst begins at one of {1 / begins:.3g} packets, fewer than netem can "
+                f"count; give at most {loss / (1 - loss) / LOSS_MIN:g}"
+            )
 
     def towards(self, direction: str) -> Network:
         """The network as what goes in one direction meets it: with ``reverse`` another rate, which stays, buffer and queue."""
@@ -647,6 +680,12 @@ class Scenario(Strict):
     _folder: Path | None = PrivateAttr(None)
     _sources: tuple[Path, ...] = PrivateAttr(())
     _overrides: dict[str, Any] = PrivateAttr({})
+
+    @model_validator(mode="after")
+    def _has_a_capacity(self) -> Scenario:
+        if self.network.trace is not None and not link_trace(self.network.trace).mbit(*self.window_s):
+            raise ValueError(f"network.trace lets no packet through in window_s {self.window_s}; choose another window")
+        return self
 
     def towards(self, direction: str) -> Scenario:
         """The same with the network as it is in one direction."""

@@ -1,6 +1,11 @@
-"""Paths that people have: policers, ACK paths, links that follow a trace. Each field against a known answer, and what is refused."""
+"""Paths that people have: policers, ACK paths, links that follow a trace, bursts of loss. Each field against a known answer, and what is refused."""
 
 from __future__ import annotations
+
+import ast
+import itertools
+import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,10 +14,13 @@ from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.measure.checks.check import VIRTUAL_TIME
 from bbrlab.measure.checks.policer import policer_checks
+from bbrlab.run.capture import Capture
+from bbrlab.run.output import BOTTLENECK, RECEIVERS, SENDERS
 from bbrlab.scenario.frames import FRAME_BYTES, PAYLOAD_PER_FRAME
 from bbrlab.scenario.link_trace import link_trace
 from bbrlab.scenario.load import base_point, points_of
 from bbrlab.scenario.messages import validate
+from bbrlab.workload.records import Records
 from tests.conftest import scenario_dict
 from tests.experiment.test_plan import plan_of
 from tests.workload.test_short_flows import guest_module
@@ -259,6 +267,7 @@ def test_files_that_are_no_traces_are_refused(tmp_path, text, words):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [({"network__trace": "nowhere"}, ["network.trace", "is not a file", "cellular or leo"]),
+     ({"network__trace": "leo", "window_s": [0, 0.001]}, ["network.trace", "no packet through in window_s [0.0, 0.001]"]),
      ({"network__trace": "leo", "network__changes": [{"at_s": 1, "rate_mbit": 5}]}, ["changes.0.rate_mbit", "trace"])],
 )  # fmt: skip
 def test_traces_that_cannot_be_are_refused(changes, words):
@@ -277,7 +286,7 @@ def test_a_point_is_of_what_a_trace_says_not_of_its_name(tmp_path):
 
 
 def test_the_plan_has_the_times_of_a_run(tmp_path):
-    plan = plan_of(network__trace=trace_of(tmp_path, "5\n7\n20000\n"), duration_s=10)
+    plan = plan_of(network__trace=trace_of(tmp_path, "5\n7\n20000\n"), window_s=[0, 10])
     assert plan.content["trace"] == {
         "devices": ["s1-s2"], "file": "opportunities.u64", "bytes": 1514, "first_ns": 5_000_000, "period_ns": 20_000_000_000,
     }  # fmt: skip
@@ -314,3 +323,62 @@ def test_a_trace_repeats_and_what_nobody_used_is_lost(run_scenario, tmp_path):
     assert at[3.99] == at[3.01], "nothing leaves without an opportunity"
     assert at[5.01] - at[4.01] == pytest.approx(496 * FRAME_BYTES, abs=2 * FRAME_BYTES)
     assert run.summary["bottleneck"]["link_utilisation"] == pytest.approx(1, abs=0.01)
+
+
+BURSTS = {"network__rate_mbit": 50, "network__rtt_ms": 20, "network__buffer": {"bdp": 8}, "network__loss": 0.05, "network__loss_burst_packets": 4,
+          "duration_s": 10, "window_s": [2, 10]}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [({"network__loss": 0.9, "network__loss_burst_packets": 5}, ["loss_burst_packets 5", "loss 0.9", "at least 9 packets"]),
+     ({"network__loss": 1e-7, "network__loss_burst_packets": 5}, ["loss_burst_packets 5", "at most 1"]),
+     ({"network__loss_burst_packets": 0.5, "network__loss": 0.1}, ["network.loss_burst_packets", "0.5"]),
+     ({"network__loss_burst_packets": 5, "network__changes": [{"at_s": 1, "loss": 0.9}]}, ["changes.0.loss 0.9"]),
+     ({"network__loss_burst_packets": 5}, ["network.loss_burst_packets 5", "no effect", "set network.loss"])],
+)  # fmt: skip
+def test_bursts_of_loss_that_cannot_be_are_refused(changes, words):
+    with pytest.raises(UserError) as told:
+        points_of(validate(scenario_dict(**changes), "s"))
+    assert all(word in str(told.value) for word in words), told.value
+
+
+def test_bursts_are_handed_to_netem_as_it_begins_and_ends_them(monkeypatch):
+    """0.2 lost in bursts of 4: of those that are not lost a sixteenth is followed by a burst, which each packet ends with a quarter."""
+    assert plan_of(network__loss=0.2, network__loss_burst_packets=4).content["loss_burst_packets"] == 4
+    assert "loss_burst_packets" not in plan_of(network__loss=0.2).content
+    tree = ast.parse((paths.GUEST_CODE / "dumbbell.py").read_text(encoding="utf-8"))
+    (function,) = (n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == "loss_words")
+    names: dict[str, Any] = {}
+    exec(
+        compile(ast.Module([function], []), "dumbbell.py", "exec"), names
+    )  # Mininet, which the file needs, is the guest's
+    assert names["loss_words"](0.2, 4) == ["loss", "gemodel", "6.25000000%", "25.00000000%"]
+    assert names["loss_words"](0.2, None) == ["loss", "random", "20.00000000%"]
+    assert names["loss_words"](0, 4) == []
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize("place", ["before", "behind"])
+def test_losses_come_in_bursts_of_the_length_that_is_asked_for(run_scenario, place):
+    """Run lengths of packets that left one end and did not come to the other: geometric, with that mean; told by the IP headers' numbers."""
+    run = run_scenario(
+        **BURSTS, network__loss_place=place, flows=[{"cca": "bbr1"}], capture=Capture(("bottleneck", "hosts"))
+    )
+    assert run.failed == []
+    assert run.check("random_loss")["ok"]
+    sent, came = (
+        [int.from_bytes(p.data[18:20], "big") for p in Records(run.folder / name) if p.wire_bytes > 1000]
+        for name in ((SENDERS, BOTTLENECK) if place == "before" else (BOTTLENECK, RECEIVERS))
+    )
+    arrivals = iter([*came, None])
+    following, lost = next(arrivals), []
+    for number in sent:
+        lost.append(number != following)
+        following = following if lost[-1] else next(arrivals)
+    lengths = [len(list(run)) for is_lost, run in itertools.groupby(lost) if is_lost][:-1]
+    assert sum(lost) > 500 and len(lengths) > 100
+    mean, sigma = 4, math.sqrt(4 * 3 / len(lengths))  # of a geometric distribution of mean m: m (m - 1)
+    assert abs(np.mean(lengths) - mean) < 4 * sigma
+    ones, one = np.mean(np.array(lengths) == 1), 1 / mean
+    assert abs(ones - one) < 4 * math.sqrt(one * (1 - one) / len(lengths))

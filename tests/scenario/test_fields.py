@@ -398,7 +398,7 @@ def test_limits_of_tc_and_the_kernel_are_told(changes, words):
 @pytest.mark.parametrize(
     ("path", "words"),
     [
-        ("network__trace", "unknown key 'network.trace': there is no such field (valid here: rate_mbit, rtt_ms,"),
+        ("network__wander", "unknown key 'network.wander': there is no such field (valid here: rate_mbit, rtt_ms,"),
         (
             "network__policer__peak_mbit",
             "unknown key 'network.policer.peak_mbit': there is no such field (valid here: rate_mbit, burst_bytes, place)",

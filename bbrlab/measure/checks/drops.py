@@ -11,7 +11,7 @@ from bbrlab.measure.checks.check import Check, not_checked
 from bbrlab.measure.checks.kernel_values import POLICERS_PLACE
 from bbrlab.measure.checks.reception import INTERRUPT_QDISC
 from bbrlab.measure.queues import Queue
-from bbrlab.scenario.schema import Scenario
+from bbrlab.scenario.schema import Scenario, burst_probabilities
 
 LOSS_SIGMAS = 4.5
 
@@ -52,7 +52,7 @@ def drop_checks(scenario: Scenario, plan: Plan, report: Report, queues: dict[str
     changing = any(c.loss is not None for c in scenario.network.changes)
     if scenario.network.loss > 0 and not changing:
         asked, measured = scenario.network.loss, lost / max(offered, 1)
-        sigma = math.sqrt(asked * (1 - asked) / max(offered, 1))
+        sigma = math.sqrt(_together(scenario) * asked * (1 - asked) / max(offered, 1))
         ok = offered > 0 and abs(measured - asked) <= LOSS_SIGMAS * sigma
         checks.append(Check("random_loss", asked, round(measured, 9), ok,
                             f"{lost} of {offered} packets {scenario.network.loss_place} the bottleneck"))  # fmt: skip
@@ -68,3 +68,13 @@ def drop_checks(scenario: Scenario, plan: Plan, report: Report, queues: dict[str
         )
     )
     return checks
+
+
+def _together(scenario: Scenario) -> float:
+    """By how much the variance of a count of lost packets is larger than if each were lost on its own: (1 + r) / (1 - r) for a Markov
+    chain whose states are correlated by r from packet to packet."""
+    network = scenario.network
+    if network.loss_burst_packets is None:
+        return 1.0
+    r = 1 - sum(burst_probabilities(network.loss, network.loss_burst_packets))
+    return (1 + r) / (1 - r)

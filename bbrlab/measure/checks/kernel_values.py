@@ -18,7 +18,7 @@ from bbrlab.measure.checks.check import Check, suffix_of
 from bbrlab.measure.kernel_options import TICK_NS, Options, options_of, police_options
 from bbrlab.scenario.frames import FRAME_BYTES, FRAME_MEMORY_BYTES
 from bbrlab.scenario.link_trace import link_trace
-from bbrlab.scenario.schema import Network, Scenario
+from bbrlab.scenario.schema import Network, Scenario, burst_probabilities
 
 MOST_TOLD = 3  # differences in a detail
 POLICERS_PLACE = "clsact"  # kind of the qdisc that a policer hangs on; it counts its drops, too
@@ -275,7 +275,7 @@ def _ports(scenario: Scenario, plan: Plan) -> Iterator[Wanted]:
     lossy = (
         plan.content["loss_devices"] if "prompt" in plan.content else loss_devices(scenario, hosts)
     )  # it might have been set
-    loss = about("network.loss", _last(network, "loss"), LOSS_STEP)
+    losses = _losses(network)
     base = {
         "limit_packets": about("limit of netem", NETEM_PACKETS),
         "gap": about("gap", 0),
@@ -290,7 +290,7 @@ def _ports(scenario: Scenario, plan: Plan) -> Iterator[Wanted]:
         above = host["sends"] or port in lossy
         if above:
             values = base | nothing | {"rate_bytes_per_s": about("rate of netem", NETEM_FIFO_BYTES_PER_S)}
-            values |= {"loss": loss} if port in lossy else {}
+            values |= losses if port in lossy else {}
             if host["sends"] and host["name"] in delays_us:
                 values |= _delay(scenario, host, *delays_us[host["name"]])
             elif host["sends"]:  # nobody used it (bbrlab play): nothing was asked of it
@@ -304,7 +304,21 @@ def _ports(scenario: Scenario, plan: Plan) -> Iterator[Wanted]:
     ports = {f"{h['switch']}-{h['name']}" for h in hosts}
     for device in lossy:
         if device not in ports:
-            yield Wanted(device, "netem", "2:", "root", base | nothing | {"loss": loss})
+            yield Wanted(device, "netem", "2:", "root", base | nothing | losses)
+
+
+def _losses(network: Network) -> dict[str, Value]:
+    """netem's values of the random loss at the end of the run."""
+    loss = _last(network, "loss")
+    if network.loss_burst_packets is None or not loss:
+        return {"loss": about("network.loss", loss, LOSS_STEP)}
+    begins, ends = burst_probabilities(loss, network.loss_burst_packets)
+    return {
+        "burst_begins": about("network.loss (how often a burst begins)", begins, LOSS_STEP),
+        "burst_ends": about("network.loss_burst_packets (how often a burst ends)", ends, LOSS_STEP),
+        "kept_in_burst": about("packets that a burst lets through", 0),
+        "lost_outside": about("packets that are lost outside of bursts", 0),
+    }
 
 
 def _delays_us(scenario: Scenario, plan: Plan) -> dict[str, tuple[float, int]]:
