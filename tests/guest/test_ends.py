@@ -24,11 +24,13 @@ def with_option(kind, name, value):
         changes |= ECN
     elif name in ("ce_threshold_ms", "ecn"):
         changes["hosts__ecn"] = "on"
+    if name == "ce_threshold_ms":  # a full buffer waits longer, at 1.2 ms for each packet: else it has no effect
+        changes["network__buffer"] = {"packets": 50 + int(value)}
     if name == "min_bytes":
         changes["network__qdisc__avpkt_bytes"] = min(value, 1514)
     if name == "avpkt_bytes":
         changes["network__qdisc__burst_packets"] = max(1, 6308 // value + 1)
-    return scenario_dict(**CHEAP, **changes)
+    return scenario_dict(**(CHEAP | changes))
 
 
 def runs_or_is_refused(content, folder):
