@@ -15,7 +15,7 @@ from bbrlab.scenario.frames import PAYLOAD_PER_FRAME
 from bbrlab.show.plots.style import plain, rows_with
 
 SETTING = ["rate_mbit", "buffer_bdp"]
-COLOURS, CELL_IN, MARGIN_IN = "RdBu", 0.52, 1.1
+COLOURS, CELL_IN, MARGIN_IN = "RdBu", 0.58, 1.1
 
 
 def pair_shares(table: pd.DataFrame) -> pd.DataFrame:
@@ -62,7 +62,7 @@ def pairs_map(table: pd.DataFrame) -> Figure:
             sns.heatmap(matrix.astype(float), ax=axes, vmin=0, vmax=PAYLOAD_PER_FRAME, cmap=COLOURS, annot=True, fmt=".2f",
                         annot_kws={"size": 9}, cbar=False, linewidths=0.5, xticklabels=labels, yticklabels=labels)  # fmt: skip
             axes.set(title=f"{plain(rate)} Mbit/s, {plain(buffer)} BDP", xlabel="", ylabel="")
-            axes.tick_params(axis="both", rotation=0, labelbottom=True, labelleft=True)
+            axes.tick_params(axis="both", rotation=0, labelbottom=True, labelleft=True, labelsize=9)
     figure.colorbar(colours, ax=list(grid.flat), label=f"the row's {label_of('share_of_capacity')}", shrink=0.8)
     figure.supxlabel("beside", fontsize=11)
     return figure
