@@ -61,6 +61,7 @@ ARP_AGAIN, ARP_ANSWER_S = "net.ipv4.neigh.%s.retrans_time_ms", 1.0
 ARP_REACHABLE, ARP_REACHABLE_MS = "net.ipv4.neigh.%s.base_reachable_time_ms", 1_000_000_000
 FEW_DESCRIPTORS, DESCRIPTORS_PER_HOST = 128, 4
 STEPS_PER_SIGN = 200
+QUEUE_PARENT, QUEUE_HANDLE = 0x10003, 0x300000  # 1:3 and 30:, as tc writes them
 TCP_MEMORY_PAGES = (1 << 28, 1 << 28, 1 << 28)  # more than any guest has: never the limit
 
 
@@ -319,6 +320,7 @@ class Dumbbell:
             for port in trunks + list(self.ports.values()):
                 set_offloads(sock, port, OFFLOADS["off"])
         self.tc(self.queue_commands() + self.port_commands("add") + self.interrupt_commands())
+        self.set_queue_options()
 
     def _start_switches(self, words):
         """Tell Open vSwitch of all bridges."""
@@ -375,6 +377,19 @@ class Dumbbell:
             ]
         return lines
 
+    def set_queue_options(self):
+        """Give the bottlenecks' queues what tc has no words for."""
+        for link in self.plan["bottlenecks"]:
+            if "qdisc_options" not in link:
+                continue
+            route = Netlink(os.getpid())
+            options = bytes.fromhex(link["qdisc_options"])
+            try:
+                route.change_qdisc(link["device"], QUEUE_PARENT, QUEUE_HANDLE, link["qdisc"][0], options)
+            except OSError as error:
+                raise SetupError("network.qdisc: %s" % error) from None
+            route.socket.close()
+
     def port_commands(self, verb, devices=None):
         """tc batch lines that add or change the netem of ``devices`` (default: all that have one)."""
         words = self.netems()
@@ -418,6 +433,7 @@ class Dumbbell:
         devices = [link["device"] for link in self.plan["bottlenecks"]]
         devices += dict.fromkeys(line.split()[3] for line in ports)
         self.tc(["qdisc del dev %s root" % d for d in devices] + self.queue_commands() + ports)
+        self.set_queue_options()
 
     def change(self, step):
         """Apply one entry of ``changes``: new bottleneck rate, new delays, new loss; queues keep their packets."""

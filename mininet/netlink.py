@@ -32,6 +32,7 @@ NETLINK_GENERIC, GENL_ID_CTRL, CTRL_CMD_GETFAMILY, CTRL_ATTR_FAMILY_ID, CTRL_ATT
 OVS_DP_CMD_GET, OVS_DP_ATTR_STATS = 3, 3
 SIOCGIFNAME, SIOCGIFINDEX = 0x8910, 0x8933
 TC_H_ROOT = 0xFFFFFFFF
+NLA_F_NESTED = 0x8000  # newer qdiscs insist on it
 RECEIVE_BYTES = 1 << 18
 
 
@@ -136,6 +137,12 @@ class Netlink:
         body += attribute(IFA_LOCAL, own) + attribute(IFA_ADDRESS, own)
         body += attribute(IFA_BROADCAST, everybody) + attribute(IFA_LABEL, device)
         self._link(RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL, body, "%s %s" % (device, address))
+
+    def change_qdisc(self, device, parent, handle, kind, options):
+        """Give a qdisc that is there other options: the attributes in TCA_OPTIONS."""
+        body = struct.pack("<BxxxiIII", socket.AF_UNSPEC, self.index(device), handle, parent, 0)
+        body += attribute(TCA_KIND, kind) + attribute(TCA_OPTIONS | NLA_F_NESTED, options)
+        self._link(RTM_NEWQDISC, 0, body, "%s, options of %s" % (device, kind))
 
     def index(self, device):
         """The number of ``device`` in this namespace."""

@@ -40,6 +40,7 @@ class Links:
             for at in range(0, len(times), TIMES_BYTES):
                 self._ask(link["device"], 0, (TIMES, times[at : at + TIMES_BYTES]))
             dumbbell.tc(["qdisc add dev %s parent 1:3 handle 30: %s" % (link["device"], " ".join(link["qdisc"]))])
+        dumbbell.set_queue_options()
 
     def start(self, start_ns):
         """Let them send from ``start_ns`` on."""

@@ -142,9 +142,9 @@ def _checked(path: Path) -> dict[str, Any]:
 def _about_parameters(points: list[Point]) -> list[str]:
     """What is to be said of the flows' parameters: those that the default kernel does not have, which another may; what could not be checked."""
     from bbrlab.kernel.built import get_kernel
-    from bbrlab.run.compatibility import check_parameters
+    from bbrlab.run.compatibility import asks_for_l4s, check_parameters
 
-    points = [point for point in points if any(flow.params for flow in point.scenario.flows)]
+    points = [p for p in points if asks_for_l4s(p.scenario) or any(flow.params for flow in p.scenario.flows)]
     if not points:
         return []
     try:

@@ -16,6 +16,7 @@ WINDOW_FLIGHTS = 4
 MIN_WINDOW_BYTES = 64 << 20
 # A sender whose buffer starts large is woken seldom; shared among flows so that a guest's memory stays bounded.
 SEND_BUFFER_TOTAL_BYTES = 8 << 20
+TCP_ECN = {"off": 0, "on": 1, "accurate": 3}
 
 
 def has_loss(scenario: Scenario) -> bool:
@@ -127,7 +128,7 @@ def sysctls(scenario: Scenario, rtt_max_ms: float, flow_count: int) -> dict[str,
     rmem, wmem = scenario.hosts.rmem_max_bytes, scenario.hosts.wmem_max_bytes
     start = max(64 << 10, SEND_BUFFER_TOTAL_BYTES // flow_count)
     return {
-        "net.ipv4.tcp_ecn": 1 if scenario.hosts.ecn == "on" else 0,
+        "net.ipv4.tcp_ecn": TCP_ECN[scenario.hosts.ecn],
         "net.ipv4.tcp_no_metrics_save": 1,
         "net.ipv4.tcp_rmem": f"4096 {rmem or window} {rmem or window}",
         "net.ipv4.tcp_wmem": f"4096 {min(start, wmem or window)} {wmem or window}",

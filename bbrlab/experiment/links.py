@@ -13,7 +13,7 @@ from bbrlab.experiment.plan_types import (
     Side,
     TracePlan,
 )
-from bbrlab.experiment.qdisc import qdisc_words
+from bbrlab.experiment.qdisc import qdisc_options, qdisc_words
 from bbrlab.scenario.frames import FRAME_BYTES
 from bbrlab.scenario.link_trace import link_trace
 from bbrlab.scenario.schema import Scenario
@@ -49,6 +49,8 @@ def _bottleneck(scenario: Scenario, hosts: Hosts, direction: Direction) -> LinkP
         "burst_from": burst_from["name"],
         "burst_to_ip": burst_to["ip"],
     }
+    if options := qdisc_options(network.qdisc, network.buffer_bytes):
+        link["qdisc_options"] = options.hex()
     if network is not scenario.network:
         link["constant"] = True
     return link

@@ -33,6 +33,7 @@ class LinkPlan(TypedDict):
 
     Attributes:
         constant: its rate stays, whatever changes.
+        qdisc_options: what tc has no words for, in hex.
     """
 
     direction: Direction
@@ -44,6 +45,7 @@ class LinkPlan(TypedDict):
     burst_from: str
     burst_to_ip: str
     constant: NotRequired[bool]
+    qdisc_options: NotRequired[str]
 
 
 class PolicerPlan(TypedDict):

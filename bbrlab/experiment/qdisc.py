@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+
 from bbrlab.scenario.frames import FRAME_BYTES, FRAME_MEMORY_BYTES
 from bbrlab.scenario.schema import Qdisc
 
@@ -42,6 +44,30 @@ def qdisc_words(qdisc: Qdisc, buffer_bytes: int, rate_mbit: float) -> list[str]:
         memory = int(packets) * FRAME_MEMORY_BYTES  # CAKE's only limit
         return ["cake", "unlimited", "memlimit", f"{memory}b", qdisc.isolation or "triple-isolate",
                 *ms("rtt", qdisc.rtt_ms), *CAKE_ACK_FILTER[qdisc.ack_filter or "off"]]  # fmt: skip
+    if qdisc.kind == "dualpi2":
+        return ["dualpi2"]  # which Debian 12's tc has never heard of: qdisc_options()
     limit = str(qdisc.flow_limit_packets) if qdisc.flow_limit_packets else packets
     return ["fq", "limit", packets, "flow_limit", limit, *number("quantum", qdisc.quantum_bytes), "nopacing",
             *ms("ce_threshold", qdisc.ce_threshold_ms)]  # fmt: skip
+
+
+L4S_OF = {"ect1": 1, "ect": 3}  # TC_DUALPI2_ECN_MASK_L4S_ECT, _ANY_ECT
+# linux/pkt_sched.h, TCA_DUALPI2_*
+LIMIT, TARGET, TUPDATE, STEP_THRESH_US, COUPLING, ECN_MASK = 1, 3, 4, 8, 10, 14
+
+
+def qdisc_options(qdisc: Qdisc, buffer_bytes: int) -> bytes:
+    """The netlink attributes of a queue that are set behind tc's back, where tc does not know its kind; empty: none."""
+    if qdisc.kind != "dualpi2":
+        return b""
+    words = {
+        LIMIT: max(1, buffer_bytes // FRAME_BYTES)
+    }  # of which the kernel makes its limit of memory: never the smaller one
+    for kind, value_ms in ((TARGET, qdisc.target_ms), (TUPDATE, qdisc.tupdate_ms), (STEP_THRESH_US, qdisc.step_threshold_ms)):  # fmt: skip
+        if value_ms is not None:
+            words[kind] = round(1000 * value_ms)
+    options = b"".join(struct.pack("<HHI", 8, kind, value) for kind, value in words.items())
+    for kind, byte in ((COUPLING, qdisc.coupling), (ECN_MASK, qdisc.l4s_of and L4S_OF[qdisc.l4s_of])):
+        if byte is not None:
+            options += struct.pack("<HHB3x", 5, kind, byte)
+    return options

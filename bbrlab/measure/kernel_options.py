@@ -22,6 +22,8 @@ ATTRIBUTES: dict[str, dict[int, tuple[str, str]]] = {
     "opportunity": {1: ("bytes", "I"), 3: ("period_ns", "Q"), 4: ("start_ns", "Q"), 5: ("opportunities", "I")},
     "fq": {1: ("limit_packets", "I"), 2: ("flow_limit_packets", "I"), 3: ("quantum_bytes", "I"), 5: ("pacing", "I"),
            8: ("buckets_log", "I"), 12: ("ce_threshold_us", "I")},
+    "dualpi2": {1: ("limit_packets", "I"), 2: ("memory_bytes", "I"), 3: ("target_us", "I"), 4: ("tupdate_us", "I"),
+                8: ("step_threshold_us", "I"), 10: ("coupling", "B"), 14: ("l4s_of", "B")},
 }  # fmt: skip
 RED_FLAGS = {"ecn": 1, "harddrop": 2, "adaptive": 4}
 RED = struct.Struct("<IIIBBBB")  # tc_red_qopt

@@ -58,7 +58,8 @@ def queue_counters(data: bytes, offset: int, length: int) -> tuple[int, int, int
 # packet that it has just marked through the threshold, too, and INET_ECN_set_ce() is true of a marked one, so that both may
 # count it: the larger is how many were marked at least, and exactly without a threshold or with one below the target.
 # tc_pie_xstats{prob u64, delay, avg_dq_rate, ..., ecn_mark}; tc_fq_qd_stats: ce_mark behind 8 u64 and 4 u32.
-MARKS = {"red": (12,), "codel": (24, 32), "fq_codel": (12, 28), "pie": (36,), "fq": (80,)}
+MARKS = {"red": (12,), "codel": (24, 32), "fq_codel": (12, 28), "pie": (36,), "fq": (80,), "dualpi2": (24,)}
+# tc_dualpi2_xstats{prob, delay_c, delay_l, packets_in_c, packets_in_l, maxq, ecn_mark, ...}: of both queues.
 TCA_CAKE_STATS_TIN_STATS, TCA_CAKE_TIN_STATS_ECN_MARKED_PACKETS = 10, 8
 
 

@@ -16,7 +16,9 @@ from bbrlab.kernel.probe import kvm_fails
 from bbrlab.kernel.specs import load_specs
 from bbrlab.kernel.steps import Say
 from bbrlab.scenario.point import Point
+from bbrlab.scenario.schema import Scenario
 
+L4S_OPTIONS = "l4s.config"  # of the kernels that have DualPI2 and AccECN
 BACKENDS = {"uml": "um", "qemu": "x86_64", "host": None}  # and the architecture of their kernels
 
 
@@ -76,9 +78,32 @@ def check_trace(kernel: Kernel) -> None:
         )
 
 
+def asks_for_l4s(scenario: Scenario) -> str:
+    """The first field by which a scenario asks for what only kernels with L4S have, and its value; empty: none."""
+    network = scenario.network
+    asked = {"network.qdisc.kind": network.qdisc.kind, "hosts.ecn": scenario.hosts.ecn}
+    if network.reverse is not None:
+        asked["network.reverse.qdisc.kind"] = network.reverse.qdisc.kind
+    return next((f"{field} {value}" for field, value in asked.items() if value in ("dualpi2", "accurate")), "")
+
+
+def _check_l4s(point: Point, kernel: Kernel) -> None:
+    """UserError for a queue or an ECN of L4S in a kernel of config/kernels.yaml that has none. Of others the guest finds out."""
+    scenario, kernels = point.scenario, load_specs().kernels
+    spec = kernels.get(kernel.name.partition("+")[0])
+    if spec is None or L4S_OPTIONS in spec.options:
+        return
+    have = ", ".join(name for name, other in kernels.items() if L4S_OPTIONS in other.options)
+    if asked := asks_for_l4s(scenario):
+        raise UserError(
+            f"{scenario.name}: {asked}: kernel {kernel.name} has none; give --kernel {have} (docs/howto/l4s.md)"
+        )
+
+
 def check_parameters(point: Point, kernel: Kernel) -> None:
-    """UserError for a parameter or a profile that the kernel's CCA does not have, and for groups that want one kernel-wide parameter
-    differently."""
+    """UserError for a parameter or a profile that the kernel's CCA does not have, for groups that want one kernel-wide parameter
+    differently, and for a queue or an ECN of L4S that the kernel does not have."""
+    _check_l4s(point, kernel)
     flows = point.scenario.flows
     for i, flow in enumerate(flows):
         module = kernel.ccas[flow.cca]

@@ -70,7 +70,7 @@ def _no_marks(s: Scenario, place: Place) -> str:
 
 def _marks(s: Scenario) -> bool:
     qdisc = s.network.qdisc
-    return qdisc.kind == "cake" or qdisc.ce_threshold_ms is not None or (
+    return qdisc.kind in ("cake", "dualpi2") or qdisc.ce_threshold_ms is not None or (
         (qdisc.kind == "fq_codel") if qdisc.ecn is None else qdisc.ecn
     )  # fmt: skip
 
@@ -280,13 +280,13 @@ NEEDS = (
         lambda s, p: s.hosts.receive_offload_us is not None,
         lambda s, p: "" if s.hosts.receive_offload != "off" else "receive_offload is off (set it to gro or gro-timer)",
     ),
-    Need("hosts.ecn", "a queue that marks, and a flow whose packets may be marked", lambda s, p: s.hosts.ecn == "on", _no_marks),
+    Need("hosts.ecn", "a queue that marks, and a flow whose packets may be marked", lambda s, p: s.hosts.ecn != "off", _no_marks),
     Need("flows.*.cca", "for dctcp: hosts.ecn: on", lambda s, p: s.flows[p[0]].cca == "dctcp",
-         lambda s, p: "" if s.hosts.ecn == "on" else "without ECN Linux runs reno in its place (set hosts.ecn: on, or cca: reno)"),
+         lambda s, p: "" if s.hosts.ecn != "off" else "without ECN Linux runs reno in its place (set hosts.ecn: on, or cca: reno)"),
     Need("flows.*.start", "a count, no bytes, one RTT", lambda s, p: s.flows[p[0]].start != "in-turn", _start_together),
     Need("flows.*.start_s", "a run that is longer", lambda s, p: s.flows[p[0]].start_s > 0, _never_runs),
     Need("flows.*.params.ecn", "hosts.ecn: on", lambda s, p: s.flows[p[0]].params.get("ecn", "off") != "off",
-         lambda s, p: "" if s.hosts.ecn == "on" else "the hosts do not negotiate ECN (set hosts.ecn: on)"),
+         lambda s, p: "" if s.hosts.ecn != "off" else "the hosts do not negotiate ECN (set hosts.ecn: on)"),
     Need("flows.*.params.ecn_max_rtt_us", "flows.*.params.ecn: on", lambda s, p: "ecn_max_rtt_us" in s.flows[p[0]].params, _no_response_to_marks),
     Need("flows.*.traffic.offered_mbit", "trace: model",
          lambda s, p: (t := s.flows[p[0]].traffic) is not None and t.offered_mbit != OFFERED_MBIT, _trace_has_its_load),

@@ -129,17 +129,30 @@ QDISC_OPTIONS: dict[str, dict[str, Range]] = {
     "pie": {"ecn": ANY, "target_ms": (0.01, 4294), "tupdate_ms": (1, 10_000), "alpha": (1, 32), "beta": (1, 32)},
     "cake": {"rtt_ms": (0.02, 10_000), "isolation": ANY, "ack_filter": ANY},  # its target is a twentieth, at least 1 us
     "fq": {"ce_threshold_ms": (0.001, 10_000), "quantum_bytes": QUANTUM, "flow_limit_packets": ANY},
+    "dualpi2": {
+        "target_ms": (0.001, 10_000),
+        "tupdate_ms": (1, 10_000),
+        "step_threshold_ms": (0.001, 10_000),
+        "coupling": (1, 255),
+        "l4s_of": ANY,
+    },
 }
 # The largest buffer in packets where the kernel counts the memory of packets (FRAME_MEMORY_BYTES for each), in 31 or 32 bits.
-PACKETS_MAX = {"fq_codel": (1 << 31) // FRAME_MEMORY_BYTES, "cake": WORD_MAX // FRAME_MEMORY_BYTES}
+PACKETS_MAX = {
+    "fq_codel": (1 << 31) // FRAME_MEMORY_BYTES,
+    "cake": WORD_MAX // FRAME_MEMORY_BYTES,
+    "dualpi2": WORD_MAX // FRAME_MEMORY_BYTES,
+}
 COUNTS_BYTES = ("fifo", "red")  # the others count packets, and CAKE cuts segments itself
 
 
 class Qdisc(Strict):
     """Bottleneck queue discipline with the options of its kind (see ``man tc-<kind>``)."""
 
-    kind: Literal["fifo", "red", "codel", "fq_codel", "pie", "cake", "fq"] = Field(
-        "fifo", description="fifo: drop-tail (bfifo); each other one takes its own options only"
+    kind: Literal["fifo", "red", "codel", "fq_codel", "pie", "cake", "fq", "dualpi2"] = Field(
+        "fifo",
+        description="fifo: drop-tail (bfifo); dualpi2: the two queues of L4S, in kernel lab-7.3 only (docs/howto/l4s.md); each "
+        "one but fifo takes its own options",
     )
     ecn: bool | None = Field(None, description="mark ECT packets in place of dropping them (red, codel, fq_codel, pie)")
     harddrop: bool | None = Field(None, description="red: drop above max_bytes even if ECT")
@@ -159,16 +172,35 @@ class Qdisc(Strict):
         description="red: mark probability at max_bytes; 1 is handed over as 1 - 2^-32; at least 4.7e-9 for each byte between the "
         "thresholds, or what the kernel's whole numbers carry to 5 %; default: 0.02",
     )
-    target_ms: QueueMs | None = Field(None, description="codel, fq_codel, pie: target delay")
+    target_ms: QueueMs | None = Field(
+        None,
+        description="codel, fq_codel, pie, dualpi2: target delay; dualpi2: of the queue of classic flows, default 15",
+    )
     interval_ms: QueueMs | None = Field(None, description="codel, fq_codel: interval")
     tupdate_ms: Annotated[float, Field(ge=1, le=10_000, multiple_of=1)] | None = Field(
-        None, description="pie: update interval, whole milliseconds"
+        None, description="pie, dualpi2: update interval, whole milliseconds"
     )
     alpha: Annotated[int, Field(ge=1, le=32)] | None = Field(
         None, description="pie: weight of how far the delay is from the target"
     )
     beta: Annotated[int, Field(ge=1, le=32)] | None = Field(None, description="pie: weight of how the delay changes")
     ce_threshold_ms: QueueMs | None = Field(None, description="codel, fq_codel, fq: mark above this sojourn time")
+    step_threshold_ms: QueueMs | None = Field(
+        None,
+        description="dualpi2: the queue of scalable flows marks what waits longer; default: 1",
+        exclude_if=lambda value: value is None,  # points that do not have it keep their names
+    )
+    coupling: Annotated[int, Field(ge=1, le=255)] | None = Field(
+        None,
+        description="dualpi2: the probability of a mark for scalable flows, over the square root of that of a drop for classic ones; "
+        "default: 2",
+        exclude_if=lambda value: value is None,
+    )
+    l4s_of: Literal["ect1", "ect"] | None = Field(
+        None,
+        description="dualpi2: which packets are those of scalable flows: with ECT(1), or with ECT of either kind; default: ect1",
+        exclude_if=lambda value: value is None,
+    )
     flows: Annotated[int, Field(ge=1, le=65_536)] | None = Field(None, description="fq_codel: number of queues")
     quantum_bytes: Annotated[int, Field(ge=256, le=1 << 20)] | None = Field(
         None, description="fq_codel, fq: bytes that a flow may send in a round"
@@ -473,9 +505,9 @@ class Hosts(Strict):
         description="gro: how long after a packet came the interrupt comes; gro-timer: gro_flush_timeout; default: 50. "
         "With gro it lengthens the RTT by up to twice as much",
     )
-    ecn: Annotated[Literal["off", "on"], Switch] = Field(
+    ecn: Annotated[Literal["off", "on", "accurate"], Switch] = Field(
         "off",
-        description="whether connections negotiate ECN; bbr2 and bbr3 use it only with their parameter ecn (docs/reference/bbr_parameters.md)",
+        description="whether connections negotiate ECN; accurate: AccECN, which counts marks, in kernel lab-7.3 only (docs/howto/l4s.md); bbr2 and bbr3 use it only with their parameter ecn (docs/reference/bbr_parameters.md)",
     )
     noise: Annotated[Noise, BeforeValidator(_noise, json_schema_input_type=Literal["off", "on"] | Noise)] = Field(
         Noise(),

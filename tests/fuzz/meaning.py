@@ -94,6 +94,8 @@ def ends_of(kind: str, name: str) -> list[Any]:
         return ["off", "on", "aggressive"]
     if name == "isolation":
         return ["flowblind", "srchost", "dsthost", "hosts", "flows", "dual-srchost", "dual-dsthost", "triple-isolate"]
+    if name == "l4s_of":
+        return ["ect1", "ect"]
     if name == "ecn":
         return [True, False]
     low, high = QDISC_OPTIONS[kind][name] if QDISC_OPTIONS[kind][name] != ANY else (1, 2**32 - 1)

@@ -7,12 +7,14 @@ import re
 import pytest
 
 from bbrlab.base.errors import UserError
+from bbrlab.run.compatibility import asks_for_l4s
 from bbrlab.run.run import run_point
 from bbrlab.scenario.load import points_of
 from bbrlab.scenario.messages import validate
 from bbrlab.scenario.schema import QDISC_OPTIONS
 from tests.conftest import scenario_dict
 from tests.fuzz.meaning import FOREIGN, ends_of, fuzz
+from tests.kernel.test_other_kernels import built
 
 CHEAP = {"network__rtt_ms": 10, "network__buffer": {"packets": 50}, "duration_s": 1, "window_s": [0.2, 1]}
 ECN = {"network__qdisc__ecn": True, "hosts__ecn": "on"}
@@ -40,7 +42,8 @@ def runs_or_is_refused(content, folder):
     except UserError as error:
         assert not FOREIGN.search(str(error)) and re.search(r"\d|no effect", str(error)), error
         return str(error)
-    summary = run_point(point, 1, folder)
+    l4s = built("lab-7.3").name if asks_for_l4s(point.scenario) else None
+    summary = run_point(point, 1, folder, kernel_name=l4s)
     return "; ".join(f"{c['name']}: {c}" for c in summary["checks"] if c["ok"] is False and c["name"] != "first_data")
 
 

@@ -17,7 +17,7 @@ from bbrlab.scenario.schema import Scenario
 BUSY_RATE_TOLERANCE = 0.005
 MIN_BUSY_INTERVALS = 10
 SEGMENT_BYTES = 70_000  # more than 64 KiB in a segment and the headers of all its packets, as tc counts them
-DROPS_WAITING = ("codel", "fq_codel", "cake")  # packets that wait; the others drop what comes
+DROPS_WAITING = ("codel", "fq_codel", "cake", "dualpi2")  # packets that wait; the others drop what comes
 FQ_CODEL_DROP_BATCH = 64  # net/sched/sch_fq_codel.c, drop_batch_size
 BURST_MEMORY_BYTES = 2304  # skb->truesize of a UDP packet of the burst: 2048 of data, 256 of struct sk_buff
 FQ_FAST_PATH = 8  # net/sched/sch_fq.c, fq_fastpath_check()

@@ -9,10 +9,11 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from bbrlab.experiment.hosts import loss_devices, sysctls
+from bbrlab.experiment.hosts import TCP_ECN, loss_devices, sysctls
 from bbrlab.experiment.links import policers
 from bbrlab.experiment.plan import Plan
 from bbrlab.experiment.plan_types import HostPlan
+from bbrlab.experiment.qdisc import L4S_OF
 from bbrlab.experiment.report import HostSettings, Policer, Report, Setting
 from bbrlab.measure.checks.check import Check, suffix_of
 from bbrlab.measure.kernel_options import TICK_NS, Options, options_of, police_options
@@ -159,8 +160,10 @@ def _queue(network: Network, own_machine: bool) -> tuple[str, dict[str, Value]]:
         return "bfifo", {"limit_bytes": about("network.buffer (bytes)", size)}
     if qdisc.kind == "red":
         return "red", _red(network)
-    if qdisc.kind == "fq_codel":
+    if qdisc.kind in ("fq_codel", "dualpi2"):
         values |= memory
+    if qdisc.kind == "dualpi2":
+        values["l4s_of"] = about("network.qdisc.l4s_of", L4S_OF[qdisc.l4s_of or "ect1"])
     if qdisc.kind == "cake":
         values = memory | {
             "rate_bytes_per_s": about("cake's own rate limiter (none)", 0),
@@ -178,6 +181,7 @@ def _queue(network: Network, own_machine: bool) -> tuple[str, dict[str, Value]]:
         ("interval", qdisc.interval_ms, aqm),
         ("ce_threshold", qdisc.ce_threshold_ms, aqm),
         ("rtt", qdisc.rtt_ms, aqm),
+        ("step_threshold", qdisc.step_threshold_ms, 0),
         ("tupdate", qdisc.tupdate_ms, TUPDATE_STEP_US[own_machine]),
     ):
         if asked is not None:
@@ -187,6 +191,7 @@ def _queue(network: Network, own_machine: bool) -> tuple[str, dict[str, Value]]:
         ("alpha", qdisc.alpha),
         ("beta", qdisc.beta),
         ("flows", qdisc.flows),
+        ("coupling", qdisc.coupling),
         ("quantum_bytes", qdisc.quantum_bytes),
     ):
         if number is not None:
@@ -381,7 +386,7 @@ def _host_values(scenario: Scenario, plan: Plan, entry: HostSettings) -> Iterato
     ):
         never = at_least(f"{label} (never the limit)", float(str(room[key]).split()[2]))
         yield about(label, given) if given else never, has[key][2]
-    yield about("hosts.ecn (net.ipv4.tcp_ecn)", hosts.ecn == "on"), has["net.ipv4.tcp_ecn"][0]
+    yield about("hosts.ecn (net.ipv4.tcp_ecn)", TCP_ECN[hosts.ecn]), has["net.ipv4.tcp_ecn"][0]
     yield about("net.ipv4.tcp_no_metrics_save", 1), has["net.ipv4.tcp_no_metrics_save"][0]
     if plan.content["virtual"]:
         (reachable,) = (value for key, value in has.items() if "neigh" in key)

@@ -1,0 +1,95 @@
+"""The queue and the feedback of L4S: what the guest is told, what is read back, what is refused. No guest is started."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+from bbrlab.base.errors import UserError
+from bbrlab.experiment.plan import make_plan
+from bbrlab.experiment.qdisc import qdisc_options, qdisc_words
+from bbrlab.kernel.built import Kernel
+from bbrlab.measure.kernel_options import options_of
+from bbrlab.measure.queues import MARKS
+from bbrlab.run.compatibility import check_parameters
+from bbrlab.scenario.load import base_point
+from bbrlab.scenario.messages import validate
+from bbrlab.scenario.needs import refuse_without_effect
+from bbrlab.scenario.point import Point
+from bbrlab.scenario.schema import Qdisc
+from tests.conftest import scenario_dict
+
+DUALPI2 = {
+    "kind": "dualpi2",
+    "target_ms": 20,
+    "tupdate_ms": 8,
+    "step_threshold_ms": 0.5,
+    "coupling": 3,
+    "l4s_of": "ect",
+}
+ASKED = {"limit_packets": 20, "target_us": 20_000, "tupdate_us": 8_000, "step_threshold_us": 500,
+         "coupling": 3, "l4s_of": 3}  # fmt: skip
+
+
+def point(**changes: object) -> Point:
+    return base_point(validate(scenario_dict(**changes), "test"))
+
+
+def test_the_guest_is_told_what_tc_cannot_say():
+    """Attributes as linux/pkt_sched.h has them: read back as the kernel's own dump is."""
+    qdisc = Qdisc(**DUALPI2)
+    assert qdisc_words(qdisc, 20 * 1514, 10) == ["dualpi2"]
+    assert options_of("dualpi2", qdisc_options(qdisc, 20 * 1514).hex()) == ASKED
+    (link,) = make_plan(point(network__qdisc=DUALPI2), 1, {"cubic": "cubic"}).content["bottlenecks"]
+    assert bytes.fromhex(link["qdisc_options"])[:4] == struct.pack("<HH", 8, 1)
+
+
+def test_what_is_not_given_stays_the_kernels_default():
+    """The buffer is always the limit, in packets."""
+    found = options_of("dualpi2", qdisc_options(Qdisc(kind="dualpi2"), 20 * 1514).hex())
+    assert found == {"limit_packets": 20}
+
+
+@pytest.mark.parametrize("kind", ["fifo", "red", "codel", "fq_codel", "pie", "cake", "fq"])
+def test_plans_of_other_queues_are_as_they_were(kind):
+    """Their bytes are those of before: no new key in the plan, none in what a point is named by."""
+    (link,) = make_plan(point(network__qdisc={"kind": kind}), 1, {"cubic": "cubic"}).content["bottlenecks"]
+    assert "qdisc_options" not in link
+    assert not {"step_threshold_ms", "coupling", "l4s_of"} & Qdisc(kind=kind).model_dump().keys()
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [({"network__qdisc__kind": "dualpi2"}, "network.qdisc.kind dualpi2"),
+     ({"hosts__ecn": "accurate", "network__qdisc": {"kind": "codel", "ecn": True}}, "hosts.ecn accurate")],
+)  # fmt: skip
+def test_a_kernel_without_it_is_refused_before_the_run(changes, field):
+    """The message names the field and the kernel that has it; a kernel of one's own file may have it."""
+    for name in ("lab-6.12", "lab-6.12+mine", "lab-6.1"):
+        with pytest.raises(
+            UserError, match=rf"test: {field}: kernel {name.replace('+', '.')} has none; give --kernel lab-7.3"
+        ):
+            check_parameters(point(**changes), Kernel(name, "", "", "", "", {"cubic": "cubic"}, {}, "", "", 0))
+    for name in ("lab-7.3", "lab-7.3+mine", "mine"):
+        check_parameters(point(**changes), Kernel(name, "", "", "", "", {"cubic": "cubic"}, {}, "", "", 0))
+
+
+def test_hosts_ask_for_accurate_ecn():
+    """net.ipv4.tcp_ecn is 3; a queue that marks nothing makes it without effect, as with plain ECN."""
+    asked = point(hosts__ecn="accurate", network__qdisc={"kind": "dualpi2"})
+    assert make_plan(asked, 1, {"cubic": "cubic"}).content["sysctls"]["net.ipv4.tcp_ecn"] == 3
+    refuse_without_effect([asked], "test")
+    with pytest.raises(UserError, match="hosts.ecn accurate would have no effect: the queue marks no packets"):
+        refuse_without_effect([point(hosts__ecn="accurate")], "test")
+
+
+@pytest.mark.parametrize(("field", "value"), [("interval_ms", 5), ("ecn", True), ("coupling", 0), ("l4s_of", "ect0")])
+def test_what_dualpi2_does_not_have_is_refused(field, value):
+    with pytest.raises(UserError, match=field):
+        point(network__qdisc={"kind": "dualpi2", field: value})
+
+
+def test_marks_are_where_the_kernel_counts_them():
+    """tc_dualpi2_xstats has six numbers of 32 bits before ecn_mark."""
+    assert MARKS["dualpi2"] == (6 * 4,)
