@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import json
 import subprocess
+import traceback
 import zipfile
 from datetime import datetime
 from pathlib import Path
@@ -166,10 +167,13 @@ def autograde(root: Path) -> None:
         grade_submission(root / "submission", source / RUBRIC, student, root / "results" / "grade", by_people=people)
         content = files.read_json(root / "results" / "grade" / GRADESCOPE)
         content["output"] = " ".join([content["output"], *notes])
-    except UserError as error:
+    except Exception as error:  # without results.json Gradescope shows a student nothing but that the autograder failed
+        why = str(error) if isinstance(error, UserError) else f"{type(error).__name__} (a fault of the autograder's)"
+        if not isinstance(error, UserError):
+            traceback.print_exc()  # on the page of the autograder's output, which teachers see
         content = {
             "score": 0,
-            "output": f"This could not be graded: {error}. Ask your teacher.",
+            "output": f"This could not be graded: {why}. Ask your teacher.",
             "output_format": "text",
             "visibility": "visible",
         }
@@ -197,7 +201,7 @@ def _who(metadata: dict[str, Any], rubric: Rubric, roster: Roster | None) -> tup
     days = 0
     assignment = metadata.get("assignment")
     due = rubric.late.deadline or (assignment.get("due_date") if isinstance(assignment, dict) else None)
-    if due and rubric.late.percent_per_day:
+    if due and (rubric.late.percent_per_day or rubric.late.last_day is not None):
         days = late_days(_instant(due), _instant(metadata.get("created_at")))
     return ids[0], {"late_days": days, "marks": {}}, notes
 

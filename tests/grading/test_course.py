@@ -352,6 +352,29 @@ def test_what_gradescope_says_that_cannot_be(tmp_path, metadata, words):
     assert found["score"] == 0 and words in found["output"]
 
 
+def test_a_fault_of_the_autograder_leaves_results(tmp_path, monkeypatch, capsys):
+    """Without the file Gradescope would say only that it failed; teachers get the traceback."""
+
+    def broken(*_: Any, **__: Any) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(gradescope, "load_rubric", broken)
+    gradescope.autograde(tmp_path)
+    found = json.loads((tmp_path / "results/results.json").read_text())
+    assert found["score"] == 0 and "ZeroDivisionError (a fault of the autograder's)" in found["output"]
+    assert "Traceback" in capsys.readouterr().err and "Traceback" not in found["output"]
+
+
+@pytest.mark.parametrize(
+    ("late", "days"),
+    [({"percent_per_day": 0, "last_day": 1}, 3), ({"percent_per_day": 10}, 3), ({"percent_per_day": 0}, 0)],
+)
+def test_a_last_day_holds_on_gradescope_whatever_a_day_costs(tmp_path, late, days):
+    rubric = load_rubric(write_rubric(tmp_path, late={"deadline": "2026-11-30T12:00:00+01:00", **late}))
+    _, people, _ = gradescope._who(METADATA, rubric, None)
+    assert people["late_days"] == days
+
+
 @pytest.fixture(scope="module")
 def good(tmp_path_factory) -> tuple[Path, Path]:
     """A submission that gets full marks, with its runs, and its rubric."""
