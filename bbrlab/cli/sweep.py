@@ -146,3 +146,4 @@ def _show_results(study: Study) -> None:
         tables += draw_study(study)
     typer.echo(f"\ntables and picture: {'  '.join(str(path) for path in tables)}")
     typer.echo(f"other pictures: bbrlab plot {study.folder} --y queue_ms_mean    (or --kind cdf, box, heat)")
+    typer.echo(f"as a page, with the runs: bbrlab show {study.folder}")

@@ -11,6 +11,8 @@ from bbrlab.measure import schema
 from bbrlab.results.tables import CONDITIONS, IDENTITY, point_means
 
 # (column of figure_table(), head, digits behind the point); what is of the run and not of a group stands once per point.
+NARROW = {"share of capacity": "share", "utilisation": "used"}
+ANY_WIDTH = 1000  # of a console, to see how wide a table would be
 SHOWN = (
     ("share_of_capacity", "share of capacity", 3),
     ("completion_s", "completion (s)", 2),
@@ -33,34 +35,55 @@ def swept_columns(table: pd.DataFrame) -> list[str]:
 def show_points(table: pd.DataFrame, console: Console) -> None:
     """Print each point and flow group with its main metrics: means over the seeds, with the half-widths of their 95 % intervals.
 
+    On a console that is too narrow, intervals stand closer; then columns do, and the intervals of what is of a run and not of a group are
+    left out.
+
     Args:
         table: figure_table(). A metric that no run has is left out; runs that failed their checks are in no mean and counted.
     """
+    for pad, narrow in ((" ± ", False), ("±", False), ("±", True)):
+        made = _table(table, pad, narrow=narrow)
+        if console.measure(made, options=console.options.update(width=ANY_WIDTH)).maximum <= console.width:
+            break
+    console.print(made)
+
+
+def _table(table: pd.DataFrame, pad: str, *, narrow: bool) -> Table:
+    """The table, with ``pad`` before an interval; ``narrow``: with columns close together, and no interval of what is of a run."""
     swept = swept_columns(table)
     keys = ["point", "group"]
     shown = [(column, head, digits) for column, head, digits in SHOWN if table[column].notna().any()]
     means = {column: point_means(table, keys, column).set_index(keys) for column, _, _ in shown}
-    out = Table(box=None, pad_edge=False)
+    out = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0) if narrow else (0, 1))
     for name in (*swept, "flows", *(head for _, head, _ in shown), "runs"):
-        out.add_column(name.removeprefix("network."), justify="left" if name in swept else "right", overflow="fold")
+        head = NARROW.get(name, name) if narrow else name
+        out.add_column(head.removeprefix("network."), justify="left" if name in swept else "right", overflow="fold")
     for _, rows in table.groupby(keys, sort=False):
         first = rows.iloc[0]
         place = (str(first["point"]), int(first["group"]))
         cells = ["" if pd.isna(first[name]) else f"{first[name]}" for name in swept]
         again = first["group"] > 0
         numbers = [
-            "" if again and column in schema.RUN else _number(means[column], place, digits)
+            ""
+            if again and column in schema.RUN
+            else interval_text(means[column], place, digits, "" if narrow and column in schema.RUN else pad)
             for column, _, digits in shown
         ]
         failed = int((~rows["ok"]).sum())
         runs = f"{len(rows) - failed}" + (f", {failed} failed" if failed else "")
         out.add_row(*cells, f"{first['count']} {first['cca']}", *numbers, runs)
-    console.print(out)
+    return out
 
 
-def _number(means: pd.DataFrame, place: tuple[str, int], digits: int) -> str:
-    """0.451 ± 0.012; without the interval where one seed, or equal numbers, give none, and - where no run has the metric."""
+def interval_text(means: pd.DataFrame, place: tuple[str, int], digits: int, pad: str = " ± ") -> str:
+    """0.451 ± 0.012; without the interval where one seed, or equal numbers, give none, and - where no run has the metric.
+
+    Args:
+        means: point_means(), by point and group.
+        place: point and group.
+        pad: between both; empty: without the interval.
+    """
     mean, half = (float(means[column].loc[place]) for column in ("mean", "ci95"))
     if np.isnan(mean):
         return "-"
-    return f"{mean:.{digits}f}" + ("" if np.isnan(half) else f" ± {half:.{digits}f}")
+    return f"{mean:.{digits}f}" + ("" if np.isnan(half) or not pad else f"{pad}{half:.{digits}f}")

@@ -21,6 +21,9 @@ from bbrlab.study.sources import PointsSource, RunSource, Source
 KINDS = ("line", "box", "cdf", "heat")
 FORMATS = ("png", "svg", "pdf")
 DPI = 150
+# What makes the bytes of a file those of its data alone.
+SALT = {"svg.hashsalt": "bbrlab"}
+FIXED: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
 OF_SAMPLES = ("queue", "rtt")  # whose distributions are drawn of runs if nothing is asked for
 
 
@@ -99,7 +102,6 @@ def _of_runs(runs: Sequence[RunSource], wish: Wish) -> tuple[Figure, str]:
 def save(figure: Figure, out: Path) -> None:
     """Write a picture, whole or not at all: the same bytes for the same data."""
     kind = out.suffix.removeprefix(".")
-    nothing: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
-    with mpl.rc_context({"svg.hashsalt": "bbrlab"}), files.aside(out) as temporary:
-        figure.savefig(temporary, format=kind, dpi=DPI, metadata=nothing.get(kind))
+    with mpl.rc_context(SALT), files.aside(out) as temporary:
+        figure.savefig(temporary, format=kind, dpi=DPI, metadata=FIXED.get(kind))
     plt.close(figure)

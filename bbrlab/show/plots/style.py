@@ -56,7 +56,7 @@ def with_room(values: list[float]) -> set[float]:
 
 def multiples(count: int) -> tuple[Figure, Any]:
     """A figure and its grid of ``count`` axes that share their scales; those left over are hidden."""
-    columns = min(COLUMNS, count)
+    columns = 2 if count == COLUMNS + 1 else min(COLUMNS, count)  # not one alone below three
     rows = -(-count // columns)
     height = 3.1 if count > 1 else 3.9  # inches: of one that is wide, too
     figure, grid = plt.subplots(
