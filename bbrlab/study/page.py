@@ -92,7 +92,7 @@ def _told(source: PointsSource) -> str:
 
 def _pictures(source: PointsSource) -> list[dict[str, str]]:
     """The shares, and the queue, as images that stand in the page."""
-    wanted = [None]
+    wanted: list[str | None] = [None]
     if source.table[BESIDES].notna().any():
         wanted.append(BESIDES)
     found = []

@@ -22,7 +22,7 @@ KINDS = ("line", "box", "cdf", "heat")
 FORMATS = ("png", "svg", "pdf")
 DPI = 150
 # What makes the bytes of a file those of its data alone.
-SALT = {"svg.hashsalt": "bbrlab"}
+SALT: dict[Any, Any] = {"svg.hashsalt": "bbrlab"}
 FIXED: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
 OF_SAMPLES = ("queue", "rtt")  # whose distributions are drawn of runs if nothing is asked for
 
