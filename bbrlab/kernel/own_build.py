@@ -1,8 +1,12 @@
-"""Builds a kernel with algorithms of one's own: in a copy of the kernel's built tree, so that only their files are compiled."""
+"""Builds a kernel with algorithms of one's own: in a copy of the kernel's built tree, so that only their files are compiled; first
+they are tried beside that tree, so that a mistake is told at once."""
 
 from __future__ import annotations
 
+import contextlib
 import re
+import shlex
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -65,6 +69,8 @@ def compile_with_own(
                     "another name"
                 )
         steps = Steps(own_name(name, own), tree, log, file, say)
+        for cca in own:
+            _try(steps, cca, built)
         steps.run_unconfined("copy of the tree", ["cp", "-a", "--reflink=auto", f"{built}/.", "."])
     with open(log, "a", encoding="utf-8") as file:
         steps = Steps(own_name(name, own), tree, log, file, say)
@@ -88,27 +94,60 @@ def compile_with_own(
     return tree, probe
 
 
-def _make(steps: Steps, own: OwnCca, step: str, argv: list[str]) -> None:
-    """Compile one algorithm's file. UserError with the compiler's words, its file called as the user calls it."""
+def _try(steps: Steps, own: OwnCca, built: Path) -> None:
+    """Compile one algorithm's file beside the kept tree, as make compiled a file there: a mistake is told in seconds, before anything is
+    copied. Where the tree does not say how a file was compiled, this is left to the copy."""
+    if not (command := _command_like(built)):
+        return
+    source = steps.tree / PLACE / f"{own.module}.c"
+    source.parent.mkdir(parents=True, exist_ok=True)
+    source.write_text(own.text, encoding="utf-8")
+    stem, words = command
+    argv = [word.replace(stem, own.module) for word in words]
+    argv += ["-iquote", PLACE, "-c", "-o", str(source.with_suffix(".o")), str(source)]
+    _make(steps, own, f"try {own.name}", argv, at=built)
+    shutil.rmtree(steps.tree / Path(PLACE).parts[0])
+
+
+def _command_like(built: Path) -> tuple[str, list[str]] | None:
+    """A file of PLACE that make compiled in a tree, and the command without the file and what came of it; None if no record says so."""
+    for record in sorted((built / PLACE).glob(".tcp_*.o.cmd")):
+        stem = record.name.removeprefix(".").removesuffix(".o.cmd")
+        with contextlib.suppress(OSError, ValueError):
+            line = record.read_text(encoding="utf-8").partition("\n")[0]
+            words = shlex.split(line.partition(":=")[2].partition(" ; ")[0])
+            end = ["-c", "-o", f"{PLACE}/{stem}.o", f"{PLACE}/{stem}.c"]
+            if words[-len(end) :] == end:
+                return stem, [word for word in words[: -len(end)] if not word.startswith("-Wp,-MMD")]
+    return None
+
+
+def _make(steps: Steps, own: OwnCca, step: str, argv: list[str], at: Path | None = None) -> None:
+    """Compile one algorithm's file. UserError with the compiler's words, its file called as the user calls it.
+
+    Args:
+        at: the kept tree, if it is only tried there.
+    """
     before = len(steps.words())
     failed = False
     try:
-        steps.run(step, argv)
+        steps.run(step, argv, at=at)
     except UserError:
-        if not (words := _compilers(own, steps.words()[before:])):
+        if not (words := _compilers(steps, own, before)):
             raise
         failed = True
-    words = _compilers(own, steps.words()[before:])
+    words = _compilers(steps, own, before)
     if failed:
         shown = words[:WORDS_MAX] + ([f"... (all of it: {steps.log})"] if len(words) > WORDS_MAX else [])
         raise UserError("\n".join([f"{own.path}: does not compile:", *shown]))
-    for warning in (line for line in words if "warning:" in line):
+    for warning in (line for line in words if "warning:" in line and at is None):
         steps.say(warning)
 
 
-def _compilers(own: OwnCca, lines: list[str]) -> list[str]:
+def _compilers(steps: Steps, own: OwnCca, before: int) -> list[str]:
     """What the compiler said, from its first error or warning on, about a file by the name that its user knows."""
-    said = [line.replace(f"{PLACE}/{own.module}.c", str(own.path)) for line in lines if not MAKES_OWN.match(line)]
+    name, lines = f"{PLACE}/{own.module}.c", [line for line in steps.words()[before:] if not MAKES_OWN.match(line)]
+    said = [line.replace(f"{steps.tree}/{name}", name).replace(name, str(own.path)) for line in lines]
     return said if any(re.search(r"\b(error|warning)\b", line) for line in said) else []
 
 

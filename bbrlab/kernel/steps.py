@@ -54,24 +54,35 @@ class Steps:
         """Say how long a step took that began then, by the monotonic clock in seconds."""
         self.say(f"kernel {self.name}: {step:<18} {time.monotonic() - begin:6.1f} s")
 
-    def run(self, step: str, argv: list[str], stdin: Path | None = None, *, quiet: bool = False) -> None:
+    def run(
+        self, step: str, argv: list[str], stdin: Path | None = None, *, quiet: bool = False, at: Path | None = None
+    ) -> None:
         """Run a command in the tree that reads what others wrote: no more of this machine's files than a compiler needs.
 
         StepFailedError with its first words about errors if it fails.
 
         Args:
             quiet: say nothing of how long it took.
+            at: another tree in which it runs; that one it only reads.
         """
         temporary = self.tree.with_name("tmp")
         temporary.mkdir(exist_ok=True)
-        self._run(step, argv, confined.compiler(argv, self.tree, temporary), stdin, {"TMPDIR": str(temporary)}, quiet)
+        held = confined.compiler(argv, self.tree, temporary, at)
+        self._run(step, argv, held, stdin, {"TMPDIR": str(temporary)}, quiet, at)
 
     def run_unconfined(self, step: str, argv: list[str]) -> None:
         """The same for a command that gets the source from where it is."""
         self._run(step, argv, argv, None, {}, quiet=False)
 
     def _run(
-        self, step: str, shown: list[str], argv: list[str], stdin: Path | None, settings: dict[str, str], quiet: bool
+        self,
+        step: str,
+        shown: list[str],
+        argv: list[str],
+        stdin: Path | None,
+        settings: dict[str, str],
+        quiet: bool,
+        at: Path | None = None,
     ) -> None:
         before = len(self.words())
 
@@ -91,7 +102,7 @@ class Steps:
                 status = _call(
                     argv,
                     lambda: self.say(f"kernel {self.name}: {step} was ended"),
-                    cwd=self.tree,
+                    cwd=at or self.tree,
                     stdin=source,
                     stdout=self.file,
                     env=environment,

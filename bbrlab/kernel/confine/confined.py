@@ -79,15 +79,17 @@ def uml(
     return command(argv, files, calls, once=filtered and seccomp.filter_may_let_calls_go_on(), fixed_addresses=separate)
 
 
-def compiler(argv: Sequence[str], tree: Path, temporary: Path) -> list[str]:
+def compiler(argv: Sequence[str], tree: Path, temporary: Path, read: Path | None = None) -> list[str]:
     """The command that runs a step of a build: it reads the tree and the system's programs and headers, and writes to the tree.
 
     Args:
         argv: the step's command.
         tree: the source tree.
         temporary: a folder for its temporary files.
+        read: another tree, which it reads and does not write to.
     """
     allowed = [
+        *([(read, landlock.READ)] if read else []),
         *((folder, landlock.RUN) for folder in PROGRAMS), (LOADER_CACHE, landlock.READ),
         *((Path("/dev") / name, landlock.DEVICE) for name in ("null", "zero")), (Path("/dev/urandom"), landlock.READ),
         *((path, landlock.WRITE | landlock.EXECUTE | landlock.MAKE_SYM | landlock.MAKE_FIFO) for path in (tree, temporary)),
