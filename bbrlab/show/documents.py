@@ -21,7 +21,7 @@ SOURCES = (
     "docs/**/*.md",
     "config/README.md",
     "data/README.md",
-    "data/google/README.md",
+    "data/*/README.md",
     "courses/**/*.md",
 )
 # The order of documentation's kinds, where docs/ has folders of these names; others follow.
