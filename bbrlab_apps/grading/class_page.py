@@ -31,7 +31,7 @@ meter { width: 8rem }
 <h1>{{ title }}: the class</h1>
 <p>{{ count }} submissions; mean {{ number(average) }}, median {{ number(middle) }} of {{ number(of) }} points{% if pending %}; {{ pending }} answers wait for a person{% endif %}</p>
 <h2>Distribution</h2>
-<svg viewBox="0 0 440 150" role="img" aria-label="{{ described }}">
+<svg viewBox="0 0 440 156" role="img" aria-label="{{ described }}">
 {% for b in bars %}<rect class="bar" x="{{ 20 + 40 * loop.index0 }}" y="{{ 120 - b.height }}" width="36" height="{{ b.height }}"/>
 {% if b.count %}<text x="{{ 38 + 40 * loop.index0 }}" y="{{ 114 - b.height }}">{{ b.count }}</text>{% endif %}
 <text x="{{ 38 + 40 * loop.index0 }}" y="136">{{ b.label }}</text>{% endfor %}
