@@ -213,4 +213,6 @@ def label_of(name: str) -> str:
     known = METRICS.get(name) or COLUMNS.get(name)
     if known is None:
         return name
-    return known.label if known.unit == "1" or known.unit in known.label.split() else f"{known.label} ({known.unit})"
+    return (
+        known.label if known.unit in ("", "1") or known.unit in known.label.split() else f"{known.label} ({known.unit})"
+    )

@@ -75,7 +75,7 @@ def add_capture(plan: GuestPlan, point: Point, capture: Capture) -> None:
     if rings_bytes(plan) > RINGS_MOST_BYTES:
         raise UserError(
             f"--pcap: what {len(taps)} interfaces may see between two samples needs {rings_bytes(plan) >> 20} MiB of memory, and at most "
-            f"{RINGS_MOST_BYTES >> 20} MiB are given; sample more often (--set sample_hz=100), choose --pcap bottleneck, or a smaller "
+            f"{RINGS_MOST_BYTES >> 20} MiB are given; sample more often than sample_hz {plan['sample_hz']:g}, choose --pcap bottleneck, or a smaller "
             "--snaplen"
         )
 

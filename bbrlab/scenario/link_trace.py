@@ -64,13 +64,18 @@ class LinkTrace:
         return found
 
 
+def shipped_traces() -> dict[str, Path]:
+    """{name: file} of the traces that come with the package."""
+    return {path.stem: path for path in sorted(FOLDER.glob("*.txt"))}
+
+
 def place_of(name: str, folder: Path) -> Path:
     """The file of a trace: one that comes with the package, by its name, or a path relative to the scenario's folder.
 
     Raises:
         ValueError: if there is none.
     """
-    shipped = {path.stem: path for path in FOLDER.glob("*.txt")}
+    shipped = shipped_traces()
     if name in shipped:
         return shipped[name]
     path = folder / name

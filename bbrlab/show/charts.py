@@ -16,6 +16,7 @@ import pandas as pd
 
 from bbrlab.base.errors import UserError
 from bbrlab.claims.columns import published
+from bbrlab.claims.load import claims_of
 from bbrlab.claims.schema import PUBLISHED, Claim
 from bbrlab.claims.select import select
 from bbrlab.measure.schema import GROUP, METRICS, RUN, label_of
@@ -26,6 +27,7 @@ from bbrlab.results.schema import check_columns
 from bbrlab.results.statistics import over_seeds
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.schema import Scenario
+from bbrlab.show.findings import Findings
 from bbrlab.show.gains import Gain, gains_of
 from bbrlab.show.html import number
 
@@ -52,6 +54,12 @@ _OF_FLOWS = {
 }
 
 Chart = dict[str, Any]
+
+
+def shown_chart(findings: Findings, figure: str) -> Chart:
+    """chart_of() a figure that is shown, by its id."""
+    claims = claims_of(findings.defined)
+    return chart_of(findings.figures[figure], findings.tables[figure], claims, findings.shown.results)
 
 
 def chart_of(figure: Figure, table: pd.DataFrame, claims: Iterable[Claim], results: Path) -> Chart:

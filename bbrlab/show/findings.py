@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from bbrlab.base.errors import UserError
-from bbrlab.claims.load import claims_of, load_statements
+from bbrlab.claims.load import load_statements
 from bbrlab.claims.schema import Statement
 from bbrlab.results.best_scale import (
     CLAIMS,
@@ -26,7 +26,6 @@ from bbrlab.results.figures import Figure, figures_at
 from bbrlab.results.shipped import Shown, older_versions, shown
 from bbrlab.results.tables import read_figure
 from bbrlab.results.verdicts import NOT_RUN
-from bbrlab.show.charts import Chart, chart_of
 from bbrlab.show.outcomes import step
 
 Row = Mapping[str, Any]
@@ -111,17 +110,6 @@ class Findings:
     def command(self, figure: str) -> str:
         """What runs a figure (PAPER/FIGURE) and no other: at the scale that it is shown at, or, where that leaves the figure out, whole."""
         return command_for(figure, self.scales.get(figure, self.shown.scale if figure in self._of_scale else FULL))
-
-    def chart(self, figure: str) -> Chart:
-        """charts.chart_of() a figure that is shown; each is made once."""
-        if figure not in self._charts:
-            claims = claims_of(self.defined)
-            self._charts[figure] = chart_of(self.figures[figure], self.tables[figure], claims, self.shown.results)
-        return self._charts[figure]
-
-    @cached_property
-    def _charts(self) -> dict[str, Chart]:
-        return {}
 
     def scale_words(self, figures: Iterable[str]) -> str:
         """Which scales some figures are shown at, the largest first (Markdown)."""

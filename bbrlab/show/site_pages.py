@@ -14,7 +14,7 @@ from bbrlab.results.config import command_for
 from bbrlab.results.figures import Figure
 from bbrlab.results.replacement import replacement
 from bbrlab.results.verdicts import DECIDED
-from bbrlab.show.charts import table_of
+from bbrlab.show.charts import shown_chart, table_of
 from bbrlab.show.findings import Findings
 from bbrlab.show.html import embedded, render, slug
 from bbrlab.show.model_accuracy import accuracy_table, distance_words, distances, scatter_of
@@ -122,7 +122,7 @@ def _causes(statements: pd.DataFrame) -> dict[str, int]:
 
 def _chart(findings: Findings, figure: Figure) -> dict[str, Any]:
     """A figure's chart and its numbers, for the macro ``chart``."""
-    drawn = findings.chart(figure.id)
+    drawn = shown_chart(findings, figure.id)
     anchor = slug(f"chart-{figure.id}")
     heads, rows = table_of(drawn)
     data = embedded(drawn, f"{anchor}-data")

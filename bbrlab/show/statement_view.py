@@ -9,14 +9,23 @@ from typing import Any
 from bbrlab.claims.judge import SECOND_HAND
 from bbrlab.claims.schema import Claim, Statement
 from bbrlab.claims.statements import counted_apart
-from bbrlab.results.verdicts import AS_READ, FINAL, INCONCLUSIVE, NOT_REPRODUCED, NOT_RUN, PARTLY_RUN, REPRODUCED
+from bbrlab.results.verdicts import (
+    AS_READ,
+    FINAL,
+    INCONCLUSIVE,
+    NOT_REPRODUCED,
+    NOT_RUN,
+    PARTLY,
+    PARTLY_RUN,
+    REPRODUCED,
+)
 from bbrlab.show.charts import MODELLED, MODELS, expectation, share_by
 from bbrlab.show.findings import Findings, Row
 from bbrlab.show.html import number
 from bbrlab.show.outcomes import CAUSES, HALF, HARDLY, MISSED, MOSTLY
 from bbrlab.show.verdicts import marks_text, measured_text, verdict_text
 
-WORST_FIRST = (NOT_REPRODUCED, HARDLY, HALF, MOSTLY, INCONCLUSIVE, PARTLY_RUN, AS_READ, REPRODUCED, NOT_RUN)
+WORST_FIRST = (NOT_REPRODUCED, HARDLY, HALF, PARTLY, MOSTLY, INCONCLUSIVE, PARTLY_RUN, AS_READ, REPRODUCED, NOT_RUN)
 MANY = 8  # claims of a statement that are folded below its words
 _MODELS = {"ware": "Ware", "fluid": "fluid", "burst": "burst"}
 # Of the strip: its width, a row's height, how many tolerances to each side, and how many rows.

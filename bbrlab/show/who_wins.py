@@ -8,7 +8,7 @@ from typing import Any
 from bbrlab.results.algorithms import label_of_cca
 from bbrlab.results.figures import Figure, has_panel
 from bbrlab.scenario.point import Point
-from bbrlab.show.charts import MODELLED
+from bbrlab.show.charts import MODELLED, shown_chart
 from bbrlab.show.findings import Findings
 from bbrlab.show.html import number
 from bbrlab.show.verdicts import Look
@@ -57,7 +57,7 @@ def _alone(figure: Figure) -> list[Point]:
 
 def _cells(findings: Findings, figure: Figure) -> dict[float, Cell]:
     """{buffer: what one flow of each kind gets there}."""
-    chart = findings.chart(figure.id)
+    chart = shown_chart(findings, figure.id)
     places = {point["label"]: i for i, point in enumerate(chart["points"])}
     here, published = chart["measured"].get(MODELLED, {}), chart["expected"].get(MODELLED, {})
     found: dict[float, Cell] = {}

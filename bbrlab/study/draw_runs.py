@@ -38,8 +38,12 @@ OTHER_STATE = "#AA4499"
 
 
 def chosen(wanted: Sequence[str], *, of_acks: bool = False) -> list[str]:
-    """Names of series. UserError for one that there is not."""
+    """Names of series. UserError for one that there is not, or not in this table."""
     there = names(of_acks=of_acks)
+    for name in set(wanted) & set(names(of_acks=not of_acks)) - set(there):
+        raise UserError(
+            f"--y {name}: {'samples have it and ACKs do not; leave --acks out' if of_acks else 'ACKs have it; give --acks'}"
+        )
     default = OF_ACKS if of_acks else DEFAULT
     return [resolve("--y", name, there, "docs/howto/ask.md has the list") for name in wanted] or list(default)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
+from bbrlab.scenario.link_trace import shipped_traces
 from bbrlab.scenario.load import points_of
 from bbrlab.scenario.messages import validate
 from bbrlab.scenario.point import Point
@@ -26,7 +27,9 @@ def safe_scenario(content: Any, name: str, points_most: int) -> list[Point]:
     if not isinstance(content, dict):
         raise UserError(f"{name}: a scenario is a mapping of keys to values; see docs/reference/scenario.md")
     if place := _trace_in(content):
-        raise UserError(f"{name}: {place}: files of traffic are not possible in a submission")
+        raise UserError(
+            f"{name}: {place}: files of traffic or of a link are not possible in a submission; a trace that comes with the package is, by its name"
+        )
     count = 1
     for key in ("cases", "sweep"):
         part = content.get(key)
@@ -41,12 +44,13 @@ def safe_scenario(content: Any, name: str, points_most: int) -> list[Point]:
 
 
 def _trace_in(content: Any, place: str = "") -> str:
-    """Where a scenario names a file of traffic; empty if nowhere."""
+    """Where a scenario names a file of traffic or of a link; empty if nowhere. Traces that come with the package have names, no paths."""
+    names = ("model", *shipped_traces())
     if isinstance(content, dict):
         for key, value in content.items():
             inner = f"{place}.{key}" if place else str(key)
             last = str(key).rpartition(".")[2]
-            if last == "trace" and value != "model" or last == "traffic" and isinstance(value, str):
+            if last == "trace" and value not in names or last == "traffic" and isinstance(value, str):
                 return shown(inner)
             if found := _trace_in(value, inner):
                 return found

@@ -223,11 +223,10 @@ print("never")
 def test_a_worker_that_is_killed_is_no_fault_of_bbrlab(monkeypatch, tmp_path):
     """As by a system that is short of memory."""
     body = """
-from bbrlab.cli import grade
-import bbrlab_apps.grading.grade as g, tests.cli.test_interrupts as t
+import bbrlab_apps.grading.commands as commands, bbrlab_apps.grading.grade as g, tests.cli.test_interrupts as t
 from pathlib import Path
 g.examine_submission = t.killed
-grade._class({"ada": Path("x"), "bob": Path("y")}, Path("r"), None, Path("o"), 2, False)
+commands._class({"ada": Path("x"), "bob": Path("y")}, Path("r"), None, Path("o"), 2, {}, False)
 """
     process = started(body)
     _, errors = process.communicate(timeout=60)

@@ -82,6 +82,7 @@ def test_what_passes_a_policer_is_judged():
     for changes, ok in (
         ({"passed_bytes": 7_600_000}, True), ({"passed_bytes": 7_640_000}, False),
         ({"passed_bytes": 7_000_000, "drops": 3}, False),
+        ({"passed_bytes": 7_000_000, "passed_packets": 10, "drops": 0}, None),
     ):  # fmt: skip
         report = {"policers": [{**entry, "options": options + bytes(24).hex(), **changes}]}
         values, law = policer_checks(scenario, plan_of(**POLICED), report, VIRTUAL_TIME)

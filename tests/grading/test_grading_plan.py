@@ -7,12 +7,14 @@ from types import SimpleNamespace
 
 import pytest
 
+from bbrlab.base.errors import UserError
 from bbrlab.experiment import iperf3_library
 from bbrlab.experiment.plan import make_plan
 from bbrlab.run.capture import Capture, add_capture
 from bbrlab.run.manifest import plan_digest
 from bbrlab.scenario.load import base_point
 from bbrlab.scenario.messages import validate
+from bbrlab_apps.grading.asked_scenario import safe_scenario
 from bbrlab_apps.grading.handed_runs import EDITED_MANIFEST, _Folder, _plan
 from tests.conftest import scenario_dict
 
@@ -34,3 +36,13 @@ def test_a_run_of_which_packets_or_acks_were_kept_is_no_forgery(trace):
     assert plan.content["trace_acks"] == bool(trace)
     _plan(folder, SimpleNamespace(seed=1, plan_sha256=plan_digest(kept | {"duration_ns": 1})), point, KERNEL)
     assert [kind for kind, _ in folder.flags] == [EDITED_MANIFEST]
+
+
+@pytest.mark.parametrize("trace", ["/etc/passwd", "mine.txt", ["cellular"], {"file": "x"}])
+def test_a_links_trace_may_be_one_that_comes_with_the_package_and_no_file(trace):
+    def points(trace):
+        return safe_scenario(scenario_dict(network__rate_mbit=6, network__trace=trace), "scenario.yaml", 9)
+
+    with pytest.raises(UserError, match="by its name"):
+        points(trace)
+    assert points("cellular")

@@ -130,7 +130,7 @@ def test_runs_of_another_version_are_not_chosen_and_it_is_said_what_makes_them_a
     assert older.figures == {FIGURE} and older.words.startswith(f"{older.runs} runs are of another version of bbrlab")
     assert said in older.words and FIGURE not in found.left_out
     with pytest.raises(
-        UserError, match=rf"{FIGURE} cannot be verified at scale quick with this version: [0-9]+ runs are of .*{said}"
+        UserError, match=rf"{FIGURE} cannot be verified at scale quick with this version: [0-9,]+ runs are of .*{said}"
     ):
         asked(mixed, "quick", "tang", FIGURE)
     with pytest.raises(
@@ -163,7 +163,7 @@ def test_where_nothing_can_be_made_again_it_is_an_error(tmp_path):
         version["kernel"]["key"] = "0" * 16
     files.write_json(path, manifest | {"sha256": shipped.content_hash(manifest)})
     with pytest.raises(
-        UserError, match=r"nothing of scale quick can be verified with this version: [0-9]+ runs are of another"
+        UserError, match=r"nothing of scale quick can be verified with this version: [0-9,]+ runs are of another"
     ):
         asked(tmp_path, "quick")
 

@@ -198,7 +198,7 @@ def test_points_of_another_scenario_are_not_called_equal(tmp_path):
     assert (found.only_own, found.only_shipped, len(found.points)) == ([], [], 0)
     assert found.runs == same.runs - len(table.drop_duplicates(["point", "seed"]))
     words = beside_shipped.difference_words(found, "quick")
-    assert f"{found.runs} runs are in both: all are equal to the last digit." in words
+    assert f"{found.runs:,} runs are in both: all are equal to the last digit." in words
     assert "2 points have the same values in both, but another scenario" in words and "tang/fig2 case=bbr1" in str(
         beside_shipped.difference_tables(found, "quick")
     )
@@ -227,7 +227,7 @@ def test_a_site_of_what_ships_has_each_figure_at_the_largest_scale(monkeypatch, 
     front, runs, page = (
         front_page(content, defaultdict(str), [], []),
         runs_page(content),
-        paper_page(content, "sarpkaya2025", "S", "n"),
+        paper_page(content, "sarpkaya2025", "S", "", "n"),
     )
     number = sum(len(t.drop_duplicates(["point", "seed"])) for t in content.tables.values())
     assert f"<b>{number:,}</b><span>runs shown here" in front
@@ -240,7 +240,7 @@ def test_a_site_of_what_ships_has_each_figure_at_the_largest_scale(monkeypatch, 
         row["paper"] for row in content.of_claim.values() if row["scale"] != known.loc[row["statement"], "scale"]
     }
     for paper in elsewhere:
-        assert "at scale quick, not counted above" in paper_page(content, paper, "S", "n"), paper
+        assert "at scale quick, not counted above" in paper_page(content, paper, "S", "", "n"), paper
     for id in ("sarpkaya2025/fig2a", "zeynali2024/fig2"):
         assert content.command(id).endswith(id) and ("scale=full" in content.command(id)) == (id in at["full"])
     assert load_findings("full").scales == dict.fromkeys(at["full"], "full")
@@ -248,7 +248,7 @@ def test_a_site_of_what_ships_has_each_figure_at_the_largest_scale(monkeypatch, 
     shutil.copy(paths.SHIPPED / "quick" / "tang" / "fig2.parquet", tmp_path / "quick" / "tang")
     part = load_findings("quick")
     assert part.scales == content.scales, "a part of a campaign hides nothing of what ships"
-    assert "Of your own there is tang/fig2 at scale quick" in paper_page(part, "tang", "T", None)
+    assert "Of your own there is tang/fig2 at scale quick" in paper_page(part, "tang", "T", "", None)
     assert "Not among those at scale full" in front or not shipped.left_out(paths.SHIPPED, "full")
     for kind in ("claims", "statements"):
         shutil.copy(paths.SHIPPED / "quick" / f"{kind}.parquet", tmp_path / "quick")

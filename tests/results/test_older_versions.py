@@ -56,7 +56,7 @@ def ships(folder, tmp_path, monkeypatch) -> None:
 def test_a_papers_page_says_it_at_the_figure_and_no_other():
     content = load_findings("quick")
     assert content.older[OLD] == WORDS
-    page = paper_page(content, "tang", "Tang", None)
+    page = paper_page(content, "tang", "Tang", "", None)
     assert page.count(f"Its runs are of an older version of bbrlab ({escape(WORDS)}).") == 1
 
 

@@ -51,10 +51,10 @@ def test_numbers_at_a_logarithmic_axis_do_not_run_into_each_other():
 
 
 def test_each_column_of_panels_has_its_numbers():
-    figure, grid = multiples(4)
+    figure, grid = multiples(5)
     figure.canvas.draw()
     told = [[any(label.get_visible() for label in axes.get_xticklabels()) for axes in row] for row in grid]
-    assert told[0] == [False, True, True] and told[1][0]
+    assert told[0] == [False, False, True] and told[1][:2] == [True, True]
 
 
 def test_panels_and_lines_of_counts_say_what_they_count():

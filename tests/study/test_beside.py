@@ -324,7 +324,7 @@ def test_files_of_no_sense_end_in_a_message(here):
 
 def test_an_algorithm_that_the_lab_lacks(here):
     path = put("x.json", made.iperf3([made.flow("cubic")], "vegas"))
-    with pytest.raises(UserError, match=r"'vegas', which the lab has not .* --set flows.0.cca=cubic"):
+    with pytest.raises(UserError, match=r"'vegas', which the lab lacks .* --set flows.0.cca=cubic"):
         look(path)
     assert look(path, ccas=["cubic"]).groups[0].cca == "cubic"
 

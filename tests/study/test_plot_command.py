@@ -21,7 +21,7 @@ from bbrlab.scenario.messages import validate
 from bbrlab.study import draw_runs
 from bbrlab.study.plan import Study
 from bbrlab.study.plot import Wish, plot, save
-from bbrlab.study.series import SERIES
+from bbrlab.study.series import ACK_RTT, SERIES
 from bbrlab.study.sources import source_of
 from bbrlab.study.table import study_table, write_tables
 from tests.conftest import scenario_dict
@@ -183,7 +183,7 @@ def test_a_run_over_time(made):
     goodput = picture.axes[0].lines[0].get_ydata()
     assert np.nanmedian(goodput) == pytest.approx(10 * 0.21), "what the samples' bytes say"
     assert picture.axes[1].lines[0].get_ydata()[0] == pytest.approx(6000 * 8 / 10e3), "backlog over the rate"
-    assert {"Startup", "state, sampled every 0.1 s"} <= set(texts(picture))
+    assert {"Startup", "state, sampled every 0.1 s: shorter stays are not seen"} <= set(texts(picture))
 
 
 def test_without_bbr_there_is_no_strip_of_states(made):
@@ -199,9 +199,17 @@ def test_runs_over_each_other_are_called_by_what_differs(made):
     assert {"seed = 1", "seed = 2"} <= set(texts(draw(run_folder(study, 0), run_folder(study, 2))))
 
 
-@pytest.mark.parametrize("name", sorted(SERIES))
+@pytest.mark.parametrize("name", sorted(set(SERIES) - {ACK_RTT}))
 def test_every_series(made, name):
     assert draw(run_folder(made()), y=[name]).axes
+
+
+@pytest.mark.parametrize(
+    ("acks", "name", "what"), [(True, "queue", "leave --acks out"), (False, ACK_RTT, "give --acks")]
+)
+def test_a_series_of_the_other_table(acks, name, what):
+    with pytest.raises(UserError, match=f"--y {name}: .*{what}"):
+        draw_runs.chosen([name], of_acks=acks)
 
 
 @pytest.mark.parametrize("kind", ["cdf", "box"])

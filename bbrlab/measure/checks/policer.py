@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bbrlab.experiment.plan import Plan
 from bbrlab.experiment.report import Report
-from bbrlab.measure.checks.check import Check, Tolerance
+from bbrlab.measure.checks.check import Check, Tolerance, not_checked
 from bbrlab.measure.checks.kernel_values import policer_values_check
 from bbrlab.scenario.frames import FRAME_BYTES
 from bbrlab.scenario.schema import Scenario
@@ -29,5 +29,8 @@ def policer_checks(scenario: Scenario, plan: Plan, report: Report, tolerance: To
         detail = (
             f"bytes that passed the policer at {entry['device']}; {drops} of {entry['offered_packets']} packets dropped"
         )
-        found.append(Check("policer", round(most), passed, ok, detail))
+        if ok and not drops:
+            found.append(not_checked("policer", round(most), "nothing exceeded it: no packet was dropped", passed))
+        else:
+            found.append(Check("policer", round(most), passed, ok, detail))
     return found

@@ -354,7 +354,7 @@ def _with_algorithm(group: Group, number: int, looks: Looks, chosen: str) -> Gro
     name = f"flows.{number}"
     if said and called is None and not chosen:
         raise UserError(
-            f"{group.recording.file}: its flows are of '{said}', which the lab has not (it has {', '.join(ALGORITHMS)}); say what to run in "
+            f"{group.recording.file}: its flows are of '{said}', which the lab lacks (it has {', '.join(ALGORITHMS)}); say what to run in "
             f"its place, for example --set {name}.cca=cubic"
         )
     if candidates:
