@@ -31,7 +31,7 @@ from bbrlab.study.sources import PointsSource, source_of
 
 PAGE = "index.html"
 BESIDES = "queue_ms_mean"  # drawn below the shares
-VALUES_TOLD = 8
+VALUES_SHOWN = 8
 
 
 def is_study(folder: Path) -> bool:
@@ -66,7 +66,7 @@ def write_study_page(folder: Path, out: Path | None = None) -> Path:
     text = render(
         "study.html",
         title=source.name.rsplit("/", 1)[-1],
-        told=_told(source),
+        swept=_swept_words(source),
         pictures=_pictures(source),
         failed=[f"{point}, seed {seed}" for point, seed in failed.itertuples(index=False)],
         heads=heads,
@@ -78,14 +78,14 @@ def write_study_page(folder: Path, out: Path | None = None) -> Path:
     return page
 
 
-def _told(source: PointsSource) -> str:
+def _swept_words(source: PointsSource) -> str:
     """What is swept, and how often each point was run, in a sentence."""
     parts = []
     for column in source.swept:
         values = list(dict.fromkeys(source.table[column]))
-        told = ", ".join(number(v) if isinstance(v, int | float) else str(v) for v in values[:VALUES_TOLD])
-        more = f" and {len(values) - VALUES_TOLD} more" if len(values) > VALUES_TOLD else ""
-        parts.append(f"{column.removeprefix('network.')}: {told}{more}")
+        listed = ", ".join(number(v) if isinstance(v, int | float) else str(v) for v in values[:VALUES_SHOWN])
+        more = f" and {len(values) - VALUES_SHOWN} more" if len(values) > VALUES_SHOWN else ""
+        parts.append(f"{column.removeprefix('network.')}: {listed}{more}")
     points, seeds = source.table["point"].nunique(), source.table["seed"].nunique()
     return f"{number_of(points, 'point')}, {number_of(seeds, 'seed')}. {'; '.join(parts)}."
 

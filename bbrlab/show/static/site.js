@@ -145,11 +145,11 @@
 
     // {name of a curve: the places of its points}, in the order of the axis.
     function lines() {
-      const found = new Map(), told = data.keys.map((k, i) => i).filter((i) => i !== state.x && data.keys[i].values.length > 1 && !(metricOf().gain && data.keys[i].name === "case"));
+      const found = new Map(), named = data.keys.map((k, i) => i).filter((i) => i !== state.x && data.keys[i].values.length > 1 && !(metricOf().gain && data.keys[i].name === "case"));
       data.points.forEach((point, at) => {
         if (!chosen(point, Object.keys(state.only))) return;
         if (!groupsOf(metricOf()).some((group) => data.measured[state.metric][group][at])) return;
-        const name = told.map((i) => (data.keys[i].name === "case" ? "" : `${data.keys[i].label} `) + data.keys[i].words[point.at[i]]).join(", ");
+        const name = named.map((i) => (data.keys[i].name === "case" ? "" : `${data.keys[i].label} `) + data.keys[i].words[point.at[i]]).join(", ");
         if (!found.has(name)) found.set(name, []);
         found.get(name).push(at);
       });
@@ -176,7 +176,7 @@
       const metric = metricOf(), [i, j] = mapped, x = data.keys[i], y = data.keys[j];
       const group = groupsOf(metric)[0], per = data.measured[metric.name][group], goals = data.expected[metric.name]?.[group] || [];
       const grid = () => y.values.map(() => x.values.map(() => null));
-      const z = grid(), words = grid(), told = grid(), places = [];
+      const z = grid(), words = grid(), hover = grid(), places = [];
       const rounded = (v) => (metric.gain ? `${v > 0 ? "+" : ""}${Math.round(v)}` : text(v, 2));
       data.points.forEach((point, at) => {
         const cell = per[at];
@@ -185,14 +185,14 @@
         places.push(at);
         z[point.at[j]][point.at[i]] = cell[0];
         words[point.at[j]][point.at[i]] = `<b>${rounded(cell[0])}</b>${goal ? `<br>${rounded(goal[0])}` : ""}`;
-        told[point.at[j]][point.at[i]] = `here ${text(cell[0], 3)}${cell[1] ? " ± " + text(cell[1], 2) : ""}, ${cell[2]} seed${cell[2] === 1 ? "" : "s"}${goal ? `<br>published ${text(goal[0], 3)}` : ""}`;
+        hover[point.at[j]][point.at[i]] = `here ${text(cell[0], 3)}${cell[1] ? " ± " + text(cell[1], 2) : ""}, ${cell[2]} seed${cell[2] === 1 ? "" : "s"}${goal ? `<br>published ${text(goal[0], 3)}` : ""}`;
       });
       const values = z.flat().filter((v) => v !== null), published = goals.some((g, at) => g && g[0] !== null && places.includes(at));
       // Purple: more than the other; green: less. A gain of a hundred percent and more has one colour.
       const colours = metric.gain
         ? { zmin: -100, zmax: 100, colorscale: [[0, "#1b7837"], [0.25, "#a6dba0"], [0.5, "#f7f7f7"], [0.75, "#c2a5cf"], [1, "#762a83"]] }
         : { zmin: Math.min(...values), zmax: Math.max(...values), colorscale: "Cividis" };
-      const trace = { type: "heatmap", x: x.words.map(plain), y: y.words.map(plain), z, text: words, texttemplate: "%{text}", textfont: { size: place.clientWidth < 480 ? 10 : 13 }, customdata: told, xgap: 2, ygap: 2, hoverongaps: false,
+      const trace = { type: "heatmap", x: x.words.map(plain), y: y.words.map(plain), z, text: words, texttemplate: "%{text}", textfont: { size: place.clientWidth < 480 ? 10 : 13 }, customdata: hover, xgap: 2, ygap: 2, hoverongaps: false,
         hovertemplate: `${plain(x.label)} %{x}, ${plain(y.label)} %{y}<br>%{customdata}<extra></extra>`, showscale: !metric.gain, colorbar: { thickness: 12 }, ...colours };
       const shown = layout(plain(x.label), plain(y.label), { type: "category" });
       shown.yaxis = { ...shown.yaxis, type: "category", rangemode: "normal" };
