@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +26,12 @@ from bbrlab.show.site_pages import (
 )
 from bbrlab.show.verdicts import colours_css
 
-STATIC = Path(__file__).parent / "static"
+STATIC, TEMPLATES = (Path(__file__).parent / name for name in ("static", "templates"))
 OVERVIEW, OF_MODELS = "overview", ("models", "burst")
 _LEFT_OUT = (".buildinfo", "objects.inv", "genindex.html")  # of no use to a reader
 _CHART = "bb-plot"  # pages with one get the library that draws it
+
+Progress = Callable[[str, int, int], None]  # what is done with the pages, how many are done, of how many
 
 
 def site_folder(scale: str) -> Path:
@@ -37,12 +39,15 @@ def site_folder(scale: str) -> Path:
     return paths.results_folder() / scale / "site"
 
 
-def build_site(scale: str, out: Path | None = None, results: Path | None = None) -> list[str]:
+def build_site(
+    scale: str, out: Path | None = None, results: Path | None = None, *, progress: Progress | None = None
+) -> list[str]:
     """Write the site of a scale, whole or not at all. Executes nothing of the results.
 
     Args:
         out: default: site_folder().
         results: a folder to take the results from and no other; default: one's own, else those that ship.
+        progress: is called for each page that is read, and for each that is written.
 
     Returns:
         What Sphinx has to say of the pages, a line each; empty if all is well.
@@ -58,7 +63,7 @@ def build_site(scale: str, out: Path | None = None, results: Path | None = None)
         looks.mkdir()
         (looks / "verdicts.css").write_text(colours_css(), encoding="utf-8")
         _write_sources(findings, source)
-        warnings = _sphinx(source, aside / "html", aside / "doctrees", looks)
+        warnings = _sphinx(source, aside / "html", aside / "doctrees", looks, progress)
         for name in _LEFT_OUT:
             (aside / "html" / name).unlink(missing_ok=True)
         files.put_folder(aside / "html", out)
@@ -150,6 +155,7 @@ def _settings(looks: Path) -> dict[str, Any]:
         "myst_enable_extensions": [],
         "suppress_warnings": ["myst.header"],
         "html_theme": "pydata_sphinx_theme",
+        "templates_path": [str(TEMPLATES)],
         "html_title": "bbrlab",
         "html_static_path": [str(STATIC), str(looks)],
         "html_css_files": ["verdicts.css", "site.css"],
@@ -189,7 +195,7 @@ def _settings(looks: Path) -> dict[str, Any]:
     }
 
 
-def _sphinx(source: Path, out: Path, doctrees: Path, looks: Path) -> list[str]:
+def _sphinx(source: Path, out: Path, doctrees: Path, looks: Path, progress: Progress | None) -> list[str]:
     """Run Sphinx; returns its warnings."""
     from sphinx.application import Sphinx
     from sphinx.errors import SphinxError
@@ -201,11 +207,30 @@ def _sphinx(source: Path, out: Path, doctrees: Path, looks: Path) -> list[str]:
             str(source), None, str(out), str(doctrees), "html", _settings(looks), status=None, warning=warnings
         )
         app.connect("html-page-context", _scripts)
+        if progress:
+            _report(app, progress)
         app.build(force_all=True)
     except SphinxError as error:
         raise UserError(f"the site could not be written: {error}") from None
     told = re.sub(r"\x1b\[[0-9;]*m", "", warnings.getvalue())
     return [line.replace(f"{source}/", "") for line in told.splitlines() if line.strip()]
+
+
+def _report(app: Any, progress: Progress) -> None:
+    """Have Sphinx say how many pages it has read and written."""
+    pages: set[str] = set()
+    done = {"pages read": 0, "pages written": 0}
+
+    def begin(app: Any, environment: Any, names: list[str]) -> None:
+        pages.update(names)
+
+    def step(what: str) -> None:
+        done[what] += 1
+        progress(what, done[what], len(pages))
+
+    app.connect("env-before-read-docs", begin)
+    app.connect("source-read", lambda app, name, text: step("pages read"))
+    app.connect("html-page-context", lambda app, name, *rest: step("pages written") if name in pages else None)
 
 
 def _scripts(app: Any, page: str, template: str, context: Mapping[str, Any], doctree: Any) -> None:

@@ -85,6 +85,7 @@ def where_it_wins(cells: list[Cell]) -> str:
         return f"{outcomes[0]} at every buffer"
     if len(runs) > 3:
         counts = {outcome: outcomes.count(outcome) for outcome in ("wins", "is even", "loses") if outcome in outcomes}
-        return " and ".join(f"{outcome} at {n}" for outcome, n in counts.items()) + f" of {len(cells)} buffers"
+        first, *others = (f"{outcome} at {n}" for outcome, n in counts.items())
+        return f"{first} of {len(cells)} buffers, {' and '.join(others)}"
     parts = [f"{outcomes[run[0]]} up to {cells[run[-1]]['buffer']} BDP" for run in runs[:-1]]
     return ", ".join(parts) + f" and {outcomes[-1]} from {cells[runs[-1][0]]['buffer']} BDP on"

@@ -302,7 +302,7 @@ def test_a_site_of_one_folder_alone(monkeypatch, tmp_path):
     pages.mkdir(parents=True)
     (pages / "tang.ipynb").touch()
     given = []
-    monkeypatch.setattr("bbrlab.show.site.build_site", lambda *words: given.append(words) or [])
+    monkeypatch.setattr("bbrlab.show.site.build_site", lambda *words, **rest: given.append(words) or [])
     assert CliRunner().invoke(app, ["site", "--scale", "quick", "--results", str(theirs)]).exit_code == 0
     assert given == [("quick", None, theirs)]
     content = load_findings("quick", results=theirs)

@@ -83,9 +83,15 @@ def results(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def site(results, tmp_path_factory) -> Path:
+def steps() -> list[tuple[str, int, int]]:
+    """What was said while the site was made."""
+    return []
+
+
+@pytest.fixture(scope="module")
+def site(results, steps, tmp_path_factory) -> Path:
     out = tmp_path_factory.mktemp("a site") / "site"
-    assert build_site("smoke", out, results) == []
+    assert build_site("smoke", out, results, progress=lambda *step: steps.append(step)) == []
     return out
 
 
@@ -133,6 +139,13 @@ def test_every_link_and_anchor_leads_somewhere_and_nothing_is_loaded_from_elsewh
     assert wrong == []
     for style in site.rglob("*.css"):
         assert not re.search(r"(url\(|@import)\s*['\"]?(https?:)?//", style.read_text(encoding="utf-8")), style
+
+
+def test_how_far_the_site_is_counts_every_page_once(site, steps):
+    for what in ("pages read", "pages written"):
+        counts = [(done, number) for said, done, number in steps if said == what]
+        assert counts == [(i + 1, len(counts)) for i in range(len(counts))]
+        assert len(counts) > 50, what
 
 
 def test_no_name_stands_twice_on_a_page(site):
@@ -203,7 +216,7 @@ def test_the_front_begins_with_who_wins_here_beside_the_paper(site):
     [
         ([6, 5, 3, 1], "wins up to 2 BDP, is even up to 3 BDP and loses from 4 BDP on"),
         ([0, 1], "loses at every buffer"),
-        ([5, 1, 5, 3], "wins at 2 and is even at 1 and loses at 1 of 4 buffers"),
+        ([5, 1, 5, 3], "wins at 2 of 4 buffers, is even at 1 and loses at 1"),
     ],
 )
 def test_who_wins_in_words(levels, words):

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.cli.app import app
+
+if TYPE_CHECKING:
+    from bbrlab.show.site import Progress
 
 
 @app.command()
@@ -31,9 +37,26 @@ def site(
         typer.echo(f"notebook {name}")
         given = {"scale": scale} | ({"interactive": "no"} if name in OF_MODELS else {})
         execute_notebook(paths.ROOT / "notebooks" / f"{name}.ipynb", paths.results_folder() / "pages" / scale / f"{name}.ipynb", given)  # fmt: skip
-    for line in build_site(scale, out, results):
+    with _progress() as progress:
+        warnings = build_site(scale, out, results, progress=progress)
+    for line in warnings:
         typer.echo(f"bbrlab: warning: {line}", err=True)
     typer.echo(f"The site, for a browser: {(out or site_folder(scale)) / 'index.html'}")
+
+
+@contextmanager
+def _progress() -> Iterator[Progress | None]:
+    """On a terminal one line that is drawn again; else nothing."""
+    from rich.live import Live
+    from rich.text import Text
+
+    from bbrlab.base.console import Console
+
+    if not sys.stderr.isatty():
+        yield None
+        return
+    with Live(Text("results are read", "cyan"), console=Console(stderr=True, highlight=False), transient=True) as live:
+        yield lambda what, done, number: live.update(Text(f"{what}: {done} of {number}", "cyan"))
 
 
 @app.command()
