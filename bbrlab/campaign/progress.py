@@ -95,8 +95,11 @@ class Progress:
 
     def words(self) -> str:
         """Where the campaign is, in one line."""
-        hours, all_hours = self.virtual_s / 3600, sum(cost.virtual_s for cost in self.planned.values()) / 3600
-        parts = [f"runs {len(self.done)} of {len(self.planned)}", f"{hours:.1f} of {all_hours:.1f} virtual hours"]
+        all_s = sum(cost.virtual_s for cost in self.planned.values())
+        parts = [
+            f"runs {len(self.done)} of {len(self.planned)}",
+            f"{span(self.virtual_s)} of {span(all_s)} of virtual time",
+        ]
         if self.done:
             parts.append(f"{self.virtual_s / max(self.elapsed_s, 1e-9):.0f} x real time")
         parts.append(f"{span(self.left_s)} left")
@@ -108,7 +111,7 @@ class Progress:
         """What was done, in one line."""
         speed = self.virtual_s / max(self.elapsed_s, 1e-9)
         failed = f"{self.failed} failed their checks" if self.failed else "all passed their checks"
-        return f"{len(self.done)} runs, {self.virtual_s / 3600:.1f} virtual hours in {span(self.elapsed_s)} ({speed:.0f} x real time); {failed}"
+        return f"{len(self.done)} runs, {span(self.virtual_s)} of virtual time in {span(self.elapsed_s)} ({speed:.0f} x real time); {failed}"
 
 
 def span(seconds: float) -> str:

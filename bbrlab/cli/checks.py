@@ -91,7 +91,7 @@ def _claims_in(files: list[Path]) -> list[dict[str, Any]]:
 
 TOLD = {
     "claims": "{statements} statements, {claims} claims",
-    "scenario": "{paper}/{name}, {points} points x {trials} trials, {duration_s:g} s each",
+    "scenario": "{id}, {points} points x {trials} trials, {duration_s:g} s each",
     "rubric": "rubric {name}, {claims} claims, {questions} questions",
     "kernels": "{kernels} kernels, {default} by default",
     "config": "configuration of the workflow, scales {scales}",
@@ -118,7 +118,8 @@ def _checked(path: Path) -> dict[str, Any]:
             scaled = at_scale(loaded, scale, path)
             if scaled is not None and scaled is not loaded:
                 points_of(scaled, f"{path} (at scale {scale})")
-        return found | {"paper": loaded.paper, "name": loaded.name, "points": len(points), "trials": loaded.trials,
+        id = loaded.name if loaded.paper == "none" else f"{loaded.paper}/{loaded.name}"
+        return found | {"id": id, "paper": loaded.paper, "name": loaded.name, "points": len(points), "trials": loaded.trials,
                         "duration_s": loaded.duration_s, "notes": [*without_effect(points), *partly_there(points), *_about_parameters(points)]}  # fmt: skip
     if kind == "rubric":
         from bbrlab_apps.grading.rubric import load_rubric

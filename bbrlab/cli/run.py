@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.cli.app import (
     EXIT_CHECKS,
@@ -98,7 +99,7 @@ def run(
             f"{len(v)} values of {k}" for k, v in loaded.sweep.items()
         ]
         typer.echo(f"{loaded.name} has {' x '.join(axes)}; this runs the file's own values. "
-                   "Choose others with --set and --case, or run them all with snakemake.", err=as_json)  # fmt: skip
+                   f"Choose others with --set and --case, or run them all with {all_points_with(scenario)}.", err=as_json)  # fmt: skip
     for note in [] if quiet else [*without_effect([point]), *partly_there([point])]:
         typer.echo(f"note: {note}", err=as_json)
     with _progress(point.scenario.duration_s, quiet, as_json) as tell:
@@ -128,6 +129,11 @@ def _by_group(items: list[str] | None) -> dict[int, str]:
             raise UserError(f"--sender-kernel {item}: give GROUP=NAME, for example --sender-kernel 1=lab-6.1-qemu")
         found[int(group)] = name
     return found
+
+
+def all_points_with(scenario: Path) -> str:
+    """What runs all points of a scenario's file: the workflow those of the package, bbrlab sweep others."""
+    return "snakemake" if paths.SCENARIOS in scenario.resolve().parents else f"bbrlab sweep {scenario}"
 
 
 @contextlib.contextmanager

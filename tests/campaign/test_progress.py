@@ -52,7 +52,7 @@ def test_what_is_left_follows_what_it_took(figure, monkeypatch):
     assert campaign.left_s == pytest.approx(850), "it ticks down between two runs"
     campaign.finish(keys[10], ok=False)
     assert campaign.words() == (
-        "runs 11 of 100 · 11.0 of 100.0 virtual hours · 264 x real time · 20 minutes left · 1 failed their checks"
+        "runs 11 of 100 · 11.0 hours of 100.0 hours of virtual time · 264 x real time · 20 minutes left · 1 failed their checks"
     )
     assert campaign.summary().endswith("1 failed their checks")
 

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.cli.commands import app
+from bbrlab.cli.run import all_points_with
 from bbrlab.run.output import prepare_out
 from bbrlab.scenario.load import load_scenario
 
@@ -121,6 +122,18 @@ def test_a_forecast_is_of_figures():
 )
 def test_each_kind_of_file_is_checked_as_what_it_is(path, said):
     assert bbrlab("check", str(paths.ROOT / path)).startswith(f"{paths.ROOT / path}: {said}")
+
+
+def test_a_scenario_of_no_paper_has_its_name_alone(tmp_path):
+    mine = tmp_path / "mine.yaml"
+    text = (paths.SCENARIOS / "tang" / "fig2.yaml").read_text(encoding="utf-8")
+    mine.write_text(text.replace("paper: tang\n", ""))
+    assert bbrlab("check", str(mine)).startswith(f"{mine}: fig2, 2 points")
+
+
+def test_how_to_run_all_points_is_a_command_that_takes_the_file(tmp_path):
+    assert all_points_with(tmp_path / "mine.yaml") == f"bbrlab sweep {tmp_path / 'mine.yaml'}"
+    assert all_points_with(paths.SCENARIOS / "tang" / "fig2.yaml") == "snakemake"
 
 
 def test_a_fault_of_another_kind_of_file(tmp_path):
