@@ -5,7 +5,7 @@ Beside samples.raw the guest writes events.jsonl, one line for each thing that c
      null for what the scenario had planned, and one of
      "started": the transfer, as docs/reference/plan.md has it, with "flow" | "stopped", "ended": number of a transfer |
      "changed": {"rate_bps", "rtt_us", "loss"}, as far as they changed | "other": true, a command that may have done anything}
-The host reads both while they grow (bbrlab/measure/live.py).
+The host reads both while they grow (bbrlab_apps/play/live_samples.py).
 """
 
 import contextlib
@@ -23,7 +23,7 @@ from namespaces import mount, network_of
 from sampler import show
 
 TERMINAL = "/dev/tty1"  # bbrlab/experiment/machine/uml.py has the host's end
-NODES_FILES = "/mnt/prompt-files"  # in the host's folder (machine.py); bbrlab/run/prompt_files.py keeps them
+NODES_FILES = "/mnt/prompt-files"  # in the host's folder (machine.py); bbrlab_apps/play/node_files.py keeps them
 BEAT_NS = 1_000_000_000
 SHOW_NS = 100_000_000  # how often the host sees new samples, at most
 LISTEN_S, LISTEN_POLL_S = 5, 0.005

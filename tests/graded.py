@@ -14,9 +14,10 @@ import yaml
 from bbrlab.base import files
 from bbrlab.run.run import run_point
 from bbrlab.scenario.point import Point
-from bbrlab_apps.grading.grade import Grade, grade_submission
+from bbrlab_apps.grading.grade import grade_submission
+from bbrlab_apps.grading.grades import Grade
+from bbrlab_apps.grading.load import load_rubric
 from bbrlab_apps.grading.personal import personal
-from bbrlab_apps.grading.rubric import load_rubric
 
 STUDENT = "ada"
 RUBRIC: dict[str, Any] = {

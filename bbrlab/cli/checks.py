@@ -122,7 +122,7 @@ def _checked(path: Path) -> dict[str, Any]:
         return found | {"id": id, "paper": loaded.paper, "name": loaded.name, "points": len(points), "trials": loaded.trials,
                         "duration_s": loaded.duration_s, "notes": [*without_effect(points), *partly_there(points), *_about_parameters(points)]}  # fmt: skip
     if kind == "rubric":
-        from bbrlab_apps.grading.rubric import load_rubric
+        from bbrlab_apps.grading.load import load_rubric
 
         rubric = load_rubric(path)
         return found | {"name": rubric.name, "claims": len(rubric.claims), "questions": len(rubric.questions)}

@@ -10,9 +10,10 @@ import bbrlab.cli.stages.runs
 import bbrlab.cli.stages.site
 import bbrlab.cli.stages.tables
 import bbrlab_apps.grading.commands
+import bbrlab_apps.play.commands
+import bbrlab_apps.testbed.commands
 from bbrlab.cli import (
     archive,
-    beside,
     cache,
     campaign,
     checks,
@@ -21,7 +22,6 @@ from bbrlab.cli import (
     crosscheck,
     kernels,
     models,
-    play,
     plot,
     qlog,
     run,

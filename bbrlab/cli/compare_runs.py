@@ -15,7 +15,7 @@ from bbrlab.cli.app import EXIT_MOVED, print_json
 from bbrlab.cli.preflight import check_file
 
 if TYPE_CHECKING:
-    from bbrlab.study.beside import Field, Number
+    from bbrlab.study.run_differences import Field, Number
 
 SUMMARY = "summary.json"  # bbrlab.run.output.SUMMARY, without what that imports
 DIGITS = 4
@@ -28,12 +28,12 @@ def compare_runs(
 
     Args:
         words: their folders.
-        metrics: what to compare; default: beside.METRICS.
+        metrics: what to compare; default: run_differences.METRICS.
         out: of the picture; None: there is none.
         others: options that were given, and mean nothing for runs.
     """
     from bbrlab.measure.schema import METRICS
-    from bbrlab.study import beside
+    from bbrlab.study import run_differences
     from bbrlab.study.names import resolve
     from bbrlab.study.plot import Wish, check_out, plot, save
     from bbrlab.study.sources import source_of
@@ -50,8 +50,8 @@ def compare_runs(
     runs = source_of(words)
     assert isinstance(runs, list)
     one, two = runs
-    fields = beside.fields_that_differ(one, two)
-    numbers = beside.numbers_of(one, two, chosen or beside.METRICS)
+    fields = run_differences.fields_that_differ(one, two)
+    numbers = run_differences.numbers_of(one, two, chosen or run_differences.METRICS)
     if out:
         save(plot(runs, Wish())[0], out)
     if as_json:

@@ -12,7 +12,6 @@ from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.limits import limits_in_words
 from bbrlab.experiment.machine import host, process, qemu, uml
-from bbrlab.experiment.machine.prompt import PromptLink
 from bbrlab.experiment.machine.strain import Gauge, Strain
 from bbrlab.experiment.plan import Plan
 from bbrlab.kernel.built import Kernel
@@ -46,7 +45,7 @@ class Machine:
     watchdog_s: float
     die_with_parent: bool
     on_progress: Progress
-    prompt: PromptLink | None = None
+    prompt: process.PromptConsole | None = None
     stop: threading.Event | None = None
     on_start: Callable[[], None] = lambda: None
 

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import mean, median
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from bbrlab_apps.grading.grades import Grade, flag_words
 from bbrlab_apps.grading.report import PAGE, STYLE, number
-
-if TYPE_CHECKING:
-    from bbrlab_apps.grading.grade import Grade
 
 CLASS_PAGE = "class.html"
 BINS = 10  # of the distribution
@@ -93,8 +90,6 @@ def rows_of(grades: Mapping[str, Grade]) -> list[Row]:
 def class_page(grades: Mapping[str, Grade]) -> str:
     """The page of a class that has at least one grade; every foreign text is escaped."""
     from jinja2 import Environment
-
-    from bbrlab_apps.grading.grade import flag_words
 
     ordered = sorted(grades.items())
     parts = [grade["score"] / grade["of"] for grade in grades.values()]

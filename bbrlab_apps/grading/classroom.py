@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TypedDict
 
 from bbrlab.base import files
 from bbrlab.base.errors import UserError
@@ -15,26 +15,6 @@ from bbrlab_apps.grading.personal import drawn_seeds, known_id
 from bbrlab_apps.grading.report import CLASS
 from bbrlab_apps.grading.rubric import Rubric
 from bbrlab_apps.grading.submission import ARCHIVES
-
-if TYPE_CHECKING:
-    from bbrlab_apps.grading.grade import Grade
-
-GRADE = "grade.json"  # of a student, beside the report
-
-
-def grades_in(folder: Path) -> dict[str, Grade]:
-    """{student: grade} of what `bbrlab grade --class` wrote to a folder. UserError if there is none."""
-    found = {}
-    for file in sorted(folder.glob(f"*/{GRADE}")):
-        grade: Grade = files.read_json(file, "delete it, and grade again")
-        if not {"student", "score", "of", "items", "pending"} <= grade.keys():
-            raise UserError(f"{file}: is of another version; grade again")
-        found[grade["student"]] = grade
-    if not found:
-        raise UserError(
-            f"{folder}: has no grades (*/{GRADE}); give the folder that `bbrlab grade --class` wrote to (--out)"
-        )
-    return found
 
 
 class Others(TypedDict):

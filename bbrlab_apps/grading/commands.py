@@ -23,7 +23,7 @@ from bbrlab.cli.preflight import check_file
 if TYPE_CHECKING:
     from bbrlab_apps.grading.examine import Examined
     from bbrlab_apps.grading.feedback import ByPeople
-    from bbrlab_apps.grading.grade import Grade
+    from bbrlab_apps.grading.grades import Grade
     from bbrlab_apps.grading.rubric import Rubric
 
 Result = TypeVar("Result")
@@ -60,11 +60,11 @@ def grade(
     from bbrlab_apps.grading.class_page import CLASS_PAGE, class_page
     from bbrlab_apps.grading.classroom import name_of, submissions_in
     from bbrlab_apps.grading.grade import grade_submission
+    from bbrlab_apps.grading.load import load_rubric
     from bbrlab_apps.grading.people import one_person, read_people
     from bbrlab_apps.grading.personal import known_id
     from bbrlab_apps.grading.report import CLASS, class_table
     from bbrlab_apps.grading.rerun import ready
-    from bbrlab_apps.grading.rubric import load_rubric
 
     if (submission is None) == (class_ is None):
         raise UserError("give a SUBMISSION, or --class FOLDER with one for each student")
@@ -114,10 +114,10 @@ def assign(
     """Draw what is personal in an assignment (rates, delays, seeds) from students' ids: the same on every machine."""
     from bbrlab.base import files
     from bbrlab.base.yaml_files import dump_yaml
+    from bbrlab_apps.grading.load import load_rubric
     from bbrlab_apps.grading.people import read_roster
     from bbrlab_apps.grading.personal import personal
     from bbrlab_apps.grading.report import table_of
-    from bbrlab_apps.grading.rubric import load_rubric
     from bbrlab_apps.grading.sheet import write_sheet
 
     loaded = load_rubric(rubric)
@@ -182,7 +182,7 @@ def course_gradescope(
 ) -> None:  # fmt: skip
     """Write a Gradescope autograder: setup.sh, run_autograder, the rubric without runs made again, this checkout and its kernel."""
     from bbrlab_apps.grading.gradescope import write_autograder
-    from bbrlab_apps.grading.rubric import load_rubric
+    from bbrlab_apps.grading.load import load_rubric
 
     check_file("--out", out)
     _warn_of_salt(load_rubric(rubric))
@@ -200,8 +200,8 @@ def course_gradebook(
 ) -> None:  # fmt: skip
     """Put grades into the table that Canvas or Moodle exported, for import there."""
     from bbrlab.base import files
-    from bbrlab_apps.grading.classroom import grades_in
     from bbrlab_apps.grading.gradebook import filled
+    from bbrlab_apps.grading.grades import grades_in
     from bbrlab_apps.grading.people import read_table
 
     check_file("--out", out)
@@ -250,7 +250,8 @@ def _class(
 ) -> dict[str, Grade]:  # fmt: skip
     """Grade a class, several submissions at once: first look at all of them, then compare them, then make runs again."""
     from bbrlab_apps.grading.classroom import others_of
-    from bbrlab_apps.grading.grade import examine_submission, flag_words, grade_submission
+    from bbrlab_apps.grading.grade import examine_submission, grade_submission
+    from bbrlab_apps.grading.grades import flag_words
     from bbrlab_apps.grading.report import number
 
     context = multiprocessing.get_context("spawn")

@@ -7,26 +7,27 @@ import hashlib
 import json
 import os
 import tempfile
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 from bbrlab.base import files, paths
 from bbrlab.campaign.stages import PACKAGES
 from bbrlab.claims.schema import rounded
 from bbrlab.kernel.built import Kernel
-from bbrlab_apps.grading.classroom import ALONE, GRADE, Others
+from bbrlab_apps.grading.classroom import ALONE, Others
 from bbrlab_apps.grading.examine import Examined, examine
 from bbrlab_apps.grading.feedback import NOBODY, ByPeople, late_cost, worth
+from bbrlab_apps.grading.grades import GRADE, Grade, Item
 from bbrlab_apps.grading.handed_runs import COPIED, OTHERS_RUN
 from bbrlab_apps.grading.judge import Judged, judge, points_of_figure
 from bbrlab_apps.grading.limited import Refused, run_limited
+from bbrlab_apps.grading.load import load_rubric
 from bbrlab_apps.grading.personal import Personal, personal
 from bbrlab_apps.grading.report import write_report
 from bbrlab_apps.grading.rerun import DIFFERS, FAILED_HERE, NOT_RUN, SAME, Rerun, drawn_runs, ready, run_again
-from bbrlab_apps.grading.rubric import Question, Rubric, load_rubric
+from bbrlab_apps.grading.rubric import Question, Rubric
 from bbrlab_apps.grading.submission import ANSWERS, NOTEBOOK, RESULTS, SCENARIO
 
 EXAMINED = "examined.json"
@@ -37,49 +38,6 @@ NOTHING: Examined = {
     "content_sha256": "", "incomplete": [], "notes": [], "scenario_wrong": ["there is no scenario that can be read"],
     "points": [], "answers": {}, "unanswered": {}, "runs": [],
 }  # fmt: skip
-
-
-class Item(TypedDict):
-    """One thing that there are points for.
-
-    Attributes:
-        id, title: its names.
-        score, of: points.
-        told: what was found, in words that the student may see.
-        for_teacher: the same for the teacher: right answers, names of others.
-    """
-
-    id: str
-    title: str
-    score: float
-    of: float
-    told: list[str]
-    for_teacher: list[str]
-
-
-class Grade(TypedDict):
-    """What is written as grade.json.
-
-    Attributes:
-        pending: questions that a person has still to grade.
-        late: what late work cost, in words; empty if it cost nothing.
-    """
-
-    key: str
-    student: str
-    assignment: str
-    title: str
-    parameters: dict[str, Any]
-    seeds: list[int]
-    score: float
-    of: float
-    flags: list[tuple[str, str]]
-    notes: list[str]
-    items: list[Item]
-    runs: list[dict[str, Any]]
-    reruns: list[Rerun]
-    pending: list[str]
-    late: str
 
 
 def examine_submission(path: Path, rubric_file: Path, student: str, out: Path) -> Examined:
@@ -377,11 +335,6 @@ def _right_answer(question: Question, judged: Mapping[str, Judged]) -> tuple[str
     if question.within is not None:
         return right, float(question.within), ""
     return right, abs(right) * (question.within_percent or 0.0) / 100, ""
-
-
-def flag_words(grade: Grade) -> str:
-    """The kinds of what was flagged, each with how often."""
-    return "; ".join(f"{kind} ({n})" if n > 1 else kind for kind, n in Counter(k for k, _ in grade["flags"]).items())
 
 
 def _key(path: Path, rubric_file: Path, own: Personal, kernel: Kernel) -> str:

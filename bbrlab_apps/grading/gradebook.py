@@ -20,7 +20,7 @@ from bbrlab_apps.grading.personal import one_form
 from bbrlab_apps.grading.report import number
 
 if TYPE_CHECKING:
-    from bbrlab_apps.grading.grade import Grade
+    from bbrlab_apps.grading.grades import Grade
 
 CANVAS = ("student", "id", "sis user id", "sis login id", "section")
 FEEDBACK = "Feedback comments"

@@ -25,10 +25,11 @@ from bbrlab.kernel.built import kernel_folder
 from bbrlab.kernel.record import to_record
 from bbrlab_apps.grading.feedback import ByPeople, late_days
 from bbrlab_apps.grading.grade import grade_submission
+from bbrlab_apps.grading.load import load_rubric
 from bbrlab_apps.grading.people import Roster, read_roster
 from bbrlab_apps.grading.report import GRADESCOPE
 from bbrlab_apps.grading.rerun import ready
-from bbrlab_apps.grading.rubric import Rubric, instant_of, load_rubric
+from bbrlab_apps.grading.rubric import Rubric, instant_of
 
 RUBRIC, ROSTER, CHECKOUT = "rubric.yaml", "roster.csv", "bbrlab.tar.gz"
 METADATA = "submission_metadata.json"

@@ -6,13 +6,11 @@ import csv
 import io
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bbrlab.base import files
 from bbrlab.base.tables import cell
-
-if TYPE_CHECKING:
-    from bbrlab_apps.grading.grade import Grade
+from bbrlab_apps.grading.grades import Grade, flag_words
 
 PAGE, GRADESCOPE, CLASS = "report.html", "results.json", "class.csv"
 STYLE = """:root { color-scheme: light dark; --text: #1c1e21; --page: #fff; --soft: #5c6066; --line: #d5d8dc; --good: #1b7837; --bad: #b2182b; --mark: #fdf1f1; }
@@ -117,8 +115,6 @@ def write_report(grade: Grade, out: Path) -> None:
 
 def class_table(grades: Mapping[str, Grade]) -> str:
     """The grades of a class as CSV: a row for each student."""
-    from bbrlab_apps.grading.grade import flag_words
-
     ids = list(dict.fromkeys(item["id"] for grade in grades.values() for item in grade["items"]))
     rows = []
     for student, grade in sorted(grades.items()):

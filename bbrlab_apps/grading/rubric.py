@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import difflib
-import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime
-from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from bbrlab.base.errors import UserError
 from bbrlab.base.strict import NonNegative, Positive, Strict
-from bbrlab.base.yaml_files import Lines, read_yaml
 from bbrlab.results.verdicts import FINAL
-from bbrlab.scenario.messages import explain_error
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,39}$")]
 Number = Annotated[float, Field(allow_inf_nan=False)]
@@ -25,8 +20,6 @@ Scalar = int | Number | str
 Points = NonNegative
 SHIPPED_SALT = "change this text before the course begins"
 VALUES_MAX = 1_000_000  # that a parameter may be drawn from
-TRIED_MAX = 200  # values of a parameter that a rubric is checked with
-CORNERS_MAX = 64  # combinations of smallest and largest values that it is checked with besides
 DIGITS = 9  # after the point, that values of a range are rounded to
 ROUNDED = 10.0**-DIGITS
 
@@ -297,46 +290,6 @@ class Rubric(Strict):
         return float(checks + sum(c.points for c in self.claims) + sum(q.points for q in self.questions))
 
 
-def load_rubric(path: Path) -> Rubric:
-    """Read and check a rubric, with values of its parameters put in: each one, and the smallest and largest together.
-
-    Of a parameter with more than TRIED_MAX values so many are tried, the others as far apart as they can be.
-
-    Raises:
-        UserError: naming file, line, field, value and what would be valid.
-    """
-    from bbrlab_apps.grading.personal import filled_in
-
-    content = read_yaml(path, "give the path of a RUBRIC.yaml")
-    if not isinstance(content, dict):
-        raise UserError(f"{path}: a rubric is a mapping of keys to values; see courses/README.md")
-    lines = Lines(path)
-    try:
-        rubric = Rubric.model_validate(content)
-    except ValidationError as error:
-        problems = [_explained(f"{path}:{lines.of(e['loc'])}", e, content) for e in error.errors()]
-        raise UserError("\n".join(dict.fromkeys(problems))) from None
-    for chosen in _tried(rubric.parameters):
-        try:
-            filled_in(rubric, chosen)
-        except Misplaced as error:
-            raise UserError(f"{path}:{lines.of(error.place)}: {error}{in_words(chosen)}") from None
-    return rubric
-
-
-def _tried(parameters: Mapping[str, Values]) -> Iterator[dict[str, Scalar]]:
-    """Values to check a rubric with: of all parameters together their first and last ones, then each value beside the others' first."""
-    every = {name: values.all() for name, values in parameters.items()}
-    first, last = ({name: found[end] for name, found in every.items()} for end in (0, -1))
-    corners = itertools.product(*(dict.fromkeys((found[0], found[-1])) for found in every.values()))
-    chosen = [dict(zip(every, corner, strict=True)) for corner in itertools.islice(corners, CORNERS_MAX)]
-    for name, found in every.items():
-        count = min(len(found), TRIED_MAX)
-        inner = sorted({round(i * (len(found) - 1) / (count - 1)) for i in range(1, count - 1)})
-        chosen += [first | {name: found[place]} for place in (*inner, -1)]
-    yield from (dict(key) for key in dict.fromkeys(tuple(one.items()) for one in (*chosen, last)))
-
-
 def in_words(parameters: Mapping[str, Scalar]) -> str:
     """Parameters that a message speaks of; empty without any."""
     return f" (with {', '.join(f'{name} {value}' for name, value in parameters.items())})" if parameters else ""
@@ -348,30 +301,3 @@ class Misplaced(UserError):
     def __init__(self, place: tuple[Any, ...], problem: str):
         super().__init__(problem)
         self.place = place
-
-
-def _explained(where: str, error: Any, content: Any) -> str:
-    """A pydantic error in words: file, line, field, value, what would be valid."""
-    if error["type"] != "extra_forbidden":
-        return explain_error(where, error, content)
-    path = [p for p in error["loc"] if isinstance(p, int) or "[" not in p]
-    known = list(_model_at(path[:-1]).model_fields)
-    close = difflib.get_close_matches(str(path[-1]), known, 1)
-    hint = f"; did you mean '{close[0]}'?" if close else f" (valid here: {', '.join(known)})"
-    return f"{where}: unknown key '{'.'.join(map(str, path))}'{hint}"
-
-
-def _model_at(path: list[Any]) -> type[BaseModel]:
-    """The model that stands at a place of a rubric."""
-    model: type[BaseModel] = Rubric
-    for part in path:
-        if part in model.model_fields:
-            inner = _models_in(model.model_fields[part].annotation)
-            model = inner[0] if inner else model
-    return model
-
-
-def _models_in(annotation: Any) -> list[type[BaseModel]]:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return [annotation]
-    return [model for inner in get_args(annotation) for model in _models_in(inner)]

@@ -26,7 +26,7 @@ from bbrlab.kernel.built import kernel_identity
 from bbrlab.kernel.sources import Source
 from bbrlab.results import config
 from bbrlab.results.figures import figures_at, runs_of
-from bbrlab_apps.grading import rubric
+from bbrlab_apps.grading import load, rubric
 from bbrlab_apps.grading.personal import personal
 from tests.fuzz.scenarios import VALUES, change, garble
 from tests.graded import RUBRIC
@@ -85,7 +85,7 @@ def mutants(kind: str, count: int, seed: int) -> Iterator[str]:
 
 def use_rubric(path: Path) -> None:
     """As ``bbrlab assign`` and ``bbrlab grade`` read it."""
-    loaded = rubric.load_rubric(path)
+    loaded = load.load_rubric(path)
     for student in ("ada", "Zoë 7"):
         own = personal(loaded, student)
         yaml.safe_dump(own.asked.scenario.model_dump(exclude_unset=True), sort_keys=False)

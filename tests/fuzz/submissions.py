@@ -28,9 +28,9 @@ import yaml
 
 from bbrlab_apps.grading import examine, report
 from bbrlab_apps.grading.grade import grade_submission
+from bbrlab_apps.grading.load import load_rubric
 from bbrlab_apps.grading.personal import personal
 from bbrlab_apps.grading.rerun import ready
-from bbrlab_apps.grading.rubric import load_rubric
 from tests.fuzz.scenarios import VALUES, change, garble
 from tests.graded import STUDENT, make_submission, words, write_rubric
 

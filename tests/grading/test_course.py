@@ -25,10 +25,11 @@ from bbrlab_apps.grading.class_page import class_page, rows_of
 from bbrlab_apps.grading.feedback import late_cost, late_days, worth
 from bbrlab_apps.grading.grade import NOTHING, grade_submission
 from bbrlab_apps.grading.gradebook import filled
+from bbrlab_apps.grading.load import load_rubric
 from bbrlab_apps.grading.people import read_people, read_roster, read_table
 from bbrlab_apps.grading.personal import personal
 from bbrlab_apps.grading.report import gradescope as results_json
-from bbrlab_apps.grading.rubric import Late, Question, instant_of, load_rubric
+from bbrlab_apps.grading.rubric import Late, Question, instant_of
 from bbrlab_apps.grading.sheet import SHEET, check_submission, write_sheet
 from tests.graded import RUBRIC, STUDENT, graded, make_submission, score_of, write_rubric
 

@@ -40,10 +40,11 @@ from bbrlab_apps.grading.handed_runs import (
 )
 from bbrlab_apps.grading.judge import judge
 from bbrlab_apps.grading.limited import Refused, run_limited
+from bbrlab_apps.grading.load import load_rubric
 from bbrlab_apps.grading.personal import personal
 from bbrlab_apps.grading.report import GRADESCOPE, PAGE, class_table, page
 from bbrlab_apps.grading.rerun import BEYOND, DIFFERS, NOT_RUN, SAME, Rerun, drawn_runs, run_again
-from bbrlab_apps.grading.rubric import Limits, Values, load_rubric
+from bbrlab_apps.grading.rubric import Limits, Values
 from bbrlab_apps.grading.submission import Submission
 from docs._make.rubric import TABLES
 from tests.graded import (

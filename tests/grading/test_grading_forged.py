@@ -27,7 +27,7 @@ from bbrlab_apps.grading.handed_runs import (
     OTHER_VERSION,
 )
 from bbrlab_apps.grading.handed_samples import impossible, type_of
-from bbrlab_apps.grading.rubric import load_rubric
+from bbrlab_apps.grading.load import load_rubric
 from tests.conftest import scenario_dict
 from tests.graded import (
     careful_summary,

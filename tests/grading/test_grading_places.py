@@ -14,9 +14,10 @@ import pytest
 
 from bbrlab.base.errors import UserError
 from bbrlab_apps.grading.examine import examine
+from bbrlab_apps.grading.load import load_rubric
 from bbrlab_apps.grading.personal import known_id, personal
 from bbrlab_apps.grading.report import class_table, page
-from bbrlab_apps.grading.rubric import Limits, load_rubric
+from bbrlab_apps.grading.rubric import Limits
 from bbrlab_apps.grading.submission import Submission, open_submission
 from tests.graded import write_rubric
 

@@ -13,10 +13,10 @@ import pytest
 
 from bbrlab.cli import doctor
 from bbrlab.experiment.machine import process, uml
-from bbrlab.experiment.machine.prompt import PromptLink
 from bbrlab.kernel import build, probe
 from bbrlab.kernel.built import Kernel
 from bbrlab.kernel.confine import confined, landlock, seccomp
+from bbrlab_apps.play.prompt_link import PromptLink
 
 LINUX_6_12, LINUX_7_3 = (6, 12), (7, 3)
 if not landlock.version() or not seccomp.is_supported():  # said by `bbrlab doctor`

@@ -19,17 +19,17 @@ import yaml
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
-from bbrlab.cli.play import VIEW_COLUMNS, VIEW_ROWS
-from bbrlab.cli.play_line import Words
-from bbrlab.experiment.machine.prompt import LINE_BYTES, READY, Plain, PromptLink
-from bbrlab.measure.live import Follower
 from bbrlab.measure.netlink import HEAD
-from bbrlab.run.play import plan_play
-from bbrlab.run.played import Played, played_text, read_events
 from bbrlab.run.run import run_point
 from bbrlab.scenario.load import base_point, load_scenario
 from bbrlab.scenario.messages import validate
-from bbrlab.scenario.playable import LONGEST_S, playable
+from bbrlab_apps.play.command_line import Words
+from bbrlab_apps.play.live_samples import Follower
+from bbrlab_apps.play.playable import LONGEST_S, playable
+from bbrlab_apps.play.played import Played, played_text, read_events
+from bbrlab_apps.play.prompt_link import LINE_BYTES, READY, Plain, PromptLink
+from bbrlab_apps.play.run import plan_play
+from bbrlab_apps.play.terminal import VIEW_COLUMNS, VIEW_LINES
 from tests.conftest import Result, processes_of, scenario_dict, wait_for
 
 PLAY = [sys.executable, "-m", "bbrlab.cli.main", "play"]
@@ -425,7 +425,7 @@ def test_guest_that_dies_is_told_and_nothing_kept(scenario_file, tmp_path):
     out = tmp_path / "out"
     child = spawn(scenario_file, out, 60, 20)
     try:
-        child.expect(f"needs {VIEW_COLUMNS} columns and {VIEW_ROWS} lines, this terminal has 60 and 20")
+        child.expect(f"needs {VIEW_COLUMNS} columns and {VIEW_LINES} lines, this terminal has 60 and 20")
         child.expect(READY)
         child.send("nodes\r")
         child.expect("h1 r1 s1 s2", timeout=60)

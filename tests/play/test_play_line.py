@@ -10,7 +10,7 @@ from textual import events
 from textual.app import App, ComposeResult
 from textual.widgets import Input
 
-from bbrlab.cli.play_line import CommandLine, Words
+from bbrlab_apps.play.command_line import CommandLine, Words
 
 
 class Screen(App[None]):

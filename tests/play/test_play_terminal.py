@@ -18,13 +18,13 @@ import pexpect
 import pytest
 
 from bbrlab.base import paths
-from bbrlab.cli.play import Game
-from bbrlab.cli.terminal import Terminal
-from bbrlab.experiment.machine.prompt import READY
 from bbrlab.run.capture import NO_CAPTURE
-from bbrlab.run.play import BACKEND
 from bbrlab.scenario.load import base_point
 from bbrlab.scenario.messages import validate
+from bbrlab_apps.play.prompt_link import READY
+from bbrlab_apps.play.run import BACKEND
+from bbrlab_apps.play.session import Session
+from bbrlab_apps.play.terminal import Terminal
 from tests.conftest import Result, processes_of, scenario_dict, wait_for
 from tests.play.test_play import PLAY, scenario_file, spawn  # noqa: F401 - a fixture
 
@@ -56,24 +56,24 @@ def finishes(do: Callable[[], object]) -> bool:
 @pytest.mark.parametrize("shown", [False, True])
 def test_an_answer_that_comes_before_its_line_is_sent_to_the_end_is_shown(tmp_path, shown):
     """A terminal shows what is typed itself; what the guest says at the same time is shown all the same."""
-    game = Game(base_point(validate(scenario_dict(), "test")), 1, tmp_path / "out", None, (), 60, NO_CAPTURE)
+    session = Session(base_point(validate(scenario_dict(), "test")), 1, tmp_path / "out", None, (), 60, NO_CAPTURE)
     told: list[str] = []
-    game.on_text = told.append
-    listens = threading.Thread(target=game._listen, daemon=True)
+    session.on_text = told.append
+    listens = threading.Thread(target=session._listen, daemon=True)
     listens.start()
-    sends = game.link.send_line
+    sends = session.link.send_line
 
     def send_line(line):
         sent = sends(line)
-        os.write(game.link.guest_end, b"the answer\n")
-        assert wait_for(lambda: "answer" in game.text, 10)
+        os.write(session.link.guest_end, b"the answer\n")
+        assert wait_for(lambda: "answer" in session.text, 10)
         return sent
 
-    game.link.send_line = send_line
-    game.send("nodes", shown)
-    assert game.text == "nodes\nthe answer\n"
+    session.link.send_line = send_line
+    session.send("nodes", shown)
+    assert session.text == "nodes\nthe answer\n"
     assert "".join(told) == ("" if shown else "nodes\n") + "the answer\n"
-    game.link.close()
+    session.link.close()
     listens.join(5)
 
 

@@ -461,7 +461,7 @@ def test_a_kernel_without_records_of_acks_is_refused_for_a_trace():
 
 @pytest.mark.parametrize("seconds", BAD_SECONDS)
 def test_a_play_without_a_watchdog_is_refused_before_it_begins(scenario_file, old_result, monkeypatch, seconds):
-    monkeypatch.setattr("bbrlab.cli.play.Game", lambda *arguments: pytest.fail("it began"))
+    monkeypatch.setattr("bbrlab_apps.play.session.Session", lambda *arguments: pytest.fail("it began"))
     before = content_of(old_result)
     done = CliRunner().invoke(
         app, ["play", str(scenario_file()), "--out", str(old_result), "--watchdog-s", seconds, "--plain"]

@@ -18,12 +18,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, TextIO
+from typing import BinaryIO, Protocol, TextIO
 
 from bbrlab.base.errors import UserError
 from bbrlab.base.signals import postponed
 from bbrlab.experiment.machine.cores import one_core
-from bbrlab.experiment.machine.prompt import PromptLink
 from bbrlab.experiment.machine.strain import Gauge
 
 PR_SET_CHILD_SUBREAPER = 36
@@ -55,6 +54,17 @@ class Stopped(Exception):
     """The guest was ended because the user wanted it."""
 
 
+class PromptConsole(Protocol):
+    """A second console of a guest, at whose other end somebody types."""
+
+    @property
+    def guest_end(self) -> int:
+        """The descriptor that the guest gets."""
+
+    def hand_over(self) -> None:
+        """Called when the guest has its end."""
+
+
 @dataclass(frozen=True)
 class Job:
     """One run of the guest's program.
@@ -71,7 +81,7 @@ class Job:
             set-up takes may take minutes.
         on_progress: called with each "bbrlab VERB TEXT" line.
         die_with_parent: end the guest when this process loses its parent (a killed campaign).
-        prompt: the line to whoever types at its prompt; None: it has none.
+        prompt: for somebody who types commands; None: it has none.
         stop: ends it when it is set.
         devices: further words for its command line: QEMU's network devices.
         on_start: called when it has a core, right before it starts.
@@ -86,7 +96,7 @@ class Job:
     watchdog_s: float = WATCHDOG_S
     on_progress: Callable[[str, str], None] = lambda verb, text: None
     die_with_parent: bool = False
-    prompt: PromptLink | None = None
+    prompt: PromptConsole | None = None
     stop: threading.Event | None = None
     on_start: Callable[[], None] = lambda: None
     gauge: Gauge | None = None

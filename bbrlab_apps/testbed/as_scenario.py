@@ -11,7 +11,7 @@ from bbrlab.base.errors import UserError
 from bbrlab.base.words import shown
 from bbrlab.base.yaml_files import dump_yaml
 from bbrlab.scenario.messages import validate
-from bbrlab.study.testbed.looks import Looks
+from bbrlab_apps.testbed.looks import Looks
 
 WIDTH = 120
 

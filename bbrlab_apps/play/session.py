@@ -1,4 +1,4 @@
-"""``bbrlab play``: the command, and what its two faces share: a thread for the guest, Ctrl-C, the end."""
+"""A play: its guest in a thread, Ctrl-C, the end; and Mininet's prompt alone, without a view."""
 
 from __future__ import annotations
 
@@ -10,119 +10,25 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bbrlab.base import paths
-from bbrlab.cli.app import (
-    Captured,
-    CcaSources,
-    Overrides,
-    ScenarioFile,
-    Snaplen,
-    app,
-    overrides_of,
-)
 from bbrlab.cli.interrupts import Interrupted
 from bbrlab.cli.streams import is_lost
-from bbrlab.experiment.machine.prompt import LINE_BYTES, READY, PromptLink
-from bbrlab.experiment.plan_types import SNAPLEN
-
-if TYPE_CHECKING:
-    from bbrlab.measure.summary import Summary
-    from bbrlab.run.capture import Capture
-    from bbrlab.run.played import Played
-    from bbrlab.scenario.point import Point
+from bbrlab.experiment.machine.process import Stopped
+from bbrlab.measure.summary import Summary
+from bbrlab.run.capture import Capture
+from bbrlab.scenario.point import Point
+from bbrlab_apps.play.played import Played
+from bbrlab_apps.play.prompt_link import LINE_BYTES, READY, PromptLink
+from bbrlab_apps.play.run import Player, play_point
 
 TWICE_S = 2.0  # two Ctrl-C within this time end the play
 POLL_S = 0.1
 ENDS_S = 30.0  # a guest that was asked to end has so long
-VIEW_COLUMNS, VIEW_ROWS = 80, 24  # the least that the view needs
 
 
-@app.command()
-def play(
-    scenario: ScenarioFile,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for the results; default: results/play/NAME-TIME.", show_default=False)
-    ] = None,
-    set_: Overrides = None,
-    case: Annotated[str | None, typer.Option(help="One of the scenario's cases.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of drawn RTTs.")] = 1,
-    kernel: Annotated[str | None, typer.Option(help="Entry of config/kernels.yaml.")] = None,
-    cca_source: CcaSources = None,
-    pcap: Captured = None,
-    snaplen: Snaplen = SNAPLEN,
-    plain: Annotated[bool, typer.Option("--plain", help="No live view: Mininet's prompt alone.")] = False,
-    watchdog_s: Annotated[float, typer.Option(help="End a guest that shows no sign of life for so many seconds.")] = 60,
-) -> None:
-    """Play a scenario in real time: a Mininet prompt, and a live view of every flow.
-
-    Flows can be started, stopped and given another algorithm, and rate, RTT and loss changed, while it runs. What was measured
-    is kept as a run's results, with what was changed when. Without a terminal, commands are read from standard input.
-    """
-    from bbrlab.cli.outcome import show_outcome
-    from bbrlab.cli.terminal import let_go
-    from bbrlab.experiment.machine.process import check_watchdog
-    from bbrlab.run.capture import Capture
-    from bbrlab.run.output import check_apart
-    from bbrlab.scenario.load import base_point, load_scenario
-
-    check_watchdog(watchdog_s)
-    capture = Capture(tuple(pcap or ()), snaplen)
-    sources = tuple(cca_source or ())
-    point = base_point(load_scenario(scenario, overrides_of(set_), case, sources))
-    out = out or _new_folder(point.scenario.name)
-    check_apart(scenario, out)
-    why_plain = "" if plain else _why_plain()
-    in_view = not (plain or why_plain)
-    if in_view:  # before minutes of a kernel's build, for who lacks the view's libraries
-        from bbrlab.cli.play_view import play_in_view
-    _build_own(point, seed, kernel, sources)
-    game = Game(point, seed, out, kernel, sources, watchdog_s, capture)
-    if not in_view:
-        if why_plain and sys.stdin.isatty():
-            typer.echo(f"{why_plain}: Mininet's prompt alone", err=True)
-        play_plain(game)
-    else:
-        play_in_view(game)
-    let_go()
-    show_outcome(game.summary(), out)
-
-
-def _build_own(point: Point, seed: int, kernel: str | None, sources: tuple[Path, ...]) -> None:
-    """Have the kernel with algorithms of one's own built, before the view and the guest's thread begin: it may take minutes.
-
-    Ctrl-C and other signals end a build here as everywhere.
-    """
-    from bbrlab.kernel.own import own_of
-    from bbrlab.run.compatibility import kernel_for
-    from bbrlab.scenario.playable import playable
-
-    if not (own := own_of([flow.cca for flow in point.scenario.flows], kernel, sources)):
-        return
-    playable(point, seed)  # what cannot be played needs no kernel
-    kernel_for(kernel, "uml", own, lambda text: typer.echo(f"guest: {text}", err=True))
-
-
-def _new_folder(name: str) -> Path:
-    return paths.results_folder() / "play" / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
-
-
-def _why_plain() -> str:
-    """Why there can be no live view here; empty if there can."""
-    if not (sys.stdin.isatty() and sys.stdout.isatty() and sys.stderr.isatty()):
-        return "this is no terminal"
-    if os.environ.get("TERM", "dumb") in ("dumb", "unknown"):
-        return f"a terminal of the kind {os.environ.get('TERM', 'without a name')} cannot show the live view"
-    size = os.get_terminal_size(sys.stdout.fileno())
-    if size.columns < VIEW_COLUMNS or size.lines < VIEW_ROWS:
-        return f"the live view needs {VIEW_COLUMNS} columns and {VIEW_ROWS} lines, this terminal has {size.columns} and {size.lines}"
-    return ""
-
-
-class Game:
+class Session:
     """A play whose guest runs in a thread of its own.
 
     Attributes:
@@ -215,8 +121,6 @@ class Game:
             UserError: what went wrong.
             Interrupted: if it was ended before there was one.
         """
-        from bbrlab.experiment.machine.process import Stopped
-
         self._thread.join()
         if isinstance(self._error, Stopped):
             raise Interrupted
@@ -246,8 +150,6 @@ class Game:
             self.at_s = float(text)
 
     def _play(self) -> None:
-        from bbrlab.run.play import Player, play_point
-
         seed, kernel, sources, watchdog_s, capture = self._arguments
         player = Player(self.link, self.stop, self._begun, self._progress, lambda: self.text)
         try:
@@ -259,7 +161,7 @@ class Game:
             self.over.set()
 
 
-def play_plain(game: Game) -> None:
+def play_plain(session: Session) -> None:
     """The prompt alone: lines of standard input, one for each time that it is ready; what it says on standard output."""
     echo = not sys.stdin.isatty()  # a terminal shows what is typed
 
@@ -267,33 +169,33 @@ def play_plain(game: Game) -> None:
         sys.stdout.write(text)
         sys.stdout.flush()
         if is_lost(sys.stdout):
-            game.leave()
+            session.leave()
 
     def stage(text: str) -> None:
         typer.echo(f"guest: {text}", err=True)
 
     def terminate(number: int, frame: object) -> None:
-        game.stop.set()
+        session.stop.set()
 
     def hang_up(number: int, frame: object) -> None:
-        game.leave()
+        session.leave()
 
-    game.on_text, game.on_stage = show, stage
+    session.on_text, session.on_stage = show, stage
     signal.signal(signal.SIGTERM, terminate)
     signal.signal(signal.SIGHUP, hang_up)
-    signal.signal(signal.SIGINT, lambda number, frame: game.interrupt())
-    game.begin()
+    signal.signal(signal.SIGINT, lambda number, frame: session.interrupt())
+    session.begin()
     lines, ended = _Lines(), False
-    while not game.over.wait(0 if lines.waiting else POLL_S / 2):
-        if not game.is_ready or ended or game.left.is_set():
-            game.over.wait(POLL_S / 2)
+    while not session.over.wait(0 if lines.waiting else POLL_S / 2):
+        if not session.is_ready or ended or session.left.is_set():
+            session.over.wait(POLL_S / 2)
             continue
         line = lines.next()
         if line is not None:
-            game.send(line, shown=not echo)
+            session.send(line, shown=not echo)
         elif lines.ended:
             ended = True
-            game.link.end()
+            session.link.end()
 
 
 class _Lines:

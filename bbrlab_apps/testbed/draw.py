@@ -18,8 +18,8 @@ from bbrlab.results.algorithms import label_of_cca
 from bbrlab.show.plots.style import set_style
 from bbrlab.study.draw_runs import group_colour
 from bbrlab.study.sources import RunSource
-from bbrlab.study.testbed.looks import Looks, clock_of, rate_over_time, rates_between
-from bbrlab.study.testbed.recording import Flow, complete
+from bbrlab_apps.testbed.looks import Looks, clock_of, rate_over_time, rates_between
+from bbrlab_apps.testbed.recording import Flow, complete
 
 BINS = 150  # of the time, at most
 TESTBED, LAB = "testbed", "lab"

@@ -13,7 +13,6 @@ from bbrlab.base.errors import UserError
 from bbrlab.base.scratch import scratch_folder, scratch_parent
 from bbrlab.experiment import iperf3_library
 from bbrlab.experiment.machine import process
-from bbrlab.experiment.machine.prompt import PromptLink
 from bbrlab.experiment.plan import Plan, make_plan
 from bbrlab.experiment.report import Report
 from bbrlab.kernel.own import own_of
@@ -25,10 +24,11 @@ from bbrlab.run.evaluate import evaluate
 from bbrlab.run.guest import Machine, Progress, run_guest, write_inputs
 from bbrlab.run.manifest import manifest_of
 from bbrlab.run.output import LOG, PLAYED, PROMPT_FILES, PROMPT_LOG, result_folder, write_results
-from bbrlab.run.played import Played, played_text, read_events
-from bbrlab.run.prompt_files import keep_files
-from bbrlab.scenario.playable import RATE_MBIT_MAX, RTT_MS_MAX, playable
 from bbrlab.scenario.point import Point
+from bbrlab_apps.play.node_files import keep_files
+from bbrlab_apps.play.playable import RATE_MBIT_MAX, RTT_MS_MAX, playable
+from bbrlab_apps.play.played import Played, played_text, read_events
+from bbrlab_apps.play.prompt_link import PromptLink
 
 BACKEND = "play"  # what a result says of it: UML, in real time, steered by hand
 

@@ -1,6 +1,6 @@
 """The live view of a play: charts and a table of the flows, over Mininet's prompt.
 
-It reads the samples that the guest writes anyhow (bbrlab/measure/live.py), on this side, so that it disturbs nothing.
+It reads the samples that the guest writes anyhow (live_samples.py), on this side, so that it disturbs nothing.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from textual.events import Resize
 from textual.widgets import DataTable, Input, RichLog, Static
 from textual_plot import HiResMode, PlotWidget
 
-from bbrlab.cli.play import ENDS_S, VIEW_COLUMNS, VIEW_ROWS, Game
-from bbrlab.cli.play_line import CommandLine, Words
-from bbrlab.cli.terminal import Terminal
-from bbrlab.experiment.machine.prompt import READY
-from bbrlab.measure.live import Follower, Now
-from bbrlab.run.played import Played, read_events
+from bbrlab_apps.play.command_line import CommandLine, Words
+from bbrlab_apps.play.live_samples import Follower, Now
+from bbrlab_apps.play.played import Played, read_events
+from bbrlab_apps.play.prompt_link import READY
+from bbrlab_apps.play.session import ENDS_S, Session
+from bbrlab_apps.play.terminal import VIEW_COLUMNS, VIEW_LINES, Terminal
 
 SAMPLES = "samples.raw"
 WORDS = "prompt.json"
@@ -126,10 +126,10 @@ class PlayView(App[None]):
     ENABLE_COMMAND_PALETTE = False
     TITLE = "bbrlab play"
 
-    def __init__(self, game: Game, terminal: Terminal):
+    def __init__(self, session: Session, terminal: Terminal):
         super().__init__(driver_class=functools.partial(ViewDriver, terminal))  # type: ignore[arg-type]
         self.terminal = terminal
-        self.game, self.scenario = game, game.point.scenario
+        self.session, self.scenario = session, session.point.scenario
         self.curves, self.chart = Curves(), 0
         self.rate_mbit, self.loss = self.scenario.network.rate_mbit, self.scenario.network.loss
         self.rtt_ms = self.scenario.network.mean_rtt_ms
@@ -164,7 +164,7 @@ class PlayView(App[None]):
         self.query_one(CommandLine).focus()
         self.query_one(RichLog).write(Text("The guest is being set up: some seconds of real time.", style="dim"))
         self._draw_title()
-        self.game.begin()
+        self.session.begin()
         self.set_interval(TEXT_S, self._look_at_text)
         self.set_interval(SAMPLES_S, self._look_at_samples)
 
@@ -172,7 +172,7 @@ class PlayView(App[None]):
         """Give the charts what is left."""
         charts = self.query_one("#charts")
         height = event.size.height
-        charts.display = height >= VIEW_ROWS and event.size.width >= VIEW_COLUMNS
+        charts.display = height >= VIEW_LINES and event.size.width >= VIEW_COLUMNS
         charts.styles.height = min(18, max(9, height * 2 // 5))
 
     # --- what the user does -------------------------------------------------------------------------------------------
@@ -184,13 +184,13 @@ class PlayView(App[None]):
     def action_interrupt(self) -> None:
         """Ctrl-C."""
         self._waiting.clear()
-        self.game.interrupt()
+        self.session.interrupt()
 
     def action_leave(self) -> None:
         """End the play and keep it."""
         self._leaving = True
-        if not self.game.is_ready:
-            self.game.link.interrupt()
+        if not self.session.is_ready:
+            self.session.link.interrupt()
 
     def action_next_chart(self) -> None:
         """Show another quantity of the flows."""
@@ -200,35 +200,35 @@ class PlayView(App[None]):
     # --- what the guest does ------------------------------------------------------------------------------------------
 
     def _look_at_text(self) -> None:
-        game = self.game
+        session = self.session
         if self.terminal.is_gone():
-            game.leave()
-        if game.over.is_set() or game.left.is_set():
+            session.leave()
+        if session.over.is_set() or session.left.is_set():
             self.exit()
             return
-        if game.is_ready and self._waiting:
-            game.send(self._waiting.popleft())
-        elif game.is_ready and self._leaving:
+        if session.is_ready and self._waiting:
+            session.send(self._waiting.popleft())
+        elif session.is_ready and self._leaving:
             self._leaving = False
-            game.send("exit")
-        new, self._shown = game.text[self._shown :], len(game.text)
+            session.send("exit")
+        new, self._shown = session.text[self._shown :], len(session.text)
         *lines, self._line = (self._line + new).split("\n")
         for line in lines:
             self.query_one(RichLog).write(Text(line, style="bold" if line.startswith(READY) else ""))
-        self.query_one(CommandLine).placeholder = HINTS[game.is_ready] if game.text else ""
-        if not game.text:
+        self.query_one(CommandLine).placeholder = HINTS[session.is_ready] if session.text else ""
+        if not session.text:
             self._draw_title()
 
     def _look_at_samples(self) -> None:
-        game = self.game
-        if game.folder is None or game.played is None:
+        session = self.session
+        if session.folder is None or session.played is None:
             return
-        self._learn_words(game.folder)
+        self._learn_words(session.folder)
         if self._follower is None:
-            self._follower = Follower(game.folder / SAMPLES)
+            self._follower = Follower(session.folder / SAMPLES)
         try:
-            events, self._events_offset = read_events(game.folder, self._events_offset)
-            for event in map(game.played.add, events):
+            events, self._events_offset = read_events(session.folder, self._events_offset)
+            for event in map(session.played.add, events):
                 self.rate_mbit = event.get("rate_mbit", self.rate_mbit)
                 self.rtt_ms = event.get("rtt_ms", self.rtt_ms)
                 self.loss = event.get("loss", self.loss)
@@ -238,9 +238,9 @@ class PlayView(App[None]):
         if now is None:
             return
         self._now = now
-        self.curves.add(now, game.played, self.rate_mbit)
+        self.curves.add(now, session.played, self.rate_mbit)
         self._draw_title()
-        self._draw_table(game.played, now)
+        self._draw_table(session.played, now)
         self._draw_charts()
 
     def _learn_words(self, folder: Path) -> None:
@@ -255,7 +255,7 @@ class PlayView(App[None]):
         title = Text(no_wrap=True, overflow="ellipsis")
         title.append(f"{self.scenario.name} ", style="bold")
         if self._now is None:
-            title.append(f"setting up: {self.game.stage or 'starting'}", style="dim")
+            title.append(f"setting up: {self.session.stage or 'starting'}", style="dim")
         else:
             buffer = self.scenario.network.buffer_bytes
             title.append(f"{self._now.time_s:6.1f} s (real time)  ")
@@ -336,26 +336,26 @@ def rows_of(played: Played, now: Now, goodput_mbit: dict[str, float]) -> Iterabl
         yield name, (cca, flow.state, *numbers, f"{flow.retransmits}")
 
 
-def play_in_view(game: Game) -> None:
+def play_in_view(session: Session) -> None:
     """Play in the view; returns when the guest has ended, however it did."""
 
     terminal = Terminal(sys.stdin.fileno(), sys.stderr.fileno())
 
     def terminate(number: int, frame: object) -> None:
-        game.stop.set()
+        session.stop.set()
         terminal.give_up()  # of one that stands still nobody reads, either
 
     def hang_up(number: int, frame: object) -> None:
-        game.leave()
+        session.leave()
         terminal.give_up()
 
     signal.signal(signal.SIGTERM, terminate)
     signal.signal(signal.SIGHUP, hang_up)
-    view = PlayView(game, terminal)
+    view = PlayView(session, terminal)
     try:
         view.run()
     finally:
-        if not game.left.is_set() and not game.over.is_set():  # the view itself ended
-            game.stop.set()
-            game.over.wait(ENDS_S)
+        if not session.left.is_set() and not session.over.is_set():  # the view itself ended
+            session.stop.set()
+            session.over.wait(ENDS_S)
         terminal.close()

@@ -13,9 +13,9 @@ from bbrlab.base.errors import UserError
 from bbrlab.base.words import number_of
 from bbrlab.results.algorithms import ALGORITHMS, label_of_cca
 from bbrlab.scenario.frames import FRAME_BYTES
-from bbrlab.study.testbed.claims import CALLED, claims_of
-from bbrlab.study.testbed.marks import CUTS, FINE_S, FLOOR_PACKETS, PERIOD_1_S, PERIODS_23_S, Marks, marks_of
-from bbrlab.study.testbed.recording import Flow, Recording, is_there
+from bbrlab_apps.testbed.claims import CALLED, claims_of
+from bbrlab_apps.testbed.marks import CUTS, FINE_S, FLOOR_PACKETS, PERIOD_1_S, PERIODS_23_S, Marks, marks_of
+from bbrlab_apps.testbed.recording import Flow, Recording, is_there
 
 MSS_BYTES = 1448  # with timestamps in a frame of 1514 bytes, where a file does not say
 HEAD_BYTES = 66  # of a frame beside the payload: Ethernet, IPv4, TCP with timestamps

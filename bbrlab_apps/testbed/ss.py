@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from bbrlab.base.words import number_of
-from bbrlab.study.testbed import recording as r
-from bbrlab.study.testbed.recording import Flow, NotReadError, Recording, is_there, number
+from bbrlab_apps.testbed import recording as r
+from bbrlab_apps.testbed.recording import Flow, NotReadError, Recording, is_there, number
 
 SOCKET = re.compile(r"^(?:[\w.:\[\]-]+\s+)*?\d+\s+\d+\s+(?P<from>\S+:\S+)\s+(?P<to>\S+:\d+)(?:\s|$)")
 STATE = re.compile(r"(?P<cca>[a-z][a-z0-9_]*) wscale:|(?:^|\s)(?P<bare>[a-z][a-z0-9_]*) rto:")

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from bbrlab.base.words import number_of
-from bbrlab.study.testbed import recording as r
-from bbrlab.study.testbed.recording import Flow, NotReadError, Recording, is_there, number, words
+from bbrlab_apps.testbed import recording as r
+from bbrlab_apps.testbed.recording import Flow, NotReadError, Recording, is_there, number, words
 
 PARTS = re.compile(r'"(start|intervals|end)"\s*:\s*')
 

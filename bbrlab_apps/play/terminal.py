@@ -7,6 +7,7 @@ import os
 import select
 import threading
 
+VIEW_COLUMNS, VIEW_LINES = 80, 24  # the least that the view needs
 WAIT_MS = 100
 GONE = select.POLLHUP | select.POLLERR | select.POLLNVAL
 
@@ -27,7 +28,7 @@ class Terminal:
 
     def is_gone(self) -> bool:
         """Whether nobody is at its other end any more."""
-        return bool(_told_by(self._reads, 0) & GONE)
+        return bool(_poll(self._reads, 0) & GONE)
 
     def give_up(self) -> None:
         """Wait no more where nobody reads: drop what finds no room."""
@@ -37,7 +38,7 @@ class Terminal:
         """Write, or drop, all of it."""
         data = text.encode(errors="replace")
         while data and not self._dead:
-            events = _told_by(self._writes, select.POLLOUT, WAIT_MS)
+            events = _poll(self._writes, select.POLLOUT, WAIT_MS)
             try:
                 if events & select.POLLOUT:
                     data = data[os.write(self._writes, data) :]
@@ -61,18 +62,18 @@ class Terminal:
             os.close(self._writes)
 
 
-def let_go() -> None:
-    """Send what is printed from here on nowhere, where the terminal is gone or nobody reads it."""
+def stop_printing() -> None:
+    """Drop what is printed from here on, where the terminal is gone or nobody reads it."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for descriptor in (1, 2):
-        events = _told_by(descriptor, select.POLLOUT, WAIT_MS)
+        events = _poll(descriptor, select.POLLOUT, WAIT_MS)
         if events & GONE or (not events and os.isatty(descriptor)):
             os.dup2(nowhere, descriptor)
     os.close(nowhere)
 
 
-def _told_by(descriptor: int, events: int, wait_ms: int = 0) -> int:
-    """What the system says of a descriptor: some of the events, or GONE."""
+def _poll(descriptor: int, events: int, wait_ms: int = 0) -> int:
+    """Events of a descriptor: some of those given, or GONE."""
     waiting = select.poll()
     waiting.register(descriptor, events)
-    return next((found for _, found in waiting.poll(wait_ms)), 0)
+    return next((happened for _, happened in waiting.poll(wait_ms)), 0)

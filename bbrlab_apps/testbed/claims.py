@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from bbrlab.study.testbed.recording import Recording
+from bbrlab_apps.testbed.recording import Recording
 
 PARTS = 3  # of a file's path that may say something
 # Linux's module of BBRv1 is called bbr, and so is that of Google's kernel of BBRv3: a name, and no proof.

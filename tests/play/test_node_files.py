@@ -6,9 +6,9 @@ import os
 
 import pytest
 
-from bbrlab.run import prompt_files
 from bbrlab.run.output import PROMPT_FILES
-from bbrlab.run.prompt_files import keep_files
+from bbrlab_apps.play import node_files
+from bbrlab_apps.play.node_files import keep_files
 
 
 def test_files_and_folders_are_kept_and_links_are_not(tmp_path):
@@ -31,7 +31,7 @@ def test_files_and_folders_are_kept_and_links_are_not(tmp_path):
 
 @pytest.mark.parametrize("limit", ["FILES_MAX", "BYTES_MAX"])
 def test_there_is_a_limit(tmp_path, monkeypatch, limit):
-    monkeypatch.setattr(prompt_files, limit, 2)
+    monkeypatch.setattr(node_files, limit, 2)
     (tmp_path / "guest" / PROMPT_FILES).mkdir(parents=True)
     for name in "abc":
         (tmp_path / "guest" / PROMPT_FILES / name).write_bytes(b"x")

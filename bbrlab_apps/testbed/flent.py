@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from bbrlab.base.words import in_short
-from bbrlab.study.testbed import recording as r
-from bbrlab.study.testbed.recording import Flow, NotReadError, Recording, is_there, number, words
+from bbrlab_apps.testbed import recording as r
+from bbrlab_apps.testbed.recording import Flow, NotReadError, Recording, is_there, number, words
 
 SUMS = re.compile(r"(^|[\s:])(sum|avg|totals?|average)$", re.IGNORECASE)
 PING = re.compile(r"^Ping \(ms\)", re.IGNORECASE)

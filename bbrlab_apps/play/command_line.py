@@ -9,7 +9,7 @@ from textual import events
 from textual.suggester import Suggester
 from textual.widgets import Input, RichLog
 
-from bbrlab.experiment.machine.prompt import LINE_BYTES
+from bbrlab_apps.play.prompt_link import LINE_BYTES
 
 
 class Words:

@@ -10,8 +10,8 @@ from typing import Any
 
 from bbrlab.base import files
 from bbrlab.base.errors import UserError
-from bbrlab.study.testbed import flent, iperf3, ss
-from bbrlab.study.testbed.recording import NotReadError, Recording
+from bbrlab_apps.testbed import flent, iperf3, ss
+from bbrlab_apps.testbed.recording import NotReadError, Recording
 
 FILES_MAX = 32
 BYTES_MAX = 64_000_000  # of a file, unpacked

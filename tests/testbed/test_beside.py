@@ -19,11 +19,11 @@ from bbrlab.cli.commands import app
 from bbrlab.run.run import run_point
 from bbrlab.scenario.load import base_point, load_scenario
 from bbrlab.scenario.messages import validate
-from bbrlab.study.testbed.as_scenario import text_of
-from bbrlab.study.testbed.looks import Looks, look_at
-from bbrlab.study.testbed.read import BYTES_MAX, read_files
+from bbrlab_apps.testbed.as_scenario import text_of
+from bbrlab_apps.testbed.looks import Looks, look_at
+from bbrlab_apps.testbed.read import BYTES_MAX, read_files
 from tests.conftest import scenario_dict
-from tests.study import made_up_testbed as made
+from tests.testbed import made_up_testbed as made
 
 FLOW = made.flow("bbr3")
 

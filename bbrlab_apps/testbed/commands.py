@@ -15,9 +15,9 @@ from bbrlab.cli.app import KernelName, Overrides, all_cores, app, at_once, overr
 from bbrlab.cli.preflight import check_file
 
 if TYPE_CHECKING:
-    from bbrlab.study.testbed.draw import Row
-    from bbrlab.study.testbed.looks import Looks
-    from bbrlab.study.testbed.recording import Recording
+    from bbrlab_apps.testbed.draw import Row
+    from bbrlab_apps.testbed.looks import Looks
+    from bbrlab_apps.testbed.recording import Recording
 
 FORMATS = ("png", "svg")
 
@@ -37,9 +37,9 @@ def beside(
     It says by what it knows RTT, rate, buffer, loss and algorithms, where the files contradict what they or their names say, and what is assumed.
     """
     from bbrlab.base import files
-    from bbrlab.study.testbed.as_scenario import name_of, text_of
-    from bbrlab.study.testbed.looks import look_at
-    from bbrlab.study.testbed.read import read_files
+    from bbrlab_apps.testbed.as_scenario import name_of, text_of
+    from bbrlab_apps.testbed.looks import look_at
+    from bbrlab_apps.testbed.read import read_files
 
     overrides = overrides_of(set_)
     read, problems = read_files(recordings)
@@ -127,7 +127,7 @@ def _run(
     from bbrlab.study.plan import plan_study
     from bbrlab.study.plot import save
     from bbrlab.study.sources import RunSource
-    from bbrlab.study.testbed.draw import draw, numbers
+    from bbrlab_apps.testbed.draw import draw, numbers
 
     study = plan_study(scenario, folder, overrides, seeds)
     if len(study.figure.points) > 1 or len(study.figure.scenario.flows) != len(looks.groups):

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from bbrlab.base.arrays import Array
-from bbrlab.study.testbed.recording import Flow, is_there
+from bbrlab_apps.testbed.recording import Flow, is_there
 
 FINE_S = 0.21  # between samples: ProbeRTT lasts 200 ms, and one that is longer between them may miss each
 BEGIN_S = 4.0  # of a flow, whose Startup is left out

@@ -1,0 +1,76 @@
+"""What a grade is, and the grades in a folder."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any, TypedDict
+
+from bbrlab.base import files
+from bbrlab.base.errors import UserError
+from bbrlab_apps.grading.rerun import Rerun
+
+GRADE = "grade.json"  # of a student, beside the report
+
+
+class Item(TypedDict):
+    """One thing that there are points for.
+
+    Attributes:
+        id, title: its names.
+        score, of: points.
+        told: what was found, in words that the student may see.
+        for_teacher: the same for the teacher: right answers, names of others.
+    """
+
+    id: str
+    title: str
+    score: float
+    of: float
+    told: list[str]
+    for_teacher: list[str]
+
+
+class Grade(TypedDict):
+    """What is written as grade.json.
+
+    Attributes:
+        pending: questions that a person has still to grade.
+        late: what late work cost, in words; empty if it cost nothing.
+    """
+
+    key: str
+    student: str
+    assignment: str
+    title: str
+    parameters: dict[str, Any]
+    seeds: list[int]
+    score: float
+    of: float
+    flags: list[tuple[str, str]]
+    notes: list[str]
+    items: list[Item]
+    runs: list[dict[str, Any]]
+    reruns: list[Rerun]
+    pending: list[str]
+    late: str
+
+
+def grades_in(folder: Path) -> dict[str, Grade]:
+    """{student: grade} of what `bbrlab grade --class` wrote to a folder. UserError if there is none."""
+    found = {}
+    for file in sorted(folder.glob(f"*/{GRADE}")):
+        grade: Grade = files.read_json(file, "delete it, and grade again")
+        if not {"student", "score", "of", "items", "pending"} <= grade.keys():
+            raise UserError(f"{file}: is of another version; grade again")
+        found[grade["student"]] = grade
+    if not found:
+        raise UserError(
+            f"{folder}: has no grades (*/{GRADE}); give the folder that `bbrlab grade --class` wrote to (--out)"
+        )
+    return found
+
+
+def flag_words(grade: Grade) -> str:
+    """The kinds of what was flagged, each with how often."""
+    return "; ".join(f"{kind} ({n})" if n > 1 else kind for kind, n in Counter(k for k, _ in grade["flags"]).items())

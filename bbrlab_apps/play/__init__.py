@@ -1,0 +1,1 @@
+"""``bbrlab play``: a scenario in real time, steered by hand at Mininet's prompt."""
