@@ -343,7 +343,7 @@ class Dumbbell:
         if self.plan["gro_timer_us"]:
             write(interface_file(self.hosts[name].pid, dev, GRO_TIMER), round(self.plan["gro_timer_us"] * 1000))
             write(interface_file(self.hosts[name].pid, dev, DEFERRED), DEFERRED_INTERRUPTS)
-        for key, value in self.plan["sysctls"].items():
+        for key, value in {**self.plan["sysctls"], **self.host_plans[name].get("sysctls", {})}.items():
             set_sysctl(key, value)
         if self.plan["virtual"]:
             # No ARP while the flows run: an address once confirmed stays so.

@@ -40,7 +40,7 @@ def switch_links(specs: list[HostPlan]) -> list[tuple[str, str]]:
 
 
 class Hosts:
-    """Hands out hosts: one per (direction, RTT, jitter, own RTT or the network's), which is one per delay path, and machine.
+    """Hands out hosts: one per (direction, RTT, jitter, own RTT or the network's), which is one per delay path, ECN and machine.
 
     Attributes:
         specs: every host, in the order in which they were asked for.
@@ -56,7 +56,7 @@ class Hosts:
         self.scenario, self._offsets_ms, self._machines = scenario, offsets_ms, machines or {}
         self.specs: list[HostPlan] = []
         self.receivers: dict[Direction, HostPlan] = {}
-        self._senders: dict[tuple[Direction, float, bool, bool, int, int], HostPlan] = {}
+        self._senders: dict[tuple[Direction, float, bool, bool, int, int, str | None], HostPlan] = {}
         self._loss_first = has_loss(scenario) and scenario.network.loss_place == "before"
 
     def _new(self, side: Side, *, sends: bool) -> HostPlan:
@@ -88,13 +88,15 @@ class Hosts:
         """
         jitter = self.scenario.network.jitter
         shaken = jitter is not None and jitter.group in (None, group)
-        key = (flow.direction, rtt_ms, shaken, flow.has_networks_rtt, copy, self._machines.get(group, 0))
+        key = (flow.direction, rtt_ms, shaken, flow.has_networks_rtt, copy, self._machines.get(group, 0), flow.ecn)
         if key not in self._senders:
             spec = self._new("s1" if flow.direction == "forward" else "s2", sends=True)
             spec["delay_us"], spec["network_rtt"] = rtt_ms * 1000, flow.has_networks_rtt
             spec["rtt_offset_us"] = self._offsets_ms[group] * 1000
             if shaken and jitter:
                 spec["jitter_kind"], spec["jitter_us"] = jitter.kind, jitter.ms * 1000
+            if flow.ecn is not None:
+                spec["sysctls"] = {"net.ipv4.tcp_ecn": TCP_ECN[flow.ecn]}
             self._senders[key] = spec
         return self._senders[key]
 

@@ -10,8 +10,12 @@ SNAPLEN = 128  # bytes to keep of a packet: the headers of Ethernet, IPv6 and TC
 Trace = Literal["", "acks", "changes"]  # of what records are kept (bbrlab.run.run.run_point)
 
 
-class HostPlan(TypedDict):
-    """A host, and what its path does to its packets."""
+class _HostSometimes(TypedDict, total=False):
+    sysctls: dict[str, int]
+
+
+class HostPlan(_HostSometimes):
+    """A host, and what its path does to its packets; ``sysctls``: those that it has in place of the plan's."""
 
     name: str
     side: Side

@@ -34,9 +34,10 @@ def qdisc_words(qdisc: Qdisc, buffer_bytes: int, rate_mbit: float) -> list[str]:
         return ["codel", "limit", packets, *ms("target", qdisc.target_ms), *ms("interval", qdisc.interval_ms),
                 *ms("ce_threshold", qdisc.ce_threshold_ms), *ecn]  # fmt: skip
     if qdisc.kind == "fq_codel":
+        only = ["ce_threshold_selector", "1/3"] if qdisc.l4s_of == "ect1" else []  # ECT(1) of the two bits of ECN
         return ["fq_codel", "limit", packets, *number("flows", qdisc.flows), *number("quantum", qdisc.quantum_bytes),
                 *ms("target", qdisc.target_ms), *ms("interval", qdisc.interval_ms),
-                *ms("ce_threshold", qdisc.ce_threshold_ms), "memory_limit", FQ_CODEL_MEMORY_LIMIT, *ecn]  # fmt: skip
+                *ms("ce_threshold", qdisc.ce_threshold_ms), *only, "memory_limit", FQ_CODEL_MEMORY_LIMIT, *ecn]  # fmt: skip
     if qdisc.kind == "pie":
         return ["pie", "limit", packets, *ms("target", qdisc.target_ms), *ms("tupdate", qdisc.tupdate_ms),
                 *number("alpha", qdisc.alpha), *number("beta", qdisc.beta), *ecn]  # fmt: skip

@@ -114,6 +114,24 @@ def _queue(link: Bottleneck) -> dict[str, Value]:
     return {m.name: found[m.place[-1]] for m in _QUEUE}
 
 
+_TWO_QUEUES = ("classic_queue_ms_mean", "classic_queue_ms_p99", "l4s_queue_ms_mean", "l4s_queue_ms_p99", "l4s_packets")
+
+
+@RUN.of(*_TWO_QUEUES)
+def _two_queues(link: Bottleneck) -> dict[str, Value]:
+    columns = link.queue.columns
+    if "l4s_us" not in columns:
+        return dict.fromkeys(_TWO_QUEUES)
+    found: dict[str, Value] = {}
+    for queue in ("classic", "l4s"):
+        spread = spread_of(columns[f"{queue}_us"][link.inside] / 1000)
+        found |= {f"{queue}_queue_ms_mean": spread["mean"], f"{queue}_queue_ms_p99": spread["p99"]}
+    classic, scalable = link.growth("classic_packets"), link.growth("l4s_packets")
+    if classic is not None and scalable is not None:
+        found["l4s_packets"] = rounded(ratio(scalable, classic + scalable))
+    return {"l4s_packets": None} | found
+
+
 @RUN.of(*map(schema.queue_cdf_name, schema.QUEUE_CDF_RTTS))
 def _queue_cdf(link: Bottleneck) -> dict[str, Value]:
     rtt_ms = link.scenario.network.mean_rtt_ms

@@ -18,8 +18,8 @@ TCA_STATS_BASIC, TCA_STATS_QUEUE, TCA_STATS_PKT64 = 1, 3, 8
 @dataclass
 class Queue:
     """All samples of one bottleneck: ``time_s``, ``bytes``, ``packets``, and the counters ``sent_bytes``,
-    ``sent_packets``, ``drops``, ``marks``, each of shape (samples,). ``late_s``: how long after its instant a sample may
-    have been taken (lateness.lateness_s())."""
+    ``sent_packets``, ``drops``, ``marks``, each of shape (samples,); of DualPI2 TWO_QUEUES, too. ``late_s``: how long after
+    its instant a sample may have been taken (lateness.lateness_s())."""
 
     columns: dict[str, Array]
     late_s: float = EDGE_TOLERANCE_S
@@ -28,27 +28,42 @@ class Queue:
 def queue_of(data: bytes, records: list[tuple[int, int, int]]) -> Queue:
     """The samples of one bottleneck, from (time in ns, offset, length) of each reply in ``data``."""
     rows = []
+    names: tuple[str, ...] = ("time_s", "bytes", "packets", "sent_bytes", "sent_packets", "drops", "marks")
     for time_ns, offset, length in records:
-        rows.append((time_ns / 1e9, *queue_counters(data, offset, length)))
-    names = ("time_s", "bytes", "packets", "sent_bytes", "sent_packets", "drops", "marks")
+        rows.append((time_ns / 1e9, *queue_counters(data, offset, length), *two_queues(data, offset, length)))
+    if rows and len(rows[0]) > len(names):
+        names += TWO_QUEUES
     table = np.array(rows, dtype=float).reshape(-1, len(names))
     return Queue({n: table[:, i] if n == "time_s" else table[:, i].astype("<i8") for i, n in enumerate(names)})
 
 
 def queue_counters(data: bytes, offset: int, length: int) -> tuple[int, int, int, int, int, int]:
     """(backlog bytes, backlog packets, sent bytes, sent packets, drops, ECN marks) of a raw RTM_NEWQDISC message."""
-    end = offset + length
-    attributes = attributes_of(data, offset + NLMSG_HEADER + TC_MESSAGE, end)
-    at, size = attributes[TCA_STATS2]
-    stats = attributes_of(data, at, at + size)
+    kind, stats = _statistics(data, offset, length)
     sent_bytes, sent_packets = struct.unpack_from("<QI", data, stats[TCA_STATS_BASIC][0])
     if TCA_STATS_PKT64 in stats:
         (sent_packets,) = struct.unpack_from("<Q", data, stats[TCA_STATS_PKT64][0])
     packets, backlog, drops = struct.unpack_from("<III", data, stats[TCA_STATS_QUEUE][0])
-    kind_at, kind_size = attributes[TCA_KIND]
-    kind = data[kind_at : kind_at + kind_size].rstrip(b"\0").decode()
     marks = _marks(kind, data, *stats[TCA_STATS_APP]) if TCA_STATS_APP in stats else 0
     return backlog, packets, sent_bytes, sent_packets, drops, marks
+
+
+def _statistics(data: bytes, offset: int, length: int) -> tuple[str, dict[int, tuple[int, int]]]:
+    """Of a raw RTM_NEWQDISC message: the qdisc's kind, and where each part of its statistics is."""
+    attributes = attributes_of(data, offset + NLMSG_HEADER + TC_MESSAGE, offset + length)
+    at, size = attributes[TCA_STATS2]
+    kind_at, kind_size = attributes[TCA_KIND]
+    return data[kind_at : kind_at + kind_size].rstrip(b"\0").decode(), attributes_of(data, at, at + size)
+
+
+# How long the first packet of either queue of DualPI2 has waited (0: empty), and the packets that came into it.
+TWO_QUEUES = ("classic_us", "l4s_us", "classic_packets", "l4s_packets")
+
+
+def two_queues(data: bytes, offset: int, length: int) -> tuple[int, ...]:
+    """TWO_QUEUES of a raw RTM_NEWQDISC message of DualPI2, from its tc_dualpi2_xstats; nothing of another qdisc."""
+    kind, stats = _statistics(data, offset, length)
+    return struct.unpack_from("<4x4I", data, stats[TCA_STATS_APP][0]) if kind == "dualpi2" else ()
 
 
 # Offsets of the ECN-mark counters (u32) in each qdisc's own statistics (uapi/linux/pkt_sched.h):

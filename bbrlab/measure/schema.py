@@ -37,6 +37,7 @@ class Metric:
         place: where it stands in summary.json, for a metric of the run; empty: under ``bottleneck``, by its name.
         since: the day from which on results have it (YYYY-MM-DD), of one that came after the first results shipped: it is null
             in older ones, whose tables may lack its column. Empty: all have it.
+        sometimes: a run that has nothing of the kind leaves it out, of its summary.json and of its tables.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Metric:
     over: str = ""
     place: tuple[str, ...] = ()
     since: str = ""
+    sometimes: bool = False
 
     def of_run(self, summary: Measured) -> Value:
         """Its value in a summary.json, for a metric of the run. KeyError if it has none and is not of later versions only."""
@@ -196,6 +198,14 @@ _RUN = (
              f"fraction of the samples with at most {rtts:g} base RTTs of queueing delay", "over the window's samples; base RTT: the mean of a range",
              _BLESS, place=("bottleneck", "queue_cdf", queue_cdf_name(rtts)))
       for rtts in QUEUE_CDF_RTTS),
+    *(Metric(f"{queue}_queue_ms_{key}", "ms", f"delay of the {words} queue{end}", f"{of} delay of DualPI2's queue of {flows} flows",
+             f"how long the first packet of that queue has waited (tc_dualpi2_xstats, delay_{letter}), 0 if it is empty; {how}", "RFC 9332",
+             since=_DAY, sometimes=True)
+      for queue, words, flows, letter in (("classic", "classic", "classic", "c"), ("l4s", "L4S", "scalable", "l"))
+      for key, end, of, how in (("mean", "", "mean", "mean over the window's samples"),
+                                ("p99", " (99th percentile)", "99th percentile of the", f"at the window's samples, {_PERCENTILE}"))),
+    Metric("l4s_packets", "1", "packets through the L4S queue", "fraction of the packets that came into DualPI2's queue of scalable flows",
+           "growth of tc_dualpi2_xstats packets_in_l in the window over that of packets_in_l and packets_in_c", "RFC 9332", since=_DAY, sometimes=True),
 )  # fmt: skip
 
 GROUP: dict[str, Metric] = {m.name: m for m in _GROUP}

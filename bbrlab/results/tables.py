@@ -40,7 +40,8 @@ def run_rows(run: Run, summary: Summary | None = None) -> list[dict[str, Any]]:
         **run.point.values,
         **run.point.conditions,
     }
-    outcome = {name: metric.of_run(summary) for name, metric in schema.RUN.items()}
+    values = ((name, metric, metric.of_run(summary)) for name, metric in schema.RUN.items())
+    outcome = {name: value for name, metric, value in values if value is not None or not metric.sometimes}
     groups = [_group_columns(group) for group in summary["groups"]]
     made = {
         "kernel": f"{summary['kernel']['name']} ({summary['kernel']['release']})",

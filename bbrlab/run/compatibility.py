@@ -81,10 +81,14 @@ def check_trace(kernel: Kernel) -> None:
 def asks_for_l4s(scenario: Scenario) -> str:
     """The first field by which a scenario asks for what only kernels with L4S have, and its value; empty: none."""
     network = scenario.network
-    asked = {"network.qdisc.kind": network.qdisc.kind, "hosts.ecn": scenario.hosts.ecn}
+    asked = {
+        "network.qdisc.kind": network.qdisc.kind,
+        "hosts.ecn": scenario.hosts.ecn,
+        "network.qdisc.l4s_of": network.qdisc.l4s_of,  # of fq_codel: elsewhere nobody sends ECT(1)
+    }
     if network.reverse is not None:
         asked["network.reverse.qdisc.kind"] = network.reverse.qdisc.kind
-    return next((f"{field} {value}" for field, value in asked.items() if value in ("dualpi2", "accurate")), "")
+    return next((f"{field} {value}" for field, value in asked.items() if value in ("dualpi2", "accurate", "ect1")), "")
 
 
 def _check_l4s(point: Point, kernel: Kernel) -> None:

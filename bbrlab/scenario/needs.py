@@ -49,7 +49,9 @@ def _sends_ect(flow: Flow) -> bool:
 def _no_ect(s: Scenario, place: Place) -> str:
     if s.hosts.ecn == "off":
         return "the hosts do not negotiate ECN (set hosts.ecn: on)"
-    if not any(_sends_ect(flow) for flow in s.flows):
+    if not any(_sends_ect(flow) and flow.ecn != "off" for flow in s.flows):
+        if any(flow.ecn == "off" and _sends_ect(flow) for flow in s.flows):
+            return "no group asks for ECN (leave out flows.0.ecn: off)"
         return "no flow's packets may be marked: bbr2 and bbr3 use ECN only with their parameter ecn (set flows.0.params.ecn: on)"
     return ""
 
@@ -123,6 +125,24 @@ def _ce_threshold(s: Scenario, place: Place) -> str:
         _waits_less("ce_threshold_ms")(s, place) if qdisc.kind == "codel" else ""
     )  # in the others flows wait for each other
     return beyond or _no_ect(s, place)
+
+
+def _no_threshold(s: Scenario, place: Place) -> str:
+    if s.network.qdisc.ce_threshold_ms is not None:
+        return ""
+    return "fq_codel tells packets of scalable flows apart by its threshold only (set network.qdisc.ce_threshold_ms)"
+
+
+ECN_LEVELS = ("off", "on", "accurate")  # each has what those before it have
+
+
+def _group_ecn(s: Scenario, place: Place) -> str:
+    flow, hosts = s.flows[place[0]], s.hosts.ecn
+    if flow.ecn is None or ECN_LEVELS.index(flow.ecn) < ECN_LEVELS.index(hosts):
+        if flow.cca == "dctcp" and flow.ecn == "off":
+            return "dctcp asks for ECN whatever its host does (choose another cca, or leave ecn out)"
+        return "" if _sends_ect(flow) else "the group's packets are never marked (set params.ecn: on, or leave ecn out)"
+    return f"receivers have hosts.ecn: {hosts} (set hosts.ecn to more, or leave the group's out)"
 
 
 def _less_than_a_frame(s: Scenario, place: Place) -> str:
@@ -250,6 +270,7 @@ NEEDS = (
     Need("network.buffer.bdp", "a path of which it is a frame or more", lambda s, p: s.network.buffer.bdp is not None, _less_than_a_frame, only_noted=True),
     Need("network.qdisc.target_ms", "codel, pie: a full buffer in which packets wait longer", _target, _waits_less("target_ms"), only_noted=True),
     Need("network.qdisc.ecn", ECN, _ecn_given, _no_ect),
+    Need("network.qdisc.l4s_of", "fq_codel: network.qdisc.ce_threshold_ms", lambda s, p: s.network.qdisc.kind == "fq_codel" and s.network.qdisc.l4s_of, _no_threshold),
     Need("network.qdisc.ce_threshold_ms", f"{ECN}; codel: a full buffer in which packets wait longer", _qdisc("ce_threshold_ms"), _ce_threshold),
     Need("network.qdisc.harddrop", f"network.qdisc.ecn: true, max_bytes within the buffer, {ECN}", _qdisc("harddrop"), _no_harddrop),
     Need(
@@ -281,6 +302,7 @@ NEEDS = (
         lambda s, p: "" if s.hosts.receive_offload != "off" else "receive_offload is off (set it to gro or gro-timer)",
     ),
     Need("hosts.ecn", "a queue that marks, and a flow whose packets may be marked", lambda s, p: s.hosts.ecn != "off", _no_marks),
+    Need("flows.*.ecn", "hosts.ecn with more than it, and a group whose packets may be marked", lambda s, p: s.flows[p[0]].ecn is not None, _group_ecn),
     Need("flows.*.cca", "for dctcp: hosts.ecn: on", lambda s, p: s.flows[p[0]].cca == "dctcp",
          lambda s, p: "" if s.hosts.ecn != "off" else "without ECN Linux runs reno in its place (set hosts.ecn: on, or cca: reno)"),
     Need("flows.*.start", "a count, no bytes, one RTT", lambda s, p: s.flows[p[0]].start != "in-turn", _start_together),

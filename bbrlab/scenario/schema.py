@@ -122,6 +122,7 @@ QDISC_OPTIONS: dict[str, dict[str, Range]] = {
         "target_ms": CODEL_MS,
         "interval_ms": CODEL_MS,
         "ce_threshold_ms": CODEL_MS,
+        "l4s_of": ANY,
         "flows": (1, 65_536),
         "quantum_bytes": QUANTUM,
     },
@@ -198,7 +199,8 @@ class Qdisc(Strict):
     )
     l4s_of: Literal["ect1", "ect"] | None = Field(
         None,
-        description="dualpi2: which packets are those of scalable flows: with ECT(1), or with ECT of either kind; default: ect1",
+        description="dualpi2, fq_codel: which packets are those of scalable flows: with ECT(1), or with ECT of either kind; dualpi2: "
+        "these have a queue of their own, default ect1; fq_codel: ce_threshold_ms is for them alone, default ect",
         exclude_if=lambda value: value is None,
     )
     flows: Annotated[int, Field(ge=1, le=65_536)] | None = Field(None, description="fq_codel: number of queues")
@@ -602,6 +604,12 @@ class Flow(Strict):
         "forward", description="reverse: against the others, through a bottleneck of the same kind"
     )
     traffic: Traffic | None = Field(None, description="short flows in place of count long ones")
+    ecn: Annotated[Literal["off", "on", "accurate"], Switch] | None = Field(
+        None,
+        description="what the group's senders ask for, of what hosts.ecn allows: off: no ECN; on: the ECN of RFC 3168, where the "
+        "hosts' is accurate; default: hosts.ecn",
+        exclude_if=lambda value: value is None,  # points that do not have it keep their names
+    )
     params: dict[str, int | float | str | bool] = Field(
         {},
         description="parameters of the CCA; a group's own for bbr2 and bbr3 (docs/reference/bbr_parameters.md), else the same for all "

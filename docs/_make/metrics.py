@@ -19,6 +19,7 @@ def _rows(metrics: Mapping[str, Metric]) -> list[str]:
     for m in metrics.values():
         over = f" (over how many: `{m.over}`)" if m.over else ""
         since = f"; since {m.since}, null in older results" if m.since else ""
+        since = "; only in results that have one" if m.sometimes else since
         rows.append(f"| `{m.name}` | {m.unit} | {m.meaning}{over} | {m.definition}{since} | {m.source} |")
     return rows
 

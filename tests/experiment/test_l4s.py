@@ -84,6 +84,53 @@ def test_hosts_ask_for_accurate_ecn():
         refuse_without_effect([point(hosts__ecn="accurate")], "test")
 
 
+def test_only_scalable_flows_are_marked_above_fq_codels_threshold():
+    """ECT(1) is 1 of the two bits of ECN (sch_fq_codel.c); what is not asked for is not said, so that plans stay."""
+    qdisc = Qdisc(kind="fq_codel", ce_threshold_ms=1, l4s_of="ect1")
+    words = qdisc_words(qdisc, 20 * 1514, 10)
+    assert words[words.index("ce_threshold") :][2:4] == ["ce_threshold_selector", "1/3"]
+    for plain in (Qdisc(kind="fq_codel", ce_threshold_ms=1), Qdisc(kind="fq_codel", ce_threshold_ms=1, l4s_of="ect")):
+        assert "ce_threshold_selector" not in qdisc_words(plain, 20 * 1514, 10)
+    read = options_of("fq_codel", (struct.pack("<HHB3x", 5, 10, 1) + struct.pack("<HHB3x", 5, 11, 3)).hex())
+    assert read == {"ce_threshold_selector": 1, "ce_threshold_mask": 3}
+    with pytest.raises(UserError, match=r"network.qdisc.l4s_of ect1 would have no effect: .*ce_threshold_ms"):
+        refuse_without_effect(
+            [point(network__qdisc={"kind": "fq_codel", "l4s_of": "ect1"}, hosts__ecn="accurate")], "test"
+        )
+
+
+def senders(asked: Point) -> list[dict[str, int] | None]:
+    plan = make_plan(asked, 1, {"cubic": "cubic", "reno": "reno"}).content
+    return [host.get("sysctls") for host in plan["hosts"] if host["sends"]]
+
+
+def test_a_group_may_ask_for_less_ecn_than_its_host():
+    """Its senders are hosts of their own, with a sysctl of their own; without the field a plan is as it was."""
+    flows = [{"cca": "cubic"}, {"cca": "reno"}]
+    marking = {"kind": "codel", "ecn": True}
+    assert senders(point(flows=flows, hosts__ecn="on", hosts__noise="off", network__qdisc=marking)) == [None]
+    flows = [{"cca": "cubic"}, {"cca": "reno", "ecn": "off"}, {"cca": "reno", "ecn": "on"}]
+    asked = point(flows=flows, hosts__ecn="accurate", hosts__noise="off", network__qdisc=marking)
+    refuse_without_effect([asked], "test")
+    assert senders(asked) == [None, {"net.ipv4.tcp_ecn": 0}, {"net.ipv4.tcp_ecn": 1}]
+
+
+@pytest.mark.parametrize(
+    ("hosts", "flow", "says"),
+    [
+        ("on", {"cca": "cubic", "ecn": "on"}, "receivers have hosts.ecn: on"),
+        ("on", {"cca": "cubic", "ecn": "accurate"}, "receivers have hosts.ecn: on"),
+        ("on", {"cca": "dctcp", "ecn": "off"}, "dctcp asks for ECN whatever its host does"),
+        ("on", {"cca": "bbr3", "ecn": "off"}, "never marked"),
+    ],
+    ids=str,
+)
+def test_an_ecn_of_a_group_without_effect_is_refused(hosts, flow, says):
+    asked = point(flows=[{"cca": "cubic"}, flow], hosts__ecn=hosts, network__qdisc={"kind": "codel", "ecn": True})
+    with pytest.raises(UserError, match=rf"flows.1.ecn.* would have no effect: .*{says}"):
+        refuse_without_effect([asked], "test")
+
+
 @pytest.mark.parametrize(("field", "value"), [("interval_ms", 5), ("ecn", True), ("coupling", 0), ("l4s_of", "ect0")])
 def test_what_dualpi2_does_not_have_is_refused(field, value):
     with pytest.raises(UserError, match=field):

@@ -20,7 +20,7 @@ from bbrlab.measure import ack_records, bbr_record
 from bbrlab.measure.checks.guest import states_check
 from bbrlab.measure.flow_counters import EDGE_TOLERANCE_S, FlowCounters
 from bbrlab.measure.netlink import HEAD, records
-from bbrlab.measure.queues import queue_counters
+from bbrlab.measure.queues import TWO_QUEUES, queue_counters, queue_of
 from bbrlab.measure.sample_schema import ACKS, BBR_COLUMNS, TCP_INFO
 from bbrlab.measure.sockets import Sockets
 from bbrlab.measure.tables import acks_table
@@ -388,6 +388,19 @@ def marked(kind: str, **counts: int) -> bytes:
 def test_ecn_marks_of_each_kind(kind, counts, marks):
     message = qdisc_message(kind.encode(), 1, 1, 0, 0, marked(kind, **counts) if counts else b"")
     assert queue_counters(message, 0, len(message))[5] == marks
+
+
+def test_both_queues_of_dualpi2():
+    """Of no other qdisc there are such columns, so that their runs have what they had."""
+    own = structure("tc_dualpi2_xstats", 128, delay_c=15_000, delay_l=900, packets_in_c=7, packets_in_l=9, ecn_mark=3)
+    message = qdisc_message(b"dualpi2", 1, 1, 0, 0, own)
+    queue = queue_of(message, [(0, 0, len(message))])
+    assert {name: int(queue.columns[name][0]) for name in TWO_QUEUES} == {
+        "classic_us": 15_000, "l4s_us": 900, "classic_packets": 7, "l4s_packets": 9,
+    }  # fmt: skip
+    assert queue.columns["marks"][0] == 3
+    message = qdisc_message(b"codel", 1, 1, 0, 0, marked("codel", ecn_mark=1))
+    assert not {*TWO_QUEUES} & queue_of(message, [(0, 0, len(message))]).columns.keys()
 
 
 def test_a_packet_count_of_64_bits_goes_before_the_one_of_32(decoded):

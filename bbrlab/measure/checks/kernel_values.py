@@ -128,7 +128,9 @@ def host_check(scenario: Scenario, plan: Plan, report: Report) -> Check:
         wanted = _host_qdiscs(scenario, plan, name)
         settings = [s for s in entry["qdiscs"] if s["kind"] != NOTHING]
         found += _compare(wanted, [{**s, "handle": ""} for s in settings])
-        found += [_difference(f"{name}: {v.field}", v, actual) for v, actual in _host_values(scenario, plan, entry)]
+        found += [
+            _difference(f"{name}: {v.field}", v, actual) for v, actual in _host_values(scenario, plan, name, entry)
+        ]
     if plan.content["own_machine"]:
         has = report["settings"]["tcp_mem"]
         limits = about("net.ipv4.tcp_mem (pages; never the limit)", 1 << 28)
@@ -162,6 +164,10 @@ def _queue(network: Network, own_machine: bool) -> tuple[str, dict[str, Value]]:
         return "red", _red(network)
     if qdisc.kind in ("fq_codel", "dualpi2"):
         values |= memory
+    if qdisc.kind == "fq_codel" and qdisc.l4s_of is not None:  # a mask of 0 is all
+        selector, mask = (1, 3) if qdisc.l4s_of == "ect1" else (0, 0)
+        values["ce_threshold_selector"] = about("network.qdisc.l4s_of", selector)
+        values["ce_threshold_mask"] = about("network.qdisc.l4s_of (mask)", mask)
     if qdisc.kind == "dualpi2":
         values["l4s_of"] = about("network.qdisc.l4s_of", L4S_OF[qdisc.l4s_of or "ect1"])
     if qdisc.kind == "cake":
@@ -375,8 +381,9 @@ def _host_qdiscs(scenario: Scenario, plan: Plan, name: str) -> list[Wanted]:
     return [Wanted(device, "fq", "", "root", {k: about(f"{k} of the sender's fq", v) for k, v in FQ_PACING.items()})]
 
 
-def _host_values(scenario: Scenario, plan: Plan, entry: HostSettings) -> Iterator[tuple[Value, float]]:
+def _host_values(scenario: Scenario, plan: Plan, name: str, entry: HostSettings) -> Iterator[tuple[Value, float]]:
     hosts = scenario.hosts
+    own = next(host for host in plan.content["hosts"] if host["name"] == name).get("sysctls", {})
     has = {key: [float(word) for word in text.split()] for key, text in entry["sysctls"].items()}
     rtts_ms = [f.rtt_ms for f in plan.flows] + [e["rtt_ms"] for e in plan.content["short_flows"]]
     room = sysctls(scenario, max(rtts_ms), max(1, len(plan.flows)))
@@ -386,7 +393,10 @@ def _host_values(scenario: Scenario, plan: Plan, entry: HostSettings) -> Iterato
     ):
         never = at_least(f"{label} (never the limit)", float(str(room[key]).split()[2]))
         yield about(label, given) if given else never, has[key][2]
-    yield about("hosts.ecn (net.ipv4.tcp_ecn)", TCP_ECN[hosts.ecn]), has["net.ipv4.tcp_ecn"][0]
+    ecn = about("hosts.ecn (net.ipv4.tcp_ecn)", TCP_ECN[hosts.ecn])
+    if "net.ipv4.tcp_ecn" in own:
+        ecn = about("flows.ecn (net.ipv4.tcp_ecn)", own["net.ipv4.tcp_ecn"])
+    yield ecn, has["net.ipv4.tcp_ecn"][0]
     yield about("net.ipv4.tcp_no_metrics_save", 1), has["net.ipv4.tcp_no_metrics_save"][0]
     if plan.content["virtual"]:
         (reachable,) = (value for key, value in has.items() if "neigh" in key)
