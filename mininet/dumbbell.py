@@ -8,6 +8,11 @@
 - Receive offload, where the plan says so: a netem below the port's own, or alone, on every switch port towards a host. It keeps
   packets for a time after the first came and then hands over all at once, as a NIC does that delays its interrupt; the host
   merges those of a flow (GRO).
+- Where the plan delays or shakes data, that is a netem on the switch port towards the receiver; packets that come late are held back
+  between the bottleneck's switch and one of the receivers' own (s5, s6):
+
+    senders --- s1 ===bottleneck=== s2 ---late--- s6 --- receivers
+
 - Random loss is a netem on the switch port towards the receiver, behind the bottleneck; or, where the plan says so, before
   it, between a switch of the senders' own (s3, s4) and the one with the bottleneck's queue:
 
@@ -110,8 +115,10 @@ def sysctl_file(key):
 
 
 def slowest_s(plan):
-    """The longest that a path of the plan delays a packet before the experiment, without a queue, in s."""
-    return max(host["delay_us"] + host["jitter_us"] + host["processing_us"] for host in plan["hosts"]) * 1e-6
+    """The longest that a path of the plan delays a packet and its answer before the experiment, without a queue, in s."""
+    ways = [(h["delay_us"] + h["jitter_us"] + h["processing_us"], h["sends"]) for h in plan["hosts"]]
+    there, back = (max((us for us, sends in ways if sends == to), default=0.0) for to in (False, True))
+    return (there + back + plan.get("late", {"late_us": 0.0})["late_us"]) * 1e-6
 
 
 def set_sysctl(key, value):
@@ -236,8 +243,17 @@ def netem_interrupts(delay_us):
     return ["netem", "limit", str(NETEM_LIMIT_PACKETS), "slot", "%.3fus" % delay_us, "%.3fus" % delay_us]
 
 
-def netem(delay_us, loss, burst_packets, jitter_kind, jitter_us, processing_us):
-    """tc arguments of a netem that delays by ``delay_us``, never reorders, and loses packets (loss_words()).
+def netem_late(share, late_us):
+    """tc arguments of a netem that holds back a share of the packets, each on its own, and passes on the others at once.
+
+    netem's words are the other way round: what is "reordered" is sent at once, and the others are delayed.
+    """
+    late = ["delay", "%.3fus" % late_us, "reorder", "%.8f%%" % (100 * (1 - share)), "gap", "1"]
+    return ["netem", "limit", str(NETEM_LIMIT_PACKETS), *late]
+
+
+def netem(delay_us, loss, burst_packets, jitter_kind, jitter_us, processing_us, overtakes=False):
+    """tc arguments of a netem that delays by ``delay_us``, reorders only if packets may overtake, and loses packets (loss_words()).
 
     Jitter adds between 0 and ``jitter_us``: ``per-packet`` uniformly for each packet, ``slotted`` by letting packets
     leave only at the end of a slot, whose length is drawn uniformly from 0 to ``jitter_us`` when it begins (Bless et al.
@@ -251,7 +267,7 @@ def netem(delay_us, loss, burst_packets, jitter_kind, jitter_us, processing_us):
     else:
         words += ["delay", "%.3fus" % delay_us]
     words += loss_words(loss, burst_packets)
-    words += ["rate", NETEM_FIFO_RATE]
+    words += [] if overtakes else ["rate", NETEM_FIFO_RATE]
     if jitter_kind == "slotted":
         words += ["slot", "0us", "%.3fus" % jitter_us]
     return words
@@ -404,12 +420,12 @@ class Dumbbell:
         return ["qdisc add dev %s %s handle 3: %s" % (port, place, words) for port, place in places]
 
     def netems(self):
-        """{switch port: words of its netem}: the delay towards a host that sends, and the random loss."""
+        """{switch port: words of its netem}: delay and jitter towards a host, random loss, and what comes late."""
         lossy, burst_packets = self.plan["loss_devices"], self.plan.get("loss_burst_packets")
         words = {}
         for name, port in self.ports.items():
             spec = self.host_plans[name]
-            if spec["sends"] or port in lossy:
+            if spec["sends"] or port in lossy or spec["delay_us"] or spec["jitter_kind"]:
                 loss = self.loss if port in lossy else 0.0
                 words[port] = netem(
                     spec["delay_us"],
@@ -418,8 +434,12 @@ class Dumbbell:
                     spec["jitter_kind"],
                     spec["jitter_us"],
                     spec["processing_us"],
+                    spec.get("overtakes", False),
                 )
         words.update((d, netem_loss(self.loss, burst_packets)) for d in lossy if d not in words)
+        if "late" in self.plan:
+            late = self.plan["late"]
+            words.update((d, netem_late(late["share"], late["late_us"])) for d in late["devices"])
         return words
 
     def renew_queues(self, loss=0.0):

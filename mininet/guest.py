@@ -272,6 +272,10 @@ def main(out):
             clock.sleep_until(-(-time.monotonic_ns() // START_GRID_NS) * START_GRID_NS)
             dumbbell.renew_queues()
         report["ping_ms"] = calibration.ping_ms(dumbbell, pairs)
+        if "probes" in plan:
+            import data_path  # which other runs need not wait for
+
+            report["data_delays_us"] = data_path.delays_us(dumbbell)
         report["burst"] = [
             calibration.burst(dumbbell, sampler, i, link, udp_socket_in) if link["burst"] else None
             for i, link in enumerate(plan["bottlenecks"])
@@ -310,6 +314,8 @@ def main(out):
         report["host_drops"] = listen_drops(dumbbell)
         report["received_before"], report["received"] = received_before, received(dumbbell)
         report["switch_misses"] = datapath_misses() - missed if plan["virtual"] else 0
+        if "late" in plan:
+            report["late"] = data_path.late_counts(plan["late"]["devices"])
         if "policers" in plan:
             report["policers"] = policer.counters(plan["policers"])
         sampler.close()

@@ -8,7 +8,8 @@ FIELDS = {
     " handle 3: ": "hosts.receive_offload_us",
     " action police ": "network.policer",
     " clsact ": "network.policer",
-    " handle 2: ": "rtt_ms, network.jitter or network.loss",
+    " gap 1 ": "network.data_path.reordering",
+    " handle 2: ": "rtt_ms, network.jitter, network.data_path or network.loss",
 }
 
 

@@ -10,6 +10,8 @@ from bbrlab.scenario.schema import Flow, Scenario
 
 # Random loss before the bottleneck stands between a switch of the senders' own and the one with the bottleneck.
 OUTER_SWITCH: dict[Side, str] = {"s1": "s3", "s2": "s4"}
+# Packets that come late stand between the bottleneck's switch and one of the receivers' own.
+RECEIVERS_SWITCH: dict[Side, str] = {"s1": "s5", "s2": "s6"}
 # "Never the limit": room for this many times the largest possible flight (BDP + buffer) in the receiver's and sender's
 # buffer, each byte of payload taking up to about twice its size in kernel memory.
 WINDOW_FLIGHTS = 4
@@ -35,8 +37,11 @@ def loss_devices(scenario: Scenario, specs: list[HostPlan]) -> list[str]:
 
 def switch_links(specs: list[HostPlan]) -> list[tuple[str, str]]:
     """The cables between switches; the bottleneck's is the first."""
-    outer = sorted({h["switch"] for h in specs} & set(OUTER_SWITCH.values()))
-    return [("s1", "s2"), *((o, i) for i, o in OUTER_SWITCH.items() if o in outer)]
+    used = {h["switch"] for h in specs}
+    return [
+        ("s1", "s2"),
+        *((o, i) for outer in (OUTER_SWITCH, RECEIVERS_SWITCH) for i, o in outer.items() if o in used),
+    ]
 
 
 class Hosts:
@@ -45,6 +50,7 @@ class Hosts:
     Attributes:
         specs: every host, in the order in which they were asked for.
         receivers: {direction: the host that receives all its flows}.
+        data_delay_ms: what of each RTT lies on the way of the data.
 
     Args:
         scenario: what to run.
@@ -58,6 +64,8 @@ class Hosts:
         self.receivers: dict[Direction, HostPlan] = {}
         self._senders: dict[tuple[Direction, float, bool, bool, int, int, str | None], HostPlan] = {}
         self._loss_first = has_loss(scenario) and scenario.network.loss_place == "before"
+        path = scenario.network.data_path
+        self.data_delay_ms = path.delay_ms if path else 0.0
 
     def _new(self, side: Side, *, sends: bool) -> HostPlan:
         letter, net = {"s1": ("h", 1), "s2": ("r", 2)}[side]
@@ -65,7 +73,7 @@ class Hosts:
         spec: HostPlan = {
             "name": f"{letter}{number}",
             "side": side,
-            "switch": OUTER_SWITCH[side] if sends and self._loss_first else side,
+            "switch": self._switch(side, sends=sends),
             "ip": f"10.0.{net * 16 + number // 250}.{number % 250 + 1}",
             "sends": sends,
             "receives": not sends,
@@ -80,6 +88,12 @@ class Hosts:
         self.specs.append(spec)
         return spec
 
+    def _switch(self, side: Side, *, sends: bool) -> str:
+        path = self.scenario.network.data_path
+        if sends:
+            return OUTER_SWITCH[side] if self._loss_first else side
+        return RECEIVERS_SWITCH[side] if path and path.reordering else side
+
     def sender(self, group: int, flow: Flow, rtt_ms: float, copy: int = 0) -> HostPlan:
         """The host that sends a group's flows with one RTT; ``copy`` tells those apart that take turns.
 
@@ -91,7 +105,7 @@ class Hosts:
         key = (flow.direction, rtt_ms, shaken, flow.has_networks_rtt, copy, self._machines.get(group, 0), flow.ecn)
         if key not in self._senders:
             spec = self._new("s1" if flow.direction == "forward" else "s2", sends=True)
-            spec["delay_us"], spec["network_rtt"] = rtt_ms * 1000, flow.has_networks_rtt
+            spec["delay_us"], spec["network_rtt"] = (rtt_ms - self.data_delay_ms) * 1000, flow.has_networks_rtt
             spec["rtt_offset_us"] = self._offsets_ms[group] * 1000
             if shaken and jitter:
                 spec["jitter_kind"], spec["jitter_us"] = jitter.kind, jitter.ms * 1000
@@ -107,7 +121,14 @@ class Hosts:
     def receiver(self, flow: Flow) -> HostPlan:
         """The host that receives all flows of a direction."""
         if flow.direction not in self.receivers:
-            self.receivers[flow.direction] = self._new("s2" if flow.direction == "forward" else "s1", sends=False)
+            spec = self._new("s2" if flow.direction == "forward" else "s1", sends=False)
+            spec["delay_us"] = self.data_delay_ms * 1000
+            path = self.scenario.network.data_path
+            if path and path.jitter:
+                spec["jitter_kind"], spec["jitter_us"] = path.jitter.kind, path.jitter.ms * 1000
+                if path.jitter.order == "free":
+                    spec["overtakes"] = True
+            self.receivers[flow.direction] = spec
         return self.receivers[flow.direction]
 
 
@@ -121,6 +142,8 @@ def sysctls(scenario: Scenario, rtt_max_ms: float, flow_count: int) -> dict[str,
         c.rate_mbit for c in scenario.network.changes if c.rate_mbit
     ]
     rtts = [rtt_max_ms] + [c.rtt_ms for c in scenario.network.changes if c.rtt_ms]
+    if path := scenario.network.data_path:
+        rtts = [rtt_ms + path.varies_ms for rtt_ms in rtts]
     flight = max(rates) * 1e6 / 8 * max(rtts) * 1e-3 + scenario.network.buffer_bytes
     if scenario.network.reverse:  # with ACKs that wait for each other; and flows that go that way
         acks = scenario.network.towards("reverse")

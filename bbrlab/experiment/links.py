@@ -7,9 +7,11 @@ from bbrlab.experiment.plan_types import (
     ChangePlan,
     Direction,
     HostPlan,
+    LatePlan,
     LinkPlan,
     PingPlan,
     PolicerPlan,
+    ProbePlan,
     Side,
     TracePlan,
 )
@@ -91,6 +93,25 @@ def traced(scenario: Scenario, links: list[LinkPlan]) -> tuple[TracePlan, bytes]
     return entry, within.astype("<u8").tobytes()
 
 
+def late_packets(scenario: Scenario, hosts: list[HostPlan]) -> LatePlan:
+    """Where data packets come late: at the port towards the switch of each side's receivers, where there are any."""
+    path = scenario.network.data_path
+    assert path is not None and path.reordering is not None
+    return {
+        "devices": sorted({f"{host['side']}-{host['switch']}" for host in hosts if host["receives"]}),
+        "share": path.reordering.share,
+        "late_us": path.reordering.late_ms * 1000,
+    }
+
+
+def probes(hosts: Hosts) -> list[ProbePlan]:
+    """Whose packets show the delay of data before the experiment: in each direction one of its senders'."""
+    return [
+        {"host": hosts.first_sender(direction)["name"], "receiver": receiver["name"]}
+        for direction, receiver in hosts.receivers.items()
+    ]
+
+
 def pings(hosts: Hosts) -> list[PingPlan]:
     """From each sender to the receiver of its flows."""
     direction_of: dict[str, Direction] = {"s1": "forward", "s2": "reverse"}
@@ -110,7 +131,7 @@ def changes(scenario: Scenario, hosts: Hosts) -> list[ChangePlan]:
             "rate_bps": None if c.rate_mbit is None else round(c.rate_mbit * 1e6),
             "delay_us": None
             if c.rtt_ms is None
-            else {name: c.rtt_ms * 1000 + us for name, us in of_the_network.items()},
+            else {name: (c.rtt_ms - hosts.data_delay_ms) * 1000 + us for name, us in of_the_network.items()},
             "loss": c.loss,
         }
         for c in scenario.network.changes

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from bbrlab.base.errors import UserError
 from bbrlab.experiment.hosts import Hosts, loss_devices, switch_links, sysctls
 from bbrlab.experiment.iperf3_library import TOGETHER
-from bbrlab.experiment.links import NS, bottlenecks, changes, pings, policers, traced
+from bbrlab.experiment.links import NS, bottlenecks, changes, late_packets, pings, policers, probes, traced
 from bbrlab.experiment.parameters import plan_parameters
 from bbrlab.experiment.plan_types import GuestPlan, Trace
 from bbrlab.experiment.transfers import FlowPlan, plan_traffic
@@ -126,6 +126,10 @@ def make_plan(
         content["policers"] = policers(scenario, hosts.specs)
     if network.loss_burst_packets is not None:
         content["loss_burst_packets"] = network.loss_burst_packets
+    if network.data_path is not None:
+        content["probes"] = probes(hosts)
+        if network.data_path.reordering is not None:
+            content["late"] = late_packets(scenario, hosts.specs)
     opportunities = b""
     if found := traced(scenario, content["bottlenecks"]):
         content["trace"], opportunities = found

@@ -10,12 +10,13 @@ SNAPLEN = 128  # bytes to keep of a packet: the headers of Ethernet, IPv6 and TC
 Trace = Literal["", "acks", "changes"]  # of what records are kept (bbrlab.run.run.run_point)
 
 
-class _HostSometimes(TypedDict, total=False):
-    sysctls: dict[str, int]
+class HostPlan(TypedDict):
+    """A host, and what its path does to what comes to it: of a sender ACKs, of a receiver data.
 
-
-class HostPlan(_HostSometimes):
-    """A host, and what its path does to its packets; ``sysctls``: those that it has in place of the plan's."""
+    Attributes:
+        sysctls: those that it has in place of the plan's.
+        overtakes: packets leave by their own delays, whatever came before them.
+    """
 
     name: str
     side: Side
@@ -30,6 +31,8 @@ class HostPlan(_HostSometimes):
     rtt_offset_us: float
     pacing: Literal["internal", "fq"]
     network_rtt: bool
+    sysctls: NotRequired[dict[str, int]]
+    overtakes: NotRequired[bool]
 
 
 class LinkPlan(TypedDict):
@@ -82,6 +85,21 @@ class ChangePlan(TypedDict):
     rate_bps: int | None
     delay_us: dict[str, float] | None
     loss: float | None
+
+
+class LatePlan(TypedDict):
+    """Ports at whose egress a share of the packets, each on its own, is held back."""
+
+    devices: list[str]
+    share: float
+    late_us: float
+
+
+class ProbePlan(TypedDict):
+    """Who sends packets to whom, before the experiment, to measure what data packets are delayed by."""
+
+    host: str
+    receiver: str
 
 
 class PingPlan(TypedDict):
@@ -224,6 +242,8 @@ class GuestPlan(TypedDict):
     ccas: list[str]
     parameter_sets: list[ParameterSetPlan]
     loss_burst_packets: NotRequired[float]
+    late: NotRequired[LatePlan]
+    probes: NotRequired[list[ProbePlan]]
     trace: NotRequired[TracePlan]
     policers: NotRequired[list[PolicerPlan]]
     prompt: NotRequired[PromptPlan]

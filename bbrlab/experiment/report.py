@@ -67,6 +67,13 @@ class Policer(TypedDict):
     drops: int
 
 
+class Late(TypedDict):
+    """Of a port at which a share of the packets is held back: how many came to it, and how many of them came late."""
+
+    packets: int
+    late: int
+
+
 class Setting(TypedDict):
     """What the kernel has of a qdisc or class: ``options`` is the attribute TCA_OPTIONS in hex."""
 
@@ -138,6 +145,8 @@ class Report(TypedDict):
         duration_ns: of a play, which somebody ended.
         qdiscs_before, qdiscs: every qdisc and its drops before and after the experiment.
         policers: those of the path, at the end of the experiment.
+        data_delays_us: of each of the plan's probes how long its packets took, before the experiment.
+        late: {device: Late} at the end of the experiment.
         host_drops: {host: {counter: packets that it dropped}}.
         received_before, received: {host: Reception} before and after the experiment.
         settings: what the kernel has of what was set.
@@ -157,6 +166,8 @@ class Report(TypedDict):
     qdiscs_before: list[Qdisc]
     qdiscs: list[Qdisc]
     policers: NotRequired[list[Policer]]
+    data_delays_us: NotRequired[list[list[float]]]
+    late: NotRequired[dict[str, Late]]
     host_drops: dict[str, dict[str, int]]
     received_before: dict[str, Reception]
     received: dict[str, Reception]

@@ -122,7 +122,10 @@ def _netem(data: bytes) -> Options:
         "rate_bytes_per_s": rate,
         "slot_min_us": 0,
         "slot_max_us": 0,
+        "at_once": 0,
     }
+    if 3 in places:  # tc_netem_reorder
+        options["at_once"] = struct.unpack_from("<I", data, places[3][0])[0] / 2**32
     if 5 in places and (found := attributes_of(data, *_span(places[5]))) and 2 in found:  # tc_netem_gemodel
         begins, ends, kept, lost = struct.unpack_from("<IIII", data, found[2][0])
         options |= {

@@ -56,6 +56,8 @@ class World:
             yield f"network.loss {network.loss:g}: it loses only what the queue has no room for"
         if network.jitter:
             yield f"network.jitter ({network.jitter.kind}): its paths' delay is constant"
+        if network.data_path:
+            yield "network.data_path: its paths' delay is constant, and no packet overtakes another"
         if network.reverse:
             yield f"network.reverse (rate_mbit {network.reverse.rate_mbit:g}): its ACKs never wait"
         if network.trace:

@@ -65,6 +65,7 @@ def draws_nothing(scenario: Scenario) -> bool:
         and network.loss == 0
         and not any(change.loss for change in network.changes)
         and network.jitter is None
+        and (network.data_path is None or not network.data_path.varies_ms)
         and network.qdisc.kind == network.towards("reverse").qdisc.kind == "fifo"
         and scenario.hosts.noise == NO_NOISE
     )

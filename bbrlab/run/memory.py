@@ -75,6 +75,7 @@ def flight_bytes(point: Point) -> float:
     rtts = [network.mean_rtt_ms, *[c.rtt_ms or 0 for c in network.changes]]
     rtts += [max(f.rtt_ms) if isinstance(f.rtt_ms, list) else f.rtt_ms or 0 for f in point.scenario.flows]
     rtts += [rtt_ms for f in point.scenario.flows for rtt_ms in f.rtts_ms or ()]
+    rtts = [rtt_ms + network.data_path.varies_ms for rtt_ms in rtts] if network.data_path else rtts
     rates = [network.rate_mbit] + [c.rate_mbit or 0 for c in network.changes]
     rates += [] if network.trace is None else [highest_mbit(network)]
     if network.reverse is None:

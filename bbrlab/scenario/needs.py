@@ -16,7 +16,16 @@ from bbrlab.base.errors import UserError
 from bbrlab.base.yaml_files import Lines
 from bbrlab.scenario.frames import FRAME_BYTES
 from bbrlab.scenario.point import Point
-from bbrlab.scenario.schema import OFFERED_MBIT, PARAMETER_SETS, Change, Flow, Scenario
+from bbrlab.scenario.rates import highest_mbit
+from bbrlab.scenario.schema import (
+    OFFERED_MBIT,
+    PARAMETER_SETS,
+    Change,
+    DataJitter,
+    Flow,
+    Reordering,
+    Scenario,
+)
 
 Place = list[int]  # the indices in a path, of flows or of changes
 
@@ -185,6 +194,27 @@ def _jitter_group(s: Scenario, place: Place) -> str:
     return f"group {group} does not exist (groups 0 to {len(s.flows) - 1})"
 
 
+def _overtakes_nobody(within_ms: Callable[[Scenario], float]) -> Callable[[Scenario, Place], str]:
+    """Behind the bottleneck full packets follow each other by a packet's time or more."""
+
+    def without(s: Scenario, place: Place) -> str:
+        mbit = highest_mbit(s.network)
+        packet_ms = FRAME_BYTES * 8e-3 / mbit
+        if within_ms(s) > packet_ms or s.hosts.segmentation == "router":  # which sends those of a segment together
+            return ""
+        return f"at {mbit:g} Mbit/s packets follow each other by {packet_ms:.4g} ms, so that none overtakes another (set it above)"
+
+    return without
+
+
+def _data_jitter(s: Scenario) -> DataJitter | None:
+    return s.network.data_path.jitter if s.network.data_path else None
+
+
+def _reordering(s: Scenario) -> Reordering | None:
+    return s.network.data_path.reordering if s.network.data_path else None
+
+
 def _in_order(s: Scenario) -> list[tuple[int, Change]]:
     return sorted(enumerate(s.network.changes), key=lambda item: item[1].at_s)
 
@@ -290,6 +320,18 @@ NEEDS = (
         "a group of that number",
         lambda s, p: s.network.jitter is not None and s.network.jitter.group is not None,
         _jitter_group,
+    ),
+    Need(
+        "network.data_path.jitter.order",
+        "more jitter than a packet's time at the bottleneck",
+        lambda s, p: (j := _data_jitter(s)) is not None and j.order == "free",
+        _overtakes_nobody(lambda s: j.ms if (j := _data_jitter(s)) else 0.0),
+    ),
+    Need(
+        "network.data_path.reordering.late_ms",
+        "more than a packet's time at the bottleneck",
+        lambda s, p: _reordering(s) is not None,
+        _overtakes_nobody(lambda s: r.late_ms if (r := _reordering(s)) else 0.0),
     ),
     Need("network.changes.*.at_s", "a run that is longer", lambda s, p: True, _late_change),
     Need("network.changes.*.rate_mbit", "another rate before", _change("rate_mbit"), _changes_nothing("rate_mbit")),

@@ -266,6 +266,62 @@ class Jitter(Strict):
         return self
 
 
+class DataJitter(Strict):
+    """Adds between 0 and ``ms`` to the delay of data packets, behind the bottleneck."""
+
+    kind: Literal["slotted", "per-packet"] = Field(
+        description="per-packet: uniformly, each packet on its own; slotted: packets leave together at the end of slots, whose length is "
+        "drawn uniformly from 0 to ms when they begin"
+    )
+    ms: RttMs = Field(description=f"the largest delay that is added; per-packet: at most {PER_PACKET_JITTER_MS}")
+    order: Literal["kept", "free"] = Field(
+        "kept",
+        description="kept: a packet waits for those that came before it, however short its own delay is; free: it overtakes them (per-packet "
+        "only)",
+    )
+
+    @model_validator(mode="after")
+    def _as_netem_holds_it(self) -> DataJitter:
+        if self.kind == "per-packet" and self.ms > PER_PACKET_JITTER_MS:
+            raise ValueError(
+                f"ms {self.ms:g}: per-packet jitter can be {PER_PACKET_JITTER_MS} ms at most (netem's limit); slotted can be more"
+            )
+        if self.kind == "slotted" and self.order == "free":
+            raise ValueError(
+                "order free is of per-packet jitter; packets of a slot leave in their order (leave it out)"
+            )
+        return self
+
+
+class Reordering(Strict):
+    """Holds back some data packets, each on its own, behind the bottleneck: those that leave it meanwhile overtake them."""
+
+    share: Annotated[float, Field(gt=0, lt=1), AfterValidator(_loss)] = Field(description="of packets that are late")
+    late_ms: RttMs = Field(description="by how much, all by the same")
+
+
+class DataPath(Strict):
+    """What happens to data packets behind the bottleneck: reordering first, then delay and jitter. ACKs meet none of it."""
+
+    delay_ms: Annotated[float, Field(ge=0, le=10_000)] = Field(
+        0.0,
+        description="of the base RTT, so much lies here; the rest is on the way of the ACKs. 0: all of it is there",
+    )
+    jitter: DataJitter | None = Field(None, description="delay that varies from packet to packet, beside the base RTT")
+    reordering: Reordering | None = Field(None, description="packets that come late, and are overtaken")
+
+    @model_validator(mode="after")
+    def _something(self) -> DataPath:
+        if not self.delay_ms and self.jitter is None and self.reordering is None:
+            raise ValueError("give at least one of delay_ms (above 0), jitter, reordering; or leave data_path out")
+        return self
+
+    @property
+    def varies_ms(self) -> float:
+        """How much longer than ``delay_ms`` a packet may take, in ms."""
+        return (self.jitter.ms if self.jitter else 0.0) + (self.reordering.late_ms if self.reordering else 0.0)
+
+
 class Policer(Strict):
     """A token bucket that drops at once what exceeds it, and keeps nothing (tc's action ``police``).
 
@@ -350,7 +406,14 @@ class Network(Strict):
         "followed by another lost one with probability 1 - 1 / loss_burst_packets; loss stays the mean; default: each on its own",
         exclude_if=lambda value: value is None,  # points that do not have it keep their names
     )
-    jitter: Jitter | None = Field(None, description="delay that varies from packet to packet")
+    jitter: Jitter | None = Field(
+        None, description="delay of ACKs that varies from packet to packet; of data: data_path.jitter"
+    )
+    data_path: DataPath | None = Field(
+        None,
+        description="delay, jitter and reordering of data packets, behind the bottleneck (docs/howto/paths.md)",
+        exclude_if=lambda value: value is None,  # points that do not have it keep their names
+    )
     reverse: Reverse | None = Field(
         None,
         description="the link of the other direction; default: a link that is never the limit, or, where there are flows with direction "
@@ -725,6 +788,28 @@ class Scenario(Strict):
     def _has_a_capacity(self) -> Scenario:
         if self.network.trace is not None and not link_trace(self.network.trace).mbit(*self.window_s):
             raise ValueError(f"network.trace lets no packet through in window_s {self.window_s}; choose another window")
+        return self
+
+    @model_validator(mode="after")
+    def _has_room_for_the_delay_of_data(self) -> Scenario:
+        """It is a part of each RTT."""
+        delay_ms = self.network.data_path.delay_ms if self.network.data_path else 0.0
+        short = next((i for i, flow in enumerate(self.flows) if flow.traffic is not None), None)
+        if delay_ms and short is not None:
+            raise ValueError(
+                f"flows.{short}.traffic: the times of short flows have the whole RTT on the way of the ACKs; leave "
+                "network.data_path.delay_ms out"
+            )
+        rtts: list[tuple[str, Any]] = [("network.rtt_ms", self.network.rtt_ms)]
+        rtts += [(f"network.changes.{i}.rtt_ms", c.rtt_ms) for i, c in enumerate(self.network.changes)]
+        rtts += [(f"flows.{i}.rtt_ms", flow.rtt_ms) for i, flow in enumerate(self.flows)]
+        rtts += [(f"flows.{i}.rtts_ms", flow.rtts_ms) for i, flow in enumerate(self.flows)]
+        for name, value in rtts:
+            least_ms = min(value) if isinstance(value, list) else value
+            if least_ms is not None and least_ms < delay_ms:
+                raise ValueError(
+                    f"network.data_path.delay_ms {delay_ms:g} is a part of each RTT, but {name} is {least_ms:g}; set it lower"
+                )
         return self
 
     def towards(self, direction: str) -> Scenario:

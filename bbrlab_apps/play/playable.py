@@ -8,7 +8,7 @@ from bbrlab.base.errors import UserError
 from bbrlab.scenario.draws import draw_rtts
 from bbrlab.scenario.messages import validate
 from bbrlab.scenario.point import Point
-from bbrlab.scenario.schema import GRID, Scenario
+from bbrlab.scenario.schema import GRID, Network, Scenario
 
 LONGEST_S = 3600.0
 # What a guest carries in real time on one core of a laptop; a campaign's guest takes the time that it needs.
@@ -51,11 +51,8 @@ def playable(point: Point, seed: int) -> Point:
 
 def _wrong(scenario: Scenario) -> list[str]:
     """Why it cannot be played, field by field."""
-    network, found = scenario.network, []
-    if network.trace is not None:
-        found.append(
-            "network.trace: a link that follows a trace cannot be played, whose rate may be set by hand; leave it out"
-        )
+    network = scenario.network
+    found = _wrong_path(network)
     for i, flow in enumerate(scenario.flows):
         if flow.traffic is not None:
             found.append(
@@ -90,6 +87,20 @@ def _wrong(scenario: Scenario) -> list[str]:
         found.append(
             f"sample_hz {scenario.sample_hz:g}: in real time at most {SAMPLE_HZ_MAX:g} samples a second are taken "
             "(--set sample_hz=10)"
+        )
+    return found
+
+
+def _wrong_path(network: Network) -> list[str]:
+    """Fields of the path that no play has."""
+    found = []
+    if network.trace is not None:
+        found.append(
+            "network.trace: a link that follows a trace cannot be played, whose rate may be set by hand; leave it out"
+        )
+    if network.data_path is not None:
+        found.append(
+            "network.data_path: only the way of the ACKs can be played, whose RTT may be set by hand; leave it out"
         )
     if network.jitter is not None and network.jitter.group is not None:
         found.append(

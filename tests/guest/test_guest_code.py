@@ -71,7 +71,7 @@ TC_LINES = [
 
 @pytest.mark.parametrize(
     ("number", "field"),
-    [(2, "network.rate_mbit"), (3, "network.qdisc or network.buffer"), (4, "rtt_ms, network.jitter or network.loss"),
+    [(2, "network.rate_mbit"), (3, "network.qdisc or network.buffer"), (4, "rtt_ms, network.jitter, network.data_path or network.loss"),
      (5, "hosts.receive_offload_us")],
 )  # fmt: skip
 def test_what_tc_refuses_is_told_as_the_scenario_has_it(number, field):

@@ -293,15 +293,17 @@ def _ports(scenario: Scenario, plan: Plan) -> Iterator[Wanted]:
         "duplicate": about("duplicate", 0),
     }
     nothing = {
-        n: about(n, 0) for n in ("delay_us", "jitter_us", "slot_min_us", "slot_max_us", "rate_bytes_per_s", "loss")
+        n: about(n, 0)
+        for n in ("delay_us", "jitter_us", "slot_min_us", "slot_max_us", "rate_bytes_per_s", "loss", "at_once")
     }
     delays_us = _delays_us(scenario, plan)
     for host in hosts:
         port = f"{host['switch']}-{host['name']}"
-        above = host["sends"] or port in lossy
+        of_data = _data_delay(network) if host["receives"] else {}
+        above = host["sends"] or port in lossy or bool(of_data)
         if above:
             values = base | nothing | {"rate_bytes_per_s": about("rate of netem", NETEM_FIFO_BYTES_PER_S)}
-            values |= losses if port in lossy else {}
+            values |= (losses if port in lossy else {}) | of_data
             if host["sends"] and host["name"] in delays_us:
                 values |= _delay(scenario, host, *delays_us[host["name"]])
             elif host["sends"]:  # nobody used it (bbrlab play): nothing was asked of it
@@ -316,6 +318,38 @@ def _ports(scenario: Scenario, plan: Plan) -> Iterator[Wanted]:
     for device in lossy:
         if device not in ports:
             yield Wanted(device, "netem", "2:", "root", base | nothing | losses)
+    if network.data_path and (late := network.data_path.reordering):
+        values = (
+            base
+            | nothing
+            | {
+                "gap": about("gap", 1),
+                "delay_us": about("network.data_path.reordering.late_ms (us)", 1000 * late.late_ms, NETEM_STEP_US),
+                "at_once": about(
+                    "network.data_path.reordering.share (of packets that are not late)", 1 - late.share, LOSS_STEP
+                ),
+            }
+        )
+        for device in sorted({f"{h['side']}-{h['switch']}" for h in hosts if h["receives"]}):
+            yield Wanted(device, "netem", "2:", "root", values)
+
+
+def _data_delay(network: Network) -> dict[str, Value]:
+    """netem's values of the delay of data, towards a receiver; none without one."""
+    path = network.data_path
+    if path is None or not (path.delay_ms or path.jitter):
+        return {}
+    per_packet_us = 1000 * path.jitter.ms if path.jitter and path.jitter.kind == "per-packet" else 0.0
+    what = "network.data_path.delay_ms" + (" and half of jitter.ms" if per_packet_us else "")
+    values = {
+        "delay_us": about(f"{what} (us)", 1000 * path.delay_ms + per_packet_us / 2, NETEM_STEP_US),
+        "jitter_us": about("half of network.data_path.jitter.ms (us)", per_packet_us / 2, NETEM_STEP_US),
+    }
+    if path.jitter and path.jitter.kind == "slotted":
+        values["slot_max_us"] = about("network.data_path.jitter.ms (us)", 1000 * path.jitter.ms, SLOT_STEP_US)
+    if path.jitter and path.jitter.order == "free":
+        values["rate_bytes_per_s"] = about("rate of netem (none, so that packets overtake)", 0)
+    return values
 
 
 def _losses(network: Network) -> dict[str, Value]:
@@ -333,7 +367,7 @@ def _losses(network: Network) -> dict[str, Value]:
 
 
 def _delays_us(scenario: Scenario, plan: Plan) -> dict[str, tuple[float, int]]:
-    """{sending host: its base RTT at the end of the run, and a group that has it}."""
+    """{sending host: what of its base RTT is on the way of its ACKs, at the end of the run, and a group that has it}."""
     network, transfers = scenario.network, plan.content["transfers"]
     used = [(transfers[f.transfer]["client"], f.rtt_ms, f.group) for f in plan.flows]
     used += [(client, e["rtt_ms"], e["group"]) for e in plan.content["short_flows"] for client in e["clients"]]
@@ -342,7 +376,8 @@ def _delays_us(scenario: Scenario, plan: Plan) -> dict[str, tuple[float, int]]:
     found = {}
     for client, rtt_ms, group in used:
         changed = changes and scenario.flows[group].has_networks_rtt
-        found[client] = 1000 * _last(network, "rtt_ms") + offset_us[client] if changed else 1000 * rtt_ms, group
+        base_us = 1000 * _last(network, "rtt_ms") + offset_us[client] if changed else 1000 * rtt_ms
+        found[client] = base_us - (1000 * network.data_path.delay_ms if network.data_path else 0.0), group
     return found
 
 

@@ -8,6 +8,7 @@ from bbrlab.experiment.plan import Plan
 from bbrlab.experiment.report import Report
 from bbrlab.measure.checks.bottleneck import burst_checks, queue_checks, sends_check
 from bbrlab.measure.checks.check import REAL_TIME, VIRTUAL_TIME, Check, CheckEntry, entry_of
+from bbrlab.measure.checks.data_path import data_path_checks
 from bbrlab.measure.checks.drops import drop_checks
 from bbrlab.measure.checks.flows import flow_checks, short_flows_check
 from bbrlab.measure.checks.guest import acks_check, capture_check, parameter_checks, samples_check, states_check
@@ -55,6 +56,7 @@ def run_checks(
         found.append(qdisc_check(scenario, plan, report, link["direction"]))
     found += [path_check(scenario, plan, report), host_check(scenario, plan, report)]
     found.append(base_rtt_check(scenario, plan, report, tolerance))
+    found += data_path_checks(scenario, report, tolerance)
     found += policer_checks(scenario, plan, report, tolerance)
     found += drop_checks(scenario, plan, report, queues)
     found.append(segmentation_check(scenario, plan, report))

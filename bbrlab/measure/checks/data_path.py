@@ -1,0 +1,77 @@
+"""What data packets meet behind the bottleneck: how long they take, and how many come late."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from bbrlab.base.arrays import Array
+from bbrlab.experiment.report import Report
+from bbrlab.measure.checks.check import Check, Tolerance, not_checked
+from bbrlab.measure.checks.drops import LOSS_SIGMAS
+from bbrlab.scenario.schema import DataPath, Scenario
+
+# By the inequality of Dvoretzky, Kiefer and Wolfowitz (Massart 1990) a sample of n is further than sqrt(ln(2 / p) / 2n) from its law with
+# a probability of at most p; here that of being LOSS_SIGMAS off.
+CHANCE = math.erfc(LOSS_SIGMAS / math.sqrt(2))
+
+
+def data_path_checks(scenario: Scenario, report: Report, tolerance: Tolerance) -> list[Check]:
+    """``data_delay``: the law of what packets take behind the bottleneck, by packets that were alone on the path before the experiment;
+    and ``late_packets``: the share of those that were held back in it."""
+    path = scenario.network.data_path
+    if path is None:
+        return []
+    interrupts_ms = (scenario.hosts.interrupt_delay_us or 0.0) / 1000
+    checks = [_worst([_delay(path, np.array(us) / 1000, interrupts_ms, tolerance) for us in report["data_delays_us"]])]
+    if path.reordering is not None:
+        packets, late = (sum(entry[name] for entry in report["late"].values()) for name in ("packets", "late"))
+        asked, detail = path.reordering.share, f"{late} of {packets} packets came late"
+        if not packets:
+            return [*checks, not_checked("late_packets", asked, "no data packet came")]
+        ok = abs(late / packets - asked) <= LOSS_SIGMAS * math.sqrt(asked * (1 - asked) / packets)
+        checks.append(Check("late_packets", asked, round(late / packets, 9), ok, detail))
+    return checks
+
+
+def _worst(checks: list[Check]) -> Check:
+    return min(checks, key=lambda check: check.ok is not False)
+
+
+def _delay(path: DataPath, took_ms: Array, interrupts_ms: float, tolerance: Tolerance) -> Check:
+    """The largest distance of the packets from the law, where each may be off by the tolerance of an RTT."""
+    took_ms = np.sort(took_ms)
+    low, high = took_ms - interrupts_ms - tolerance.rtt_ms, took_ms + tolerance.rtt_ms
+    count = np.arange(len(took_ms))
+    distance = float(
+        max((count / len(count) - _law(path, high)).max(), (_law(path, low) - (count + 1) / len(count)).max(), 0)
+    )
+    most = math.sqrt(math.log(2 / CHANCE) / (2 * len(count)))
+    within = high[0] >= path.delay_ms and low[-1] <= path.delay_ms + path.varies_ms
+    detail = (
+        f"ms that a data packet takes behind the bottleneck: mean of {len(count)} on the idle path, from {took_ms[0]:.4g} to {took_ms[-1]:.4g}; "
+        f"at most {distance:.3f} from the law (allowed: {most:.3f})"
+    )
+    return Check(
+        "data_delay", _mean_ms(path), round(float(took_ms.mean()), 6), bool(within and distance <= most), detail
+    )
+
+
+def _mean_ms(path: DataPath) -> float:
+    jitter_ms = path.jitter.ms / 2 if path.jitter else 0.0
+    return path.delay_ms + jitter_ms + (path.reordering.share * path.reordering.late_ms if path.reordering else 0.0)
+
+
+def _law(path: DataPath, ms: Array) -> Array:
+    """With which probability a packet that is alone takes no longer than each of some times."""
+    share, late_ms = (path.reordering.share, path.reordering.late_ms) if path.reordering else (0.0, 0.0)
+    found: Array = (1 - share) * _jitter_law(path, ms - path.delay_ms) + share * _jitter_law(
+        path, ms - path.delay_ms - late_ms
+    )
+    return found
+
+
+def _jitter_law(path: DataPath, ms: Array) -> Array:
+    found: Array = np.clip(ms / path.jitter.ms, 0, 1) if path.jitter else (ms >= 0).astype(float)
+    return found
