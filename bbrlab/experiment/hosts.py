@@ -35,48 +35,67 @@ def loss_devices(scenario: Scenario, specs: list[HostPlan]) -> list[str]:
     return [f"{h['switch']}-{h['name']}" for h in specs if h["receives"]]
 
 
-def switch_links(specs: list[HostPlan]) -> list[tuple[str, str]]:
-    """The cables between switches; the bottleneck's is the first."""
+def switch_of(number: int) -> str:
+    """The name of the switch before a link; of one number more, that behind it."""
+    return f"s{number + 1}"
+
+
+def link_switches(links: int) -> list[tuple[str, str]]:
+    """The switches before and behind each of so many links."""
+    return [(switch_of(number), switch_of(number + 1)) for number in range(links)]
+
+
+def switch_links(scenario: Scenario, specs: list[HostPlan]) -> list[tuple[str, str]]:
+    """The cables between switches; the bottlenecks' are the first."""
+    inner = link_switches(len(scenario.network.bottlenecks))
+    if len(inner) > 1:
+        return inner
     used = {h["switch"] for h in specs}
-    return [
-        ("s1", "s2"),
-        *((o, i) for outer in (OUTER_SWITCH, RECEIVERS_SWITCH) for i, o in outer.items() if o in used),
-    ]
+    return [*inner, *((o, i) for outer in (OUTER_SWITCH, RECEIVERS_SWITCH) for i, o in outer.items() if o in used)]
 
 
 class Hosts:
-    """Hands out hosts: one per (direction, RTT, jitter, own RTT or the network's), which is one per delay path, ECN and machine.
+    """Hands out hosts: one per (direction, RTT, jitter, own RTT or the network's, links), which is one per delay path, ECN and machine.
 
     Attributes:
         specs: every host, in the order in which they were asked for.
-        receivers: {direction: the host that receives all its flows}.
+        receivers: {direction: the host that receives all its flows}; with several links the first of them.
         data_delay_ms: what of each RTT lies on the way of the data.
 
     Args:
         scenario: what to run.
-        offsets_ms: of each group, by how much its RTT is moved (scenario.draws.draw_rtt_offsets).
+        added_ms: of each group, what is added to its RTT (scenario.draws.draw_added_rtts).
         machines: {group: the machine that its senders are in}, of those that are not in the first.
     """
 
-    def __init__(self, scenario: Scenario, offsets_ms: Sequence[float], machines: Mapping[int, int] | None = None):
-        self.scenario, self._offsets_ms, self._machines = scenario, offsets_ms, machines or {}
+    def __init__(self, scenario: Scenario, added_ms: Sequence[float], machines: Mapping[int, int] | None = None):
+        self.scenario, self._added_ms, self._machines = scenario, added_ms, machines or {}
         self.specs: list[HostPlan] = []
         self.receivers: dict[Direction, HostPlan] = {}
-        self._senders: dict[tuple[Direction, float, bool, bool, int, int, str | None], HostPlan] = {}
+        self._senders: dict[tuple[Direction, float, bool, bool, int, int, str | None, range], HostPlan] = {}
+        self._receivers: dict[tuple[Direction, range], HostPlan] = {}
+        self._ways: dict[str, tuple[Direction, range]] = {}
         self._loss_first = has_loss(scenario) and scenario.network.loss_place == "before"
         path = scenario.network.data_path
         self.data_delay_ms = path.delay_ms if path else 0.0
 
-    def _new(self, side: Side, *, sends: bool) -> HostPlan:
+    def _new(self, side: Side, *, sends: bool, path: range) -> HostPlan:
         letter, net = {"s1": ("h", 1), "s2": ("r", 2)}[side]
         number = sum(h["side"] == side for h in self.specs) + 1
+        inner = switch_of(path[0] if side == "s1" else path[-1] + 1)
+        switch = self._outer_switch(side, sends=sends) or inner
+        return self._add(letter, net, number, side, switch, sends=sends, receives=not sends)
+
+    def _add(
+        self, letter: str, net: int, number: int, side: Side, switch: str, *, sends: bool, receives: bool
+    ) -> HostPlan:
         spec: HostPlan = {
             "name": f"{letter}{number}",
             "side": side,
-            "switch": self._switch(side, sends=sends),
+            "switch": switch,
             "ip": f"10.0.{net * 16 + number // 250}.{number % 250 + 1}",
             "sends": sends,
-            "receives": not sends,
+            "receives": receives,
             "delay_us": 0.0,
             "jitter_kind": None,
             "jitter_us": 0.0,
@@ -88,11 +107,11 @@ class Hosts:
         self.specs.append(spec)
         return spec
 
-    def _switch(self, side: Side, *, sends: bool) -> str:
+    def _outer_switch(self, side: Side, *, sends: bool) -> str | None:
         path = self.scenario.network.data_path
         if sends:
-            return OUTER_SWITCH[side] if self._loss_first else side
-        return RECEIVERS_SWITCH[side] if path and path.reordering else side
+            return OUTER_SWITCH[side] if self._loss_first else None
+        return RECEIVERS_SWITCH[side] if path and path.reordering else None
 
     def sender(self, group: int, flow: Flow, rtt_ms: float, copy: int = 0) -> HostPlan:
         """The host that sends a group's flows with one RTT; ``copy`` tells those apart that take turns.
@@ -102,34 +121,58 @@ class Hosts:
         """
         jitter = self.scenario.network.jitter
         shaken = jitter is not None and jitter.group in (None, group)
-        key = (flow.direction, rtt_ms, shaken, flow.has_networks_rtt, copy, self._machines.get(group, 0), flow.ecn)
+        path = self.scenario.path_of(flow)
+        key = (
+            flow.direction,
+            rtt_ms,
+            shaken,
+            flow.has_networks_rtt,
+            copy,
+            self._machines.get(group, 0),
+            flow.ecn,
+            path,
+        )
         if key not in self._senders:
-            spec = self._new("s1" if flow.direction == "forward" else "s2", sends=True)
+            spec = self._new("s1" if flow.direction == "forward" else "s2", sends=True, path=path)
             spec["delay_us"], spec["network_rtt"] = (rtt_ms - self.data_delay_ms) * 1000, flow.has_networks_rtt
-            spec["rtt_offset_us"] = self._offsets_ms[group] * 1000
+            spec["rtt_offset_us"] = self._added_ms[group] * 1000
             if shaken and jitter:
                 spec["jitter_kind"], spec["jitter_us"] = jitter.kind, jitter.ms * 1000
             if flow.ecn is not None:
                 spec["sysctls"] = {"net.ipv4.tcp_ecn": TCP_ECN[flow.ecn]}
             self._senders[key] = spec
+            self._ways[spec["name"]] = flow.direction, path
         return self._senders[key]
+
+    def receiver_of(self, sender: HostPlan) -> HostPlan:
+        """The host that receives a sender's flows."""
+        return self._receivers[self._ways[sender["name"]]]
+
+    def add_burst_hosts(self, links: int) -> list[HostPlan]:
+        """A host at each switch of so many links in a row, from and to which bursts go before the experiment, and no flow."""
+        return [
+            self._add("b", 3, number + 1, "s1", switch_of(number), sends=False, receives=False)
+            for number in range(links + 1)
+        ]
 
     def first_sender(self, direction: Direction) -> HostPlan:
         """The first host that was asked for to send in a direction."""
         return next(spec for key, spec in self._senders.items() if key[0] == direction)
 
     def receiver(self, flow: Flow) -> HostPlan:
-        """The host that receives all flows of a direction."""
-        if flow.direction not in self.receivers:
-            spec = self._new("s2" if flow.direction == "forward" else "s1", sends=False)
+        """The host that receives all flows of a direction, and of several links all over the same of them."""
+        key = flow.direction, self.scenario.path_of(flow)
+        if key not in self._receivers:
+            spec = self._new("s2" if flow.direction == "forward" else "s1", sends=False, path=key[1])
             spec["delay_us"] = self.data_delay_ms * 1000
             path = self.scenario.network.data_path
             if path and path.jitter:
                 spec["jitter_kind"], spec["jitter_us"] = path.jitter.kind, path.jitter.ms * 1000
                 if path.jitter.order == "free":
                     spec["overtakes"] = True
-            self.receivers[flow.direction] = spec
-        return self.receivers[flow.direction]
+            self._receivers[key] = spec
+            self.receivers.setdefault(flow.direction, spec)
+        return self._receivers[key]
 
 
 def _traced_mbit(scenario: Scenario) -> list[float]:
@@ -138,13 +181,14 @@ def _traced_mbit(scenario: Scenario) -> list[float]:
 
 def sysctls(scenario: Scenario, rtt_max_ms: float, flow_count: int) -> dict[str, int | str]:
     """Kernel settings of every end host."""
-    rates = [scenario.network.rate_mbit, *_traced_mbit(scenario)] + [
+    links = scenario.network.bottlenecks
+    rates = [*(link.rate_mbit for link in links), *_traced_mbit(scenario)] + [
         c.rate_mbit for c in scenario.network.changes if c.rate_mbit
     ]
-    rtts = [rtt_max_ms] + [c.rtt_ms for c in scenario.network.changes if c.rtt_ms]
+    rtts = [rtt_max_ms] + [c.rtt_ms + scenario.network.links_rtt_ms for c in scenario.network.changes if c.rtt_ms]
     if path := scenario.network.data_path:
         rtts = [rtt_ms + path.varies_ms for rtt_ms in rtts]
-    flight = max(rates) * 1e6 / 8 * max(rtts) * 1e-3 + scenario.network.buffer_bytes
+    flight = max(rates) * 1e6 / 8 * max(rtts) * 1e-3 + sum(link.buffer_bytes for link in links)
     if scenario.network.reverse:  # with ACKs that wait for each other; and flows that go that way
         acks = scenario.network.towards("reverse")
         waits_s = max(rtts) * 1e-3 + acks.buffer_bytes * 8e-6 / acks.rate_mbit

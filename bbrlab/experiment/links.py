@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bbrlab.experiment.hosts import Hosts
+from bbrlab.experiment.hosts import Hosts, link_switches
 from bbrlab.experiment.plan_types import (
     ChangePlan,
     Direction,
@@ -18,7 +18,7 @@ from bbrlab.experiment.plan_types import (
 from bbrlab.experiment.qdisc import qdisc_options, qdisc_words
 from bbrlab.scenario.frames import FRAME_BYTES
 from bbrlab.scenario.link_trace import link_trace
-from bbrlab.scenario.schema import Scenario
+from bbrlab.scenario.schema import Flow, Network, Scenario
 
 NS = 1_000_000_000
 DEVICES: dict[Direction, str] = {"forward": "s1-s2", "reverse": "s2-s1"}
@@ -30,7 +30,9 @@ DROPS_EARLY = ("red",)  # a burst does not fill its buffer
 
 
 def bottlenecks(scenario: Scenario, hosts: Hosts) -> list[LinkPlan]:
-    """One for each direction in which there are flows, or for which the scenario has a link of its own."""
+    """One for each direction in which there are flows, or for which the scenario has a link of its own; or each of several links."""
+    if scenario.network.links is not None:
+        return _in_a_row(scenario, hosts)
     directions = [d for d in DEVICES if d in hosts.receivers or (d == "reverse" and scenario.network.reverse)]
     return [_bottleneck(scenario, hosts, direction) for direction in directions]
 
@@ -41,9 +43,27 @@ def _bottleneck(scenario: Scenario, hosts: Hosts, direction: Direction) -> LinkP
         burst_from, burst_to = hosts.first_sender(direction), hosts.receivers[direction]
     else:  # ACKs alone
         burst_from, burst_to = hosts.receivers["forward"], hosts.first_sender("forward")
+    link = _link(network, direction, DEVICES[direction], burst_from, burst_to)
+    if network is not scenario.network:
+        link["constant"] = True
+    return link
+
+
+def _in_a_row(scenario: Scenario, hosts: Hosts) -> list[LinkPlan]:
+    links = scenario.network.bottlenecks
+    ends = hosts.add_burst_hosts(len(links))
+    found = []
+    for number, (network, switches) in enumerate(zip(links, link_switches(len(links)), strict=True)):
+        link = _link(network, "forward", "-".join(switches), ends[number], ends[number + 1])
+        found.append(link | {"link": number})
+    return found
+
+
+def _link(network: Network, direction: Direction, device: str, burst_from: HostPlan, burst_to: HostPlan) -> LinkPlan:
+    """A bottleneck, by the network as it is."""
     link: LinkPlan = {
         "direction": direction,
-        "device": DEVICES[direction],
+        "device": device,
         "rate_bps": round(network.rate_mbit * 1e6),
         "buffer_bytes": network.buffer_bytes,
         "qdisc": qdisc_words(network.qdisc, network.buffer_bytes, network.rate_mbit),
@@ -53,9 +73,24 @@ def _bottleneck(scenario: Scenario, hosts: Hosts, direction: Direction) -> LinkP
     }
     if options := qdisc_options(network.qdisc, network.buffer_bytes):
         link["qdisc_options"] = options.hex()
-    if network is not scenario.network:
-        link["constant"] = True
     return link
+
+
+def name_of(link: LinkPlan) -> str:
+    """What a bottleneck is called: its direction, or of several in a row ``link0``, ``link1`` ..."""
+    return f"link{link['link']}" if "link" in link else link["direction"]
+
+
+def crossed_by(scenario: Scenario, flow: Flow) -> list[tuple[str, Scenario]]:
+    """(name_of(), scenario_of()) of each bottleneck that a group crosses, in their order."""
+    if scenario.network.links is None:
+        return [(flow.direction, scenario.towards(flow.direction))]
+    return [(f"link{number}", scenario.of_link(number)) for number in scenario.path_of(flow)]
+
+
+def scenario_of(scenario: Scenario, link: LinkPlan) -> Scenario:
+    """The scenario with what a bottleneck is as its network."""
+    return scenario.of_link(link["link"]) if "link" in link else scenario.towards(link["direction"])
 
 
 def policers(scenario: Scenario, hosts: list[HostPlan]) -> list[PolicerPlan]:
@@ -112,14 +147,12 @@ def probes(hosts: Hosts) -> list[ProbePlan]:
     ]
 
 
-def pings(hosts: Hosts) -> list[PingPlan]:
-    """From each sender to the receiver of its flows."""
-    direction_of: dict[str, Direction] = {"s1": "forward", "s2": "reverse"}
-    return [
-        {"host": h["name"], "address": hosts.receivers[direction_of[h["side"]]]["ip"]}
-        for h in hosts.specs
-        if h["sends"]
+def pings(hosts: Hosts, links: list[LinkPlan]) -> list[PingPlan]:
+    """From each sender to the receiver of its flows; and along the way of each burst from a host that sends no flow."""
+    found: list[PingPlan] = [
+        {"host": h["name"], "address": hosts.receiver_of(h)["ip"]} for h in hosts.specs if h["sends"]
     ]
+    return found + [{"host": link["burst_from"], "address": link["burst_to_ip"]} for link in links if "link" in link]
 
 
 def changes(scenario: Scenario, hosts: Hosts) -> list[ChangePlan]:

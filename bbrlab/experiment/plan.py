@@ -17,7 +17,7 @@ from bbrlab.experiment.links import NS, bottlenecks, changes, late_packets, ping
 from bbrlab.experiment.parameters import plan_parameters
 from bbrlab.experiment.plan_types import GuestPlan, Trace
 from bbrlab.experiment.transfers import FlowPlan, plan_traffic
-from bbrlab.scenario.draws import draw_base_rtts, draw_rtt_offsets
+from bbrlab.scenario.draws import draw_added_rtts, draw_base_rtts
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.schema import Scenario
 
@@ -89,11 +89,12 @@ def make_plan(
             "(docs/howto/own_algorithm.md)"
         )
     rtts_ms = draw_base_rtts(scenario, seed)
-    hosts = Hosts(scenario, draw_rtt_offsets(scenario, seed), machines)
+    hosts = Hosts(scenario, draw_added_rtts(scenario, seed), machines)
     modules = modules or {}
     parameters = plan_parameters(scenario, ccas, modules)
     traffic = plan_traffic(scenario, hosts, rtts_ms, parameters.names, f"{helpers}/{TOGETHER}")
     used = {ccas[f.cca] for f in scenario.flows}
+    links = bottlenecks(scenario, hosts)
     connections = len(traffic.flows) + SHORT_FLOWS_AT_ONCE * len(traffic.short_flows)
     content: GuestPlan = {
         "format": PLAN_FORMAT,
@@ -103,9 +104,9 @@ def make_plan(
         "sample_hz": scenario.sample_hz,
         "duration_ns": round(scenario.duration_s * NS),
         "window_ns": [round(s * NS) for s in scenario.window_s],
-        "switch_links": switch_links(hosts.specs),
+        "switch_links": switch_links(scenario, hosts.specs),
         "hosts": hosts.specs,
-        "bottlenecks": bottlenecks(scenario, hosts),
+        "bottlenecks": links,
         "segmentation": scenario.hosts.segmentation,
         "interrupt_delay_us": scenario.hosts.interrupt_delay_us,
         "pacing_late_ns": round(scenario.hosts.noise.processing_us * 1000) if virtual else 0,
@@ -114,7 +115,7 @@ def make_plan(
         "loss": network.loss,
         "loss_devices": loss_devices(scenario, hosts.specs),
         "changes": changes(scenario, hosts),
-        "pings": pings(hosts),
+        "pings": pings(hosts, links),
         "transfers": traffic.transfers,
         "short_flows": traffic.short_flows,
         "preload": preload,

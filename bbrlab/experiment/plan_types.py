@@ -39,6 +39,7 @@ class LinkPlan(TypedDict):
     """A bottleneck, its queue, and how calibration fills it.
 
     Attributes:
+        link: its number, of one of several in a row.
         constant: its rate stays, whatever changes.
         qdisc_options: what tc has no words for, in hex.
     """
@@ -51,6 +52,7 @@ class LinkPlan(TypedDict):
     burst: bool
     burst_from: str
     burst_to_ip: str
+    link: NotRequired[int]
     constant: NotRequired[bool]
     qdisc_options: NotRequired[str]
 

@@ -21,19 +21,20 @@ from bbrlab.measure.queues import Queue
 from bbrlab.measure.registry import Registry
 from bbrlab.measure.summary import FlowEntry
 from bbrlab.scenario.rates import before, capacity_mbit, queueing_delay_ms
-from bbrlab.scenario.schema import Flow, Scenario
+from bbrlab.scenario.schema import Flow, Network, Scenario
 
 LONG: Registry[LongGroup] = Registry(schema.GROUP)
 
 
 @dataclass(frozen=True)
 class LongFlow:
-    """One flow within the window: what was asked of it, its counters, the bottleneck that it crosses."""
+    """One flow within the window: what was asked of it, its counters, and each bottleneck that it crosses: the network as that is, and
+    its queue."""
 
     scenario: Scenario
     spec: FlowPlan
     counters: FlowCounters
-    queue: Queue
+    path: list[tuple[Network, Queue]]
 
     @property
     def asked(self) -> Flow:
@@ -99,16 +100,23 @@ class LongFlow:
         columns, times = self.counters.columns, self.counters.times_s
         acked_bytes = self.samples("bytes_acked")
         largest = largest_by_second(times[self.inside & self.was_measured], extra_bytes, acked_bytes, self.scenario.window_s)  # fmt: skip
-        backlog = self.queue.columns["bytes"][_latest(self.queue.columns["time_s"], times)]
-        network = before(self.scenario.network, self.scenario.window_s[1])
         return {
             "bbr_jitter_ms": None if np.isnan(jitter) else rounded(float(jitter)),
             "bbr_jitter_ms_max": None if np.isnan(largest) else rounded(largest),
             "bbr_bw_mbit": mean(self.samples("bbr_bw")[told] * 8e-6),
             "bbr_min_rtt_ms": mean(self.samples("bbr_min_rtt_us")[told] / 1e3),
             **phase_lengths(columns),
-            **phase_queues(columns, queueing_delay_ms(network, times, backlog), *self.scenario.window_s),
+            **phase_queues(columns, self._queueing_delay_ms(times), *self.scenario.window_s),
         }
+
+    def _queueing_delay_ms(self, times: Array) -> Array:
+        """At each of some times, of all bottlenecks that it crosses together."""
+        delays = []
+        for link, queue in self.path:
+            backlog = queue.columns["bytes"][_latest(queue.columns["time_s"], times)]
+            delays.append(queueing_delay_ms(before(link, self.scenario.window_s[1]), times, backlog))
+        together: Array = sum(delays[1:], start=delays[0])
+        return together
 
     @cached_property
     def completion_s(self) -> float | None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
+from bbrlab.experiment.links import crossed_by, name_of, scenario_of
 from bbrlab.experiment.plan import Plan
 from bbrlab.measure.bottleneck import RUN, Bottleneck
 from bbrlab.measure.flow_counters import FlowCounters
 from bbrlab.measure.long_flows import LONG, LongFlow, LongGroup
 from bbrlab.measure.numbers import Value
 from bbrlab.measure.queues import Queue
-from bbrlab.measure.summary import BottleneckEntry, GroupEntry, Measured
-from bbrlab.scenario.schema import Scenario
+from bbrlab.measure.summary import BottleneckEntry, GroupEntry, LinkEntry, Measured
+from bbrlab.scenario.schema import Flow, Scenario
 
 if TYPE_CHECKING:
     from bbrlab.measure.short_flows import ShortFlows
@@ -30,19 +31,20 @@ def summarise(
         scenario: what was asked for.
         plan: which group each flow belongs to.
         counters: one per long flow, in the plan's order.
-        queues: {direction: samples of its bottleneck}.
+        queues: {name of a bottleneck (experiment.links.name_of()): its samples}.
         short: {group: what became of its short flows}.
 
     Returns:
         ``groups``: one entry per flow group, all metrics of schema.GROUP, as well as ``cca``, ``count`` (flows; of short ones
         those that began a transmission in the window) and ``direction``. ``flows``: one per long flow. ``bottleneck`` and
         ``jain_index``: the metrics of schema.RUN, of the bottleneck that the first group crosses; if there is one
-        in the other direction, too, it stands under ``bottleneck_reverse``. Numbers with nine decimals, None where nothing was seen.
+        in the other direction, too, it stands under ``bottleneck_reverse``. Of several links in a row ``links`` has the same of each,
+        and ``bottleneck`` is the first that the first group crosses. Numbers with nine decimals, None where nothing was seen.
     """
     flows = []
     for spec, c in zip(plan.flows, counters, strict=True):
-        way = scenario.flows[spec.group].direction
-        flows.append(LongFlow(scenario.towards(way), spec, c, queues[way]))
+        path = [(there.network, queues[name]) for name, there in crossed_by(scenario, scenario.flows[spec.group])]
+        flows.append(LongFlow(scenario, spec, c, path))
     members = {
         g: [f for f in flows if f.spec.group == g] for g in range(len(scenario.flows)) if not (short and g in short)
     }
@@ -56,26 +58,41 @@ def summarise(
 
             counted, values = short[g].count, SHORT.values(ShortGroup(short[g], whole))
         else:
-            counted, values = asked.count, LONG.values(LongGroup(scenario.towards(asked.direction), members[g], whole))
+            counted, values = asked.count, LONG.values(LongGroup(_slowest(scenario, asked), members[g], whole))
         known: GroupEntry = {"cca": asked.cca, "count": counted, "direction": asked.direction}
         groups.append(cast(GroupEntry, known | values))  # names of metrics are the schema's
     found: dict[str, BottleneckEntry] = {}
     fairness: dict[str, float | None] = {}
-    for direction, queue in queues.items():
-        goodput = sum(goodputs[g] for g, asked in enumerate(scenario.flows) if asked.direction == direction)
-        crossing = [f for f in flows if f.asked.direction == direction]
-        there = scenario.towards(direction)
-        values = RUN.values(Bottleneck(there, queue, goodput, crossing, flows))
+    links: list[LinkEntry] = []
+    crossing = [{name for name, _ in crossed_by(scenario, asked)} for asked in scenario.flows]
+    for link in plan.content["bottlenecks"]:
+        name, there = name_of(link), scenario_of(scenario, link)
+        if name not in queues:
+            continue
+        over = [g for g, names in enumerate(crossing) if name in names]
+        goodput = sum(goodputs[g] for g in over)
+        values = RUN.values(Bottleneck(there, queues[name], goodput, [f for f in flows if f.spec.group in over], flows))
         size: BottleneckEntry = {"buffer_bytes": there.network.buffer_bytes}
-        found[direction] = cast(BottleneckEntry, _placed(values) | size)
-        fairness[direction] = values["jain_index_all"]
-    main = scenario.flows[0].direction
+        found[name] = cast(BottleneckEntry, _placed(values) | size)
+        fairness[name] = values["jain_index_all"]
+        if "link" in link:
+            who = {"link": link["link"], "rate_mbit": there.network.rate_mbit, "groups": over}
+            links.append(cast(LinkEntry, who | found[name]))
+    main = crossed_by(scenario, scenario.flows[0])[0][0]
     content: Measured = {
-        "groups": groups, "flows": [f.entry() for f in flows], "bottleneck": found.pop(main), "jain_index": fairness[main],
+        "groups": groups, "flows": [f.entry() for f in flows], "bottleneck": found[main], "jain_index": fairness[main],
     }  # fmt: skip
-    for entry in found.values():
-        content["bottleneck_reverse"] = entry
+    if links:
+        content["links"] = links
+    else:
+        for name in found.keys() - {main}:
+            content["bottleneck_reverse"] = found[name]
     return content
+
+
+def _slowest(scenario: Scenario, flow: Flow) -> Scenario:
+    """The scenario with the slowest bottleneck that a group crosses as its network."""
+    return min((there for _, there in crossed_by(scenario, flow)), key=lambda there: there.network.rate_mbit)
 
 
 def _placed(values: dict[str, Value]) -> dict[str, Any]:

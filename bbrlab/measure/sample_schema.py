@@ -94,7 +94,7 @@ _BBR = (
     Column("bbr_tx_in_flight", "packets", "in flight when sent", "in flight when the packet of the latest rate sample was sent", _LAB),
     Column("bbr_sample_lost", "packets", "lost in the sample", "lost in the latest rate sample", _LAB),
 )  # fmt: skip
-_QDISC = "qdisc statistics of the bottleneck that the flow crosses"
+_QDISC = "qdisc statistics of the bottleneck that the flow crosses; of several links the first"
 _QUEUE = (
     Column("queue_bytes", "bytes", "queue", "backlog", _QDISC),
     Column("queue_packets", "packets", "queue", "backlog", _QDISC),
@@ -175,6 +175,15 @@ SHORT_FLOWS: dict[str, Column] = {c.name: c for c in _SHORT}
 """Of short_flows.parquet, in the table's order."""
 COLUMNS: dict[str, Column] = SHORT_FLOWS | ACKS | SAMPLES
 """Of all three; of columns of one name, that of samples.parquet."""
+
+QUEUE_COLUMNS = tuple(c.name.removeprefix("queue_") for c in _QUEUE)
+"""The columns of a queue, as a Queue has them."""
+
+
+def of_link(name: str, number: int) -> str:
+    """The column of samples.parquet that has a column of a queue (``queue_bytes``) of one of several links in a row: queue_bytes_link0."""
+    return f"{name}_link{number}"
+
 
 TCP_INFO: dict[str, tuple[int, str]] = {c.name: c.tcp_info for c in _TCP_INFO if c.tcp_info}
 """{column: (offset in struct tcp_info, NumPy type)}."""

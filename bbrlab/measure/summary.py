@@ -67,8 +67,22 @@ class BottleneckEntry(TypedDict):
     buffer_bytes: int
 
 
+class LinkEntry(BottleneckEntry):
+    """One of several bottlenecks in a row.
+
+    Attributes:
+        link: its number in network.links.
+        groups: the flow groups that cross it, of whose goodput its utilisation is.
+    """
+
+    link: int
+    rate_mbit: float
+    groups: list[int]
+
+
 class _Sometimes(TypedDict, total=False):
     bottleneck_reverse: BottleneckEntry
+    links: list[LinkEntry]
     real_time: RealTimeEntry
     sender_kernels: dict[str, KernelEntry]
 
@@ -79,8 +93,9 @@ class Measured(_Sometimes):
     Attributes:
         groups: an entry for each flow group.
         flows: an entry for each long flow.
-        bottleneck: the one that the first group crosses.
+        bottleneck: the one that the first group crosses; of several links the first of them.
         bottleneck_reverse: the other one, if flows run in both directions or ``network.reverse`` is given.
+        links: of ``network.links``, an entry for each.
         real_time: of a backend in real time (qemu, host), how honest its time was.
         sender_kernels: {index of a group: the kernel of its senders}, of those that have one of their own.
         jain_index: of all long flows.

@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from bbrlab.experiment.links import crossed_by, name_of
 from bbrlab.experiment.plan import Plan
-from bbrlab.experiment.plan_types import LinkPlan, TransferPlan
 from bbrlab.measure.queues import Queue
+from bbrlab.measure.sample_schema import QUEUE_COLUMNS, of_link
 from bbrlab.measure.sockets import Flows
+from bbrlab.scenario.schema import Scenario
 
 
 def short_flows_table(short: dict[int, Any]) -> Any:
@@ -27,18 +29,17 @@ def acks_table(flows: Flows, start_ns: int) -> Any:
     return _table({"time_s": (columns.pop("time_ns") - start_ns) / 1e9, **columns})
 
 
-def samples_table(plan: Plan, flows: Flows, queues: dict[str, Queue]) -> Any:
+def samples_table(scenario: Scenario, plan: Plan, flows: Flows, queues: dict[str, Queue]) -> Any:
     """The Arrow table of samples.parquet: one row per instant and flow (columns: sample_schema.py).
+
+    Of several links in a row each has columns of its own (sample_schema.of_link()).
 
     An instant without any flow has one row with ``flow`` = -1, so that the bottleneck is always there.
     """
     group_of = np.array([f.group for f in plan.flows] + [-1], dtype="i2")
-    transfers = plan.content["transfers"]
-    device = [
-        next(b for b in plan.content["bottlenecks"] if _crosses(b, transfers[f.transfer], plan)) for f in plan.flows
-    ]
-    direction_of = [b["direction"] for b in device]
-    main = queues[plan.content["bottlenecks"][0]["direction"]].columns
+    first_of = [crossed_by(scenario, flow)[0][0] for flow in scenario.flows]
+    bottleneck_of = [first_of[f.group] for f in plan.flows]
+    main = queues[name_of(plan.content["bottlenecks"][0])].columns
     silent = ~np.isin(main["time_s"], flows.columns["time_s"])
     count = int(silent.sum())
     columns: dict[str, Any] = {}
@@ -53,13 +54,19 @@ def samples_table(plan: Plan, flows: Flows, queues: dict[str, Queue]) -> Any:
     order = np.lexsort((columns["flow"], columns["time_s"]))
     columns = {k: v[order] for k, v in columns.items()}
     columns["group"] = group_of[columns["flow"]]
-    for name in ("bytes", "packets", "sent_bytes", "sent_packets", "drops", "marks"):
+    for name in QUEUE_COLUMNS:
         values = _at(main, name, columns["time_s"])
-        for direction, queue in queues.items():
+        for bottleneck, queue in queues.items():
             if queue.columns is not main:
-                mine = np.array([f >= 0 and direction_of[f] == direction for f in columns["flow"]], dtype=bool)
+                mine = np.array([f >= 0 and bottleneck_of[f] == bottleneck for f in columns["flow"]], dtype=bool)
                 values[mine] = _at(queue.columns, name, columns["time_s"][mine])
         columns[f"queue_{name}"] = values
+    for link in plan.content["bottlenecks"]:
+        if "link" in link:
+            queue = queues[name_of(link)]
+            columns |= {
+                of_link(f"queue_{n}", link["link"]): _at(queue.columns, n, columns["time_s"]) for n in QUEUE_COLUMNS
+            }
     first = ["time_s", "flow", "group"]
     return _table({k: columns[k] for k in first + [k for k in columns if k not in first]})
 
@@ -75,11 +82,6 @@ def _table(columns: dict[str, Any]) -> Any:
         return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), buffers)
 
     return pa.table({name: column(values) for name, values in columns.items()})
-
-
-def _crosses(link: LinkPlan, transfer: TransferPlan, plan: Plan) -> bool:
-    client = next(h for h in plan.content["hosts"] if h["name"] == transfer["client"])
-    return (link["direction"] == "forward") == (client["side"] == "s1")
 
 
 def _at(columns: dict[str, Any], name: str, times_s: Any) -> Any:

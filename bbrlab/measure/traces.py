@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from bbrlab.base.arrays import Array
+from bbrlab.experiment.links import name_of
 from bbrlab.experiment.plan import Plan
 from bbrlab.measure import ack_records, netlink
 from bbrlab.measure.netlink import KIND_ACKS, KIND_DESTROYED, KIND_QDISC, KIND_SOCKETS, stacks_of
@@ -30,7 +31,7 @@ def decode(path: Path, plan: Plan) -> tuple[Flows, dict[str, Queue]]:
         plan: the plan that made it.
 
     Returns:
-        The flows' table and {direction: the bottleneck's table}.
+        The flows' table and {name of a bottleneck (experiment.links.name_of()): its table}.
 
     Raises:
         ValueError: if the file is cut off or holds something unknown.
@@ -64,7 +65,7 @@ def decode(path: Path, plan: Plan) -> tuple[Flows, dict[str, Queue]]:
     if plan.content["trace_acks"]:
         _add_acks(flows, np.concatenate([raw[:0], *acks]).view(ack_records.RECORD), assigned, plan)
     links = plan.content["bottlenecks"]
-    found: dict[str, Queue] = {link["direction"]: queue_of(data, queues[i]) for i, link in enumerate(links)}
+    found: dict[str, Queue] = {name_of(link): queue_of(data, queues[i]) for i, link in enumerate(links)}
     _end_by_samples(flows, next(iter(found.values())).columns["time_s"])
     return flows, found
 

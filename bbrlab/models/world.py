@@ -64,6 +64,8 @@ class World:
             yield "network.trace: its rate stays as it is"
         if network.policer:
             yield f"network.policer (place {network.policer.place}): it loses only what the queue has no room for"
+        if network.links:
+            yield f"network.links ({len(network.links)}): it has one bottleneck"
         if network.changes:
             yield "network.changes: its network stays as it is"
         if hosts.segmentation not in self.segmentation:

@@ -49,7 +49,7 @@ def lacks(point: Point) -> str | None:
         return "a qdisc other than fifo, jitter, changes or ECN"
     if network.loss and network.loss_place != "behind":
         return f"network.loss_place {network.loss_place}"
-    for field in ("policer", "reverse", "trace", "loss_burst_packets", "data_path"):
+    for field in ("links", "policer", "reverse", "trace", "loss_burst_packets", "data_path"):
         if getattr(network, field) is not None:
             return f"network.{field}"
     if hosts.segmentation == "router":

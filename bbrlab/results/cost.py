@@ -70,8 +70,8 @@ def volume_bytes(flow: Flow, duration_s: float) -> float | None:
 
 
 def packets_of(scenario: Scenario) -> float:
-    """Full-size packets that a run carries if its bottleneck is busy throughout, or as many as its flows have to send."""
-    carried = scenario.network.rate_mbit * 1e6 / 8 * scenario.duration_s
+    """Full-size packets that a run carries if its bottlenecks are busy throughout, or as many as its flows have to send."""
+    carried = sum(link.rate_mbit for link in scenario.network.bottlenecks) * 1e6 / 8 * scenario.duration_s
     volumes = [volume_bytes(f, scenario.duration_s) for f in scenario.flows]
     if None not in volumes:
         carried = min(carried, sum(v for v in volumes if v is not None))

@@ -20,6 +20,7 @@ MEASURED = (
     "groups",
     "flows",
     "bottleneck",
+    "links",
 )  # the parts of a summary whose fields are named one by one, as its self-checks are
 REVERSE = "bottleneck_reverse"  # has the fields of the other bottleneck
 

@@ -64,7 +64,10 @@ def add_capture(plan: GuestPlan, point: Point, capture: Capture) -> None:
         taps += [{"host": None, "device": link["device"]} for link in plan["bottlenecks"]]
     if "hosts" in capture.places:
         taps += [{"host": h["name"], "device": f"{h['name']}-eth0"} for h in plan["hosts"]]
-    rates = [point.scenario.network.rate_mbit, *[c.rate_mbit or 0 for c in point.scenario.network.changes]]
+    rates = [
+        *(link.rate_mbit for link in point.scenario.network.bottlenecks),
+        *[c.rate_mbit or 0 for c in point.scenario.network.changes],
+    ]
     flight = flight_bytes(point) / FRAME_BYTES
     packets = HEADROOM * max(rates) * 1e6 / 8 / FRAME_BYTES / plan["sample_hz"] + flight
     frames = 1 << math.ceil(math.log2(max(LEAST_FRAMES, packets)))

@@ -76,7 +76,7 @@ def evaluate(
     }
     if real is not None:
         summary["real_time"] = real
-    tables = {SAMPLES: samples_table(plan, flows, queues)}
+    tables = {SAMPLES: samples_table(scenario, plan, flows, queues)}
     if short:
         tables[SHORT_FLOWS] = short_flows_table(short)
     if flows.acks is not None:

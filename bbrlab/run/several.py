@@ -69,6 +69,8 @@ def plan_several(point: Point, seed: int, kernel: Kernel, of_group: Mapping[int,
         raise UserError(
             "--sender-kernel: machines agree on the start over a path that delays the ACKs alone; leave network.data_path out"
         )
+    if point.scenario.network.links is not None:
+        raise UserError("--sender-kernel: machines meet at one bottleneck; leave network.links out")
     for group in of_group:
         if not 0 <= group < len(flows):
             raise UserError(f"--sender-kernel {group}=...: {point.scenario.name} has groups 0 to {len(flows) - 1}")

@@ -28,11 +28,17 @@ def draw_rtts(scenario: Scenario, seed: int) -> list[list[float]]:
 
 
 def draw_base_rtts(scenario: Scenario, seed: int) -> list[list[float]]:
-    """Base RTT in ms of each flow of each group, as a run has them: with the group's offset."""
+    """Base RTT in ms of each flow of each group, as a run has them: with what is added to the group's."""
     return [
-        [round(rtt_ms + offset_ms, 3) for rtt_ms in row]
-        for row, offset_ms in zip(draw_rtts(scenario, seed), draw_rtt_offsets(scenario, seed), strict=True)
+        [round(rtt_ms + added_ms, 3) for rtt_ms in row]
+        for row, added_ms in zip(draw_rtts(scenario, seed), draw_added_rtts(scenario, seed), strict=True)
     ]
+
+
+def draw_added_rtts(scenario: Scenario, seed: int) -> list[float]:
+    """What is added to the base RTT of each group, in ms: by the links that it crosses, and the group's offset."""
+    offsets_ms = draw_rtt_offsets(scenario, seed)
+    return [scenario.links_rtt_ms(flow) + ms for flow, ms in zip(scenario.flows, offsets_ms, strict=True)]
 
 
 def draws_flows(scenario: Scenario) -> bool:
@@ -50,13 +56,13 @@ def draws_flows(scenario: Scenario) -> bool:
 def draw_rtt_offsets(scenario: Scenario, seed: int) -> list[float]:
     """By how much the base RTT of each group is longer than asked for, in ms: hosts.noise.rtt_offset_us.
 
-    Whole microseconds, uniform from 0 to that or to a packet's time at the bottleneck if that is less, from a stream of the
-    seed's own. 0 where each flow's RTT is drawn from a range anyway.
+    Whole microseconds, uniform from 0 to that or to a packet's time at the slowest bottleneck of its path if that is less, from a
+    stream of the seed's own. 0 where each flow's RTT is drawn from a range anyway.
     """
-    packet_ms = FRAME_BYTES * 8e-3 / scenario.network.rate_mbit
-    longest_ms = min(scenario.hosts.noise.rtt_offset_us / 1000, packet_ms)
     offsets_ms = []
     for g, flow in enumerate(scenario.flows):
+        packet_ms = FRAME_BYTES * 8e-3 / min(link.rate_mbit for link in scenario.links_of(flow))
+        longest_ms = min(scenario.hosts.noise.rtt_offset_us / 1000, packet_ms)
         of_a_range = flow.rtts_ms is None and isinstance(flow.rtt_ms or scenario.network.rtt_ms, list)
         drawn_ms = random.Random(f"rtt-offset:{seed}:{g}").uniform(0, longest_ms)
         offsets_ms.append(0.0 if of_a_range else round(drawn_ms, 3))

@@ -20,6 +20,7 @@ from bbrlab.scenario.schema import (
     SOURCES,
     Change,
     Flow,
+    Link,
     Override,
     Policer,
     Reverse,
@@ -201,7 +202,7 @@ def _plausible(place: str, parts: Sequence[str]) -> bool:
 
 
 _OF_A_LIST = (Change, Flow)
-_NEVER_MEANT = (Change, Override, Policer, Reverse)  # whose keys are those of others
+_NEVER_MEANT = (Change, Link, Override, Policer, Reverse)  # whose keys are those of others
 
 
 def _inner(field: Any) -> Any:

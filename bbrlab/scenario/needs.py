@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from bbrlab.base.errors import UserError
+from bbrlab.base.strict import Strict
 from bbrlab.base.yaml_files import Lines
 from bbrlab.scenario.frames import FRAME_BYTES
 from bbrlab.scenario.point import Point
@@ -23,6 +24,7 @@ from bbrlab.scenario.schema import (
     Change,
     DataJitter,
     Flow,
+    Qdisc,
     Reordering,
     Scenario,
 )
@@ -80,7 +82,10 @@ def _no_marks(s: Scenario, place: Place) -> str:
 
 
 def _marks(s: Scenario) -> bool:
-    qdisc = s.network.qdisc
+    return any(_marks_packets(link.qdisc) for link in s.network.bottlenecks)
+
+
+def _marks_packets(qdisc: Qdisc) -> Any:
     return qdisc.kind in ("cake", "dualpi2") or qdisc.ce_threshold_ms is not None or (
         (qdisc.kind == "fq_codel") if qdisc.ecn is None else qdisc.ecn
     )  # fmt: skip
@@ -162,7 +167,9 @@ def _less_than_a_frame(s: Scenario, place: Place) -> str:
 
 
 def _nobodys_rtt(s: Scenario, place: Place) -> str:
-    if s.network.buffer.bdp is not None or any(flow.has_networks_rtt for flow in s.flows):
+    if any(link.buffer.bdp is not None for link in s.network.bottlenecks) or any(
+        flow.has_networks_rtt for flow in s.flows
+    ):
         return ""
     return "every flow has an RTT of its own (flows[].rtt_ms or rtts_ms), and the buffer is not in BDP"
 
@@ -286,6 +293,26 @@ def _ecn_given(s: Scenario, place: Place) -> bool:
     return qdisc.ecn is True or (qdisc.ecn is False and qdisc.kind == "fq_codel")
 
 
+def _every_link_has(name: str) -> Callable[[Scenario, Place], bool]:
+    """Whether each of several links has a field of the network itself."""
+    return lambda s, place: (
+        bool(s.network.links) and all(getattr(link, name) is not None for link in s.network.links or [])
+    )
+
+
+def _links_own(name: str) -> Callable[[Scenario, Place], str]:
+    return lambda s, place: (
+        f"each of network.links has a {name} of its own (give network.{name} that of one of them, and leave it out there)"
+        if s.network.links
+        else ""
+    )
+
+
+def _not_crossed(s: Scenario, place: Place) -> str:
+    crossed = any(place[0] in s.path_of(flow) for flow in s.flows)
+    return "" if crossed else "no flow crosses it (leave it out, or set flows.0.links so that it does)"
+
+
 def _qdisc(name: str) -> Callable[[Scenario, Place], Any]:
     return lambda s, place: getattr(s.network.qdisc, name)
 
@@ -296,6 +323,11 @@ def _change(name: str) -> Callable[[Scenario, Place], Any]:
 
 ECN = "hosts.ecn: on, and a flow whose packets may be marked"
 NEEDS = (
+    Need("network.rate_mbit", "with links: one without a rate of its own", _every_link_has("rate_mbit"), _links_own("rate_mbit")),
+    Need("network.buffer", "with links: one without a buffer of its own", _every_link_has("buffer"), _links_own("buffer")),
+    Need("network.qdisc", "with links: one without a qdisc of its own",
+         lambda s, p: s.network.qdisc != Qdisc() and _every_link_has("qdisc")(s, p), _links_own("qdisc")),
+    Need("network.links.*", "a flow that crosses it", lambda s, p: True, _not_crossed),
     Need("network.rtt_ms", "where points differ in it: a flow with the network's RTT, or a buffer in BDP", lambda s, p: True, _nobodys_rtt, if_varied=True),
     Need("network.buffer.bdp", "a path of which it is a frame or more", lambda s, p: s.network.buffer.bdp is not None, _less_than_a_frame, only_noted=True),
     Need("network.qdisc.target_ms", "codel, pie: a full buffer in which packets wait longer", _target, _waits_less("target_ms"), only_noted=True),
@@ -357,6 +389,31 @@ NEEDS = (
 )  # fmt: skip
 
 
+def _of_links(need: Need) -> Need:
+    """The same of the network's queue where it is that of some of several links: it has an effect if it has one on any of them."""
+
+    def without(s: Scenario, place: Place) -> str:
+        part = need.field.split(".")[1]
+        users = [i for i, link in enumerate(s.network.links or []) if getattr(link, part) is None]
+        whys = [need.without(s.of_link(i), place) for i in users]
+        return need.without(s, place) if s.network.links is None else "" if "" in whys else next(iter(whys), "")
+
+    return need._replace(without=without)
+
+
+def _of_one_link(need: Need) -> Need:
+    """The same of a link's own queue."""
+    part = need.field.split(".")[1]
+
+    def given(s: Scenario, place: Place) -> Any:
+        return getattr((s.network.links or [])[place[0]], part) is not None and need.given(s.of_link(place[0]), [])
+
+    def without(s: Scenario, place: Place) -> str:
+        return need.without(s.of_link(place[0]), [])
+
+    return need._replace(field=need.field.replace("network.", "network.links.*.", 1), given=given, without=without)
+
+
 def _of_reverse(need: Need) -> Need:
     """The same of the other direction's queue, where it has one of its own. ACKs are never marked, so its flows are all flows."""
 
@@ -371,14 +428,21 @@ def _of_reverse(need: Need) -> Need:
 
 
 OF_A_QUEUE = ("network.qdisc.", "network.buffer.")
-ALL_NEEDS = (*NEEDS, *(_of_reverse(need) for need in NEEDS if need.field.startswith(OF_A_QUEUE)))
+QUEUE_NEEDS = tuple(need for need in NEEDS if need.field.startswith(OF_A_QUEUE))
+ALL_NEEDS = (
+    *(_of_links(need) if need in QUEUE_NEEDS else need for need in NEEDS),
+    *map(_of_reverse, QUEUE_NEEDS),
+    *map(_of_one_link, QUEUE_NEEDS),
+)
 
 
 def _given(scenarios: Sequence[Scenario]) -> Iterator[tuple[Need, Place, Scenario]]:
     """What of the points' scenarios the table has a line for."""
     needs = [n for n in ALL_NEEDS if not n.if_varied or len({str(_value(s, n.field)) for s in scenarios}) > 1]
     for scenario, need in itertools.product(scenarios, needs):
-        many: dict[str, Sequence[Any]] = {"flows": scenario.flows, "network.changes": scenario.network.changes}
+        many: dict[str, Sequence[Any]] = {
+            "flows": scenario.flows, "network.changes": scenario.network.changes, "network.links": scenario.network.links or [],
+        }  # fmt: skip
         of = next((values for name, values in many.items() if need.field.startswith(f"{name}.*")), None)
         for place in [[]] if of is None else [[i] for i in range(len(of))]:
             if need.given(scenario, place):
@@ -399,6 +463,8 @@ def _value(scenario: Scenario, path: str) -> Any:
 
 
 def _shown(value: Any) -> str:
+    if isinstance(value, Strict):
+        return ""
     return str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
 
 
@@ -433,6 +499,8 @@ def _by_field(points: Sequence[Point]) -> list[tuple[str, list[str], int, bool]]
         given[path] += 1
         if why := need.without(scenario, place):
             what = "is beyond what it can have an effect on" if need.only_noted else "would have no effect"
-            texts.setdefault(path, []).append(f"{path} {_shown(_value(scenario, path))} {what}: {why}")
+            texts.setdefault(path, []).append(
+                " ".join(filter(None, (path, _shown(_value(scenario, path)), f"{what}: {why}")))
+            )
             noted[path] = need.only_noted
     return [(path, said, given[path], noted[path]) for path, said in texts.items()]

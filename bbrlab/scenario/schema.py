@@ -32,6 +32,15 @@ MAX_STREAMS = 128  # parallel streams that one iperf3 allows
 PLAIN_WORD = re.compile(r"[\w.,:+-]{1,64}")  # what may stand on a kernel command line
 FOLDER = "folder"  # in a validation's context: the folder of the scenario file
 SOURCES = "sources"  # in a validation's context: C files of algorithms of one's own beside those in kernels/cca/
+LINKS_MAX = 10
+OF_A_LINK = ("rate_mbit", "buffer", "qdisc")  # what a link may have of its own, else the network's
+# Fields of the network that one link has, and several do not.
+NOT_WITH_LINKS = {
+    "reverse": "ACKs never wait behind several links",
+    "trace": "it would not say which link follows it",
+    "data_path": "packets that are under way behind the last link would be missing in the counts of what each link sent",
+    "policer": "it would not say beside which link it stands",
+}
 PARAMETER_SETS = ("bbr2", "bbr3")  # of which each flow group may have parameters of its own
 
 
@@ -52,7 +61,8 @@ def _whole_us(value: float) -> float:
     return value
 
 
-RttMs = Annotated[float, Field(ge=0.001, le=10_000)]  # drawn RTTs are whole microseconds
+RTT_MS_MAX = 10_000
+RttMs = Annotated[float, Field(ge=0.001, le=RTT_MS_MAX)]  # drawn RTTs are whole microseconds
 QueueMs = Annotated[float, Field(ge=0.001, le=10_000), AfterValidator(_whole_us)]
 # HTB waits at most 60 s for a packet to be paid for (sch_htb.c, mbuffer), and tc keeps rates in whole bytes a second.
 # Above 12,112 Mbit/s a frame takes less than a microsecond, the step of the guest's timers, by which the limiter lets each go.
@@ -358,6 +368,20 @@ class Reverse(Strict):
     qdisc: Qdisc = Field(Qdisc(), description="its queue discipline")
 
 
+class Link(Strict):
+    """One of several bottlenecks in a row."""
+
+    rate_mbit: RateMbit | None = Field(None, description="Mbit/s; default: network.rate_mbit")
+    buffer: Buffer | None = Field(
+        None,
+        description="size of its queue; bdp: multiples of its own rate_mbit x the base RTT over all links; default: network.buffer",
+    )
+    qdisc: Qdisc | None = Field(None, description="its queue discipline; default: network.qdisc")
+    rtt_ms: Annotated[float, Field(ge=0, le=10_000)] = Field(
+        0.0, description="what it adds to the base RTT of each flow that crosses it"
+    )
+
+
 class Change(Strict):
     """What changes at ``at_s``. The buffer keeps its bytes."""
 
@@ -386,7 +410,7 @@ RttValue = RttMs | Annotated[list[RttMs], Field(min_length=2, max_length=2)]
 
 
 class Network(Strict):
-    """The dumbbell: one bottleneck, a base RTT, what its queue does, what goes wrong on the path."""
+    """The dumbbell: one bottleneck, a base RTT, what its queue does, what goes wrong on the path; or, with ``links``, several."""
 
     rate_mbit: RateMbit = Field(description="rate of the bottleneck, Mbit/s")
     rtt_ms: RttValue = Field(
@@ -432,6 +456,12 @@ class Network(Strict):
         description="a token bucket beside the bottleneck (docs/howto/paths.md)",
         exclude_if=lambda value: value is None,  # points that do not have it keep their names
     )
+    links: Annotated[list[Link], Field(min_length=2, max_length=LINKS_MAX)] | None = Field(
+        None,
+        description="several bottlenecks in a row (a parking lot), in the order in which data meets them; rate_mbit, buffer and qdisc are "
+        "those of each link that has none of its own (docs/howto/parking_lot.md)",
+        exclude_if=lambda value: value is None,  # points that do not have it keep their names
+    )
     changes: list[Change] = Field([], description="what changes during the run")
 
     @field_validator("trace")
@@ -461,13 +491,33 @@ class Network(Strict):
             raise ValueError(
                 f"changes.{rates[0]}.rate_mbit is not possible with trace, which says the rate all the time; leave one out"
             )
-        for link, at in ((self, ""), (self.towards("reverse"), "reverse.")):
+        if self.links is not None:
+            self._check_links(self.links)
+        ways = [(self, ""), (self.towards("reverse"), "reverse.")]
+        if self.links is not None:
+            ways = [(link, f"links.{i}.") for i, link in enumerate(self.bottlenecks)]
+        for link, at in ways:
             size = link.buffer.bdp * link.bdp_bytes if link.buffer.bdp else link.buffer_bytes
             if size > WORD_MAX:
                 raise ValueError(f"{at}buffer: {size:g} bytes, but tc's limit is {WORD_MAX}")
             if why := link.qdisc.problem(link.buffer_bytes, link.rate_mbit):
                 raise ValueError(at + why)
         return self
+
+    def _check_links(self, links: list[Link]) -> None:
+        """ValueError for what several links cannot have."""
+        for name, why in NOT_WITH_LINKS.items():
+            if getattr(self, name) is not None:
+                raise ValueError(f"{name} is not possible with links: {why}; leave one out")
+        if self.loss_place == "before":
+            raise ValueError("loss_place before is not possible with links: it would not say before which; use behind")
+        for i, change in enumerate(self.changes):
+            if change.rate_mbit is not None:
+                raise ValueError(
+                    f"changes.{i}.rate_mbit is not possible with links: it would not say of which; leave it out"
+                )
+        if self.links_rtt_ms + max(self.rtt_ms if isinstance(self.rtt_ms, list) else [self.rtt_ms]) > RTT_MS_MAX:
+            raise ValueError(f"links: rtt_ms of the network and of all links must be at most {RTT_MS_MAX} ms together")
 
     @staticmethod
     def _check_bursts(at: str, loss: float, packets: float) -> None:
@@ -491,6 +541,24 @@ class Network(Strict):
         own = {name: getattr(self.reverse, name) for name in ("rate_mbit", "buffer", "qdisc")}
         changes = [change.model_copy(update={"rate_mbit": None}) for change in self.changes]
         return self.model_copy(update={**own, "changes": changes, "reverse": None, "trace": None})
+
+    def of_link(self, number: int) -> Network:
+        """The network as if one of its links were the only one: its rate, buffer and queue, and the base RTT over all links."""
+        assert self.links is not None
+        link, added_ms = self.links[number], self.links_rtt_ms
+        own = {name: value for name in OF_A_LINK if (value := getattr(link, name)) is not None}
+        rtt_ms = [ms + added_ms for ms in self.rtt_ms] if isinstance(self.rtt_ms, list) else self.rtt_ms + added_ms
+        return self.model_copy(update={**own, "rtt_ms": rtt_ms, "links": None})
+
+    @property
+    def links_rtt_ms(self) -> float:
+        """What all links together add to the base RTT of a flow over them."""
+        return sum(link.rtt_ms for link in self.links or ())
+
+    @property
+    def bottlenecks(self) -> list[Network]:
+        """The network as each of its links is, in their order; itself alone where there is one."""
+        return [self] if self.links is None else [self.of_link(number) for number in range(len(self.links))]
 
     @property
     def mean_rtt_ms(self) -> float:
@@ -666,6 +734,13 @@ class Flow(Strict):
     direction: Literal["forward", "reverse"] = Field(
         "forward", description="reverse: against the others, through a bottleneck of the same kind"
     )
+    links: str | None = Field(
+        None,
+        pattern=r"^\d{1,2}(-\d{1,2})?$",
+        description="which of network.links its data crosses: a number, or the first and the last (0-2); the first of all is 0; "
+        "default: all",
+        exclude_if=lambda value: value is None,  # points that do not have it keep their names
+    )
     traffic: Traffic | None = Field(None, description="short flows in place of count long ones")
     ecn: Annotated[Literal["off", "on", "accurate"], Switch] | None = Field(
         None,
@@ -697,6 +772,12 @@ class Flow(Strict):
                 "--cca-source)"
             )
         return cca
+
+    @field_validator("links", mode="before")
+    @classmethod
+    def _one_link(cls, links: Any) -> Any:
+        """One link is written as a number."""
+        return str(links) if isinstance(links, int) and not isinstance(links, bool) else links
 
     @field_validator("params")
     @classmethod
@@ -817,6 +898,28 @@ class Scenario(Strict):
         network = self.network.towards(direction)
         return self if network is self.network else self.model_copy(update={"network": network})
 
+    def of_link(self, number: int) -> Scenario:
+        """The same with one of the network's links as its only one."""
+        return self.model_copy(update={"network": self.network.of_link(number)})
+
+    def path_of(self, flow: Flow) -> range:
+        """The numbers of the links that a group crosses; 0 alone where there is one bottleneck."""
+        if self.network.links is None:
+            return range(1)
+        if flow.links is None:
+            return range(len(self.network.links))
+        first, _, last = flow.links.partition("-")
+        return range(int(first), int(last or first) + 1)
+
+    def links_of(self, flow: Flow) -> list[Network]:
+        """The network as each of the links is that a group crosses (Network.of_link()); itself where there is one bottleneck."""
+        return [self.network] if self.network.links is None else [self.network.of_link(i) for i in self.path_of(flow)]
+
+    def links_rtt_ms(self, flow: Flow) -> float:
+        """What the links that a group crosses add to its base RTT."""
+        links = self.network.links
+        return 0.0 if links is None else sum(links[number].rtt_ms for number in self.path_of(flow))
+
     @property
     def folder(self) -> Path | None:
         """The folder of the file that the scenario comes from, which ``traffic.trace`` of its sweep is relative to."""
@@ -881,6 +984,7 @@ class Scenario(Strict):
                     f"hosts.segmentation router needs a rate of at least {ROUTER_RATE_MBIT_MIN:g} Mbit/s, found {min(rates):g}: a "
                     "segment of 64 KiB would take more than the 60 s that HTB waits for a packet (use nic)"
                 )
+        self._check_paths()
         random_loss = self.network.loss > 0 or any(c.loss is not None for c in self.network.changes)
         if self.hosts.segmentation == "router" and random_loss and self.network.loss_place == "before":
             raise ValueError(
@@ -894,6 +998,39 @@ class Scenario(Strict):
                 "whole (use nic, or place: behind)"
             )
         return self
+
+    def _check_paths(self) -> None:
+        """ValueError for flows that cross links that are not there, and for what only one link has."""
+        links = self.network.links
+        if links is None:
+            if at := [i for i, flow in enumerate(self.flows) if flow.links is not None]:
+                raise ValueError(
+                    f"flows.{at[0]}.links: there is one bottleneck, which every flow crosses; leave it out, or give network.links"
+                )
+            return
+        for i, flow in enumerate(self.flows):
+            path = self.path_of(flow)
+            if not path or path[-1] >= len(links):
+                raise ValueError(
+                    f"flows.{i}.links {flow.links}: give one of network.links 0 to {len(links) - 1}, or the first and the last, as 0-{len(links) - 1}"
+                )
+            for field, plain in (("direction", "forward"), ("traffic", None)):
+                if getattr(flow, field) != plain:
+                    raise ValueError(
+                        f"flows.{i}.{field} is not possible with network.links, over which long flows go forward; leave one out"
+                    )
+            for rtt_ms in [
+                *(flow.rtts_ms or []),
+                *(flow.rtt_ms if isinstance(flow.rtt_ms, list) else [flow.rtt_ms or 0]),
+            ]:
+                if rtt_ms + self.links_rtt_ms(flow) > RTT_MS_MAX:
+                    raise ValueError(
+                        f"flows.{i}: its RTT and rtt_ms of the links that it crosses must be at most {RTT_MS_MAX} ms together"
+                    )
+        if self.hosts.segmentation == "router":
+            raise ValueError(
+                "hosts.segmentation router is not possible with network.links: segments are cut behind the first link (use nic)"
+            )
 
 
 GRID = {"cases", "sweep", "scales"}  # what makes many points of one scenario

@@ -59,6 +59,11 @@ def first_data_s(flow: Flow, scenario: Scenario) -> float:
 
 def _slowest(flow: Flow, scenario: Scenario) -> tuple[float, int]:
     """(RTT in ms, streams) of the iperf3 client of a group that takes longest to begin. Flows of one RTT share clients."""
+    rtt_ms, streams = _slowest_without_links(flow, scenario)
+    return rtt_ms + scenario.links_rtt_ms(flow), streams
+
+
+def _slowest_without_links(flow: Flow, scenario: Scenario) -> tuple[float, int]:
     if flow.rtts_ms is not None:
         sizes = {rtt_ms: min(flow.rtts_ms.count(rtt_ms), MAX_STREAMS) for rtt_ms in flow.rtts_ms}
         return max(sizes.items(), key=lambda item: (CONTROL_RTTS + item[1]) * item[0])
@@ -107,12 +112,13 @@ def _late(i: int, flow: Flow, scenario: Scenario) -> str:
 
 def _too_long(i: int, flow: Flow, scenario: Scenario) -> str:
     rtt_ms = _slowest(flow, scenario)[0]
-    bdp_bytes = scenario.network.rate_mbit * 1e6 / 8 * rtt_ms * 1e-3
+    rate_mbit = min(link.rate_mbit for link in scenario.links_of(flow))
+    bdp_bytes = rate_mbit * 1e6 / 8 * rtt_ms * 1e-3
     flows = sum(f.count for f in scenario.flows if f.direction == flow.direction)
     if bdp_bytes <= flows * LARGEST_FLIGHT_BYTES or scenario.hosts.rmem_max_bytes or scenario.hosts.wmem_max_bytes:
         return ""
     return (
-        f"flows.{i} ({flow.cca}): network.rate_mbit {scenario.network.rate_mbit:g} x {rtt_ms:g} ms is {bdp_bytes / (1 << 20):.0f} MiB, but a "
+        f"flows.{i} ({flow.cca}): {'network.rate_mbit' if scenario.network.links is None else 'the slowest of its links,'} {rate_mbit:g} x {rtt_ms:g} ms is {bdp_bytes / (1 << 20):.0f} MiB, but a "
         f"flow can have {LARGEST_FLIGHT_BYTES >> 20} MiB in flight at most (TCP's largest window), so that {flows} cannot fill the link"
     )
 

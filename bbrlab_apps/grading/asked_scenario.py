@@ -22,7 +22,7 @@ def safe_scenario(content: Any, name: str, points_most: int) -> list[Point]:
     """The points of a foreign scenario.
 
     Raises:
-        UserError: if it is not valid, reads a file of this machine, or makes more than ``points_most`` points.
+        UserError: if it is not valid, reads a file of this machine, has several links, or makes more than ``points_most`` points.
     """
     if not isinstance(content, dict):
         raise UserError(f"{name}: a scenario is a mapping of keys to values; see docs/reference/scenario.md")
@@ -40,7 +40,10 @@ def safe_scenario(content: Any, name: str, points_most: int) -> list[Point]:
     if count > points_most:
         raise UserError(f"{name}: cases and sweep make {count} points; at most {points_most} are possible here")
     scenario = validate(content, name, folder=paths.GUEST_CODE)  # any folder: nothing may be read from it
-    return points_of(scenario, name)
+    points = points_of(scenario, name)
+    if any(point.scenario.network.links for point in points):
+        raise UserError(f"{name}: network.links: runs over several links are not graded")
+    return points
 
 
 def _trace_in(content: Any, place: str = "") -> str:

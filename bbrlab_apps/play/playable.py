@@ -98,6 +98,10 @@ def _wrong_path(network: Network) -> list[str]:
         found.append(
             "network.trace: a link that follows a trace cannot be played, whose rate may be set by hand; leave it out"
         )
+    if network.links is not None:
+        found.append(
+            "network.links: several links cannot be played, of which the prompt's rate would be one; leave them out"
+        )
     if network.data_path is not None:
         found.append(
             "network.data_path: only the way of the ACKs can be played, whose RTT may be set by hand; leave it out"

@@ -105,6 +105,8 @@ class Played:
             found["rtt_ms"] = asked.rtt_ms
         if asked.direction != Flow.model_fields["direction"].default:
             found["direction"] = asked.direction
+        if asked.links is not None:
+            found["links"] = asked.links
         return found | ({"params": params} if params else {})
 
     def _params_of(self, cca: str) -> dict[str, Any]:

@@ -46,3 +46,8 @@ def test_a_links_trace_may_be_one_that_comes_with_the_package_and_no_file(trace)
     with pytest.raises(UserError, match="by its name"):
         points(trace)
     assert points("cellular")
+
+
+def test_several_links_are_not_graded():
+    with pytest.raises(UserError, match=r"network\.links: runs over several links are not graded"):
+        safe_scenario(scenario_dict(network__links=[{}, {}]), "scenario.yaml", 9)

@@ -191,11 +191,11 @@ def test_runs_of_two_kernels_are_no_table(tmp_path, monkeypatch):
 
 def test_an_instant_without_flows_has_one_row():
     """``flow`` = -1 with the bottleneck's columns; no number of a flow is made up."""
-    _, plan, _ = summary_of()
+    point, plan, _ = summary_of()
     flows = Flows(flow_columns([1.0, 1.0, 2.0], [0, 1, 1]), {})
     queue = empty_queue([0.0, 1.0, 2.0, 3.0])
     queue.columns["bytes"][:] = [5, 6, 7, 8]
-    table = samples_table(plan, flows, {"forward": queue}).to_pandas()
+    table = samples_table(point.scenario, plan, flows, {"forward": queue}).to_pandas()
     assert list(table[["time_s", "flow", "queue_bytes"]].itertuples(index=False, name=None)) == [
         (0, -1, 5), (1, 0, 6), (1, 1, 6), (2, 1, 7), (3, -1, 8),
     ]  # fmt: skip
@@ -208,7 +208,7 @@ def test_an_instant_without_flows_has_one_row():
 def test_the_tables_of_a_run_have_their_schemas_columns(tmp_path):
     """In their order; acks.parquet: test_traces."""
     point, plan, _ = summary_of()
-    table = samples_table(plan, Flows(flow_columns([1.0], [0]), {}), {"forward": empty_queue([1.0])})
+    table = samples_table(point.scenario, plan, Flows(flow_columns([1.0], [0]), {}), {"forward": empty_queue([1.0])})
     assert table.column_names == list(SAMPLES)
     (tmp_path / "log").write_text("0 0 1000000000\n")
     outcomes = chunk_outcomes(next(iter(plan.workloads.values())), [tmp_path / "log"], [tmp_path / "log"], 10, 40)

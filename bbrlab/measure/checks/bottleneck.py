@@ -26,10 +26,10 @@ FQ_FAST_PATH = 8  # net/sched/sch_fq.c, fq_fastpath_check()
 BEYOND_LIMIT_PACKETS = {"fq": FQ_FAST_PATH, "cake": 1}
 
 
-def burst_checks(scenario: Scenario, direction: str, burst: Burst | None, tolerance: Tolerance) -> list[Check]:
+def burst_checks(scenario: Scenario, bottleneck: str, burst: Burst | None, tolerance: Tolerance) -> list[Check]:
     """``rate`` and ``buffer``: how fast an overflowing burst leaves, and how much of it was held."""
     rate, limit = scenario.network.rate_mbit, scenario.network.buffer_bytes
-    names = ("rate" + suffix_of(direction), "buffer" + suffix_of(direction))
+    names = ("rate" + suffix_of(bottleneck), "buffer" + suffix_of(bottleneck))
     if burst is None:
         why = f"{scenario.network.qdisc.kind} drops a burst before the buffer is full"
         return [not_checked(names[0], rate, why), not_checked(names[1], limit, why)]
@@ -75,11 +75,11 @@ def _buffer_bounds(scenario: Scenario, limit: int) -> tuple[int, int, str]:
     return (packets - 1) * FRAME_BYTES, packets * FRAME_BYTES, "bytes that an overflowing burst leaves in the buffer"
 
 
-def queue_checks(scenario: Scenario, direction: str, queue: Queue, tolerance: Tolerance) -> list[Check]:
+def queue_checks(scenario: Scenario, bottleneck: str, queue: Queue, tolerance: Tolerance) -> list[Check]:
     """``queue_peak`` and ``busy_rate``: no backlog beyond the buffer, no more carried than the rate allows."""
     limit = scenario.network.buffer_bytes
     columns, times = queue.columns, queue.columns["time_s"]
-    names = ("queue_peak" + suffix_of(direction), "busy_rate" + suffix_of(direction))
+    names = ("queue_peak" + suffix_of(bottleneck), "busy_rate" + suffix_of(bottleneck))
     if len(times):
         room = limit + BEYOND_LIMIT_PACKETS.get(scenario.network.qdisc.kind, 0) * FRAME_BYTES
         largest = int(columns["bytes"].max())
@@ -114,7 +114,7 @@ def queue_checks(scenario: Scenario, direction: str, queue: Queue, tolerance: To
     return [peak, Check(names[1], 1.0, round(measured, 6), bool(measured <= most), how)]
 
 
-def sends_check(scenario: Scenario, direction: str, queue: Queue, tolerance: Tolerance) -> Check:
+def sends_check(scenario: Scenario, bottleneck: str, queue: Queue, tolerance: Tolerance) -> Check:
     """``queue_sends``: a link with a queue that waits carries what its rate allows.
 
     Between two samples at least what waited at the first leaves, or all that the rate allows (the least, if it changes there).
@@ -122,7 +122,7 @@ def sends_check(scenario: Scenario, direction: str, queue: Queue, tolerance: Tol
     below one packet an interval is checked, too. What may be missing: two packets, as one is under way at either end, and
     one more where the rate changes, since that limiter takes a packet out of some queues before it may leave.
     """
-    name, columns = "queue_sends" + suffix_of(direction), queue.columns
+    name, columns = "queue_sends" + suffix_of(bottleneck), queue.columns
     times = columns["time_s"]
     changing = any(c.rate_mbit is not None for c in scenario.network.changes)
     allowed = (3 if changing else 2) * _packet_bytes(scenario)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from typing_extensions import TypedDict
 
 from bbrlab.measure.lateness import EDGE_TOLERANCE_S, REAL_TIME_LATENESS_OUTSIDE_S, REAL_TIME_LATENESS_S
+
+OF_A_BOTTLENECK = re.compile(r"_(reverse|link\d+)$")  # the end of a check's name (suffix_of())
 
 
 @dataclass(frozen=True)
@@ -86,14 +89,14 @@ def not_checked(name: str, asked: float | None, why: str, measured: float | None
     return Check(name, asked, measured, None, f"not checked: {why}")
 
 
-def suffix_of(direction: str) -> str:
-    """What the names of the reverse bottleneck's checks end with."""
-    return "" if direction == "forward" else "_reverse"
+def suffix_of(bottleneck: str) -> str:
+    """What the names of a bottleneck's checks end with: nothing of the forward one."""
+    return "" if bottleneck == "forward" else f"_{bottleneck}"
 
 
 def kind_of(name: str) -> str:
     """What a check compares, whichever bottleneck or module parameter it is of."""
-    return name.partition(" ")[0].removesuffix(suffix_of("reverse"))
+    return OF_A_BOTTLENECK.sub("", name.partition(" ")[0])
 
 
 def failed_of(checks: Iterable[CheckEntry]) -> list[CheckEntry]:

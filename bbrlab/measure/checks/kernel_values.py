@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from bbrlab.experiment.hosts import TCP_ECN, loss_devices, sysctls
-from bbrlab.experiment.links import policers
+from bbrlab.experiment.links import name_of, policers, scenario_of
 from bbrlab.experiment.plan import Plan
-from bbrlab.experiment.plan_types import HostPlan
+from bbrlab.experiment.plan_types import HostPlan, LinkPlan
 from bbrlab.experiment.qdisc import L4S_OF
 from bbrlab.experiment.report import HostSettings, Policer, Report, Setting
 from bbrlab.measure.checks.check import Check, suffix_of
@@ -76,11 +76,10 @@ def at_least(label: str, asked: float) -> Value:
     return Value(label, asked, asked, math.inf)
 
 
-def qdisc_check(scenario: Scenario, plan: Plan, report: Report, direction: str) -> Check:
+def qdisc_check(scenario: Scenario, plan: Plan, report: Report, link: LinkPlan) -> Check:
     """``qdisc_values``: the limiter's rate and burst and every option of the queue of one bottleneck."""
-    link = next(link for link in plan.content["bottlenecks"] if link["direction"] == direction)
-    device, network = link["device"], scenario.network.towards(link["direction"])
-    own = network is not scenario.network
+    device, network = link["device"], scenario_of(scenario, link).network
+    own = "link" not in link and network is not scenario.network
     rate = about(
         f"network.{'reverse.' if own else ''}rate_mbit (bit/s)", 1e6 * _last(network, "rate_mbit"), RATE_STEP_BPS
     )
@@ -106,7 +105,7 @@ def qdisc_check(scenario: Scenario, plan: Plan, report: Report, direction: str) 
         wanted = [Wanted(device, "htb", "1:", "root"), Wanted(device, "htb", "1:3", "root", limiter)]
     wanted.append(Wanted(device, kind, "30:", "1:3", values))
     wanted += _policers_places(scenario, plan, {device})
-    name = "qdisc_values" + suffix_of(direction)
+    name = "qdisc_values" + suffix_of(name_of(link))
     settings = [entry for entry in report["settings"]["ports"] if entry["device"] == device]
     return _check(name, _compare(wanted, settings), "values of the bottleneck's rate limiter and queue")
 

@@ -20,6 +20,7 @@ def base_rtt_check(scenario: Scenario, plan: Plan, report: Report, tolerance: To
     jitter = scenario.network.jitter
     interrupts_ms = 2 * (scenario.hosts.interrupt_delay_us or 0.0) / 1000  # of both hosts; a real path has them, too
     found: list[tuple[bool, float, Check]] = []
+    hosts = sum(host["sends"] for host in plan.content["hosts"])
     for ping, measured in zip(plan.content["pings"], report["ping_ms"], strict=True):
         if ping["host"] not in asked:
             continue  # its flow was never started (bbrlab play)
@@ -29,7 +30,7 @@ def base_rtt_check(scenario: Scenario, plan: Plan, report: Report, tolerance: To
         room += scenario.network.data_path.varies_ms if scenario.network.data_path else 0.0
         error = measured - rtt
         ok = -tolerance.rtt_ms <= error <= room + interrupts_ms + tolerance.rtt_ms
-        how = f"ms, ping on the idle path (worst of {len(report['ping_ms'])} hosts)"
+        how = f"ms, ping on the idle path (worst of {hosts} hosts)"
         found.append((not ok, abs(error), Check("base_rtt", rtt, measured, ok, how)))
     if not found:
         return not_checked("base_rtt", None, "no host was pinged")

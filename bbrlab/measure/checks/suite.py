@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from bbrlab.experiment.links import name_of, scenario_of
 from bbrlab.experiment.plan import Plan
 from bbrlab.experiment.report import Report
 from bbrlab.measure.checks.bottleneck import burst_checks, queue_checks, sends_check
@@ -13,6 +14,7 @@ from bbrlab.measure.checks.drops import drop_checks
 from bbrlab.measure.checks.flows import flow_checks, short_flows_check
 from bbrlab.measure.checks.guest import acks_check, capture_check, parameter_checks, samples_check, states_check
 from bbrlab.measure.checks.kernel_values import host_check, path_check, qdisc_check
+from bbrlab.measure.checks.passing import passing_checks
 from bbrlab.measure.checks.path import base_rtt_check
 from bbrlab.measure.checks.policer import policer_checks
 from bbrlab.measure.checks.reception import receive_offload_check, segmentation_check
@@ -41,7 +43,7 @@ def run_checks(
         plan: names of hosts and devices, order of flows.
         report: the guest's report.json.
         counters: one per flow.
-        queues: {direction: samples of its bottleneck}.
+        queues: {name of a bottleneck (experiment.links.name_of()): its samples}.
         short: {group: what became of its short flows (short_flows.ShortFlows)}.
         flows: the decoded samples; needed for what algorithms tell of themselves.
     """
@@ -49,15 +51,16 @@ def run_checks(
     tolerance = VIRTUAL_TIME if plan.content["virtual"] else REAL_TIME
     found: list[Check] = []
     for link, burst in zip(links, report["burst"], strict=True):
-        there = scenario.towards(link["direction"])
-        found += burst_checks(there, link["direction"], burst, tolerance)
-        found += queue_checks(there, link["direction"], queues[link["direction"]], tolerance)
-        found.append(sends_check(there, link["direction"], queues[link["direction"]], tolerance))
-        found.append(qdisc_check(scenario, plan, report, link["direction"]))
+        there, name = scenario_of(scenario, link), name_of(link)
+        found += burst_checks(there, name, burst, tolerance)
+        found += queue_checks(there, name, queues[name], tolerance)
+        found.append(sends_check(there, name, queues[name], tolerance))
+        found.append(qdisc_check(scenario, plan, report, link))
     found += [path_check(scenario, plan, report), host_check(scenario, plan, report)]
     found.append(base_rtt_check(scenario, plan, report, tolerance))
     found += data_path_checks(scenario, report, tolerance)
     found += policer_checks(scenario, plan, report, tolerance)
+    found += passing_checks(scenario, plan, report, queues)
     found += drop_checks(scenario, plan, report, queues)
     found.append(segmentation_check(scenario, plan, report))
     found.append(receive_offload_check(scenario, plan, report))

@@ -1,0 +1,65 @@
+"""Several bottlenecks in a row: what one of them sent on arrived, or met a later queue."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from bbrlab.experiment.hosts import switch_of
+from bbrlab.experiment.links import name_of
+from bbrlab.experiment.plan import Plan
+from bbrlab.experiment.report import Report
+from bbrlab.measure.checks.check import Check, not_checked, suffix_of
+from bbrlab.measure.queues import Queue
+from bbrlab.scenario.schema import Scenario
+
+QUEUE, LOSS = (
+    "30:",
+    "2:",
+)  # handles of a bottleneck's queue, and of what loses at random before a receiver (mininet/dumbbell.py)
+
+
+def passing_checks(scenario: Scenario, plan: Plan, report: Report, queues: dict[str, Queue]) -> list[Check]:
+    """``passed`` of each link: packets that it sent on, of which each is with its receiver, or was lost on the way there.
+
+    The receivers of a path get nothing else, so that the least is what they got and what was lost at random right before them. A later
+    link may have dropped or kept the rest; of the last link of its paths nothing is left, and the two are equal.
+    """
+    if scenario.network.links is None:
+        return []
+    links = plan.content["bottlenecks"]
+    names = ["passed" + suffix_of(name_of(link)) for link in links]
+    if not plan.content["virtual"] or scenario.hosts.interrupt_delay_us:
+        why = "counters of different places are not of one instant"
+        if plan.content["virtual"]:
+            why = "receive_offload gro holds packets before the receivers, where none are counted"
+        return [not_checked(name, None, why) for name in names]
+    sent, dropped = _grown(report, "packets"), _grown(report, "drops")
+    hosts = {host["name"]: host for host in plan.content["hosts"]}
+    paths = {t["server"]: scenario.path_of(scenario.flows[f.group]) for f in plan.flows for t in [plan.content["transfers"][f.transfer]]}  # fmt: skip
+    found = []
+    for name, link in zip(names, links, strict=True):
+        over = {server: path for server, path in paths.items() if link["link"] in path}
+        least = 0
+        for server in over:
+            got = report["received"][server]["packets"] - report["received_before"][server]["packets"]
+            least += got + dropped.get((f"{hosts[server]['switch']}-{server}", LOSS), 0)
+        later = [other for other in links if any(other["link"] > link["link"] and other["link"] in p for p in over.values())]  # fmt: skip
+        room = sum(dropped[other["device"], QUEUE] + _waiting(queues[name_of(other)]) for other in later)
+        passed = sent[link["device"], QUEUE]
+        rest = f", and at most {room} may be in later queues or dropped there" if later else ""
+        how = f"packets that {switch_of(link['link'])}'s link sent on; {least} arrived or were lost at random{rest}"
+        found.append(Check(name, least, passed, least <= passed <= least + room, how))
+    return found
+
+
+def _waiting(queue: Queue) -> int:
+    """Packets in a queue at the run's end, and one that comes at that instant."""
+    waiting = queue.columns["packets"]
+    return 1 + int(waiting[-1]) if len(waiting) else 1
+
+
+def _grown(report: Report, counter: Literal["packets", "drops"]) -> dict[tuple[str, str], int]:
+    """{(device, handle of a qdisc): by how much a counter of it grew during the experiment}."""
+    before = {(q["device"], q["handle"]): q[counter] for q in report["qdiscs_before"]}
+    after = {(q["device"], q["handle"]): q[counter] for q in report["qdiscs"]}
+    return {place: count - before.get(place, 0) for place, count in after.items()}
