@@ -292,9 +292,10 @@ def _ports(scenario: Scenario, plan: Plan) -> Iterator[Wanted]:
         "duplicate": about("duplicate", 0),
     }
     nothing = {
-        n: about(n, 0)
-        for n in ("delay_us", "jitter_us", "slot_min_us", "slot_max_us", "rate_bytes_per_s", "loss", "at_once")
+        n: about(n, 0) for n in ("delay_us", "jitter_us", "slot_min_us", "slot_max_us", "rate_bytes_per_s", "loss")
     }
+    if network.data_path:  # nowhere else does a scenario have it, whose summary counts the values
+        nothing["at_once"] = about("packets that overtake", 0)
     delays_us = _delays_us(scenario, plan)
     for host in hosts:
         port = f"{host['switch']}-{host['name']}"
