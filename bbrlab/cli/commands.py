@@ -9,11 +9,11 @@ import bbrlab.cli.stages.pages
 import bbrlab.cli.stages.runs
 import bbrlab.cli.stages.site
 import bbrlab.cli.stages.tables
+import bbrlab_apps.archive.commands
 import bbrlab_apps.grading.commands
 import bbrlab_apps.play.commands
 import bbrlab_apps.testbed.commands
 from bbrlab.cli import (
-    archive,
     cache,
     campaign,
     checks,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bbrlab.base import paths
-from bbrlab.publish.citation import CITATION, name_of, project_version, read_citation
+from bbrlab_apps.archive.citation import CITATION, name_of, project_version, read_citation
 
 ZENODO = paths.ROOT / ".zenodo.json"
 VERSION = re.compile(r"^version: .*$", re.MULTILINE)

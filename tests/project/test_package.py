@@ -21,7 +21,7 @@ from bbrlab.base import paths
 from bbrlab.campaign.stages import PACKAGES
 from bbrlab.cli.doctor import missing_packages
 from bbrlab.cli.extras import EXTRAS
-from bbrlab.publish.citation import name_of, read_citation
+from bbrlab_apps.archive.citation import name_of, read_citation
 
 PROJECT = tomllib.loads((paths.ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 OPTIONAL = PROJECT["optional-dependencies"]

@@ -23,7 +23,6 @@ from bbrlab.measure.schema import ALWAYS, METRICS
 from bbrlab.publish import differences
 from bbrlab.publish import expected_runs as records
 from bbrlab.publish import pack as ship
-from bbrlab.publish.artifact_verdicts import check_judged
 from bbrlab.publish.finished_run import FinishedRun
 from bbrlab.results import schema as versions
 from bbrlab.results import shipped
@@ -35,6 +34,7 @@ from bbrlab.show.findings import load_findings
 from bbrlab.show.notebook import samples_of
 from bbrlab.show.page import load_page
 from bbrlab.show.run_page import write_run_page
+from bbrlab_apps.archive.verdicts import check_judged
 from tests.made_up import nothing_measured, page_of, table, whole_summary
 from tests.show.test_site import made_up_run
 

@@ -18,16 +18,16 @@ from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.kernel.sources import hashes_of, locate
 from bbrlab.kernel.specs import KernelSpec, OwnSpec, find_spec
-from bbrlab.publish import crate
-from bbrlab.publish.artifact_verdicts import check_judged
 from bbrlab.publish.checkout import Commit, SourceFile, commit_of, sources
-from bbrlab.publish.citation import project_version, read_citation
 from bbrlab.publish.finished_run import FinishedRun
 from bbrlab.publish.pack import Finished, load_runs
 from bbrlab.results.config import command_for
 from bbrlab.results.shipped import content_hash
 from bbrlab.run.output import MANIFEST as RUN_MANIFEST
 from bbrlab.run.output import SUMMARY, TABLES
+from bbrlab_apps.archive import crate
+from bbrlab_apps.archive.citation import project_version, read_citation
+from bbrlab_apps.archive.verdicts import check_judged
 
 FORMAT = 1
 README, MANIFEST, SUMS = "README.md", "MANIFEST.json", "SHA256SUMS"

@@ -17,8 +17,8 @@ from check_jsonschema.builtin_schemas import get_builtin_schema
 from bbrlab.base import paths
 from bbrlab.campaign.targets import targets_of
 from bbrlab.cli.commands import app
-from bbrlab.publish import citation, crate
 from bbrlab.results.figures import figures_at
+from bbrlab_apps.archive import citation, crate
 from docs._make import artifact_statements as statements
 from docs._make import citation as made_citation
 

@@ -22,8 +22,8 @@ def artifact(
 ) -> None:  # fmt: skip
     """Pack a finished campaign into one archive: results, sources, licences, provenance, checksums (docs/howto/artifact.md)."""
     from bbrlab.base.console import Console
-    from bbrlab.publish.artifact import pack
     from bbrlab.results.config import load_config
+    from bbrlab_apps.archive.pack import pack
 
     scale = scale or load_config().scale
     names = chosen_figures(figures)

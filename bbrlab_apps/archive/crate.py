@@ -16,7 +16,7 @@ from urllib.parse import quote
 from rocrate.model import ContextEntity, SoftwareApplication
 from rocrate.rocrate import ROCrate
 
-from bbrlab.publish.citation import name_of
+from bbrlab_apps.archive.citation import name_of
 
 METADATA = "ro-crate-metadata.json"
 RO_CRATE = "1.1"  # the newest that the profile is made for

@@ -1,0 +1,1 @@
+"""``bbrlab artifact``: a finished campaign as one archive, and how bbrlab is cited."""
