@@ -5,9 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bbrlab.campaign.plan import Plan, PlannedFigure, runs_of
+
+if TYPE_CHECKING:
+    from bbrlab.results.figures import Run
 
 Key = tuple[str, str, int]  # figure, point label, seed
 TRUSTED_SHARE = 0.02  # of the work, from which on what it took tells more than the estimate
@@ -28,10 +31,10 @@ class Cost:
 
 @dataclass
 class Progress:
-    """A campaign under way.
+    """Runs under way: of a campaign, a study, or a verification.
 
     Attributes:
-        figures: all of the scale, by id.
+        figures: of a campaign all of the scale, by id.
         cores: how many run at once.
         clock: seconds that pass.
         planned: the runs of this campaign, done or not.
@@ -49,6 +52,14 @@ class Progress:
 
     def __post_init__(self) -> None:
         self.start_s = self.last_s = self.clock()
+
+    @classmethod
+    def of(cls, runs: Iterable[Run], cores: int, clock: Callable[[], float] = time.monotonic) -> Progress:
+        """Of these runs, none of which is over."""
+        from bbrlab.results.cost import estimate_s  # only here: every Snakemake imports this module
+
+        planned = {key_of(run): Cost(run.point.scenario.duration_s, estimate_s(run.point)) for run in runs}
+        return cls({}, cores, clock, planned)
 
     def plan(self, keys: Iterable[Key]) -> None:
         """Add runs to what is planned."""
@@ -112,6 +123,11 @@ class Progress:
         speed = self.virtual_s / max(self.elapsed_s, 1e-9)
         failed = f"{self.failed} failed their checks" if self.failed else "all passed their checks"
         return f"{len(self.done)} runs, {span(self.virtual_s)} of virtual time in {span(self.elapsed_s)} ({speed:.0f} x real time); {failed}"
+
+
+def key_of(run: Run) -> Key:
+    """What a run is called in Progress."""
+    return run.figure, run.point.label, run.seed
 
 
 def span(seconds: float) -> str:

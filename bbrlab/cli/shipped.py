@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +13,7 @@ from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.words import in_short, number_of
 from bbrlab.cli.app import EXIT_MOVED, AsJson, all_cores, app, at_once, print_json
+from bbrlab.cli.status_line import StatusLine, status_line
 
 if TYPE_CHECKING:
     from bbrlab.publish.pack import Finished
@@ -66,21 +66,13 @@ def warn_of_changed_code(commits: Mapping[str, int]) -> None:
             typer.echo(f"bbrlab: warning: runs of commits that others may not get ({listed}): {why}", err=True)
 
 
-@contextlib.contextmanager
-def telling() -> Iterator[Callable[[str], None]]:
-    """What shows in one line how far a command is, on a terminal; that it waits for another one stays in sight, and goes to a log, too."""
-    from bbrlab.base.console import Console
+def _show(line: StatusLine, text: str) -> None:
+    """How far a command is; that it waits for another one stays in sight."""
     from bbrlab.publish.shipped_folder import WAITS
 
-    console = Console(stderr=True, soft_wrap=True, highlight=False)
-    with console.status("") as status:
-
-        def say(text: str) -> None:
-            status.update(text)
-            if text == WAITS:
-                console.print(f"bbrlab: {text}")
-
-        yield say
+    line.show(text)
+    if text == WAITS:
+        line.note(text)
 
 
 @app.command()
@@ -108,15 +100,9 @@ def ship(
     place = out or paths.SHIPPED
     if add and replace:
         raise UserError("--add and --replace: give one of them: keep other figures that ship, or drop them")
-    with telling() as say:
-        jobs = cores or all_cores()
-        found = pack(
-            campaign,
-            place,
-            jobs,
-            say,
-            OtherFigures.KEEP if add else OtherFigures.DROP if replace else OtherFigures.REFUSE,
-        )
+    others = OtherFigures.KEEP if add else OtherFigures.DROP if replace else OtherFigures.REFUSE
+    with status_line() as line:
+        found = pack(campaign, place, cores or all_cores(), lambda text: _show(line, text), others)
     size = sum((place / scale / name).stat().st_size for name in found.files)
     typer.echo(
         f"{place / scale}: {number_of(found.runs, 'run')} of {number_of(len(found.figures), 'figure')}, {size / 1e6:.1f} MB; "
@@ -139,8 +125,10 @@ def rejudge(
     from bbrlab.results.shipped import shipped_scale
 
     scale = scale or shipped_scale(load_config().scale) or load_config().scale
-    with telling() as say:
-        moved = judge_again(paths.SHIPPED, scale, model or (), cores or all_cores(), say).moved
+    with status_line() as line:
+        moved = judge_again(
+            paths.SHIPPED, scale, model or (), cores or all_cores(), lambda text: _show(line, text)
+        ).moved
     typer.echo(
         f"{paths.SHIPPED / scale}: {number_of(len(moved), 'statement')} {'has' if len(moved) == 1 else 'have'} another verdict"
     )
@@ -162,12 +150,9 @@ def verify(
 
     Ends with 0 if all are equal, 1 if something differs or is missing, 2 if there is nothing to verify.
     """
-    from rich.live import Live
-    from rich.text import Text
-
     from bbrlab.base.console import Console
-    from bbrlab.campaign.progress import span
-    from bbrlab.cli.verification import Course, content_of, show_verification
+    from bbrlab.campaign.progress import Progress, key_of, span
+    from bbrlab.cli.verification import content_of, progress_words, show_verification
     from bbrlab.publish.expected_runs import results_at
     from bbrlab.publish.verify import Outcome, choose, run_again
     from bbrlab.results.config import load_config
@@ -187,22 +172,24 @@ def verify(
     runs = [found.expected(key) for key in choose(found.keys, sample, seed)]
     jobs = min(cores or all_cores(), len(runs))
     console = Console(highlight=False, soft_wrap=True, stderr=as_json)
-    course = Course(runs, jobs)
-    console.print(f"{folder}, scale {scale}: {len(runs)} of {number_of(len(found.keys), 'run')}, chosen with --seed {seed}; about {span(course.expected_s)} on {number_of(jobs, 'core')}")  # fmt: skip
+    progress = Progress.of([run.run for run in runs], jobs)
+    console.print(f"{folder}, scale {scale}: {len(runs)} of {number_of(len(found.keys), 'run')}, chosen with --seed {seed}; about {span(progress.left_s)} on {number_of(jobs, 'core')}")  # fmt: skip
     for older in found.older:
         console.print(f"{older.words}, and cannot be chosen; {older.remedy}")
     if found.left_out:
         console.print(f"without a run there, and left out: {', '.join(found.left_out)}")
-    errors = Console(stderr=True, highlight=False)
-    with Live(Text(course.words([]), style="cyan"), console=errors, transient=True, refresh_per_second=2) as live:
+    with status_line() as line:
         has_waited = False
 
         def tell(done: list[Outcome], waits: str) -> None:
             nonlocal has_waited
-            live.update(Text(course.words(done, waits), style="cyan"))
-            if waits and not has_waited:  # stays in sight, and goes to a log, too
+            for one in done:
+                if key_of(one.expected.run) not in progress.done:
+                    progress.finish(key_of(one.expected.run), ok=not one.problems)
+            line.show(progress_words(progress, waits))
+            if waits and not has_waited:
                 has_waited = True
-                errors.print(f"bbrlab: {waits}", soft_wrap=True)
+                line.note(waits)
 
         outcomes = run_again(found, runs, jobs, tell)
     if as_json:

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,9 +10,9 @@ import typer
 from bbrlab.base.words import in_short, number_of
 from bbrlab.cli.app import CcaSources, KernelName, Overrides, ScenarioFile, all_cores, app, at_once, overrides_of
 from bbrlab.cli.interrupts import Interrupted
+from bbrlab.cli.status_line import status_line
 
 if TYPE_CHECKING:
-    from bbrlab.campaign.progress import Progress
     from bbrlab.study.plan import Study
 
 EVERY_S = 30  # between two lines of progress where there is no terminal
@@ -69,8 +65,17 @@ def make_runs(study: Study, kernel: str | None, sources: tuple[Path, ...], jobs:
     typer.echo(_plan_words(study, len(left), at_most))
     if left:
         try:
-            with _progress(study) as tell:
-                run_study(study, left, at_most, kernel, sources, tell)
+            with status_line(EVERY_S) as line:
+                run_study(
+                    study,
+                    left,
+                    at_most,
+                    kernel,
+                    sources,
+                    lambda progress, waits: line.show(
+                        f"{number_of(len(points), 'point')}: {progress.words()}{f' · {waits}' if waits else ''}"
+                    ),
+                )
         except Interrupted:
             there = number_of(len(study.finished), "run")
             typer.echo(
@@ -95,40 +100,12 @@ def _plan_words(study: Study, left: int, jobs: int) -> str:
     return f"{words}; about {span(work_s / jobs)} on {number_of(jobs, 'core')}"
 
 
-@contextmanager
-def _progress(study: Study) -> Iterator[Callable[[Progress, str], None]]:
-    """How far it is: one line that is drawn again, or, where there is no terminal, one every so often."""
-    from rich.live import Live
-    from rich.text import Text
-
-    from bbrlab.base.console import Console
-
-    def words(progress: Progress, waits: str) -> str:
-        points = number_of(len(study.figure.points), "point")
-        return f"{points}: {progress.words()}{f' · {waits}' if waits else ''}"
-
-    if not sys.stderr.isatty():
-        said_s = [time.monotonic()]
-
-        def plain(progress: Progress, waits: str) -> None:
-            if time.monotonic() - said_s[0] > EVERY_S:
-                said_s[0] = time.monotonic()
-                typer.echo(words(progress, waits), err=True)
-
-        yield plain
-        return
-    console = Console(stderr=True, highlight=False)
-    with Live(Text(""), console=console, transient=True, refresh_per_second=2) as live:
-        yield lambda progress, waits: live.update(
-            Text(words(progress, waits), style="cyan", no_wrap=True, overflow="ellipsis")
-        )
-
-
 def _show_results(study: Study) -> None:
     """Tables and pictures: in files, and the table here."""
     from bbrlab.show.console import wide_console
     from bbrlab.show.points_table import show_points
-    from bbrlab.study.pictures import draw_study
+    from bbrlab.study.plot import Wish, plot, save
+    from bbrlab.study.sources import source_of
     from bbrlab.study.table import study_table, write_tables
 
     table = study_table(study)
@@ -143,7 +120,9 @@ def _show_results(study: Study) -> None:
             err=True,
         )
     if table["ok"].any():
-        tables += draw_study(study)
+        pictures = [study.folder / f"{study.name}.{kind}" for kind in ("png", "svg")]
+        save(plot(source_of([str(study.folder)]), Wish())[0], *pictures)
+        tables += pictures
     typer.echo(f"\ntables and picture: {'  '.join(str(path) for path in tables)}")
     typer.echo(f"other pictures: bbrlab plot {study.folder} --y queue_ms_mean    (or --kind cdf, box, heat)")
     typer.echo(f"as a page, with the runs: bbrlab show {study.folder}")

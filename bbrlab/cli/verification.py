@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import Any
 
 from rich.table import Table
@@ -12,52 +10,20 @@ from rich.text import Text
 
 from bbrlab.base.console import Console
 from bbrlab.base.words import number_of
-from bbrlab.campaign.progress import span
-from bbrlab.publish.expected_runs import ExpectedRun, Problem
+from bbrlab.campaign.progress import Progress, span
+from bbrlab.publish.expected_runs import Problem
 from bbrlab.publish.verify import Outcome
-from bbrlab.results.cost import estimate_s
 
 
-@dataclass
-class Course:
-    """How far running again is.
+def progress_words(progress: Progress, waits: str = "") -> str:
+    """How far running again is, in one line.
 
-    Attributes:
-        runs: all of them.
-        cores: how many run at once.
-        clock: seconds that pass.
+    Args:
+        progress: of it; failed are the runs that differ.
+        waits: which runs wait for a core, in words: of them nobody knows how long that takes.
     """
-
-    runs: Sequence[ExpectedRun]
-    cores: int
-    clock: Callable[[], float] = time.monotonic
-    _start_s: float = field(init=False)
-    _over: int = field(default=0, init=False)
-    _end_s: float = field(init=False)  # when all is expected to be over
-
-    def __post_init__(self) -> None:
-        self._start_s = self.clock()
-        self._end_s = self._start_s + self.expected_s
-
-    @property
-    def expected_s(self) -> float:
-        """What all takes, by the estimate."""
-        return sum(estimate_s(run.run.point) for run in self.runs) / self.cores
-
-    def words(self, done: Sequence[Outcome], waits: str = "") -> str:
-        """That in one line.
-
-        Args:
-            done: those that are over.
-            waits: which wait for a core, in words: of them nobody knows how long that takes.
-        """
-        if len(done) > self._over:
-            self._over, now = len(done), self.clock()
-            part = sum(estimate_s(one.expected.run.point) for one in done) / self.cores / self.expected_s
-            self._end_s = now + (now - self._start_s) * (1 - part) / part
-        left = f"{span(max(0.0, self._end_s - self.clock()))} left"
-        bad = sum(bool(one.problems) for one in done)
-        return f"runs {len(done)} of {len(self.runs)} · {bad} not equal · {waits or left}"
+    left = waits or f"{span(progress.left_s)} left"
+    return f"runs {len(progress.done)} of {len(progress.planned)} · {progress.failed} not equal · {left}"
 
 
 def show_verification(outcomes: Sequence[Outcome], problems: Sequence[Problem]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 MISSING = object()  # a field that is not there
@@ -24,12 +24,20 @@ class Difference(NamedTuple):
     two: Any
 
 
-def leaves(content: Any, place: str = "") -> Iterator[tuple[str, Any]]:
-    """Every value that is no object and no list, with its place: ("groups.0.cca", "bbr1"). An empty one of them is a value, too."""
+def leaves(content: Any, place: str = "", *, whole_lists: bool = False) -> Iterator[tuple[str, Any]]:
+    """Every value that is no object and no list, with its place: ("groups.0.cca", "bbr1"). An empty one of them is a value, too.
+
+    Args:
+        whole_lists: a list that has no object in it is one value.
+    """
     left = [(place, content)]
     while left:  # no recursion: somebody else's content may be nested deeply
         place, value = left.pop()
-        inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        inner: Iterable[tuple[Any, Any]] = ()
+        if isinstance(value, dict):
+            inner = value.items()
+        elif isinstance(value, list) and not (whole_lists and not any(isinstance(item, dict) for item in value)):
+            inner = enumerate(value)
         below = [(f"{place}.{key}" if place else str(key), item) for key, item in inner]
         if not below:
             yield place, value

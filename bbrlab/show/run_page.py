@@ -24,6 +24,7 @@ from bbrlab.measure.schema import GROUP, RUN, label_of
 from bbrlab.measure.series import goodput_series
 from bbrlab.measure.summary import Summary
 from bbrlab.results.algorithms import colour_of_cca, label_of_cca
+from bbrlab.results.nested import leaves
 from bbrlab.results.run_folder import RunFolder
 from bbrlab.results.schema import RUN_AGAIN, other_version_error
 from bbrlab.run.output import ACKS, SAMPLES, SUMMARY
@@ -248,21 +249,12 @@ def _changes(file: Path, values: dict[str, Any], case: str | None, ran: dict[str
         asked = base_point(load_scenario(file, values, case)).scenario.model_dump(mode="json", exclude=NOT_DECISIVE)
     except UserError:
         return None
-    before, now = _leaves(asked), _leaves({key: ran[key] for key in asked if key in ran})
+    before, now = (
+        dict(leaves(content, whole_lists=True)) for content in (asked, {key: ran[key] for key in asked if key in ran})
+    )
     if before.keys() != now.keys():
         return None
     return values | {path: value for path, value in now.items() if value != before[path]}
-
-
-def _leaves(content: Any, path: str = "") -> dict[str, Any]:
-    """{dotted path: value} of nested content; a list of plain values is one value."""
-    if isinstance(content, dict) and content:
-        inner = content.items()
-    elif isinstance(content, list) and any(isinstance(one, dict) for one in content):
-        inner = dict(enumerate(content)).items()
-    else:
-        return {path: content}
-    return {p: v for key, value in inner for p, v in _leaves(value, f"{path}.{key}" if path else str(key)).items()}
 
 
 def _asks_the_same(file: Path, changes: dict[str, Any], case: str | None, fingerprint: str) -> bool:

@@ -99,9 +99,10 @@ def _of_runs(runs: Sequence[RunSource], wish: Wish) -> tuple[Figure, str]:
     return draw_runs.distributions(runs, wanted, wish.kind), f"{name}-{wish.kind}"
 
 
-def save(figure: Figure, out: Path) -> None:
-    """Write a picture, whole or not at all: the same bytes for the same data."""
-    kind = out.suffix.removeprefix(".")
-    with mpl.rc_context(SALT), files.aside(out) as temporary:
-        figure.savefig(temporary, format=kind, dpi=DPI, metadata=FIXED.get(kind))
+def save(figure: Figure, *out: Path) -> None:
+    """Write a picture to files of several formats, each whole or not at all: the same bytes for the same data."""
+    for file in out:
+        kind = file.suffix.removeprefix(".")
+        with mpl.rc_context(SALT), files.aside(file) as temporary:
+            figure.savefig(temporary, format=kind, dpi=DPI, metadata=FIXED.get(kind))
     plt.close(figure)

@@ -8,10 +8,9 @@ from pathlib import Path
 
 from bbrlab.base.errors import UserError
 from bbrlab.base.words import number_of
-from bbrlab.campaign.progress import Cost, Key, Progress
+from bbrlab.campaign.progress import Progress, key_of
 from bbrlab.kernel.built import Kernel
 from bbrlab.kernel.own import own_of
-from bbrlab.results.cost import estimate_s
 from bbrlab.results.figures import Run, write_points
 from bbrlab.results.run_folder import RunFolder
 from bbrlab.run.compatibility import check_parameters, kernel_for
@@ -64,8 +63,7 @@ def run_study(
         UserError: with why the first run failed that did.
     """
     figure = study.figure
-    progress = Progress({}, jobs)
-    progress.planned = {_key(run): Cost(run.point.scenario.duration_s, estimate_s(run.point)) for run in left}
+    progress = Progress.of(left, jobs)
     used = {flow.cca for point in figure.points for flow in point.scenario.flows}
     own = [cca.path.absolute() for cca in own_of(used, kernel_name, sources)]  # one kernel has them all
     with tempfile.TemporaryDirectory(prefix="bbrlab-sweep-") as scratch:
@@ -77,8 +75,8 @@ def run_study(
 
         def tell(done: list[tuple[Run, Ended]], waits: str) -> None:
             for run, ended in done:
-                if not ended.why and _key(run) not in progress.done:
-                    progress.finish(_key(run), ok=RunFolder(run.folder).summary["ok"])
+                if not ended.why and key_of(run) not in progress.done:
+                    progress.finish(key_of(run), ok=RunFolder(run.folder).summary["ok"])
             on_progress(progress, waits)
 
         on_progress(progress, "")
@@ -91,7 +89,3 @@ def run_study(
             f"{study.name}: {run.point.label}, seed {run.seed}: {why}{more}; {number_of(len(study.finished), 'run')} of "
             f"{len(study.runs)} are there, and the same command goes on with the others"
         )
-
-
-def _key(run: Run) -> Key:
-    return run.figure, run.point.label, run.seed

@@ -10,6 +10,7 @@ import typer
 from bbrlab.base import paths
 from bbrlab.cli.app import app
 from bbrlab.cli.shipped import Figures, chosen_figures, finished, warn_of_changed_code
+from bbrlab.cli.status_line import status_line
 
 
 @app.command()
@@ -21,18 +22,17 @@ def artifact(
     explained: Annotated[Path | None, typer.Option(metavar="FILE.yaml", help="Why runs that failed self-checks are in it all the same (docs/howto/shipped_results.md).")] = None,
 ) -> None:  # fmt: skip
     """Pack a finished campaign into one archive: results, sources, licences, provenance, checksums (docs/howto/artifact.md)."""
-    from bbrlab.base.console import Console
     from bbrlab.results.config import load_config
     from bbrlab_apps.archive.pack import pack
 
     scale = scale or load_config().scale
     names = chosen_figures(figures)
-    with Console(stderr=True).status("") as status:
+    with status_line() as line:
         made = pack(
             finished(scale, names, (results or paths.results_folder()).absolute(), explained),
             (out or paths.results_folder() / "artifact").absolute(),
             not names,
-            status.update,
+            line.show,
         )
     manifest = made.manifest
     typer.echo(

@@ -18,6 +18,7 @@ from bbrlab.claims import check, expressions
 from bbrlab.claims.expand import PLACEHOLDER
 from bbrlab.claims.schema import Claim, rounded
 from bbrlab.results.figures import Figure
+from bbrlab.results.nested import leaves
 from bbrlab.scenario.load import points_of
 from bbrlab.scenario.messages import validate
 from bbrlab.scenario.point import Point
@@ -233,20 +234,8 @@ def _check_cost(rubric: Rubric, points: list[Point]) -> None:
 
 def flattened(point: Point) -> dict[str, Any]:
     """{dotted path: value} of everything that decides a point's outcome, but for what is not set (None)."""
-    found: dict[str, Any] = {}
-
-    def walk(prefix: str, value: Any) -> None:
-        if isinstance(value, dict):
-            for key, inner in value.items():
-                walk(f"{prefix}.{key}" if prefix else str(key), inner)
-        elif isinstance(value, list) and value and all(isinstance(v, dict) for v in value):
-            for index, inner in enumerate(value):
-                walk(f"{prefix}.{index}", inner)
-        elif value is not None:
-            found[prefix] = value
-
-    walk("", point.scenario.model_dump(exclude=NOT_DECISIVE))
-    return found
+    content = point.scenario.model_dump(exclude=NOT_DECISIVE)
+    return {path: value for path, value in leaves(content, whole_lists=True) if value not in (None, {})}
 
 
 def canonical(value: Any) -> str:

@@ -141,9 +141,7 @@ def _run(
     runs = [RunSource(f"seed {one.seed}", RunFolder(one.folder)) for one in study.runs]
     _show_numbers(numbers(looks, runs))
     pictures = [folder / f"{study.name}.{kind}" for kind in FORMATS]
-    figure = draw(looks, runs)
-    for picture in pictures:
-        save(figure, picture)
+    save(draw(looks, runs), *pictures)
     failed = [one.name for one in runs if not one.summary["ok"]]
     if failed:
         typer.echo(f"bbrlab: self-checks failed in {', '.join(failed)}: {folder}", err=True)

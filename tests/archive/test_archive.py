@@ -380,7 +380,7 @@ def test_the_crate_is_valid_by_the_profiles_validator(results, tmp_path):
     subprocess.run(["git", "clone", "--quiet", "--shared", str(paths.ROOT), str(whole)], check=True)
     made = archive(results, tmp_path / "out", whole)
     folder = unpack(made, tmp_path)
-    command = [str(VALIDATOR), str(paths.ROOT / "tests/publish/validate_crate.py")]
+    command = [str(VALIDATOR), str(paths.ROOT / "tests/archive/validate_crate.py")]
     done = subprocess.run([*command, str(folder)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "RECOMMENDED: Action agent" in done.stdout, "the profile of runs was looked at"

@@ -1,6 +1,6 @@
 """Validates an RO-Crate with roc-validator, without a network; run by .venv-citing's Python (envs/citing.in).
 
-python tests/publish/validate_crate.py FOLDER: prints what is wrong, one finding a line, after its severity; ends with 1 if a requirement is not met.
+python tests/archive/validate_crate.py FOLDER: prints what is wrong, one finding a line, after its severity; ends with 1 if a requirement is not met.
 """
 
 from __future__ import annotations

@@ -19,8 +19,9 @@ from typer.testing import CliRunner
 
 from bbrlab.base import files, paths, python
 from bbrlab.base.errors import UserError
+from bbrlab.campaign.progress import Cost, Progress
 from bbrlab.cli.commands import app
-from bbrlab.cli.verification import Course, show_verification
+from bbrlab.cli.verification import progress_words, show_verification
 from bbrlab.experiment.machine import cores
 from bbrlab.kernel.built import matches_this_recipe
 from bbrlab.kernel.specs import find_spec
@@ -146,18 +147,19 @@ def test_an_interrupt_ends_what_runs_and_leaves_no_thread(results, program, tmp_
 
 def test_the_line_tells_from_the_start(results):
     now = [0.0]
-    records = some(results, 2)
-    course = Course(records, 1, lambda: now[0])
-    assert course.words([]).startswith("runs 0 of 2 · 0 not equal · ") and course.words([]).endswith(" left")
-    assert course.words([], "1 run waits") == "runs 0 of 2 · 0 not equal · 1 run waits"
-    now[0] = 2 * course.expected_s
-    assert course.words([]).endswith(" · 0 s left")
-    equal_points = Course([records[0]] * 2, 1, lambda: now[0])
+    progress = Progress.of([one.run for one in some(results, 2)], 1, lambda: now[0])
+    assert progress_words(progress).startswith("runs 0 of 2 · 0 not equal · ")
+    assert progress_words(progress).endswith(" left")
+    assert progress_words(progress, "1 run waits") == "runs 0 of 2 · 0 not equal · 1 run waits"
+    now[0] = 2 * progress.left_s
+    assert progress_words(progress).endswith(" · 0 s left")
+    keys = [(FIGURE, "a", seed) for seed in (1, 2)]
+    equal_runs = Progress({}, 1, lambda: now[0], dict.fromkeys(keys, Cost(10, 10)))
     now[0] += 30
-    one = verify.Outcome(records[0], [Problem("", "differs")])
-    assert equal_points.words([one]) == "runs 1 of 2 · 1 not equal · 30 s left"
+    equal_runs.finish(keys[0], ok=False)
+    assert progress_words(equal_runs) == "runs 1 of 2 · 1 not equal · 30 s left"
     now[0] += 10
-    assert equal_points.words([one]).endswith(" · 20 s left")
+    assert progress_words(equal_runs).endswith(" · 20 s left")
 
 
 def test_the_command_tells_on_a_log_that_a_run_waits_and_counts_one(monkeypatch, shipped):

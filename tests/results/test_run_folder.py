@@ -103,6 +103,8 @@ def test_numbers_may_be_close():
 
 def test_every_value_has_its_place():
     assert [*leaves(ONE)] == [("a", 1), ("b.0.c", 2.0), ("b.1.c", None), ("d", {})]
+    lists = {"plain": [1, 2], "empty": [], "objects": [{"a": [3]}]}
+    assert dict(leaves(lists, whole_lists=True)) == {"plain": [1, 2], "empty": [], "objects.0.a": [3]}
     deep: object = 1
     for _ in range(10_000):
         deep = [deep]
