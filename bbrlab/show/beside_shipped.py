@@ -60,42 +60,42 @@ class Differences:
 def differences(scale: str, results: Path | None = None, shipped: Path | None = None) -> Differences | None:
     """One's own results of a scale against what ships; None if there is only one of the two."""
     own, folder = results or paths.results_folder(), shipped or paths.SHIPPED
-    theirs = shipped_scale(scale, folder)
-    mine = _tables(own, scale)
-    if theirs is None or not mine:
+    shipped_at = shipped_scale(scale, folder)
+    own_tables = _tables(own, scale)
+    if shipped_at is None or not own_tables:
         return None
-    other = _tables(folder, theirs)
-    both = {figure: (other[figure], mine[figure]) for figure in mine if figure in other}
+    shipped_tables = _tables(folder, shipped_at)
+    both = {figure: (shipped_tables[figure], own_tables[figure]) for figure in own_tables if figure in shipped_tables}
     parts = [_unequal(figure, *pair) for figure, pair in both.items()]
     points = pd.concat([part for _, part in parts], ignore_index=True) if parts else pd.DataFrame(columns=DIFFERENT)
     return Differences(
-        theirs,
+        shipped_at,
         pd.DataFrame([row for row, _ in parts], columns=BY_FIGURE),
         points.loc[_in_proportion(points).sort_values(ascending=False, kind="stable").index],
-        only_in(mine, other),
-        only_in(other, mine) if theirs == scale else [],
-        _changed(mine, other),
-        _moved(folder / theirs / "claims.parquet", own / scale / "claims.parquet"),
-        _moved(folder / theirs / "statements.parquet", own / scale / "statements.parquet"),
-        (folder / theirs / "claims.parquet").exists() and (own / scale / "claims.parquet").exists(),
+        only_in(own_tables, shipped_tables),
+        only_in(shipped_tables, own_tables) if shipped_at == scale else [],
+        _changed(own_tables, shipped_tables),
+        _moved(folder / shipped_at / "claims.parquet", own / scale / "claims.parquet"),
+        _moved(folder / shipped_at / "statements.parquet", own / scale / "statements.parquet"),
+        (folder / shipped_at / "claims.parquet").exists() and (own / scale / "claims.parquet").exists(),
     )
 
 
 def _tables(folder: Path, scale: str) -> dict[str, pd.DataFrame]:
-    known = {f.id: folder / scale / f"{f.id}.parquet" for f in figures_at(scale, [])}
-    return {id: read_with(path, IDENTITY) for id, path in known.items() if path.exists()}
+    files = {f.id: folder / scale / f"{f.id}.parquet" for f in figures_at(scale, [])}
+    return {id: read_with(path, IDENTITY) for id, path in files.items() if path.exists()}
 
 
-def _changed(mine: Mapping[str, pd.DataFrame], other: Mapping[str, pd.DataFrame]) -> list[str]:
+def _changed(own: Mapping[str, pd.DataFrame], shipped: Mapping[str, pd.DataFrame]) -> list[str]:
     """Differences.changed, as figure and name: points whose name both have, and whose label, with its fingerprint, only one has."""
-    found = []
-    for figure, table in mine.items():
-        if figure not in other:
+    changed = []
+    for figure, table in own.items():
+        if figure not in shipped:
             continue
-        names, labels = set(names_of(other[figure])), set(other[figure]["point"])
+        names, labels = set(names_of(shipped[figure])), set(shipped[figure]["point"])
         here = dict(zip(table["point"], names_of(table), strict=True))
-        found += [f"{figure} {name}".strip() for label, name in here.items() if name in names and label not in labels]
-    return found
+        changed += [f"{figure} {name}".strip() for label, name in here.items() if name in names and label not in labels]
+    return changed
 
 
 def _in_proportion(points: pd.DataFrame) -> pd.Series:
@@ -114,54 +114,58 @@ def _unequal(figure: str, theirs: pd.DataFrame, mine: pd.DataFrame) -> tuple[dic
     both = both[~(both["metric"].isin([OK, *schema.RUN]) & (both["group"] != 0))]  # of the run: once
     both["away"] = (both["value_own"] - both["value_shipped"]).abs()
     grouped = both.groupby(["point", "group", "metric"], sort=False)
-    found = grouped.agg(seeds=("seed", "nunique"), shipped=("value_shipped", "mean"), own=("value_own", "mean"),
+    points = grouped.agg(seeds=("seed", "nunique"), shipped=("value_shipped", "mean"), own=("value_own", "mean"),
                         largest=("away", "max")).reset_index()  # fmt: skip
-    found["figure"] = figure
-    found["unit"] = ["" if m == OK else schema.METRICS[m].unit for m in found["metric"]]
+    points["figure"] = figure
+    points["unit"] = ["" if m == OK else schema.METRICS[m].unit for m in points["metric"]]
     runs = [t[keys[:2]].drop_duplicates() for t in (theirs, mine)]
     of_both = set(theirs["point"]) & set(mine["point"])
     here = [set(t[t["point"].isin(of_both)].itertuples(index=False, name=None)) for t in runs]
-    worst = _in_proportion(found)
+    worst = _in_proportion(points)
     row = {
         "figure": figure,
         "runs": len(here[0] & here[1]),
         "runs_that_differ": len(both.drop_duplicates(keys[:2])),
-        "points_that_differ": found["point"].nunique(),
+        "points_that_differ": points["point"].nunique(),
         "largest_in_proportion": worst.max(),
-        "metric": found["metric"].iloc[int(worst.argmax())] if worst.notna().any() else "",
+        "metric": points["metric"].iloc[int(worst.argmax())] if worst.notna().any() else "",
         "runs_only_own": len(here[1] - here[0]),
         "runs_only_shipped": len(here[0] - here[1]),
     }
-    return row, found[DIFFERENT]
+    return row, points[DIFFERENT]
 
 
-def _moved(theirs: Path, mine: Path) -> pd.DataFrame:
+def _moved(shipped_file: Path, own_file: Path) -> pd.DataFrame:
     """The claims, or statements, of two tables whose verdict differs, and those that only one has."""
-    if not theirs.exists() or not mine.exists():
+    if not shipped_file.exists() or not own_file.exists():
         return pd.DataFrame(columns=["id", "says", "shipped", "own"])
-    shipped, own = (read_with(path, ("id", "says", "verdict")) for path in (theirs, mine))
+    shipped, own = (read_with(path, ("id", "says", "verdict")) for path in (shipped_file, own_file))
     return moved_verdicts(shipped, own, {"shipped": "not there", "own": "not there"})
 
 
-def difference_words(found: Differences, scale: str) -> str:
+def difference_words(differences: Differences, scale: str) -> str:
     """Differences in words (Markdown)."""
-    points = len(found.points.drop_duplicates(["figure", "point"])) if len(found.points) else 0
+    points = len(differences.points.drop_duplicates(["figure", "point"])) if len(differences.points) else 0
     equal = (
         "all are equal to the last digit." if not points else f"{number_of(points, 'point differs', 'points differ')}."
     )
     lines = [
-        f"Shipped: scale {found.scale}; your own: scale {scale}. "
-        + (f"{number_of(found.runs, 'run is', 'runs are')} in both: {equal}" if found.runs else "No run is in both.")
+        f"Shipped: scale {differences.scale}; your own: scale {scale}. "
+        + (
+            f"{number_of(differences.runs, 'run is', 'runs are')} in both: {equal}"
+            if differences.runs
+            else "No run is in both."
+        )
     ]
-    if found.changed:
-        have = number_of(len(found.changed), "point has", "points have")
+    if differences.changed:
+        have = number_of(len(differences.changed), "point has", "points have")
         lines.append(f"{have} the same values in both, but another scenario, so that their runs are not compared.")
-    if found.only_own:
-        lines.append(f"{number_of(len(found.only_own), 'point is', 'points are')} only among your own.")
-    if found.only_shipped:
-        lines.append(f"{number_of(len(found.only_shipped), 'point is', 'points are')} only in what ships.")
+    if differences.only_own:
+        lines.append(f"{number_of(len(differences.only_own), 'point is', 'points are')} only among your own.")
+    if differences.only_shipped:
+        lines.append(f"{number_of(len(differences.only_shipped), 'point is', 'points are')} only in what ships.")
     other = {
-        where: int(found.figures[name].sum())
+        where: int(differences.figures[name].sum())
         for where, name in (("among your own", "runs_only_own"), ("in what ships", "runs_only_shipped"))
     }
     for where, count in other.items():
@@ -169,11 +173,11 @@ def difference_words(found: Differences, scale: str) -> str:
             lines.append(
                 f"Of points that both have, {number_of(count, 'run is', 'runs are')} only {where}, with other seeds."
             )
-    if found.compared:
-        moved = f"{number_of(len(found.statements), 'statement')} and {number_of(len(found.verdicts), 'claim')} have another verdict"
+    if differences.compared:
+        moved = f"{number_of(len(differences.statements), 'statement')} and {number_of(len(differences.verdicts), 'claim')} have another verdict"
         less = (
             " (a part of the points decides less than all of them)"
-            if found.scale != scale and len(found.verdicts)
+            if differences.scale != scale and len(differences.verdicts)
             else ""
         )
         lines.append(f"{moved}{less}.")
@@ -182,25 +186,25 @@ def difference_words(found: Differences, scale: str) -> str:
     return " ".join(lines)
 
 
-def difference_tables(found: Differences, scale: str, rows: int = 200) -> Sequence[tuple[str, pd.DataFrame]]:
+def difference_tables(differences: Differences, scale: str, rows: int = 200) -> Sequence[tuple[str, pd.DataFrame]]:
     """What differs, as tables with their headings, empty ones left out; of points at most ``rows`` rows, and how to get all."""
-    figures = found.figures[
-        found.figures[["points_that_differ", "runs_only_own", "runs_only_shipped"]].sum(axis=1) > 0
+    figures = differences.figures[
+        differences.figures[["points_that_differ", "runs_only_own", "runs_only_shipped"]].sum(axis=1) > 0
     ].rename(columns=lambda name: name.replace("_", " "))
     all_of = "all: bbrlab.show.beside_shipped.differences"
-    more = f" (the largest {rows} of {len(found.points):,} rows; {all_of}({scale!r}).points)"
+    more = f" (the largest {rows} of {len(differences.points):,} rows; {all_of}({scale!r}).points)"
     tables = [
-        ("Statements with another verdict", found.statements),
-        ("Claims with another verdict", found.verdicts),
+        ("Statements with another verdict", differences.statements),
+        ("Claims with another verdict", differences.verdicts),
         ("Figures whose runs differ, or that have other seeds", figures),
-        ("Points that differ" + (more if len(found.points) > rows else ""), found.points.head(rows)),
+        ("Points that differ" + (more if len(differences.points) > rows else ""), differences.points.head(rows)),
     ]
     for heading, name in (
         ("Points of another scenario", "changed"),
         ("Points only among your own", "only_own"),
         ("Points only in what ships", "only_shipped"),
     ):
-        points = getattr(found, name)
+        points = getattr(differences, name)
         less = f" (the first {rows} of {len(points):,}; {all_of}({scale!r}).{name})" if len(points) > rows else ""
         tables.append((heading + less, pd.DataFrame({"point": points[:rows]})))
     return [(heading, table.reset_index(drop=True)) for heading, table in tables if len(table)]

@@ -181,27 +181,27 @@ def _flow_name(cca: str) -> str:
 
 
 def _groups(table: pd.DataFrame) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
+    groups: list[dict[str, Any]] = []
     for group, rows in table.groupby("group"):
         ccas = sorted(set(rows["cca"]))
         one = len(ccas) == 1
-        found.append({
+        groups.append({
             "group": str(group),
             "label": _flow_name(ccas[0]) if one else f"flow group {int(str(group)) + 1}",
             "colour": colour_of_cca(ccas[0]) if one else None,
         })  # fmt: skip
-    labels = [g["label"] for g in found]
-    for g in found:
+    labels = [g["label"] for g in groups]
+    for g in groups:
         if labels.count(g["label"]) > 1:
             g["label"] += f" (group {int(g['group']) + 1})"
             g["colour"] = None
-    return found
+    return groups
 
 
 def _measured(table: pd.DataFrame, points: list[Point]) -> dict[str, dict[str, list[Any]]]:
     good = table[table["ok"].astype(bool)]
     places = {p.label: i for i, p in enumerate(points)}
-    found: dict[str, dict[str, list[Any]]] = {}
+    measured: dict[str, dict[str, list[Any]]] = {}
     for metrics, rows in ((GROUP, good), (RUN, good[good["group"] == 0])):
         present = [m for m in metrics if m in rows]
         long = rows.melt(["group", "point"], present, "metric", "value").dropna(subset="value")
@@ -209,11 +209,11 @@ def _measured(table: pd.DataFrame, points: list[Point]) -> dict[str, dict[str, l
         for place, mean, half, seeds in zip(over.index, over["mean"], over["half"], over["seeds"], strict=True):
             metric, group, point = place
             if point in places and np.isfinite(mean):
-                cells = found.setdefault(metric, {}).setdefault(
+                cells = measured.setdefault(metric, {}).setdefault(
                     str(group) if metrics is GROUP else WHOLE, [None] * len(points)
                 )
                 cells[places[point]] = [_short(mean), _short(half), int(seeds)]
-    return found
+    return measured
 
 
 def _short(value: float | None) -> float | None:
@@ -222,14 +222,14 @@ def _short(value: float | None) -> float | None:
 
 def _metrics_of(figure: Figure, claims: Iterable[Claim]) -> list[str]:
     """The metrics that claims on a figure read, those of most claims first."""
-    found: dict[str, int] = {}
+    claims_on: dict[str, int] = {}
     for claim in claims:
         if figure.id in claim.figures:
             for column in claim.columns:
                 name = column.rpartition(".")[2]
                 if name in METRICS:
-                    found[name] = found.get(name, 0) + 1
-    return sorted(found, key=lambda name: (-found[name], list(METRICS).index(name)))
+                    claims_on[name] = claims_on.get(name, 0) + 1
+    return sorted(claims_on, key=lambda name: (-claims_on[name], list(METRICS).index(name)))
 
 
 def expectation(claim: Claim, figure: Figure) -> tuple[str, str, Point] | None:
@@ -244,11 +244,11 @@ def expectation(claim: Claim, figure: Figure) -> tuple[str, str, Point] | None:
 def _expected(figure: Figure, points: list[Point], claims: Iterable[Claim]) -> dict[str, dict[str, list[Any]]]:
     """What claims expect at the points: of one point each, or published along several."""
     places = {p.label: i for i, p in enumerate(points)}
-    found: dict[str, dict[str, list[Any]]] = {}
+    expected: dict[str, dict[str, list[Any]]] = {}
 
     def put(metric: str, group: str, point: Point, cell: list[Any]) -> None:
         if point.label in places and None not in cell[:1]:
-            cells = found.setdefault(metric, {}).setdefault(group, [None] * len(points))
+            cells = expected.setdefault(metric, {}).setdefault(group, [None] * len(points))
             cells[places[point.label]] = cells[places[point.label]] or cell
 
     for claim in claims:
@@ -261,7 +261,7 @@ def _expected(figure: Figure, points: list[Point], claims: Iterable[Claim]) -> d
                 put(*one, [_short(middle), _short(low), _short(high), claim.id])
         for metric, group, point, value in _published(claim, figure):
             put(metric, group, point, [_short(value), None, None, claim.id])
-    return found
+    return expected
 
 
 def _published(claim: Claim, figure: Figure) -> Iterable[tuple[str, str, Point, float]]:

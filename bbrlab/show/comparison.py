@@ -61,9 +61,9 @@ def with_ends(mean: float, low: float, high: float) -> str:
     return f"{mean:.4g}" + ("" if pd.isna(low) else f" ({low:.3g} to {high:.3g})")
 
 
-def said_in_all(found: Comparison) -> str:
+def outcome_counts(comparison: Comparison) -> str:
     """How many points moved, and how many did not."""
-    counts = found.points["outcome"].value_counts()
+    counts = comparison.points["outcome"].value_counts()
     words = {
         SAME: "equal in every seed",
         MOVED: "moved",
@@ -73,25 +73,25 @@ def said_in_all(found: Comparison) -> str:
     return ", ".join(f"{counts[k]} {w}" for k, w in words.items() if k in counts) or "none"
 
 
-def show_comparison(found: Comparison, rows: int = 40) -> None:
+def show_comparison(comparison: Comparison, rows: int = 40) -> None:
     """Print what moved, the farthest first, and how much did not.
 
     Args:
         rows: at most so many points.
     """
     console = wide_console()
-    points, verdicts = found.points, found.verdicts
-    for letter, side in zip("AB", found.sides, strict=True):
+    points, verdicts = comparison.points, comparison.verdicts
+    for letter, side in zip("AB", comparison.sides, strict=True):
         console.print(f"{letter}: {side['name']}, {', '.join(side['kernels'])} [{side['folder']}]", highlight=False, soft_wrap=True)  # fmt: skip
-    console.print(f"points at scale {found.scale}: {said_in_all(found)}", highlight=False)
-    _show_lost(console, found)
+    console.print(f"points at scale {comparison.scale}: {outcome_counts(comparison)}", highlight=False)
+    _show_lost(console, comparison)
     moved = points[points["outcome"] == MOVED]
     if len(moved):
         order = (moved["difference"].abs() / moved[["a_mean", "b_mean"]].abs().max(axis=1)).sort_values(ascending=False)
         _print_points(console, moved.loc[order.index[:rows]])
         if len(moved) > rows:
             console.print(f"... and {len(moved) - rows} more (--csv has all)", highlight=False)
-    for letter, only in zip("AB", found.only, strict=True):
+    for letter, only in zip("AB", comparison.only, strict=True):
         if only:
             console.print(
                 f"only {letter} has {len(only)} points, such as {only[0]}",
@@ -111,21 +111,21 @@ def show_comparison(found: Comparison, rows: int = 40) -> None:
         console.print(table)
 
 
-def _show_lost(console: Console, found: Comparison) -> None:
+def _show_lost(console: Console, comparison: Comparison) -> None:
     """Say which side has too few good runs of how many points, and how many runs failed their self-checks."""
     for letter, side in zip("AB", "ab", strict=True):
-        mine = found.lost(side)
-        if len(mine):
-            first = mine.iloc[0]
+        lost = comparison.lost(side)
+        if len(lost):
+            first = lost.iloc[0]
             console.print(
-                f"{letter} has no good run with a number for {len(mine)} of these, or one where others failed, and the other side has, "
+                f"{letter} has no good run with a number for {len(lost)} of these, or one where others failed, and the other side has, "
                 f"such as {first['metric']} of {first['figure']} {first['point']}",
                 highlight=False,
                 soft_wrap=True,
                 markup=False,
             )
         # The same runs stand at every metric and group.
-        failed = found.points.groupby(["figure", "point"])[f"{side}_failed"].max()
+        failed = comparison.points.groupby(["figure", "point"])[f"{side}_failed"].max()
         if failed.sum():
             console.print(
                 f"{letter}: {failed.sum()} runs of {(failed > 0).sum()} points failed their self-checks and are left out",
@@ -145,24 +145,24 @@ def _print_points(console: Console, shown: pd.DataFrame) -> None:
     console.print(table)
 
 
-def write_points(found: Comparison, csv: Path) -> None:
+def write_points(comparison: Comparison, csv: Path) -> None:
     """Write every point as CSV."""
-    write_csv(found.points, csv)
+    write_csv(comparison.points, csv)
 
 
-def content_of(found: Comparison) -> dict[str, Any]:
+def content_of(comparison: Comparison) -> dict[str, Any]:
     """Everything, for JSON; numbers that there are not are null."""
     return {
-        "scale": found.scale,
-        "moved": found.moved,
-        "sides": dict(zip("ab", found.sides, strict=True)),
-        "points": _records(found.points),
-        "verdicts": _records(found.verdicts),
-        "only_a": found.only[0],
-        "only_b": found.only[1],
+        "scale": comparison.scale,
+        "moved": comparison.moved,
+        "sides": dict(zip("ab", comparison.sides, strict=True)),
+        "points": _records(comparison.points),
+        "verdicts": _records(comparison.verdicts),
+        "only_a": comparison.only[0],
+        "only_b": comparison.only[1],
     }
 
 
 def _records(table: pd.DataFrame) -> Sequence[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(table.to_json(orient="records", double_precision=15))
-    return found
+    records: list[dict[str, Any]] = json.loads(table.to_json(orient="records", double_precision=15))
+    return records

@@ -7,7 +7,7 @@ from html import escape
 from pathlib import Path
 
 from bbrlab.base import files
-from bbrlab.show.comparison import Comparison, said_in_all, with_ends, with_half
+from bbrlab.show.comparison import Comparison, outcome_counts, with_ends, with_half
 
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 80rem; padding: 0 1rem; color: #222; background: #fff }
@@ -18,9 +18,9 @@ tr.moved td { background: #fff3d6 }
 """
 
 
-def write_page(found: Comparison, page: Path) -> None:
+def write_page(comparison: Comparison, page: Path) -> None:
     """Write the page. Everything in it is text: what results say is escaped."""
-    a, b = (side["name"] for side in found.sides)
+    a, b = (side["name"] for side in comparison.sides)
     points = [
         (
             [
@@ -30,7 +30,7 @@ def write_page(found: Comparison, page: Path) -> None:
             ],
             row["outcome"] == "moved",
         )
-        for row in found.points.to_dict("records")
+        for row in comparison.points.to_dict("records")
     ]  # fmt: skip
     verdicts = [
         (
@@ -38,15 +38,15 @@ def write_page(found: Comparison, page: Path) -> None:
             + [text for s in "ab" for text in (row[s], with_ends(row[f"{s}_mean"], row[f"{s}_low"], row[f"{s}_high"]))],
             bool(row["moved"]),
         )
-        for row in found.verdicts.to_dict("records")
+        for row in comparison.verdicts.to_dict("records")
     ]
     sides = "".join(
         f"<li>{letter}: <strong>{escape(side['name'])}</strong>, {escape(', '.join(side['kernels']))}</li>"
-        for letter, side in zip("AB", found.sides, strict=True)
+        for letter, side in zip("AB", comparison.sides, strict=True)
     )
     title = escape(f"{a} and {b}")
     body = (
-        f"<h1>{title}</h1><p>Scale {escape(found.scale)}. Points: {escape(said_in_all(found))}. Means with half of their 95 % intervals; "
+        f"<h1>{title}</h1><p>Scale {escape(comparison.scale)}. Points: {escape(outcome_counts(comparison))}. Means with half of their 95 % intervals; "
         f"differences B - A with theirs. What moved is marked.</p><ul>{sides}</ul>"
         + _table("Points", ["figure", "point", "flows", "metric", "A", "B", "difference", "outcome"], points)
         + _table("Verdicts", ["claim", "expected", "A", "measured", "B", "measured"], verdicts)

@@ -18,17 +18,17 @@ WORDS = {SAME: "equal", OPEN: "not told apart", MOVED: "differs", NOT_COMPARED: 
 LATE, BUSY = "late_ms_p99", "busy"
 
 
-def show_crosscheck(found: Crosscheck) -> None:
+def show_crosscheck(result: Crosscheck) -> None:
     """Print every comparison, and how honest the runs in real time were."""
     console = wide_console()
     console.print(
-        f"{found.scenario}: virtual time, {found.kernels['virtual']}, against real time, backend {found.backend}, {found.kernels['real']}",
+        f"{result.scenario}: virtual time, {result.kernels['virtual']}, against real time, backend {result.backend}, {result.kernels['real']}",
         highlight=False, soft_wrap=True,
     )  # fmt: skip
     table = Table(box=None, pad_edge=False)
     for name in ("point", "flows", "metric", "virtual", "real", "difference (95 %)", ""):
         table.add_column(name, overflow="fold")
-    for row in found.points.to_dict("records"):
+    for row in result.points.to_dict("records"):
         cells = [
             measured_words(row, "a"),
             measured_words(row, "b"),
@@ -37,7 +37,7 @@ def show_crosscheck(found: Crosscheck) -> None:
         ]
         table.add_row(row["point"], row["cca"], metric_words(row), *cells)
     console.print(table)
-    for run in found.runs:
+    for run in result.runs:
         where = f"real time, {run['point'].rpartition(',')[0] or run['point']}, seed {run['seed']}"
         state = "passed its self-checks" if run["ok"] else f"refused: failed {', '.join(run['failed'])}"
         console.print(f"{where}: {state}; {_honesty(run['real_time'])}", highlight=False, soft_wrap=True)
@@ -75,34 +75,34 @@ def _honesty(entry: dict[str, Any] | None) -> str:
     )
 
 
-def content_of(found: Crosscheck) -> dict[str, Any]:
+def content_of(result: Crosscheck) -> dict[str, Any]:
     """Everything, for JSON; numbers that there are not are null."""
     return {
-        "scenario": found.scenario,
-        "backend": found.backend,
-        "kernels": found.kernels,
-        "moved": found.moved,
-        "points": json.loads(found.points.to_json(orient="records", double_precision=15)),
-        "runs": found.runs,
+        "scenario": result.scenario,
+        "backend": result.backend,
+        "kernels": result.kernels,
+        "moved": result.moved,
+        "points": json.loads(result.points.to_json(orient="records", double_precision=15)),
+        "runs": result.runs,
     }
 
 
-def write_crosscheck(found: Crosscheck, csv: Path) -> None:
+def write_crosscheck(result: Crosscheck, csv: Path) -> None:
     """Write every comparison as CSV: "a" is virtual time, "b" real time, with what both ran on and the worst of its honesty."""
-    good = [run["real_time"] for run in found.runs if run["ok"] and run["real_time"]]
+    good = [run["real_time"] for run in result.runs if run["ok"] and run["real_time"]]
     worst = {
         "late_ms_p99": max((r[LATE] for r in good if r[LATE] is not None), default=None),
         "busy": max((r[BUSY] for r in good), default=None),
         "lost": max(((r["waited"] or 0) + r["stolen"] for r in good), default=None),
     }
-    table = found.points.assign(
-        backend=found.backend,
-        acceleration=next((run["acceleration"] for run in found.runs), ""),
-        virtual_kernel=found.kernels["virtual"],
-        real_kernel=found.kernels["real"],
-        refused=len(found.refused),
+    table = result.points.assign(
+        backend=result.backend,
+        acceleration=next((run["acceleration"] for run in result.runs), ""),
+        virtual_kernel=result.kernels["virtual"],
+        real_kernel=result.kernels["real"],
+        refused=len(result.refused),
         **worst,
-        source=f"this lab, scenario {found.scenario}: bbrlab crosscheck",
+        source=f"this lab, scenario {result.scenario}: bbrlab crosscheck",
         exactness="own runs",
     )
     write_csv(table, csv)

@@ -80,10 +80,10 @@ def take_figures(content: Any) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     heading, count = "figure", 0
     for cell in content.cells:
-        told: list[Any] = (
+        outputs: list[Any] = (
             [{"data": {"text/markdown": cell.source}}] if cell.cell_type == "markdown" else cell.get("outputs", [])
         )
-        for output in told:
+        for output in outputs:
             data = output.get("data", {})
             if headings := re.findall(r"^#+ +(.+)$", data.get("text/markdown", ""), re.MULTILINE):
                 heading, count = headings[-1], 0

@@ -147,18 +147,18 @@ def load_findings(scale: str, paper: str | None = None, results: Path | None = N
         UserError: if there is nothing, or naming the file and column that is not as it must be.
     """
     which = Shown(results, scale, False, "") if results else shown_results(scale, paper)
-    known = figures_at_best_scale(which, paper)
-    if not known:
+    figures_here = figures_at_best_scale(which, paper)
+    if not figures_here:
         raise UserError(
             f"{which.results / which.scale}: nothing of {paper or 'any paper'} has been run at this scale, nor ships; run: "
             f"{command_for(paper or 'all', which.scale)}"
         )
-    scales = {id: at for id, (at, _) in known.items()}
+    scales = {id: at for id, (at, _) in figures_here.items()}
     statements, claims = best_verdicts(which, paper)
     tables = {id: read_figure(table_file(which, at, id)) for id, at in scales.items()}
     return Findings(
         which,
-        {id: figure for id, (_, figure) in known.items()},
+        {id: figure for id, (_, figure) in figures_here.items()},
         tables,
         scales,
         statements,

@@ -50,12 +50,12 @@ class Gain:
             cells: of the metric at ``points``: mean, half interval, seeds.
         """
         under = {_setting(p): cell for p, cell in zip(points, cells, strict=True) if p.values.get("case") == self.under}
-        found: list[Any] = []
+        gains: list[Any] = []
         for point, mine in zip(points, cells, strict=True):
             other: Any = under.get(_setting(point)) if point.values.get("case") == self.over else None
             both = mine is not None and other is not None and other[0]
-            found.append([100 * (mine[0] / other[0] - 1), None, min(mine[2], other[2])] if both else None)
-        return found
+            gains.append([100 * (mine[0] / other[0] - 1), None, min(mine[2], other[2])] if both else None)
+        return gains
 
 
 def _setting(point: Point) -> tuple[Any, ...]:

@@ -31,14 +31,14 @@ def render(template: str, **values: Any) -> str:
 
 @functools.cache
 def _environment() -> jinja2.Environment:
-    found = jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_FOLDER), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
         finalize=lambda value: shown(value) if type(value) is str else value,
     )  # fmt: skip
-    found.globals["LOOKS"] = LOOKS
-    found.filters |= {"block": block, "heading": heading, "number": number, "slug": slug, "inline": inline, "measured_text": measured_text,
+    environment.globals["LOOKS"] = LOOKS
+    environment.filters |= {"block": block, "heading": heading, "number": number, "slug": slug, "inline": inline, "measured_text": measured_text,
                       "verdict_text": verdict_text, "marks_text": marks_text}  # fmt: skip
-    return found
+    return environment
 
 
 def block(html: str) -> Markup:

@@ -53,12 +53,12 @@ def distances(findings: Findings, claims: Iterable[Claim]) -> list[float]:
     return [distance for distance in apart if np.isfinite(distance)]
 
 
-def distance_words(found: list[float]) -> str:
+def distance_words(distances: list[float]) -> str:
     """distances() in a sentence behind a space (Markdown); "" of few."""
-    if len(found) < _FEW:
+    if len(distances) < _FEW:
         return ""
-    half, most = (number(float(q), 2) for q in np.quantile(found, (0.5, 0.9)))
-    return f" Of {len(found)} published shares of the link (0 to 1) half are within **{half}** of what was measured here, nine in ten within {most}."
+    half, most = (number(float(q), 2) for q in np.quantile(distances, (0.5, 0.9)))
+    return f" Of {len(distances)} published shares of the link (0 to 1) half are within **{half}** of what was measured here, nine in ten within {most}."
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,7 @@ def glance(page: Page) -> None:
     say(f"## At a glance\n\n{page.glance()}")
 
 
-def found(page: Page) -> None:
+def findings(page: Page) -> None:
     """What investigations of claims that miss have found."""
     say(f"## What agrees, what does not, and why\n\n{page.findings()}")
 
@@ -103,7 +103,7 @@ def other_engine(page: Page) -> None:
 def close_page(page: Page) -> None:
     """The end of every page: ns-3 beside it, where that was run, findings, claims, soundness."""
     other_engine(page)
-    found(page)
+    findings(page)
     every_claim(page)
     soundness(page)
 
@@ -212,21 +212,23 @@ def beside_ns3(page: Page) -> tuple[pd.DataFrame, str] | None:
     if not file.exists():
         return None
     keys = ["figure", "point", "group", "cca"]
-    ours = pd.concat([t[t["ok"]].assign(figure=f"{page.paper}/{name}") for name, t in page.tables.items()])
-    theirs = read_with(file, [*keys, "goodput_mbit"], remedy="run `make ns3` again")
-    told = []
-    if set(theirs.get("program", [""])) != {program_identity()}:
-        told.append("These numbers of ns-3 are of another version of its program")
-    stale = ~theirs["point"].isin(set(ours["point"]))  # a point's name has the hash of all that decides its outcome
+    own_table = pd.concat([t[t["ok"]].assign(figure=f"{page.paper}/{name}") for name, t in page.tables.items()])
+    ns3_table = read_with(file, [*keys, "goodput_mbit"], remedy="run `make ns3` again")
+    notes = []
+    if set(ns3_table.get("program", [""])) != {program_identity()}:
+        notes.append("These numbers of ns-3 are of another version of its program")
+    stale = ~ns3_table["point"].isin(
+        set(own_table["point"])
+    )  # a point's name has the hash of all that decides its outcome
     if stale.any():
-        told.append(
-            f"{theirs['point'][stale].nunique()} of its points are not of this page's scenarios and are left out"
+        notes.append(
+            f"{ns3_table['point'][stale].nunique()} of its points are not of this page's scenarios and are left out"
         )
-    both = {"ns-3": theirs[~stale], "here": ours}
+    both = {"ns-3": ns3_table[~stale], "here": own_table}
     means_of = {name: table.groupby(keys)["goodput_mbit"].mean() for name, table in both.items()}
     table = pd.concat(means_of, axis=1).loc[means_of["ns-3"].index].reset_index()
     table["point"] = table["point"].str.rsplit(",", n=1).str[0]  # without its fingerprint
-    return table.set_index(keys), f"{'; '.join(told)}: run `make ns3` again." if told else ""
+    return table.set_index(keys), f"{'; '.join(notes)}: run `make ns3` again." if notes else ""
 
 
 def one_run(page: Page, figure: str, seed: int = 1, **values: Any) -> None:
@@ -274,12 +276,13 @@ def good(page: Page, figure: str) -> pd.DataFrame:
         RTTs.
     """
     table = page.tables[figure]
-    mine = table[table["ok"] & (table["group"] == 0)]
-    setting = mine["rate_mbit"].map("{:g} Mbit/s, ".format) + mine["base_rtt_ms"].map("{:g} ms".format)
+    first_group = table[table["ok"] & (table["group"] == 0)]
+    setting = first_group["rate_mbit"].map("{:g} Mbit/s, ".format) + first_group["base_rtt_ms"].map("{:g} ms".format)
     delays = {
-        f"qd_{p}": mine[f"queue_ms_{p}"] / mine["base_rtt_ms"] for p in ("mean", "p25", "p50", "p75", "p95", "max")
+        f"qd_{p}": first_group[f"queue_ms_{p}"] / first_group["base_rtt_ms"]
+        for p in ("mean", "p25", "p50", "p75", "p95", "max")
     }
-    return mine.assign(setting=setting, **delays)
+    return first_group.assign(setting=setting, **delays)
 
 
 def means(
@@ -296,8 +299,8 @@ def means(
         columns: {column: heading}.
         fmt: of all numbers, or {heading: of its numbers}.
     """
-    found = table.groupby(keys)[list(columns)].mean().rename(columns=dict(columns))
-    shown = found.style.format_index(plain).format(fmt)
+    averages = table.groupby(keys)[list(columns)].mean().rename(columns=dict(columns))
+    shown = averages.style.format_index(plain).format(fmt)
     return shown.set_caption(caption) if caption else shown
 
 
@@ -310,8 +313,8 @@ def both_sides(table: pd.DataFrame, names: tuple[str, str]) -> pd.DataFrame:
     """
     ok = table[table["ok"]]
     wide = ok.pivot_table(index="case", columns="group", values=["goodput_mbit", "ecn_marked"])
-    told = {"ecn_marked": "marked", "goodput_mbit": "Mbit/s"}
-    headings = [f"{told[place[0]]}, {names[int(place[1])]}" for place in wide.columns.to_flat_index()]
+    labels = {"ecn_marked": "marked", "goodput_mbit": "Mbit/s"}
+    headings = [f"{labels[place[0]]}, {names[int(place[1])]}" for place in wide.columns.to_flat_index()]
     part = ok[ok["group"] == 0].groupby("case")["share_of_goodput"].mean()
     return wide.set_axis(headings, axis=1).assign(**{f"{names[0]}'s part": part})
 

@@ -60,8 +60,8 @@ RESTING_ON = {
 
 def by_verdict(statements: pd.DataFrame) -> dict[str, int]:
     """How many statements came out how: {verdict: number}, all of them, in their order."""
-    found = statements["verdict"].value_counts()
-    return {verdict: int(found.get(verdict, 0)) for verdict in STATEMENT_VERDICTS}
+    counts = statements["verdict"].value_counts()
+    return {verdict: int(counts.get(verdict, 0)) for verdict in STATEMENT_VERDICTS}
 
 
 def step(verdict: str, reproduced: int, judged: int) -> str:
@@ -74,14 +74,14 @@ def step(verdict: str, reproduced: int, judged: int) -> str:
 
 def by_step(statements: pd.DataFrame) -> dict[str, int]:
     """How many statements are at which step (column ``step``): {one of STEPS: number}, all of them, in their order."""
-    found = statements["step"].value_counts()
-    return {name: int(found.get(name, 0)) for name in STEPS}
+    counts = statements["step"].value_counts()
+    return {name: int(counts.get(name, 0)) for name in STEPS}
 
 
 def tally(statements: pd.DataFrame) -> dict[str, int]:
     """The same by what a scorecard has: {one of COLUMNS: number}."""
-    found = by_verdict(statements)
-    return {name: sum(found[verdict] for verdict in verdicts) for name, verdicts in COLUMNS.items()}
+    counts = by_verdict(statements)
+    return {name: sum(counts[verdict] for verdict in verdicts) for name, verdicts in COLUMNS.items()}
 
 
 def counted(statements: pd.DataFrame) -> pd.DataFrame:
@@ -92,11 +92,11 @@ def counted(statements: pd.DataFrame) -> pd.DataFrame:
 def outcome_words(statements: pd.DataFrame) -> str:
     """How many statements of papers are decided, and how; behind them those that are counted apart (Markdown)."""
     where = apart(statements)
-    found = by_verdict(statements[where == ""])
-    total, decided = sum(found.values()), sum(found[verdict] for verdict in DECIDED)
+    counts = by_verdict(statements[where == ""])
+    total, decided = sum(counts.values()), sum(counts[verdict] for verdict in DECIDED)
     if decided:
-        words = f"Of **{total}** statements **{decided}** are decided: {_listed(found, DECIDED)}."
-        if undecided := _listed(found, OPEN):
+        words = f"Of **{total}** statements **{decided}** are decided: {_listed(counts, DECIDED)}."
+        if undecided := _listed(counts, OPEN):
             words += f" Not decided: {undecided}."
     else:
         words = f"None of the **{total}** statements is decided yet: that needs more runs, or longer ones."
@@ -107,9 +107,9 @@ def outcome_words(statements: pd.DataFrame) -> str:
     return words
 
 
-def _listed(found: Mapping[str, int], verdicts: Sequence[str]) -> str:
-    """Those that there are; that none is reproduced is told, too."""
-    return ", ".join(f"**{found[v]}** {v}" for v in verdicts if found[v] or v == REPRODUCED)
+def _listed(counts: Mapping[str, int], verdicts: Sequence[str]) -> str:
+    """Those that there are; of reproduced ones also that there is none."""
+    return ", ".join(f"**{counts[v]}** {v}" for v in verdicts if counts[v] or v == REPRODUCED)
 
 
 def claim_words(claims: pd.DataFrame, among: str = "of their scale") -> str:
@@ -118,11 +118,11 @@ def claim_words(claims: pd.DataFrame, among: str = "of their scale") -> str:
     Args:
         among: among which (best_scale.stand_among()).
     """
-    found = claims["verdict"].value_counts()
-    judged = int(sum(found.get(v, 0) for v in FINAL))
+    counts = claims["verdict"].value_counts()
+    judged = int(sum(counts.get(v, 0) for v in FINAL))
     return (
-        f"Of the {len(claims)} claims that test them {judged} are judged: {found.get(REPRODUCED, 0)} reproduced, "
-        f"{found.get(NOT_REPRODUCED, 0)} not; {int(claims['stands'].fillna(False).sum())} of these verdicts stand when all "
+        f"Of the {len(claims)} claims that test them {judged} are judged: {counts.get(REPRODUCED, 0)} reproduced, "
+        f"{counts.get(NOT_REPRODUCED, 0)} not; {int(claims['stands'].fillna(False).sum())} of these verdicts stand when all "
         f"{among} are judged together. Behind them are {claims['measurement'].replace('', pd.NA).nunique()} measurements: several claims may be of one."
     )
 

@@ -101,12 +101,10 @@ class Page:
     def run(self, figure: str, seed: int = 1, **values: Any) -> Run:
         """The run of one point, chosen by its traits ("." written as "__"). UserError if there is not exactly one."""
         wanted = {k.replace("__", "."): v for k, v in values.items()}
-        found = [
-            r for r in self.runs(figure) if r.seed == seed and all(_same(r.point, k, v) for k, v in wanted.items())
-        ]
-        if len(found) != 1:
-            raise UserError(f"{self.paper}/{figure}: {len(found)} points have {wanted}, one is needed")
-        return found[0]
+        runs = [r for r in self.runs(figure) if r.seed == seed and all(_same(r.point, k, v) for k, v in wanted.items())]
+        if len(runs) != 1:
+            raise UserError(f"{self.paper}/{figure}: {len(runs)} points have {wanted}, one is needed")
+        return runs[0]
 
     def samples(self, figure: str, columns: list[str], seed: int = 1, **values: Any) -> pd.DataFrame:
         """Columns of a run's samples.parquet (docs/reference/results.md). UserError for results that ship."""
@@ -136,8 +134,8 @@ class Page:
         for scale in dict.fromkeys(self.all.scales.values()):
             table = read_with(self.results / scale / CHECKS, ("figure", "check", "measured", "ok"))
             parts.append(table[table["figure"].isin([id for id, at in self.all.scales.items() if at == scale])])
-        found = pd.concat(parts, ignore_index=True)
-        return found.assign(figure=found["figure"].str.split("/").str[1])
+        checks = pd.concat(parts, ignore_index=True)
+        return checks.assign(figure=checks["figure"].str.split("/").str[1])
 
 
 def _same(point: Point, key: str, value: Any) -> bool:

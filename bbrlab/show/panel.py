@@ -175,13 +175,13 @@ def panels_at(which: Shown) -> list[tuple[Figure, Panel]]:
         which: whose results, and of which scale.
     """
     of_scale = {scale: {f.id: f for f in figures_at(scale, [])} for scale in which.scales}
-    found = []
+    panels = []
     for scale, figure in figures_at_best_scale(which).values():
         if has_panel(figure):
             panel = panel_of(figure, read_figure(table_file(which, scale, figure.id)))
             other = of_scale[scale].get(fluid_figure(figure.id), figure)
-            found.append((figure, with_burst(with_fluid(panel, other, which.results), figure, which.results)))
-    return found
+            panels.append((figure, with_burst(with_fluid(panel, other, which.results), figure, which.results)))
+    return panels
 
 
 def not_run(panels: Sequence[tuple[Figure, Panel]], which: Shown) -> list[str]:
@@ -190,11 +190,11 @@ def not_run(panels: Sequence[tuple[Figure, Panel]], which: Shown) -> list[str]:
     Args:
         panels: panels_at() of these results.
     """
-    known = figures_at_best_scale(which)
+    with_results = figures_at_best_scale(which)
     missing = [
         f"measurements of {figure.id}"
         for figure in filter(has_panel, figures_at(which.scale, []))
-        if figure.id not in known
+        if figure.id not in with_results
     ]
     for figure, panel in panels:
         for model, columns in {"fluid": ["fluid_9s", "fluid_own"], "burst": ["burst"]}.items():

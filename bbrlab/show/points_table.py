@@ -28,8 +28,8 @@ def swept_columns(table: pd.DataFrame) -> list[str]:
     Args:
         table: figure_table().
     """
-    known = {"figure", "direction", *IDENTITY, *CONDITIONS, *schema.METRICS}
-    return [column for column in table.columns if column not in known]
+    not_swept = {"figure", "direction", *IDENTITY, *CONDITIONS, *schema.METRICS}
+    return [column for column in table.columns if column not in not_swept]
 
 
 def show_points(table: pd.DataFrame, console: Console) -> None:

@@ -100,7 +100,7 @@ def _numbers(table: pd.DataFrame, path: Path, scenario: RunScenario, columns: Se
     """What the page reads of a table. UserError for a column that is not there, holds no numbers, or such as no run has."""
     last_s, groups = LATEST * scenario.duration_s, len(scenario.flows)
     ends = {"time_s": (0, last_s), "flow": (-1, MOST), "group": (-1, groups - 1), "bbr_state": (0, len(STATES) - 1)}
-    found = {}
+    columns_read = {}
     for column in columns:
         if column not in table:
             if column not in _NEEDED:
@@ -112,18 +112,18 @@ def _numbers(table: pd.DataFrame, path: Path, scenario: RunScenario, columns: Se
         values = table[column].to_numpy(dtype=float, na_value=np.nan)
         if column in _BOUNDS:
             values = np.where(values == np.inf, np.nan, values)
-        told = values[~np.isnan(values)] if column.startswith("bbr_") else values  # only BBR tells these
+        given = values[~np.isnan(values)] if column.startswith("bbr_") else values  # only BBR tells these
         low, high = ends.get(column, (-MOST, MOST))
-        if not ((told >= low) & (told <= high)).all():
-            strange = told[~((told >= low) & (told <= high))][0]
+        if not ((given >= low) & (given <= high)).all():
+            strange = given[~((given >= low) & (given <= high))][0]
             if column == "group":
                 problem = f"column group has {strange:g}, but manifest.json has {groups} flow groups, from 0"
                 raise other_version_error(path, problem, RUN_AGAIN)
             raise UserError(
                 f"{path}: column {column} has {strange:g}, which no run of {scenario.duration_s:g} s has; {RUN_AGAIN}"
             )
-        found[column] = told.astype(int) if column in ("flow", "group") else values
-    table = pd.DataFrame(found)
+        columns_read[column] = given.astype(int) if column in ("flow", "group") else values
+    table = pd.DataFrame(columns_read)
     if "group" in table and (table.loc[table["flow"] >= 0, "group"] < 0).any():
         raise UserError(f"{path}: column group: a flow is of no group; {RUN_AGAIN}")
     return table
@@ -151,7 +151,7 @@ def _page(
         is_virtual=summary["backend"] == "uml",
         origin=_origin(manifest, summary, folder),
         data=embedded(_panels(summary, scenario, network, samples, acks), "series-data"),
-        states=_told_of_states(samples, acks, float(scenario["sample_hz"])),
+        states=_states_note(samples, acks, float(scenario["sample_hz"])),
         css=Markup(colours_css() + (STATIC / "site.css").read_text(encoding="utf-8")),
         plotly=Markup(_script("plotly-cartesian.min.js")),
         site=Markup(_script("site.js")),
@@ -196,14 +196,14 @@ def _groups(summary: Summary) -> tuple[list[str], list[list[str]]]:
 
 
 def _bottleneck(summary: Summary) -> list[tuple[str, str]]:
-    """What is told of the bottleneck: names and values."""
-    told = [
+    """Metrics of the bottleneck: names and values."""
+    lines = [
         ("utilisation", "utilisation", ""), ("loss", "loss", ""), ("occupancy", "occupancy", ""),
         ("queueing delay", "queue_ms_mean", " ms"), ("its 95th percentile", "queue_ms_p95", " ms"),
     ]  # fmt: skip
     if len(summary["flows"]) > 1 and summary["jain_index"] is not None:
-        told.append(("Jain's index of all flows", "jain_index_all", ""))
-    return [(name, f"{number(RUN[metric].of_run(summary))}{unit}") for name, metric, unit in told]
+        lines.append(("Jain's index of all flows", "jain_index_all", ""))
+    return [(name, f"{number(RUN[metric].of_run(summary))}{unit}") for name, metric, unit in lines]
 
 
 def _file_of(scenario: Any) -> Path:
@@ -241,8 +241,8 @@ def _command(manifest: Any, summary: Summary) -> str:
 
 
 def _changes(file: Path, values: dict[str, Any], case: str | None, ran: dict[str, Any]) -> dict[str, Any] | None:
-    """What to set in a scenario's file to have the scenario that ran: the point's values, and what differs besides. None if that is not told
-    so."""
+    """What to set in a scenario's file to have the scenario that ran: the point's values, and what differs besides. None if
+    that does not say it."""
     if not file.is_file():
         return None
     try:
@@ -284,7 +284,7 @@ def _origin(manifest: Any, summary: Summary, folder: Path) -> tuple[tuple[str, s
     )  # fmt: skip
 
 
-def _told_of_states(samples: pd.DataFrame, acks: pd.DataFrame | None, sample_hz: float) -> str:
+def _states_note(samples: pd.DataFrame, acks: pd.DataFrame | None, sample_hz: float) -> str:
     """How exact the times of BBR's states are, as a sentence; empty without any."""
     if samples["bbr_state"].isna().all():
         return ""

@@ -10,7 +10,7 @@ from bbrlab.results.figures import Figure
 from bbrlab.scenario.point import Point
 from bbrlab.show.html import number
 
-_LISTED = 3  # of more values the smallest and the largest are told
+_LISTED = 3  # of more values the smallest and the largest are named
 
 
 def setting_of(figure: Figure) -> str:
@@ -32,8 +32,8 @@ def setting_of(figure: Figure) -> str:
     parts.append(
         f"{_values(_of(points, 'duration_s'))} s, measured from {_values(_of(points, 'window_start_s'))} to {_values(_of(points, 'window_end_s'))} s"
     )
-    told = "; ".join(parts)
-    return f"{told[:1].upper()}{told[1:]}."
+    sentence = "; ".join(parts)
+    return f"{sentence[:1].upper()}{sentence[1:]}."
 
 
 def _flows(points: Sequence[Point]) -> str:
@@ -78,7 +78,7 @@ def _of(points: Iterable[Point], condition: str) -> list[float]:
 
 
 def _values(values: Sequence[float]) -> str:
-    told = list(dict.fromkeys(number(v, 3) for v in values))
-    if len(told) > _LISTED:
-        return f"{told[0]} to {told[-1]}"
-    return told[0] if len(told) == 1 else f"{', '.join(told[:-1])} or {told[-1]}"
+    texts = list(dict.fromkeys(number(v, 3) for v in values))
+    if len(texts) > _LISTED:
+        return f"{texts[0]} to {texts[-1]}"
+    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} or {texts[-1]}"

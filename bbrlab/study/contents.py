@@ -66,14 +66,14 @@ def contents(chosen: Sequence[str] = ()) -> list[Listed]:
 
 
 def _listed(id: str, figures: dict[str, Figure], ships: dict[str, set[str]]) -> Listed:
-    found = {}
+    scales = {}
     for scale, figure in figures.items():
         seeds = {point.label: figure.trials_of(point) for point in figure.points}
-        found[scale] = AtScale(
+        scales[scale] = AtScale(
             len(figure.points),
             sum(seeds.values()),
             sum(seeds[point.label] * estimate_s(point) for point in figure.points),
             (paths.results_folder() / scale / f"{id}.parquet").exists(),
             id in ships[scale],
         )
-    return Listed(id, next(iter(figures.values())).scenario.figure, found)
+    return Listed(id, next(iter(figures.values())).scenario.figure, scales)

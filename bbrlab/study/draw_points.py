@@ -277,15 +277,15 @@ def _line(
     keys = list(dict.fromkeys([k for k in (choice.hue, x) if k]))
     means = point_means(here, keys, choice.y)
     for i, name in enumerate(lines):
-        mine = rows_with(means, {choice.hue: name}) if choice.hue else means
-        mine = mine.sort_values(x)
+        points = rows_with(means, {choice.hue: name}) if choice.hue else means
+        points = points.sort_values(x)
         shift = (
             0.0
             if numbers or len(lines) < 2 or choice.hue == x
             else min(DODGE[0] * (len(lines) - 1), DODGE[1]) * (i / (len(lines) - 1) - 0.5)
         )
-        at = mine[x] if numbers else [values.index(v) + shift for v in mine[x]]
-        axes.errorbar(at, mine["mean"], yerr=mine["ci95"], ls="-" if numbers else "", lw=1.5, ms=6, capsize=3,
+        at = points[x] if numbers else [values.index(v) + shift for v in points[x]]
+        axes.errorbar(at, points["mean"], yerr=points["ci95"], ls="-" if numbers else "", lw=1.5, ms=6, capsize=3,
                       label=None if name is None else _value(name), **looks[name])  # fmt: skip
     if numbers:
         _numbers(axes, values)
@@ -345,10 +345,10 @@ def _box(axes: Axes, here: pd.DataFrame, choice: Choice, lines: list[Any], looks
 def _cdf(axes: Axes, here: pd.DataFrame, choice: Choice, lines: list[Any], looks: Mapping[Any, Any]) -> None:
     """The distribution of samples, or of the runs' metric, as a step function."""
     for name in lines:
-        mine = rows_with(here, {choice.hue: name}) if choice.hue else here
-        if mine[choice.y].notna().any():
+        rows = rows_with(here, {choice.hue: name}) if choice.hue else here
+        if rows[choice.y].notna().any():
             sns.ecdfplot(
-                x=mine[choice.y],
+                x=rows[choice.y],
                 ax=axes,
                 color=looks[name]["color"],
                 lw=1.8,

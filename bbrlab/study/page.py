@@ -95,7 +95,7 @@ def _pictures(source: PointsSource) -> list[dict[str, str]]:
     wanted: list[str | None] = [None]
     if source.table[BESIDES].notna().any():
         wanted.append(BESIDES)
-    found = []
+    pictures = []
     for metric in wanted if source.table["ok"].any() else []:
         figure, name = plot(source, Wish(y=[metric] if metric else []))
         image = io.BytesIO()
@@ -104,10 +104,10 @@ def _pictures(source: PointsSource) -> list[dict[str, str]]:
         plt.close(figure)
         data = base64.b64encode(image.getvalue()).decode("ascii")
         drawn = name.rsplit("-", 1)[-1] if metric is None else metric
-        found.append(
+        pictures.append(
             {"data": f"data:image/svg+xml;base64,{data}", "alt": f"{label_of(drawn)} of the points in the table below"}
         )
-    return found
+    return pictures
 
 
 def _link(source: PointsSource, point: str, seed: int, *, first: bool, base: str) -> dict[str, Any]:
@@ -128,7 +128,7 @@ def _points(
     shown = [(column, head, digits) for column, head, digits in SHOWN if table[column].notna().any()]
     keys = ["point", "group"]
     means = {column: point_means(table, keys, column).set_index(keys) for column, _, _ in shown}
-    found = []
+    lines = []
     for _, rows in table.groupby(keys, sort=False):
         first = rows.iloc[0]
         point, group = str(first["point"]), int(first["group"])
@@ -139,14 +139,14 @@ def _points(
             for column, _, digits in shown
         ]
         runs = [] if group > 0 else [links[point, int(seed)] for seed in sorted(rows["seed"].unique())]
-        found.append({"cells": cells, "runs": runs})
+        lines.append({"cells": cells, "runs": runs})
     heads = [
         *(name.removeprefix("network.") for name in source.swept),
         "flows",
         *(head for _, head, _ in shown),
         "runs",
     ]
-    return heads, found
+    return heads, lines
 
 
 def folder_of(word: str) -> Path | None:

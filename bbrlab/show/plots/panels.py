@@ -18,13 +18,13 @@ def shares(panel: Panel) -> Figure:
     buffers = sorted(panel.points["buffer_bdp"].unique())
     figure, grid = multiples(len(counts))
     for axes, count in zip(grid.flat, counts, strict=False):
-        mine = panel.points[panel.points["bbr_flows"] == count].sort_values("buffer_bdp")
+        points = panel.points[panel.points["bbr_flows"] == count].sort_values("buffer_bdp")
         axes.axhline(PAYLOAD_PER_FRAME, color="0.7", lw=0.8, ls=":", zorder=0)
-        axes.plot(mine["buffer_bdp"], mine["ware"], color=WARE, ls="--", lw=1.5, label="Ware model")
-        spread = [mine["published"] - mine["published_low"], mine["published_high"] - mine["published"]]
-        axes.errorbar(mine["buffer_bdp"], mine["published"], yerr=np.array(spread), fmt="o", mfc="white", ms=7, color=PUBLISHED,
+        axes.plot(points["buffer_bdp"], points["ware"], color=WARE, ls="--", lw=1.5, label="Ware model")
+        spread = [points["published"] - points["published_low"], points["published_high"] - points["published"]]
+        axes.errorbar(points["buffer_bdp"], points["published"], yerr=np.array(spread), fmt="o", mfc="white", ms=7, color=PUBLISHED,
                       capsize=3, lw=1, label=f"published (mean of {panel.points['trials'].max():.0f} trials, 2 SEM)")  # fmt: skip
-        axes.errorbar(mine["buffer_bdp"], mine["measured"], yerr=mine["ci95"], fmt=".-", ms=8, color=MEASURED,
+        axes.errorbar(points["buffer_bdp"], points["measured"], yerr=points["ci95"], fmt=".-", ms=8, color=MEASURED,
                       capsize=2, lw=1.2, label="measured here (mean, 95 % interval)")  # fmt: skip
         axes.set_title(f"{count} BBR flow{'s' if count > 1 else ''}")
         bdp_axis(axes, buffers)
@@ -85,20 +85,27 @@ def three_models(panel: Panel) -> Figure:
     counts = sorted(panel.points["bbr_flows"].unique())
     figure, grid = multiples(len(counts))
     for axes, count in zip(grid.flat, counts, strict=False):
-        mine = panel.points[panel.points["bbr_flows"] == count].sort_values("buffer_bdp")
-        x = mine["buffer_bdp"]
+        points = panel.points[panel.points["bbr_flows"] == count].sort_values("buffer_bdp")
+        x = points["buffer_bdp"]
         axes.axhline(PAYLOAD_PER_FRAME, color="0.7", lw=0.8, ls=":", zorder=0)
-        axes.plot(x, mine["ware"], color=WARE, ls="--", lw=1.5, label="Ware, steady state")
-        axes.plot(x, mine["fluid_9s"], color=FLUID_SHORT, ls="-.", marker="^", ms=4, lw=1.2, label="fluid, 9 s")
+        axes.plot(x, points["ware"], color=WARE, ls="--", lw=1.5, label="Ware, steady state")
+        axes.plot(x, points["fluid_9s"], color=FLUID_SHORT, ls="-.", marker="^", ms=4, lw=1.2, label="fluid, 9 s")
         axes.plot(
-            x, mine["fluid_own"], color=FLUID_OWN, ls="-", marker="v", ms=4, lw=1.2, label="fluid, as long as the runs"
+            x,
+            points["fluid_own"],
+            color=FLUID_OWN,
+            ls="-",
+            marker="v",
+            ms=4,
+            lw=1.2,
+            label="fluid, as long as the runs",
         )
-        axes.plot(x, mine["burst"], color=BURST, lw=1.6, label="burst")
+        axes.plot(x, points["burst"], color=BURST, lw=1.6, label="burst")
         axes.fill_between(
-            x, mine["burst"] - mine["burst_sd"], mine["burst"] + mine["burst_sd"], color=BURST, alpha=0.3, lw=0
+            x, points["burst"] - points["burst_sd"], points["burst"] + points["burst_sd"], color=BURST, alpha=0.3, lw=0
         )
-        axes.plot(x, mine["published"], "o", mfc="white", ms=7, color=PUBLISHED, label="published")
-        axes.plot(x, mine["measured"], ".", ms=8, color=MEASURED, label="measured here")
+        axes.plot(x, points["published"], "o", mfc="white", ms=7, color=PUBLISHED, label="published")
+        axes.plot(x, points["measured"], ".", ms=8, color=MEASURED, label="measured here")
         axes.set_title(f"{count} BBR flow{'s' if count > 1 else ''}")
         bdp_axis(axes, sorted(panel.points["buffer_bdp"].unique()))
         axes.set_ylim(0, 1.02)

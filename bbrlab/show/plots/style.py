@@ -38,20 +38,20 @@ def bdp_axis(axes: Axes, values: list[float]) -> None:
     axes.set_xscale("log", base=2)
     axes.set_xticks(values)
     axes.xaxis.set_minor_locator(NullLocator())
-    told = with_room(values)
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}" if v in told else ""))
+    labelled = with_room(values)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}" if v in labelled else ""))
 
 
 def with_room(values: list[float]) -> set[float]:
     """Those of the ticks of a logarithmic axis whose numbers do not run into each other: the first and the last, then powers of two and
-    ten, then others, each that is far enough from all that are told."""
+    ten, then others, each that is far enough from all that are labelled."""
     first, last = min(values), max(values)
     room = NUMBER * np.log(last / first)
-    told = [first, last]
+    labelled = [first, last]
     for value in sorted(values, key=lambda v: not (np.log2(v).is_integer() or np.log10(v).is_integer())):
-        if all(abs(np.log(value / other)) >= room for other in told):
-            told.append(value)
-    return set(told)
+        if all(abs(np.log(value / other)) >= room for other in labelled):
+            labelled.append(value)
+    return set(labelled)
 
 
 def multiples(count: int) -> tuple[Figure, Any]:

@@ -49,9 +49,9 @@ def curves(
         labels: of the axes; an empty one of y is the metric's (bbrlab/measure/schema.py), if it is not scaled.
         limits: of y.
     """
-    mine = table[table["group"] == group]
+    of_group = table[table["group"] == group]
     keys = [k for k in (panel, line, x) if k]
-    points = point_means(mine, keys, y)
+    points = point_means(of_group, keys, y)
     panels = in_order(points[panel]) if panel else [None]
     lines = in_order(points[line]) if line else [None]
     looks = line_looks(lines)
