@@ -8,45 +8,10 @@ from statistics import mean, median
 from urllib.parse import quote
 
 from bbrlab_apps.grading.grades import Grade, flag_words
-from bbrlab_apps.grading.report import PAGE, STYLE, number
+from bbrlab_apps.grading.report import PAGE, number, render
 
 CLASS_PAGE = "class.html"
 BINS = 10  # of the distribution
-TEMPLATE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<title>{{ title }}: the class</title>
-<style>{{ style | safe }}
-.bar { fill: var(--good) } svg text { fill: var(--text); font-size: 11px; text-anchor: middle } svg { max-width: 40rem; width: 100%; height: auto }
-meter { width: 8rem }
-</style>
-</head>
-<body><main>
-<h1>{{ title }}: the class</h1>
-<p>{{ count }} submissions; mean {{ number(average) }}, median {{ number(middle) }} of {{ number(of) }} points{% if pending %}; {{ pending }} answers wait for a person{% endif %}</p>
-<h2>Distribution</h2>
-<svg viewBox="0 0 440 156" role="img" aria-label="{{ described }}">
-{% for b in bars %}<rect class="bar" x="{{ 20 + 40 * loop.index0 }}" y="{{ 120 - b.height }}" width="36" height="{{ b.height }}"/>
-{% if b.count %}<text x="{{ 38 + 40 * loop.index0 }}" y="{{ 114 - b.height }}">{{ b.count }}</text>{% endif %}
-<text x="{{ 38 + 40 * loop.index0 }}" y="136">{{ b.label }}</text>{% endfor %}
-<text x="220" y="149">% of the points</text></svg>
-<h2>What was hardest</h2>
-<table><thead><tr><th scope="col">for</th><th scope="col">reached</th><th scope="col" class="n">with all points</th><th scope="col">said most often to others</th></tr></thead><tbody>
-{% for r in rows %}<tr><td>{{ r.title }}<div class="soft">{{ r.id }}</div></td><td data-name="reached" class="short"><meter min="0" max="1" value="{{ r.reached }}">{{ r.reached }}</meter> {{ (100 * r.reached) | round | int }} %</td>
-<td class="n" data-name="with all points">{{ r.full }} of {{ r.graded }}</td><td data-name="said most often">{{ r.common }}</td></tr>
-{% endfor %}</tbody></table>
-<h2>For the teacher to look at</h2>
-{% if flagged %}<ul>{% for student, link, words in flagged %}<li><a href="{{ link }}">{{ student }}</a>: {{ words }}</li>{% endfor %}</ul>{% else %}<p>Nothing is flagged.</p>{% endif %}
-<h2>Students</h2>
-<table><thead><tr><th scope="col">student</th><th scope="col" class="n">points</th><th scope="col">late</th></tr></thead><tbody>
-{% for student, link, points, late in students %}<tr><td><a href="{{ link }}">{{ student }}</a></td><td class="n" data-name="points">{{ points }}</td><td data-name="late">{{ late }}</td></tr>
-{% endfor %}</tbody></table>
-</main></body>
-</html>
-"""
 
 
 @dataclass(frozen=True)
@@ -89,8 +54,6 @@ def rows_of(grades: Mapping[str, Grade]) -> list[Row]:
 
 def class_page(grades: Mapping[str, Grade]) -> str:
     """The page of a class that has at least one grade; every foreign text is escaped."""
-    from jinja2 import Environment
-
     ordered = sorted(grades.items())
     parts = [grade["score"] / grade["of"] for grade in grades.values()]
     counts = [sum(min(int(part * BINS), BINS - 1) == i for part in parts) for i in range(BINS)]
@@ -101,8 +64,8 @@ def class_page(grades: Mapping[str, Grade]) -> str:
     links = {student: f"{quote(student)}/{PAGE}" for student in grades}
     scores = [grade["score"] for grade in grades.values()]
     first = ordered[0][1]
-    return Environment(autoescape=True, trim_blocks=True).from_string(TEMPLATE).render(
-        style=STYLE, number=number, title=first["title"], of=first["of"], count=len(grades), average=mean(scores), middle=median(scores),
+    return render(
+        "class.html", title=first["title"], of=first["of"], count=len(grades), average=mean(scores), middle=median(scores),
         pending=sum(len(grade["pending"]) for grade in grades.values()), bars=bars, rows=rows_of(grades),
         described="; ".join(f"{b['label']} %: {b['count']}" for b in bars if b["count"]),
         flagged=[(student, links[student], flag_words(grade)) for student, grade in ordered if grade["flags"]],

@@ -19,11 +19,11 @@ from bbrlab.results import shipped
 from bbrlab.results.best_scale import best_claims, best_statements, best_verdicts, in_scales, shipped_statements
 from bbrlab.results.figures import figures_at
 from bbrlab.results.verdicts import read_claims, read_statements
-from bbrlab.show import beside_shipped
 from bbrlab.show.findings import load_findings
 from bbrlab.show.page import load_page, statement_table
 from bbrlab.show.site import notebook_files
 from bbrlab.show.site_pages import front_page, paper_page, runs_page
+from studies import beside_shipped
 
 REAL = paths.ROOT / "shipped" / "quick"
 

@@ -191,7 +191,7 @@ def difference_tables(differences: Differences, scale: str, rows: int = 200) -> 
     figures = differences.figures[
         differences.figures[["points_that_differ", "runs_only_own", "runs_only_shipped"]].sum(axis=1) > 0
     ].rename(columns=lambda name: name.replace("_", " "))
-    all_of = "all: bbrlab.show.beside_shipped.differences"
+    all_of = "all: studies.beside_shipped.differences"
     more = f" (the largest {rows} of {len(differences.points):,} rows; {all_of}({scale!r}).points)"
     tables = [
         ("Statements with another verdict", differences.statements),
