@@ -38,7 +38,7 @@ def problems_of(
     except UserError as error:
         yield (field,), str(error)
         return
-    known: set[str] = set()
+    available: set[str] = set()
     lengths: dict[str, int] = {}
     for name, term in claim.at.items():
         if term.figure not in figures:
@@ -49,14 +49,14 @@ def problems_of(
         figure = figures[term.figure]
         for term_field, problem in _term_problems(term, figure, traits(term.figure)):
             yield ("at", name, term_field), problem
-        available = {f"{name}.{c}" if name else c for c in _columns_of(term, figure)}
+        of_term = {f"{name}.{c}" if name else c for c in _columns_of(term, figure)}
         for model in PREDICTED:
             if (own := f"{name}.{model}" if name else model) in read and has_prediction(model, term, figure):
-                available.add(own)
-        known |= available
+                of_term.add(own)
+        available |= of_term
         if term.along:
-            lengths |= dict.fromkeys(available, len(select(term, figure.points)))
-    for column in sorted(read - known):
+            lengths |= dict.fromkeys(of_term, len(select(term, figure.points)))
+    for column in sorted(read - available):
         terms = ", ".join(name for name in claim.at if name) or "without names"
         yield (field,), f"there is no column '{column}' (docs/reference/results.md lists them; terms: {terms})"
     try:

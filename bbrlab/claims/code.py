@@ -13,10 +13,10 @@ CODES = (LINUX, LAB, MODEL)
 
 def code_of(statement: Statement) -> str:
     """One of CODES, by the flows of the runs that the statement's claims read (those that count)."""
-    found = {algorithm for claim in statement.claims if not claim.role for algorithm in algorithms_of(claim)}
-    if not found:
+    algorithms = {algorithm for claim in statement.claims if not claim.role for algorithm in algorithms_of(claim)}
+    if not algorithms:
         return MODEL
-    return LAB if found & set(PARAMETER_SETS) else LINUX
+    return LAB if algorithms & set(PARAMETER_SETS) else LINUX
 
 
 def algorithms_of(claim: Claim) -> set[str]:

@@ -122,8 +122,8 @@ def _agree(cells: pd.Series, wanted: Any) -> Array:
         numbers = cells.to_numpy(dtype=float)
         with np.errstate(invalid="ignore", over="ignore"):  # infinities are near nothing else
             near = np.abs(numbers - value) <= JOINED * np.maximum(np.abs(numbers), abs(value))
-        found: Array = (numbers == value) | (near & np.isfinite(numbers) & math.isfinite(value))
-        return found
+        agree: Array = (numbers == value) | (near & np.isfinite(numbers) & math.isfinite(value))
+        return agree
     return np.asarray(cells.astype(str) == str(wanted))
 
 
@@ -144,12 +144,12 @@ def _predicted_share(model: str, path: Path) -> float:
 
 def prediction_files(claims: Iterable[Claim], figures: Iterable[Figure], results: Path | None = None) -> list[Path]:
     """The models' predictions that claims read at some figures' points."""
-    known = {f.id: f for f in figures}
-    found: dict[Path, None] = {}
+    by_id = {f.id: f for f in figures}
+    files: dict[Path, None] = {}
     for claim in claims:
         for name, term in claim.at.items():
             for model in PREDICTED:
-                if (f"{name}.{model}" if name else model) in claim.columns and term.figure in known:
-                    chosen = [p for p in select(term, known[term.figure].points) if speaks_of(model, p)]
-                    found |= dict.fromkeys(_paths(model, term.figure, chosen, results))
-    return list(found)
+                if (f"{name}.{model}" if name else model) in claim.columns and term.figure in by_id:
+                    chosen = [p for p in select(term, by_id[term.figure].points) if speaks_of(model, p)]
+                    files |= dict.fromkeys(_paths(model, term.figure, chosen, results))
+    return list(files)

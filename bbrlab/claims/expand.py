@@ -22,9 +22,9 @@ ONLY_HERE = ("each", "rows")
 def published_rows(name: str) -> list[dict[str, str]]:
     """The rows of data/PAPER/TABLE.csv as text. UserError if there is no such table."""
     path = paths.DATA / f"{name}.csv"
-    known = [f"{p.parent.name}/{p.stem}" for p in sorted(paths.DATA.glob("*/*.csv"))]
-    if name not in known:
-        raise UserError(f"there is no table data/{name}.csv (there are {', '.join(known)})")
+    tables = [f"{p.parent.name}/{p.stem}" for p in sorted(paths.DATA.glob("*/*.csv"))]
+    if name not in tables:
+        raise UserError(f"there is no table data/{name}.csv (there are {', '.join(tables)})")
     with open(path, encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 
@@ -110,8 +110,8 @@ def number_or_text(cell: str) -> int | float | str:
     """A cell as the number that it is, else as text."""
     for kind in (int, float):
         try:
-            found = kind(cell)
-            return found if math.isfinite(found) else cell
+            number = kind(cell)
+            return number if math.isfinite(number) else cell
         except (ValueError, OverflowError):  # an integer that no float holds stays text
             continue
     return cell
@@ -135,7 +135,7 @@ def _filled(content: Any, row: dict[str, str]) -> Any:
         whole = PLACEHOLDER.fullmatch(content)
         if whole:
             return number_or_text(row[whole[1]])
-        return PLACEHOLDER.sub(lambda found: row[found[1]], content)
+        return PLACEHOLDER.sub(lambda match: row[match[1]], content)
     if isinstance(content, dict):
         return {key: _filled(value, row) for key, value in content.items()}
     if isinstance(content, list):

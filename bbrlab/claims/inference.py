@@ -96,9 +96,9 @@ def p_equal(count: int, looks: int = 1) -> float:
     return 2 * looks * float(stats.binom.pmf(count, count, 0.5))
 
 
-def enough_equal() -> int:
-    """How many equal numbers tell their side at one look."""
-    return next(n for n in range(2, 100) if p_equal(n) <= ERROR)
+def enough_equal(looks: int = 1) -> int:
+    """How many equal numbers tell their side if there may be so many looks."""
+    return next(n for n in range(2, 100) if p_equal(n, looks) <= ERROR)
 
 
 def enough_for(values: Array, distance: float, looks: int = 1) -> float:
@@ -110,7 +110,7 @@ def enough_for(values: Array, distance: float, looks: int = 1) -> float:
         looks: how often there may be a look.
     """
     if all_equal(values):
-        return next(n for n in range(2, 100) if p_equal(n, looks) <= ERROR)
+        return enough_equal(looks)
     from scipy import stats  # only here: it takes a second to import
 
     scatter, confidence = float(np.std(values, ddof=1)), (1 + confidence_of(looks)) / 2

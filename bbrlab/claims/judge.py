@@ -93,7 +93,7 @@ def looks_at(claim: Claim, reached: Reach, figures: Mapping[str, Figure]) -> lis
     return looks(figure.trials, min(figure.caps[p.label] for points in reached.points.values() for p in points))
 
 
-def outcome(expect: Expectation, found: Sample, looks: int = 1) -> Outcome:
+def outcome(expect: Expectation, measured: Sample, looks: int = 1) -> Outcome:
     """What the seeds say: an intersection-union test over the parts.
 
     Every part must be as expected, so that each is tested at the whole error (Berger 1982); that one of them is not, at the
@@ -101,56 +101,60 @@ def outcome(expect: Expectation, found: Sample, looks: int = 1) -> Outcome:
 
     Args:
         expect: of each part.
-        found: the seeds' numbers.
+        measured: the seeds' numbers.
         looks: how often there may be a look (looks_at()).
     """
-    parts = found.values.shape[1]
-    numbers = [found.of_part(i) for i in range(parts)]
+    parts = measured.values.shape[1]
+    numbers = [measured.of_part(i) for i in range(parts)]
     means = np.array([float(of_part.mean()) if len(of_part) else math.nan for of_part in numbers])
     low, high = expect.bounds
     distances = np.minimum(means - low, high - means)
-    result = Outcome(INCONCLUSIVE, set_aside=found.set_aside)
+    result = Outcome(INCONCLUSIVE, set_aside=measured.set_aside)
     # What lacks too much decides nothing of the others, but leaves the whole open.
-    lacking = [i for i in range(parts) if found.lacks(i) or len(numbers[i]) < 2]
-    tested = {i: _part(expect, found, i, looks) for i in range(parts) if i not in lacking}
+    lacking = [i for i in range(parts) if measured.lacks(i) or len(numbers[i]) < 2]
+    tested = {i: _part(expect, measured, i, looks) for i in range(parts) if i not in lacking}
     verdict, p, chosen = _tested(list(tested.values()), parts) if tested else (INCONCLUSIVE, math.nan, 0)
     if lacking and verdict != NOT_REPRODUCED:
-        worst = max(lacking, key=lambda i: found.failed[i] + found.without[i])
-        result = _at(result, found, worst, float(means[worst]))
-        return dataclasses.replace(result, why=_too_little(found, worst, len(numbers[worst])))
+        worst = max(lacking, key=lambda i: measured.failed[i] + measured.without[i])
+        result = _at(result, measured, worst, float(means[worst]))
+        return dataclasses.replace(result, why=_too_little(measured, worst, len(numbers[worst])))
     part = list(tested)[chosen]
-    mean, here = float(means[part]), tested[part]
-    result = dataclasses.replace(_at(result, found, part, mean), verdict=verdict, p=min(1.0, p), spread=here.spread)
-    if here.back and verdict == NOT_REPRODUCED:
+    mean, chosen_part = float(means[part]), tested[part]
+    result = dataclasses.replace(
+        _at(result, measured, part, mean), verdict=verdict, p=min(1.0, p), spread=chosen_part.spread
+    )
+    if chosen_part.back and verdict == NOT_REPRODUCED:
         return dataclasses.replace(
-            result, part=found.back_label, p=math.nan if here.spread == DETERMINISTIC else result.p
+            result, part=measured.back_label, p=math.nan if chosen_part.spread == DETERMINISTIC else result.p
         )
     if verdict == INCONCLUSIVE:
         settles = float(enough_for(numbers[part], float(distances[part]), looks))
         result = dataclasses.replace(
-            result, why=UNDECIDED[here.spread].format(seeds=len(numbers[part])), settles=settles
+            result, why=UNDECIDED[chosen_part.spread].format(seeds=len(numbers[part])), settles=settles
         )
-    if here.spread:
-        return dataclasses.replace(result, p=math.nan if here.spread == DETERMINISTIC else result.p)
+    if chosen_part.spread:
+        return dataclasses.replace(result, p=math.nan if chosen_part.spread == DETERMINISTIC else result.p)
     interval = estimate(numbers[part], looks * (1 if low <= mean <= high else parts))
     if verdict == INCONCLUSIVE and interval.high - interval.low > high - low:
         result = dataclasses.replace(result, why=WIDE)
     return dataclasses.replace(result, low=interval.low, high=interval.high, confidence=interval.confidence)
 
 
-def _at(result: Outcome, found: Sample, part: int, mean: float) -> Outcome:
+def _at(result: Outcome, measured: Sample, part: int, mean: float) -> Outcome:
     """An outcome that a part decides."""
-    seeds, failed, without = (int(a[part]) for a in (found.seeds, found.failed, found.without))
-    return dataclasses.replace(result, mean=mean, part=found.labels[part], seeds=seeds, failed=failed, without=without)
+    seeds, failed, without = (int(a[part]) for a in (measured.seeds, measured.failed, measured.without))
+    return dataclasses.replace(
+        result, mean=mean, part=measured.labels[part], seeds=seeds, failed=failed, without=without
+    )
 
 
-def _too_little(found: Sample, part: int, there: int) -> str:
+def _too_little(measured: Sample, part: int, count: int) -> str:
     """Why the numbers of a part are not judged, in words."""
-    lacking = [f"{found.failed[part]} failed"] if found.failed[part] else []
-    lacking += [f"{found.without[part]} have no number"] if found.without[part] else []
-    if found.lacks(part):
-        return f"{' and '.join(lacking)} of {found.seeds[part]} seeds"
-    return f"{there} seeds with a number: two are needed"
+    lacking = [f"{measured.failed[part]} failed"] if measured.failed[part] else []
+    lacking += [f"{measured.without[part]} have no number"] if measured.without[part] else []
+    if measured.lacks(part):
+        return f"{' and '.join(lacking)} of {measured.seeds[part]} seeds"
+    return f"{count} seeds with a number: two are needed"
 
 
 def _tested(parts: Sequence[_Part], count: int) -> tuple[str, float, int]:
@@ -180,20 +184,20 @@ class _Part:
     back: bool = False
 
 
-def _part(expect: Expectation, found: Sample, part: int, looks: int) -> _Part:
+def _part(expect: Expectation, measured: Sample, part: int, looks: int) -> _Part:
     """One part. A number without chance is inside or outside without error."""
     low, high = expect.bounds
-    values, identical = found.of_part(part), bool(found.identical[part])
+    values, identical = measured.of_part(part), bool(measured.identical[part])
     mean = float(values.mean())
     distance = min(mean - low, high - mean)
     spread = DETERMINISTIC if identical else EQUAL if all_equal(values) else ""
     if spread:
         # Equal numbers farther from the limit than their own smallest step are where they are.
-        p = 0.0 if identical or abs(distance) > found.resolution[part] else p_equal(len(values), looks)
+        p = 0.0 if identical or abs(distance) > measured.resolution[part] else p_equal(len(values), looks)
         inside, outside = (p, math.inf) if expect.holds(mean) else (math.inf, p)
     else:
         inside, outside = p_values(values, low, high, looks)
-    if expect.trend and (against := 2 * looks * found.back.p) < outside:
+    if expect.trend and (against := 2 * looks * measured.back.p) < outside:
         return _Part(math.inf if against == 0 else inside, against, distance, spread, back=True)
     return _Part(inside, outside, distance, spread)
 
@@ -229,7 +233,7 @@ class Verdict:
 
     def row(self) -> dict[str, Any]:
         """One row of claims.parquet (docs/reference/results.md)."""
-        claim, found = self.claim, self.outcome or Outcome("")
+        claim, outcome = self.claim, self.outcome or Outcome("")
         return {
             "id": claim.id,
             "statement": claim.statement,
@@ -243,23 +247,23 @@ class Verdict:
             "expected": str(claim.expect),
             "verdict": self.verdict,
             "interim": self.interim,
-            "part": found.part,
-            "mean": found.mean,
-            "low": found.low,
-            "high": found.high,
-            "confidence": found.confidence,
-            "spread": found.spread,
-            "p": found.p,
-            "settles": found.settles,
-            "set_aside": found.set_aside,
+            "part": outcome.part,
+            "mean": outcome.mean,
+            "low": outcome.low,
+            "high": outcome.high,
+            "confidence": outcome.confidence,
+            "spread": outcome.spread,
+            "p": outcome.p,
+            "settles": outcome.settles,
+            "set_aside": outcome.set_aside,
             "stands": self.stands,
-            "seeds": found.seeds,
-            "failed": found.failed,
-            "without": found.without,
+            "seeds": outcome.seeds,
+            "failed": outcome.failed,
+            "without": outcome.without,
             "points": self.points,
             "points_full": self.points_full,
             "shorter_s": math.nan if self.shorter_s is None else self.shorter_s,
-            "why": self.why or found.why,
+            "why": self.why or outcome.why,
             "finding": claim.finding.text if claim.finding else "",
             "shows": claim.finding.shows if claim.finding else "",
             "because": claim.because,
@@ -287,21 +291,21 @@ def judge_claim(
         unmeasured: of figures whose tables lack points that the scale has, the figure with these alone.
     """
     reached = reach(claim, {id: figure for id, figure in figures.items() if id in tables})
-    here = Verdict(claim, NOT_RUN, points=reached.have, points_full=reached.full, shorter_s=reached.short_s)
+    unjudged = Verdict(claim, NOT_RUN, points=reached.have, points_full=reached.full, shorter_s=reached.short_s)
     if reached.why:
         part = f"{reached.have} of {reached.full} points: " if 0 < reached.have < reached.full else ""
-        return dataclasses.replace(here, why=part + reached.why + _unmeasured(claim, unmeasured))
+        return dataclasses.replace(unjudged, why=part + reached.why + _unmeasured(claim, unmeasured))
     try:
-        found = _outcome(claim, reached, len(looks_at(claim, reached, figures)), tables, results)
+        result = _outcome(claim, reached, len(looks_at(claim, reached, figures)), tables, results)
     except UserError as error:
-        return dataclasses.replace(here, why=str(error))
-    if found.seeds == 0:
-        return dataclasses.replace(here, why="its points share no seed")
+        return dataclasses.replace(unjudged, why=str(error))
+    if result.seeds == 0:
+        return dataclasses.replace(unjudged, why="its points share no seed")
     if not reached.final:
         return dataclasses.replace(
-            here, verdict=PARTLY_RUN, outcome=found, why=reached.told + _unmeasured(claim, unmeasured)
+            unjudged, verdict=PARTLY_RUN, outcome=result, why=reached.told + _unmeasured(claim, unmeasured)
         )
-    return dataclasses.replace(here, verdict=found.verdict, outcome=found)
+    return dataclasses.replace(unjudged, verdict=result.verdict, outcome=result)
 
 
 def _unmeasured(claim: Claim, figures: Mapping[str, Figure]) -> str:
@@ -320,12 +324,12 @@ def _outcome(
 ) -> Outcome:
     """What the runs say of a claim. Of one that counts points, those without enough runs decide nothing if it comes out the same
     wherever they are."""
-    found = outcome(claim.expect, sample(claim, reached.points, tables, results), looks)
-    if found.verdict != INCONCLUSIVE or not claim.counts_points:
-        return found
+    result = outcome(claim.expect, sample(claim, reached.points, tables, results), looks)
+    if result.verdict != INCONCLUSIVE or not claim.counts_points:
+        return result
     sides = [outcome(claim.expect, sample(claim, reached.points, tables, results, side), looks) for side in (-1.0, 1.0)]
     if not sides[0].set_aside or {s.verdict for s in sides} not in ({REPRODUCED}, {NOT_REPRODUCED}):
-        return found
+        return result
     # The side that is nearer to the limit, and so the larger p.
     return max(sides, key=lambda s: 0.0 if math.isnan(s.p) else s.p)
 
@@ -338,17 +342,17 @@ def judge_all(
     A figure's table may be older than its scenario: a point that it lacks is not measured yet, one that the scenario has not any more
     is no claim's.
     """
-    whole = {f.id: f for f in figures}
-    there = {id: set(table["point"]) for id, table in tables.items()}
-    known, unmeasured = (
-        {id: _points_of(f, there.get(id, set()), has) for id, f in whole.items()} for has in (True, False)
+    by_id = {f.id: f for f in figures}
+    labels = {id: set(table["point"]) for id, table in tables.items()}
+    run_figures, unmeasured = (
+        {id: _points_of(f, labels.get(id, set()), has) for id, f in by_id.items()} for has in (True, False)
     )
-    known = {id: f for id, f in known.items() if f.points}
+    run_figures = {id: f for id, f in run_figures.items() if f.points}
     unmeasured = {id: f for id, f in unmeasured.items() if f.points and id in tables}
     prints = {id: fingerprints(table) for id, table in tables.items()}
-    verdicts = [judge_claim(claim, known, tables, results, unmeasured) for claim in claims]
+    verdicts = [judge_claim(claim, run_figures, tables, results, unmeasured) for claim in claims]
     return with_standing([
-        v if v.verdict == NOT_RUN else dataclasses.replace(v, measurement=measurement(v.claim, known, prints)) for v in verdicts
+        v if v.verdict == NOT_RUN else dataclasses.replace(v, measurement=measurement(v.claim, run_figures, prints)) for v in verdicts
     ])  # fmt: skip
 
 
@@ -374,8 +378,8 @@ def with_standing(verdicts: list[Verdict]) -> list[Verdict]:
 
 def verdict_frame(verdicts: Iterable[Verdict]) -> pd.DataFrame:
     """claims.parquet: one row per claim."""
-    found = pd.DataFrame([v.row() for v in verdicts])
-    return found.astype({"stands": "boolean"}) if len(found) else found
+    table = pd.DataFrame([v.row() for v in verdicts])
+    return table.astype({"stands": "boolean"}) if len(table) else table
 
 
 def verdict_counts(table: pd.DataFrame) -> pd.DataFrame:
@@ -386,13 +390,13 @@ def verdict_counts(table: pd.DataFrame) -> pd.DataFrame:
 def counts(table: pd.DataFrame, verdicts: Sequence[str]) -> pd.DataFrame:
     """How many rows of each paper came out how; rows: papers, ALL, and, if there are such, what is counted apart(); columns: the verdicts."""
     where = apart(table)
-    mine = table[where == ""]
-    found = pd.crosstab(mine["paper"], mine["verdict"]).reindex(columns=list(verdicts), fill_value=0)
-    found.loc[ALL] = found.sum()
+    of_papers = table[where == ""]
+    sums = pd.crosstab(of_papers["paper"], of_papers["verdict"]).reindex(columns=list(verdicts), fill_value=0)
+    sums.loc[ALL] = sums.sum()
     for name in (SECOND_HAND, OWN):
         if (where == name).any():
-            found.loc[name] = table["verdict"][where == name].value_counts().reindex(list(verdicts), fill_value=0)
-    return found
+            sums.loc[name] = table["verdict"][where == name].value_counts().reindex(list(verdicts), fill_value=0)
+    return sums
 
 
 def apart(table: pd.DataFrame) -> pd.Series:

@@ -71,7 +71,7 @@ def load_statements(files: Sequence[Path] | None = None, *, known_good: bool = F
         if not known_good:
             check_published()
         files = claims_files()
-    found: list[Statement] = []
+    loaded: list[Statement] = []
     statement_ids: set[str] = set()
     claim_ids: set[str] = set()
     for path in files:
@@ -85,10 +85,10 @@ def load_statements(files: Sequence[Path] | None = None, *, known_good: bool = F
                         raise file.error((*place, "claims"), f"id: {claim.id}: {SECOND}")
                     claim_ids.add(claim.id)
                 statement_ids.add(statement.id)
-                found.append(statement)
+                loaded.append(statement)
         except RecursionError:
             raise UserError(f"{path}: is nested too deeply; write it flat") from None
-    return found
+    return loaded
 
 
 def claims_of(statements: Iterable[Statement]) -> list[Claim]:
@@ -154,8 +154,8 @@ def _claims(
                 (*place, key), f"{key}: {'belongs to the statement' if key == 'own' else 'unknown key'}; remove it"
             )
     for content in expanded:
-        known = _names_with_paper(content, file.paper)
-        claim = _model(Claim, known | {"paper": file.paper, "statement": statement["id"]}, file, place)
+        whole_names = _names_with_paper(content, file.paper)
+        claim = _model(Claim, whole_names | {"paper": file.paper, "statement": statement["id"]}, file, place)
         for field, problem in () if known_good else problems_of(claim, full_figures()):
             raise file.error((*place, *field), f"{'.'.join(filter(None, field))}: {problem}")
         yield claim
@@ -202,10 +202,10 @@ def _suggestion(key: str, kind: type[BaseModel], field: Sequence[Any]) -> str:
     """What was meant by an unknown key."""
     inner: dict[str, type[BaseModel]] = {"expect": Expectation, "finding": Finding, "cause": Cause, "at": Term}
     model = inner.get(str(field[0]), kind) if len(field) > 1 else kind
-    known = [*model.model_fields, *(ONLY_HERE if model is Claim else ()), *(("claims",) if model is Wording else ())]
-    known = [k for k in known if k not in ("paper", "statement")]
-    close = difflib.get_close_matches(key, known, 1)
-    return f"; did you mean '{close[0]}'?" if close else f" (there are {', '.join(known)})"
+    keys = [*model.model_fields, *(ONLY_HERE if model is Claim else ()), *(("claims",) if model is Wording else ())]
+    keys = [k for k in keys if k not in ("paper", "statement")]
+    close = difflib.get_close_matches(key, keys, 1)
+    return f"; did you mean '{close[0]}'?" if close else f" (there are {', '.join(keys)})"
 
 
 def check_published() -> None:

@@ -10,26 +10,25 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from bbrlab.claims.resolution import WITHOUT_CHANCE
+from bbrlab.claims.resolution import OF_THE_BUFFER, WITHOUT_CHANCE
 from bbrlab.claims.schema import Claim
 from bbrlab.claims.select import select
 from bbrlab.measure.schema import METRICS
 from bbrlab.results.figures import Figure
 
-_OF_THE_BUFFER = ("occupancy", "occupancy_p50", "occupancy_p95")  # what the buffer's size alone changes
 FIRST_SEEDS = 2  # by which runs are told to be the same: others may have more
 
 
 def fingerprints(table: pd.DataFrame) -> dict[str, str]:
     """{point label: the same for points with the same runs} of a figure's table."""
-    columns = [c for c in METRICS if c in table and c not in _OF_THE_BUFFER]
+    columns = [c for c in METRICS if c in table and c not in OF_THE_BUFFER]
     rows = table.sort_values(["point", "seed", "group"])
-    found = {}
+    prints = {}
     for label, of_point in rows.groupby("point"):
         first = of_point[of_point["seed"].isin(sorted(of_point["seed"].unique())[:FIRST_SEEDS])]
         values = first[["seed", "group", *columns]].to_numpy(dtype=float)
-        found[str(label)] = hashlib.sha256(",".join(columns).encode() + values.tobytes()).hexdigest()
-    return found
+        prints[str(label)] = hashlib.sha256(",".join(columns).encode() + values.tobytes()).hexdigest()
+    return prints
 
 
 def measurement(claim: Claim, figures: Mapping[str, Figure], prints: Mapping[str, Mapping[str, str]]) -> str:
@@ -48,7 +47,7 @@ def measurement(claim: Claim, figures: Mapping[str, Figure], prints: Mapping[str
             continue
         for point in select(term, figures[term.figure].points):
             alike = prints[term.figure].get(point.label, "")
-            own = f"{point.scenario.network.buffer_bytes}" if column in _OF_THE_BUFFER else ""
+            own = f"{point.scenario.network.buffer_bytes}" if column in OF_THE_BUFFER else ""
             read.add(f"{alike} {term.group} {column} {own}")
     if not read:  # models and published values alone
         read = {f"{claim.at} {sorted(claim.columns)}"}

@@ -21,7 +21,7 @@ from bbrlab.scenario.point import Point
 
 WITHOUT_CHANCE = {*CONDITIONS, PUBLISHED, WARE, *PREDICTED}
 _OF_ALL_PACKETS = {"share_of_capacity", "share_of_goodput", "utilisation", "link_utilisation", "loss", "loss_over_delivered", "ecn_marked"}  # fmt: skip
-_OF_THE_BUFFER = {"occupancy", "occupancy_p50", "occupancy_p95"}
+OF_THE_BUFFER = {"occupancy", "occupancy_p50", "occupancy_p95"}  # what the buffer's size alone changes
 _JAIN = {"jain_index", "jain_index_all"}
 _RATES = {"goodput_mbit", "written_mbit"}
 _OF_STAYS, _PROBE_RTT_S = {"probe_rtt_together"}, 10  # BBRv1's; the others' come twice as often
@@ -44,7 +44,7 @@ def step_of(column: str, point: Point, utilisation: float) -> float:
         packets = (end - begin) * utilisation / packet_s
         # Of Jain's index of shares x: a packet moves the squared sum and the sum of squares by at most so much each.
         return (4 if column in _JAIN else 1) / packets if packets > 0 else math.inf
-    if column in _OF_THE_BUFFER:
+    if column in OF_THE_BUFFER:
         return FRAME_BYTES / network.buffer_bytes
     if column in _RATES:
         return packet_mbit / (end - begin)
@@ -112,7 +112,7 @@ def _of_function(name: str, arguments: list[ast.expr], moves: list[Any], first: 
             return 1 / count
         case "trend":
             return pair_of(count)
-        case "crossing" | "at_largest":
+        case "crossing":
             return float(np.diff(np.sort(first)).max()) if count > 1 else math.inf
         case "sum":
             return count * max(moves)

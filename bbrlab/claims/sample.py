@@ -87,11 +87,11 @@ def reach(claim: Claim, figures: Mapping[str, Figure]) -> Reach:
             what = "its point of " if term.figure in figures and not term.along else ""
             missing = missing or f"{what}{term.figure} was not run"
         for point in chosen:
-            here, there = point.scenario, at_full[_key(point)].scenario
-            if here.duration_s < min(there.duration_s, claim.shortest_s or math.inf):
-                short = min(short, here.duration_s)
-            if here.window_s[0] < there.window_s[0] or here.window_s[1] > there.window_s[1]:
-                elsewhere = elsewhere or (here.window_s, there.window_s)
+            run, whole = point.scenario, at_full[_key(point)].scenario
+            if run.duration_s < min(whole.duration_s, claim.shortest_s or math.inf):
+                short = min(short, run.duration_s)
+            if run.window_s[0] < whole.window_s[0] or run.window_s[1] > whole.window_s[1]:
+                elsewhere = elsewhere or (run.window_s, whole.window_s)
         points[name] = chosen
         if term.along:
             lengths |= {c: len(chosen) for c in claim.columns if c.rpartition(".")[0] == name}
@@ -227,12 +227,14 @@ def sample(
         UserError: if a published value or a prediction is missing for a point.
     """
     rows = {name: _rows(tables[claim.at[name].figure], chosen) for name, chosen in points.items()}
-    runs = {name: mine.runs for name, mine in rows.items()}
-    every = [one for mine in runs.values() for one in mine]
-    set_aside = [one for one in every if one.lost > MISSING_LARGEST or len(one.seeds) < 2] if aside is not None else []
-    counted = [len(one.seeds) for one in every if not one.for_all and one not in set_aside]
-    count = max(counted or [len(one.seeds) for one in every] or [0])
-    paired = _paired(points, every)
+    runs = {name: term_rows.runs for name, term_rows in rows.items()}
+    all_runs = [one for term_runs in runs.values() for one in term_runs]
+    set_aside = (
+        [one for one in all_runs if one.lost > MISSING_LARGEST or len(one.seeds) < 2] if aside is not None else []
+    )
+    counted = [len(one.seeds) for one in all_runs if not one.for_all and one not in set_aside]
+    count = max(counted or [len(one.seeds) for one in all_runs] or [0])
+    paired = _paired(points, all_runs)
     numbers = len(paired) if paired is not None else count
     columns = {}
     for name in claim.columns:
@@ -242,27 +244,31 @@ def sample(
     along = next((n for n, term in claim.at.items() if term.along and n in _terms(claim)), None)
     key = ranks(claim.at[along], points[along]) if along is not None else []
     values = _all_numbers(claim, columns, key, numbers, aside)
+    if aside is not None:
+        # Only what is set aside may be on either side: of every other point a number needs a run.
+        needed = [one for one in all_runs if one not in set_aside]
+        values[[i for i in range(numbers) if any(one.of(i, paired) is None for one in needed)]] = np.nan
     parts = values.shape[1]
     names = [name_of(claim.at[along], p) for p in points[along]] if along is not None else []
-    seeds, failed, there = _lost(claim, runs, set_aside, parts, paired)
+    seeds, failed, possible = _lost(claim, runs, set_aside, parts, paired)
     finite = np.isfinite(values)
-    without = np.array([int((~finite[there[i], i]).sum()) for i in range(parts)])
+    without = np.array([int((~finite[possible[i], i]).sum()) for i in range(parts)])
     whole = values[finite.all(axis=1)]
     if claim.of_means and len(whole) > 1:
         values = _pseudo_values(claim, {k: v[finite.all(axis=1)] for k, v in columns.items()}, key)
         parts = values.shape[1]
-    same = {name: mine.same for name, mine in rows.items()}
-    found = Sample(
+    same = {name: term_rows.same for name, term_rows in rows.items()}
+    result = Sample(
         values, seeds, failed, without, _identical(claim, same, parts), _resolution(claim, points, rows, columns, parts),
         _labels(claim, names, parts), set_aside=len(set_aside),
     )  # fmt: skip
     if not claim.expect.trend or len(whole) < 2:
-        return found
+        return result
     good = np.flatnonzero(finite.all(axis=1))
     curves = [expressions.evaluate(claim.trees[0], {k: v[i] for k, v in columns.items()}) for i in good]
-    back = series.step_back(curves, np.array(key), claim.expect.trend == "rising", bool(found.identical.all()))
+    back = series.step_back(curves, np.array(key), claim.expect.trend == "rising", bool(result.identical.all()))
     between = f"{names[back.first]} to {names[back.last]}" if back.first >= 0 else ""
-    return replace(found, back=back, back_label=between)
+    return replace(result, back=back, back_label=between)
 
 
 @dataclass(frozen=True)
@@ -326,28 +332,28 @@ def _lost(
         aside: points that are left out.
         paired: the seed of each number (_paired()): a part loses one if any of its runs failed.
     """
-    lengths = {len(mine) for n, mine in runs.items() if claim.at[n].along}
+    lengths = {len(term_runs) for n, term_runs in runs.items() if claim.at[n].along}
     points = lengths.pop() if len(lengths) == 1 else 0
     steps = max(1, len(claim.trees) - 1)
-    seeds, failed, there = [], [], []
+    seeds, failed, possible = [], [], []
     for part in range(parts):
         of_part = runs.values() if points * steps != parts else [
-            [mine[part % points]] if claim.at[n].along else mine for n, mine in runs.items()
+            [term_runs[part % points]] if claim.at[n].along else term_runs for n, term_runs in runs.items()
         ]  # fmt: skip
-        mine = [one for several in of_part for one in several if one not in aside]
-        varying = [one for one in mine if not one.for_all] or mine
+        point_runs = [one for several in of_part for one in several if one not in aside]
+        varying = [one for one in point_runs if not one.for_all] or point_runs
         if paired is not None:
             shared = [seed for seed in paired if all(seed in one.every for one in varying)]
             good = [i for i, seed in enumerate(paired) if all(seed in one.seeds for one in varying)]
             seeds.append(len(shared))
             failed.append(len(shared) - len(good))
-            there.append(good)
+            possible.append(good)
             continue
-        worst = max(mine, key=lambda one: (one.lost, -one.ran), default=_Runs([], []))
+        worst = max(point_runs, key=lambda one: (one.lost, -one.ran), default=_Runs([], []))
         seeds.append(worst.ran if worst.lost else min([one.ran for one in varying] or [0]))
         failed.append(worst.ran - len(worst.seeds))
-        there.append(list(range(min([len(one.seeds) for one in varying] or [0]))))
-    return np.array(seeds), np.array(failed), there
+        possible.append(list(range(min([len(one.seeds) for one in varying] or [0]))))
+    return np.array(seeds), np.array(failed), possible
 
 
 def _resolution(
@@ -372,8 +378,12 @@ def _resolution(
     of_trees = [np.atleast_1d(resolution(tree, means, steps)) for tree in claim.trees]
     if claim.expect.order:
         of_trees = [np.concatenate(np.broadcast_arrays(a + b)) for a, b in itertools.pairwise(of_trees)]
-    found = np.concatenate(of_trees)
-    return np.broadcast_to(found, parts) if len(found) in (1, parts) else np.full(parts, found.max())
+    steps_of_parts = np.concatenate(of_trees)
+    return (
+        np.broadcast_to(steps_of_parts, parts)
+        if len(steps_of_parts) in (1, parts)
+        else np.full(parts, steps_of_parts.max())
+    )
 
 
 def _terms(claim: Claim) -> set[str]:
@@ -417,8 +427,8 @@ def _pseudo_values(claim: Claim, columns: Mapping[str, Array], key: list[int]) -
     count = len(next(iter(columns.values())))
     whole = _numbers(claim, {k: v.mean(axis=0) for k, v in columns.items()}, key)
     others = [_numbers(claim, {k: np.delete(v, i, axis=0).mean(axis=0) for k, v in columns.items()}, key) for i in range(count)]  # fmt: skip
-    found: Array = count * whole - (count - 1) * np.array(others)
-    return found[np.isfinite(found).all(axis=1)]
+    pseudo: Array = count * whole - (count - 1) * np.array(others)
+    return pseudo[np.isfinite(pseudo).all(axis=1)]
 
 
 def _labels(claim: Claim, names: list[str], parts: int) -> tuple[str, ...]:
@@ -466,11 +476,13 @@ def _by_number(
             f"the table of {term.figure} has no column {column}: made by another version of bbrlab; delete it, and snakemake makes it anew"
         )
     else:
-        mine = rows.table[rows.table["group"] == term.group]
-        there = dict(zip(zip(mine["point"], mine["seed"], strict=True), mine[column].astype(float), strict=True))
+        of_group = rows.table[rows.table["group"] == term.group]
+        by_run = dict(
+            zip(zip(of_group["point"], of_group["seed"], strict=True), of_group[column].astype(float), strict=True)
+        )
         labels = [p.label for p in chosen]
-        found = [
-            [there.get((label, seed), np.nan) for label, seed in zip(labels, line, strict=True)] for line in wanted
+        lines = [
+            [by_run.get((label, seed), np.nan) for label, seed in zip(labels, line, strict=True)] for line in wanted
         ]
-        values = np.array(found, dtype=float).reshape(shape)
+        values = np.array(lines, dtype=float).reshape(shape)
     return values if term.along else values[:, 0]

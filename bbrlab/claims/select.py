@@ -31,12 +31,12 @@ def _rank(value: Any) -> tuple[bool, float, str]:
 
 def select(term: Term, points: list[Point]) -> list[Point]:
     """The points that match, in the order of ``along``."""
-    found = list(points)
+    chosen = list(points)
     for key, value in term.where.items():
-        found = [p for p in found if _matches(p.traits.get(key), value)]
+        chosen = [p for p in chosen if _matches(p.traits.get(key), value)]
     if term.along:
-        found.sort(key=lambda p: tuple(_rank(p.traits.get(k)) for k in term.keys))
-    return found
+        chosen.sort(key=lambda p: tuple(_rank(p.traits.get(k)) for k in term.keys))
+    return chosen
 
 
 def ranks(term: Term, chosen: list[Point]) -> list[int]:

@@ -26,8 +26,8 @@ def trend(values: Array, key: Array) -> float:
         return float("nan")
     from scipy import stats  # only here: it takes a second to import
 
-    found = stats.kendalltau(key, values).statistic
-    return 0.0 if np.isnan(found) else float(found)
+    tau = stats.kendalltau(key, values).statistic
+    return 0.0 if np.isnan(tau) else float(tau)
 
 
 @dataclass(frozen=True)
@@ -60,10 +60,10 @@ def step_back(seeds: Sequence[Array], key: Array, rising: bool, identical: bool 
     limit = STEP_BACK * (means.max() - means.min())
     first, last = np.nonzero(np.less.outer(key, key))
     p = _p_more(np.ascontiguousarray((values[:, first] - values[:, last]).T), limit, identical)
-    found = [StepBack(*pair) for pair in zip(p.tolist(), first.tolist(), last.tolist(), strict=True)]
+    steps = [StepBack(*pair) for pair in zip(p.tolist(), first.tolist(), last.tolist(), strict=True)]
     # Of several that are as sure, the largest.
-    surest = min(found, key=lambda s: (s.p, means[s.last] - means[s.first]), default=StepBack())
-    return StepBack(min(1.0, surest.p * len(found)), surest.first, surest.last)
+    surest = min(steps, key=lambda s: (s.p, means[s.last] - means[s.first]), default=StepBack())
+    return StepBack(min(1.0, surest.p * len(steps)), surest.first, surest.last)
 
 
 def _p_more(values: Array, limit: float, identical: bool) -> Array:

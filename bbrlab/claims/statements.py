@@ -92,7 +92,7 @@ def judgement(verdicts: Sequence[Verdict]) -> Judgement:
 
 def _without_copies(verdicts: Sequence[Verdict]) -> list[Verdict]:
     """The first of those that ask the same of the same numbers, in one reading."""
-    found: dict[object, Verdict] = {}
+    first: dict[object, Verdict] = {}
     for verdict in verdicts:
         claim, outcome = verdict.claim, verdict.outcome
         same: object = claim.id
@@ -106,8 +106,8 @@ def _without_copies(verdicts: Sequence[Verdict]) -> list[Verdict]:
                 str(claim.expect.order),
                 number,
             )
-        found.setdefault(same, verdict)
-    return list(found.values())
+        first.setdefault(same, verdict)
+    return list(first.values())
 
 
 def _verdict(claims: Sequence[Verdict]) -> tuple[str, tuple[str, ...]]:
@@ -123,14 +123,18 @@ def _verdict(claims: Sequence[Verdict]) -> tuple[str, tuple[str, ...]]:
     # One of several readings may be chosen: each is tested with its part of the error.
     limit = ERROR / len(readings)
     as_read = tuple(
-        name for name, mine in readings.items() if all(v.verdict == REPRODUCED and _p(v) <= limit for v in mine)
+        name
+        for name, of_reading in readings.items()
+        if all(v.verdict == REPRODUCED and _p(v) <= limit for v in of_reading)
     )
     if as_read:
         return AS_READ, as_read
     sure = {v.claim.id for v, kept in zip(claims, kept_by_holm([_p(v) for v in claims]), strict=True) if kept}
     if any(v.verdict == REPRODUCED and v.claim.id in sure for v in claims):
         return PARTLY, ()
-    fails = all(any(v.verdict == NOT_REPRODUCED and v.claim.id in sure for v in mine) for mine in readings.values())
+    fails = all(
+        any(v.verdict == NOT_REPRODUCED and v.claim.id in sure for v in of_reading) for of_reading in readings.values()
+    )
     return NOT_REPRODUCED if fails else INCONCLUSIVE, ()
 
 
@@ -157,23 +161,23 @@ def statement_frame(statements: Iterable[Statement], verdicts: Iterable[Verdict]
     by_id = {v.claim.id: v for v in verdicts}
     rows = []
     for statement in statements:
-        found = judgement([by_id[c.id] for c in statement.claims])
-        interim = [v.interim for v in found.claims if v.interim]
+        result = judgement([by_id[c.id] for c in statement.claims])
+        interim = [v.interim for v in result.claims if v.interim]
         rows.append({
             "id": statement.id,
             "paper": statement.paper,
             "says": statement.says,
-            "verdict": found.verdict,
-            "in_words": found.in_words,
-            "as_read": "; ".join(found.as_read),
-            "claims": len(found.claims),
-            "measurements": found.measurements,
-            "copies": found.copies,
-            "reproduced": found.count(REPRODUCED),
-            "not_reproduced": found.count(NOT_REPRODUCED),
-            "inconclusive": found.count(INCONCLUSIVE),
-            "partly_run": found.count(PARTLY_RUN),
-            "not_run": found.count(NOT_RUN),
+            "verdict": result.verdict,
+            "in_words": result.in_words,
+            "as_read": "; ".join(result.as_read),
+            "claims": len(result.claims),
+            "measurements": result.measurements,
+            "copies": result.copies,
+            "reproduced": result.count(REPRODUCED),
+            "not_reproduced": result.count(NOT_REPRODUCED),
+            "inconclusive": result.count(INCONCLUSIVE),
+            "partly_run": result.count(PARTLY_RUN),
+            "not_run": result.count(NOT_RUN),
             "interim_reproduced": interim.count(REPRODUCED),
             "interim_not_reproduced": interim.count(NOT_REPRODUCED),
             "interim_inconclusive": interim.count(INCONCLUSIVE),

@@ -47,7 +47,7 @@ def wanted_seeds(figure: Figure, table: pd.DataFrame, claims: Sequence[Claim]) -
     """
     have = table.groupby("point")["seed"].nunique()
     least = least_seeds(figure, table)
-    found = {label: max(count, int(have.get(label, 0))) for label, count in least.items()}
+    wanted = {label: max(count, int(have.get(label, 0))) for label, count in least.items()}
     enough = still(figure, table)
     for claim in claims:
         if not may_ask(claim, figure):
@@ -59,8 +59,8 @@ def wanted_seeds(figure: Figure, table: pd.DataFrame, claims: Sequence[Claim]) -
         # Only seeds that all its points have are looked at: the costliest point's cap is the claim's.
         needed = _needed(claim, reached, figure, table, min(figure.caps[point] for point in points))
         for point in points:
-            found[point] = max(found[point], needed)
-    return found
+            wanted[point] = max(wanted[point], needed)
+    return wanted
 
 
 def _needed(claim: Claim, reached: Reach, figure: Figure, table: pd.DataFrame, cap: int) -> int:

@@ -764,6 +764,21 @@ def test_points_without_runs_are_put_on_either_side_of_a_count(tmp_path):
     assert with_above(2).verdict == NOT_REPRODUCED
 
 
+def test_a_seed_that_only_some_points_have_is_no_number_of_a_count(tmp_path):
+    """The first point has a fourth seed: the others are not on a side of the limit for it, as a point without any good run is."""
+    text = series("{above: 0.6}").replace(
+        "metric: share_of_capacity", '"metric": "fraction_above(share_of_capacity, 0.5)"'
+    )
+    claim = only_claim(tmp_path, text)
+    (figure,) = figures_at("full", [FIG2A])
+    points = [p.label for p in select(claim.at[""], figure.points)]
+    runs = table(figure, lambda p, s: 0.7 + s / 1000, trials=4)
+    runs = runs[(runs["seed"] <= 3) | (runs["point"] == points[0])].copy()
+    runs.loc[runs["point"] == points[-1], "ok"] = False
+    outcome = judge_claim(claim, {FIG2A: figure}, {FIG2A: runs}).outcome
+    assert (outcome.verdict, outcome.mean) == (REPRODUCED, pytest.approx(6 / 7))
+
+
 def test_equal_numbers_nearer_than_their_resolution_are_open(tmp_path):
     """A share can move by one packet of those that a window holds; a fraction of seven points by one of them."""
     (figure,) = figures_at("full", [FIG2A])
