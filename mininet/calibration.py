@@ -8,6 +8,7 @@ import struct
 import time
 
 from dumbbell import SetupError, slowest_s
+from limiter import frame_of
 from namespaces import network_of
 from netlink import queue_state
 
@@ -17,8 +18,7 @@ PING_SLACK_S = 10  # beyond what a path delays: ARP asks again for a while
 PING_BYTES, PING_ID = 56, 1  # of payload, as ping has it
 PING_FRAME_BYTES = 14 + 20 + 8 + PING_BYTES
 ICMP_ECHO, ICMP_ECHO_REPLY, SO_TIMESTAMPNS = 8, 0, 35
-FRAME_BYTES = 1514  # full-size Ethernet frame as tc counts it
-UDP_PAYLOAD_BYTES = FRAME_BYTES - 14 - 20 - 8
+UDP_HEADERS_BYTES = 14 + 20 + 8
 BURST_SLACK_PACKETS = 40
 TIMED_FRAMES = 16  # a departure is known to a fiftieth of a frame
 BURST_CAP_PACKETS = 20_000  # beyond this, filling the buffer would cost more than the experiment
@@ -100,7 +100,7 @@ def _departure(sampler, index, step_s):
     return time.monotonic_ns(), sent, backlog
 
 
-def _arrival(sampler, index, packets, before):
+def _arrival(sampler, index, packets, before, frame_bytes):
     """The queue's state once all ``packets`` of a burst have come to it, ``before`` which its state is given.
 
     On the lab's kernels they have when the sender's call returns. On another, a netem on the sender's interface holds them
@@ -108,7 +108,7 @@ def _arrival(sampler, index, packets, before):
     """
     for _ in range(ARRIVAL_POLLS):
         sent, backlog, drops, _ = queue_state(sampler.qdisc(index))
-        if (sent - before[0] + backlog) // FRAME_BYTES + drops - before[2] >= packets:
+        if (sent - before[0] + backlog) // frame_bytes + drops - before[2] >= packets:
             break
         time.sleep(ARRIVAL_POLL_S)
     return sent, backlog, drops
@@ -130,28 +130,28 @@ def burst(dumbbell, sampler, index, link, namespace_socket):
     Returns {"rate_bps", "buffer_bytes", "filled", "packets"}: the drain rate, the largest backlog, whether the
     buffer overflowed (only then ``buffer_bytes`` is its size).
     """
-    limiter = dumbbell.limiters.get(link["device"])
-    saved_bytes = limiter.packet_bytes - FRAME_BYTES if limiter else 0  # that it lets go at once, beyond what htb does
-    packets = (link["buffer_bytes"] + saved_bytes) // FRAME_BYTES + BURST_SLACK_PACKETS
+    limiter, frame_bytes = dumbbell.limiters.get(link["device"]), frame_of(dumbbell.plan)
+    saved_bytes = limiter.packet_bytes - frame_bytes if limiter else 0  # that it lets go at once, beyond what htb does
+    packets = (link["buffer_bytes"] + saved_bytes) // frame_bytes + BURST_SLACK_PACKETS
     packets = min(packets, BURST_CAP_PACKETS)
     sock = namespace_socket(dumbbell.hosts[link["burst_from"]].pid)
     sock.setsockopt(socket.SOL_SOCKET, 32, 1 << 30)  # SO_SNDBUFFORCE: queued packets count against the sender
     sock.connect((link["burst_to_ip"], DISCARD_PORT))
-    payload = bytes(UDP_PAYLOAD_BYTES)
+    payload = bytes(frame_bytes - UDP_HEADERS_BYTES)
     before = queue_state(sampler.qdisc(index))
     for _ in range(packets):
         _send(sock, payload)
-    _, backlog0, drops0 = _arrival(sampler, index, packets, before)
+    _, backlog0, drops0 = _arrival(sampler, index, packets, before, frame_bytes)
     # The rate between two departures, most of the queue apart but never to its end: it is only defined while busy.
-    step_s = FRAME_BYTES * 8 / link["rate_bps"] / POLLS_PER_FRAME
-    for _ in range(2 + saved_bytes // FRAME_BYTES):
+    step_s = frame_bytes * 8 / link["rate_bps"] / POLLS_PER_FRAME
+    for _ in range(2 + saved_bytes // frame_bytes):
         _departure(sampler, index, step_s)  # the first ones still live on the tokens that the limiter saved while idle
     start_ns, sent0, _ = _departure(sampler, index, step_s)
     timed_bytes = 0.8 * (backlog0 - 2 * saved_bytes)  # what was saved, and as many departures as it has packets
     time.sleep(max(0, timed_bytes) * 8 / link["rate_bps"])
     end_ns, sent1, backlog1 = _departure(sampler, index, step_s)
     elapsed_ns = end_ns - start_ns
-    enough = backlog1 and elapsed_ns and timed_bytes >= TIMED_FRAMES * FRAME_BYTES
+    enough = backlog1 and elapsed_ns and timed_bytes >= TIMED_FRAMES * frame_bytes
     # Let it run dry (polling costs nothing), so that the experiment starts on an empty path.
     deadline = time.monotonic() + 60 + 4 * backlog0 * 8 / link["rate_bps"]
     while queue_state(sampler.qdisc(index))[1] and time.monotonic() < deadline:

@@ -297,7 +297,7 @@ class Dumbbell:
             for link in plan["bottlenecks"]:
                 if link.get("constant"):
                     continue
-                self.limiters[link["device"]] = Limiter(link, route, plan["segmentation"], plan["virtual"])
+                self.limiters[link["device"]] = Limiter(link, route, plan)
         self.loss = 0.0  # until renew_queues(loss): calibration needs every packet
 
     def _step(self):
@@ -322,6 +322,8 @@ class Dumbbell:
             self.net.addLink(host, switches[spec["switch"]], intfName1=name + "-eth0", intfName2=port)
             self._step()
             self.hosts[name], self.ports[name] = host, port
+        if "mtu_bytes" in self.plan:
+            self._set_mtu(trunks)
         self.net.build()
         self.net.start()
         if self.plan["own_machine"]:
@@ -337,6 +339,15 @@ class Dumbbell:
                 set_offloads(sock, port, OFFLOADS["off"])
         self.tc(self.queue_commands() + self.port_commands("add") + self.interrupt_commands())
         self.set_queue_options()
+
+    def _set_mtu(self, trunks):
+        """Give every end of every link the plan's MTU."""
+        mtu, route = self.plan["mtu_bytes"], Netlink(os.getpid())
+        for device in trunks + list(self.ports.values()):
+            route.set_mtu(device, mtu)
+        for name, host in self.hosts.items():
+            host.netlink.set_mtu(name + "-eth0", mtu)
+        route.socket.close()
 
     def _start_switches(self, words):
         """Tell Open vSwitch of all bridges."""

@@ -20,7 +20,7 @@ import time
 from netlink import NLM_F_ACK, NLM_F_ECHO, RTM_GETQDISC, RTM_NEWQDISC, TCA_KIND, TCA_OPTIONS, attribute, queue_state
 
 ROOT, QUEUE_PARENT, WAKE_CLASS = "9:", "1:3", 0x90002
-FRAME_BYTES = 1514
+LINK_HEADER_BYTES, MTU_BYTES = 14, 1500
 SEGMENT_BYTES = 70_000  # more than a segment of 64 KiB with all its headers, as tc counts them
 SLACK_BYTES = 1600  # as htb's: what a limiter whose timer is late may catch up
 TCA_TBF_PARMS, TCA_TBF_RATE64, TCA_TBF_BURST = 1, 4, 6
@@ -33,6 +33,11 @@ ETH_P_ALL = 3
 WAKE_FRAME = bytes(12) + b"\x88\xb5" + bytes(46)  # of the EtherType for experiments
 
 
+def frame_of(plan):
+    """A packet of full size as tc counts it."""
+    return plan.get("mtu_bytes", MTU_BYTES) + LINK_HEADER_BYTES
+
+
 class Limiter:
     """That of one bottleneck.
 
@@ -40,11 +45,11 @@ class Limiter:
         due_ns: when to call release(), on the monotonic clock; None: not before the next change.
     """
 
-    def __init__(self, link, route, segmentation, virtual):
+    def __init__(self, link, route, plan):
         self.device, self.limit_bytes, self.route = link["device"], link["buffer_bytes"], route
         self.first_rate_bps, self.queue = link["rate_bps"], link["qdisc"]
-        self.packet_bytes = SEGMENT_BYTES if segmentation == "router" else FRAME_BYTES
-        self.slack_bytes = 0 if virtual else SLACK_BYTES
+        self.packet_bytes = SEGMENT_BYTES if plan["segmentation"] == "router" else frame_of(plan)
+        self.slack_bytes = 0 if plan["virtual"] else SLACK_BYTES
         self.rate_bps, self.due_ns = self.first_rate_bps, None
         self.behind = "%s-%s" % tuple(reversed(self.device.split("-")))
         self.watcher = self.waker = None

@@ -24,7 +24,7 @@ RTM_NEWLINK, RTM_DELLINK, RTM_GETLINK, RTM_NEWADDR, RTM_NEWQDISC, RTM_GETQDISC, 
     42,
 )
 IFF_UP = 1
-IFLA_ADDRESS, IFLA_IFNAME, IFLA_LINKINFO, IFLA_NET_NS_PID, IFLA_GSO_MAX_SEGS = 1, 3, 18, 19, 40
+IFLA_ADDRESS, IFLA_IFNAME, IFLA_MTU, IFLA_LINKINFO, IFLA_NET_NS_PID, IFLA_GSO_MAX_SEGS = 1, 3, 4, 18, 19, 40
 IFLA_INFO_KIND, IFLA_INFO_DATA, VETH_INFO_PEER = 1, 2, 1
 IFA_ADDRESS, IFA_LOCAL, IFA_LABEL, IFA_BROADCAST = 1, 2, 3, 4
 TCA_KIND, TCA_OPTIONS, TCA_STATS2, TCA_STATS_BASIC, TCA_STATS_QUEUE = 1, 2, 7, 1, 3
@@ -122,6 +122,11 @@ class Netlink:
     def set_gso_max_segs(self, device, count):
         """At most ``count`` packets in a segment that TCP gives to ``device``."""
         body = struct.pack("<BxHiII", 0, 0, self.index(device), 0, 0) + attribute(IFLA_GSO_MAX_SEGS, count)
+        self._link(RTM_NEWLINK, 0, body, device)
+
+    def set_mtu(self, device, mtu_bytes):
+        """The largest IP packet that ``device`` sends."""
+        body = struct.pack("<BxHiII", 0, 0, self.index(device), 0, 0) + attribute(IFLA_MTU, mtu_bytes)
         self._link(RTM_NEWLINK, 0, body, device)
 
     def delete(self, device):

@@ -16,7 +16,6 @@ from bbrlab.base.arrays import Array
 from bbrlab.claims.expressions import evaluate
 from bbrlab.claims.schema import CONDITIONS, PREDICTED, PUBLISHED, WARE
 from bbrlab.measure.schema import METRICS
-from bbrlab.scenario.frames import FRAME_BYTES
 from bbrlab.scenario.point import Point
 
 WITHOUT_CHANCE = {*CONDITIONS, PUBLISHED, WARE, *PREDICTED}
@@ -38,14 +37,14 @@ def step_of(column: str, point: Point, utilisation: float) -> float:
         return 0.0
     scenario = point.scenario
     network, (begin, end) = scenario.network, scenario.window_s
-    packet_mbit = FRAME_BYTES * 8 / 1e6
+    packet_mbit = network.frame_bytes * 8 / 1e6
     packet_s = packet_mbit / network.rate_mbit
     if column in _OF_ALL_PACKETS or column in _JAIN:
         packets = (end - begin) * utilisation / packet_s
         # Of Jain's index of shares x: a packet moves the squared sum and the sum of squares by at most so much each.
         return (4 if column in _JAIN else 1) / packets if packets > 0 else math.inf
     if column in OF_THE_BUFFER:
-        return FRAME_BYTES / network.buffer_bytes
+        return network.frame_bytes / network.buffer_bytes
     if column in _RATES:
         return packet_mbit / (end - begin)
     if column in _OF_STAYS:  # one stay of one flow's

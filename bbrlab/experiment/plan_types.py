@@ -243,6 +243,7 @@ class GuestPlan(TypedDict):
     trace_acks: bool
     ccas: list[str]
     parameter_sets: list[ParameterSetPlan]
+    mtu_bytes: NotRequired[int]
     loss_burst_packets: NotRequired[float]
     late: NotRequired[LatePlan]
     probes: NotRequired[list[ProbePlan]]

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bbrlab.base.errors import UserError
+from bbrlab.scenario.frames import MTU_BYTES
 from bbrlab.scenario.schema import Scenario
 
 
@@ -56,6 +57,8 @@ class World:
             yield f"network.loss {network.loss:g}: it loses only what the queue has no room for"
         if network.jitter:
             yield f"network.jitter ({network.jitter.kind}): its paths' delay is constant"
+        if network.mtu_bytes != MTU_BYTES:
+            yield f"network.mtu_bytes {network.mtu_bytes}: its packets have the usual size ({MTU_BYTES})"
         if network.data_path:
             yield "network.data_path: its paths' delay is constant, and no packet overtakes another"
         if network.reverse:

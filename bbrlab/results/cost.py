@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bbrlab.run.memory import sending_hosts
-from bbrlab.scenario.frames import FRAME_BYTES
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.schema import Flow, Scenario
 
@@ -47,7 +46,7 @@ def segment_packets(scenario: Scenario) -> float:
     if scenario.hosts.segmentation == "off":
         return low
     share_mbit = scenario.network.rate_mbit / max(1, sum(f.count for f in scenario.flows))
-    return min(high, max(low, share_mbit * 1e6 / 8 * SEGMENT_MS * 1e-3 / FRAME_BYTES))
+    return min(high, max(low, share_mbit * 1e6 / 8 * SEGMENT_MS * 1e-3 / scenario.network.frame_bytes))
 
 
 # What a run leaves on disk, fitted to the same runs: its four files, and samples.parquet for each flow and sample.
@@ -75,4 +74,4 @@ def packets_of(scenario: Scenario) -> float:
     volumes = [volume_bytes(f, scenario.duration_s) for f in scenario.flows]
     if None not in volumes:
         carried = min(carried, sum(v for v in volumes if v is not None))
-    return carried / FRAME_BYTES
+    return carried / scenario.network.frame_bytes

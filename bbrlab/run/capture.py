@@ -14,7 +14,6 @@ from bbrlab.experiment.report import Report
 from bbrlab.measure.packets import DATA_AT, Tap, write_capture
 from bbrlab.run.memory import flight_bytes
 from bbrlab.run.output import BOTTLENECK, RECEIVERS, SENDERS
-from bbrlab.scenario.frames import FRAME_BYTES
 from bbrlab.scenario.point import Point
 
 PLACES = ("bottleneck", "hosts")
@@ -68,8 +67,9 @@ def add_capture(plan: GuestPlan, point: Point, capture: Capture) -> None:
         *(link.rate_mbit for link in point.scenario.network.bottlenecks),
         *[c.rate_mbit or 0 for c in point.scenario.network.changes],
     ]
-    flight = flight_bytes(point) / FRAME_BYTES
-    packets = HEADROOM * max(rates) * 1e6 / 8 / FRAME_BYTES / plan["sample_hz"] + flight
+    frame = point.scenario.network.frame_bytes
+    flight = flight_bytes(point) / frame
+    packets = HEADROOM * max(rates) * 1e6 / 8 / frame / plan["sample_hz"] + flight
     frames = 1 << math.ceil(math.log2(max(LEAST_FRAMES, packets)))
     frame_bytes = 1 << math.ceil(math.log2(DATA_AT + capture.snaplen))
     plan["capture"] = {

@@ -22,6 +22,7 @@ from bbrlab.kernel.built import Kernel
 from bbrlab.measure.netlink import HEAD, KIND_DESTROYED, KIND_SOCKETS, records
 from bbrlab.run.guest import Machine
 from bbrlab.run.memory import guest_bytes
+from bbrlab.scenario.frames import MTU_BYTES
 from bbrlab.scenario.point import Point
 
 OUT_OF_STEP_S = 300  # machines wait for each other, and a slow one's set-up takes long
@@ -64,6 +65,10 @@ def plan_several(point: Point, seed: int, kernel: Kernel, of_group: Mapping[int,
     if point.scenario.network.trace is not None:
         raise UserError(
             "--sender-kernel: machines meet through a link that sends before the start; leave network.trace out"
+        )
+    if point.scenario.network.mtu_bytes != MTU_BYTES:
+        raise UserError(
+            f"--sender-kernel: machines meet through network devices with an MTU of {MTU_BYTES}; leave network.mtu_bytes out"
         )
     if point.scenario.network.data_path is not None:
         raise UserError(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 
-from bbrlab.scenario.frames import FRAME_BYTES
 from bbrlab.scenario.schema import Scenario
 
 
@@ -61,7 +60,7 @@ def draw_rtt_offsets(scenario: Scenario, seed: int) -> list[float]:
     """
     offsets_ms = []
     for g, flow in enumerate(scenario.flows):
-        packet_ms = FRAME_BYTES * 8e-3 / min(link.rate_mbit for link in scenario.links_of(flow))
+        packet_ms = scenario.network.frame_bytes * 8e-3 / min(link.rate_mbit for link in scenario.links_of(flow))
         longest_ms = min(scenario.hosts.noise.rtt_offset_us / 1000, packet_ms)
         of_a_range = flow.rtts_ms is None and isinstance(flow.rtt_ms or scenario.network.rtt_ms, list)
         drawn_ms = random.Random(f"rtt-offset:{seed}:{g}").uniform(0, longest_ms)

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 from bbrlab.base.errors import UserError
 from bbrlab.base.strict import Strict
 from bbrlab.base.yaml_files import Lines
-from bbrlab.scenario.frames import FRAME_BYTES
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.rates import highest_mbit
 from bbrlab.scenario.schema import (
@@ -95,7 +94,7 @@ def _no_harddrop(s: Scenario, place: Place) -> str:
     qdisc = s.network.qdisc
     if not qdisc.ecn:
         return "without ecn RED drops above max_bytes in any case (set network.qdisc.ecn: true)"
-    high = qdisc.thresholds(s.network.buffer_bytes).max_bytes
+    high = qdisc.thresholds(s.network.buffer_bytes, s.network.frame_bytes).max_bytes
     if high >= s.network.buffer_bytes:
         return f"the mean queue never passes max_bytes, {high}: the buffer has {s.network.buffer_bytes} bytes"
     return _no_ect(s, place)
@@ -112,7 +111,7 @@ def _beyond_buffer(name: str) -> Callable[[Scenario, Place], str]:
 def _full_ms(s: Scenario) -> float:
     """How long a packet waits at most in the only queue of a bottleneck: behind a full buffer, at the lowest rate of the run."""
     rates = [s.network.rate_mbit, *(c.rate_mbit for c in s.network.changes if c.rate_mbit)]
-    return (s.network.buffer_bytes + FRAME_BYTES) * 8e-3 / min(rates)
+    return (s.network.buffer_bytes + s.network.frame_bytes) * 8e-3 / min(rates)
 
 
 def _waits_less(name: str) -> Callable[[Scenario, Place], str]:
@@ -161,9 +160,9 @@ def _group_ecn(s: Scenario, place: Place) -> str:
 
 def _less_than_a_frame(s: Scenario, place: Place) -> str:
     asked = (s.network.buffer.bdp or 0) * s.network.bdp_bytes
-    if round(asked) >= FRAME_BYTES:
+    if round(asked) >= s.network.frame_bytes:
         return ""
-    return f"a buffer has a frame of {FRAME_BYTES} bytes in any case, and these are {asked:.4g} (network.buffer.packets: 1 says so)"
+    return f"a buffer has a frame of {s.network.frame_bytes} bytes in any case, and these are {asked:.4g} (network.buffer.packets: 1 says so)"
 
 
 def _nobodys_rtt(s: Scenario, place: Place) -> str:
@@ -175,7 +174,7 @@ def _nobodys_rtt(s: Scenario, place: Place) -> str:
 
 
 def _flow_limit(s: Scenario, place: Place) -> str:
-    packets = s.network.buffer_bytes // FRAME_BYTES
+    packets = s.network.buffer_bytes // s.network.frame_bytes
     limit = s.network.qdisc.flow_limit_packets or 0
     return f"the whole buffer has {packets} packets (set it below)" if limit >= packets else ""
 
@@ -206,7 +205,7 @@ def _overtakes_nobody(within_ms: Callable[[Scenario], float]) -> Callable[[Scena
 
     def without(s: Scenario, place: Place) -> str:
         mbit = highest_mbit(s.network)
-        packet_ms = FRAME_BYTES * 8e-3 / mbit
+        packet_ms = s.network.frame_bytes * 8e-3 / mbit
         if within_ms(s) > packet_ms or s.hosts.segmentation == "router":  # which sends those of a segment together
             return ""
         return f"at {mbit:g} Mbit/s packets follow each other by {packet_ms:.4g} ms, so that none overtakes another (set it above)"

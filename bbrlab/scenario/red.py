@@ -37,11 +37,13 @@ def thresholds(
     avpkt_bytes: int | None = None,
     burst_packets: int | None = None,
     probability: float | None = None,
+    *,
+    frame_bytes: int = FRAME_BYTES,
 ) -> Thresholds:
     """RED's parameters: what is given, and for the rest the defaults that tc-red(8) advises, of a burst at most what Linux takes."""
-    low = min_bytes or max(FRAME_BYTES, min(buffer_bytes // 12, (max_bytes or buffer_bytes) // 3))
-    high = max_bytes or max(low + FRAME_BYTES, buffer_bytes // 4)
-    average = avpkt_bytes or FRAME_BYTES
+    low = min_bytes or max(frame_bytes, min(buffer_bytes // 12, (max_bytes or buffer_bytes) // 3))
+    high = max_bytes or max(low + frame_bytes, buffer_bytes // 4)
+    average = avpkt_bytes or frame_bytes
     most = _largest_burst(low, average, _largest_weight(high))
     burst = burst_packets or min(-(-(2 * low + high) // (3 * average)) + 1, most)
     return Thresholds(low, high, average, burst, min(probability or PROBABILITY, PROBABILITY_MAX))

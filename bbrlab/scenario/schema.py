@@ -22,7 +22,13 @@ from pydantic import (
 from bbrlab.base.algorithms import KNOWN, own_sources
 from bbrlab.base.errors import UserError
 from bbrlab.base.strict import NonNegative, Positive, Probability, Strict
-from bbrlab.scenario.frames import FRAME_BYTES, FRAME_MEMORY_BYTES
+from bbrlab.scenario.frames import (
+    FRAME_BYTES,
+    HEADERS_BYTES,
+    LINK_HEADER_BYTES,
+    MTU_BYTES,
+    frame_memory_bytes,
+)
 from bbrlab.scenario.link_trace import link_trace, place_of
 from bbrlab.scenario.red import Thresholds, problem, thresholds
 
@@ -99,11 +105,13 @@ Name = Annotated[
 
 
 class Buffer(Strict):
-    """Bottleneck buffer: exactly one of BDP, bytes, packets (of 1514 bytes)."""
+    """Bottleneck buffer: exactly one of BDP, bytes, packets (of 1514 bytes, or of network.mtu_bytes and 14)."""
 
     bdp: Positive | None = Field(None, description="multiples of rate_mbit x rtt_ms (mean of a range)")
     bytes: Annotated[int, Field(ge=FRAME_BYTES)] | None = Field(None, description="bytes, as tc counts them (L2)")
-    packets: Annotated[int, Field(ge=1)] | None = Field(None, description="full-size frames of 1514 bytes")
+    packets: Annotated[int, Field(ge=1)] | None = Field(
+        None, description="full-size frames: 1514 bytes, or network.mtu_bytes and 14"
+    )
 
     @model_validator(mode="after")
     def _one(self) -> Buffer:
@@ -148,12 +156,8 @@ QDISC_OPTIONS: dict[str, dict[str, Range]] = {
         "l4s_of": ANY,
     },
 }
-# The largest buffer in packets where the kernel counts the memory of packets (FRAME_MEMORY_BYTES for each), in 31 or 32 bits.
-PACKETS_MAX = {
-    "fq_codel": (1 << 31) // FRAME_MEMORY_BYTES,
-    "cake": WORD_MAX // FRAME_MEMORY_BYTES,
-    "dualpi2": WORD_MAX // FRAME_MEMORY_BYTES,
-}
+# The largest buffer where the kernel counts the memory of packets, in 31 or 32 bits.
+MEMORY_MAX = {"fq_codel": 1 << 31, "cake": WORD_MAX, "dualpi2": WORD_MAX}
 COUNTS_BYTES = ("fifo", "red")  # the others count packets, and CAKE cuts segments itself
 
 
@@ -241,18 +245,19 @@ class Qdisc(Strict):
                 raise ValueError(f"{name} {value:g}: {self.kind} takes {least:g} to {largest:g}")
         return self
 
-    def thresholds(self, buffer_bytes: int) -> Thresholds:
+    def thresholds(self, buffer_bytes: int, frame_bytes: int = FRAME_BYTES) -> Thresholds:
         """RED's, with their defaults for a buffer."""
-        return thresholds(
-            buffer_bytes, self.min_bytes, self.max_bytes, self.avpkt_bytes, self.burst_packets, self.probability
-        )
+        given = (self.min_bytes, self.max_bytes, self.avpkt_bytes, self.burst_packets, self.probability)
+        return thresholds(buffer_bytes, *given, frame_bytes=frame_bytes)
 
-    def problem(self, buffer_bytes: int, rate_mbit: float) -> str:
-        """Why tc or the kernel would not make such a queue; empty if they do."""
-        packets = buffer_bytes // FRAME_BYTES
-        if packets > PACKETS_MAX.get(self.kind, packets):
-            return f"buffer: {packets} packets, but {self.kind} holds at most {PACKETS_MAX[self.kind]}"
-        said = problem(self.thresholds(buffer_bytes), rate_mbit) if self.kind == "red" else ""
+    def problem(self, link: Network) -> str:
+        """Why tc or the kernel would not make such a queue for a link; empty if they do."""
+        packets = link.buffer_bytes // link.frame_bytes
+        most = MEMORY_MAX[self.kind] // frame_memory_bytes(link.frame_bytes) if self.kind in MEMORY_MAX else packets
+        if packets > most:
+            return f"buffer: {packets} packets, but {self.kind} holds at most {most}"
+        red = self.thresholds(link.buffer_bytes, link.frame_bytes)
+        said = problem(red, link.rate_mbit) if self.kind == "red" else ""
         return said and f"qdisc.{said}"
 
 
@@ -430,6 +435,11 @@ class Network(Strict):
         "followed by another lost one with probability 1 - 1 / loss_burst_packets; loss stays the mean; default: each on its own",
         exclude_if=lambda value: value is None,  # points that do not have it keep their names
     )
+    mtu_bytes: Annotated[int, Field(ge=576, le=9000)] = Field(
+        MTU_BYTES,
+        description="largest IP packet of all links, so that a frame has 14 bytes more and TCP sends 52 less in it (docs/howto/paths.md)",
+        exclude_if=lambda value: value == MTU_BYTES,  # points that do not have it keep their names
+    )
     jitter: Jitter | None = Field(
         None, description="delay of ACKs that varies from packet to packet; of data: data_path.jitter"
     )
@@ -491,6 +501,7 @@ class Network(Strict):
             raise ValueError(
                 f"changes.{rates[0]}.rate_mbit is not possible with trace, which says the rate all the time; leave one out"
             )
+        self._check_frames()
         if self.links is not None:
             self._check_links(self.links)
         ways = [(self, ""), (self.towards("reverse"), "reverse.")]
@@ -500,7 +511,7 @@ class Network(Strict):
             size = link.buffer.bdp * link.bdp_bytes if link.buffer.bdp else link.buffer_bytes
             if size > WORD_MAX:
                 raise ValueError(f"{at}buffer: {size:g} bytes, but tc's limit is {WORD_MAX}")
-            if why := link.qdisc.problem(link.buffer_bytes, link.rate_mbit):
+            if why := link.qdisc.problem(link):
                 raise ValueError(at + why)
         return self
 
@@ -518,6 +529,24 @@ class Network(Strict):
                 )
         if self.links_rtt_ms + max(self.rtt_ms if isinstance(self.rtt_ms, list) else [self.rtt_ms]) > RTT_MS_MAX:
             raise ValueError(f"links: rtt_ms of the network and of all links must be at most {RTT_MS_MAX} ms together")
+
+    def _check_frames(self) -> None:
+        """ValueError if a frame of the MTU does not fit where it has to."""
+        if self.mtu_bytes == MTU_BYTES:
+            return
+        if self.trace is not None:
+            raise ValueError(
+                f"mtu_bytes {self.mtu_bytes} is not possible with trace, whose opportunities are of {FRAME_BYTES} bytes; leave one out"
+            )
+        sizes = [("buffer.bytes", self.buffer.bytes)]
+        sizes += [("reverse.buffer.bytes", self.reverse.buffer.bytes)] if self.reverse else []
+        sizes += [(f"links.{i}.buffer.bytes", x.buffer.bytes) for i, x in enumerate(self.links or ()) if x.buffer]
+        sizes += [("policer.burst_bytes", self.policer.burst_bytes)] if self.policer else []
+        for at, size in sizes:
+            if size is not None and size < self.frame_bytes:
+                raise ValueError(
+                    f"{at} {size}: a frame has {self.frame_bytes} bytes with mtu_bytes {self.mtu_bytes}; give at least that"
+                )
 
     @staticmethod
     def _check_bursts(at: str, loss: float, packets: float) -> None:
@@ -574,11 +603,21 @@ class Network(Strict):
     def buffer_bytes(self) -> int:
         """Bottleneck buffer in bytes, at least one frame."""
         if self.buffer.bdp is not None:
-            return max(FRAME_BYTES, round(self.buffer.bdp * self.bdp_bytes))
+            return max(self.frame_bytes, round(self.buffer.bdp * self.bdp_bytes))
         if self.buffer.bytes is not None:
             return self.buffer.bytes
         assert self.buffer.packets is not None
-        return self.buffer.packets * FRAME_BYTES
+        return self.buffer.packets * self.frame_bytes
+
+    @property
+    def frame_bytes(self) -> int:
+        """A packet of full size, as tc counts it."""
+        return self.mtu_bytes + LINK_HEADER_BYTES
+
+    @property
+    def payload_bytes(self) -> int:
+        """What TCP sends in a packet of full size, with timestamps."""
+        return self.mtu_bytes - HEADERS_BYTES
 
 
 class Noise(Strict):

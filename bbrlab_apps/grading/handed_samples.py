@@ -171,7 +171,7 @@ def impossible(scenario: Scenario, plan: Plan, columns: Mapping[str, Array]) -> 
     outstanding = count["bytes_sent"] - count["bytes_retrans"] - count["bytes_acked"] + SYN_BYTES
     mss = count["snd_mss"]
     # That is just being sent, and counts as sent before it counts as in flight: two segments or more go at once.
-    largest = 2 * FRAME_BYTES if scenario.hosts.segmentation == "off" else SEGMENT_BYTES
+    largest = 2 * scenario.network.frame_bytes if scenario.hosts.segmentation == "off" else SEGMENT_BYTES
     for wrong, text in (
         (outstanding < -FIN_BYTES, "more bytes are acknowledged than were sent"),
         (
@@ -251,10 +251,10 @@ def _beyond_the_link(scenario: Scenario, columns: Mapping[str, Array], flows: Ma
         if (queue["queue_drops"] - queue["queue_drops"][0] > total["segs_out"] + control / LEAST_FRAME_BYTES).any():
             yield "the bottleneck has dropped more than the flows sent"
     if scenario.hosts.segmentation == "off":
-        if (queue["queue_bytes"] > (queue["queue_packets"] + 1) * FRAME_BYTES).any():
+        if (queue["queue_bytes"] > (queue["queue_packets"] + 1) * scenario.network.frame_bytes).any():
             yield "the queue has more bytes than its packets can hold"
         # Random loss takes packets elsewhere, and fq at the hosts holds them.
-        came = sent + queue["queue_bytes"] + queue["queue_drops"] * FRAME_BYTES
+        came = sent + queue["queue_bytes"] + queue["queue_drops"] * scenario.network.frame_bytes
         if (
             scenario.hosts.pacing == "internal"
             and scenario.network.loss_place == "behind"
@@ -264,6 +264,6 @@ def _beyond_the_link(scenario: Scenario, columns: Mapping[str, Array], flows: Ma
             yield "the flows sent more than came to the bottleneck"
     allowed, late = _allowed_bytes(scenario, times)
     # A limiter may save room for its largest packet, and the next one counts as sent when it begins to leave.
-    packet = SEGMENT_BYTES if scenario.hosts.segmentation == "router" else FRAME_BYTES
+    packet = SEGMENT_BYTES if scenario.hosts.segmentation == "router" else scenario.network.frame_bytes
     if (sent - sent[0] > (1 + BUSY_RATE_TOLERANCE) * allowed + late + 2 * packet + LIMITER_SLACK_BYTES).any():
         yield "the bottleneck has sent more than its rate allows"

@@ -50,6 +50,7 @@ def test_guest_py_loads_them_for_an_entry_of_the_plan():
     names = [alias.name for node in imports for alias in node.names] + [getattr(node, "module", "") for node in imports]
     assert sorted(name for name in names if f"{name}.py" in ON_DEMAND) == [
         "capture",
+        "data_path",
         "opportunities",
         "play",
         "policer",

@@ -9,7 +9,7 @@ from bbrlab.experiment.report import Burst
 from bbrlab.measure.checks.check import Check, Tolerance, not_checked, suffix_of
 from bbrlab.measure.lateness import EDGE_TOLERANCE_S
 from bbrlab.measure.queues import Queue
-from bbrlab.scenario.frames import FRAME_BYTES, FRAME_MEMORY_BYTES
+from bbrlab.scenario.frames import FRAME_BYTES, frame_memory_bytes
 from bbrlab.scenario.link_trace import link_trace
 from bbrlab.scenario.rates import highest_mbit, rate_at
 from bbrlab.scenario.schema import Scenario
@@ -19,7 +19,10 @@ MIN_BUSY_INTERVALS = 10
 SEGMENT_BYTES = 70_000  # more than 64 KiB in a segment and the headers of all its packets, as tc counts them
 DROPS_WAITING = ("codel", "fq_codel", "cake", "dualpi2")  # packets that wait; the others drop what comes
 FQ_CODEL_DROP_BATCH = 64  # net/sched/sch_fq_codel.c, drop_batch_size
-BURST_MEMORY_BYTES = 2304  # skb->truesize of a UDP packet of the burst: 2048 of data, 256 of struct sk_buff
+SKB_BYTES, DATA_ENDS_BYTES = (
+    256,
+    352,
+)  # struct sk_buff; what else stands where data lies, struct skb_shared_info for the most part
 FQ_FAST_PATH = 8  # net/sched/sch_fq.c, fq_fastpath_check()
 # What a queue holds beyond its limit: fq's first packets; and the one that tbf, where the rate changes, has taken out of CAKE's
 # memory until it may leave (the others count such a packet as theirs).
@@ -28,7 +31,7 @@ BEYOND_LIMIT_PACKETS = {"fq": FQ_FAST_PATH, "cake": 1}
 
 def burst_checks(scenario: Scenario, bottleneck: str, burst: Burst | None, tolerance: Tolerance) -> list[Check]:
     """``rate`` and ``buffer``: how fast an overflowing burst leaves, and how much of it was held."""
-    rate, limit = scenario.network.rate_mbit, scenario.network.buffer_bytes
+    rate, limit, frame = scenario.network.rate_mbit, scenario.network.buffer_bytes, scenario.network.frame_bytes
     names = ("rate" + suffix_of(bottleneck), "buffer" + suffix_of(bottleneck))
     if burst is None:
         why = f"{scenario.network.qdisc.kind} drops a burst before the buffer is full"
@@ -36,7 +39,7 @@ def burst_checks(scenario: Scenario, bottleneck: str, burst: Burst | None, toler
     low, high, how = _buffer_bounds(scenario, limit)
     low -= int(tolerance.burst_s * rate * 1e6 / 8)
     # It was to overflow, and did not; in virtual time, where a burst takes none, that is an error.
-    carried_off = bool(tolerance.burst_s) and not burst["filled"] and burst["packets"] * FRAME_BYTES > high
+    carried_off = bool(tolerance.burst_s) and not burst["filled"] and burst["packets"] * frame > high
     carried_words = "in real time the link carried packets away while the burst was sent: the buffer was never full"
     if scenario.network.trace is not None:
         checks = [not_checked(names[0], None, "the link follows a trace from the start on; busy_rate compares them")]
@@ -51,42 +54,47 @@ def burst_checks(scenario: Scenario, bottleneck: str, burst: Burst | None, toler
     if carried_off and burst["buffer_bytes"] <= high:
         return [*checks, not_checked(names[1], limit, carried_words, burst["buffer_bytes"])]
     if not burst["filled"]:  # a buffer too large to be filled before every experiment: all that was sent must be there
-        low, how = int(0.9 * (burst["packets"] - 3) * FRAME_BYTES), "bytes of a burst that all fit"
+        low, how = int(0.9 * (burst["packets"] - 3) * frame), "bytes of a burst that all fit"
     size = burst["buffer_bytes"]
     return [*checks, Check(names[1], limit, size, low <= size <= high, how)]
 
 
 def _buffer_bounds(scenario: Scenario, limit: int) -> tuple[int, int, str]:
     """What an overflowing burst of one flow may leave in the buffer, in bytes, and why."""
-    qdisc = scenario.network.qdisc
-    packets = limit // FRAME_BYTES
+    qdisc, frame = scenario.network.qdisc, scenario.network.frame_bytes
+    packets = limit // frame
     if qdisc.kind == "fifo":  # one that overflowed holds its limit less at most one frame
-        return limit - FRAME_BYTES + 1, limit, "bytes that an overflowing burst leaves in the buffer"
+        return limit - frame + 1, limit, "bytes that an overflowing burst leaves in the buffer"
     if qdisc.kind == "fq_codel":  # overflowing, it drops up to 64 packets of the longest queue at once
-        low = (packets - FQ_CODEL_DROP_BATCH) * FRAME_BYTES
+        low = (packets - FQ_CODEL_DROP_BATCH) * frame
         return low, limit, "bytes left of an overflowing burst, of which fq_codel drops up to 64 packets at once"
     if qdisc.kind == "cake":  # it counts memory, of which the burst's packets take more than TCP's
-        held = packets * FRAME_MEMORY_BYTES // BURST_MEMORY_BYTES
-        return (held - 1) * FRAME_BYTES, packets * FRAME_BYTES, "bytes that an overflowing burst leaves in the buffer"
+        held = packets * frame_memory_bytes(frame) // _burst_memory_bytes(scenario)
+        return (held - 1) * frame, packets * frame, "bytes that an overflowing burst leaves in the buffer"
     if qdisc.kind == "fq":  # its first packets do not count against the limit of a flow
         packets = min(packets, qdisc.flow_limit_packets or packets)
-        high = (packets + FQ_FAST_PATH) * FRAME_BYTES
-        return packets * FRAME_BYTES, high, "bytes that an overflowing burst leaves; fq lets 8 packets more in"
-    return (packets - 1) * FRAME_BYTES, packets * FRAME_BYTES, "bytes that an overflowing burst leaves in the buffer"
+        high = (packets + FQ_FAST_PATH) * frame
+        return packets * frame, high, "bytes that an overflowing burst leaves; fq lets 8 packets more in"
+    return (packets - 1) * frame, packets * frame, "bytes that an overflowing burst leaves in the buffer"
+
+
+def _burst_memory_bytes(scenario: Scenario) -> int:
+    """skb->truesize of a UDP packet of the burst: struct sk_buff, and data of a power of two (its headers and ends included)."""
+    return SKB_BYTES + (1 << (scenario.network.frame_bytes + DATA_ENDS_BYTES - 1).bit_length())
 
 
 def queue_checks(scenario: Scenario, bottleneck: str, queue: Queue, tolerance: Tolerance) -> list[Check]:
     """``queue_peak`` and ``busy_rate``: no backlog beyond the buffer, no more carried than the rate allows."""
-    limit = scenario.network.buffer_bytes
+    limit, frame = scenario.network.buffer_bytes, scenario.network.frame_bytes
     columns, times = queue.columns, queue.columns["time_s"]
     names = ("queue_peak" + suffix_of(bottleneck), "busy_rate" + suffix_of(bottleneck))
     if len(times):
-        room = limit + BEYOND_LIMIT_PACKETS.get(scenario.network.qdisc.kind, 0) * FRAME_BYTES
+        room = limit + BEYOND_LIMIT_PACKETS.get(scenario.network.qdisc.kind, 0) * frame
         largest = int(columns["bytes"].max())
         peak = Check(names[0], limit, largest, largest <= room, "largest backlog sampled, bytes")
     else:
         peak = not_checked(names[0], limit, "no sample of the queue")
-    busy = (columns["bytes"][:-1] > 2 * FRAME_BYTES) & (columns["bytes"][1:] > 2 * FRAME_BYTES) & (np.diff(times) > 0)
+    busy = (columns["bytes"][:-1] > 2 * frame) & (columns["bytes"][1:] > 2 * frame) & (np.diff(times) > 0)
     trace = None if scenario.network.trace is None else link_trace(scenario.network.trace)
     rates = rate_at(scenario, times + EDGE_TOLERANCE_S)
     if trace is None:
@@ -167,4 +175,4 @@ def _largest_sum(values: Array, joined: Array) -> tuple[float, int, int]:
 
 def _packet_bytes(scenario: Scenario) -> int:
     """The largest packet in the queue."""
-    return SEGMENT_BYTES if scenario.hosts.segmentation == "router" else FRAME_BYTES
+    return SEGMENT_BYTES if scenario.hosts.segmentation == "router" else scenario.network.frame_bytes

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from bbrlab.experiment.plan import Plan
 from bbrlab.experiment.report import Report
 from bbrlab.measure.checks.check import Check, Tolerance, not_checked
 from bbrlab.measure.flow_counters import BEFORE_DATA_BYTES, FlowCounters
 from bbrlab.measure.numbers import ratio
+from bbrlab.scenario.frames import MTU_BYTES
 from bbrlab.scenario.schema import Scenario
 
 if TYPE_CHECKING:
@@ -34,6 +37,7 @@ def flow_checks(scenario: Scenario, plan: Plan, report: Report, counters: list[F
     else:
         checks = [not_checked("flows_ran", 0, "there is no long flow")]
     checks += _first_data(scenario, plan, counters)
+    checks += _segment_size(scenario, counters)
     end = scenario.duration_s
     limited = [ratio(c.at(end, "rwnd_limited_us"), c.at(end, "busy_us")) for c in counters]
     how = "fraction of a flow's busy time (tcp_info) that it was the limit"
@@ -42,6 +46,19 @@ def flow_checks(scenario: Scenario, plan: Plan, report: Report, counters: list[F
     how = "fraction of a flow's samples with room in the window and nothing to send"
     checks.append(_limit("send_buffer", [_starved(c) for c in unlimited], scenario.hosts.wmem_max_bytes, how))
     return checks
+
+
+def _segment_size(scenario: Scenario, counters: list[FlowCounters]) -> list[Check]:
+    """``segment_size``: what TCP sends in a packet, in bytes, against network.mtu_bytes, where a scenario has that."""
+    if scenario.network.mtu_bytes == MTU_BYTES or not counters:
+        return []
+    asked = scenario.network.payload_bytes
+    sizes = np.unique(np.concatenate([c.columns["snd_mss"] for c in counters]))
+    if not len(sizes):
+        return [not_checked("segment_size", asked, "no sample of a flow")]
+    other = sizes[sizes != asked]
+    detail = "bytes of data in a packet of full size, at every sample of every flow"
+    return [Check("segment_size", asked, float(other[0] if len(other) else asked), not len(other), detail)]
 
 
 def _first_data(scenario: Scenario, plan: Plan, counters: list[FlowCounters]) -> list[Check]:

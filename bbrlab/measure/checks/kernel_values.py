@@ -17,7 +17,7 @@ from bbrlab.experiment.qdisc import L4S_OF
 from bbrlab.experiment.report import HostSettings, Policer, Report, Setting
 from bbrlab.measure.checks.check import Check, suffix_of
 from bbrlab.measure.kernel_options import TICK_NS, Options, options_of, police_options
-from bbrlab.scenario.frames import FRAME_BYTES, FRAME_MEMORY_BYTES
+from bbrlab.scenario.frames import FRAME_BYTES, frame_memory_bytes
 from bbrlab.scenario.link_trace import link_trace
 from bbrlab.scenario.schema import Network, Scenario, burst_probabilities
 
@@ -88,7 +88,7 @@ def qdisc_check(scenario: Scenario, plan: Plan, report: Report, link: LinkPlan) 
     if network.trace is not None:
         wanted = _opportunities(scenario, report, device)
     elif not own and ("prompt" in plan.content or any(c.rate_mbit is not None for c in network.changes)):
-        burst = at_least("burst of the rate limiter (bytes)", FRAME_BYTES - step)
+        burst = at_least("burst of the rate limiter (bytes)", network.frame_bytes - step)
         limiter = {"rate_bps": rate, "burst_bytes": burst, "overhead_bytes": about("overhead", 0)}
         wanted = [
             Wanted(device, "htb", "9:", "root"),
@@ -154,9 +154,11 @@ def _last(network: Network, name: str) -> float:
 def _queue(network: Network, own_machine: bool) -> tuple[str, dict[str, Value]]:
     """The kernel's kind of the queue, and its options."""
     qdisc, size = network.qdisc, network.buffer_bytes
-    packets = max(1, size // FRAME_BYTES)
+    packets = max(1, size // network.frame_bytes)
     values = {"limit_packets": about("network.buffer (packets)", packets)}
-    memory = {"memory_bytes": at_least("network.buffer (bytes of memory)", packets * FRAME_MEMORY_BYTES)}
+    memory = {
+        "memory_bytes": at_least("network.buffer (bytes of memory)", packets * frame_memory_bytes(network.frame_bytes))
+    }
     if qdisc.kind == "fifo":
         return "bfifo", {"limit_bytes": about("network.buffer (bytes)", size)}
     if qdisc.kind == "red":
@@ -207,7 +209,7 @@ def _queue(network: Network, own_machine: bool) -> tuple[str, dict[str, Value]]:
 def _red(network: Network) -> dict[str, Value]:
     """RED's thresholds (those that the scenario leaves out: as they are derived from the buffer) and what follows from them."""
     qdisc, size = network.qdisc, network.buffer_bytes
-    red = qdisc.thresholds(size)
+    red = qdisc.thresholds(size, network.frame_bytes)
     low, high = qdisc.min_bytes or red.min_bytes, qdisc.max_bytes or red.max_bytes
     probability = qdisc.probability or red.probability
     burst, average = qdisc.burst_packets or red.burst_packets, qdisc.avpkt_bytes or red.avpkt_bytes

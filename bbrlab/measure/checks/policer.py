@@ -6,7 +6,6 @@ from bbrlab.experiment.plan import Plan
 from bbrlab.experiment.report import Report
 from bbrlab.measure.checks.check import Check, Tolerance, not_checked
 from bbrlab.measure.checks.kernel_values import policer_values_check
-from bbrlab.scenario.frames import FRAME_BYTES
 from bbrlab.scenario.schema import Scenario
 
 
@@ -25,7 +24,7 @@ def policer_checks(scenario: Scenario, plan: Plan, report: Report, tolerance: To
         found.append(policer_values_check(scenario, entry))
         passed, drops = entry["passed_bytes"], entry["drops"]
         counted = entry["passed_packets"] + drops == entry["offered_packets"]
-        ok = counted and passed <= most * (1 + tolerance.rate) + FRAME_BYTES
+        ok = counted and passed <= most * (1 + tolerance.rate) + scenario.network.frame_bytes
         detail = (
             f"bytes that passed the policer at {entry['device']}; {drops} of {entry['offered_packets']} packets dropped"
         )

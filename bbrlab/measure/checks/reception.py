@@ -5,7 +5,6 @@ from __future__ import annotations
 from bbrlab.experiment.plan import Plan
 from bbrlab.experiment.report import Report
 from bbrlab.measure.checks.check import Check
-from bbrlab.scenario.frames import FRAME_BYTES
 from bbrlab.scenario.schema import Scenario
 
 # What an interface gets besides TCP: some ARP, and on a real machine what its kernel sends by itself.
@@ -44,7 +43,9 @@ def receive_offload_check(scenario: Scenario, plan: Plan, report: Report) -> Che
         and delayed == (ports if delay_us else set())
         and timers == {round((timer_us or 0) * 1000)}
     )
-    together = (delay_us or timer_us or 0) > 2 * FRAME_BYTES * 8 / scenario.network.rate_mbit and packets >= FEW_PACKETS
+    together = (
+        delay_us or timer_us or 0
+    ) > 2 * scenario.network.frame_bytes * 8 / scenario.network.rate_mbit and packets >= FEW_PACKETS
     if off or together:
         merged = packets - segments > OTHER_PACKETS_PER_HOST * len(receivers)
         ok = ok and merged == (not off)
