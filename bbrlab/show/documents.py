@@ -10,7 +10,7 @@ from html import escape
 from pathlib import Path
 
 from bbrlab.base import paths
-from bbrlab.show.html import block, heading
+from bbrlab.show.html import block
 
 # Files and patterns of the checkout; docs/ flat or grouped in folders.
 SOURCES = (
@@ -32,6 +32,7 @@ KINDS = {
     "explanation": "Explanation",
     "development": "Development",
 }
+INDEX = Path("docs/README.md")
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)")
 _LARGEST_BYTES = 2_000_000  # of a file that a page links to and that comes along
 _ARROW = re.compile(r"(\w+)(?: ?\[[^\]]*\])? --(?: (.+?) --)?> (\w+)(?: ?\[[^\]]*\])?")
@@ -135,16 +136,21 @@ def named(pages: Iterable[Path], stem: str) -> Path | None:
     return next((p for p in pages if p.parts[0] == "docs" and p.stem == stem), None)
 
 
-def contents_page(pages: Sequence[Path]) -> str:
-    """The source of the documentation's table of contents, by kind where docs/ is in folders."""
+def contents(pages: Sequence[Path], root: Path | None = None) -> str:
+    """What stands behind docs/README.md on the site, unseen: the list of all pages for the sidebar, by kind where docs/ is in folders, in the order
+    of docs/README.md.
+    """
+    overview = (root or paths.ROOT) / INDEX
+    text = overview.read_text(encoding="utf-8") if overview.exists() else ""
+    named_first = list(dict.fromkeys(_place(INDEX, target) for _, _, target in _LINK.findall(text)))
     groups: dict[str, list[Path]] = {}
-    for page in pages:
+    for page in sorted(pages, key=lambda p: named_first.index(p) if p in named_first else len(named_first)):
         groups.setdefault(_group(page), []).append(page)
     order = ["Begin here", *KINDS.values()]
-    parts: list[str] = [heading("Documentation", 1)]
+    parts: list[str] = []
     for name in sorted(groups, key=lambda g: (order.index(g) if g in order else len(order), g)):
         entries = "\n".join(_entry(page) for page in groups[name])
-        parts.append(f"```{{toctree}}\n:maxdepth: 1\n:caption: {name}\n\n{entries}\n```\n\n")
+        parts.append(f"\n```{{toctree}}\n:hidden:\n:maxdepth: 1\n:caption: {name}\n\n{entries}\n```\n")
     return "".join(parts)
 
 

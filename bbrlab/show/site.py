@@ -111,10 +111,10 @@ def _write_sources(findings: Findings, source: Path) -> None:
     trust = documents.named(pages, "trust")
     entries = ["Papers <papers/index>", "Statements <statements>", "Models <models>", "Method <method>", "Runs <runs>"]
     entries += [f"Trust </{trust.with_suffix('')}>"] if trust else []
-    entries += ["Limitations </LIMITATIONS>", "Docs <documentation>"]
+    entries += ["Limitations </LIMITATIONS>", "Docs </docs/README>"]
     cards = [(str(trust.with_suffix("")), "Trust", "What was predicted before anyone here had seen the measurements.")] if trust else []  # fmt: skip
     cards += [("LIMITATIONS", "Limitations", "What testbeds have and virtual time has not."),
-              ("documentation", "Documentation", "Set it up, write a scenario, add a paper, an algorithm or a claim.")]  # fmt: skip
+              ("docs/README", "Documentation", "Set it up, write a scenario, add a paper, an algorithm or a claim.")]  # fmt: skip
     linked = (Path("data/README.md"), *(documents.named(pages, s) for s in ("bbr", "architecture", "results", "measured")))  # fmt: skip
     texts |= {
         "index": front_page(findings, titles, cards, entries),
@@ -123,8 +123,9 @@ def _write_sources(findings: Findings, source: Path) -> None:
         "models": models_page(findings, [f"notebooks/{n}" for n in OF_MODELS if n in executed], documents.named(pages, "models")),
         "method": method_page({documents.title_of(p): p for p in linked if p in pages}),
         "runs": runs_page(findings),
-        "documentation": documents.contents_page([p for p in pages if p not in (trust, Path("LIMITATIONS.md"))]),
     }  # fmt: skip
+    others = [p for p in pages if p not in (documents.INDEX, trust, Path("LIMITATIONS.md"))]
+    texts["docs/README"] = (source / documents.INDEX).read_text(encoding="utf-8") + documents.contents(others)
     for name, text in texts.items():
         path = source / f"{name}.md"
         path.parent.mkdir(exist_ok=True)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from bbrlab.base.errors import UserError
+from bbrlab.base.words import number_of
 from bbrlab.base.workers import workers
 from bbrlab.cli.app import EXIT_MOVED, AsJson, all_cores, app, at_once, print_json
 from bbrlab.cli.interrupts import EXIT_INTERRUPTED, Interrupted, raise_again
@@ -124,7 +125,8 @@ def assign(
     _warn_of_salt(loaded)
     if id_column is not None and roster is None:
         raise UserError("--id-column is of a --roster")
-    ids = [*(student or []), *(read_roster(roster, id_column).ids if roster is not None else [])]
+    people = None if roster is None else read_roster(roster, id_column)
+    ids = [*(student or []), *(people.ids if people else [])]
     if not ids:
         raise UserError("give --student ID, or --roster FILE.csv")
     if scenario is not None and len(ids) > 1:
@@ -133,7 +135,8 @@ def assign(
     if sheets is not None:
         for own in drawn:
             write_sheet(loaded, own, sheets / own.student)
-        typer.echo(f"{len(drawn)} sheets: {sheets}")
+        whose = f", named by the column '{people.column}' of {roster}" if people else ""
+        typer.echo(f"{number_of(len(drawn), 'sheet')}: {sheets}{whose}")
     for own in drawn if sheets is None else ():
         typer.echo(f"student: {own.student}")
         for name, value in own.parameters.items():

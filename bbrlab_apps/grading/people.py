@@ -16,7 +16,7 @@ from bbrlab_apps.grading.rubric import Rubric, instant_of
 
 BYTES_MAX = 5_000_000
 # Columns that name a student, in the order in which they are looked for: Canvas's "Student" is a name, and its "ID" its own number.
-ID_COLUMNS = ("sis login id", "username", "student id", "id number", "sid", "student", "email address", "email", "id")
+ID_COLUMNS = ("sis login id", "username", "student id", "id number", "sid", "student", "id", "email address", "email")
 EMAIL_COLUMNS = ("email address", "email")
 CANVAS_EXTRA = ("points possible", "student, test")  # rows of Canvas's table that are nobody's
 
@@ -76,10 +76,12 @@ class Roster:
     """Who is in a course.
 
     Attributes:
+        column: that the ids are of.
         ids: of the students, in their order.
         by_email: {e-mail in small letters: id}, of those who have one.
     """
 
+    column: str
     ids: list[str]
     by_email: dict[str, str]
 
@@ -113,7 +115,7 @@ def read_roster(file: Path, column: str | None = None) -> Roster:
             by_email[row[email].strip().lower()] = id
     if not ids:
         raise UserError(f"{file}: has no students")
-    return Roster(ids, by_email)
+    return Roster(table.head[place], ids, by_email)
 
 
 def read_people(

@@ -25,7 +25,7 @@ def table() -> str:
             f"`{path.stem}`: {first['virtual_kernel']} in virtual time, {first['real_kernel']} in real time by {first['backend']} ({first['acceleration']}); {first['refused']} runs refused. "
             f"At worst, timers of one in a hundred samples came more than {first['late_ms_p99']:.2g} ms late, the processor was {first['busy']:.0%} busy, and others had {first['lost']:.1%} of its time.",
             "",
-            "| | metric | virtual time | real time | difference (95 %) | |",
+            "| algorithm | metric | virtual time | real time | difference (95 %) | outcome |",
             "|---|---|---|---|---|---|",
         ]
         for row in content[content["metric"].isin(METRICS)].to_dict("records"):

@@ -75,7 +75,7 @@ def with_scorecard(text: str, known: pd.DataFrame, missing: Sequence[str]) -> st
     lines = [
         _in_words(of_papers, missing),
         "",
-        f"| | statements | {' | '.join(COLUMNS)} |",
+        f"| paper | statements | {' | '.join(COLUMNS)} |",
         "|---|" + "---|" * (1 + len(COLUMNS)),
     ]
     for row in rows:

@@ -116,6 +116,7 @@ def test_a_deadline_is_an_instant(tmp_path, text):
     ("Student,ID,SIS User ID,SIS Login ID,Section,Lab 1 (77)\n    Points Possible,,,,,10\n\"Doe, Jane\",11,s1,jdoe,A,\n\"Student, Test\",12,,x,A,\n", ["jdoe"]),
     ("First name;Surname;ID number;Email address\nJane;Doe;123;jane@x.org\nBob;Roe;124;bob@x.org\n", ["123", "124"]),
     ("\ufeffName\tEmail\nJane\tjane@x.org\n", ["jane@x.org"]),
+    ("name,id,email\nAda,ada,ada@x.org\n", ["ada"]),
     ("student\nada\nbob\n", ["ada", "bob"]),
 ])  # fmt: skip
 def test_rosters_of_others_systems(tmp_path, text, ids):
@@ -249,7 +250,7 @@ def test_sheets_have_nothing_that_is_right(tmp_path):
         tmp_path / "drawn.csv",
     )
     assert done.exit_code == 0, done.output
-    assert "2 sheets" in done.output
+    assert "2 sheets" in done.output and "named by the column 'student'" in done.output
     text = "".join(p.read_text() for p in (tmp_path / "sheets/ada").iterdir())
     for secret in (RUBRIC["salt"], "within_percent", "ProbeRTT", "number_of", "eight", "because", "expect"):
         assert secret not in text

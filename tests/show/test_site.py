@@ -121,7 +121,8 @@ def pages_of(site: Path) -> dict[Path, Page]:
     return {p: Page(p.read_text(encoding="utf-8")) for p in sorted(site.rglob("*.html")) if "_static" not in p.parts}
 
 
-def test_every_link_and_anchor_leads_somewhere_and_nothing_is_loaded_from_elsewhere(site):
+def wrong_links(site: Path) -> list[str]:
+    """Links and anchors that lead nowhere, and what is loaded from elsewhere."""
     pages = pages_of(site)
     assert len(pages) > 20
     wrong = []
@@ -136,9 +137,23 @@ def test_every_link_and_anchor_leads_somewhere_and_nothing_is_loaded_from_elsewh
             target = (place.parent / unquote(path)).resolve() if path else place
             if not target.exists() or (anchor and target in pages and unquote(anchor) not in pages[target].names):
                 wrong.append(f"{place.relative_to(site)} links to {link}")
-    assert wrong == []
+    return wrong
+
+
+def test_every_link_and_anchor_leads_somewhere_and_nothing_is_loaded_from_elsewhere(site):
+    assert wrong_links(site) == []
     for style in site.rglob("*.css"):
         assert not re.search(r"(url\(|@import)\s*['\"]?(https?:)?//", style.read_text(encoding="utf-8")), style
+
+
+@pytest.mark.slow
+def test_the_site_of_what_ships_is_whole_and_small(tmp_path, monkeypatch):
+    """Every link resolves, and 20 MB are enough."""
+    monkeypatch.setattr(paths, "SHIPPED", paths.ROOT / "shipped")
+    site = tmp_path / "site"
+    assert build_site("quick", site) == []
+    assert wrong_links(site) == []
+    assert sum(path.stat().st_size for path in site.rglob("*")) < 20e6
 
 
 def test_how_far_the_site_is_counts_every_page_once(site, steps):
@@ -394,10 +409,18 @@ def test_documents_are_found_flat_or_in_folders(tmp_path):
     assert (tmp_path / "out" / "docs" / "flat.md").read_text().splitlines()[
         2
     ] == "[in](howto/in.md#a) gone [file](file.txt)"
-    contents = documents.contents_page(found)
+    contents = documents.contents(found, tmp_path)
     assert (
         contents.index("Guides and reference") < contents.index("/docs/flat") and ":caption: How-to guides" in contents
     )
+
+
+def test_the_sidebar_of_the_documentation_is_in_the_order_of_its_overview(tmp_path):
+    (tmp_path / "docs" / "howto").mkdir(parents=True)
+    pages = [Path(f"docs/howto/{name}.md") for name in ("a", "b", "c")]
+    (tmp_path / documents.INDEX).write_text("[the last](howto/c.md#part) [the first](howto/a.md) [again](howto/c.md)")
+    contents = documents.contents(pages, tmp_path)
+    assert re.findall(r"/docs/howto/(\w)", contents) == ["c", "a", "b"]
 
 
 def test_a_diagram_is_told_in_words(tmp_path):

@@ -177,7 +177,7 @@
       const group = groupsOf(metric)[0], per = data.measured[metric.name][group], goals = data.expected[metric.name]?.[group] || [];
       const grid = () => y.values.map(() => x.values.map(() => null));
       const z = grid(), words = grid(), hover = grid(), places = [];
-      const rounded = (v) => (metric.gain ? `${v > 0 ? "+" : ""}${Math.round(v)}` : text(v, 2));
+      const rounded = (v) => (metric.gain ? `${Math.round(v) > 0 ? "+" : ""}${Math.round(v) || 0}` : text(v, 2));
       data.points.forEach((point, at) => {
         const cell = per[at];
         if (!cell || !chosen(point, others())) return;
