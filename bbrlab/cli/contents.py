@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from bbrlab.study.contents import Listed
 
 TITLE_MAX = 28  # letters of a figure's title
+NARROW = 100  # columns of a terminal below which the number of runs is left out
 
 
 @app.command("list")
@@ -32,14 +33,15 @@ def list_(figures: Figures = None, as_json: AsJson = False) -> None:
 def _show_figures(found: list[Listed]) -> None:
     from rich.table import Table
 
-    from bbrlab.base.console import Console
     from bbrlab.results.config import load_config
+    from bbrlab.show.console import wide_console
 
-    console, cores, scales = Console(), all_cores(), list(load_config().scales)
+    console, cores, scales = wide_console(), all_cores(), list(load_config().scales)
+    narrow = console.width < NARROW
     table = Table(box=None, pad_edge=False)
     table.add_column("figure", no_wrap=True)
-    table.add_column("what it is", overflow="ellipsis", no_wrap=True, max_width=TITLE_MAX)
-    for head in ("points", "runs", *(f"{scale} (min)" for scale in scales), "results"):
+    table.add_column("what it is", overflow="ellipsis", no_wrap=True, max_width=TITLE_MAX // 2 if narrow else TITLE_MAX)
+    for head in ("points", *([] if narrow else ["runs"]), *scales, "results"):
         table.add_column(head, justify="left" if head == "results" else "right", no_wrap=True, min_width=len(head))
     for one in found:
         largest = one.scales[max(one.scales, key=scales.index)]
@@ -47,11 +49,18 @@ def _show_figures(found: list[Listed]) -> None:
         here = [s for s, at in one.scales.items() if at.own] + [
             f"ships: {s}" for s, at in one.scales.items() if at.shipped
         ][-1:]
-        table.add_row(one.id, one.title, str(largest.points), str(largest.runs), *minutes, ", ".join(here) or "none")
+        table.add_row(
+            one.id,
+            one.title,
+            str(largest.points),
+            *([] if narrow else [str(largest.runs)]),
+            *minutes,
+            ", ".join(here) or "none",
+        )
     console.print(table)
     sums = ", ".join(f"{s} {_minutes(sum(f.scales[s].core_s for f in found if s in f.scales) / cores)}" for s in scales)
     console.print(
-        f"points and runs: of the largest scale, of the seeds to begin with; minutes on {cores} cores: {sums}\n"
+        f"points and runs: of the largest scale, of the seeds to begin with; {', '.join(scales)}: minutes on {cores} cores, in all: {sums}\n"
         "run one: bbrlab campaign PAPER/FIGURE; its points: bbrlab list PAPER/FIGURE; a picture: bbrlab plot PAPER/FIGURE",
         highlight=False,
         soft_wrap=True,
@@ -66,13 +75,13 @@ def _minutes(seconds: float) -> str:
 def _show_points(one: Listed) -> None:
     from rich.table import Table
 
-    from bbrlab.base.console import Console
     from bbrlab.base.words import number_of
     from bbrlab.results.cost import estimate_s
     from bbrlab.results.figures import figures_at
+    from bbrlab.show.console import wide_console
     from bbrlab.show.plots.style import plain
 
-    console = Console()
+    console = wide_console()
     scale = list(one.scales)[-1]
     (figure,) = figures_at(scale, [one.id])
     console.print(f"{one.id}: {one.title}; scale {scale}", highlight=False, soft_wrap=True)

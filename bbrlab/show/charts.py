@@ -82,7 +82,7 @@ def chart_of(figure: Figure, table: pd.DataFrame, claims: Iterable[Claim], resul
     claims = list(claims)
     names = list(dict.fromkeys(name for p in points for name in p.values))
     keys = [_key(name, figure, points) for name in names]
-    expected = _expected(figure, points, claims)
+    expected = expected_at(figure, points, claims)
     measured = _measured(table, points)
     gains = [gain for gain in gains_of(figure, claims) if gain.metric in measured]
     for gain in gains:
@@ -241,7 +241,7 @@ def expectation(claim: Claim, figure: Figure) -> tuple[str, str, Point] | None:
     return (metric, WHOLE if metric in RUN else str(terms[0][1].group), chosen[0]) if len(chosen) == 1 else None
 
 
-def _expected(figure: Figure, points: list[Point], claims: Iterable[Claim]) -> dict[str, dict[str, list[Any]]]:
+def expected_at(figure: Figure, points: list[Point], claims: Iterable[Claim]) -> dict[str, dict[str, list[Any]]]:
     """What claims expect at the points: of one point each, or published along several."""
     places = {p.label: i for i, p in enumerate(points)}
     expected: dict[str, dict[str, list[Any]]] = {}

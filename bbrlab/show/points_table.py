@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
 import numpy as np
 import pandas as pd
 from rich.table import Table
@@ -32,7 +36,20 @@ def swept_columns(table: pd.DataFrame) -> list[str]:
     return [column for column in table.columns if column not in not_swept]
 
 
-def show_points(table: pd.DataFrame, console: Console) -> None:
+@dataclass(frozen=True)
+class Beside:
+    """What stands beside the points of a figure.
+
+    Attributes:
+        metric: column that claims read.
+        cells: {(point, group; of a run's metric 0): what is published, and what the claim on it came to}.
+    """
+
+    metric: str
+    cells: Mapping[tuple[str, int], tuple[str, str]]
+
+
+def show_points(table: pd.DataFrame, console: Console, beside: Beside | None = None) -> None:
     """Print each point and flow group with its main metrics: means over the seeds, with the half-widths of their 95 % intervals.
 
     On a console that is too narrow, intervals stand closer; then columns do, and the intervals of what is of a run and not of a group are
@@ -40,22 +57,26 @@ def show_points(table: pd.DataFrame, console: Console) -> None:
 
     Args:
         table: figure_table(). A metric that no run has is left out; runs that failed their checks are in no mean and counted.
+        beside: published values and verdicts, as further columns behind their metric.
     """
     for pad, narrow in ((" ± ", False), ("±", False), ("±", True)):
-        made = _table(table, pad, narrow=narrow)
+        made = _table(table, pad, beside, narrow=narrow)
         if console.measure(made, options=console.options.update(width=ANY_WIDTH)).maximum <= console.width:
             break
     console.print(made)
 
 
-def _table(table: pd.DataFrame, pad: str, *, narrow: bool) -> Table:
+def _table(table: pd.DataFrame, pad: str, beside: Beside | None, *, narrow: bool) -> Table:
     """The table, with ``pad`` before an interval; ``narrow``: with columns close together, and no interval of what is of a run."""
     swept = swept_columns(table)
     keys = ["point", "group"]
-    shown = [(column, head, digits) for column, head, digits in SHOWN if table[column].notna().any()]
+    shown = [(column, head, digits) for column, head, digits in _shown(beside) if table[column].notna().any()]
     means = {column: point_means(table, keys, column).set_index(keys) for column, _, _ in shown}
     out = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0) if narrow else (0, 1))
-    for name in (*swept, "flows", *(head for _, head, _ in shown), "runs"):
+    heads = [
+        [head, *(("published", "claim") if beside and column == beside.metric else ())] for column, head, _ in shown
+    ]
+    for name in (*swept, "flows", *chain.from_iterable(heads), "runs"):
         head = NARROW.get(name, name) if narrow else name
         out.add_column(head.removeprefix("network."), justify="left" if name in swept else "right", overflow="fold")
     for _, rows in table.groupby(keys, sort=False):
@@ -63,16 +84,23 @@ def _table(table: pd.DataFrame, pad: str, *, narrow: bool) -> Table:
         place = (str(first["point"]), int(first["group"]))
         cells = ["" if pd.isna(first[name]) else f"{first[name]}" for name in swept]
         again = first["group"] > 0
-        numbers = [
-            ""
-            if again and column in schema.RUN
-            else interval_text(means[column], place, digits, "" if narrow and column in schema.RUN else pad)
-            for column, _, digits in shown
-        ]
+        numbers: list[str] = []
+        for column, _, digits in shown:
+            text = interval_text(means[column], place, digits, "" if narrow and column in schema.RUN else pad)
+            numbers.append("" if again and column in schema.RUN else text)
+            if beside and column == beside.metric:
+                numbers += beside.cells.get(place, ("", ""))
         failed = int((~rows["ok"]).sum())
         runs = f"{len(rows) - failed}" + (f", {failed} failed" if failed else "")
         out.add_row(*cells, f"{first['count']} {first['cca']}", *numbers, runs)
     return out
+
+
+def _shown(beside: Beside | None) -> Sequence[tuple[str, str, int]]:
+    """The metrics: those of every figure, before them that of claims if it is another."""
+    if beside is None or beside.metric in {column for column, _, _ in SHOWN}:
+        return SHOWN
+    return ((beside.metric, beside.metric, 3), *SHOWN)
 
 
 def interval_text(means: pd.DataFrame, place: tuple[str, int], digits: int, pad: str = " ± ") -> str:

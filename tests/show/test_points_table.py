@@ -1,6 +1,7 @@
 """What a study without claims prints at its end."""
 
 import io
+from pathlib import Path
 
 import pandas as pd
 from rich.console import Console
@@ -10,6 +11,7 @@ from bbrlab.base import paths
 from bbrlab.cli.commands import app
 from bbrlab.results.tables import read_figure
 from bbrlab.results.verdicts import read_claims, read_statements
+from bbrlab.show.figure_end import show_figure_end
 from bbrlab.show.points_table import show_points, swept_columns
 
 TABLE = paths.ROOT / "shipped/quick/tang/fig5.parquet"
@@ -55,17 +57,46 @@ def test_what_tells_points_apart():
     assert swept_columns(read_figure(paths.ROOT / "shipped/quick/cao2019/fig7.parquet")) == ["case", "network.loss"]
 
 
-def test_the_command_prints_points_only_where_no_claim_reads_the_figure(tmp_path):
-    claims, statements = (
-        read_claims(paths.ROOT / "shipped/quick/claims.parquet"),
-        read_statements(paths.ROOT / "shipped/quick/claims.parquet"),
+def end_of(tmp_path: Path, figure: str, width: int = 130) -> list[str]:
+    """What a campaign of one figure ends with, of what ships at quick."""
+    shipped = paths.ROOT / "shipped/quick"
+    claims = read_claims(shipped / "claims.parquet")
+    claims = claims[claims["figures"].str.contains(figure)]
+    statements = read_statements(shipped / "claims.parquet")
+    console = Console(file=io.StringIO(), width=width)
+    show_figure_end(
+        shipped / f"{figure}.parquet", claims, statements[statements["id"].isin(claims["statement"])], console
     )
-    run = CliRunner()
-    for name, kept in (("none", 0), ("some", 5)):
-        part = statements[statements["paper"] == "tang"][:kept]
-        part.to_parquet(tmp_path / f"{name}.statements.parquet")
-        claims[claims["statement"].isin(part["id"])].to_parquet(tmp_path / f"{name}.claims.parquet")
-    without = run.invoke(app, ["verdicts", str(tmp_path / "none.claims.parquet"), "--table", str(TABLE)])
-    assert without.exit_code == 0 and "share of capacity" in without.output and "verdict" not in without.output
-    some = run.invoke(app, ["verdicts", str(tmp_path / "some.claims.parquet"), "--table", str(TABLE)])
-    assert some.exit_code == 0 and "verdict" in some.output and "share of capacity" not in some.output
+    return console.file.getvalue().splitlines()
+
+
+def test_a_figure_ends_on_one_screen_with_published_measured_verdict_and_places(tmp_path):
+    lines = end_of(tmp_path, "sarpkaya2025/fig5a")
+    assert lines[0] == "sarpkaya2025/fig5a: Fig. 5a, scale quick"
+    assert lines[1].split()[:2] == ["buffer.bdp", "flows.0.count"] and "published" in lines[1]
+    (alone,) = [line for line in lines if "1 bbr3" in line and line.startswith("1 ")]
+    assert "0.4676 ± 0.05" in alone and "reproduced" in alone
+    assert len(lines) < 50, "a screen"
+    assert any(line.startswith("SA-5a: ") for line in lines), "which this figure alone decides"
+    (others,) = [line for line in lines if "other figures, too: " in line]
+    assert "SA-5a," not in others
+    assert [line[:12].strip() for line in lines[-3:]] == ["numbers", "all claims", "picture"]
+    assert lines[-1].endswith("bbrlab plot sarpkaya2025/fig5a --scale quick")
+
+
+def test_of_many_points_those_that_do_not_reproduce_come_first(tmp_path):
+    lines = end_of(tmp_path, "sarpkaya2025/fig2a")
+    table = read_figure(paths.ROOT / "shipped/quick/sarpkaya2025/fig2a.parquet")
+    rows = [line for line in lines if " bbr1 " in line or " cubic " in line]
+    hidden = table["point"].nunique() - len(rows) // 2
+    assert hidden > 0 and f"and {hidden} more points, which are nearer" in lines
+
+
+def test_the_command_prints_points_and_statements(tmp_path):
+    claims = read_claims(paths.ROOT / "shipped/quick/claims.parquet")
+    statements = read_statements(paths.ROOT / "shipped/quick/claims.parquet")
+    part = statements[statements["paper"] == "tang"][:0]
+    part.to_parquet(tmp_path / "none.statements.parquet")
+    claims[claims["statement"].isin(part["id"])].to_parquet(tmp_path / "none.claims.parquet")
+    done = CliRunner().invoke(app, ["verdicts", str(tmp_path / "none.claims.parquet"), "--table", str(TABLE)])
+    assert done.exit_code == 0 and "share of capacity" in done.output and "verdict" not in done.output.split("\n")[1]

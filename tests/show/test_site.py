@@ -151,7 +151,8 @@ def test_the_site_of_what_ships_is_whole_and_small(tmp_path, monkeypatch):
     """Every link resolves, and 20 MB are enough."""
     monkeypatch.setattr(paths, "SHIPPED", paths.ROOT / "shipped")
     site = tmp_path / "site"
-    assert build_site("quick", site) == []
+    # Of a second site in one process Sphinx says that its parts are there already.
+    assert [line for line in build_site("quick", site) if "already registered" not in line] == []
     assert wrong_links(site) == []
     assert sum(path.stat().st_size for path in site.rglob("*")) < 20e6
 

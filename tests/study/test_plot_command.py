@@ -309,7 +309,9 @@ def test_what_there_is(monkeypatch):
     smoke, full = (found["tang/fig2"]["scales"][scale] for scale in ("smoke", "full"))
     assert smoke["runs"] <= full["runs"] and 0 < smoke["core_s"] < full["core_s"]
     words = CliRunner().invoke(app, ["list", "tang"], env={"COLUMNS": "160"}).output
-    assert "tang/fig2" in words and "full (min)" in words
+    assert "tang/fig2" in words and "full: minutes on" in words
+    lines = CliRunner().invoke(app, ["list", "tang"], env={"COLUMNS": "80"}).output.splitlines()
+    assert lines[0].split()[-4:] == ["smoke", "quick", "full", "results"], "whole on 80 columns, or wider in a pipe"
     points = CliRunner().invoke(app, ["list", "tang/fig2"], env={"COLUMNS": "160"}).output
     assert f"{full['points']} points, {full['runs']} runs; other scales: smoke: {smoke['points']} points" in points
     wrong = CliRunner().invoke(app, ["list", "tnag"])

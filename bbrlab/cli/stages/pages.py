@@ -27,17 +27,16 @@ def execute(
 def verdicts(claims: Path, table: Annotated[Path | None, typer.Option()] = None) -> None:
     """Print the verdicts of a table of claims and of the statements beside it (used by the workflow).
 
-    Where no claim reads the figure of --table, print its points.
+    With --table, that of one figure: one screen with its points and statements.
     """
     from bbrlab.results.verdicts import read_claims, read_statements
 
     statements = read_statements(claims)
-    if table is not None and statements.empty:
-        from bbrlab.results.tables import read_figure
+    if table is not None:
         from bbrlab.show.console import wide_console
-        from bbrlab.show.points_table import show_points
+        from bbrlab.show.figure_end import show_figure_end
 
-        show_points(read_figure(table), wide_console())
+        show_figure_end(table, read_claims(claims), statements, wide_console())
     else:
         from bbrlab.show.terminal import show_verdicts
 
