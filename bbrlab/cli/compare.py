@@ -61,8 +61,7 @@ def compare(
     from bbrlab.publish.compare import METRICS, compare_points, compare_verdicts, only_in
     from bbrlab.results.config import load_config
     from bbrlab.results.figures import figures_at
-    from bbrlab.show.comparison import Comparison, content_of, show_comparison, write_points
-    from bbrlab.show.comparison_page import write_page
+    from bbrlab.show.comparison import Comparison, content_of, show_comparison, write_page, write_points
 
     metrics = metric or METRICS
     compare_points({}, {}, metrics)  # of nothing: says if there is no such metric, before a campaign runs

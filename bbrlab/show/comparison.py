@@ -1,4 +1,4 @@
-"""Two campaigns against each other, on the terminal and as files."""
+"""Two campaigns against each other: on the terminal, as a table, and as a page."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from typing import Any
 import pandas as pd
 from rich.table import Table
 
+from bbrlab.base import files
 from bbrlab.base.console import Console
 from bbrlab.base.tables import write_csv
 from bbrlab.publish.compare import MOVED, NOT_COMPARED, OPEN, SAME, has_numbers, one_sided
 from bbrlab.show.console import wide_console
+from bbrlab.show.html import render
 
 
 @dataclass(frozen=True)
@@ -166,3 +168,39 @@ def content_of(comparison: Comparison) -> dict[str, Any]:
 def _records(table: pd.DataFrame) -> Sequence[dict[str, Any]]:
     records: list[dict[str, Any]] = json.loads(table.to_json(orient="records", double_precision=15))
     return records
+
+
+def write_page(comparison: Comparison, page: Path) -> None:
+    """Write a page with every point and every verdict of both sides."""
+    points = [
+        (
+            [
+                row["figure"], row["point"], row["cca"], f"{row['metric']} ({row['unit']})" if row["unit"] != "1" else row["metric"],
+                with_half(row["a_mean"], row["a_half"]), with_half(row["b_mean"], row["b_half"]),
+                with_ends(row["difference"], row["low"], row["high"]), row["outcome"],
+            ],
+            row["outcome"] == MOVED,
+        )
+        for row in comparison.points.to_dict("records")
+    ]  # fmt: skip
+    verdicts = [
+        (
+            [row["id"], row["expected"]]
+            + [text for s in "ab" for text in (row[s], with_ends(row[f"{s}_mean"], row[f"{s}_low"], row[f"{s}_high"]))],
+            bool(row["moved"]),
+        )
+        for row in comparison.verdicts.to_dict("records")
+    ]
+    heads = (
+        ["figure", "point", "flows", "metric", "A", "B", "difference", "outcome"],
+        ["claim", "expected", "A", "measured", "B", "measured"],
+    )
+    text = render(
+        "comparison.html",
+        title=" and ".join(side["name"] for side in comparison.sides),
+        scale=comparison.scale,
+        counts=outcome_counts(comparison),
+        sides=comparison.sides,
+        tables=list(zip(("Points", "Verdicts"), heads, (points, verdicts), strict=True)),
+    )
+    files.write_text(page, text)
