@@ -84,8 +84,8 @@ def entries(folder: Path) -> list[Entry]:
     grouped: dict[str, list[tuple[Path, os.stat_result]]] = {}
     for path in folder.iterdir():
         with contextlib.suppress(FileNotFoundError):  # somebody else prunes
-            if (found := ENTRY.match(path.name)) and path.is_file() and not path.is_symlink():
-                grouped.setdefault(found[1], []).append((path, path.stat()))
+            if (match := ENTRY.match(path.name)) and path.is_file() and not path.is_symlink():
+                grouped.setdefault(match[1], []).append((path, path.stat()))
     made = [
         Entry(
             tuple(sorted(path for path, _ in group)),
@@ -102,10 +102,10 @@ def linked(results: Path) -> set[Path]:
 
     Those of stand-ins (results/replace/) and of comparisons (results/compare/), too.
     """
-    found = set()
+    targets = set()
     for parent, _, names in os.walk(results):
-        found |= {p.resolve() for p in (Path(parent, name) for name in names) if p.is_symlink()}
-    return found
+        targets |= {p.resolve() for p in (Path(parent, name) for name in names) if p.is_symlink()}
+    return targets
 
 
 @dataclass(frozen=True)

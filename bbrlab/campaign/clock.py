@@ -22,19 +22,19 @@ def date_back(results: Path) -> list[Path]:
         The files.
     """
     latest_ns = time.time_ns() + AHEAD_S * 1_000_000_000
-    found = []
+    ahead = []
     for parent, _, names in os.walk(results):
         for name in names:
             path = os.path.join(parent, name)
             with contextlib.suppress(OSError):  # gone meanwhile, or somebody else's
                 if (made_ns := os.lstat(path).st_mtime_ns) > latest_ns:
-                    found.append((made_ns, path))
-    for number, (_, path) in enumerate(sorted(found)):
+                    ahead.append((made_ns, path))
+    for number, (_, path) in enumerate(sorted(ahead)):
         with contextlib.suppress(OSError):
             os.utime(path, ns=(UNKNOWN_NS + number * 1_000_000,) * 2, follow_symlinks=False)
-    if found:
+    if ahead:
         print(
-            f"bbrlab: {results}: {len(found)} files are dated in the future; what they were made from is compared",
+            f"bbrlab: {results}: {len(ahead)} files are dated in the future; what they were made from is compared",
             file=sys.stderr,
         )
-    return [Path(path) for _, path in found]
+    return [Path(path) for _, path in ahead]

@@ -78,12 +78,12 @@ def show_forecast(
         cache_gb: GB that the cache should not exceed; default: config/config.yaml's.
     """
     console = console or Console()
-    found = [forecast_of(figure) for figure in figures]
+    rows = [forecast_of(figure) for figure in figures]
     table = Table(box=None, pad_edge=False)
-    table.add_column("figure", no_wrap=True, min_width=max((len(row.figure) for row in found), default=0))
+    table.add_column("figure", no_wrap=True, min_width=max((len(row.figure) for row in rows), default=0))
     for name in ("points", "seeds", "runs", "done", "virtual h", "core min*", "MB*"):
         table.add_column(name, justify="right")
-    for row in found:
+    for row in rows:
         table.add_row(
             row.figure,
             str(row.points),
@@ -95,25 +95,25 @@ def show_forecast(
             f"{row.left_bytes / 1e6:.0f}",
         )
     console.print(table)
-    left_s, size = sum(row.left_core_s for row in found), sum(row.left_bytes for row in found)
+    left_s, size = sum(row.left_core_s for row in rows), sum(row.left_bytes for row in rows)
     runs, done, more = (
-        sum(row.runs for row in found),
-        sum(row.done for row in found),
-        sum(row.more_runs for row in found),
+        sum(row.runs for row in rows),
+        sum(row.done for row in rows),
+        sum(row.more_runs for row in rows),
     )
     here = len(os.sched_getaffinity(0))
     cores = min(cores or here, here)
     words = (
-        f"* of what is left: {runs - done} of {runs} runs ({span(sum(row.virtual_s for row in found))} of testbed "
+        f"* of what is left: {runs - done} of {runs} runs ({span(sum(row.virtual_s for row in rows))} of testbed "
         f"time): about {span(left_s / cores)} on {_cores_words(cores, here)}, {span(left_s / MANY_CORES)} "
         f"on {MANY_CORES}, {_size(size)} of disk"
     )
     more_bytes = 0.0
     if more:
-        more_bytes = sum(row.more_bytes for row in found)
+        more_bytes = sum(row.more_bytes for row in rows)
         words += (
             f"\nPoints whose claims these seeds cannot decide get more, in two rounds: at most {more} more runs "
-            f"({span(sum(row.more_core_s for row in found) / cores)} more, {_size(more_bytes)})."
+            f"({span(sum(row.more_core_s for row in rows) / cores)} more, {_size(more_bytes)})."
         )
     words += _predictions_words(figures, cores)
     left = [run for figure in figures for run in runs_of(figure) if not run.is_done]

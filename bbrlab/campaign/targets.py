@@ -13,11 +13,11 @@ from bbrlab.base.errors import UserError
 
 def targets_of(chosen: Iterable[str]) -> dict[str, list[str]]:
     """What one may ask the workflow for: {paper, PAPER/FIGURE, or figure's name: figures}, a name of several papers' figures for all."""
-    found: dict[str, list[str]] = {}
+    targets: dict[str, list[str]] = {}
     for id in chosen:
         for name in (*id.split("/"), id):
-            found.setdefault(name, []).append(id)
-    return found
+            targets.setdefault(name, []).append(id)
+    return targets
 
 
 def chosen_figures(chosen: Iterable[str], names: Iterable[str]) -> list[str]:
@@ -26,10 +26,10 @@ def chosen_figures(chosen: Iterable[str], names: Iterable[str]) -> list[str]:
     A word is a name of targets_of(), a file of a figure's or a paper's results (results/full/tang/fig2.csv), or one of a run
     (results/runs/tang/fig2/POINT/seed-1/summary.json).
     """
-    known = targets_of(chosen)
+    targets = targets_of(chosen)
     wanted: dict[str, None] = {}
     for name in names:
-        wanted |= dict.fromkeys(next((known[w] for w in _names_in(name) if w in known), []))
+        wanted |= dict.fromkeys(next((targets[w] for w in _names_in(name) if w in targets), []))
     return list(wanted or chosen)
 
 

@@ -187,16 +187,16 @@ def overrides_of(
     """{dotted path: value} of ``--set`` options, or of others like it. UserError for one without a path or a value."""
     from bbrlab.scenario.load import parse_value
 
-    found = {}
+    overrides = {}
     for item in items or []:
         path, equals, text = item.partition("=")
         if not equals or not path:
             raise UserError(f"{option} {item}: give PATH=VALUE, for example {option} {example}")
         try:
-            found[path] = parse_value(text)
+            overrides[path] = parse_value(text)
         except UserError as error:
             raise UserError(f"{option} {path}={error}") from None
-    return found
+    return overrides
 
 
 def print_json(content: object) -> None:

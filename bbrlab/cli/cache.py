@@ -42,13 +42,13 @@ def show(folder: Folder = None, as_json: AsJson = False) -> None:
     from bbrlab.campaign.cache import DAY_S, entries
 
     place = _folder(folder)
-    found = entries(place)
+    cached = entries(place)
     free = shutil.disk_usage(place).free
-    unused_days = (time.time() - found[0].used_s) / DAY_S if found else None
+    unused_days = (time.time() - cached[0].used_s) / DAY_S if cached else None
     if as_json:
-        print_json({"folder": place, **_numbers(found), "free_bytes": free, "longest_unused_days": unused_days})
+        print_json({"folder": place, **_numbers(cached), "free_bytes": free, "longest_unused_days": unused_days})
         return
-    typer.echo(f"{place}: {_sum(found)}; {free / 1e9:.0f} GB free")
+    typer.echo(f"{place}: {_sum(cached)}; {free / 1e9:.0f} GB free")
     if unused_days is not None:
         typer.echo(f"not used for longest: {number_of(round(unused_days), 'day')}")
 
@@ -71,10 +71,10 @@ def prune(
     for results in keep or ():
         if not results.is_dir():
             raise UserError(f"--keep {results}: there is no such folder")
-    found = cache.prune(_folder(folder), older_days=days, largest_bytes=None if gb is None else gb * 1e9, keep=keep or (), dry=dry_run)  # fmt: skip
+    pruned = cache.prune(_folder(folder), older_days=days, largest_bytes=None if gb is None else gb * 1e9, keep=keep or (), dry=dry_run)  # fmt: skip
     if as_json:
-        parts = {"removed": found.removed, "kept_linked": found.kept_linked, "left": found.left}
+        parts = {"removed": pruned.removed, "kept_linked": pruned.kept_linked, "left": pruned.left}
         print_json({"dry_run": dry_run, **{name: _numbers(part) for name, part in parts.items()}})
         return
-    spared = f"; {_sum(found.kept_linked)} stay because results link to them" if found.kept_linked else ""
-    typer.echo(f"{'would remove' if dry_run else 'removed'} {_sum(found.removed)}{spared}; left: {_sum(found.left)}")
+    spared = f"; {_sum(pruned.kept_linked)} stay because results link to them" if pruned.kept_linked else ""
+    typer.echo(f"{'would remove' if dry_run else 'removed'} {_sum(pruned.removed)}{spared}; left: {_sum(pruned.left)}")

@@ -38,11 +38,11 @@ def campaign(
     plan = current_plan(read_yaml(paths.CONFIG / "config.yaml") | given)
     words = figures or ["all"]
     check_target_names(words, plan.figures, ["all", "site"], plan.scale)
-    asked = [plan.figures[id] for id in chosen_figures(plan.figures, words)]
-    if any(figure.lacking for figure in asked):
-        check_ccas(figures_at(plan.scale, [figure.id for figure in asked]), plan.kernel)
+    chosen = [plan.figures[id] for id in chosen_figures(plan.figures, words)]
+    if any(figure.lacking for figure in chosen):
+        check_ccas(figures_at(plan.scale, [figure.id for figure in chosen]), plan.kernel)
     if not dry:  # of a dry run the Snakefile says it
-        show_forecast(asked, to_stderr(), cores)
+        show_forecast(chosen, to_stderr(), cores)
         hold_lock()  # is let go when snakemake takes this process's place, and takes it itself
     config = ["--config", *(f"{name}={value}" for name, value in given.items())] if given else []
     become("snakemake", "--cores", str(cores or all_cores()), *(["-n"] if dry else []), *config, "--", *words)

@@ -64,12 +64,12 @@ def check(
     as_json: AsJson = False,
 ) -> None:
     """Check files that people write, claims against the scenarios, without running anything."""
-    found = _claims_in([path for path in scenarios if path.name == CLAIMS_FILE])
-    found += [_checked(path) for path in scenarios if path.name != CLAIMS_FILE]
+    checked = _claims_in([path for path in scenarios if path.name == CLAIMS_FILE])
+    checked += [_checked(path) for path in scenarios if path.name != CLAIMS_FILE]
     if as_json:
-        print_json(found)
+        print_json(checked)
         return
-    for one in found:
+    for one in checked:
         typer.echo(f"{one['file']}: {TOLD[one['kind']].format_map(one)}")
         for note in one.get("notes", []):
             typer.echo(f"  note: {note}")
@@ -82,11 +82,11 @@ def _claims_in(files: list[Path]) -> list[dict[str, Any]]:
     from bbrlab.claims.load import claims_of, load_statements
 
     statements = load_statements(files)
-    found: list[dict[str, Any]] = []
+    checked: list[dict[str, Any]] = []
     for path in files:
         own = [s for s in statements if s.paper == path.absolute().parent.name]
-        found.append({"file": path, "kind": "claims", "statements": len(own), "claims": len(claims_of(own))})
-    return found
+        checked.append({"file": path, "kind": "claims", "statements": len(own), "claims": len(claims_of(own))})
+    return checked
 
 
 TOLD = {
@@ -102,7 +102,7 @@ TOLD = {
 def _checked(path: Path) -> dict[str, Any]:
     """What is in a file that is no claims.yaml. UserError, which says what kind of file it was taken for."""
     kind = _kind_of(path)
-    found: dict[str, Any] = {"file": path, "kind": kind}
+    result: dict[str, Any] = {"file": path, "kind": kind}
     if kind == "scenario":
         from bbrlab.results.config import load_config
         from bbrlab.results.figures import check_names
@@ -119,25 +119,25 @@ def _checked(path: Path) -> dict[str, Any]:
             if scaled is not None and scaled is not loaded:
                 points_of(scaled, f"{path} (at scale {scale})")
         id = loaded.name if loaded.paper == "none" else f"{loaded.paper}/{loaded.name}"
-        return found | {"id": id, "paper": loaded.paper, "name": loaded.name, "points": len(points), "trials": loaded.trials,
+        return result | {"id": id, "paper": loaded.paper, "name": loaded.name, "points": len(points), "trials": loaded.trials,
                         "duration_s": loaded.duration_s, "notes": [*without_effect(points), *partly_there(points), *_about_parameters(points)]}  # fmt: skip
     if kind == "rubric":
         from bbrlab_apps.grading.load import load_rubric
 
         rubric = load_rubric(path)
-        return found | {"name": rubric.name, "claims": len(rubric.claims), "questions": len(rubric.questions)}
+        return result | {"name": rubric.name, "claims": len(rubric.claims), "questions": len(rubric.questions)}
     if kind == "kernels":
         from bbrlab.kernel.specs import load_specs
 
         specs = load_specs(path)
-        return found | {"kernels": len(specs.kernels), "default": specs.default}
+        return result | {"kernels": len(specs.kernels), "default": specs.default}
     if kind == "config":
         from bbrlab.results.config import load_config
 
-        return found | {"scales": ", ".join(load_config(path).scales)}
+        return result | {"scales": ", ".join(load_config(path).scales)}
     from bbrlab_apps.container.settings import load_settings
 
-    return found | {"base_image": load_settings(path).base_image}
+    return result | {"base_image": load_settings(path).base_image}
 
 
 def _about_parameters(points: list[Point]) -> list[str]:
@@ -152,9 +152,9 @@ def _about_parameters(points: list[Point]) -> list[str]:
         kernel = get_kernel()
     except UserError as error:
         return [f"the flows' params are checked against a kernel that is built: {error}"]
-    known = [point for point in points if all(flow.cca in kernel.ccas for flow in point.scenario.flows)]
+    runnable = [point for point in points if all(flow.cca in kernel.ccas for flow in point.scenario.flows)]
     wrong = []
-    for point in known:
+    for point in runnable:
         try:
             check_parameters(point, kernel)
         except UserError as error:
@@ -163,7 +163,7 @@ def _about_parameters(points: list[Point]) -> list[str]:
         return list(dict.fromkeys(wrong))
     return (
         []
-        if len(known) == len(points)
+        if len(runnable) == len(points)
         else ["the flows' params are checked when they run: an algorithm is one of your own"]
     )
 

@@ -70,8 +70,8 @@ def compare(
     sides = sources_of(kernel or [], results or [], config or [])
     scale = scale or load_config().scale
     jobs = cores or all_cores()
-    known = {f.id: f for f in figures_at(scale, figures or None)}
-    wanted = list(known) if figures else [id for id in known if all(id in figures_with_tables(s, scale) for s in sides)]
+    by_id = {f.id: f for f in figures_at(scale, figures or None)}
+    wanted = list(by_id) if figures else [id for id in by_id if all(id in figures_with_tables(s, scale) for s in sides)]
     if not wanted:
         raise UserError(f"both sides have no figure at scale {scale} in common; name the papers or figures to compare")
     wanted = _runnable(wanted, {side.name: left_out(side, scale, wanted) for side in sides})
@@ -89,7 +89,7 @@ def compare(
         {"name": side.name, "folder": side.folder, "kernels": kernels_of(t.values())}
         for t, side in zip(tables, sides, strict=True)
     ]
-    found = Comparison(
+    comparison = Comparison(
         (columns[0], columns[1]),
         scale,
         points,
@@ -97,20 +97,20 @@ def compare(
         (only_in(tables[0], tables[1]), only_in(tables[1], tables[0])),
     )
     if csv:
-        write_points(found, csv)
+        write_points(comparison, csv)
     if page:
-        write_page(found, page)
+        write_page(comparison, page)
     if as_json:
-        print_json(content_of(found))
+        print_json(content_of(comparison))
     else:
-        show_comparison(found)
+        show_comparison(comparison)
     if not len(points):
         raise UserError("the two sides have no point in common")
-    if not found.compared:
+    if not comparison.compared:
         raise UserError(
             "no point has a number of these metrics on either side: every run failed, or none observed them"
         )
-    if found.moved:
+    if comparison.moved:
         raise typer.Exit(EXIT_MOVED)
 
 

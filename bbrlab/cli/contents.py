@@ -21,16 +21,16 @@ def list_(figures: Figures = None, as_json: AsJson = False) -> None:
     from bbrlab.study.contents import contents
 
     wanted = figures or []
-    found = contents(wanted)
+    figures_listed = contents(wanted)
     if as_json:
-        print_json([asdict(one) for one in found])
-    elif len(found) == 1 and wanted[0] not in {id.split("/")[0] for id in scenario_files()}:
-        _show_points(found[0])
+        print_json([asdict(one) for one in figures_listed])
+    elif len(figures_listed) == 1 and wanted[0] not in {id.split("/")[0] for id in scenario_files()}:
+        _show_points(figures_listed[0])
     else:
-        _show_figures(found)
+        _show_figures(figures_listed)
 
 
-def _show_figures(found: list[Listed]) -> None:
+def _show_figures(figures_listed: list[Listed]) -> None:
     from rich.table import Table
 
     from bbrlab.results.config import load_config
@@ -43,7 +43,7 @@ def _show_figures(found: list[Listed]) -> None:
     table.add_column("what it is", overflow="ellipsis", no_wrap=True, max_width=TITLE_MAX // 2 if narrow else TITLE_MAX)
     for head in ("points", *([] if narrow else ["runs"]), *scales, "results"):
         table.add_column(head, justify="left" if head == "results" else "right", no_wrap=True, min_width=len(head))
-    for one in found:
+    for one in figures_listed:
         largest = one.scales[max(one.scales, key=scales.index)]
         minutes = [_minutes(one.scales[s].core_s / cores) if s in one.scales else "-" for s in scales]
         here = [s for s, at in one.scales.items() if at.own] + [
@@ -58,7 +58,9 @@ def _show_figures(found: list[Listed]) -> None:
             ", ".join(here) or "none",
         )
     console.print(table)
-    sums = ", ".join(f"{s} {_minutes(sum(f.scales[s].core_s for f in found if s in f.scales) / cores)}" for s in scales)
+    sums = ", ".join(
+        f"{s} {_minutes(sum(f.scales[s].core_s for f in figures_listed if s in f.scales) / cores)}" for s in scales
+    )
     console.print(
         f"points and runs: of the largest scale, of the seeds to begin with; {', '.join(scales)}: minutes on {cores} cores, in all: {sums}\n"
         "run one: bbrlab campaign PAPER/FIGURE; its points: bbrlab list PAPER/FIGURE; a picture: bbrlab plot PAPER/FIGURE",

@@ -64,20 +64,20 @@ def crosscheck(
             typer.echo(text, err=True)
 
     folder = out or paths.results_folder() / "crosschecks" / loaded.name
-    found = run_both(
+    result = run_both(
         loaded.name, points, seeds, folder, backend=chosen, kernels={"uml": virtual_kernel, chosen: real_kernel},
         metrics=metric or METRICS, on_progress=tell,
     )  # fmt: skip
     if csv:
-        write_crosscheck(found, csv)
+        write_crosscheck(result, csv)
     if as_json:
-        print_json(content_of(found))
+        print_json(content_of(result))
     else:
-        show_crosscheck(found)
+        show_crosscheck(result)
         typer.echo(f"results: {folder}")
-    if not found.compared:
+    if not result.compared:
         raise UserError(
             "no metric has a number in both times: every run in real time was refused, or none observed what was asked for"
         )
-    if found.moved:
+    if result.moved:
         raise typer.Exit(EXIT_MOVED)

@@ -122,13 +122,13 @@ def run(
 
 def _by_group(items: list[str] | None) -> dict[int, str]:
     """{group: kernel} of ``--sender-kernel`` options. UserError for one that is not GROUP=NAME."""
-    found = {}
+    kernels = {}
     for item in items or []:
         group, equals, name = item.partition("=")
         if not equals or not name or not group.isdigit():
             raise UserError(f"--sender-kernel {item}: give GROUP=NAME, for example --sender-kernel 1=lab-6.1-qemu")
-        found[int(group)] = name
-    return found
+        kernels[int(group)] = name
+    return kernels
 
 
 def all_points_with(scenario: Path) -> str:

@@ -54,15 +54,15 @@ def warn_of_changed_code(commits: Mapping[str, int]) -> None:
 
     changed = {name: runs for name, runs in commits.items() if name.endswith("+") or name == "unknown"}
     gone = {name: runs for name, runs in commits.items() if name not in changed and not is_in_history(name)}
-    for told, why in (
+    for lost, why in (
         (changed, "no commit has their code, so that nobody can get it"),
         (
             gone,
             "not in the history of what is checked out; run them again if these commits are of a branch that will not be kept",
         ),
     ):
-        if told:
-            listed = ", ".join(f"{runs} of {name}" for name, runs in told.items())
+        if lost:
+            listed = ", ".join(f"{runs} of {name}" for name, runs in lost.items())
             typer.echo(f"bbrlab: warning: runs of commits that others may not get ({listed}): {why}", err=True)
 
 
@@ -102,15 +102,15 @@ def ship(
         raise UserError("--add and --replace: give one of them: keep other figures that ship, or drop them")
     others = OtherFigures.KEEP if add else OtherFigures.DROP if replace else OtherFigures.REFUSE
     with status_line() as line:
-        found = pack(campaign, place, cores or all_cores(), lambda text: _show(line, text), others)
-    size = sum((place / scale / name).stat().st_size for name in found.files)
+        packed = pack(campaign, place, cores or all_cores(), lambda text: _show(line, text), others)
+    size = sum((place / scale / name).stat().st_size for name in packed.files)
     typer.echo(
-        f"{place / scale}: {number_of(found.runs, 'run')} of {number_of(len(found.figures), 'figure')}, {size / 1e6:.1f} MB; "
-        f"kernel {' and '.join(f'{name} {key}' for key, name in found.kernels.items())}; commits {', '.join(found.commits)}; {number_of(len(found.failed), 'failed run')}, explained"
+        f"{place / scale}: {number_of(packed.runs, 'run')} of {number_of(len(packed.figures), 'figure')}, {size / 1e6:.1f} MB; "
+        f"kernel {' and '.join(f'{name} {key}' for key, name in packed.kernels.items())}; commits {', '.join(packed.commits)}; {number_of(len(packed.failed), 'failed run')}, explained"
     )
     for words, ids in older_versions(place, scale).items():
         typer.echo(f"of an older version of bbrlab ({words}): {in_short(ids)}")
-    warn_of_changed_code(found.commits)
+    warn_of_changed_code(packed.commits)
 
 
 @app.command()
@@ -140,7 +140,7 @@ def rejudge(
 def verify(
     figures: Figures = None,
     sample: Annotated[int, typer.Option(min=1, help="So many runs, chosen by chance.")] = SAMPLE,
-    seed: Annotated[int | None, typer.Option(help="Of the choice; default: another one each time, which is told.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Of the choice; default: another one each time, which is printed.")] = None,
     results: Annotated[Path | None, typer.Option(help="Anybody's folder of results; default: what ships.")] = None,
     scale: Annotated[str | None, typer.Option(help="smoke, quick or full; default: config.yaml's if it ships, else the largest that ships whole.")] = None,
     cores: Annotated[int | None, at_once("Guests at once")] = None,
@@ -167,17 +167,17 @@ def verify(
     chosen = figures_at(scale, names)
     if not results and shipped_scale(scale) != scale:
         raise UserError(f"{folder}: nothing ships at scale {scale}; give --results FOLDER to verify other results")
-    found = results_at(folder, scale, chosen, names or [])
+    reference = results_at(folder, scale, chosen, names or [])
     seed = random.SystemRandom().randrange(1 << 32) if seed is None else seed
-    runs = [found.expected(key) for key in choose(found.keys, sample, seed)]
+    runs = [reference.expected(key) for key in choose(reference.keys, sample, seed)]
     jobs = min(cores or all_cores(), len(runs))
     console = Console(highlight=False, soft_wrap=True, stderr=as_json)
     progress = Progress.of([run.run for run in runs], jobs)
-    console.print(f"{folder}, scale {scale}: {len(runs)} of {number_of(len(found.keys), 'run')}, chosen with --seed {seed}; about {span(progress.left_s)} on {number_of(jobs, 'core')}")  # fmt: skip
-    for older in found.older:
+    console.print(f"{folder}, scale {scale}: {len(runs)} of {number_of(len(reference.keys), 'run')}, chosen with --seed {seed}; about {span(progress.left_s)} on {number_of(jobs, 'core')}")  # fmt: skip
+    for older in reference.older:
         console.print(f"{older.words}, and cannot be chosen; {older.remedy}")
-    if found.left_out:
-        console.print(f"without a run there, and left out: {', '.join(found.left_out)}")
+    if reference.left_out:
+        console.print(f"without a run there, and left out: {', '.join(reference.left_out)}")
     with status_line() as line:
         has_waited = False
 
@@ -191,16 +191,16 @@ def verify(
                 has_waited = True
                 line.note(waits)
 
-        outcomes = run_again(found, runs, jobs, tell)
+        outcomes = run_again(reference, runs, jobs, tell)
     if as_json:
-        told = {"results": folder, "scale": scale, "seed": seed, "left_out": found.left_out}
-        told |= {
+        content = {"results": folder, "scale": scale, "seed": seed, "left_out": reference.left_out}
+        content |= {
             "other_version_error": [
-                {"runs": older.runs, "words": older.words, "remedy": older.remedy} for older in found.older
+                {"runs": older.runs, "words": older.words, "remedy": older.remedy} for older in reference.older
             ]
         }
-        print_json(told | content_of(outcomes, found.problems))
+        print_json(content | content_of(outcomes, reference.problems))
     else:
-        show_verification(outcomes, found.problems)
-    if found.problems or any(o.problems for o in outcomes):
+        show_verification(outcomes, reference.problems)
+    if reference.problems or any(o.problems for o in outcomes):
         raise typer.Exit(EXIT_MOVED)

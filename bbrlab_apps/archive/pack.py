@@ -158,9 +158,9 @@ def _check_room(needed: int, out: Path) -> None:
         )
 
 
-def _sources(found: Sequence[SourceFile]) -> Iterator[Member]:
+def _sources(files_of_commit: Sequence[SourceFile]) -> Iterator[Member]:
     """The sources below source/, and the licences once more where everybody looks."""
-    for file in found:
+    for file in files_of_commit:
         yield Member(f"source/{file.name}", None, file.data or b"", file.executable, file.link)
         if file.name == "LICENSE" or file.name.startswith("LICENSES/"):
             yield Member(file.name, None, file.data or b"")

@@ -48,8 +48,8 @@ def check_judged(campaign: Finished, whole: bool = True) -> None:
 
 def _pairs(place: Path, scale: str, results: Path) -> Iterator[tuple[Path, pd.DataFrame, pd.DataFrame]]:
     """Of each file of points or verdicts that is there: where it is, what it has, what it should have."""
-    known = {figure.id: place / f"{figure.id}.parquet" for figure in figures_at(scale, [])}
-    tables = {id: read_figure(path) for id, path in known.items() if path.exists()}
+    files = {figure.id: place / f"{figure.id}.parquet" for figure in figures_at(scale, [])}
+    tables = {id: read_figure(path) for id, path in files.items() if path.exists()}
     if (place / "points.parquet").exists():
         yield place / "points.parquet", read_points(place / "points.parquet"), tidy(tables)
     for part, part_tables in parts_of(tables).items():

@@ -153,8 +153,8 @@ HINTS = {
 
 def _hint(lines: list[str]) -> str:
     tail = "\n".join(lines[-60:])
-    found = [remedy for words, remedy in HINTS.items() if words.lower() in tail.lower()]
-    return found[0] if found else HOW[0].upper() + HOW[1:] + " to look further."
+    remedies = [remedy for words, remedy in HINTS.items() if words.lower() in tail.lower()]
+    return remedies[0] if remedies else HOW[0].upper() + HOW[1:] + " to look further."
 
 
 def _secrets() -> dict[str, Path]:

@@ -36,14 +36,14 @@ STARTED = (
 
 def imported(root: Path) -> set[str]:
     """Modules of others that files below ``root`` import, anywhere in them."""
-    found: set[str] = set()
+    modules: set[str] = set()
     for path in root.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Import):
-                found |= {alias.name for alias in node.names}
+                modules |= {alias.name for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                found.add(node.module)
-    return found
+                modules.add(node.module)
+    return modules
 
 
 if __name__ == "__main__":

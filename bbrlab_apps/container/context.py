@@ -17,12 +17,12 @@ def context_files(root: Path | None = None) -> list[Path]:
     lines = (root / ".dockerignore").read_text(encoding="utf-8").splitlines()
     chosen = [line[1:] for line in lines if line.startswith("!")]
     never = [line.removeprefix(ANYWHERE) for line in lines if line.startswith(ANYWHERE)]
-    found: list[Path] = []
+    files: list[Path] = []
     for name in chosen:
         place = root / name
         below = sorted(place.rglob("*")) if place.is_dir() else [place]
-        found += [path for path in below if path.is_file() and not _matches(path.relative_to(root), never)]
-    return sorted(found)
+        files += [path for path in below if path.is_file() and not _matches(path.relative_to(root), never)]
+    return sorted(files)
 
 
 def _matches(path: Path, patterns: list[str]) -> bool:

@@ -58,8 +58,8 @@ if __name__ == "__main__":
     parser.add_argument("--recorded", action="store_true", help="record compiler and sources instead")
     parser.add_argument("--commit", default="")
     parser.add_argument("--modified", default="")
-    asked = parser.parse_args()
-    if asked.recorded:
+    arguments = parser.parse_args()
+    if arguments.recorded:
         write_recorded()
     else:
-        files.write_json(paths.IMAGE, facts(asked.commit, asked.modified))
+        files.write_json(paths.IMAGE, facts(arguments.commit, arguments.modified))

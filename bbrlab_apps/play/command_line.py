@@ -46,8 +46,8 @@ class _Completion(Suggester):
 
     async def get_suggestion(self, value: str) -> str | None:
         """The line with its last word completed."""
-        found = self.words.after(value) if self.words and value else []
-        return value[: value.rfind(" ") + 1] + found[0] if found else None
+        endings = self.words.after(value) if self.words and value else []
+        return value[: value.rfind(" ") + 1] + endings[0] if endings else None
 
 
 class CommandLine(Input):
@@ -75,15 +75,15 @@ class CommandLine(Input):
     def _complete(self) -> None:
         """Complete the last word; show what it can be if there are several."""
         words = self.completion.words
-        found = words.after(self.value) if words else []
-        if not found:
+        endings = words.after(self.value) if words else []
+        if not endings:
             return
         begun = self.value.split(" ")[-1]
-        common = _common_start(found)
-        self.value = self.value[: len(self.value) - len(begun)] + common + (" " if len(found) == 1 else "")
+        common = _common_start(endings)
+        self.value = self.value[: len(self.value) - len(begun)] + common + (" " if len(endings) == 1 else "")
         self.cursor_position = len(self.value)
-        if len(found) > 1 and common == begun:
-            self.app.query_one(RichLog).write(Text("  ".join(found), style="dim"))
+        if len(endings) > 1 and common == begun:
+            self.app.query_one(RichLog).write(Text("  ".join(endings), style="dim"))
 
     def _earlier(self, step: int) -> None:
         """Show the line that was typed ``step`` before."""

@@ -62,23 +62,23 @@ class Follower:
         self._offset += len(new)
         data = self._rest + new
         # Records of one sample have one time; the last one that another follows is whole.
-        found: dict[int, list[tuple[int, int, int, int]]] = {}
+        records: dict[int, list[tuple[int, int, int, int]]] = {}
         position = last = 0
         while position + HEAD.size <= len(data):
             time_ns, source, kind, length = HEAD.unpack_from(data, position)
             if position + HEAD.size + length > len(data):
                 break
             if kind in (KIND_SOCKETS, KIND_QDISC):
-                if time_ns not in found:
+                if time_ns not in records:
                     last = position
-                found.setdefault(time_ns, []).append((source, kind, position + HEAD.size, length))
+                records.setdefault(time_ns, []).append((source, kind, position + HEAD.size, length))
             position += HEAD.size + length
-        times = sorted(found)
+        times = sorted(records)
         if len(times) < 2:
             self._rest = data
             return None
         self._rest = data[last:]
-        return _sample(data, times[-2], found[times[-2]])
+        return _sample(data, times[-2], records[times[-2]])
 
 
 def _sample(data: bytes, time_ns: int, records: Iterable[tuple[int, int, int, int]]) -> Now:

@@ -52,26 +52,26 @@ def playable(point: Point, seed: int) -> Point:
 def _wrong(scenario: Scenario) -> list[str]:
     """Why it cannot be played, field by field."""
     network = scenario.network
-    found = _wrong_path(network)
+    problems = _wrong_path(network)
     for i, flow in enumerate(scenario.flows):
         if flow.traffic is not None:
-            found.append(
+            problems.append(
                 f"flows.{i}.traffic: short flows cannot be played, they are laid out before a run; leave the group out"
             )
         if flow.bytes is not None:
-            found.append(
+            problems.append(
                 f"flows.{i}.bytes {flow.bytes}: a flow that is played goes on until it is stopped; leave its size out"
             )
         if flow.start_s >= LONGEST_S:
-            found.append(f"flows.{i}.start_s {flow.start_s:g}: a play ends after {LONGEST_S:g} s; start it sooner")
+            problems.append(f"flows.{i}.start_s {flow.start_s:g}: a play ends after {LONGEST_S:g} s; start it sooner")
     count = sum(flow.count for flow in scenario.flows)
     if count > FLOWS_MAX:
-        found.append(f"flows: {count} flows; at most {FLOWS_MAX} can be played (--set flows.0.count=...)")
+        problems.append(f"flows: {count} flows; at most {FLOWS_MAX} can be played (--set flows.0.count=...)")
     rates = [("network.rate_mbit", network.rate_mbit)]
     rates += [(f"network.changes.{i}.rate_mbit", c.rate_mbit or 0) for i, c in enumerate(network.changes)]
     for name, rate in rates:
         if rate > RATE_MBIT_MAX:
-            found.append(
+            problems.append(
                 f"{name} {rate:g}: in real time a guest carries at most {RATE_MBIT_MAX:g} Mbit/s (--set {name}=...; bbrlab run "
                 "has no such limit)"
             )
@@ -82,32 +82,32 @@ def _wrong(scenario: Scenario) -> list[str]:
     for name, rtt in rtts:
         largest = max(rtt) if isinstance(rtt, list) else rtt or 0.0
         if largest > RTT_MS_MAX:
-            found.append(f"{name} {largest:g}: a play has RTTs of at most {RTT_MS_MAX:g} ms (--set {name}=...)")
+            problems.append(f"{name} {largest:g}: a play has RTTs of at most {RTT_MS_MAX:g} ms (--set {name}=...)")
     if scenario.sample_hz > SAMPLE_HZ_MAX:
-        found.append(
+        problems.append(
             f"sample_hz {scenario.sample_hz:g}: in real time at most {SAMPLE_HZ_MAX:g} samples a second are taken "
             "(--set sample_hz=10)"
         )
-    return found
+    return problems
 
 
 def _wrong_path(network: Network) -> list[str]:
     """Fields of the path that no play has."""
-    found = []
+    problems = []
     if network.trace is not None:
-        found.append(
+        problems.append(
             "network.trace: a link that follows a trace cannot be played, whose rate may be set by hand; leave it out"
         )
     if network.links is not None:
-        found.append(
+        problems.append(
             "network.links: several links cannot be played, of which the prompt's rate would be one; leave them out"
         )
     if network.data_path is not None:
-        found.append(
+        problems.append(
             "network.data_path: only the way of the ACKs can be played, whose RTT may be set by hand; leave it out"
         )
     if network.jitter is not None and network.jitter.group is not None:
-        found.append(
+        problems.append(
             "network.jitter.group: jitter of one group cannot be played, whose flows may be started anew; leave it out"
         )
-    return found
+    return problems

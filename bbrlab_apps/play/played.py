@@ -70,10 +70,10 @@ class Played:
             group = len(self.transfers) - 1
             event |= {"what": "start", "flow": raw["flow"], "group": group, "cca": self.group(group)["cca"]}
         elif "changed" in raw:
-            asked = raw["changed"]
-            change = {"rate_mbit": asked["rate_bps"] / 1e6} if "rate_bps" in asked else {}
-            change |= {"rtt_ms": asked["rtt_us"] / 1000} if "rtt_us" in asked else {}
-            change |= {"loss": asked["loss"]} if "loss" in asked else {}
+            settings = raw["changed"]
+            change = {"rate_mbit": settings["rate_bps"] / 1e6} if "rate_bps" in settings else {}
+            change |= {"rtt_ms": settings["rtt_us"] / 1000} if "rtt_us" in settings else {}
+            change |= {"loss": settings["loss"]} if "loss" in settings else {}
             self.changes.append({"at_s": at_s, **change})
             event |= cast(EventEntry, {"what": "change", **change})
         elif "other" in raw:
@@ -93,21 +93,21 @@ class Played:
     def group(self, index: int) -> dict[str, Any]:
         """What was started, as a flow group of a scenario."""
         flow = self._asked(self.names[index])
-        asked, cca = self.scenario.flows[flow], self.transfers[index]["cca"]
+        planned, cca = self.scenario.flows[flow], self.transfers[index]["cca"]
         if cca == self.plan.content["transfers"][flow]["cca"]:
-            field, params = asked.cca, asked.params
+            field, params = planned.cca, planned.params
         else:
             field, params = self._fields[cca], self._params_of(self._fields[cca])
-        found: dict[str, Any] = {"cca": field, "start_s": self.transfers[index]["start_ns"] / NS}
+        content: dict[str, Any] = {"cca": field, "start_s": self.transfers[index]["start_ns"] / NS}
         if self.stopped_s[index] is not None:
-            found["stop_s"] = self.stopped_s[index]
-        if asked.rtt_ms is not None:
-            found["rtt_ms"] = asked.rtt_ms
-        if asked.direction != Flow.model_fields["direction"].default:
-            found["direction"] = asked.direction
-        if asked.links is not None:
-            found["links"] = asked.links
-        return found | ({"params": params} if params else {})
+            content["stop_s"] = self.stopped_s[index]
+        if planned.rtt_ms is not None:
+            content["rtt_ms"] = planned.rtt_ms
+        if planned.direction != Flow.model_fields["direction"].default:
+            content["direction"] = planned.direction
+        if planned.links is not None:
+            content["links"] = planned.links
+        return content | ({"params": params} if params else {})
 
     def _params_of(self, cca: str) -> dict[str, Any]:
         """The parameters that a flow has which was given ``cca``: those of the module, if another group set them."""

@@ -130,8 +130,8 @@ def play_point(
                 result, as_played = played.as_point(report["duration_ns"]), played.as_plan(report["duration_ns"])
                 measured, tables = evaluate(result, seed, BACKEND, as_played, kernel, folder)
                 if played.others:
-                    told = f"commands that may have changed anything: {'; '.join(played.others)}"
-                    measured["checks"].append(entry_of(not_checked("other_commands", 0, told, len(played.others))))
+                    detail = f"commands that may have changed anything: {'; '.join(played.others)}"
+                    measured["checks"].append(entry_of(not_checked("other_commands", 0, detail, len(played.others))))
                 summary: PlaySummary = {**measured, "events": played.events}
                 marks["evaluate"] = time.monotonic() - start - marks["guest"]
                 files.write_text(out / PLAYED, played_text(result, played))

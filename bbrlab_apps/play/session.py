@@ -101,16 +101,16 @@ class Session:
             threading.Thread(target=self._leave, daemon=True).start()
 
     def _leave(self) -> None:
-        end_s, asked = time.monotonic() + ENDS_S, False
+        end_s, exit_sent = time.monotonic() + ENDS_S, False
         if not self.text:
             self.stop.set()
         while not self.over.wait(POLL_S):
             if time.monotonic() > end_s:  # what runs in the guest does not end
                 self.stop.set()
-            elif self.is_ready and not asked:
-                asked = True
+            elif self.is_ready and not exit_sent:
+                exit_sent = True
                 self.send("exit")
-            elif not asked:
+            elif not exit_sent:
                 self.link.interrupt()
                 self.over.wait(1)
 

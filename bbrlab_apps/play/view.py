@@ -321,10 +321,10 @@ def colour_of(name: str) -> str:
 def rows_of(played: Played, now: Now, goodput_mbit: dict[str, float]) -> Iterable[tuple[str, tuple[str, ...]]]:
     """The table's rows: each flow's name and its other cells."""
     latest = {name: i for i, name in enumerate(played.names)}
-    for number, asked in enumerate(played.scenario.flows):
+    for number, planned in enumerate(played.scenario.flows):
         name = f"f{number + 1}"
         if name not in latest:
-            yield name, (asked.cca, "not started", "", "", "", "")
+            yield name, (planned.cca, "not started", "", "", "", "")
             continue
         index = latest[name]
         cca = played.group(index)["cca"]

@@ -36,12 +36,12 @@ class Claims:
 def claims_of(recording: Recording) -> Claims:
     """What the path and the titles of a recording say."""
     path = "/".join(recording.file.parts[-PARTS:])
-    found = Claims([], [], {})
+    claims = Claims([], [], {})
     for place, text in [("its name", path), *recording.says]:
         for match in MS.finditer(text):
-            found.rtts_ms.append((float(match[1]), f"{place} says {match[0]}"))
+            claims.rtts_ms.append((float(match[1]), f"{place} says {match[0]}"))
         for match in MBIT.finditer(text):
-            found.rates_mbit.append(
+            claims.rates_mbit.append(
                 (float(match[1]) * {"k": 1e-3, "m": 1.0, "g": 1e3}[match[2].lower()], f"{place} says {match[0]}")
             )
     for place, text in [
@@ -49,7 +49,7 @@ def claims_of(recording: Recording) -> Claims:
         *recording.says,
         ("its folder's name", path.rpartition("/")[0]),
     ]:
-        if not found.ccas:  # what stands closest to the flows
+        if not claims.ccas:  # what stands closest to the flows
             for match in NAMES.finditer(text):
-                found.ccas.setdefault(CALLED[match[1].lower()], f"{place} says {match[1]}")
-    return found
+                claims.ccas.setdefault(CALLED[match[1].lower()], f"{place} says {match[1]}")
+    return claims

@@ -69,10 +69,10 @@ def beside(
 
 def _algorithms(overrides: dict[str, Any]) -> list[str]:
     """What ``--set flows.N.cca=`` says, in the order of the groups: those that come before the first one without are taken."""
-    found: list[str] = []
-    while isinstance(cca := overrides.get(f"flows.{len(found)}.cca"), str):
-        found.append(cca)
-    return found
+    ccas: list[str] = []
+    while isinstance(cca := overrides.get(f"flows.{len(ccas)}.cca"), str):
+        ccas.append(cca)
+    return ccas
 
 
 def _check_used(overrides: dict[str, Any], looks: Looks) -> None:

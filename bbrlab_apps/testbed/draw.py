@@ -40,7 +40,7 @@ class Row:
 
 def numbers(looks: Looks, runs: Sequence[RunSource]) -> list[Row]:
     """Goodput, RTT and retransmissions of each group in the window."""
-    found = []
+    rows = []
     low_s, high_s = looks.window_s
     for i, group in enumerate(looks.groups):
         inside = [f.samples[(f.samples["time_s"] + clock_of(group)).between(low_s, high_s)] for f in group.flows]
@@ -54,8 +54,8 @@ def numbers(looks: Looks, runs: Sequence[RunSource]) -> list[Row]:
         }
         for metric, value in testbed.items():
             lab = [math.nan if (v := GROUP[metric].of_group(run.summary["groups"][i])) is None else v for run in runs]
-            found.append(Row(name_of(looks, i), metric, value, float(np.mean(lab)), min(lab), max(lab)))
-    return found
+            rows.append(Row(name_of(looks, i), metric, value, float(np.mean(lab)), min(lab), max(lab)))
+    return rows
 
 
 def name_of(looks: Looks, number: int) -> str:

@@ -103,10 +103,10 @@ def _salvaged(decoder: json.JSONDecoder, text: str, at: int) -> dict[str, Any]:
 
 def _test(file: Path, content: dict[str, Any], cut: bool) -> Recording:
     start, end = _dict(content.get("start")), _dict(content.get("end"))
-    asked = _dict(start.get("test_start"))
+    settings = _dict(start.get("test_start"))
     error = words(content.get("error"))
-    if asked.get("protocol") not in (None, "TCP"):
-        raise NotReadError(f"is a test of {words(asked['protocol']) or 'another protocol'}; TCP only is compared")
+    if settings.get("protocol") not in (None, "TCP"):
+        raise NotReadError(f"is a test of {words(settings['protocol']) or 'another protocol'}; TCP only is compared")
     mss = number(start.get("tcp_mss", start.get("tcp_mss_default")), 65_535, 64)
     rows: dict[int, list[dict[str, float]]] = defaultdict(list)
     senders: dict[int, bool] = {}
@@ -130,9 +130,16 @@ def _test(file: Path, content: dict[str, Any], cut: bool) -> Recording:
     for socket, of in sorted(rows.items()):
         table = r.table_of(of)
         if len(table):
-            mine = senders[socket]
+            this_end_sends = senders[socket]
             flows.append(
-                Flow(f"stream {socket}", table, mss if is_there(mss) else None, sends, mine == by_server, not mine)
+                Flow(
+                    f"stream {socket}",
+                    table,
+                    mss if is_there(mss) else None,
+                    sends,
+                    this_end_sends == by_server,
+                    not this_end_sends,
+                )
             )
     if not flows:
         raise NotReadError("has no interval with a time")
@@ -142,7 +149,7 @@ def _test(file: Path, content: dict[str, Any], cut: bool) -> Recording:
     if error:
         not_read.append(f"what came after iperf3's error: {error}")
     stamp = _dict(start.get("timestamp"))
-    rate = number(asked.get("target_bitrate", start.get("target_bitrate")), r.MBIT_MAX * 1e6, 1) / 1e6
+    rate = number(settings.get("target_bitrate", start.get("target_bitrate")), r.MBIT_MAX * 1e6, 1) / 1e6
     epoch_s = number(stamp.get("timemillisecs"), r.EPOCH_MAX * 1e3, 1) / 1e3
     if not is_there(epoch_s):
         epoch_s = number(stamp.get("timesecs"), r.EPOCH_MAX, 1)

@@ -131,7 +131,7 @@ def _on_one_clock(recordings: Sequence[Recording]) -> list[tuple[float, Flow]]:
 
 
 def _groups(recordings: Sequence[Recording], looks: Looks) -> list[Group]:
-    found: list[Group] = []
+    groups: list[Group] = []
     if len(recordings) > 1 and any(one.epoch_s is None for one in recordings):
         looks.assumed.append("all files begin together: not each says when it began")
     clock = _on_one_clock(recordings)
@@ -141,7 +141,7 @@ def _groups(recordings: Sequence[Recording], looks: Looks) -> list[Group]:
     reverse_all = all(flow.reverse for _, flow in clock)
     for one, (at, flow) in zip(of, clock, strict=True):
         start_s, rtt_ms = max(0.0, at + flow.start_s), base_rtt_ms(flow)
-        for i, group in enumerate(found):
+        for i, group in enumerate(groups):
             same = (
                 group.recording is one
                 and group.flows[0].cca == flow.cca
@@ -150,12 +150,12 @@ def _groups(recordings: Sequence[Recording], looks: Looks) -> list[Group]:
             if same and abs(group.start_s - start_s) <= TOGETHER_S and not _other_rtt(group.flows[0], flow):
                 stop_s = max(group.stop_s or 0.0, at + flow.end_s)
                 smallest = float(np.nanmin([group.rtt_ms, rtt_ms])) if is_there(rtt_ms) else group.rtt_ms
-                found[i] = replace(group, flows=[*group.flows, flow], stop_s=stop_s, rtt_ms=smallest)
+                groups[i] = replace(group, flows=[*group.flows, flow], stop_s=stop_s, rtt_ms=smallest)
                 break
         else:
-            found.append(Group(one, [flow], "", start_s, at + flow.end_s, flow.reverse and not reverse_all, rtt_ms))
-    first = min(g.start_s for g in found)
-    return [replace(g, start_s=0.0 if g.start_s - first <= TOGETHER_S else round(g.start_s - first, 1)) for g in found]
+            groups.append(Group(one, [flow], "", start_s, at + flow.end_s, flow.reverse and not reverse_all, rtt_ms))
+    first = min(g.start_s for g in groups)
+    return [replace(g, start_s=0.0 if g.start_s - first <= TOGETHER_S else round(g.start_s - first, 1)) for g in groups]
 
 
 def has_kernels_minimum(flow: Flow) -> bool:
@@ -264,9 +264,9 @@ def _rate(looks: Looks, recordings: Sequence[Recording]) -> tuple[Looks, bool]:
     lost = sum(float(f.samples["retransmits"].sum()) for _, f in flows)
     is_full = bool(queue_ms > max(FULL * looks.rtt_ms, FULL_MS)) or lost > 0
     how += f", {rate:.4g} with the heads of frames"
-    asked = [one.asked_mbit for one in recordings if one.asked_mbit]
-    if asked:
-        how += f"; iperf3 was told to send at most {sum(asked):.4g} Mbit/s"
+    targets_mbit = [one.asked_mbit for one in recordings if one.asked_mbit]
+    if targets_mbit:
+        how += f"; iperf3 was told to send at most {sum(targets_mbit):.4g} Mbit/s"
     if not is_full:
         how += ": at least that, as no queue and no loss show that the link was full"
     elif physical := next((e for e in ETHERNET_MBIT if abs(level * (frame + WIRE_BYTES) / mss / e - 1) < 0.005), None):

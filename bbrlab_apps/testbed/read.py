@@ -28,7 +28,7 @@ def read_files(paths: Sequence[Path]) -> tuple[list[Recording], list[str]]:
     """
     if len(paths) > FILES_MAX:
         raise UserError(f"{len(paths)} files: at most {FILES_MAX} are taken together")
-    found: list[Recording] = []
+    recordings: list[Recording] = []
     problems: list[str] = []
     tests: dict[str, Path] = {}
     for path in paths:
@@ -39,14 +39,14 @@ def read_files(paths: Sequence[Path]) -> tuple[list[Recording], list[str]]:
                         f"is of the same test as {tests[one.identity]}, which is used: leave one of them out"
                     )
                 tests[one.identity] = path
-                found.append(one)
+                recordings.append(one)
         except NotReadError as error:
             problems.append(f"{path}: {error}")
-    if not found:
+    if not recordings:
         raise UserError("nothing could be read:\n  " + "\n  ".join(problems))
-    if (count := sum(len(one.flows) for one in found)) > FLOWS_MAX:
+    if (count := sum(len(one.flows) for one in recordings)) > FLOWS_MAX:
         raise UserError(f"{count} flows: at most {FLOWS_MAX} are compared")
-    return found, problems
+    return recordings, problems
 
 
 def _read(path: Path) -> list[Recording]:

@@ -94,10 +94,10 @@ def number(value: Any, most: float, least: float = 0.0) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return math.nan
     try:
-        found = float(value)
+        as_float = float(value)
     except OverflowError:
         return math.nan
-    return found if math.isfinite(found) and least <= found <= most else math.nan
+    return as_float if math.isfinite(as_float) and least <= as_float <= most else math.nan
 
 
 def is_there(value: float) -> bool:
