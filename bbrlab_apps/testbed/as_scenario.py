@@ -11,7 +11,7 @@ from bbrlab.base.errors import UserError
 from bbrlab.base.words import shown
 from bbrlab.base.yaml_files import dump_yaml
 from bbrlab.scenario.messages import validate
-from bbrlab_apps.testbed.looks import Looks
+from bbrlab_apps.testbed.estimate import Estimate
 
 WIDTH = 120
 
@@ -22,17 +22,17 @@ def name_of(file: Path) -> str:
     return plain[:60] or "testbed"
 
 
-def content_of(looks: Looks, name: str) -> dict[str, Any]:
+def content_of(estimate: Estimate, name: str) -> dict[str, Any]:
     """The keys of a scenario file."""
     network: dict[str, Any] = {
-        "rate_mbit": looks.rate_mbit,
-        "rtt_ms": _rtt(looks.rtt_ms),
-        "buffer": {"bdp": looks.buffer_bdp},
+        "rate_mbit": estimate.rate_mbit,
+        "rtt_ms": _rtt(estimate.rtt_ms),
+        "buffer": {"bdp": estimate.buffer_bdp},
     }
-    if looks.loss:
-        network["loss"] = looks.loss
+    if estimate.loss:
+        network["loss"] = estimate.loss
     flows = []
-    for group in looks.groups:
+    for group in estimate.groups:
         flow: dict[str, Any] = {"cca": group.cca}
         if len(group.flows) > 1:
             flow["count"] = len(group.flows)
@@ -40,7 +40,7 @@ def content_of(looks: Looks, name: str) -> dict[str, Any]:
             flow["start_s"] = group.start_s
         if group.stop_s is not None:
             flow["stop_s"] = round(group.stop_s, 1)
-        if looks.own_rtts:
+        if estimate.own_rtts:
             flow["rtt_ms"] = _rtt(group.rtt_ms)
         if group.reverse:
             flow["direction"] = "reverse"
@@ -51,8 +51,8 @@ def content_of(looks: Looks, name: str) -> dict[str, Any]:
         # The RTTs are measured ones: what a testbed adds to a path's delay is in them.
         "hosts": {"segmentation": "nic", "noise": {"rtt_offset_us": 0}},
         "flows": flows,
-        "duration_s": looks.duration_s,
-        "window_s": list(looks.window_s),
+        "duration_s": estimate.duration_s,
+        "window_s": list(estimate.window_s),
     }
 
 
@@ -60,22 +60,22 @@ def _rtt(rtt_ms: float) -> float:
     return float(f"{rtt_ms:.3g}")
 
 
-def text_of(looks: Looks, name: str) -> str:
+def text_of(estimate: Estimate, name: str) -> str:
     """The text of a scenario file.
 
     Raises:
         UserError: if no scenario can have what the files look like, such as a rate above 12 Gbit/s.
     """
-    content = content_of(looks, name)
+    content = content_of(estimate, name)
     try:
         validate(content, name)
     except UserError as error:
         raise UserError(f"the files look like what the lab does not have: {error}") from None
-    files = dict.fromkeys(str(group.recording.file) for group in looks.groups)
+    files = dict.fromkeys(str(group.recording.file) for group in estimate.groups)
     lines = _comment(f"Made by bbrlab beside of {', '.join(files)}.")
-    lines += [line for f in looks.findings for line in _comment(f"{f.what}: {f.value} ({f.evidence})")]
-    lines += [line for words in looks.contradictions for line in _comment(f"CONTRADICTION: {words}")]
-    lines += [line for words in looks.assumed for line in _comment(f"Assumed: {words}.")]
+    lines += [line for f in estimate.findings for line in _comment(f"{f.what}: {f.value} ({f.evidence})")]
+    lines += [line for words in estimate.contradictions for line in _comment(f"CONTRADICTION: {words}")]
+    lines += [line for words in estimate.assumed for line in _comment(f"Assumed: {words}.")]
     return "\n".join([*lines, dump_yaml(content)])
 
 

@@ -16,7 +16,7 @@ from bbrlab.cli.preflight import check_file
 
 if TYPE_CHECKING:
     from bbrlab_apps.testbed.draw import Row
-    from bbrlab_apps.testbed.looks import Looks
+    from bbrlab_apps.testbed.estimate import Estimate
     from bbrlab_apps.testbed.recording import Recording
 
 FORMATS = ("png", "svg")
@@ -38,24 +38,24 @@ def beside(
     """
     from bbrlab.base import files
     from bbrlab_apps.testbed.as_scenario import name_of, text_of
-    from bbrlab_apps.testbed.looks import look_at
+    from bbrlab_apps.testbed.estimate import estimate_from
     from bbrlab_apps.testbed.read import read_files
 
     overrides = overrides_of(set_)
     read, problems = read_files(recordings)
     _show_read(read, problems)
-    looks = look_at(read, _algorithms(overrides))
-    _show_looks(looks)
+    estimate = estimate_from(read, _algorithms(overrides))
+    _show_estimate(estimate)
     folder = out or Path(name_of(recordings[0]))
     if folder.name in ("", ".."):
         raise UserError(
             f"--out {folder}: give a folder with a name of its own, for example --out testbed; its scenario lies beside it"
         )
     if not run:
-        _check_used(overrides, looks)
+        _check_used(overrides, estimate)
     scenario = folder.with_name(f"{folder.name}.yaml")
     check_file("--out", scenario)
-    text = text_of(looks, name_of(Path(f"{folder.name}.x")))
+    text = text_of(estimate, name_of(Path(f"{folder.name}.x")))
     if scenario.exists() and scenario.read_text(encoding="utf-8") != text:
         raise UserError(
             f"{scenario}: is there, and is another one; move it, choose another folder with --out, or run it as it is: bbrlab sweep {scenario}"
@@ -64,7 +64,7 @@ def beside(
     typer.echo("")
     _say(f"scenario: {scenario}")
     if run:
-        _run(looks, scenario, folder, overrides, seeds, jobs or all_cores(), kernel)
+        _run(estimate, scenario, folder, overrides, seeds, jobs or all_cores(), kernel)
 
 
 def _algorithms(overrides: dict[str, Any]) -> list[str]:
@@ -75,9 +75,9 @@ def _algorithms(overrides: dict[str, Any]) -> list[str]:
     return ccas
 
 
-def _check_used(overrides: dict[str, Any], looks: Looks) -> None:
+def _check_used(overrides: dict[str, Any], estimate: Estimate) -> None:
     """That what ``--set`` says is in the scenario that is written: the algorithms are, the rest is of runs."""
-    written = {f"flows.{i}.cca" for i in range(len(looks.groups))}
+    written = {f"flows.{i}.cca" for i in range(len(estimate.groups))}
     if unused := [path for path in overrides if path not in written]:
         raise UserError(
             f"--set {unused[0]}: has no effect with --no-run; edit the scenario that is written, or give it to bbrlab sweep"
@@ -100,7 +100,7 @@ def _show_read(read: Sequence[Recording], problems: Sequence[str]) -> None:
         _say(f"not read: {words}")
 
 
-def _show_looks(looks: Looks) -> None:
+def _show_estimate(estimate: Estimate) -> None:
     from rich.table import Table
 
     from bbrlab.base.console import Console
@@ -108,17 +108,23 @@ def _show_looks(looks: Looks) -> None:
     table = Table(box=None, pad_edge=False)
     for head, wrapped in (("\nwhat", False), ("\nlooks like", False), ("\nbecause", True)):
         table.add_column(head, no_wrap=not wrapped, overflow="fold")
-    for finding in looks.findings:
+    for finding in estimate.findings:
         table.add_row(finding.what, finding.value, finding.evidence)
     Console().print(table, markup=False)
-    for words in looks.contradictions:
+    for words in estimate.contradictions:
         _say(f"contradiction: {words}")
-    for words in looks.assumed:
+    for words in estimate.assumed:
         _say(f"assumed: {words}")
 
 
 def _run(
-    looks: Looks, scenario: Path, folder: Path, overrides: dict[str, Any], seeds: int, jobs: int, kernel: str | None
+    estimate: Estimate,
+    scenario: Path,
+    folder: Path,
+    overrides: dict[str, Any],
+    seeds: int,
+    jobs: int,
+    kernel: str | None,
 ) -> None:
     from dataclasses import replace
 
@@ -130,18 +136,18 @@ def _run(
     from bbrlab_apps.testbed.draw import draw, numbers
 
     study = plan_study(scenario, folder, overrides, seeds)
-    if len(study.figure.points) > 1 or len(study.figure.scenario.flows) != len(looks.groups):
+    if len(study.figure.points) > 1 or len(study.figure.scenario.flows) != len(estimate.groups):
         raise UserError(
             "--set: a testbed is put beside one point with the same groups of flows; sweep the scenario with bbrlab sweep"
         )
     make_runs(study, kernel, (), jobs)
     ran = study.figure.points[0].scenario
-    looks = replace(looks, duration_s=ran.duration_s, window_s=(ran.window_s[0], ran.window_s[1]),
-                    groups=[replace(g, cca=flow.cca) for g, flow in zip(looks.groups, ran.flows, strict=True)])  # fmt: skip
+    estimate = replace(estimate, duration_s=ran.duration_s, window_s=(ran.window_s[0], ran.window_s[1]),
+                    groups=[replace(g, cca=flow.cca) for g, flow in zip(estimate.groups, ran.flows, strict=True)])  # fmt: skip
     runs = [RunSource(f"seed {one.seed}", RunFolder(one.folder)) for one in study.runs]
-    _show_numbers(numbers(looks, runs))
+    _show_numbers(numbers(estimate, runs))
     pictures = [folder / f"{study.name}.{kind}" for kind in FORMATS]
-    save(draw(looks, runs), *pictures)
+    save(draw(estimate, runs), *pictures)
     failed = [one.name for one in runs if not one.summary["ok"]]
     if failed:
         typer.echo(f"bbrlab: self-checks failed in {', '.join(failed)}: {folder}", err=True)

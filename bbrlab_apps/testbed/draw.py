@@ -18,7 +18,7 @@ from bbrlab.results.algorithms import label_of_cca
 from bbrlab.show.plots.style import set_style
 from bbrlab.study.draw_runs import group_colour
 from bbrlab.study.sources import RunSource
-from bbrlab_apps.testbed.looks import Looks, clock_of, rate_over_time, rates_between
+from bbrlab_apps.testbed.estimate import Estimate, clock_of, rate_over_time, rates_between
 from bbrlab_apps.testbed.recording import Flow, complete
 
 BINS = 150  # of the time, at most
@@ -38,11 +38,11 @@ class Row:
     high: float
 
 
-def numbers(looks: Looks, runs: Sequence[RunSource]) -> list[Row]:
+def numbers(estimate: Estimate, runs: Sequence[RunSource]) -> list[Row]:
     """Goodput, RTT and retransmissions of each group in the window."""
     rows = []
-    low_s, high_s = looks.window_s
-    for i, group in enumerate(looks.groups):
+    low_s, high_s = estimate.window_s
+    for i, group in enumerate(estimate.groups):
         inside = [f.samples[(f.samples["time_s"] + clock_of(group)).between(low_s, high_s)] for f in group.flows]
         goodput = rate_over_time([(clock_of(group), f) for f in group.flows], low_s, high_s, bins=1)[1]
         rtts = [float(t["rtt_ms"].mean()) for t in inside if t["rtt_ms"].notna().any()]
@@ -54,41 +54,44 @@ def numbers(looks: Looks, runs: Sequence[RunSource]) -> list[Row]:
         }
         for metric, value in testbed.items():
             lab = [math.nan if (v := GROUP[metric].of_group(run.summary["groups"][i])) is None else v for run in runs]
-            rows.append(Row(name_of(looks, i), metric, value, float(np.mean(lab)), min(lab), max(lab)))
+            rows.append(Row(name_of(estimate, i), metric, value, float(np.mean(lab)), min(lab), max(lab)))
     return rows
 
 
-def name_of(looks: Looks, number: int) -> str:
+def name_of(estimate: Estimate, number: int) -> str:
     """What a group is called in pictures and tables."""
-    group = looks.groups[number]
-    same = sum(other.cca == group.cca for other in looks.groups) > 1
+    group = estimate.groups[number]
+    same = sum(other.cca == group.cca for other in estimate.groups) > 1
     count = f"{len(group.flows)} " if len(group.flows) > 1 else ""
     return f"{count}{label_of_cca(group.cca)}{f' (flows.{number})' if same else ''}"
 
 
-def draw(looks: Looks, runs: Sequence[RunSource]) -> Figure:
+def draw(estimate: Estimate, runs: Sequence[RunSource]) -> Figure:
     """Goodput and RTT over time: the testbed as full lines, the lab as dashes, with a band from the least to the most of its runs."""
     mpl.use("Agg")
     set_style()
     bin_s = max(
-        [looks.duration_s / BINS, *(2 * float(f.samples["seconds"].median()) for g in looks.groups for f in g.flows)]
+        [
+            estimate.duration_s / BINS,
+            *(2 * float(f.samples["seconds"].median()) for g in estimate.groups for f in g.flows),
+        ]
     )
-    names = [name_of(looks, i) for i in range(len(looks.groups))]
+    names = [name_of(estimate, i) for i in range(len(estimate.groups))]
     parts = [
-        _curves(g.flows, clock_of(g), bin_s, name, TESTBED, -1) for g, name in zip(looks.groups, names, strict=True)
+        _curves(g.flows, clock_of(g), bin_s, name, TESTBED, -1) for g, name in zip(estimate.groups, names, strict=True)
     ]
     for number, run in enumerate(runs):
         parts += [_curves(flows, 0.0, bin_s, names[i], LAB, number) for i, flows in _flows_of(run).items()]
     table = pd.concat(parts, ignore_index=True)
-    colours = {name: group_colour([g.cca for g in looks.groups], i) for i, name in enumerate(names)}
+    colours = {name: group_colour([g.cca for g in estimate.groups], i) for i, name in enumerate(names)}
     figure, grid = plt.subplots(2, 1, figsize=(10.5, 6.6), sharex=True, layout="constrained")
     for axes, (metric, label) in zip(grid, LABELS.items(), strict=True):
         of = table[table["metric"] == metric].dropna()
         sns.lineplot(of, x="time_s", y="value", hue="group", style="who", hue_order=names, style_order=[TESTBED, LAB], palette=colours,
                      dashes={TESTBED: "", LAB: (3, 1.2)}, errorbar=("pi", 100), lw=1.6, ax=axes, legend=axes is grid[0])  # fmt: skip
-        axes.set(xlabel="", ylabel=label, xlim=(0, looks.duration_s))
+        axes.set(xlabel="", ylabel=label, xlim=(0, estimate.duration_s))
         axes.set_ylim(bottom=0)
-        for begin, end in ((0.0, looks.window_s[0]), (looks.window_s[1], looks.duration_s)):
+        for begin, end in ((0.0, estimate.window_s[0]), (estimate.window_s[1], estimate.duration_s)):
             axes.axvspan(begin, end, color="0.93", zorder=0, lw=0)
     grid[1].set_xlabel("time (s); grey: outside of the window of the numbers")
     handles, labels = grid[0].get_legend_handles_labels()

@@ -20,7 +20,7 @@ PING = re.compile(r"^Ping \(ms\)", re.IGNORECASE)
 SOCKET = {"tcp_rtt": "rtt_ms", "tcp_cwnd": "cwnd_packets", "tcp_bbr_pacing_gain": "pacing_gain"}
 
 
-def looks_so(text: str) -> bool:
+def recognises(text: str) -> bool:
     """Whether a text is of flent."""
     return text.lstrip().startswith("{") and '"x_values"' in text and '"results"' in text
 

@@ -16,7 +16,7 @@ from bbrlab_apps.testbed.recording import Flow, NotReadError, Recording, is_ther
 PARTS = re.compile(r'"(start|intervals|end)"\s*:\s*')
 
 
-def looks_so(text: str) -> bool:
+def recognises(text: str) -> bool:
     """Whether a text begins like iperf3's JSON."""
     head = text.lstrip()[:4096]
     return head.startswith("{") and bool(re.match(r'\{\s*("start"|"title"|"extra_data"|"error"|"event")\s*:', head))

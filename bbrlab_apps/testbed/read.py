@@ -54,7 +54,7 @@ def _read(path: Path) -> list[Recording]:
     if not text.strip():
         raise NotReadError("is empty")
     for reader in READERS:
-        if reader.looks_so(text):
+        if reader.recognises(text):
             found: list[Recording] = reader.read(path, text)
             return found
     if "Interval" in text and "Bitrate" in text:

@@ -21,7 +21,7 @@ ACKED_MIN = 100_000  # bytes of a socket that carries data; less is a control co
 Values = dict[str, float]
 
 
-def looks_so(text: str) -> bool:
+def recognises(text: str) -> bool:
     """Whether a text has a line of ss about a TCP socket."""
     return bool(re.search(r"\brtt:[0-9.]+/[0-9.]+ .*\bcwnd:\d+", text))
 

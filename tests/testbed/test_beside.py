@@ -20,7 +20,7 @@ from bbrlab.run.run import run_point
 from bbrlab.scenario.load import base_point, load_scenario
 from bbrlab.scenario.messages import validate
 from bbrlab_apps.testbed.as_scenario import text_of
-from bbrlab_apps.testbed.looks import Looks, look_at
+from bbrlab_apps.testbed.estimate import Estimate, estimate_from
 from bbrlab_apps.testbed.read import BYTES_MAX, read_files
 from tests.conftest import scenario_dict
 from tests.testbed import made_up_testbed as made
@@ -43,14 +43,14 @@ def put(name: str, content: Any) -> Path:
     return path
 
 
-def look(*paths: Path, **more: Any) -> Looks:
+def look(*paths: Path, **more: Any) -> Estimate:
     read, problems = read_files(paths)
     assert not problems
-    return look_at(read, **more)
+    return estimate_from(read, **more)
 
 
-def finding(looks: Looks, what: str) -> str:
-    return next(f"{f.value}: {f.evidence}" for f in looks.findings if f.what == what)
+def finding(estimate: Estimate, what: str) -> str:
+    return next(f"{f.value}: {f.evidence}" for f in estimate.findings if f.what == what)
 
 
 def beside(*words: object):
@@ -60,36 +60,36 @@ def beside(*words: object):
 def test_two_clients_that_say_bbr_and_cubic(here):
     one = put("a.json", made.iperf3([made.flow("bbr3", rate_mbit=28)], "bbr"))
     two = put("b.json", made.iperf3([made.flow("cubic", rate_mbit=19.8)], "cubic"))
-    looks = look(one, two)
-    assert [g.cca for g in looks.groups] == ["bbr3", "cubic"]
-    assert looks.rate_mbit == 50 and looks.rtt_ms == pytest.approx(40, abs=2)
-    assert looks.buffer_bdp == pytest.approx(1.5, abs=0.05)
-    assert len(looks.contradictions) == 1
+    estimate = look(one, two)
+    assert [g.cca for g in estimate.groups] == ["bbr3", "cubic"]
+    assert estimate.rate_mbit == 50 and estimate.rtt_ms == pytest.approx(40, abs=2)
+    assert estimate.buffer_bdp == pytest.approx(1.5, abs=0.05)
+    assert len(estimate.contradictions) == 1
     assert (
         "says 'bbr', which is BBRv1 in Linux, and BBRv3 in Google's kernel; its flows look like BBRv2 or BBRv3"
-        in looks.contradictions[0]
+        in estimate.contradictions[0]
     )
-    assert "falls to 0.7 of itself after a loss" in finding(looks, "flows.1")
+    assert "falls to 0.7 of itself after a loss" in finding(estimate, "flows.1")
 
 
 @pytest.mark.parametrize(("cca", "said", "contradicts"), [("bbr1", "bbr", False), ("bbr1", "cubic", True), ("cubic", "bbr", True), ("reno", "reno", False), ("reno", "cubic", True), ("bbr3", "bbr3", False)])  # fmt: skip
 def test_the_samples_count_not_the_name(here, cca, said, contradicts):
-    looks = look(put("x.json", made.iperf3([made.flow(cca)], said)))
-    assert looks.groups[0].cca == cca
-    assert bool(looks.contradictions) == contradicts, looks.contradictions
+    estimate = look(put("x.json", made.iperf3([made.flow(cca)], said)))
+    assert estimate.groups[0].cca == cca
+    assert bool(estimate.contradictions) == contradicts, estimate.contradictions
 
 
 def test_samples_a_second_apart_show_no_algorithm_and_say_so(here):
-    looks = look(put("x.json", made.iperf3([made.flow("bbr3", every_s=1)], "bbr")))
-    assert looks.groups[0].cca == "bbr1"
-    assert "which is BBRv1 in Linux" in finding(looks, "flows.0") and "iperf3 -i 0.1" in finding(looks, "flows.0")
+    estimate = look(put("x.json", made.iperf3([made.flow("bbr3", every_s=1)], "bbr")))
+    assert estimate.groups[0].cca == "bbr1"
+    assert "which is BBRv1 in Linux" in finding(estimate, "flows.0") and "iperf3 -i 0.1" in finding(estimate, "flows.0")
 
 
 def test_names_that_the_data_belie(here):
-    looks = look(put("cubic_80ms_10Mbps_reno.json", made.iperf3([made.flow("cubic")], "cubic")))
-    assert any("says 80ms, and the smallest smoothed RTT is 4" in words for words in looks.contradictions)
-    assert any("says 10Mbps, and its flows got 47.8 Mbit/s" in words for words in looks.contradictions)
-    assert any("says reno, and no flow looks like Reno" in words for words in looks.contradictions)
+    estimate = look(put("cubic_80ms_10Mbps_reno.json", made.iperf3([made.flow("cubic")], "cubic")))
+    assert any("says 80ms, and the smallest smoothed RTT is 4" in words for words in estimate.contradictions)
+    assert any("says 10Mbps, and its flows got 47.8 Mbit/s" in words for words in estimate.contradictions)
+    assert any("says reno, and no flow looks like Reno" in words for words in estimate.contradictions)
     fits = look(put("cubic_40ms_50mbit.json", made.iperf3([made.flow("cubic")], "cubic")))
     assert not fits.contradictions
 
@@ -114,8 +114,8 @@ def test_every_form_of_a_file_reads_the_same(here):
 def test_parallel_streams_are_one_group_and_late_ones_another(here):
     first = put("a.json", made.iperf3([made.flow("cubic", rate_mbit=9)] * 4, "cubic"))
     late = put("b.json", made.iperf3([made.flow("bbr1", rate_mbit=9, start_s=10, seconds=30)], "bbr"))
-    looks = look(first, late)
-    content = load_scenario(put("s.yaml", text_of(looks, "s")))
+    estimate = look(first, late)
+    content = load_scenario(put("s.yaml", text_of(estimate, "s")))
     assert [(f.cca, f.count, f.start_s) for f in content.flows] == [("cubic", 4, 0), ("bbr1", 1, 10)]
     assert (
         content.flows[0].stop_s is None
@@ -148,45 +148,47 @@ def test_ss_output(here, stamps):
     )
     read, _ = read_files([path])
     assert any("no" in words for words in read[0].not_read) != stamps
-    looks = look(path)
-    assert [g.cca for g in looks.groups] == ["bbr1", "cubic"] and looks.rate_mbit == 50
-    assert "the kernel met" in finding(looks, "RTT") and finding(looks, "RTT").startswith("40 ms")
+    estimate = look(path)
+    assert [g.cca for g in estimate.groups] == ["bbr1", "cubic"] and estimate.rate_mbit == 50
+    assert "the kernel met" in finding(estimate, "RTT") and finding(estimate, "RTT").startswith("40 ms")
 
 
 @pytest.mark.parametrize(("gains", "cca"), [("bbr:(bw:95.1Mbps,mrtt:40,pacing_gain:2.77344,cwnd_gain:2) ", "bbr3"), ("bbr:(bw:1.2Gbps,mrtt:40.1,pacing_gain:0.9,cwnd_gain:2,version:3,bw_hi:1Mbps) ", "bbr3"), ("bbr:(bw:9Mbps,mrtt:40.1,pacing_gain:2.88672,cwnd_gain:2.88672) ", "bbr1")])  # fmt: skip
 def test_pacing_gains_tell_versions(here, gains, cca):
     flow = made.flow("bbr3", every_s=1)
-    looks = look(put("ss.txt", made.ss([("bbr", flow)], more=gains)))
-    assert looks.groups[0].cca == cca
-    assert bool(looks.contradictions) == (cca == "bbr3")
+    estimate = look(put("ss.txt", made.ss([("bbr", flow)], more=gains)))
+    assert estimate.groups[0].cca == cca
+    assert bool(estimate.contradictions) == (cca == "bbr3")
 
 
 def test_flents_data(here):
     flows = {"TCP upload BBR": made.flow("bbr1", rate_mbit=24), "TCP upload Cubic": made.flow("cubic", rate_mbit=23.8)}
-    looks = look(made.flent(flows, here / "x.flent.gz", pings_ms=[39.0, 60.0]))
-    assert [g.cca for g in looks.groups] == ["bbr1", "cubic"]
-    assert looks.rtt_ms == 39 and "pings" in finding(looks, "RTT")
+    estimate = look(made.flent(flows, here / "x.flent.gz", pings_ms=[39.0, 60.0]))
+    assert [g.cca for g in estimate.groups] == ["bbr1", "cubic"]
+    assert estimate.rtt_ms == 39 and "pings" in finding(estimate, "RTT")
 
 
 def test_a_link_that_was_not_full(here):
     flow = made.flow("bbr3", queue_ms=0, rate_mbit=20)
-    looks = look(put("x.json", made.iperf3([flow.assign(lost=0)], "bbr3")))
-    assert "at least that" in finding(looks, "rate")
-    assert looks.rate_mbit == pytest.approx(20 * 1514 / 1448, rel=1e-3), "not rounded to what somebody may have set"
+    estimate = look(put("x.json", made.iperf3([flow.assign(lost=0)], "bbr3")))
+    assert "at least that" in finding(estimate, "rate")
+    assert estimate.rate_mbit == pytest.approx(20 * 1514 / 1448, rel=1e-3), "not rounded to what somebody may have set"
 
 
 def test_loss_without_a_queue_is_taken_for_random(here):
     flow = made.flow("cubic", queue_ms=0)
     flow["lost"] = range(0, 5 * len(flow), 5)
-    looks = look(put("x.json", made.iperf3([flow], "cubic")))
-    assert looks.loss == pytest.approx(5 / (47.8e6 / 8 / 1448 / 10), rel=0.05)
-    assert "cannot tell which" in finding(looks, "buffer")
-    assert load_scenario(put("s.yaml", text_of(looks, "s"))).network.loss == looks.loss
+    estimate = look(put("x.json", made.iperf3([flow], "cubic")))
+    assert estimate.loss == pytest.approx(5 / (47.8e6 / 8 / 1448 / 10), rel=0.05)
+    assert "cannot tell which" in finding(estimate, "buffer")
+    assert load_scenario(put("s.yaml", text_of(estimate, "s"))).network.loss == estimate.loss
 
 
 def test_what_ethernet_carries(here):
-    looks = look(put("x.json", made.iperf3([made.flow("cubic", rate_mbit=941.5)], "cubic")))
-    assert "1000 Mbit/s of Ethernet" in finding(looks, "rate") and looks.rate_mbit == pytest.approx(984.4, abs=0.1)
+    estimate = look(put("x.json", made.iperf3([made.flow("cubic", rate_mbit=941.5)], "cubic")))
+    assert "1000 Mbit/s of Ethernet" in finding(estimate, "rate") and estimate.rate_mbit == pytest.approx(
+        984.4, abs=0.1
+    )
 
 
 def test_a_file_that_is_cut_off_is_read_as_far_as_it_goes(here):
@@ -250,9 +252,9 @@ def test_numbers_are_bounded_and_texts_are_plain(here):
     test["start"]["system_info"] = "\x1b[31mLinux\u202e \n x" * 100
     test["title"] = "\x1b]0;evil\x07\nname: other"
     path = put("x\x1b[1m\nname: y.json", test)
-    looks = look(path)
-    assert looks.rate_mbit == 50 and looks.groups[0].cca == "bbr3"
-    text = text_of(looks, "s")
+    estimate = look(path)
+    assert estimate.rate_mbit == 50 and estimate.groups[0].cca == "bbr3"
+    text = text_of(estimate, "s")
     assert "\x1b" not in text and load_scenario(put("s.yaml", text)).name == "s"
     done = beside(path, "--no-run", "--out", "o")
     assert done.exit_code == 0 and "\x1b" not in done.output
@@ -296,8 +298,8 @@ def test_an_rtt_of_nothing_is_none(here):
     """ss prints 0 before the first ACK."""
     flow = made.flow("bbr1")
     flow.loc[5:9, "rtt_ms"] = 0.0
-    looks = look(put("ss.txt", made.ss([("bbr", flow)])))
-    assert looks.rtt_ms == 40
+    estimate = look(put("ss.txt", made.ss([("bbr", flow)])))
+    assert estimate.rtt_ms == 40
 
 
 def test_files_of_no_sense_end_in_a_message(here):
@@ -317,7 +319,7 @@ def test_files_of_no_sense_end_in_a_message(here):
                 + text[at + chance.randint(0, 40) :]
             )
         try:
-            text_of(look_at(read_files([put("x", text)])[0]), "s")
+            text_of(estimate_from(read_files([put("x", text)])[0]), "s")
         except UserError as error:
             assert str(error)
 
@@ -394,8 +396,8 @@ def test_a_run_of_the_lab_comes_back_as_itself(here, cca, bdp):
     run_point(base_point(scenario), 1, here / "run")
     flows = made.of_run(here / "run")
     for path in (put("x.json", made.iperf3(flows, cca)), put("x.txt", made.ss([(cca, f) for f in flows]))):
-        looks = look(path)
-        assert not looks.contradictions and looks.groups[0].cca == cca
-        assert looks.rate_mbit == 50 and looks.rtt_ms == pytest.approx(40, abs=2)
+        estimate = look(path)
+        assert not estimate.contradictions and estimate.groups[0].cca == cca
+        assert estimate.rate_mbit == 50 and estimate.rtt_ms == pytest.approx(40, abs=2)
         if cca != "bbr3":  # its losses end with Startup, which the first sample may miss
-            assert looks.buffer_bdp == pytest.approx(bdp, rel=0.12)
+            assert estimate.buffer_bdp == pytest.approx(bdp, rel=0.12)

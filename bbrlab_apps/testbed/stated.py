@@ -20,7 +20,7 @@ NAMES = re.compile(r"(?:^|(?<=[^A-Za-z]))(bbrv?[123]|bbr|cubic|newreno|reno|dctc
 
 
 @dataclass(frozen=True)
-class Claims:
+class Stated:
     """What names and titles say of a recording.
 
     Attributes:
@@ -33,15 +33,15 @@ class Claims:
     ccas: dict[str, str]
 
 
-def claims_of(recording: Recording) -> Claims:
+def stated_in(recording: Recording) -> Stated:
     """What the path and the titles of a recording say."""
     path = "/".join(recording.file.parts[-PARTS:])
-    claims = Claims([], [], {})
+    stated = Stated([], [], {})
     for place, text in [("its name", path), *recording.says]:
         for match in MS.finditer(text):
-            claims.rtts_ms.append((float(match[1]), f"{place} says {match[0]}"))
+            stated.rtts_ms.append((float(match[1]), f"{place} says {match[0]}"))
         for match in MBIT.finditer(text):
-            claims.rates_mbit.append(
+            stated.rates_mbit.append(
                 (float(match[1]) * {"k": 1e-3, "m": 1.0, "g": 1e3}[match[2].lower()], f"{place} says {match[0]}")
             )
     for place, text in [
@@ -49,7 +49,7 @@ def claims_of(recording: Recording) -> Claims:
         *recording.says,
         ("its folder's name", path.rpartition("/")[0]),
     ]:
-        if not claims.ccas:  # what stands closest to the flows
+        if not stated.ccas:  # what stands closest to the flows
             for match in NAMES.finditer(text):
-                claims.ccas.setdefault(CALLED[match[1].lower()], f"{place} says {match[1]}")
-    return claims
+                stated.ccas.setdefault(CALLED[match[1].lower()], f"{place} says {match[1]}")
+    return stated

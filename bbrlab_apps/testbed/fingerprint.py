@@ -33,7 +33,7 @@ CUTS = {
 
 
 @dataclass(frozen=True)
-class Marks:
+class Fingerprint:
     """What is to be noticed of a flow.
 
     Attributes:
@@ -58,20 +58,20 @@ class Marks:
         return float(np.diff(self.dips_s).min()) if len(self.dips_s) > 1 else float("nan")
 
 
-def marks_of(flow: Flow) -> Marks:
-    """The marks of a flow."""
+def fingerprint_of(flow: Flow) -> Fingerprint:
+    """The fingerprint of a flow."""
     table = flow.samples[flow.samples["time_s"] >= flow.start_s + BEGIN_S].reset_index(drop=True)
     gains = flow.samples["pacing_gain"].dropna().to_numpy()
     of = {name for name, ranges in GAINS.items() if any(((gains > low) & (gains < high)).any() for low, high in ranges)}
     has_window = len(table) > 4 and table["cwnd_packets"].notna().mean() > 0.9
     if not has_window:
-        return Marks(False, frozenset(of), np.array([]), float("nan"), np.array([]), 0)
+        return Fingerprint(False, frozenset(of), np.array([]), float("nan"), np.array([]), 0)
     step_s = float(table["seconds"].median())
     fine = step_s <= FINE_S and flow.end_s - flow.start_s >= BEGIN_S + 2 * PERIOD_1_S
     dips, floor = _dips(table, step_s)
     window = table["cwnd_packets"].to_numpy()
     jumps = int((window[1:] >= JUMP * window[:-1]).sum())
-    return Marks(fine, frozenset(of), dips, floor, _cuts(table, step_s), jumps)
+    return Fingerprint(fine, frozenset(of), dips, floor, _cuts(table, step_s), jumps)
 
 
 def _dips(table: pd.DataFrame, step_s: float) -> tuple[Array, float]:

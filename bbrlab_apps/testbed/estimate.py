@@ -13,9 +13,17 @@ from bbrlab.base.errors import UserError
 from bbrlab.base.words import number_of
 from bbrlab.results.algorithms import ALGORITHMS, label_of_cca
 from bbrlab.scenario.frames import FRAME_BYTES
-from bbrlab_apps.testbed.claims import CALLED, claims_of
-from bbrlab_apps.testbed.marks import CUTS, FINE_S, FLOOR_PACKETS, PERIOD_1_S, PERIODS_23_S, Marks, marks_of
+from bbrlab_apps.testbed.fingerprint import (
+    CUTS,
+    FINE_S,
+    FLOOR_PACKETS,
+    PERIOD_1_S,
+    PERIODS_23_S,
+    Fingerprint,
+    fingerprint_of,
+)
 from bbrlab_apps.testbed.recording import Flow, Recording, is_there
+from bbrlab_apps.testbed.stated import CALLED, stated_in
 
 MSS_BYTES = 1448  # with timestamps in a frame of 1514 bytes, where a file does not say
 HEAD_BYTES = 66  # of a frame beside the payload: Ethernet, IPv4, TCP with timestamps
@@ -63,7 +71,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Looks:
+class Estimate:
     """What recordings look like.
 
     Attributes:
@@ -87,7 +95,7 @@ class Looks:
     assumed: list[str] = field(default_factory=list)
 
 
-def look_at(recordings: Sequence[Recording], ccas: Sequence[str] = ()) -> Looks:
+def estimate_from(recordings: Sequence[Recording], ccas: Sequence[str] = ()) -> Estimate:
     """What recordings look like.
 
     Args:
@@ -96,28 +104,28 @@ def look_at(recordings: Sequence[Recording], ccas: Sequence[str] = ()) -> Looks:
     Raises:
         UserError: if no file has an RTT, or a flow has an algorithm that the lab lacks.
     """
-    looks = Looks([], math.nan, False, math.nan, math.nan, 0.0, math.nan, (math.nan, math.nan))
-    groups = _groups(recordings, looks)
-    groups = [_with_algorithm(g, i, looks, ccas[i] if i < len(ccas) else "") for i, g in enumerate(groups)]
+    estimate = Estimate([], math.nan, False, math.nan, math.nan, 0.0, math.nan, (math.nan, math.nan))
+    groups = _groups(recordings, estimate)
+    groups = [_with_algorithm(g, i, estimate, ccas[i] if i < len(ccas) else "") for i, g in enumerate(groups)]
     end_s = max(at + flow.end_s for at, flow in _on_one_clock(recordings))
     groups = [replace(g, stop_s=g.stop_s if g.stop_s and g.stop_s < 0.98 * end_s else None) for g in groups]
     begin_s = max((g.start_s for g in groups if g.start_s < end_s / 2), default=0.0)
     window_s = (round(begin_s + WINDOW * (end_s - begin_s), 1), math.floor(end_s * 10) / 10)
-    looks = replace(looks, groups=groups, duration_s=math.ceil(end_s), window_s=window_s)
+    estimate = replace(estimate, groups=groups, duration_s=math.ceil(end_s), window_s=window_s)
     if window_s[1] - window_s[0] < 1:
         raise UserError(f"the files are of {end_s:.3g} s: at least 2 s are needed to say anything")
-    looks.contradictions.extend(_named_in_vain(recordings, groups))
-    looks = _rtt(looks, recordings)
-    looks, is_full = _rate(looks, recordings)
-    looks = _buffer_and_loss(looks, is_full)
+    estimate.contradictions.extend(_named_in_vain(recordings, groups))
+    estimate = _rtt(estimate, recordings)
+    estimate, is_full = _rate(estimate, recordings)
+    estimate = _buffer_and_loss(estimate, is_full)
     if not any(flow.of_receiver for g in groups for flow in g.flows):
-        looks.assumed.append(
+        estimate.assumed.append(
             "goodput is what the sender's side says, which is ahead of the receiver by what is under way"
         )
-    looks.assumed.append(
+    estimate.assumed.append(
         "the queue is FIFO, the hosts cut segments in their network cards, nothing else crosses the path"
     )
-    return looks
+    return estimate
 
 
 def _on_one_clock(recordings: Sequence[Recording]) -> list[tuple[float, Flow]]:
@@ -130,10 +138,10 @@ def _on_one_clock(recordings: Sequence[Recording]) -> list[tuple[float, Flow]]:
     return [((one.epoch_s or 0.0) - begin, flow) for one in recordings for flow in one.flows]
 
 
-def _groups(recordings: Sequence[Recording], looks: Looks) -> list[Group]:
+def _groups(recordings: Sequence[Recording], estimate: Estimate) -> list[Group]:
     groups: list[Group] = []
     if len(recordings) > 1 and any(one.epoch_s is None for one in recordings):
-        looks.assumed.append("all files begin together: not each says when it began")
+        estimate.assumed.append("all files begin together: not each says when it began")
     clock = _on_one_clock(recordings)
     if clock and max(at + f.start_s for at, f in clock) > 86_000:
         raise UserError("the files are not of one test: they begin more than a day apart")
@@ -179,32 +187,32 @@ def _other_rtt(one: Flow, two: Flow) -> bool:
     return abs(a - b) > max(0.10 * min(a, b), 1.0) if kernels else abs(a - b) > max(0.25 * min(a, b), 2.0)
 
 
-def _rtt(looks: Looks, recordings: Sequence[Recording]) -> Looks:
+def _rtt(estimate: Estimate, recordings: Sequence[Recording]) -> Estimate:
     pings = [ping for one in recordings for ping in one.ping_ms]
-    measured = [g.rtt_ms for g in looks.groups if is_there(g.rtt_ms)]
+    measured = [g.rtt_ms for g in estimate.groups if is_there(g.rtt_ms)]
     if not measured and not pings:
         raise UserError("no file has an RTT: record with iperf3 -J of the sender, or with ss -tin beside it")
     smallest = min([*measured, *pings])
-    kernels = any(has_kernels_minimum(f) for g in looks.groups for f in g.flows)
+    kernels = any(has_kernels_minimum(f) for g in estimate.groups for f in g.flows)
     if pings and smallest == min(pings):
         how = f"the smallest of {number_of(len(pings), 'ping')}"
     elif kernels:
         how = "the smallest RTT that the kernel met"
     else:
         how = "the smallest smoothed RTT, which is above the path's if the queue was never empty"
-    own = len(measured) == len(looks.groups) and any(
-        _other_rtt(looks.groups[0].flows[0], g.flows[0]) for g in looks.groups
+    own = len(measured) == len(estimate.groups) and any(
+        _other_rtt(estimate.groups[0].flows[0], g.flows[0]) for g in estimate.groups
     )
-    apart = f"; the groups have {', '.join(f'{g.rtt_ms:.3g}' for g in looks.groups)} ms" if own else ""
-    looks.findings.insert(0, Finding("RTT", f"{smallest:.3g} ms", how + apart))
+    apart = f"; the groups have {', '.join(f'{g.rtt_ms:.3g}' for g in estimate.groups)} ms" if own else ""
+    estimate.findings.insert(0, Finding("RTT", f"{smallest:.3g} ms", how + apart))
     for one in recordings:
-        for said_ms, words in claims_of(one).rtts_ms:
-            mine = [g.rtt_ms for g in looks.groups if g.recording is one and is_there(g.rtt_ms)] or [smallest]
+        for said_ms, words in stated_in(one).rtts_ms:
+            mine = [g.rtt_ms for g in estimate.groups if g.recording is one and is_there(g.rtt_ms)] or [smallest]
             if any(abs(said_ms - ms) <= max(0.15 * said_ms, 2.0) for ms in mine):
                 continue
             if said_ms > max(mine) or kernels:
-                looks.contradictions.append(f"{one.file}: {words}, and {how.split(',')[0]} is {min(mine):.3g} ms")
-    return replace(looks, rtt_ms=smallest, own_rtts=own)
+                estimate.contradictions.append(f"{one.file}: {words}, and {how.split(',')[0]} is {min(mine):.3g} ms")
+    return replace(estimate, rtt_ms=smallest, own_rtts=own)
 
 
 def rate_over_time(
@@ -240,15 +248,15 @@ def clock_of(group: Group) -> float:
     return group.start_s - min(flow.start_s for flow in group.flows)
 
 
-def _rate(looks: Looks, recordings: Sequence[Recording]) -> tuple[Looks, bool]:
-    forward = [g for g in looks.groups if not g.reverse]
+def _rate(estimate: Estimate, recordings: Sequence[Recording]) -> tuple[Estimate, bool]:
+    forward = [g for g in estimate.groups if not g.reverse]
     flows = [(clock_of(g), f) for g in forward for f in g.flows]
-    _, rates = rate_over_time(flows, *looks.window_s)
+    _, rates = rate_over_time(flows, *estimate.window_s)
     typical, top = float(np.median(rates)), float(np.quantile(rates, 0.95))
     level, how = typical, f"goodput is {typical:.4g} Mbit/s in the median of {len(rates)} parts"
     if top > 1.1 * typical:
         # What is acknowledged behind a hole comes all at once, and a short time may have more than the link carries.
-        quarters = rate_over_time(flows, *looks.window_s, bins=4)[1]
+        quarters = rate_over_time(flows, *estimate.window_s, bins=4)[1]
         steady = quarters.min() > STEADY * quarters.max()
         level = float(quarters.mean() if steady else quarters.max())
         how = f"goodput varies, and is {level:.4g} Mbit/s {'on average' if steady else 'in its best quarter'}"
@@ -258,11 +266,11 @@ def _rate(looks: Looks, recordings: Sequence[Recording]) -> tuple[Looks, bool]:
     frame = mss + HEAD_BYTES if mss <= 9000 else FRAME_BYTES * mss / MSS_BYTES
     rate = level * frame / mss
     queue_ms = max(
-        (float((f.samples["rtt_ms"] - looks.rtt_ms).max()) for _, f in flows if f.samples["rtt_ms"].notna().any()),
+        (float((f.samples["rtt_ms"] - estimate.rtt_ms).max()) for _, f in flows if f.samples["rtt_ms"].notna().any()),
         default=math.nan,
     )
     lost = sum(float(f.samples["retransmits"].sum()) for _, f in flows)
-    is_full = bool(queue_ms > max(FULL * looks.rtt_ms, FULL_MS)) or lost > 0
+    is_full = bool(queue_ms > max(FULL * estimate.rtt_ms, FULL_MS)) or lost > 0
     how += f", {rate:.4g} with the heads of frames"
     targets_mbit = [one.asked_mbit for one in recordings if one.asked_mbit]
     if targets_mbit:
@@ -276,18 +284,18 @@ def _rate(looks: Looks, recordings: Sequence[Recording]) -> tuple[Looks, bool]:
         how += f", taken for {_rounded(rate):g}"
         rate = _rounded(rate)
     rate = float(f"{rate:.4g}")
-    looks.findings.insert(1, Finding("rate", f"{rate:g} Mbit/s", how))
+    estimate.findings.insert(1, Finding("rate", f"{rate:g} Mbit/s", how))
     for one in recordings:
-        for said, words in claims_of(one).rates_mbit:
+        for said, words in stated_in(one).rates_mbit:
             mine = [(clock_of(g), f) for g in forward if g.recording is one for f in g.flows]
-            alone = float(rate_over_time(mine, *looks.window_s, bins=4)[1].max()) if mine else 0.0
+            alone = float(rate_over_time(mine, *estimate.window_s, bins=4)[1].max()) if mine else 0.0
             if alone > 1.02 * said:
-                looks.contradictions.append(f"{one.file}: {words}, and its flows got {alone:.4g} Mbit/s")
+                estimate.contradictions.append(f"{one.file}: {words}, and its flows got {alone:.4g} Mbit/s")
             elif is_full and rate < 0.8 * said:
-                looks.contradictions.append(
+                estimate.contradictions.append(
                     f"{one.file}: {words}, and all flows together got {level:.4g} Mbit/s though the link was full"
                 )
-    return replace(looks, rate_mbit=rate), is_full
+    return replace(estimate, rate_mbit=rate), is_full
 
 
 def _rounded(rate: float) -> float:
@@ -299,11 +307,11 @@ def _rounded(rate: float) -> float:
     return min(close, key=lambda r: abs(rate / r - 1)) if close else rate
 
 
-def _buffer_and_loss(looks: Looks, is_full: bool) -> Looks:
+def _buffer_and_loss(estimate: Estimate, is_full: bool) -> Estimate:
     """The queue at its longest, and whether losses are of it."""
-    flows = [f for g in looks.groups if not g.reverse for f in g.flows]
-    queues = [float((f.samples["rtt_ms"] - base).max()) for g in looks.groups if not g.reverse for f in g.flows
-              for base in [g.rtt_ms if looks.own_rtts else looks.rtt_ms] if f.samples["rtt_ms"].notna().any()]  # fmt: skip
+    flows = [f for g in estimate.groups if not g.reverse for f in g.flows]
+    queues = [float((f.samples["rtt_ms"] - base).max()) for g in estimate.groups if not g.reverse for f in g.flows
+              for base in [g.rtt_ms if estimate.own_rtts else estimate.rtt_ms] if f.samples["rtt_ms"].notna().any()]  # fmt: skip
     longest_ms = max(queues, default=math.nan)
     counted = [f for f in flows if f.samples["retransmits"].notna().any()]
     packets = sum(
@@ -312,8 +320,8 @@ def _buffer_and_loss(looks: Looks, is_full: bool) -> Looks:
     )
     lost = sum(float(f.samples["retransmits"].sum()) for f in counted)
     share = lost / packets if packets else 0.0
-    frame_bdp = FRAME_BYTES * 8e-3 / (looks.rate_mbit * looks.rtt_ms)
-    bdp, loss = max(longest_ms / looks.rtt_ms, 10 * frame_bdp) if is_there(longest_ms) else 1.0, 0.0
+    frame_bdp = FRAME_BYTES * 8e-3 / (estimate.rate_mbit * estimate.rtt_ms)
+    bdp, loss = max(longest_ms / estimate.rtt_ms, 10 * frame_bdp) if is_there(longest_ms) else 1.0, 0.0
     told = (
         f"{lost:.0f} of {packets:.0f} packets were sent again ({share:.2g})"
         if counted
@@ -327,7 +335,7 @@ def _buffer_and_loss(looks: Looks, is_full: bool) -> Looks:
             f"at least {bdp / 2:.2g} BDP",
             f"the queue took {longest_ms:.3g} ms at most, and nothing was lost; twice as much is assumed",
         )
-    elif is_full and longest_ms > max(FULL * looks.rtt_ms, FULL_MS):
+    elif is_full and longest_ms > max(FULL * estimate.rtt_ms, FULL_MS):
         value, how = (
             f"{bdp:.2g} BDP",
             f"RTTs rose by {longest_ms:.3g} ms at most, the queue at its longest; losses are taken for its overflow",
@@ -338,19 +346,19 @@ def _buffer_and_loss(looks: Looks, is_full: bool) -> Looks:
             "1 BDP",
             "assumed: RTTs hardly rose, so that losses are random, or the buffer has a few packets; the files cannot tell which",
         )
-    looks.findings.insert(2, Finding("buffer", value, how))
-    looks.findings.insert(
+    estimate.findings.insert(2, Finding("buffer", value, how))
+    estimate.findings.insert(
         3, Finding("random loss", f"{loss:g}" if loss else "none", told + ("; taken for random" if loss else ""))
     )
-    return replace(looks, buffer_bdp=float(f"{bdp:.3g}"), loss=loss)
+    return replace(estimate, buffer_bdp=float(f"{bdp:.3g}"), loss=loss)
 
 
-def _with_algorithm(group: Group, number: int, looks: Looks, chosen: str) -> Group:
+def _with_algorithm(group: Group, number: int, estimate: Estimate, chosen: str) -> Group:
     """The group with its algorithm: what its samples show, else what the file says, else Linux's default."""
-    candidates, evidence = _shown([marks_of(flow) for flow in group.flows])
+    candidates, evidence = _shown([fingerprint_of(flow) for flow in group.flows])
     said = group.flows[0].cca
     called = CALLED.get(said)
-    in_name = claims_of(group.recording).ccas
+    in_name = stated_in(group.recording).ccas
     name = f"flows.{number}"
     if said and called is None and not chosen:
         raise UserError(
@@ -361,7 +369,7 @@ def _with_algorithm(group: Group, number: int, looks: Looks, chosen: str) -> Gro
         cca = called if called in candidates else next((c for c in candidates if c in in_name), candidates[-1])
         if called and called not in candidates:
             as_linux = ", which is BBRv1 in Linux, and BBRv3 in Google's kernel" if said == "bbr" else ""
-            looks.contradictions.append(
+            estimate.contradictions.append(
                 f"{group.recording.file}: says '{said}'{as_linux}; its flows look like {_labels(candidates)}: {evidence}"
             )
         if len(candidates) > 1 and called not in candidates and cca == candidates[-1]:
@@ -380,7 +388,7 @@ def _with_algorithm(group: Group, number: int, looks: Looks, chosen: str) -> Gro
         evidence = f"{why}; its samples do not show it: {evidence}"
     count = number_of(len(group.flows), "flow")
     times = f"from {group.start_s:g} s" if group.start_s else ""
-    looks.findings.append(Finding(name, " ".join(filter(None, [count, label_of_cca(chosen or cca), times])),
+    estimate.findings.append(Finding(name, " ".join(filter(None, [count, label_of_cca(chosen or cca), times])),
                                   f"{group.recording.file.name}: " + ("set by you; " if chosen else "") + evidence))  # fmt: skip
     return replace(group, cca=chosen or cca)
 
@@ -388,7 +396,7 @@ def _with_algorithm(group: Group, number: int, looks: Looks, chosen: str) -> Gro
 def _named_in_vain(recordings: Sequence[Recording], groups: Sequence[Group]) -> list[str]:
     """Algorithms that names speak of and no flow of any file looks like."""
     there = {group.cca for group in groups}
-    named = {cca: (one.file, words) for one in recordings for cca, words in claims_of(one).ccas.items()}
+    named = {cca: (one.file, words) for one in recordings for cca, words in stated_in(one).ccas.items()}
     return [
         f"{file}: {words}, and no flow looks like {label_of_cca(cca)}"
         for cca, (file, words) in named.items()
@@ -400,12 +408,12 @@ def _labels(candidates: Sequence[str]) -> str:
     return " or ".join(label_of_cca(c) for c in candidates)
 
 
-def _shown(marks: Sequence[Marks]) -> tuple[list[str], str]:
+def _shown(fingerprints: Sequence[Fingerprint]) -> tuple[list[str], str]:
     """Which algorithms the samples of a group show, none if they show none, and by what."""
-    gains = {name for m in marks for name in m.gains}
+    gains = {name for m in fingerprints for name in m.gains}
     if gains == {"bbr3"}:
         return ["bbr3"], "its pacing gains (2.77, 0.9) are those of BBRv3 alone"
-    drained = [m for m in marks if is_there(m.period_s)]
+    drained = [m for m in fingerprints if is_there(m.period_s)]
     floors = [m.floor_packets for m in drained]
     period_s = min((m.period_s for m in drained), default=math.nan)
     if drained and max(floors) <= FLOOR_PACKETS and period_s >= PERIOD_1_S:
@@ -418,7 +426,7 @@ def _shown(marks: Sequence[Marks]) -> tuple[list[str], str]:
         return (["bbr2"], how + ", with gains of BBRv2") if gains == {"bbr12"} else (["bbr2", "bbr3"], how)
     if gains == {"bbr12"}:
         return ["bbr2", "bbr1"], "its pacing gains (2.89, 0.75) are those of BBRv1 and BBRv2"
-    fine = [m for m in marks if m.fine]
+    fine = [m for m in fingerprints if m.fine]
     if not fine:
         return (
             [],
