@@ -16,9 +16,9 @@ import bbrlab_apps.testbed.commands
 from bbrlab.cli import (
     cache,
     campaign,
+    catalogue,
     checks,
     compare,
-    contents,
     crosscheck,
     kernels,
     models,

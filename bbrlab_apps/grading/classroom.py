@@ -11,7 +11,7 @@ from bbrlab.base.errors import UserError
 from bbrlab_apps.grading.examine import Examined
 from bbrlab_apps.grading.handed_runs import RunFound
 from bbrlab_apps.grading.handed_samples import alike
-from bbrlab_apps.grading.personal import drawn_seeds, known_id
+from bbrlab_apps.grading.personal import checked_id, drawn_seeds
 from bbrlab_apps.grading.report import CLASS
 from bbrlab_apps.grading.rubric import Rubric
 from bbrlab_apps.grading.submission import ARCHIVES
@@ -62,7 +62,7 @@ def submissions_in(folder: Path) -> dict[str, Path]:
     except OSError as error:
         raise files.explain(error, folder) from None
     for entry in entries:
-        student = known_id(name_of(entry), str(entry))
+        student = checked_id(name_of(entry), str(entry))
         if student == CLASS:
             raise UserError(f"{entry}: nobody can be called {CLASS}, which is the name of the class's table; rename it")
         if student in found:

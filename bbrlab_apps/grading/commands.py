@@ -63,7 +63,7 @@ def grade(
     from bbrlab_apps.grading.grade import grade_submission
     from bbrlab_apps.grading.load import load_rubric
     from bbrlab_apps.grading.people import one_person, read_people
-    from bbrlab_apps.grading.personal import known_id
+    from bbrlab_apps.grading.personal import checked_id
     from bbrlab_apps.grading.report import CLASS, class_table
     from bbrlab_apps.grading.rerun import ready
 
@@ -79,7 +79,7 @@ def grade(
     if submission is not None:
         if not os.path.lexists(submission):
             raise UserError(f"{submission}: is not there; give the folder or the archive of a submission")
-        name = known_id(student or name_of(submission))
+        name = checked_id(student or name_of(submission))
         people = read_people(loaded, submitted, marks, [name])
         found = grade_submission(submission, rubric, name, out / name, by_people=one_person(people, name))
         if as_json:

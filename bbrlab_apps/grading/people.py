@@ -11,7 +11,7 @@ from pathlib import Path
 from bbrlab.base.errors import UserError
 from bbrlab.base.words import in_short
 from bbrlab_apps.grading.feedback import NOBODY, ByPeople, late_days
-from bbrlab_apps.grading.personal import known_id
+from bbrlab_apps.grading.personal import checked_id
 from bbrlab_apps.grading.rubric import Rubric, instant_of
 
 BYTES_MAX = 5_000_000
@@ -107,7 +107,7 @@ def read_roster(file: Path, column: str | None = None) -> Roster:
     for number, row in enumerate(table.rows, 2):
         if any(cell.strip().lower().startswith(CANVAS_EXTRA) for cell in row):
             continue
-        id = known_id(row[place], f"{file}, row {number}, column '{table.head[place]}'")
+        id = checked_id(row[place], f"{file}, row {number}, column '{table.head[place]}'")
         if id in ids:
             raise UserError(f"{file}, row {number}: '{id}' stands twice")
         ids.append(id)
@@ -158,7 +158,9 @@ def _times(rubric: Rubric, file: Path) -> dict[str, int]:
     for number, row in enumerate(table.rows, 2):
         extension = _number(table, number, row, more, 0, 365) if more is not None and row[more].strip() else 0.0
         try:
-            found[known_id(row[student], f"{file}, row {number}")] = late_days(deadline, instant_of(row[at]), extension)
+            found[checked_id(row[student], f"{file}, row {number}")] = late_days(
+                deadline, instant_of(row[at]), extension
+            )
         except ValueError as error:
             raise UserError(f"{file}, row {number}, column 'submitted': {error}") from None
     return found
@@ -178,7 +180,7 @@ def _marks(rubric: Rubric, file: Path) -> dict[str, dict[str, tuple[float, str]]
             )
         value = _number(table, number, row, points, 0, of[id])
         words = row[comment].strip()[:2000] if comment is not None else ""
-        found.setdefault(known_id(row[student], f"{file}, row {number}"), {})[id] = (value, words)
+        found.setdefault(checked_id(row[student], f"{file}, row {number}"), {})[id] = (value, words)
     return found
 
 

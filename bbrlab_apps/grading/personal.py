@@ -86,7 +86,7 @@ def _looks_like_another(text: str) -> bool:
     return len(scripts & LOOK_ALIKE) > 1 or unicodedata.normalize("NFKC", text) != text
 
 
-def known_id(text: str, where: str = "--student") -> str:
+def checked_id(text: str, where: str = "--student") -> str:
     """A student's id in one form. UserError, naming ``where`` it stands, if it is no plain text of one line, or looks like another's."""
     found = one_form(text)
     if not found or len(found) > ID_MAX or not found.isprintable() or "/" in found or found in (".", ".."):
@@ -126,7 +126,7 @@ def personal(rubric: Rubric, student: str) -> Personal:
     Raises:
         UserError: for an id that is none, or values that make no assignment together.
     """
-    student = known_id(student)
+    student = checked_id(student)
     parameters = {}
     for name, values in rubric.parameters.items():
         choices = values.all()

@@ -17,7 +17,7 @@ from bbrlab.base.yaml_files import dump_yaml
 from bbrlab.results.verdicts import FINAL
 from bbrlab_apps.grading.examine import Examined, examine
 from bbrlab_apps.grading.limited import Refused, run_limited
-from bbrlab_apps.grading.personal import Personal, filled_in, known_id
+from bbrlab_apps.grading.personal import Personal, checked_id, filled_in
 from bbrlab_apps.grading.rerun import ready
 from bbrlab_apps.grading.rubric import Limits, Question, Rubric, Scalar, Values
 from bbrlab_apps.grading.submission import ANSWERS, NOTEBOOK, SCENARIO
@@ -116,7 +116,10 @@ def check_submission(path: Path, sheet_file: Path) -> tuple[Sheet, list[Answer],
     sheet = read_model(sheet_file, Sheet, "give the sheet.yaml that your teacher gave you: --sheet FILE")
     rubric = _rubric_of(sheet, sheet_file)
     own = Personal(
-        known_id(sheet.student, f"{sheet_file}: student"), sheet.parameters, sorted(sheet.seeds), filled_in(rubric, {})
+        checked_id(sheet.student, f"{sheet_file}: student"),
+        sheet.parameters,
+        sorted(sheet.seeds),
+        filled_in(rubric, {}),
     )
     kernel = ready(rubric)
     with tempfile.TemporaryDirectory(prefix="bbrlab-check-") as scratch:

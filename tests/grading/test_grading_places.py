@@ -15,7 +15,7 @@ import pytest
 from bbrlab.base.errors import UserError
 from bbrlab_apps.grading.examine import examine
 from bbrlab_apps.grading.load import load_rubric
-from bbrlab_apps.grading.personal import known_id, personal
+from bbrlab_apps.grading.personal import checked_id, personal
 from bbrlab_apps.grading.report import class_table, page
 from bbrlab_apps.grading.rubric import Limits
 from bbrlab_apps.grading.submission import Submission, open_submission
@@ -150,14 +150,14 @@ def test_a_broken_part_costs_itself_and_is_named(name, text, tmp_path):
 )
 def test_an_id_that_looks_like_another_is_refused(id):  # fmt: skip
     with pytest.raises(UserError, match="--student: .*(looks like another id, for it has|is no student's id)"):
-        known_id(id)
+        checked_id(id)
 
 
 @pytest.mark.parametrize(
     "id", ["ada", "Zoë", "\u0430\u043d\u043d\u0430", "山田taro", "ada.lovelace@x.org", "O'Neil", "-1+1", "José María"]
 )
 def test_an_id_of_one_alphabet_is_an_id(id):  # fmt: skip
-    assert known_id(id)
+    assert checked_id(id)
 
 
 HOSTILE = (

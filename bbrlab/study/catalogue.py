@@ -45,7 +45,7 @@ class Listed:
     scales: dict[str, AtScale]
 
 
-def contents(chosen: Sequence[str] = ()) -> list[Listed]:
+def catalogue(chosen: Sequence[str] = ()) -> list[Listed]:
     """Every figure, or those of some papers.
 
     Args:

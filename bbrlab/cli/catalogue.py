@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from bbrlab.cli.app import AsJson, Figures, all_cores, app, print_json
 
 if TYPE_CHECKING:
-    from bbrlab.study.contents import Listed
+    from bbrlab.study.catalogue import Listed
 
 TITLE_MAX = 28  # letters of a figure's title
 NARROW = 100  # columns of a terminal below which the number of runs is left out
@@ -18,19 +18,19 @@ NARROW = 100  # columns of a terminal below which the number of runs is left out
 def list_(figures: Figures = None, as_json: AsJson = False) -> None:
     """Say what there is: papers, figures, points, and how long they take; of one figure its points."""
     from bbrlab.results.figures import scenario_files
-    from bbrlab.study.contents import contents
+    from bbrlab.study.catalogue import catalogue
 
     wanted = figures or []
-    figures_listed = contents(wanted)
+    figures = catalogue(wanted)
     if as_json:
-        print_json([asdict(one) for one in figures_listed])
-    elif len(figures_listed) == 1 and wanted[0] not in {id.split("/")[0] for id in scenario_files()}:
-        _show_points(figures_listed[0])
+        print_json([asdict(one) for one in figures])
+    elif len(figures) == 1 and wanted[0] not in {id.split("/")[0] for id in scenario_files()}:
+        _show_points(figures[0])
     else:
-        _show_figures(figures_listed)
+        _show_figures(figures)
 
 
-def _show_figures(figures_listed: list[Listed]) -> None:
+def _show_figures(figures: list[Listed]) -> None:
     from rich.table import Table
 
     from bbrlab.results.config import load_config
@@ -43,7 +43,7 @@ def _show_figures(figures_listed: list[Listed]) -> None:
     table.add_column("what it is", overflow="ellipsis", no_wrap=True, max_width=TITLE_MAX // 2 if narrow else TITLE_MAX)
     for head in ("points", *([] if narrow else ["runs"]), *scales, "results"):
         table.add_column(head, justify="left" if head == "results" else "right", no_wrap=True, min_width=len(head))
-    for one in figures_listed:
+    for one in figures:
         largest = one.scales[max(one.scales, key=scales.index)]
         minutes = [_minutes(one.scales[s].core_s / cores) if s in one.scales else "-" for s in scales]
         here = [s for s, at in one.scales.items() if at.own] + [
@@ -59,7 +59,7 @@ def _show_figures(figures_listed: list[Listed]) -> None:
         )
     console.print(table)
     sums = ", ".join(
-        f"{s} {_minutes(sum(f.scales[s].core_s for f in figures_listed if s in f.scales) / cores)}" for s in scales
+        f"{s} {_minutes(sum(f.scales[s].core_s for f in figures if s in f.scales) / cores)}" for s in scales
     )
     console.print(
         f"points and runs: of the largest scale, of the seeds to begin with; {', '.join(scales)}: minutes on {cores} cores, in all: {sums}\n"
