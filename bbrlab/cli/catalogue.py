@@ -21,13 +21,13 @@ def list_(figures: Figures = None, as_json: AsJson = False) -> None:
     from bbrlab.study.catalogue import catalogue
 
     wanted = figures or []
-    figures = catalogue(wanted)
+    listed = catalogue(wanted)
     if as_json:
-        print_json([asdict(one) for one in figures])
-    elif len(figures) == 1 and wanted[0] not in {id.split("/")[0] for id in scenario_files()}:
-        _show_points(figures[0])
+        print_json([asdict(one) for one in listed])
+    elif len(listed) == 1 and wanted[0] not in {id.split("/")[0] for id in scenario_files()}:
+        _show_points(listed[0])
     else:
-        _show_figures(figures)
+        _show_figures(listed)
 
 
 def _show_figures(figures: list[Listed]) -> None:
