@@ -132,8 +132,8 @@ def _by_group(items: list[str] | None) -> dict[int, str]:
 
 
 def all_points_with(scenario: Path) -> str:
-    """What runs all points of a scenario's file: the workflow those of the package, bbrlab sweep others."""
-    return "snakemake" if paths.SCENARIOS in scenario.resolve().parents else f"bbrlab sweep {scenario}"
+    """What runs all points of a scenario's file: the workflow those of the papers, bbrlab sweep others."""
+    return "snakemake" if scenario.resolve().parent.parent == paths.SCENARIOS else f"bbrlab sweep {scenario}"
 
 
 @contextlib.contextmanager

@@ -96,7 +96,8 @@ _GROUP = (
     Metric("rtt_ms_mean", "ms", "smoothed RTT", "mean RTT", "mean over flows of the mean of tcp_info rtt at the window's samples",
            "RFC 6298 (smoothed RTT)", _SAMPLED),
     Metric("ecn_marked", "1", "marked packets over delivered", "fraction of the delivered packets that were marked",
-           "sum over flows of tcp_info delivered_ce over the sum of delivered, growth in the window", "RFC 3168"),
+           "sum over flows of tcp_info delivered_ce over the sum of delivered, growth in the window. With AccECN each mark counts; with the ECN of RFC 3168 receivers echo a mark until "
+           "the sender's answer arrives, so that all that they acknowledge until then counts, about a round trip's packets", "RFC 3168; RFC 9768"),
     Metric("cwnd_packets", "packets", "congestion window", "congestion windows, summed",
            "sum over flows of the mean of tcp_info snd_cwnd at the window's samples", "", _SAMPLED),
     Metric("cwnd_packets_p50", "packets", "congestion window (median)", "congestion windows, medians, summed",

@@ -47,7 +47,7 @@ def means(table: pd.DataFrame) -> pd.DataFrame:
     runs = table.groupby(keys, sort=False)["ok"]
     columns: dict[str, Any] = {"runs": runs.sum().astype(int), "failed": runs.agg(lambda ok: int((~ok).sum()))}
     for name in schema.METRICS:
-        if table[name].notna().any():
+        if name in table and table[name].notna().any():
             of = point_means(table, keys, name).set_index(keys)
             columns |= {name: of["mean"], f"{name}_ci95": of["ci95"]}
     return pd.concat([found, pd.DataFrame(columns)], axis=1).reset_index()

@@ -134,6 +134,7 @@ def test_a_scenario_of_no_paper_has_its_name_alone(tmp_path):
 def test_how_to_run_all_points_is_a_command_that_takes_the_file(tmp_path):
     assert all_points_with(tmp_path / "mine.yaml") == f"bbrlab sweep {tmp_path / 'mine.yaml'}"
     assert all_points_with(paths.SCENARIOS / "tang" / "fig2.yaml") == "snakemake"
+    assert all_points_with(paths.SCENARIOS / "l4s.yaml").startswith("bbrlab sweep"), "a study, which no campaign has"
 
 
 def test_a_fault_of_another_kind_of_file(tmp_path):
