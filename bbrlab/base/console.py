@@ -12,6 +12,8 @@ from rich.text import Text
 
 from bbrlab.base.words import shown
 
+WIDTH = 130  # of a wide console that is no terminal
+
 
 class Console(rich.console.Console):
     """Rich's, without its markup, and without what a terminal would obey in a text: colours are given by ``style`` or a Text."""
@@ -27,3 +29,11 @@ class Console(rich.console.Console):
         """What is drawn of anything, its texts as words.shown() has them."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else Segment(shown(segment.text), segment.style)
+
+
+def wide_console() -> Console:
+    """A console on standard output for tables: as wide as the terminal, and wide enough for a table in a file or a pipe."""
+    console = Console()
+    if not console.is_terminal:
+        console.width = max(console.width, WIDTH)
+    return console

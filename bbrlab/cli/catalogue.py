@@ -33,8 +33,8 @@ def list_(figures: Figures = None, as_json: AsJson = False) -> None:
 def _show_figures(figures: list[Listed]) -> None:
     from rich.table import Table
 
+    from bbrlab.base.console import wide_console
     from bbrlab.results.config import load_config
-    from bbrlab.show.console import wide_console
 
     console, cores, scales = wide_console(), all_cores(), list(load_config().scales)
     narrow = console.width < NARROW
@@ -77,10 +77,10 @@ def _minutes(seconds: float) -> str:
 def _show_points(one: Listed) -> None:
     from rich.table import Table
 
+    from bbrlab.base.console import wide_console
     from bbrlab.base.words import number_of
     from bbrlab.results.cost import estimate_s
     from bbrlab.results.figures import figures_at
-    from bbrlab.show.console import wide_console
     from bbrlab.show.plots.style import plain
 
     console = wide_console()

@@ -102,7 +102,7 @@ def _plan_words(study: Study, left: int, jobs: int) -> str:
 
 def _show_results(study: Study) -> None:
     """Tables and pictures: in files, and the table here."""
-    from bbrlab.show.console import wide_console
+    from bbrlab.base.console import wide_console
     from bbrlab.show.points_table import show_points
     from bbrlab.study.plot import Wish, plot, save
     from bbrlab.study.sources import source_of

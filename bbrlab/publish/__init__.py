@@ -1,1 +1,1 @@
-"""Finished results for others: packing, verifying, comparing, archiving and citing them."""
+"""What is done with finished runs: packing them to ship, verifying, comparing and judging them anew."""

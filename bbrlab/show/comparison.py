@@ -12,10 +12,9 @@ import pandas as pd
 from rich.table import Table
 
 from bbrlab.base import files
-from bbrlab.base.console import Console
+from bbrlab.base.console import Console, wide_console
 from bbrlab.base.tables import write_csv
 from bbrlab.publish.compare import MOVED, NOT_COMPARED, OPEN, SAME, has_numbers, one_sided
-from bbrlab.show.console import wide_console
 from bbrlab.show.html import render
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import pandas as pd
 from rich.table import Table
 
+from bbrlab.base.console import wide_console
 from bbrlab.base.tables import write_csv
 from bbrlab.publish.compare import MOVED, NOT_COMPARED, OPEN, SAME
 from bbrlab.publish.crosscheck import Crosscheck
-from bbrlab.show.console import wide_console
 
 WORDS = {SAME: "equal", OPEN: "not told apart", MOVED: "differs", NOT_COMPARED: "not compared"}
 LATE, BUSY = "late_ms_p99", "busy"

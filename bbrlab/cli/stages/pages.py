@@ -33,7 +33,7 @@ def verdicts(claims: Path, table: Annotated[Path | None, typer.Option()] = None)
 
     statements = read_statements(claims)
     if table is not None:
-        from bbrlab.show.console import wide_console
+        from bbrlab.base.console import wide_console
         from bbrlab.show.figure_end import show_figure_end
 
         show_figure_end(table, read_claims(claims), statements, wide_console())
