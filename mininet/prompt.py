@@ -137,6 +137,8 @@ class Prompt(CLI):
 
     def do_rate(self, line):
         """rate MBIT: set the bottleneck's rate in Mbit/s; the buffer keeps its bytes"""
+        if any("link" in entry for entry in self.session.dumbbell.plan["bottlenecks"]):
+            raise RefusedError("several links (network.links) keep their rates")
         value = self._number(line, "rate", 0.1, self.plan["rate_mbit_max"], "Mbit/s", self.session.rate_bps / 1e6)
         if value is not None:
             self.session.change(self._line("rate", line), rate_bps=round(value * 1e6))

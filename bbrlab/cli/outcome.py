@@ -10,7 +10,7 @@ from rich.text import Text
 from bbrlab.base.console import Console
 from bbrlab.measure.checks.check import failed_of, left_out_of
 from bbrlab.measure.schema import GROUP, RUN, label_of
-from bbrlab.measure.summary import GroupEntry, Summary
+from bbrlab.measure.summary import BottleneckEntry, GroupEntry, Summary, path_words
 
 FAIRNESS = "jain_index"
 SET_UP_RTTS = 5  # that iperf3 takes before one flow sends (LIMITATIONS.md, start_s)
@@ -53,6 +53,16 @@ def _from_to(group: GroupEntry, first: float, last: float | None) -> str:
     return f"{group['count']} {group['cca']}: data from {first:.1f}{until} s on{none}"
 
 
+def _bottleneck_words(entry: BottleneckEntry) -> str:
+    def rounded(name: str, digits: int) -> str:
+        return _number(RUN[name].of_bottleneck(entry), digits)
+
+    return (
+        f"utilisation {rounded('utilisation', 3)}, loss {rounded('loss', 4)}, occupancy {rounded('occupancy', 2)}, "
+        f"queue {rounded('queue_ms_mean', 1)} ms (p95 {rounded('queue_ms_p95', 1)})"
+    )
+
+
 def show_outcome(summary: Summary, out: Path) -> None:
     """Print groups, bottleneck and self-checks of a run, and where its results are."""
     console = Console()
@@ -65,24 +75,23 @@ def show_outcome(summary: Summary, out: Path) -> None:
               "slowdown_mean": 2, "unfinished": 0}  # fmt: skip
     shown = [k for k in digits if any(_of_group(k, g) is not None for g in summary["groups"])]
     table = Table(box=None, pad_edge=False)
-    table.add_column("flows")
+    table.add_column("flows", no_wrap=True)
     for name in shown:
         table.add_column(label_of(name), justify="right")
-    for group in summary["groups"]:
+    for index, group in enumerate(summary["groups"]):
         cells = ["" if _is_one_flows(k, group) else _number(_of_group(k, group), digits[k]) for k in shown]
-        table.add_row(f"{group['count']} {group['cca']}", *cells)
+        table.add_row(f"{group['count']} {group['cca']}{path_words(summary, index)}", *cells)
     console.print(table)
     for words in _starts(summary):
         console.print(f"  {words}", highlight=False, soft_wrap=True)
 
-    def rounded(name: str, digits: int) -> str:
-        return _number(RUN[name].of_run(summary), digits)
-
-    several = len(summary["flows"]) > 1 and RUN["jain_index_all"].of_run(summary) is not None
-    console.print(f"bottleneck: utilisation {rounded('utilisation', 3)}, loss {rounded('loss', 4)}, "
-                  f"occupancy {rounded('occupancy', 2)}, queue {rounded('queue_ms_mean', 1)} ms (p95 {rounded('queue_ms_p95', 1)})"
-                  + (f", Jain's index of all flows {rounded('jain_index_all', 3)}" if several else ""),
-                  highlight=False, soft_wrap=True)  # fmt: skip
+    links, fairness = summary.get("links", []), RUN["jain_index_all"].of_run(summary)
+    told = [f"link {link['link']} ({link['rate_mbit']:g} Mbit/s): {_bottleneck_words(link)}" for link in links]
+    told = told or [f"bottleneck: {_bottleneck_words(summary['bottleneck'])}"]
+    if len(summary["flows"]) > 1 and fairness is not None:
+        told[-1] += f", Jain's index of all flows {_number(fairness, 3)}"
+    for words in told:
+        console.print(words, highlight=False, soft_wrap=True)
     failed, left_out = failed_of(summary["checks"]), left_out_of(summary["checks"])
     if failed:
         console.print(Text.assemble((f"{len(failed)} of {len(summary['checks'])} self-checks failed", "bold red"),

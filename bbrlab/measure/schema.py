@@ -19,7 +19,7 @@ from bbrlab.measure.numbers import Value
 from bbrlab.measure.sample_schema import COLUMNS
 
 if TYPE_CHECKING:
-    from bbrlab.measure.summary import GroupEntry, Measured
+    from bbrlab.measure.summary import BottleneckEntry, GroupEntry, Measured
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,10 @@ class Metric:
         for key in parts:
             found = found[key]
         return self._in(found, last)
+
+    def of_bottleneck(self, entry: BottleneckEntry) -> Value:
+        """Its value in the entry of a bottleneck, for a metric of one: not Jain's index of all flows."""
+        return self.of_run(cast("Measured", {"bottleneck": entry}))
 
     def of_group(self, entry: GroupEntry) -> Value:
         """Its value in the entry of a flow group. KeyError if it has none and is not of later versions only."""

@@ -134,6 +134,14 @@ class Summary(Measured):
     ok: bool
 
 
+def path_words(summary: Measured, group: int) -> str:
+    """Which of several links in a row a group crosses, to go behind its name: ", links 0-2"; empty where there is one bottleneck."""
+    crossed = [link["link"] for link in summary.get("links", []) if group in link["groups"]]
+    if not crossed:
+        return ""
+    return f", link {crossed[0]}" if len(crossed) == 1 else f", links {crossed[0]}-{crossed[-1]}"
+
+
 class EventEntry(TypedDict, total=False):
     """Something that changed in a play.
 

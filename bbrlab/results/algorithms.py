@@ -36,6 +36,18 @@ ALGORITHMS = {
     "reno": Algorithm("Reno", "#CC79A7", draws=False, is_bbr=False),
     "dctcp": Algorithm("DCTCP", "#E69F00", draws=True, is_bbr=False),
 }
+LINK_COLOURS = (
+    "#332288",
+    "#999933",
+    "#AA4499",
+    "#117733",
+    "#882255",
+    "#44AA99",
+    "#661100",
+    "#6699CC",
+    "#888888",
+    "#000000",
+)
 OWN_COLOUR = "#666666"  # of an algorithm of one's own
 COLOURS = {name: algorithm.colour for name, algorithm in ALGORITHMS.items()}
 
@@ -43,6 +55,11 @@ COLOURS = {name: algorithm.colour for name, algorithm in ALGORITHMS.items()}
 def label_of_cca(name: str) -> str:
     """An algorithm's name for people; of one's own the name itself."""
     return ALGORITHMS[name].label if name in ALGORITHMS else name
+
+
+def colour_of_link(number: int) -> str:
+    """The colour of one of several links in a row, which no algorithm has (Paul Tol's muted scheme)."""
+    return LINK_COLOURS[number % len(LINK_COLOURS)]
 
 
 def colour_of_cca(name: str) -> str:

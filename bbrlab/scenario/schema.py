@@ -39,6 +39,7 @@ PLAIN_WORD = re.compile(r"[\w.,:+-]{1,64}")  # what may stand on a kernel comman
 FOLDER = "folder"  # in a validation's context: the folder of the scenario file
 SOURCES = "sources"  # in a validation's context: C files of algorithms of one's own beside those in kernels/cca/
 LINKS_MAX = 10
+LINKS = re.compile(r"[0-9]{1,2}(-[0-9]{1,2})?")  # of a flow group
 OF_A_LINK = ("rate_mbit", "buffer", "qdisc")  # what a link may have of its own, else the network's
 # Fields of the network that one link has, and several do not.
 NOT_WITH_LINKS = {
@@ -775,7 +776,6 @@ class Flow(Strict):
     )
     links: str | None = Field(
         None,
-        pattern=r"^\d{1,2}(-\d{1,2})?$",
         description="which of network.links its data crosses: a number, or the first and the last (0-2); the first of all is 0; "
         "default: all",
         exclude_if=lambda value: value is None,  # points that do not have it keep their names
@@ -814,9 +814,14 @@ class Flow(Strict):
 
     @field_validator("links", mode="before")
     @classmethod
-    def _one_link(cls, links: Any) -> Any:
+    def _some_links(cls, links: Any) -> Any:
         """One link is written as a number."""
-        return str(links) if isinstance(links, int) and not isinstance(links, bool) else links
+        links = str(links) if isinstance(links, int) and not isinstance(links, bool) else links
+        if links is not None and not (isinstance(links, str) and LINKS.fullmatch(links)):
+            raise ValueError(
+                "give the number of one of network.links (the first is 0), or those of the first and the last, as 0-2"
+            )
+        return links
 
     @field_validator("params")
     @classmethod

@@ -20,10 +20,11 @@ from bbrlab.base.tables import read_table
 from bbrlab.measure.bbr_record import STATES
 from bbrlab.measure.checks.check import failed_of
 from bbrlab.measure.phases import phases
+from bbrlab.measure.sample_schema import of_link
 from bbrlab.measure.schema import GROUP, RUN, label_of
 from bbrlab.measure.series import goodput_series
-from bbrlab.measure.summary import Summary
-from bbrlab.results.algorithms import colour_of_cca, label_of_cca
+from bbrlab.measure.summary import Summary, path_words
+from bbrlab.results.algorithms import colour_of_cca, colour_of_link, label_of_cca
 from bbrlab.results.nested import leaves
 from bbrlab.results.run_folder import RunFolder
 from bbrlab.results.schema import RUN_AGAIN, other_version_error
@@ -47,6 +48,7 @@ _OF_ACKS = ("time_s", "flow", "bbr_state")
 _SHOWN = (
     "goodput_mbit", "share_of_capacity", "retransmits", "rtt_ms_mean", "cwnd_packets", "jain_index", "first_data_s", "last_first_data_s",
 )  # fmt: skip
+_OF_LINKS = ("utilisation", "loss", "drops", "occupancy", "queue_ms_mean", "queue_ms_p95")
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 
 
@@ -89,7 +91,9 @@ def write_run_page(folder: Path, out: Path) -> None:
     if not path.exists():
         raise UserError(f"{path}: is not there: samples do not ship; run the point again to see it over time")
     manifest, asked = run.manifest, run.manifest_as(RunManifest)
-    samples = _numbers(read_table(path), path, asked.scenario)
+    links = range(len(asked.scenario.network.links or ()))
+    columns = [*_COLUMNS, *(of_link(name, i) for name in ("queue_bytes", "queue_drops") for i in links)]
+    samples = _numbers(read_table(path), path, asked.scenario, columns)
     recorded, acks = folder / ACKS, None
     if recorded.exists():
         acks = _numbers(read_table(recorded, list(_OF_ACKS)), recorded, asked.scenario, _OF_ACKS)
@@ -143,6 +147,7 @@ def _page(
         failed=[c["name"] for c in failed_of(made)],
         groups=_groups(summary),
         bottleneck=_bottleneck(summary),
+        links=_links(summary),
         checks=summary["checks"],
         command=_command(manifest, summary),
         scenario=scenario,
@@ -173,10 +178,14 @@ def _conditions(scenario: Any, network: Network, summary: Summary) -> str:
     of_all = [flow.get("rtts_ms") or flow.get("rtt_ms") or network.rtt_ms for flow in scenario["flows"]]
     rtts = sorted({rtt for one in of_all for rtt in (one if isinstance(one, list) else [one])})
     rtt = " to ".join(dict.fromkeys(number(r) for r in (rtts[0], rtts[-1])))
-    return (
-        f"{flows}; {number(network.rate_mbit)} Mbit/s, RTT {rtt} ms, buffer {number(summary['bottleneck']['buffer_bytes'] / 1000, 6)} kB, "
-        f"{network.qdisc.kind}; {summary['virtual_s']:g} s, metrics over {summary['window_s'][0]:g} to {summary['window_s'][1]:g} s."
+    path = (
+        f"{number(network.rate_mbit)} Mbit/s, RTT {rtt} ms, buffer {number(summary['bottleneck']['buffer_bytes'] / 1000, 6)} kB, "
+        f"{network.qdisc.kind}"
     )
+    if network.links is not None:
+        kinds = ", ".join(dict.fromkeys(link.qdisc.kind for link in network.bottlenecks))
+        path = f"{len(network.links)} links in a row, RTT {rtt} ms without what links add, {kinds}"
+    return f"{flows}; {path}; {summary['virtual_s']:g} s, metrics over {summary['window_s'][0]:g} to {summary['window_s'][1]:g} s."
 
 
 def _groups(summary: Summary) -> tuple[list[str], list[list[str]]]:
@@ -187,10 +196,10 @@ def _groups(summary: Summary) -> tuple[list[str], list[list[str]]]:
     metrics = [m for m in _SHOWN if any(GROUP[m].of_group(g) is not None for g in of[m])]
     rows = [
         [
-            f"{g['count']} {label_of_cca(g['cca'])}",
+            f"{g['count']} {label_of_cca(g['cca'])}{path_words(summary, i)}",
             *(number(GROUP[m].of_group(g)) if g in of[m] else "" for m in metrics),
         ]
-        for g in groups
+        for i, g in enumerate(groups)
     ]
     return ["flows", *map(label_of, metrics)], rows
 
@@ -204,6 +213,18 @@ def _bottleneck(summary: Summary) -> list[tuple[str, str]]:
     if len(summary["flows"]) > 1 and summary["jain_index"] is not None:
         lines.append(("Jain's index of all flows", "jain_index_all", ""))
     return [(name, f"{number(RUN[metric].of_run(summary))}{unit}") for name, metric, unit in lines]
+
+
+def _links(summary: Summary) -> tuple[list[str], list[list[str]]]:
+    """The heads of the table of several links in a row, and its rows; no rows where there is one bottleneck."""
+    rows = [
+        [
+            str(link["link"]), number(link["rate_mbit"]), number(link["buffer_bytes"] / 1000, 6),
+            *(number(RUN[metric].of_bottleneck(link)) for metric in _OF_LINKS),
+        ]
+        for link in summary.get("links", [])
+    ]  # fmt: skip
+    return ["link", "rate (Mbit/s)", "buffer (kB)", *map(label_of, _OF_LINKS)], rows
 
 
 def _file_of(scenario: Any) -> Path:
@@ -308,21 +329,21 @@ def _panels(
     goodput = goodput_series(samples, bin_s, by)
     wide = {column: _by_time(flows, by, column) for column in _COLUMNS if column in flows and column != by}
     queue = samples.drop_duplicates("time_s")
-    times, backlog = queue["time_s"].to_numpy(), queue["queue_bytes"].to_numpy()
+    times = queue["time_s"].to_numpy()
     ends = (float(times.min()), float(times.max())) if len(times) else (0.0, 0.0)
     rate = before(network, summary["virtual_s"])
-    full = buffer_full_ms(rate, *ends, float(summary["bottleneck"]["buffer_bytes"]))
     panels: list[dict[str, Any]] = [
         {"label": "goodput (Mbit/s)", "legend": True, "lines": [_line(names[i], *goodput[i]) for i in goodput if i in names]},
         {"label": "cwnd (packets)" + ("" if by == "flow" else ", mean"), "lines": [_line(names[i], *wide["cwnd"][i]) for i in names]},
         {"label": "RTT (ms)", "lines": [_line(names[i], wide["srtt_us"][i][0], wide["srtt_us"][i][1] / 1000) for i in names]},
-        {"label": "queue (ms)", "lines": [
-            _line({"name": "queue", "colour": "#7F7F7F"}, times, queueing_delay_ms(rate, times, backlog)),
-            _line({"name": "buffer full", "colour": "#D55E00", "dash": "dash"}, *full),
-        ]},
+        {"label": "queue (ms)", "lines": _queues(summary, network, queue, ends), **({"legend": True} if network.links else {})},
     ]  # fmt: skip
     mean = "" if by == "flow" else ", mean"
-    panels += _rates(names, wide, flows, rate, mean) + _in_flight(names, wide, mean) + _losses(names, wide, queue, by)
+    panels += (
+        _rates(names, wide, flows, rate, mean)
+        + _in_flight(names, wide, mean)
+        + _losses(names, wide, queue, by, network)
+    )
     for flow in _first_bbr_flows(flows):
         stays = phases(samples if acks is None else acks, flow)
         if stays.empty:  # its records of ACKs have none
@@ -336,6 +357,25 @@ def _panels(
     return {"panels": panels, "window_s": list(summary["window_s"])}
 
 
+def _queue_columns(network: Network, column: str) -> dict[str, dict[str, str]]:
+    """{column of samples.parquet: name and colour of its curve}, of a column of the bottleneck's queue: of several links one each."""
+    if network.links is None:
+        return {column: {"name": "queue", "colour": "#7F7F7F"}}
+    return {of_link(column, i): {"name": f"link {i}", "colour": colour_of_link(i)} for i in range(len(network.links))}
+
+
+def _queues(summary: Summary, network: Network, queue: pd.DataFrame, ends: tuple[float, float]) -> list[dict[str, Any]]:
+    """Queueing delay of each bottleneck, and of a full buffer: once of several that are alike."""
+    times, lines, full = queue["time_s"].to_numpy(), [], {}
+    for (column, look), link in zip(_queue_columns(network, "queue_bytes").items(), network.bottlenecks, strict=True):
+        rate = before(link, summary["virtual_s"])
+        lines.append(_line(look, times, queueing_delay_ms(rate, times, queue[column].to_numpy())))
+        size = link.buffer_bytes if network.links else float(summary["bottleneck"]["buffer_bytes"])
+        line = _line({"name": "buffer full", "colour": "#D55E00", "dash": "dash"}, *buffer_full_ms(rate, *ends, size))
+        full[str(line)] = line
+    return [*lines, *full.values()]
+
+
 def _rates(
     names: dict[int, dict[str, str]], wide: dict[str, Any], flows: pd.DataFrame, rate: Rate, mean: str
 ) -> list[dict[str, Any]]:
@@ -345,16 +385,19 @@ def _rates(
         lines = [_line(names[i], times, values * 8e-6) for i, (times, values) in wide["pacing_rate"].items()]
         found.append({"label": f"pacing (Mbit/s){mean}", "lines": lines})
     if "bbr_bw" in wide and flows["bbr_bw"].notna().any():
-        there = flows.groupby("time_s")["flow"].nunique()
-        times = there.index.to_numpy(dtype=float)
-        fair = _line(
-            {"name": "an equal share of the link", "colour": "#7F7F7F", "dash": "dash"},
-            times,
-            rates_at(rate, times) / there.to_numpy(),
-        )
         lines = [_line(names[i], times, v * 8e-6) for i, (times, v) in wide["bbr_bw"].items() if np.isfinite(v).any()]
-        found.append({"label": f"BBR's bw (Mbit/s){mean}", "lines": [*lines, fair]})
-    return found  # fmt: skip
+        found.append({"label": f"BBR's bw (Mbit/s){mean}", "lines": [*lines, *_equal_share(flows, rate)]})
+    return found
+
+
+def _equal_share(flows: pd.DataFrame, rate: Rate) -> list[dict[str, Any]]:
+    """What an equal share of the one bottleneck is; of several links there is no such rate."""
+    if isinstance(rate, Network) and rate.links is not None:
+        return []
+    there = flows.groupby("time_s")["flow"].nunique()
+    times = there.index.to_numpy(dtype=float)
+    look = {"name": "an equal share of the link", "colour": "#7F7F7F", "dash": "dash"}
+    return [_line(look, times, rates_at(rate, times) / there.to_numpy())]
 
 
 def _in_flight(names: dict[int, dict[str, str]], wide: dict[str, Any], mean: str) -> list[dict[str, Any]]:
@@ -371,16 +414,21 @@ def _in_flight(names: dict[int, dict[str, str]], wide: dict[str, Any], mean: str
 
 
 def _losses(
-    names: dict[int, dict[str, str]], wide: dict[str, Any], queue: pd.DataFrame, by: str
+    names: dict[int, dict[str, str]], wide: dict[str, Any], queue: pd.DataFrame, by: str, network: Network
 ) -> list[dict[str, Any]]:
     """What the flows sent again, and what the queue dropped, since the start."""
     lines = []
     if "total_retrans" in wide:
         lines += [_line(names[i], *values) for i, values in wide["total_retrans"].items()]
-    if "queue_drops" in queue:
-        drops = queue["queue_drops"].to_numpy()
-        look = {"name": "dropped by the queue", "colour": "#7F7F7F", "dash": "dash"}
-        lines.append(_line(look, queue["time_s"].to_numpy(), drops - drops[:1]))
+    for column, look in _queue_columns(network, "queue_drops").items():
+        if column in queue:
+            drops = queue[column].to_numpy()
+            named = {
+                **look,
+                "name": "dropped by the queue" if network.links is None else f"dropped by {look['name']}",
+                "dash": "dash",
+            }
+            lines.append(_line(named, queue["time_s"].to_numpy(), drops - drops[:1]))
     return [{"label": "sent again (packets)" + ("" if by == "flow" else ", mean"), "lines": lines}] if lines else []
 
 

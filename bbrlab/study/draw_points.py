@@ -22,7 +22,7 @@ from bbrlab.results.run_folder import RunFolder
 from bbrlab.results.tables import CONDITIONS, point_means
 from bbrlab.show.plots.style import MARKERS, bdp_axis, in_order, is_number, multiples, plain, rows_with
 from bbrlab.study.names import resolve
-from bbrlab.study.series import STATE, names, series_of, values_of
+from bbrlab.study.series import STATE, columns_of, names, series_of, values_of
 from bbrlab.study.sources import PointsSource, RunSource
 
 FLOWS = "flows"  # the dimension of the flow groups
@@ -396,14 +396,14 @@ def _samples(source: PointsSource, good: pd.DataFrame, name: str) -> pd.DataFram
         UserError: if they are not there.
     """
     series = series_of(name)
-    parts = []
+    parts = []  # of several links in a row the first
     for (point, seed), rows in good.groupby(["point", "seed"], sort=False):
         folder = RunFolder(source.run_folder(str(point), int(str(seed))))
         run = RunSource("", folder)
-        columns = ["time_s", "flow", "group", *series.columns]
+        columns = ["time_s", "flow", "group", *columns_of(run, name)]
         low, high = rows[["window_start_s", "window_end_s"]].iloc[0]
         for group, (times, values) in values_of(run, name, run.samples(columns)).items():
-            row = rows[rows["group"] == group] if series.of_flows else rows.head(1)
+            row = rows[rows["group"] == group] if series.of_flows else rows.head(1 if group == -1 else 0)
             inside = (times >= low) & (times <= high)
             if len(row) and inside.any():
                 head = {c: row[c].iloc[0] for c in row.columns if c not in schema.METRICS}

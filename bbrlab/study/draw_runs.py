@@ -17,11 +17,11 @@ from matplotlib.patches import Patch
 from bbrlab.base.errors import UserError
 from bbrlab.measure.bbr_record import STATES
 from bbrlab.measure.phases import phases
-from bbrlab.results.algorithms import colour_of_cca, label_of_cca
+from bbrlab.results.algorithms import colour_of_cca, colour_of_link, label_of_cca
 from bbrlab.scenario.rates import before, buffer_full_ms
 from bbrlab.show.plots.style import COLUMNS
 from bbrlab.study.names import resolve
-from bbrlab.study.series import DEFAULT, OF_ACKS, STATE, names, series_of, values_of
+from bbrlab.study.series import DEFAULT, OF_ACKS, STATE, columns_of, names, series_of, values_of
 from bbrlab.study.sources import RunSource
 
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1)), (0, (1, 1)), (0, (6, 1, 1, 1)))
@@ -84,14 +84,14 @@ def over_time(runs: Sequence[RunSource], wanted: Sequence[str]) -> Figure:
     for axes in grid.flat:
         _outside(axes, runs, end_s)
     grid.flat[-1].set(xlabel="virtual time (s); grey: outside of the metrics' window", xlim=(0, end_s))
-    handles, labels = _legend(runs)
+    handles, labels = _legend(runs, wanted)
     figure.legend(handles, labels, loc="outside upper center", ncols=min(4, len(labels)), frameon=False)
     figure.align_ylabels(list(grid.flat))
     return figure
 
 
 def _samples(run: RunSource, wanted: Sequence[str]) -> pd.DataFrame:
-    columns = [c for name in wanted for c in series_of(name).columns]
+    columns = [c for name in wanted for c in columns_of(run, name)]
     return run.samples(list(dict.fromkeys(["time_s", "flow", "group", *columns])))
 
 
@@ -106,9 +106,9 @@ def _curves(axes: Axes, name: str, runs: Sequence[RunSource], samples: Sequence[
     for number, (run, table) in enumerate(zip(runs, samples, strict=True)):
         for group, (times, values) in values_of(run, name, table).items():
             axes.plot(times, values, lw=1.1, **_look(run, number, group))
-        if name == "queue":
-            rate = before(run.scenario.network, run.scenario.duration_s)
-            full = buffer_full_ms(rate, 0.0, run.scenario.duration_s, run.summary["bottleneck"]["buffer_bytes"])
+        for network in run.scenario.network.bottlenecks if name == "queue" else []:
+            rate = before(network, run.scenario.duration_s)
+            full = buffer_full_ms(rate, 0.0, run.scenario.duration_s, network.buffer_bytes)
             if max(full[1]) < 4 * max(axes.dataLim.y1, 1e-9):
                 axes.plot(*full, color=FULL, lw=0.9, ls=":")
                 levels[round(float(full[1][-1]), 3)] = full[0][-1]
@@ -144,8 +144,13 @@ def _look(run: RunSource, number: int, group: int) -> dict[str, Any]:
 
     Args:
         number: of the run.
-        group: of flows; -1: the bottleneck.
+        group: of flows; -1: the bottleneck; of several links in a row -1, -2 and on.
     """
+    if group < 0 and run.scenario.network.links is not None:
+        return {
+            "color": _tinted(colour_of_link(-1 - group), TINTS[number % RUNS_MAX]),
+            "ls": DASHES[number % RUNS_MAX],
+        }
     if group < 0:
         return {"color": _tinted(BOTTLENECK, TINTS[number % RUNS_MAX]), "ls": DASHES[number % RUNS_MAX]}
     colour = group_colour([flow.cca for flow in run.scenario.flows], group, TINTS[number % RUNS_MAX])
@@ -202,11 +207,15 @@ def _outside(axes: Axes, runs: Sequence[RunSource], end_s: float) -> None:
             axes.axvspan(begin, end, color="0.93", zorder=0, lw=0)
 
 
-def _legend(runs: Sequence[RunSource]) -> tuple[list[Any], list[str]]:
-    """Colours of the algorithms, and, of several runs, their dashes."""
+def _legend(runs: Sequence[RunSource], wanted: Sequence[str]) -> tuple[list[Any], list[str]]:
+    """Colours of the algorithms, of several links in a row where they are drawn, and, of several runs, their dashes."""
     ccas = dict.fromkeys(flow.cca for run in runs for flow in run.scenario.flows)
     handles: list[Any] = [Line2D([], [], color=colour_of_cca(cca), lw=2.5) for cca in ccas]
     labels = [label_of_cca(cca) for cca in ccas]
+    drawn = any(not series_of(name).of_flows for name in wanted)
+    numbers = max(len(run.scenario.network.links or []) for run in runs) if drawn else 0
+    handles += [Line2D([], [], color=colour_of_link(i), lw=2.5) for i in range(numbers)]
+    labels += [f"link {i}" for i in range(numbers)]
     if len(runs) > 1:
         handles += [
             Line2D([], [], color=_tinted(BOTTLENECK, TINTS[i % RUNS_MAX]), ls=DASHES[i % RUNS_MAX], lw=1.6)
@@ -256,7 +265,7 @@ def distributions(runs: Sequence[RunSource], wanted: Sequence[str], kind: str) -
             axes.set_ylim(bottom=0 if axes.dataLim.y0 >= 0 else None)
             axes.tick_params(axis="x", rotation=20)
     if kind == "cdf":
-        handles, labels = _legend(runs)
+        handles, labels = _legend(runs, wanted)
         figure.legend(handles, labels, loc="outside upper center", ncols=min(4, len(labels)), frameon=False)
     return figure
 
@@ -264,7 +273,8 @@ def distributions(runs: Sequence[RunSource], wanted: Sequence[str], kind: str) -
 def _line_name(run: RunSource, group: int, *, several: bool) -> str:
     flows = run.scenario.flows
     if group < 0:
-        return run.name if several else "bottleneck"
+        which = "bottleneck" if run.scenario.network.links is None else f"link {-1 - group}"
+        return which if not several else run.name if which == "bottleneck" else f"{run.name}: {which}"
     same = sum(flow.cca == flows[group].cca for flow in flows) > 1
     text = label_of_cca(flows[group].cca) + (f" (flows.{group})" if same else "")
     return f"{run.name}: {text}" if several else text

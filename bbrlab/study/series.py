@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from bbrlab.base.arrays import Array
-from bbrlab.measure.sample_schema import ACKS, COLUMNS, SAMPLES
+from bbrlab.measure.sample_schema import ACKS, COLUMNS, SAMPLES, of_link
 from bbrlab.measure.schema import label_of
 from bbrlab.measure.series import goodput_series
 from bbrlab.scenario.rates import before, queueing_delay_ms
@@ -72,6 +72,14 @@ def series_of(name: str) -> Series:
     return Series(label_of(name), (name,), name not in BELOW, lambda table: table[name], COLUMNS[name].meaning)
 
 
+def columns_of(run: RunSource, name: str) -> list[str]:
+    """The columns of samples.parquet that a series of a run needs: of several links those of each."""
+    series, links = series_of(name), run.scenario.network.links
+    if series.of_flows or links is None:
+        return list(series.columns)
+    return [of_link(column, number) for number in range(len(links)) for column in series.columns]
+
+
 def values_of(run: RunSource, name: str, samples: pd.DataFrame) -> dict[int, tuple[Array, Array]]:
     """Times (s) and values of a series.
 
@@ -80,7 +88,7 @@ def values_of(run: RunSource, name: str, samples: pd.DataFrame) -> dict[int, tup
         samples: of the run, with time_s, flow, group and the series' columns.
 
     Returns:
-        {flow group: (times, values)}; of the bottleneck {-1: ...}.
+        {flow group: (times, values)}; of the bottleneck {-1: ...}, and of several links in a row {-1: ..., -2: ...} in their order.
     """
     series = series_of(name)
     if name == "goodput":
@@ -88,12 +96,10 @@ def values_of(run: RunSource, name: str, samples: pd.DataFrame) -> dict[int, tup
         return {g: (times + bin_s / 2, rate) for g, (times, rate) in goodput_series(samples, bin_s, "group").items()}
     if not series.of_flows:
         once = samples.drop_duplicates("time_s")
-        times = once["time_s"].to_numpy()
-        if name == "queue":
-            rate = before(run.scenario.network, run.scenario.duration_s)
-            return {-1: (times, queueing_delay_ms(rate, times, once["queue_bytes"].to_numpy()))}
-        assert series.value is not None
-        return {-1: (times, np.asarray(series.value(once), dtype=float))}
+        return {
+            -1 - number: _of_bottleneck(run, name, once, number)
+            for number in range(len(run.scenario.network.bottlenecks))
+        }
     assert series.value is not None
     flows = samples[samples["flow"] >= 0]
     means = (
@@ -104,3 +110,18 @@ def values_of(run: RunSource, name: str, samples: pd.DataFrame) -> dict[int, tup
         for g, rows in means.groupby("group")
         if rows.notna().any()
     }
+
+
+def _of_bottleneck(run: RunSource, name: str, once: pd.DataFrame, number: int) -> tuple[Array, Array]:
+    """Times and values of a series of one bottleneck, of samples with a row for each instant."""
+    series, network = series_of(name), run.scenario.network
+    if network.links is not None:
+        once = once[["time_s", *(of_link(c, number) for c in series.columns)]].set_axis(
+            ["time_s", *series.columns], axis=1
+        )
+    times = once["time_s"].to_numpy()
+    if name == "queue":
+        rate = before(network.bottlenecks[number], run.scenario.duration_s)
+        return times, queueing_delay_ms(rate, times, once["queue_bytes"].to_numpy())
+    assert series.value is not None
+    return times, np.asarray(series.value(once), dtype=float)

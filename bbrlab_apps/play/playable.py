@@ -42,7 +42,9 @@ def playable(point: Point, seed: int) -> Point:
         flows += [own | ({"rtt_ms": rtt_ms} if drawn else {}) for rtt_ms in rtts_ms]
     content["flows"] = flows
     network = content["network"]
-    most: dict[str, float] = {"at_s": LONGEST_S, "rate_mbit": RATE_MBIT_MAX, "rtt_ms": RTT_MS_MAX}
+    most: dict[str, float] = {"at_s": LONGEST_S, "rtt_ms": RTT_MS_MAX}
+    if scenario.network.links is None:  # several keep their rates
+        most["rate_mbit"] = RATE_MBIT_MAX
     if scenario.hosts.segmentation != "router" or scenario.network.loss_place != "before":
         most["loss"] = scenario.network.loss
     network["changes"] = [c for c in network.get("changes", []) if c["at_s"] < LONGEST_S] + [most]
@@ -68,6 +70,7 @@ def _wrong(scenario: Scenario) -> list[str]:
     if count > FLOWS_MAX:
         problems.append(f"flows: {count} flows; at most {FLOWS_MAX} can be played (--set flows.0.count=...)")
     rates = [("network.rate_mbit", network.rate_mbit)]
+    rates += [(f"network.links.{i}.rate_mbit", link.rate_mbit or 0) for i, link in enumerate(network.links or [])]
     rates += [(f"network.changes.{i}.rate_mbit", c.rate_mbit or 0) for i, c in enumerate(network.changes)]
     for name, rate in rates:
         if rate > RATE_MBIT_MAX:
@@ -97,10 +100,6 @@ def _wrong_path(network: Network) -> list[str]:
     if network.trace is not None:
         problems.append(
             "network.trace: a link that follows a trace cannot be played, whose rate may be set by hand; leave it out"
-        )
-    if network.links is not None:
-        problems.append(
-            "network.links: several links cannot be played, of which the prompt's rate would be one; leave them out"
         )
     if network.data_path is not None:
         problems.append(

@@ -46,17 +46,23 @@ COLUMNS = ("flow", "algorithm", "state", "goodput", "cwnd", "RTT", "retransmits"
 
 
 class Curves:
-    """What the charts show: the last SHOWN_S of each flow, and of the queue."""
+    """What the charts show: the last SHOWN_S of each flow, and of the queue; of several links in a row of each of theirs."""
 
     def __init__(self) -> None:
         self.flows: dict[str, deque[tuple[float, dict[str, float]]]] = {}
-        self.queue_ms: deque[tuple[float, float]] = deque()
+        self.queue_ms: deque[tuple[float, list[float]]] = deque()
         self.goodput_mbit: dict[str, float] = {}
         self._acked: dict[int, tuple[float, int]] = {}
 
-    def add(self, now: Now, played: Played, rate_mbit: float) -> None:
-        """Take a sample in."""
-        self.queue_ms.append((now.time_s, max((b for b, _ in now.queues), default=0) * 8e-3 / rate_mbit))
+    def add(self, now: Now, played: Played, rates_mbit: list[float]) -> None:
+        """Take a sample in.
+
+        Args:
+            rates_mbit: of each of several links; or of the bottleneck, of whose two directions the longer queue is shown.
+        """
+        backlogs = [b for b, _ in now.queues] if len(rates_mbit) > 1 else [max((b for b, _ in now.queues), default=0)]
+        delays_ms = [b * 8e-3 / mbit for b, mbit in zip(backlogs, rates_mbit, strict=True)]
+        self.queue_ms.append((now.time_s, delays_ms))
         self.goodput_mbit = {}
         for name, transfer in zip(played.names, played.transfers, strict=True):
             flow, port = now.flows.get(transfer["port"]), transfer["port"]
@@ -238,7 +244,7 @@ class PlayView(App[None]):
         if now is None:
             return
         self._now = now
-        self.curves.add(now, session.played, self.rate_mbit)
+        self.curves.add(now, session.played, self._rates_mbit())
         self._draw_title()
         self._draw_table(session.played, now)
         self._draw_charts()
@@ -251,19 +257,31 @@ class PlayView(App[None]):
             except (OSError, ValueError, KeyError):
                 return  # not there yet
 
+    def _rates_mbit(self) -> list[float]:
+        """Of each of several links, which stay; or of the bottleneck now."""
+        links = self.scenario.network.bottlenecks
+        return [link.rate_mbit for link in links] if len(links) > 1 else [self.rate_mbit]
+
     def _draw_title(self) -> None:
         title = Text(no_wrap=True, overflow="ellipsis")
         title.append(f"{self.scenario.name} ", style="bold")
         if self._now is None:
             title.append(f"setting up: {self.session.stage or 'starting'}", style="dim")
         else:
-            buffer = self.scenario.network.buffer_bytes
+            links, rates = self.scenario.network.bottlenecks, " ".join(f"{mbit:g}" for mbit in self._rates_mbit())
             title.append(f"{self._now.time_s:6.1f} s (real time)  ")
-            title.append(f"rate {self.rate_mbit:g} Mbit/s  RTT {self.rtt_ms:g} ms  loss {self.loss:g}  ", style="bold")
-            title.append(f"buffer {buffer / 1000:.0f} kB  {self.scenario.network.qdisc.kind}  ")
-            used = sum(self.curves.goodput_mbit.values()) / self.rate_mbit
-            title.append(f"used {used:.0%}  drops {sum(d for _, d in self._now.queues)}", style="dim")
+            title.append(f"rate {rates} Mbit/s  RTT {self.rtt_ms:g} ms  loss {self.loss:g}  ", style="bold")
+            sizes = " ".join(f"{link.buffer_bytes / 1000:.0f}" for link in links)
+            title.append(f"buffer {sizes} kB  {' '.join(dict.fromkeys(link.qdisc.kind for link in links))}  ")
+            if len(links) == 1:
+                title.append(f"used {sum(self.curves.goodput_mbit.values()) / self.rate_mbit:.0%}  ", style="dim")
+            title.append(f"drops {' '.join(str(d) for d in self._drops(self._now))}", style="dim")
         self.query_one("#title", Static).update(title)
+
+    def _drops(self, now: Now) -> list[int]:
+        """Of each of several links; or of the bottleneck's directions together."""
+        drops = [d for _, d in now.queues]
+        return drops if self.scenario.network.links else [sum(drops)]
 
     def _draw_table(self, played: Played, now: Now) -> None:
         table = self.query_one(DataTable)
@@ -285,8 +303,9 @@ class PlayView(App[None]):
         plot.clear()
         top = 1.0
         if what == "goodput":
-            top = self.rate_mbit
-            self._limit(plot, end_s, top)
+            top = max(self._rates_mbit())
+            for rate_mbit in set(self._rates_mbit()):
+                self._limit(plot, end_s, rate_mbit)
         for name, curve in self.curves.flows.items():
             if len(curve) > 1:
                 values = [v[what] for _, v in curve]
@@ -295,22 +314,27 @@ class PlayView(App[None]):
         self._frame(plot, what, end_s, top)
         plot = self.query_one("#queue", PlotWidget)
         plot.clear()
-        values = [v for _, v in self.curves.queue_ms]
-        full_ms = self.scenario.network.buffer_bytes * 8e-3 / self.rate_mbit
-        self._limit(plot, end_s, full_ms)
-        if len(values) > 1:
-            plot.plot([t for t, _ in self.curves.queue_ms], values, line_style="white", hires_mode=HiResMode.BRAILLE)
-        self._frame(plot, "queue", end_s, max([full_ms, *values]))
+        links = self.scenario.network.bottlenecks
+        fulls_ms = {k.buffer_bytes * 8e-3 / mbit for k, mbit in zip(links, self._rates_mbit(), strict=True)}
+        for full_ms in fulls_ms:
+            self._limit(plot, end_s, full_ms)
+        times, colours = [t for t, _ in self.curves.queue_ms], COLOURS if len(links) > 1 else ("white",)
+        for i in range(len(links) if len(times) > 1 else 0):
+            values = [v[i] for _, v in self.curves.queue_ms]
+            plot.plot(times, values, line_style=colours[i % len(colours)], hires_mode=HiResMode.BRAILLE)
+        names = " ".join(f"[{COLOURS[i % len(COLOURS)]}]{i}[/]" for i in range(len(links)))
+        top = max([*fulls_ms, *(v for _, delays in self.curves.queue_ms for v in delays)])
+        self._frame(plot, "queue", end_s, top, f"; link {names}" if len(links) > 1 else "")
 
     @staticmethod
     def _limit(plot: PlotWidget, end_s: float, value: float) -> None:
         """A faint line at what the link or the buffer allows now."""
         plot.plot([max(0.0, end_s - SHOWN_S), end_s], [value, value], line_style=LIMIT, hires_mode=HiResMode.BRAILLE)
 
-    def _frame(self, plot: PlotWidget, what: str, end_s: float, top: float) -> None:
+    def _frame(self, plot: PlotWidget, what: str, end_s: float, top: float, more: str = "") -> None:
         plot.set_xlimits(max(0.0, end_s - SHOWN_S), end_s)
         plot.set_ylimits(0.0, 1.05 * top)
-        plot.border_title = f"{what} ({UNITS[what]}) over time (s)"
+        plot.border_title = f"{what} ({UNITS[what]}) over time (s){more}"
 
 
 def colour_of(name: str) -> str:

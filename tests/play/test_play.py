@@ -19,6 +19,7 @@ import yaml
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
+from bbrlab.base.yaml_files import dump_yaml
 from bbrlab.measure.netlink import HEAD
 from bbrlab.run.run import run_point
 from bbrlab.scenario.load import base_point, load_scenario
@@ -459,3 +460,28 @@ def test_ctrl_c_before_the_prompt_ends_it(scenario_file, tmp_path):
     assert "interrupted" in errors
     assert not out.exists()
     assert wait_for(lambda: not [p for p in processes_of("bbrlab-run-") if _child_of(p, process.pid)])
+
+
+@pytest.mark.guest
+def test_several_links_are_shown_and_keep_their_rates(tmp_path):
+    content = scenario_dict(network__rate_mbit=8, network__links=[{}, {"rate_mbit": 5}], duration_s=90, window_s=[5, 90],
+                            flows=[{"cca": "cubic"}, {"cca": "cubic", "links": 0}, {"cca": "cubic", "links": 1}])  # fmt: skip
+    content["flows"][2]["start_s"] = 80  # not in this play
+    file = tmp_path / "lot.yaml"
+    file.write_text(dump_yaml(content), encoding="utf-8")
+    child = spawn(file, tmp_path / "out", 130, 40)
+    try:
+        child.expect("slow start|avoidance|Recovery")
+        child.expect("help lists them")
+        child.expect(r"rate 8 5 Mbit/s", timeout=60)  # the title
+        child.send("rate 4\r")
+        child.expect("keep their rates", timeout=60)
+        time.sleep(2.1)
+        child.send("\x04")
+        assert exit_status_after(child, "results: ") == 0
+    finally:
+        child.close(force=True)
+    result = Result(tmp_path / "out")
+    assert [link["groups"] for link in result.summary["links"]] == [[0, 1], [0]]
+    flows = yaml.safe_load((result.folder / "played.yaml").read_text())["flows"]
+    assert [flow.get("links") for flow in flows] == [None, "0"]
