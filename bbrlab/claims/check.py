@@ -135,10 +135,10 @@ def _series_problems(
     """A series where one is needed, of an order all over as many points, of a trend over the points of its keys."""
     kind = claim.expect.kind
     if kind == "order" and len(set(counts)) > 1:
-        told = ", ".join(
+        terms = ", ".join(
             f"'{ast.unparse(t)}' has {n or 'one number'}" for t, n in zip(claim.trees, counts, strict=True)
         )
-        yield (field,), f"each expression must have a value for each of the same points, or one number ({told})"
+        yield (field,), f"each expression must have a value for each of the same points, or one number ({terms})"
     if kind == "trend" and (counts[0] or 0) < TREND_POINTS:
         yield (
             ("expect", "trend"),
@@ -149,10 +149,10 @@ def _series_problems(
         along = next(n for n, term in claim.at.items() if term.along and n in {_term_of(c) for c in claim.columns})
         over = {_term_of(column) for column in expressions.series_in(claim.trees[0], lengths)}
         if along not in over:
-            told = ", ".join(sorted(over))
+            terms = ", ".join(sorted(over))
             yield (
                 ("expect", "trend"),
-                f"is along the points of '{along}', but metric has a value for each of those of {told}; write {told} before {along} in at",
+                f"is along the points of '{along}', but metric has a value for each of those of {terms}; write {terms} before {along} in at",
             )
     if kind in ("value", "range") and not math.isfinite(claim.expect.tolerance):  # others are open on a side
         yield ("expect",), "its bounds are too large"

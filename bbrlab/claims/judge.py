@@ -303,7 +303,7 @@ def judge_claim(
         return dataclasses.replace(unjudged, why="its points share no seed")
     if not reached.final:
         return dataclasses.replace(
-            unjudged, verdict=PARTLY_RUN, outcome=result, why=reached.told + _unmeasured(claim, unmeasured)
+            unjudged, verdict=PARTLY_RUN, outcome=result, why=reached.shortfall + _unmeasured(claim, unmeasured)
         )
     return dataclasses.replace(unjudged, verdict=result.verdict, outcome=result)
 

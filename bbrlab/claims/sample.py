@@ -56,7 +56,7 @@ class Reach:
         return not self.why and self.have == self.full and self.short_s is None and self.elsewhere_s is None
 
     @property
-    def told(self) -> str:
+    def shortfall(self) -> str:
         """What is missing, in words."""
         parts = [f"{self.have} of {self.full} points"] if self.have < self.full else []
         if self.short_s is not None:

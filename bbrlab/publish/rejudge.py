@@ -90,7 +90,7 @@ def renew(content: dict[str, pd.DataFrame], renewal: Renewal, say: Say = lambda 
         content: {file: table}, with the figures' tables and the predictions that there are.
         say: told now and then, in words, how far it is.
 
-    The scenarios may have changed since: what is verdict_tables are the points that a figure's runs and its scenario of today both have.
+    The scenarios may have changed since: judged are the points that a figure's runs and its scenario of today both have.
     """
     tables = {figure.id: content[f"{figure.id}.parquet"] for figure in renewal.figures}
     content["points.parquet"] = tidy(tables)
@@ -105,7 +105,7 @@ def renew(content: dict[str, pd.DataFrame], renewal: Renewal, say: Say = lambda 
 
 
 def parts_of(tables: Mapping[str, pd.DataFrame]) -> dict[str, dict[str, pd.DataFrame]]:
-    """{what stands before claims.parquet, "" or "PAPER.": the tables that its claims are verdict_tables by}."""
+    """{what stands before claims.parquet, "" or "PAPER.": the tables that its claims are judged by}."""
     papers = dict.fromkeys(id.split("/")[0] for id in tables)
     return {"": dict(tables)} | {
         f"{paper}.": {id: table for id, table in tables.items() if id.split("/")[0] == paper} for paper in papers
