@@ -191,6 +191,8 @@ u32 bbrm_probe_rtt_cwnd(const struct sock *sk)
 	const struct bbrm *bbr = bbrm_of(sk);
 	u64 volume;
 
+	if (bbr->probe_rtt_cwnd)
+		return bbr->probe_rtt_cwnd;
 	if (bbr->probe_rtt_base_us == BBRM_INFINITE)
 		return BBRM_MIN_CWND;
 	volume = bbrm_volume(sk, bbrm_bounded_bw(bbr), bbr->probe_rtt_base_us, bbrm_cwnd_gain(sk));

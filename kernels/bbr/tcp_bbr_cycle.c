@@ -359,6 +359,9 @@ static void bbrm_enter_probe_rtt(struct sock *sk)
 						     bbr->ack_phase == BBRM_PROBE_STOPPING));
 	bbrm_save_cwnd(sk);
 	bbr->state = BBRM_PROBE_RTT;
+	bbr->probe_rtt_cwnd = 0;
+	if (bbrm_params_of(sk)->probe_rtt_cwnd_fixed)
+		bbr->probe_rtt_cwnd = bbrm_probe_rtt_cwnd(sk);
 	bbr->probe_rtt_done_stamp = 0;
 	bbr->ack_phase = BBRM_PROBE_STOPPING;
 	bbrm_start_round(sk);

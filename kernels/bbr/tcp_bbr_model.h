@@ -5,6 +5,7 @@
  * Written from the Internet-Drafts, not from any implementation of these versions:
  *   [D2] draft-cardwell-iccrg-bbr-congestion-control-02      BBRv2
  *   [D3] draft-ietf-ccwg-bbr-00 ... -06                      BBRv3
+ *   [#109] an issue of [D3]'s repository, open in November 2026: other windows of min_rtt
  * Functions that follow the drafts' pseudocode are named after it. Where the drafts are silent or
  * contradict each other, or the published versions differ from them, the comment says what was
  * chosen and why. How a congestion control talks to Linux TCP (when to ask for pacing, when the
@@ -34,7 +35,7 @@
 #define BBRM_HEADROOM_PERCENT		15
 #define BBRM_MIN_CWND			4
 #define BBRM_MIN_RTT_WINDOW_US		(10 * USEC_PER_SEC)
-#define BBRM_PROBE_RTT_INTERVAL_US	(5 * USEC_PER_SEC)
+#define BBRM_PROBE_RTT_INTERVAL_MS	5000
 #define BBRM_PROBE_RTT_DURATION_US	(200 * USEC_PER_MSEC)
 #define BBRM_PROBE_WAIT_US		(2 * USEC_PER_SEC)	/* plus up to a second at random */
 #define BBRM_RENO_ROUNDS		63	/* Reno's time between losses at 25 Mbit/s, 30 ms */
@@ -72,6 +73,7 @@ enum bbrm_filter {
 struct bbrm_params {
 	const char *profile;
 	u32 ecn_max_rtt_us;		/* respond to marks only up to this min_rtt; 0: always */
+	u32 probe_rtt_interval_ms;	/* without a new minimum, until ProbeRTT */
 #ifdef CONFIG_TCP_CONG_BBR_TEST
 	u32 counters_start;		/* added to the counts of delivered and lost packets */
 #endif
@@ -100,6 +102,7 @@ struct bbrm_params {
 	bool samples_cut;		/* an ACK's sample may cut inflight_hi, too [D2] */
 	bool drain_after_ack;		/* Drain ends by what is in flight after the ACK */
 	bool equal_rtt_renews;		/* a sample equal to the minimum puts ProbeRTT off */
+	bool probe_rtt_cwnd_fixed;	/* ProbeRTT's window is that of its begin [#109] */
 	bool undo_bounds;		/* a spurious loss gives the bounds back */
 	bool undo_state;		/* ... and the state [D3-05] */
 	bool small_quantum;		/* single segments at low rates */
@@ -128,6 +131,7 @@ struct bbrm {
 	u32 min_rtt_us;
 	u32 probe_rtt_min_us;
 	u32 probe_rtt_base_us;		/* min_rtt before it expired: sizes ProbeRTT's window */
+	u32 probe_rtt_cwnd;		/* its window, if that is fixed; else 0 */
 
 	u32 bw_slots[2];		/* max of the previous and of this probing cycle */
 	u32 bw_lo, bw_latest;

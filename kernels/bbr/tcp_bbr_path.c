@@ -125,7 +125,8 @@ void bbrm_update_min_rtt(struct sock *sk, const struct rate_sample *rs)
 		bbr->probe_rtt_base_us = min(bbr->probe_rtt_base_us, bbr->min_rtt_us);
 	else
 		bbr->probe_rtt_base_us = bbr->min_rtt_us;
-	bbr->probe_rtt_expired = now > bbr->probe_rtt_min_stamp + BBRM_PROBE_RTT_INTERVAL_US;
+	bbr->probe_rtt_expired = now > bbr->probe_rtt_min_stamp +
+				       (u64)params->probe_rtt_interval_ms * USEC_PER_MSEC;
 	if (rs->rtt_us >= 0 &&
 	    (rs->rtt_us < bbr->probe_rtt_min_us ||
 	     (params->equal_rtt_renews && rs->rtt_us == bbr->probe_rtt_min_us) ||

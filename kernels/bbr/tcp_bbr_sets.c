@@ -22,6 +22,7 @@
 #define BBRM_V2_COMMON					\
 	.version = 2,					\
 	.ecn_max_rtt_us = 5000,				\
+	.probe_rtt_interval_ms = BBRM_PROBE_RTT_INTERVAL_MS, \
 	.up_pacing_gain = 320,		/* 1.25 */	\
 	.up_cwnd_gain = 512,				\
 	.small_quantum = true,				\
@@ -63,6 +64,7 @@
 	.headroom = true
 
 #define BBRM_V3_DRAFTS					\
+	.probe_rtt_interval_ms = BBRM_PROBE_RTT_INTERVAL_MS, \
 	.startup_pacing_gain = 709,	/* 4 ln 2 */	\
 	.down_pacing_gain = 230		/* .9 */
 
@@ -73,6 +75,14 @@
 	.precaution_at_departure = true,		\
 	.samples_cut = true,				\
 	.drain_after_ack = true
+
+#define BBRM_V3_AS_RELEASED				\
+	BBRM_V3_COMMON,					\
+	BBRM_AS_RELEASED,				\
+	.startup_pacing_gain = 710,	/* 2.77 */	\
+	.drain_pacing_gain = 88,	/* 1 / 2.885 */	\
+	.down_pacing_gain = 232,	/* .91 */	\
+	.plateau_at_each_ack = true
 
 static struct bbrm_set bbrm_profiles[] = {
 	{
@@ -125,13 +135,9 @@ static struct bbrm_set bbrm_profiles[] = {
 		 */
 		.ops.name = "bbr3",
 		.params = {
-			BBRM_V3_COMMON,
-			BBRM_AS_RELEASED,
+			BBRM_V3_AS_RELEASED,
 			.profile = "v3",
-			.startup_pacing_gain = 710,	/* 2.77 */
-			.drain_pacing_gain = 88,	/* 1 / 2.885 */
-			.down_pacing_gain = 232,	/* .91 */
-			.plateau_at_each_ack = true,
+			.probe_rtt_interval_ms = BBRM_PROBE_RTT_INTERVAL_MS,
 		},
 	},
 	{
@@ -170,6 +176,19 @@ static struct bbrm_set bbrm_profiles[] = {
 			.reno_exit = true,
 		},
 	},
+	{
+		/* v3 as [#109] proposes it: the intervals of min_rtt and of ProbeRTT are both 10 s,
+		 * as in BBRv1, so that both end at once, and ProbeRTT's window is half of the BDP
+		 * before that.
+		 */
+		.ops.name = "bbr3_issue109",
+		.params = {
+			BBRM_V3_AS_RELEASED,
+			.profile = "v3-issue109",
+			.probe_rtt_interval_ms = BBRM_MIN_RTT_WINDOW_US / USEC_PER_MSEC,
+			.probe_rtt_cwnd_fixed = true,
+		},
+	},
 };
 
 /* ---- options ---- */
@@ -200,6 +219,7 @@ static const struct bbrm_option bbrm_options[] = {
 	{ "lower_bounds", BBRM_WORD, BBRM_AT(lower_bounds), .words = bbrm_lower_bounds_words },
 	{ "filter_after_probe_rtt", BBRM_WORD, BBRM_AT(filter_after_probe_rtt),
 	  .words = bbrm_filter_words },
+	{ "probe_rtt_interval_ms", BBRM_NUMBER, BBRM_AT(probe_rtt_interval_ms), 200, 600000 },
 	{ "up_pacing_gain_percent", BBRM_PERCENT, BBRM_AT(up_pacing_gain), 10, 1000 },
 	{ "down_pacing_gain_percent", BBRM_PERCENT, BBRM_AT(down_pacing_gain), 10, 1000 },
 	{ "extra_acked", BBRM_SWITCH, BBRM_AT(extra_acked) },

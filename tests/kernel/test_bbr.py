@@ -200,10 +200,10 @@ def test_probe_rtt(lone):
         are_probe_rtts(lone, stays, 5, RTT_MS, BDP_PACKETS)
 
 
-def are_probe_rtts(run, stays, at_least, rtt_ms, bdp_packets, most_s=5.5):
+def are_probe_rtts(run, stays, at_least, rtt_ms, bdp_packets, interval_s=5.0):
     assert len(stays) >= at_least
-    assert np.diff(stays["start_s"]).min() >= 5.0
-    assert np.diff(stays["start_s"]).max() <= most_s
+    assert np.diff(stays["start_s"]).min() >= interval_s
+    assert np.diff(stays["start_s"]).max() <= interval_s + 0.5
     for _, stay in stays.iterrows():
         rows = run.rows(stay)
         assert 0.2 <= stay["end_s"] - stay["start_s"] <= 0.2 + 3 * rtt_ms / 1000
@@ -216,6 +216,64 @@ def test_probe_rtt_of_an_older_v2(traced):
     run = traced("bbr2", flows=[{"cca": "bbr2", "params": {"profile": "v2alpha-before"}}], network__rate_mbit=RATE_MBIT,
                  network__rtt_ms=RTT_MS, network__buffer__bdp=BUFFER_BDP, duration_s=18, window_s=[10, 18])  # fmt: skip
     are_probe_rtts(run, run.stays("ProbeRTT", from_s=0), 2, RTT_MS, BDP_PACKETS)
+
+
+@pytest.mark.parametrize(
+    ("params", "interval_s"), [({"profile": "v3-issue109"}, 10.0), ({"probe_rtt_interval_ms": 2000}, 2.0)]
+)
+def test_probe_rtt_interval(traced, params, interval_s):
+    """Draft issue 109: every 10 s; and any other interval by the parameter."""
+    run = traced("bbr3", flows=[{"cca": "bbr3", "params": params}], network__rate_mbit=RATE_MBIT, network__rtt_ms=RTT_MS,
+                 network__buffer__bdp=BUFFER_BDP, duration_s=32, window_s=[10, 32])  # fmt: skip
+    stays = run.stays("ProbeRTT", from_s=0)
+    are_probe_rtts(run, stays, int(32 / (interval_s + 0.5)), RTT_MS, BDP_PACKETS, interval_s)
+
+
+def bbr1s_min_rtt_us(acks, window_s=10):
+    """min_rtt after each ACK as BBRv1's one filter makes it of the same samples: mainline's bbr_update_min_rtt().
+
+    Args:
+        acks: from the end of a ProbeRTT on, when the filter's time begins anew.
+    """
+    now_s, samples = acks["time_s"].to_numpy(), acks["rtt_us"].to_numpy()
+    delayed = acks["ack_delayed"].to_numpy(dtype=bool)
+    probing = acks["bbr_state"].to_numpy() == bbr_record.STATES.index("ProbeRTT")
+    least, since_s = acks["bbr_min_rtt_us"].iloc[0], now_s[0]
+    filtered = [least]
+    for i in range(1, len(acks)):
+        expired = now_s[i] > since_s + window_s
+        if samples[i] >= 0 and (samples[i] < least or (expired and not delayed[i])):
+            least, since_s = samples[i], now_s[i]
+        if probing[i - 1] and not probing[i]:
+            since_s = now_s[i]
+        filtered.append(least)
+    return np.array(filtered)
+
+
+def test_draft_issue_109_has_bbr1s_min_rtt(traced):
+    """Beside CUBIC, whose queue makes min_rtt rise when it expires and fall later."""
+    flows = [{"cca": "bbr3", "params": {"profile": "v3-issue109"}}, {"cca": "cubic"}]
+    run = traced("bbr3", flows=flows, network__rate_mbit=20, network__buffer__bdp=4, duration_s=60, window_s=[20, 60])
+    first = run.stays("ProbeRTT", from_s=0).iloc[0]
+    later = run.acks.loc[first["last"] + 1 :]
+    assert later["bbr_min_rtt_us"].diff().gt(0).sum() >= 2
+    assert (later["bbr_min_rtt_us"].to_numpy() == bbr1s_min_rtt_us(later)).all()
+
+
+@pytest.mark.parametrize(
+    ("params", "fixed"), [({"profile": "v3-issue109"}, True), ({"probe_rtt_interval_ms": 10000}, False)]
+)
+def test_draft_issue_109_fixes_probe_rtts_window(traced, params, fixed):
+    """It is half of the BDP before min_rtt expired. Where the path's RTT falls to a quarter within ProbeRTT, that bound stays as it is, and
+    only the window's own of every state follows (with what ACKs were aggregated, which the change does)."""
+    run = traced("bbr3", flows=[{"cca": "bbr3", "params": params}], network__rate_mbit=20, network__rtt_ms=80,
+                 network__buffer__bdp=4, duration_s=12, network__changes=[{"at_s": 10.45, "rtt_ms": 20}])  # fmt: skip
+    (stay,) = (one for _, one in run.stays("ProbeRTT", from_s=0).iterrows())
+    rows = run.rows(stay)
+    assert stay["start_s"] < 10.45 < stay["end_s"] and rows["bbr_min_rtt_us"].iloc[-1] < 30_000
+    half = np.ceil(rows["bbr_bw"].iloc[0] / MSS * run.acks["bbr_min_rtt_us"][stay["first"] - 1] * 1e-6 / 2)
+    assert rows["cwnd"].iloc[0] == half
+    assert (rows["cwnd"].iloc[-1] > half / 2) == fixed
 
 
 def test_refill_lasts_one_round(lone):
@@ -472,7 +530,7 @@ def test_extreme_rtts(run_scenario, cca, rate, rtt, seconds, least):
 def test_the_kernel_tells_its_profiles():
     assert get_kernel().profiles == {
         "bbr2": ["v2alpha", "v2alpha-before", "v2-draft"],
-        "bbr3": ["v3", "v3-drafts", "v3-before", "v3-06"],
+        "bbr3": ["v3", "v3-drafts", "v3-before", "v3-06", "v3-issue109"],
     }
 
 
@@ -516,6 +574,7 @@ def test_policer_detection_is_a_parameter(run_scenario):
         ("bbr3", {"ecn": "maybe"}, "refused the parameters of"),
         ("bbr2", {"up_pacing_gain_percent": 30000}, "refused the parameters of"),
         ("bbr2", {"down_pacing_gain_percent": 0}, "refused the parameters of"),
+        ("bbr3", {"probe_rtt_interval_ms": 100}, "refused the parameters of"),
         ("bbr1", {"up_pacing_gain_percent": 400}, "refused the parameters of"),
     ],
 )
