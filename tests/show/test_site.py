@@ -164,6 +164,12 @@ def test_how_far_the_site_is_counts_every_page_once(site, steps):
         assert len(counts) > 50, what
 
 
+def test_the_search_button_is_called_what_it_shows(site):
+    """A label that the theme gives it, 'Search', is not the text 'Search Ctrl + K' (axe: label-content-name-mismatch)."""
+    buttons = re.findall(r"<button[^>]*search-button-field.*?</button>", (site / "index.html").read_text(), re.DOTALL)
+    assert buttons and all("aria-label" not in button and ">Search<" in button for button in buttons)
+
+
 def test_no_name_stands_twice_on_a_page(site):
     pages = pages_of(site)
     assert pages
