@@ -31,9 +31,13 @@ class Console(rich.console.Console):
             yield segment if segment.control else Segment(shown(segment.text), segment.style)
 
 
-def wide_console() -> Console:
-    """A console on standard output for tables: as wide as the terminal, and wide enough for a table in a file or a pipe."""
-    console = Console()
+def wide_console(**options: Any) -> Console:
+    """A console on standard output for tables: as wide as the terminal, and wide enough for a table in a file or a pipe.
+
+    Args:
+        options: of Console.
+    """
+    console = Console(**options)
     if not console.is_terminal:
         console.width = max(console.width, WIDTH)
     return console

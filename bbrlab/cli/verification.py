@@ -8,7 +8,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from bbrlab.base.console import Console
+from bbrlab.base.console import wide_console
 from bbrlab.base.words import number_of
 from bbrlab.campaign.progress import Progress, span
 from bbrlab.publish.expected_runs import Problem
@@ -32,7 +32,7 @@ def show_verification(outcomes: Sequence[Outcome], problems: Sequence[Problem]) 
     Args:
         problems: what is wrong with the whole.
     """
-    console = Console(highlight=False, soft_wrap=True)
+    console = wide_console(highlight=False, soft_wrap=True)
     table = Table(box=None, pad_edge=False)
     for name, side in (("figure", "left"), ("point", "left"), ("seed", "right"), ("s", "right"), ("", "left")):
         table.add_column(name, justify=side, overflow="fold")  # type: ignore[arg-type]

@@ -93,12 +93,16 @@ def test_a_runs_time_is_without_the_wait_for_a_core(results, program):
     assert outcome.wall_s is not None and 0.3 < outcome.wall_s < 1.5
 
 
-def test_a_run_that_never_had_a_core_has_no_time(results, program, capsys):
+def test_a_run_that_never_had_a_core_has_no_time(results, program, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "30")
     program('echo "bbrlab: no such point" >&2; exit 2')
     outcomes = verify.run_again(results, some(results), 1)
     assert outcomes[0].wall_s is None
     show_verification(outcomes, [])
     assert "not run again: the run" in (told := capsys.readouterr().out)
+    assert f" {outcomes[0].expected.run.point.label} " in told.splitlines()[1], (
+        "a point's name is in one line, in a pipe"
+    )
     assert "does not run here: no such point" in told
 
 
