@@ -257,7 +257,8 @@ def netem(delay_us, loss, burst_packets, jitter_kind, jitter_us, processing_us, 
 
     Jitter adds between 0 and ``jitter_us``: ``per-packet`` uniformly for each packet, ``slotted`` by letting packets
     leave only at the end of a slot, whose length is drawn uniformly from 0 to ``jitter_us`` when it begins (Bless et al.
-    2025, section V; slots of equal length give a flow in a deep buffer half the advantage that they measured).
+    2025, section V; slots of equal length give a flow in a deep buffer half the advantage that they measured); those of
+    ``aggregated`` have equal length.
     What hosts take, between 0 and ``processing_us`` for each packet, is added to that.
     """
     words = ["netem", "limit", str(NETEM_LIMIT_PACKETS)]
@@ -268,8 +269,9 @@ def netem(delay_us, loss, burst_packets, jitter_kind, jitter_us, processing_us, 
         words += ["delay", "%.3fus" % delay_us]
     words += loss_words(loss, burst_packets)
     words += [] if overtakes else ["rate", NETEM_FIFO_RATE]
-    if jitter_kind == "slotted":
-        words += ["slot", "0us", "%.3fus" % jitter_us]
+    if jitter_kind in ("slotted", "aggregated"):
+        least = "%.3fus" % jitter_us if jitter_kind == "aggregated" else "0us"
+        words += ["slot", least, "%.3fus" % jitter_us]
     return words
 
 

@@ -25,7 +25,7 @@ class HostPlan(TypedDict):
     sends: bool
     receives: bool
     delay_us: float
-    jitter_kind: Literal["slotted", "per-packet"] | None
+    jitter_kind: Literal["slotted", "per-packet", "aggregated"] | None
     jitter_us: float
     processing_us: float
     rtt_offset_us: float

@@ -265,12 +265,15 @@ class Qdisc(Strict):
 class Jitter(Strict):
     """Adds between 0 and ``ms`` to the path's delay (in the ACK direction); never reorders."""
 
-    kind: Literal["slotted", "per-packet"] = Field(
+    kind: Literal["slotted", "per-packet", "aggregated"] = Field(
         description="per-packet: each packet on its own; slotted: slots whose length is drawn uniformly from 0 to ms when they "
         "begin, at whose end packets leave together. That the length is drawn anew for each slot was chosen after a comparison: "
-        "slots of equal length give a flow in a deep buffer half the advantage that Bless et al. measured"
+        "slots of equal length give a flow in a deep buffer half the advantage that Bless et al. measured; aggregated: slots of "
+        "ms, one after another while there are ACKs (docs/howto/paths.md)"
     )
-    ms: RttMs = Field(description=f"the largest delay that is added; per-packet: at most {PER_PACKET_JITTER_MS}")
+    ms: RttMs = Field(
+        description=f"the largest delay that is added (aggregated: to an ACK that is alone, always); per-packet: at most {PER_PACKET_JITTER_MS}"
+    )
     group: Annotated[int, Field(ge=0)] | None = Field(None, description="flow group; default: every group")
 
     @model_validator(mode="after")

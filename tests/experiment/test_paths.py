@@ -151,6 +151,7 @@ def test_bbr2_and_bbr3_settle_at_the_policers_rate(run_scenario, cca):
 
 REVERSE = {"rate_mbit": 0.1, "buffer": {"packets": 60}}
 ACK_BYTES = 66
+RECEIVER = bytes([10, 0, 32, 2])  # r1, in an IP header
 ACKED = {"network__rate_mbit": 50, "duration_s": 12, "window_s": [4, 12]}
 
 
@@ -383,3 +384,21 @@ def test_losses_come_in_bursts_of_the_length_that_is_asked_for(run_scenario, pla
     assert abs(np.mean(lengths) - mean) < 4 * sigma
     ones, one = np.mean(np.array(lengths) == 1), 1 / mean
     assert abs(ones - one) < 4 * math.sqrt(one * (1 - one) / len(lengths))
+
+
+@pytest.mark.guest
+def test_acks_leave_together_at_intervals(run_scenario):
+    """Groups follow each other by 10 ms while there are ACKs; of the handshake each packet is alone and waits for all of that."""
+    jitter = {"kind": "aggregated", "ms": 10}
+    run = run_scenario(network__rate_mbit=20, network__jitter=jitter, hosts__noise={"processing_us": 0}, flows=[{"cca": "bbr3"}], duration_s=4, window_s=[1, 4],
+                       capture=Capture(("hosts",)))  # fmt: skip
+    assert run.failed == []
+    rtt_ms = run.check("base_rtt")["asked"] - 10
+    left, came = ([p.time_ns / 1e6 for p in Records(run.folder / name) if p.wire_bytes < 100 and p.data[26:30] == RECEIVER] for name in (RECEIVERS, SENDERS))  # fmt: skip
+    took_ms = np.array(came) - np.array(left[: len(came)])
+    groups = np.flatnonzero(np.diff(came, prepend=-1) > 1)
+    assert took_ms[:3] == pytest.approx(rtt_ms + 10, abs=0.02)
+    assert took_ms.min() >= rtt_ms and took_ms.max() <= rtt_ms + 10.02
+    apart_ms = np.diff(np.array(came)[groups[len(groups) // 4 :]])
+    assert np.median(apart_ms) == pytest.approx(10, abs=0.02) and apart_ms.min() >= 9.98
+    assert len(came) > 4 * len(groups)

@@ -43,7 +43,7 @@ ENDS: dict[str, list[Any]] = {
     "network.buffer": [{"bdp": 0.001}, {"bdp": 100}, {"bytes": 1513}, {"bytes": 1514}, {"packets": 1}, {"packets": 20_000}],
     "network.loss": [0, 1e-8, 1e-7, 0.5, 0.9999999, 0.99999999],
     "network.loss_place": ["before", "behind"],
-    "network.jitter": [{"kind": k, "ms": ms} for k in ("slotted", "per-packet") for ms in (0.001, 5, 1000)],
+    "network.jitter": [{"kind": k, "ms": ms} for k in ("slotted", "per-packet", "aggregated") for ms in (0.001, 5, 1000)],
     "network.jitter.group": [0, 1, 2],
     "network.reverse": [{"rate_mbit": r, "buffer": b, **q} for r in (0.001, 0.1, 200) for b in ({"packets": 1}, {"bdp": 1}, {"packets": 200}) for q in ({}, {"qdisc": {"kind": "cake", "ack_filter": "aggressive"}}, {"qdisc": {"kind": "fq_codel"}}, {"qdisc": {"kind": "codel", "ecn": True}})],
     "network.links": [[{}], [{}, {}], [{}] * 10, [{}] * 11, [{"rate_mbit": 0.001}, {}], [{}, {"rate_mbit": 12_001}], [{"rate_mbit": 5}, {"rate_mbit": 20}], [{"rtt_ms": 0.001}, {"rtt_ms": 500}, {}], [{"rtt_ms": 9999}, {}], [{"buffer": {"packets": 1}}, {"qdisc": {"kind": "fq_codel"}}], [{}, {"buffer": {"bdp": 0.001}, "qdisc": {"kind": "codel", "ecn": True}}, {"qdisc": {"kind": "red", "max_bytes": 20_000}}]],

@@ -309,7 +309,7 @@ def _ports(scenario: Scenario, plan: Plan) -> Iterator[Wanted]:
             if host["sends"] and host["name"] in delays_us:
                 values |= _delay(scenario, host, *delays_us[host["name"]])
             elif host["sends"]:  # nobody used it (bbrlab play): nothing was asked of it
-                for name in ("delay_us", "jitter_us", "slot_max_us"):
+                for name in ("delay_us", "jitter_us", "slot_min_us", "slot_max_us"):
                     del values[name]
             yield Wanted(port, "netem", "2:", "root", values)
         if scenario.hosts.interrupt_delay_us:
@@ -394,7 +394,8 @@ def _delay(scenario: Scenario, host: HostPlan, delay_us: float, group: int) -> d
         "jitter_us": about(f"{what} (us)", half_us, NETEM_STEP_US),
     }
     if shaken and not per_packet_us:
-        values["slot_max_us"] = about("network.jitter.ms (us)", 1000 * shaken.ms, SLOT_STEP_US)
+        slot = about("network.jitter.ms (us)", 1000 * shaken.ms, SLOT_STEP_US)
+        values |= {"slot_max_us": slot} | ({"slot_min_us": slot} if shaken.kind == "aggregated" else {})
     return values
 
 

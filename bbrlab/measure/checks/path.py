@@ -26,7 +26,11 @@ def base_rtt_check(scenario: Scenario, plan: Plan, report: Report, tolerance: To
             continue  # its flow was never started (bbrlab play)
         host = next(h for h in plan.content["hosts"] if h["name"] == ping["host"])
         rtt = asked[ping["host"]][0]
-        room = scenario.hosts.noise.processing_us / 1000 + (jitter.ms if jitter and host["jitter_kind"] else 0.0)
+        if jitter and host["jitter_kind"] == "aggregated":  # a ping is alone
+            rtt += jitter.ms
+        room = scenario.hosts.noise.processing_us / 1000 + (
+            jitter.ms if jitter and host["jitter_kind"] in ("slotted", "per-packet") else 0.0
+        )
         room += scenario.network.data_path.varies_ms if scenario.network.data_path else 0.0
         error = measured - rtt
         ok = -tolerance.rtt_ms <= error <= room + interrupts_ms + tolerance.rtt_ms
