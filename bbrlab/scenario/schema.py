@@ -30,6 +30,7 @@ from bbrlab.scenario.frames import (
     frame_memory_bytes,
 )
 from bbrlab.scenario.link_trace import link_trace, place_of
+from bbrlab.scenario.path_table import changes_of
 from bbrlab.scenario.red import Thresholds, problem, thresholds
 
 RECEIVE_OFFLOAD_US = 50.0  # 20,000 interrupts a second, as Intel's e1000e driver has them for little traffic
@@ -37,6 +38,7 @@ PER_PACKET_JITTER_MS = 4293  # netem keeps half of it, and of what hosts take, i
 MAX_STREAMS = 128  # parallel streams that one iperf3 allows
 PLAIN_WORD = re.compile(r"[\w.,:+-]{1,64}")  # what may stand on a kernel command line
 FOLDER = "folder"  # in a validation's context: the folder of the scenario file
+END_S = "end_s"  # in a validation's context: how long the run is
 SOURCES = "sources"  # in a validation's context: C files of algorithms of one's own beside those in kernels/cca/
 LINKS_MAX = 10
 LINKS = re.compile(r"[0-9]{1,2}(-[0-9]{1,2})?")  # of a flow group
@@ -476,7 +478,21 @@ class Network(Strict):
         "those of each link that has none of its own (docs/howto/parking_lot.md)",
         exclude_if=lambda value: value is None,  # points that do not have it keep their names
     )
-    changes: list[Change] = Field([], description="what changes during the run")
+    changes: list[Change] = Field(
+        [],
+        description="what changes during the run: a list, or a file of lines of a time in s, an RTT in ms and, where wanted, a loss "
+        "(docs/howto/paths.md), whose rows within the run are then that list",
+    )
+
+    @field_validator("changes", mode="before", json_schema_input_type=list[Change] | str)
+    @classmethod
+    def _of_a_file(cls, changes: Any, info: ValidationInfo) -> Any:
+        """The rows of a file, so that they stand in the scenario that is run."""
+        if not isinstance(changes, str):
+            return changes
+        context = info.context or {}
+        begins_with = {name: info.data.get(name) for name in ("rtt_ms", "loss")}
+        return changes_of((context.get(FOLDER) or Path.cwd()) / changes, context.get(END_S), begins_with)
 
     @field_validator("trace")
     @classmethod
@@ -911,6 +927,15 @@ class Scenario(Strict):
     _folder: Path | None = PrivateAttr(None)
     _sources: tuple[Path, ...] = PrivateAttr(())
     _overrides: dict[str, Any] = PrivateAttr({})
+
+    @model_validator(mode="before")
+    @classmethod
+    def _tell_how_long_it_is(cls, content: Any, info: ValidationInfo) -> Any:
+        """A file of changes may be longer than the run."""
+        if isinstance(content, dict) and isinstance(info.context, dict):
+            end_s = content.get("duration_s")
+            info.context[END_S] = end_s if isinstance(end_s, int | float) else None
+        return content
 
     @model_validator(mode="after")
     def _has_a_capacity(self) -> Scenario:

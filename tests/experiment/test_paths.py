@@ -402,3 +402,55 @@ def test_acks_leave_together_at_intervals(run_scenario):
     apart_ms = np.diff(np.array(came)[groups[len(groups) // 4 :]])
     assert np.median(apart_ms) == pytest.approx(10, abs=0.02) and apart_ms.min() >= 9.98
     assert len(came) > 4 * len(groups)
+
+
+TABLE = "# s, RTT, loss\n0 40 0\n2, 60, 0\n3 60 0\n\n4 60 0.01\n8 20 0.01\n99 5 0\n"
+
+
+def table_of(folder, text=TABLE):
+    (folder / "table.txt").write_text(text)
+    return str(folder / "table.txt")
+
+
+def test_rtts_and_losses_of_a_file_are_changes(tmp_path):
+    """Rows that change nothing, and those beyond the run, are left out; the rest stands in the scenario that is run."""
+    scenario = validate(scenario_dict(network__changes=table_of(tmp_path)), "s")
+    assert [c.model_dump(exclude_none=True) for c in scenario.network.changes] == [
+        {"at_s": 2, "rtt_ms": 60}, {"at_s": 4, "loss": 0.01}, {"at_s": 8, "rtt_ms": 20},
+    ]  # fmt: skip
+    (point,) = points_of(scenario)
+    written = base_point(validate(scenario_dict(network__changes=scenario.model_dump()["network"]["changes"]), "s"))
+    assert point.fingerprint == written.fingerprint
+    swept = scenario_dict(sweep={"network.changes": [table_of(tmp_path), []]})
+    assert [len(p.scenario.network.changes) for p in points_of(validate(swept, "s"))] == [3, 0]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("", "has no line"), ("1 40\n2\n", ":2: '2'"), ("1 40 0\n2 50\n", ":2: '2 50'"), ("1 x\n", ":1: '1 x'"), ("2 40\n1 50\n", ":2: times must ascend"),
+     ("1 50\n1 60\n", ":2: times must ascend"), ("1 50 2\n", "network.changes.0.loss"), ("1 -4\n", ":1: '1 -4'"), ("1 20000\n", "network.changes.0.rtt_ms"),
+     ("".join(f"{i / 1000} {40 + i % 2}\n" for i in range(2002)), "2001 changes within the run; at most 2000"), (None, "cannot be read (No such file")],
+)  # fmt: skip
+def test_files_that_are_no_tables_are_refused(tmp_path, text, words):
+    file = str(tmp_path / "nowhere") if text is None else table_of(tmp_path, text)
+    with pytest.raises(UserError) as told:
+        points_of(validate(scenario_dict(network__changes=file), "s"))
+    assert words in str(told.value) and "network" in str(told.value)
+
+
+@pytest.mark.guest
+def test_acks_take_what_the_table_says_at_each_time(run_scenario, tmp_path):
+    """Twenty times another RTT; an ACK that leaves the receiver between two times takes what holds then, in order."""
+    rows = [(0.2 * i, 30 + 7 * (i * i % 11)) for i in range(1, 20)]
+    table = table_of(tmp_path, "".join(f"{s} {ms}\n" for s, ms in rows))
+    run = run_scenario(network__rate_mbit=20, network__rtt_ms=40, network__changes=table, hosts__noise="off", flows=[{"cca": "cubic"}], duration_s=4, window_s=[1, 4],
+                       capture=Capture(("hosts",)))  # fmt: skip
+    assert run.failed == []
+    left, came = ([p.time_ns / 1e6 for p in Records(run.folder / name) if p.wire_bytes < 100 and p.data[26:30] == RECEIVER] for name in (RECEIVERS, SENDERS))  # fmt: skip
+    left_ms, came_ms = np.array(left[: len(came)]), np.array(came)
+    edges = np.array([0, *(1000 * s for s, _ in rows)])
+    asked_ms = np.array([40, *(ms for _, ms in rows)])[np.searchsorted(edges, left_ms, side="right") - 1]
+    expected = np.maximum.accumulate(left_ms + asked_ms)  # those behind a longer delay wait for it
+    sure = np.abs(left_ms[:, None] - edges).min(axis=1) > 0.01
+    assert came_ms[sure] == pytest.approx(expected[sure], abs=0.05)
+    assert len(set(asked_ms)) > 5

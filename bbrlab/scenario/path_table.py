@@ -1,0 +1,63 @@
+"""RTTs and losses over time from a file: lines of a time in s, an RTT in ms, and where wanted a loss, each of which holds from then on.
+
+Empty lines and what follows a ``#`` are left out; numbers may stand apart by commas.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+ROWS_MAX = 2000  # each is a call of tc in the guest
+NOT_RIGHT = "has lines of a time in s, an RTT in ms and, in all or none, a loss (docs/howto/paths.md)"
+
+
+def changes_of(path: Path, end_s: float | None, before: dict[str, Any]) -> list[dict[str, float]]:
+    """What a scenario's ``changes`` would have for such a file: what each row has that is another than before, up to the run's end.
+
+    Args:
+        path: the file.
+        end_s: of the run; None: not known.
+        before: what ``rtt_ms`` and ``loss`` are when the run begins.
+
+    Raises:
+        ValueError: naming file and line, if it is none.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError, ValueError) as error:
+        why = getattr(error, "strerror", None) or "it is no text"
+        raise ValueError(
+            f"{path} cannot be read ({why}); give a list of changes, or a file that {NOT_RIGHT}; a relative path is relative to the "
+            "scenario's folder"
+        ) from None
+    rows: list[list[float]] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        words = line.partition("#")[0].replace(",", " ").split()
+        if not words:
+            continue
+        row = _numbers(words)
+        if len(row) not in (2, 3) or (rows and len(row) != len(rows[0])) or not all(0 <= v < 1e9 for v in row):
+            raise ValueError(f"{path}:{number}: '{line.strip()[:60]}'; the file {NOT_RIGHT}")
+        if rows and row[0] <= rows[-1][0]:
+            raise ValueError(f"{path}:{number}: times must ascend, but {row[0]:g} follows {rows[-1][0]:g}")
+        rows.append(row)
+    if not rows:
+        raise ValueError(f"{path}: has no line; it {NOT_RIGHT}")
+    found: list[dict[str, float]] = []
+    for row in rows:
+        values = dict(zip(("rtt_ms", "loss"), row[1:], strict=False))
+        new = {name: value for name, value in values.items() if before.get(name) != value}
+        if new and (end_s is None or row[0] < end_s):
+            found.append({"at_s": row[0], **new})
+        before = before | values
+    if len(found) > ROWS_MAX:
+        raise ValueError(f"{path}: has {len(found)} changes within the run; at most {ROWS_MAX} are possible")
+    return found
+
+
+def _numbers(words: list[str]) -> list[float]:
+    try:
+        return [float(word) for word in words]
+    except ValueError:
+        return []
