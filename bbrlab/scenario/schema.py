@@ -762,6 +762,16 @@ class Traffic(Strict):
         return str(path.resolve())
 
 
+def _some_links(links: Any) -> Any:
+    """One link is written as a number."""
+    links = str(links) if isinstance(links, int) and not isinstance(links, bool) else links
+    if not (isinstance(links, str) and LINKS.fullmatch(links)):
+        raise ValueError(
+            "give the number of one of network.links (the first is 0), or those of the first and the last, as 0-2"
+        )
+    return links
+
+
 class Flow(Strict):
     """A group of equal flows, or of short flows (``traffic``)."""
 
@@ -793,7 +803,7 @@ class Flow(Strict):
     direction: Literal["forward", "reverse"] = Field(
         "forward", description="reverse: against the others, through a bottleneck of the same kind"
     )
-    links: str | None = Field(
+    links: Annotated[str, BeforeValidator(_some_links, json_schema_input_type=int | str)] | None = Field(
         None,
         description="which of network.links its data crosses: a number, or the first and the last (0-2); the first of all is 0; "
         "default: all",
@@ -830,17 +840,6 @@ class Flow(Strict):
                 "--cca-source)"
             )
         return cca
-
-    @field_validator("links", mode="before")
-    @classmethod
-    def _some_links(cls, links: Any) -> Any:
-        """One link is written as a number."""
-        links = str(links) if isinstance(links, int) and not isinstance(links, bool) else links
-        if links is not None and not (isinstance(links, str) and LINKS.fullmatch(links)):
-            raise ValueError(
-                "give the number of one of network.links (the first is 0), or those of the first and the last, as 0-2"
-            )
-        return links
 
     @field_validator("params")
     @classmethod

@@ -69,7 +69,7 @@ def values_of(annotation: Any, metadata: typing.Sequence[Any] = ()) -> list[Any]
         return [annotation(v) for v in found if (annotation is float or v == int(v)) and all(map(_within(v), metadata))]
     if origin is dict:
         return [{"beta": 1}, {"beta": 2}]
-    return ["bbr1", "cubic", "reno", "model", "leo", "cellular"] if annotation is str else []
+    return ["bbr1", "cubic", "reno", "model", "leo", "cellular", "0"] if annotation is str else []
 
 
 def _within(value: float) -> Callable[[Any], bool]:
