@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import pandas as pd
 from bbrlab.results.algorithms import colour_of_cca, label_of_cca
 
 TITLES = {"parking_lot": "one base RTT, 40 ms", "parking_lot_hops": "base RTT 20 ms and 20 ms for each link"}
-FAIR = {  # {name: share of the link of a flow over n links, all RTTs equal}
+FAIR: dict[str, Callable[[Any], Any]] = {  # {name: share of the link of a flow over n links, all RTTs equal}
     "max-min": lambda n: np.full(len(n), 0.5),
     "least potential delay": lambda n: 1 / (1 + np.sqrt(n)),
     "proportional": lambda n: 1 / (1 + n),
