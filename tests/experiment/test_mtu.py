@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from bbrlab.base.errors import UserError
+from bbrlab.measure.checks.bottleneck import burst_checks
+from bbrlab.measure.checks.check import VIRTUAL_TIME
 from bbrlab.measure.checks.flows import _segment_size
 from bbrlab.scenario.draws import draw_rtt_offsets
 from bbrlab.scenario.load import points_of
@@ -54,6 +56,14 @@ def test_what_cannot_be_is_refused(changes, words):
     with pytest.raises(UserError) as told:
         points_of(validate(scenario_dict(**changes), "s"))
     assert all(word in str(told.value) for word in words), told.value
+
+
+def test_a_burst_of_small_packets_fills_cakes_memory_with_more_of_them():
+    """It counts 1356 bytes for a packet of TCP's and 1280 for one of the burst, so that 52 of these fit where 50 of those do."""
+    small = scenario_dict(network__mtu_bytes=576, network__buffer={"packets": 50}, network__qdisc={"kind": "cake"})
+    for packets, ok in ((52, True), (50, False), (53, False)):
+        burst: Any = {"rate_bps": None, "buffer_bytes": packets * 590, "filled": True, "packets": 90}
+        assert burst_checks(validate(small, "s"), "forward", burst, VIRTUAL_TIME)[1].ok is ok
 
 
 def test_a_flow_of_another_segment_size_fails():
