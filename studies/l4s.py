@@ -14,6 +14,7 @@ from bbrlab.show.plots.style import MEASURED, WARE
 # What the cases of scenarios/l4s.yaml are called on the picture: QUEUE-RIVAL.
 QUEUES = {
     "dualpi2": "DualPI2",
+    "dualpi2_paced": "DualPI2, paced",
     "fq": "fq, marks above 1 ms",
     "fq_codel": "fq_codel, marks above 1 ms",
     "fq_codel_ect1": "fq_codel, marks ECT(1) above 1 ms",

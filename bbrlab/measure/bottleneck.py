@@ -114,7 +114,8 @@ def _queue(link: Bottleneck) -> dict[str, Value]:
     return {m.name: found[m.place[-1]] for m in _QUEUE}
 
 
-_TWO_QUEUES = ("classic_queue_ms_mean", "classic_queue_ms_p99", "l4s_queue_ms_mean", "l4s_queue_ms_p99", "l4s_packets")
+_TWO_QUEUES = ("classic_queue_ms_mean", "classic_queue_ms_p99", "l4s_queue_ms_mean", "l4s_queue_ms_p99",
+               "coupled_probability_mean", "coupled_probability_rms", "l4s_packets")  # fmt: skip
 
 
 @RUN.of(*_TWO_QUEUES)
@@ -126,6 +127,10 @@ def _two_queues(link: Bottleneck) -> dict[str, Value]:
     for queue in ("classic", "l4s"):
         spread = spread_of(columns[f"{queue}_us"][link.inside] / 1000)
         found |= {f"{queue}_queue_ms_mean": spread["mean"], f"{queue}_queue_ms_p99": spread["p99"]}
+    probability = columns["probability"][link.inside] / 2**32
+    square = mean(probability**2)
+    found["coupled_probability_mean"] = mean(probability)
+    found["coupled_probability_rms"] = None if square is None else rounded(square**0.5)
     classic, scalable = link.growth("classic_packets"), link.growth("l4s_packets")
     if classic is not None and scalable is not None:
         found["l4s_packets"] = rounded(ratio(scalable, classic + scalable))

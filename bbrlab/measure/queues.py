@@ -56,14 +56,15 @@ def _statistics(data: bytes, offset: int, length: int) -> tuple[str, dict[int, t
     return data[kind_at : kind_at + kind_size].rstrip(b"\0").decode(), attributes_of(data, at, at + size)
 
 
-# How long the first packet of either queue of DualPI2 has waited (0: empty), and the packets that came into it.
-TWO_QUEUES = ("classic_us", "l4s_us", "classic_packets", "l4s_packets")
+# Of DualPI2: its probability in parts of 2^32, how long the first packet of either queue has waited (0: empty), and the packets
+# that came into it.
+TWO_QUEUES = ("probability", "classic_us", "l4s_us", "classic_packets", "l4s_packets")
 
 
 def two_queues(data: bytes, offset: int, length: int) -> tuple[int, ...]:
     """TWO_QUEUES of a raw RTM_NEWQDISC message of DualPI2, from its tc_dualpi2_xstats; nothing of another qdisc."""
     kind, stats = _statistics(data, offset, length)
-    return struct.unpack_from("<4x4I", data, stats[TCA_STATS_APP][0]) if kind == "dualpi2" else ()
+    return struct.unpack_from("<5I", data, stats[TCA_STATS_APP][0]) if kind == "dualpi2" else ()
 
 
 # Offsets of the ECN-mark counters (u32) in each qdisc's own statistics (uapi/linux/pkt_sched.h):

@@ -209,6 +209,10 @@ _RUN = (
       for queue, words, flows, letter in (("classic", "classic", "classic", "c"), ("l4s", "L4S", "scalable", "l"))
       for key, end, of, how in (("mean", "", "mean", "mean over the window's samples"),
                                 ("p99", " (99th percentile)", "99th percentile of the", f"at the window's samples, {_PERCENTILE}"))),
+    *(Metric(f"coupled_probability_{key}", "1", f"DualPI2's probability ({of})", f"{of} of the probability p' by which DualPI2's queues are coupled",
+             f"{of} over the window's samples of tc_dualpi2_xstats prob: a packet of a classic flow is marked or dropped with p'^2, one of a scalable flow marked with coupling x p', or by the step",
+             "RFC 9332", since=_DAY, sometimes=True)
+      for key, of in (("mean", "mean"), ("rms", "root mean square"))),
     Metric("l4s_packets", "1", "packets through the L4S queue", "fraction of the packets that came into DualPI2's queue of scalable flows",
            "growth of tc_dualpi2_xstats packets_in_l in the window over that of packets_in_l and packets_in_c", "RFC 9332", since=_DAY, sometimes=True),
 )  # fmt: skip

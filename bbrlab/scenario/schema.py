@@ -151,10 +151,10 @@ QDISC_OPTIONS: dict[str, dict[str, Range]] = {
     "pie": {"ecn": ANY, "target_ms": (0.01, 4294), "tupdate_ms": (1, 10_000), "alpha": (1, 32), "beta": (1, 32)},
     "cake": {"rtt_ms": (0.02, 10_000), "isolation": ANY, "ack_filter": ANY},  # its target is a twentieth, at least 1 us
     "fq": {"ce_threshold_ms": (0.001, 10_000), "quantum_bytes": QUANTUM, "flow_limit_packets": ANY},
-    "dualpi2": {
-        "target_ms": (0.001, 10_000),
-        "tupdate_ms": (1, 10_000),
-        "step_threshold_ms": (0.001, 10_000),
+    "dualpi2": {  # which keeps times in 32 bits of ns
+        "target_ms": (0.001, 4294),
+        "tupdate_ms": (1, 4294),
+        "step_threshold_ms": (0.001, 4294),
         "coupling": (1, 255),
         "l4s_of": ANY,
     },

@@ -131,7 +131,17 @@ def test_an_ecn_of_a_group_without_effect_is_refused(hosts, flow, says):
         refuse_without_effect([asked], "test")
 
 
-@pytest.mark.parametrize(("field", "value"), [("interval_ms", 5), ("ecn", True), ("coupling", 0), ("l4s_of", "ect0")])
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("interval_ms", 5),
+        ("ecn", True),
+        ("step_threshold_ms", 4295),
+        ("target_ms", 4295),
+        ("coupling", 0),
+        ("l4s_of", "ect0"),
+    ],
+)
 def test_what_dualpi2_does_not_have_is_refused(field, value):
     with pytest.raises(UserError, match=field):
         point(network__qdisc={"kind": "dualpi2", field: value})

@@ -62,20 +62,24 @@ DCTCP_WINDOW = 2  # packets, times the marking probability: RFC 9332, Appendix C
 
 @pytest.mark.parametrize("coupling", [1, 2, 4])
 def test_the_coupling_law(run, coupling):
-    """RFC 9332, section 2.1: the marks of the scalable queue are ``coupling`` times the root of the classic queue's.
+    """RFC 9332, section 2.1: with the probability p' packets of the classic queue are marked with p'^2, those of the other with
+    ``coupling`` p'. Of single marks p_C would have to be steady for p_L to be ``coupling`` sqrt(p_C); p' is what the kernel has.
 
     The rates follow: DCTCP has 2 / p_L packets in flight, Reno 1.22 / sqrt(p_C), each over its RTT. To a quarter and to a third,
-    as both laws are of a steady state and the probability is not.
+    as both laws are of a steady state and the probability is not. The step, whose marks come on top (p_L is the larger of both),
+    is out of reach here.
     """
-    found = run({"cca": "dctcp1"}, {"cca": "reno"}, coupling=coupling)
+    found = run({"cca": "dctcp1"}, {"cca": "reno"}, coupling=coupling, step_threshold_ms=4294)
     assert not found.failed
     scalable, classic = found.summary["groups"]
     link = found.summary["bottleneck"]
-    assert scalable["ecn_marked"] == pytest.approx(coupling * math.sqrt(classic["ecn_marked"]), rel=1 / 4)
+    assert scalable["ecn_marked"] == pytest.approx(coupling * link["coupled_probability_mean"], rel=1 / 4)
+    assert math.sqrt(classic["ecn_marked"]) == pytest.approx(link["coupled_probability_rms"], rel=1 / 4)
     windows = DCTCP_WINDOW / (coupling * RENO_WINDOW)
     rates = windows * classic["rtt_ms_mean"] / scalable["rtt_ms_mean"]
     assert scalable["goodput_mbit"] / classic["goodput_mbit"] == pytest.approx(rates, rel=1 / 3)
-    assert link["l4s_queue_ms_mean"] < 2 * STEP_MS and abs(link["classic_queue_ms_mean"] - TARGET_MS) < TARGET_MS / 3
+    assert link["l4s_queue_ms_mean"] < 2 * STEP_MS, "it goes first, whatever the step"
+    assert abs(link["classic_queue_ms_mean"] - TARGET_MS) < TARGET_MS / 3
     assert link["drops"] == 0 and link["utilisation"] > 0.9
 
 
@@ -90,7 +94,7 @@ def test_a_group_without_ecn_is_dropped_and_not_marked(run):
 
 @pytest.mark.parametrize(("l4s_of", "cubic_is_marked"), [("ect", True), ("ect1", False)])
 def test_fq_codels_threshold_is_for_scalable_flows(run, l4s_of, cubic_is_marked):
-    """Above 1 ms ECT(1) is marked, and with ``ect`` CUBIC's ECT(0), too: it then waits as the threshold says, not as the target does."""
+    """Above 1 ms ECT(1) is marked, and with ``ect`` CUBIC's ECT(0), too: it then waits nothing like the target of 50 ms."""
     found = run(
         {"cca": "dctcp1"}, {"cca": "cubic"}, kind="fq_codel", ce_threshold_ms=1, target_ms=50, interval_ms=1000,
         l4s_of=l4s_of,
@@ -98,4 +102,4 @@ def test_fq_codels_threshold_is_for_scalable_flows(run, l4s_of, cubic_is_marked)
     assert not found.failed and found.check("qdisc_values")["ok"]
     scalable, classic = found.summary["groups"]
     assert scalable["ecn_marked"] > 0 and scalable["rtt_ms_mean"] - RTT_MS < 3
-    assert (classic["rtt_ms_mean"] - RTT_MS < 3) == cubic_is_marked
+    assert (classic["rtt_ms_mean"] - RTT_MS < 50 / 2) == cubic_is_marked

@@ -392,11 +392,12 @@ def test_ecn_marks_of_each_kind(kind, counts, marks):
 
 def test_both_queues_of_dualpi2():
     """Of no other qdisc there are such columns, so that their runs have what they had."""
-    own = structure("tc_dualpi2_xstats", 128, delay_c=15_000, delay_l=900, packets_in_c=7, packets_in_l=9, ecn_mark=3)
+    # tc_dualpi2_xstats, which Debian 12's headers do not have: prob, delay_c, delay_l, packets_in_c, packets_in_l, maxq, ecn_mark
+    own = struct.pack("<12I", 2**31, 15_000, 900, 7, 9, 1, 3, 0, 0, 0, 0, 0)
     message = qdisc_message(b"dualpi2", 1, 1, 0, 0, own)
     queue = queue_of(message, [(0, 0, len(message))])
     assert {name: int(queue.columns[name][0]) for name in TWO_QUEUES} == {
-        "classic_us": 15_000, "l4s_us": 900, "classic_packets": 7, "l4s_packets": 9,
+        "probability": 2**31, "classic_us": 15_000, "l4s_us": 900, "classic_packets": 7, "l4s_packets": 9,
     }  # fmt: skip
     assert queue.columns["marks"][0] == 3
     message = qdisc_message(b"codel", 1, 1, 0, 0, marked("codel", ecn_mark=1))
