@@ -62,7 +62,7 @@ def test_the_readme_has_what_came_of_the_statements():
     ]
     known = pd.DataFrame(rows, columns=columns)
     text = with_scorecard(PAGE.read_text(), known, [])
-    assert "| | statements | reproduced | as read | partly | not | open |" in text
+    assert "| paper | statements | reproduced | as read | partly | not | open |" in text
     assert "| Tang | 4 | 1 | 1 | 1 | 1 |  |" in text
     assert "| Ware et al. 2019 | 2 |  |  |  |  | 2 |" in text
     assert "| **all** | 6 | 1 | 1 | 1 | 1 | 2 |" in text
@@ -71,7 +71,7 @@ def test_the_readme_has_what_came_of_the_statements():
     assert "| at second hand, counted apart | 1 |  |  |  | 1 |  |" in text
     assert "| the lab's own, counted apart | 1 |  |  |  |  | 1 |" in text
     assert "of the 2 that are partly or not reproduced, each with its evidence: the paper 1, not looked into 1." in text
-    told = " ".join(text.split("made by make format: scorecard")[1].split("| | statements")[0].split())
+    told = " ".join(text.split("made by make format: scorecard")[1].split("| paper | statements")[0].split())
     assert "Of **6** statements **4** are decided: **1** reproduced, " in told
     assert "3 of the decided were run with all points and trials" in told
     assert "1 verdict depends on a choice" in told and "claims" not in told
