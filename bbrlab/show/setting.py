@@ -25,6 +25,7 @@ def setting_of(figure: Figure) -> str:
         f"{_values(_of(points, 'rate_mbit'))} Mbit/s",
         *_base_rtt(points),
         f"buffer {buffer}",
+        *_links(points),
         " or ".join(dict.fromkeys(p.scenario.network.qdisc.kind for p in points)),
     ]
     if any(loss := _of(points, "random_loss")):
@@ -40,7 +41,9 @@ def _flows(points: Sequence[Point]) -> str:
     """The flow groups, one after the other where all points have as many, else point by point."""
     numbers = {len(p.scenario.flows) for p in points}
     if len(numbers) == 1:
-        return " against ".join(_group([p.scenario.flows[i] for p in points]) for i in range(numbers.pop()))
+        groups = [_group([p.scenario.flows[i] for p in points]) for i in range(numbers.pop())]
+        alike = len(groups) > 2 and len(set(groups)) == 1
+        return f"{len(groups)} groups of {groups[0]}" if alike else " against ".join(groups)
     each = list(dict.fromkeys(" against ".join(_group([f]) for f in p.scenario.flows) for p in points))
     return " or ".join(each) if len(each) <= _LISTED else f"{len(each)} sets of flows, such as {each[0]}"
 
@@ -51,6 +54,12 @@ def _group(flows: Sequence[Any]) -> str:
         return f"short flows of {names}"
     own = f" ({_own_rtts(flows)} ms)" if not any(f.has_networks_rtt for f in flows) else ""
     return f"{_values(sorted({f.count for f in flows}))} {names}{own}"
+
+
+def _links(points: Sequence[Point]) -> list[str]:
+    """How many bottlenecks stand in a row, if there are several."""
+    counts = sorted({len(p.scenario.network.bottlenecks) for p in points})
+    return [f"{_values(counts)} bottlenecks in a row"] if counts[-1] > 1 else []
 
 
 def _base_rtt(points: Sequence[Point]) -> list[str]:

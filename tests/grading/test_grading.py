@@ -24,7 +24,7 @@ from bbrlab.results.nested import differences
 from bbrlab.scenario.load import load_scenario, points_of
 from bbrlab.scenario.point import Point
 from bbrlab_apps.grading import limited
-from bbrlab_apps.grading import personal as grading_personal
+from bbrlab_apps.grading import load as grading_load
 from bbrlab_apps.grading.answers import answers_of
 from bbrlab_apps.grading.asked_scenario import compared
 from bbrlab_apps.grading.classroom import others_of, submissions_in
@@ -213,7 +213,7 @@ def test_what_may_be_chosen(given, allowed, refused, words):
 def test_every_value_of_a_rubric_is_tried(tmp_path, monkeypatch):
     """Of a parameter with very many values some, its ends among them; and the ends of all together."""
     tried = []
-    monkeypatch.setattr(grading_personal, "filled_in", lambda rubric, values: tried.append(values))
+    monkeypatch.setattr(grading_load, "filled_in", lambda rubric, values: tried.append(values))
     several = {f"p{i}": {"one_of": [1, 2, 3]} for i in range(8)} | {"q": {"low": 1, "high": 100_000, "step": 1}}
     load_rubric(write_rubric(tmp_path, parameters=several))
     for name in several:
