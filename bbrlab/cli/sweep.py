@@ -104,6 +104,7 @@ def _show_results(study: Study) -> None:
     """Tables and pictures: in files, and the table here."""
     from bbrlab.base.console import wide_console
     from bbrlab.show.points_table import show_points
+    from bbrlab.study.draw_points import NotOnePictureError
     from bbrlab.study.plot import Wish, plot, save
     from bbrlab.study.sources import source_of
     from bbrlab.study.table import study_table, write_tables
@@ -121,8 +122,11 @@ def _show_results(study: Study) -> None:
         )
     if table["ok"].any():
         pictures = [study.folder / f"{study.name}.{kind}" for kind in ("png", "svg")]
-        save(plot(source_of([str(study.folder)]), Wish())[0], *pictures)
-        tables += pictures
-    typer.echo(f"\ntables and picture: {'  '.join(str(path) for path in tables)}")
+        try:
+            save(plot(source_of([str(study.folder)]), Wish())[0], *pictures)
+            tables += pictures
+        except NotOnePictureError as error:
+            typer.echo(f"bbrlab: no picture was drawn: {error}", err=True)
+    typer.echo(f"\nfiles: {'  '.join(str(path) for path in tables)}")
     typer.echo(f"other pictures: bbrlab plot {study.folder} --y queue_ms_mean    (or --kind cdf, box, heat)")
     typer.echo(f"as a page, with the runs: bbrlab show {study.folder}")

@@ -42,6 +42,10 @@ LABELS = {
 }  # fmt: skip
 
 
+class NotOnePictureError(UserError):
+    """There is too much to draw for one picture; the message says how to draw a part of it."""
+
+
 @dataclass(frozen=True)
 class Choice:
     """What is drawn of points.
@@ -179,13 +183,13 @@ def draw(source: PointsSource, table: pd.DataFrame, kind: str, choice: Choice) -
     data = _samples(source, good, choice.y) if choice.sampled else good
     panels = _panels(data, choice.panel)
     if len(panels) > PANELS_MAX:
-        raise UserError(
+        raise NotOnePictureError(
             f"{source.name}: {len(panels)} pictures beside each other are too many ({', '.join(choice.panel)}); draw a part of it "
             f"(--where {choice.panel[0]}={plain(data[choice.panel[0]].iloc[0])}), or choose other --x and --hue"
         )
     lines = order(data[choice.hue]) if choice.hue else [None]
     if kind != "heat" and len(lines) > LINES_MAX:
-        raise UserError(
+        raise NotOnePictureError(
             f"--hue {choice.hue}: {len(lines)} lines are too many for one picture; draw a part of it (--where)"
         )
     figure, grid = multiples(len(panels))

@@ -25,6 +25,7 @@ from bbrlab.show.html import number, render
 from bbrlab.show.points_table import SHOWN, interval_text
 from bbrlab.show.run_page import STATIC, write_run_page
 from bbrlab.show.verdicts import colours_css
+from bbrlab.study.draw_points import NotOnePictureError
 from bbrlab.study.plan import RUNS, SCENARIO
 from bbrlab.study.plot import FIXED, SALT, Wish, plot
 from bbrlab.study.sources import PointsSource, source_of
@@ -97,7 +98,10 @@ def _pictures(source: PointsSource) -> list[dict[str, str]]:
         wanted.append(BESIDES)
     pictures = []
     for metric in wanted if source.table["ok"].any() else []:
-        figure, name = plot(source, Wish(y=[metric] if metric else []))
+        try:
+            figure, name = plot(source, Wish(y=[metric] if metric else []))
+        except NotOnePictureError:
+            continue  # the table below has all
         image = io.BytesIO()
         with mpl.rc_context(SALT):
             figure.savefig(image, format="svg", metadata=FIXED["svg"])

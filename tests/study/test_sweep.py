@@ -38,6 +38,15 @@ def test_a_study_ends_with_a_table_a_csv_and_a_picture(lab, tmp_path):
     assert rows.loc[(1, "bbr3"), "runs"] == 3
 
 
+def test_what_is_too_much_for_one_picture_has_its_tables_and_its_page(lab, tmp_path):
+    fields = {"network.rtt_ms": [10, 20], "network.buffer.bdp": [*range(1, 14)]}
+    (tmp_path / "my.yaml").write_text(yaml.safe_dump(QUESTION | {"sweep": fields}))
+    done = sweep("my.yaml", "--seeds", "1")
+    assert done.exit_code == 0, done.output
+    assert "no picture was drawn: " in done.output and "--where" in done.output
+    assert (tmp_path / "exp1" / "means.csv").exists() and not (tmp_path / "exp1" / "exp1.png").exists()
+
+
 def test_what_is_there_is_kept(lab):
     assert sweep("my.yaml", "--seeds", "2", "--out", "a").exit_code == 0
     assert len(lab.jobs) == 4
