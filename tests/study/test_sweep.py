@@ -39,7 +39,7 @@ def test_a_study_ends_with_a_table_a_csv_and_a_picture(lab, tmp_path):
 
 
 def test_what_is_too_much_for_one_picture_has_its_tables_and_its_page(lab, tmp_path):
-    fields = {"network.rtt_ms": [10, 20], "network.buffer.bdp": [*range(1, 14)]}
+    fields = {"network.rtt_ms": [*range(10, 23)], "network.buffer.bdp": [1, 2]}
     (tmp_path / "my.yaml").write_text(yaml.safe_dump(QUESTION | {"sweep": fields}))
     done = sweep("my.yaml", "--seeds", "1")
     assert done.exit_code == 0, done.output
