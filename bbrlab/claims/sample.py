@@ -264,9 +264,9 @@ def sample(
     )  # fmt: skip
     if not claim.expect.trend or len(whole) < 2:
         return result
-    good = np.flatnonzero(finite.all(axis=1))
-    curves = [expressions.evaluate(claim.trees[0], {k: v[i] for k, v in columns.items()}) for i in good]
-    back = series.step_back(curves, np.array(key), claim.expect.trend == "rising", bool(result.identical.all()))
+    curves = [expressions.evaluate(claim.trees[0], {k: v[i] for k, v in columns.items()}) for i in range(numbers)]
+    rising, identical = claim.expect.trend == "rising", bool(result.identical.all())
+    back = series.step_back(curves, np.array(key), rising, identical, paired is not None)
     between = f"{names[back.first]} to {names[back.last]}" if back.first >= 0 else ""
     return replace(result, back=back, back_label=between)
 

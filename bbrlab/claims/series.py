@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -44,44 +45,62 @@ class StepBack:
     last: int = -1
 
 
-def step_back(seeds: Sequence[Array], key: Array, rising: bool, identical: bool = False) -> StepBack:
+def step_back(
+    seeds: Sequence[Array], key: Array, rising: bool, identical: bool = False, paired: bool = False
+) -> StepBack:
     """Whether a series that should rise (or fall) surely goes back between two of its points, by more than STEP_BACK of its span.
 
     Rank correlations of many seeds see no step back: seeds repeat one curve, and its points do not scatter anew with each.
+    Each pair of points is tested with all good runs of both, also where a third point has fewer.
 
     Args:
-        seeds: the series of each seed, shape (points,), finite.
+        seeds: the series of each number, shape (points,); NaN where a point has no such run.
         key: shape (points,); points of one key are not compared with each other.
         rising: what is expected; else falling.
         identical: the seeds are repeats without chance.
+        paired: a number is of one seed that draws the flows of all points; else runs of two points have nothing in common.
     """
     values = np.array(seeds) * (1 if rising else -1)
-    means = values.mean(axis=0)
-    limit = STEP_BACK * (means.max() - means.min())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # a point without a run has no mean, and no pair below
+        means = np.nanmean(values, axis=0)
+    limit = STEP_BACK * (np.nanmax(means) - np.nanmin(means))
     first, last = np.nonzero(np.less.outer(key, key))
-    p = _p_more(np.ascontiguousarray((values[:, first] - values[:, last]).T), limit, identical)
+    p = _p_more(values[:, first], values[:, last], limit, identical, paired)
     steps = [StepBack(*pair) for pair in zip(p.tolist(), first.tolist(), last.tolist(), strict=True)]
     # Of several that are as sure, the largest.
     surest = min(steps, key=lambda s: (s.p, means[s.last] - means[s.first]), default=StepBack())
     return StepBack(min(1.0, surest.p * len(steps)), surest.first, surest.last)
 
 
-def _p_more(values: Array, limit: float, identical: bool) -> Array:
-    """One-sided p values that the mean of some numbers is more than a limit: Student's t; a sign test where they are equal.
+def _p_more(before: Array, after: Array, limit: float, identical: bool, paired: bool) -> Array:
+    """One-sided p values that one mean is more than another by more than a limit: a t test, paired or Welch's; a sign test where
+    nothing scatters; 1 with fewer than two numbers.
 
     Args:
-        values: shape (pairs, seeds).
+        before, after: shape (numbers, pairs); NaN where there is no run.
 
     Returns:
         Shape (pairs,).
     """
     from scipy import stats  # only here: it takes a second to import
 
-    p = np.where(values.mean(axis=1) <= limit, 1.0, 0.0 if identical else 0.5 ** values.shape[1])
-    varying = np.array([not all_equal(row) for row in values], dtype=bool)
-    if varying.any():
-        p[varying] = stats.ttest_1samp(values[varying], limit, axis=1, alternative="greater").pvalue
-    return p
+    samples = [before - after] if paired else [before, after]
+    counts = np.array([np.isfinite(x).sum(axis=0) for x in samples])
+    least = counts.min(axis=0)
+    with warnings.catch_warnings(), np.errstate(divide="ignore", invalid="ignore"):
+        warnings.simplefilter("ignore", RuntimeWarning)  # fewer than two numbers have no variance
+        means = [np.nanmean(x, axis=0) for x in samples]
+        squares = np.array([np.nanvar(x, axis=0, ddof=1) for x in samples]) / counts
+        more = (means[0] if paired else means[0] - means[1]) - limit
+        freedom = squares.sum(axis=0) ** 2 / (squares**2 / (counts - 1)).sum(axis=0)
+        p = stats.t.sf(more / np.sqrt(squares.sum(axis=0)), freedom)
+    same = np.array(
+        [all(all_equal(x[np.isfinite(x)]) for x in pair) for pair in zip(*(x.T for x in samples), strict=True)]
+    )
+    p = np.where(same, np.where(more <= 0, 1.0, 0.0 if identical else 0.5 ** least.astype(float)), p)
+    result: Array = np.where((least < 2) | ~np.isfinite(p), 1.0, p)
+    return result
 
 
 def crossing(x: Array, y: Array, fraction: float) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,12 +37,14 @@ class Judgement:
         as_read: of AS_READ, the readings that reproduce.
         claims: those that count: no controls, no details, no copies.
         copies: how many more ask the same of the same numbers.
+        unsure: claims with a verdict that the statement's error rate does not keep (Holm): they count as inconclusive.
     """
 
     verdict: str
     as_read: tuple[str, ...]
     claims: Sequence[Verdict]
     copies: int
+    unsure: frozenset[str] = frozenset()
 
     @property
     def measurements(self) -> int:
@@ -50,8 +52,8 @@ class Judgement:
         return len({v.measurement or v.claim.id for v in self.claims})
 
     def count(self, verdict: str) -> int:
-        """How many of the claims came out so."""
-        return sum(v.verdict == verdict for v in self.claims)
+        """How many of the claims count so."""
+        return sum((INCONCLUSIVE if v.claim.id in self.unsure else v.verdict) == verdict for v in self.claims)
 
     @property
     def in_words(self) -> str:
@@ -86,8 +88,11 @@ def judgement(verdicts: Sequence[Verdict]) -> Judgement:
     """
     counted = [v for v in verdicts if not v.claim.role]
     claims = _without_copies(counted)
-    verdict, as_read = _verdict(claims)
-    return Judgement(verdict, as_read, claims, len(counted) - len(claims))
+    sure = {v.claim.id for v, kept in zip(claims, kept_by_holm([_p(v) for v in claims]), strict=True) if kept}
+    verdict, as_read = _verdict(claims, sure)
+    by_holm = verdict in (PARTLY, NOT_REPRODUCED, INCONCLUSIVE)
+    unsure = frozenset(v.claim.id for v in claims if by_holm and v.verdict in FINAL and v.claim.id not in sure)
+    return Judgement(verdict, as_read, claims, len(counted) - len(claims), unsure)
 
 
 def _without_copies(verdicts: Sequence[Verdict]) -> list[Verdict]:
@@ -110,8 +115,12 @@ def _without_copies(verdicts: Sequence[Verdict]) -> list[Verdict]:
     return list(first.values())
 
 
-def _verdict(claims: Sequence[Verdict]) -> tuple[str, tuple[str, ...]]:
-    """The verdict, and of AS_READ the readings."""
+def _verdict(claims: Sequence[Verdict], sure: Set[str]) -> tuple[str, tuple[str, ...]]:
+    """The verdict, and of AS_READ the readings.
+
+    Args:
+        sure: claims that Holm's procedure keeps.
+    """
     if all(v.verdict == NOT_RUN for v in claims):
         return NOT_RUN, ()
     if any(v.verdict not in FINAL for v in claims):
@@ -129,7 +138,6 @@ def _verdict(claims: Sequence[Verdict]) -> tuple[str, tuple[str, ...]]:
     )
     if as_read:
         return AS_READ, as_read
-    sure = {v.claim.id for v, kept in zip(claims, kept_by_holm([_p(v) for v in claims]), strict=True) if kept}
     if any(v.verdict == REPRODUCED and v.claim.id in sure for v in claims):
         return PARTLY, ()
     fails = all(

@@ -326,6 +326,35 @@ def test_a_series_with_a_sure_step_back_does_not_rise(tmp_path):
     assert one(tmp_path, rising.replace("rising", "falling"), down(0.5), trials=6).verdict == NOT_REPRODUCED
 
 
+def test_a_step_back_is_tested_with_all_runs_of_its_two_points(tmp_path):
+    """A third point with fewer runs takes none of theirs (QU-rtt-bdp: six runs at one rate, three at the other)."""
+    rng, key = np.random.default_rng(6), np.arange(4)
+    curves = [np.array([0.5, 0.4, 0.7, 0.9]) + rng.normal(0, 0.02, 4) for _ in range(8)]
+    cut = [np.where((key == 3) & (i > 1), np.nan, curve) for i, curve in enumerate(curves)]
+    back = of_series.step_back(cut, key, True)
+    assert (back.first, back.last) == (0, 1) and back.p < 0.025
+    assert of_series.step_back(curves[:2], key, True).p > 0.025, "two runs of each would not have told"
+    bdp = lambda p: p.values["network.buffer.bdp"]  # noqa: E731
+    share = lambda p, s: math.log2(bdp(p)) / 6 - (0.5 if bdp(p) == 4 else 0) + 0.1 * math.sin(7 * s + bdp(p))  # noqa: E731
+    claim = only_claim(tmp_path, series("{trend: rising}"))
+    (figure,) = figures_at("full", [FIG2A])
+    whole = table(figure, share, trials=8)
+    buffers = {p.label: bdp(p) for p in figure.points}
+    less = whole[(whole["point"].map(buffers) != 64) | (whole["seed"] < 3)]
+    p = [sample(claim, reach(claim, {FIG2A: figure}).points, {FIG2A: t}).back.p for t in (whole, less)]
+    assert p[0] <= p[1] < 0.025
+
+
+def test_runs_of_two_points_are_compared_as_pairs_only_where_the_seed_draws_their_flows():
+    """What both have in common is no scatter of their difference; else there is nothing in common."""
+    shared, key = np.arange(6) / 2, np.arange(2)
+    curves = [np.array([0.3, 0.1]) + x + 0.01 * (i % 2) * key for i, x in enumerate(shared)]
+    assert of_series.step_back(curves, key, True, paired=True).p < 0.001
+    assert of_series.step_back(curves, key, True).p > 0.2
+    lost = [*curves, np.array([9.0, np.nan])]
+    assert of_series.step_back(lost, key, True, paired=True).p < 0.001, "a seed that one of them has is no pair"
+
+
 @pytest.mark.parametrize(("curve", "verdict"), [((1, 3, 2, 4), NOT_REPRODUCED), ((1, 2, 3, 4), REPRODUCED)])
 def test_a_series_without_chance_rises_or_not(curve, verdict):
     key, curves = np.arange(4), [np.array(curve, dtype=float)] * 2
@@ -625,6 +654,16 @@ def test_a_statement_has_an_error_rate_of_its_own(tmp_path):
     some = [REPRODUCED, *[NOT_REPRODUCED] * 9]
     assert judgement(judged_as(statement, *some, p=0.004)).verdict == PARTLY
     assert kept_by_holm([0.001, 0.02, 0.04, 0.9]) == [True, False, False, False]
+    unequal = judged_as(statement_of(tmp_path, None, None), REPRODUCED, REPRODUCED, p=0.001)
+    unequal = [
+        unequal[0],
+        *judged_as(statement_of(tmp_path, *[None] * 3), REPRODUCED, REPRODUCED, NOT_REPRODUCED, p=0.04)[1:],
+    ]
+    found = judgement(unequal)
+    assert found.in_words == "partly reproduced: 1 of 3 claims", (
+        "those that the error rate does not keep are not counted"
+    )
+    assert [found.count(v) for v in (REPRODUCED, NOT_REPRODUCED, INCONCLUSIVE)] == [1, 0, 2]
     rng, wrong = np.random.default_rng(1), 0
     for _ in range(400):  # ten true claims, each on its very edge, so that p is uniform
         p = rng.uniform(0, 1, 10)

@@ -65,6 +65,20 @@ def test_a_full_link_is_measured_to_four_tenths_of_a_percent() -> None:
     assert {e.within if e.at_most is None else e.at_most for e in expected} == {0.4}
 
 
+@pytest.mark.parametrize(("figure", "name", "column", "least"), [
+    (figure, *one) for figure in ("fig4", "fig6") for one in (("utilisation", "utilisation", 0.004), ("jain", "jain_index", 0.063))
+])  # fmt: skip
+def test_a_pair_s_limit_is_that_of_its_cells(figure: str, name: str, column: str, least: float) -> None:
+    """What a cell's own trials do not tell is none of the panel's distance."""
+    cells = pd.read_csv(f"data/sarpkaya2025/{figure}.csv")
+    within = np.maximum(least, (cells[f"{column}_two_sem_high"] - cells[f"{column}_two_sem_low"]) / 2)
+    limits = (within**2).groupby(cells["case"]).mean() ** 0.5
+    claims = {c.id: c for c in claims_of(load_statements())}
+    for case, limit in limits.items():
+        claim = claims[f"SA-{figure[3:]}-{name}-{case}-rms"]
+        assert claim.expect.at_most == pytest.approx(limit, abs=0.0005 if name == "jain" else 0.00005)
+
+
 def test_bless_s_one_bdp_holds_of_the_paper_s_own_table_before_it_was_rounded() -> None:
     table = pd.read_csv(paths.DATA / "bless2025/table1.csv").set_index(["case", "rate_mbit", "buffer_bdp"])
     cells = table["share_of_jittered_flow"].unstack()

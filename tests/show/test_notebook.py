@@ -119,6 +119,7 @@ def test_a_panel_in_words():
 # Figures that are judged and have no picture of their own.
 WITHOUT_A_PICTURE = {
     "bless2025/fig8_gro": "a variant of fig8, among the claims",
+    "bless2025/fig8_early": "the first half of fig8's runs, among the claims",
     "bless2025/fig8_late": "the second half of fig8's runs, among the claims",
     "cao2019/fig5_offloads": "a variant of fig5, among the claims",
     "cao2019/fig5_default_memory": "one number, among the claims",
@@ -126,6 +127,7 @@ WITHOUT_A_PICTURE = {
     "cao2019/fig8_conditions": "variants of fig8, among the claims",
     "cao2019/fig8_cycle": "variants of fig8, among the claims",
     "tang/sec5a": "two numbers, among the claims",
+    "zeynali2024/red_floyd": "a variant of red, among the claims",
     "ware2019/fig3_long": "a variant of fig3, among the claims",
 }
 
