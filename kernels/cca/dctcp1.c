@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * DCTCP as a scalable flow of L4S: Linux's own code, AccECN, and ECT(1) (docs/howto/l4s.md).
+ * DCTCP as a scalable flow of L4S: Linux's own code, AccECN, and ECT(1)
+ * (docs/howto/l4s.md).
  *
- * Linux 7.3 sends ECT(0) on all data, also for an algorithm with TCP_CONG_ECT_1_NEGOTIATION, which has ECT(1) in its
- * handshake only. So what TCP hands to IP goes through dctcp1_xmit() here, which makes ECT(1) of it.
+ * Linux 7.3 sends ECT(0) on all data, also for an algorithm with
+ * TCP_CONG_ECT_1_NEGOTIATION, which has ECT(1) in its handshake only. So what TCP
+ * hands to IP goes through dctcp1_xmit() here, which makes ECT(1) of it.
  *
- * The response to marks is DCTCP's: it is no TCP Prague, which besides paces, is less dependent on the RTT, and falls back
- * where a queue is classic.
+ * The response to marks is DCTCP's: it is no TCP Prague, which besides paces, is less
+ * dependent on the RTT, and falls back where a queue is classic.
  */
 #include <net/ip.h>
 #include <net/tcp.h>
@@ -34,7 +36,8 @@ static int dctcp1_xmit(struct sock *sk, struct sk_buff *skb, struct flowi *fl)
 
 static void dctcp1_init(struct sock *sk)
 {
-	dctcp.init(sk);	/* without AccECN or ECN on the other side Reno takes over, with dctcp's own operations */
+	/* Without AccECN or ECN on the other side Reno takes over, with dctcp's own operations. */
+	dctcp.init(sk);
 	if (inet_csk(sk)->icsk_ca_ops == &dctcp1 && sk->sk_family == AF_INET) {
 		dctcp1_af_ops = ipv4_specific;
 		dctcp1_af_ops.queue_xmit = dctcp1_xmit;
