@@ -106,8 +106,8 @@ def published(term: Term, chosen: Sequence[Point]) -> Array:
             if key in traits and own != column and own not in term.rows:
                 match &= _agree(table[own], traits[key])
         if match.sum() != 1:
-            told = "choose among them with rows" if match.any() else "leave the point out with where, or add the row"
-            raise UserError(f"data/{name}.csv: {match.sum()} rows for point {point.label}, one is needed; {told}")
+            remedy = "choose among them with rows" if match.any() else "leave the point out with where, or add the row"
+            raise UserError(f"data/{name}.csv: {match.sum()} rows for point {point.label}, one is needed; {remedy}")
         values.append(float(table[column][match].iloc[0]))
     return np.array(values)
 

@@ -37,5 +37,5 @@ def later_choices(own: str | None, versions: Iterable[Version]) -> str:
     Raises:
         UserError: if the file is not as it should be.
     """
-    told = [own[0].upper() + own[1:].removesuffix(".") + "."] if own else []
-    return " ".join([*told, *(getattr(_readings(), version) for version in versions)])
+    sentences = [own[0].upper() + own[1:].removesuffix(".") + "."] if own else []
+    return " ".join([*sentences, *(getattr(_readings(), version) for version in versions)])

@@ -42,7 +42,7 @@ def raise_again(handle: Callable[[], object]) -> None:
 
     def unraisable(event: Any) -> None:
         if event.exc_type is not Interrupted:
-            told(event)
+            default_hook(event)
             return
         import os
         import threading
@@ -60,7 +60,7 @@ def raise_again(handle: Callable[[], object]) -> None:
         handle()
         returns.set()
 
-    told = sys.unraisablehook
+    default_hook = sys.unraisablehook
     sys.unraisablehook = unraisable
 
 

@@ -86,11 +86,11 @@ def show_outcome(summary: Summary, out: Path) -> None:
         console.print(f"  {words}", highlight=False, soft_wrap=True)
 
     links, fairness = summary.get("links", []), RUN["jain_index_all"].of_run(summary)
-    told = [f"link {link['link']} ({link['rate_mbit']:g} Mbit/s): {_bottleneck_words(link)}" for link in links]
-    told = told or [f"bottleneck: {_bottleneck_words(summary['bottleneck'])}"]
+    lines = [f"link {link['link']} ({link['rate_mbit']:g} Mbit/s): {_bottleneck_words(link)}" for link in links]
+    lines = lines or [f"bottleneck: {_bottleneck_words(summary['bottleneck'])}"]
     if len(summary["flows"]) > 1 and fairness is not None:
-        told[-1] += f", Jain's index of all flows {_number(fairness, 3)}"
-    for words in told:
+        lines[-1] += f", Jain's index of all flows {_number(fairness, 3)}"
+    for words in lines:
         console.print(words, highlight=False, soft_wrap=True)
     failed, left_out = failed_of(summary["checks"]), left_out_of(summary["checks"])
     if failed:

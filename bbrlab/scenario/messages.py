@@ -93,11 +93,11 @@ def validate(
     try:
         scenario = Scenario.model_validate(content, context={FOLDER: folder or Path.cwd(), SOURCES: sources})
     except ValidationError as error:
-        told = (
+        messages = (
             explain_error(f"{where}:{lines.of(_place_in_file(e))}" if lines else where, e, content)
             for e in _one_for_each_field(error.errors())
         )
-        raise UserError("\n".join(dict.fromkeys(told))) from None
+        raise UserError("\n".join(dict.fromkeys(messages))) from None
     scenario.keep_place(folder, sources)
     return scenario
 

@@ -186,10 +186,10 @@ def _states(axes: Axes, strips: Sequence[tuple[RunSource, int, str]], *, several
         Patch(facecolor=STATE_COLOURS.get(s, OTHER_STATE), edgecolor="0.6", label=s) for s in STATES if s in used
     ]
     axes.legend(handles=handles, loc="lower right", bbox_to_anchor=(1, 1), frameon=False, ncols=len(handles), fontsize=8, handlelength=1,
-                columnspacing=1, borderaxespad=0.1, title=_how_states_are_known([run for run, _, _ in strips]), title_fontsize=8)  # fmt: skip
+                columnspacing=1, borderaxespad=0.1, title=_how_exact_states_are([run for run, _, _ in strips]), title_fontsize=8)  # fmt: skip
 
 
-def _how_states_are_known(runs: Sequence[RunSource]) -> str:
+def _how_exact_states_are(runs: Sequence[RunSource]) -> str:
     """How exact the times of states are."""
     sampled = [run for run in runs if not run.states[1]]
     if not sampled:

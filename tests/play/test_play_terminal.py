@@ -57,8 +57,8 @@ def finishes(do: Callable[[], object]) -> bool:
 def test_an_answer_that_comes_before_its_line_is_sent_to_the_end_is_shown(tmp_path, shown):
     """A terminal shows what is typed itself; what the guest says at the same time is shown all the same."""
     session = Session(base_point(validate(scenario_dict(), "test")), 1, tmp_path / "out", None, (), 60, NO_CAPTURE)
-    told: list[str] = []
-    session.on_text = told.append
+    texts: list[str] = []
+    session.on_text = texts.append
     listens = threading.Thread(target=session._listen, daemon=True)
     listens.start()
     sends = session.link.send_line
@@ -72,7 +72,7 @@ def test_an_answer_that_comes_before_its_line_is_sent_to_the_end_is_shown(tmp_pa
     session.link.send_line = send_line
     session.send("nodes", shown)
     assert session.text == "nodes\nthe answer\n"
-    assert "".join(told) == ("" if shown else "nodes\n") + "the answer\n"
+    assert "".join(texts) == ("" if shown else "nodes\n") + "the answer\n"
     session.link.close()
     listens.join(5)
 
