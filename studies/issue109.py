@@ -1,9 +1,14 @@
 """BBRv3 with ProbeRTT every 10 s, as draft issue 109 has it, beside every 5 s: scenarios/questions/issue109*.yaml
-(docs/explanation/issue109.md)."""
+(docs/explanation/issue109.md).
+
+``python -m studies.issue109 --out PICTURE.png`` draws data/questions/issue109.csv.
+"""
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Mapping
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -106,3 +111,14 @@ def picture(table: pd.DataFrame) -> Figure:
         axes.set_ylim(*((0.9, 0.96) if metric == "utilisation" else (0, None)))
     grid[0].legend(title="ProbeRTT", fontsize=8)
     return figure
+
+
+def main() -> None:
+    """The command."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, required=True)
+    picture(runs()).savefig(parser.parse_args().out, dpi=100)
+
+
+if __name__ == "__main__":
+    main()

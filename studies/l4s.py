@@ -1,7 +1,12 @@
-"""A scalable flow beside others, queue by queue: the study scenarios/l4s.yaml as a table and a figure."""
+"""A scalable flow beside others, queue by queue: the study scenarios/l4s.yaml as a table and a figure.
+
+``python -m studies.l4s [FOLDER] --out PICTURE.png`` draws a folder of ``bbrlab sweep``, or data/questions/l4s.csv.
+"""
 
 from __future__ import annotations
 
+import argparse
+from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -9,7 +14,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from bbrlab.base.tables import published_table
-from bbrlab.show.plots.style import MEASURED, WARE
+from bbrlab.show.plots.style import MEASURED, WARE, set_style
 
 # What the cases of scenarios/l4s.yaml are called on the picture: QUEUE-RIVAL.
 QUEUES = {
@@ -70,7 +75,22 @@ def coexistence_picture(table: pd.DataFrame | None = None) -> Figure:
                 look["label"] = f"{'DCTCP, ECT(1)' if group == 0 else 'the other flow'}, {rtt:g} ms"
                 axes.plot(part[column], heights, **look, markerfacecolor=COLOURS[who] if i else "white", markersize=6)
     shares.set(xlim=(0, 1), xlabel="share of capacity")
-    waits.set(xscale="symlog", xlim=(0, None), xlabel="RTT beyond the path's (ms)")
+    waits.set(xscale="symlog", xlim=(0, 1.5 * wait["wait_ms"].max()), xlabel="RTT beyond the path's (ms)")
     shares.set_yticks([place[row] for row in rows], [f"{QUEUES[q]} · {RIVALS[r]}" for q, r in rows], fontsize=9)
     figure.legend(*shares.get_legend_handles_labels(), loc="outside upper center", ncols=4, frameon=False, fontsize=9)
     return figure
+
+
+def main() -> None:
+    """The command."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path, nargs="?")
+    parser.add_argument("--out", type=Path, required=True)
+    options = parser.parse_args()
+    table = coexistence(pd.read_parquet(options.folder / "runs.parquet")) if options.folder else None
+    set_style()
+    coexistence_picture(table).savefig(options.out, dpi=110)
+
+
+if __name__ == "__main__":
+    main()

@@ -14,6 +14,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from bbrlab.base.errors import UserError
+from bbrlab.base.words import number_of
 from bbrlab.base.yaml_files import Lines
 from bbrlab.scenario.schema import (
     FOLDER,
@@ -152,7 +153,10 @@ def explain_error(where: str, error: Any, content: Any) -> str:
 
 
 def _must_be(error: Any, place: Sequence[Any]) -> str:
-    """What a value of a wrong type must be; empty where pydantic's own words say it well."""
+    """What a value of a wrong type or a list of a wrong length must be; empty where pydantic's own words say it well."""
+    if error["type"] in ("too_short", "too_long") and isinstance(error["input"], list):
+        least, most = error["ctx"].get("min_length"), error["ctx"].get("max_length")
+        return f"must have at {'least' if most is None else 'most'} {number_of(most or least, 'entry', 'entries')}, it has {len(error['input'])}"
     types = list(dict.fromkeys(MUST_BE.get(type, "") for type in (error["type"], *error.get("also", ()))))
     if not all(types):
         return ""

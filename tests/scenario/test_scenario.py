@@ -169,6 +169,7 @@ def test_every_shipped_scenario_is_valid(path):
         ({"sweep": {"flows.3.count": [1]}}, ["flows.3.count", "0 to 0"]),
         ({"sweep": {"flows.0.count": [1, -2]}}, ["flows.0.count", "-2"]),
         ({"sweep": {"trials": [1]}}, ["trials", "cannot differ"]),
+        ({"network.links": [{"rate_mbit": 5}]}, ["network.links", "must have at least 2 entries, it has 1"]),
     ],
     ids=lambda v: "-".join(v) if isinstance(v, dict) else "",
 )
