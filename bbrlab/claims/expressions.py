@@ -66,7 +66,7 @@ FUNCTIONS: dict[str, Function] = {
     "mean": Function(np.mean, ("x",)),
     "median": Function(np.median, ("x",), of_means=True),
     "min": Function(lambda *x: np.min(_all(x)), ("x...",), of_means=True),
-    "rms": Function(rms, ("x",), of_means=True),
+    "rms": Function(lambda x: rms(np.atleast_1d(x)), ("x",), of_means=True),
     "sum": Function(np.sum, ("x",)),
     "tree_accuracy": Function(series.tree_accuracy, ("first", "second", "features..."), together=-1),
     "trend": Function(series.trend, ("values", "key"), together=2),

@@ -7,7 +7,7 @@ import difflib
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -61,12 +61,12 @@ def _leaves(path: str, value: Any) -> Iterator[tuple[str, Any]]:
         yield from _leaves(f"{path}.{key}", part)
 
 
-def _replaced(paths: Mapping[str, Any], path: str, value: Any) -> list[str]:
-    """Which of some paths hold a value that ``value`` at ``path`` takes the place of."""
+def _replaced(paths: Iterable[Any], path: str, value: Any) -> list[str]:
+    """Which of some paths hold a value that ``value`` at ``path`` takes the place of; validate() refuses keys that are no text."""
     leaves = list(_leaves(path, value))
     same = {path, *(leaf for leaf, _ in leaves)}
     places = {_place_of(leaf) for leaf, v in leaves if v is not None}  # what is emptied takes nothing's place
-    return [p for p in paths if p in same or _place_of(p) in places]
+    return [p for p in paths if isinstance(p, str) and (p in same or _place_of(p) in places)]
 
 
 def assign(content: Any, path: str, value: Any, where: str) -> None:

@@ -438,6 +438,14 @@ def test_what_is_expected_may_be_arithmetic_on_a_row_s_cells(tmp_path):
     assert statement.claims[0].expect.bounds == pytest.approx((0.7613, 0.8169))
 
 
+def test_every_function_takes_one_number():
+    """The mean of one number is that number; its root mean square ended in a traceback."""
+    for name, function in expressions.FUNCTIONS.items():
+        least, _ = function.arity
+        expressions.evaluate(expressions.parse(f"{name}({', '.join(['3'] * least)})"), {})
+    assert expressions.evaluate(expressions.parse("rms(0 - 3)"), {}) == 3
+
+
 def test_the_number_of_flows_groups_a_panel(tmp_path):
     text = GOOD.replace(
         "where: {network.buffer.bdp: 4, flows.0.count: 1}", "along: [flows.0.count, network.buffer.bdp]"

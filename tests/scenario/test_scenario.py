@@ -418,6 +418,13 @@ def test_what_is_set_ends_the_sweep_of_a_field_that_it_excludes(tmp_path, swept,
         assert (point.scenario.network, point.scenario.flows) == (scenario.network, scenario.flows)
 
 
+def test_a_sweep_whose_key_is_a_number_is_refused_in_words_whatever_is_set(tmp_path):
+    path = file_of(tmp_path, flows=FLOWS, sweep={"network.rtt_ms": [10, 20], 7: [1]})
+    for overrides in ({}, {"network.rtt_ms": 20}):
+        with pytest.raises(UserError, match=r"sweep\.7"):
+            load_scenario(path, overrides)
+
+
 def test_what_is_set_leaves_other_sweeps_alone(tmp_path):
     path = file_of(tmp_path, flows=FLOWS, sweep={"flows.0.rtts_ms": [[5, 6], [7, 8]], "flows.1.rtt_ms": [9, 10]})
     for overrides in ({"flows.1.rtts_ms": [8]}, {"flows.0.rtt_ms": None, "flows.1.rtt_ms": 9}):
