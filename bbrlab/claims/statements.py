@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +11,7 @@ import pandas as pd
 
 from bbrlab.claims.code import code_of
 from bbrlab.claims.inference import ERROR, kept_by_holm
-from bbrlab.claims.judge import OWN, SECOND_HAND, Verdict, counts, judge_all, verdict_frame
+from bbrlab.claims.judge import OWN, SECOND_HAND, Verdict, counts, judge_all, verdict_frame, with_standing
 from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.claims.schema import Statement
 from bbrlab.results.figures import figures_at
@@ -222,3 +222,26 @@ def verdict_tables(
     ]
     verdicts = judge_all(claims_of(chosen), figures_at(scale, list(tables)), tables, results)
     return verdict_frame(verdicts), statement_frame(chosen, verdicts)
+
+
+def verdict_tables_by_file(
+    tables: Mapping[str, pd.DataFrame], scale: str, results: Path | None = None
+) -> Iterator[tuple[str, pd.DataFrame, pd.DataFrame]]:
+    """verdict_tables() of a whole scale and of each of its papers: all files of verdicts that a campaign has.
+
+    A claim is judged once for all files in which it has the same figures; which verdicts stand among how many is a file's own.
+
+    Yields:
+        What stands before claims.parquet and statements.parquet ("", then "PAPER." of each paper), and what the two hold.
+    """
+    statements = load_statements(known_good=True)
+    verdicts = judge_all(claims_of(statements), figures_at(scale, list(tables)), tables, results)
+    yield "", verdict_frame(verdicts), statement_frame(statements, verdicts)
+    for paper in dict.fromkeys(id.split("/")[0] for id in tables):
+        of_paper = {id: table for id, table in tables.items() if id.split("/")[0] == paper}
+        chosen = [s for s in statements if any(set(c.figures) <= set(of_paper) for c in s.claims)]
+        by_id = {v.claim.id: v for v in verdicts if set(v.claim.figures) & set(tables) <= set(of_paper)}
+        others = [c for c in claims_of(chosen) if c.id not in by_id]
+        by_id |= {v.claim.id: v for v in judge_all(others, figures_at(scale, list(of_paper)), of_paper, results)}
+        of_file = with_standing([by_id[c.id] for c in claims_of(chosen)])
+        yield f"{paper}.", verdict_frame(of_file), statement_frame(chosen, of_file)

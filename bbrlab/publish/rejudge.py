@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from bbrlab.base.errors import UserError
 from bbrlab.base.workers import workers
 from bbrlab.claims.columns import prediction_files
 from bbrlab.claims.load import claims_of, load_statements
-from bbrlab.claims.statements import verdict_tables
+from bbrlab.claims.statements import verdict_tables_by_file
 from bbrlab.models.predictions import KINDS, PACKED, PLACE, files_of, packed
 from bbrlab.publish.compare import moved_verdicts
 from bbrlab.publish.shipped_folder import Say, exclusive_access, read_shipped, replace_shipped
@@ -99,17 +99,8 @@ def renew(content: dict[str, pd.DataFrame], renewal: Renewal, say: Say = lambda 
     with tempfile.TemporaryDirectory(prefix="bbrlab-rejudge-") as place:
         (Path(place) / renewal.scale).mkdir()
         content[PACKED].to_parquet(Path(place) / renewal.scale / PACKED)
-        for part, part_tables in parts_of(tables).items():
-            claims, statements = verdict_tables(part_tables, renewal.scale, bool(part), Path(place))
+        for part, claims, statements in verdict_tables_by_file(tables, renewal.scale, Path(place)):
             content[f"{part}claims.parquet"], content[f"{part}statements.parquet"] = claims, statements
-
-
-def parts_of(tables: Mapping[str, pd.DataFrame]) -> dict[str, dict[str, pd.DataFrame]]:
-    """{what stands before claims.parquet, "" or "PAPER.": the tables that its claims are judged by}."""
-    papers = dict.fromkeys(id.split("/")[0] for id in tables)
-    return {"": dict(tables)} | {
-        f"{paper}.": {id: table for id, table in tables.items() if id.split("/")[0] == paper} for paper in papers
-    }
 
 
 def _predictions(renewal: Renewal, old: pd.DataFrame, say: Say) -> pd.DataFrame:

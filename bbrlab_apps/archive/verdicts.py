@@ -9,9 +9,8 @@ import pandas as pd
 
 from bbrlab.base.errors import UserError
 from bbrlab.base.tables import unequal
-from bbrlab.claims.statements import verdict_tables
+from bbrlab.claims.statements import verdict_tables_by_file
 from bbrlab.publish.pack import Finished
-from bbrlab.publish.rejudge import parts_of
 from bbrlab.results.config import command_for
 from bbrlab.results.figures import figures_at
 from bbrlab.results.tables import read_figure, read_points, tidy
@@ -52,10 +51,9 @@ def _pairs(place: Path, scale: str, results: Path) -> Iterator[tuple[Path, pd.Da
     tables = {id: read_figure(path) for id, path in files.items() if path.exists()}
     if (place / "points.parquet").exists():
         yield place / "points.parquet", read_points(place / "points.parquet"), tidy(tables)
-    for part, part_tables in parts_of(tables).items():
+    for part, claims, statements in verdict_tables_by_file(tables, scale, results):
         path = place / f"{part}claims.parquet"
         if path.exists():
-            claims, statements = verdict_tables(part_tables, scale, bool(part), results)
             yield path, read_claims(path), claims
             yield place / f"{part}statements.parquet", read_statements(path), statements
 
