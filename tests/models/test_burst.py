@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 import numpy as np
@@ -548,33 +547,6 @@ def test_errors_of_the_models():
     assert errors.loc[("fig2a", 64), "draft"] < errors.loc[("fig2a", 64), "ware"] / 4
     assert errors.loc[("fig3a", 16), "fluid_9s"] > 3 * errors.loc[("fig3a", 16), "draft"]
     assert np.isnan(errors.loc[("fig5a", 16), "fluid_9s"]), "there is no fluid model of BBRv3"
-
-
-def test_the_documentation_has_the_errors_of_the_panels():
-    """Both tables of docs/explanation/models.md, number by number."""
-    errors = burst_panels.errors(burst_tables.read("panels")).set_index(["figure", "up_to_bdp"])
-    text = (paths.ROOT / "docs" / "explanation" / "models.md").read_text(encoding="utf-8")
-    rows = [
-        [cell.strip() for cell in row.split("|")[1:-1]]
-        for row in re.findall(r"^\| [235][abc]\b.*$", text, re.MULTILINE)
-    ]
-    assert len(rows) == 2 * len(burst_panels.PANELS)
-
-    def number(figure: str, model: str, up_to_bdp: int) -> str:
-        value = errors.loc[(figure, up_to_bdp), model]
-        return "" if np.isnan(value) else f"{value:.3f}"
-
-    half = len(burst_panels.PANELS)
-    for (figure, panel), of_readings, of_models in zip(
-        burst_panels.PANELS.items(), rows[:half], rows[half:], strict=True
-    ):
-        assert f"fig{of_readings[0].split()[0]}" == f"fig{of_models[0]}" == figure
-        kernel = burst_versions.KERNEL_READINGS[panel.cca]
-        some = [("draft", 16), ("draft", 32), ("draft", 64), (kernel, 16), (kernel, 32), (kernel, 64), ("narrow", 32)]
-        said = [number(figure, *column) for column in some]
-        assert of_readings[2:] == (said[:3] + [""] * 4 if panel.cca == "bbr1" else said)
-        some = [(kernel, 16), (kernel, 64), ("ware", 16), ("ware", 64), ("fluid_9s", 16), ("fluid_9s", 64)]
-        assert of_models[1:] == [number(figure, *column) for column in some]
 
 
 def test_table_command(tmp_path, monkeypatch):

@@ -67,21 +67,8 @@ def test_which_panels_decide_is_data_and_no_module_names_a_paper():
     assert [paper for paper in papers if paper in source] == []
 
 
-def test_the_documentation_has_these_numbers():
-    text = (paths.ROOT / "docs" / "explanation" / "bbr_defaults.md").read_text(encoding="utf-8")
-    table = readings.judged()
-    assert table["rmse"].notna().any()
-    for row in table.itertuples():
-        line = f"| {row.cca} | {row.reading} | {row.lower_bounds} | {row.filter_after_probe_rtt} | {row.goodput_mbit:.1f} ± {row.standard_error:.1f} |"
-        line += f" {row.queue:.2f} |" if row.queue == row.queue else " |"
-        assert line in text
-        if row.rmse == row.rmse:
-            assert f"{line} {row.rmse_cubic:.3f} | {row.rmse_reno:.3f} | {row.rmse:.3f} |" in text
-
-
 def test_nothing_is_told_apart_where_nothing_was_chosen_by():
-    """As the documentation says, number by number; a row of another algorithm's points would make the counts look better."""
-    text = (paths.ROOT / "docs" / "explanation" / "bbr_defaults.md").read_text(encoding="utf-8")
+    """A row of another algorithm's points would make the counts look better."""
     table = readings.elsewhere()
     assert set(table.index.droplevel("paper")) == {
         ("bbr3", "drafts"),
@@ -89,8 +76,7 @@ def test_nothing_is_told_apart_where_nothing_was_chosen_by():
         ("bbr2", "refill"),
         ("bbr2", "cut"),
     }
-    for (cca, reading, paper), row in table.iterrows():
-        assert f"| {cca} | {reading} | {paper} | {row['equal']} | {row['not told apart']} | {row['moved']} |" in text
+    assert (table["moved"] == 0).all()
     rows = published_table("questions/readings_elsewhere")
     assert table.to_numpy().sum() == len(rows), "every outcome is counted"
     with_it = rows[rows["flows"] == rows["cca"]].groupby(["cca", "reading"])[["figure", "point"]].apply(set_of_points)
@@ -105,15 +91,12 @@ def set_of_points(rows):
 
 
 def test_the_cells_50mbit_of_50_mbit_are_those_that_were_run():
-    text = (paths.ROOT / "docs" / "explanation" / "bbr_defaults.md").read_text(encoding="utf-8")
     cells = readings.cells_50mbit()
     points = points_of(load_scenario(paths.SCENARIOS / "questions" / "readings_50mbit.yaml"))
     names = {f"{c.cca}-{c.reading}-{c.bbr_flows}-{c.buffer_bdp}" for c in cells.itertuples()}
     assert names == {point.values["case"] for point in points}
     table = readings.table_50mbit()
     assert len(table) == 2 * (1 + 4)
-    for (cca, reading), row in table.iterrows():
-        assert f"| {cca} | {reading} | {' | '.join(row)} |" in text
     errors = readings.errors_50mbit(cells)
     one = cells[(cells["cca"] == "bbr2") & (cells["reading"] == "drafts")]
     assert errors["bbr2", "drafts"] == pytest.approx(
