@@ -18,7 +18,7 @@ RIVALS = {"cubic": "CUBIC", "reno": "Reno"}
 
 def errors_table() -> str:
     """Root mean square differences to the published shares: a row per panel, a column per model and range of buffers."""
-    errors = burst_panels.errors(burst_tables.read("panels")).set_index(["figure", "up_to_bdp"])
+    errors = burst_panels.errors(burst_tables.read("panels")).set_index(["figure", "up_to_bdp"]).to_dict("index")
     lines = [
         "| panel | `kernel` to 16 BDP | to 32 | all | `draft` to 16 | to 32 | all | Ware to 16 | all | fluid to 16 | all |",
         "|---" * 11 + "|",
@@ -27,7 +27,7 @@ def errors_table() -> str:
         kernel = KERNEL_READINGS[panel.cca]
         columns = [(kernel, 16), (kernel, 32), (kernel, 64), ("draft", 16), ("draft", 32), ("draft", 64)]
         columns += [("ware", 16), ("ware", 64), ("fluid_9s", 16), ("fluid_9s", 64)]
-        values = [float(errors.loc[(figure, up_to_bdp), model]) for model, up_to_bdp in columns]
+        values = [float(errors[figure, up_to_bdp][model]) for model, up_to_bdp in columns]
         cells = ["" if np.isnan(value) else f"{value:.3f}" for value in values]
         name = f"{figure.removeprefix('fig')} BBRv{panel.cca[-1]} v {RIVALS[panel.rival]}, {panel.rate_mbit:g} Mbit/s"
         lines.append(f"| {name} | {' | '.join(cells)} |")

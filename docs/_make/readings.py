@@ -32,15 +32,16 @@ def fast_table() -> str:
     """The readings at cells of 50 Mbit/s, which took no part in the choice."""
     table = readings.table_50mbit()
     lines = [f"| | reading | {' | '.join(table.columns)} |", "|---" * (2 + len(table.columns)) + "|"]
-    lines += [f"| {cca} | {reading} | {' | '.join(row)} |" for (cca, reading), row in table.iterrows()]
+    lines += [f"| {' | '.join(map(str, row))} |" for row in table.reset_index().to_numpy()]
     return "\n".join(lines)
 
 
 def elsewhere_table() -> str:
     """How many numbers of set-ups that took no part in the choice are told apart from the default's."""
     lines = ["| | reading | paper | equal in every seed | not told apart | moved |", "|---|---|---|---|---|---|"]
-    for (cca, reading, paper), row in readings.elsewhere().iterrows():
-        lines.append(f"| {cca} | {reading} | {paper} | {row['equal']} | {row['not told apart']} | {row['moved']} |")
+    for row in readings.elsewhere().reset_index().to_dict("records"):
+        cells = [row[key] for key in ("cca", "reading", "paper", "equal", "not told apart", "moved")]
+        lines.append(f"| {' | '.join(map(str, cells))} |")
     return "\n".join(lines)
 
 
