@@ -14,11 +14,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bbrlab.base.errors import UserError
-from bbrlab.claims.columns import published
+from bbrlab.claims.expected import WHOLE_RUN, expected_at
 from bbrlab.claims.load import claims_of
-from bbrlab.claims.schema import PUBLISHED, Claim
-from bbrlab.claims.select import select
+from bbrlab.claims.schema import Claim
 from bbrlab.measure.schema import GROUP, METRICS, RUN, label_of
 from bbrlab.models import burst_scenario, predict, predictions, ware
 from bbrlab.results.algorithms import colour_of_cca, label_of_cca
@@ -34,7 +32,6 @@ from bbrlab.show.html import number
 MODELLED = "share_of_capacity"  # what all three models give, of the first flow group
 _FILES = {"fluid": predictions.FLUID_OWN, "burst": predictions.BURST}
 MODELS = {"ware": "Ware, steady state", "fluid": "fluid, as long as the runs", "burst": "burst"}
-WHOLE = "run"  # in a group's place, for metrics of the whole run
 _DIGITS = 6
 _LABELS = {
     "case": "case",
@@ -82,11 +79,17 @@ def chart_of(figure: Figure, table: pd.DataFrame, claims: Iterable[Claim], resul
     claims = list(claims)
     names = list(dict.fromkeys(name for p in points for name in p.values))
     keys = [_key(name, figure, points) for name in names]
-    expected = expected_at(figure, points, claims)
+    expected = {
+        metric: {
+            group: [cell and [*map(_short, cell[:3]), cell.claim] for cell in cells]
+            for group, cells in of_groups.items()
+        }
+        for metric, of_groups in expected_at(figure, points, claims).items()
+    }
     measured = _measured(table, points)
     gains = [gain for gain in gains_of(figure, claims) if gain.metric in measured]
     for gain in gains:
-        (group,) = [g for g in ("0", WHOLE) if g in measured[gain.metric]]
+        (group,) = [g for g in ("0", WHOLE_RUN) if g in measured[gain.metric]]
         cells = [c and [_short(c[0]), *c[1:]] for c in gain.of(points, measured[gain.metric][group])]
         goals = [gain.expected.get(p.label) for p in points]
         measured[gain.name] = {group: cells}
@@ -210,7 +213,7 @@ def _measured(table: pd.DataFrame, points: list[Point]) -> dict[str, dict[str, l
             metric, group, point = place
             if point in places and np.isfinite(mean):
                 cells = measured.setdefault(metric, {}).setdefault(
-                    str(group) if metrics is GROUP else WHOLE, [None] * len(points)
+                    str(group) if metrics is GROUP else WHOLE_RUN, [None] * len(points)
                 )
                 cells[places[point]] = [_short(mean), _short(half), int(seeds)]
     return measured
@@ -230,56 +233,6 @@ def _metrics_of(figure: Figure, claims: Iterable[Claim]) -> list[str]:
                 if name in METRICS:
                     claims_on[name] = claims_on.get(name, 0) + 1
     return sorted(claims_on, key=lambda name: (-claims_on[name], list(METRICS).index(name)))
-
-
-def expectation(claim: Claim, figure: Figure) -> tuple[str, str, Point] | None:
-    """Of a claim on one metric of one point: the metric, the group (WHOLE of the run's) and the point; of others None."""
-    metric, terms = claim.metric or "", list(claim.at.items())
-    if metric not in METRICS or len(terms) != 1 or terms[0][1].figure != figure.id or terms[0][1].along:
-        return None
-    chosen = select(terms[0][1], figure.points)
-    return (metric, WHOLE if metric in RUN else str(terms[0][1].group), chosen[0]) if len(chosen) == 1 else None
-
-
-def expected_at(figure: Figure, points: list[Point], claims: Iterable[Claim]) -> dict[str, dict[str, list[Any]]]:
-    """What claims expect at the points: of one point each, or published along several."""
-    places = {p.label: i for i, p in enumerate(points)}
-    expected: dict[str, dict[str, list[Any]]] = {}
-
-    def put(metric: str, group: str, point: Point, cell: list[Any]) -> None:
-        if point.label in places and None not in cell[:1]:
-            cells = expected.setdefault(metric, {}).setdefault(group, [None] * len(points))
-            cells[places[point.label]] = cells[places[point.label]] or cell
-
-    for claim in claims:
-        if figure.id not in claim.figures or claim.own:
-            continue
-        if one := expectation(claim, figure):
-            low, high = claim.expect.bounds
-            middle = claim.expect.value if claim.expect.value is not None else (low + high) / 2
-            if np.isfinite(middle):
-                put(*one, [_short(middle), _short(low), _short(high), claim.id])
-        for metric, group, point, value in _published(claim, figure):
-            put(metric, group, point, [_short(value), None, None, claim.id])
-    return expected
-
-
-def _published(claim: Claim, figure: Figure) -> Iterable[tuple[str, str, Point, float]]:
-    """Published values that a claim compares one metric with, point by point."""
-    columns = {column.rpartition(".")[2] for column in claim.columns}
-    metrics = columns & METRICS.keys()
-    if PUBLISHED not in columns or len(metrics) != 1 or len(claim.at) != 1:
-        return
-    (metric,), (term,) = metrics, claim.at.values()
-    if term.published is None or term.figure != figure.id:
-        return
-    chosen = select(term, figure.points)
-    try:
-        values = published(term, chosen)
-    except UserError:  # what the judge says of it is in the claim's line
-        return
-    for point, value in zip(chosen, values, strict=True):
-        yield metric, WHOLE if metric in RUN else str(term.group), point, float(value)
 
 
 def _models(figure: Figure, points: list[Point], results: Path) -> dict[str, list[float | None]]:
@@ -325,7 +278,7 @@ def table_of(chart: Chart) -> tuple[list[str], list[list[str]]]:
     """The chart's numbers of its first metric as heads and rows of a table, for who does not see the chart."""
     metric = first_metric(chart)
     models = list(chart["models"]) if metric == MODELLED else []
-    names = {g["group"]: g["label"] for g in chart["groups"]} | {WHOLE: "all"}
+    names = {g["group"]: g["label"] for g in chart["groups"]} | {WHOLE_RUN: "all"}
     heads = [*(k["label"] for k in chart["keys"]), "flows", "measured", "95 % ±", "seeds", "expected", *(MODELS[m] for m in models)]  # fmt: skip
     rows = []
     for i, point in enumerate(chart["points"]):

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 from rich.text import Text
 
 from bbrlab.base.console import Console
 from bbrlab.base.words import in_short, number_of
+from bbrlab.claims.expected import WHOLE_RUN, Expected, expected_at
 from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.results.figures import Figure, figures_at
 from bbrlab.results.replacement import replacement
 from bbrlab.results.tables import read_figure
 from bbrlab.results.verdicts import INCONCLUSIVE, NOT_REPRODUCED
-from bbrlab.show.charts import WHOLE, expected_at
 from bbrlab.show.points_table import Beside, show_points
 from bbrlab.show.verdicts import LOOKS, measured_text
 
@@ -72,18 +71,20 @@ def _beside(figure: Figure, table: pd.DataFrame, claims: pd.DataFrame) -> Beside
     for group, values in expected[metric].items():
         for point, value in zip(points, values, strict=True):
             if value is not None:
-                cells[point.label, 0 if group == WHOLE else int(group)] = (_published(value), _came_to(by_id, value[3]))
+                cells[point.label, 0 if group == WHOLE_RUN else int(group)] = (
+                    _published(value),
+                    _outcome(by_id, value.claim),
+                )
     return Beside(metric, cells)
 
 
-def _published(value: list[Any]) -> str:
-    middle, low, high, _ = value
-    if low is None or high is None:
-        return f"{middle:.4g}"
-    return f"{middle:.4g} ± {(high - low) / 2:.2g}"
+def _published(expected: Expected) -> str:
+    if expected.low is None or expected.high is None:
+        return f"{expected.value:.4g}"
+    return f"{expected.value:.4g} ± {(expected.high - expected.low) / 2:.2g}"
 
 
-def _came_to(claims: pd.DataFrame, id: str) -> str:
+def _outcome(claims: pd.DataFrame, id: str) -> str:
     """The outcome of a claim on one point, that of short runs in brackets; nothing for one over several."""
     claim = claims.loc[id] if id in claims.index else None
     if claim is None or claim["points_full"] != 1:

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from bbrlab.claims.expected import measured_point
 from bbrlab.claims.schema import Claim
 from bbrlab.results.algorithms import label_of_cca
 from bbrlab.results.verdicts import FINAL
-from bbrlab.show.charts import MODELLED, MODELS, expectation, share_by
+from bbrlab.show.charts import MODELLED, MODELS, share_by
 from bbrlab.show.findings import Findings
 from bbrlab.show.html import number
 
@@ -78,7 +79,7 @@ def compared(findings: Findings) -> Iterator[Compared]:
         value = published(claim)
         if row is None or figure is None or value is None or not math.isfinite(row["mean"]):
             continue
-        one = expectation(claim, figure)
+        one = measured_point(claim, figure)
         if one is None or one[:2] != (MODELLED, "0"):
             continue
         shares = {HERE: float(row["mean"])}

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from bbrlab.claims.expected import measured_point
 from bbrlab.claims.judge import SECOND_HAND
 from bbrlab.claims.schema import Claim, Statement
 from bbrlab.claims.statements import counted_apart
@@ -19,7 +20,7 @@ from bbrlab.results.verdicts import (
     PARTLY_RUN,
     REPRODUCED,
 )
-from bbrlab.show.charts import MODELLED, MODELS, expectation, share_by
+from bbrlab.show.charts import MODELLED, MODELS, share_by
 from bbrlab.show.findings import Findings, Row
 from bbrlab.show.html import number
 from bbrlab.show.outcomes import CAUSES, HALF, HARDLY, MISSED, MOSTLY
@@ -79,7 +80,7 @@ def worst_first(line: dict[str, Any]) -> tuple[int, float]:
 def _models_say(findings: Findings, claim: Claim) -> dict[str, float]:
     """{model: the number that it gives}, of those that speak of what the claim measures."""
     figure = findings.figures.get(claim.figures[0])
-    one = expectation(claim, figure) if figure else None
+    one = measured_point(claim, figure) if figure else None
     if figure is None or one is None or one[:2] != (MODELLED, "0"):
         return {}
     said = {model: share_by(model, figure.id, one[2], findings.shown.results) for model in MODELS}

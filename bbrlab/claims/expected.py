@@ -1,0 +1,85 @@
+"""What claims expect at single points of a figure, to stand beside what was measured there."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from bbrlab.base.errors import UserError
+from bbrlab.claims.columns import published
+from bbrlab.claims.schema import PUBLISHED, Claim
+from bbrlab.claims.select import select
+from bbrlab.measure.schema import METRICS, RUN
+from bbrlab.results.figures import Figure
+from bbrlab.scenario.point import Point
+
+WHOLE_RUN = "run"  # in place of a group's number, for metrics of the whole run
+
+
+class Expected(NamedTuple):
+    """What a claim expects of a metric at a point: a value and its bounds, None where there is none."""
+
+    value: float
+    low: float | None
+    high: float | None
+    claim: str
+
+
+def measured_point(claim: Claim, figure: Figure) -> tuple[str, str, Point] | None:
+    """Metric, group (or WHOLE_RUN) and point of a claim that reads one metric at one point of the figure; None for others."""
+    metric, terms = claim.metric or "", list(claim.at.values())
+    if metric not in METRICS or len(terms) != 1 or terms[0].figure != figure.id or terms[0].along:
+        return None
+    chosen = select(terms[0], figure.points)
+    return (metric, _group_of(metric, terms[0].group), chosen[0]) if len(chosen) == 1 else None
+
+
+def expected_at(
+    figure: Figure, points: Sequence[Point], claims: Iterable[Claim]
+) -> dict[str, dict[str, list[Expected | None]]]:
+    """{metric: {group or WHOLE_RUN: what is expected at each point}}; of several claims on one point the first counts.
+
+    A claim expects something of one point, or compares a metric with published values along several.
+    """
+    places = {p.label: i for i, p in enumerate(points)}
+    expected: dict[str, dict[str, list[Expected | None]]] = {}
+    for claim in claims:
+        if figure.id in claim.figures and not claim.own:
+            for metric, group, point, value in (*_of_one_point(claim, figure), *_of_published_values(claim, figure)):
+                if point.label in places and math.isfinite(value.value):
+                    cells = expected.setdefault(metric, {}).setdefault(group, [None] * len(points))
+                    cells[places[point.label]] = cells[places[point.label]] or value
+    return expected
+
+
+def _of_one_point(claim: Claim, figure: Figure) -> Iterator[tuple[str, str, Point, Expected]]:
+    if place := measured_point(claim, figure):
+        low, high = claim.expect.bounds
+        value = claim.expect.value if claim.expect.value is not None else (low + high) / 2
+        yield *place, Expected(value, _finite(low), _finite(high), claim.id)
+
+
+def _of_published_values(claim: Claim, figure: Figure) -> Iterator[tuple[str, str, Point, Expected]]:
+    columns = {column.rpartition(".")[2] for column in claim.columns}
+    metrics = columns & METRICS.keys()
+    if PUBLISHED not in columns or len(metrics) != 1 or len(claim.at) != 1:
+        return
+    (metric,), (term,) = metrics, claim.at.values()
+    if term.published is None or term.figure != figure.id:
+        return
+    chosen = select(term, figure.points)
+    try:
+        values = published(term, chosen)
+    except UserError:  # the judge reports it in the claim's row
+        return
+    for point, value in zip(chosen, values, strict=True):
+        yield metric, _group_of(metric, term.group), point, Expected(float(value), None, None, claim.id)
+
+
+def _group_of(metric: str, group: int) -> str:
+    return WHOLE_RUN if metric in RUN else str(group)
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
