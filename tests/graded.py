@@ -60,12 +60,12 @@ def make_submission(folder: Path, rubric_file: Path, student: str = STUDENT) -> 
     """A submission that gets full marks, with its guests run."""
     own = personal(load_rubric(rubric_file), student)
     shares = []
-    for point in own.asked.points:
+    for point in own.assignment.points:
         for seed in own.seeds:
             out = folder / "results" / f"seed-{seed}"
             summary = run_point(Point(point.scenario, {}), seed, out)
             shares.append(summary["groups"][0]["share_of_goodput"])
-    content = own.asked.scenario.model_dump(exclude_unset=True)
+    content = own.assignment.scenario.model_dump(exclude_unset=True)
     (folder / "scenario.yaml").write_text(yaml.safe_dump(content))
     rate, rtt = own.parameters["rate_mbit"], own.parameters["rtt_ms"]
     answers = {
@@ -130,7 +130,7 @@ def careful_summary(run: Path) -> None:
     from bbrlab.experiment.plan import make_plan
     from bbrlab.kernel.built import get_kernel
     from bbrlab.scenario.messages import validate
-    from bbrlab_apps.grading.handed_samples import read_samples
+    from bbrlab_apps.grading.submitted_samples import read_samples
     from bbrlab_apps.grading.recount import recounted
 
     manifest, kernel = files.read_json(run / "manifest.json"), get_kernel()

@@ -1,1 +1,1 @@
-"""Grading replications in a course: rubrics, submissions as data, checks, runs made again, reports (courses/README.md)."""
+"""Grading replications in a course: rubrics, submissions, checks, repeated runs, reports (courses/README.md)."""

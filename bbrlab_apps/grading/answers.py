@@ -1,4 +1,4 @@
-"""The answers of a submission: which are an option or a number, and why others are none."""
+"""The answers of a submission: which are valid, and why others are not."""
 
 from __future__ import annotations
 
@@ -13,28 +13,36 @@ from bbrlab_apps.grading.submission import ANSWERS, Submission, read_foreign_yam
 TEXT_MAX = 5000  # letters of an answer that a person reads
 
 
-def answers_of(found: Submission, own: Personal, incomplete: list[str]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Answers by question, and why others are none."""
+def answers_of(
+    submission: Submission, personal: Personal, incomplete: list[str]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """The valid answers by question, and by question why others are not valid."""
     given: dict[str, Any] = {}
-    if ANSWERS not in found.files:
-        incomplete.append(found.missing(ANSWERS))
+    if ANSWERS not in submission.files:
+        incomplete.append(submission.missing(ANSWERS))
     else:
         try:
-            content = read_foreign_yaml(found.files[ANSWERS], ANSWERS, as_typed=True)
+            content = read_foreign_yaml(submission.files[ANSWERS], ANSWERS, as_typed=True)
             if not isinstance(content, dict) or not isinstance(content.get("answers"), dict):
                 raise UserError(
                     f"{ANSWERS}: must have the keys 'student' and 'answers' (a mapping of questions to answers)"
                 )
-            said = one_form(str(content.get("student", "")))
-            if said != own.student:
-                letters = f" (with {foreign_letters(said)})" if own.student.isascii() and not said.isascii() else ""
-                incomplete.append(f"{ANSWERS}: says student {shown(said)!r}{letters}; it is graded as {own.student!r}")
+            student_id = one_form(str(content.get("student", "")))
+            if student_id != personal.student:
+                letters = (
+                    f" (with {foreign_letters(student_id)})"
+                    if personal.student.isascii() and not student_id.isascii()
+                    else ""
+                )
+                incomplete.append(
+                    f"{ANSWERS}: says student {shown(student_id)!r}{letters}; it is graded as {personal.student!r}"
+                )
             given = content["answers"]
         except UserError as error:
             incomplete.append(str(error))
     answers: dict[str, Any] = {}
     unanswered: dict[str, str] = {}
-    for question in own.asked.questions:
+    for question in personal.assignment.questions:
         text = str(given.get(question.id, ""))
         options = question.options
         if question.person is not None and text.strip():
@@ -47,14 +55,14 @@ def answers_of(found: Submission, own: Personal, incomplete: list[str]) -> tuple
             unanswered[question.id] = f"{shown(text, 60)!r} is no finite number"
         else:
             answers[question.id] = text if options else _number(text)
-    unknown = [shown(k) for k in given if k not in {q.id for q in own.asked.questions}]
+    unknown = [shown(k) for k in given if k not in {q.id for q in personal.assignment.questions}]
     if unknown:
         incomplete.append(f"{ANSWERS}: there is no question {some_of(unknown)}")
     return answers, unanswered
 
 
 def _number(text: str) -> float:
-    """The number that a text is; NaN if it is none. Digits of other scripts, which look like others, are none."""
+    """A text as a number; NaN if it is none. Only ASCII digits count: those of other scripts may look like others."""
     try:
         return float(text) if text.isascii() else math.nan
     except ValueError:

@@ -1,4 +1,4 @@
-"""A page of a class: how the points spread, which question was hardest, what a person has to look at. One file, no script."""
+"""A class's page: the distribution of points, the hardest items, what a teacher has to look at. One file, no script."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ BINS = 10  # of the distribution
 
 @dataclass(frozen=True)
 class Row:
-    """What came of one thing that there are points for.
+    """How a class did on one item.
 
     Attributes:
-        reached: part of its points that the class reached, of 1.
-        full: how many have all of them, of ``graded``.
-        common: what those were told most often who have not, with how often.
+        reached: mean part of the item's points, 0 to 1.
+        full: how many students of ``graded`` have all its points.
+        common: the most frequent comment to the others, with its count.
     """
 
     id: str
@@ -33,20 +33,20 @@ class Row:
 
 
 def rows_of(grades: Mapping[str, Grade]) -> list[Row]:
-    """A row for each thing that there are points for, the hardest first; what waits for a person is left out."""
-    found: dict[str, list[tuple[float, str, str]]] = {}
+    """A row for each item, the hardest first, without what a person still has to grade."""
+    scores: dict[str, list[tuple[float, str, str]]] = {}
     for grade in grades.values():
         for item in grade["items"]:
             if item["id"] not in grade["pending"]:
                 words = item["told"][0] if item["told"] else ""
                 if ": not right" in words:  # of a question: the hint, not the answer, which is each student's own
                     words = words.partition(": not right. ")[2]
-                found.setdefault(item["id"], []).append((item["score"] / item["of"], item["title"], words))
+                scores.setdefault(item["id"], []).append((item["score"] / item["of"], item["title"], words))
     rows = []
-    for id, reached in found.items():
-        others = [words for part, _, words in reached if part < 1 and words]
-        often = max(sorted(set(others)), key=others.count, default="")
-        common = f"{often} ({others.count(often)})" if others.count(often) > 1 else ""
+    for id, reached in scores.items():
+        comments = [words for part, _, words in reached if part < 1 and words]
+        most_common = max(sorted(set(comments)), key=comments.count, default="")
+        common = f"{most_common} ({comments.count(most_common)})" if comments.count(most_common) > 1 else ""
         full = sum(part == 1 for part, _, _ in reached)
         rows.append(Row(id, reached[0][1], round(mean(part for part, _, _ in reached), 3), full, len(reached), common))
     return sorted(rows, key=lambda row: (row.reached, row.id))

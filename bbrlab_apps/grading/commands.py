@@ -1,4 +1,4 @@
-"""``bbrlab grade``, ``assign``, ``course`` and ``assignment``: replications in a course (courses/README.md)."""
+"""The commands ``bbrlab grade``, ``assign``, ``course`` and ``assignment`` (courses/README.md)."""
 
 from __future__ import annotations
 
@@ -81,11 +81,11 @@ def grade(
             raise UserError(f"{submission}: is not there; give the folder or the archive of a submission")
         name = checked_id(student or name_of(submission))
         people = read_people(loaded, submitted, marks, [name])
-        found = grade_submission(submission, rubric, name, out / name, by_people=one_person(people, name))
+        result = grade_submission(submission, rubric, name, out / name, by_people=one_person(people, name))
         if as_json:
-            print_json(found)
+            print_json(result)
         else:
-            _show(found, out / name)
+            _show(result, out / name)
         return
     assert class_ is not None
     submissions = submissions_in(class_)
@@ -133,21 +133,24 @@ def assign(
         raise UserError("--scenario is of one student")
     drawn = [personal(loaded, id) for id in dict.fromkeys(ids)]
     if sheets is not None:
-        for own in drawn:
-            write_sheet(loaded, own, sheets / own.student)
-        whose = f", named by the column '{people.column}' of {roster}" if people else ""
-        typer.echo(f"{number_of(len(drawn), 'sheet')}: {sheets}{whose}")
-    for own in drawn if sheets is None else ():
-        typer.echo(f"student: {own.student}")
-        for name, value in own.parameters.items():
+        for assignment in drawn:
+            write_sheet(loaded, assignment, sheets / assignment.student)
+        column_note = f", named by the column '{people.column}' of {roster}" if people else ""
+        typer.echo(f"{number_of(len(drawn), 'sheet')}: {sheets}{column_note}")
+    for assignment in drawn if sheets is None else ():
+        typer.echo(f"student: {assignment.student}")
+        for name, value in assignment.parameters.items():
             typer.echo(f"  {name}: {value}")
-        typer.echo(f"  seeds: {' '.join(map(str, own.seeds))}")
+        typer.echo(f"  seeds: {' '.join(map(str, assignment.seeds))}")
     if csv is not None:
         names = [*loaded.parameters, "seeds"]
-        rows = [[own.student, *map(str, own.parameters.values()), " ".join(map(str, own.seeds))] for own in drawn]
+        rows = [
+            [assignment.student, *map(str, assignment.parameters.values()), " ".join(map(str, assignment.seeds))]
+            for assignment in drawn
+        ]
         files.write_text(csv, table_of(["student", *names], rows))
     if scenario is not None:
-        content = drawn[0].asked.scenario.model_dump(exclude_unset=True)
+        content = drawn[0].assignment.scenario.model_dump(exclude_unset=True)
         files.write_text(scenario, dump_yaml(content))
 
 
@@ -164,15 +167,15 @@ def assignment_check(
 
     if not os.path.lexists(submission):
         raise UserError(f"{submission}: is not there; give the folder or the archive that you want to hand in")
-    asked, answers, notes = check_submission(submission, sheet or submission / SHEET)
-    typer.echo(f"{asked.title}, {asked.student}")
-    for answer in answers:
-        typer.echo(f"{'lacks' if answer.lacks else 'ok   '} {answer.what}")
-        for text in answer.lacks:
+    assignment, checks, notes = check_submission(submission, sheet or submission / SHEET)
+    typer.echo(f"{assignment.title}, {assignment.student}")
+    for check in checks:
+        typer.echo(f"{'lacks' if check.problems else 'ok   '} {check.what}")
+        for text in check.problems:
             typer.echo(f"      {text}")
     for text in notes:
         typer.echo(f"note: {text}")
-    if any(answer.lacks for answer in answers):
+    if any(check.problems for check in checks):
         raise typer.Exit(EXIT_MOVED)
     typer.echo("It is what was asked for. Whether the answers are right is not checked here.")
 
@@ -217,7 +220,7 @@ def course_gradebook(
 
 @course_app.command("autograde", hidden=True)
 def course_autograde(root: Annotated[Path, typer.Argument(help="/autograder")]) -> None:
-    """What run_autograder runs on Gradescope."""
+    """Grade ROOT/submission, as run_autograder does on Gradescope."""
     from bbrlab_apps.grading.gradescope import autograde
 
     autograde(root)
@@ -230,29 +233,29 @@ def _warn_of_salt(rubric: Rubric) -> None:
         typer.echo("bbrlab: the rubric has the salt that it came with, which everybody knows; change it for a course", err=True)  # fmt: skip
 
 
-def _show(found: Grade, out: Path) -> None:
+def _show(result: Grade, out: Path) -> None:
     """A grade on the terminal."""
     from bbrlab_apps.grading.report import PAGE, number
 
-    for item in found["items"]:
+    for item in result["items"]:
         mark = "ok  " if item["score"] == item["of"] else "MISS"
         typer.echo(f"{mark} {number(item['score']):>5} of {number(item['of']):<5} {item['id']}: {item['told'][0]}")
         for text in item["told"][1:]:
             typer.echo(f"                    {text}")
-    for kind, text in found["flags"]:
+    for kind, text in result["flags"]:
         typer.echo(f"LOOK {kind}: {text}")
-    if found["late"]:
-        typer.echo(f"LATE {found['late']}")
-    if found["pending"]:
-        typer.echo(f"WAIT for a person to grade: {', '.join(found['pending'])}")
-    typer.echo(f"{found['student']}: {number(found['score'])} of {number(found['of'])} points: {out / PAGE}")
+    if result["late"]:
+        typer.echo(f"LATE {result['late']}")
+    if result["pending"]:
+        typer.echo(f"WAIT for a person to grade: {', '.join(result['pending'])}")
+    typer.echo(f"{result['student']}: {number(result['score'])} of {number(result['of'])} points: {out / PAGE}")
 
 
 def _class(
     submissions: dict[str, Path], rubric_file: Path, rubric: Rubric, out: Path, cores: int, people: dict[str, ByPeople], to_stderr: bool
 ) -> dict[str, Grade]:  # fmt: skip
-    """Grade a class, several submissions at once: first look at all of them, then compare them, then make runs again."""
-    from bbrlab_apps.grading.classroom import others_of
+    """Grade a class, several submissions at once: first examine all of them, then compare them, then repeat runs."""
+    from bbrlab_apps.grading.classroom import class_matches
     from bbrlab_apps.grading.grade import examine_submission, grade_submission
     from bbrlab_apps.grading.grades import flag_words
     from bbrlab_apps.grading.report import number
@@ -266,9 +269,9 @@ def _class(
                 student: pool.submit(_work, examine_submission, path, rubric_file, student, out / student)
                 for student, path in submissions.items()
             }
-        found: dict[str, Examined] = {student: job.result() for student, job in looking.items()}
+        examined: dict[str, Examined] = {student: job.result() for student, job in looking.items()}
         grading = {
-            pool.submit(_work, grade_submission, path, rubric_file, student, out / student, others_of(student, found, rubric), people[student]): student
+            pool.submit(_work, grade_submission, path, rubric_file, student, out / student, class_matches(student, examined, rubric), people[student]): student
             for student, path in submissions.items()
         }  # fmt: skip
         grades = {}
@@ -283,7 +286,7 @@ def _class(
 
 @contextlib.contextmanager
 def _ctrl_c_for_this_process_alone() -> Iterator[None]:
-    """Processes that are started in the block never see a terminal's Ctrl-C; this one gets it at the end of the block."""
+    """Processes started in the block ignore a terminal's Ctrl-C; this one gets it at the end of the block."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
         yield
@@ -295,7 +298,7 @@ _at_work = threading.Event()  # in a worker: it has something to clean up
 
 
 def _begin_worker() -> None:
-    """A worker ends at SIGTERM, whatever it does, and takes what it started with it. Ctrl-C and a terminal that is closed are for who started it."""
+    """Have a worker end at SIGTERM with all that it started, and ignore Ctrl-C and hangups, which its parent handles."""
 
     def end(number: int, frame: object) -> None:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -311,7 +314,7 @@ def _begin_worker() -> None:
 
 
 def _work(do: Callable[..., Result], *given: Any) -> Result:
-    """What a worker does; interrupted, it cleans up and ends."""
+    """Run a job in a worker; interrupted, clean up and end the process."""
     try:
         _at_work.set()
         return do(*given)

@@ -1,4 +1,4 @@
-"""What it costs to make a run again, beside the limits of a rubric."""
+"""The estimated cost of repeating a run, and whether a rubric's limits allow it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bbrlab_apps.grading.rubric import Limits
 
 
 def too_much(point: Point, limits: Limits) -> dict[str, str]:
-    """Why a point may not be run, before it is: {field of the limits: how far beyond it, in words}; empty if it may."""
+    """The limits that running a point would exceed: {field of the limits: by how much, in words}."""
     seconds = estimate_s(point)
     memory_mb = guest_bytes(point) / 1e6
     disk_mb = disk_bytes(point) / 1e6
@@ -23,13 +23,13 @@ def too_much(point: Point, limits: Limits) -> dict[str, str]:
         "disk_mb": (disk_mb, "MB of disk"),
     }
     return {
-        field: f"would need about {rounded(have, 3)} {unit}, allowed are {getattr(limits, field):g}"
-        for field, (have, unit) in wanted.items()
-        if have > getattr(limits, field)
+        field: f"would need about {rounded(needed, 3)} {unit}, allowed are {getattr(limits, field):g}"
+        for field, (needed, unit) in wanted.items()
+        if needed > getattr(limits, field)
     }
 
 
 def dearest_sample_s(points: Sequence[Point], seeds: int, count: int) -> float:
-    """The estimated seconds of so many runs, if chance draws the longest ones."""
+    """The estimated seconds of ``count`` runs, if the longest ones are drawn."""
     costs = sorted((estimate_s(point) for point in points for _ in range(seeds)), reverse=True)
     return sum(costs[:count])

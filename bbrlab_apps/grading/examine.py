@@ -1,6 +1,6 @@
-"""Looks at a submission without running anything: parts, scenario, manifests and hashes, samples, answers.
+"""Examines a submission without running anything: parts, scenario, manifests and hashes, samples, answers.
 
-All that was handed in is read here, in a process with limits (limited.py). What comes out is plain values that were checked.
+All untrusted files are read here, in a process with limits (limited.py). What it returns are checked, plain values.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ from bbrlab.base import files
 from bbrlab.base.errors import UserError
 from bbrlab.kernel.built import Kernel
 from bbrlab_apps.grading.answers import answers_of
-from bbrlab_apps.grading.asked_scenario import scenario_of
-from bbrlab_apps.grading.handed_runs import KNOWN, RunFound, runs_of
 from bbrlab_apps.grading.personal import Personal
 from bbrlab_apps.grading.rubric import Rubric
 from bbrlab_apps.grading.submission import (
@@ -31,19 +29,21 @@ from bbrlab_apps.grading.submission import (
     shown,
     some_of,
 )
+from bbrlab_apps.grading.submitted_runs import RUN_FILES, SubmittedRun, runs_of
+from bbrlab_apps.grading.submitted_scenario import scenario_of
 
 
 class Examined(TypedDict):
-    """What was found in a submission.
+    """The content of a submission, and what is wrong with it.
 
     Attributes:
         content_sha256: of all its files and their names.
         incomplete: what is missing or cannot be read.
-        notes: what else there is to say of its parts.
-        scenario_wrong: how its scenario differs from the one that was asked for.
+        notes: remarks on its parts.
+        scenario_wrong: how its scenario differs from the assignment's.
         points: the points of the figure: their scenarios and values.
         answers: {question: number or text}.
-        unanswered: {question: why its answer is none}.
+        unanswered: {question: why its answer does not count}.
         runs: every result folder.
     """
 
@@ -54,44 +54,46 @@ class Examined(TypedDict):
     points: list[dict[str, Any]]
     answers: dict[str, Any]
     unanswered: dict[str, str]
-    runs: list[RunFound]
+    runs: list[SubmittedRun]
 
 
-def examine(path: Path, rubric: Rubric, own: Personal, kernel: Kernel, scratch: Path) -> Examined:
-    """Look at a submission. To be called where what it reads can do no harm (limited.run_limited()).
+def examine(path: Path, rubric: Rubric, personal: Personal, kernel: Kernel, scratch: Path) -> Examined:
+    """Examine a submission. To be called in a process with limits (limited.run_limited()).
 
     Args:
         path: folder or archive.
         rubric: of the assignment.
-        own: what is asked of this student.
-        kernel: that the results must be of.
+        personal: the student's assignment.
+        kernel: with which the results must have been made.
         scratch: an empty folder.
 
     Raises:
         UserError: if it cannot be opened at all.
     """
-    found = open_submission(path, rubric.limits, scratch)
-    incomplete, notes = list(found.problems), list[str]()
-    others = [n for n in found.files if n not in (SCENARIO, ANSWERS, NOTEBOOK) and n.rpartition("/")[2] not in KNOWN]
-    programs = [n for n in others if n.lower().endswith(PROGRAMS)]
+    submission = open_submission(path, rubric.limits, scratch)
+    incomplete, notes = list(submission.problems), list[str]()
+    unexpected = [
+        n for n in submission.files if n not in (SCENARIO, ANSWERS, NOTEBOOK) and n.rpartition("/")[2] not in RUN_FILES
+    ]
+    programs = [n for n in unexpected if n.lower().endswith(PROGRAMS)]
     if programs:
         notes.append(f"programs and stored objects are never opened: {some_of(programs)}")
-    if len(others) > len(programs):
-        notes.append(f"not part of a submission, not opened: {some_of([n for n in others if n not in programs])}")
-    if found.elsewhere:
-        notes.append(f"outside of the submission's folder, not opened: {some_of(found.elsewhere)}")
-    scenario_wrong, points = [f"{SCENARIO} cannot be read"], own.asked.points
+    if len(unexpected) > len(programs):
+        notes.append(f"not part of a submission, not opened: {some_of([n for n in unexpected if n not in programs])}")
+    if submission.elsewhere:
+        notes.append(f"outside of the submission's folder, not opened: {some_of(submission.elsewhere)}")
+    scenario_wrong, points = [f"{SCENARIO} cannot be read"], personal.assignment.points
     answers: dict[str, Any] = {}
-    unanswered = {question.id: f"{ANSWERS} cannot be read" for question in own.asked.questions}
+    unanswered = {question.id: f"{ANSWERS} cannot be read" for question in personal.assignment.questions}
     with _part(SCENARIO, incomplete):
-        scenario_wrong, points = scenario_of(found, rubric, own.asked, incomplete)
+        scenario_wrong, points = scenario_of(submission, rubric, personal.assignment, incomplete)
     with _part(ANSWERS, incomplete):
-        answers, unanswered = answers_of(found, own, incomplete)
+        answers, unanswered = answers_of(submission, personal, incomplete)
     with _part(NOTEBOOK, incomplete):
-        _notebook(found, incomplete, notes)
-    runs = runs_of(found, rubric, own, kernel, points, incomplete)
+        _notebook(submission, incomplete, notes)
+    runs = runs_of(submission, rubric, personal, kernel, points, incomplete)
     return {
-        "content_sha256": _content_sha256(found),
+        "content_sha256": _content_sha256(submission),
         "incomplete": incomplete,
         "notes": notes,
         "scenario_wrong": scenario_wrong,
@@ -104,28 +106,28 @@ def examine(path: Path, rubric: Rubric, own: Personal, kernel: Kernel, scratch: 
 
 @contextlib.contextmanager
 def _part(name: str, incomplete: list[str]) -> Iterator[None]:
-    """An exception of whatever kind in the block is of one part: what others wrote costs that part, and the rest is graded."""
+    """Report any exception in the block as a problem of one part, so that the rest is graded."""
     try:
         yield
     except Exception as error:
         incomplete.append(f"{name}: cannot be read safely ({shown(f'{type(error).__name__}: {error}')})")
 
 
-def _content_sha256(found: Submission) -> str:
+def _content_sha256(submission: Submission) -> str:
     """SHA-256 over the files' names and content."""
     digest = hashlib.sha256()
-    for name in sorted(found.files):
-        digest.update(f"{name}\0{files.sha256(found.files[name])}\0".encode())
+    for name in sorted(submission.files):
+        digest.update(f"{name}\0{files.sha256(submission.files[name])}\0".encode())
     return digest.hexdigest()
 
 
-def _notebook(found: Submission, incomplete: list[str], notes: list[str]) -> None:
-    """The notebook is looked at as a file. It is never executed."""
-    if NOTEBOOK not in found.files:
-        incomplete.append(found.missing(NOTEBOOK))
+def _notebook(submission: Submission, incomplete: list[str], notes: list[str]) -> None:
+    """Check the notebook as a file. It is never executed."""
+    if NOTEBOOK not in submission.files:
+        incomplete.append(submission.missing(NOTEBOOK))
         return
     try:
-        content = read_strict_json(found.files[NOTEBOOK], NOTEBOOK_BYTES, NOTEBOOK)
+        content = read_strict_json(submission.files[NOTEBOOK], NOTEBOOK_BYTES, NOTEBOOK)
         cells = content.get("cells") if isinstance(content, dict) else None
         if not isinstance(cells, list) or not cells:
             raise UserError(f"{NOTEBOOK}: is no notebook with cells")

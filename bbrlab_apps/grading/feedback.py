@@ -1,4 +1,4 @@
-"""What an answer is worth and what a student reads of it; what late work costs; what people add to a grade."""
+"""The points and hints for an answer, the cost of late work, and marks that people give."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ CLOSE = 1e-3  # relative: how near an answer is to a number that a hint has, whe
 
 
 class ByPeople(TypedDict):
-    """What people say of a submission.
+    """What people contribute to a grade.
 
     Attributes:
         late_days: days after the deadline that have begun, less an extension.
-        marks: {question: points and comment} of those that a person graded.
+        marks: {question: points and comment}, of questions that a person graded.
     """
 
     late_days: int
@@ -27,11 +27,11 @@ NOBODY: ByPeople = {"late_days": 0, "marks": {}}
 
 
 def worth(question: Question, given: Any, right: str | float, tolerance: float) -> tuple[float, str]:
-    """How much of its points an answer gets, of 1, and what the student reads beside; empty if nothing.
+    """The part of a question's points that an answer gets, 0 to 1, and the hint for the student; empty if there is none.
 
     Args:
-        given: the answer, which is there.
-        right: the right one, as tolerance has it.
+        given: the student's answer.
+        right: the right answer; a number within ``tolerance``.
     """
     if isinstance(right, str):
         if given == right:
@@ -45,7 +45,7 @@ def worth(question: Question, given: Any, right: str | float, tolerance: float) 
 
 
 def _fits(hint: Hint, given: Any, right: str | float, tolerance: float) -> bool:
-    """Whether a hint is for an answer that is not right."""
+    """Whether a hint is for this wrong answer."""
     if hint.choice is not None:
         return bool(given == hint.choice)
     conditions = (hint.times, hint.value, hint.within_percent)
@@ -55,28 +55,28 @@ def _fits(hint: Hint, given: Any, right: str | float, tolerance: float) -> bool:
         return False
     if hint.within_percent is not None:
         return bool(abs(given - right) <= abs(right) * hint.within_percent / 100)
-    wrong = right * float(hint.times) if hint.times is not None else float(hint.value or 0)
+    mistake = right * float(hint.times) if hint.times is not None else float(hint.value or 0)
     relative = tolerance / abs(right) if right else 0.0
     return math.isclose(
-        given, wrong, rel_tol=max(relative, CLOSE), abs_tol=tolerance if hint.value is not None else 0.0
+        given, mistake, rel_tol=max(relative, CLOSE), abs_tol=tolerance if hint.value is not None else 0.0
     )
 
 
 def late_days(deadline: datetime, submitted: datetime, extension_days: float = 0) -> int:
-    """Days after a deadline that have begun when something was handed in."""
+    """The begun days between a deadline and a hand-in."""
     late = submitted - deadline - timedelta(days=extension_days)
     return max(0, math.ceil(late / timedelta(days=1)))
 
 
 def late_cost(late: Late, days: int, reached: float) -> tuple[float, str]:
-    """What late work costs of the points that were reached, and in words; empty if it is in time."""
+    """The points that late work costs, of those that were reached, and a sentence about it; empty if it is in time."""
     if days <= 0:
         return 0.0, ""
-    told = f"{days} day{'s' if days > 1 else ''} late"
+    text = f"{days} day{'s' if days > 1 else ''} late"
     if late.last_day is not None and days > late.last_day:
-        return reached, f"{told}, after the last day ({late.last_day}): no points"
+        return reached, f"{text}, after the last day ({late.last_day}): no points"
     counted = max(0, days - late.free_days)
     part = min(1.0, counted * late.percent_per_day / 100)
     if not part:
-        return 0.0, f"{told}, which costs nothing"
-    return reached * part, f"{told}, {counted} of them at {late.percent_per_day:g} % of the points that were reached"
+        return 0.0, f"{text}, which costs nothing"
+    return reached * part, f"{text}, {counted} of them at {late.percent_per_day:g} % of the points that were reached"

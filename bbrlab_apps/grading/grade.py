@@ -1,4 +1,4 @@
-"""Puts a grade together: what was found in a submission, what came of the runs made again, claims, answers."""
+"""Grades a submission: its parts, its runs and those that are repeated, the rubric's claims, the answers."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ from bbrlab.base import files, paths
 from bbrlab.campaign.stages import PACKAGES
 from bbrlab.claims.schema import rounded
 from bbrlab.kernel.built import Kernel
-from bbrlab_apps.grading.classroom import ALONE, Others
+from bbrlab_apps.grading.classroom import NO_MATCHES, ClassMatches
 from bbrlab_apps.grading.examine import Examined, examine
 from bbrlab_apps.grading.feedback import NOBODY, ByPeople, late_cost, worth
 from bbrlab_apps.grading.grades import GRADE, Grade, Item
-from bbrlab_apps.grading.handed_runs import COPIED, OTHERS_RUN
 from bbrlab_apps.grading.judge import Judged, judge, points_of_figure
 from bbrlab_apps.grading.limited import Refused, run_limited
 from bbrlab_apps.grading.load import load_rubric
@@ -29,11 +28,12 @@ from bbrlab_apps.grading.report import write_report
 from bbrlab_apps.grading.rerun import DIFFERS, FAILED_HERE, NOT_RUN, SAME, Rerun, drawn_runs, ready, run_again
 from bbrlab_apps.grading.rubric import Question, Rubric
 from bbrlab_apps.grading.submission import ANSWERS, NOTEBOOK, RESULTS, SCENARIO
+from bbrlab_apps.grading.submitted_runs import COPIED, OTHERS_RUN
 
 EXAMINED = "examined.json"
 UNREADABLE = "cannot be read"
 PARTS = (SCENARIO, ANSWERS, NOTEBOOK, RESULTS)  # of a submission
-ENTRIES_MAX = 200_000  # of a submission that are looked at to see whether it has changed
+ENTRIES_MAX = 200_000  # of a submission, whose state decides whether it is graded anew
 NOTHING: Examined = {
     "content_sha256": "", "incomplete": [], "notes": [], "scenario_wrong": ["there is no scenario that can be read"],
     "points": [], "answers": {}, "unanswered": {}, "runs": [],
@@ -41,7 +41,7 @@ NOTHING: Examined = {
 
 
 def examine_submission(path: Path, rubric_file: Path, student: str, out: Path) -> Examined:
-    """Look at a submission in a process with limits; what was found is kept in ``out`` and taken from there if nothing changed.
+    """Examine a submission in a process with limits. The result is kept in ``out`` and taken from there if nothing changed.
 
     Args:
         path: folder or archive.
@@ -57,11 +57,11 @@ def examine_submission(path: Path, rubric_file: Path, student: str, out: Path) -
 
 @dataclass(frozen=True)
 class _Task:
-    """A submission, what it is graded by, and where that is kept."""
+    """A submission to grade, with its rubric, its student's assignment, the kernel, and the folder for its results."""
 
     path: Path
     rubric: Rubric
-    own: Personal
+    personal: Personal
     kernel: Kernel
     out: Path
     key: str
@@ -70,25 +70,25 @@ class _Task:
     def of(path: Path, rubric_file: Path, student: str, out: Path) -> _Task:
         """UserError for what is wrong with the rubric, the id or this machine."""
         rubric = load_rubric(rubric_file)
-        own, kernel = personal(rubric, student), ready(rubric)
-        return _Task(path, rubric, own, kernel, out, _key(path, rubric_file, own, kernel))
+        drawn, kernel = personal(rubric, student), ready(rubric)
+        return _Task(path, rubric, drawn, kernel, out, _key(path, rubric_file, drawn, kernel))
 
 
 def _examined(task: _Task) -> Examined:
-    """What was found in a submission, now or before."""
+    """The examined submission, from the folder of results if nothing changed since."""
     kept = task.out / EXAMINED
     if kept.exists():
         content = files.read_json(kept)
         if content.get("key") == task.key:
-            found: Examined = content["examined"]
-            return found
+            cached: Examined = content["examined"]
+            return cached
     import pyarrow.parquet  # noqa: F401  # before the process forks, not in each of its children
 
     limits = task.rubric.limits
     with tempfile.TemporaryDirectory(prefix="bbrlab-grade-") as scratch:
         try:
             examined: Examined = run_limited(
-                lambda: examine(task.path, task.rubric, task.own, task.kernel, Path(scratch)),
+                lambda: examine(task.path, task.rubric, task.personal, task.kernel, Path(scratch)),
                 seconds=limits.examine_s, memory_bytes=int(limits.memory_mb * 1e6), file_bytes=int(limits.submission_mb * 1e6),
             )  # fmt: skip
         except Refused as error:
@@ -98,17 +98,23 @@ def _examined(task: _Task) -> Examined:
 
 
 def grade_submission(
-    path: Path, rubric_file: Path, student: str, out: Path, others: Others = ALONE, by_people: ByPeople = NOBODY
+    path: Path,
+    rubric_file: Path,
+    student: str,
+    out: Path,
+    matches: ClassMatches = NO_MATCHES,
+    by_people: ByPeople = NOBODY,
 ) -> Grade:
     """Grade a submission and write its report (report.write_report()); as examine_submission().
 
     Args:
-        by_people: what people said of it: when it came, and marks.
+        matches: with other submissions of the class.
+        by_people: lateness, and marks that people gave.
     """
     task = _Task.of(path, rubric_file, student, out)
     examined = _examined(task)
-    told = hashlib.sha256(json.dumps([others, by_people], sort_keys=True).encode())
-    key = f"{task.key}-{told.hexdigest()[:16]}"
+    context = hashlib.sha256(json.dumps([matches, by_people], sort_keys=True).encode())
+    key = f"{task.key}-{context.hexdigest()[:16]}"
     kept = out / GRADE
     if kept.exists():
         before: Grade = files.read_json(kept)
@@ -116,50 +122,52 @@ def grade_submission(
             write_report(before, out)
             return before
     with tempfile.TemporaryDirectory(prefix="bbrlab-grade-") as scratch:
-        grade = _graded(key, task, examined, others, by_people, Path(scratch))
+        grade = _graded(key, task, examined, matches, by_people, Path(scratch))
     files.write_json(kept, grade)
     write_report(grade, out)
     return grade
 
 
-def _graded(key: str, task: _Task, examined: Examined, others: Others, by_people: ByPeople, scratch: Path) -> Grade:
-    rubric, own, kernel = task.rubric, task.own, task.kernel
+def _graded(
+    key: str, task: _Task, examined: Examined, matches: ClassMatches, by_people: ByPeople, scratch: Path
+) -> Grade:
+    rubric, personal, kernel = task.rubric, task.personal, task.kernel
     runs = examined["runs"]
     flags = [(UNREADABLE, examined["incomplete"][0])] if not examined["content_sha256"] else []
     flags += [(kind, f"{run['name']}: {text}") for run in runs for kind, text in run["flags"]]
     for run in runs:
-        owner = others["seeds"].get(str(run["seed"]))
-        if owner is not None and run["seed"] not in own.seeds:
+        owner = matches["seeds"].get(str(run["seed"]))
+        if owner is not None and run["seed"] not in personal.seeds:
             flags.append((OTHERS_RUN, f"{run['name']}: seed {run['seed']} was asked of {owner}"))
-    suspects = {int(i) for i in (*others["equal"], *others["alike"])}
-    drawn = drawn_runs(rubric, own, points_of_figure(examined), runs, suspects)
+    suspects = {int(i) for i in (*matches["equal"], *matches["alike"])}
+    drawn = drawn_runs(rubric, personal, points_of_figure(examined), runs, suspects)
     reruns = run_again(rubric, runs, drawn.runs, kernel, scratch)
     outcome_of = {r["run"]: r["outcome"] for r in reruns}
-    for again in reruns:
-        if again["kind"] and again["run"] not in suspects:
-            flags.append((again["kind"], f"{again['name']}: {again['told']}"))
+    for rerun in reruns:
+        if rerun["kind"] and rerun["run"] not in suspects:
+            flags.append((rerun["kind"], f"{rerun['name']}: {rerun['told']}"))
     for index in sorted(suspects):
         if outcome_of.get(index) == SAME:
             continue  # other conditions and seeds do not always give other results: this one is the student's own
         proof = {DIFFERS: "; made again with its own seed it is another"}.get(
             outcome_of.get(index, ""), "; it was not made again"
         )
-        flags.append((COPIED, f"{runs[index]['name']}: has {_as_whose(others, index)}{proof}"))
+        flags.append((COPIED, f"{runs[index]['name']}: has {_copied_from(matches, index)}{proof}"))
     disproved = {r["run"] for r in reruns if r["outcome"] == DIFFERS}
     counting = [i for i, run in enumerate(runs) if not run["wrong"] and i not in disproved]
-    judged = judge(own, examined, counting, scratch)
+    judged = judge(personal, examined, counting, scratch)
     items = [
-        *_checks(rubric, own, examined, reruns, drawn.lost),
+        *_checks(rubric, personal, examined, reruns, drawn.lost),
         *(_claim(rubric, id, judged[id]) for id in judged),
-        *(_question(question, examined, judged, by_people["marks"]) for question in own.asked.questions),
+        *(_question(question, examined, judged, by_people["marks"]) for question in personal.assignment.questions),
     ]
-    pending = [q.id for q in own.asked.questions if q.person is not None and q.id not in by_people["marks"]]
+    pending = [q.id for q in personal.assignment.questions if q.person is not None and q.id not in by_people["marks"]]
     reached = sum(i["score"] for i in items)
     taken, late = late_cost(rubric.late, by_people["late_days"], reached)
-    unfinished = any(again["kind"] == FAILED_HERE for again in reruns)  # to be tried again
+    unfinished = any(rerun["kind"] == FAILED_HERE for rerun in reruns)  # to be tried again
     return {
-        "key": "" if unfinished else key, "student": own.student, "assignment": rubric.name, "title": rubric.title,
-        "parameters": dict(own.parameters), "seeds": own.seeds,
+        "key": "" if unfinished else key, "student": personal.student, "assignment": rubric.name, "title": rubric.title,
+        "parameters": dict(personal.parameters), "seeds": personal.seeds,
         "score": round(reached - taken, 2), "of": rubric.total,
         "flags": flags, "notes": examined["notes"], "items": [i for i in items if i["of"] > 0],
         "runs": [
@@ -170,112 +178,116 @@ def _graded(key: str, task: _Task, examined: Examined, others: Others, by_people
     }  # fmt: skip
 
 
-def _as_whose(others: Others, index: int) -> str:
-    """Whose run has the values of a run, in words."""
-    if equal := others["equal"].get(str(index)):
+def _copied_from(matches: ClassMatches, index: int) -> str:
+    """Which students' runs have the values of a run, in words."""
+    if equal := matches["equal"].get(str(index)):
         return f"the same values as a run of {', '.join(equal)}"
-    found = sorted(others["alike"][str(index)].items(), key=lambda item: -item[1])
+    similar = sorted(matches["alike"][str(index)].items(), key=lambda item: -item[1])
     return "mostly the values of a run of " + ", ".join(
-        f"{name} ({part:.0%} of those compared)" for name, part in found
+        f"{name} ({part:.0%} of those compared)" for name, part in similar
     )
 
 
-LISTED = 20  # runs of a kind that are named one by one
+LISTED = 20  # runs of a kind, at most, that are named
 
 
-def _item(id: str, title: str, score: float, of: float, told: list[str], for_teacher: list[str] | None = None) -> Item:
+def _item(id: str, title: str, score: float, of: float, texts: list[str], for_teacher: list[str] | None = None) -> Item:
     return {
         "id": id,
         "title": title,
         "score": round(score, 2),
         "of": of,
-        "told": told,
+        "told": texts,
         "for_teacher": for_teacher or [],
     }
 
 
-def _checks(rubric: Rubric, own: Personal, examined: Examined, reruns: list[Rerun], lost_runs: list[str]) -> list[Item]:
-    """The checks that every assignment has."""
+def _checks(
+    rubric: Rubric, personal: Personal, examined: Examined, reruns: list[Rerun], lost_runs: list[str]
+) -> list[Item]:
+    """The items that every assignment has."""
     points, runs = rubric.points, examined["runs"]
-    incomplete, wrong = examined["incomplete"], examined["scenario_wrong"]
-    asked = max(len(examined["points"]), len(own.asked.points)) * rubric.seeds
-    good = sum(not run["wrong"] for run in runs)
-    lost = [f"{run['name']}: {text}" for run in runs for text in run["wrong"]]
-    told = [
-        f"{good} of {asked} runs are there, whole, of the asked conditions, seeds and kernel",
-        *lost[:LISTED],
-        *missing_runs(own, examined)[:LISTED],
+    incomplete, differences = examined["incomplete"], examined["scenario_wrong"]
+    expected = max(len(examined["points"]), len(personal.assignment.points)) * rubric.seeds
+    valid = sum(not run["wrong"] for run in runs)
+    problems = [f"{run['name']}: {text}" for run in runs for text in run["wrong"]]
+    texts = [
+        f"{valid} of {expected} runs are there, whole, of the asked conditions, seeds and kernel",
+        *problems[:LISTED],
+        *missing_runs(personal, examined)[:LISTED],
     ]
-    again, which, part = made_again(reruns, lost_runs)
+    rerun_texts, rerun_details, part = rerun_result(reruns, lost_runs)
     return [
         _item("complete", "All parts are there", points.complete * _whole_part(examined), points.complete, incomplete or ["every part is there"]),
-        _item("scenario", "Scenario as asked", 0 if wrong else points.scenario, points.scenario, wrong or ["the scenario is the one that was asked for"]),
-        _item("runs", "Runs whole and unedited", points.runs * min(1.0, good / asked), points.runs, told),
-        _item("rerun", "Runs made again", points.rerun * part, points.rerun, again, which),
+        _item("scenario", "Scenario as asked", 0 if differences else points.scenario, points.scenario, differences or ["the scenario is the one that was asked for"]),
+        _item("runs", "Runs whole and unedited", points.runs * min(1.0, valid / expected), points.runs, texts),
+        _item("rerun", "Runs made again", points.rerun * part, points.rerun, rerun_texts, rerun_details),
     ]  # fmt: skip
 
 
 def _whole_part(examined: Examined) -> float:
-    """How much of a submission's four parts is whole, of 1; nothing if something else is wrong, or it cannot be read."""
+    """The undamaged part of a submission's four parts, 0 to 1; 0 if it cannot be read, or something else is wrong."""
     incomplete = examined["incomplete"]
-    wrong = {part for part in PARTS for text in incomplete if text.startswith(part)}
+    damaged = {part for part in PARTS for text in incomplete if text.startswith(part)}
     if not examined["content_sha256"] or not all(text.startswith(PARTS) for text in incomplete):
         return 0.0
-    return 1 - len(wrong) / len(PARTS)
+    return 1 - len(damaged) / len(PARTS)
 
 
-def made_again(reruns: list[Rerun], lost: list[str]) -> tuple[list[str], list[str], float]:
-    """What came of the runs made again: in words for the student; which ones they were, for the teacher; what part is the same.
+def rerun_result(reruns: list[Rerun], lost: list[str]) -> tuple[list[str], list[str], float]:
+    """The result of the repeated runs: a sentence for the student, one line for each run for the teacher, and the equal part, 0 to 1.
 
-    What was drawn and is not there is not the same. What could not be run says nothing of the student, so that it costs nothing beside
-    others that could. A student who was told which runs are drawn would make only those.
+    A drawn run that is missing counts as different. One that could not be repeated here does not count. The student does not learn
+    which runs were drawn: who knows them would make only those.
     """
     ran = [r for r in reruns if r["outcome"] != NOT_RUN]
-    same, count = sum(r["outcome"] == SAME for r in ran), len(ran) + len(lost)
-    told = f"{same} of {count} runs that were drawn to be made again are the same, byte for byte"
+    matching, count = sum(r["outcome"] == SAME for r in ran), len(ran) + len(lost)
+    summary = f"{matching} of {count} runs that were drawn to be made again are the same, byte for byte"
     if lost:
-        told += f"; {len(lost)} of them are not there, or do not count"
+        summary += f"; {len(lost)} of them are not there, or do not count"
     if not count:
-        told = "no run of the sample was made again here; a teacher decides"
-    which = [f"{r['name']}: {'not run: ' if r['outcome'] == NOT_RUN else ''}{r['told']}" for r in reruns]
-    return [told], [*which, *(f"drawn: {text}" for text in lost)], same / count if count else 0.0
+        summary = "no run of the sample was made again here; a teacher decides"
+    details = [f"{r['name']}: {'not run: ' if r['outcome'] == NOT_RUN else ''}{r['told']}" for r in reruns]
+    return [summary], [*details, *(f"drawn: {text}" for text in lost)], matching / count if count else 0.0
 
 
-def missing_runs(own: Personal, examined: Examined) -> list[str]:
-    """The asked runs that are in no result folder, whether good or not."""
-    there = {(run["point"], run["seed"]) for run in examined["runs"]}
-    lacking: list[str] = []
+def missing_runs(personal: Personal, examined: Examined) -> list[str]:
+    """The assigned runs of which there is no result folder."""
+    present = {(run["point"], run["seed"]) for run in examined["runs"]}
+    missing: list[str] = []
     for i, point in enumerate(examined["points"]):
-        told = ", ".join(f"{path} {value}" for path, value in point["values"].items())
-        lacking += [
-            f"no run with {told + ' and ' if told else ''}seed {seed}" for seed in own.seeds if (i, seed) not in there
+        conditions = ", ".join(f"{path} {value}" for path, value in point["values"].items())
+        missing += [
+            f"no run with {conditions + ' and ' if conditions else ''}seed {seed}"
+            for seed in personal.seeds
+            if (i, seed) not in present
         ]
-    return lacking
+    return missing
 
 
-def _claim(rubric: Rubric, id: str, found: Judged) -> Item:
-    """Points of a claim."""
-    asked = next(c for c in rubric.claims if c.id == id)
-    right = found["verdict"] == asked.verdict
-    told = [f"{found['verdict'] or 'no verdict'}{_measured(found)}", *([found["told"]] if found["told"] else [])]
-    wanted = [f"points for: {asked.verdict}; tolerance: {asked.because}"]
-    return _item(f"claim {id}", asked.says, asked.points if right else 0, asked.points, told, wanted)
+def _claim(rubric: Rubric, id: str, judged: Judged) -> Item:
+    """The item of a claim."""
+    claim = next(c for c in rubric.claims if c.id == id)
+    right = judged["verdict"] == claim.verdict
+    texts = [f"{judged['verdict'] or 'no verdict'}{_measured(judged)}", *([judged["told"]] if judged["told"] else [])]
+    wanted = [f"points for: {claim.verdict}; tolerance: {claim.because}"]
+    return _item(f"claim {id}", claim.says, claim.points if right else 0, claim.points, texts, wanted)
 
 
-def _measured(found: Judged) -> str:
+def _measured(judged: Judged) -> str:
     """The judged number with its interval, in words."""
-    if found["number"] is None:
+    if judged["number"] is None:
         return ""
-    text = f": {rounded(found['number'], 4)}"
-    if found["low"] is not None and found["high"] is not None:
-        text += f" ({rounded(found['low'], 4)} to {rounded(found['high'], 4)})"
+    text = f": {rounded(judged['number'], 4)}"
+    if judged["low"] is not None and judged["high"] is not None:
+        text += f" ({rounded(judged['low'], 4)} to {rounded(judged['high'], 4)})"
     return text
 
 
 def _question(
     question: Question, examined: Examined, judged: Mapping[str, Judged], marks: Mapping[str, tuple[float, str]]
 ) -> Item:
-    """Points of an answer."""
+    """The item of a question."""
     given = examined["answers"].get(question.id)
     if question.person is not None:
         return _by_person(question, given, examined["unanswered"].get(question.id, "no answer"), marks)
@@ -297,33 +309,33 @@ def _question(
             wanted,
         )
     if right is None:
-        told = [f"your runs give no right answer to compare with ({why or 'no number'})"]
-        return _item(question.id, question.asks, 0, question.points, told, wanted)
+        texts = [f"your runs give no right answer to compare with ({why or 'no number'})"]
+        return _item(question.id, question.asks, 0, question.points, texts, wanted)
     part, hint = worth(question, given, right, tolerance)
     verdict = "right" if part == 1 else "right in part" if part else "not right"
-    said = given if isinstance(given, str) else rounded(given, 6)
-    told = [f"{said}: {verdict}{f'. {hint}' if hint else ''}"]
-    return _item(question.id, question.asks, question.points * part, question.points, told, wanted)
+    answer = given if isinstance(given, str) else rounded(given, 6)
+    texts = [f"{answer}: {verdict}{f'. {hint}' if hint else ''}"]
+    return _item(question.id, question.asks, question.points * part, question.points, texts, wanted)
 
 
 def _by_person(question: Question, given: Any, why: str, marks: Mapping[str, tuple[float, str]]) -> Item:
-    """Points that a person gave, or gives later."""
+    """The item of a question that a person grades."""
     points, comment = marks.get(question.id, (0.0, ""))
     if question.id in marks:
-        told = [comment or "graded by a person"]
+        texts = [comment or "graded by a person"]
     else:
-        told = [why] if given is None else ["a person will grade this answer"]
+        texts = [why] if given is None else ["a person will grade this answer"]
     wanted = [f"looked for: {question.person}", f"answer: {given if given is not None else why}"]
-    return _item(question.id, question.asks, min(points, question.points), question.points, told, wanted)
+    return _item(question.id, question.asks, min(points, question.points), question.points, texts, wanted)
 
 
 def _right_answer(question: Question, judged: Mapping[str, Judged]) -> tuple[str | float | None, float, str]:
-    """The right answer (None: there is none), the tolerance of a number, and why there is none."""
+    """The right answer (None if there is none), a number's tolerance, and why there is no right answer."""
     right: str | float | None
     why = ""
     if question.verdict_of is not None:
-        found = judged[question.verdict_of]
-        return found["verdict"] or None, 0.0, found["told"]
+        of_claim = judged[question.verdict_of]
+        return of_claim["verdict"] or None, 0.0, of_claim["told"]
     if question.choice is not None:
         return question.choice, 0.0, ""
     if question.number_of is not None:
@@ -337,10 +349,10 @@ def _right_answer(question: Question, judged: Mapping[str, Judged]) -> tuple[str
     return right, abs(right) * (question.within_percent or 0.0) / 100, ""
 
 
-def _key(path: Path, rubric_file: Path, own: Personal, kernel: Kernel) -> str:
-    """What decides what is found: rubric, student, the submission's files as they are now, this package, the kernel."""
+def _key(path: Path, rubric_file: Path, personal: Personal, kernel: Kernel) -> str:
+    """A hash of all that decides a grade: rubric, student, the submission's files as they are now, this package, the kernel."""
     digest = hashlib.sha256()
-    for part in (files.sha256(rubric_file), own.student, kernel.key, _package_sha256()):
+    for part in (files.sha256(rubric_file), personal.student, kernel.key, _package_sha256()):
         digest.update(part.encode() + b"\0")
     count = 0
     for parent, folders, names in (
@@ -349,8 +361,8 @@ def _key(path: Path, rubric_file: Path, own: Personal, kernel: Kernel) -> str:
         folders.sort()
         for name in sorted([*folders, *names]):
             status = os.lstat(os.path.join(parent, name))
-            # The time of the last change of the file's entry (ctime) cannot be set: who exchanges a file for one of the same size and
-            # time is found by it.
+            # The time of the last change of the file's entry (ctime) cannot be set: a file that is exchanged for one of the same size and
+            # time is noticed by it.
             times = f"{status.st_mtime_ns} {status.st_ctime_ns}"
             digest.update(parent + b"/" + name + f"\0{status.st_size} {times} {status.st_mode}\0".encode())
             count += 1
@@ -361,7 +373,7 @@ def _key(path: Path, rubric_file: Path, own: Personal, kernel: Kernel) -> str:
 
 @functools.cache
 def _package_sha256() -> str:
-    """SHA-256 of the code that grades and of the guest's."""
+    """SHA-256 of this package's and the guest's code."""
     digest = hashlib.sha256()
     for path in sorted(
         [*(p for name in PACKAGES for p in (paths.ROOT / name).rglob("*.py")), *paths.GUEST_CODE.glob("*.py")]

@@ -32,17 +32,17 @@ def is_canvas(table: Table) -> bool:
 
 
 def filled(table: Table, grades: Mapping[str, Grade], column: str | None) -> tuple[str, list[str]]:
-    """The text of a CSV file to import, and what there is to say.
+    """The text of a CSV file to import, and notes for the teacher.
 
     Args:
-        table: that was exported.
+        table: the exported one.
         grades: {student: grade}.
         column: of the assignment; default: one that is called by its title.
 
     Raises:
         UserError: if nobody of the table has a grade.
     """
-    who, matched = _identity(table, grades)
+    id_column, matched = _identity(table, grades)
     title = column or next(iter(grades.values()))["title"]
     place = _place_of(table, title)
     name = table.head[place] if place is not None else title
@@ -56,12 +56,12 @@ def filled(table: Table, grades: Mapping[str, Grade], column: str | None) -> tup
         if any(text.strip().lower().startswith(CANVAS_EXTRA[0]) for text in row):
             rows.append([*(row[i] for i in kept), number(of or whole)])
             continue
-        grade = grades.get(matched.get(row[who], ""))
+        grade = grades.get(matched.get(row[id_column], ""))
         score = "" if grade is None else number(grade["score"] * (of or whole) / whole)
         words = "" if grade is None else cell(_feedback(grade))
         rows.append([*(row[i] for i in kept), score, *([] if canvas else [words])])
     notes = [
-        f"students are named by '{table.head[who]}', points go to '{name}'"
+        f"students are named by '{table.head[id_column]}', points go to '{name}'"
         + ("" if place is not None or not canvas else ", which is a new assignment")
     ]
     if of is not None and of != whole:
@@ -78,15 +78,15 @@ def filled(table: Table, grades: Mapping[str, Grade], column: str | None) -> tup
 
 
 def _identity(table: Table, grades: Mapping[str, Grade]) -> tuple[int, dict[str, str]]:
-    """The column whose texts are most of the students' ids, and {its text: id}."""
+    """The column that has most of the students' ids, and {its text: id}."""
     by_form = {one_form(student).casefold(): student for student in grades}
     best, matched = 0, dict[str, str]()
     for place in range(len(table.head)):
-        found = {
+        matches = {
             row[place]: by_form[form] for row in table.rows if (form := one_form(row[place]).casefold()) in by_form
         }
-        if len(found) > len(matched):
-            best, matched = place, found
+        if len(matches) > len(matched):
+            best, matched = place, matches
     if not matched:
         raise UserError(
             f"{table.file}: none of its columns ({in_short(table.head)}) has the ids of the grades ({in_short(sorted(grades))})"
@@ -95,7 +95,7 @@ def _identity(table: Table, grades: Mapping[str, Grade]) -> tuple[int, dict[str,
 
 
 def _place_of(table: Table, title: str) -> int | None:
-    """The column of an assignment: Canvas writes its number behind, Moodle what it is before and behind."""
+    """The column of an assignment, whose title Canvas and Moodle write with additions."""
     wanted = title.strip().lower()
     heads = [head.strip().lower() for head in table.head]
     fits = [i for i, head in enumerate(heads) if head == wanted] or [

@@ -1,4 +1,4 @@
-"""What a grade is, and the grades in a folder."""
+"""The format of a grade, and reading the grades in a folder."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ GRADE = "grade.json"  # of a student, beside the report
 
 
 class Item(TypedDict):
-    """One thing that there are points for.
+    """Something that points are given for.
 
     Attributes:
         id, title: its names.
         score, of: points.
-        told: what was found, in words that the student may see.
-        for_teacher: the same for the teacher: right answers, names of others.
+        told: the result, in words for the student.
+        for_teacher: in words for the teacher alone: right answers, names of others.
     """
 
     id: str
@@ -32,10 +32,10 @@ class Item(TypedDict):
 
 
 class Grade(TypedDict):
-    """What is written as grade.json.
+    """The content of grade.json.
 
     Attributes:
-        pending: questions that a person has still to grade.
+        pending: questions that a person still has to grade.
         late: what late work cost, in words; empty if it cost nothing.
     """
 
@@ -58,19 +58,19 @@ class Grade(TypedDict):
 
 def grades_in(folder: Path) -> dict[str, Grade]:
     """{student: grade} of what `bbrlab grade --class` wrote to a folder. UserError if there is none."""
-    found = {}
+    grades = {}
     for file in sorted(folder.glob(f"*/{GRADE}")):
         grade: Grade = files.read_json(file, "delete it, and grade again")
         if not {"student", "score", "of", "items", "pending"} <= grade.keys():
             raise UserError(f"{file}: is of another version; grade again")
-        found[grade["student"]] = grade
-    if not found:
+        grades[grade["student"]] = grade
+    if not grades:
         raise UserError(
             f"{folder}: has no grades (*/{GRADE}); give the folder that `bbrlab grade --class` wrote to (--out)"
         )
-    return found
+    return grades
 
 
 def flag_words(grade: Grade) -> str:
-    """The kinds of what was flagged, each with how often."""
+    """The kinds of a grade's flags, each with its count."""
     return "; ".join(f"{kind} ({n})" if n > 1 else kind for kind, n in Counter(k for k, _ in grade["flags"]).items())

@@ -1,4 +1,4 @@
-"""A Gradescope autograder: the archive to upload, and what its run_autograder does.
+"""A Gradescope autograder: writing the archive to upload, and grading there.
 
 Format: gradescope-autograders.readthedocs.io (Autograder Specifications, Submission Metadata). The archive has setup.sh, which runs once
 as root in an Ubuntu image, and run_autograder, which runs for each submission in /autograder. Nothing is run again there: its Linux is not
@@ -73,8 +73,8 @@ PATH="$bin:$root/source/tools" exec "$bin/bbrlab" course autograde "$root"
 """
 
 
-def rubric_there(file: Path) -> dict[str, Any]:
-    """The rubric as it is on Gradescope: without runs made again, and their points."""
+def rubric_for_gradescope(file: Path) -> dict[str, Any]:
+    """The rubric for Gradescope: without repeated runs and their points."""
     content: dict[str, Any] = read_yaml(file)
     content["rerun"] = 0
     content["points"] = {**content["points"], "rerun": 0}
@@ -82,7 +82,7 @@ def rubric_there(file: Path) -> dict[str, Any]:
 
 
 def write_autograder(rubric_file: Path, roster_file: Path | None, out: Path) -> list[str]:
-    """Write the archive. Returns what there is to say.
+    """Write the archive. Returns notes for the teacher.
 
     Args:
         roster_file: a CSV file with the students' ids and e-mails; None: their e-mails are their ids.
@@ -96,7 +96,7 @@ def write_autograder(rubric_file: Path, roster_file: Path | None, out: Path) -> 
         "setup.sh": (SETUP.encode(), 0o755),
         "run_autograder": (RUN.encode(), 0o755),
         "tools/dpkg-query": (b"#!/bin/sh\nexit 1\n", 0o755),
-        RUBRIC: (dump_yaml(rubric_there(rubric_file)).encode(), 0o644),
+        RUBRIC: (dump_yaml(rubric_for_gradescope(rubric_file)).encode(), 0o644),
         CHECKOUT: (_checkout(notes), 0o644),
         "build/built_with.json": (json.dumps(to_record()).encode(), 0o644),
     }
@@ -158,13 +158,13 @@ def _checkout(notes: list[str]) -> bytes:
 
 
 def autograde(root: Path) -> None:
-    """Grade ROOT/submission and write ROOT/results/results.json, whatever comes of it."""
+    """Grade ROOT/submission and write ROOT/results/results.json, also if grading fails."""
     results = root / "results" / "results.json"
     try:
         source = root / "source"
         rubric = load_rubric(source / RUBRIC)
         roster = read_roster(source / ROSTER) if (source / ROSTER).exists() else None
-        student, people, notes = _who(_metadata(root), rubric, roster)
+        student, people, notes = _student_of(_metadata(root), rubric, roster)
         grade_submission(root / "submission", source / RUBRIC, student, root / "results" / "grade", by_people=people)
         content = files.read_json(root / "results" / "grade" / GRADESCOPE)
         content["output"] = " ".join([content["output"], *notes])
@@ -182,7 +182,7 @@ def autograde(root: Path) -> None:
 
 
 def _metadata(root: Path) -> dict[str, Any]:
-    """What Gradescope says of a submission. UserError if it is not there or not as documented."""
+    """Gradescope's metadata of a submission. UserError if it is missing or not as documented."""
     file = root / METADATA
     if not file.exists() or file.stat().st_size > METADATA_BYTES:
         raise UserError(f"{METADATA} is not there, or too large")
@@ -192,7 +192,7 @@ def _metadata(root: Path) -> dict[str, Any]:
     return content
 
 
-def _who(metadata: dict[str, Any], rubric: Rubric, roster: Roster | None) -> tuple[str, ByPeople, list[str]]:
+def _student_of(metadata: dict[str, Any], rubric: Rubric, roster: Roster | None) -> tuple[str, ByPeople, list[str]]:
     """The student's id, how late it is, and notes."""
     emails = [str(user.get("email", "")).strip().lower() for user in metadata["users"] if isinstance(user, dict)]
     ids = [roster.by_email[e] for e in emails if e in roster.by_email] if roster else emails

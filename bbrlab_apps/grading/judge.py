@@ -29,13 +29,13 @@ from bbrlab_apps.grading.personal import FIGURE, Personal, problem_of
 
 
 class Judged(TypedDict):
-    """What came of a claim.
+    """A judged claim.
 
     Attributes:
         verdict: of the judge; "" if the claim could not be judged.
         number: the judged number, the mean over the seeds; None without one.
         low, high: its interval; None if there is none.
-        told: in words: why not, or why inconclusive.
+        told: why it could not be judged, or why it is inconclusive.
     """
 
     verdict: str
@@ -50,55 +50,64 @@ def points_of_figure(examined: Examined) -> list[Point]:
     return [Point(validate(p["scenario"], "scenario"), p["values"]) for p in examined["points"]]
 
 
-def judge(own: Personal, examined: Examined, counting: Collection[int], scratch: Path) -> dict[str, Judged]:
+def judge(personal: Personal, examined: Examined, counting: Collection[int], scratch: Path) -> dict[str, Judged]:
     """Judge every claim.
 
     Args:
-        own: what is asked of the student.
+        personal: the student's assignment.
         examined: the submission.
         counting: indices of the runs that count.
-        scratch: a folder of ours.
+        scratch: an empty folder.
     """
     points = points_of_figure(examined)
     rows = []
-    have = set()
+    present = set()
     for index in counting:
         run = examined["runs"][index]
         folder = scratch / f"run-{index}"
         folder.mkdir()
         files.write_json(folder / SUMMARY, run["summary"])
         point = points[run["point"]]
-        have.add((point.label, run["seed"]))
+        present.add((point.label, run["seed"]))
         rows += run_rows(Run(FIGURE, point, run["seed"], folder))
     table = pd.DataFrame(rows)
     for column in schema.METRICS.keys() & set(table):
         table[column] = table[column].astype(float)
-    return {id: _judged(claim, points, own, have, table, scratch) for id, claim in own.asked.claims.items()}
+    return {
+        id: _judged(claim, points, personal, present, table, scratch)
+        for id, claim in personal.assignment.claims.items()
+    }
 
 
 def _judged(
-    claim: Claim, points: list[Point], own: Personal, have: set[tuple[str, int]], table: pd.DataFrame, scratch: Path
+    claim: Claim,
+    points: list[Point],
+    personal: Personal,
+    present: set[tuple[str, int]],
+    table: pd.DataFrame,
+    scratch: Path,
 ) -> Judged:
-    """What came of one claim."""
+    """Judge one claim."""
     nothing: Judged = {"verdict": "", "number": None, "low": None, "high": None, "told": ""}
     if not points:
         return nothing | {"told": "not judged: there is no scenario"}
     # With values that were free to choose, a claim may find other points than in the scenario that it was written for.
-    if found := problem_of(claim, Figure(FIGURE, own.asked.scenario, points, len(own.seeds))):
-        return nothing | {"told": f"not judged: {'.'.join(found[0])}: {found[1]}"}
+    if problem := problem_of(claim, Figure(FIGURE, personal.assignment.scenario, points, len(personal.seeds))):
+        return nothing | {"told": f"not judged: {'.'.join(problem[0])}: {problem[1]}"}
     chosen = {name: select(term, points) for name, term in claim.at.items()}
-    needed = {(p.label, seed) for mine in chosen.values() for p in mine for seed in own.seeds}
-    if missing := len(needed - have):
+    needed = {(p.label, seed) for selected in chosen.values() for p in selected for seed in personal.seeds}
+    if missing := len(needed - present):
         return nothing | {"told": f"not judged: {missing} of its {len(needed)} runs missing, or not counted"}
     try:
         _predict(claim, chosen, scratch)
-        said = outcome(claim.expect, sample(claim, chosen, {FIGURE: table}, scratch))
+        result = outcome(claim.expect, sample(claim, chosen, {FIGURE: table}, scratch))
     except UserError as error:
         return nothing | {"told": str(error)}
     numbers = {
-        k: v if math.isfinite(v) else None for k, v in (("number", said.mean), ("low", said.low), ("high", said.high))
+        k: v if math.isfinite(v) else None
+        for k, v in (("number", result.mean), ("low", result.low), ("high", result.high))
     }
-    return {"verdict": said.verdict, "told": said.why, **numbers}  # type: ignore[typeddict-item]
+    return {"verdict": result.verdict, "told": result.why, **numbers}  # type: ignore[typeddict-item]
 
 
 def _predict(claim: Claim, chosen: dict[str, list[Point]], results: Path) -> None:

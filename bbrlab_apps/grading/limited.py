@@ -1,6 +1,6 @@
-"""Runs a function on what others wrote in a process of its own, with limits of time, memory and disk.
+"""Runs a function that reads untrusted files in a process of its own, with limits of time, memory and disk.
 
-What comes back is JSON: nothing that the process makes is executed or built into objects here.
+Its result comes back as JSON, so that nothing of it is executed or unpickled here.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import Any
 from bbrlab.base import files
 from bbrlab.base.errors import UserError
 
-END_BYTES = 64 << 20  # of what comes back
-SLOWER = 5  # a machine that others use gives a process its seconds this much later, at most
+END_BYTES = 64 << 20  # of the result, at most
+SLOWER = 5  # real seconds for one of the processor's, at most, on a busy machine
 INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 DONE, REFUSED, TROUBLE = "done", "refused", "trouble"
 
 
 class Refused(UserError):
-    """What was handed in cannot be looked at; the text says why, for the one who made it."""
+    """A submission cannot be examined; the text says why, for the student."""
 
 
 def run_limited(work: Callable[[], Any], *, seconds: float, memory_bytes: int, file_bytes: int) -> Any:
@@ -41,7 +41,7 @@ def run_limited(work: Callable[[], Any], *, seconds: float, memory_bytes: int, f
         UserError: if this machine's disk is full, or somebody interrupted it.
     """
     reader, writer = os.pipe()
-    # A signal that comes while Python forks would be told and forgotten, and in the fork it would be taken for a fault of the work.
+    # Python prints and forgets a signal that comes while it forks, and in the fork it would count as a fault of the work.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTS)
     try:
         child = os.fork()
@@ -56,7 +56,7 @@ def run_limited(work: Callable[[], Any], *, seconds: float, memory_bytes: int, f
     deadline = time.monotonic() + SLOWER * seconds
     data, late = b"", True
     try:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)  # what came meanwhile comes here
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)  # signals that came meanwhile arrive here
         data = _received(reader, deadline)
         late = time.monotonic() >= deadline
     finally:
@@ -65,7 +65,7 @@ def run_limited(work: Callable[[], Any], *, seconds: float, memory_bytes: int, f
             with contextlib.suppress(ProcessLookupError):
                 os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
-    if os.WIFSIGNALED(status) and os.WTERMSIG(status) in INTERRUPTS and not late:  # says nothing of what was handed in
+    if os.WIFSIGNALED(status) and os.WTERMSIG(status) in INTERRUPTS and not late:  # no fault of the submission
         raise UserError("looking at a submission was interrupted; start again, what is graded is kept")
     if late or (os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU):
         raise Refused(f"looking at it took more than {seconds:g} s")
@@ -84,12 +84,12 @@ def run_limited(work: Callable[[], Any], *, seconds: float, memory_bytes: int, f
 
 
 def _received(reader: int, deadline: float) -> bytes:
-    """Everything that the process writes until it ends, the deadline passes or it is too much."""
+    """All that the process writes until it ends, the deadline passes or END_BYTES are exceeded."""
     import select
 
     parts, size = [], 0
-    while (left := deadline - time.monotonic()) > 0:
-        ready, _, _ = select.select([reader], [], [], min(left, 1.0))
+    while (left_s := deadline - time.monotonic()) > 0:
+        ready, _, _ = select.select([reader], [], [], min(left_s, 1.0))
         if not ready:
             continue
         part = os.read(reader, 1 << 16)
@@ -103,37 +103,37 @@ def _received(reader: int, deadline: float) -> bytes:
 def _work(
     work: Callable[[], Any], reader: int, writer: int, seconds: float, memory_bytes: int, file_bytes: int
 ) -> None:
-    """Do the work under limits, write what came of it, and end this process."""
+    """Do the work under limits, write its result, and end this process."""
     status = 1
     try:
         os.close(reader)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for who started this, too, and that ends it
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent gets Ctrl-C, too, and ends this process
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, INTERRUPTS)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        # At the second limit the kernel kills without a word why; the first one says it.
+        # At the first limit the kernel sends SIGXCPU, which says why; at the second it just kills.
         resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 1, int(seconds) + 3))
         limits = (
             (resource.RLIMIT_AS, _mapped_bytes() + memory_bytes),
             (resource.RLIMIT_FSIZE, file_bytes),
         )
-        for what, most in limits:
-            resource.setrlimit(what, (most, most))
+        for limit, value in limits:
+            resource.setrlimit(limit, (value, value))
         try:
-            told = [DONE, work()]
+            answer = [DONE, work()]
         except UserError as error:
-            told = [REFUSED, str(error)]
+            answer = [REFUSED, str(error)]
         except MemoryError:
-            told = [REFUSED, f"looking at it took more than {memory_bytes >> 20} MiB of memory"]
+            answer = [REFUSED, f"looking at it took more than {memory_bytes >> 20} MiB of memory"]
         except RecursionError:
-            told = [REFUSED, "something in it is nested too deeply"]
+            answer = [REFUSED, "something in it is nested too deeply"]
         except OSError as error:
             full = error.errno in files.FULL
             place = (
                 "no room for looking at submissions; set TMPDIR to a folder with more" if full else "it cannot be read"
             )
-            told = [TROUBLE if full else REFUSED, f"{place} ({error.strerror or error})"]
-        data = json.dumps(told, allow_nan=False).encode()
+            answer = [TROUBLE if full else REFUSED, f"{place} ({error.strerror or error})"]
+        data = json.dumps(answer, allow_nan=False).encode()
         while data:
             data = data[os.write(writer, data) :]
         status = 0

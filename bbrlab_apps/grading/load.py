@@ -1,4 +1,4 @@
-"""Reads a RUBRIC.yaml and checks it as its students will have it."""
+"""Reads a RUBRIC.yaml and checks it with the values that its students will get."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CORNERS_MAX = 64  # combinations of smallest and largest values that it is check
 def load_rubric(path: Path) -> Rubric:
     """Read and check a rubric, with values of its parameters put in: each one, and the smallest and largest together.
 
-    Of a parameter with more than TRIED_MAX values so many are tried, the others as far apart as they can be.
+    Of a parameter with more than TRIED_MAX values so many are tried, evenly spaced.
 
     Raises:
         UserError: naming file, line, field, value and what would be valid.
@@ -46,31 +46,31 @@ def load_rubric(path: Path) -> Rubric:
 
 
 def _tried(parameters: Mapping[str, Values]) -> Iterator[dict[str, Scalar]]:
-    """Values to check a rubric with: of all parameters together their first and last ones, then each value beside the others' first."""
-    every = {name: values.all() for name, values in parameters.items()}
-    first, last = ({name: found[end] for name, found in every.items()} for end in (0, -1))
-    corners = itertools.product(*(dict.fromkeys((found[0], found[-1])) for found in every.values()))
+    """Values to check a rubric with: combinations of first and last ones, then each value with the first ones of the others."""
+    every = {name: of_parameter.all() for name, of_parameter in parameters.items()}
+    first, last = ({name: options[end] for name, options in every.items()} for end in (0, -1))
+    corners = itertools.product(*(dict.fromkeys((options[0], options[-1])) for options in every.values()))
     chosen = [dict(zip(every, corner, strict=True)) for corner in itertools.islice(corners, CORNERS_MAX)]
-    for name, found in every.items():
-        count = min(len(found), TRIED_MAX)
-        inner = sorted({round(i * (len(found) - 1) / (count - 1)) for i in range(1, count - 1)})
-        chosen += [first | {name: found[place]} for place in (*inner, -1)]
-    yield from (dict(key) for key in dict.fromkeys(tuple(one.items()) for one in (*chosen, last)))
+    for name, options in every.items():
+        count = min(len(options), TRIED_MAX)
+        inner = sorted({round(i * (len(options) - 1) / (count - 1)) for i in range(1, count - 1)})
+        chosen += [first | {name: options[place]} for place in (*inner, -1)]
+    yield from (dict(key) for key in dict.fromkeys(tuple(choice.items()) for choice in (*chosen, last)))
 
 
-def _explained(where: str, error: Any, content: Any) -> str:
+def _explained(place: str, error: Any, content: Any) -> str:
     """A pydantic error in words: file, line, field, value, what would be valid."""
     if error["type"] != "extra_forbidden":
-        return explain_error(where, error, content)
+        return explain_error(place, error, content)
     path = [p for p in error["loc"] if isinstance(p, int) or "[" not in p]
-    known = list(_model_at(path[:-1]).model_fields)
-    close = difflib.get_close_matches(str(path[-1]), known, 1)
-    hint = f"; did you mean '{close[0]}'?" if close else f" (valid here: {', '.join(known)})"
-    return f"{where}: unknown key '{'.'.join(map(str, path))}'{hint}"
+    valid = list(_model_at(path[:-1]).model_fields)
+    close = difflib.get_close_matches(str(path[-1]), valid, 1)
+    hint = f"; did you mean '{close[0]}'?" if close else f" (valid here: {', '.join(valid)})"
+    return f"{place}: unknown key '{'.'.join(map(str, path))}'{hint}"
 
 
 def _model_at(path: list[Any]) -> type[BaseModel]:
-    """The model that stands at a place of a rubric."""
+    """The model of a place in a rubric."""
     model: type[BaseModel] = Rubric
     for part in path:
         if part in model.model_fields:

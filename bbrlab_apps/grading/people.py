@@ -1,4 +1,4 @@
-"""Tables that people bring: rosters, times of hand-ins, marks for what a person grades. CSV as spreadsheets and courses' systems write it."""
+"""CSV tables that teachers provide: rosters, times of hand-ins, marks of people."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BYTES_MAX = 5_000_000
 # Columns that name a student, in the order in which they are looked for: Canvas's "Student" is a name, and its "ID" its own number.
 ID_COLUMNS = ("sis login id", "username", "student id", "id number", "sid", "student", "id", "email address", "email")
 EMAIL_COLUMNS = ("email address", "email")
-CANVAS_EXTRA = ("points possible", "student, test")  # rows of Canvas's table that are nobody's
+CANVAS_EXTRA = ("points possible", "student, test")  # rows of Canvas's table that are no students
 
 
 @dataclass(frozen=True)
@@ -35,12 +35,12 @@ class Table:
     rows: list[list[str]]
 
     def column(self, names: Sequence[str]) -> int | None:
-        """The first of some columns that is there, whatever its case."""
+        """The first of some columns that the table has, ignoring case."""
         lower = [name.strip().lower() for name in self.head]
         return next((lower.index(name) for name in names if name in lower), None)
 
     def needed(self, *names: str) -> int:
-        """The place of a column. UserError if it is not there."""
+        """The index of a column. UserError if it is missing."""
         place = self.column([name.lower() for name in names])
         if place is None:
             raise UserError(f"{self.file}: has no column '{names[0]}' (it has {in_short(self.head) or 'none'})")
@@ -73,11 +73,11 @@ def read_table(file: Path) -> Table:
 
 @dataclass(frozen=True)
 class Roster:
-    """Who is in a course.
+    """The students of a course.
 
     Attributes:
-        column: that the ids are of.
-        ids: of the students, in their order.
+        column: from which the ids are.
+        ids: of the students, in the table's order.
         by_email: {e-mail in small letters: id}, of those who have one.
     """
 
@@ -121,7 +121,7 @@ def read_roster(file: Path, column: str | None = None) -> Roster:
 def read_people(
     rubric: Rubric, submitted: Path | None, marks: Path | None, students: Sequence[str]
 ) -> dict[str, ByPeople]:
-    """{student: what people say of the submission}.
+    """{student: what people contribute to the grade}.
 
     Args:
         submitted: a CSV file with student, submitted (ISO 8601 with a zone) and, if there are any, extension_days; None: all in time.
@@ -131,57 +131,61 @@ def read_people(
     Raises:
         UserError: naming file, row and column of what is wrong.
     """
-    found: dict[str, ByPeople] = {student: {"late_days": 0, "marks": {}} for student in students}
+    people: dict[str, ByPeople] = {student: {"late_days": 0, "marks": {}} for student in students}
     if submitted is not None:
         if rubric.late.deadline is None:
             raise UserError(f"--submitted {submitted}: the rubric has no late.deadline")
         for student, days in _times(rubric, submitted).items():
-            if student in found:
-                found[student]["late_days"] = days
+            if student in people:
+                people[student]["late_days"] = days
     if marks is not None:
         for student, given in _marks(rubric, marks).items():
-            if student in found:
-                found[student]["marks"] = given
-    return found
+            if student in people:
+                people[student]["marks"] = given
+    return people
 
 
 def one_person(people: Mapping[str, ByPeople], student: str) -> ByPeople:
-    """What people say of a student's submission."""
+    """What people contribute to one student's grade."""
     return people.get(student, NOBODY)
 
 
 def _times(rubric: Rubric, file: Path) -> dict[str, int]:
     table = read_table(file)
-    student, at, more = table.needed("student"), table.needed("submitted"), table.column(["extension_days"])
+    student, at, extension_column = table.needed("student"), table.needed("submitted"), table.column(["extension_days"])
     deadline = instant_of(rubric.late.deadline or "")
-    found = {}
+    days_of = {}
     for number, row in enumerate(table.rows, 2):
-        extension = _number(table, number, row, more, 0, 365) if more is not None and row[more].strip() else 0.0
+        extension = (
+            _number(table, number, row, extension_column, 0, 365)
+            if extension_column is not None and row[extension_column].strip()
+            else 0.0
+        )
         try:
-            found[checked_id(row[student], f"{file}, row {number}")] = late_days(
+            days_of[checked_id(row[student], f"{file}, row {number}")] = late_days(
                 deadline, instant_of(row[at]), extension
             )
         except ValueError as error:
             raise UserError(f"{file}, row {number}, column 'submitted': {error}") from None
-    return found
+    return days_of
 
 
 def _marks(rubric: Rubric, file: Path) -> dict[str, dict[str, tuple[float, str]]]:
     table = read_table(file)
     student, question, points = table.needed("student"), table.needed("question"), table.needed("points")
     comment = table.column(["comment"])
-    of = {q.id: q.points for q in rubric.questions if q.person is not None}
-    found: dict[str, dict[str, tuple[float, str]]] = {}
+    points_max = {q.id: q.points for q in rubric.questions if q.person is not None}
+    marks: dict[str, dict[str, tuple[float, str]]] = {}
     for number, row in enumerate(table.rows, 2):
         id = row[question].strip()
-        if id not in of:
+        if id not in points_max:
             raise UserError(
-                f"{file}, row {number}, column 'question': no person grades '{id}' (people grade {in_short(list(of)) or 'none'})"
+                f"{file}, row {number}, column 'question': no person grades '{id}' (people grade {in_short(list(points_max)) or 'none'})"
             )
-        value = _number(table, number, row, points, 0, of[id])
+        value = _number(table, number, row, points, 0, points_max[id])
         words = row[comment].strip()[:2000] if comment is not None else ""
-        found.setdefault(checked_id(row[student], f"{file}, row {number}"), {})[id] = (value, words)
-    return found
+        marks.setdefault(checked_id(row[student], f"{file}, row {number}"), {})[id] = (value, words)
+    return marks
 
 
 def _number(table: Table, number: int, row: Sequence[str], place: int, low: float, high: float) -> float:

@@ -1,4 +1,4 @@
-"""What is asked of one student: the rubric with the values that are drawn from the student's id."""
+"""One student's assignment: the rubric with the values that are drawn from the student's id."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from bbrlab.scenario.schema import NOT_DECISIVE, Scenario
 from bbrlab_apps.grading.cost import dearest_sample_s, too_much
 from bbrlab_apps.grading.rubric import Misplaced, Question, Rubric, Scalar, in_words
 
-FIGURE = "the scenario"  # the name, in messages, of the one figure that a rubric's claims speak of
+FIGURE = "the scenario"  # what messages call the one figure of a rubric's claims
 NOT_HERE = {
     "figure": "a rubric has one scenario, of which all its claims speak; leave it out",
     "published": "published values belong to papers; give numbers in expect",
@@ -37,11 +37,11 @@ LOOK_ALIKE = {"LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC"}  #
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What is asked of everybody with the same parameters.
+class Assignment:
+    """A rubric with its parameters filled in.
 
     Attributes:
-        scenario: the scenario that is asked for.
+        scenario: the one to run.
         points: its points.
         claims: {id in the rubric: claim}.
         questions: the rubric's, with ``value`` and ``within`` as numbers.
@@ -55,23 +55,23 @@ class Asked:
 
 @dataclass(frozen=True)
 class Personal:
-    """What is asked of one student.
+    """One student's assignment.
 
     Attributes:
         student: the id.
         parameters: {name: value}.
         seeds: of every point, ascending.
-        asked: the assignment with the parameters put in.
+        assignment: the rubric with the parameters filled in.
     """
 
     student: str
     parameters: dict[str, Scalar]
     seeds: list[int]
-    asked: Asked
+    assignment: Assignment
 
 
 def one_form(text: str) -> str:
-    """A student's id in the form in which ids are compared: machines write the same letters differently."""
+    """A student's id in Unicode's composed form (NFC), in which ids are compared."""
     return unicodedata.normalize("NFC", text).strip()
 
 
@@ -81,27 +81,27 @@ def foreign_letters(text: str) -> str:
 
 
 def _looks_like_another(text: str) -> bool:
-    """Whether letters of scripts that look alike are mixed, or are of a form that stands for others (full width, ligatures)."""
+    """Whether a text mixes scripts that look alike, or has compatibility forms of letters (full width, ligatures)."""
     scripts = {unicodedata.name(c, "").split(" ")[0] for c in text if c.isalpha()}
     return len(scripts & LOOK_ALIKE) > 1 or unicodedata.normalize("NFKC", text) != text
 
 
-def checked_id(text: str, where: str = "--student") -> str:
+def checked_id(text: str, place: str = "--student") -> str:
     """A student's id in one form. UserError, naming ``where`` it stands, if it is no plain text of one line, or looks like another's."""
-    found = one_form(text)
-    if not found or len(found) > ID_MAX or not found.isprintable() or "/" in found or found in (".", ".."):
+    id = one_form(text)
+    if not id or len(id) > ID_MAX or not id.isprintable() or "/" in id or id in (".", ".."):
         raise UserError(
-            f"{where}: {text[:40]!r} is no student's id, which is 1 to {ID_MAX} printable characters without /"
+            f"{place}: {text[:40]!r} is no student's id, which is 1 to {ID_MAX} printable characters without /"
         )
-    if _looks_like_another(found):
+    if _looks_like_another(id):
         raise UserError(
-            f"{where}: {text[:40]!r} looks like another id, for it has {foreign_letters(found)}; write it in letters of one alphabet"
+            f"{place}: {text[:40]!r} looks like another id, for it has {foreign_letters(id)}; write it in letters of one alphabet"
         )
-    return found
+    return id
 
 
 def drawn(rubric: Rubric, student: str, name: str, count: int) -> int:
-    """A number below ``count``, decided by the teacher's salt, the assignment, the student and ``name``: the same everywhere.
+    """A number below ``count``, drawn from the teacher's salt, the assignment, the student and ``name``: the same everywhere.
 
     A keyed hash (HMAC with SHA-256), so that nobody without the salt can tell what another id draws.
     """
@@ -121,10 +121,10 @@ def drawn_seeds(rubric: Rubric, student: str) -> list[int]:
 
 
 def personal(rubric: Rubric, student: str) -> Personal:
-    """What is asked of a student.
+    """A student's assignment.
 
     Raises:
-        UserError: for an id that is none, or values that make no assignment together.
+        UserError: for an invalid id, or values that make no valid assignment together.
     """
     student = checked_id(student)
     parameters = {}
@@ -140,8 +140,8 @@ def personal(rubric: Rubric, student: str) -> Personal:
     return Personal(student, parameters, drawn_seeds(rubric, student), asked)
 
 
-def filled_in(rubric: Rubric, parameters: Mapping[str, Scalar]) -> Asked:
-    """The assignment with parameters put in.
+def filled_in(rubric: Rubric, parameters: Mapping[str, Scalar]) -> Assignment:
+    """The assignment with parameters filled in.
 
     Raises:
         Misplaced: for what is not valid then.
@@ -169,8 +169,10 @@ def filled_in(rubric: Rubric, parameters: Mapping[str, Scalar]) -> Asked:
             field = [p for p in first["loc"] if p not in ("", "str", "list[str]") and not str(p).startswith("[")]
             message = first["msg"].removeprefix("Value error, ")
             raise Misplaced((*place, *field), f"claims.{judged.id}: {'.'.join(map(str, field))}: {message}") from None
-        if found := problem_of(claims[judged.id], figure):
-            raise Misplaced((*place, *found[0]), f"claims.{judged.id}: {'.'.join(found[0])}: {found[1]}")
+        if claim_problem := problem_of(claims[judged.id], figure):
+            raise Misplaced(
+                (*place, *claim_problem[0]), f"claims.{judged.id}: {'.'.join(claim_problem[0])}: {claim_problem[1]}"
+            )
     questions = []
     for number, question in enumerate(rubric.questions):
         content = _filled(question.model_dump(), parameters, ("questions", number))
@@ -188,11 +190,11 @@ def filled_in(rubric: Rubric, parameters: Mapping[str, Scalar]) -> Asked:
             first = error.errors()[0]
             problem = f"{'.'.join(map(str, first['loc']))}: {first['msg'].removeprefix('Value error, ')}"
             raise Misplaced(("questions", number), f"questions.{question.id}: {problem}") from None
-    return Asked(scenario, points, claims, questions)
+    return Assignment(scenario, points, claims, questions)
 
 
 def _scenario(rubric: Rubric, parameters: Mapping[str, Scalar]) -> tuple[Scenario, list[Point]]:
-    """The scenario that is asked for, and its points."""
+    """The assignment's scenario, and its points."""
     content = _filled(rubric.scenario, parameters, ("scenario",))
     try:
         scenario = validate(content, "scenario")
@@ -204,8 +206,8 @@ def _scenario(rubric: Rubric, parameters: Mapping[str, Scalar]) -> tuple[Scenari
     if scenario.scales:
         raise Misplaced(("scenario", "scales"), "scenario: scales are of campaigns; leave them out")
     if len(points) * rubric.seeds > rubric.limits.runs:
-        asked = f"{len(points)} points and {rubric.seeds} seeds are more runs than limits.runs ({rubric.limits.runs})"
-        raise Misplaced(("scenario",), f"scenario: {asked}")
+        text = f"{len(points)} points and {rubric.seeds} seeds are more runs than limits.runs ({rubric.limits.runs})"
+        raise Misplaced(("scenario",), f"scenario: {text}")
     _check_cost(rubric, points)
     flat = flattened(points[0])
     for path in rubric.free:
@@ -217,43 +219,43 @@ def _scenario(rubric: Rubric, parameters: Mapping[str, Scalar]) -> tuple[Scenari
 
 
 def _check_cost(rubric: Rubric, points: list[Point]) -> None:
-    """Misplaced if runs that are asked for are beyond the limits for making them again: nobody could get the points for that."""
+    """Misplaced if assigned runs exceed the limits for repeating them: nobody could get the points for that."""
     if not rubric.rerun:
         return
     advice = "allow more, or ask for less"
     for point in points:
         for field, why in too_much(point, rubric.limits).items():
-            which = ", ".join(f"{path} {value}" for path, value in point.values.items())
-            told = f"a run {f'with {which} ' if which else ''}{why}; {advice}"
-            raise Misplaced(("limits", field), f"limits.{field}: {told}")
+            conditions = ", ".join(f"{path} {value}" for path, value in point.values.items())
+            text = f"a run {f'with {conditions} ' if conditions else ''}{why}; {advice}"
+            raise Misplaced(("limits", field), f"limits.{field}: {text}")
     seconds = dearest_sample_s(points, rubric.seeds, rubric.rerun)
     if seconds > rubric.limits.rerun_s:
-        told = f"{rubric.rerun} runs made again (rerun) would need up to about {rounded(seconds, 3)} s, allowed are {rubric.limits.rerun_s:g}"
-        raise Misplaced(("limits", "rerun_s"), f"limits.rerun_s: {told}; {advice}")
+        text = f"{rubric.rerun} runs made again (rerun) would need up to about {rounded(seconds, 3)} s, allowed are {rubric.limits.rerun_s:g}"
+        raise Misplaced(("limits", "rerun_s"), f"limits.rerun_s: {text}; {advice}")
 
 
 def flattened(point: Point) -> dict[str, Any]:
-    """{dotted path: value} of everything that decides a point's outcome, but for what is not set (None)."""
+    """{dotted path: value} of all that decides a point's outcome and is set."""
     content = point.scenario.model_dump(exclude=NOT_DECISIVE)
     return {path: value for path, value in leaves(content, whole_lists=True) if value not in (None, {})}
 
 
 def canonical(value: Any) -> str:
-    """A value as text that is the same for equal ones: 1 and 1.0."""
+    """A value as text, the same for equal ones: 1 and 1.0."""
     if isinstance(value, list):
         return json.dumps([canonical(v) for v in value])
     return json.dumps(float(value) if isinstance(value, int) and not isinstance(value, bool) else value)
 
 
 def _filled(content: Any, parameters: Mapping[str, Scalar], place: tuple[Any, ...]) -> Any:
-    """The content with the parameters put in; a text that is nothing but ``{name}`` becomes the value itself."""
+    """The content with the parameters filled in; a text that is only ``{name}`` becomes the value itself."""
     if isinstance(content, str):
         for name in PLACEHOLDER.findall(content):
             if name not in parameters:
-                known = ", ".join(parameters) or "none"
-                raise Misplaced(place, f"'{{{name}}}': there is no parameter '{name}' (there are: {known})")
+                names = ", ".join(parameters) or "none"
+                raise Misplaced(place, f"'{{{name}}}': there is no parameter '{name}' (there are: {names})")
         whole = PLACEHOLDER.fullmatch(content)
-        return parameters[whole[1]] if whole else PLACEHOLDER.sub(lambda found: str(parameters[found[1]]), content)
+        return parameters[whole[1]] if whole else PLACEHOLDER.sub(lambda match: str(parameters[match[1]]), content)
     if isinstance(content, dict):
         return {key: _filled(value, parameters, (*place, key)) for key, value in content.items()}
     if isinstance(content, list):
@@ -262,7 +264,7 @@ def _filled(content: Any, parameters: Mapping[str, Scalar], place: tuple[Any, ..
 
 
 def _computed(text: str, place: tuple[Any, ...], where: str) -> float:
-    """The number that arithmetic gives."""
+    """The value of an arithmetic expression."""
     try:
         tree = expressions.parse(text)
         names = expressions.names(tree)
@@ -277,7 +279,7 @@ def _computed(text: str, place: tuple[Any, ...], where: str) -> float:
 
 
 def problem_of(claim: Claim, figure: Figure) -> tuple[tuple[str, ...], str] | None:
-    """What is wrong with a claim on a figure's points: the field and the problem, the first there is; None if nothing is."""
+    """The first problem of a claim on a figure's points, with its field; None if there is none."""
     traits = frozenset().union(*(p.traits for p in figure.points))
     for field, problem in check.problems_of(claim, {figure.id: figure}, lambda _: traits):
         return tuple(filter(None, field)), problem

@@ -1,4 +1,4 @@
-"""The measured part of summary.json made again from samples.parquet: who edits a summary must edit the samples, too."""
+"""Computes the measured part of summary.json anew from samples.parquet, so that an edited summary shows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from bbrlab.scenario.point import Point
 from bbrlab.scenario.schema import Scenario
 
 QUEUE_COLUMNS = ("bytes", "packets", "sent_bytes", "sent_packets", "drops", "marks")
-OF_CLOSED_SOCKETS = (
+NEED_CLOSED_SOCKETS = (
     "flows_ran",
     "receive_window",
     "send_buffer",
@@ -30,10 +30,9 @@ OF_QUEUES = ("queue_peak", "busy_rate")
 
 
 def can_recount(scenario: Scenario) -> bool:
-    """Whether the samples alone say it all: every flow sends forward, to the end of the run.
+    """Whether the samples suffice: every flow sends forward, to the end of the run.
 
-    What a socket had counted when it was closed, the backlog of the other direction, and what became of short flows are not in
-    samples.parquet.
+    Counters of closed sockets, the backlog of the other direction and short flows are not in samples.parquet.
     """
     return _is_forward(scenario) and all(f.stop_s is None and f.bytes is None for f in scenario.flows)
 
@@ -43,7 +42,7 @@ def _is_forward(scenario: Scenario) -> bool:
 
 
 def _measurements(plan: Plan, columns: Mapping[str, Array]) -> tuple[list[FlowCounters], Queue]:
-    """The flows' counters and the bottleneck's queue, as far as samples have them."""
+    """The flows' counters and the bottleneck's queue, by the samples."""
     late_s = lateness_s(plan.content["virtual"])
     of_flow = columns["flow"] >= 0
     flows = Flows({name: values[of_flow] for name, values in columns.items()}, {})
@@ -53,21 +52,21 @@ def _measurements(plan: Plan, columns: Mapping[str, Array]) -> tuple[list[FlowCo
 
 
 def recounted(point: Point, plan: Plan, columns: Mapping[str, Array]) -> Measured:
-    """What summarise() makes of the samples alone.
+    """The measurements of a run by its samples alone.
 
     Args:
         point, plan: of the run.
         columns: of samples.parquet (measure/sample_schema.py), each of shape (samples,).
 
     Returns:
-        As summarise(), exactly, of a scenario that can_recount().
+        Exactly what summarise() returned in the run, of a scenario that can_recount().
     """
     counters, queue = _measurements(plan, columns)
     return summarise(point.scenario, plan, counters, {"forward": queue})
 
 
 def checks_of(scenario: Scenario, plan: Plan, report: Any, columns: Mapping[str, Array]) -> list[CheckEntry]:
-    """The self-checks of a run, made again: those for which its samples and the guest's report suffice.
+    """A run's self-checks, computed anew: those for which its samples and the guest's report suffice.
 
     Args:
         scenario, plan: of the run.
@@ -76,8 +75,8 @@ def checks_of(scenario: Scenario, plan: Plan, report: Any, columns: Mapping[str,
     """
     counters, queue = _measurements(plan, columns)
     queues: dict[str, Queue] = {link["direction"]: queue for link in plan.content["bottlenecks"]}
-    left_out: tuple[str, ...] = () if can_recount(scenario) else OF_CLOSED_SOCKETS
+    left_out: tuple[str, ...] = () if can_recount(scenario) else NEED_CLOSED_SOCKETS
     if not _is_forward(scenario):
         left_out += tuple(name + suffix for name in OF_QUEUES for suffix in ("", "_reverse"))
-    found = run_checks(scenario, plan, report, counters, queues)
-    return [check for check in found if check["name"] not in left_out]
+    checks = run_checks(scenario, plan, report, counters, queues)
+    return [check for check in checks if check["name"] not in left_out]

@@ -1,4 +1,4 @@
-"""What people and programs read of a grade: a page, Gradescope's results.json, a table of a class."""
+"""Writes a grade as a page and as Gradescope's results.json, and the grades of a class as a table."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ TEMPLATES = Path(__file__).parent / "templates"
 
 
 def number(value: float) -> str:
-    """Points as people write them."""
+    """Points without superfluous zeros."""
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
 def render(template: str, **values: Any) -> str:
-    """A page by a template of templates/: one file, every foreign text escaped."""
+    """A page by a template of templates/: one file, all texts escaped."""
     from jinja2 import Environment, FileSystemLoader
 
     environment = Environment(
@@ -37,11 +37,11 @@ def page(grade: Grade) -> str:
 
 
 def gradescope(grade: Grade) -> dict[str, Any]:
-    """Gradescope's results.json. Students see it, so that it has neither right answers nor other students' names."""
-    seen = "A teacher will look at this submission." if grade["flags"] else ""
+    """Gradescope's results.json. Students see it: it has neither right answers nor other students' names."""
+    flagged = "A teacher will look at this submission." if grade["flags"] else ""
     pending = f"A person has still to grade: {', '.join(grade['pending'])}." if grade["pending"] else ""
     late = f"{grade['late']}." if grade["late"] else ""
-    words = [f"{number(grade['score'])} of {number(grade['of'])} points.", late, pending, seen, *grade["notes"]]
+    words = [f"{number(grade['score'])} of {number(grade['of'])} points.", late, pending, flagged, *grade["notes"]]
     return {
         "score": grade["score"],
         "output": " ".join(filter(None, words)),

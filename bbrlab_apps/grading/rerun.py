@@ -1,4 +1,4 @@
-"""A sample of a submission's runs made again, in guests, with limits, and compared byte for byte."""
+"""Repeats a sample of a submission's runs in guests, with limits, and compares them byte for byte."""
 
 from __future__ import annotations
 
@@ -27,33 +27,33 @@ from bbrlab.results.run_folder import RunFolder
 from bbrlab.run.output import SAMPLES, SUMMARY
 from bbrlab.scenario.messages import validate
 from bbrlab.scenario.point import Point
-from bbrlab_apps.grading.asked_scenario import identity
 from bbrlab_apps.grading.cost import too_much
-from bbrlab_apps.grading.handed_runs import (
-    EDITED_SAMPLES,
-    EDITED_SUMMARY,
-    RunFound,
-)
-from bbrlab_apps.grading.handed_samples import read_samples, table_digest
 from bbrlab_apps.grading.personal import Personal
 from bbrlab_apps.grading.rubric import Limits, Rubric
 from bbrlab_apps.grading.submission import shown
+from bbrlab_apps.grading.submitted_runs import (
+    EDITED_SAMPLES,
+    EDITED_SUMMARY,
+    SubmittedRun,
+)
+from bbrlab_apps.grading.submitted_samples import read_samples, table_digest
+from bbrlab_apps.grading.submitted_scenario import identity
 
 SAME, DIFFERS, NOT_RUN = "the same", "differs", "not run"
-MEMORY_HOLE_BYTES = 1 << 30  # by which the sparse file of a UML guest's memory is longer than the memory
+MEMORY_HOLE_BYTES = 1 << 30  # the sparse file of a UML guest's memory is longer than the memory by this
 FAILED_HERE, BEYOND = "could not be made again", "not made again, beyond the limits"
-END_S = 10  # that a run may take to end when it is told to
+END_S = 10  # for a run to end after SIGTERM
 
 
 class Rerun(TypedDict):
-    """What came of a run made again.
+    """The result of repeating a run.
 
     Attributes:
         run: index of the run in the submission.
         name: its folder.
         outcome: SAME, DIFFERS or NOT_RUN.
-        kind: of what differs: EDITED_SAMPLES or EDITED_SUMMARY; of what was not run: FAILED_HERE if this machine could not finish it,
-            BEYOND if the limits of the rubric forbid it; else "".
+        kind: if it differs: EDITED_SAMPLES or EDITED_SUMMARY; if it was not run: FAILED_HERE if this machine could not finish it,
+            BEYOND if the rubric's limits forbid it; else "".
         told: in words.
     """
 
@@ -66,11 +66,11 @@ class Rerun(TypedDict):
 
 @dataclass(frozen=True)
 class Drawn:
-    """What is made again.
+    """The runs to repeat.
 
     Attributes:
         runs: indices of runs of the submission.
-        lost: in words, the runs that were drawn and are not there, or do not count.
+        lost: drawn runs that are missing or do not count, in words.
     """
 
     runs: list[int]
@@ -78,16 +78,16 @@ class Drawn:
 
 
 def drawn_runs(
-    rubric: Rubric, own: Personal, points: list[Point], runs: list[RunFound], first: Collection[int]
+    rubric: Rubric, personal: Personal, points: list[Point], runs: list[SubmittedRun], first: Collection[int]
 ) -> Drawn:
-    """Which runs are made again: ``rerun`` of those that are asked for, which the teacher's salt decides, and those of ``first``.
+    """Draw the runs to repeat: ``rerun`` of the assigned ones, by the teacher's salt, after those of ``first``.
 
-    The draw is of points and seeds, not of what was handed in for them: who hands in again draws nothing new, and what was caught is
-    caught again. Nobody without the salt can tell which they are.
+    Points and seeds are drawn, not submitted folders, so that handing in again changes nothing. Nobody without the salt can predict
+    the draw.
 
     Args:
-        rubric, own: what is asked of the student.
-        points: of the figure; ``point`` of a run is an index of it.
+        rubric, personal: the student's assignment.
+        points: of the figure; a run's ``point`` is an index into it.
         runs: of the submission.
         first: indices of runs that are suspected to be copied.
     """
@@ -96,45 +96,48 @@ def drawn_runs(
     names = _names_of(points, rubric)
 
     def rank(place: tuple[int, int]) -> bytes:
-        message = f"{rubric.name}\0{own.student}\0rerun\0{names[place[0]]}\0{place[1]}".encode()
+        message = f"{rubric.name}\0{personal.student}\0rerun\0{names[place[0]]}\0{place[1]}".encode()
         return hmac.digest(rubric.salt.encode(), message, hashlib.sha256)
 
     usable = {(run["point"], run["seed"]): i for i, run in enumerate(runs) if not run["wrong"]}
-    asked = sorted(((p, seed) for p in range(len(points)) for seed in own.seeds), key=rank)[: rubric.rerun]
+    drawn = sorted(((p, seed) for p in range(len(points)) for seed in personal.seeds), key=rank)[: rubric.rerun]
     suspects = [i for i in first if i in usable.values()]
-    told = [", ".join(f"{path} {value}" for path, value in points[p].values.items()) for p, _ in asked]
+    conditions = [", ".join(f"{path} {value}" for path, value in points[p].values.items()) for p, _ in drawn]
     lost = [
-        f"{what + ', ' if what else ''}seed {place[1]}: no such run is there, or it does not count"
-        for place, what in zip(asked, told, strict=True)
+        f"{words + ', ' if words else ''}seed {place[1]}: no such run is there, or it does not count"
+        for place, words in zip(drawn, conditions, strict=True)
         if place not in usable
     ]
-    return Drawn(list(dict.fromkeys([*suspects, *(usable[p] for p in asked if p in usable)])), lost)
+    return Drawn(list(dict.fromkeys([*suspects, *(usable[p] for p in drawn if p in usable)])), lost)
 
 
 def _names_of(points: list[Point], rubric: Rubric) -> list[str]:
-    """A name of each point that neither the order in the student's file changes, nor values that were free to choose, as far as others
-    tell points apart; points that only those tell apart are counted, smallest values first."""
+    """A name for each point that depends neither on the order in the student's file nor on freely chosen values.
+
+    Points that differ in freely chosen values only are numbered, smallest values first."""
     order = sorted(range(len(points)), key=lambda i: identity(points[i]))
     names, count = [""] * len(points), Counter[str]()
     for i in order:
-        asked = identity(points[i], rubric.free)
-        count[asked] += 1
-        names[i] = f"{asked}\0{count[asked]}"
+        key = identity(points[i], rubric.free)
+        count[key] += 1
+        names[i] = f"{key}\0{count[key]}"
     return names
 
 
-def run_again(rubric: Rubric, runs: list[RunFound], chosen: list[int], kernel: Kernel, scratch: Path) -> list[Rerun]:
-    """Make runs again, one after the other, as far as the limits allow.
+def run_again(
+    rubric: Rubric, runs: list[SubmittedRun], chosen: list[int], kernel: Kernel, scratch: Path
+) -> list[Rerun]:
+    """Repeat runs, one after the other, as far as the limits allow.
 
     Args:
         rubric: with the limits.
         runs: of the submission.
         chosen: indices (drawn_runs()).
-        kernel: in which.
-        scratch: a folder of ours.
+        kernel: to run them with.
+        scratch: an empty folder.
     """
     left_s = rubric.limits.rerun_s
-    found: list[Rerun] = []
+    reruns: list[Rerun] = []
     for index in chosen:
         run = runs[index]
         point = Point(validate(run["scenario"], run["name"]), {})
@@ -143,15 +146,15 @@ def run_again(rubric: Rubric, runs: list[RunFound], chosen: list[int], kernel: K
         if not reason and cost_s > left_s:
             reason = f"would need about {rounded(cost_s, 3)} s; of {rubric.limits.rerun_s:g} s for all of the sample {rounded(left_s, 3)} are left"
         if reason:
-            found.append({"run": index, "name": run["name"], "outcome": NOT_RUN, "kind": BEYOND, "told": reason})
+            reruns.append({"run": index, "name": run["name"], "outcome": NOT_RUN, "kind": BEYOND, "told": reason})
             continue
         left_s -= cost_s
-        found.append(_again(rubric.limits, run, index, point, kernel, scratch / f"rerun-{index}"))
-    return found
+        reruns.append(_again(rubric.limits, run, index, point, kernel, scratch / f"rerun-{index}"))
+    return reruns
 
 
-def _again(limits: Limits, run: RunFound, index: int, point: Point, kernel: Kernel, scratch: Path) -> Rerun:
-    """One run made again and compared."""
+def _again(limits: Limits, run: SubmittedRun, index: int, point: Point, kernel: Kernel, scratch: Path) -> Rerun:
+    """Repeat one run and compare it."""
     scratch.mkdir()
     file, out = scratch / "scenario.yaml", scratch / "out"
     file.write_text(yaml.safe_dump(run["scenario"]), encoding="utf-8")
@@ -171,19 +174,19 @@ def _again(limits: Limits, run: RunFound, index: int, point: Point, kernel: Kern
         with postponed():
             child = python.start("bbrlab.cli.main", *argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                                  text=True, errors="replace", start_new_session=True, preexec_fn=limit)  # fmt: skip
-        _, said = child.communicate(timeout=limits.end_s)
+        _, stderr = child.communicate(timeout=limits.end_s)
     except subprocess.TimeoutExpired:
         return result | {"kind": FAILED_HERE, "told": f"was ended after {limits.end_s:g} s"}
     finally:
         if child is not None and child.poll() is None:
             _end(child)
     if child.returncode:
-        return result | {"kind": FAILED_HERE, "told": shown(why_it_failed(said, child.returncode), 300)}
+        return result | {"kind": FAILED_HERE, "told": shown(why_it_failed(stderr, child.returncode), 300)}
     return result | _compared(run, point, out)  # type: ignore[return-value]
 
 
 def _end(child: subprocess.Popen[str]) -> None:
-    """End ``bbrlab run``: it ends its guest, all processes of it. Killed, it would leave those that a booting guest has stopped."""
+    """End ``bbrlab run`` by SIGTERM, at which it ends its guest. Killed, it would leave stopped processes of a booting guest."""
     child.terminate()
     try:
         child.wait(END_S)
@@ -192,8 +195,8 @@ def _end(child: subprocess.Popen[str]) -> None:
         child.wait()
 
 
-def _compared(run: RunFound, point: Point, out: Path) -> dict[str, str]:
-    """How a run that was made again compares with the one that was handed in."""
+def _compared(run: SubmittedRun, point: Point, out: Path) -> dict[str, str]:
+    """Compare a repeated run with the submitted one."""
     made = RunFolder(out)
     same_bytes = made.table_hashes[SAMPLES] == run["sha256"]
     same_values = same_bytes or table_digest(read_samples(out / SAMPLES, point)) == run["digest"]
@@ -212,7 +215,7 @@ def _compared(run: RunFound, point: Point, out: Path) -> dict[str, str]:
 
 
 def ready(rubric: Rubric) -> Kernel:
-    """The kernel that results must be of. UserError if it is not built here."""
+    """The kernel of an assignment. UserError if it is not built here."""
     from bbrlab.run.compatibility import kernel_for
 
     try:

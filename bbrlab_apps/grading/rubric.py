@@ -1,4 +1,4 @@
-"""The format of RUBRIC.yaml: what an assignment asks for, and what it gives points for (courses/README.md)."""
+"""The format of RUBRIC.yaml: an assignment and its points (courses/README.md)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ROUNDED = 10.0**-DIGITS
 
 
 class Values(Strict):
-    """What a value may be: from ``low`` to ``high`` (in steps), or ``one_of`` some."""
+    """Allowed values: from ``low`` to ``high`` (in steps), or ``one_of`` some."""
 
     low: int | Number | None = Field(None, description="smallest")
     high: int | Number | None = Field(None, description="largest")
@@ -197,7 +197,7 @@ class Question(Strict):
 
     @property
     def options(self) -> list[str]:
-        """What may be chosen; empty if the answer is a number."""
+        """The choices; empty if the answer is a number or a text."""
         return list(FINAL) if self.verdict_of is not None else list(self.choices or [])
 
 
@@ -226,12 +226,12 @@ class Late(Strict):
 def instant_of(text: str) -> datetime:
     """An instant of ISO 8601. ValueError for another text, or one without a zone."""
     try:
-        found = datetime.fromisoformat(text.strip())
+        instant = datetime.fromisoformat(text.strip())
     except ValueError:
         raise ValueError(f"'{text[:40]}' is no time; write it as 2026-12-01T23:59:00+01:00") from None
-    if found.tzinfo is None:
+    if instant.tzinfo is None:
         raise ValueError(f"'{text[:40]}' has no zone; write it as 2026-12-01T23:59:00+01:00")
-    return found
+    return instant
 
 
 class Rubric(Strict):
@@ -285,18 +285,18 @@ class Rubric(Strict):
 
     @property
     def total(self) -> float:
-        """All points that there are."""
+        """The sum of all points."""
         checks = sum(getattr(self.points, name) for name in CheckPoints.model_fields)
         return float(checks + sum(c.points for c in self.claims) + sum(q.points for q in self.questions))
 
 
 def in_words(parameters: Mapping[str, Scalar]) -> str:
-    """Parameters that a message speaks of; empty without any."""
+    """Parameters for the end of a message; empty without any."""
     return f" (with {', '.join(f'{name} {value}' for name, value in parameters.items())})" if parameters else ""
 
 
 class Misplaced(UserError):
-    """Something wrong in a rubric that has its parameters put in; ``place``: keys from the outermost."""
+    """An error in a rubric with its parameters filled in; ``place``: its keys from the outermost."""
 
     def __init__(self, place: tuple[Any, ...], problem: str):
         super().__init__(problem)

@@ -1,4 +1,4 @@
-"""A student's sheet: what is asked, without what is right and without the salt; and whether a submission is what was asked for."""
+"""A student's sheet: the assignment without right answers and salt; and checking a submission by it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LISTED = 20
 NO_SALT = "a sheet has no salt"
 
 
-class Asks(Strict):
+class SheetQuestion(Strict):
     """A question as a student sees it."""
 
     id: str
@@ -37,7 +37,7 @@ class Asks(Strict):
 
 
 class Sheet(Strict):
-    """What is asked of one student."""
+    """The content of SHEET: one student's assignment."""
 
     assignment: str
     title: str
@@ -47,33 +47,33 @@ class Sheet(Strict):
     scenario: dict[str, Any]
     free: dict[str, Values] = Field({})
     kernel: str | None = Field(None)
-    questions: list[Asks]
+    questions: list[SheetQuestion]
     limits: Limits = Field(Limits())
 
 
-def sheet_of(rubric: Rubric, own: Personal) -> Sheet:
+def sheet_of(rubric: Rubric, personal: Personal) -> Sheet:
     """The sheet of a student."""
     return Sheet(
-        assignment=rubric.name, title=rubric.title, student=own.student, parameters=own.parameters, seeds=own.seeds,
-        scenario=own.asked.scenario.model_dump(exclude_unset=True), free=rubric.free, kernel=rubric.kernel,
-        questions=[_asks(q) for q in own.asked.questions], limits=rubric.limits,
+        assignment=rubric.name, title=rubric.title, student=personal.student, parameters=personal.parameters, seeds=personal.seeds,
+        scenario=personal.assignment.scenario.model_dump(exclude_unset=True), free=rubric.free, kernel=rubric.kernel,
+        questions=[_sheet_question(q) for q in personal.assignment.questions], limits=rubric.limits,
     )  # fmt: skip
 
 
-def _asks(question: Question) -> Asks:
+def _sheet_question(question: Question) -> SheetQuestion:
     answer: Literal["number", "choice", "text"] = (
         "text" if question.person is not None else "choice" if question.options else "number"
     )
-    return Asks(id=question.id, asks=question.asks, answer=answer, choices=question.options)
+    return SheetQuestion(id=question.id, asks=question.asks, answer=answer, choices=question.options)
 
 
-def write_sheet(rubric: Rubric, own: Personal, folder: Path) -> None:
-    """Write a student's folder: SHEET, the scenario, answers to fill in, and an empty notebook. What is there of these is replaced."""
-    sheet = sheet_of(rubric, own)
+def write_sheet(rubric: Rubric, personal: Personal, folder: Path) -> None:
+    """Write a student's folder: SHEET, the scenario, answers to fill in, and an empty notebook. Existing ones are replaced."""
+    sheet = sheet_of(rubric, personal)
     folder.mkdir(parents=True, exist_ok=True)
     files.write_text(folder / SHEET, dump_yaml(sheet.model_dump(exclude_defaults=True)))
     files.write_text(folder / SCENARIO, dump_yaml(sheet.scenario))
-    lines = [f"student: {dump_yaml(own.student).splitlines()[0]}", "answers:"]
+    lines = [f"student: {dump_yaml(personal.student).splitlines()[0]}", "answers:"]
     for question in sheet.questions:
         kinds = {
             "number": "a number",
@@ -92,30 +92,30 @@ def write_sheet(rubric: Rubric, own: Personal, folder: Path) -> None:
 
 
 @dataclass(frozen=True)
-class Answer:
-    """Whether a part is what was asked for.
+class Check:
+    """A check of a submission.
 
     Attributes:
-        what: it is.
-        lacks: what is not as asked, in words; empty if it is.
+        what: is checked.
+        problems: in words; empty if there are none.
     """
 
     what: str
-    lacks: list[str]
+    problems: list[str]
 
 
-def check_submission(path: Path, sheet_file: Path) -> tuple[Sheet, list[Answer], list[str]]:
-    """Whether a submission is what a sheet asks for: not whether it is right.
+def check_submission(path: Path, sheet_file: Path) -> tuple[Sheet, list[Check], list[str]]:
+    """Check a submission by its sheet: whether it is complete, not whether it is right.
 
     Returns:
-        The sheet, the parts, and notes.
+        The sheet, the checks, and notes.
 
     Raises:
         UserError: for what is wrong with the sheet or this machine.
     """
     sheet = read_model(sheet_file, Sheet, "give the sheet.yaml that your teacher gave you: --sheet FILE")
     rubric = _rubric_of(sheet, sheet_file)
-    own = Personal(
+    personal = Personal(
         checked_id(sheet.student, f"{sheet_file}: student"),
         sheet.parameters,
         sorted(sheet.seeds),
@@ -124,35 +124,38 @@ def check_submission(path: Path, sheet_file: Path) -> tuple[Sheet, list[Answer],
     kernel = ready(rubric)
     with tempfile.TemporaryDirectory(prefix="bbrlab-check-") as scratch:
         try:
-            found: Examined = run_limited(
-                lambda: examine(path, rubric, own, kernel, Path(scratch)), seconds=sheet.limits.examine_s,
+            examined: Examined = run_limited(
+                lambda: examine(path, rubric, personal, kernel, Path(scratch)), seconds=sheet.limits.examine_s,
                 memory_bytes=int(sheet.limits.memory_mb * 1e6), file_bytes=int(sheet.limits.submission_mb * 1e6),
             )  # fmt: skip
         except Refused as error:
-            return sheet, [Answer("all parts are there and can be read", [str(error)])], []
-    return sheet, _answers(found, own), found["notes"]
+            return sheet, [Check("all parts are there and can be read", [str(error)])], []
+    return sheet, _checks(examined, personal), examined["notes"]
 
 
-def _answers(found: Examined, own: Personal) -> list[Answer]:
+def _checks(examined: Examined, personal: Personal) -> list[Check]:
     from bbrlab_apps.grading.grade import missing_runs
 
-    wrong = [f"{run['name']}: {text}" for run in found["runs"] for text in run["wrong"]]
-    unanswered = [f"{id}: {why}" for id, why in found["unanswered"].items()]
+    problems = [f"{run['name']}: {text}" for run in examined["runs"] for text in run["wrong"]]
+    unanswered = [f"{id}: {why}" for id, why in examined["unanswered"].items()]
     return [
-        Answer("all parts are there and can be read", found["incomplete"]),
-        Answer("the scenario is the one that was asked for", found["scenario_wrong"]),
-        Answer("every run is there, whole and of your seeds", [*_few(wrong), *_few(missing_runs(own, found))]),
-        Answer("every question has an answer of its kind", unanswered),
+        Check("all parts are there and can be read", examined["incomplete"]),
+        Check("the scenario is the one that was asked for", examined["scenario_wrong"]),
+        Check(
+            "every run is there, whole and of your seeds",
+            [*_shortened(problems), *_shortened(missing_runs(personal, examined))],
+        ),
+        Check("every question has an answer of its kind", unanswered),
     ]
 
 
-def _few(texts: Sequence[str]) -> list[str]:
+def _shortened(texts: Sequence[str]) -> list[str]:
     more = [f"and {len(texts) - LISTED} more"] if len(texts) > LISTED else []
     return [*texts[:LISTED], *more]
 
 
 def _rubric_of(sheet: Sheet, file: Path) -> Rubric:
-    """A rubric with what a sheet asks, and nothing that is right: its answers stand for none."""
+    """A rubric for a sheet, with placeholders for right answers."""
     questions = []
     for q in sheet.questions:
         choices = q.choices or list(FINAL)

@@ -88,7 +88,7 @@ def use_rubric(path: Path) -> None:
     loaded = load.load_rubric(path)
     for student in ("ada", "Zoë 7"):
         own = personal(loaded, student)
-        yaml.safe_dump(own.asked.scenario.model_dump(exclude_unset=True), sort_keys=False)
+        yaml.safe_dump(own.assignment.scenario.model_dump(exclude_unset=True), sort_keys=False)
         assert len(own.seeds) == loaded.seeds
 
 

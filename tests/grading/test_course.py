@@ -80,7 +80,7 @@ def test_hints_that_are_none(tmp_path, hints, words):
 
 def test_arithmetic_of_hints_is_computed_and_checked(tmp_path):
     own = personal(load_rubric(write_rubric(tmp_path, questions=[BDP], claims=[])), "ada")
-    assert own.asked.questions[0].hints[1].value == pytest.approx(11.0 * 22)
+    assert own.assignment.questions[0].hints[1].value == pytest.approx(11.0 * 22)
     wrong = {**BDP, "hints": [{"says": "xxxxx", "value": "{speed} * 2"}]}
     with pytest.raises(UserError, match="there is no parameter 'speed'"):
         load_rubric(write_rubric(tmp_path, questions=[wrong], claims=[]))
@@ -266,7 +266,7 @@ def test_a_sheet_alone_lacks_runs_and_answers(tmp_path):
     own = personal(rubric, "ada")
     write_sheet(rubric, own, tmp_path / "ada")
     _, answers, _ = check_submission(tmp_path / "ada", tmp_path / "ada" / SHEET)
-    lacks = {a.what.split()[0] + a.what.split()[1]: a.lacks for a in answers}
+    lacks = {a.what.split()[0] + a.what.split()[1]: a.problems for a in answers}
     assert (
         lacks["allparts"] == ["results/ has no run: no folder with manifest.json, summary.json, samples.parquet"]
         or "results/" in lacks["allparts"][0]
@@ -275,7 +275,7 @@ def test_a_sheet_alone_lacks_runs_and_answers(tmp_path):
     assert len(lacks["everyrun"]) == 2 and all("no run with" in text for text in lacks["everyrun"])
     assert len(lacks["everyquestion"]) == 5
     (tmp_path / "ada/scenario.yaml").write_text(
-        yaml.safe_dump(own.asked.scenario.model_dump(exclude_unset=True) | {"duration_s": 5})
+        yaml.safe_dump(own.assignment.scenario.model_dump(exclude_unset=True) | {"duration_s": 5})
     )
     done = invoke("assignment", "check", tmp_path / "ada")
     assert done.exit_code == 1 and "duration_s is 5.0; asked for is 4.0" in done.output, done.output
@@ -373,7 +373,7 @@ def test_a_fault_of_the_autograder_leaves_results(tmp_path, monkeypatch, capsys)
 )
 def test_a_last_day_holds_on_gradescope_whatever_a_day_costs(tmp_path, late, days):
     rubric = load_rubric(write_rubric(tmp_path, late={"deadline": "2026-11-30T12:00:00+01:00", **late}))
-    _, people, _ = gradescope._who(METADATA, rubric, None)
+    _, people, _ = gradescope._student_of(METADATA, rubric, None)
     assert people["late_days"] == days
 
 

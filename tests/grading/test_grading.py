@@ -26,18 +26,9 @@ from bbrlab.scenario.point import Point
 from bbrlab_apps.grading import limited
 from bbrlab_apps.grading import load as grading_load
 from bbrlab_apps.grading.answers import answers_of
-from bbrlab_apps.grading.asked_scenario import compared
-from bbrlab_apps.grading.classroom import others_of, submissions_in
+from bbrlab_apps.grading.classroom import class_matches, submissions_in
 from bbrlab_apps.grading.cost import too_much
-from bbrlab_apps.grading.grade import NOTHING, UNREADABLE, examine_submission, grade_submission, made_again
-from bbrlab_apps.grading.handed_runs import (
-    COPIED,
-    EDITED_MANIFEST,
-    EDITED_SAMPLES,
-    EDITED_SUMMARY,
-    OTHER_KERNEL,
-    OTHERS_RUN,
-)
+from bbrlab_apps.grading.grade import NOTHING, UNREADABLE, examine_submission, grade_submission, rerun_result
 from bbrlab_apps.grading.judge import judge
 from bbrlab_apps.grading.limited import Refused, run_limited
 from bbrlab_apps.grading.load import load_rubric
@@ -46,6 +37,15 @@ from bbrlab_apps.grading.report import GRADESCOPE, PAGE, class_table, page
 from bbrlab_apps.grading.rerun import BEYOND, DIFFERS, NOT_RUN, SAME, Rerun, drawn_runs, run_again
 from bbrlab_apps.grading.rubric import Limits, Values
 from bbrlab_apps.grading.submission import Submission
+from bbrlab_apps.grading.submitted_runs import (
+    COPIED,
+    EDITED_MANIFEST,
+    EDITED_SAMPLES,
+    EDITED_SUMMARY,
+    OTHER_KERNEL,
+    OTHERS_RUN,
+)
+from bbrlab_apps.grading.submitted_scenario import compared
 from docs._make.rubric import TABLES
 from tests.graded import (
     RUBRIC,
@@ -79,7 +79,7 @@ def test_the_same_id_draws_the_same_everywhere(tmp_path):
     own = personal(load_rubric(write_rubric(tmp_path)), "ada")
     assert own.parameters == {"rate_mbit": 11.0, "rtt_ms": 22}
     assert own.seeds == [24492000, 67212619]
-    assert own.asked.scenario.network.rate_mbit == 11.0
+    assert own.assignment.scenario.network.rate_mbit == 11.0
 
 
 def test_ids_names_and_salts_draw_differently(tmp_path):
@@ -277,7 +277,7 @@ def test_a_template_is_not_yet_a_solution(course):
 def test_a_reference_solution_answers_its_own_assignment(course):
     own = personal(load_rubric(course / "rubric.yaml"), "reference")
     points = points_of(load_scenario(course / "reference" / "scenario.yaml"))
-    assert compared(points, own.asked.points, {}) == []
+    assert compared(points, own.assignment.points, {}) == []
     commands = (course / "reference" / "run.sh").read_text(encoding="utf-8")
     assert f"for seed in {' '.join(map(str, own.seeds))}; do" in commands
     assert not any(too_much(p, load_rubric(course / "rubric.yaml").limits) for p in points)
@@ -479,7 +479,7 @@ def outcomes_of(*outcomes: str) -> list[Rerun]:
 )  # fmt: skip
 def test_points_for_runs_made_again_are_in_proportion_to_what_was_drawn(outcomes, lost, part, told):
     """What could not be run costs nothing beside what could; what is not there is not the same. Students are not told which they are."""
-    said, which, found = made_again(outcomes_of(*outcomes), [f"lost {i}" for i in range(lost)])
+    said, which, found = rerun_result(outcomes_of(*outcomes), [f"lost {i}" for i in range(lost)])
     assert (said, found) == ([told], part)
     assert len(which) == len(outcomes) + lost and all("r0" not in text and "lost 0" not in text for text in said)
 
@@ -642,7 +642,7 @@ def drawn_places(tmp_path: Path, runs: list[dict[str, object]], buffers: tuple[f
     own = personal(
         load_rubric(write_rubric(tmp_path, scenario=scenario, claims=[], questions=RUBRIC["questions"][:1])), "ada"
     )
-    points = [next(p for p in own.asked.points if p.scenario.network.buffer.bdp == b) for b in buffers]
+    points = [next(p for p in own.assignment.points if p.scenario.network.buffer.bdp == b) for b in buffers]
     drawn = drawn_runs(rubric, own, points, runs, [])  # type: ignore[arg-type]
     assert len(drawn.runs) + len(drawn.lost) == min(6, rubric.rerun)
     return [(buffers[runs[i]["point"]], runs[i]["seed"]) for i in drawn.runs]  # type: ignore[index, misc]
@@ -710,7 +710,7 @@ def test_equal_runs_that_are_ones_own_are_not_called_copied(good, tmp_path):
     rubric = write_rubric(tmp_path, rerun=1, points=RUBRIC["points"] | {"rerun": 1})
     found = examine_submission(good, rubric, "ada", tmp_path / "out")
     everybody = {"ada": found, "bob": found | {"runs": [found["runs"][0] | {"seed": 1}]}}
-    others = others_of("ada", everybody, load_rubric(rubric))
+    others = class_matches("ada", everybody, load_rubric(rubric))
     assert others["equal"] == {"0": ["bob"]} and others["alike"] == {}
     grade = grade_submission(good, rubric, "ada", tmp_path / "out", others)
     assert [r["outcome"] for r in grade["reruns"]] == [SAME] and grade["reruns"][0]["run"] == 0

@@ -18,7 +18,8 @@ from bbrlab.measure.sample_schema import SAMPLES
 from bbrlab.scenario.messages import validate
 from bbrlab_apps.grading import classroom
 from bbrlab_apps.grading.grade import examine_submission
-from bbrlab_apps.grading.handed_runs import (
+from bbrlab_apps.grading.load import load_rubric
+from bbrlab_apps.grading.submitted_runs import (
     COPIED,
     EDITED_MANIFEST,
     EDITED_SAMPLES,
@@ -26,8 +27,7 @@ from bbrlab_apps.grading.handed_runs import (
     OTHER_KERNEL,
     OTHER_VERSION,
 )
-from bbrlab_apps.grading.handed_samples import impossible, type_of
-from bbrlab_apps.grading.load import load_rubric
+from bbrlab_apps.grading.submitted_samples import impossible, type_of
 from tests.conftest import scenario_dict
 from tests.graded import (
     careful_summary,
@@ -262,7 +262,7 @@ def test_a_copied_run_is_a_suspect_whatever_its_types_and_single_values(edit, ho
     run = copied(good, tmp_path / "of") / "results" / first_run(good).name
     edit(run)
     bob = as_of(run, tmp_path, rubric, "bob", 7)
-    others = classroom.others_of("ada", {"ada": ada, "bob": bob}, loaded)  # type: ignore[dict-item]
+    others = classroom.class_matches("ada", {"ada": ada, "bob": bob}, loaded)  # type: ignore[dict-item]
     assert list(others[how]) == ["0"] or set(others[how]) == {"0", "1"}, others  # type: ignore[literal-required]
     told = graded_with(good, rubric, tmp_path / "graded", others)
     assert any(kind == COPIED and ("bob" in text) for kind, text in told)
@@ -281,8 +281,8 @@ def test_runs_that_were_asked_of_both_are_no_suspects(good, rubric, tmp_path, mo
     seeds = [run["seed"] for run in ada["runs"]]
     monkeypatch.setattr(classroom, "drawn_seeds", lambda rubric, student: seeds if student != "eve" else [1])
     everybody = {"ada": ada, "bob": ada}
-    assert not classroom.others_of("ada", everybody, loaded)["equal"]
-    assert classroom.others_of("ada", {"ada": ada, "eve": ada}, loaded)["equal"]
+    assert not classroom.class_matches("ada", everybody, loaded)["equal"]
+    assert classroom.class_matches("ada", {"ada": ada, "eve": ada}, loaded)["equal"]
 
 
 def test_a_table_of_other_conditions_is_not_alike(good, rubric, tmp_path):
@@ -291,6 +291,6 @@ def test_a_table_of_other_conditions_is_not_alike(good, rubric, tmp_path):
     for name in ("bytes_acked", "queue_sent_bytes", "queue_bytes"):
         set_column(slower, name, lambda v, _: (v * 0.9).astype(v.dtype))
     bob = as_of(slower, tmp_path, rubric, "bob", 7)
-    others = classroom.others_of("ada", {"ada": found, "bob": bob}, load_rubric(rubric))  # type: ignore[dict-item]
+    others = classroom.class_matches("ada", {"ada": found, "bob": bob}, load_rubric(rubric))  # type: ignore[dict-item]
     assert not others["equal"] and not others["alike"]
     assert files.sha256(slower / "samples.parquet") == bob["runs"][0]["sha256"]  # type: ignore[index]

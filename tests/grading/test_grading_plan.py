@@ -14,8 +14,8 @@ from bbrlab.run.capture import Capture, add_capture
 from bbrlab.run.manifest import plan_digest
 from bbrlab.scenario.load import base_point
 from bbrlab.scenario.messages import validate
-from bbrlab_apps.grading.asked_scenario import safe_scenario
-from bbrlab_apps.grading.handed_runs import EDITED_MANIFEST, _Folder, _plan
+from bbrlab_apps.grading.submitted_runs import EDITED_MANIFEST, _Findings, _plan
+from bbrlab_apps.grading.submitted_scenario import safe_scenario
 from tests.conftest import scenario_dict
 
 KERNEL = SimpleNamespace(ccas={"bbr1": "bbr", "cubic": "cubic"}, modules={})
@@ -30,7 +30,7 @@ def test_a_run_of_which_packets_or_acks_were_kept_is_no_forgery(trace):
     kept = copy.deepcopy(content)
     add_capture(kept, point, Capture(("bottleneck", "hosts")))
     assert kept != content and plan_digest(kept) == plan_digest(content)
-    folder = _Folder("run", {})
+    folder = _Findings("run", {})
     plan, _ = _plan(folder, SimpleNamespace(seed=1, plan_sha256=plan_digest(kept)), point, KERNEL)
     assert not folder.flags and not folder.wrong
     assert plan.content["trace_acks"] == bool(trace)

@@ -1,4 +1,4 @@
-"""A foreign scenario: whether it may be read at all, and whether its points are those that were asked for."""
+"""The scenario of a submission: whether it is safe to read, and whether its points are those of the assignment."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from bbrlab.scenario.link_trace import shipped_traces
 from bbrlab.scenario.load import points_of
 from bbrlab.scenario.messages import validate
 from bbrlab.scenario.point import Point
-from bbrlab_apps.grading.personal import Asked, canonical, flattened
+from bbrlab_apps.grading.personal import Assignment, canonical, flattened
 from bbrlab_apps.grading.rubric import Rubric, Values
 from bbrlab_apps.grading.submission import NAMED_MAX, SCENARIO, Submission, read_foreign_yaml, shown
 
 
 def safe_scenario(content: Any, name: str, points_most: int) -> list[Point]:
-    """The points of a foreign scenario.
+    """The points of an untrusted scenario.
 
     Raises:
         UserError: if it is not valid, reads a file of this machine, has several links, or makes more than ``points_most`` points.
@@ -55,80 +55,84 @@ def _trace_in(content: Any, place: str = "") -> str:
             last = str(key).rpartition(".")[2]
             if last == "trace" and value not in names or last == "traffic" and isinstance(value, str):
                 return shown(inner)
-            if found := _trace_in(value, inner):
-                return found
+            if inner_place := _trace_in(value, inner):
+                return inner_place
     elif isinstance(content, list):
         for index, value in enumerate(content):
-            if found := _trace_in(value, f"{place}.{index}"):
-                return found
+            if inner_place := _trace_in(value, f"{place}.{index}"):
+                return inner_place
     return ""
 
 
 def identity(point: Point, without: Iterable[str] = ()) -> str:
-    """A point's decisive values as text, equal for points that are the same."""
+    """A point's values as text, equal for points with the same outcome."""
     left = {k: canonical(v) for k, v in flattened(point).items() if k not in set(without)}
     return json.dumps(left, sort_keys=True)
 
 
 def scenario_of(
-    found: Submission, rubric: Rubric, asked: Asked, incomplete: list[str]
+    submission: Submission, rubric: Rubric, assignment: Assignment, incomplete: list[str]
 ) -> tuple[list[str], list[Point]]:
-    """How the scenario differs from what was asked for, and the points that runs are compared with."""
-    if SCENARIO not in found.files:
-        incomplete.append(found.missing(SCENARIO))
-        return [f"{SCENARIO} is missing"], asked.points
+    """How the scenario differs from the assignment's, and the points that runs are compared with."""
+    if SCENARIO not in submission.files:
+        incomplete.append(submission.missing(SCENARIO))
+        return [f"{SCENARIO} is missing"], assignment.points
     try:
-        content = read_foreign_yaml(found.files[SCENARIO], SCENARIO)
+        content = read_foreign_yaml(submission.files[SCENARIO], SCENARIO)
         points = safe_scenario(content, SCENARIO, rubric.limits.runs)
-        wrong = [shown(text, 300) for text in compared(points, asked.points, rubric.free)]
+        problems = [shown(text, 300) for text in compared(points, assignment.points, rubric.free)]
     except UserError as error:
         incomplete.append(f"{SCENARIO} cannot be used")
-        return [shown(line, 300) for line in str(error).splitlines()[:NAMED_MAX]], asked.points
-    if wrong:
-        return wrong, asked.points
-    return [], [_as_asked(point, asked) for point in points]
+        return [shown(line, 300) for line in str(error).splitlines()[:NAMED_MAX]], assignment.points
+    if problems:
+        return problems, assignment.points
+    return [], [_with_assigned_values(point, assignment) for point in points]
 
 
-def compared(points: list[Point], asked: list[Point], free: Mapping[str, Values]) -> list[str]:
-    """How points differ from those that were asked for, in words; empty if they do not.
+def compared(points: list[Point], assigned: list[Point], free: Mapping[str, Values]) -> list[str]:
+    """How points differ from those of the assignment, in words; empty if they do not.
 
     Without their free values they must be the same points, each as often.
     """
-    wrong = []
+    problems = []
     for point in points:
         flat = flattened(point)
         for path, values in free.items():
             if path in flat and not values.allow(flat[path]):
-                wrong.append(f"{path} is {flat[path]!r}; it may be {values}")
-    have = Counter(identity(p, free) for p in points)
-    want = Counter(identity(p, free) for p in asked)
-    extra, missing = have - want, want - have
+                problems.append(f"{path} is {flat[path]!r}; it may be {values}")
+    counts = Counter(identity(p, free) for p in points)
+    wanted_counts = Counter(identity(p, free) for p in assigned)
+    extra, missing = counts - wanted_counts, wanted_counts - counts
     if extra and missing:
-        left = [p for p in points if identity(p, free) in extra]
-        wanted = [p for p in asked if identity(p, free) in missing]
-        differing = min((_differences(a, b, free) for a in left[:20] for b in wanted[:20]), key=len)
-        wrong += differing[:NAMED_MAX]
+        extra_points = [p for p in points if identity(p, free) in extra]
+        missing_points = [p for p in assigned if identity(p, free) in missing]
+        differing = min((_differences(a, b, free) for a in extra_points[:20] for b in missing_points[:20]), key=len)
+        problems += differing[:NAMED_MAX]
     elif extra:
-        wrong.append(f"has {sum(extra.values())} points too many; {len(asked)} are asked for, {len(points)} are there")
+        problems.append(
+            f"has {sum(extra.values())} points too many; {len(assigned)} are asked for, {len(points)} are there"
+        )
     elif missing:
-        wrong.append(f"lacks {sum(missing.values())} of {len(asked)} points that are asked for")
-    return list(dict.fromkeys(wrong))
+        problems.append(f"lacks {sum(missing.values())} of {len(assigned)} points that are asked for")
+    return list(dict.fromkeys(problems))
 
 
-def _differences(point: Point, asked: Point, free: Mapping[str, Values]) -> list[str]:
-    have, want = flattened(point), flattened(asked)
-    found = []
-    for path in sorted(have.keys() | want.keys()):
-        if path not in free and canonical(have.get(path)) != canonical(want.get(path)):
-            said, should = (json.dumps(v.get(path), default=str) if path in v else "not set" for v in (have, want))
-            found.append(f"{path} is {said[:60]}; asked for is {should[:60]}")
-    return found
+def _differences(point: Point, assigned: Point, free: Mapping[str, Values]) -> list[str]:
+    actual, wanted = flattened(point), flattened(assigned)
+    texts = []
+    for path in sorted(actual.keys() | wanted.keys()):
+        if path not in free and canonical(actual.get(path)) != canonical(wanted.get(path)):
+            actual_text, wanted_text = (
+                json.dumps(v.get(path), default=str) if path in v else "not set" for v in (actual, wanted)
+            )
+            texts.append(f"{path} is {actual_text[:60]}; asked for is {wanted_text[:60]}")
+    return texts
 
 
-def _as_asked(point: Point, asked: Asked) -> Point:
-    """A point of the student's with the values that the asked scenario tells its points apart by."""
-    same = next((p for p in asked.points if identity(p) == identity(point)), None)
+def _with_assigned_values(point: Point, assignment: Assignment) -> Point:
+    """A student's point, its swept values being those that the assignment sweeps."""
+    same = next((p for p in assignment.points if identity(p) == identity(point)), None)
     if same is not None:
         return Point(point.scenario, same.values)
     flat = flattened(point)
-    return Point(point.scenario, {path: flat[path] for path in asked.points[0].values if path in flat})
+    return Point(point.scenario, {path: flat[path] for path in assignment.points[0].values if path in flat})

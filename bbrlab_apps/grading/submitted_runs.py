@@ -1,5 +1,4 @@
-"""The result folders of a submission: of which point and seed they are, of which kernel, and whether hashes, samples and numbers
-agree with each other."""
+"""The result folders of a submission: their points, seeds and kernels, and whether hashes, samples and numbers agree."""
 
 from __future__ import annotations
 
@@ -31,14 +30,14 @@ from bbrlab.run.manifest import git_state, plan_digest
 from bbrlab.run.output import ACKS, LOG, MANIFEST, SAMPLES, SUMMARY
 from bbrlab.scenario.messages import validate
 from bbrlab.scenario.point import Point
-from bbrlab_apps.grading.asked_scenario import identity, safe_scenario
-from bbrlab_apps.grading.handed_samples import impossible, likeness_of, read_samples, table_digest
 from bbrlab_apps.grading.personal import Personal
 from bbrlab_apps.grading.recount import can_recount, checks_of, recounted
 from bbrlab_apps.grading.rubric import Rubric
 from bbrlab_apps.grading.submission import RESULTS, YAML_BYTES, Submission, read_strict_json, shown, some_of
+from bbrlab_apps.grading.submitted_samples import fingerprint_of, impossible, read_samples, table_digest
+from bbrlab_apps.grading.submitted_scenario import identity, safe_scenario
 
-KNOWN = (SUMMARY, MANIFEST, SAMPLES, LOG, ACKS)
+RUN_FILES = (SUMMARY, MANIFEST, SAMPLES, LOG, ACKS)
 JSON_BYTES = 4 << 20
 CLOSE = 1e-8  # numbers of a summary have nine decimals
 EDITED_SAMPLES, EDITED_SUMMARY, EDITED_MANIFEST = "edited samples", "edited summary", "edited manifest"
@@ -46,22 +45,22 @@ OTHER_KERNEL, OTHER_VERSION = "results of another kernel", "results of another v
 COPIED, OTHERS_RUN = "copied run", "another student's run"
 
 
-class RunFound(TypedDict):
-    """A result folder.
+class SubmittedRun(TypedDict):
+    """What a submission's result folder holds.
 
     Attributes:
         name: of the folder.
-        point: index among the points of the figure; -1: none that was asked for.
-        seed: as its manifest says; -1: none.
-        scenario: of its manifest, checked, to run it again.
+        point: index among the points of the figure; -1 if it is none of them.
+        seed: by its manifest; -1 if it has none.
+        scenario: of its manifest, checked, to repeat it.
         wrong: why it does not count, in words; empty if it does.
-        notes: what else there is to say.
-        flags: (kind, what was found) for the teacher: EDITED_SAMPLES and so on.
+        notes: other remarks.
+        flags: (kind, text) for the teacher: EDITED_SAMPLES and so on.
         sha256: of samples.parquet.
         digest: of the values in it (table_digest()).
-        likeness: of some of them (likeness_of()).
-        summary_sha256: of what the summary says of the run (results/digest.py).
-        summary: what the tables need of it, with the numbers that were recounted.
+        fingerprint: of some of them (fingerprint_of()).
+        summary_sha256: of the measured part of its summary (results/digest.py).
+        summary: the part that tables are made of, with recounted numbers.
     """
 
     name: str
@@ -73,13 +72,13 @@ class RunFound(TypedDict):
     flags: list[tuple[str, str]]
     sha256: str
     digest: str
-    likeness: str
+    fingerprint: str
     summary_sha256: str
     summary: dict[str, Any]
 
 
 class _Kernel(BaseModel):
-    """What a manifest says of its kernel."""
+    """The kernel in manifest.json."""
 
     model_config = ConfigDict(strict=True, extra="ignore")
     name: str
@@ -89,7 +88,7 @@ class _Kernel(BaseModel):
 
 
 class _Manifest(BaseModel):
-    """What is used of manifest.json."""
+    """The fields of manifest.json that grading reads."""
 
     model_config = ConfigDict(strict=True, extra="ignore")
     scenario: dict[str, Any]
@@ -105,23 +104,23 @@ class _Manifest(BaseModel):
 
 
 @dataclass(frozen=True)
-class _Handed(RunFolder):
-    """A result folder of a submission: its files may lie anywhere, and are read with care."""
+class _SubmittedFolder(RunFolder):
+    """A run's folder in a submission, whose files may lie anywhere and are read with limits."""
 
     files: Mapping[str, Path] = field(default_factory=dict)
 
     def content(self, name: str, path: Path) -> Any:
-        """What a JSON file holds: finite numbers only, and not too much."""
+        """The content of a JSON file: finite numbers only, and at most JSON_BYTES."""
         return read_strict_json(path, JSON_BYTES, name)
 
     def file(self, name: str) -> Path | None:
-        """Where one of its files is; None if it was not handed in."""
+        """The path of one of its files; None if the submission lacks it."""
         return self.files.get(name)
 
 
 @dataclass
-class _Folder:
-    """A result folder that is looked at."""
+class _Findings:
+    """A result folder's files, and what was found out about it."""
 
     name: str
     files: dict[str, Path]
@@ -130,26 +129,31 @@ class _Folder:
     flags: list[tuple[str, str]] = field(default_factory=list)
 
     def flag(self, kind: str, text: str) -> None:
-        """Something that does not come about by itself: the run does not count, and the teacher is told."""
+        """Note that somebody changed something: the run does not count, and the teacher sees it."""
         self.flags.append((kind, text))
         self.wrong.append(f"{kind}: {text}")
 
 
 def runs_of(
-    found: Submission, rubric: Rubric, own: Personal, kernel: Kernel, points: list[Point], incomplete: list[str]
-) -> list[RunFound]:
-    """Every result folder, in the order of their names."""
+    submission: Submission,
+    rubric: Rubric,
+    personal: Personal,
+    kernel: Kernel,
+    points: list[Point],
+    incomplete: list[str],
+) -> list[SubmittedRun]:
+    """Every result folder, by name."""
     folders: dict[str, dict[str, Path]] = {}
-    for name, path in sorted(found.files.items()):
+    for name, path in sorted(submission.files.items()):
         folder, _, file = name.rpartition("/")
-        if folder.split("/")[0] == RESULTS and file in KNOWN:
+        if folder.split("/")[0] == RESULTS and file in RUN_FILES:
             folders.setdefault(folder, {})[file] = path
     if not folders:
-        incomplete.append(found.missing_runs((SUMMARY, MANIFEST, SAMPLES)))
+        incomplete.append(submission.missing_runs((SUMMARY, MANIFEST, SAMPLES)))
     if len(folders) > rubric.limits.runs:
         incomplete.append(f"{RESULTS}/ has {len(folders)} runs; only the first {rubric.limits.runs} are looked at")
-    known = {identity(point): index for index, point in enumerate(points)}
-    runs = [_run(_Folder(n, f), known, own, kernel) for n, f in list(folders.items())[: rubric.limits.runs]]
+    index_of = {identity(point): index for index, point in enumerate(points)}
+    runs = [_run(_Findings(n, f), index_of, personal, kernel) for n, f in list(folders.items())[: rubric.limits.runs]]
     taken: dict[tuple[int, int], str] = {}
     for run in runs:
         place = (run["point"], run["seed"])
@@ -166,12 +170,12 @@ def runs_of(
     return runs
 
 
-def _run(folder: _Folder, known: Mapping[str, int], own: Personal, kernel: Kernel) -> RunFound:
-    """What there is to say of a result folder."""
-    handed = _Handed(Path(folder.name), files=folder.files)
-    run: RunFound = {
+def _run(folder: _Findings, index_of: Mapping[str, int], personal: Personal, kernel: Kernel) -> SubmittedRun:
+    """One result folder, checked."""
+    handed = _SubmittedFolder(Path(folder.name), files=folder.files)
+    run: SubmittedRun = {
         "name": shown(folder.name), "point": -1, "seed": -1, "scenario": {}, "wrong": folder.wrong, "notes": folder.notes,
-        "flags": folder.flags, "sha256": "", "digest": "", "likeness": "", "summary_sha256": "", "summary": {},
+        "flags": folder.flags, "sha256": "", "digest": "", "fingerprint": "", "summary_sha256": "", "summary": {},
     }  # fmt: skip
     missing = [n for n in (SUMMARY, MANIFEST, SAMPLES) if n not in folder.files]
     if missing:
@@ -186,15 +190,15 @@ def _run(folder: _Folder, known: Mapping[str, int], own: Personal, kernel: Kerne
                 f"{MANIFEST}: its scenario has more than {YAML_BYTES / 1e3:g} kB, which is too much for one"
             )
         (point,) = safe_scenario(manifest.scenario, MANIFEST, 1)
-        run["point"] = known.get(identity(point), -1)
-        _of_whom(folder, run, manifest, own, kernel)
+        run["point"] = index_of.get(identity(point), -1)
+        _check_identity(folder, run, manifest, personal, kernel)
         part = SAMPLES
         run["sha256"] = files.sha256(folder.files[SAMPLES])
         if run["sha256"] != manifest.outputs_sha256.get(SAMPLES):
             folder.flag(EDITED_SAMPLES, f"{SAMPLES} is not the file whose SHA-256 is in {MANIFEST}")
         columns = read_samples(folder.files[SAMPLES], point)
-        run["digest"], run["likeness"] = table_digest(columns), likeness_of(columns)
-        if run["point"] < 0:  # of conditions that nobody asked for no plan is made: that may take any time
+        run["digest"], run["fingerprint"] = table_digest(columns), fingerprint_of(columns)
+        if run["point"] < 0:  # of other conditions no plan is made, which could take any time
             return run
         part = MANIFEST
         plan, point = _plan(folder, manifest, point, kernel)
@@ -215,30 +219,34 @@ def _run(folder: _Folder, known: Mapping[str, int], own: Personal, kernel: Kerne
         folder.wrong.append(shown(f"{error.path.name}: {error.reason}", 300))
     except UserError as error:
         folder.wrong.append(shown(str(error), 300))
-    except Exception as error:  # of whatever kind: what others wrote costs this run only, and the rest is graded
+    except Exception as error:  # of any kind: it costs this run only, and the rest is graded
         folder.wrong.append(f"{part}: cannot be read safely ({shown(f'{type(error).__name__}: {error}')})")
     return run
 
 
-def _of_whom(folder: _Folder, run: RunFound, manifest: _Manifest, own: Personal, kernel: Kernel) -> None:
-    """Whether a run is one that was asked for, of the kernel that is asked for."""
+def _check_identity(
+    folder: _Findings, run: SubmittedRun, manifest: _Manifest, personal: Personal, kernel: Kernel
+) -> None:
+    """Check that a run is of an assigned point and seed, and of the assignment's kernel."""
     if run["point"] < 0:
         folder.wrong.append("its conditions are not those of a point that is asked for")
-    elif manifest.seed not in own.seeds:
-        folder.wrong.append(f"seed {manifest.seed} is not asked for (yours: {', '.join(map(str, own.seeds))})")
+    elif manifest.seed not in personal.seeds:
+        folder.wrong.append(f"seed {manifest.seed} is not asked for (yours: {', '.join(map(str, personal.seeds))})")
     if manifest.backend != "uml":
         folder.wrong.append(f"was run with backend {shown(manifest.backend)!r}; asked for is uml, virtual time")
-    ours: Mapping[str, Any] = describe_kernel(kernel)
-    theirs = manifest.kernel.model_dump()
-    if any(said != ours[k] for k, said in without_build(theirs).items()):
-        said = f"{shown(theirs['name'])} {shown(theirs['release'])} (build {shown(theirs['key'])}, {shown(theirs['build_id'])})"
+    expected: Mapping[str, Any] = describe_kernel(kernel)
+    named = manifest.kernel.model_dump()
+    if any(value != expected[k] for k, value in without_build(named).items()):
+        text = f"{shown(named['name'])} {shown(named['release'])} (build {shown(named['key'])}, {shown(named['build_id'])})"
         folder.flag(
             OTHER_KERNEL,
-            f"{said}; asked for is {ours['name']} {ours['release']} (build {ours['key']}, {ours['build_id']})",
+            f"{text}; asked for is {expected['name']} {expected['release']} (build {expected['key']}, {expected['build_id']})",
         )
-    guest, said_guest = guest_code({}), always_loaded(manifest.guest_code_sha256)
-    if guest != said_guest:
-        changed = sorted(n for n in guest.keys() | said_guest if guest.get(n) != said_guest.get(n))
+    expected_code, submitted_code = guest_code({}), always_loaded(manifest.guest_code_sha256)
+    if expected_code != submitted_code:
+        changed = sorted(
+            n for n in expected_code.keys() | submitted_code if expected_code.get(n) != submitted_code.get(n)
+        )
         folder.flag(
             OTHER_VERSION,
             f"the guest's code is not this version's ({some_of(changed)}){_commits(manifest)}; get the version that is graded with, "
@@ -253,17 +261,19 @@ def _of_whom(folder: _Folder, run: RunFound, manifest: _Manifest, own: Personal,
 
 
 def _commits(manifest: _Manifest) -> str:
-    """Of which commit the package was that made a run, if it says so and this one is another; student and teacher can tell who must update."""
-    said, ours = manifest.source.get("commit"), git_state()["commit"]
+    """The commits that made a run and that grade it, in words, if they differ: who of the two must update."""
+    made_by, this_commit = manifest.source.get("commit"), git_state()["commit"]
     return (
-        f"; it was made by commit {shown(str(said), 12)}, this is {ours[:12]}" if said and ours and said != ours else ""
+        f"; it was made by commit {shown(str(made_by), 12)}, this is {this_commit[:12]}"
+        if made_by and this_commit and made_by != this_commit
+        else ""
     )
 
 
-def _plan(folder: _Folder, manifest: _Manifest, point: Point, kernel: Kernel) -> tuple[Plan, Point]:
-    """The guest's plan, and the point as it makes it; the manifest's must be the same.
+def _plan(folder: _Findings, manifest: _Manifest, point: Point, kernel: Kernel) -> tuple[Plan, Point]:
+    """The guest's plan and the point that gives it; the manifest must have the hash of that plan.
 
-    Of another version or kernel, which are flagged already, it is another plan without anybody's doing.
+    With another version or kernel, which are flagged already, the plan differs without anybody's doing.
     """
     preload = f"/run/lib/{iperf3_library.LIBRARY}"
     traces: tuple[Trace, ...] = ("", "acks")  # with --trace-acks, and the same with --trace-changes
@@ -280,7 +290,7 @@ def _plan(folder: _Folder, manifest: _Manifest, point: Point, kernel: Kernel) ->
 
 
 def _without_defaults(point: Point) -> Point:
-    """The point as a file has it that leaves ``sample_hz`` out: its default is written otherwise (10, not 10.0) in a plan."""
+    """The point without ``sample_hz`` if it has the default, which a plan writes differently (10, not 10.0)."""
     content = point.scenario.model_dump(exclude_unset=True)
     if content.get("sample_hz") == type(point.scenario).model_fields["sample_hz"].default:
         del content["sample_hz"]
@@ -288,19 +298,19 @@ def _without_defaults(point: Point) -> Point:
 
 
 def _summary(
-    folder: _Folder, summary: dict[str, Any], manifest: _Manifest, point: Point, plan: Plan, columns: dict[str, Array]
+    folder: _Findings, summary: dict[str, Any], manifest: _Manifest, point: Point, plan: Plan, columns: dict[str, Array]
 ) -> dict[str, Any]:
-    """The part of a summary that tables are made of. What samples and manifest say otherwise is flagged."""
+    """The part of a summary that tables are made of. Where samples and manifest say otherwise, the run is flagged."""
     scenario = point.scenario
-    should = {
+    expected = {
         "seed": manifest.seed, "backend": manifest.backend, "virtual_s": scenario.duration_s,
         "window_s": list(scenario.window_s), "kernel": manifest.kernel.model_dump(),
     }  # fmt: skip
-    wrong = [*differences(summary, should, close=CLOSE, only_two=True)]
+    problems = [*differences(summary, expected, close=CLOSE, only_two=True)]
     try:
         if can_recount(scenario):
             counted = dict(recounted(point, plan, columns))
-            wrong += differences(summary, counted, close=CLOSE, only_two=True)
+            problems += differences(summary, counted, close=CLOSE, only_two=True)
         else:
             folder.notes.append("flows that end before the run does: only a run made again can show an edited summary")
             counted = _numbers(summary, len(scenario.flows))
@@ -308,14 +318,14 @@ def _summary(
         raise UserError(f"{SAMPLES}: makes no sense as samples of a run ({shown(str(error))})") from None
     if not all(math.isfinite(value) for _, value in leaves(counted) if isinstance(value, float)):
         raise UserError(f"{SAMPLES}: gives numbers that are not finite")
-    wrong += _checked(folder, summary, manifest, point, plan, columns)
-    if wrong:
-        told = "; ".join(
-            f"{place} {'' if said is MISSING else 'is '}{in_words(said)}, its samples and manifest say {in_words(have)}"
-            for place, said, have in wrong[:3]
+    problems += _checked(folder, summary, manifest, point, plan, columns)
+    if problems:
+        text = "; ".join(
+            f"{place} {'' if summary_value is MISSING else 'is '}{in_words(summary_value)}, its samples and manifest say {in_words(wanted)}"
+            for place, summary_value, wanted in problems[:3]
         )
-        more = f" and {len(wrong) - 3} more" if len(wrong) > 3 else ""
-        folder.flag(EDITED_SUMMARY, f"{SUMMARY}: {told}{more}{_commits(manifest)}")
+        more = f" and {len(problems) - 3} more" if len(problems) > 3 else ""
+        folder.flag(EDITED_SUMMARY, f"{SUMMARY}: {text}{more}{_commits(manifest)}")
     return {
         **{k: counted[k] for k in ("groups", "bottleneck", "jain_index")},
         "scenario": scenario.name, "paper": scenario.paper, "figure": scenario.figure, "values": point.values,
@@ -325,11 +335,11 @@ def _summary(
 
 
 def _checked(
-    folder: _Folder, summary: dict[str, Any], manifest: _Manifest, point: Point, plan: Plan, columns: dict[str, Array]
+    folder: _Findings, summary: dict[str, Any], manifest: _Manifest, point: Point, plan: Plan, columns: dict[str, Array]
 ) -> list[Difference]:
-    """How the self-checks of a summary differ from those that samples and manifest give. What failed, whoever says so, is wrong."""
-    said = summary.get("checks")
-    if not isinstance(said, list) or not said or not all(isinstance(c, dict) for c in said):
+    """How a summary's self-checks differ from those that samples and manifest give. A failed one in either makes the run not count."""
+    submitted = summary.get("checks")
+    if not isinstance(submitted, list) or not submitted or not all(isinstance(c, dict) for c in submitted):
         raise UserError(f"{SUMMARY}: has no self-checks")
     try:
         counted = checks_of(point.scenario, plan, manifest.report, columns)
@@ -337,35 +347,35 @@ def _checked(
         raise UserError(
             f"{MANIFEST}: its report makes no sense ({shown(f'{type(error).__name__}: {error}')})"
         ) from None
-    left, found = list(said), list[Difference]()
-    for ours in counted:
-        place = f"checks.{ours['name']}"
-        check = next((c for c in left if c.get("name") == ours["name"]), None)
+    remaining, problems = list(submitted), list[Difference]()
+    for expected in counted:
+        place = f"checks.{expected['name']}"
+        check = next((c for c in remaining if c.get("name") == expected["name"]), None)
         if check is None:
-            found.append(Difference(place, MISSING, ours["measured"]))
+            problems.append(Difference(place, MISSING, expected["measured"]))
             continue
-        left.remove(check)
+        remaining.remove(check)
         keys = ("asked", "measured", "ok")  # not the words, which a version of the package may have put otherwise
-        found += differences(check, {key: ours[key] for key in keys}, place, close=CLOSE, only_two=True)  # type: ignore[literal-required]
-    failed = {shown(str(c.get("name"))) for c in (*said, *counted) if c.get("ok") is False}
-    strange = [shown(str(c.get("name"))) for c in said if c.get("ok") not in (True, False, None)]
-    found += [Difference(f"checks.{name}.ok", "neither true, false nor null", None) for name in strange]
+        problems += differences(check, {key: expected[key] for key in keys}, place, close=CLOSE, only_two=True)  # type: ignore[literal-required]
+    failed = {shown(str(c.get("name"))) for c in (*submitted, *counted) if c.get("ok") is False}
+    strange = [shown(str(c.get("name"))) for c in submitted if c.get("ok") not in (True, False, None)]
+    problems += [Difference(f"checks.{name}.ok", "neither true, false nor null", None) for name in strange]
     if summary.get("ok") is not (not failed):
-        found.append(Difference("ok", summary.get("ok"), not failed))
+        problems.append(Difference("ok", summary.get("ok"), not failed))
     if failed:
         folder.wrong.append(f"failed its self-checks: {some_of(sorted(failed))}")
-    return found
+    return problems
 
 
-def _acks(folder: _Folder, manifest: _Manifest) -> None:
-    """A table of ACKs, for which nobody asks, must be the run's if it is handed in."""
+def _acks(folder: _Findings, manifest: _Manifest) -> None:
+    """Check that a table of ACKs, which is optional, is the run's."""
     if ACKS in folder.files and files.sha256(folder.files[ACKS]) != manifest.outputs_sha256.get(ACKS):
         folder.flag(EDITED_SAMPLES, f"{ACKS} is not the file whose SHA-256 is in {MANIFEST}")
 
 
 def _numbers(summary: dict[str, Any], groups: int) -> dict[str, Any]:
     """Groups, bottleneck and Jain's index of a summary that cannot be recounted. UserError if they are not numbers."""
-    measured = cast(Measured, summary)  # that it is none is found out here
+    measured = cast(Measured, summary)  # checked here
     try:
         if len(summary["groups"]) != groups:
             raise TypeError

@@ -1,4 +1,4 @@
-"""samples.parquet of a submission: read as what bbrlab writes, whatever wrote it; what no run can have measured; how alike two are."""
+"""samples.parquet of a submission: reading it safely, values that no run can have measured, and the similarity of two tables."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from bbrlab.scenario.schema import Scenario
 from bbrlab_apps.grading.submission import shown
 
 TYPES = {"time_s": "<f8", "flow": "<i4", "group": "<i2"} | {name: kind for name, (_, kind) in TCP_INFO.items()}
-INSTANTS = 64  # of a run that its likeness is made of
+INSTANTS = 64  # of a run, for its fingerprint
 # Counters of a socket, and of the bottleneck.
 GROWING = (
     "bytes_acked",
@@ -66,16 +66,16 @@ def read_samples(path: Path, point: Point) -> dict[str, Array]:
 
     scenario = point.scenario
     flows = sum(f.count for f in scenario.flows)
-    most = 2 * (scenario.sample_hz * scenario.duration_s + 10) * (flows + 1)
+    rows_max = 2 * (scenario.sample_hz * scenario.duration_s + 10) * (flows + 1)
     try:
         with open(path, "rb") as file:
             parquet = pq.ParquetFile(file, pre_buffer=False)
-            if parquet.metadata.num_rows > most:
-                raise UserError(f"{TABLE}: has {parquet.metadata.num_rows} rows; such a run has at most {most:.0f}")
+            if parquet.metadata.num_rows > rows_max:
+                raise UserError(f"{TABLE}: has {parquet.metadata.num_rows} rows; such a run has at most {rows_max:.0f}")
             fields = {f.name: f.type for f in parquet.schema_arrow}
-            twice = [name for name, count in Counter(parquet.schema_arrow.names).items() if count > 1]
-            if twice:
-                raise UserError(f"{TABLE}: has {shown(twice[0])} twice")
+            repeated = [name for name, count in Counter(parquet.schema_arrow.names).items() if count > 1]
+            if repeated:
+                raise UserError(f"{TABLE}: has {shown(repeated[0])} twice")
             for name in SAMPLES:
                 if name not in fields or not (pa.types.is_integer(fields[name]) or pa.types.is_floating(fields[name])):
                     raise UserError(f"{TABLE}: has no column {name} of numbers")
@@ -98,7 +98,7 @@ def read_samples(path: Path, point: Point) -> dict[str, Array]:
 
 
 def _typed(name: str, column: object) -> Array:
-    """A column in its own type. UserError if a value has none in it."""
+    """A column in its own type. UserError if a value does not fit."""
     if column.null_count:  # type: ignore[attr-defined]
         raise UserError(f"{TABLE}: has empty places in column {name}")
     values: Array = column.to_numpy()  # type: ignore[attr-defined]
@@ -121,39 +121,39 @@ def _typed(name: str, column: object) -> Array:
 
 
 def table_digest(columns: Mapping[str, Array]) -> str:
-    """SHA-256 of a table's values, whoever wrote the file."""
+    """SHA-256 of a table's values, however the file was written."""
     digest = hashlib.sha256()
     for name in sorted(columns):
         digest.update(f"{name}\0{columns[name].dtype.str}\0".encode() + columns[name].tobytes())
     return digest.hexdigest()
 
 
-def likeness_of(columns: Mapping[str, Array]) -> str:
-    """A run's likeness: of INSTANTS of it and of each of some measures four hexadecimal digits that stand for the value.
+def fingerprint_of(columns: Mapping[str, Array]) -> str:
+    """A run's fingerprint: four hexadecimal digits for each of some measures at INSTANTS times.
 
-    Who changes single values, or all of one column, changes a part of it only.
+    Editing single values, or all of one column, changes only a part of it.
     """
-    times, first, of = np.unique(columns["time_s"], return_index=True, return_inverse=True)
+    times, first, inverse = np.unique(columns["time_s"], return_index=True, return_inverse=True)
     chosen = np.linspace(0, len(times) - 1, INSTANTS).round().astype(int)
     series = [columns[name][first] for name in ("queue_bytes", "queue_sent_bytes")]
     for name in ("bytes_acked", "srtt_us", "cwnd"):
-        series.append(np.bincount(of, columns[name].astype(float), len(times)))
-    values = [float(one[i]) for one in series for i in chosen]
+        series.append(np.bincount(inverse, columns[name].astype(float), len(times)))
+    values = [float(measure[i]) for measure in series for i in chosen]
     return "".join(f"{zlib.crc32(np.float64(value).tobytes()) & 0xFFFF:04x}" for value in values)
 
 
-def alike(one: str, others: list[str]) -> Array:
-    """What part of a likeness each of others shares, shape (others,)."""
+def similarity(fingerprint: str, others: list[str]) -> Array:
+    """The equal part of a fingerprint and each of others, 0 to 1, shape (others,)."""
     if not others:
         return np.zeros(0)
     table = np.array([np.frombuffer(bytes.fromhex(other), ">u2") for other in others])
-    return np.asarray((table == np.frombuffer(bytes.fromhex(one), ">u2")).mean(axis=1))
+    return np.asarray((table == np.frombuffer(bytes.fromhex(fingerprint), ">u2")).mean(axis=1))
 
 
 def impossible(scenario: Scenario, plan: Plan, columns: Mapping[str, Array]) -> Iterator[str]:
-    """What no run can have measured, in words: counters that fall, more than was sent, more than the link carries.
+    """Values that no run can have measured, in words: falling counters, more than was sent, more than the link carries.
 
-    These hold for every run whatever happens in it, so that there are no tolerances but those of the self-checks.
+    These hold for every run, so that the only tolerances are those of the self-checks.
     """
     group_of = np.array([f.group for f in plan.flows] + [-1])
     if (group_of[columns["flow"]] != columns["group"]).any():
@@ -172,7 +172,7 @@ def impossible(scenario: Scenario, plan: Plan, columns: Mapping[str, Array]) -> 
     mss = count["snd_mss"]
     # That is just being sent, and counts as sent before it counts as in flight: two segments or more go at once.
     largest = 2 * scenario.network.frame_bytes if scenario.hosts.segmentation == "off" else SEGMENT_BYTES
-    for wrong, text in (
+    for broken, text in (
         (outstanding < -FIN_BYTES, "more bytes are acknowledged than were sent"),
         (
             outstanding > count["unacked"] * mss + largest,
@@ -186,7 +186,7 @@ def impossible(scenario: Scenario, plan: Plan, columns: Mapping[str, Array]) -> 
         ),
         (count["delivered"] > count["data_segs_out"] + 1, "more segments were delivered than were sent"),  # SYN
     ):
-        if wrong.any():
+        if broken.any():
             yield text
     without = np.isin(flows["group"], [i for i, flow in enumerate(scenario.flows) if flow.cca in WITHOUT_BBR])
     if any(np.isfinite(flows[name][without].astype(float)).any() for name in flows if name.startswith("bbr_")):
@@ -207,13 +207,13 @@ def _lowest_rtt_us(scenario: Scenario) -> float:
     """
     network = scenario.network
     given = [network.rtt_ms, *(f.rtt_ms for f in scenario.flows), *(c.rtt_ms for c in network.changes)]
-    given += [one for f in scenario.flows for one in f.rtts_ms or ()]
-    lowest_ms = min(v for one in given if one is not None for v in (one if isinstance(one, list) else [one]))
+    given += [entry for f in scenario.flows for entry in f.rtts_ms or ()]
+    lowest_ms = min(v for entry in given if entry is not None for v in (entry if isinstance(entry, list) else [entry]))
     return 1000 * math.floor(lowest_ms)
 
 
 def _allowed_bytes(scenario: Scenario, times: Array) -> tuple[Array, float]:
-    """What a link's rate allows from the first time up to each, and what it may be more since changes take place late."""
+    """The bytes that a link's rate allows from the first time up to each, and how many more since its changes come late."""
     if scenario.network.trace is not None:
         counts = link_trace(scenario.network.trace).count(times)
         return (counts - counts[0]) * float(FRAME_BYTES), 0.0
@@ -225,11 +225,11 @@ def _allowed_bytes(scenario: Scenario, times: Array) -> tuple[Array, float]:
 
 
 def _beyond_the_link(scenario: Scenario, columns: Mapping[str, Array], flows: Mapping[str, Array]) -> Iterator[str]:
-    """What cannot be in a bottleneck's queue; more than it has sent, or was sent into it; more than it can send."""
+    """Impossible values of a bottleneck: in its queue, of what it has sent, and beyond its rate."""
     scenario = scenario.towards(scenario.flows[0].direction)
-    times, first, of = np.unique(columns["time_s"], return_index=True, return_inverse=True)
+    times, first, inverse = np.unique(columns["time_s"], return_index=True, return_inverse=True)
     for name in columns:
-        if name.startswith("queue_") and (columns[name] != columns[name][first][of]).any():
+        if name.startswith("queue_") and (columns[name] != columns[name][first][inverse]).any():
             yield f"{name} has several values at one time"
     queue = {name: values[first].astype(float) for name, values in columns.items() if name.startswith("queue_")}
     yield from (f"{name} is below 0" for name, values in queue.items() if (values < 0).any())
@@ -239,7 +239,7 @@ def _beyond_the_link(scenario: Scenario, columns: Mapping[str, Array], flows: Ma
         yield "the queue has more packets than its bytes make"
     if scenario.hosts.ecn == "off" and queue["queue_marks"].any():
         yield "packets were marked, and no flow has ECN"
-    total = {name: np.bincount(of[columns["flow"] >= 0], flows[name].astype(float), len(times)) for name in ("bytes_acked", "bytes_sent", "segs_out")}  # fmt: skip
+    total = {name: np.bincount(inverse[columns["flow"] >= 0], flows[name].astype(float), len(times)) for name in ("bytes_acked", "bytes_sent", "segs_out")}  # fmt: skip
     sent = queue["queue_sent_bytes"]
     if (total["bytes_acked"] > sent - sent[0]).any():
         yield "more bytes are acknowledged than the bottleneck has sent"
