@@ -130,8 +130,8 @@ def careful_summary(run: Path) -> None:
     from bbrlab.experiment.plan import make_plan
     from bbrlab.kernel.built import get_kernel
     from bbrlab.scenario.messages import validate
-    from bbrlab_apps.grading.submitted_samples import read_samples
     from bbrlab_apps.grading.recount import recounted
+    from bbrlab_apps.grading.submitted_samples import read_samples
 
     manifest, kernel = files.read_json(run / "manifest.json"), get_kernel()
     point = Point(validate(manifest["scenario"], "manifest"), {})
