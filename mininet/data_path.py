@@ -7,12 +7,12 @@ import time
 
 from calibration import PING_SLACK_S
 from dumbbell import SetupError, slowest_s
+from ip_version import family_of, header_bytes
 from namespaces import network_of
 from netlink import NLM_F_DUMP, RTM_GETQDISC, TC_H_ROOT, TCA_STATS2, TCA_STATS_QUEUE, Netlink, attributes, queue_state
 
 PROBES, LEAST_PROBES, LONGEST_S = 200, 20, 120
 PROBE_BYTES = 8
-PROBE_FRAME_BYTES = 14 + 20 + 8 + PROBE_BYTES
 PORT = 10_009
 SO_TIMESTAMPNS = 35
 
@@ -20,19 +20,20 @@ SO_TIMESTAMPNS = 35
 def delays_us(dumbbell):
     """How long each of some small packets took, of each of the plan's ``probes``, in us: one after another, on the empty path."""
     plan, found = dumbbell.plan, []
-    frame_s = PROBE_FRAME_BYTES * 8 / min(link["rate_bps"] for link in plan["bottlenecks"])
+    frame_bytes = 14 + header_bytes(plan) + 8 + PROBE_BYTES
+    frame_s = frame_bytes * 8 / min(link["rate_bps"] for link in plan["bottlenecks"])
     longest_s = slowest_s(plan)
     gap_s = longest_s + 3 * frame_s + 0.001  # none is to meet another
     count = max(LEAST_PROBES, min(PROBES, int(LONGEST_S / gap_s)))
     for probe in plan["probes"]:
         address = dumbbell.host_plans[probe["receiver"]]["ip"]
         with network_of(dumbbell.hosts[probe["receiver"]].pid):
-            receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            receiver = socket.socket(family_of(plan), socket.SOCK_DGRAM)
         receiver.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
         receiver.bind((address, PORT))
         receiver.settimeout(PING_SLACK_S + longest_s + frame_s)
         with network_of(dumbbell.hosts[probe["host"]].pid):
-            sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            sender = socket.socket(family_of(plan), socket.SOCK_DGRAM)
         sender.connect((address, PORT))
         took_us = []
         for number in range(count):

@@ -34,6 +34,7 @@ import time
 from hashlib import sha1
 
 import mininet.util
+from ip_version import is_ipv6, neighbours_key
 from limiter import Limiter
 from mininet.net import Mininet
 from namespaces import network_of
@@ -62,8 +63,14 @@ RUN = "/run/openvswitch"
 DAEMONS = ("ovs-vswitchd", "ovsdb-server")
 GRO_TIMER, DEFERRED = "gro_flush_timeout", "napi_defer_hard_irqs"
 DEFERRED_INTERRUPTS = 2  # polls of the timer that may find nothing before interrupts are on again
-ARP_AGAIN, ARP_ANSWER_S = "net.ipv4.neigh.%s.retrans_time_ms", 1.0
-ARP_REACHABLE, ARP_REACHABLE_MS = "net.ipv4.neigh.%s.base_reachable_time_ms", 1_000_000_000
+ASK_AGAIN, ANSWER_S = "retrans_time_ms", 1.0
+REACHABLE, REACHABLE_MS = "base_reachable_time_ms", 1_000_000_000
+PREFIX_BITS = {False: 16, True: 64}
+# Before a host may have addresses of IPv6: none that it makes by itself, for which it would announce itself and ask for routers.
+ADDRESSES_OF_ITS_OWN, NO_ADDRESSES = "net.ipv6.conf.%s.addr_gen_mode", 1
+IPV6_OFF = "net.ipv6.conf.%s.disable_ipv6"
+# Whether an address is still there a host would ask from an address of that kind; it does so after so long without an answer to what it sent.
+PROBE_AFTER, PROBE_AFTER_S = "delay_first_probe_time", 1_000_000
 FEW_DESCRIPTORS, DESCRIPTORS_PER_HOST = 128, 4
 STEPS_PER_SIGN = 200
 QUEUE_PARENT, QUEUE_HANDLE = 0x10003, 0x300000  # 1:3 and 30:, as tc writes them
@@ -319,13 +326,15 @@ class Dumbbell:
             self.net.addLink(switches[one], switches[other], intfName1=trunks[-2], intfName2=trunks[-1])
         for spec in self.plan["hosts"]:
             name = spec["name"]
-            host = self.net.addHost(name, ip=spec["ip"] + "/16")
+            host = self.net.addHost(name, ip="%s/%d" % (spec["ip"], PREFIX_BITS[is_ipv6(self.plan)]))
             port = "%s-%s" % (spec["switch"], name)
             self.net.addLink(host, switches[spec["switch"]], intfName1=name + "-eth0", intfName2=port)
             self._step()
             self.hosts[name], self.ports[name] = host, port
         if "mtu_bytes" in self.plan:
             self._set_mtu(trunks)
+        if is_ipv6(self.plan):
+            self._switch_ipv6_on()
         self.net.build()
         self.net.start()
         if self.plan["own_machine"]:
@@ -351,6 +360,14 @@ class Dumbbell:
             host.netlink.set_mtu(name + "-eth0", mtu)
         route.socket.close()
 
+    def _switch_ipv6_on(self):
+        """Let the hosts have addresses of IPv6; switches have none, and say nothing."""
+        for name, host in self.hosts.items():
+            with network_of(host.pid):
+                set_sysctl(ADDRESSES_OF_ITS_OWN % (name + "-eth0"), NO_ADDRESSES)
+                set_sysctl(IPV6_OFF % (name + "-eth0"), 0)
+                set_sysctl(neighbours_key(self.plan, name + "-eth0", PROBE_AFTER), PROBE_AFTER_S)
+
     def _start_switches(self, words):
         """Tell Open vSwitch of all bridges."""
         if self.switch_is_ours:
@@ -375,11 +392,11 @@ class Dumbbell:
         for key, value in {**self.plan["sysctls"], **self.host_plans[name].get("sysctls", {})}.items():
             set_sysctl(key, value)
         if self.plan["virtual"]:
-            # No ARP while the flows run: an address once confirmed stays so.
-            set_sysctl(ARP_REACHABLE % dev, ARP_REACHABLE_MS)
-        if slowest_s(self.plan) > ARP_ANSWER_S:
+            # No ARP (of IPv6: no neighbour discovery) while the flows run: an address once confirmed stays so.
+            set_sysctl(neighbours_key(self.plan, dev, REACHABLE), REACHABLE_MS)
+        if slowest_s(self.plan) > ANSWER_S:
             # It gives up after three questions without an answer, a second apart.
-            set_sysctl(ARP_AGAIN % dev, round(1000 * (ARP_ANSWER_S + slowest_s(self.plan))))
+            set_sysctl(neighbours_key(self.plan, dev, ASK_AGAIN), round(1000 * (ANSWER_S + slowest_s(self.plan))))
         if not self.plan["own_machine"]:
             # The lab's kernels let veth orphan packets (kernels/patches/veth). Elsewhere a netem that delays a little
             # does it; without, TCP Small Queues would count the bottleneck's queue as the sender's own.

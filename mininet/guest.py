@@ -26,6 +26,7 @@ from dumbbell import (
     read,
     stop_open_vswitch,
 )
+from ip_version import family_of, is_ipv6
 from namespaces import network_of
 from netlink import Netlink, datapath_misses
 from settings import kernel_settings
@@ -45,12 +46,6 @@ def say(console, text):
     """One line for the host: it is both the progress display and the sign of life for the watchdog."""
     console.write(text + "\n")
     console.flush()
-
-
-def udp_socket_in(pid):
-    """A UDP socket in the network namespace of process ``pid``."""
-    with network_of(pid):
-        return socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 
 
 def restart_random_numbers():
@@ -225,7 +220,17 @@ def received(dumbbell):
             "drops": int(counters[3]),
             "tcp_segments": int(dict(zip(*rows))["InSegs"]),
         }
+        if is_ipv6(dumbbell.plan):
+            found[name].update(packets_of_versions(host))
     return found
+
+
+def packets_of_versions(host):
+    """How many packets of each version of IP a host got, merged ones counted as one."""
+    with network_of(host.pid):
+        rows = [line.split() for line in read("/proc/self/net/snmp").splitlines() if line.startswith("Ip:")]
+        of_ipv6 = dict(line.split() for line in read("/proc/self/net/snmp6").splitlines())
+    return {"ipv4_packets": int(dict(zip(*rows))["InReceives"]), "ipv6_packets": int(of_ipv6["Ip6InReceives"])}
 
 
 def interrupted(signum, frame):
@@ -257,7 +262,8 @@ def main(out):
         traffic.start_servers()
         pids = [dumbbell.hosts[h["name"]].pid for h in plan["hosts"]]
         queues = [b["device"] for b in plan["bottlenecks"]]
-        sampler = sampling.Sampler(out + "/samples.raw", pids, queues, plan["trace_acks"], without_long_flows(plan))
+        left_out, family = without_long_flows(plan), family_of(plan)
+        sampler = sampling.Sampler(out + "/samples.raw", pids, queues, plan["trace_acks"], left_out, family)
         say(console, "bbrlab stage calibration")
         report = {"kernel": os.uname().release, "kernel_version": os.uname().version}
         pairs = [(p["host"], p["address"]) for p in plan["pings"]]
@@ -277,7 +283,7 @@ def main(out):
 
             report["data_delays_us"] = data_path.delays_us(dumbbell)
         report["burst"] = [
-            calibration.burst(dumbbell, sampler, i, link, udp_socket_in) if link["burst"] else None
+            calibration.burst(dumbbell, sampler, i, link) if link["burst"] else None
             for i, link in enumerate(plan["bottlenecks"])
         ]
         dumbbell.renew_queues(loss=plan["loss"])

@@ -27,6 +27,7 @@ IFF_UP = 1
 IFLA_ADDRESS, IFLA_IFNAME, IFLA_MTU, IFLA_LINKINFO, IFLA_NET_NS_PID, IFLA_GSO_MAX_SEGS = 1, 3, 4, 18, 19, 40
 IFLA_INFO_KIND, IFLA_INFO_DATA, VETH_INFO_PEER = 1, 2, 1
 IFA_ADDRESS, IFA_LOCAL, IFA_LABEL, IFA_BROADCAST = 1, 2, 3, 4
+IFA_F_NODAD = 2  # use it at once: nobody else has it
 TCA_KIND, TCA_OPTIONS, TCA_STATS2, TCA_STATS_BASIC, TCA_STATS_QUEUE = 1, 2, 7, 1, 3
 NETLINK_GENERIC, GENL_ID_CTRL, CTRL_CMD_GETFAMILY, CTRL_ATTR_FAMILY_ID, CTRL_ATTR_FAMILY_NAME = 16, 16, 3, 1, 2
 OVS_DP_CMD_GET, OVS_DP_ATTR_STATS = 3, 3
@@ -134,7 +135,13 @@ class Netlink:
         self._link(RTM_DELLINK, 0, struct.pack("<BxHiII", 0, 0, self.index(device), 0, 0), device)
 
     def add_address(self, device, address, prefix_bits):
-        """Give ``device`` an IPv4 address."""
+        """Give ``device`` an address of IPv4 or IPv6."""
+        if ":" in address:
+            own = socket.inet_pton(socket.AF_INET6, address)
+            body = struct.pack("<BBBBI", socket.AF_INET6, prefix_bits, IFA_F_NODAD, 0, self.index(device))
+            body += attribute(IFA_LOCAL, own) + attribute(IFA_ADDRESS, own)
+            self._link(RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL, body, "%s %s" % (device, address))
+            return
         own = socket.inet_aton(address)
         hosts = (1 << 32 - prefix_bits) - 1
         everybody = struct.pack(">I", struct.unpack(">I", own)[0] | hosts)

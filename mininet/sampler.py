@@ -22,7 +22,7 @@ NETLINK_SOCK_DIAG, SOCK_DIAG_BY_FAMILY = 4, 20
 RTM_GETQDISC = 38
 NLM_F_REQUEST, NLM_F_ECHO, NLM_F_DUMP = 1, 8, 0x300
 NLMSG_ERROR, NLMSG_DONE = 2, 3
-SKNLGRP_INET_TCP_DESTROY = 1
+TCP_DESTROY = {socket.AF_INET: 1, socket.AF_INET6: 3}  # SKNLGRP_INET_TCP_DESTROY, SKNLGRP_INET6_TCP_DESTROY
 SOL_NETLINK, NETLINK_ADD_MEMBERSHIP = 270, 1
 PR_SET_TIMERSLACK = 29
 MSG_WAITFORONE = 0x10000
@@ -72,10 +72,10 @@ def netlink_in(pid, protocol):
     return sock
 
 
-def socket_request():
-    """The dump request for every TCP socket that may carry data, with tcp_info, CCA name and CCA internals."""
+def socket_request(family):
+    """The dump request for every TCP socket of an address family that may carry data, with tcp_info, CCA name and CCA internals."""
     extensions = sum(1 << (ext - 1) for ext in (INFO, VEGASINFO, CONG))
-    body = struct.pack("<BBBxI48x", socket.AF_INET, socket.IPPROTO_TCP, extensions, STATES)  # struct inet_diag_req_v2
+    body = struct.pack("<BBBxI48x", family, socket.IPPROTO_TCP, extensions, STATES)  # struct inet_diag_req_v2
     return encoded(SOCK_DIAG_BY_FAMILY, NLM_F_REQUEST | NLM_F_DUMP, body)
 
 
@@ -149,19 +149,19 @@ class Clock:
 class Sampler:
     """Holds the sockets; ``take(time_ns)`` appends one sample of everything."""
 
-    def __init__(self, path, host_pids, devices, traced, left_out=()):
+    def __init__(self, path, host_pids, devices, traced, left_out, family):
         self.capture = None  # of packets, which it empties with each sample (capture.py)
         self.file = open(path, "wb", buffering=0)  # noqa: SIM115 - lives as long as the guest
         # Kept for good: memory that is freed and allocated again costs a guest a page fault for each of its pages.
         self.pending, self.size = memoryview(bytearray(FLUSH_BYTES)), 0
         self.batch = Batch()
-        self.request = socket_request()
+        self.request = socket_request(family)
         self.hosts = [netlink_in(pid, NETLINK_SOCK_DIAG) for pid in host_pids]
         self.deaths = [netlink_in(pid, NETLINK_SOCK_DIAG) for pid in host_pids]
         self.left_out = set(left_out)  # hosts whose sockets are of no interest
         for source, sock in enumerate(self.deaths):
             if source not in self.left_out:
-                sock.setsockopt(SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, SKNLGRP_INET_TCP_DESTROY)
+                sock.setsockopt(SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, TCP_DESTROY[family])
             # Of a thousand flows that end at one instant each leaves a message; by default the socket holds some hundred.
             sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, DEATHS_BYTES)
             sock.setblocking(False)

@@ -6,7 +6,8 @@ Raw, as netlink has it: bbrlab/measure/kernel_options.py decodes it outside, and
 import os
 from contextlib import suppress
 
-from dumbbell import ARP_REACHABLE, DEFERRED, interface_file, read, sysctl_file
+from dumbbell import DEFERRED, REACHABLE, interface_file, read, sysctl_file
+from ip_version import neighbours_key
 from namespaces import network_of
 from netlink import Netlink
 
@@ -31,7 +32,7 @@ def _sysctl(key):
 
 def _of_host(name, host, plan):
     device = name + "-eth0"
-    keys = [*plan["sysctls"], ARP_REACHABLE % device]
+    keys = [*plan["sysctls"], neighbours_key(plan, device, REACHABLE)]
     with network_of(host.pid):
         sysctls = {key: _sysctl(key) for key in keys}
     return {

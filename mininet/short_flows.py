@@ -22,6 +22,8 @@ import struct
 import sys
 import time
 
+from ip_version import family_of
+
 BLOCK = memoryview(bytes(1 << 20))
 HEADER = struct.Struct("<q")
 LOWAT_BYTES = 128 << 10  # a receiver is woken for so much, or for the end of a chunk
@@ -104,8 +106,9 @@ class Flow:
 class Sender:
     """Begins the flows of one host when they are due."""
 
-    def __init__(self, entry, workload, index, start_ns, log):
+    def __init__(self, entry, workload, index, start_ns, log, family):
         self.entry, self.workload, self.start_ns, self.log = entry, workload, start_ns, log
+        self.family = family
         self.epoll, self.alarm, self.open = select.epoll(), Alarm(), {}
         self.epoll.register(self.alarm.fd, select.EPOLLIN)
         begin = workload.start_ns
@@ -128,7 +131,7 @@ class Sender:
         self._note(flow, now_ns)
         if flow.sock is None:
             self._draw()
-            flow.sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+            flow.sock = socket.socket(self.family, socket.SOCK_STREAM)
             flow.sock.setblocking(False)
             flow.sock.setsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, self.entry["cca"].encode())
             flow.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -183,10 +186,10 @@ class Connection:
 class Receiver:
     """Takes every flow and notes when each of its chunks is whole."""
 
-    def __init__(self, entry, workload, start_ns, log, edges_ns, edge_log):
+    def __init__(self, entry, workload, start_ns, log, edges_ns, edge_log, family):
         self.workload, self.start_ns, self.log = workload, start_ns, log
         self.edges_ns, self.edge_log, self.total, self.alarm = edges_ns, edge_log, 0, Alarm()
-        self.listener = socket.create_server((entry["server_ip"], entry["port"]), backlog=4096)
+        self.listener = socket.create_server((entry["server_ip"], entry["port"]), family=family, backlog=4096)
         self.listener.setblocking(False)
         self.epoll, self.open, self.buffer = select.epoll(), {}, bytearray(1 << 20)
         self.epoll.register(self.listener.fileno(), select.EPOLLIN)
@@ -279,11 +282,12 @@ def main(role, plan_path, group, index, start_ns):
         signal.signal(signal.SIGTERM, stop)
         try:
             if role == "send":
-                Sender(entry, workload, int(index), int(start_ns), log).run(running)
+                Sender(entry, workload, int(index), int(start_ns), log, family_of(plan)).run(running)
                 signal.pause()
             else:
                 with open("%s/short-%s-read.log" % (out, group), "w", encoding="ascii") as edge_log:
-                    receiver = Receiver(entry, workload, int(start_ns), log, list(plan["window_ns"]), edge_log)
+                    edges_ns, family = list(plan["window_ns"]), family_of(plan)
+                    receiver = Receiver(entry, workload, int(start_ns), log, edges_ns, edge_log, family)
                     try:
                         receiver.run(running)
                     finally:

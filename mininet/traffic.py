@@ -10,6 +10,8 @@ import os
 import signal
 import subprocess
 
+from ip_version import is_ipv6
+
 # A server gives up a stream from which nothing came for this long; a flow that stalls is a result. iperf3's longest.
 RECEIVE_TIMEOUT_MS = 86_400_000
 REPORT_S = 1  # an interrupted client needs no answer to end
@@ -28,6 +30,7 @@ class Traffic:
     def __init__(self, dumbbell, plan, out):
         self.dumbbell, self.plan, self.out = dumbbell, plan, out
         self.env = dict(os.environ)
+        self.iperf3 = ["iperf3", "-6" if is_ipv6(plan) else "-4"]
         if plan["preload"]:
             self.env["LD_PRELOAD"] = plan["preload"]
         self.servers, self.clients, self.done, self.short = [], {}, {}, []
@@ -45,7 +48,7 @@ class Traffic:
         """The server of one transfer."""
         log = open("%s/server-%d.log" % (self.out, transfer["id"]), "wb")  # noqa: SIM115 - the child's output
         env = dict(self.env, BBRLAB_RECEIVE_LOWAT=str(transfer["receive_lowat_bytes"]))
-        argv = ["iperf3", "-4", "-s", "-1", "-i", "0", "-p", str(transfer["port"]),
+        argv = [*self.iperf3, "-s", "-1", "-i", "0", "-p", str(transfer["port"]),
                 "--rcv-timeout", str(RECEIVE_TIMEOUT_MS)]  # fmt: skip
         self.servers.append(self.dumbbell.start(transfer["server"], argv, stdout=log, stderr=log, env=env))
 
@@ -86,7 +89,7 @@ class Traffic:
 
     def start_client(self, transfer):
         """The client of one transfer, whose server waits for it."""
-        argv = ["iperf3", "-4", "-J", "-i", "0", "-c", transfer["server_ip"], "-p", str(transfer["port"]),
+        argv = [*self.iperf3, "-J", "-i", "0", "-c", transfer["server_ip"], "-p", str(transfer["port"]),
                 "-C", transfer["cca"], "-P", str(transfer["streams"])]  # fmt: skip
         if transfer["bytes"] is not None:
             argv += ["-n", str(transfer["bytes"]), "-l", str(block_bytes(transfer["bytes"]))]

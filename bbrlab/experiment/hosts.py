@@ -93,7 +93,7 @@ class Hosts:
             "name": f"{letter}{number}",
             "side": side,
             "switch": switch,
-            "ip": f"10.0.{net * 16 + number // 250}.{number % 250 + 1}",
+            "ip": self._address(net * 16 + number // 250, number % 250 + 1),
             "sends": sends,
             "receives": receives,
             "delay_us": 0.0,
@@ -106,6 +106,10 @@ class Hosts:
         }
         self.specs.append(spec)
         return spec
+
+    def _address(self, net: int, number: int) -> str:
+        """Of 10.0.0.0/16, or of fd00::/64 (RFC 4193)."""
+        return f"fd00::{net:x}:{number:x}" if self.scenario.network.ip_version == 6 else f"10.0.{net}.{number}"
 
     def _outer_switch(self, side: Side, *, sends: bool) -> str | None:
         path = self.scenario.network.data_path

@@ -66,12 +66,12 @@ def _link(network: Network, direction: Direction, device: str, burst_from: HostP
         "device": device,
         "rate_bps": round(network.rate_mbit * 1e6),
         "buffer_bytes": network.buffer_bytes,
-        "qdisc": qdisc_words(network.qdisc, network.buffer_bytes, network.rate_mbit, network.frame_bytes),
+        "qdisc": qdisc_words(network),
         "burst": network.qdisc.kind not in DROPS_EARLY,
         "burst_from": burst_from["name"],
         "burst_to_ip": burst_to["ip"],
     }
-    if options := qdisc_options(network.qdisc, network.buffer_bytes, network.frame_bytes):
+    if options := qdisc_options(network):
         link["qdisc_options"] = options.hex()
     return link
 

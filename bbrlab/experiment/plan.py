@@ -18,7 +18,7 @@ from bbrlab.experiment.parameters import plan_parameters
 from bbrlab.experiment.plan_types import GuestPlan, Trace
 from bbrlab.experiment.transfers import FlowPlan, plan_traffic
 from bbrlab.scenario.draws import draw_added_rtts, draw_base_rtts
-from bbrlab.scenario.frames import MTU_BYTES
+from bbrlab.scenario.frames import IP_VERSION, MTU_BYTES
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.schema import Scenario
 
@@ -130,6 +130,8 @@ def make_plan(
         content["loss_burst_packets"] = network.loss_burst_packets
     if network.mtu_bytes != MTU_BYTES:
         content["mtu_bytes"] = network.mtu_bytes
+    if network.ip_version != IP_VERSION:
+        content["ip_version"] = network.ip_version
     if network.data_path is not None:
         content["probes"] = probes(hosts)
         if network.data_path.reordering is not None:

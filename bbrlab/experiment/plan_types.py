@@ -244,6 +244,7 @@ class GuestPlan(TypedDict):
     ccas: list[str]
     parameter_sets: list[ParameterSetPlan]
     mtu_bytes: NotRequired[int]
+    ip_version: NotRequired[Literal[4, 6]]
     loss_burst_packets: NotRequired[float]
     late: NotRequired[LatePlan]
     probes: NotRequired[list[ProbePlan]]

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import struct
 
-from bbrlab.scenario.frames import FRAME_BYTES, frame_memory_bytes
-from bbrlab.scenario.schema import Qdisc
+from bbrlab.scenario.frames import frame_memory_bytes
+from bbrlab.scenario.schema import Network
 
 FQ_CODEL_MEMORY_LIMIT = str(1 << 31)  # the largest: the buffer is its limit in packets; by default 14,559 fit
 CAKE_ACK_FILTER = {"off": (), "on": ("ack-filter",), "aggressive": ("ack-filter-aggressive",)}
 
 
-def qdisc_words(qdisc: Qdisc, buffer_bytes: int, rate_mbit: float, frame_bytes: int = FRAME_BYTES) -> list[str]:
-    """The tc words of the bottleneck queue with a limit of ``buffer_bytes``."""
-    packets = str(max(1, buffer_bytes // frame_bytes))
+def qdisc_words(network: Network) -> list[str]:
+    """The tc words of a bottleneck's queue, by the network as it is there."""
+    qdisc, buffer_bytes = network.qdisc, network.buffer_bytes
+    packets = str(max(1, buffer_bytes // network.frame_bytes))
     ecn = [] if qdisc.ecn is None else ["ecn" if qdisc.ecn else "noecn"]
 
     def ms(name: str, value: float | None) -> list[str]:
@@ -25,10 +26,10 @@ def qdisc_words(qdisc: Qdisc, buffer_bytes: int, rate_mbit: float, frame_bytes: 
     if qdisc.kind == "fifo":
         return ["bfifo", "limit", str(buffer_bytes)]
     if qdisc.kind == "red":
-        red = qdisc.thresholds(buffer_bytes, frame_bytes)
+        red = qdisc.thresholds(buffer_bytes, network.frame_bytes)
         flags = (["ecn"] if qdisc.ecn else []) + (["harddrop"] if qdisc.harddrop else []) + (["adaptive"] if qdisc.adaptive else [])  # fmt: skip
         return ["red", "limit", str(buffer_bytes), "min", str(red.min_bytes), "max", str(red.max_bytes),
-                "avpkt", str(red.avpkt_bytes), "burst", str(red.burst_packets), "bandwidth", f"{rate_mbit * 1e6:.0f}bit",
+                "avpkt", str(red.avpkt_bytes), "burst", str(red.burst_packets), "bandwidth", f"{network.rate_mbit * 1e6:.0f}bit",
                 "probability", str(red.probability), *flags]  # fmt: skip
     if qdisc.kind == "codel":
         return ["codel", "limit", packets, *ms("target", qdisc.target_ms), *ms("interval", qdisc.interval_ms),
@@ -42,7 +43,7 @@ def qdisc_words(qdisc: Qdisc, buffer_bytes: int, rate_mbit: float, frame_bytes: 
         return ["pie", "limit", packets, *ms("target", qdisc.target_ms), *ms("tupdate", qdisc.tupdate_ms),
                 *number("alpha", qdisc.alpha), *number("beta", qdisc.beta), *ecn]  # fmt: skip
     if qdisc.kind == "cake":
-        memory = int(packets) * frame_memory_bytes(frame_bytes)  # CAKE's only limit
+        memory = int(packets) * frame_memory_bytes(network.payload_bytes)  # CAKE's only limit
         return ["cake", "unlimited", "memlimit", f"{memory}b", qdisc.isolation or "triple-isolate",
                 *ms("rtt", qdisc.rtt_ms), *CAKE_ACK_FILTER[qdisc.ack_filter or "off"]]  # fmt: skip
     if qdisc.kind == "dualpi2":
@@ -57,12 +58,13 @@ L4S_OF = {"ect1": 1, "ect": 3}  # TC_DUALPI2_ECN_MASK_L4S_ECT, _ANY_ECT
 LIMIT, TARGET, TUPDATE, STEP_THRESH_US, COUPLING, ECN_MASK = 1, 3, 4, 8, 10, 14
 
 
-def qdisc_options(qdisc: Qdisc, buffer_bytes: int, frame_bytes: int = FRAME_BYTES) -> bytes:
+def qdisc_options(network: Network) -> bytes:
     """The netlink attributes of a queue that are set behind tc's back, where tc does not know its kind; empty: none."""
+    qdisc = network.qdisc
     if qdisc.kind != "dualpi2":
         return b""
     words = {
-        LIMIT: max(1, buffer_bytes // frame_bytes)
+        LIMIT: max(1, network.buffer_bytes // network.frame_bytes)
     }  # of which the kernel makes its limit of memory: never the smaller one
     for kind, value_ms in ((TARGET, qdisc.target_ms), (TUPDATE, qdisc.tupdate_ms), (STEP_THRESH_US, qdisc.step_threshold_ms)):  # fmt: skip
         if value_ms is not None:

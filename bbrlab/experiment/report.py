@@ -13,6 +13,7 @@ class Reception(TypedDict):
         gro_timer_ns: its gro_flush_timeout.
         packets, drops: what came to it, and what it lost of that before any protocol saw it.
         tcp_segments: what the host's TCP received, merged packets counted as one.
+        ipv4_packets, ipv6_packets: what the host's IP received of each version, where hosts have IPv6; merged packets counted as one.
     """
 
     tso: bool
@@ -22,6 +23,8 @@ class Reception(TypedDict):
     packets: int
     drops: int
     tcp_segments: int
+    ipv4_packets: NotRequired[int]
+    ipv6_packets: NotRequired[int]
 
 
 class Burst(TypedDict):

@@ -110,15 +110,22 @@ def is_outdated(name: str | None = None) -> bool:
     return kernel_folder(key).is_dir() and read_kernel(name, key, host_key(spec)) is None
 
 
-def boot_options(kernel: Kernel) -> list[str]:
+def has_ipv6(kernel: Kernel) -> bool:
+    """Whether IPv6 is built into a kernel of the lab."""
+    config = Path(kernel.image).with_name("config")
+    return config.is_file() and "CONFIG_IPV6=y" in config.read_text(encoding="utf-8").splitlines()
+
+
+def boot_options(kernel: Kernel, ip_version: int = 4) -> list[str]:
     """What a kernel's command line needs for its hosts to send nothing of their own.
 
     With IPv6 a host announces itself and asks for routers and for who has its address; such packets would
-    meet the queue, and the run would fail a self-check.
+    meet the queue, and the run would fail a self-check. Where its hosts are to have IPv6, its interfaces have none before they are told to
+    (mininet/dumbbell.py).
     """
-    config = Path(kernel.image).with_name("config")
-    has_ipv6 = config.is_file() and "CONFIG_IPV6=y" in config.read_text(encoding="utf-8").splitlines()
-    return ["ipv6.disable=1"] if has_ipv6 else []
+    if not has_ipv6(kernel):
+        return []
+    return ["ipv6.disable_ipv6=1" if ip_version == 6 else "ipv6.disable=1"]
 
 
 def kernel_identity(name: str | None = None) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bbrlab.base.errors import UserError
-from bbrlab.scenario.frames import MTU_BYTES
+from bbrlab.scenario.frames import IP_VERSION, MTU_BYTES
 from bbrlab.scenario.schema import Scenario
 
 
@@ -59,6 +59,8 @@ class World:
             yield f"network.jitter ({network.jitter.kind}): its paths' delay is constant"
         if network.mtu_bytes != MTU_BYTES:
             yield f"network.mtu_bytes {network.mtu_bytes}: its packets have the usual size ({MTU_BYTES})"
+        if network.ip_version != IP_VERSION:
+            yield f"network.ip_version {network.ip_version}: its packets have the headers of IPv{IP_VERSION}"
         if network.data_path:
             yield "network.data_path: its paths' delay is constant, and no packet overtakes another"
         if network.reverse:

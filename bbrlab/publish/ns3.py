@@ -20,7 +20,7 @@ from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.results.figures import Figure
 from bbrlab.scenario.draws import draw_base_rtts
-from bbrlab.scenario.frames import MTU_BYTES
+from bbrlab.scenario.frames import IP_VERSION, MTU_BYTES
 from bbrlab.scenario.point import Point
 
 PYTHON = paths.ROOT / ".venv-ns3" / "bin" / "python"
@@ -50,6 +50,8 @@ def lacks(point: Point) -> str | None:
         return "a qdisc other than fifo, jitter, changes or ECN"
     if network.mtu_bytes != MTU_BYTES:
         return f"network.mtu_bytes {network.mtu_bytes}"
+    if network.ip_version != IP_VERSION:
+        return f"network.ip_version {network.ip_version}"
     if network.loss and network.loss_place != "behind":
         return f"network.loss_place {network.loss_place}"
     for field in ("links", "policer", "reverse", "trace", "loss_burst_packets", "data_path"):

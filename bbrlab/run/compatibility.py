@@ -10,15 +10,18 @@ from bbrlab.base.errors import UserError
 from bbrlab.experiment.machine import host
 from bbrlab.experiment.machine.qemu import check_qemu
 from bbrlab.kernel.build import build_kernel
-from bbrlab.kernel.built import Kernel, get_kernel
+from bbrlab.kernel.built import Kernel, get_kernel, has_ipv6
 from bbrlab.kernel.own import OwnCca
 from bbrlab.kernel.probe import kvm_fails
 from bbrlab.kernel.specs import load_specs
 from bbrlab.kernel.steps import Say
+from bbrlab.scenario.frames import IP_VERSION
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.schema import Scenario
 
 L4S_OPTIONS = "l4s.config"  # of the kernels that have DualPI2 and AccECN
+IPV6_OPTIONS = "ipv6.config"  # of the kernels that have IPv6
+IPV6_HERE = Path("/proc/sys/net/ipv6")  # of this machine's own kernel
 BACKENDS = {"uml": "um", "qemu": "x86_64", "host": None}  # and the architecture of their kernels
 
 
@@ -104,10 +107,24 @@ def _check_l4s(point: Point, kernel: Kernel) -> None:
         )
 
 
+def _check_ip_version(point: Point, kernel: Kernel) -> None:
+    """UserError for a scenario with IPv6 and a kernel without it."""
+    version = point.scenario.network.ip_version
+    if version == IP_VERSION or (has_ipv6(kernel) if kernel.image else IPV6_HERE.is_dir()):
+        return
+    kernels = load_specs().kernels
+    arch = kernels[kernel.name].arch if kernel.name in kernels else BACKENDS["uml"]
+    have = ", ".join(name for name, spec in kernels.items() if IPV6_OPTIONS in spec.options and spec.arch == arch)
+    raise UserError(
+        f"{point.scenario.name}: network.ip_version {version}: kernel {kernel.name} has no IPv6; give --kernel with one that has ({have}), or use 4"
+    )
+
+
 def check_parameters(point: Point, kernel: Kernel) -> None:
     """UserError for a parameter or a profile that the kernel's CCA does not have, for groups that want one kernel-wide parameter
-    differently, and for a queue or an ECN of L4S that the kernel does not have."""
+    differently, and for a queue or an ECN of L4S, or IPv6, that the kernel does not have."""
     _check_l4s(point, kernel)
+    _check_ip_version(point, kernel)
     flows = point.scenario.flows
     for i, flow in enumerate(flows):
         module = kernel.ccas[flow.cca]

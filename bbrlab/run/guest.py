@@ -19,6 +19,7 @@ from bbrlab.kernel.own import OwnCca, crash_message
 from bbrlab.kernel.probe import LOUD
 from bbrlab.run.capture import rings_bytes
 from bbrlab.run.memory import guest_bytes, largest_part, workload_bytes
+from bbrlab.scenario.frames import IP_VERSION
 from bbrlab.scenario.point import Point
 
 Progress = Callable[[str, str], None]
@@ -98,7 +99,7 @@ def run_guest(machine: Machine, scratch: Path, point: Point, plan: Plan, log: Pa
                 scratch=scratch, seed=machine.seed, memory_bytes=needed_bytes, arguments=arguments, log=log,
                 watchdog_s=machine.watchdog_s, on_progress=machine.on_progress, die_with_parent=machine.die_with_parent,
                 prompt=machine.prompt, stop=machine.stop, gauge=gauge if machine.backend == "qemu" else None,
-                on_start=begin,
+                on_start=begin, ip_version=plan.content.get("ip_version", IP_VERSION),
             )  # fmt: skip
             process.run(job, (uml if machine.backend == "uml" else qemu).command(machine.kernel, job))
     except process.GuestFailed as error:

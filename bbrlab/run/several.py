@@ -22,7 +22,7 @@ from bbrlab.kernel.built import Kernel
 from bbrlab.measure.netlink import HEAD, KIND_DESTROYED, KIND_SOCKETS, records
 from bbrlab.run.guest import Machine
 from bbrlab.run.memory import guest_bytes
-from bbrlab.scenario.frames import MTU_BYTES
+from bbrlab.scenario.frames import IP_VERSION, MTU_BYTES
 from bbrlab.scenario.point import Point
 
 OUT_OF_STEP_S = 300  # machines wait for each other, and a slow one's set-up takes long
@@ -70,6 +70,8 @@ def plan_several(point: Point, seed: int, kernel: Kernel, of_group: Mapping[int,
         raise UserError(
             f"--sender-kernel: machines meet through network devices with an MTU of {MTU_BYTES}; leave network.mtu_bytes out"
         )
+    if point.scenario.network.ip_version != IP_VERSION:
+        raise UserError(f"--sender-kernel: machines meet over IPv{IP_VERSION}; leave network.ip_version out")
     if point.scenario.network.data_path is not None:
         raise UserError(
             "--sender-kernel: machines agree on the start over a path that delays the ACKs alone; leave network.data_path out"

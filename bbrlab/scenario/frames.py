@@ -1,16 +1,21 @@
-"""How large a full-size packet is, and what of it is payload: of the usual MTU, and of any."""
+"""How large a full-size packet is, and what of it is payload: of the usual MTU and IPv4, and of any."""
 
 from __future__ import annotations
 
+from typing import Final
+
 FRAME_BYTES = 1514  # Ethernet's, as tc counts it: 1500 of IP behind a header of 14
 FRAME_MEMORY_BYTES = 2280  # skb->truesize of it as TCP sends it, in Linux 6.12: what fq_codel and CAKE count
-PAYLOAD_BYTES = 1448  # what is left of 1500 behind IP (20), TCP (20) and TCP's timestamps (12)
+PAYLOAD_BYTES = 1448  # what is left of 1500 behind IPv4 (20), TCP (20) and TCP's timestamps (12)
 MTU_BYTES = 1500  # Ethernet's
 LINK_HEADER_BYTES = FRAME_BYTES - MTU_BYTES
-HEADERS_BYTES = MTU_BYTES - PAYLOAD_BYTES  # of IP and TCP
+IP_VERSION: Final = 4  # unless a scenario says otherwise
+IP_HEADER_BYTES = {4: 20, 6: 40}  # RFC 791, 8200
+TCP_HEADER_BYTES = MTU_BYTES - PAYLOAD_BYTES - IP_HEADER_BYTES[4]  # with timestamps
+IPV6_MTU_BYTES = 1280  # the least that IPv6 may have (RFC 8200)
 PAYLOAD_PER_FRAME = PAYLOAD_BYTES / FRAME_BYTES  # the ceiling of goodput over a link's rate
 
 
-def frame_memory_bytes(frame_bytes: int) -> int:
-    """What the kernel counts for a frame of full size that TCP sends: of each the same, beside its payload."""
-    return FRAME_MEMORY_BYTES + frame_bytes - FRAME_BYTES
+def frame_memory_bytes(payload_bytes: int) -> int:
+    """What the kernel counts for a packet that TCP sends: of each the same, beside its payload."""
+    return FRAME_MEMORY_BYTES + payload_bytes - PAYLOAD_BYTES

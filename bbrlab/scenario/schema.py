@@ -24,9 +24,12 @@ from bbrlab.base.errors import UserError
 from bbrlab.base.strict import NonNegative, Positive, Probability, Strict
 from bbrlab.scenario.frames import (
     FRAME_BYTES,
-    HEADERS_BYTES,
+    IP_HEADER_BYTES,
+    IP_VERSION,
+    IPV6_MTU_BYTES,
     LINK_HEADER_BYTES,
     MTU_BYTES,
+    TCP_HEADER_BYTES,
     frame_memory_bytes,
 )
 from bbrlab.scenario.link_trace import link_trace, place_of
@@ -256,7 +259,7 @@ class Qdisc(Strict):
     def problem(self, link: Network) -> str:
         """Why tc or the kernel would not make such a queue for a link; empty if they do."""
         packets = link.buffer_bytes // link.frame_bytes
-        most = MEMORY_MAX[self.kind] // frame_memory_bytes(link.frame_bytes) if self.kind in MEMORY_MAX else packets
+        most = MEMORY_MAX[self.kind] // frame_memory_bytes(link.payload_bytes) if self.kind in MEMORY_MAX else packets
         if packets > most:
             return f"buffer: {packets} packets, but {self.kind} holds at most {most}"
         red = self.thresholds(link.buffer_bytes, link.frame_bytes)
@@ -373,7 +376,7 @@ class Reverse(Strict):
     """The link against the flows: what carries their ACKs, and the data of flows with ``direction: reverse``."""
 
     rate_mbit: RateMbit = Field(
-        description="Mbit/s of frames; an ACK has 66 bytes. ``changes`` of the rate are not its"
+        description="Mbit/s of frames; an ACK has 66 bytes, of IPv6 86. ``changes`` of the rate are not its"
     )
     buffer: Buffer = Field(description="size of its queue; bdp: multiples of its own rate_mbit x network.rtt_ms")
     qdisc: Qdisc = Field(Qdisc(), description="its queue discipline")
@@ -443,8 +446,14 @@ class Network(Strict):
     )
     mtu_bytes: Annotated[int, Field(ge=576, le=9000)] = Field(
         MTU_BYTES,
-        description="largest IP packet of all links, so that a frame has 14 bytes more and TCP sends 52 less in it (docs/howto/paths.md)",
+        description="largest IP packet of all links, so that a frame has 14 bytes more and TCP sends 52 less in it, with ip_version 6 72 less "
+        "(docs/howto/paths.md)",
         exclude_if=lambda value: value == MTU_BYTES,  # points that do not have it keep their names
+    )
+    ip_version: Literal[4, 6] = Field(
+        IP_VERSION,
+        description="of all packets; IPv6's header has 20 bytes more, so that TCP sends 1428 in place of 1448 in a packet (docs/howto/paths.md)",
+        exclude_if=lambda value: value == IP_VERSION,  # points that do not have it keep their names
     )
     jitter: Jitter | None = Field(
         None, description="delay of ACKs that varies from packet to packet; of data: data_path.jitter"
@@ -552,6 +561,10 @@ class Network(Strict):
 
     def _check_frames(self) -> None:
         """ValueError if a frame of the MTU does not fit where it has to."""
+        if self.ip_version == 6 and self.mtu_bytes < IPV6_MTU_BYTES:
+            raise ValueError(
+                f"mtu_bytes {self.mtu_bytes} is not possible with ip_version 6, which needs at least {IPV6_MTU_BYTES} (RFC 8200); give that, or use 4"
+            )
         if self.mtu_bytes == MTU_BYTES:
             return
         if self.trace is not None:
@@ -637,7 +650,7 @@ class Network(Strict):
     @property
     def payload_bytes(self) -> int:
         """What TCP sends in a packet of full size, with timestamps."""
-        return self.mtu_bytes - HEADERS_BYTES
+        return self.mtu_bytes - IP_HEADER_BYTES[self.ip_version] - TCP_HEADER_BYTES
 
 
 class Noise(Strict):

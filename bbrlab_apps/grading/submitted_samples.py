@@ -42,7 +42,6 @@ GROWING = (
 )
 QUEUES_GROWING = ("queue_sent_bytes", "queue_sent_packets", "queue_drops", "queue_marks")
 SYN_BYTES = FIN_BYTES = 1  # count as acknowledged, and not as sent
-HEADER_BYTES = 66  # of a segment with data on the wire: Ethernet, IPv4, TCP with timestamps
 LEAST_FRAME_BYTES = 42  # ARP's
 LIMITER_SLACK_BYTES = 1600  # that the bottleneck's limiter (htb, tbf) may save, beside room for its largest packet
 # What iperf3 says to itself beside the flows (settings, and results in JSON, some hundred bytes for a flow); a bound, no measurement.
@@ -246,7 +245,8 @@ def _beyond_the_link(scenario: Scenario, columns: Mapping[str, Array], flows: Ma
     # Flows that had ended are in no sample.
     if all(flow.stop_s is None and flow.bytes is None and flow.traffic is None for flow in scenario.flows):
         control = sum(CONTROL_BYTES + CONTROL_FLOW_BYTES * flow.count for flow in scenario.flows)
-        if (sent - sent[0] > total["bytes_sent"] + HEADER_BYTES * total["segs_out"] + control).any():
+        headers_bytes = scenario.network.frame_bytes - scenario.network.payload_bytes
+        if (sent - sent[0] > total["bytes_sent"] + headers_bytes * total["segs_out"] + control).any():
             yield "the bottleneck has sent more than the flows"
         if (queue["queue_drops"] - queue["queue_drops"][0] > total["segs_out"] + control / LEAST_FRAME_BYTES).any():
             yield "the bottleneck has dropped more than the flows sent"

@@ -6,6 +6,7 @@ from typing import Any
 
 from bbrlab.base.errors import UserError
 from bbrlab.scenario.draws import draw_rtts
+from bbrlab.scenario.frames import IP_VERSION
 from bbrlab.scenario.messages import validate
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.schema import GRID, Network, Scenario
@@ -100,6 +101,10 @@ def _wrong_path(network: Network) -> list[str]:
     if network.trace is not None:
         problems.append(
             "network.trace: a link that follows a trace cannot be played, whose rate may be set by hand; leave it out"
+        )
+    if network.ip_version != IP_VERSION:
+        problems.append(
+            f"network.ip_version: a play's hosts have addresses of IPv{IP_VERSION}, which its commands take; leave it out"
         )
     if network.data_path is not None:
         problems.append(

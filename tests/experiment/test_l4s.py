@@ -17,7 +17,7 @@ from bbrlab.scenario.load import base_point
 from bbrlab.scenario.messages import validate
 from bbrlab.scenario.needs import refuse_without_effect
 from bbrlab.scenario.point import Point
-from bbrlab.scenario.schema import Qdisc
+from bbrlab.scenario.schema import Network, Qdisc
 from tests.conftest import scenario_dict
 
 DUALPI2 = {
@@ -36,18 +36,23 @@ def point(**changes: object) -> Point:
     return base_point(validate(scenario_dict(**changes), "test"))
 
 
+def link_with(qdisc: Qdisc) -> Network:
+    """A bottleneck of 20 packets with this queue."""
+    return Network(rate_mbit=10, rtt_ms=40, buffer={"packets": 20}, qdisc=qdisc)
+
+
 def test_the_guest_is_told_what_tc_cannot_say():
     """Attributes as linux/pkt_sched.h has them: read back as the kernel's own dump is."""
     qdisc = Qdisc(**DUALPI2)
-    assert qdisc_words(qdisc, 20 * 1514, 10) == ["dualpi2"]
-    assert options_of("dualpi2", qdisc_options(qdisc, 20 * 1514).hex()) == ASKED
+    assert qdisc_words(link_with(qdisc)) == ["dualpi2"]
+    assert options_of("dualpi2", qdisc_options(link_with(qdisc)).hex()) == ASKED
     (link,) = make_plan(point(network__qdisc=DUALPI2), 1, {"cubic": "cubic"}).content["bottlenecks"]
     assert bytes.fromhex(link["qdisc_options"])[:4] == struct.pack("<HH", 8, 1)
 
 
 def test_what_is_not_given_stays_the_kernels_default():
     """The buffer is always the limit, in packets."""
-    found = options_of("dualpi2", qdisc_options(Qdisc(kind="dualpi2"), 20 * 1514).hex())
+    found = options_of("dualpi2", qdisc_options(link_with(Qdisc(kind="dualpi2"))).hex())
     assert found == {"limit_packets": 20}
 
 
@@ -87,10 +92,10 @@ def test_hosts_ask_for_accurate_ecn():
 def test_only_scalable_flows_are_marked_above_fq_codels_threshold():
     """ECT(1) is 1 of the two bits of ECN (sch_fq_codel.c); what is not asked for is not said, so that plans stay."""
     qdisc = Qdisc(kind="fq_codel", ce_threshold_ms=1, l4s_of="ect1")
-    words = qdisc_words(qdisc, 20 * 1514, 10)
+    words = qdisc_words(link_with(qdisc))
     assert words[words.index("ce_threshold") :][2:4] == ["ce_threshold_selector", "1/3"]
     for plain in (Qdisc(kind="fq_codel", ce_threshold_ms=1), Qdisc(kind="fq_codel", ce_threshold_ms=1, l4s_of="ect")):
-        assert "ce_threshold_selector" not in qdisc_words(plain, 20 * 1514, 10)
+        assert "ce_threshold_selector" not in qdisc_words(link_with(plain))
     read = options_of("fq_codel", (struct.pack("<HHB3x", 5, 10, 1) + struct.pack("<HHB3x", 5, 11, 3)).hex())
     assert read == {"ce_threshold_selector": 1, "ce_threshold_mask": 3}
     with pytest.raises(UserError, match=r"network.qdisc.l4s_of ect1 would have no effect: .*ce_threshold_ms"):

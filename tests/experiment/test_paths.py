@@ -29,8 +29,7 @@ POLICER = {"rate_mbit": 10, "burst_bytes": 100_000}
 POLICED = {"network__rate_mbit": 50, "network__policer": POLICER, "duration_s": 6, "window_s": [2, 6]}
 
 
-def test_a_policer_stands_where_it_is_asked_for(monkeypatch):
-    monkeypatch.syspath_prepend(paths.GUEST_CODE)
+def test_a_policer_stands_where_it_is_asked_for():
     both = [{"cca": "cubic"}, {"cca": "cubic", "direction": "reverse"}]
     at = {
         place: plan_of(flows=both, network__policer={**POLICER, "place": place}).content["policers"]

@@ -14,7 +14,7 @@ from bbrlab.kernel.built import Kernel
 from bbrlab.run.compatibility import check_parameters
 from bbrlab.scenario.load import base_point
 from bbrlab.scenario.messages import validate
-from bbrlab.scenario.schema import Qdisc
+from bbrlab.scenario.schema import Network
 from bbrlab.scenario.windows import first_data_s, partly_there
 from tests.conftest import scenario_dict
 
@@ -321,7 +321,7 @@ def test_records_of_acks_are_asked_for_on_the_kernels_command_line(trace, argume
     ids=lambda v: v["kind"] if isinstance(v, dict) else "",
 )
 def test_qdisc_words(qdisc, words):
-    assert " ".join(qdisc_words(Qdisc(**qdisc), 100_000, 10)) == words
+    assert " ".join(qdisc_words(Network(rate_mbit=10, rtt_ms=40, buffer={"bytes": 100_000}, qdisc=qdisc))) == words
 
 
 def test_groups_that_want_a_kernel_wide_parameter_differently_are_refused():

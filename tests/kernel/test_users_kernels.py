@@ -664,8 +664,9 @@ def test_a_kernel_with_ipv6_sends_nothing_of_its_own(tmp_path):
         (tmp_path / "config").write_text(text)
         scratch = tmp_path / str(number)
         scratch.mkdir()
-        job = SimpleNamespace(scratch=scratch, prompt=None, memory_bytes=1 << 27, seed=1, arguments=[])
+        job = SimpleNamespace(scratch=scratch, prompt=None, memory_bytes=1 << 27, seed=1, arguments=[], ip_version=4)
         assert boot_options(kernel) == words
+        assert boot_options(kernel, 6) == ["ipv6.disable_ipv6=1"][: len(words)]
         assert ("ipv6.disable=1" in uml.command(kernel, job)) == bool(words)
 
 

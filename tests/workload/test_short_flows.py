@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import io
+import socket
+import sys
 
 import numpy as np
 import pandas as pd
@@ -230,10 +232,14 @@ def test_a_read_that_is_not_there_is_told(tmp_path, text, words):
 
 
 def guest_module(name):
-    """A module of the guest's program."""
+    """A module of the guest's program, which may load others of it."""
     spec = importlib.util.spec_from_file_location("guest_" + name, paths.GUEST_CODE / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    sys.path.insert(0, str(paths.GUEST_CODE))
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(paths.GUEST_CODE))
     return module
 
 
@@ -241,7 +247,8 @@ def test_the_receiver_notes_when_it_looked(monkeypatch):
     """Not the edge of the window, when its alarm is heard late."""
     guest, log = guest_module("short_flows"), io.StringIO()
     monkeypatch.setattr(guest.time, "monotonic_ns", lambda: 7_030_000_000)
-    receiver = guest.Receiver({"server_ip": "127.0.0.1", "port": 0}, None, 2_000_000_000, log, [5 * 10**9], log)
+    entry = {"server_ip": "127.0.0.1", "port": 0}
+    receiver = guest.Receiver(entry, None, 2_000_000_000, log, [5 * 10**9], log, socket.AF_INET)
     receiver.note_edge()
     receiver.listener.close()
     assert log.getvalue() == "5030000000 0\n"

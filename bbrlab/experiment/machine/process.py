@@ -85,6 +85,7 @@ class Job:
         stop: ends it when it is set.
         devices: further words for its command line: QEMU's network devices.
         on_start: called when it has a core, right before it starts.
+        ip_version: of its hosts' addresses.
         gauge: looks at it during its experiment; None: in virtual time it has all the time that it wants.
     """
 
@@ -99,6 +100,7 @@ class Job:
     prompt: PromptConsole | None = None
     stop: threading.Event | None = None
     on_start: Callable[[], None] = lambda: None
+    ip_version: int = 4
     gauge: Gauge | None = None
     devices: tuple[str, ...] = ()
 

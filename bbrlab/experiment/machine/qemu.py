@@ -56,7 +56,7 @@ def command(kernel: Kernel, job: Job) -> list[str]:
         shares += ["-virtfs", f"local,path={path},mount_tag={tag},security_model=none,multidevs=remap{options}"]
     arguments = " ".join([
         "console=ttyS0", "reboot=t", NO_TIMER_CHECK, "quiet", "root=root", "rootfstype=9p",
-        f"rootflags={MOUNT_OPTIONS},cache=loose", "ro", *process.PANIC_ARGUMENTS, *boot_options(kernel), *job.arguments, "init=/bin/sh", "--", "-c",
+        f"rootflags={MOUNT_OPTIONS},cache=loose", "ro", *process.PANIC_ARGUMENTS, *boot_options(kernel, job.ip_version), *job.arguments, "init=/bin/sh", "--", "-c",
         f'"{process.mount_command()} -t 9p -o ro,{MOUNT_OPTIONS},cache=loose guest /mnt && exec /mnt/init"',
     ])  # fmt: skip
     return [

@@ -42,7 +42,7 @@ def command(kernel: Kernel, job: Job) -> list[str]:
         kernel.image, *by_seccomp, f"mem={job.memory_bytes >> 20}M", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro",
         *clock, f"random_seed={job.seed}", FIXED_ADDRESSES,
         f"hostfs_writable={HERE}/out", f"thash_entries={HASH_ENTRIES}", "umid=guest", f"uml_dir={HERE}/control/",
-        f"HERE={HERE}", "con=null", "con0=null,fd:1", "quiet", *process.PANIC_ARGUMENTS, *boot_options(kernel), *job.arguments, "init=/bin/sh", "--", "-c",
+        f"HERE={HERE}", "con=null", "con0=null,fd:1", "quiet", *process.PANIC_ARGUMENTS, *boot_options(kernel, job.ip_version), *job.arguments, "init=/bin/sh", "--", "-c",
         f'"{OLD_MOUNT} {process.mount_command()} -t hostfs -o ro,noatime,{HERE}/guest none /mnt && exec /mnt/init"',
     ]  # fmt: skip
     foreign = kernel.foreign or bool(kernel.own)

@@ -69,7 +69,7 @@ def _buffer_bounds(scenario: Scenario, limit: int) -> tuple[int, int, str]:
         low = (packets - FQ_CODEL_DROP_BATCH) * frame
         return low, limit, "bytes left of an overflowing burst, of which fq_codel drops up to 64 packets at once"
     if qdisc.kind == "cake":  # it counts memory, of which the burst's packets take other amounts than TCP's
-        held = packets * frame_memory_bytes(frame) // _burst_memory_bytes(scenario)
+        held = packets * frame_memory_bytes(scenario.network.payload_bytes) // _burst_memory_bytes(scenario)
         return (held - 1) * frame, max(held, packets) * frame, "bytes that an overflowing burst leaves in the buffer"
     if qdisc.kind == "fq":  # its first packets do not count against the limit of a flow
         packets = min(packets, qdisc.flow_limit_packets or packets)

@@ -11,7 +11,7 @@ from bbrlab.experiment.report import Report
 from bbrlab.measure.checks.check import Check, Tolerance, not_checked
 from bbrlab.measure.flow_counters import BEFORE_DATA_BYTES, FlowCounters
 from bbrlab.measure.numbers import ratio
-from bbrlab.scenario.frames import MTU_BYTES
+from bbrlab.scenario.frames import IP_VERSION, MTU_BYTES
 from bbrlab.scenario.schema import Scenario
 
 if TYPE_CHECKING:
@@ -49,10 +49,11 @@ def flow_checks(scenario: Scenario, plan: Plan, report: Report, counters: list[F
 
 
 def _segment_size(scenario: Scenario, counters: list[FlowCounters]) -> list[Check]:
-    """``segment_size``: what TCP sends in a packet, in bytes, against network.mtu_bytes, where a scenario has that."""
-    if scenario.network.mtu_bytes == MTU_BYTES or not counters:
+    """``segment_size``: what TCP sends in a packet, in bytes, against network.mtu_bytes and ip_version, where a scenario has one of them."""
+    network = scenario.network
+    if (network.mtu_bytes == MTU_BYTES and network.ip_version == IP_VERSION) or not counters:
         return []
-    asked = scenario.network.payload_bytes
+    asked = network.payload_bytes
     sizes = np.unique(np.concatenate([c.columns["snd_mss"] for c in counters]))
     if not len(sizes):
         return [not_checked("segment_size", asked, "no sample of a flow")]

@@ -157,7 +157,9 @@ def _queue(network: Network, own_machine: bool) -> tuple[str, dict[str, Value]]:
     packets = max(1, size // network.frame_bytes)
     values = {"limit_packets": about("network.buffer (packets)", packets)}
     memory = {
-        "memory_bytes": at_least("network.buffer (bytes of memory)", packets * frame_memory_bytes(network.frame_bytes))
+        "memory_bytes": at_least(
+            "network.buffer (bytes of memory)", packets * frame_memory_bytes(network.payload_bytes)
+        )
     }
     if qdisc.kind == "fifo":
         return "bfifo", {"limit_bytes": about("network.buffer (bytes)", size)}
@@ -438,7 +440,10 @@ def _host_values(scenario: Scenario, plan: Plan, name: str, entry: HostSettings)
     yield about("net.ipv4.tcp_no_metrics_save", 1), has["net.ipv4.tcp_no_metrics_save"][0]
     if plan.content["virtual"]:
         (reachable,) = (value for key, value in has.items() if "neigh" in key)
-        yield at_least("base_reachable_time_ms (no ARP while flows run)", 1e9), reachable[0]
+        yield (
+            at_least("base_reachable_time_ms (no ARP, of IPv6 no neighbour discovery, while flows run)", 1e9),
+            reachable[0],
+        )
     segments = about("hosts.segmentation (gso_max_segs)", 1) if hosts.segmentation == "off" else at_least("hosts.segmentation (gso_max_segs)", 2)  # fmt: skip
     yield segments, entry["gso_max_segs"]
     yield (

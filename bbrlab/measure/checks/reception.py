@@ -1,10 +1,11 @@
-"""What the hosts' interfaces do to packets: who cuts segments, and whether several are taken in at once and merged."""
+"""What the hosts take in: who cuts segments, whether several packets are taken in at once and merged, of which version of IP they are."""
 
 from __future__ import annotations
 
 from bbrlab.experiment.plan import Plan
 from bbrlab.experiment.report import Report
-from bbrlab.measure.checks.check import Check
+from bbrlab.measure.checks.check import Check, not_checked
+from bbrlab.scenario.frames import IP_VERSION
 from bbrlab.scenario.schema import Scenario
 
 # What an interface gets besides TCP: some ARP, and on a real machine what its kernel sends by itself.
@@ -55,3 +56,17 @@ def receive_offload_check(scenario: Scenario, plan: Plan, report: Report) -> Che
     if timer_us:
         detail += f", timers of {', '.join(f'{ns / 1000:g}' for ns in sorted(timers))} us"
     return Check("receive_offload", 1.0 if off else None, measured, ok, detail)
+
+
+def ip_version_check(scenario: Scenario, report: Report) -> list[Check]:
+    """``ip_version``: of which version the packets are that hosts received in the run, where network.ip_version is not the usual one."""
+    asked = scenario.network.ip_version
+    if asked == IP_VERSION:
+        return []
+    before, after = report["received_before"], report["received"]
+    of_4 = sum(after[host].get("ipv4_packets", 0) - before[host].get("ipv4_packets", 0) for host in after)
+    of_6 = sum(after[host].get("ipv6_packets", 0) - before[host].get("ipv6_packets", 0) for host in after)
+    if not of_4 + of_6:
+        return [not_checked("ip_version", asked, "no packet came to a host")]
+    detail = f"{of_6} packets of IPv6 and {of_4} of IPv4 came to the hosts in the run"
+    return [Check("ip_version", asked, 4 if of_4 else 6, not of_4, detail)]

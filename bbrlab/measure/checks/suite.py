@@ -17,7 +17,7 @@ from bbrlab.measure.checks.kernel_values import host_check, path_check, qdisc_ch
 from bbrlab.measure.checks.passing import passing_checks
 from bbrlab.measure.checks.path import base_rtt_check
 from bbrlab.measure.checks.policer import policer_checks
-from bbrlab.measure.checks.reception import receive_offload_check, segmentation_check
+from bbrlab.measure.checks.reception import ip_version_check, receive_offload_check, segmentation_check
 from bbrlab.measure.flow_counters import FlowCounters
 from bbrlab.measure.queues import Queue
 from bbrlab.measure.sockets import Flows
@@ -64,6 +64,7 @@ def run_checks(
     found += drop_checks(scenario, plan, report, queues)
     found.append(segmentation_check(scenario, plan, report))
     found.append(receive_offload_check(scenario, plan, report))
+    found += ip_version_check(scenario, report)
     found += flow_checks(scenario, plan, report, counters)
     found += [short_flows_check(scenario, plan, group, s, tolerance) for group, s in (short or {}).items()]
     found += parameter_checks(plan, report)
