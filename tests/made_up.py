@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,7 +16,7 @@ from bbrlab.base import files
 from bbrlab.claims.judge import Verdict, judge_claim
 from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.claims.sample import Sample
-from bbrlab.claims.schema import Claim
+from bbrlab.claims.schema import Claim, Statement
 from bbrlab.kernel.key import build_key
 from bbrlab.kernel.specs import find_spec
 from bbrlab.measure.schema import GROUP, METRICS, RUN
@@ -61,6 +62,12 @@ EACH = """
 Value = Callable[[Point, int], float]
 
 
+@functools.cache
+def all_statements() -> tuple[Statement, ...]:
+    """What data/ says of every paper, read and compared with the scenarios once in a process."""
+    return tuple(load_statements())
+
+
 def expecting(expect: str, text: str = GOOD) -> str:
     """A claims file in which something else is expected."""
     return text.replace("{value: 0.5, within: 0.1}", expect)
@@ -88,16 +95,19 @@ def only_claim(folder: Path, text: str) -> Claim:
 def table(figure: Figure, value: Value = lambda point, seed: 0.5, trials: int = 3) -> pd.DataFrame:
     """A figure's table: every metric of a point and seed has the same value, but for one that tells the runs apart."""
     rows: list[dict[str, Any]] = []
+    values: list[float] = []
     for point in figure.points:
         for seed in range(1, trials + 1):
             for group, flow in enumerate(point.scenario.flows):
-                metrics = dict.fromkeys(METRICS, value(point, seed)) | {"drops": float(seed)}
+                values.append(value(point, seed))
                 rows.append({
                     "figure": figure.id, "point": point.label, "seed": seed, "ok": True, "cca": flow.cca, "count": flow.count,
                     "direction": flow.direction, "kernel": "lab (6.12)", "kernel_key": "aaaa", "virtual_s": point.scenario.duration_s, "wall_s": 1.0,
-                    **point.values, **point.conditions, "group": group, **metrics,
+                    **point.values, **point.conditions, "group": group,
                 })  # fmt: skip
-    return pd.DataFrame(rows)
+    made = pd.DataFrame(rows)
+    metrics = pd.DataFrame(dict.fromkeys(METRICS, values)).assign(drops=made["seed"].astype(float))
+    return pd.concat([made, metrics], axis=1)
 
 
 def partly(figure: Figure) -> Figure:

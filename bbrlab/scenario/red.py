@@ -7,6 +7,7 @@ the distance of the thresholds in whole numbers (red.h of Linux 6.12).
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import NamedTuple
 
@@ -102,6 +103,7 @@ def _weight(low: int, burst: int, average: int) -> int:
     return 32
 
 
+@functools.lru_cache(maxsize=1024)  # the points of a sweep share few of them
 def _largest_burst(low: int, average: int, most: int) -> int:
     """The largest burst whose weight is at most ``most``."""
     fits, fails = -(-low // average), WORD

@@ -15,9 +15,9 @@ from bbrlab.base import paths
 from bbrlab.base.words import in_short, number_of
 from bbrlab.claims.load import load_statements
 from bbrlab.claims.schema import Statement
+from bbrlab.claims.select import full_figures
 from bbrlab.results.best_scale import shipped_statements
 from bbrlab.results.config import FULL
-from bbrlab.results.figures import figures_at
 from bbrlab.results.shipped import left_out
 from bbrlab.results.verdicts import DECIDED
 from bbrlab.show.outcomes import COLUMNS, MISSED, Line, causes, counted, outcome_words, score_lines, tally
@@ -100,7 +100,7 @@ def _in_words(statements: pd.DataFrame, missing: Sequence[str]) -> str:
     decided = statements[statements["verdict"].isin(DECIDED)]
     at_full = int((decided["scale"] == FULL).sum())
     later = int((decided["chosen_after"].fillna("") != "").sum())
-    total = len(figures_at(FULL, []))
+    total = len(full_figures())
     words = f"{outcome_words(statements)} {at_full} of the decided were run with all points and trials of the scenarios (scale `full`). "
     if missing:
         words += f"{len(missing)} of the {total} figures {'does' if len(missing) == 1 else 'do'} not ship at `full` ({in_short(missing)}). "

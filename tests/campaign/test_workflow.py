@@ -21,7 +21,7 @@ from bbrlab.campaign.lock import hold_lock
 from bbrlab.campaign.snakemake import lift_job_rate_limit
 from bbrlab.campaign.targets import chosen_figures, targets_of
 from bbrlab.claims.judge import ALL, OWN, SECOND_HAND
-from bbrlab.claims.load import check_published, claims_of, load_statements
+from bbrlab.claims.load import check_published, claims_of
 from bbrlab.results.config import load_config
 from bbrlab.results.cost import estimate_s
 from bbrlab.results.figures import _scaled, check_ccas, figures_at, runs_of, scenario_files
@@ -30,6 +30,7 @@ from bbrlab.scenario.load import base_point
 from bbrlab.scenario.messages import validate
 from tests.campaign.kills import content
 from tests.conftest import processes_of, wait_for
+from tests.made_up import all_statements
 
 RESULTS = paths.results_folder()  # the session's own (conftest.py)
 WORK = RESULTS / "work"  # what Snakemake keeps for itself is there, too
@@ -207,7 +208,7 @@ def test_smoke_campaign(campaign_done):
     known = {f.id for f in figures_at("smoke")}
     assert {f["figure"] for f in card["figures"]} == known
     assert all(f["runs_failed"] == 0 for f in card["figures"])
-    statements = load_statements()
+    statements = all_statements()
     counted = {kind: [card[kind][row] for row in (ALL, SECOND_HAND, OWN)] for kind in ("statements", "claims")}
     assert sum(sum(row.values()) for row in counted["statements"]) == len(statements)
     assert sum(row[v] for row in counted["claims"] for v in VERDICTS) == len(claims_of(statements))

@@ -31,11 +31,11 @@ from bbrlab.results.figures import figures_at, scenario_files
 from bbrlab.results.verdicts import NOT_RUN, PARTLY_RUN, REPRODUCED
 from docs._make import outcomes as outcomes_page
 from docs._make.readme import PAGE, page, renewed, with_scorecard
-from tests.made_up import EACH, GOOD, ORDER, only_claim, table, written
+from tests.made_up import EACH, GOOD, ORDER, all_statements, only_claim, table, written
 
 
 def test_every_paper_has_statements_and_every_row_its_claim():
-    statements = load_statements()
+    statements = all_statements()
     assert {s.paper for s in statements} == {id.split("/")[0] for id in scenario_files()}
     assert len({c.id for c in claims_of(statements)}) == len(claims_of(statements))
 
@@ -44,7 +44,7 @@ def test_the_readme_counts_statements_and_claims():
     text = PAGE.read_text()
     assert text == page(), "run: make format"
     with pytest.raises(ValueError, match="rows for"):
-        renewed(text.replace("(scenarios/tang)", "(scenarios/nobody)"), load_statements())
+        renewed(text.replace("(scenarios/tang)", "(scenarios/nobody)"), all_statements())
 
 
 def test_the_readme_has_what_came_of_the_statements():
@@ -76,9 +76,7 @@ def test_the_readme_has_what_came_of_the_statements():
     assert "3 of the decided were run with all points and trials" in told
     assert "1 verdict depends on a choice" in told and "claims" not in told
     text = with_scorecard(text, known, ["tang/fig2", "bless2025/fig14"])
-    assert (
-        f"2 of the {len(figures_at('full', []))} figures do not ship at `full` (tang/fig2, bless2025/fig14). " in text
-    )
+    assert f"2 of the {len(full_figures())} figures do not ship at `full` (tang/fig2, bless2025/fig14). " in text
     with pytest.raises(ValueError, match="no row for nobody"):
         with_scorecard(text, known.assign(paper="nobody"), [])
     with pytest.raises(ValueError, match="needs the lines"):
@@ -106,7 +104,7 @@ WIDER_THAN_THE_TABLE = {
 
 def test_no_tolerance_is_wider_than_the_table_that_it_is_for():
     """A `value` of a table of at least four numbers must be able to fail: else the verdict says nothing of the number."""
-    by_id = {claim.id: claim for claim in claims_of(load_statements())}
+    by_id = {claim.id: claim for claim in claims_of(all_statements())}
     wide = set()
     for file in claims_files():
         for statement in yaml.safe_load(file.read_text()):
@@ -472,7 +470,7 @@ def test_what_a_statement_says_its_claims_inherit(tmp_path):
 
 def test_the_reason_of_a_trend_names_its_own_limit():
     """A rank correlation beyond so much; without a limit of its own, if at all, the one of all trends."""
-    trends = [c for c in claims_of(load_statements()) if c.expect.trend]
+    trends = [c for c in claims_of(all_statements()) if c.expect.trend]
     assert trends
     for claim in trends:
         named = [float(limit) for limit in re.findall(r"beyond -?(0?\.\d+)", claim.because)]
@@ -487,7 +485,7 @@ def versions_in(claim):
 
 def test_what_depends_on_a_reading_of_the_drafts_says_so():
     """BBRv2 and BBRv3 read them in ways that were chosen after comparisons: every statement on them names them, and no other."""
-    statements = load_statements()
+    statements = all_statements()
     there = {s.id: set().union(*(versions_in(claim) for claim in s.claims)) for s in statements}
     assert {s.id: set(s.readings) for s in statements} == there
     assert [c.id for c in claims_of(statements) if not versions_in(c) <= set(c.readings)] == []
@@ -496,7 +494,7 @@ def test_what_depends_on_a_reading_of_the_drafts_says_so():
 def test_what_is_reproduced_has_no_cause():
     """A cause says why something is not, or not wholly, reproduced: at a statement that what ships reproduces it is a leftover."""
     known = shipped_statements(paths.ROOT / "shipped").set_index("id")["verdict"]
-    causes = [s.id for s in load_statements(known_good=True) if s.cause]
+    causes = [s.id for s in all_statements() if s.cause]
     assert causes
     assert [id for id in causes if known.get(id) == REPRODUCED] == []
 
@@ -518,7 +516,7 @@ def test_quick_has_every_way_in_which_bbr_may_use_ecn(id):
 
 @pytest.mark.parametrize("id", ["CA-15", "CA-16", "CA-17"])
 def test_a_cliff_is_looked_for_among_all_losses(id):
-    (claim,) = [c for c in claims_of(load_statements()) if c.id == id]
+    (claim,) = [c for c in claims_of(all_statements()) if c.id == id]
     (term,) = claim.at.values()
     losses = {p.values["network.loss"] for p in full_figures()["cao2019/fig7"].points}
     assert {p.values["network.loss"] for p in select(term, full_figures()[term.figure].points)} == losses
@@ -527,7 +525,7 @@ def test_a_cliff_is_looked_for_among_all_losses(id):
 @pytest.mark.parametrize("statement", ["TA-06", "TA-07", "TA-08", "TA-13", "TA-loss"])
 def test_tang_s_delays_are_one_way(statement):
     """A propagation delay of 100 ms is an RTT of 0.2 s (section V-A), so that 10 and 50 ms (section V-C) are RTTs of 20 and 100."""
-    judged = [c for c in claims_of(load_statements()) if c.statement == statement and c.role != "control"]
+    judged = [c for c in claims_of(all_statements()) if c.statement == statement and c.role != "control"]
     terms = [t for c in judged for t in c.at.values()]
     found = {p.values["network.rtt_ms"] for t in terms for p in select(t, full_figures()[t.figure].points)}
     assert found == {20, 100}

@@ -13,10 +13,11 @@ import bbrlab.cli.commands  # noqa: F401 - adds every command to app
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.campaign.targets import targets_of
-from bbrlab.claims.load import claims_of, load_statements
+from bbrlab.claims.load import claims_of
 from bbrlab.cli.app import app, overrides_of
 from bbrlab.results.figures import figures_at, scenario_files
 from bbrlab.scenario.load import base_point, load_scenario
+from tests.made_up import all_statements
 
 
 def problem_of(command: str) -> str:
@@ -61,7 +62,7 @@ def _targets(words: list[str]) -> None:
 
 def findings() -> dict[str, str]:
     """{statement or claim: the command of its finding}."""
-    told = [*load_statements(), *claims_of(load_statements())]
+    told = [*all_statements(), *claims_of(all_statements())]
     return {x.id: x.finding.shows for x in told if x.finding}
 
 

@@ -37,7 +37,7 @@ from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.claims.resolution import resolution
 from bbrlab.claims.sample import reach, sample
 from bbrlab.claims.schema import Expectation
-from bbrlab.claims.select import select
+from bbrlab.claims.select import full_figures, select
 from bbrlab.claims.statements import judgement, statement_counts, statement_frame
 from bbrlab.results.figures import Figure, figures_at
 from bbrlab.results.verdicts import (
@@ -60,6 +60,7 @@ from tests.made_up import (
     EACH,
     GOOD,
     ORDER,
+    all_statements,
     expecting,
     of_parts,
     of_seeds,
@@ -888,7 +889,7 @@ def test_statements_and_claims_are_counted(tmp_path):
 
 def test_whose_code_a_statement_rests_on():
     """By the flows of the runs that its claims read."""
-    of = {s.id: code_of(s) for s in load_statements(known_good=True) if s.id in ("SA-2a", "SA-5a", "CA-06")}
+    of = {s.id: code_of(s) for s in all_statements() if s.id in ("SA-2a", "SA-5a", "CA-06")}
     assert of == {"SA-2a": LINUX, "SA-5a": LAB, "CA-06": LINUX}
 
 
@@ -900,11 +901,12 @@ def test_a_cause_in_the_algorithm_needs_one_of_the_labs(tmp_path):
 
 def test_quick_and_full_can_judge_every_paper():
     """Every claim has a verdict at full, whatever was measured; and every statement of quick one of the known ones."""
-    statements = load_statements()
     rng = np.random.default_rng(3)
-    figures = figures_at("full")
+    figures = list(full_figures().values())
     tables = {f.id: table(f, lambda p, s: rng.uniform(0.3, 0.7), trials=2) for f in figures}
-    claims = [c for c in claims_of(statements) if not any(name.endswith(("fluid", "burst")) for name in c.columns)]
+    claims = [
+        c for c in claims_of(all_statements()) if not any(name.endswith(("fluid", "burst")) for name in c.columns)
+    ]
     verdicts = judge_all(claims, figures, tables)
     assert {v.verdict for v in verdicts} <= set(FINAL)
     assert {c.paper for c in claims} == {f.id.split("/")[0] for f in figures}

@@ -17,6 +17,7 @@ from bbrlab.claims.columns import beside
 from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.claims.schema import Claim
 from bbrlab.claims.select import full_figures, select
+from tests.made_up import all_statements
 
 SCRIPTS = sorted(paths.DATA.glob("*/*.py"))
 
@@ -61,7 +62,7 @@ def test_a_full_link_is_measured_to_four_tenths_of_a_percent() -> None:
     )
     assert len(goodput) == 128
     assert round(100 * (goodput["5.15"] / goodput["4.15"] - 1).abs().mean(), 1) == 0.4
-    expected = [c.expect for c in claims_of(load_statements()) if c.statement == "SC-utilisation"]
+    expected = [c.expect for c in claims_of(all_statements()) if c.statement == "SC-utilisation"]
     assert {e.within if e.at_most is None else e.at_most for e in expected} == {0.4}
 
 
@@ -73,7 +74,7 @@ def test_a_pair_s_limit_is_that_of_its_cells(figure: str, name: str, column: str
     cells = pd.read_csv(f"data/sarpkaya2025/{figure}.csv")
     within = np.maximum(least, (cells[f"{column}_two_sem_high"] - cells[f"{column}_two_sem_low"]) / 2)
     limits = (within**2).groupby(cells["case"]).mean() ** 0.5
-    claims = {c.id: c for c in claims_of(load_statements())}
+    claims = {c.id: c for c in claims_of(all_statements())}
     for case, limit in limits.items():
         claim = claims[f"SA-{figure[3:]}-{name}-{case}-rms"]
         assert claim.expect.at_most == pytest.approx(limit, abs=0.0005 if name == "jain" else 0.00005)
@@ -83,7 +84,7 @@ def test_bless_s_one_bdp_holds_of_the_paper_s_own_table_before_it_was_rounded() 
     table = pd.read_csv(paths.DATA / "bless2025/table1.csv").set_index(["case", "rate_mbit", "buffer_bdp"])
     cells = table["share_of_jittered_flow"].unstack()
     farthest = (cells[0.8] - cells[1]).abs().max() + 2 * 0.005  # two digits each
-    (claim,) = [c for c in claims_of(load_statements()) if c.id == "BL-J-one-bdp"]
+    (claim,) = [c for c in claims_of(all_statements()) if c.id == "BL-J-one-bdp"]
     assert claim.expect.bounds == pytest.approx((-farthest, farthest))
 
 

@@ -19,7 +19,7 @@ from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.tables import read_table
 from bbrlab.claims.columns import prediction_files
-from bbrlab.claims.load import claims_of, load_statements
+from bbrlab.claims.load import claims_of
 from bbrlab.claims.statements import verdict_tables
 from bbrlab.models.predictions import KINDS, PACKED, packed
 from bbrlab.publish import pack as ship
@@ -34,6 +34,7 @@ from bbrlab.results.tables import read_figure, tidy, write_table
 from bbrlab.results.verdicts import read_claims, read_statements
 from bbrlab.run.conditions import CONDITIONS
 from bbrlab.scenario.point import Point
+from tests.made_up import all_statements
 
 REAL = paths.ROOT / "shipped" / "quick"
 PART = ("tang/fig2", "ware2019/fig3")  # the only figure of a paper, and a paper's
@@ -189,7 +190,7 @@ def test_predictions_that_are_missing_are_computed(tmp_path, monkeypatch, withou
 def test_what_claims_read_is_computed_without_curves(monkeypatch):
     monkeypatch.setattr(rejudging, "_predict", a_quarter)
     chosen = figures_at("full", ["questions/adoption", MODELLED])
-    read = prediction_files(claims_of(load_statements(known_good=True)), chosen)
+    read = prediction_files(claims_of(all_statements()), chosen)
     found = rejudging._predictions(rejudging.Renewal("full", chosen, curves=False), packed([]), lambda text: None)
     places = zip(found["point"], found["kind"], strict=True)
     assert read and set(places) == {(path.parent.name, path.stem) for path in read}

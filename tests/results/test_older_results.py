@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.claims.judge import judge_all, verdict_frame
-from bbrlab.claims.load import claims_of, load_statements
+from bbrlab.claims.load import claims_of
 from bbrlab.claims.statements import statement_frame
 from bbrlab.cli.commands import app
 from bbrlab.measure.schema import ALWAYS, METRICS
@@ -35,7 +35,7 @@ from bbrlab.show.page import load_page
 from bbrlab.show.run_page import write_run_page
 from bbrlab_apps.archive.verdicts import check_judged
 from studies import beside_shipped
-from tests.made_up import nothing_measured, page_of, table, whole_summary
+from tests.made_up import all_statements, nothing_measured, page_of, table, whole_summary
 from tests.show.test_site import made_up_run
 
 FIGURE = "tang/fig2"
@@ -54,7 +54,7 @@ def made(tmp_path_factory) -> Path:
     content = table(figure()).assign(measured_no_more=1.0)
     write_table(content, results / TABLE)
     write_table(tidy({FIGURE: content}), results / "smoke" / "points.parquet")
-    statements = load_statements(known_good=True)
+    statements = all_statements()
     verdicts = judge_all(claims_of(statements), [figure()], {FIGURE: content}, results)
     for part in ("", "tang."):
         write_table(verdict_frame(verdicts).assign(judged_no_more=1), results / "smoke" / f"{part}claims.parquet")
@@ -119,7 +119,7 @@ def test_what_is_asked_of_a_table_is_what_this_version_writes():
     content = table(figure())
     assert set(IDENTITY) | set(CONDITIONS) | set(METRICS) <= set(content)
     assert tuple(figure().points[0].conditions) == CONDITIONS
-    statements = load_statements(known_good=True)
+    statements = all_statements()
     verdicts = judge_all(claims_of(statements), [figure()], {FIGURE: content})
     assert tuple(verdict_frame(verdicts)) == CLAIM_COLUMNS
     assert tuple(statement_frame(statements, verdicts)) == STATEMENT_COLUMNS
@@ -209,7 +209,7 @@ def test_compare_leaves_out_what_one_side_has_not_and_says_so_if_asked(older, ma
 
 def test_a_claim_on_what_a_table_does_not_have_is_not_run_and_says_why(made):
     content = pd.read_parquet(made / TABLE)
-    statements = load_statements(known_good=True)
+    statements = all_statements()
     claims = [c for c in claims_of(statements) if set(c.figures) == {FIGURE}]
     columns = sorted({name.rpartition(".")[2] for c in claims for name in c.columns} & set(METRICS))
     assert columns

@@ -6,15 +6,16 @@ import re
 
 import pytest
 
-from bbrlab.claims.load import claims_of, load_statements
+from bbrlab.claims.load import claims_of
+from bbrlab.claims.select import full_figures
 from bbrlab.results.figures import figures_at
 from bbrlab.show.charts import ASKED, chart_of, kind_of, words_of_case
 from bbrlab.show.gains import gains_of
-from tests.made_up import table
+from tests.made_up import all_statements, table
 
 
 def claims():
-    return claims_of(load_statements(known_good=True))
+    return claims_of(all_statements())
 
 
 def chart(name, value, tmp_path):
@@ -43,7 +44,7 @@ def test_a_grid_of_two_algorithms_begins_with_the_gain_here_beside_the_published
 
 def test_a_ratio_of_single_points_is_no_gain():
     """Bless et al. have no figure in percent."""
-    for figure in figures_at("full"):
+    for figure in full_figures().values():
         if figure.id.startswith(("bless2025/", "sarpkaya2025/")):
             assert gains_of(figure, claims()) == [], figure.id
 

@@ -10,14 +10,14 @@ import pytest
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
-from bbrlab.claims.load import claims_of, load_statements
+from bbrlab.claims.load import claims_of
 from bbrlab.claims.select import full_figures
 from bbrlab.models import ware
 from bbrlab.publish.ns3 import program_identity
 from bbrlab.results.figures import figures_at, has_panel, runs_of
 from bbrlab.show import notebook
 from bbrlab.show.panel import Panel, in_words
-from tests.made_up import page_of
+from tests.made_up import all_statements, page_of
 
 
 @pytest.fixture
@@ -135,7 +135,7 @@ WITHOUT_A_PICTURE = {
 def test_every_figure_that_is_judged_is_on_its_page():
     """By its name in the notebook's code; a panel (has_panel) and the second window of Figs 4 and 6 have a loop."""
     missing = set()
-    for id in {figure for claim in claims_of(load_statements()) for figure in claim.figures}:
+    for id in {figure for claim in claims_of(all_statements()) for figure in claim.figures}:
         paper, name = id.split("/")
         cells = json.loads((paths.ROOT / f"notebooks/{paper}.ipynb").read_text(encoding="utf-8"))["cells"]
         code = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")

@@ -22,8 +22,8 @@ from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.campaign.targets import targets_of
 from bbrlab.claims.judge import judge_all, verdict_frame
-from bbrlab.claims.load import claims_of, load_statements
-from bbrlab.claims.schema import Statement
+from bbrlab.claims.load import claims_of
+from bbrlab.claims.select import full_figures
 from bbrlab.claims.statements import counted_apart, statement_frame
 from bbrlab.cli.app import overrides_of
 from bbrlab.measure.summary import FlowEntry
@@ -42,7 +42,7 @@ from bbrlab.show.run_page import run_folder, thinned, write_run_page
 from bbrlab.show.setting import setting_of
 from bbrlab.show.site import build_site
 from bbrlab.show.who_wins import where_it_wins
-from tests.made_up import nothing_measured, table, whole_summary
+from tests.made_up import all_statements, nothing_measured, table, whole_summary
 from tests.show.browser import PROGRAM, Browser
 from tests.show.colours import lab, linear
 
@@ -64,10 +64,11 @@ def write_results(results: Path) -> None:
         made["cca"] = [ccas[point, group] for point, group in zip(made["point"], made["group"], strict=True)]
         tables[figure.id] = made.assign(kernel=EVIL)
         write_table(tables[figure.id], results / "smoke" / f"{figure.id}.parquet")
-    statements = load_statements(known_good=True)
-    verdicts = judge_all([c for c in claims_of(statements) if set(c.figures) <= set(FIGURES)], figures, tables, results)
+    verdicts = judge_all(
+        [c for c in claims_of(all_statements()) if set(c.figures) <= set(FIGURES)], figures, tables, results
+    )
     judged = {v.claim.id for v in verdicts}
-    mine = [s for s in statements if all(c.id in judged for c in s.claims)]
+    mine = [s for s in all_statements() if all(c.id in judged for c in s.claims)]
     frame = verdict_frame(verdicts)
     frame["why"] = EVIL
     write_table(frame, results / "smoke" / "tang.claims.parquet")
@@ -177,15 +178,11 @@ def test_no_name_stands_twice_on_a_page(site):
         assert [name for name, times in Counter(page.names).items() if times > 1] == [], place
 
 
-def statements() -> list[Statement]:
-    return load_statements(known_good=True)
-
-
 def test_every_statement_with_every_claim_stands_on_its_paper_s_page_run_or_not(site):
-    for paper in {s.paper for s in statements()}:
+    for paper in {s.paper for s in all_statements()}:
         text = (site / "papers" / f"{paper}.html").read_text(encoding="utf-8")
         names = set(Page(text).names)
-        for statement in (s for s in statements() if s.paper == paper):
+        for statement in (s for s in all_statements() if s.paper == paper):
             assert slug(statement.id) in names, statement.id
             for claim in statement.claims:
                 assert f"<b>{claim.id}" in text, claim.id
@@ -195,19 +192,19 @@ def test_every_statement_with_every_claim_stands_on_its_paper_s_page_run_or_not(
 
 def test_the_front_counts_the_papers_statements_and_the_labs_own_apart(site):
     text = (site / "index.html").read_text(encoding="utf-8")
-    of_papers = [s for s in statements() if not counted_apart(s)]
+    of_papers = [s for s in all_statements() if not counted_apart(s)]
     assert f"<b>{len(of_papers)}</b><span>statements of papers" in text
     assert "</b><span>claims" not in text, "a sum of claims says nothing"
     table = text[text.index("bb-scores") :].partition("</table>")[0]
     numbers = [int(n) for n in re.findall(r'<td data-label="statements">(\d+)</td>', re.sub(r"</?p>", "", table))]
     papers = len({s.paper for s in of_papers})
     assert sum(numbers[:papers]) == len(of_papers)
-    assert sum(numbers[-2:]) == len(statements()) - len(of_papers), "at second hand, and the lab's own"
+    assert sum(numbers[-2:]) == len(all_statements()) - len(of_papers), "at second hand, and the lab's own"
 
 
 def judged(verdicts: dict[str, tuple[str, float]]) -> Findings:
     """Findings without figures: of some claims a verdict and a mean, of every statement of theirs one that follows from them all."""
-    found = [s for s in statements() if {c.id for c in s.claims} & verdicts.keys()]
+    found = [s for s in all_statements() if {c.id for c in s.claims} & verdicts.keys()]
     claims = [{"id": id, "verdict": verdict, "mean": mean} for id, (verdict, mean) in verdicts.items()]
     rows = [(s.id, REPRODUCED if all(verdicts.get(c.id, ("",))[0] == REPRODUCED for c in s.claims) else PARTLY_RUN, "", "", "raw data", False)
             for s in found]  # fmt: skip
@@ -228,7 +225,7 @@ def test_the_front_begins_with_who_wins_here_beside_the_paper(site):
     assert text.index("Who wins") < text.index("Do the papers reproduce?")
     matrix = text[text.index("bb-matrix") :].partition("</table>")[0]
     assert re.findall(r'<th scope="col">([^<]*)</th>', matrix) == ["buffer (BDP)", "1", "4"]
-    (published,) = [c.expect.value for s in statements() for c in s.claims if c.id == "SA-2a-N1-X1"]
+    (published,) = [c.expect.value for s in all_statements() for c in s.claims if c.id == "SA-2a-N1-X1"]
     assert f"<small>{round(100 * published)}</small>" in matrix and len(re.findall(r"<b>\d+</b>", matrix)) == 2
     assert "Against <strong>CUBIC</strong> BBRv1 is even at every buffer" in text
 
@@ -246,7 +243,7 @@ def test_who_wins_in_words(levels, words):
 
 
 def test_half_a_minute_tells_how_many_are_decided_and_how_near():
-    whole = next(s for s in statements() if s.id == "SA-2a")
+    whole = next(s for s in all_statements() if s.id == "SA-2a")
     shares = [c for c in whole.claims if c.expect.value is not None and c.metric == "share_of_capacity"]
     assert len(shares) > 20
     # All claims of one statement, every share .02 off; the others judged wrong.
@@ -273,14 +270,14 @@ def test_a_list_of_statements_says_how_many_claims_and_a_figure_its_setting(site
     )
 
 
-@pytest.mark.parametrize("figure", figures_at("full"), ids=lambda figure: figure.id)
-def test_every_setting_is_a_sentence(figure):
-    said = setting_of(figure)
-    assert re.fullmatch(
-        r"[A-Z0-9].* Mbit/s(; base RTT .* ms.*)?; buffer .* (BDP|kB); .* s, measured from .* to .* s\.", said
-    ), said
-    assert len(said) < 300 and "None" not in said and "[" not in said
-    assert ("base RTT" in said) == any(flow.has_networks_rtt for p in figure.points for flow in p.scenario.flows)
+def test_every_setting_is_a_sentence():
+    sentence = r"[A-Z0-9].* Mbit/s(; base RTT .* ms.*)?; buffer .* (BDP|kB); .* s, measured from .* to .* s\."
+    for figure in full_figures().values():
+        said = setting_of(figure)
+        assert re.fullmatch(sentence, said), f"{figure.id}: {said}"
+        assert len(said) < 300 and "None" not in said and "[" not in said, f"{figure.id}: {said}"
+        with_rtt = any(flow.has_networks_rtt for p in figure.points for flow in p.scenario.flows)
+        assert ("base RTT" in said) == with_rtt, f"{figure.id}: {said}"
 
 
 @pytest.mark.parametrize(
@@ -312,7 +309,7 @@ def test_a_command_runs_the_figure_that_it_stands_at_and_no_other(site):
     at = {scale: targets_of(f.id for f in figures_at(scale, [])) for scale in ("smoke", "full")}
     assert len(at["full"]["fig2"]) > 1
     commands: list[str] = []
-    for paper in {s.paper for s in statements()}:
+    for paper in {s.paper for s in all_statements()}:
         text = (site / "papers" / f"{paper}.html").read_text(encoding="utf-8")
         commands += re.findall(r"<code>(snakemake [^<]*)</code>", text)
         for figure, command in re.findall(
@@ -323,7 +320,7 @@ def test_a_command_runs_the_figure_that_it_stands_at_and_no_other(site):
     for command in set(commands):
         found = re.fullmatch(r"snakemake --cores 2 --config scale=(smoke|full) -- (\S+)", command)
         assert found, command
-        assert at[found[1]][found[2]] == [found[2]] or found[2] in {s.paper for s in statements()}, command
+        assert at[found[1]][found[2]] == [found[2]] or found[2] in {s.paper for s in all_statements()}, command
 
 
 def test_every_chart_has_words_in_its_place(site):
@@ -629,7 +626,7 @@ SEARCHES = """(() => {
 @pytest.mark.slow
 @in_a_browser
 def test_statements_are_searched_and_their_links_open_them(site, tmp_path):
-    every = statements()
+    every = all_statements()
     with Browser(tmp_path / "profile") as browser:
         browser.look(1200)
         browser.open(site / "statements.html")
