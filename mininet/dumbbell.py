@@ -307,6 +307,11 @@ class Dumbbell:
                 if link.get("constant"):
                     continue
                 self.limiters[link["device"]] = Limiter(link, route, plan)
+        self.path_steps = None
+        if "prompt" in plan or plan["changes"]:
+            from path_steps import PathSteps  # which other runs need not wait for
+
+            self.path_steps = PathSteps(plan["loss_devices"])
         self.loss = 0.0  # until renew_queues(loss): calibration needs every packet
 
     def _step(self):
@@ -487,15 +492,16 @@ class Dumbbell:
 
     def change(self, step):
         """Apply one entry of ``changes``: new bottleneck rate, new delays, new loss; queues keep their packets."""
-        touched = set()
+        delayed, loss_changes = [], step.get("loss") is not None
         for name, delay_us in (step.get("delay_us") or {}).items():
             self.host_plans[name]["delay_us"] = delay_us
-            touched.add(self.ports[name])
-        if step.get("loss") is not None:
+            delayed.append(self.ports[name])
+        if loss_changes:
             self.loss = step["loss"]
-            touched.update(self.plan["loss_devices"])
+        touched = {*delayed, *(self.plan["loss_devices"] if loss_changes else [])}
         if touched:
-            self.tc(self.port_commands("change", sorted(touched)))
+            lines = self.port_commands("change", sorted(touched))
+            self.path_steps.take(delayed, loss_changes, lambda: self.tc(lines))
         if step.get("rate_bps") is not None:
             for limiter in self.limiters.values():
                 limiter.change(step["rate_bps"])

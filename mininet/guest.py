@@ -317,6 +317,8 @@ def main(out):
             report["start_ns"], short_failures = run(plan, dumbbell, sampler, traffic, console, start_ns)
         # Before anything waits, so that they are the counters at the end of the experiment.
         report["qdiscs_before"], report["qdiscs"] = before, interface_drops(dumbbell)
+        if dumbbell.path_steps is not None:
+            report["path_steps"] = dumbbell.path_steps.end()
         report["host_drops"] = listen_drops(dumbbell)
         report["received_before"], report["received"] = received_before, received(dumbbell)
         report["switch_misses"] = datapath_misses() - missed if plan["virtual"] else 0

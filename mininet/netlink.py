@@ -187,15 +187,25 @@ class Netlink:
             body = struct.pack("<BxxxiIII", socket.AF_UNSPEC, self.index(device), 0, root, 0)
             replies += self.ask(RTM_GETTCLASS, NLM_F_DUMP, body, "classes of " + device)
         for reply in replies:
-            index, handle, parent = struct.unpack_from("<iII", reply, 20)
-            found = dict(attributes(reply, 36))
-            yield {
-                "device": self.device(index),
-                "kind": found[TCA_KIND].rstrip(b"\0").decode(),
-                "handle": tc_handle(handle),
-                "parent": tc_handle(parent),
-                "options": found.get(TCA_OPTIONS, b"").hex(),
-            }
+            yield self.setting(reply)
+
+    def setting(self, reply):
+        """The same of one raw RTM_NEWQDISC or RTM_NEWTCLASS message."""
+        index, handle, parent = struct.unpack_from("<iII", reply, 20)
+        found = dict(attributes(reply, 36))
+        return {
+            "device": self.device(index),
+            "kind": found[TCA_KIND].rstrip(b"\0").decode(),
+            "handle": tc_handle(handle),
+            "parent": tc_handle(parent),
+            "options": found.get(TCA_OPTIONS, b"").hex(),
+        }
+
+    def root_qdisc(self, device):
+        """The raw RTM_NEWQDISC message of the qdisc at the root of ``device``."""
+        body = struct.pack("<BxxxiIII", socket.AF_UNSPEC, self.index(device), 0, TC_H_ROOT, 0)
+        (reply,) = self.ask(RTM_GETQDISC, NLM_F_ACK | NLM_F_ECHO, body, device)
+        return reply
 
     def gso_max_segs(self, device):
         """At most how many packets TCP puts in a segment that it gives to ``device``."""

@@ -118,6 +118,25 @@ class Settings(TypedDict):
     hosts: dict[str, HostSettings]
 
 
+class LossCounts(TypedDict):
+    """Of all ports where packets are lost at random, since they were made: how many packets came, and how many were lost."""
+
+    came: int
+    lost: int
+
+
+class PathStep(TypedDict):
+    """A change of the path's delay or loss, or the end of the run.
+
+    Attributes:
+        ports: what the kernel then had: of a port whose delay it changes, and of one whose loss it changes.
+        losses: until then; None: it does not change the loss.
+    """
+
+    ports: list[Setting]
+    losses: LossCounts | None
+
+
 class TapReport(TypedDict):
     """Of an interface whose packets were kept: how many came, and how many of them the ring had no room for."""
 
@@ -147,6 +166,7 @@ class Report(TypedDict):
         start_ns: of the experiment, on the guest's monotonic clock.
         duration_ns: of a play, which somebody ended.
         qdiscs_before, qdiscs: every qdisc and its drops before and after the experiment.
+        path_steps: of each change of the path's delay or loss what came of it, and the run's end.
         policers: those of the path, at the end of the experiment.
         data_delays_us: of each of the plan's probes how long its packets took, before the experiment.
         late: {device: Late} at the end of the experiment.
@@ -168,6 +188,7 @@ class Report(TypedDict):
     duration_ns: NotRequired[int]
     qdiscs_before: list[Qdisc]
     qdiscs: list[Qdisc]
+    path_steps: NotRequired[list[PathStep]]
     policers: NotRequired[list[Policer]]
     data_delays_us: NotRequired[list[list[float]]]
     late: NotRequired[dict[str, Late]]

@@ -508,7 +508,6 @@ NOT_MADE = {
     "a burst too short to time": ({}, lambda r: r.report["burst"][0].update(rate_bps=None), {"rate"}),
     "a queue that is never busy": ({}, lambda r: r.queues["forward"].columns["bytes"].fill(0),
                                     {"busy_rate", "queue_sends"}),
-    "a loss that changes": ({"network__changes": [{"at_s": 5, "loss": 0.1}]}, lambda r: None, {"random_loss"}),
     "a trace without ACKs": ({}, lambda r: r.flows.acks.update(time_ns=np.array([])), {"acks_traced"}),
     "a window of the scenario's": ({"hosts__rmem_max_bytes": 30_000}, lambda r: None, {"receive_window"}),
     "nothing but short flows": ({"flows": FLOWS[3:]}, lambda r: None, {"flows_ran", "receive_window", "send_buffer"}),

@@ -9,7 +9,7 @@ import numpy as np
 from bbrlab.base.arrays import Array
 from bbrlab.experiment.report import Report
 from bbrlab.measure.checks.check import Check, Tolerance, not_checked
-from bbrlab.measure.checks.drops import LOSS_SIGMAS
+from bbrlab.measure.checks.path_steps import LOSS_SIGMAS
 from bbrlab.scenario.schema import DataPath, Scenario
 
 # By the inequality of Dvoretzky, Kiefer and Wolfowitz (Massart 1990) a sample of n is further than sqrt(ln(2 / p) / 2n) from its law with

@@ -7,13 +7,12 @@ import math
 from bbrlab.experiment.hosts import loss_devices
 from bbrlab.experiment.plan import Plan
 from bbrlab.experiment.report import Report
-from bbrlab.measure.checks.check import Check, not_checked
+from bbrlab.measure.checks.check import Check
 from bbrlab.measure.checks.kernel_values import POLICERS_PLACE
+from bbrlab.measure.checks.path_steps import LOSS_SIGMAS, stepwise_loss_check, variance_factor
 from bbrlab.measure.checks.reception import INTERRUPT_QDISC
 from bbrlab.measure.queues import Queue
-from bbrlab.scenario.schema import Scenario, burst_probabilities
-
-LOSS_SIGMAS = 4.5
+from bbrlab.scenario.schema import Scenario
 
 
 def drop_checks(scenario: Scenario, plan: Plan, report: Report, queues: dict[str, Queue]) -> list[Check]:
@@ -52,12 +51,14 @@ def drop_checks(scenario: Scenario, plan: Plan, report: Report, queues: dict[str
     changing = any(c.loss is not None for c in scenario.network.changes)
     if scenario.network.loss > 0 and not changing:
         asked, measured = scenario.network.loss, lost / max(offered, 1)
-        sigma = math.sqrt(_together(scenario) * asked * (1 - asked) / max(offered, 1))
+        sigma = math.sqrt(
+            variance_factor(asked, scenario.network.loss_burst_packets) * asked * (1 - asked) / max(offered, 1)
+        )
         ok = offered > 0 and abs(measured - asked) <= LOSS_SIGMAS * sigma
         checks.append(Check("random_loss", asked, round(measured, 9), ok,
                             f"{lost} of {offered} packets {scenario.network.loss_place} the bottleneck"))  # fmt: skip
     elif changing:
-        checks.append(not_checked("random_loss", scenario.network.loss, "it changes during the run"))
+        checks.append(stepwise_loss_check(scenario, plan, report))
     checks.append(
         Check(
             "drops_elsewhere",
@@ -68,13 +69,3 @@ def drop_checks(scenario: Scenario, plan: Plan, report: Report, queues: dict[str
         )
     )
     return checks
-
-
-def _together(scenario: Scenario) -> float:
-    """By how much the variance of a count of lost packets is larger than if each were lost on its own: (1 + r) / (1 - r) for a Markov
-    chain whose states are correlated by r from packet to packet."""
-    network = scenario.network
-    if network.loss_burst_packets is None:
-        return 1.0
-    r = 1 - sum(burst_probabilities(network.loss, network.loss_burst_packets))
-    return (1 + r) / (1 - r)

@@ -107,7 +107,7 @@ def qdisc_check(scenario: Scenario, plan: Plan, report: Report, link: LinkPlan) 
     wanted += _policers_places(scenario, plan, {device})
     name = "qdisc_values" + suffix_of(name_of(link))
     settings = [entry for entry in report["settings"]["ports"] if entry["device"] == device]
-    return _check(name, _compare(wanted, settings), "values of the bottleneck's rate limiter and queue")
+    return values_check(name, compare(wanted, settings), "values of the bottleneck's rate limiter and queue")
 
 
 def path_check(scenario: Scenario, plan: Plan, report: Report) -> Check:
@@ -116,8 +116,10 @@ def path_check(scenario: Scenario, plan: Plan, report: Report) -> Check:
     ports = {f"{h['switch']}-{h['name']}" for h in plan.content["hosts"]}
     ports |= {f"{a}-{b}" for pair in plan.content["switch_links"] for a, b in (pair, pair[::-1])}
     settings = [e for e in report["settings"]["ports"] if e["device"] in ports - bottlenecks and e["kind"] != NOTHING]
-    wanted = [*_ports(scenario, plan), *_policers_places(scenario, plan, ports - bottlenecks)]
-    return _check("path_values", _compare(wanted, settings), "values of the path's delay, jitter, loss and interrupts")
+    wanted = [*ports_wanted(scenario, plan, scenario.network), *_policers_places(scenario, plan, ports - bottlenecks)]
+    return values_check(
+        "path_values", compare(wanted, settings), "values of the path's delay, jitter, loss and interrupts"
+    )
 
 
 def host_check(scenario: Scenario, plan: Plan, report: Report) -> Check:
@@ -126,22 +128,22 @@ def host_check(scenario: Scenario, plan: Plan, report: Report) -> Check:
     for name, entry in report["settings"]["hosts"].items():
         wanted = _host_qdiscs(scenario, plan, name)
         settings = [s for s in entry["qdiscs"] if s["kind"] != NOTHING]
-        found += _compare(wanted, [{**s, "handle": ""} for s in settings])
+        found += compare(wanted, [{**s, "handle": ""} for s in settings])
         found += [
-            _difference(f"{name}: {v.field}", v, actual) for v, actual in _host_values(scenario, plan, name, entry)
+            difference(f"{name}: {v.field}", v, actual) for v, actual in _host_values(scenario, plan, name, entry)
         ]
     if plan.content["own_machine"]:
         has = report["settings"]["tcp_mem"]
         limits = about("net.ipv4.tcp_mem (pages; never the limit)", 1 << 28)
-        found += [_difference(limits.field, limits, float(word)) for word in has.split()]
+        found += [difference(limits.field, limits, float(word)) for word in has.split()]
     if plan.content["virtual"]:  # hosts of other machines are not exact by themselves
         late = about(
             "hosts.noise.processing_us (pacing_late_ns of kernels/patches/lateness)", plan.content["pacing_late_ns"]
         )
         has_ns = report["settings"]["pacing_late_ns"]
         if late.asked or has_ns is not None:
-            found.append(_difference(late.field, late, has_ns))
-    return _check("host_values", found, "values of the hosts' kernels and interfaces")
+            found.append(difference(late.field, late, has_ns))
+    return values_check("host_values", found, "values of the hosts' kernels and interfaces")
 
 
 def _last(network: Network, name: str) -> float:
@@ -279,13 +281,13 @@ def policer_values_check(scenario: Scenario, entry: Policer) -> Check:
         "mpu_bytes": about("least size of a packet", 0),
     }
     has = police_options(entry["options"])
-    found = [_difference(f"{entry['device']} police: {v.field}", v, has.get(name)) for name, v in wanted.items()]
-    return _check("policer_values", found, "values of the policer")
+    found = [difference(f"{entry['device']} police: {v.field}", v, has.get(name)) for name, v in wanted.items()]
+    return values_check("policer_values", found, "values of the policer")
 
 
-def _ports(scenario: Scenario, plan: Plan) -> Iterator[Wanted]:
-    """The netem of every port."""
-    network, hosts = scenario.network, plan.content["hosts"]
+def ports_wanted(scenario: Scenario, plan: Plan, network: Network, devices: set[str] | None = None) -> Iterator[Wanted]:
+    """The netem of every port (or of ``devices``), as ``network`` has them at its end."""
+    hosts = plan.content["hosts"]
     lossy = (
         plan.content["loss_devices"] if "prompt" in plan.content else loss_devices(scenario, hosts)
     )  # it might have been set
@@ -300,9 +302,11 @@ def _ports(scenario: Scenario, plan: Plan) -> Iterator[Wanted]:
     }
     if network.data_path:  # nowhere else does a scenario have it, whose summary counts the values
         nothing["at_once"] = about("packets that overtake", 0)
-    delays_us = _delays_us(scenario, plan)
+    delays_us = _delays_us(scenario, plan, network)
     for host in hosts:
         port = f"{host['switch']}-{host['name']}"
+        if devices is not None and port not in devices:
+            continue
         of_data = _data_delay(network) if host["receives"] else {}
         above = host["sends"] or port in lossy or bool(of_data)
         if above:
@@ -320,7 +324,7 @@ def _ports(scenario: Scenario, plan: Plan) -> Iterator[Wanted]:
             yield Wanted(port, "netem", "3:", "2:" if above else "root", values)
     ports = {f"{h['switch']}-{h['name']}" for h in hosts}
     for device in lossy:
-        if device not in ports:
+        if device not in ports and (devices is None or device in devices):
             yield Wanted(device, "netem", "2:", "root", base | nothing | losses)
     if network.data_path and (late := network.data_path.reordering):
         values = (
@@ -334,7 +338,8 @@ def _ports(scenario: Scenario, plan: Plan) -> Iterator[Wanted]:
                 ),
             }
         )
-        for device in sorted({f"{h['side']}-{h['switch']}" for h in hosts if h["receives"]}):
+        late_devices = {f"{h['side']}-{h['switch']}" for h in hosts if h["receives"]}
+        for device in sorted(late_devices if devices is None else late_devices.intersection(devices)):
             yield Wanted(device, "netem", "2:", "root", values)
 
 
@@ -370,9 +375,9 @@ def _losses(network: Network) -> dict[str, Value]:
     }
 
 
-def _delays_us(scenario: Scenario, plan: Plan) -> dict[str, tuple[float, int]]:
-    """{sending host: what of its base RTT is on the way of its ACKs, at the end of the run, and a group that has it}."""
-    network, transfers = scenario.network, plan.content["transfers"]
+def _delays_us(scenario: Scenario, plan: Plan, network: Network) -> dict[str, tuple[float, int]]:
+    """{sending host: what of its base RTT is on the way of its ACKs, at the end of ``network``, and a group that has it}."""
+    transfers = plan.content["transfers"]
     used = [(transfers[f.transfer]["client"], f.rtt_ms, f.group) for f in plan.flows]
     used += [(client, e["rtt_ms"], e["group"]) for e in plan.content["short_flows"] for client in e["clients"]]
     changes = any(c.rtt_ms is not None for c in network.changes)
@@ -452,7 +457,7 @@ def _host_values(scenario: Scenario, plan: Plan, name: str, entry: HostSettings)
     )
 
 
-def _compare(wanted: Iterable[Wanted], settings: Iterable[Setting]) -> list[str | None]:
+def compare(wanted: Iterable[Wanted], settings: Iterable[Setting]) -> list[str | None]:
     """For each value, and each qdisc and class, what differs; None: nothing."""
     left = {(s["device"], s["handle"], s["parent"]): s for s in settings}
     found: list[str | None] = []
@@ -464,18 +469,20 @@ def _compare(wanted: Iterable[Wanted], settings: Iterable[Setting]) -> list[str 
             continue
         options: Options = options_of(want.kind, has["options"]) if want.values else {}
         found.append(None)
-        found += [_difference(f"{place}: {v.field}", v, options.get(name)) for name, v in want.values.items()]
+        found += [difference(f"{place}: {v.field}", v, options.get(name)) for name, v in want.values.items()]
     found += [f"{device} {s['kind']}: was not asked for" for (device, _, _), s in left.items()]
     return found
 
 
-def _difference(label: str, value: Value, actual: float | None) -> str | None:
+def difference(label: str, value: Value, actual: float | None) -> str | None:
+    """How a value differs, in words; None: it does not."""
     if actual is not None and value.low <= actual <= value.high:
         return None
     return f"{label}: asked {value.asked:.12g}, the kernel has {'none' if actual is None else f'{actual:.12g}'}"
 
 
-def _check(name: str, differences: list[str | None], what: str) -> Check:
+def values_check(name: str, differences: list[str | None], what: str) -> Check:
+    """The check that nothing differs (difference())."""
     wrong = [d for d in differences if d is not None]
     detail = "; ".join(wrong[:MOST_TOLD]) or f"{what}, read back from the kernel"
     if wrong[MOST_TOLD:]:

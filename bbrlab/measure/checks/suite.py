@@ -16,6 +16,7 @@ from bbrlab.measure.checks.guest import acks_check, capture_check, parameter_che
 from bbrlab.measure.checks.kernel_values import host_check, path_check, qdisc_check
 from bbrlab.measure.checks.passing import passing_checks
 from bbrlab.measure.checks.path import base_rtt_check
+from bbrlab.measure.checks.path_steps import path_steps_check
 from bbrlab.measure.checks.policer import policer_checks
 from bbrlab.measure.checks.reception import ip_version_check, receive_offload_check, segmentation_check
 from bbrlab.measure.flow_counters import FlowCounters
@@ -57,6 +58,8 @@ def run_checks(
         found.append(sends_check(there, name, queues[name], tolerance))
         found.append(qdisc_check(scenario, plan, report, link))
     found += [path_check(scenario, plan, report), host_check(scenario, plan, report)]
+    if steps := path_steps_check(scenario, plan, report):
+        found.append(steps)
     found.append(base_rtt_check(scenario, plan, report, tolerance))
     found += data_path_checks(scenario, report, tolerance)
     found += policer_checks(scenario, plan, report, tolerance)

@@ -1,0 +1,96 @@
+"""Each change of the path's delay or loss: made as the scenario says, and between two as many packets lost as it says.
+
+Changes of the rate are judged by ``busy_rate`` and ``queue_sends``, when a change is made by ``samples``, which the same loop takes. What
+a delay does to packets is not measured during the run, where a ping would take part in it; the kernel's value is read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from bbrlab.experiment.hosts import loss_devices
+from bbrlab.experiment.plan import Plan
+from bbrlab.experiment.report import PathStep, Report
+from bbrlab.measure.checks.check import Check, not_checked
+from bbrlab.measure.checks.kernel_values import about, compare, difference, ports_wanted, values_check
+from bbrlab.scenario.schema import Change, Scenario, burst_probabilities
+
+LOSS_SIGMAS = 4.5  # of a normal law: a sound run of 150,000 fails
+
+
+def path_steps_check(scenario: Scenario, plan: Plan, report: Report) -> Check | None:
+    """``path_steps``: what the kernel had right after each change. None without a change of delay or loss."""
+    changes = _in_order(scenario)
+    if not changes or "prompt" in plan.content:  # by hand the changes are what was done
+        return None
+    steps = report["path_steps"][:-1]
+    network, hosts = scenario.network, plan.content["hosts"]
+    lossy = set(loss_devices(scenario, hosts))
+    delayed = {f"{h['switch']}-{h['name']}" for h in hosts if h["sends"] and h["network_rtt"]}
+    found = [difference("network.changes of delay or loss", about("", len(changes)), len(steps))]
+    state = Change.model_construct(at_s=0.0, rate_mbit=None, rtt_ms=None, loss=None)  # of all changes until then
+    for (place, change), step in zip(changes, steps, strict=False):
+        new = {name: value for name in ("rtt_ms", "loss") if (value := getattr(change, name)) is not None}
+        state = state.model_copy(update=new)
+        where = f"network.changes.{place}"
+        read = {setting["device"] for setting in step["ports"]}
+        for name, ports in (("rtt_ms", delayed), ("loss", lossy)):
+            if name in new and not ports & read:
+                found.append(f"{where}.{name}: no port that has it was read")
+        now = network.model_copy(update={"changes": [state]})
+        wanted = [w for w in ports_wanted(scenario, plan, now, read) if w.parent == "root"]
+        found += [text and f"{where}: {text}" for text in compare(wanted, step["ports"])]
+    return values_check("path_steps", found, "values of the path right after each of network.changes")
+
+
+def stepwise_loss_check(scenario: Scenario, plan: Plan, report: Report) -> Check:
+    """``random_loss`` where the loss changes: between any two changes as many packets are lost as it says.
+
+    By Bernstein's inequality, which holds for few packets, too, with the probability that LOSS_SIGMAS have, divided among the
+    stretches. Bursts count as if so many packets were lost or not together as their variance is larger.
+    """
+    if not plan.content["virtual"]:
+        why = "it changes during the run, and in real time packets come while they are counted"
+        return not_checked("random_loss", scenario.network.loss, why)
+    stretches = list(_stretches(scenario, report["path_steps"]))
+    chance = math.log(2 * len(stretches) / math.erfc(LOSS_SIGMAS / math.sqrt(2)))
+    came = sum(n for _, _, n, _ in stretches)
+    worst, how = 0.0, ""
+    for from_s, loss, n, lost in stretches:
+        together = variance_factor(loss, scenario.network.loss_burst_packets)
+        third = together * chance / 3
+        room = third + math.sqrt(third**2 + 2 * chance * together * n * loss * (1 - loss)) if 0 < loss < 1 else 0.0
+        beyond = abs(lost - n * loss) - room
+        if not how or beyond > worst:
+            worst, how = beyond, f"from {from_s:g} s {lost} of {n} packets, asked {loss:g}"
+    asked = sum(n * loss for _, loss, n, _ in stretches) / max(came, 1)
+    measured = sum(lost for *_, lost in stretches) / max(came, 1)
+    detail = f"in {len(stretches)} stretches between changes; furthest off: {how}"
+    return Check("random_loss", round(asked, 9), round(measured, 9), came > 0 and worst <= 1e-6, detail)
+
+
+def _in_order(scenario: Scenario) -> list[tuple[int, Change]]:
+    changes = [(i, c) for i, c in enumerate(scenario.network.changes) if c.rtt_ms is not None or c.loss is not None]
+    return sorted(changes, key=lambda entry: entry[1].at_s)
+
+
+def _stretches(scenario: Scenario, steps: list[PathStep]) -> Iterator[tuple[float, float, int, int]]:
+    """(from when in s, loss, packets that came, packets that were lost) of each time with one loss."""
+    from_s, loss, came, lost = 0.0, scenario.network.loss, 0, 0
+    changes = [(c.at_s, c.loss) for _, c in _in_order(scenario)]
+    for step, (until_s, next_loss) in zip(steps, [*changes, (scenario.duration_s, loss)], strict=False):
+        if (now := step["losses"]) is None:
+            continue
+        yield from_s, loss, now["came"] - came, now["lost"] - lost
+        came, lost, from_s = now["came"], now["lost"], until_s
+        loss = loss if next_loss is None else next_loss
+
+
+def variance_factor(loss: float, burst_packets: float | None) -> float:
+    """By how much the variance of a count of lost packets is larger than if each were lost on its own: (1 + r) / (1 - r) for a Markov
+    chain whose states are correlated by r from packet to packet."""
+    if burst_packets is None or not loss:
+        return 1.0
+    r = 1 - sum(burst_probabilities(loss, burst_packets))
+    return (1 + r) / (1 - r)
