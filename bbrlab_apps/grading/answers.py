@@ -43,8 +43,8 @@ def answers_of(
     answers: dict[str, Any] = {}
     unanswered: dict[str, str] = {}
     for question in personal.assignment.questions:
-        text = str(given.get(question.id, ""))
         options = question.options
+        text = _option(str(given.get(question.id, "")), options)
         if question.person is not None and text.strip():
             answers[question.id] = shown(text, TEXT_MAX)
         elif WORDS.get(text, text) is None:
@@ -59,6 +59,12 @@ def answers_of(
     if unknown:
         incomplete.append(f"{ANSWERS}: there is no question {some_of(unknown)}")
     return answers, unanswered
+
+
+def _option(text: str, options: list[str]) -> str:
+    """The option that a text is but for capital letters and spaces around it, if it is that of one option only; else the text."""
+    same = [option for option in options if option.casefold() == text.strip().casefold()]
+    return same[0] if len(same) == 1 and text not in options else text
 
 
 def _number(text: str) -> float:

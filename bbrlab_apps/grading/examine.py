@@ -131,6 +131,6 @@ def _notebook(submission: Submission, incomplete: list[str], notes: list[str]) -
         cells = content.get("cells") if isinstance(content, dict) else None
         if not isinstance(cells, list) or not cells:
             raise UserError(f"{NOTEBOOK}: is no notebook with cells")
-        notes.append(f"{NOTEBOOK}: {len(cells)} cells; it is for people to read and was not executed")
+        notes.append(f"{NOTEBOOK} is for people to read and was not executed")
     except UserError as error:
         incomplete.append(str(error))

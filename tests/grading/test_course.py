@@ -32,6 +32,7 @@ from bbrlab_apps.grading.report import gradescope as results_json
 from bbrlab_apps.grading.rubric import Late, Question, instant_of
 from bbrlab_apps.grading.sheet import SHEET, check_submission, write_sheet
 from tests.graded import RUBRIC, STUDENT, graded, make_submission, score_of, write_rubric
+from tests.show.browser import PROGRAM, Browser
 
 BDP: dict[str, Any] = {
     **RUBRIC["questions"][0],
@@ -444,3 +445,19 @@ def test_hints_marks_and_late_days_in_a_grade(good, tmp_path):
     assert any("It measures min_rtt" in text for item in after["items"] for text in item["for_teacher"])
     assert not list(differences(before["items"][:3], after["items"][:3]))
     assert NOTHING["answers"] == {}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    PROGRAM is None, reason="there is no chromium: apt-get install chromium (make test-slow does, as root)"
+)
+def test_heads_of_tables_are_out_of_sight_on_a_phone(tmp_path):
+    """They were pushed to the left by the width of the window, and a wider one showed its end over the first row."""
+    page = tmp_path / "class.html"
+    page.write_text(class_page({"ada": made_up("ada", 10), "bob": made_up("bob", 0)}), encoding="utf-8")
+    with Browser(tmp_path / "profile") as browser:
+        browser.look(400)
+        browser.open(page)
+        assert browser.run("document.querySelector('thead').getBoundingClientRect().width") <= 1
+        late = "getComputedStyle([...document.querySelectorAll('td:empty')].at(-1)).display"
+        assert browser.run(late) == "none", "a name with nothing behind it"

@@ -414,7 +414,7 @@ def test_answers_are_what_was_typed(tmp_path):
         "choices": ["yes", "no", "01"],
     }
     number = {"id": "bdp", "asks": "What is the product, then?", "points": 1, "value": 1, "within": 1}
-    for typed, want in (("yes", "yes"), ("'no'", "no"), ("01", "01"), ("true", None)):
+    for typed, want in (("yes", "yes"), ("'no'", "no"), ("01", "01"), ("' Yes '", "yes"), ("NO", "no"), ("true", None)):
         found, lacking, _ = answered(
             tmp_path, f"student: ada\nanswers: {{colour: {typed}}}\n", "ada", questions=[choice]
         )
