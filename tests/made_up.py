@@ -188,11 +188,11 @@ def of_this_version(folder: Path, scale: str = "quick") -> Path:
 
 def page_of(results: Path, paper: str, figures: dict[str, Figure], tables: dict[str, pd.DataFrame], scale: str = "smoke", shipped: bool = False) -> Any:  # fmt: skip
     """A notebook's page of some figures, of which nothing was judged."""
-    from bbrlab.results.shipped import Shown
+    from bbrlab.results.shipped import ShownResults
     from bbrlab.show.findings import Findings
     from bbrlab.show.page import Page
 
-    which = Shown(results, scale, shipped, "")
+    which = ShownResults(results, scale, shipped, "")
     ids = {name: f"{paper}/{name}" for name in figures}
     nothing = pd.DataFrame()
     scales = dict.fromkeys(ids.values(), scale)

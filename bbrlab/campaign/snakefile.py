@@ -136,10 +136,10 @@ def seeds_file(figure: PlannedFigure, look: int | None, file_of: Callable[[int],
     """
     if figure.seed_request is None:
         return None
-    from bbrlab.results.seeds import ROUNDS, settled
+    from bbrlab.results.seeds import ROUNDS, seeds_after
 
     trials = {label: point.trials for label, point in figure.points.items()}
-    return settled(trials, (ROUNDS if look is None else look - 1), lambda round: Path(file_of(round)))
+    return seeds_after(trials, (ROUNDS if look is None else look - 1), lambda round: Path(file_of(round)))
 
 
 def runs_by(plan: Plan, figure: str, seeds: Path | None) -> list[PlannedRun]:

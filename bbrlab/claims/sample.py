@@ -23,7 +23,7 @@ from bbrlab.claims.resolution import pair_of, resolution, step_of
 from bbrlab.claims.schema import PREDICTED, PUBLISHED, TREND_POINTS, WARE, Claim, Term
 from bbrlab.claims.select import full_figures, name_of, ranks, select
 from bbrlab.results.figures import Figure
-from bbrlab.results.seeds import unchanged
+from bbrlab.results.seeds import identical_points
 from bbrlab.results.statistics import ROUNDING
 from bbrlab.scenario.draws import draws_flows
 from bbrlab.scenario.point import Point
@@ -299,8 +299,8 @@ def _rows(table: pd.DataFrame, chosen: list[Point]) -> _Rows:
         if good:
             seeds[label].append(int(seed))
     # By what was measured: what ships may be of a version whose hosts had no noise, and then CUBIC alone drew nothing.
-    still = unchanged(rows)
-    same = still if rows["ok"].all() else unchanged(rows[rows["ok"]])
+    still = identical_points(rows)
+    same = still if rows["ok"].all() else identical_points(rows[rows["ok"]])
     means = rows.groupby("point")["utilisation"].mean().to_dict() if "utilisation" in rows else {}
     return _Rows(
         rows,

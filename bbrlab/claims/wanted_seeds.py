@@ -20,7 +20,7 @@ from bbrlab.claims.judge import asks, looks_at, outcome
 from bbrlab.claims.sample import Reach, Sample, reach, sample
 from bbrlab.claims.schema import Claim, Expectation
 from bbrlab.results.figures import Figure
-from bbrlab.results.seeds import least_seeds, still
+from bbrlab.results.seeds import constant_points, seeds_needed
 from bbrlab.results.statistics import all_equal
 from bbrlab.results.verdicts import INCONCLUSIVE
 
@@ -35,7 +35,7 @@ def may_ask(claim: Claim, figure: Figure) -> bool:
 def wanted_seeds(figure: Figure, table: pd.DataFrame, claims: Sequence[Claim]) -> dict[str, int]:
     """How many seeds each point of a figure should have in all, at most what it may have (Figure.caps).
 
-    Only claims that may_ask() do. A claim asks the same of all its points, but of none that is still().
+    Only claims that may_ask() do. A claim asks the same of all its points, but of none of the constant_points().
 
     Args:
         figure: at its scale.
@@ -43,12 +43,12 @@ def wanted_seeds(figure: Figure, table: pd.DataFrame, claims: Sequence[Claim]) -
         claims: those of all papers.
 
     Returns:
-        {point label: seeds}, at least campaign.seeds.least_seeds() and never less than the table has.
+        {point label: seeds}, at least results.seeds.seeds_needed() and never less than the table has.
     """
     have = table.groupby("point")["seed"].nunique()
-    least = least_seeds(figure, table)
+    least = seeds_needed(figure, table)
     wanted = {label: max(count, int(have.get(label, 0))) for label, count in least.items()}
-    enough = still(figure, table)
+    enough = constant_points(figure, table)
     for claim in claims:
         if not may_ask(claim, figure):
             continue

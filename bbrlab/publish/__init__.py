@@ -1,1 +1,1 @@
-"""What is done with finished runs: packing them to ship, verifying, comparing and judging them anew."""
+"""Works on finished runs: packs them to ship, verifies, compares and judges them anew."""

@@ -14,7 +14,7 @@ from bbrlab.results.shipped import Failed
 
 
 class AcceptedFailure(Strict):
-    """Why runs that failed self-checks are shipped all the same; without point or seed: all of the figure's."""
+    """Why runs that failed self-checks are shipped nevertheless; without point or seed: all runs of the figure."""
 
     figure: str
     why: str
@@ -24,8 +24,8 @@ class AcceptedFailure(Strict):
 
     def covers(self, run: Run, check: str) -> bool:
         """Whether this explains a run's check."""
-        said = (self.point, run.point.label), (self.seed, run.seed), (self.check, check)
-        return self.figure == run.figure and all(mine in (None, its) for mine, its in said)
+        given = (self.point, run.point.label), (self.seed, run.seed), (self.check, check)
+        return self.figure == run.figure and all(wanted in (None, actual) for wanted, actual in given)
 
 
 def read_accepted_failures(path: Path) -> list[AcceptedFailure]:
@@ -34,25 +34,31 @@ def read_accepted_failures(path: Path) -> list[AcceptedFailure]:
 
 
 def failed_runs(runs: Iterable[FinishedRun], accepted: Sequence[AcceptedFailure]) -> list[Failed]:
-    """Runs that failed self-checks, with the reasons given. UserError for one without a reason, and for a reason without a run."""
-    found, used = [], set()
-    for one in runs:
-        checks = [c["name"] for c in failed_of(one.checks)]
-        reasons = [[i for i, e in enumerate(accepted) if e.covers(one.run, check)] for check in checks]
+    """The runs that failed self-checks, with their reasons. UserError for a run without a reason, or a reason without a run."""
+    failed, used = [], set()
+    for finished in runs:
+        checks = [c["name"] for c in failed_of(finished.checks)]
+        reasons = [[i for i, e in enumerate(accepted) if e.covers(finished.run, check)] for check in checks]
         if open_ones := [check for check, why in zip(checks, reasons, strict=True) if not why]:
             raise UserError(
-                f"{one.run.folder}: failed {', '.join(open_ones)}, unexplained; find out why, then say so with --explained FILE "
-                f"(- {{figure: {one.run.figure}, point: '{one.run.point.label}', seed: {one.run.seed}, check: {open_ones[0]}, why: ...}})"
+                f"{finished.run.folder}: failed {', '.join(open_ones)}, unexplained; find out why, then say so with --explained FILE "
+                f"(- {{figure: {finished.run.figure}, point: '{finished.run.point.label}', seed: {finished.run.seed}, check: {open_ones[0]}, why: ...}})"
             )
         if checks:
             chosen = sorted({i for why in reasons for i in why})
             used |= set(chosen)
             why = " ".join(dict.fromkeys(accepted[i].why for i in chosen))
-            found.append(
-                Failed(figure=one.run.figure, point=one.run.point.label, seed=one.run.seed, checks=checks, why=why)
+            failed.append(
+                Failed(
+                    figure=finished.run.figure,
+                    point=finished.run.point.label,
+                    seed=finished.run.seed,
+                    checks=checks,
+                    why=why,
+                )
             )
     if idle := [e for i, e in enumerate(accepted) if i not in used]:
         raise UserError(
             f"--explained: no run of {idle[0].figure} failed as one entry says ({idle[0].why}); take it out"
         )
-    return found
+    return failed

@@ -19,8 +19,8 @@ class SourceFile:
     """A file as a commit has it.
 
     Attributes:
-        data: its content; None of a link.
-        link: where a link leads to.
+        data: its content; None for a link.
+        link: a link's target.
     """
 
     name: str
@@ -53,9 +53,9 @@ def commit_of(checkout: Path = paths.ROOT, apart_from: Sequence[Path] = ()) -> C
     Raises:
         UserError: without Git or a commit, or if a file is not as the commit has it.
     """
-    asked = _run(checkout, "rev-parse", "--show-toplevel")
-    if asked.returncode or Path(asked.stdout.decode().strip()).resolve() != checkout.resolve():
-        words = f" ({asked.stderr.decode(errors='replace').strip().splitlines()[0]})" if asked.stderr.strip() else ""
+    top = _run(checkout, "rev-parse", "--show-toplevel")
+    if top.returncode or Path(top.stdout.decode().strip()).resolve() != checkout.resolve():
+        words = f" ({top.stderr.decode(errors='replace').strip().splitlines()[0]})" if top.stderr.strip() else ""
         raise UserError(
             f"{checkout}: is no Git checkout{words}, so no commit says which sources these are; clone bbrlab with git, and "
             "name the results with --results"
@@ -90,36 +90,36 @@ def sources(commit: Commit, checkout: Path = paths.ROOT) -> list[SourceFile]:
     packed = _git(checkout, "archive", "--format=tar", commit.name)
     if packed is None:
         raise UserError(f"{checkout}: git archive {commit.name[:10]} failed; look at it with git fsck")
-    found = []
+    source_files = []
     with tarfile.open(fileobj=io.BytesIO(packed)) as tar:
         for entry in tar:
             file = tar.extractfile(entry) if entry.isfile() else None
             if file is not None:
-                found.append(SourceFile(entry.name, file.read(), bool(entry.mode & 0o100)))
+                source_files.append(SourceFile(entry.name, file.read(), bool(entry.mode & 0o100)))
             elif entry.issym():
-                found.append(SourceFile(entry.name, None, False, entry.linkname))
-    return sorted(found, key=lambda one: one.name)
+                source_files.append(SourceFile(entry.name, None, False, entry.linkname))
+    return sorted(source_files, key=lambda one: one.name)
 
 
 def _git(checkout: Path, *arguments: str, **environment: str) -> bytes | None:
-    """What git prints; None if it fails. UserError if there is no git."""
+    """Git's output; None if it fails. UserError without Git."""
     done = _run(checkout, *arguments, **environment)
     return done.stdout if done.returncode == 0 else None
 
 
 def is_in_history(name: str, checkout: Path = paths.ROOT) -> bool:
-    """Whether a commit is the one that is checked out or one before it; True, too, where Git cannot say.
+    """Whether a commit is the checked-out one or an ancestor of it; True, too, if Git cannot tell.
 
-    It cannot without Git or a commit, in a shallow clone, and in a folder of somebody else's repository.
+    It cannot without Git or a commit, in a shallow clone, and in a folder of another repository.
     """
     try:
-        asked = _run(checkout, "rev-parse", "--verify", "--quiet", "HEAD")
+        head = _run(checkout, "rev-parse", "--verify", "--quiet", "HEAD")
         top = _run(checkout, "rev-parse", "--show-toplevel").stdout.decode().strip()
         shallow = _run(checkout, "rev-parse", "--is-shallow-repository").stdout.strip() != b"false"
         if not top or Path(top).resolve() != checkout.resolve():
             return True
         return (
-            bool(asked.returncode)
+            bool(head.returncode)
             or shallow
             or not _run(checkout, "merge-base", "--is-ancestor", name, "HEAD").returncode
         )

@@ -1,4 +1,4 @@
-"""Two campaigns against each other, of two kernels, profiles or commits: which points and verdicts move."""
+"""Compares two campaigns, of two kernels, profiles or commits: which points and verdicts differ."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from bbrlab.base.errors import UserError
 from bbrlab.claims.inference import ERROR, p_equal, standing
 from bbrlab.claims.judge import Verdict
 from bbrlab.measure import schema
-from bbrlab.results.seeds import unchanged
+from bbrlab.results.seeds import identical_points
 from bbrlab.results.statistics import all_equal, half_width
 
-METRICS = ("share_of_capacity", "utilisation", "loss", "queue_ms_mean")  # compared if nothing else is asked for
+METRICS = ("share_of_capacity", "utilisation", "loss", "queue_ms_mean")  # compared by default
 MOVED, SAME, OPEN, NOT_COMPARED = "moved", "same", "open", "not compared"
 Place = tuple[str, str, int, str]  # figure, name of the point, group, metric
 POINTS = (
@@ -50,19 +50,18 @@ def compare_points(
 ) -> pd.DataFrame:
     """Each point, flow group and metric of two campaigns.
 
-    The seeds of the two are independent of each other: the difference has the interval of Welch's t, which supposes numbers that
-    scatter normally. An outcome MOVED is one of those of which at most ERROR are expected to be wrong (standing()) among all
-    that were compared. Two campaigns whose numbers are equal seed by seed are the SAME; where there is no such proof either way, it
-    is OPEN. A point without a number on either side is NOT_COMPARED.
+    The two have independent seeds, so that the difference has the interval of Welch's t, for normally distributed numbers. MOVED is
+    significant with a false discovery rate of at most ERROR among all that were compared (standing()). Numbers that are equal seed by
+    seed are SAME; what is neither is OPEN. A point without a number in either campaign is NOT_COMPARED.
 
-    Numbers that do not scatter are taken as the judge takes them. Where every seed of a point measured the same in every column
-    (unchanged()), they have no chance in them. Where its runs differ, equal numbers tell no variance: the p value is no smaller than a
-    sign test's of so many (p_equal()), and six are needed. It is also the largest probability that two sides of one median both have equal
-    numbers, and not the same ones; of the two sides that with fewer seeds counts.
+    Numbers without variance are treated as the judge treats them. If every seed of a point measured the same in every column
+    (identical_points()), they are not random. If its runs differ, equal numbers say nothing of the variance: the p value is at least
+    that of a sign test of so many (p_equal()), for which six are needed. That is also the largest probability that two samples with
+    one median each have equal numbers, but different ones; the sample with fewer seeds counts.
 
     Args:
-        a, b: tables of figures (tables.figure_table()), by id; what only one has is left out, see only_in().
-        metrics: names of bbrlab/measure/schema.py. Those of the whole run stand at the first group.
+        a, b: tables of figures (tables.figure_table()), by id; what only one has is left out (only_in()).
+        metrics: names of bbrlab/measure/schema.py. Those of the whole run are listed with the first group.
 
     Returns:
         Columns POINTS: means over the good runs that have a number, half the width of their 95 % intervals (NaN where all are equal), how many these runs are,
@@ -70,7 +69,7 @@ def compare_points(
         the outcome.
 
     Raises:
-        UserError: for a metric that there is not, or that none of a side's tables has.
+        UserError: for an unknown metric, or one that no table of a campaign has.
     """
     wanted = list(dict.fromkeys(metrics))
     unknown = [m for m in wanted if m not in schema.METRICS]
@@ -86,26 +85,26 @@ def compare_points(
             )
     first, second = _values(a, wanted), _values(b, wanted)
     rows = [_row(place, first[place], second[place]) for place in first if place in second]
-    found = pd.DataFrame(rows, columns=list(POINTS))
-    tested = found["p"].notna()
-    moved = pd.Series(standing(found.loc[tested, "p"].tolist()), index=found.index[tested], dtype=bool)
-    found.loc[moved.index[moved], "outcome"] = MOVED
-    return found
+    points = pd.DataFrame(rows, columns=list(POINTS))
+    tested = points["p"].notna()
+    moved = pd.Series(standing(points.loc[tested, "p"].tolist()), index=points.index[tested], dtype=bool)
+    points.loc[moved.index[moved], "outcome"] = MOVED
+    return points
 
 
 def only_in(a: Mapping[str, pd.DataFrame], b: Mapping[str, pd.DataFrame]) -> list[str]:
-    """The points, as figure and name (names_of()), that the first has and the second has not."""
-    have = {(figure, name) for figure, table in b.items() for name in names_of(table)}
+    """The points, as figure and name (names_of()), that only the first campaign has."""
+    in_second = {(figure, name) for figure, table in b.items() for name in names_of(table)}
     return [
         f"{f} {name}".strip()
         for f, table in a.items()
         for name in dict.fromkeys(names_of(table))
-        if (f, name) not in have
+        if (f, name) not in in_second
     ]
 
 
 def has_numbers(points: pd.DataFrame) -> bool:
-    """Whether there is anything to compare: a point with a number on either side.
+    """Whether any point has a number in either campaign.
 
     Args:
         points: compare_points().
@@ -114,8 +113,8 @@ def has_numbers(points: pd.DataFrame) -> bool:
 
 
 def one_sided(points: pd.DataFrame, side: str) -> pd.DataFrame:
-    """The points that one side has lost: it has no number of them and the other side has, or its runs failed their self-checks but
-    for one, so that it cannot be told from the other.
+    """The points that one campaign has lost: only the other one has numbers, or all its runs but one failed their self-checks,
+    so that the two cannot be compared.
 
     Args:
         points: compare_points().
@@ -129,21 +128,23 @@ def one_sided(points: pd.DataFrame, side: str) -> pd.DataFrame:
 
 
 def names_of(table: pd.DataFrame) -> pd.Series:
-    """The swept values of each row in words: a point's label without its fingerprint, which another algorithm in its place
-    or another version of the scenario changes. The whole label where two points would be called the same."""
-    whole = table["point"].astype(str)
-    short = whole.str.rpartition(",")[0]
-    return short if whole.nunique() == short.nunique() else whole
+    """Each row's swept values: its point's label without the fingerprint, which depends on the algorithm and the scenario's version.
+
+    The whole label, where two points would get the same name.
+    """
+    labels = table["point"].astype(str)
+    values = labels.str.rpartition(",")[0]
+    return values if labels.nunique() == values.nunique() else labels
 
 
 @dataclass(frozen=True)
-class _Side:
-    """What one side has at a place.
+class _Sample:
+    """One campaign's numbers of a figure's point, group and metric.
 
     Attributes:
         cca: the algorithm; empty of a metric of the whole run.
         values: the metric of its good runs by seed, shape (seeds,), without those that have none.
-        identical: whether each of these runs measured the same in every column, so that there is no chance in the values.
+        identical: whether all these runs measured the same in every column, so that the values are not random.
         failed: how many runs failed their self-checks.
     """
 
@@ -153,35 +154,35 @@ class _Side:
     failed: int
 
     @property
-    def least_p(self) -> float:
-        """What no p value is below, whatever the other side has: of equal numbers of runs that differ, a sign test's."""
+    def p_min(self) -> float:
+        """The smallest possible p value: for equal numbers of runs that differ a sign test's, else 0."""
         equal = not self.identical and all_equal(self.values.to_numpy())
         return p_equal(len(self.values)) if equal else 0.0
 
 
-def _values(tables: Mapping[str, pd.DataFrame], metrics: list[str]) -> dict[Place, _Side]:
-    """What there is at each place, also where no run is good."""
-    found: dict[Place, _Side] = {}
+def _values(tables: Mapping[str, pd.DataFrame], metrics: list[str]) -> dict[Place, _Sample]:
+    """The numbers of each place, also where no run is good."""
+    samples: dict[Place, _Sample] = {}
     for figure, table in tables.items():
         named = table.assign(point=names_of(table))
-        identical = unchanged(named[named["ok"]])
-        for place, every in named.groupby(["point", "group"], sort=False):
+        identical = identical_points(named[named["ok"]])
+        for place, rows in named.groupby(["point", "group"], sort=False):
             point, group = cast(tuple[str, int], place)
-            good = every[every["ok"]]
+            good = rows[rows["ok"]]
             for metric in metrics:
                 of_run = metric in schema.RUN
-                if metric not in every or (of_run and group != 0):
+                if metric not in rows or (of_run and group != 0):
                     continue
-                # Another algorithm in its place is another name: the group tells which flows are meant.
-                cca = "" if of_run else str(every["cca"].iloc[0])
+                # A replaced algorithm has another name: the group identifies the flows.
+                cca = "" if of_run else str(rows["cca"].iloc[0])
                 values = good.set_index("seed")[metric].dropna().astype(float).sort_index()
-                found[figure, point, int(group), metric] = _Side(
-                    cca, values, point in identical, len(every) - len(good)
+                samples[figure, point, int(group), metric] = _Sample(
+                    cca, values, point in identical, len(rows) - len(good)
                 )
-    return found
+    return samples
 
 
-def _row(place: Place, a: _Side, b: _Side) -> dict[str, Any]:
+def _row(place: Place, a: _Sample, b: _Sample) -> dict[str, Any]:
     figure, point, group, metric = place
     first, second = a.values, b.values
     row: dict[str, Any] = {
@@ -198,18 +199,16 @@ def _row(place: Place, a: _Side, b: _Side) -> dict[str, Any]:
     if min(len(first), len(second)) < 2:
         return row
     x, y = first.to_numpy(), second.to_numpy()
-    least = max(a.least_p, b.least_p)
+    p_min = max(a.p_min, b.p_min)
     if all_equal(x) and all_equal(y):  # no spread in either
-        # Without chance the means are what they are.
+        # If the values are not random, the difference is exact.
         ends = {"low": row["difference"], "high": row["difference"]} if a.identical and b.identical else {}
-        return row | ends | {"p": 1.0 if all_equal(np.concatenate([x, y])) else least}
-    with (
-        warnings.catch_warnings()
-    ):  # of two sides that hardly scatter SciPy says that digits are lost: those beyond the tenth
+        return row | ends | {"p": 1.0 if all_equal(np.concatenate([x, y])) else p_min}
+    with warnings.catch_warnings():  # with very little variance SciPy warns of lost digits: those beyond the tenth
         warnings.filterwarnings("ignore", "Precision loss", RuntimeWarning)
         test = stats.ttest_ind(y, x, equal_var=False)
     interval = test.confidence_interval(1 - ERROR)
-    return row | {"low": float(interval.low), "high": float(interval.high), "p": max(float(test.pvalue), least)}
+    return row | {"low": float(interval.low), "high": float(interval.high), "p": max(float(test.pvalue), p_min)}
 
 
 VERDICTS = (
@@ -230,39 +229,39 @@ VERDICTS = (
 
 
 def compare_verdicts(a: Iterable[Verdict], b: Iterable[Verdict]) -> pd.DataFrame:
-    """The verdicts of two campaigns on the same claims, those left out that neither could judge.
+    """The verdicts of two campaigns on the same claims, without claims that neither could judge.
 
     Returns:
-        Columns VERDICTS: what came of the claim in either (of one that was partly run, for the time being), its number with
-        its interval, and whether the verdicts differ.
+        Columns VERDICTS: each campaign's verdict (an interim one, if it was partly run), its number with its interval, and whether the
+        verdicts differ.
     """
     second = {v.claim.id: v for v in b}
     rows = []
-    for one in a:
-        other = second[one.claim.id]
-        if not one.outcome and not other.outcome:
+    for first in a:
+        matching = second[first.claim.id]
+        if not first.outcome and not matching.outcome:
             continue
-        sides = {side: (v.interim or v.verdict, v.row()) for side, v in (("a", one), ("b", other))}
-        row: dict[str, Any] = {k: sides["a"][1][k] for k in ("id", "paper", "says", "expected")}
-        for side, (verdict, content) in sides.items():
+        outcomes = {side: (v.interim or v.verdict, v.row()) for side, v in (("a", first), ("b", matching))}
+        row: dict[str, Any] = {k: outcomes["a"][1][k] for k in ("id", "paper", "says", "expected")}
+        for side, (verdict, content) in outcomes.items():
             row |= {side: verdict} | {f"{side}_{k}": content[k] for k in ("mean", "low", "high")}
         rows.append(row | {"moved": row["a"] != row["b"]})
     return pd.DataFrame(rows, columns=list(VERDICTS)).astype({"moved": bool})
 
 
-def moved_verdicts(one: pd.DataFrame, two: pd.DataFrame, sides: Mapping[str, str]) -> pd.DataFrame:
-    """The statements, or claims, of two tables whose verdict differs, in the order of their ids.
+def moved_verdicts(first: pd.DataFrame, second: pd.DataFrame, labels: Mapping[str, str]) -> pd.DataFrame:
+    """The statements, or claims, whose verdicts differ in two tables, by id.
 
     Args:
-        sides: {what each of the two is called: what to say where it has none}.
+        labels: {column for each of the two: text where it has no verdict}.
 
     Returns:
         Columns ``id``, ``says`` and the two.
     """
-    names = list(sides)
-    columns = [table[["id", "says", "verdict"]] for table in (one, two)]
+    names = list(labels)
+    columns = [table[["id", "says", "verdict"]] for table in (first, second)]
     both = columns[0].merge(columns[1], on="id", how="outer", suffixes=("_one", "_two"))
     both["says"] = both["says_two"].fillna(both["says_one"])
-    both = both.rename(columns=dict(zip(("verdict_one", "verdict_two"), names, strict=True))).fillna(dict(sides))
+    both = both.rename(columns=dict(zip(("verdict_one", "verdict_two"), names, strict=True))).fillna(dict(labels))
     moved = both[names[0]] != both[names[1]]
     return both.loc[moved, ["id", "says", *names]].sort_values("id", ignore_index=True)

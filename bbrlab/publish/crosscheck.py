@@ -1,4 +1,4 @@
-"""One scenario in virtual time and in real time, with seeds, and how far they are apart."""
+"""Runs one scenario in virtual time and in real time, with several seeds, and compares them."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from bbrlab.results.tables import run_rows
 from bbrlab.run.run import run_point
 from bbrlab.scenario.point import Point
 
-VIRTUAL, REAL = "uml", ("host", "qemu")  # backends; of the second the first that is there
+VIRTUAL, REAL = "uml", ("host", "qemu")  # backends; the first available one of the second kind
 OPEN_VSWITCH = Path("/sys/module/openvswitch")
 Progress = Callable[[str, str], None]
 
 
 @dataclass(frozen=True)
 class Crosscheck:
-    """What came of a cross-check.
+    """The result of a cross-check.
 
     Attributes:
         scenario: its name.
         backend: of the runs in real time.
         points: compare_points(): "a" is virtual time, "b" real time.
         runs: one entry for each run in real time: point, seed, ok, the checks that failed, and summary.json's ``real_time``.
-        kernels: {"virtual", "real"}: what they ran on, in words.
+        kernels: {"virtual", "real"}: the kernels, in words.
     """
 
     scenario: str
@@ -53,20 +53,20 @@ class Crosscheck:
 
     @property
     def compared(self) -> bool:
-        """Whether anything has a number in both times."""
+        """Whether any metric has a number in both."""
         return bool((self.points["outcome"] != NOT_COMPARED).any())
 
     @property
     def refused(self) -> list[dict[str, Any]]:
-        """The runs in real time that failed a check and so count for nothing."""
+        """The runs in real time that failed a self-check and do not count."""
         return [run for run in self.runs if not run["ok"]]
 
 
 def real_backend(points: Sequence[Point]) -> str:
-    """The backend in real time that this machine has.
+    """The real-time backend of this machine.
 
     Raises:
-        UserError: if it has none, with what either lacks.
+        UserError: if it has none, with what is missing for each.
     """
     lacks = _host_lacks({flow.cca for point in points for flow in point.scenario.flows})
     if not lacks:
@@ -80,17 +80,17 @@ def real_backend(points: Sequence[Point]) -> str:
 
 
 def _host_lacks(ccas: set[str]) -> str:
-    """What this machine lacks to be the backend ``host``, in words; empty if nothing."""
+    """Why this machine cannot be the backend ``host``; empty if it can."""
     if os.geteuid() != 0:
         return "needs root"
     if not OPEN_VSWITCH.exists():
         return "its kernel has no Open vSwitch (modprobe openvswitch)"
-    missing = ccas - set(host.host_kernel().ccas)
-    return f"its kernel has no {', '.join(sorted(missing))} (modprobe tcp_...)" if missing else ""
+    lacking = ccas - set(host.host_kernel().ccas)
+    return f"its kernel has no {', '.join(sorted(lacking))} (modprobe tcp_...)" if lacking else ""
 
 
 def check_options(seeds: int, metrics: Sequence[str], kernels: Iterable[str | None] = ()) -> None:
-    """UserError for what can be seen to be wrong before anything runs: too few seeds, and metrics and kernels that there are not.
+    """UserError for too few seeds, and for unknown metrics and kernels, before anything runs.
 
     Args:
         seeds: of each side.
@@ -99,7 +99,7 @@ def check_options(seeds: int, metrics: Sequence[str], kernels: Iterable[str | No
     """
     if seeds < 2:
         raise UserError(f"--seeds {seeds}: an interval needs at least 2 of each side")
-    compare_points({}, {}, metrics)  # of nothing: only the names are looked at
+    compare_points({}, {}, metrics)  # of nothing: checks the names
     for name in kernels:
         find_spec(name)
 
@@ -126,7 +126,7 @@ def crosscheck(
         on_progress: called with (verb, text); the verb "run" begins another run, or says that one was refused.
 
     Raises:
-        UserError: for what check_options() refuses, if a run fails, or if there is no run in real time that passed its checks.
+        UserError: for what check_options() refuses, if a run fails, or if no run in real time passed its checks.
     """
     check_options(seeds, metrics, kernels.values())
     tables: dict[str, list[dict[str, Any]]] = {VIRTUAL: [], backend: []}
@@ -151,9 +151,9 @@ def crosscheck(
             f"{name}: every run in real time was refused, for it failed self-checks ({', '.join(failed)}): this machine was too slow "
             f"or too busy for it; take a lower rate (--set network.rate_mbit=2), or an idle machine with KVM. Results: {out}"
         )
-    sides = [{name: pd.DataFrame(rows)} for rows in tables.values()]
-    found = compare_points(sides[0], sides[1], metrics)
-    return Crosscheck(name, backend, found, runs, {"virtual": kernels_run[VIRTUAL], "real": kernels_run[backend]})
+    by_backend = [{name: pd.DataFrame(rows)} for rows in tables.values()]
+    compared = compare_points(by_backend[0], by_backend[1], metrics)
+    return Crosscheck(name, backend, compared, runs, {"virtual": kernels_run[VIRTUAL], "real": kernels_run[backend]})
 
 
 def _words(point: Point) -> str:

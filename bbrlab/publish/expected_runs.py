@@ -1,4 +1,4 @@
-"""What a manifest says each finished run must be: by the manifest of results that ship, or by the files of anybody's folder of results."""
+"""The expected result of each finished run: by the manifest of shipped results, or by the files in a campaign's folder of results."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ from bbrlab.run.conditions import CONDITIONS
 from bbrlab.run.output import MANIFEST, SAMPLES, SUMMARY, TABLES
 from bbrlab.scenario.point import Point
 
-NAMED = 5  # figures that a command names; more are all
+NAMED = 5  # figures in a command, at most; with more it says "all"
 Key = tuple[str, str, int]  # figure, point label, seed
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Something that is not as it should be.
+    """Something wrong in results.
 
     Attributes:
-        file: in which file.
-        what: it is.
-        figure: whose runs this is about, if it is about those of one.
+        file: where.
+        what: is wrong, in words.
+        figure: if it concerns one figure's runs.
     """
 
     file: str
@@ -52,17 +52,17 @@ class Problem:
 
 @dataclass(frozen=True)
 class ExpectedRun:
-    """What a run must be.
+    """The expected result of a run.
 
     Attributes:
-        run: with the folder that it has, or had.
-        summary_sha256: summary_digest(); None where there is no summary.
+        run: with its folder, which shipped results do not have.
+        summary_sha256: summary_digest(); None without a summary.
         tables: {name: SHA-256} of its Parquet files.
-        kernel: its name and key; None where neither is known.
-        rows: of its figure's table, by flow group; empty where there is no table.
-        summary, manifest: its files; None in results that ship.
+        kernel: its name and key; None if unknown.
+        rows: of its figure's table, by flow group; empty without a table.
+        summary, manifest: contents of its files; None for shipped results.
         problems: what is wrong before anything is run.
-        fields: of its summary, over which its hash is: those of the version that made it.
+        fields: of its summary, which the hash covers: those of the version that made it.
     """
 
     run: Run
@@ -77,14 +77,14 @@ class ExpectedRun:
 
 
 @dataclass(frozen=True)
-class Older:
-    """Runs that this version cannot make again: of another kernel, or under other conditions.
+class OlderRuns:
+    """Runs that this version cannot repeat: of another kernel, or under other conditions.
 
     Attributes:
-        runs: how many.
-        figures: of which.
-        words: how many they are and what they are of.
-        remedy: what makes them again.
+        runs: their number.
+        figures: their figures.
+        words: a description.
+        remedy: the command that verifies them.
     """
 
     runs: int
@@ -94,17 +94,17 @@ class Older:
 
 
 @dataclass
-class Results(ABC):
-    """Results that may be verified.
+class ExpectedResults(ABC):
+    """The expected results of some figures.
 
     Attributes:
-        folder, scale: which.
-        figures: those that were asked for, by id.
-        older: runs of them that are of another version, which cannot be verified with this one.
-        keys: every run that this version can make again, sorted.
-        problems: what is wrong with the whole.
-        left_out: ids of figures that were asked for by name, or by their paper's, and of which there is no run.
-        libraries: {library: version} that wrote the tables; empty where nobody says so.
+        folder, scale: of the results.
+        figures: the requested ones, by id.
+        older: their runs of other versions, which cannot be verified with this one.
+        keys: every run that this version can repeat, sorted.
+        problems: of the results as a whole.
+        left_out: ids of requested figures without runs.
+        libraries: {library: version} that wrote the tables; empty if unknown.
     """
 
     folder: Path
@@ -112,34 +112,34 @@ class Results(ABC):
     figures: Mapping[str, Figure]
     keys: list[Key] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
-    older: list[Older] = field(default_factory=list)
+    older: list[OlderRuns] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
     libraries: Mapping[str, str] = field(default_factory=dict)
 
     @abstractmethod
     def expected(self, key: Key) -> ExpectedRun:
-        """What a run must be."""
+        """The expected result of a run."""
 
     @cached_property
     def _tables(self) -> dict[str, pd.DataFrame]:
-        """Those that are there; one that cannot be read and is told to be wrong is left out."""
-        found = {}
+        """The existing tables, without unreadable ones that ``problems`` already lists."""
+        tables = {}
         for id in self.figures:
             path = self.folder / self.scale / f"{id}.parquet"
             if path.exists():
                 try:
-                    found[id] = read_with(path, [*PLACE, "group"])
+                    tables[id] = read_with(path, [*PLACE, "group"])
                 except DamagedFile:
-                    if not any(one.file == f"{id}.parquet" for one in self.problems):
+                    if not any(problem.file == f"{id}.parquet" for problem in self.problems):
                         raise
-        return found
+        return tables
 
     @cached_property
     def _points(self) -> dict[str, dict[str, Point]]:
         return {id: {p.label: p for p in figure.points} for id, figure in self.figures.items()}
 
     def _run(self, key: Key) -> Run | None:
-        """A run of this checkout's scenarios; None if they have no such point."""
+        """A run, by this checkout's scenarios; None if they have no such point."""
         figure, label, seed = key
         point = self._points[figure].get(label)
         return (
@@ -150,11 +150,11 @@ class Results(ABC):
         table = self._tables.get(key[0])
         if table is None:
             return []
-        found = table[(table["point"] == key[1]) & (table["seed"] == key[2])]
-        return [{str(k): v for k, v in row.items()} for row in found.to_dict("records")]
+        rows = table[(table["point"] == key[1]) & (table["seed"] == key[2])]
+        return [{str(k): v for k, v in row.items()} for row in rows.to_dict("records")]
 
 
-def _several(file: str, keys: set[Key], what: str) -> Problem:
+def _problem_of(file: str, keys: set[Key], what: str) -> Problem:
     figure, label, seed = min(keys)
     are = "is" if len(keys) == 1 else "are"
     text = f"{number_of(len(keys), 'run')} of {figure} {are} {what}, such as {label} seed {seed}"
@@ -162,8 +162,8 @@ def _several(file: str, keys: set[Key], what: str) -> Problem:
 
 
 def shipped_by(folder: Path, scale: str, figures: Sequence[str]) -> str:
-    """The commit that last brought the tables of some figures that ship, whose code made their runs; empty where Git does not know, as
-    in a shallow clone."""
+    """The last commit of some shipped figures' tables, whose code can repeat their runs; empty if Git does not know it, as in a
+    shallow clone."""
     if git("rev-parse", "--is-shallow-repository") != "false":
         return ""
     tables = [str((folder / scale / f"{id}.parquet").resolve()) for id in figures]
@@ -171,8 +171,8 @@ def shipped_by(folder: Path, scale: str, figures: Sequence[str]) -> str:
 
 
 @dataclass
-class Shipped(Results):
-    """Results as they ship."""
+class ShippedResults(ExpectedResults):
+    """Shipped results, by their manifest."""
 
     def __post_init__(self) -> None:
         manifest = read_manifest(self.folder, self.scale)
@@ -188,8 +188,8 @@ class Shipped(Results):
                 self.folder / self.scale / RUNS, [*PLACE, "summary_sha256", "commit", *map(column_of, TABLES)]
             )
         except DamagedFile as error:
-            what = next((one.what for one in self.problems if one.file == RUNS), None)
-            if what:  # the manifest tells better why
+            what = next((problem.what for problem in self.problems if problem.file == RUNS), None)
+            if what:  # a better reason, from the manifest
                 raise DamagedFile(error.path, f"cannot be read: {what}", GET_ANEW) from None
             raise
         self._hashes = {
@@ -211,15 +211,15 @@ class Shipped(Results):
             keys_of_figure = {key for key in self._hashes if key[0] == id}
             gone = {key for key in keys_of_figure if self._run(key) is None}
             if gone:
-                self.problems.append(_several(RUNS, gone, "not of a point of this checkout's scenarios"))
+                self.problems.append(_problem_of(RUNS, gone, "not of a point of this checkout's scenarios"))
             if id in self._tables:
                 places = self._tables[id][PLACE].itertuples(index=False, name=None)
                 if missing := keys_of_figure - set(places):
-                    self.problems.append(_several(f"{id}.parquet", missing, "not in it"))
+                    self.problems.append(_problem_of(f"{id}.parquet", missing, "not in it"))
         self.keys = sorted(key for key in self._hashes if self._run(key))
 
-    def _set_aside_older(self) -> list[Older]:
-        """Take the runs of other versions out of the hashes, and say what they are of."""
+    def _set_aside_older(self) -> list[OlderRuns]:
+        """Take the runs of other versions out of the hashes, and describe them."""
         of_today = {
             commit: version is None or (version.conditions == CONDITIONS[-1] and matches_this_recipe(version.kernel))
             for commit, version in self._versions.items()
@@ -229,7 +229,7 @@ class Shipped(Results):
             version = self._versions.get(row["commit"])
             if version is not None and not of_today[row["commit"]]:
                 groups.setdefault(version.origin, []).append(key)
-        found = []
+        older_runs = []
         for (kernel, conditions), keys in groups.items():
             for key in keys:
                 del self._hashes[key]
@@ -241,11 +241,11 @@ class Shipped(Results):
             place = (
                 f"git checkout {commit[:10]} && " if commit else "get the version of bbrlab that shipped them; there: "
             )
-            found.append(Older(len(keys), frozenset(figures), words, f"{place}{verify}"))
-        return found
+            older_runs.append(OlderRuns(len(keys), frozenset(figures), words, f"{place}{verify}"))
+        return older_runs
 
     def expected(self, key: Key) -> ExpectedRun:
-        """What the manifest says that a run must be."""
+        """The expected result of a run, by the manifest."""
         row, run = self._hashes[key], self._run(key)
         assert run is not None
         hashes = {name: row[column_of(name)] for name in TABLES}
@@ -257,42 +257,44 @@ class Shipped(Results):
 
 
 @dataclass
-class Folder(Results):
-    """A folder of results as campaigns leave it."""
+class ResultsFolder(ExpectedResults):
+    """A campaign's folder of results."""
 
     def __post_init__(self) -> None:
-        found: set[Key] = set()
+        keys: set[Key] = set()
         for id, figure in self.figures.items():
             if id in self._tables:  # a run that its table has must be there
                 table = self._tables[id][PLACE].drop_duplicates()
-                found |= {(id, str(p), int(s)) for p, s in zip(table["point"], table["seed"], strict=True)}
-            if changed := {key for key in found if key[0] == id and self._run(key) is None}:
-                self.problems.append(_several(f"{id}.parquet", changed, "not of a point of this checkout's scenarios"))
+                keys |= {(id, str(p), int(s)) for p, s in zip(table["point"], table["seed"], strict=True)}
+            if changed := {key for key in keys if key[0] == id and self._run(key) is None}:
+                self.problems.append(
+                    _problem_of(f"{id}.parquet", changed, "not of a point of this checkout's scenarios")
+                )
             for run in runs_of(figure, results=self.folder):
                 seeds = sorted(run.folder.parent.glob("seed-*")) if run.seed == 1 else []
-                found |= {(id, run.point.label, int(s.name[5:])) for s in seeds if s.name[5:].isdigit()}
-        self.keys = sorted(key for key in found if self._run(key))
+                keys |= {(id, run.point.label, int(s.name[5:])) for s in seeds if s.name[5:].isdigit()}
+        self.keys = sorted(key for key in keys if self._run(key))
         self.problems += self._lacking()
 
     def _lacking(self) -> list[Problem]:
-        """The files that runs lack, of all runs, by figure and file: only some are run again, and looked at closely."""
+        """The missing files of all runs, by figure and file; only a sample of the runs is examined closely later."""
         gone: dict[tuple[str, str], set[Key]] = {}
         for key in self.keys:
             run = self._run(key)
             for name in (SUMMARY, MANIFEST, SAMPLES):
                 if run and not (run.folder / name).exists():
                     gone.setdefault((key[0], name), set()).add(key)
-        return [_several(name, runs, "without it") for (_, name), runs in gone.items()]
+        return [_problem_of(name, runs, "without it") for (_, name), runs in gone.items()]
 
     def expected(self, key: Key) -> ExpectedRun:
-        """What a run's own files say, and what of them is missing, cut off, or of another run."""
+        """The expected result by a run's own files, with those that are missing, truncated, or of another run."""
         run = self._run(key)
         assert run is not None
         folder = RunFolder(run.folder)
-        problems = tuple(Problem(one.path.name, one.reason) for one in folder.problems())
-        whole = {one.file for one in problems}
-        summary = folder.raw_summary if SUMMARY not in whole else None
-        manifest = folder.raw_manifest if MANIFEST not in whole else None
+        problems = tuple(Problem(problem.path.name, problem.reason) for problem in folder.problems())
+        damaged = {problem.file for problem in problems}
+        summary = folder.raw_summary if SUMMARY not in damaged else None
+        manifest = folder.raw_manifest if MANIFEST not in damaged else None
         return ExpectedRun(
             run,
             summary_digest(summary) if isinstance(summary, dict) else None,
@@ -307,7 +309,7 @@ class Folder(Results):
 
 
 def _fields_of(summary: Any) -> frozenset[str]:
-    """The fields of a summary.json; none of a file that is none."""
+    """The fields of a summary.json; none if it is not a summary."""
     try:
         return fields_of(summary)
     except (KeyError, TypeError, AttributeError):
@@ -315,34 +317,34 @@ def _fields_of(summary: Any) -> frozenset[str]:
 
 
 def _kernel_of(summary: Any) -> tuple[str, str] | None:
-    """The name and the key of the kernel that a summary.json names; None if it names none."""
+    """The name and key of the kernel in a summary.json; None if it has none."""
     kernel = summary.get("kernel") if isinstance(summary, dict) else None
     name, key = (kernel.get("name"), kernel.get("key")) if isinstance(kernel, dict) else (None, None)
     return (name, key) if isinstance(name, str) and isinstance(key, str) else None
 
 
 def _is_of(id: str, name: str) -> bool:
-    """Whether a figure is one that is meant by a name: its own, in full or without the paper's, or its paper's."""
+    """Whether a name means a figure: its id, the part without the paper, or its paper."""
     return name in (id, *id.split("/"))
 
 
-def results_at(folder: Path, scale: str, figures: Sequence[Figure], names: Sequence[str] = ()) -> Results:
-    """What there is to verify in a folder.
+def results_at(folder: Path, scale: str, figures: Sequence[Figure], names: Sequence[str] = ()) -> ExpectedResults:
+    """The results of a folder that can be verified.
 
     Args:
-        figures: that were asked for.
-        names: of papers and figures by which they were; none: all that there are.
+        figures: the requested ones.
+        names: of papers and figures, as the user gave them; empty for all.
 
     Raises:
-        UserError: if it has no run of these figures, or none of one that was asked for by name.
+        UserError: if it has no run of these figures, or none of a named one.
     """
-    kind = Shipped if is_shipped(folder, scale) else Folder
-    found = kind(folder, scale, {f.id: f for f in figures})
-    there = {figure for figure, _, _ in found.keys}
-    older = {id: one for one in found.older for id in one.figures}
-    changed = {one.figure for one in found.problems}
+    kind = ShippedResults if is_shipped(folder, scale) else ResultsFolder
+    results = kind(folder, scale, {f.id: f for f in figures})
+    present = {figure for figure, _, _ in results.keys}
+    older = {id: one for one in results.older for id in one.figures}
+    changed = {one.figure for one in results.problems}
     for name in names:
-        if not any(_is_of(id, name) for id in there):
+        if not any(_is_of(id, name) for id in present):
             if of := next((one for id, one in older.items() if _is_of(id, name)), None):
                 raise UserError(
                     f"{folder}: {name} cannot be verified at scale {scale} with this version: {of.words}; {of.remedy}"
@@ -350,10 +352,10 @@ def results_at(folder: Path, scale: str, figures: Sequence[Figure], names: Seque
             raise UserError(
                 f"{folder}: has no run of {name} at scale {scale} with the points that its scenarios have now; leave it out"
             )
-    if not there and found.older:
-        text = "; ".join(f"{one.words}; {one.remedy}" for one in found.older)
+    if not present and results.older:
+        text = "; ".join(f"{one.words}; {one.remedy}" for one in results.older)
         raise UserError(f"{folder}: nothing of scale {scale} can be verified with this version: {text}")
-    if not there:
+    if not present:
         raise UserError(f"{folder}: has no run of these figures at scale {scale}")
-    found.left_out = [f.id for f in figures if f.id not in there | changed | older.keys()] if names else []
-    return found
+    results.left_out = [f.id for f in figures if f.id not in present | changed | older.keys()] if names else []
+    return results

@@ -1,4 +1,4 @@
-"""A finished run to be packed, checked for being complete; and the tables of many of them."""
+"""A finished run to be packed, checked for completeness; and the tables of many."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class _Source(BaseModel):
 
 
 class _Manifest(BaseModel):
-    """What is packed of a run's manifest.json."""
+    """The fields of manifest.json that are packed."""
 
     model_config = ConfigDict(extra="ignore", strict=True)
     fingerprint: str
@@ -41,12 +41,12 @@ class _Manifest(BaseModel):
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """A run as its folder has it.
+    """A run by its folder.
 
     Attributes:
         rows: of the figure's table.
         checks: of its summary.
-        fields: of its summary, over which its hash is.
+        fields: of its summary, which the hash covers.
         tables: {name: SHA-256}.
         manifest: its manifest.json.
     """
@@ -61,13 +61,13 @@ class FinishedRun:
 
     @property
     def commit(self) -> str:
-        """That of the code that it was run with, "+" behind it if files had been changed."""
+        """The commit of the code that ran it, with "+" if files had been changed."""
         source = self.manifest["source"]
         return (source["commit"] or "unknown") + ("+" if source["modified"] else "")
 
     @classmethod
     def load(cls, run: Run) -> FinishedRun:
-        """A run's folder. DamagedFile if it is not whole, or its manifest is of other tables or of another run."""
+        """Read a run's folder. DamagedFile if it is incomplete, or its manifest is of other tables or of another run."""
         folder = RunFolder(run.folder)
         for problem in folder.problems():
             raise DamagedFile(problem.path, problem.reason, START_AGAIN)
@@ -92,35 +92,35 @@ class FinishedRun:
 
 def load_all(runs: Iterable[Run]) -> list[FinishedRun]:
     """FinishedRun.load() of each, in their order."""
-    with ThreadPoolExecutor() as pool:  # hashing lets go of the interpreter
+    with ThreadPoolExecutor() as pool:  # hashing releases the interpreter's lock
         return list(pool.map(FinishedRun.load, runs))
 
 
-def _place(one: FinishedRun) -> dict[str, Any]:
-    return dict(zip(PLACE, (one.run.figure, one.run.point.label, one.run.seed), strict=True))
+def _place(finished: FinishedRun) -> dict[str, Any]:
+    return dict(zip(PLACE, (finished.run.figure, finished.run.point.label, finished.run.seed), strict=True))
 
 
 def run_frame(runs: Iterable[FinishedRun]) -> pd.DataFrame:
-    """runs.parquet: one row per run, its place, hashes and commit."""
+    """runs.parquet: one row per run with its place, hashes and commit."""
     hashes = {column_of(name): name for name in TABLES}
-    found = pd.DataFrame(
+    frame = pd.DataFrame(
         [
-            _place(one)
-            | {"summary_sha256": one.summary_sha256}
-            | {column: one.tables.get(name) for column, name in hashes.items()}
-            | {"commit": one.commit}
-            for one in runs
+            _place(finished)
+            | {"summary_sha256": finished.summary_sha256}
+            | {column: finished.tables.get(name) for column, name in hashes.items()}
+            | {"commit": finished.commit}
+            for finished in runs
         ],
         columns=[*PLACE, "summary_sha256", *hashes, "commit"],
     )
-    return found.astype(dict.fromkeys(hashes, "str"))  # one that no run has, too
+    return frame.astype(dict.fromkeys(hashes, "str"))  # also if no run has the table
 
 
 def check_frame(runs: Iterable[FinishedRun]) -> pd.DataFrame:
     """checks.parquet: one row per run and self-check."""
     rows = [
-        _place(one) | {"check": check["name"], "measured": check["measured"], "ok": check["ok"]}
-        for one in runs
-        for check in one.checks
+        _place(finished) | {"check": check["name"], "measured": check["measured"], "ok": check["ok"]}
+        for finished in runs
+        for check in finished.checks
     ]
     return pd.DataFrame(rows).astype({"measured": float, "ok": "boolean"})

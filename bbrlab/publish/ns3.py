@@ -1,8 +1,8 @@
-"""The same scenarios in ns-3, as a check by another engine; optional (`make ns3` installs it).
+"""Runs scenarios in ns-3, as a check by another engine; optional (`make ns3` installs it).
 
-ns-3's TCP is not Linux': another implementation of BBRv1, CUBIC and Reno, other timers, no segmentation. What both engines
-show does not come from either; where they differ, one of them is wrong or a paper's result hangs on its simulator. Which
-points it takes, and what of them it leaves out, is in docs/explanation/crosschecks.md.
+ns-3 has its own implementation of BBRv1, CUBIC and Reno, other timers, and no segmentation. What both engines show is no artefact
+of either; where they differ, one of them is wrong, or a paper's result depends on its simulator. Which points ns-3 can run, and
+what it leaves out of them, is in docs/explanation/crosschecks.md.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def program_identity() -> str:
 
 
 def lacks(point: Point) -> str | None:
-    """What of a point the ns-3 dumbbell cannot do, in words; None if it can do all of it but for what left_out() says."""
+    """The first thing in a point that the ns-3 dumbbell cannot do; None if it can do all but what left_out() returns."""
     network, hosts = point.scenario.network, point.scenario.hosts
     for i, flow in enumerate(point.scenario.flows):
         if flow.cca not in CCAS:
@@ -75,13 +75,13 @@ def lacks(point: Point) -> str | None:
 
 
 def left_out(point: Point) -> str:
-    """What of a point that ns-3 can do it leaves out knowingly, in words; "" if nothing. Its hosts never take time (hosts.noise)."""
+    """What ns-3 leaves out of a point that it can run; empty for nothing. Its hosts never take time (hosts.noise)."""
     segmentation = point.scenario.hosts.segmentation
     return "" if segmentation == "off" else f"hosts.segmentation {segmentation}: it sends single packets"
 
 
 def description(figure: str, point: Point, seed: int) -> dict[str, Any]:
-    """What ns3/dumbbell.py needs to know of a point."""
+    """A run's description for ns3/dumbbell.py."""
     scenario, network = point.scenario, point.scenario.network
     rtts = draw_base_rtts(scenario, seed)
     without = left_out(point)
@@ -101,7 +101,7 @@ def description(figure: str, point: Point, seed: int) -> dict[str, Any]:
 
 
 def able(figures: list[Figure]) -> Iterator[tuple[Figure, Point]]:
-    """The points of figures that ns-3 can do."""
+    """The points of figures that ns-3 can run."""
     for figure in figures:
         for point in figure.points:
             if lacks(point) is None:
@@ -109,7 +109,7 @@ def able(figures: list[Figure]) -> Iterator[tuple[Figure, Point]]:
 
 
 def run(figures: list[Figure], seeds: int) -> pd.DataFrame:
-    """Simulate every point that ns-3 can do.
+    """Simulate every point that ns-3 can run.
 
     Args:
         figures: at a scale.
@@ -131,7 +131,7 @@ def run(figures: list[Figure], seeds: int) -> pd.DataFrame:
     with tempfile.TemporaryDirectory() as folder:
         request, answer = Path(folder) / "points.json", Path(folder) / "results.json"
         request.write_text(json.dumps([description(f.id, p, s) for f, p, s in chosen]), encoding="utf-8")
-        # cling, which gives ns-3 its Python, complains of itself on standard error, whatever one does.
+        # cling, on which ns-3's Python interface is built, always prints warnings on standard error.
         done = subprocess.run(
             [PYTHON, PROGRAM, request, answer], stderr=subprocess.PIPE, text=True, check=False, cwd=folder
         )

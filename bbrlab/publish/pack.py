@@ -29,7 +29,7 @@ from bbrlab.publish.shipped_folder import Say, exclusive_access, read_shipped, r
 from bbrlab.results.config import command_for
 from bbrlab.results.figures import Figure, Run, figures_at, has_panel, runs_of, scenario_files
 from bbrlab.results.schema import read_with
-from bbrlab.results.seeds import least_seeds
+from bbrlab.results.seeds import seeds_needed
 from bbrlab.results.shipped import CHECKS, FORMAT, RUNS, Failed, Manifest, Version, is_shipped, shipped_figures
 from bbrlab.results.tables import read_figure
 from bbrlab.run.conditions import CONDITIONS
@@ -37,11 +37,11 @@ from bbrlab.run.guest_code import always_loaded
 from bbrlab.run.output import SUMMARY
 
 LIBRARIES = ("pyarrow", "pandas")
-NOT_RESULT = "wall_s"  # the one column of figure tables that is of the machine
+NOT_RESULT = "wall_s"  # the one column of figure tables that depends on the machine
 
 
 def in_order(figures: Iterable[Figure]) -> list[Figure]:
-    """Figures in the order of their files' names, so that the same results are the same bytes."""
+    """Figures by file name, so that equal results give equal bytes."""
     places = {id: place for place, id in enumerate(scenario_files())}
     return sorted(figures, key=lambda figure: places[figure.id])
 
@@ -52,11 +52,10 @@ class Finished:
 
     Attributes:
         scale: at which it ran.
-        figures: all of the scale, or some; kept in the order of their files' names, whatever order they are given in.
+        figures: all of the scale, or some; sorted (in_order()).
         results: the folder of results.
-        accepted: why runs that failed self-checks are packed all the same.
-        without_curves: do not compute a model's prediction that is missing and that no claim reads, so that a page has no curve of
-            it; rejudge.rejudge() computes it.
+        accepted: why runs that failed self-checks are packed nevertheless.
+        without_curves: do not compute a missing prediction that no claim reads, only a page's curve; rejudge.rejudge() computes it.
     """
 
     scale: str
@@ -70,7 +69,7 @@ class Finished:
 
 
 class OtherFigures(enum.Enum):
-    """What becomes of other figures that ship at the scale."""
+    """What to do with other figures that ship at the scale."""
 
     REFUSE = enum.auto()  # there must be none
     KEEP = enum.auto()
@@ -86,23 +85,23 @@ def pack(
 ) -> Manifest:
     """Pack figures of a finished campaign into ``out``/SCALE, whole or not at all; one that ships there is replaced.
 
-    Only the figures' tables and runs are needed of the campaign: points and verdicts are made here, of all figures that ship together.
-    Predictions that claims read, and curves of its panels, are taken from it where they are there, else computed.
+    Only the campaign's tables and runs are used: points and verdicts are made here, of all shipped figures together. Predictions for
+    claims and panels are taken from the campaign if it has them, else computed.
 
-    The bytes are the same for the same results, packed at once or one after the other: nothing of the machine, and no time, is in them.
+    Equal results give equal bytes, packed at once or one after the other: they depend neither on the machine nor on the time.
 
     Args:
         out: the folder for shipped results.
         jobs: predictions at once.
-        say: told now and then, in words, how far it is.
-        others: what becomes of figures that ship there and are not of this campaign.
+        say: called with messages on the progress.
+        others: what to do with shipped figures that this campaign does not have.
 
     Returns:
         The manifest.
 
     Raises:
-        UserError: if nothing ships and something is to be kept, other figures ship and were to be refused, a table or run is missing, tables
-            are not of these runs, runs are of several kernels or versions of the guest's code, or one failed self-checks unexplained.
+        UserError: if nothing ships with KEEP, other figures ship with REFUSE, a table or run is missing, tables are not of these runs,
+            runs are of several kernels or versions of the guest's code, or one failed self-checks without a reason given.
     """
     scale, figures = campaign.scale, list(campaign.figures)
     keeps = others is OtherFigures.KEEP
@@ -111,14 +110,14 @@ def pack(
     if not keeps:  # before the folder is made
         runs = load_runs(campaign, say)
     with exclusive_access(out, scale, say, "leave --add out" if keeps else ""):
-        if others is OtherFigures.REFUSE:  # again: another command may have been at it meanwhile
+        if others is OtherFigures.REFUSE:  # again: another command may have packed some meanwhile
             _check_no_others(campaign, out)
-        kept = _without(*read_shipped(out, scale), {figure.id for figure in figures}) if keeps else Retained()
+        kept = _retained(*read_shipped(out, scale), {figure.id for figure in figures}) if keeps else Retained()
         if keeps:
             runs = load_runs(campaign, say)
         new = runs.content() | {PACKED: predictions_of_campaign(campaign)}
         figures = in_order(figures_at(scale, [*(figure.id for figure in figures), *kept.figures]))
-        content = _together(kept.content, new, [figure.id for figure in figures])
+        content = _merged(kept.content, new, [figure.id for figure in figures])
         manifest = manifest_of(
             scale, content[RUNS], [*kept.versions, *_versions(runs.runs)], [*kept.failed, *runs.failed]
         )
@@ -128,20 +127,20 @@ def pack(
 
 
 def _check_no_others(campaign: Finished, out: Path) -> None:
-    """UserError if figures ship that the campaign has not."""
+    """UserError if figures ship that the campaign does not have."""
     if not is_shipped(out, campaign.scale):
         return
-    gone = shipped_figures(out, campaign.scale) - {figure.id for figure in campaign.figures}
-    if gone:
+    dropped = shipped_figures(out, campaign.scale) - {figure.id for figure in campaign.figures}
+    if dropped:
         raise UserError(
-            f"{out / campaign.scale}: {len(gone)} figures ship there that are not to be packed, such as {min(gone)}: give --add to keep "
+            f"{out / campaign.scale}: {len(dropped)} figures ship there that are not to be packed, such as {min(dropped)}: give --add to keep "
             "them, or --replace to drop them"
         )
 
 
 @dataclass(frozen=True)
 class Retained:
-    """What stays of results that ship.
+    """The part of shipped results that stays.
 
     Attributes:
         figures: ids.
@@ -156,19 +155,19 @@ class Retained:
     failed: Sequence[Failed] = ()
 
 
-def _without(manifest: Manifest, content: Mapping[str, pd.DataFrame], figures: Collection[str]) -> Retained:
-    """What stays without some figures, their runs and checks; predictions stay, they are of points and not of runs."""
+def _retained(manifest: Manifest, content: Mapping[str, pd.DataFrame], figures: Collection[str]) -> Retained:
+    """Shipped results without some figures, their runs and checks. All predictions stay: they are of points, not of runs."""
     ids = [id for id in manifest.figures if id not in figures]
     tables = {name: table for name, table in content.items() if name.removesuffix(".parquet") not in figures}
     tables |= {name: content[name][content[name]["figure"].isin(ids)] for name in (RUNS, CHECKS)}
-    failed = [one for one in manifest.failed if one.figure in ids]
+    failed = [failure for failure in manifest.failed if failure.figure in ids]
     return Retained(ids, tables, joined(manifest.versions, set(tables[RUNS]["commit"])), failed)
 
 
-def _together(
+def _merged(
     kept: Mapping[str, pd.DataFrame], new: Mapping[str, pd.DataFrame], order: list[str]
 ) -> dict[str, pd.DataFrame]:
-    """The files of both; of runs and checks the rows of both, figure by figure."""
+    """The files of both; runs and checks with the rows of both, figure by figure."""
     content = {**kept, **new}
     if kept:
         for name in (RUNS, CHECKS):
@@ -183,7 +182,7 @@ def _together(
 
 @dataclass(frozen=True)
 class Runs:
-    """The runs of a campaign's figures, looked through.
+    """The runs of a campaign's figures, checked.
 
     Attributes:
         tables: {figure: its table}.
@@ -201,12 +200,12 @@ class Runs:
         return {**figures, RUNS: run_frame(self.runs), CHECKS: check_frame(self.runs)}
 
     def manifest(self, scale: str) -> dict[str, Any]:
-        """What they come from (manifest_of())."""
+        """Their manifest (manifest_of())."""
         return manifest_of(scale, run_frame(self.runs), _versions(self.runs), self.failed)
 
 
 def load_runs(campaign: Finished, say: Say = lambda text: None) -> Runs:
-    """The runs of a campaign's figures: that all are there, whole, and of their tables. Errors: pack()."""
+    """Load the runs of a campaign's figures and check that they are complete and match the tables. Errors: pack()."""
     place = campaign.results / campaign.scale
     if not campaign.results.is_dir():
         raise UserError(f"{campaign.results}: there is no such folder of results")
@@ -228,32 +227,32 @@ def load_runs(campaign: Finished, say: Say = lambda text: None) -> Runs:
 
 
 def _command_for(campaign: Finished, figure: Figure) -> str:
-    """How to make what is missing of a figure."""
+    """The command that makes what a figure lacks, for a message."""
     return f"run: BBRLAB_RESULTS={shlex.quote(str(campaign.results))} {command_for(figure.id, campaign.scale)}"
 
 
 def _runs_of_table(campaign: Finished, figure: Figure, table: pd.DataFrame) -> list[Run]:
-    """The runs of a figure's table. UserError if the table lacks a point of the figure, or has one that is not there any more."""
+    """The runs of a figure's table. UserError if the table and the scenario do not have the same points."""
     counts = {str(label): int(n) for label, n in table.groupby("point")["seed"].nunique().items()}
     labels = {p.label for p in figure.points}
-    for what, wrong in (
+    for what, labels_differing in (
         ("lacks", labels - counts.keys()),
         ("has, beside those of the scenario,", counts.keys() - labels),
     ):
-        if wrong:
+        if labels_differing:
             raise UserError(
-                f"{figure.id}: the table {what} {len(wrong)} points, such as {min(wrong)}; {_command_for(campaign, figure)}"
+                f"{figure.id}: the table {what} {len(labels_differing)} points, such as {min(labels_differing)}; {_command_for(campaign, figure)}"
             )
-    least = least_seeds(figure, table)
-    if short := [label for label, n in counts.items() if n < least[label]]:
+    seeds_min = seeds_needed(figure, table)
+    if short := [label for label, n in counts.items() if n < seeds_min[label]]:
         raise UserError(
-            f"{figure.id}: {short[0]} has fewer than {least[short[0]]} seeds; {_command_for(campaign, figure)}"
+            f"{figure.id}: {short[0]} has fewer than {seeds_min[short[0]]} seeds; {_command_for(campaign, figure)}"
         )
     return runs_of(figure, counts, campaign.results)
 
 
 def _check_complete(campaign: Finished, figure: Figure, runs: Sequence[Run]) -> None:
-    """UserError with what to do if runs of a figure are missing."""
+    """UserError if runs of a figure are missing."""
     if missing := [run for run in runs if not (run.folder / SUMMARY).is_file()]:
         raise UserError(
             f"{figure.id}: {len(missing)} of {number_of(len(runs), 'run')} {'is' if len(missing) == 1 else 'are'} missing, such as "
@@ -263,11 +262,13 @@ def _check_complete(campaign: Finished, figure: Figure, runs: Sequence[Run]) -> 
 
 def _check_table(figure: Figure, table: pd.DataFrame, runs: Sequence[FinishedRun], place: Path) -> None:
     """UserError if a table is not of these runs."""
-    again = pd.DataFrame([row for one in runs for row in one.rows])
-    later = [m for m in schema.METRICS.keys() - {*schema.ALWAYS} if m in again and m not in table]
-    again = again.drop(columns=later).astype({c: float for c in again if c in table and table[c].dtype == float})
+    expected = pd.DataFrame([row for finished in runs for row in finished.rows])
+    newer = [m for m in schema.METRICS.keys() - {*schema.ALWAYS} if m in expected and m not in table]
+    expected = expected.drop(columns=newer).astype(
+        {c: float for c in expected if c in table and table[c].dtype == float}
+    )
     try:
-        pd.testing.assert_frame_equal(again, table, check_exact=True, check_dtype=False, check_like=True)
+        pd.testing.assert_frame_equal(expected, table, check_exact=True, check_dtype=False, check_like=True)
     except AssertionError as error:
         reason = str(error).strip().splitlines()[0]
         raise UserError(
@@ -276,7 +277,7 @@ def _check_table(figure: Figure, table: pd.DataFrame, runs: Sequence[FinishedRun
 
 
 def predictions_of_campaign(campaign: Finished) -> pd.DataFrame:
-    """What the models say of the figures' points, as far as it is there: what claims and pages read.
+    """The campaign's existing predictions of the figures' points that claims and pages read.
 
     Args:
         campaign: with predictions in its results.
@@ -299,7 +300,7 @@ def predictions_of_campaign(campaign: Finished) -> pd.DataFrame:
 def manifest_of(
     scale: str, runs: pd.DataFrame, versions: Iterable[Version], failed: Iterable[Failed]
 ) -> dict[str, Any]:
-    """What shipped results with these runs come from, without the hashes of files.
+    """The manifest of shipped results with these runs, without the hashes of files.
 
     Args:
         runs: runs.parquet.
@@ -323,17 +324,17 @@ def manifest_of(
 
 
 def _check_one_origin(runs: Sequence[FinishedRun]) -> None:
-    """UserError if runs are of several kernels or versions of the guest's code, or had other conditions."""
+    """UserError if runs are of several kernels, versions of the guest's code, or conditions."""
     for what, part in ORIGIN.items():
         first = part(runs[0].manifest)
-        if other := next((one for one in runs if part(one.manifest) != first), None):
+        if differing := next((run for run in runs if part(run.manifest) != first), None):
             raise UserError(
-                f"{other.run.folder}: its {what} is another one than that of {runs[0].run.folder}; remove the older of them and start "
+                f"{differing.run.folder}: its {what} is another one than that of {runs[0].run.folder}; remove the older of them and start "
                 "the campaign again"
             )
 
 
-# What all runs of a campaign must have in common: {what it is called: it, of a run's manifest.json}.
+# What all runs of a campaign must have in common: {name: function of a run's manifest.json}.
 ORIGIN: dict[str, Callable[[Mapping[str, Any]], Any]] = {
     "kernel": lambda manifest: without_build(manifest["kernel"]),
     "guest_code_sha256": lambda manifest: always_loaded(manifest["guest_code_sha256"]),
@@ -342,18 +343,18 @@ ORIGIN: dict[str, Callable[[Mapping[str, Any]], Any]] = {
 
 
 def _versions(runs: Sequence[FinishedRun]) -> list[Version]:
-    """The versions of runs, one for each commit."""
+    """The versions that made runs, one for each commit."""
     of_commit: dict[str, list[FinishedRun]] = {}
-    for one in runs:
-        of_commit.setdefault(one.commit, []).append(one)
+    for run in runs:
+        of_commit.setdefault(run.commit, []).append(run)
     return [
         Version(
             commits={commit: commit_time(commit)},
-            fields=sorted(frozenset().union(*(one.fields for one in runs_of_version))),
+            fields=sorted(frozenset().union(*(run.fields for run in runs_of_version))),
             guest_code_sha256=ORIGIN["guest_code_sha256"](runs_of_version[0].manifest),
             kernel=runs_of_version[0].manifest["kernel"],
             packages=sorted(
-                {f"{name} {version}" for one in runs_of_version for name, version in one.manifest["packages"].items()}
+                {f"{name} {version}" for run in runs_of_version for name, version in run.manifest["packages"].items()}
             ),
             conditions=ORIGIN["conditions"](runs_of_version[0].manifest),
         )
@@ -362,40 +363,47 @@ def _versions(runs: Sequence[FinishedRun]) -> list[Version]:
 
 
 def joined(versions: Iterable[Version], commits: Collection[str] | None = None) -> list[Version]:
-    """Versions, each commit in one of them, those that are equal in one.
+    """Merge versions: each commit is in one, and equal versions are one.
 
     Args:
         commits: which to keep; default: all.
 
     Raises:
-        UserError: if runs of one commit are of several kernels or versions of the guest's code, or had other conditions.
+        UserError: if runs of one commit are of several kernels, versions of the guest's code, or conditions.
     """
     of_commit: dict[str, Version] = {}
     for version in versions:
         for commit, time in version.commits.items():
             if commits is not None and commit not in commits:
                 continue
-            one = version.model_copy(update={"commits": {commit: time}, "packages": [*version.packages]})
-            other = of_commit.setdefault(commit, one)
-            if other is one:
+            version_of_commit = version.model_copy(update={"commits": {commit: time}, "packages": [*version.packages]})
+            known_version = of_commit.setdefault(commit, version_of_commit)
+            if known_version is version_of_commit:
                 continue
-            if _same(other) != _same(one):
+            if _origin_of(known_version) != _origin_of(version_of_commit):
                 raise UserError(
                     f"runs of commit {commit} have two versions of the kernel, of the guest's code or of other code that they come from; "
                     "commit what was changed and make the newer of them again"
                 )
-            more = {"fields": {*other.fields, *one.fields}, "packages": {*other.packages, *one.packages}}
-            of_commit[commit] = other.model_copy(update={name: sorted(values) for name, values in more.items()})
-    together: dict[str, Version] = {}
+            merged = {
+                "fields": {*known_version.fields, *version_of_commit.fields},
+                "packages": {*known_version.packages, *version_of_commit.packages},
+            }
+            of_commit[commit] = known_version.model_copy(
+                update={name: sorted(values) for name, values in merged.items()}
+            )
+    equal_versions: dict[str, Version] = {}
     for commit in sorted(of_commit):
-        one = of_commit[commit]
-        first = together.setdefault(json.dumps([_same(one), one.fields], sort_keys=True), one)
-        if first is not one:
-            first.commits.update(one.commits)
-            first.packages[:] = sorted({*first.packages, *one.packages})
-    return list(together.values())
+        version_of_commit = of_commit[commit]
+        first = equal_versions.setdefault(
+            json.dumps([_origin_of(version_of_commit), version_of_commit.fields], sort_keys=True), version_of_commit
+        )
+        if first is not version_of_commit:
+            first.commits.update(version_of_commit.commits)
+            first.packages[:] = sorted({*first.packages, *version_of_commit.packages})
+    return list(equal_versions.values())
 
 
-def _same(version: Version) -> list[Any]:
-    """What is the same in all runs of a commit."""
+def _origin_of(version: Version) -> list[Any]:
+    """What all runs of a commit have in common."""
     return [without_build(version.kernel), version.guest_code_sha256, version.conditions]

@@ -1,8 +1,8 @@
-"""The records of a run's ACKs as qlog, the format in which implementers of QUIC look at congestion control.
+"""Writes the records of a run's ACKs as qlog, the format of QUIC implementers for congestion control.
 
 A file for each flow, in qlog's JSON text sequences (RFC 7464): draft-ietf-quic-qlog-main-schema-13, with the recovery events of
-draft-ietf-quic-qlog-quic-events-12. What TCP does not have is left out, and what those events do not have are further fields, which
-the draft allows (docs/reference/results.md#qlog).
+draft-ietf-quic-qlog-quic-events-12. What TCP does not have is left out, and what those events lack is in further fields, which the
+draft allows (docs/reference/results.md#qlog).
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ TICK_MS = 1  # of the lab's kernels, of which their timers are multiples
 TIMEOUT = 1  # of the column event
 NO_SSTHRESH = 0x7FFFFFFF  # TCP_INFINITE_SSTHRESH
 RECOVERY_STATES = ("Open", "Disorder", "CWR", "Recovery", "Loss")
-# {field: (column, what is in one of its units, digits)}: the draft's own, in its units: ms, bytes, bits per second.
+# {field: (column, factor to the field's unit, digits)}: the draft's fields, in its units: ms, bytes, bits per second.
 _DRAFT = {
     "min_rtt": ("min_rtt_us", 1e-3, 3), "smoothed_rtt": ("srtt_us", 1e-3, 3), "latest_rtt": ("rtt_us", 1e-3, 3),
     "rtt_variance": ("rttvar_us", 1e-3, 3), "packets_in_flight": ("in_flight", 1, 0), "pacing_rate": ("pacing_rate", 8, 0),
 }  # fmt: skip
 _DRAFT_OF_PACKETS = {"congestion_window": "cwnd", "bytes_in_flight": "in_flight", "ssthresh": "ssthresh"}
-# Further ones, in the same units. Of bounds null says that there is none any more.
+# Further fields, in the same units. A bound that no longer exists is null.
 _FURTHER = {
     "tcp_packets_lost": ("lost", 1, 0), "tcp_packets_delivered": ("delivered", 1, 0), "tcp_packets_delivered_ce": ("delivered_ce", 1, 0),
     "tcp_delivery_rate": ("delivery_rate", 8, 0), "bbr_bw": ("bbr_bw", 8, 0), "bbr_max_bw": ("bbr_max_bw", 8, 0),
@@ -90,7 +90,7 @@ def write_qlog(folder: Path, out: Path, *, packed: bool = False) -> list[Path]:
                 f"\x1e{json.dumps(record, separators=(',', ':'), allow_nan=False)}\n"
                 for record in records(rows, title, f"flow {number}", summary["kernel"]["release"])
             ).encode()
-        except (LookupError, ValueError) as error:  # of a file that no run wrote
+        except (LookupError, ValueError) as error:  # an edited file
             raise DamagedFile(path, f"flow {number} has values that no run records ({error})", RUN_AGAIN) from None
         name = out / f"flow-{number}{SUFFIX}{PACKED if packed else ''}"
         with files.aside(name) as temporary:
@@ -105,7 +105,7 @@ def records(acks: pd.DataFrame, title: str, group: str, kernel: str) -> Iterator
     Args:
         acks: rows of acks.parquet, of this flow.
         title: of the file.
-        group: what the flow is called.
+        group: the flow's name.
         kernel: Linux's release.
     """
     yield {
@@ -153,20 +153,20 @@ def _event(time_ms: float, name: str, data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _metrics(rows: pd.DataFrame) -> dict[str, list[Any]]:
-    """{field: its value at each row, None where there is none}, without fields that no row has."""
+    """{field: its value in each row, or None}, without fields that no row has."""
     size = rows["snd_mss"].to_numpy(dtype=float)
-    found: dict[str, list[Any]] = {}
+    fields: dict[str, list[Any]] = {}
     for name, (column, unit, digits) in (_DRAFT | _FURTHER).items():
         values = rows[column].to_numpy(dtype=float)
-        values = np.where(values < 0, np.nan, values)  # of an RTT: this ACK has none
-        found[name] = _listed(values * unit, digits)
+        values = np.where(values < 0, np.nan, values)  # an RTT below 0: this ACK gave none
+        fields[name] = _listed(values * unit, digits)
     for name, column in (_DRAFT_OF_PACKETS | _FURTHER_OF_PACKETS).items():
         values = rows[column].to_numpy(dtype=float)
         if name == "ssthresh":
             values = np.where(values >= NO_SSTHRESH, np.nan, values)
-        found[name] = _listed(values * size, 0)
-    found["tcp_recovery_state"] = [RECOVERY_STATES[code] for code in rows["ca_state"].tolist()]
-    return {name: values for name, values in found.items() if any(value is not None for value in values)}
+        fields[name] = _listed(values * size, 0)
+    fields["tcp_recovery_state"] = [RECOVERY_STATES[code] for code in rows["ca_state"].tolist()]
+    return {name: values for name, values in fields.items() if any(value is not None for value in values)}
 
 
 def _listed(values: Any, digits: int) -> list[Any]:
@@ -175,7 +175,7 @@ def _listed(values: Any, digits: int) -> list[Any]:
 
 
 def _states(rows: pd.DataFrame) -> Sequence[str | None]:
-    """What the congestion control is doing: BBR's state; of others recovery, slow start or congestion avoidance."""
+    """The state of the congestion control: BBR's, or recovery, slow start or congestion avoidance."""
     if rows["bbr_bw"].notna().any():
         return [None if math.isnan(code) else STATES[int(code)] for code in rows["bbr_state"].tolist()]
     recovering = rows["ca_state"].isin([RECOVERY_STATES.index(name) for name in ("CWR", "Recovery", "Loss")])

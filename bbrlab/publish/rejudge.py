@@ -1,4 +1,4 @@
-"""Shipped results judged again: points, predictions and verdicts from their tables, by today's models and claims. Runs stay as they are."""
+"""Judges shipped results anew: points, predictions and verdicts by today's models and claims. Runs stay as they are."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from bbrlab.scenario.point import Point
 
 @dataclass(frozen=True)
 class Rejudged:
-    """What ships, judged again.
+    """Shipped results, judged anew.
 
     Attributes:
-        manifest: the new one; that of the runs in it is as it was.
+        manifest: the new one; its entries on runs have not changed.
         moved: the statements with another verdict: ``id``, ``before``, ``now``.
     """
 
@@ -41,13 +41,13 @@ class Rejudged:
 def rejudge(
     folder: Path, scale: str, models: Sequence[str] = (), jobs: int = 1, say: Say = lambda text: None
 ) -> Rejudged:
-    """Put points, verdicts by today's claims, and predictions by today's models, in the place of those that ship.
+    """Replace points, verdicts and predictions of shipped results by those of today's claims and models.
 
     Args:
         folder: of shipped results.
-        models: kinds of predictions (models.predictions.KINDS) to compute anew; the others stay, and what is missing is computed.
+        models: kinds of predictions (models.predictions.KINDS) to compute anew; others are computed only where missing.
         jobs: predictions at once.
-        say: told now and then, in words, how far it is.
+        say: called with messages on the progress.
 
     Raises:
         UserError: if nothing ships at the scale, or a file is not as the manifest says.
@@ -67,13 +67,13 @@ def rejudge(
 
 @dataclass(frozen=True)
 class Renewal:
-    """What is to be made anew of results that ship.
+    """What to make anew of shipped results.
 
     Attributes:
-        figures: that ship.
+        figures: the shipped ones.
         models: kinds of predictions to compute anew.
         jobs: predictions at once.
-        curves: compute also what no claim reads and only a page has curves of.
+        curves: also compute predictions that only a page's curves need.
     """
 
     scale: str
@@ -84,13 +84,13 @@ class Renewal:
 
 
 def renew(content: dict[str, pd.DataFrame], renewal: Renewal, say: Say = lambda text: None) -> None:
-    """Put points, and predictions and verdicts by today's models and claims, into the content of shipped results.
+    """Replace points, predictions and verdicts in the content of shipped results.
 
     Args:
-        content: {file: table}, with the figures' tables and the predictions that there are.
-        say: told now and then, in words, how far it is.
+        content: {file: table}, with the figures' tables and existing predictions.
+        say: called with messages on the progress.
 
-    The scenarios may have changed since: judged are the points that a figure's runs and its scenario of today both have.
+    Points that a scenario no longer has are not judged.
     """
     tables = {figure.id: content[f"{figure.id}.parquet"] for figure in renewal.figures}
     content["points.parquet"] = tidy(tables)
@@ -104,12 +104,11 @@ def renew(content: dict[str, pd.DataFrame], renewal: Renewal, say: Say = lambda 
 
 
 def _predictions(renewal: Renewal, old: pd.DataFrame, say: Say) -> pd.DataFrame:
-    """The predictions that claims and panels of the figures read: of the models that are to be asked anew, and where there is none
-    computed, else the old ones."""
+    """The predictions that claims and panels of the figures read: old ones, unless they are missing or of a model to compute anew."""
     figures, models = renewal.figures, renewal.models
     if unknown := sorted(set(models) - set(KINDS)):
         raise UserError(f"--model {unknown[0]}: there is no such kind of predictions (there are {', '.join(KINDS)})")
-    nowhere = Path()  # only the names below it are wanted
+    nowhere = Path()  # only the names below it are used
     wanted = set(prediction_files(claims_of(load_statements(known_good=True)), figures, nowhere))
     points = {(figure.id, point.label): point for figure in figures for point in figure.points}
     kept = {tuple(map(str, place)): rows for place, rows in old.groupby(list(PLACE))}
@@ -126,9 +125,9 @@ def _predictions(renewal: Renewal, old: pd.DataFrame, say: Say) -> pd.DataFrame:
     count = min(renewal.jobs, len(todo) or 1, os.cpu_count() or 1)
     killed = "a process that computed predictions was killed"
     with workers(count, _begin_worker, killed, "what ships is as it was") as pool:
-        # Not by the pool's map, which cancels what waits when a process is killed, and Python 3.11 prints a traceback over that.
-        found = {place: pool.submit(_predict, place[2], point) for place, point in todo.items()}
-        for number, (place, job) in enumerate(found.items(), 1):
+        # Not with the pool's map, which cancels waiting jobs when a process is killed, at which Python 3.11 prints a traceback.
+        running = {place: pool.submit(_predict, place[2], point) for place, point in todo.items()}
+        for number, (place, job) in enumerate(running.items(), 1):
             parts[place] = job.result().assign(**dict(zip(PLACE, place, strict=True)))
             say(f"predictions: {number} of {len(todo)}")
     return packed(parts.values())
@@ -141,7 +140,7 @@ def _place(path: Path) -> tuple[str, str, str]:
 
 
 def _begin_worker() -> None:
-    """Ctrl-C and a terminal that is closed are for who started this process, and that ends it at once."""
+    """Ignore Ctrl-C and hangups, which the parent handles by ending this process."""
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)

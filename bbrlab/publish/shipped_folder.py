@@ -1,4 +1,4 @@
-"""The folder of results that ship: one at a time works on it, reads it whole, and writes it whole or not at all."""
+"""The folder of shipped results: locked for one process at a time, read whole, and written whole or not at all."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ WAITS = "waiting for another bbrlab that works on what ships at this scale"
 
 @contextlib.contextmanager
 def exclusive_access(folder: Path, scale: str, say: Say = lambda text: None, or_else: str = "") -> Iterator[None]:
-    """Be the only one for the block that works on what ships at a scale: what is read in it is what is replaced in it.
+    """Lock the shipped results of a scale for the block.
 
-    What a killed one left aside is put back first, and what it left half-written is removed.
+    What a killed process had put aside is restored first, and what it had half written is removed.
 
     Args:
-        folder: for shipped results; made if it is not there.
-        say: told WAITS if another one is at it; the block begins when that has ended.
-        or_else: what to do where nothing ships at the scale; empty: that is no fault.
+        folder: for shipped results; made if it does not exist.
+        say: called with WAITS if another process has the lock.
+        or_else: the remedy if nothing ships at the scale; empty if that is no error.
 
     Raises:
-        UserError: if nothing ships and something must, nothing can be written there, or its file system has no locks.
+        UserError: if nothing ships and ``or_else`` is given, the folder cannot be written, or its file system has no locks.
     """
-    if scale not in (known := load_config().scales):
-        raise UserError(f"--scale {scale}: there is no such scale (there are {', '.join(known)})")
+    if scale not in (scales := load_config().scales):
+        raise UserError(f"--scale {scale}: there is no such scale (there are {', '.join(scales)})")
     nothing = UserError(f"{folder}: nothing ships at scale {scale}; {or_else}")
     if or_else and not (is_shipped(folder, scale) or files.may_be_restored(folder / scale)):
         raise nothing
@@ -47,8 +47,8 @@ def exclusive_access(folder: Path, scale: str, say: Say = lambda text: None, or_
             folder.mkdir(parents=True, exist_ok=True)
             stack.enter_context(lock(file, lambda: say(WAITS)))
             files.restore_folder(folder / scale)
-            for left in folder.glob(f".{scale}.*{PARTIAL}"):  # nobody else writes here
-                shutil.rmtree(left, ignore_errors=True)
+            for partial in folder.glob(f".{scale}.*{PARTIAL}"):  # this process has the lock
+                shutil.rmtree(partial, ignore_errors=True)
         except OSError as error:
             raise files.explain(error, file) from None
         if or_else and not is_shipped(folder, scale):
@@ -59,15 +59,15 @@ def exclusive_access(folder: Path, scale: str, say: Say = lambda text: None, or_
 def read_shipped(folder: Path, scale: str) -> tuple[Manifest, dict[str, pd.DataFrame]]:
     """The manifest of shipped results, and {file: table}. UserError if a file is not as the manifest says."""
     manifest = read_manifest(folder, scale)
-    if wrong := tampered(folder, scale):
-        raise UserError(f"{folder / scale / wrong[0][0]}: {wrong[0][1]}; get what ships anew")
+    if problems := tampered(folder, scale):
+        raise UserError(f"{folder / scale / problems[0][0]}: {problems[0][1]}; get what ships anew")
     figures = {f"{id}.parquet" for id in manifest.figures}
     read = {True: read_figure, False: read_table}
     return manifest, {name: read[name in figures](folder / scale / name) for name in manifest.files}
 
 
 def replace_shipped(folder: Path, content: dict[str, pd.DataFrame], manifest: dict[str, Any]) -> Manifest:
-    """Write tables and manifest in the place of a folder of shipped results, whole or not at all.
+    """Replace a folder of shipped results by tables and a manifest, whole or not at all.
 
     Args:
         folder: SCALE/ itself.
@@ -75,7 +75,7 @@ def replace_shipped(folder: Path, content: dict[str, pd.DataFrame], manifest: di
         manifest: without the hashes of files and its own.
 
     Returns:
-        The manifest with them.
+        The whole manifest.
     """
     with files.folder_aside(folder) as aside:
         aside.chmod(0o755)

@@ -1,4 +1,4 @@
-"""Runs a sample of finished runs again and compares: of the results that ship, or of anybody's folder of results."""
+"""Repeats a sample of finished runs and compares: of shipped results, or of a campaign's folder of results."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bbrlab.kernel.built import get_kernel
 from bbrlab.kernel.own import recipe_name
 from bbrlab.kernel.specs import NoSuchKernel
 from bbrlab.publish.differences import compare
-from bbrlab.publish.expected_runs import ExpectedRun, Key, Problem, Results
+from bbrlab.publish.expected_runs import ExpectedResults, ExpectedRun, Key, Problem
 from bbrlab.results.cost import estimate_s
 from bbrlab.results.figures import write_points
 from bbrlab.results.run_folder import RunFolder
@@ -24,12 +24,12 @@ from bbrlab.run.processes import Job, Started, run_each, run_job
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of running it again.
+    """The result of repeating a run.
 
     Attributes:
-        problems: every difference; none: equal in every hash.
-        note: what is worth telling of a run that is equal.
-        wall_s: that it took from when it had its core, whatever it waited for one; None if it was not run.
+        problems: every difference; empty if it is equal in every hash.
+        note: a remark on an equal run.
+        wall_s: real seconds, without waiting for a core; None if it was not run.
     """
 
     expected: ExpectedRun
@@ -39,23 +39,23 @@ class Outcome:
 
 
 def choose(keys: Sequence[Key], sample: int, seed: int) -> list[Key]:
-    """So many of the runs by chance, each as likely as the others; the same ones for the same runs and seed."""
+    """A random sample of the runs, each as likely as the others; the same for the same runs and seed."""
     return sorted(random.Random(seed).sample(list(keys), min(sample, len(keys))))  # noqa: S311 - chance, no secret
 
 
 def missing_kernels(runs: Sequence[ExpectedRun]) -> dict[str, str]:
-    """{name: why not} of the kernels of these runs that are not here: unknown, or not built. Names are those of config/kernels.yaml:
-    one with algorithms of one's own is built for the run (recipe_name()).
+    """{name: why} of these runs' kernels that are unknown or not built. Names are those of config/kernels.yaml; a kernel with the
+    user's own algorithms is built for the run (recipe_name()).
 
     Raises:
-        UserError: if none of them is here; with the command that builds one.
+        UserError: if none of them is available; with the command that builds one.
     """
     names = sorted({recipe_name(r.kernel[0]) for r in runs if r.kernel})
     missing: dict[str, UserError] = {}
     for name in names:
         try:
             get_kernel(name)
-        except NoSuchKernel as error:  # that message names an option that this command does not have
+        except NoSuchKernel as error:  # whose message names an option that this command does not have
             missing[name] = UserError(error.reason)
         except UserError as error:
             missing[name] = error
@@ -65,22 +65,22 @@ def missing_kernels(runs: Sequence[ExpectedRun]) -> dict[str, str]:
 
 
 def run_again(
-    results: Results,
+    results: ExpectedResults,
     runs: Sequence[ExpectedRun],
     cores: int,
     on_progress: Callable[[list[Outcome], str], None] = lambda done, waits: None,
 ) -> list[Outcome]:
-    """Run each again and compare, so many at once.
+    """Repeat runs, ``cores`` at once, and compare each.
 
     Args:
-        on_progress: called with those that are over, and how many wait for a free core (in words; empty: none), each time that one
-            is over, and every so often.
+        on_progress: called with the finished ones, and how many wait for a free core (in words; empty for none), at each end of a run
+            and at intervals.
 
     Returns:
         In the order of the runs.
 
     Raises:
-        UserError: if no kernel of these runs is here (missing_kernels()).
+        UserError: if no kernel of these runs is available (missing_kernels()).
     """
     missing = missing_kernels(runs)
     with tempfile.TemporaryDirectory(prefix="bbrlab-verify-") as name:
@@ -93,14 +93,16 @@ def run_again(
             out = scratch / str(number)
             return lambda started: (number, _again(expected, missing, point, out, results, started))
 
-        # The longest first: no core waits for one that began last.
+        # The longest first, so that no core is idle at the end.
         order = sorted(range(len(runs)), key=lambda i: -estimate_s(runs[i].run.point))
-        found = run_each([work(i) for i in order], cores, lambda done, waits: on_progress([o for _, o in done], waits))
-    return [outcome for _, outcome in sorted(found, key=lambda one: one[0])]
+        outcomes = run_each(
+            [work(i) for i in order], cores, lambda done, waits: on_progress([o for _, o in done], waits)
+        )
+    return [outcome for _, outcome in sorted(outcomes, key=lambda one: one[0])]
 
 
 def _conditions(expected: ExpectedRun) -> str:
-    """What a run had that its scenario does not say; of what ships, only runs of today's are run again."""
+    """The conditions of a run that its scenario does not state; of shipped results only runs under today's are repeated."""
     manifest = expected.manifest
     return str(manifest.get("conditions", CONDITIONS[0])) if isinstance(manifest, dict) else CONDITIONS[-1]
 
@@ -110,7 +112,7 @@ def _again(
     missing: Mapping[str, str],
     point: Path,
     out: Path,
-    results: Results,
+    results: ExpectedResults,
     started: list[Started],
 ) -> Outcome:
     if expected.kernel is None or expected.summary_sha256 is None:
@@ -126,14 +128,14 @@ def _again(
         return Outcome(
             expected, [*expected.problems, Problem("", f"does not run here: {ended.why}")], wall_s=ended.wall_s
         )
-    wrong = [*expected.problems, *compare(expected, out, results.libraries)]
-    note, here = "", RunFolder(out).raw_summary["kernel"]  # with the algorithms of one's own that the point has
-    if here["key"] != key:
-        said = f"kernel build differs: {expected.kernel[0]} {key} there, {here['name']} {here['key']} here ({here['source']}, {here['compiler']})"
-        if wrong:
-            wrong.insert(0, Problem(SUMMARY, said))
+    problems = [*expected.problems, *compare(expected, out, results.libraries)]
+    note, kernel = "", RunFolder(out).raw_summary["kernel"]  # with the user's own algorithms of the point
+    if kernel["key"] != key:
+        text = f"kernel build differs: {expected.kernel[0]} {key} there, {kernel['name']} {kernel['key']} here ({kernel['source']}, {kernel['compiler']})"
+        if problems:
+            problems.insert(0, Problem(SUMMARY, text))
         else:
-            note = f"{said}; results are identical"
-    if wrong and (there := _conditions(expected)) != CONDITIONS[-1]:
-        wrong.insert(0, Problem(MANIFEST, f"had other conditions: {there}; here: {CONDITIONS[-1]}"))
-    return Outcome(expected, wrong, note, ended.wall_s)
+            note = f"{text}; results are identical"
+    if problems and (conditions := _conditions(expected)) != CONDITIONS[-1]:
+        problems.insert(0, Problem(MANIFEST, f"had other conditions: {conditions}; here: {CONDITIONS[-1]}"))
+    return Outcome(expected, problems, note, ended.wall_s)

@@ -1,6 +1,6 @@
-"""Congestion-control algorithms: label, colour, and whether a seed changes anything, one line for each (base/algorithms.KNOWN).
+"""Congestion-control algorithms: label, colour, and whether they are random, one line for each (base/algorithms.KNOWN).
 
-Their parameters are those that a kernel has (``bbrlab kernel``); how they are asked for is in docs/reference/bbr_parameters.md.
+Their parameters depend on the kernel (``bbrlab kernel``) and are described in docs/reference/bbr_parameters.md.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ class Algorithm:
     Attributes:
         label: its name for people.
         colour: in every figure (Okabe, Ito 2008: colour-blind safe).
-        draws: whether its code may draw random numbers. BBR draws its phase in ProbeBW; Linux's code of CUBIC and Reno has none in it; that
-            of DCTCP is taken to have some, so that it gets the seeds of others.
+        draws: whether its code may draw random numbers. BBR draws its phase in ProbeBW; Linux's CUBIC and Reno draw none; DCTCP is
+            assumed to, so that it gets as many seeds as others.
         is_bbr: whether it is of the BBR family.
     """
 
@@ -48,12 +48,12 @@ LINK_COLOURS = (
     "#888888",
     "#000000",
 )
-OWN_COLOUR = "#666666"  # of an algorithm of one's own
+OWN_COLOUR = "#666666"  # of a user's own algorithm
 COLOURS = {name: algorithm.colour for name, algorithm in ALGORITHMS.items()}
 
 
 def label_of_cca(name: str) -> str:
-    """An algorithm's name for people; of one's own the name itself."""
+    """An algorithm's label; for a user's own algorithm its name."""
     return ALGORITHMS[name].label if name in ALGORITHMS else name
 
 
@@ -70,7 +70,7 @@ def colour_of_cca(name: str) -> str:
 def draws_nothing(scenario: Scenario) -> bool:
     """Whether no seed is expected to change what a run measures: neither algorithms nor path draw random numbers.
 
-    What is left (ports, sequence numbers) can only decide which of several flows comes first.
+    The remaining randomness (ports, sequence numbers) can only decide which of several flows comes first.
     """
     network = scenario.network
     return (

@@ -14,13 +14,13 @@ from bbrlab.base.errors import UserError
 from bbrlab.base.strict import Strict, read_model
 
 FULL = "full"  # the scale that leaves no figure out
-CORES = 2  # in commands that readers are shown
+CORES = 2  # in commands in texts
 REPLACE = "replace"  # of the command line only
 SCALES = "scales"  # of the file only
 
 
 class Scale(Strict):
-    """One scale: what it is for and how many trials at most; what it changes stands in each scenario's ``scales``."""
+    """One scale: its purpose and its trials; what it changes is in each scenario's ``scales``."""
 
     description: str = Field(description="for people")
     trials: Annotated[int, Field(ge=1)] | None = Field(
@@ -56,22 +56,22 @@ def load_config(path: Path | None = None) -> Config:
 
 
 def command_for(target: str, scale: str) -> str:
-    """What a reader types to run a target of the workflow at a scale, the shortest that is right.
+    """The shortest command that runs a target of the workflow at a scale.
 
     Args:
-        target: ``all``, a paper, or PAPER/FIGURE: a figure's name alone would run that figure of every paper that has one so called.
+        target: ``all``, a paper, or PAPER/FIGURE (a figure's name alone would run the figures of this name of all papers).
     """
     chosen = "" if scale == load_config().scale else f"--config scale={scale} -- "
     return f"snakemake --cores {CORES} {chosen}{target}"
 
 
 def check_keys(keys: Iterable[str]) -> None:
-    """UserError for a key that one cannot give after ``--config``: what may have been meant."""
-    known = [key for key in (*Config.model_fields, REPLACE) if key != SCALES]
+    """UserError for an unknown key of ``--config``, with the closest known one."""
+    valid = [key for key in (*Config.model_fields, REPLACE) if key != SCALES]
     for key in keys:
-        if key not in known:
-            close = difflib.get_close_matches(key, known, 1)
+        if key not in valid:
+            close = difflib.get_close_matches(key, valid, 1)
             meant = f", did you mean {close[0]}?" if close else ""
             raise UserError(
-                f"--config {key}: no such key{meant} (there are {', '.join(known)}: docs/reference/configuration.md)"
+                f"--config {key}: no such key{meant} (there are {', '.join(valid)}: docs/reference/configuration.md)"
             )

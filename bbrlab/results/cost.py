@@ -1,4 +1,4 @@
-"""What a run costs: its packets, how long it will take and what it leaves on disk."""
+"""The cost of a run: its packets, seconds, and bytes on disk."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ SETUP_S = 1.8
 SECONDS_PER_HOST = 0.03
 SECONDS_PER_FLOW = 0.04
 SECONDS_PER_PACKET = 2.6e-6
-# Of packets that TCP hands over together: a millisecond of its rate, from two packets to 64 KiB (tcp_tso_autosize).
+# For each group of packets that TCP hands over together: a millisecond of its rate, from two packets to 64 KiB (tcp_tso_autosize).
 SECONDS_PER_SEGMENT = 4.6e-6
 SEGMENT_MS, SEGMENT_PACKETS = 1.0, (2.0, 43.0)
 SECONDS_PER_FLOW_SAMPLE = 8.6e-5
-# Of short flows, mean size as the traffic model has it; and once for pandas and SciPy, which only they need.
+# For short flows, of the traffic model's mean size; and once for pandas and SciPy, which only they need.
 SECONDS_PER_SHORT_FLOW = 1.1e-3
 SHORT_FLOWS_S = 1.0
 SHORT_FLOW_BYTES = 487e3
@@ -40,7 +40,7 @@ def estimate_s(point: Point) -> float:
 def segment_packets(scenario: Scenario) -> float:
     """Packets that TCP hands over together where each long flow has its share of the link.
 
-    Without segmentation offload the fewest: each goes alone, but of a burst all come at one instant.
+    Without segmentation offload the smallest number: packets go one by one, but those of a burst at one instant.
     """
     low, high = SEGMENT_PACKETS
     if scenario.hosts.segmentation == "off":
@@ -49,7 +49,7 @@ def segment_packets(scenario: Scenario) -> float:
     return min(high, max(low, share_mbit * 1e6 / 8 * SEGMENT_MS * 1e-3 / scenario.network.frame_bytes))
 
 
-# What a run leaves on disk, fitted to the same runs: its four files, and samples.parquet for each flow and sample.
+# Bytes of a run on disk, fitted to the same runs: its four files, and samples.parquet for each flow and sample.
 RUN_BYTES = 30e3
 BYTES_PER_FLOW_SAMPLE = 60.0
 
@@ -62,7 +62,7 @@ def disk_bytes(point: Point) -> float:
 
 
 def volume_bytes(flow: Flow, duration_s: float) -> float | None:
-    """How much a group of flows has to send; None if there is no end to it."""
+    """The bytes that a group of flows has to send; None if it never ends."""
     if flow.traffic is not None:
         return flow.traffic.offered_mbit * 1e6 / 8 * duration_s
     return None if flow.bytes is None else float(flow.count * flow.bytes)

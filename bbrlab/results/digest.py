@@ -1,6 +1,6 @@
-"""Hashes of a run's outcome, by which two runs of one point and seed are compared.
+"""Hashes of a run's results, by which two runs of one point and seed are compared.
 
-A later version measures and checks more. A summary's hash is compared over the fields that the version had which made it.
+Later versions measure and check more. A hash of a summary covers the fields of the version that made it.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any
 
 from bbrlab.measure.checks.check import failed_of, kind_of
 
-# Of a summary.json: how long it took is of the machine; which kernel it was stands beside the hash, since a build of the
-# same source by another compiler may give the same result.
+# Fields of summary.json that depend on the machine; the kernel is compared apart from the hash, since a build of the same source by
+# another compiler may give the same result.
 NOT_RESULT = ("wall_s", "kernel")
 CHECKS = "checks"
 MEASURED = (
@@ -21,46 +21,46 @@ MEASURED = (
     "flows",
     "bottleneck",
     "links",
-)  # the parts of a summary whose fields are named one by one, as its self-checks are
+)  # parts of a summary whose fields are listed one by one, as its self-checks are
 REVERSE = "bottleneck_reverse"  # has the fields of the other bottleneck
 
 
 def summary_digest(summary: Mapping[str, Any], fields: Collection[str] | None = None) -> str:
-    """SHA-256 of what a summary says of the run, whatever the order of its fields; of some fields (restricted()) or of all."""
+    """SHA-256 of a summary's results, independent of the order of fields; of all fields or of some (restricted())."""
     content = summary if fields is None else restricted(summary, fields)
     rest = {key: value for key, value in content.items() if key not in NOT_RESULT}
     return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
 
 
 def fields_of(summary: Mapping[str, Any]) -> frozenset[str]:
-    """The fields of a summary that its hash is over: ``ok``, ``groups.goodput_mbit``, ``bottleneck.queue_ms.p95``, ``checks.rate``.
+    """The fields of a summary that its hash covers: ``ok``, ``groups.goodput_mbit``, ``bottleneck.queue_ms.p95``, ``checks.rate``.
 
-    The kinds of self-checks are named (check.kind_of()), and the fields of the entries of a list once.
+    Self-checks are listed by kind (check.kind_of()), and the fields of a list's entries once.
     """
-    found: set[str] = set()
+    fields: set[str] = set()
     for key, value in summary.items():
         if key == CHECKS:
-            found |= {_place_of(check) for check in value}
+            fields |= {_place_of(check) for check in value}
         elif _part(key) in MEASURED:
-            found |= _places(value, _part(key))
+            fields |= _places(value, _part(key))
         elif key not in NOT_RESULT:
-            found.add(key)
-    return frozenset(found)
+            fields.add(key)
+    return frozenset(fields)
 
 
 def restricted(summary: Mapping[str, Any], fields: Collection[str]) -> dict[str, Any]:
-    """A summary without the fields and self-checks that are not among some (fields_of()); ``ok`` as those left say."""
-    found: dict[str, Any] = {}
+    """A summary with only some fields and self-checks (fields_of()); ``ok`` by the remaining checks."""
+    kept: dict[str, Any] = {}
     for key, value in summary.items():
         if key == CHECKS:
-            found[key] = [check for check in value if _place_of(check) in fields]
+            kept[key] = [check for check in value if _place_of(check) in fields]
         elif _part(key) in MEASURED:
-            found[key] = _only(value, _part(key), fields)
+            kept[key] = _only(value, _part(key), fields)
         elif key in fields or key in NOT_RESULT:
-            found[key] = value
-    if "ok" in found and len(found[CHECKS]) < len(summary[CHECKS]):
-        found["ok"] = not failed_of(found[CHECKS])
-    return found
+            kept[key] = value
+    if "ok" in kept and len(kept[CHECKS]) < len(summary[CHECKS]):
+        kept["ok"] = not failed_of(kept[CHECKS])
+    return kept
 
 
 def _part(key: str) -> str:
@@ -81,7 +81,7 @@ def _places(content: Any, place: str) -> set[str]:
 
 
 def _only(content: Any, place: str, fields: Collection[str]) -> Any:
-    """The same content without the values whose places are not among the fields."""
+    """The content with only the values whose places are among the fields."""
     if isinstance(content, list):
         return [_only(entry, place, fields) for entry in content]
     if not isinstance(content, dict):
@@ -95,5 +95,5 @@ def _only(content: Any, place: str, fields: Collection[str]) -> Any:
 
 
 def column_of(table: str) -> str:
-    """The column of shipped results' runs.parquet that has the hash of a run's table."""
+    """The column of runs.parquet with the hash of a table."""
     return table.replace(".parquet", "_sha256")

@@ -1,7 +1,7 @@
-"""What a campaign consists of: figures at a scale, their points, and the folder of each run.
+"""The figures of a campaign at a scale, their points, and the folder of each run.
 
-A run's folder is named by the swept values and a fingerprint of everything that decides its outcome. So a point that
-has not changed is never run twice, whichever scale or sweep it belongs to, and a changed one never takes an old result.
+A run's folder is named by the swept values and a fingerprint of all that decides its outcome. So an unchanged point is never run
+twice, whatever scale or sweep it belongs to, and a changed one never gets an old result.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from bbrlab.scenario.point import Point
 from bbrlab.scenario.scales import at_scale
 from bbrlab.scenario.schema import GRID, Override, Scenario
 
-# What Snakemake's rules and their wildcards can be called by.
+# Ids that Snakemake's rules and wildcards accept.
 PLACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*/[A-Za-z0-9][A-Za-z0-9_-]*")
-# What the workflow has already: its rules' names, since a paper and a figure are targets too, and what lies beside the papers.
+# Names of the workflow's own: its rules, since papers and figures are targets, too, and files beside the papers' folders.
 TAKEN = frozenset(
     "all burst_notebook burst_prediction claims collect container figure_claims fluid_prediction kernel models_notebook notebook "
     "overview_notebook own_kernel paper_claims points run scorecard seeds sif site verdicts "
     "burst figures models ns3 overview statements".split()
 )
-# The swept fields of a panel (has_panel()) and its columns.
+# {swept field of a panel (has_panel()): column}.
 PANEL_KEYS = {"network.buffer.bdp": "buffer_bdp", "flows.0.count": "bbr_flows"}
-ABLE_MAX = 5  # figures that a message names
-REPEATS = 2  # seeds of a point that draws nothing: the second shows that it measures the same
+ABLE_MAX = 5  # figures in a message, at most
+REPEATS = 2  # seeds of a point that draws nothing: the second one shows that it measures the same
 
 
 @dataclass(frozen=True)
@@ -48,10 +48,10 @@ class Figure:
 
     Attributes:
         id: paper/name.
-        trials: seeds 1..trials for each point to begin with, but for those that draw nothing (trials_of()).
-        seeds_cap: up to so many where its claims need more.
-        seeds_packets: a point of which a run carries so many packets (cost.packets_of()) may have one more than the trials,
-            others more or fewer, as one over the root of their packets.
+        trials: each point begins with the seeds 1 to trials, or fewer if it draws nothing (trials_of()).
+        seeds_cap: seeds of a point, at most, if its claims need more.
+        seeds_packets: a point whose runs carry so many packets (cost.packets_of()) may have one seed more than trials, others in
+            proportion to one over the root of their packets.
     """
 
     id: str
@@ -63,17 +63,17 @@ class Figure:
 
     @functools.cached_property
     def caps(self) -> dict[str, int]:
-        """{point label: how many seeds it may have}."""
+        """{point label: its largest number of seeds}."""
         return {p.label: self._cap(p) for p in self.points}
 
     def trials_of(self, point: Point) -> int:
-        """How many seeds a point has to begin with: fewer than the figure's trials if no seed is expected to change anything."""
+        """The seeds that a point begins with: fewer than the figure's trials if it draws nothing."""
         return min(self.trials, REPEATS) if draws_nothing(point.scenario) else self.trials
 
     def _cap(self, point: Point) -> int:
         more = max(0, self.seeds_cap - self.trials)
-        # Of equal spread, this is how many of each dear and cheap kind tell most for the same cost (Cochran, Sampling
-        # Techniques, 3rd edition 1977, section 5.5: in proportion to the spread over the root of the cost).
+        # With equal spread this allocation to dear and cheap points is optimal for a given cost (Cochran, Sampling Techniques, 3rd
+        # edition 1977, section 5.5: in proportion to the spread over the root of the cost).
         return self.trials + int(min(more, math.sqrt(self.seeds_packets / packets_of(point.scenario))))
 
 
@@ -99,8 +99,9 @@ def figures_at(
 
     Args:
         scale: entry of config.yaml's ``scales``; default: its ``scale``.
-        chosen: "paper", "paper/figure", or "figure" for all papers' that have one so called, one or several; default: config.yaml's ``figures``, or all.
-        swap: an algorithm in the place of another; default: what this process replaces (results/replacement.py).
+        chosen: "paper", "paper/figure", or "figure" (of all papers that have one of this name), one or several; default: config.yaml's
+            ``figures``, or all.
+        swap: a replaced algorithm; default: this process's (results/replacement.py).
 
     Raises:
         UserError: for an unknown scale or figure, or a scenario that is not valid.
@@ -109,33 +110,33 @@ def figures_at(
     scale = scale or config.scale
     if not isinstance(scale, str) or scale not in config.scales:
         raise UserError(f"scale {scale}: no such scale; config/config.yaml has {', '.join(config.scales)}")
-    known = scenario_files()
+    files = scenario_files()
     chosen = [chosen] if isinstance(chosen, str) else chosen  # as --config figures=NAME gives it
     wanted = []
-    for name in chosen or config.figures or list(known):
-        matching = [k for k in known if name in (k, *k.split("/"))]
+    for name in chosen or config.figures or list(files):
+        matching = [k for k in files if name in (k, *k.split("/"))]
         if not matching:
-            raise UserError(f"there is no figure or paper '{name}'{_meant(name, known)}")
+            raise UserError(f"there is no figure or paper '{name}'{_suggestion(name, files)}")
         wanted += matching
     swap = swap or replacement()
-    found = [_scaled(name, known[name], scale, config, swap) for name in dict.fromkeys(wanted)]
-    there = {name for f in found if f is not None for name in (f.id, *f.id.split("/"))}
-    if missing := [name for name in chosen or [] if name not in there]:
+    figures = [_scaled(name, files[name], scale, config, swap) for name in dict.fromkeys(wanted)]
+    names = {name for f in figures if f is not None for name in (f.id, *f.id.split("/"))}
+    if missing := [name for name in chosen or [] if name not in names]:
         raise UserError(f"{missing[0]} is not part of scale {scale}; choose another with --config scale=...")
-    return [f for f in found if f is not None]
+    return [f for f in figures if f is not None]
 
 
-def _meant(name: str, known: Iterable[str]) -> str:
-    """What somebody may have meant who typed a name that is no figure's and no paper's."""
+def _suggestion(name: str, ids: Iterable[str]) -> str:
+    """The closest name to an unknown one, and the known papers or figures, for a message."""
     of_papers: dict[str, list[str]] = {}
-    for id in known:
+    for id in ids:
         of_papers.setdefault(id.split("/")[0], []).append(id)
     paper = name.split("/", maxsplit=1)[0]
-    there = of_papers.get(paper, list(of_papers))
-    more = "" if paper in of_papers else "; their figures are the files in scenarios/"
-    names = sorted({part for id in known for part in (id, *id.split("/"))})
+    listed = of_papers.get(paper, list(of_papers))
+    hint = "" if paper in of_papers else "; their figures are the files in scenarios/"
+    names = sorted({part for id in ids for part in (id, *id.split("/"))})
     close = difflib.get_close_matches(name, names, 1)
-    return f"{f', did you mean {close[0]}?' if close else ''} (there are {', '.join(there)}{more})"
+    return f"{f', did you mean {close[0]}?' if close else ''} (there are {', '.join(listed)}{hint})"
 
 
 def _scaled(name: str, path: Path, scale_name: str, config: Config, swap: Replacement | None = None) -> Figure | None:
@@ -173,21 +174,21 @@ def _scaled(name: str, path: Path, scale_name: str, config: Config, swap: Replac
 
 
 def check_names(scenario: Scenario, config: Config, path: Path) -> None:
-    """UserError if a scenario has something for a scale that there is not."""
+    """UserError if a scenario names an unknown scale."""
     for given in scenario.scales:
         if given not in config.scales:
             raise UserError(f"{path}: scales.{given}: no such scale; config/config.yaml has {', '.join(config.scales)}")
 
 
 def lacking_ccas(figure: Figure, kernel_name: str | None = None) -> list[str]:
-    """The CCAs of a figure that a kernel lacks and that are not one's own. UserError if there is no such kernel."""
+    """The CCAs of a figure that a kernel lacks and that are not the user's own. UserError if there is no such kernel."""
     own = {cca.name for cca in own_of_figure(figure, kernel_name)}
     return sorted(_used(figure) - set(find_spec(kernel_name)[1].names) - own)
 
 
 def check_ccas(chosen: Iterable[Figure], kernel_name: str | None = None) -> None:
-    """UserError, naming file and line, if a figure has a CCA that the kernel lacks and that is not one's own, or there is no
-    such kernel."""
+    """UserError, naming file and line, if a figure has a CCA that the kernel lacks and that is not the user's own, or if there is
+    no such kernel."""
     name, spec = find_spec(kernel_name)
     chosen = list(chosen)
     for figure in chosen:
@@ -195,16 +196,16 @@ def check_ccas(chosen: Iterable[Figure], kernel_name: str | None = None) -> None
             path = scenario_files()[figure.id]
             number = next((i for i, t in enumerate(path.read_text(encoding="utf-8").splitlines(), 1) if cca in t), 1)
             able = [f.id for f in chosen if not lacking_ccas(f, kernel_name)]
-            which = f", or ask for figures that it can run: {', '.join(able[:ABLE_MAX])}" if able else ""
+            advice = f", or ask for figures that it can run: {', '.join(able[:ABLE_MAX])}" if able else ""
             raise UserError(
                 f"{path}:{number}: kernel {name} has no {cca} (it has {', '.join(sorted(spec.names))}); "
-                f"choose another with --config kernel=... (bbrlab kernel list){which}"
+                f"choose another with --config kernel=... (bbrlab kernel list){advice}"
                 + (f" ... ({len(able)} in all)" if len(able) > ABLE_MAX else "")
             )
 
 
 def own_of_figure(figure: Figure, kernel_name: str | None = None) -> list[OwnCca]:
-    """The algorithms of one's own that a figure's flows have: one kernel with all of them runs all its points."""
+    """The user's own algorithms in a figure's flows: one kernel with all of them runs all its points."""
     return own_of(_used(figure), kernel_name)
 
 
@@ -216,7 +217,7 @@ def runs_of(figure: Figure, seeds: Mapping[str, int] | None = None, results: Pat
     """Every run of a figure.
 
     Args:
-        seeds: {point label: how many, from 1 on}; a point that is not in it has what it begins with (Figure.trials_of()).
+        seeds: {point label: number of seeds, from 1 on}; default: what a point begins with (Figure.trials_of()).
         results: default: the results folder.
     """
     results = results or paths.results_folder()
@@ -229,7 +230,7 @@ def runs_of(figure: Figure, seeds: Mapping[str, int] | None = None, results: Pat
 
 
 def write_points(figure: Figure, results: Path | None = None) -> dict[str, Path]:
-    """Write one file per point for the workflow, untouched if it is there already. Returns {label: file}."""
+    """Write one file per point for the workflow, unless its content is there already. Returns {label: file}."""
     written = {}
     results = results or paths.results_folder()
     for point in figure.points:
@@ -241,7 +242,7 @@ def write_points(figure: Figure, results: Path | None = None) -> dict[str, Path]
 
 
 def has_panel(figure: Figure) -> bool:
-    """Whether a figure is one of N BBR flows against loss-based ones, with a published table."""
+    """Whether a figure sweeps the number of BBR flows against loss-based ones and the buffer, and has a published table."""
     if set(figure.scenario.sweep) != set(PANEL_KEYS) or figure.scenario.cases:
         return False
     path = paths.DATA / f"{figure.id}.csv"

@@ -1,4 +1,4 @@
-"""Nested JSON content: flattened to {dotted path: value}, and the differences of two."""
+"""Nested JSON content: its values by dotted path, and the differences of two."""
 
 from __future__ import annotations
 
@@ -7,32 +7,32 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-MISSING = object()  # a field that is not there
+MISSING = object()  # in place of a missing field
 WORDS_MAX = 40  # characters of a value in a message
 
 
 class Difference(NamedTuple):
-    """A value that two contents do not share.
+    """A value that differs between two contents.
 
     Attributes:
-        place: ``groups.0.goodput_mbit``.
-        one, two: the values; MISSING where there is none.
+        place: its path, ``groups.0.goodput_mbit``.
+        first, second: the values; MISSING where there is none.
     """
 
     place: str
-    one: Any
-    two: Any
+    first: Any
+    second: Any
 
 
 def leaves(content: Any, place: str = "", *, whole_lists: bool = False) -> Iterator[tuple[str, Any]]:
-    """Every value that is no object and no list, with its place: ("groups.0.cca", "bbr1"). An empty one of them is a value, too.
+    """Every value with its path: ("groups.0.cca", "bbr1"). Empty objects and lists are values, too.
 
     Args:
-        whole_lists: a list that has no object in it is one value.
+        whole_lists: a list without objects is one value.
     """
-    left = [(place, content)]
-    while left:  # no recursion: somebody else's content may be nested deeply
-        place, value = left.pop()
+    stack = [(place, content)]
+    while stack:  # no recursion: untrusted content may be nested deeply
+        place, value = stack.pop()
         inner: Iterable[tuple[Any, Any]] = ()
         if isinstance(value, dict):
             inner = value.items()
@@ -41,44 +41,45 @@ def leaves(content: Any, place: str = "", *, whole_lists: bool = False) -> Itera
         below = [(f"{place}.{key}" if place else str(key), item) for key, item in inner]
         if not below:
             yield place, value
-        left += reversed(below)
+        stack += reversed(below)
 
 
 def differences(
-    one: Any, two: Any, place: str = "", *, close: float | None = None, only_two: bool = False
+    first: Any, second: Any, place: str = "", *, close: float | None = None, only_second: bool = False
 ) -> Iterator[Difference]:
-    """Where two contents differ, in the order of their fields.
+    """The differences of two contents, in the order of their fields.
 
     Args:
-        place: of both.
-        close: by how much numbers may differ, in proportion to the larger one; default: equal are what JSON writes with the same letters,
-            so that 10 and 10.0 differ.
-        only_two: leave out fields that only the first one has.
+        place: the path of both.
+        close: relative tolerance of numbers; default: values are equal if their JSON texts are, so that 10 and 10.0 differ.
+        only_second: leave out fields that only the first one has.
     """
-    if isinstance(one, dict) and isinstance(two, dict):
-        pairs = [(k, one.get(k, MISSING), two.get(k, MISSING)) for k in (two if only_two else {**one, **two})]
-    elif isinstance(one, list) and isinstance(two, list) and len(one) == len(two):
-        pairs = [(i, *pair) for i, pair in enumerate(zip(one, two, strict=True))]
+    if isinstance(first, dict) and isinstance(second, dict):
+        pairs = [
+            (k, first.get(k, MISSING), second.get(k, MISSING)) for k in (second if only_second else {**first, **second})
+        ]
+    elif isinstance(first, list) and isinstance(second, list) and len(first) == len(second):
+        pairs = [(i, *pair) for i, pair in enumerate(zip(first, second, strict=True))]
     else:
-        if not _is_equal(one, two, close):
-            yield Difference(place, one, two)
+        if not _is_equal(first, second, close):
+            yield Difference(place, first, second)
         return
-    for key, first, second in pairs:
-        yield from differences(first, second, f"{place}.{key}" if place else str(key), close=close, only_two=only_two)
+    for key, one, two in pairs:
+        yield from differences(one, two, f"{place}.{key}" if place else str(key), close=close, only_second=only_second)
 
 
-def _is_equal(one: Any, two: Any, close: float | None) -> bool:
-    if one is MISSING or two is MISSING:
+def _is_equal(first: Any, second: Any, close: float | None) -> bool:
+    if first is MISSING or second is MISSING:
         return False
     if close is None:
-        return json.dumps(one, sort_keys=True) == json.dumps(two, sort_keys=True)
-    if is_number(one) and is_number(two):
-        return bool(abs(one - two) <= close * max(abs(one), abs(two)))
-    return bool(one == two)
+        return json.dumps(first, sort_keys=True) == json.dumps(second, sort_keys=True)
+    if is_number(first) and is_number(second):
+        return bool(abs(first - second) <= close * max(abs(first), abs(second)))
+    return bool(first == second)
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value of JSON is a number that a float can hold."""
+    """Whether a JSON value is a number that fits into a float."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     try:

@@ -1,10 +1,10 @@
-"""One algorithm, or one of its profiles, in the place of another through a whole campaign.
+"""Replaces an algorithm by another, or by one of its profiles, in a whole campaign.
 
 ``snakemake --config replace=bbr3:mine -- PAPER``, or ``replace=bbr3:bbr3,profile=v3-drafts`` for the same algorithm with other
 parameters.
 
-The process that is asked for it, and all that it starts, have it in their environment, so that every stage speaks of the same
-figures. What they write goes to a folder of its own (paths.results_folder()).
+The replacement is in the environment of the process and of all that it starts, so that every stage has the same figures. Their
+results go to a folder of its own (paths.results_folder()).
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from bbrlab.scenario.schema import GRID, PLAIN_WORD, Scenario
 
 @dataclass(frozen=True)
 class Replacement:
-    """An algorithm in the place of another: in every flow group that has ``old``, ``new`` runs.
+    """A replacement: in every flow group with ``old``, ``new`` runs.
 
     Attributes:
         old, new: names of algorithms; the same name twice: ``old`` with other parameters.
-        params: what ``new`` gets, in the words of a scenario. Another algorithm gets nothing else, the same one keeps what a scenario gives it besides.
+        params: of ``new``, as a scenario writes them. If ``new`` is ``old``, a scenario's other parameters stay.
     """
 
     old: str
@@ -44,7 +44,7 @@ class Replacement:
 
     @property
     def stand_in(self) -> str:
-        """What stands there, with its parameters, in words."""
+        """The new algorithm with its parameters, in words."""
         return f"{self.new}{' with ' if self.params else ''}{', '.join(self._settings)}"
 
     @property
@@ -53,12 +53,12 @@ class Replacement:
 
     @property
     def words(self) -> str:
-        """What stands in whose place."""
+        """The replacement in words."""
         return f"{self.stand_in} stands in the place of {self.old}"
 
     @property
     def note(self) -> str:
-        """The same for a page, with what it means for what else stands there (Markdown)."""
+        """A note for a page on what the replacement means for its content (Markdown)."""
         kept = (
             f"Other parameters that a scenario gives {self.old} stay."
             if self.new == self.old
@@ -72,17 +72,17 @@ class Replacement:
         )
 
     def concerns(self, point: Point) -> bool:
-        """Whether a point changes."""
+        """Whether it changes a point."""
         return any(flow.cca == self.old for flow in point.scenario.flows)
 
     def of_point(self, point: Point) -> Point:
-        """The point with the other algorithm. Its swept values keep their words, which claims choose it by."""
+        """The point with the new algorithm. Its swept values keep their words, by which claims select it."""
         if not self.concerns(point):
             return point
         return Point(self._put(point.scenario, set(GRID), point.label), point.values)
 
     def of_scenario(self, scenario: Scenario) -> Scenario:
-        """The scenario's own values with the other algorithm; its cases and sweep stay."""
+        """The scenario with the new algorithm; its cases and sweep stay."""
         return self._put(scenario, set(), scenario.name)
 
     def _put(self, scenario: Scenario, without: set[str], where: str) -> Scenario:
@@ -106,50 +106,50 @@ def _is_a_value(word: str) -> bool:
 
 
 def _value(word: str) -> str | int | float | bool:
-    """What a scenario's YAML means by a word. YAMLError for what it cannot read."""
+    """The value of a word in a scenario's YAML. YAMLError if it is invalid."""
     meant = parse_yaml(word)
     return meant if isinstance(meant, str | int | float | bool) else word
 
 
 def parse_replacement(text: str) -> Replacement:
-    """OLD:NEW, or OLD:NEW,PARAMETER=VALUE,... UserError for anything else, and for names that there are not."""
+    """Parse OLD:NEW or OLD:NEW,PARAMETER=VALUE,... UserError for anything else, and for unknown algorithms."""
     old, colon, stand_in = text.partition(":")
     new, *given = stand_in.split(",")
-    where = f"replace={text}"
+    setting = f"replace={text}"
     if not (colon and old and new) or ":" in new:
         raise UserError(
-            f"{where}: give OLD:NEW, what is replaced and what stands in its place, for example replace=bbr3:mine, or "
+            f"{setting}: give OLD:NEW, what is replaced and what stands in its place, for example replace=bbr3:mine, or "
             "replace=bbr3:bbr3,profile=v3-drafts"
         )
     params: dict[str, str] = {}
     for item in given:
         name, _, value = item.partition("=")
         if not (name.isidentifier() and PLAIN_WORD.fullmatch(value) and _is_a_value(value)) or name in params:
-            raise UserError(f"{where}: '{item}': give PARAMETER=VALUE once for each, for example profile=v3-drafts")
+            raise UserError(f"{setting}: '{item}': give PARAMETER=VALUE once for each, for example profile=v3-drafts")
         params[name] = value
     if old == new and not params:
         raise UserError(
-            f"{where}: puts {old} in its own place; with a parameter it may, for example {old}:{old},NAME=VALUE"
+            f"{setting}: puts {old} in its own place; with a parameter it may, for example {old}:{old},NAME=VALUE"
         )
-    known = {**dict.fromkeys(KNOWN), **own_sources()}
+    names = {**dict.fromkeys(KNOWN), **own_sources()}
     for name in (old, new):
-        if name not in known:
+        if name not in names:
             raise UserError(
-                f"{where}: there is no algorithm '{name}' (there are {', '.join(known)}; one of your own is a file "
+                f"{setting}: there is no algorithm '{name}' (there are {', '.join(names)}; one of your own is a file "
                 f"{own_folder().relative_to(paths.ROOT) if own_folder().is_relative_to(paths.ROOT) else own_folder()}/NAME.c)"
             )
     return Replacement(old, new, params)
 
 
 def begin_replacement(text: object) -> Replacement:
-    """Have this process, and all that it starts, replace an algorithm. UserError as of parse_replacement()."""
-    found = parse_replacement("" if text is None else str(text))
-    os.environ[paths.REPLACE] = found.text
-    return found
+    """Have this process, and all that it starts, replace an algorithm. UserError as in parse_replacement()."""
+    swap = parse_replacement("" if text is None else str(text))
+    os.environ[paths.REPLACE] = swap.text
+    return swap
 
 
 def replacement() -> Replacement | None:
-    """What this process replaces; None: nothing."""
+    """This process's replacement, if it has one."""
     text = os.environ.get(paths.REPLACE)
     return parse_replacement(text) if text else None
 
@@ -158,10 +158,10 @@ UNCHANGED = Replacement("", "")  # replaces nothing
 
 
 def check_replaced(points: Iterable[Point]) -> None:
-    """UserError if something is to be replaced and no point has it.
+    """UserError if this process has a replacement, and no point has the old algorithm.
 
     Args:
-        points: as scenarios have them (UNCHANGED), without what stands in its place.
+        points: as scenarios have them (UNCHANGED), before the replacement.
     """
     swap = replacement()
     if swap and not any(swap.concerns(point) for point in points):

@@ -19,13 +19,13 @@ from bbrlab.results.schema import RUN_AGAIN, other_version_error
 from bbrlab.run.output import MANIFEST, SUMMARY, TABLES
 from bbrlab.scenario.messages import explain_error
 
-LARGEST = 1e18  # of a number: more is neither measured nor drawn
+LARGEST = 1e18  # of a plausible number
 Model = TypeVar("Model", bound=BaseModel)
 
 
 @dataclass(frozen=True)
 class RunFolder:
-    """A run's folder. Its files are read when they are asked for, each once; a file that is not as it must be is a DamagedFile.
+    """A run's folder. Its files are read when needed, each once; an invalid file raises DamagedFile.
 
     Attributes:
         path: of the folder.
@@ -35,16 +35,16 @@ class RunFolder:
 
     @cached_property
     def raw_summary(self) -> Any:
-        """What summary.json holds, whatever it is."""
+        """The content of summary.json, unchecked."""
         return self._content(SUMMARY)
 
     @cached_property
     def raw_manifest(self) -> Any:
-        """What manifest.json holds, whatever it is."""
+        """The content of manifest.json, unchecked."""
         return self._content(MANIFEST)
 
     def file(self, name: str) -> Path | None:
-        """Where one of its files is; None if it is not there."""
+        """The path of one of its files; None if it is missing."""
         return self.path / name if (self.path / name).is_file() else None
 
     def _content(self, name: str) -> Any:
@@ -54,7 +54,7 @@ class RunFolder:
         return self.content(name, file)
 
     def content(self, name: str, path: Path) -> Any:
-        """What one of its JSON files holds. UserError for a file that is none."""
+        """The content of one of its JSON files. UserError if it is not JSON."""
         return files.read_json(path, RUN_AGAIN)
 
     @cached_property
@@ -70,7 +70,7 @@ class RunFolder:
         return self.raw_manifest
 
     def manifest_as(self, model: type[Model]) -> Model:
-        """What of manifest.json somebody needs. DamagedFile naming the first field that is missing, or not as it must be."""
+        """The fields of manifest.json that a model names. DamagedFile naming the first field that is missing or invalid."""
         try:
             return model.model_validate(self.manifest)
         except ValidationError as error:
@@ -86,12 +86,12 @@ class RunFolder:
 
     @cached_property
     def table_hashes(self) -> dict[str, str]:
-        """{name: SHA-256} of the tables that are there, by which runs are compared."""
+        """{name: SHA-256} of the existing tables, by which runs are compared."""
         return {name: files.sha256(file) for name in TABLES if (file := self.file(name))}
 
     @cached_property
     def stated_hashes(self) -> dict[str, Any]:
-        """{name: SHA-256} of tables, as manifest.json has them; none where it has none, or is none itself."""
+        """{name: SHA-256} of tables, by manifest.json; empty if it has none or is invalid."""
         try:
             stated = self.manifest.get("outputs_sha256")
         except UserError:
@@ -100,8 +100,8 @@ class RunFolder:
 
     @property
     def not_cached(self) -> dict[str, str]:
-        """{name: SHA-256} of tables that are not there because the cache between workflows keeps three files of a run, and not the optional
-        tables (rules/experiments.smk)."""
+        """{name: SHA-256} of optional tables that are missing because the cache between workflows keeps only three files of a run
+        (rules/experiments.smk)."""
         if not (self.path / SUMMARY).is_symlink():
             return {}
         return {
@@ -111,42 +111,41 @@ class RunFolder:
         }
 
     def problems(self) -> list[DamagedFile]:
-        """What of its files is missing, cut off, or not the file that manifest.json has the hash of."""
-        found = []
+        """Its files that are missing, truncated, or do not have the hash in manifest.json."""
+        problems = []
         for name in (SUMMARY, MANIFEST):
             try:
                 _ = self.raw_summary if name == SUMMARY else self.raw_manifest
             except DamagedFile as error:
-                found.append(error)
-        here, stated = self.table_hashes, self.stated_hashes
+                problems.append(error)
+        hashes, stated = self.table_hashes, self.stated_hashes
         for name in TABLES if stated else TABLES[:1]:
             path, digest = self.path / name, stated.get(name)
-            if name not in here:
+            if name not in hashes:
                 if (name in stated or not stated) and name not in self.not_cached:
-                    found.append(DamagedFile(path, "is missing"))
+                    problems.append(DamagedFile(path, "is missing"))
             elif not isinstance(digest, str):
                 if name in stated:
-                    found.append(
+                    problems.append(
                         DamagedFile(self.path / MANIFEST, f"outputs_sha256.{name}: is {digest!r}, and no hash")
                     )
-            elif here[name] != digest:
-                found.append(DamagedFile(path, f"has hash {here[name][:12]}, its manifest says {digest[:12]}"))
-        return found
+            elif hashes[name] != digest:
+                problems.append(DamagedFile(path, f"has hash {hashes[name][:12]}, its manifest says {digest[:12]}"))
+        return problems
 
 
 class _File(BaseModel):
-    """A summary.json: each field that is named in Summary has its type; others, as metrics are, may be there."""
+    """A summary.json: fields of Summary have their types; others, such as metrics, are allowed."""
 
     model_config = ConfigDict(extra="allow", strict=True, allow_inf_nan=False)
     content: Summary
 
 
 def checked_summary(content: Any, path: Path) -> Summary:
-    """The content of a summary.json. It may be anybody's: all that is read of it is there and of the right type, every metric, which
-    kernel, the self-checks.
+    """The content of a summary.json, checked: every field that is read exists and has its type.
 
     Raises:
-        DamagedFile: with the first field that is missing (so it is another version's) or not as it must be.
+        DamagedFile: with the first field that is missing (then another version wrote it) or invalid.
     """
     try:
         _File(content=content)
@@ -156,7 +155,7 @@ def checked_summary(content: Any, path: Path) -> Summary:
         if first["type"] == "missing":
             raise _without(path, place) from None
         raise _changed(path, place, first["msg"]) from None
-    summary: Summary = content  # as it stands in the file: pydantic makes 10.0 of 10, which has another hash
+    summary: Summary = content  # not pydantic's copy, in which 10 is 10.0, with another hash
     entries: list[tuple[str, Iterable[schema.Metric], Any]] = [
         *((f"groups.{i}.", schema.GROUP.values(), group) for i, group in enumerate(summary["groups"])),
         ("", schema.RUN.values(), summary),

@@ -1,6 +1,6 @@
-"""How many seeds each point of a figure has: the figure's trials, then more where claims need them, in rounds.
+"""The number of seeds of each point: the figure's trials, then more if claims need them, in rounds.
 
-A point that draws nothing (chance.py) has two as long as both measure the same: a third would say nothing.
+A point that draws nothing (draws_nothing()) has two seeds as long as both measure the same.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from bbrlab.measure.schema import METRICS
 from bbrlab.results.algorithms import draws_nothing
 from bbrlab.results.figures import Figure
 
-ROUNDS = 3  # the first, with the figure's trials, and two looks after which a point may get more
+ROUNDS = 3  # the first with the figure's trials, and two in which a point may get more
 
 
 class _Seeds(Strict):
@@ -47,18 +47,18 @@ def write_seeds(path: Path, seeds: dict[str, int]) -> None:
     files.write_json(path, {"seeds": dict(sorted(seeds.items()))})
 
 
-def settled(trials: Mapping[str, int], rounds: int, file_of: Callable[[int], Path]) -> Path | None:
-    """The file that says how many seeds each point of a figure has when so many rounds are over.
+def seeds_after(trials: Mapping[str, int], rounds: int, file_of: Callable[[int], Path]) -> Path | None:
+    """The file with the number of seeds of each point after so many rounds.
 
-    A round that asks for no more than the one before it is the last.
+    A round that asks for no more seeds than the one before is the last.
 
     Args:
-        trials: {point label: how many it begins with}.
+        trials: {point label: the number of seeds that it begins with}.
         rounds: 1 to ROUNDS.
-        file_of: the file of a round from 2 on; may raise what makes the workflow come back when it has it.
+        file_of: the file of a round from 2 on; may raise Snakemake's exception for a file that is not made yet.
 
     Returns:
-        None as long as it is what each begins with.
+        None if all points still have the seeds that they begin with.
     """
     path, before = None, dict(trials)
     for number in range(2, rounds + 1):
@@ -69,24 +69,24 @@ def settled(trials: Mapping[str, int], rounds: int, file_of: Callable[[int], Pat
     return path
 
 
-def unchanged(table: pd.DataFrame) -> set[str]:
-    """Labels of the points of a figure's table whose seeds, two at least, measured the same in every column."""
+def identical_points(table: pd.DataFrame) -> set[str]:
+    """Labels of the points whose seeds, at least two, measured the same in every column."""
     values = table[[c for c in METRICS if c in table]].to_numpy(dtype=float)
     places = table.groupby(["point", "group"], dropna=False).ngroup()
-    _, first, which = np.unique(places, return_index=True, return_inverse=True)
-    begin = values[first[which]]
+    _, first, group = np.unique(places, return_index=True, return_inverse=True)
+    begin = values[first[group]]
     varies = ((values != begin) & ~(np.isnan(values) & np.isnan(begin))).any(axis=1)
     by_point = table.assign(varies=varies).groupby("point")
     repeated, varying = by_point["seed"].nunique() > 1, by_point["varies"].any()
     return set(repeated.index[repeated & ~varying])
 
 
-def still(figure: Figure, table: pd.DataFrame) -> set[str]:
-    """Labels of the points of a figure that draw nothing and measured the same with each seed: more seeds would say nothing."""
-    return {p.label for p in figure.points if draws_nothing(p.scenario)} & unchanged(table)
+def constant_points(figure: Figure, table: pd.DataFrame) -> set[str]:
+    """Labels of the points that draw nothing and measured the same with each seed, so that more seeds would add nothing."""
+    return {p.label for p in figure.points if draws_nothing(p.scenario)} & identical_points(table)
 
 
-def least_seeds(figure: Figure, table: pd.DataFrame) -> dict[str, int]:
-    """{point label: how many seeds it must have}: the figure's trials, or what it begins with if it is still()."""
-    enough = still(figure, table)
-    return {p.label: figure.trials_of(p) if p.label in enough else figure.trials for p in figure.points}
+def seeds_needed(figure: Figure, table: pd.DataFrame) -> dict[str, int]:
+    """{point label: the number of seeds that it must have}: the figure's trials, or trials_of() for a constant point."""
+    constant = constant_points(figure, table)
+    return {p.label: figure.trials_of(p) if p.label in constant else figure.trials for p in figure.points}

@@ -1,7 +1,7 @@
 """Results that ship with the package: shipped/SCALE/, of a finished campaign (docs/howto/shipped_results.md).
 
-The files lie as in a folder of results, so that pages and comparisons read either. Of the runs there are rows of the figure
-tables, self-checks and hashes; their samples, which are a thousand times larger, are not there.
+The layout is that of a folder of results, so that pages and comparisons can read either. Runs ship as rows of the figures' tables,
+self-checks and hashes, without their samples, which are a thousand times larger.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from bbrlab.results.figures import figures_at
 from bbrlab.results.schema import other_version_error, read_with
 
 MANIFEST, RUNS, CHECKS, STATEMENTS = "manifest.json", "runs.parquet", "checks.parquet", "statements.parquet"
-FORMAT = 3  # of the files; another number where an older bbrlab could not read them
+FORMAT = 3  # of the files; increased when an older bbrlab could not read them
 PLACE = ["figure", "point", "seed"]  # of a run
-FILE = r"^(?:[A-Za-z0-9_-]+/)?[A-Za-z0-9_][A-Za-z0-9_.-]*\.parquet$"  # below the folder, and nowhere else
+FILE = r"^(?:[A-Za-z0-9_-]+/)?[A-Za-z0-9_][A-Za-z0-9_.-]*\.parquet$"  # only below the folder
 GET_ANEW = "get these results anew, or look at them with the version that packed them"
 
 
 class Failed(Strict):
-    """A run that failed self-checks, and why it is shipped all the same."""
+    """A run that failed self-checks, and why it is shipped nevertheless."""
 
     figure: str
     point: str
@@ -45,13 +45,13 @@ class Version(Strict):
     """A version of bbrlab that made some of the runs.
 
     Attributes:
-        commits: {commit of the runs: when it was made, as 2026-11-27T04:39:48Z, empty if that is not known}; "unknown" without git, with
-            "+" behind it where files had been changed.
-        fields: what of their summary.json its hash is over, as workflow.digest.fields_of() names it: all that the version had.
+        commits: {commit of the runs: its time, as 2026-11-27T04:39:48Z, empty if unknown}; "unknown" without git, with "+" if files had
+            been changed.
+        fields: of summary.json that its hash covers (results.digest.fields_of()): all that the version had.
         guest_code_sha256: {file of mininet/: hash}.
-        kernel: that of the runs.
+        kernel: of the runs.
         packages: Debian packages that the guest uses, with their versions.
-        conditions: what all its runs have and their scenarios do not say, in words (run.conditions).
+        conditions: of all its runs, which their scenarios do not state, in words (run.conditions).
     """
 
     commits: dict[str, str]
@@ -63,11 +63,11 @@ class Version(Strict):
 
     @property
     def origin(self) -> tuple[str, str]:
-        """What results differ by: the key of the kernel, and the conditions."""
+        """What makes results differ: the key of the kernel, and the conditions."""
         return self.kernel["key"], self.conditions
 
     def words(self, commits: Iterable[str]) -> str:
-        """Itself in words, with these of its commits: kernel, when it was, what all its runs have."""
+        """The version in words: kernel, those of its commits that are given, conditions."""
         listed = [
             f"{_short(name)} ({day[:10]})" if day else _short(name)
             for name, day in self.commits.items()
@@ -80,8 +80,8 @@ class Manifest(Strict):
     """manifest.json of shipped results.
 
     Attributes:
-        figures: {figure: its runs}.
-        commits: {commit: runs made with it}.
+        figures: {figure: its number of runs}.
+        commits: {commit: number of runs made with it}.
         versions: of bbrlab that made the runs; each commit is in one.
         libraries: {library that wrote the Parquet files: version}.
         failed: the runs that failed self-checks.
@@ -101,7 +101,7 @@ class Manifest(Strict):
 
     @property
     def runs(self) -> int:
-        """How many."""
+        """The number of runs."""
         return sum(self.figures.values())
 
     @property
@@ -111,32 +111,32 @@ class Manifest(Strict):
 
     @property
     def kernels(self) -> dict[str, str]:
-        """{key of a kernel: its name and release}, that of the newest version first."""
+        """{key of a kernel: its name and release}, the newest version's first."""
         ordered = [self.newest, *self.versions]
         return {one.kernel["key"]: f"{one.kernel['name']} ({one.kernel['release']})" for one in ordered}
 
     def version_of(self, commit: str) -> Version | None:
-        """The version that a commit is of."""
+        """The version of a commit."""
         return next((version for version in self.versions if commit in version.commits), None)
 
 
 def content_hash(content: dict[str, Any]) -> str:
-    """The hash of a manifest's content, its own hash apart."""
+    """The hash of a manifest's content without the hash itself."""
     rest = {key: value for key, value in content.items() if key != "sha256"}
     return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
 
 
 def is_shipped(folder: Path, scale: str) -> bool:
-    """Whether a folder has results as they ship, and not as a campaign leaves them.
+    """Whether a folder has shipped results, not those of a campaign.
 
     Raises:
-        UserError: if one of the two files that make the difference is missing.
+        UserError: if it has only one of the two files that distinguish them.
     """
-    there = {name: (folder / scale / name).exists() for name in (MANIFEST, RUNS)}
-    if any(there.values()) and not all(there.values()):
-        gone = next(name for name, is_there in there.items() if not is_there)
-        raise UserError(f"{folder / scale / gone}: is missing; get these results anew")
-    return all(there.values())
+    present = {name: (folder / scale / name).exists() for name in (MANIFEST, RUNS)}
+    if any(present.values()) and not all(present.values()):
+        missing = next(name for name, is_there in present.items() if not is_there)
+        raise UserError(f"{folder / scale / missing}: is missing; get these results anew")
+    return all(present.values())
 
 
 def read_manifest(folder: Path, scale: str) -> Manifest:
@@ -161,43 +161,43 @@ def read_manifest(folder: Path, scale: str) -> Manifest:
 
 
 def tampered(folder: Path, scale: str) -> list[tuple[str, str]]:
-    """What of shipped results is not as the manifest says: (file, what is wrong with it).
+    """The files of shipped results that are not as the manifest says: (file, problem).
 
-    A manifest that was edited is found by its own hash; who renews that as well is found by git; by verify, too, if a run's
-    hash or its rows in a figure's table were changed (points and verdicts are made of these by rejudge).
+    An edited manifest does not have its own hash. If that was renewed, too, git shows it, and so does verify if a run's hash or rows
+    were edited (rejudge makes points and verdicts from these).
     """
     manifest = read_manifest(folder, scale)
-    found = []
+    problems = []
     if content_hash(files.read_json(folder / scale / MANIFEST)) != manifest.sha256:
-        found.append((MANIFEST, "was edited: its content has not the hash that it says"))
+        problems.append((MANIFEST, "was edited: its content has not the hash that it says"))
     for name, digest in manifest.files.items():
         path = folder / scale / name
         if path.is_symlink() or path.parent.is_symlink():
-            found.append((name, "is a link, which may lead anywhere"))
+            problems.append((name, "is a link, which may lead anywhere"))
         elif not path.is_file():
-            found.append((name, "is missing"))
+            problems.append((name, "is missing"))
         elif (now := files.sha256(path)) != digest:
-            found.append((name, f"has hash {now[:12]}, the manifest says {digest[:12]}"))
-    known = {*manifest.files, MANIFEST}
+            problems.append((name, f"has hash {now[:12]}, the manifest says {digest[:12]}"))
+    listed = {*manifest.files, MANIFEST}
     extra = [p.relative_to(folder / scale) for p in sorted((folder / scale).rglob("*")) if p.is_file()]
-    return found + [(str(p), "is not in the manifest") for p in extra if str(p) not in known]
+    return problems + [(str(p), "is not in the manifest") for p in extra if str(p) not in listed]
 
 
 def shipped_scale(wanted: str, folder: Path | None = None, paper: str | None = None) -> str | None:
-    """Which scale of what ships to show for one that is wanted; None if nothing ships.
-
-    That one, else the largest that ships with all its figures, else the largest.
+    """The shipped scale to show for a wanted one: itself, else the largest with all its figures, else the largest; None if nothing ships.
 
     Args:
-        paper: of a paper: scales at which a figure of it ships.
+        paper: consider only scales at which a figure of this paper ships.
     """
     folder = folder or paths.SHIPPED
     figures = {scale: shipped_figures(folder, scale) for scale in load_config().scales if is_shipped(folder, scale)}
-    there = [scale for scale, ids in figures.items() if paper is None or any(id.split("/")[0] == paper for id in ids)]
-    if wanted in there:
+    available = [
+        scale for scale, ids in figures.items() if paper is None or any(id.split("/")[0] == paper for id in ids)
+    ]
+    if wanted in available:
         return wanted
-    whole = [scale for scale in there if not left_out(folder, scale)]
-    return (whole or there)[-1] if there else None
+    whole = [scale for scale in available if not left_out(folder, scale)]
+    return (whole or available)[-1] if available else None
 
 
 def shipped_figures(folder: Path, scale: str) -> set[str]:
@@ -206,13 +206,13 @@ def shipped_figures(folder: Path, scale: str) -> set[str]:
 
 
 def left_out(folder: Path, scale: str) -> list[str]:
-    """Figures of a scale that do not ship with it, in their order."""
-    there = shipped_figures(folder, scale)
-    return [figure.id for figure in figures_at(scale, []) if figure.id not in there]
+    """The figures of a scale that do not ship, in their order."""
+    shipped = shipped_figures(folder, scale)
+    return [figure.id for figure in figures_at(scale, []) if figure.id not in shipped]
 
 
 def larger_scales(folder: Path, scale: str, paper: str | None = None) -> list[str]:
-    """The scales that ship, with a figure of the paper if one is given, and are larger than one, the largest last."""
+    """The shipped scales above a scale, the largest last; with a paper, only those with a figure of it."""
     scales = list(load_config().scales)
     return [
         other
@@ -223,16 +223,16 @@ def larger_scales(folder: Path, scale: str, paper: str | None = None) -> list[st
 
 
 @dataclass(frozen=True)
-class Shown:
-    """What a page shows: one's own results, or those that ship.
+class ShownResults:
+    """The results that a page shows: the user's own, or the shipped ones.
 
     Attributes:
         results: the folder, laid out as results/.
-        scale: of what is shown there.
-        shipped: whether it is what ships.
-        words: that in a sentence (Markdown).
-        larger: larger scales of which some figures ship, too; they are shown as they are there.
-        own: of what ships: what there is of one's own, and what computes it (Markdown).
+        scale: of the results.
+        shipped: whether they are the shipped ones.
+        words: a sentence on this (Markdown).
+        larger: larger scales at which some figures ship; these figures are shown at that scale.
+        own: if they are shipped: what the user has, and the command that computes the rest (Markdown).
     """
 
     results: Path
@@ -244,46 +244,46 @@ class Shown:
 
     @property
     def scales(self) -> tuple[str, ...]:
-        """All scales that are shown, the smallest first."""
+        """All shown scales, the smallest first."""
         return (self.scale, *self.larger)
 
 
-def shown(
+def results_to_show(
     scale: str,
     paper: str | None = None,
     results: Path | None = None,
     shipped: Path | None = None,
     needs: str | None = None,
-) -> Shown:
-    """What a page shows: one's own results of a scale if there are any, else what ships.
+) -> ShownResults:
+    """The results that a page shows: the user's own of a scale if there are any, else the shipped ones.
 
     Args:
-        paper: of a paper's page: whether there are any of it.
-        results, shipped: default: the results folder and what ships.
-        needs: a file without which one's own are not shown; default: of a paper its verdicts, which need all its figures; else the
-            table of any figure.
+        paper: for a paper's page: consider only its figures.
+        results, shipped: folders; default: the results folder and that of shipped results.
+        needs: a file without which the user's own are not shown; default: a paper's verdicts, which need all its figures; else any
+            figure's table.
 
     Returns:
-        With neither, one's own, of which there are none: who reads them says so.
+        If there are neither, the user's own, so that reading them fails with a message.
     """
     own, folder = results or paths.results_folder(), shipped or paths.SHIPPED
     ids = [figure.id for figure in figures_at(scale, []) if paper in (None, figure.id.split("/")[0])]
-    there = [id for id in ids if (own / scale / f"{id}.parquet").exists()]
+    present = [id for id in ids if (own / scale / f"{id}.parquet").exists()]
     needs = needs or (f"{paper}.claims.parquet" if paper else None)
-    has_own = (own / scale / needs).exists() if needs else bool(there)
+    has_own = (own / scale / needs).exists() if needs else bool(present)
     instead = None if has_own else shipped_scale(scale, folder, paper)
     if instead is None:
-        return Shown(own, scale, False, f"Your own results (`{_name(own)}/{scale}`).")
+        return ShownResults(own, scale, False, f"Your own results (`{_name(own)}/{scale}`).")
     manifest = read_manifest(folder, instead)
     figures = [id for id in manifest.figures if paper in (None, id.split("/")[0])]
     runs = sum(manifest.figures[id] for id in figures)
     own_command = (
-        f"Of your own there {'is' if len(there) == 1 else 'are'} {in_short(there)} at scale {scale}, not yet judged with all figures"
+        f"Of your own there {'is' if len(present) == 1 else 'are'} {in_short(present)} at scale {scale}, not yet judged with all figures"
         f"{' of the paper' if paper else ''}"
-        if there
+        if present
         else f"Of your own there are none at scale {scale}"
     ) + f"; `{command_for(paper or 'all', scale)}` computes them."
-    return Shown(
+    return ShownResults(
         folder,
         instead,
         True,
@@ -298,28 +298,28 @@ def shown(
 
 
 def missing_sentence(folder: Path, scale: str, paper: str | None = None, among: str = "them") -> str:
-    """Which figures of a scale do not ship, as a sentence behind a space; "" where all do.
+    """A space and a sentence on the figures of a scale that do not ship; empty if all do.
 
     Args:
-        paper: of a paper; default: of all.
-        among: what they are not among.
+        paper: of one paper; default: of all.
+        among: the end of "Not among", for the sentence.
     """
     missing = [id for id in left_out(folder, scale) if paper in (None, id.split("/")[0])]
     return f" Not among {among}: {in_short(missing)}." if missing else ""
 
 
 def commits_of(folder: Path, scale: str, figures: Iterable[str]) -> list[str]:
-    """The commits, in short, that made the runs of some figures, as the manifest has them in order."""
+    """The short commits that made the runs of some figures, in the manifest's order."""
     table = read_with(folder / scale / RUNS, ["figure", "commit"], ["figure", "commit"])
     made = set(table.loc[table["figure"].isin(list(figures)), "commit"])
     return [_short(commit) for commit in read_manifest(folder, scale).commits if commit in made]
 
 
 def older_versions(folder: Path, scale: str, figures: Iterable[str] | None = None) -> dict[str, list[str]]:
-    """The figures whose runs are not of the newest version that ships at a scale: {of which one, in words: their ids}.
+    """The figures whose runs are not of the newest shipped version of a scale: {version in words: ids}.
 
     Args:
-        figures: of which; default: all that ship.
+        figures: to consider; default: all shipped ones.
     """
     manifest = read_manifest(folder, scale)
     newest = manifest.newest.origin
@@ -343,7 +343,7 @@ def older_versions(folder: Path, scale: str, figures: Iterable[str] | None = Non
 
 
 def older_sentence(folder: Path, scale: str, figures: Iterable[str] | None = None) -> str:
-    """The same as sentences behind a space; "" where all runs are of the newest version."""
+    """older_versions() as sentences, each after a space; empty if all runs are of the newest version."""
     older = older_versions(folder, scale, figures)
     return "".join(f" Of an older version of bbrlab ({words}): {in_short(ids)}." for words, ids in older.items())
 

@@ -1,4 +1,4 @@
-"""Means over the seeds and their confidence intervals, by one rule for every table, page and claim."""
+"""Means over seeds and their confidence intervals, computed in one way for all tables, pages and claims."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROUNDING = 1e-12
 
 
 def all_equal(values: Array) -> bool:
-    """Whether the numbers are equal but for their last digits."""
+    """Whether numbers are equal up to rounding."""
     return bool(np.ptp(values) <= ROUNDING * np.abs(values).max() or np.std(values) == 0)
 
 
@@ -42,8 +42,8 @@ def _quantile(confidence: float, count: int) -> float:
 def half_width(values: pd.Series) -> float:
     """students_half_width() of a column, shape (seeds,).
 
-    Seeds without a value (NaN) do not count. NaN for fewer than two values, if one of them is infinite, and if all are equal:
-    without a spread nothing tells how far the mean may be off.
+    Seeds without a value (NaN) do not count. NaN for fewer than two values, if one is infinite, and if all are equal: without a
+    spread the error of the mean is unknown.
     """
     numbers = values.to_numpy(dtype=float)
     present = numbers[~np.isnan(numbers)]
@@ -53,14 +53,14 @@ def half_width(values: pd.Series) -> float:
 
 
 def over_seeds(grouped: Any) -> pd.DataFrame:
-    """What the seeds of each group of rows say together (of a grouped column of a table; NaN: the seed has no value).
+    """Statistics over the seeds of each group of rows (a grouped column; NaN: the seed has no value).
 
     Returns:
         A row per group: ``mean``, ``half`` (half_width()), ``standard_deviation``,
         ``seeds`` (those with a value).
     """
-    found: pd.DataFrame = grouped.agg(mean="mean", half=half_width, standard_deviation="std", seeds="count")
-    return found
+    statistics: pd.DataFrame = grouped.agg(mean="mean", half=half_width, standard_deviation="std", seeds="count")
+    return statistics
 
 
 def rms(values: Array) -> float:

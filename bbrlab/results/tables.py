@@ -1,4 +1,4 @@
-"""Gathers the runs of a figure into one tidy table."""
+"""Makes the tables of a figure's runs, and of all figures' points."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from bbrlab.results.run_folder import RunFolder
 from bbrlab.results.schema import read_with
 from bbrlab.results.statistics import over_seeds
 
-# Columns that a figure's table has of each run and flow group, beside its conditions, swept values and metrics.
+# Columns of a figure's table, beside conditions, swept values and metrics.
 IDENTITY = ("point", "seed", "ok", "group", "cca", "count", "kernel", "kernel_key", "virtual_s", "wall_s")
 
 
 def run_rows(run: Run, summary: Summary | None = None) -> list[dict[str, Any]]:
-    """One row per flow group of a finished run: its place, conditions, every metric of bbrlab/measure/schema.py.
+    """One row per flow group of a finished run: its identity, conditions, and every metric of bbrlab/measure/schema.py.
 
     Args:
         summary: of the run; default: that of its folder.
 
     Raises:
-        DamagedFile: if its summary.json lacks a field or a metric, and so was made by another version of this package.
+        DamagedFile: if its summary.json lacks a field or a metric, since another version of this package made it.
     """
     summary = summary or RunFolder(run.folder).summary
     shared = {
@@ -53,36 +53,36 @@ def run_rows(run: Run, summary: Summary | None = None) -> list[dict[str, Any]]:
 
 
 def _group_columns(group: GroupEntry) -> dict[str, Any]:
-    """A flow group's columns: who it is, and its metrics."""
+    """A flow group's identity and metrics."""
     identity = {"cca": group["cca"], "count": group["count"], "direction": group["direction"]}
     return identity | {name: metric.of_group(group) for name, metric in schema.GROUP.items()}
 
 
 def figure_table(figure: Figure, seeds: Mapping[str, int] | None = None) -> pd.DataFrame:
-    """One row per run and flow group (columns: docs/reference/results.md). Runs that failed their checks are in it, ``ok`` False.
+    """One row per run and flow group (columns: docs/reference/results.md), also of runs that failed their checks (``ok`` False).
 
     Args:
-        seeds: {point label: how many}; default: the figure's trials.
+        seeds: {point label: number of seeds}; default: the figure's trials.
 
     Raises:
-        UserError: if runs are of several kernels, which no mean may be of.
+        UserError: if runs are of several kernels, which must not be averaged.
     """
     runs = runs_of(figure, seeds)
-    found = table_of_rows([row for run in runs for row in run_rows(run)])
-    _check_kernels(found, runs)
-    return found
+    table = table_of_rows([row for run in runs for row in run_rows(run)])
+    _check_kernels(table, runs)
+    return table
 
 
 def table_of_rows(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
-    """The table of run_rows() of a figure's runs, whatever kernels they are of."""
-    found = pd.DataFrame(rows)
-    for column in schema.METRICS.keys() & set(found):  # a column of nothing but None must still be one of numbers
-        found[column] = found[column].astype(float)
-    return found
+    """The table of run_rows() of a figure's runs; their kernels are not checked."""
+    table = pd.DataFrame(rows)
+    for column in schema.METRICS.keys() & set(table):  # a column of None only must be numeric, too
+        table[column] = table[column].astype(float)
+    return table
 
 
 def _check_kernels(table: pd.DataFrame, runs: list[Run]) -> None:
-    """UserError if runs are of several kernels: two builds of one source differ with the compiler."""
+    """UserError if runs are of several kernels: builds of one source by two compilers may differ."""
     places = table.drop_duplicates("kernel_key").set_index("kernel_key")[["point", "seed"]]
     if len(places) < 2:
         return
@@ -95,7 +95,7 @@ def _check_kernels(table: pd.DataFrame, runs: list[Run]) -> None:
 
 
 def point_means(runs_table: pd.DataFrame, keys: list[str], value: str = "share_of_capacity") -> pd.DataFrame:
-    """Mean, half-width of the 95 % interval and number of good runs with a value for each point.
+    """For each point the mean, the half-width of its 95 % interval, and the number of good runs with a value.
 
     Args:
         runs_table: a figure_table(), one group only.
@@ -105,8 +105,8 @@ def point_means(runs_table: pd.DataFrame, keys: list[str], value: str = "share_o
     Returns:
         Columns: keys, ``mean``, ``ci95``, ``runs``, ``failed`` (runs left out because they failed their checks).
     """
-    good = over_seeds(runs_table[runs_table["ok"]].groupby(keys)[value])
-    result = good.rename(columns={"half": "ci95", "seeds": "runs"}).drop(columns="standard_deviation").reset_index()
+    means = over_seeds(runs_table[runs_table["ok"]].groupby(keys)[value])
+    result = means.rename(columns={"half": "ci95", "seeds": "runs"}).drop(columns="standard_deviation").reset_index()
     failed = runs_table.groupby(keys)["ok"].agg(failed=lambda ok: int((~ok).sum())).reset_index()
     return failed.merge(result, on=keys, how="left")
 
@@ -130,7 +130,7 @@ TIDY = (
 
 
 def _flows(content: pd.DataFrame) -> pd.Series:
-    """Flows of each row's group, the same for all seeds of a point: of short flows, whose number is drawn, the mean."""
+    """The number of flows of each row's group, the same for all seeds: the mean for short flows, whose number is drawn."""
     return content.groupby(["point", "group"])["count"].transform("mean").round().astype(int)
 
 
@@ -141,9 +141,8 @@ def tidy(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
         tables: figure_table() of each figure, by id.
 
     Returns:
-        Columns TIDY. Metrics of the whole run have ``group`` -1 and stand once per point; runs that failed their checks
-        are left out of the means and counted in ``failed``, good ones that have no value in ``without``. A point of which
-        all failed has no mean, and 0 ``seeds``.
+        Columns TIDY. Metrics of the whole run have ``group`` -1, once per point. Runs that failed their checks are counted in ``failed``
+        and not averaged, good ones without a value in ``without``. A point whose runs all failed has no mean, and 0 ``seeds``.
     """
     parts = []
     for figure, content in tables.items():
@@ -157,8 +156,8 @@ def tidy(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
             counts = every.agg(runs=("ok", "size"), good=("ok", "sum"), values=("value", "count"))
             counts["failed"] = counts["runs"] - counts["good"]
             good = over_seeds(long[long["ok"]].groupby([*keys, "metric"], sort=False)["value"])
-            found = counts.loc[counts["values"] > 0, ["failed", "good"]].join(good)
-            rows = found.reset_index()
+            joined = counts.loc[counts["values"] > 0, ["failed", "good"]].join(good)
+            rows = joined.reset_index()
             parts.append(rows.assign(unit=rows["metric"].map(lambda name: schema.METRICS[name].unit)))
     result: pd.DataFrame = pd.concat(parts, ignore_index=True)
     result["seeds"] = result["seeds"].fillna(0).astype(int)
@@ -173,16 +172,16 @@ def read_tables(tables: Iterable[Path]) -> dict[str, pd.DataFrame]:
 
 
 def read_figure(path: Path) -> pd.DataFrame:
-    """A figure's table, SCALE/PAPER/FIGURE.parquet, as figure_table() made it; an older one without metrics of later versions.
+    """A figure's table, SCALE/PAPER/FIGURE.parquet, of figure_table(); an older one may lack metrics of later versions.
 
     Raises:
-        UserError: naming file and column, if one is missing or does not hold what it should, or a row is there twice.
+        UserError: naming file and column, if a column is missing or has invalid values, or a row is duplicated.
     """
     return read_with(path, (*IDENTITY, *CONDITIONS, *schema.ALWAYS))
 
 
 def read_points(path: Path) -> pd.DataFrame:
-    """SCALE/points.parquet, as tidy() made it. UserError naming file and column if one is missing."""
+    """SCALE/points.parquet, of tidy(). UserError naming file and column if a column is missing."""
     return read_with(path, TIDY)
 
 

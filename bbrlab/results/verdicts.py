@@ -27,7 +27,7 @@ STATEMENT_COLUMNS = (
     "inconclusive", "partly_run", "not_run", "interim_reproduced", "interim_not_reproduced", "interim_inconclusive", "code", "cause",
     "evidence", "open", "chosen_after", "finding", "shows", "because", "source", "exactness", "own",
 )  # fmt: skip
-# Columns that hold numbers, and truths; all others hold text.
+# Columns of numbers, and of booleans; all others are text.
 _NUMBERS = (
     "mean", "low", "high", "confidence", "p", "settles", "set_aside", "seeds", "failed", "without", "points", "points_full", "shorter_s",
     "claims", "measurements", "copies", "reproduced", "not_reproduced", "inconclusive", "partly_run", "not_run", "interim_reproduced",
@@ -37,19 +37,19 @@ _NOT_TEXT = {*_NUMBERS, "stands", "own"}
 
 
 def statements_beside(claims: Path) -> Path:
-    """Where the statements' verdicts stand, beside the file of their claims: [NAME.]claims.parquet. UserError for another name."""
+    """The path of the statements' verdicts, beside their claims' [NAME.]claims.parquet. UserError for another name."""
     if "claims" not in claims.name:
         raise UserError(f"{claims}: claims stand in a file [NAME.]claims.parquet, and statements beside it; name it so")
     return claims.with_name(claims.name.replace("claims", "statements"))
 
 
 def read_claims(path: Path) -> pd.DataFrame:
-    """A file [NAME.]claims.parquet. UserError naming file and column if one is missing or does not hold what it should."""
+    """A file [NAME.]claims.parquet. UserError naming file and column if a column is missing or has invalid values."""
     return _checked(path, CLAIM_COLUMNS, VERDICTS)
 
 
 def read_statements(claims: Path) -> pd.DataFrame:
-    """The statements beside a file [NAME.]claims.parquet. UserError as read_claims() has it."""
+    """The statements beside a file [NAME.]claims.parquet. UserError as in read_claims()."""
     return _checked(statements_beside(claims), STATEMENT_COLUMNS, STATEMENT_VERDICTS)
 
 

@@ -23,7 +23,7 @@ from bbrlab.results.best_scale import (
 )
 from bbrlab.results.config import FULL, command_for
 from bbrlab.results.figures import Figure, figures_at
-from bbrlab.results.shipped import Shown, older_versions, shown
+from bbrlab.results.shipped import ShownResults, older_versions, results_to_show
 from bbrlab.results.tables import read_figure
 from bbrlab.results.verdicts import NOT_RUN
 from bbrlab.show.outcomes import step
@@ -57,7 +57,7 @@ class Findings:
         older: {id of a figure: which version its runs are of}, of those that ship and are not of the newest of their scale.
     """
 
-    shown: Shown
+    shown: ShownResults
     figures: Mapping[str, Figure]
     tables: Mapping[str, pd.DataFrame]
     scales: Mapping[str, str]
@@ -146,7 +146,7 @@ def load_findings(scale: str, paper: str | None = None, results: Path | None = N
     Raises:
         UserError: if there is nothing, or naming the file and column that is not as it must be.
     """
-    which = Shown(results, scale, False, "") if results else shown_results(scale, paper)
+    which = ShownResults(results, scale, False, "") if results else shown_results(scale, paper)
     figures_here = figures_at_best_scale(which, paper)
     if not figures_here:
         raise UserError(
@@ -167,12 +167,12 @@ def load_findings(scale: str, paper: str | None = None, results: Path | None = N
     )
 
 
-def shown_results(scale: str, paper: str | None = None) -> Shown:
+def shown_results(scale: str, paper: str | None = None) -> ShownResults:
     """Whose results are shown: one's own if they are of a whole campaign, of a paper's if all of it was judged; else those that ship."""
-    return shown(scale, paper, needs=None if paper else CLAIMS)
+    return results_to_show(scale, paper, needs=None if paper else CLAIMS)
 
 
-def _older(which: Shown, scales: Mapping[str, str]) -> dict[str, str]:
+def _older(which: ShownResults, scales: Mapping[str, str]) -> dict[str, str]:
     """Findings.older."""
     if not which.shipped:
         return {}

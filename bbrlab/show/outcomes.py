@@ -116,7 +116,7 @@ def claim_words(claims: pd.DataFrame, among: str = "of their scale") -> str:
     """How many claims have a verdict, which, and how many of these stand (Markdown).
 
     Args:
-        among: among which (best_scale.stand_among()).
+        among: among which (best_scale.judged_among()).
     """
     counts = claims["verdict"].value_counts()
     judged = int(sum(counts.get(v, 0) for v in FINAL))

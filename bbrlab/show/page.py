@@ -11,7 +11,7 @@ import pandas as pd
 from IPython.display import HTML
 
 from bbrlab.base.errors import UserError
-from bbrlab.results.best_scale import in_scales, results_shown, stand_among
+from bbrlab.results.best_scale import judged_among, results_shown, scale_words
 from bbrlab.results.config import command_for
 from bbrlab.results.figures import Figure, Run, runs_of
 from bbrlab.results.run_folder import RunFolder
@@ -75,10 +75,10 @@ class Page:
         words = results_shown(self.all.shown, self.paper)
         which = f"{words}\n\n" if words else ""
         return (
-            f"{which}Scale {in_scales(self.scales)}, kernel {', '.join(totals.kernels)}: {totals.runs} runs, {totals.virtual_h:.1f} hours of testbed "
+            f"{which}Scale {scale_words(self.scales)}, kernel {', '.join(totals.kernels)}: {totals.runs} runs, {totals.virtual_h:.1f} hours of testbed "
             f"time{took}; {totals.failed or 'none'} of them failed its self-checks.\n\n"
             f"Statements about these figures, from any paper: {outcome_words(self.all.statements)} "
-            f"{claim_words(self.all.claims, stand_among(self.all.shown, self.paper))}"
+            f"{claim_words(self.all.claims, judged_among(self.all.shown, self.paper))}"
         )
 
     def claims(self, figure: str | None = None) -> HTML:

@@ -21,7 +21,7 @@ from bbrlab.results.algorithms import label_of_cca
 from bbrlab.results.best_scale import figures_at_best_scale, table_file
 from bbrlab.results.figures import PANEL_KEYS, Figure, figures_at, has_panel, scenario_files
 from bbrlab.results.schema import check_columns
-from bbrlab.results.shipped import Shown
+from bbrlab.results.shipped import ShownResults
 from bbrlab.results.statistics import rms
 from bbrlab.results.tables import point_means, read_figure
 from bbrlab.scenario.load import load_scenario
@@ -168,7 +168,7 @@ def with_burst(panel: Panel, figure: Figure, results: Path) -> Panel:
     return replace(panel, points=panel.points.merge(table, on=list(PANEL_KEYS.values()), how="left"))
 
 
-def panels_at(which: Shown) -> list[tuple[Figure, Panel]]:
+def panels_at(which: ShownResults) -> list[tuple[Figure, Panel]]:
     """Every panel that was run, with all models beside it.
 
     Args:
@@ -184,7 +184,7 @@ def panels_at(which: Shown) -> list[tuple[Figure, Panel]]:
     return panels
 
 
-def not_run(panels: Sequence[tuple[Figure, Panel]], which: Shown) -> list[str]:
+def not_run(panels: Sequence[tuple[Figure, Panel]], which: ShownResults) -> list[str]:
     """What the panels lack, in words: measurements of figures, predictions at points.
 
     Args:

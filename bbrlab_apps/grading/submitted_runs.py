@@ -306,11 +306,11 @@ def _summary(
         "seed": manifest.seed, "backend": manifest.backend, "virtual_s": scenario.duration_s,
         "window_s": list(scenario.window_s), "kernel": manifest.kernel.model_dump(),
     }  # fmt: skip
-    problems = [*differences(summary, expected, close=CLOSE, only_two=True)]
+    problems = [*differences(summary, expected, close=CLOSE, only_second=True)]
     try:
         if can_recount(scenario):
             counted = dict(recounted(point, plan, columns))
-            problems += differences(summary, counted, close=CLOSE, only_two=True)
+            problems += differences(summary, counted, close=CLOSE, only_second=True)
         else:
             folder.notes.append("flows that end before the run does: only a run made again can show an edited summary")
             counted = _numbers(summary, len(scenario.flows))
@@ -356,7 +356,7 @@ def _checked(
             continue
         remaining.remove(check)
         keys = ("asked", "measured", "ok")  # not the words, which a version of the package may have put otherwise
-        problems += differences(check, {key: expected[key] for key in keys}, place, close=CLOSE, only_two=True)  # type: ignore[literal-required]
+        problems += differences(check, {key: expected[key] for key in keys}, place, close=CLOSE, only_second=True)  # type: ignore[literal-required]
     failed = {shown(str(c.get("name"))) for c in (*submitted, *counted) if c.get("ok") is False}
     strange = [shown(str(c.get("name"))) for c in submitted if c.get("ok") not in (True, False, None)]
     problems += [Difference(f"checks.{name}.ok", "neither true, false nor null", None) for name in strange]

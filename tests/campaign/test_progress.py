@@ -21,7 +21,7 @@ from bbrlab.campaign.progress import Cost, Progress, span
 from bbrlab.campaign.terminal import LogHandler
 from bbrlab.models.predictions import prediction_file
 from bbrlab.results.figures import figures_at
-from bbrlab.results.seeds import read_seeds, settled, write_seeds
+from bbrlab.results.seeds import read_seeds, seeds_after, write_seeds
 from snakemake_logger_plugin_bbrlab import LogHandler as found
 
 
@@ -173,16 +173,16 @@ def test_a_round_that_asks_for_nothing_is_the_last(figure, tmp_path):
         looked.append(number)
         return tmp_path / f"{number}.json"
 
-    assert settled(few, 1, file_of) is None
+    assert seeds_after(few, 1, file_of) is None
     write_seeds(tmp_path / "2.json", few)
-    assert settled(few, 3, file_of) is None
+    assert seeds_after(few, 3, file_of) is None
     assert set(looked) == {2}, "nobody looks a third time"
     write_seeds(tmp_path / "2.json", few | {first: 8})
     write_seeds(tmp_path / "3.json", few | {first: 12})
-    assert settled(few, 2, file_of) == tmp_path / "2.json"
-    assert settled(few, 3, file_of) == tmp_path / "3.json"
+    assert seeds_after(few, 2, file_of) == tmp_path / "2.json"
+    assert seeds_after(few, 3, file_of) == tmp_path / "3.json"
     write_seeds(tmp_path / "3.json", few | {first: 8})
-    assert settled(few, 3, file_of) == tmp_path / "2.json"
+    assert seeds_after(few, 3, file_of) == tmp_path / "2.json"
 
 
 def test_a_forecast_counts_what_the_models_have_yet_to_say(tmp_path, monkeypatch, capsys):

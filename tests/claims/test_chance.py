@@ -17,7 +17,7 @@ from bbrlab.claims.wanted_seeds import wanted_seeds
 from bbrlab.publish.pack import Finished, _runs_of_table
 from bbrlab.results.algorithms import draws_nothing
 from bbrlab.results.figures import REPEATS, figures_at, runs_of
-from bbrlab.results.seeds import least_seeds
+from bbrlab.results.seeds import seeds_needed
 from bbrlab.results.verdicts import REPRODUCED
 from bbrlab.scenario.load import load_scenario
 from bbrlab.scenario.point import Point
@@ -119,15 +119,15 @@ def test_it_begins_with_two_seeds(fig5):
 
 def test_equal_seeds_are_enough_and_unequal_ones_have_the_figures_trials(fig5, claim):
     equal, unequal = runs(fig5), runs(fig5, lambda seed: seed * 1e-6)
-    assert by_case(fig5, least_seeds(fig5, equal)) == {"bbr1": 5, "cubic": 2}
+    assert by_case(fig5, seeds_needed(fig5, equal)) == {"bbr1": 5, "cubic": 2}
     assert by_case(fig5, wanted_seeds(fig5, equal, [claim])) == {"bbr1": 8, "cubic": 2}, "a wide interval asks of BBRv1"
-    assert by_case(fig5, least_seeds(fig5, unequal)) == {"bbr1": 5, "cubic": 5}
+    assert by_case(fig5, seeds_needed(fig5, unequal)) == {"bbr1": 5, "cubic": 5}
     assert by_case(fig5, wanted_seeds(fig5, unequal, [])) == {"bbr1": 5, "cubic": 5}
 
 
 def test_one_seed_shows_nothing(fig5):
     once = runs(fig5)
-    assert by_case(fig5, least_seeds(fig5, once[once["seed"] == 1])) == {"bbr1": 5, "cubic": 5}
+    assert by_case(fig5, seeds_needed(fig5, once[once["seed"] == 1])) == {"bbr1": 5, "cubic": 5}
 
 
 def test_the_workflow_looks_at_such_figures_though_no_claim_asks(fig5):

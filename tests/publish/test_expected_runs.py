@@ -18,7 +18,7 @@ from bbrlab.cli.commands import app
 from bbrlab.publish import expected_runs as records
 from bbrlab.publish import verify
 from bbrlab.publish.differences import compare
-from bbrlab.publish.expected_runs import ExpectedRun, Folder, Problem, Shipped, results_at, shipped_by
+from bbrlab.publish.expected_runs import ExpectedRun, Problem, ResultsFolder, ShippedResults, results_at, shipped_by
 from bbrlab.results import shipped
 from bbrlab.results.figures import figures_at, runs_of
 from bbrlab.results.run_folder import RunFolder
@@ -50,7 +50,7 @@ def with_files(folder: Path) -> None:
 # --- what was asked for --------------------------------------------------------------------------------------------------
 
 
-def asked(folder: Path, scale: str, *names: str) -> Shipped | Folder:
+def asked(folder: Path, scale: str, *names: str) -> ShippedResults | ResultsFolder:
     return results_at(folder, scale, figures_at(scale, list(names)), names)
 
 
@@ -311,7 +311,7 @@ def test_a_cached_run_has_no_table_of_short_flows_and_the_hash_is_compared(tmp_p
     files.write_json(kept / "summary.json", whole_summary({}))
     for file in kept.iterdir() if cached else ():
         (run.folder / file.name).symlink_to(file)
-    expected = Folder(tmp_path / "results", "quick", {figure.id: figure}).expected(
+    expected = ResultsFolder(tmp_path / "results", "quick", {figure.id: figure}).expected(
         (figure.id, run.point.label, run.seed)
     )
     assert expected.problems == (() if cached else (Problem("short_flows.parquet", "is missing"),))

@@ -8,7 +8,7 @@ import pytest
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.kernel.built import describe_kernel, get_kernel
-from bbrlab.publish.expected_runs import Key, Results, results_at
+from bbrlab.publish.expected_runs import ExpectedResults, Key, results_at
 from bbrlab.publish.verify import run_again
 from bbrlab.results.config import load_config
 from bbrlab.results.cost import estimate_s
@@ -23,7 +23,7 @@ SCALES = [scale for scale in load_config().scales if is_shipped(SHIPPED, scale)]
 LONGEST_S = 60  # of a run that `make test` makes again
 
 
-def verifiable(scale: str) -> Results:
+def verifiable(scale: str) -> ExpectedResults:
     """What ships, with the runs that this version makes again."""
     try:
         return results_at(SHIPPED, scale, figures_at(scale, list(read_manifest(SHIPPED, scale).figures)))
@@ -31,7 +31,7 @@ def verifiable(scale: str) -> Results:
         pytest.skip(str(error))
 
 
-def cheapest_of_each_commit(results: Results) -> list[tuple[Key, float]]:
+def cheapest_of_each_commit(results: ExpectedResults) -> list[tuple[Key, float]]:
     """Figure, point and seed of the run of each commit that takes least time, and how long that is estimated to take (s)."""
     points = {(id, point.label): point for id, figure in results.figures.items() for point in figure.points}
     runs = pd.read_parquet(SHIPPED / results.scale / RUNS).set_index(["figure", "point", "seed"]).loc[results.keys]
@@ -58,7 +58,7 @@ def test_long_runs_come_out_the_same(scale):
     come_out_the_same(results, [key for key, cost_s in cheapest_of_each_commit(results) if cost_s > LONGEST_S])
 
 
-def come_out_the_same(results: Results, wanted: list[Key]) -> None:
+def come_out_the_same(results: ExpectedResults, wanted: list[Key]) -> None:
     records = [results.expected(key) for key in wanted]
     for name, key in {record.kernel for record in records if record.kernel}:
         if describe_kernel(get_kernel(name))["key"] != key:

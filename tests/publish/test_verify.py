@@ -30,7 +30,7 @@ from bbrlab.measure.checks.check import kind_of
 from bbrlab.measure.summary import FlowEntry
 from bbrlab.publish import verify
 from bbrlab.publish.differences import LATER, compare
-from bbrlab.publish.expected_runs import Problem, Results, results_at
+from bbrlab.publish.expected_runs import ExpectedResults, Problem, results_at
 from bbrlab.publish.pack import joined
 from bbrlab.results.digest import fields_of, summary_digest
 from bbrlab.results.figures import figures_at
@@ -53,7 +53,7 @@ def shipped(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def results(shipped) -> Results:
+def results(shipped) -> ExpectedResults:
     return results_at(shipped, "quick", figures_at("quick", [FIGURE]), [FIGURE])
 
 
@@ -82,7 +82,7 @@ def one_core_here(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(processes, "TELL_S", LATE_S)
 
 
-def some(results: Results, count: int = 1) -> list[verify.ExpectedRun]:
+def some(results: ExpectedResults, count: int = 1) -> list[verify.ExpectedRun]:
     return [results.expected(key) for key in results.keys[:count]]
 
 

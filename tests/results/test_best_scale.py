@@ -16,7 +16,7 @@ from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.cli.commands import app
 from bbrlab.results import shipped
-from bbrlab.results.best_scale import best_claims, best_statements, best_verdicts, in_scales, shipped_statements
+from bbrlab.results.best_scale import best_claims, best_statements, best_verdicts, scale_words, shipped_statements
 from bbrlab.results.figures import figures_at
 from bbrlab.results.verdicts import read_claims, read_statements
 from bbrlab.show.findings import load_findings
@@ -122,10 +122,10 @@ def test_a_page_of_what_ships_has_each_figure_at_the_largest_scale(monkeypatch, 
 
 
 def test_the_scales_of_figures_in_words():
-    assert in_scales({"fig1": "full"}) == "**full**"
-    assert in_scales({"fig1": "full", "fig2": "full", "fig3": "quick"}) == "**full** (2 figures) and **quick** (fig3)"
+    assert scale_words({"fig1": "full"}) == "**full**"
+    assert scale_words({"fig1": "full", "fig2": "full", "fig3": "quick"}) == "**full** (2 figures) and **quick** (fig3)"
     many = dict.fromkeys("abcdefgh", "full") | dict.fromkeys("ijklmnop", "quick")
-    assert in_scales(many).endswith(" and 2 more)")
+    assert scale_words(many).endswith(" and 2 more)")
 
 
 def test_a_table_of_statements_marks_claims_of_another_scale():

@@ -11,7 +11,7 @@ from markupsafe import escape
 
 from bbrlab.base import files, paths
 from bbrlab.results.best_scale import results_shown
-from bbrlab.results.shipped import content_hash, shown
+from bbrlab.results.shipped import content_hash, results_to_show
 from bbrlab.run.conditions import CONDITIONS
 from bbrlab.scenario.schema import Hosts, Noise
 from bbrlab.show.findings import load_findings
@@ -62,9 +62,9 @@ def test_a_papers_page_says_it_at_the_figure_and_no_other():
 
 def test_a_notebooks_first_lines_and_the_terminal_say_it():
     sentence = f"Of an older version of bbrlab ({WORDS}): {OLD}."
-    assert sentence in results_shown(shown("quick", "tang"), "tang")
+    assert sentence in results_shown(results_to_show("quick", "tang"), "tang")
     assert sentence in load_page("quick", "tang").glance()
-    assert OLD not in results_shown(shown("quick", "cao2019"), "cao2019")
+    assert OLD not in results_shown(results_to_show("quick", "cao2019"), "cao2019")
 
 
 def test_the_pages_of_outcomes_and_of_what_ships_say_it(folder):

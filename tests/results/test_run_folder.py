@@ -94,9 +94,9 @@ def test_where_two_contents_differ(two, places):
 
 
 def test_numbers_may_be_close():
-    assert not [*differences({"x": 1.0, "y": 1}, {"x": 1.0 + 1e-9}, close=1e-8, only_two=True)]
-    (difference,) = differences({}, {"x": 1.0}, close=1e-8, only_two=True)
-    assert difference == ("x", MISSING, 1.0) and in_words(difference.one) == "is not there"
+    assert not [*differences({"x": 1.0, "y": 1}, {"x": 1.0 + 1e-9}, close=1e-8, only_second=True)]
+    (difference,) = differences({}, {"x": 1.0}, close=1e-8, only_second=True)
+    assert difference == ("x", MISSING, 1.0) and in_words(difference.first) == "is not there"
     assert [*differences({"x": 1 << 5000}, {"x": 1.0}, close=1e-8)], "no float holds it"
     assert not is_number(True) and not is_number(1 << 5000) and not is_number(math.inf)
 

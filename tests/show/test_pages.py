@@ -14,7 +14,7 @@ from bbrlab.base import paths
 from bbrlab.cli.commands import app
 from bbrlab.cli.outcome import show_outcome
 from bbrlab.results.figures import PANEL_KEYS, Figure, figures_at, runs_of
-from bbrlab.results.shipped import Shown
+from bbrlab.results.shipped import ShownResults
 from bbrlab.results.verdicts import NOT_REPRODUCED, PARTLY_RUN, REPRODUCED
 from bbrlab.show.panel import Panel, not_run, panel_rows, panels_at, with_fluid
 from bbrlab.show.verdicts import marks_text
@@ -168,13 +168,13 @@ def test_every_panel_that_was_run_has_a_row(tmp_path):
         own = tmp_path / "models" / figure.id / point.label / "own.parquet"
         own.parent.mkdir(parents=True)
         pd.DataFrame({"share_of_capacity": [0.6], "step_difference": [0.0]}).to_parquet(own)
-    (row,) = panel_rows(panels_at(Shown(tmp_path, "smoke", False, ""))).reset_index().to_dict("records")
+    (row,) = panel_rows(panels_at(ShownResults(tmp_path, "smoke", False, ""))).reset_index().to_dict("records")
     assert (row["panel"], row["BBR"], row["against"]) == (figure.scenario.figure, "BBRv1", "CUBIC")
     assert row["points"] == len(figure.points)
     assert row["fluid (own length) - measured"] == pytest.approx(0.1)
     assert np.isnan(row["fluid (9 s) - measured"]) and np.isnan(row["burst - measured"])
     assert row["fluid moves with the step"] == 0
-    assert panel_rows(panels_at(Shown(tmp_path / "nothing", "smoke", False, ""))).empty
+    assert panel_rows(panels_at(ShownResults(tmp_path / "nothing", "smoke", False, ""))).empty
 
 
 def test_models_stand_against_what_is_asked_for(tmp_path):
@@ -195,7 +195,7 @@ def test_what_the_panels_lack_is_named(tmp_path):
     file = tmp_path / "smoke" / f"{figure.id}.parquet"
     file.parent.mkdir(parents=True)
     file.touch()
-    lacking = not_run([(figure, panel_)], Shown(tmp_path, "smoke", False, ""))
+    lacking = not_run([(figure, panel_)], ShownResults(tmp_path, "smoke", False, ""))
     assert "measurements of sarpkaya2025/fig3a" in lacking
     assert f"measurements of {figure.id}" not in lacking
     assert [words for words in lacking if "model" in words] == [f"the fluid model at 1 of 2 points of {figure.id}"]

@@ -28,7 +28,7 @@ from bbrlab.claims.statements import counted_apart, statement_frame
 from bbrlab.cli.app import overrides_of
 from bbrlab.measure.summary import FlowEntry
 from bbrlab.results.figures import figures_at
-from bbrlab.results.shipped import Shown
+from bbrlab.results.shipped import ShownResults
 from bbrlab.results.tables import write_table
 from bbrlab.results.verdicts import NOT_REPRODUCED, PARTLY_RUN, REPRODUCED
 from bbrlab.scenario.load import base_point, load_scenario
@@ -210,7 +210,7 @@ def judged(verdicts: dict[str, tuple[str, float]]) -> Findings:
             for s in found]  # fmt: skip
     table = pd.DataFrame(rows, columns=["id", "verdict", "code", "cause", "exactness", "own"])
     return Findings(
-        Shown(Path("nowhere"), "smoke", False, ""),
+        ShownResults(Path("nowhere"), "smoke", False, ""),
         {},
         {},
         {},
