@@ -22,7 +22,7 @@ from bbrlab.run.output import SAMPLES
 from bbrlab.run.run import run_point
 from bbrlab.scenario.load import base_point, load_scenario
 from bbrlab.scenario.point import Point
-from bbrlab.show.plots.runs import run_over_time
+from studies.run_plots import run_over_time
 
 FOLDER = "by_hand"  # in the results folder
 SHOWN = ("goodput_mbit", "share_of_capacity", "retransmits", "rtt_ms_mean")

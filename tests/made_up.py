@@ -190,7 +190,7 @@ def page_of(results: Path, paper: str, figures: dict[str, Figure], tables: dict[
     """A notebook's page of some figures, of which nothing was judged."""
     from bbrlab.results.shipped import ShownResults
     from bbrlab.show.findings import Findings
-    from bbrlab.show.page import Page
+    from studies.page import Page
 
     which = ShownResults(results, scale, shipped, "")
     ids = {name: f"{paper}/{name}" for name in figures}

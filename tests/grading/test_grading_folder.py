@@ -111,7 +111,7 @@ def test_settings_of_the_working_folder_are_not_read(tmp_path):
     """numba's name a folder of pickles, matplotlib's a module; both would be read at the import, numba's at each compilation, too."""
     folder = make_hostile(tmp_path / "in", tmp_path / PROOF)
     code = (
-        "import bbrlab.models.fluid, bbrlab.show.plots.runs, matplotlib, os\n"
+        "import bbrlab.models.fluid, bbrlab.show.plots.style, matplotlib, os\n"
         "from numba.core import config; config.reload_config()\n"
         "print(repr(config.CACHE_DIR), repr(config.CPU_NAME), matplotlib.matplotlib_fname(), os.getcwd())"
     )
@@ -120,7 +120,7 @@ def test_settings_of_the_working_folder_are_not_read(tmp_path):
     cache, cpu, settings, here = done.stdout.split()
     assert cache == "''" and cpu == "None" and here == str(folder)
     done = subprocess.run(
-        [sys.executable, "-P", "-c", "import bbrlab.show.plots.runs, matplotlib; print(matplotlib.rcParams['backend'])"],
+        [sys.executable, "-P", "-c", "import bbrlab.show.plots.style, matplotlib; print(matplotlib.rcParams['backend'])"],
         cwd=folder, capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 0 and "yaml" not in done.stdout, done.stderr

@@ -16,10 +16,10 @@ import pytest
 from bbrlab.scenario.frames import FRAME_BYTES
 from bbrlab.scenario.rates import buffer_full_ms, highest_mbit, queueing_delay_ms, rate_at
 from bbrlab.scenario.schema import ROUTER_RATE_MBIT_MIN, Flow, Network, Scenario
-from bbrlab.show import notebook
-from bbrlab.show.page import Page
-from bbrlab.show.plots.runs import distributions, run_over_time
 from bbrlab.show.run_page import write_run_page
+from studies import notebook
+from studies.page import Page
+from studies.run_plots import distributions, run_over_time
 from tests.show.test_site import made_up_run
 
 # 1,000 bytes take 0.8 ms at 10 Mbit/s, 1.6 at 5 and 0.4 at 20.

@@ -24,8 +24,8 @@ from bbrlab.results.figures import PANEL_KEYS, figures_at, write_points
 from bbrlab.scenario.frames import FRAME_BYTES, PAYLOAD_BYTES, PAYLOAD_PER_FRAME
 from bbrlab.scenario.messages import validate
 from bbrlab.show.panel import Panel, with_burst
-from bbrlab.show.plots.panels import three_models
 from studies import burst_panels, burst_tables, readings
+from studies.share_plots import three_models
 from tests.conftest import scenario_dict
 
 # RMSE up to 16 BDP of the drafts to the letter; the first five are asked for by the model's specification, the last two are what two

@@ -20,10 +20,10 @@ from bbrlab.results.best_scale import best_claims, best_statements, best_verdict
 from bbrlab.results.figures import figures_at
 from bbrlab.results.verdicts import read_claims, read_statements
 from bbrlab.show.findings import load_findings
-from bbrlab.show.page import load_page, statement_table
 from bbrlab.show.site import notebook_files
 from bbrlab.show.site_pages import front_page, paper_page, runs_page
 from studies import beside_shipped
+from studies.page import load_page, statement_table
 
 REAL = paths.ROOT / "shipped" / "quick"
 

@@ -15,10 +15,10 @@ from bbrlab.results.shipped import content_hash, results_to_show
 from bbrlab.run.conditions import CONDITIONS
 from bbrlab.scenario.schema import Hosts, Noise
 from bbrlab.show.findings import load_findings
-from bbrlab.show.page import load_page
 from bbrlab.show.site_pages import paper_page
 from docs._make import measured as measured_page
 from docs._make import outcomes as outcomes_page
+from studies.page import load_page
 
 OLD = "tang/fig2"
 COMMIT, TIME = "0123456789" * 4, "2020-01-02T03:04:05Z"

@@ -32,9 +32,9 @@ from bbrlab.results.run_folder import RunFolder
 from bbrlab.results.tables import figure_table, tidy, write_table
 from bbrlab.run import processes
 from bbrlab.run.run import run_point
-from bbrlab.show.notebook import between_cuts, samples_of
-from bbrlab.show.page import load_page
 from studies import beside_shipped
+from studies.notebook import between_cuts, samples_of
+from studies.page import load_page
 from tests.conftest import state_of
 
 FIGURE = "tang/fig2"

@@ -14,8 +14,8 @@ from bbrlab.models.of_paper import models_of
 from bbrlab.models.predict import speaks_of
 from bbrlab.results.figures import figures_at
 from bbrlab.show.panel import fluid_figure
-from bbrlab.show.plots.runs import time_series
-from bbrlab.show.plots.tables import curves
+from studies.figure_plots import curves
+from studies.run_plots import time_series
 
 
 def samples() -> pd.DataFrame:

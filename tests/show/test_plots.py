@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from bbrlab.show.plots.style import bdp_axis, in_order, line_looks, multiples, plain, with_room
-from bbrlab.show.plots.tables import curves
+from studies.figure_plots import curves
 
 
 @pytest.fixture(autouse=True)

@@ -30,9 +30,9 @@ from bbrlab.results.verdicts import (
     statements_beside,
 )
 from bbrlab.show.outcomes import HALF, HARDLY, MOSTLY, STEPS, outcome_words, step
-from bbrlab.show.page import MANY, load_page, statement_table
 from bbrlab.show.terminal import show_verdicts, write_scorecard
 from bbrlab.show.verdicts import LOOKS, colours_css, contrast
+from studies.page import MANY, load_page, statement_table
 from tests.made_up import EACH, GOOD, partly, series, table, written
 from tests.show.colours import MACHADO, lab, linear
 

@@ -34,7 +34,6 @@ from matplotlib.figure import Figure as Drawing
 
 from bbrlab.base.errors import UserError
 from bbrlab.base.tables import published_table
-from bbrlab.measure.sawtooth import loss_epochs
 from bbrlab.measure.series import goodput_series
 from bbrlab.models import ware
 from bbrlab.publish.ns3 import program_identity
@@ -43,9 +42,10 @@ from bbrlab.results.figures import Figure
 from bbrlab.results.schema import read_with
 from bbrlab.run.output import SAMPLES
 from bbrlab.scenario.rates import before, queueing_delay_ms
-from bbrlab.show.page import Page, load_page
-from bbrlab.show.plots.runs import run_over_time, time_series
 from bbrlab.show.plots.style import plain, set_style
+from studies.page import Page, load_page
+from studies.run_plots import run_over_time, time_series
+from studies.sawtooth import loss_epochs
 
 
 def open_page(scale: str, paper: str) -> Page:

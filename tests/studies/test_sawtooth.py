@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from bbrlab.measure.sawtooth import loss_epochs
+from studies.sawtooth import loss_epochs
 
 
 def samples(thresholds):
