@@ -2,12 +2,13 @@
 
 The code is every module that a stage's command can import, so that no file can be forgotten and no list of folders grows old.
 Snakemake sees one small file for each stage. It changes only if what the code does may have changed: not with a comment, a
-docstring, or the place where a module stands.
+docstring, the name of a local variable, or the place where a module stands.
 """
 
 from __future__ import annotations
 
 import ast
+import builtins
 import functools
 import hashlib
 import json
@@ -136,7 +137,7 @@ class _Parsed:
     """What a Python file does.
 
     Attributes:
-        sha256: of its syntax tree without imports and docstrings.
+        sha256: of its syntax tree without imports, docstrings and the names of local variables.
         does_something: whether more is in it than a docstring and imports.
         imports: wherever they stand in it.
         scripts: names of Python files beside it that it starts: Path(__file__).with_name("start.py").
@@ -197,6 +198,7 @@ def _parsed(path: Path) -> _Parsed:
     tree = ast.parse(path.read_bytes(), str(path))
     imports = tuple(_imports(tree))
     scripts = tuple(_scripts(tree))
+    _number_locals(tree)
     _Stripped().visit(tree)
     return _Parsed(_sha256(ast.dump(tree)), bool(tree.body), imports, scripts)
 
@@ -240,6 +242,50 @@ class _Stripped(ast.NodeTransformer):
             del node.body[0]
         self.generic_visit(node)
         return node
+
+
+def _number_locals(tree: ast.Module) -> None:
+    """Put numbers in place of the names of local variables: functions that differ in these names only do the same.
+
+    Others keep their names: parameters, by which callers may give them, and whatever is also bound elsewhere or in another way.
+    """
+    others = {*dir(builtins), *_bound_otherwise(tree)}
+    outside = [n for n in tree.body if not isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))]
+    others |= {n.id for statement in outside for n in ast.walk(statement) if isinstance(n, ast.Name)}
+    places = [n.body for n in tree.body if isinstance(n, ast.ClassDef)]
+    for function in (n for body in (tree.body, *places) for n in body):
+        if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            inside = [n for statement in function.body for n in ast.walk(statement)]
+            names = {n.id for n in inside if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)} - others
+            numbers: dict[str, str] = {}
+            for node in inside:
+                if (
+                    isinstance(node, ast.Name)
+                    and node.id in names
+                    and not any(isinstance(n, ast.ClassDef) for n in inside)
+                ):
+                    node.id = numbers.setdefault(node.id, str(len(numbers)))
+
+
+def _bound_otherwise(tree: ast.Module) -> Iterator[str]:
+    """Every name that something else than an assignment or a loop binds anywhere in a module."""
+    for node in ast.walk(tree):
+        match node:
+            case (
+                ast.arg(arg=name)
+                | ast.FunctionDef(name=name)
+                | ast.AsyncFunctionDef(name=name)
+                | ast.ClassDef(name=name)
+            ):
+                yield name
+            case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+                yield name
+            case ast.MatchMapping(rest=str(name)):
+                yield name
+            case ast.Global(names=names) | ast.Nonlocal(names=names):
+                yield from names
+            case ast.alias(name=name, asname=as_name):
+                yield (as_name or name).partition(".")[0]
 
 
 def _has_docstring(body: Sequence[ast.stmt]) -> bool:

@@ -17,6 +17,7 @@ import yaml
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
+from bbrlab.campaign import stages
 from bbrlab.campaign.stages import PACKAGES, STAGES, data_of, modules_of
 from bbrlab.results.figures import figures_at
 from bbrlab.results.seeds import write_seeds
@@ -110,6 +111,38 @@ def test_hashes_change_with_what_code_does_only(checkout, hashes):
         assert hashes() == before
         path.write_text(text + "ANOTHER = 1\n")
         assert changed(before, hashes()) == {"runs", "pages", "site"}
+
+
+FUNCTION = """
+LIMIT = 3
+
+def total(values):
+    found = 0
+    for one in values:
+        found += min(one, LIMIT)
+    return found
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_same"),
+    [
+        (r"\bfound\b", "sum_so_far", True),
+        (r"\bone\b", "value", True),
+        (r"return found", "return one", False),
+        (r"\bfound = 0\b", "found = 1", False),
+        (r"\bvalues\b", "numbers", False),  # callers may give it by this name
+        (r"\bLIMIT\)", "one)", False),
+        (r"\bone\b", "LIMIT", False),
+        (r"def total", "def result", False),
+    ],
+)
+def test_the_name_of_a_local_variable_is_no_part_of_a_hash(tmp_path, old, new, is_same):
+    paths_of = [tmp_path / "first.py", tmp_path / "second.py"]
+    for path, text in zip(paths_of, (FUNCTION, re.sub(old, new, FUNCTION)), strict=True):
+        path.write_text(text)
+    first, second = (stages._parsed(path).sha256 for path in paths_of)
+    assert (first == second) == is_same
 
 
 def test_a_mere_move_changes_no_hash(checkout, hashes):
