@@ -41,7 +41,7 @@ def own_sources(given: Iterable[Path] = ()) -> dict[str, Path]:
     Raises:
         UserError: for a file that is not called like one; for two that have one name.
     """
-    found: dict[str, Path] = {}
+    sources: dict[str, Path] = {}
     for folder in (sorted(own_folder().glob("*.c")), given):
         here: dict[str, Path] = {}
         for path in folder:
@@ -49,5 +49,5 @@ def own_sources(given: Iterable[Path] = ()) -> dict[str, Path]:
             if name in here and here[name] != path:
                 raise UserError(f"{path}: {here[name]} is '{name}', too; give one of them another name")
             here[name] = path
-        found |= here
-    return found
+        sources |= here
+    return sources

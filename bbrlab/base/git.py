@@ -23,5 +23,9 @@ def commit_time(commit: str) -> str:
     Args:
         commit: its name, with "+" behind it where files had been changed.
     """
-    said = git("show", "--no-patch", "--format=%ct", commit.removesuffix("+"), "--")
-    return datetime.fromtimestamp(int(said), UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if said and said.isdigit() else ""
+    seconds = git("show", "--no-patch", "--format=%ct", commit.removesuffix("+"), "--")
+    return (
+        datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        if seconds and seconds.isdigit()
+        else ""
+    )

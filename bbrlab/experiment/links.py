@@ -52,11 +52,11 @@ def _bottleneck(scenario: Scenario, hosts: Hosts, direction: Direction) -> LinkP
 def _in_a_row(scenario: Scenario, hosts: Hosts) -> list[LinkPlan]:
     links = scenario.network.bottlenecks
     ends = hosts.add_burst_hosts(len(links))
-    found = []
+    plans = []
     for number, (network, switches) in enumerate(zip(links, link_switches(len(links)), strict=True)):
         link = _link(network, "forward", "-".join(switches), ends[number], ends[number + 1])
-        found.append(link | {"link": number})
-    return found
+        plans.append(link | {"link": number})
+    return plans
 
 
 def _link(network: Network, direction: Direction, device: str, burst_from: HostPlan, burst_to: HostPlan) -> LinkPlan:
@@ -149,10 +149,10 @@ def probes(hosts: Hosts) -> list[ProbePlan]:
 
 def pings(hosts: Hosts, links: list[LinkPlan]) -> list[PingPlan]:
     """From each sender to the receiver of its flows; and along the way of each burst from a host that sends no flow."""
-    found: list[PingPlan] = [
+    planned: list[PingPlan] = [
         {"host": h["name"], "address": hosts.receiver_of(h)["ip"]} for h in hosts.specs if h["sends"]
     ]
-    return found + [{"host": link["burst_from"], "address": link["burst_to_ip"]} for link in links if "link" in link]
+    return planned + [{"host": link["burst_from"], "address": link["burst_to_ip"]} for link in links if "link" in link]
 
 
 def changes(scenario: Scenario, hosts: Hosts) -> list[ChangePlan]:

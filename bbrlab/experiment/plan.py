@@ -137,8 +137,8 @@ def make_plan(
         if network.data_path.reordering is not None:
             content["late"] = late_packets(scenario, hosts.specs)
     opportunities = b""
-    if found := traced(scenario, content["bottlenecks"]):
-        content["trace"], opportunities = found
+    if trace_of := traced(scenario, content["bottlenecks"]):
+        content["trace"], opportunities = trace_of
     arguments = [*parameters.kernel_arguments]
     arguments += [f"tcp_ack_records.kept={TRACE_RECORDS}"] if trace else []
     arguments += ["tcp_ack_records.changes=Y"] if trace == "changes" else []

@@ -148,7 +148,11 @@ def _keep(
         "ccas": {field: kernel for field, kernel in names.items() if kernel in probe["ccas"]},
         "parameters": probe["parameters"],
         "modules": {name: module for name, module in probe["modules"].items() if name in spec.names.values()},
-        "profiles": {name: found for name, found in probe["profiles"].items() if name in spec.names.values()},
+        "profiles": {
+            name: names_of_profiles
+            for name, names_of_profiles in probe["profiles"].items()
+            if name in spec.names.values()
+        },
         "source": source.identity,
         "compiler": compiler(),
         "build_s": round(time.monotonic() - start, 1),

@@ -82,16 +82,16 @@ def read_kernel(name: str, key: str, host: str) -> Kernel | None:
 def get_kernel(name: str | None = None) -> Kernel:
     """A kernel without algorithms of one's own that is built already. UserError with the command that builds it."""
     name, spec = find_spec(name)
-    there = False
+    exists = False
     try:
         key = build_key(spec, locate(spec.source, fetch=False).identity, compiler())
-        kernel, there = read_kernel(name, key, host_key(spec)), kernel_folder(key).is_dir()
+        kernel, exists = read_kernel(name, key, host_key(spec)), kernel_folder(key).is_dir()
     except UserError:
         if spec.source.debian:
             raise
         kernel = None
     if kernel is None:
-        if there:
+        if exists:
             raise UserError(
                 f"kernel {name} is not built as it is to be: the one that is there is damaged, or has other patches for the host; run: "
                 f"bbrlab kernel build {name}"
@@ -181,7 +181,7 @@ def describe_kernel(kernel: Kernel) -> KernelEntry:
 
 def without_build(kernel: Mapping[str, Any]) -> dict[str, Any]:
     """Of what a result says of its kernel (KernelEntry) all but the binary's hash, which is another with other patches for the host."""
-    return {name: said for name, said in kernel.items() if name != "build_id"}
+    return {name: value for name, value in kernel.items() if name != "build_id"}
 
 
 def matches_this_recipe(kernel: KernelEntry) -> bool:

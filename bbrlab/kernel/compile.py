@@ -93,12 +93,12 @@ def _remedy(spec: KernelSpec, options: list[str]) -> str:
 def objects_of(names: Iterable[str], tree: Path) -> list[str]:
     """What the configured tree compiles from C files, as make is told it; what its Makefiles do not plainly say is left out."""
     on = _options_on(tree)
-    found = []
+    objects = []
     for name in names:
         path = tree / name
         if path.suffix == ".c" and path.is_file() and _is_built(path.stem, _makefile(path.parent), on):
-            found.append(name.removesuffix(".c") + ".o")
-    return found
+            objects.append(name.removesuffix(".c") + ".o")
+    return objects
 
 
 def _is_built(stem: str, makefile: str, on: set[str]) -> bool:
@@ -121,13 +121,13 @@ def switched_off(spec: KernelSpec, tree: Path) -> dict[str, list[str]]:
     on = _options_on(tree)
     files = {p: p.read_text(encoding="utf-8", errors="replace") for p in sorted((tree / CCAS).parent.glob("*.c"))}
     makefile = _makefile((tree / CCAS).parent)
-    found = {}
+    options_of = {}
     for cca in dict.fromkeys(spec.names.values()):
         named = [p for p, text in files.items() if re.search(rf'\bname\s*=\s*"{re.escape(cca)}"', text)]
         options = [_options_of(p.stem, makefile, on) for p in named]
         if options and all(options):
-            found[cca] = options[0] or []
-    return found
+            options_of[cca] = options[0] or []
+    return options_of
 
 
 def _options_on(tree: Path) -> set[str]:

@@ -47,16 +47,16 @@ def check_config(name: str, wanted: str, settings: Iterable[str], tree: Path, or
     if not lost:
         return
     own = set(settings)
-    said = []
+    problems = []
     for line in lost:
         option = _option_of(line)
         defined = list(_definitions(tree, option.removeprefix("CONFIG_")))
         if not defined:
-            said.append(f"{line}: {origin} has no option {option}")
+            problems.append(f"{line}: {origin} has no option {option}")
         elif any(re.search(r"(?m)^[ \t]+(def_)?(bool|tristate)\b", text) for _, text in defined) and not re.fullmatch(
             r"# .*|.*=y", line
         ):
-            said.append(f"{line}: takes y or n ({defined[0][0]})")
+            problems.append(f"{line}: takes y or n ({defined[0][0]})")
         else:
             on = [text for file, text in defined for text in _depends(text)]
             why = (
@@ -64,14 +64,14 @@ def check_config(name: str, wanted: str, settings: Iterable[str], tree: Path, or
                 if on
                 else "something else that is on or off decides it"
             )
-            said.append(f"{line}: did not survive ({why}; {defined[0][0]})")
+            problems.append(f"{line}: did not survive ({why}; {defined[0][0]})")
     own_lost = any(_option_of(line) in own for line in lost)
     what = (
         "give with --option what they depend on"
         if own_lost
         else "these are of kernels/options/: add what they depend on"
     )
-    raise UserError(f"kernel {name}: options that are not possible: {'; '.join(said)}; {what}, or leave them out")
+    raise UserError(f"kernel {name}: options that are not possible: {'; '.join(problems)}; {what}, or leave them out")
 
 
 def lost_options(wanted: str, config: str) -> list[str]:
@@ -97,9 +97,9 @@ def options_off(tree: Path) -> list[str]:
 
 
 def _option_of(line: str) -> str:
-    found = LINE.fullmatch(line)
-    assert found
-    return found[1] or found[2]
+    match = LINE.fullmatch(line)
+    assert match
+    return match[1] or match[2]
 
 
 def _definitions(tree: Path, option: str) -> Iterator[tuple[str, str]]:
@@ -108,8 +108,8 @@ def _definitions(tree: Path, option: str) -> Iterator[tuple[str, str]]:
         if not path.is_file():
             continue
         text = path.read_text(encoding="utf-8", errors="replace")
-        for found in re.finditer(rf"(?m)^(?:menu)?config {option}\n((?:[ \t].*\n|\n)*)", text):
-            yield path.relative_to(tree).as_posix(), found[1]
+        for match in re.finditer(rf"(?m)^(?:menu)?config {option}\n((?:[ \t].*\n|\n)*)", text):
+            yield path.relative_to(tree).as_posix(), match[1]
 
 
 def _depends(text: str) -> list[str]:

@@ -79,10 +79,10 @@ def own_of(used: Iterable[str], kernel_name: str | None, given: Sequence[Path] =
         return []
     sources = own_sources(given)
     wanted = {name_of_source(path) for path in given} | (unknown & set(sources))
-    found = [read_own(sources[name]) for name in sorted(wanted)]
-    for own in found:
+    algorithms = [read_own(sources[name]) for name in sorted(wanted)]
+    for own in algorithms:
         check_name(own, kernel_name, spec)
-    return found
+    return algorithms
 
 
 def check_name(own: OwnCca, kernel_name: str, spec: KernelSpec, registered: Iterable[str] = ()) -> None:
@@ -144,5 +144,5 @@ def crash_message(own: Sequence[OwnCca], lines: Sequence[str]) -> str | None:
 
 def _line_of(function: str, text: str) -> int | None:
     """The line at which a function is defined in a C file; None if it is not."""
-    found = re.search(rf"^[A-Za-z_][^;={{}}\n]*\b{re.escape(function)}\s*\([^;{{}}]*\)\s*\{{", text, re.MULTILINE)
-    return None if found is None else text.count("\n", 0, found.start()) + 1
+    match = re.search(rf"^[A-Za-z_][^;={{}}\n]*\b{re.escape(function)}\s*\([^;{{}}]*\)\s*\{{", text, re.MULTILINE)
+    return None if match is None else text.count("\n", 0, match.start()) + 1

@@ -147,8 +147,8 @@ def _make(steps: Steps, own: OwnCca, step: str, argv: list[str], at: Path | None
 def _compilers(steps: Steps, own: OwnCca, before: int) -> list[str]:
     """What the compiler said, from its first error or warning on, about a file by the name that its user knows."""
     name, lines = f"{PLACE}/{own.module}.c", [line for line in steps.words()[before:] if not MAKES_OWN.match(line)]
-    said = [line.replace(f"{steps.tree}/{name}", name).replace(name, str(own.path)) for line in lines]
-    return said if any(re.search(r"\b(error|warning)\b", line) for line in said) else []
+    messages = [line.replace(f"{steps.tree}/{name}", name).replace(name, str(own.path)) for line in lines]
+    return messages if any(re.search(r"\b(error|warning)\b", line) for line in messages) else []
 
 
 def _link(steps: Steps, own: Sequence[OwnCca], argv: list[str]) -> None:

@@ -135,8 +135,8 @@ def kvm_fails(image: Path) -> str:
         output = _boot(_probe_command(image, "x86_64", "kvm", str(folder), False), folder, KVM_TIMEOUT_S)
     if END in output:
         return ""
-    said = output.strip().splitlines()
-    how = f"did not come up within {KVM_TIMEOUT_S} s or ended before" + (f" ({said[-1][:200]})" if said else "")
+    lines = output.strip().splitlines()
+    how = f"did not come up within {KVM_TIMEOUT_S} s or ended before" + (f" ({lines[-1][:200]})" if lines else "")
     return f"{KVM} is there, but a machine with it {how}; inside a virtual machine its host must allow nested virtualisation"
 
 

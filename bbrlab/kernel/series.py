@@ -49,16 +49,19 @@ def apply_series(steps: Steps, tree: SourceTree, recipe: Recipe, identity: str) 
     Raises:
         UserError: naming the patch and its line, and the file and its line, where it does not apply.
     """
-    own, ours = [], []
+    own_patches, shipped_patches = [], []
     for path in recipe.series:
         parts = parts_of(path)
         _check_paths(path, parts, tree)
-        own.append(_Patch(path, _possible(parts, tree, steps), FUZZ))
+        own_patches.append(_Patch(path, _possible(parts, tree, steps), FUZZ))
     for path in [*recipe.patches, *recipe.host_patches]:
-        ours.append(_Patch(path, parts_of(path), 0))
-    before, after = ours[: len(recipe.patches)], [*own, *ours[len(recipe.patches) :]]
+        shipped_patches.append(_Patch(path, parts_of(path), 0))
+    before, after = shipped_patches[: len(recipe.patches)], [*own_patches, *shipped_patches[len(recipe.patches) :]]
     added = {f"{target}/{path.name}": path for path, target in recipe.added}
-    touched = [*(name for patch in [*own, *ours] for part in patch.parts for name in part.files), *added]
+    touched = [
+        *(name for patch in [*own_patches, *shipped_patches] for part in patch.parts for name in part.files),
+        *added,
+    ]
     remove_abandoned(tree.folder, PREFIX)
     with owned_folder(tree.folder, PREFIX) as scratch:
         tried = scratch / "files"
@@ -130,7 +133,7 @@ def _apply(steps: Steps, patch: _Patch, identity: str, file: Path) -> None:
 
 def _why(patch: _Patch, words: list[str], tried: Path) -> str:
     """What patch said, each rejected hunk with its place in the patch and in the file."""
-    found, name, part = [], "", None
+    reasons, name, part = [], "", None
     for line in words:
         if about := re.match(r"(?:patching|checking) file '?(.+?)'?(?: \(.*\))?$", line):
             name, part = about[1], patch.part_of(about[1])
@@ -140,20 +143,20 @@ def _why(patch: _Patch, words: list[str], tried: Path) -> str:
                 if part and int(hunk[1]) <= len(part.hunks)
                 else ""
             )
-            found.append(f"{name}:{hunk[2]}: {at}hunk {hunk[1]} FAILED")
+            reasons.append(f"{name}:{hunk[2]}: {at}hunk {hunk[1]} FAILED")
         elif re.match(r"\d+ out of \d+ hunks? (FAILED|ignored)", line):
-            found.append(f"{name}: " + line.split(" -- ")[0])
+            reasons.append(f"{name}: " + line.split(" -- ")[0])
         elif "previously applied" in line:
-            found.append(f"{name}: this source has it already, or it undoes what is there")
+            reasons.append(f"{name}: this source has it already, or it undoes what is there")
         elif line.startswith("can't find file to patch"):
-            found.append(_missing(patch, tried))
+            reasons.append(_missing(patch, tried))
         elif stopped := re.match(r"patch: \*\*\*\* (.*)", line):
-            found.append(stopped[1])
+            reasons.append(stopped[1])
         elif "already exists!" in line:
-            found.append(f"the file that it would make is there already ({line.strip()})")
-    failed = [text for text in found if "FAILED" in text or "ignored" in text]
-    shown = found[:SHOWN_MAX] + ([f"... ({len(failed)} in all)"] if len(found) > SHOWN_MAX else [])
-    hint = "; it may be for another version of Linux, or need another patch before it" if found else ""
+            reasons.append(f"the file that it would make is there already ({line.strip()})")
+    failed = [text for text in reasons if "FAILED" in text or "ignored" in text]
+    shown = reasons[:SHOWN_MAX] + ([f"... ({len(failed)} in all)"] if len(reasons) > SHOWN_MAX else [])
+    hint = "; it may be for another version of Linux, or need another patch before it" if reasons else ""
     return ("; ".join(dict.fromkeys(shown)) or "; ".join(words[-SHOWN_MAX:])) + hint
 
 
@@ -169,21 +172,21 @@ def _missing(patch: _Patch, tried: Path) -> str:
 
 def _remarks(patch: _Patch, words: list[str]) -> list[str]:
     """What is to be said of a patch that applies, but not as it was made."""
-    found, name = [], ""
+    remarks, name = [], ""
     moved: dict[str, list[str]] = {}
     for line in words:
         if about := re.match(r"patching file '?(.+?)'?(?: \(.*\))?$", line):
             name = about[1]
         elif fuzz := WITH_FUZZ.match(line):
-            found.append(
+            remarks.append(
                 f"warning: {patch.path.name}: {name}:{fuzz[2]}: hunk {fuzz[1]} applies only if {fuzz[3]} lines of its context are left "
                 f"out (fuzz {fuzz[3]}): look whether it is where it belongs"
             )
         elif offset := WITH_OFFSET.match(line):
             moved.setdefault(name, []).append(offset[3])
     if patch.fuzz:  # of the lab's own the log says it
-        found += [
+        remarks += [
             f"{patch.path.name}: {name}: applies {', '.join(dict.fromkeys(n))} lines from where it says"
             for name, n in moved.items()
         ]
-    return found
+    return remarks

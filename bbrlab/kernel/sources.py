@@ -133,10 +133,10 @@ def hashes_of(source: Source) -> dict[str, str]:
         return {"file": f"{source.debian}_{source.version}_all.deb", "sha256": source.sha256 or ""}
     if source.debian:
         _debian(source.debian)
-        tarball, known = _tarball(source.debian), recorded_source(source.debian)
+        tarball, record = _tarball(source.debian), recorded_source(source.debian)
         return {
             "file": tarball.name,
-            "sha256": known["sha256"] if known and not tarball.exists() else files.sha256(tarball),
+            "sha256": record["sha256"] if record and not tarball.exists() else files.sha256(tarball),
         }
     locate(source, fetch=False)
     return {"git": source.git or "", **read_lock(lock_of(source))[source.name]}
@@ -155,8 +155,8 @@ def _debian(package: str) -> Located:
     tarball = _tarball(package)
     query = subprocess.run(["dpkg-query", "-W", "-f=${Version}", package], capture_output=True, text=True, check=False)
     if query.returncode or not tarball.exists():
-        if known := recorded_source(package):
-            return Located(f"{package} {known['version']}", lambda folder, run: _refuse(package))
+        if record := recorded_source(package):
+            return Located(f"{package} {record['version']}", lambda folder, run: _refuse(package))
         raise UserError(
             f"the kernel source {package} is not installed; run 'make setup' (the default kernel's), or: apt-get install {package}"
         )
@@ -253,16 +253,16 @@ def _fetched(repository: Path, source: Source, say: Callable[[str], None]) -> di
     say(f"fetching {source.git}")
     _fetch(repository, source, (locked or {}).get("commit"))
     wanted = (locked or {}).get("commit") or source.commit or "FETCH_HEAD"
-    found = {part: _rev_parse(repository, f"{wanted}^{{{part}}}", source) for part in ("commit", "tree")}
-    if locked is not None and found != locked:
+    hashes = {part: _rev_parse(repository, f"{wanted}^{{{part}}}", source) for part in ("commit", "tree")}
+    if locked is not None and hashes != locked:
         raise UserError(
-            f"{source.name}: has tree {found['tree']}, but {lock_of(source)} says {locked['tree']}: "
+            f"{source.name}: has tree {hashes['tree']}, but {lock_of(source)} says {locked['tree']}: "
             "this is not the source that was fetched before; if that is meant, remove its entry there"
         )
     if locked is None:
         file = lock_of(source)
-        files.write_json(file, dict(sorted({**read_lock(file), source.name: found}.items())))
-    return found
+        files.write_json(file, dict(sorted({**read_lock(file), source.name: hashes}.items())))
+    return hashes
 
 
 def _git_call(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -330,12 +330,12 @@ def fetch_package(package: str, version: str, sha256: str, say: Callable[[str], 
                 with owned_folder(file.parent, FETCH_PREFIX) as folder:
                     _download(file, sha256, folder / "package.deb")
                     (folder / "package.deb").replace(file)
-            found = files.sha256(file)
+            actual = files.sha256(file)
     except OSError as error:
         raise files.explain(error, files.place_of(error, file.parent)) from None
-    if found != sha256:
+    if actual != sha256:
         raise UserError(
-            f"{file}: has SHA-256 {found}, but config/kernels.yaml says {sha256} of {package} {version}; "
+            f"{file}: has SHA-256 {actual}, but config/kernels.yaml says {sha256} of {package} {version}; "
             "remove it, and it is fetched again"
         )
     return file

@@ -79,10 +79,10 @@ def load_specs(path: Path | None = None) -> KernelsFile:
         specs = load_specs(paths.CONFIG / "kernels.yaml")
         own = {name: own_spec(name, entry, specs) for name, entry in read_users().items()}
         return specs.model_copy(update={"kernels": {**specs.kernels, **own}}) if own else specs
-    found = read_model(path, KernelsFile)
-    if found.default not in found.kernels:
-        raise UserError(f"{path}: default: '{found.default}' is not one of {', '.join(found.kernels)}")
-    return found
+    content = read_model(path, KernelsFile)
+    if content.default not in content.kernels:
+        raise UserError(f"{path}: default: '{content.default}' is not one of {', '.join(content.kernels)}")
+    return content
 
 
 def own_spec(name: str, entry: UsersKernel, specs: KernelsFile) -> OwnSpec:
@@ -135,9 +135,9 @@ def find_spec(name: str | None) -> tuple[str, KernelSpec]:
     name = name or specs.default
     if name not in specs.kernels:
         own = [n for n, spec in specs.kernels.items() if isinstance(spec, OwnSpec)]
-        ours = ", ".join(n for n in specs.kernels if n not in own)
+        names = ", ".join(n for n in specs.kernels if n not in own)
         also = f"; {users_file()} has {', '.join(own)}" if own else ""
-        raise NoSuchKernel(f"{name}: no such kernel; config/kernels.yaml has {ours}{also}")
+        raise NoSuchKernel(f"{name}: no such kernel; config/kernels.yaml has {names}{also}")
     return name, specs.kernels[name]
 
 
@@ -186,8 +186,8 @@ def recipe(spec: KernelSpec) -> Recipe:
 def _patches(field: str, folders: list[Name]) -> list[Path]:
     patches: list[Path] = []
     for folder in folders:
-        found = sorted((paths.KERNELS / "patches" / folder).glob("*.patch"))
-        if not found:
+        paths_found = sorted((paths.KERNELS / "patches" / folder).glob("*.patch"))
+        if not paths_found:
             raise UserError(f"config/kernels.yaml: {field}: kernels/patches/{folder} holds no .patch file")
-        patches += found
+        patches += paths_found
     return patches

@@ -99,8 +99,8 @@ def prune(tree: Path) -> None:
     """Remove the source files that nothing was compiled from, where a built tree has most of them."""
     used: set[str] = set()
     for record in tree.rglob(".*.cmd"):  # what make was told that a file depends on
-        found = re.findall(r"[\w./,+-]+\.[chS]\b", record.read_text(encoding="utf-8", errors="replace"))
-        used |= {posixpath.normpath(name) for name in found}  # "../x.h" beside a file is one of the folder above
+        names = re.findall(r"[\w./,+-]+\.[chS]\b", record.read_text(encoding="utf-8", errors="replace"))
+        used |= {posixpath.normpath(name) for name in names}  # "../x.h" beside a file is one of the folder above
     for top in PRUNED:
         for path in (tree / top).rglob("*"):
             place = path.relative_to(tree).as_posix()

@@ -28,29 +28,29 @@ DCTCP_ALPHA_UNIT = 1024
 
 def columns(records: Array) -> dict[str, Array]:
     """The columns of acks.parquet (sample_schema.ACKS) but for time and flow, of records of dtype RECORD."""
-    found: dict[str, Array] = {name: records[name].copy() for name in ACK_FIELDS}
-    there = (records["rate_delivered"] >= 0) & (records["rate_interval_us"] > 0)
-    found["delivery_rate"] = np.full(len(records), np.nan)
-    sampled = records[there]
-    found["delivery_rate"][there] = (
+    values: dict[str, Array] = {name: records[name].copy() for name in ACK_FIELDS}
+    has_rate = (records["rate_delivered"] >= 0) & (records["rate_interval_us"] > 0)
+    values["delivery_rate"] = np.full(len(records), np.nan)
+    sampled = records[has_rate]
+    values["delivery_rate"][has_rate] = (
         sampled["rate_delivered"] * sampled["snd_mss"].astype(float) / sampled["rate_interval_us"] * 1e6
     )
     for bit, name in enumerate(FLAGS):
-        found[name] = (records["flags"] >> bit & 1).astype("u1")
-    return found | _of_algorithms(records)
+        values[name] = (records["flags"] >> bit & 1).astype("u1")
+    return values | _of_algorithms(records)
 
 
 def _of_algorithms(records: Array) -> dict[str, Array]:
     """What the algorithms tell of themselves; NaN where they do not."""
-    found = {name: np.full(len(records), np.nan) for name in ("dctcp_alpha", *BBR_COLUMNS)}
+    values = {name: np.full(len(records), np.nan) for name in ("dctcp_alpha", *BBR_COLUMNS)}
     kinds = np.stack([records["info_kind"].astype("<u4"), records["info_bytes"]], axis=1)
     for kind, size in np.unique(kinds, axis=0):
         rows = np.flatnonzero((kinds == (kind, size)).all(axis=1))
         block = np.ascontiguousarray(records["info"][rows, :size])
         if kind == KIND_BBR:
-            for name, values in bbr_record.columns(block).items():
-                found[name][rows] = values
+            for name, block_values in bbr_record.columns(block).items():
+                values[name][rows] = block_values
         elif kind == KIND_DCTCP and size >= DCTCP_INFO.itemsize:
             info = np.ascontiguousarray(block[:, : DCTCP_INFO.itemsize]).view(DCTCP_INFO)[:, 0]
-            found["dctcp_alpha"][rows] = info["alpha"] / DCTCP_ALPHA_UNIT
-    return found
+            values["dctcp_alpha"][rows] = info["alpha"] / DCTCP_ALPHA_UNIT
+    return values

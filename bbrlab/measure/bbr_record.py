@@ -121,20 +121,20 @@ def columns(block: Array) -> dict[str, Array]:
         return {}
     if width == MODEL_INFO.itemsize:
         info = np.ascontiguousarray(block).view(MODEL_INFO)[:, 0]
-        known = (
+        is_valid = (
             np.isin(info["version"], VERSIONS) & (info["state"] < len(STATES)) & (info["ack_phase"] < len(ACK_PHASES))
         )
-        if known.all():
+        if is_valid.all():
             return _model_columns(info)
     if width == RELEASED_INFO.itemsize:
         info = np.ascontiguousarray(block).view(RELEASED_INFO)[:, 0]
         if np.isin(info["version"], VERSIONS).all():
             return _released_columns(info)
     info = np.ascontiguousarray(block[:, : INFO.itemsize]).view(INFO)[:, 0]
-    found = _common_columns(info)
+    by_name = _common_columns(info)
     if width == INFO.itemsize:
-        found["bbr_state"] = _states_of_v1(found["bbr_pacing_gain"], found["bbr_cwnd_gain"])
-    return found
+        by_name["bbr_state"] = _states_of_v1(by_name["bbr_pacing_gain"], by_name["bbr_cwnd_gain"])
+    return by_name
 
 
 def forget_states(table: dict[str, Array], flows: Iterable[int]) -> None:

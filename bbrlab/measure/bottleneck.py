@@ -43,8 +43,8 @@ class Bottleneck:
         """Whether each sample lies in the window, shape (samples,)."""
         low, high = self.scenario.window_s
         times = self.queue.columns["time_s"]
-        found: Array = (times >= low - EDGE_TOLERANCE_S) & (times <= high + EDGE_TOLERANCE_S)
-        return found
+        is_inside: Array = (times >= low - EDGE_TOLERANCE_S) & (times <= high + EDGE_TOLERANCE_S)
+        return is_inside
 
     @property
     def capacity_mbit(self) -> float:
@@ -54,8 +54,8 @@ class Bottleneck:
     @property
     def backlog_bytes(self) -> Array:
         """At the window's samples."""
-        found: Array = self.queue.columns["bytes"][self.inside]
-        return found
+        backlog: Array = self.queue.columns["bytes"][self.inside]
+        return backlog
 
     @cached_property
     def delay_ms(self) -> Array:
@@ -101,8 +101,8 @@ def _loss_over_delivered(link: Bottleneck) -> Value:
 
 @RUN.of("occupancy", "occupancy_p50", "occupancy_p95")
 def _occupancy(link: Bottleneck) -> dict[str, Value]:
-    found = spread_of(link.backlog_bytes / link.scenario.network.buffer_bytes)
-    return {"occupancy": found["mean"], "occupancy_p50": found["p50"], "occupancy_p95": found["p95"]}
+    spread = spread_of(link.backlog_bytes / link.scenario.network.buffer_bytes)
+    return {"occupancy": spread["mean"], "occupancy_p50": spread["p50"], "occupancy_p95": spread["p95"]}
 
 
 _QUEUE = tuple(m for m in schema.RUN.values() if m.place[:2] == ("bottleneck", "queue_ms"))
@@ -110,8 +110,8 @@ _QUEUE = tuple(m for m in schema.RUN.values() if m.place[:2] == ("bottleneck", "
 
 @RUN.of(*(m.name for m in _QUEUE))
 def _queue(link: Bottleneck) -> dict[str, Value]:
-    found = spread_of(link.delay_ms)
-    return {m.name: found[m.place[-1]] for m in _QUEUE}
+    spread = spread_of(link.delay_ms)
+    return {m.name: spread[m.place[-1]] for m in _QUEUE}
 
 
 _TWO_QUEUES = ("classic_queue_ms_mean", "classic_queue_ms_p99", "l4s_queue_ms_mean", "l4s_queue_ms_p99",
@@ -123,18 +123,18 @@ def _two_queues(link: Bottleneck) -> dict[str, Value]:
     columns = link.queue.columns
     if "l4s_us" not in columns:
         return dict.fromkeys(_TWO_QUEUES)
-    found: dict[str, Value] = {}
+    values: dict[str, Value] = {}
     for queue in ("classic", "l4s"):
         spread = spread_of(columns[f"{queue}_us"][link.inside] / 1000)
-        found |= {f"{queue}_queue_ms_mean": spread["mean"], f"{queue}_queue_ms_p99": spread["p99"]}
+        values |= {f"{queue}_queue_ms_mean": spread["mean"], f"{queue}_queue_ms_p99": spread["p99"]}
     probability = columns["probability"][link.inside] / 2**32
     square = mean(probability**2)
-    found["coupled_probability_mean"] = mean(probability)
-    found["coupled_probability_rms"] = None if square is None else rounded(square**0.5)
+    values["coupled_probability_mean"] = mean(probability)
+    values["coupled_probability_rms"] = None if square is None else rounded(square**0.5)
     classic, scalable = link.growth("classic_packets"), link.growth("l4s_packets")
     if classic is not None and scalable is not None:
-        found["l4s_packets"] = rounded(ratio(scalable, classic + scalable))
-    return {"l4s_packets": None} | found
+        values["l4s_packets"] = rounded(ratio(scalable, classic + scalable))
+    return {"l4s_packets": None} | values
 
 
 @RUN.of(*map(schema.queue_cdf_name, schema.QUEUE_CDF_RTTS))

@@ -65,8 +65,8 @@ class FlowCounters:
         """How long bytes were unacknowledged (busy_time) before the first of data: iperf3's cookie, about one round trip. None where no
         sample lies between it and the data."""
         idle = (self.columns["unacked"] == 0) & (self.columns["bytes_acked"] == BEFORE_DATA_BYTES)
-        found = self.columns["busy_us"][idle]
-        return int(found[-1]) if len(found) else None
+        busy = self.columns["busy_us"][idle]
+        return int(busy[-1]) if len(busy) else None
 
     @cached_property
     def first_data_s(self) -> float | None:

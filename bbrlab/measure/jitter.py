@@ -21,8 +21,8 @@ def jitter_ms(extra_acked_bytes: Array, goodput_mbit: Array) -> Array:
         ms; NaN where nothing was delivered.
     """
     goodput = np.asarray(goodput_mbit, dtype=float)
-    found: Array = np.asarray(extra_acked_bytes) * 8e-3 / np.where(goodput > 0, goodput, np.nan)
-    return found
+    jitter: Array = np.asarray(extra_acked_bytes) * 8e-3 / np.where(goodput > 0, goodput, np.nan)
+    return jitter
 
 
 def largest_by_second(times_s: Array, extra_acked_bytes: Array, acked_bytes: Array, window_s: list[float]) -> float:

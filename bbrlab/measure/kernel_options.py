@@ -126,8 +126,8 @@ def _netem(data: bytes) -> Options:
     }
     if 3 in places:  # tc_netem_reorder
         options["at_once"] = struct.unpack_from("<I", data, places[3][0])[0] / 2**32
-    if 5 in places and (found := attributes_of(data, *_span(places[5]))) and 2 in found:  # tc_netem_gemodel
-        begins, ends, kept, lost = struct.unpack_from("<IIII", data, found[2][0])
+    if 5 in places and (model := attributes_of(data, *_span(places[5]))) and 2 in model:  # tc_netem_gemodel
+        begins, ends, kept, lost = struct.unpack_from("<IIII", data, model[2][0])
         options |= {
             "burst_begins": begins / 2**32,
             "burst_ends": ends / 2**32,

@@ -51,8 +51,8 @@ class LongFlow:
         """Whether each sample lies in the window, shape (samples,)."""
         low, high = self.scenario.window_s
         times = self.counters.times_s
-        found: Array = (times >= low - EDGE_TOLERANCE_S) & (times <= high + EDGE_TOLERANCE_S)
-        return found
+        is_inside: Array = (times >= low - EDGE_TOLERANCE_S) & (times <= high + EDGE_TOLERANCE_S)
+        return is_inside
 
     def samples(self, name: str) -> Array:
         """A column's values at the window's samples; none of a flow of which nothing was measured in it."""
@@ -139,7 +139,7 @@ class LongFlow:
         """The ``flows`` entry of summary.json."""
         retransmits, delivered = self.growth("total_retrans"), self.growth("delivered")
         minimum_us = self.samples("min_rtt_us")
-        found: FlowEntry = {
+        content: FlowEntry = {
             "flow": self.spec.flow,
             "group": self.spec.group,
             "cca": self.asked.cca,
@@ -159,10 +159,10 @@ class LongFlow:
             "first_sample_s": rounded(self.counters.times_s[0]) if len(self.counters.times_s) else None,
             "first_data_s": rounded(self.counters.first_data_s),
         }
-        found = cast(FlowEntry, found | self.bbr)  # {} for others
+        content = cast(FlowEntry, content | self.bbr)  # {} for others
         if self.asked.bytes is not None:
-            found["completion_s"] = self.completion_s
-        return found
+            content["completion_s"] = self.completion_s
+        return content
 
 
 def _latest(sampled_s: Array, times_s: Array) -> Array:
@@ -208,8 +208,8 @@ class LongGroup:
 def _of(
     flows: list[LongFlow], value: Callable[[LongFlow], float | None], combine: Callable[[Any], Any]
 ) -> float | None:
-    found = [value(f) for f in flows]
-    return rounded(combine(found)) if found and None not in found else None
+    numbers = [value(f) for f in flows]
+    return rounded(combine(numbers)) if numbers and None not in numbers else None
 
 
 @LONG.of("goodput_mbit", "share_of_capacity", "share_of_goodput")

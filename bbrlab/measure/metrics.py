@@ -48,23 +48,26 @@ def summarise(
     members = {
         g: [f for f in flows if f.spec.group == g] for g in range(len(scenario.flows)) if not (short and g in short)
     }
-    goodputs = {g: sum(f.goodput_mbit for f in mine) for g, mine in members.items()}
-    goodputs |= {g: mine.goodput_mbit for g, mine in (short or {}).items()}
+    goodputs = {g: sum(f.goodput_mbit for f in of_group) for g, of_group in members.items()}
+    goodputs |= {g: of_group.goodput_mbit for g, of_group in (short or {}).items()}
     whole = sum(goodputs.values())
     groups: list[GroupEntry] = []
-    for g, asked in enumerate(scenario.flows):
+    for g, spec_of_group in enumerate(scenario.flows):
         if short and g in short:
             from bbrlab.measure.short_flows import SHORT, ShortGroup
 
             counted, values = short[g].count, SHORT.values(ShortGroup(short[g], whole))
         else:
-            counted, values = asked.count, LONG.values(LongGroup(_slowest(scenario, asked), members[g], whole))
-        known: GroupEntry = {"cca": asked.cca, "count": counted, "direction": asked.direction}
-        groups.append(cast(GroupEntry, known | values))  # names of metrics are the schema's
-    found: dict[str, BottleneckEntry] = {}
+            counted, values = (
+                spec_of_group.count,
+                LONG.values(LongGroup(_slowest(scenario, spec_of_group), members[g], whole)),
+            )
+        identity: GroupEntry = {"cca": spec_of_group.cca, "count": counted, "direction": spec_of_group.direction}
+        groups.append(cast(GroupEntry, identity | values))  # names of metrics are the schema's
+    bottlenecks: dict[str, BottleneckEntry] = {}
     fairness: dict[str, float | None] = {}
     links: list[LinkEntry] = []
-    crossing = [{name for name, _ in crossed_by(scenario, asked)} for asked in scenario.flows]
+    crossing = [{name for name, _ in crossed_by(scenario, spec_of_group)} for spec_of_group in scenario.flows]
     for link in plan.content["bottlenecks"]:
         name, there = name_of(link), scenario_of(scenario, link)
         if name not in queues:
@@ -73,20 +76,20 @@ def summarise(
         goodput = sum(goodputs[g] for g in over)
         values = RUN.values(Bottleneck(there, queues[name], goodput, [f for f in flows if f.spec.group in over], flows))
         size: BottleneckEntry = {"buffer_bytes": there.network.buffer_bytes}
-        found[name] = cast(BottleneckEntry, _placed(values) | size)
+        bottlenecks[name] = cast(BottleneckEntry, _placed(values) | size)
         fairness[name] = values["jain_index_all"]
         if "link" in link:
-            who = {"link": link["link"], "rate_mbit": there.network.rate_mbit, "groups": over}
-            links.append(cast(LinkEntry, who | found[name]))
+            link_entry = {"link": link["link"], "rate_mbit": there.network.rate_mbit, "groups": over}
+            links.append(cast(LinkEntry, link_entry | bottlenecks[name]))
     main = crossed_by(scenario, scenario.flows[0])[0][0]
     content: Measured = {
-        "groups": groups, "flows": [f.entry() for f in flows], "bottleneck": found[main], "jain_index": fairness[main],
+        "groups": groups, "flows": [f.entry() for f in flows], "bottleneck": bottlenecks[main], "jain_index": fairness[main],
     }  # fmt: skip
     if links:
         content["links"] = links
     else:
-        for name in found.keys() - {main}:
-            content["bottleneck_reverse"] = found[name]
+        for name in bottlenecks.keys() - {main}:
+            content["bottleneck_reverse"] = bottlenecks[name]
     return content
 
 
@@ -97,12 +100,12 @@ def _slowest(scenario: Scenario, flow: Flow) -> Scenario:
 
 def _placed(values: dict[str, Value]) -> dict[str, Any]:
     """The ``bottleneck`` entry: the metrics of the run at their places in it."""
-    found: dict[str, Any] = {}
+    entry: dict[str, Any] = {}
     for name, value in values.items():
         place = RUN.scope[name].place or ("bottleneck", name)
         if place[0] == "bottleneck":
-            inner = found
+            inner = entry
             for key in place[1:-1]:
                 inner = inner.setdefault(key, {})
             inner[place[-1]] = value
-    return found
+    return entry

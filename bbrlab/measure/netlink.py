@@ -34,14 +34,14 @@ def records(data: bytes) -> Iterator[tuple[int, int, int, int, int]]:
 
 def attributes_of(data: bytes, start: int, end: int) -> dict[int, tuple[int, int]]:
     """{type: (offset, length)} of the netlink attributes in data[start:end]."""
-    found = {}
+    attributes = {}
     while start + 4 <= end:
         length, kind = struct.unpack_from("<HH", data, start)
         if length < 4:
             break
-        found[kind & 0x3FFF] = (start + 4, length - 4)
+        attributes[kind & 0x3FFF] = (start + 4, length - 4)
         start += (length + 3) & ~3
-    return found
+    return attributes
 
 
 def messages_of(data: bytes, start: int, end: int) -> Iterator[tuple[int, int]]:
@@ -61,22 +61,22 @@ def stacks_of(
     matrix = np.empty((len(offsets), length), np.uint8)
     for row, offset in enumerate(offsets):
         matrix[row] = raw[offset : offset + length]
-    left = np.arange(len(offsets))
-    while len(left):
-        first = offsets[left[0]]
+    remaining = np.arange(len(offsets))
+    while len(remaining):
+        first = offsets[remaining[0]]
         messages = [(o - first, n) for o, n in messages_of(data, first, first + length)]
-        same = np.ones(len(left), dtype=bool)
+        alike = np.ones(len(remaining), dtype=bool)
         for offset, _ in messages:
-            words = matrix[left, offset : offset + 4]
-            same &= (words == words[0]).all(axis=1)
+            words = matrix[remaining, offset : offset + 4]
+            alike &= (words == words[0]).all(axis=1)
             # attribute headers too: every reply of the stack must hold the same attributes at the same places
             start, end = offset + NLMSG_HEADER + DIAG_MESSAGE, offset + _message_length(messages, offset)
             for at, _ in attributes_of(data, first + start, first + end).values():
-                head = matrix[left, at - first - 4 : at - first]
-                same &= (head == head[0]).all(axis=1)
-        chosen = left[same]
+                head = matrix[remaining, at - first - 4 : at - first]
+                alike &= (head == head[0]).all(axis=1)
+        chosen = remaining[alike]
         yield chosen, matrix[chosen], messages
-        left = left[~same]
+        remaining = remaining[~alike]
 
 
 def _message_length(messages: list[tuple[int, int]], offset: int) -> int:

@@ -66,15 +66,15 @@ def write_capture(
         ValueError: if a guest's file is cut off.
     """
     frames = [_frames(tap.path, frame_bytes) for tap in taps]
-    times_ns, which, row = [], [], []
+    times_ns, taps_of, row = [], [], []
     for number, mapped in enumerate(frames):
         head = mapped[:, : HEADER.itemsize].copy().view(HEADER)[:, 0]
         since_ns = head["time_s"].astype("<i8") * NS + head["time_ns"] - zero_ns
         rows = np.flatnonzero((since_ns >= 0) & (since_ns <= end_ns))
         times_ns.append(since_ns[rows])
-        which.append(np.full(len(rows), number, "<u4"))
+        taps_of.append(np.full(len(rows), number, "<u4"))
         row.append(rows)
-    all_ns, interfaces, places = (np.concatenate(parts) for parts in (times_ns, which, row))
+    all_ns, interfaces, places = (np.concatenate(parts) for parts in (times_ns, taps_of, row))
     order = np.argsort(all_ns, kind="stable")
     file.write(_block(SECTION, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1), {COMMENT: WHAT, APPLICATION: b"bbrlab"}))
     for tap in taps:
@@ -84,8 +84,8 @@ def write_capture(
         chosen = order[begin : begin + CHUNK_PACKETS]
         block = np.empty((len(chosen), frame_bytes), "u1")
         for number, mapped in enumerate(frames):
-            mine = np.flatnonzero(interfaces[chosen] == number)
-            block[mine] = mapped[places[chosen[mine]]]
+            rows_of_tap = np.flatnonzero(interfaces[chosen] == number)
+            block[rows_of_tap] = mapped[places[chosen[rows_of_tap]]]
         file.write(_packets(block, all_ns[chosen], interfaces[chosen], snaplen).tobytes())
     for number, tap in enumerate(taps):
         body = struct.pack("<III", number, end_ns >> 32, end_ns & 0xFFFFFFFF)
@@ -119,7 +119,7 @@ def _packets(frames: Array, times_ns: Array, interfaces: Array, snaplen: int) ->
     padded = -(-kept // 4) * 4
     sizes = 28 + padded + 12 + 4
     ends = np.cumsum(sizes)
-    found = np.zeros(int(ends[-1]), "u1")
+    blocks = np.zeros(int(ends[-1]), "u1")
     flags = np.where(head["kind"] == OUTGOING, OUTBOUND, INBOUND)
     fields = np.stack([
         np.full(len(frames), ENHANCED), sizes, interfaces, times_ns >> 32, times_ns & 0xFFFFFFFF, kept, head["wire_bytes"],
@@ -129,7 +129,7 @@ def _packets(frames: Array, times_ns: Array, interfaces: Array, snaplen: int) ->
     for size, at in np.unique(np.stack([kept, head["at"]], axis=1), axis=0):  # few: of ACKs, and of data
         rows = np.flatnonzero((kept == size) & (head["at"] == at))
         begins = (ends - sizes)[rows][:, None]
-        found[begins + np.arange(28)] = fields[rows]
-        found[begins + 28 + np.arange(size)] = frames[rows, at : at + size]
-        found[begins + 28 + (-(-size // 4) * 4) + np.arange(16)] = tail[rows]
-    return found
+        blocks[begins + np.arange(28)] = fields[rows]
+        blocks[begins + 28 + np.arange(size)] = frames[rows, at : at + size]
+        blocks[begins + 28 + (-(-size // 4) * 4) + np.arange(16)] = tail[rows]
+    return blocks

@@ -34,19 +34,19 @@ def phases(table: pd.DataFrame, flow: int = 0) -> pd.DataFrame:
     """
     import pandas as pd  # takes a second that runs need not wait
 
-    mine = table[(table["flow"] == flow) & table["bbr_state"].notna()]
-    if mine.empty:
+    rows = table[(table["flow"] == flow) & table["bbr_state"].notna()]
+    if rows.empty:
         return pd.DataFrame({"state": [], "start_s": [], "end_s": [], "first": [], "last": []})
-    codes = mine["bbr_state"].to_numpy(dtype=int)
+    codes = rows["bbr_state"].to_numpy(dtype=int)
     starts = _first_of_stays(codes)
-    ends = np.append(starts[1:], len(mine)) - 1
-    times = mine["time_s"].to_numpy()
+    ends = np.append(starts[1:], len(rows)) - 1
+    times = rows["time_s"].to_numpy()
     return pd.DataFrame({
         "state": [STATES[c] for c in codes[starts]],
         "start_s": times[starts],
         "end_s": np.append(times[starts[1:]], np.nan),
-        "first": mine.index[starts],
-        "last": mine.index[ends],
+        "first": rows.index[starts],
+        "last": rows.index[ends],
     })  # fmt: skip
 
 
@@ -62,19 +62,19 @@ def phase_lengths(columns: dict[str, Array]) -> dict[str, float | None]:
     Returns:
         PHASES, in s.
     """
-    known = ~np.isnan(columns["bbr_state"])
-    codes, times = columns["bbr_state"][known].astype(int), columns["time_s"][known]
+    has_state = ~np.isnan(columns["bbr_state"])
+    codes, times = columns["bbr_state"][has_state].astype(int), columns["time_s"][has_state]
     starts = _first_of_stays(codes)
     begins, states = times[starts], codes[starts]
     lengths = np.diff(begins)
     whole = states[1:] != STATES.index("ProbeRTT")
 
-    found: dict[str, float | None] = {}
+    means: dict[str, float | None] = {}
     for name in ("Startup", "UP", "DOWN", "CRUISE"):
-        found[f"{name.lower()}_s"] = mean(lengths[whole & (states[:-1] == STATES.index(name))])
+        means[f"{name.lower()}_s"] = mean(lengths[whole & (states[:-1] == STATES.index(name))])
     for key, name in (("between_probe_rtt_s", "ProbeRTT"), ("between_up_s", "UP")):
-        found[key] = mean(np.diff(begins[states == STATES.index(name)]))
-    return found
+        means[key] = mean(np.diff(begins[states == STATES.index(name)]))
+    return means
 
 
 def probe_rtt_together(flows: Sequence[tuple[Array, Array]]) -> float | None:

@@ -84,8 +84,8 @@ def _marks(kind: str, data: bytes, offset: int, length: int) -> int:
         tins = attributes_of(data, offset, offset + length).get(TCA_CAKE_STATS_TIN_STATS, (offset, 0))
         total = 0
         for at, size in attributes_of(data, tins[0], tins[0] + tins[1]).values():
-            found = attributes_of(data, at, at + size).get(TCA_CAKE_TIN_STATS_ECN_MARKED_PACKETS)
-            total += struct.unpack_from("<I", data, found[0])[0] if found else 0
+            counter = attributes_of(data, at, at + size).get(TCA_CAKE_TIN_STATS_ECN_MARKED_PACKETS)
+            total += struct.unpack_from("<I", data, counter[0])[0] if counter else 0
         return total
     counts = [struct.unpack_from("<I", data, offset + at)[0] for at in MARKS.get(kind, ()) if at + 4 <= length]
     return max(counts, default=0)

@@ -40,9 +40,9 @@ class Registry(Generic[Subject]):
 
     def values(self, subject: Subject) -> dict[str, Value]:
         """Every metric of the scope in its order; None for those that this kind of subject does not have, unless these are left out."""
-        found: dict[str, Value] = {}
+        by_name: dict[str, Value] = {}
         for names, function in self.functions.items():
             result = function(subject)
-            found |= {name: result[name] for name in names} if len(names) > 1 else {names[0]: result}
-        left_out = {name for name, metric in self.scope.items() if metric.sometimes and found.get(name) is None}
-        return {name: found.get(name) for name in self.scope if name not in left_out}
+            by_name |= {name: result[name] for name in names} if len(names) > 1 else {names[0]: result}
+        left_out = {name for name, metric in self.scope.items() if metric.sometimes and by_name.get(name) is None}
+        return {name: by_name.get(name) for name in self.scope if name not in left_out}

@@ -53,11 +53,11 @@ class Metric:
 
     def of_run(self, summary: Measured) -> Value:
         """Its value in a summary.json, for a metric of the run. KeyError if it has none and is not of later versions only."""
-        found: Any = summary
+        inner: Any = summary
         *parts, last = self.place or ("bottleneck", self.name)
         for key in parts:
-            found = found[key]
-        return self._in(found, last)
+            inner = inner[key]
+        return self._in(inner, last)
 
     def of_bottleneck(self, entry: BottleneckEntry) -> Value:
         """Its value in the entry of a bottleneck, for a metric of one: not Jain's index of all flows."""
@@ -229,9 +229,11 @@ ALWAYS = tuple(name for name, metric in METRICS.items() if not metric.since)
 def label_of(name: str) -> str:
     """The axis label of a metric or of a column of a run's tables (sample_schema.py), with its unit unless the words say it;
     of any other column its name."""
-    known = METRICS.get(name) or COLUMNS.get(name)
-    if known is None:
+    described = METRICS.get(name) or COLUMNS.get(name)
+    if described is None:
         return name
     return (
-        known.label if known.unit in ("", "1") or known.unit in known.label.split() else f"{known.label} ({known.unit})"
+        described.label
+        if described.unit in ("", "1") or described.unit in described.label.split()
+        else f"{described.label} ({described.unit})"
     )

@@ -23,11 +23,11 @@ def goodput_series(samples: pd.DataFrame, bin_s: float, by: str = "flow") -> dic
     data = samples[samples["flow"] >= 0].assign(bin=lambda d: (d["time_s"] / bin_s).astype(int))
     flows = list(dict.fromkeys([by, "flow"]))
     rates = data.groupby([*flows, "bin"])["bytes_acked"].last().groupby(flows).diff() * 8e-6 / bin_s
-    found = {}
-    for which, rows in rates.groupby(by):
+    series = {}
+    for key, rows in rates.groupby(by):
         rate = rows.groupby("bin").sum(min_count=1).iloc[:-1]  # the last bin is hardly ever whole
-        found[int(str(which))] = (rate.index.to_numpy() * bin_s, rate.to_numpy())
-    return found
+        series[int(str(key))] = (rate.index.to_numpy() * bin_s, rate.to_numpy())
+    return series
 
 
 def jitter_series(samples: pd.DataFrame, bin_s: float) -> dict[int, tuple[Any, Any]]:
@@ -44,8 +44,8 @@ def jitter_series(samples: pd.DataFrame, bin_s: float) -> dict[int, tuple[Any, A
         bin=lambda d: (d["time_s"] / bin_s).astype(int), extra=lambda d: d["bbr_extra_acked"] * d["snd_mss"]
     )
     extra = data.groupby(["flow", "bin"])["extra"].mean()
-    found: dict[int, tuple[Any, Any]] = {}
+    series: dict[int, tuple[Any, Any]] = {}
     for flow, (begins, goodput) in goodput_series(samples, bin_s).items():
         extra_bytes = extra[flow].reindex((begins / bin_s).round().astype(int)).to_numpy()
-        found[flow] = (begins, jitter_ms(extra_bytes, goodput))
-    return found
+        series[flow] = (begins, jitter_ms(extra_bytes, goodput))
+    return series

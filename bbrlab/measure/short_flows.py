@@ -67,22 +67,22 @@ def srpt_s(starts: Array, sizes: Array, rate_mbit: float) -> Array:
         Seconds from start to the last byte's departure, shape (n,).
     """
     order = np.argsort(starts, kind="stable")
-    left: list[tuple[float, int]] = []
+    pending: list[tuple[float, int]] = []
     done = np.zeros(len(starts))
     now, position, bytes_per_s = 0.0, 0, rate_mbit * 1e6 / 8
-    while position < len(order) or left:
-        if not left:
+    while position < len(order) or pending:
+        if not pending:
             now = max(now, float(starts[order[position]]))
         while position < len(order) and starts[order[position]] <= now:
-            heapq.heappush(left, (float(sizes[order[position]]), int(order[position])))
+            heapq.heappush(pending, (float(sizes[order[position]]), int(order[position])))
             position += 1
-        size, who = heapq.heappop(left)
+        size, index = heapq.heappop(pending)
         end = now + size / bytes_per_s
         following = float(starts[order[position]]) if position < len(order) else math.inf
         if end <= following:
-            done[who], now = end, end
+            done[index], now = end, end
         else:
-            heapq.heappush(left, (size - (following - now) * bytes_per_s, who))
+            heapq.heappush(pending, (size - (following - now) * bytes_per_s, index))
             now = following
     taken: Array = done - np.asarray(starts)
     return taken
@@ -228,8 +228,8 @@ class ShortGroup:
 
     def slowdowns(self, taken_s: Array) -> Array:
         """Times over those in an empty network, at least 1 (one cut off at the end of the run can have had less)."""
-        found: Array = np.maximum(1.0, taken_s / self.flows.begun["ideal_s"].to_numpy())
-        return found
+        ratios: Array = np.maximum(1.0, taken_s / self.flows.begun["ideal_s"].to_numpy())
+        return ratios
 
 
 @SHORT.of("goodput_mbit", "share_of_capacity", "share_of_goodput")
@@ -260,8 +260,8 @@ def _completion(group: ShortGroup) -> dict[str, Value]:
 @SHORT.of("slowdown_mean", "slowdown_p50", "slowdown_p95", "slowdown_p99", "srpt_slowdown_mean")
 def _slowdown(group: ShortGroup) -> dict[str, Value]:
     spread = spread_of(group.slowdowns(group.taken_s))
-    found: dict[str, Value] = {f"slowdown_{key}": spread[key] for key in ("mean", "p50", "p95", "p99")}
-    return found | {"srpt_slowdown_mean": mean(group.slowdowns(group.srpt_taken_s))}
+    values: dict[str, Value] = {f"slowdown_{key}": spread[key] for key in ("mean", "p50", "p95", "p99")}
+    return values | {"srpt_slowdown_mean": mean(group.slowdowns(group.srpt_taken_s))}
 
 
 def concurrent_chunks(table: pd.DataFrame, end_s: float) -> int:

@@ -156,5 +156,5 @@ def flows_of(
         if f >= 0:
             final[int(f)] = {name: int(dead[name][i]) for name in _READ} | {"time_ns": int(dead["time_ns"][i])}
     lengths = np.unique(np.stack([flow[keep], living["record_bytes"][keep]]), axis=1)
-    told = {int(f): [int(n) for n in lengths[1][lengths[0] == f] if n] for f in np.unique(lengths[0])}
-    return Flows(columns, final, record_bytes={f: n for f, n in told.items() if n}), assigned
+    record_lengths = {int(f): [int(n) for n in lengths[1][lengths[0] == f] if n] for f in np.unique(lengths[0])}
+    return Flows(columns, final, record_bytes={f: n for f, n in record_lengths.items() if n}), assigned

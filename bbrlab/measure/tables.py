@@ -58,8 +58,8 @@ def samples_table(scenario: Scenario, plan: Plan, flows: Flows, queues: dict[str
         values = _at(main, name, columns["time_s"])
         for bottleneck, queue in queues.items():
             if queue.columns is not main:
-                mine = np.array([f >= 0 and bottleneck_of[f] == bottleneck for f in columns["flow"]], dtype=bool)
-                values[mine] = _at(queue.columns, name, columns["time_s"][mine])
+                rows = np.array([f >= 0 and bottleneck_of[f] == bottleneck for f in columns["flow"]], dtype=bool)
+                values[rows] = _at(queue.columns, name, columns["time_s"][rows])
         columns[f"queue_{name}"] = values
     for link in plan.content["bottlenecks"]:
         if "link" in link:

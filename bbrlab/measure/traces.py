@@ -65,9 +65,9 @@ def decode(path: Path, plan: Plan) -> tuple[Flows, dict[str, Queue]]:
     if plan.content["trace_acks"]:
         _add_acks(flows, np.concatenate([raw[:0], *acks]).view(ack_records.RECORD), assigned, plan)
     links = plan.content["bottlenecks"]
-    found: dict[str, Queue] = {name_of(link): queue_of(data, queues[i]) for i, link in enumerate(links)}
-    _end_by_samples(flows, next(iter(found.values())).columns["time_s"])
-    return flows, found
+    queue_of_link: dict[str, Queue] = {name_of(link): queue_of(data, queues[i]) for i, link in enumerate(links)}
+    _end_by_samples(flows, next(iter(queue_of_link.values())).columns["time_s"])
+    return flows, queue_of_link
 
 
 def _end_by_samples(flows: Flows, instants_s: Array) -> None:
@@ -78,8 +78,8 @@ def _end_by_samples(flows: Flows, instants_s: Array) -> None:
     """
     columns = flows.columns
     for flow, final in flows.final.items():
-        seen_s = columns["time_s"][columns["flow"] == flow]
-        later = instants_s[instants_s > seen_s[-1]] if len(seen_s) else instants_s[:0]
+        sampled_s = columns["time_s"][columns["flow"] == flow]
+        later = instants_s[instants_s > sampled_s[-1]] if len(sampled_s) else instants_s[:0]
         if len(later):
             final["time_ns"] = min(final["time_ns"], round(float(later[0]) * 1e9))
 

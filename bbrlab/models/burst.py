@@ -250,7 +250,7 @@ def _ccas(flows: Flows) -> list[str]:
     if isinstance(flows, str) or not isinstance(flows, Iterable):
         raise UserError(f"flows: must be algorithms with their numbers, as {{'bbr3': 4, 'cubic': 1}}, found {flows!r}")
     pairs = flows.items() if isinstance(flows, Mapping) else [(f, 1) if isinstance(f, str) else f for f in flows]
-    found: list[str] = []
+    ccas: list[str] = []
     for pair in pairs:
         if not isinstance(pair, tuple | list) or len(pair) != 2:
             raise UserError(f"flows: each must be a name, or a name and a number, found {pair!r}")
@@ -259,10 +259,10 @@ def _ccas(flows: Flows) -> list[str]:
             raise UserError(f"flows: the burst model knows {', '.join(CCAS)}, found '{name}'")
         if isinstance(count, bool) or not isinstance(count, int | np.integer) or not 0 <= count <= FLOWS_LIMIT:
             raise UserError(f"flows: {name} must be a whole number of flows from 0 to {FLOWS_LIMIT}, found {count!r}")
-        found += [name] * int(count)
-    if not 1 <= len(found) <= FLOWS_LIMIT:
-        raise UserError(f"flows: must be from 1 to {FLOWS_LIMIT} flows in all, found {len(found)}")
-    return found
+        ccas += [name] * int(count)
+    if not 1 <= len(ccas) <= FLOWS_LIMIT:
+        raise UserError(f"flows: must be from 1 to {FLOWS_LIMIT} flows in all, found {len(ccas)}")
+    return ccas
 
 
 def _positive(**values: float) -> None:

@@ -199,15 +199,15 @@ def simulate(
             f"the fluid model left the finite numbers at {step * step_ms:g} ms in flow {flow} ({cca[flow]}); "
             f"try a step_ms smaller than {step_ms:g}"
         )
-    seen = totals[0]
+    measured_s = totals[0]
     columns = ["t_ms", "queue_packets", "loss_probability", *(f"rate_{i}_packets_per_ms" for i in range(flows))]
     return Run(
         trace=pd.DataFrame(samples, columns=columns),
-        sent=flow_totals[:, 0] / seen,
-        delivered=flow_totals[:, 1] / seen,
+        sent=flow_totals[:, 0] / measured_s,
+        delivered=flow_totals[:, 1] / measured_s,
         loss=float(totals[2] / totals[1]),
-        queue_packets=float(totals[3] / seen),
-        utilisation=float(totals[4] / seen),
+        queue_packets=float(totals[3] / measured_s),
+        utilisation=float(totals[4] / measured_s),
         buffer_packets=float(buffer_packets),
         capacity=capacity,
         quirks=chosen,
@@ -258,10 +258,10 @@ def _mode(mode: str) -> Quirks:
 def quirks_of(mode: str, names: Sequence[str]) -> Quirks:
     """The quirks of a mode, with those named switched to the other position. UserError for an unknown name."""
     base = _mode(mode)
-    known = [f.name for f in fields(Quirks)]
+    valid = [f.name for f in fields(Quirks)]
     for name in names:
-        if name not in known:
-            raise UserError(f"quirk: must be one of {', '.join(known)}, found '{name}'")
+        if name not in valid:
+            raise UserError(f"quirk: must be one of {', '.join(valid)}, found '{name}'")
         base = replace(base, **{name: not getattr(base, name)})
     return base
 

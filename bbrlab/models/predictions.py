@@ -132,9 +132,9 @@ def read_prediction(path: Path) -> pd.DataFrame | None:
 @functools.cache
 def _packed(results: Path) -> dict[tuple[str, str, str], pd.DataFrame]:
     """{figure, point, kind: prediction} of a folder's PACKED files."""
-    found = {}
+    by_place = {}
     for file in sorted(results.glob(f"[!.]*/{PACKED}")):
         for place, rows in read_table(file).groupby(list(PLACE)):
             figure, point, kind = map(str, place)
-            found[figure, point, kind] = rows.drop(columns=list(PLACE))
-    return found
+            by_place[figure, point, kind] = rows.drop(columns=list(PLACE))
+    return by_place

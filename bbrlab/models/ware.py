@@ -115,7 +115,7 @@ def scenario_share(scenario: Scenario) -> float:
     network = scenario.network
     bbr = sum(f.count for f in scenario.flows if f.cca == "bbr1")
     if bbr == 0 or bbr == sum(f.count for f in scenario.flows):
-        found = ", ".join(sorted({f.cca for f in scenario.flows}))
-        raise UserError(f"{scenario.name}: {WORLD.model} needs BBRv1 flows against CUBIC or Reno flows, found {found}")
+        names = ", ".join(sorted({f.cca for f in scenario.flows}))
+        raise UserError(f"{scenario.name}: {WORLD.model} needs BBRv1 flows against CUBIC or Reno flows, found {names}")
     values: Any = bbr_share(network.rate_mbit, network.mean_rtt_ms, network.buffer_bytes / network.bdp_bytes, bbr)
     return float(values)

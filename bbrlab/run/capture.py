@@ -85,8 +85,8 @@ def add_capture(plan: GuestPlan, point: Point, capture: Capture) -> None:
 
 def rings_bytes(plan: GuestPlan) -> int:
     """Memory that a guest needs to keep packets between two samples."""
-    asked = plan.get("capture")
-    return asked["frames"] * asked["frame_bytes"] * len(asked["interfaces"]) if asked else 0
+    settings = plan.get("capture")
+    return settings["frames"] * settings["frame_bytes"] * len(settings["interfaces"]) if settings else 0
 
 
 def write_captures(out: Path, folder: Path, plan: GuestPlan, report: Report, duration_ns: int) -> list[str]:
@@ -100,15 +100,15 @@ def write_captures(out: Path, folder: Path, plan: GuestPlan, report: Report, dur
     """
     if "capture" not in plan:
         return []
-    asked, found = plan["capture"], report["capture"]
+    wanted, kept = plan["capture"], report["capture"]
     sends = {h["name"]: h["sends"] for h in plan["hosts"]}
     taps: dict[str, list[Tap]] = {}
-    for number, (place, seen) in enumerate(zip(asked["interfaces"], found["interfaces"], strict=True)):
+    for number, (place, counts) in enumerate(zip(wanted["interfaces"], kept["interfaces"], strict=True)):
         name = BOTTLENECK if place["host"] is None else SENDERS if sends[place["host"]] else RECEIVERS
-        tap = Tap(place["device"], folder / f"capture-{number}.raw", seen["packets"], seen["dropped"])
+        tap = Tap(place["device"], folder / f"capture-{number}.raw", counts["packets"], counts["dropped"])
         taps.setdefault(name, []).append(tap)
     for name, chosen in taps.items():
         with files.aside(out / name) as temporary, open(temporary, "wb") as file:
-            zero_ns = report["start_ns"] + found["real_ahead_ns"]
-            write_capture(file, chosen, asked["frame_bytes"], asked["snaplen"], zero_ns, duration_ns)
+            zero_ns = report["start_ns"] + kept["real_ahead_ns"]
+            write_capture(file, chosen, wanted["frame_bytes"], wanted["snaplen"], zero_ns, duration_ns)
     return list(taps)

@@ -84,14 +84,14 @@ def check_trace(kernel: Kernel) -> None:
 def asks_for_l4s(scenario: Scenario) -> str:
     """The first field by which a scenario asks for what only kernels with L4S have, and its value; empty: none."""
     network = scenario.network
-    asked = {
+    values = {
         "network.qdisc.kind": network.qdisc.kind,
         "hosts.ecn": scenario.hosts.ecn,
         "network.qdisc.l4s_of": network.qdisc.l4s_of,  # of fq_codel: elsewhere nobody sends ECT(1)
     }
     if network.reverse is not None:
-        asked["network.reverse.qdisc.kind"] = network.reverse.qdisc.kind
-    return next((f"{field} {value}" for field, value in asked.items() if value in ("dualpi2", "accurate", "ect1")), "")
+        values["network.reverse.qdisc.kind"] = network.reverse.qdisc.kind
+    return next((f"{field} {value}" for field, value in values.items() if value in ("dualpi2", "accurate", "ect1")), "")
 
 
 def _check_l4s(point: Point, kernel: Kernel) -> None:
@@ -100,10 +100,10 @@ def _check_l4s(point: Point, kernel: Kernel) -> None:
     spec = kernels.get(kernel.name.partition("+")[0])
     if spec is None or L4S_OPTIONS in spec.options:
         return
-    have = ", ".join(name for name, other in kernels.items() if L4S_OPTIONS in other.options)
-    if asked := asks_for_l4s(scenario):
+    with_l4s = ", ".join(name for name, other in kernels.items() if L4S_OPTIONS in other.options)
+    if field_and_value := asks_for_l4s(scenario):
         raise UserError(
-            f"{scenario.name}: {asked}: kernel {kernel.name} has none; give --kernel {have} (docs/howto/l4s.md)"
+            f"{scenario.name}: {field_and_value}: kernel {kernel.name} has none; give --kernel {with_l4s} (docs/howto/l4s.md)"
         )
 
 
@@ -128,17 +128,17 @@ def check_parameters(point: Point, kernel: Kernel) -> None:
     flows = point.scenario.flows
     for i, flow in enumerate(flows):
         module = kernel.ccas[flow.cca]
-        known = kernel.parameters.get(module, [])
+        parameters = kernel.parameters.get(module, [])
         if module not in kernel.modules and any(f.cca == flow.cca and f.params != flow.params for f in flows[:i]):
             raise UserError(
                 f"{point.scenario.name}: flows.{i}.params: the parameters of {flow.cca} hold for the whole kernel "
                 f"{kernel.name}, so every {flow.cca} group needs the same ones"
             )
         for name in flow.params:
-            if name not in known:
+            if name not in parameters:
                 raise UserError(
                     f"{point.scenario.name}: params: {flow.cca} has no parameter '{name}' in kernel {kernel.name} "
-                    f"(it has: {', '.join(known) or 'none'})"
+                    f"(it has: {', '.join(parameters) or 'none'})"
                 )
         if "profile" in flow.params and module in kernel.modules:
             profiles = kernel.profiles.get(module, [])

@@ -47,12 +47,12 @@ def evaluate(
     report: Report = files.read_json(folder / "report.json")
     late_s = lateness_s(plan.content["virtual"])
     with _told(scenario.name, report):
-        flows, found = decode(folder / "samples.raw", plan)
+        flows, queues_of = decode(folder / "samples.raw", plan)
         if newer := [f.flow for f in plan.flows if scenario.flows[f.group].cca in ("bbr2", "bbr3")]:
             for table in [flows.columns, *([flows.acks] if flows.acks else [])]:
                 forget_states(table, newer)
         short = {e["group"]: _short_flows(e, point, plan, folder) for e in plan.content["short_flows"]}
-    queues = {direction: replace(queue, late_s=late_s) for direction, queue in found.items()}
+    queues = {direction: replace(queue, late_s=late_s) for direction, queue in queues_of.items()}
     counters = flow_counters(flows, len(plan.flows), late_s)
     checks = run_checks(scenario, plan, report, counters, queues, short, flows)
     real: RealTimeEntry | None = None
@@ -95,7 +95,9 @@ def _told(name: str, report: Report) -> Iterator[None]:
         broken = f"what the guest wrote cannot be read ({error})"
     else:
         return
-    failed = "".join(f"{who}: {words}; " for who, words in report["traffic_failures"] if isinstance(who, str))
+    failed = "".join(
+        f"{program}: {words}; " for program, words in report["traffic_failures"] if isinstance(program, str)
+    )
     raise UserError(f"{name}: {failed}{broken}; guest.log beside the results tells more. Run it again")
 
 

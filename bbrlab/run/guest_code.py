@@ -19,8 +19,8 @@ def guest_code(plan: Mapping[str, Any]) -> dict[str, str]:
     Args:
         plan: a plan's content; of a run that a campaign makes, {} says the same.
     """
-    found = sorted(path for path in paths.GUEST_CODE.iterdir() if path.is_file())
-    return {path.name: files.sha256(path) for path in found if ON_DEMAND.get(path.name) in (None, *plan)}
+    paths_of_code = sorted(path for path in paths.GUEST_CODE.iterdir() if path.is_file())
+    return {path.name: files.sha256(path) for path in paths_of_code if ON_DEMAND.get(path.name) in (None, *plan)}
 
 
 def always_loaded(hashes: Mapping[str, str]) -> dict[str, str]:

@@ -132,9 +132,11 @@ def prepare_out(out: Path) -> None:
     try:
         manifest = json.loads((out / MANIFEST).read_text(encoding="utf-8"))
     except FileNotFoundError:
-        if mine := [name for name in CAPTURES if (out / name).exists()]:  # somebody's tcpdump may have written it
+        if packet_files := [
+            name for name in CAPTURES if (out / name).exists()
+        ]:  # somebody's tcpdump may have written it
             raise UserError(
-                f"--out {out}: has {mine[0]}, but no manifest.json of a run, and a result would replace it; choose another folder, or move it"
+                f"--out {out}: has {packet_files[0]}, but no manifest.json of a run, and a result would replace it; choose another folder, or move it"
             ) from None
         return
     except (OSError, ValueError, RecursionError):

@@ -134,10 +134,10 @@ def run_each(
 
     with ThreadPoolExecutor(cores) as pool:
         jobs = [pool.submit(do, work) for work in works]
-        left, next_s = set(jobs), time.monotonic() + TELL_S
+        waiting, next_s = set(jobs), time.monotonic() + TELL_S
         try:
-            while left:
-                over, left = wait(left, TICK_S, FIRST_COMPLETED)
+            while waiting:
+                over, waiting = wait(waiting, TICK_S, FIRST_COMPLETED)
                 done += [result for job in over for result in job.result()]
                 for run in tuple(started):
                     run.look()
@@ -157,8 +157,8 @@ def _waits(started: Sequence[Started]) -> str:
     late = sum(run.is_late for run in tuple(started))
     try:
         if late and _all_taken():
-            who = ", ".join(holders(lock_folder(), sorted(os.sched_getaffinity(0))))
-            return f"{number_of(late, 'run')} {'waits' if late == 1 else 'wait'} for a free core ({who})"
+            owners = ", ".join(holders(lock_folder(), sorted(os.sched_getaffinity(0))))
+            return f"{number_of(late, 'run')} {'waits' if late == 1 else 'wait'} for a free core ({owners})"
     except UserError:  # no folder of locks: the runs end with why
         pass
     return ""

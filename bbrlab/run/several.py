@@ -98,7 +98,7 @@ def plan_several(point: Point, seed: int, kernel: Kernel, of_group: Mapping[int,
     whole = planned(kernel)
     content = whole.content
     carried = {flow.transfer: flow.group for flow in whole.flows}
-    found, first = [], 1
+    senders_of, first = [], 1
     receiver = next(h for h in content["hosts"] if h["receives"] and h["side"] == "s2")
     for own, members in zip(kernels, groups, strict=True):
         for group in members:
@@ -115,17 +115,17 @@ def plan_several(point: Point, seed: int, kernel: Kernel, of_group: Mapping[int,
                         "receiver": receiver["name"], "meet_at": receiver["ip"], "machines": []},
         }  # fmt: skip
         first += len(hosts)
-        found.append(Senders(own, members, plan))
+        senders_of.append(Senders(own, members, plan))
         by_id = {t["id"]: t for t in transfers}
         content["transfers"] = [by_id.get(t["id"], t) for t in content["transfers"]]
-    away = [name for senders in found for name in senders.hosts]
+    away = [name for senders in senders_of for name in senders.hosts]
     address = {h["name"]: h["ip"] for h in content["hosts"]}
     content["several"] = {
-        "role": "bottleneck", "hosts": away, "nics": [n for s in found for n in s.plan["several"]["nics"]], "elsewhere": away,
-        "receiver": receiver["name"], "meet_at": receiver["ip"], "machines": [address[s.hosts[0]] for s in found],
+        "role": "bottleneck", "hosts": away, "nics": [n for s in senders_of for n in s.plan["several"]["nics"]], "elsewhere": away,
+        "receiver": receiver["name"], "meet_at": receiver["ip"], "machines": [address[s.hosts[0]] for s in senders_of],
     }  # fmt: skip
     content["ccas"] = sorted({t["cca"] for t in content["transfers"] if t["client"] not in away})
-    return whole, found
+    return whole, senders_of
 
 
 def run_several(
@@ -176,11 +176,11 @@ def run_several(
             for part in (place / "log", place / "out" / "console.log"):
                 if part.exists():
                     file.write(f"{place.name}, {part.name}:\n{part.read_text(encoding='utf-8', errors='replace')}")
-    told = [f for f in failures if not isinstance(f, process.Stopped)] or failures
-    if told and isinstance(told[0], process.GuestFailed):
-        raise UserError(f"{point.scenario.name}: {told[0]}")
-    if told:
-        raise told[0]
+    reported = [f for f in failures if not isinstance(f, process.Stopped)] or failures
+    if reported and isinstance(reported[0], process.GuestFailed):
+        raise UserError(f"{point.scenario.name}: {reported[0]}")
+    if reported:
+        raise reported[0]
     for own, place in zip(senders, places[1:], strict=True):
         _join(plan, own, scratch / "out", place / "out")
     strains = [s for s in (gauge.strain() for gauge in gauges) if s is not None]

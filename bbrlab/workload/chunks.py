@@ -47,7 +47,7 @@ def read_chunks(path: Path) -> pd.DataFrame:
     rows = list(csv.reader(io.StringIO(text)))
     if not rows or rows[0] != list(COLUMNS):
         raise UserError(f"{path}:1: the columns must be {', '.join(COLUMNS)}")
-    found = []
+    lines_read = []
     for line, row in enumerate(rows[1:], 2):
         try:
             flow, chunk, start, pause, size = int(row[0]), int(row[1]), float(row[2]), float(row[3]), int(row[4])
@@ -55,7 +55,7 @@ def read_chunks(path: Path) -> pd.DataFrame:
             raise UserError(f"{path}:{line}: not a row of numbers: {','.join(row)}") from None
         if not (0 <= start < math.inf and 0 <= pause < math.inf and size >= MIN_BYTES and flow >= 0 and chunk >= 0):
             raise UserError(f"{path}:{line}: start and pause must be at least 0, bytes at least {MIN_BYTES}")
-        found.append((flow, chunk, start, pause, size))
-    if not found:
+        lines_read.append((flow, chunk, start, pause, size))
+    if not lines_read:
         raise UserError(f"{path}: has no flow")
-    return pd.DataFrame(found, columns=list(COLUMNS))
+    return pd.DataFrame(lines_read, columns=list(COLUMNS))

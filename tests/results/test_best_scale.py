@@ -144,14 +144,14 @@ def test_a_part_of_a_scale_is_shown_for_its_papers_only(folder, tmp_path):
     assert shipped.shipped_scale("quick", folder) == "quick"
     assert shipped.shipped_scale("smoke", folder) == "quick", "the largest that is whole, not the largest"
     assert "tang/fig3" in shipped.left_out(folder, "full") and shipped.left_out(folder, "quick") == []
-    words = shipped.shown("full", "tang", tmp_path / "mine", folder).words
+    words = shipped.results_to_show("full", "tang", tmp_path / "mine", folder).words
     assert (
         "scale full: 3 runs of commit " in words and "Not among them: tang/fig3, " in words and "ware2019" not in words
     )
     assert "`bbrlab verify --scale full tang`" in words, "of the scale that is shown"
-    words = shipped.shown("full", None, tmp_path / "mine", folder).words
+    words = shipped.results_to_show("full", None, tmp_path / "mine", folder).words
     assert "bless2025/fig10" in words and words.count("/fig") < 10 and " more." in words
-    assert "Not among them" not in shipped.shown("quick", None, tmp_path / "mine", folder).words
+    assert "Not among them" not in shipped.results_to_show("quick", None, tmp_path / "mine", folder).words
 
 
 def test_what_ships_opens_at_every_scale_that_ships(monkeypatch, tmp_path):
@@ -168,7 +168,7 @@ def test_a_papers_page_of_what_ships_reads_as_all_of_it(monkeypatch, tmp_path, s
     """What stands does so among all claims that were judged together; of one's own results of a paper, among those on its figures."""
     monkeypatch.setattr(paths, "SHIPPED", REAL.parent)
     monkeypatch.setenv("BBRLAB_RESULTS", str(tmp_path))
-    page, (statements, claims) = load_page(scale, paper), best_verdicts(shipped.shown(scale, paper))
+    page, (statements, claims) = load_page(scale, paper), best_verdicts(shipped.results_to_show(scale, paper))
     for mine, every in ((page.all.statements, statements), (page.all.claims, claims)):
         expected = every.set_index("id").loc[mine["id"]].reset_index()
         pd.testing.assert_frame_equal(mine, expected)

@@ -61,12 +61,12 @@ def lock_folder() -> Path:
 
 def holders(folder: Path, cores: list[int]) -> list[str]:
     """Who holds the cores, as "core 0: process 123", as far as they have said it."""
-    found = []
+    words = []
     for core in cores:
         with contextlib.suppress(OSError):
             pid = (folder / f"core-{core}.lock").read_text(encoding="ascii", errors="replace").strip()
-            found.append(f"core {core}: process {pid or 'unknown'}")
-    return found
+            words.append(f"core {core}: process {pid or 'unknown'}")
+    return words
 
 
 def waiting_words(since_s: float, who: Sequence[str]) -> str:

@@ -196,13 +196,13 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 def _delays_ns(pid: int) -> dict[int, int]:
     """How long a machine's process and its children could run and had no core, in ns by process; empty if it is gone."""
-    found = {}
+    waited_ns = {}
     with contextlib.suppress(OSError, ValueError):
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
-        for one in (pid, *map(int, children)):
+        for number in (pid, *map(int, children)):
             with contextlib.suppress(OSError, ValueError, IndexError):  # it ended, or this kernel does not tell
-                found[one] = int(Path(f"/proc/{one}/schedstat").read_text(encoding="ascii").split()[1])
-    return found
+                waited_ns[number] = int(Path(f"/proc/{number}/schedstat").read_text(encoding="ascii").split()[1])
+    return waited_ns
 
 
 class _Silence:

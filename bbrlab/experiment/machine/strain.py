@@ -96,13 +96,13 @@ class Gauge:
 
 def _threads(pid: int) -> dict[int, tuple[int, int]]:
     """{thread: (ns that it ran, ns that it could run and had no core)}; empty if the process is gone."""
-    found = {}
+    times = {}
     with contextlib.suppress(OSError):
         for folder in Path(f"/proc/{pid}/task").iterdir():
             with contextlib.suppress(OSError, ValueError, IndexError):  # it ended, or this kernel does not tell
                 words = (folder / "schedstat").read_text(encoding="ascii").split()
-                found[int(folder.name)] = int(words[0]), int(words[1])
-    return found
+                times[int(folder.name)] = int(words[0]), int(words[1])
+    return times
 
 
 def _ticks(line: str) -> list[int]:

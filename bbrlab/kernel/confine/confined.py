@@ -113,9 +113,9 @@ def lacking() -> list[str]:
         return ["your files, sockets, other programs and processes: it may do all that you may"]
     if not abi:
         return ["reading and writing your files", signals]
-    found = ["emptying your files"] if abi < landlock.TRUNCATE_FROM else []
-    found += [] if filtered else ["sockets, and the owners and modes of your files"]
-    return found + ([signals] if abi < landlock.SCOPED_FROM else [])
+    not_held = ["emptying your files"] if abi < landlock.TRUNCATE_FROM else []
+    not_held += [] if filtered else ["sockets, and the owners and modes of your files"]
+    return not_held + ([signals] if abi < landlock.SCOPED_FROM else [])
 
 
 def warning() -> str:

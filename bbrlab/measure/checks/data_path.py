@@ -47,14 +47,14 @@ def _delay(path: DataPath, took_ms: Array, interrupts_ms: float, tolerance: Tole
     distance = float(
         max((count / len(count) - _law(path, high)).max(), (_law(path, low) - (count + 1) / len(count)).max(), 0)
     )
-    most = math.sqrt(math.log(2 / CHANCE) / (2 * len(count)))
+    largest = math.sqrt(math.log(2 / CHANCE) / (2 * len(count)))
     within = high[0] >= path.delay_ms and low[-1] <= path.delay_ms + path.varies_ms
     detail = (
         f"ms that a data packet takes behind the bottleneck: mean of {len(count)} on the idle path, from {took_ms[0]:.4g} to {took_ms[-1]:.4g}; "
-        f"at most {distance:.3f} from the law (allowed: {most:.3f})"
+        f"at most {distance:.3f} from the law (allowed: {largest:.3f})"
     )
     return Check(
-        "data_delay", _mean_ms(path), round(float(took_ms.mean()), 6), bool(within and distance <= most), detail
+        "data_delay", _mean_ms(path), round(float(took_ms.mean()), 6), bool(within and distance <= largest), detail
     )
 
 
@@ -66,12 +66,12 @@ def _mean_ms(path: DataPath) -> float:
 def _law(path: DataPath, ms: Array) -> Array:
     """With which probability a packet that is alone takes no longer than each of some times."""
     share, late_ms = (path.reordering.share, path.reordering.late_ms) if path.reordering else (0.0, 0.0)
-    found: Array = (1 - share) * _jitter_law(path, ms - path.delay_ms) + share * _jitter_law(
+    probability: Array = (1 - share) * _jitter_law(path, ms - path.delay_ms) + share * _jitter_law(
         path, ms - path.delay_ms - late_ms
     )
-    return found
+    return probability
 
 
 def _jitter_law(path: DataPath, ms: Array) -> Array:
-    found: Array = np.clip(ms / path.jitter.ms, 0, 1) if path.jitter else (ms >= 0).astype(float)
-    return found
+    probability: Array = np.clip(ms / path.jitter.ms, 0, 1) if path.jitter else (ms >= 0).astype(float)
+    return probability

@@ -20,7 +20,7 @@ def drop_checks(scenario: Scenario, plan: Plan, report: Report, queues: dict[str
     bottlenecks = {link["device"] for link in plan.content["bottlenecks"]}
     lossy = set(loss_devices(scenario, plan.content["hosts"]))
     before = {(q["device"], q["handle"]): q for q in report["qdiscs_before"]}
-    elsewhere, where, lost, offered = 0, [], 0, 0
+    elsewhere, places, lost, offered = 0, [], 0, 0
     for q in report["qdiscs"]:
         old = before.get((q["device"], q["handle"]), q | {"drops": 0, "packets": 0})
         drops = q["drops"] - old["drops"]
@@ -31,20 +31,20 @@ def drop_checks(scenario: Scenario, plan: Plan, report: Report, queues: dict[str
             offered += drops + q["packets"] - old["packets"]
         elif drops:
             elsewhere += drops
-            where.append(f"{q['device']} {q['kind']}: {drops}")
+            places.append(f"{q['device']} {q['kind']}: {drops}")
     for host, counters in report["host_drops"].items():
         for name, count in counters.items():
             if count:
                 elsewhere += count
-                where.append(f"{host} {name}: {count}")
+                places.append(f"{host} {name}: {count}")
     for host, entry in report["received"].items():
         lost_there = entry["drops"] - report["received_before"][host]["drops"]
         if lost_there:
             elsewhere += lost_there
-            where.append(f"{host} interface: {lost_there}")
+            places.append(f"{host} interface: {lost_there}")
     if report["switch_misses"]:
         elsewhere += report["switch_misses"]
-        where.append(f"Open vSwitch had no flow for {report['switch_misses']} packets")
+        places.append(f"Open vSwitch had no flow for {report['switch_misses']} packets")
     counted = {q["device"] for q in report["qdiscs"]}
     uncounted = [f"{device} has no counters" for device in sorted((bottlenecks | lossy) - counted)]
     checks = []
@@ -65,7 +65,7 @@ def drop_checks(scenario: Scenario, plan: Plan, report: Report, queues: dict[str
             0,
             elsewhere,
             elsewhere == 0 and not uncounted,
-            "; ".join([*where, *uncounted]) or "packets dropped anywhere but at the bottleneck",
+            "; ".join([*places, *uncounted]) or "packets dropped anywhere but at the bottleneck",
         )
     )
     return checks

@@ -29,7 +29,9 @@ def flow_checks(scenario: Scenario, plan: Plan, report: Report, counters: list[F
     failures = {transfer: text for transfer, text in report["traffic_failures"]}
     silent = [f.flow for f, c in zip(plan.flows, counters, strict=True) if not c.sent_data(scenario.duration_s)]
     detail = [f"flow {i} sent no data" for i in silent]
-    detail += [f"transfer {who}: {v}" if isinstance(who, int) else f"{who}: {v}" for who, v in failures.items()]
+    detail += [
+        f"transfer {source}: {v}" if isinstance(source, int) else f"{source}: {v}" for source, v in failures.items()
+    ]
     ran = len(counters) - len(silent)
     if counters or failures:
         ok = not silent and not failures
@@ -77,17 +79,17 @@ def _first_data(scenario: Scenario, plan: Plan, counters: list[FlowCounters]) ->
     late = [flow for flow, counter in due.items() if not counter.sent_data(low_s)]
     how = f"flows that start before window_s and had sent data when it began, at {low_s:g} s"
     if late:
-        few = ", ".join(map(str, late[:5])) + (", ..." if len(late) > 5 else "")
-        how += f"; not flows {few}: iperf3's connections took longer to open (start in docs/reference/scenario.md)"
+        listed = ", ".join(map(str, late[:5])) + (", ..." if len(late) > 5 else "")
+        how += f"; not flows {listed}: iperf3's connections took longer to open (start in docs/reference/scenario.md)"
     return [Check("first_data", len(due), len(due) - len(late), not late, how)]
 
 
 def _limit(name: str, fractions: list[float | None], asked_bytes: int | None, how: str) -> Check:
     """The largest of the flows' fractions must be almost nothing, unless the scenario makes it the limit."""
-    known = [f for f in fractions if f is not None]
-    if not known:
+    fractions_measured = [f for f in fractions if f is not None]
+    if not fractions_measured:
         return not_checked(name, 0.0, "no flow of unlimited size sent data")
-    largest = round(max(known), 6)
+    largest = round(max(fractions_measured), 6)
     if asked_bytes is not None:
         return not_checked(
             name, 0.0, f"the scenario sets it to {asked_bytes} bytes, so that it may be the limit", largest

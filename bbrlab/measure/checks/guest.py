@@ -63,10 +63,10 @@ def samples_check(scenario: Scenario, queues: dict[str, Queue], tolerance: Toler
     how = f"instants of the sampling grid, each hit within {tolerance.sample_s * 1000:g} ms"
     if tolerance.sample_outside_s != tolerance.sample_s:
         how += f" ({tolerance.sample_outside_s * 1000:g} ms outside of the window)"
-    most = max(map(len, times_of))
-    if most > len(due):
-        how += f"; {most} samples"
-    return Check("samples", len(due), present, present == len(due) and most == len(due), how)
+    count_max = max(map(len, times_of))
+    if count_max > len(due):
+        how += f"; {count_max} samples"
+    return Check("samples", len(due), present, present == len(due) and count_max == len(due), how)
 
 
 def _present(due: Array, times_s: Array, late_s: Array) -> int:
@@ -85,8 +85,8 @@ def states_check(flows: Flows) -> Check | None:
     if not lost:
         return None
     sizes = sorted({n for f in lost for n in flows.record_bytes[f]})
-    which = f"flow{'s' * (len(lost) > 1)} {', '.join(map(str, lost))}"
-    why = f"the kernel's records of {which} have {', '.join(map(str, sizes))} bytes, from which no states can be read (docs/howto/kernels.md)"
+    flow_words = f"flow{'s' * (len(lost) > 1)} {', '.join(map(str, lost))}"
+    why = f"the kernel's records of {flow_words} have {', '.join(map(str, sizes))} bytes, from which no states can be read (docs/howto/kernels.md)"
     return not_checked("bbr_states", None, why)
 
 
@@ -102,10 +102,12 @@ def acks_check(flows: Flows) -> Check:
 def capture_check(plan: Plan, report: Report) -> Check:
     """``packets_captured``: every packet that passed a captured interface must have been kept."""
     taps = list(zip(plan.content["capture"]["interfaces"], report["capture"]["interfaces"], strict=True))
-    came = sum(tap["packets"] for _, tap in taps)
+    arrived = sum(tap["packets"] for _, tap in taps)
     dropped = sum(tap["dropped"] for _, tap in taps)
-    where = ", ".join(place["device"] for place, tap in taps if tap["dropped"])
+    devices = ", ".join(place["device"] for place, tap in taps if tap["dropped"])
     detail = (
-        f"packets; too many at {where} between two samples: raise sample_hz" if dropped else "packets, all of them kept"
+        f"packets; too many at {devices} between two samples: raise sample_hz"
+        if dropped
+        else "packets, all of them kept"
     )
-    return Check("packets_captured", came, came - dropped, not dropped, detail)
+    return Check("packets_captured", arrived, arrived - dropped, not dropped, detail)

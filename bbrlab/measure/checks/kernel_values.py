@@ -79,15 +79,15 @@ def at_least(label: str, asked: float) -> Value:
 def qdisc_check(scenario: Scenario, plan: Plan, report: Report, link: LinkPlan) -> Check:
     """``qdisc_values``: the limiter's rate and burst and every option of the queue of one bottleneck."""
     device, network = link["device"], scenario_of(scenario, link).network
-    own = "link" not in link and network is not scenario.network
+    is_reverse = "link" not in link and network is not scenario.network
     rate = about(
-        f"network.{'reverse.' if own else ''}rate_mbit (bit/s)", 1e6 * _last(network, "rate_mbit"), RATE_STEP_BPS
+        f"network.{'reverse.' if is_reverse else ''}rate_mbit (bit/s)", 1e6 * _last(network, "rate_mbit"), RATE_STEP_BPS
     )
     step = TICK_NS * rate.asked / 8e9
     kind, values = _queue(network, plan.content["own_machine"])
     if network.trace is not None:
         wanted = _opportunities(scenario, report, device)
-    elif not own and ("prompt" in plan.content or any(c.rate_mbit is not None for c in network.changes)):
+    elif not is_reverse and ("prompt" in plan.content or any(c.rate_mbit is not None for c in network.changes)):
         burst = at_least("burst of the rate limiter (bytes)", network.frame_bytes - step)
         limiter = {"rate_bps": rate, "burst_bytes": burst, "overhead_bytes": about("overhead", 0)}
         wanted = [
@@ -98,8 +98,8 @@ def qdisc_check(scenario: Scenario, plan: Plan, report: Report, link: LinkPlan) 
             Wanted(device, "tbf", "1:", "9:1", limiter),
         ]
     else:
-        least = LIMITER_BURST_BYTES - TC_STEP_S * rate.asked / 8 - step
-        burst = Value("burst of the rate limiter (bytes)", LIMITER_BURST_BYTES, least, LIMITER_BURST_BYTES + step)
+        burst_min = LIMITER_BURST_BYTES - TC_STEP_S * rate.asked / 8 - step
+        burst = Value("burst of the rate limiter (bytes)", LIMITER_BURST_BYTES, burst_min, LIMITER_BURST_BYTES + step)
         limiter = {"rate_bps": rate, "ceil_bps": rate, "burst_bytes": burst, "overhead_bytes": about("overhead", 0),
                    "mpu_bytes": about("least size of a packet", 0)}  # fmt: skip
         wanted = [Wanted(device, "htb", "1:", "root"), Wanted(device, "htb", "1:3", "root", limiter)]
@@ -124,26 +124,26 @@ def path_check(scenario: Scenario, plan: Plan, report: Report) -> Check:
 
 def host_check(scenario: Scenario, plan: Plan, report: Report) -> Check:
     """``host_values``: sysctls, qdisc and interface of every host."""
-    found: list[str | None] = []
+    problems: list[str | None] = []
     for name, entry in report["settings"]["hosts"].items():
         wanted = _host_qdiscs(scenario, plan, name)
         settings = [s for s in entry["qdiscs"] if s["kind"] != NOTHING]
-        found += compare(wanted, [{**s, "handle": ""} for s in settings])
-        found += [
+        problems += compare(wanted, [{**s, "handle": ""} for s in settings])
+        problems += [
             difference(f"{name}: {v.field}", v, actual) for v, actual in _host_values(scenario, plan, name, entry)
         ]
     if plan.content["own_machine"]:
         has = report["settings"]["tcp_mem"]
         limits = about("net.ipv4.tcp_mem (pages; never the limit)", 1 << 28)
-        found += [difference(limits.field, limits, float(word)) for word in has.split()]
+        problems += [difference(limits.field, limits, float(word)) for word in has.split()]
     if plan.content["virtual"]:  # hosts of other machines are not exact by themselves
         late = about(
             "hosts.noise.processing_us (pacing_late_ns of kernels/patches/lateness)", plan.content["pacing_late_ns"]
         )
         has_ns = report["settings"]["pacing_late_ns"]
         if late.asked or has_ns is not None:
-            found.append(difference(late.field, late, has_ns))
-    return values_check("host_values", found, "values of the hosts' kernels and interfaces")
+            problems.append(difference(late.field, late, has_ns))
+    return values_check("host_values", problems, "values of the hosts' kernels and interfaces")
 
 
 def _last(network: Network, name: str) -> float:
@@ -281,8 +281,8 @@ def policer_values_check(scenario: Scenario, entry: Policer) -> Check:
         "mpu_bytes": about("least size of a packet", 0),
     }
     has = police_options(entry["options"])
-    found = [difference(f"{entry['device']} police: {v.field}", v, has.get(name)) for name, v in wanted.items()]
-    return values_check("policer_values", found, "values of the policer")
+    problems = [difference(f"{entry['device']} police: {v.field}", v, has.get(name)) for name, v in wanted.items()]
+    return values_check("policer_values", problems, "values of the policer")
 
 
 def ports_wanted(scenario: Scenario, plan: Plan, network: Network, devices: set[str] | None = None) -> Iterator[Wanted]:
@@ -382,12 +382,12 @@ def _delays_us(scenario: Scenario, plan: Plan, network: Network) -> dict[str, tu
     used += [(client, e["rtt_ms"], e["group"]) for e in plan.content["short_flows"] for client in e["clients"]]
     changes = any(c.rtt_ms is not None for c in network.changes)
     offset_us = {host["name"]: host["rtt_offset_us"] for host in plan.content["hosts"]}
-    found = {}
+    delays = {}
     for client, rtt_ms, group in used:
         changed = changes and scenario.flows[group].has_networks_rtt
         base_us = 1000 * _last(network, "rtt_ms") + offset_us[client] if changed else 1000 * rtt_ms
-        found[client] = base_us - (1000 * network.data_path.delay_ms if network.data_path else 0.0), group
-    return found
+        delays[client] = base_us - (1000 * network.data_path.delay_ms if network.data_path else 0.0), group
+    return delays
 
 
 def _delay(scenario: Scenario, host: HostPlan, delay_us: float, group: int) -> dict[str, Value]:
@@ -459,19 +459,19 @@ def _host_values(scenario: Scenario, plan: Plan, name: str, entry: HostSettings)
 
 def compare(wanted: Iterable[Wanted], settings: Iterable[Setting]) -> list[str | None]:
     """For each value, and each qdisc and class, what differs; None: nothing."""
-    left = {(s["device"], s["handle"], s["parent"]): s for s in settings}
-    found: list[str | None] = []
-    for want in wanted:
-        has = left.pop((want.device, want.handle, want.parent), None)
-        place = f"{want.device} {want.kind}"
-        if has is None or has["kind"] != want.kind:
-            found.append(f"{place}: is not there (in its place: {has['kind'] if has else 'nothing'})")
+    unexpected = {(s["device"], s["handle"], s["parent"]): s for s in settings}
+    problems: list[str | None] = []
+    for expected in wanted:
+        has = unexpected.pop((expected.device, expected.handle, expected.parent), None)
+        place = f"{expected.device} {expected.kind}"
+        if has is None or has["kind"] != expected.kind:
+            problems.append(f"{place}: is not there (in its place: {has['kind'] if has else 'nothing'})")
             continue
-        options: Options = options_of(want.kind, has["options"]) if want.values else {}
-        found.append(None)
-        found += [difference(f"{place}: {v.field}", v, options.get(name)) for name, v in want.values.items()]
-    found += [f"{device} {s['kind']}: was not asked for" for (device, _, _), s in left.items()]
-    return found
+        options: Options = options_of(expected.kind, has["options"]) if expected.values else {}
+        problems.append(None)
+        problems += [difference(f"{place}: {v.field}", v, options.get(name)) for name, v in expected.values.items()]
+    problems += [f"{device} {s['kind']}: was not asked for" for (device, _, _), s in unexpected.items()]
+    return problems
 
 
 def difference(label: str, value: Value, actual: float | None) -> str | None:
@@ -483,8 +483,8 @@ def difference(label: str, value: Value, actual: float | None) -> str | None:
 
 def values_check(name: str, differences: list[str | None], what: str) -> Check:
     """The check that nothing differs (difference())."""
-    wrong = [d for d in differences if d is not None]
-    detail = "; ".join(wrong[:MOST_TOLD]) or f"{what}, read back from the kernel"
-    if wrong[MOST_TOLD:]:
-        detail += f"; and {len(wrong) - MOST_TOLD} more"
-    return Check(name, len(differences), len(differences) - len(wrong), not wrong, detail)
+    reported = [d for d in differences if d is not None]
+    detail = "; ".join(reported[:MOST_TOLD]) or f"{what}, read back from the kernel"
+    if reported[MOST_TOLD:]:
+        detail += f"; and {len(reported) - MOST_TOLD} more"
+    return Check(name, len(differences), len(differences) - len(reported), not reported, detail)

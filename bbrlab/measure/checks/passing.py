@@ -41,21 +41,21 @@ def passing_checks(scenario: Scenario, plan: Plan, report: Report, queues: dict[
     sent, dropped = _grown(report, "packets"), _grown(report, "drops")
     hosts = {host["name"]: host for host in plan.content["hosts"]}
     paths = {t["server"]: scenario.path_of(scenario.flows[f.group]) for f in plan.flows for t in [plan.content["transfers"][f.transfer]]}  # fmt: skip
-    found = []
+    checks = []
     for name, link in zip(names, links, strict=True):
         over = {server: path for server, path in paths.items() if link["link"] in path}
-        least = 0
+        arrived = 0
         for server in over:
             got = report["received"][server]["packets"] - report["received_before"][server]["packets"]
-            least += got + dropped.get((f"{hosts[server]['switch']}-{server}", LOSS), 0)
-        later = [other for other in links if any(other["link"] > link["link"] and other["link"] in p for p in over.values())]  # fmt: skip
-        room = sum(dropped[other["device"], QUEUE] + _waiting(queues[name_of(other)]) for other in later)
+            arrived += got + dropped.get((f"{hosts[server]['switch']}-{server}", LOSS), 0)
+        later = [link_after for link_after in links if any(link_after["link"] > link["link"] and link_after["link"] in p for p in over.values())]  # fmt: skip
+        room = sum(dropped[link_after["device"], QUEUE] + _waiting(queues[name_of(link_after)]) for link_after in later)
         passed = sent[link["device"], QUEUE]
         late = math.ceil(READING_S_PER_HOST * len(hosts) * link["rate_bps"] / 8 / FRAME_BYTES)
         rest = f", and at most {room} may be in later queues or dropped there" if later else ""
-        how = f"packets that {switch_of(link['link'])}'s link sent on; {least} arrived or were lost at random{rest}"
-        found.append(Check(name, least, passed, least - late <= passed <= least + room, how))
-    return found
+        how = f"packets that {switch_of(link['link'])}'s link sent on; {arrived} arrived or were lost at random{rest}"
+        checks.append(Check(name, arrived, passed, arrived - late <= passed <= arrived + room, how))
+    return checks
 
 
 def _waiting(queue: Queue) -> int:

@@ -10,22 +10,22 @@ from bbrlab.scenario.schema import Scenario
 
 def base_rtt_check(scenario: Scenario, plan: Plan, report: Report, tolerance: Tolerance) -> Check:
     """``base_rtt``: ping on the idle path; the worst of the hosts."""
-    asked: dict[str, list[float]] = {}
+    rtts_of: dict[str, list[float]] = {}
     for flow in plan.flows:
         client = plan.content["transfers"][flow.transfer]["client"]
-        asked.setdefault(client, []).append(flow.rtt_ms)
+        rtts_of.setdefault(client, []).append(flow.rtt_ms)
     for entry in plan.content["short_flows"]:
         for client in entry["clients"]:
-            asked.setdefault(client, []).append(entry["rtt_ms"])
+            rtts_of.setdefault(client, []).append(entry["rtt_ms"])
     jitter = scenario.network.jitter
     interrupts_ms = 2 * (scenario.hosts.interrupt_delay_us or 0.0) / 1000  # of both hosts; a real path has them, too
-    found: list[tuple[bool, float, Check]] = []
+    results: list[tuple[bool, float, Check]] = []
     hosts = sum(host["sends"] for host in plan.content["hosts"])
     for ping, measured in zip(plan.content["pings"], report["ping_ms"], strict=True):
-        if ping["host"] not in asked:
+        if ping["host"] not in rtts_of:
             continue  # its flow was never started (bbrlab play)
         host = next(h for h in plan.content["hosts"] if h["name"] == ping["host"])
-        rtt = asked[ping["host"]][0]
+        rtt = rtts_of[ping["host"]][0]
         if jitter and host["jitter_kind"] == "aggregated":  # a ping is alone
             rtt += jitter.ms
         room = scenario.hosts.noise.processing_us / 1000 + (
@@ -35,7 +35,7 @@ def base_rtt_check(scenario: Scenario, plan: Plan, report: Report, tolerance: To
         error = measured - rtt
         ok = -tolerance.rtt_ms <= error <= room + interrupts_ms + tolerance.rtt_ms
         how = f"ms, ping on the idle path (worst of {hosts} hosts)"
-        found.append((not ok, abs(error), Check("base_rtt", rtt, measured, ok, how)))
-    if not found:
+        results.append((not ok, abs(error), Check("base_rtt", rtt, measured, ok, how)))
+    if not results:
         return not_checked("base_rtt", None, "no host was pinged")
-    return max(found, key=lambda entry: entry[:2])[2]  # a host that failed goes before one that passed
+    return max(results, key=lambda entry: entry[:2])[2]  # a host that failed goes before one that passed

@@ -18,18 +18,18 @@ def policer_checks(scenario: Scenario, plan: Plan, report: Report, tolerance: To
     if policer is None:
         return []
     duration_s = report.get("duration_ns", plan.content["duration_ns"]) * 1e-9
-    most = policer.burst_bytes + policer.rate_mbit * 1e6 / 8 * duration_s
-    found = []
+    allowed = policer.burst_bytes + policer.rate_mbit * 1e6 / 8 * duration_s
+    checks = []
     for entry in report["policers"]:
-        found.append(policer_values_check(scenario, entry))
+        checks.append(policer_values_check(scenario, entry))
         passed, drops = entry["passed_bytes"], entry["drops"]
         counted = entry["passed_packets"] + drops == entry["offered_packets"]
-        ok = counted and passed <= most * (1 + tolerance.rate) + scenario.network.frame_bytes
+        ok = counted and passed <= allowed * (1 + tolerance.rate) + scenario.network.frame_bytes
         detail = (
             f"bytes that passed the policer at {entry['device']}; {drops} of {entry['offered_packets']} packets dropped"
         )
         if ok and not drops:
-            found.append(not_checked("policer", round(most), "nothing exceeded it: no packet was dropped", passed))
+            checks.append(not_checked("policer", round(allowed), "nothing exceeded it: no packet was dropped", passed))
         else:
-            found.append(Check("policer", round(most), passed, ok, detail))
-    return found
+            checks.append(Check("policer", round(allowed), passed, ok, detail))
+    return checks

@@ -50,32 +50,32 @@ def run_checks(
     """
     links = plan.content["bottlenecks"]
     tolerance = VIRTUAL_TIME if plan.content["virtual"] else REAL_TIME
-    found: list[Check] = []
+    checks: list[Check] = []
     for link, burst in zip(links, report["burst"], strict=True):
-        there, name = scenario_of(scenario, link), name_of(link)
-        found += burst_checks(there, name, burst, tolerance)
-        found += queue_checks(there, name, queues[name], tolerance)
-        found.append(sends_check(there, name, queues[name], tolerance))
-        found.append(qdisc_check(scenario, plan, report, link))
-    found += [path_check(scenario, plan, report), host_check(scenario, plan, report)]
+        as_scenario, name = scenario_of(scenario, link), name_of(link)
+        checks += burst_checks(as_scenario, name, burst, tolerance)
+        checks += queue_checks(as_scenario, name, queues[name], tolerance)
+        checks.append(sends_check(as_scenario, name, queues[name], tolerance))
+        checks.append(qdisc_check(scenario, plan, report, link))
+    checks += [path_check(scenario, plan, report), host_check(scenario, plan, report)]
     if steps := path_steps_check(scenario, plan, report):
-        found.append(steps)
-    found.append(base_rtt_check(scenario, plan, report, tolerance))
-    found += data_path_checks(scenario, report, tolerance)
-    found += policer_checks(scenario, plan, report, tolerance)
-    found += passing_checks(scenario, plan, report, queues)
-    found += drop_checks(scenario, plan, report, queues)
-    found.append(segmentation_check(scenario, plan, report))
-    found.append(receive_offload_check(scenario, plan, report))
-    found += ip_version_check(scenario, report)
-    found += flow_checks(scenario, plan, report, counters)
-    found += [short_flows_check(scenario, plan, group, s, tolerance) for group, s in (short or {}).items()]
-    found += parameter_checks(plan, report)
-    found.append(samples_check(scenario, queues, tolerance))
+        checks.append(steps)
+    checks.append(base_rtt_check(scenario, plan, report, tolerance))
+    checks += data_path_checks(scenario, report, tolerance)
+    checks += policer_checks(scenario, plan, report, tolerance)
+    checks += passing_checks(scenario, plan, report, queues)
+    checks += drop_checks(scenario, plan, report, queues)
+    checks.append(segmentation_check(scenario, plan, report))
+    checks.append(receive_offload_check(scenario, plan, report))
+    checks += ip_version_check(scenario, report)
+    checks += flow_checks(scenario, plan, report, counters)
+    checks += [short_flows_check(scenario, plan, group, s, tolerance) for group, s in (short or {}).items()]
+    checks += parameter_checks(plan, report)
+    checks.append(samples_check(scenario, queues, tolerance))
     if flows is not None and (states := states_check(flows)):
-        found.append(states)
+        checks.append(states)
     if flows is not None and flows.acks is not None:
-        found.append(acks_check(flows))
+        checks.append(acks_check(flows))
     if "capture" in plan.content:
-        found.append(capture_check(plan, report))
-    return [entry_of(c) for c in found]
+        checks.append(capture_check(plan, report))
+    return [entry_of(c) for c in checks]
