@@ -1,4 +1,4 @@
-"""Builds guest kernels, once for each (source version, options, patches, compiler, algorithms of one's own)."""
+"""Builds guest kernels, once for each (source version, options, patches, compiler, own algorithms)."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def build_kernel(
     own: Sequence[OwnCca] = (),
     spec: KernelSpec | None = None,
 ) -> Kernel:
-    """Build a kernel unless it is there already. Of two processes that need the same one, one builds and one waits.
+    """Build a kernel unless it exists. If two processes need the same one, one builds it and the other waits.
 
     Args:
         name: entry of kernels.yaml.
         jobs: parallel compilers; default: all cores.
         say: gets one line per step with the time it took.
-        own: algorithms of one's own that it has beside those of its entry.
+        own: the user's own algorithms, beside those of the entry.
         spec: what ``name`` stands for, if it is no entry yet.
 
     Raises:
@@ -89,7 +89,7 @@ def build_kernel(
 
 
 def renew_kernel(name: str | None = None, say: Say = print) -> None:
-    """Build a kernel anew that is_outdated(). A campaign that has recorded it by its key does not: for its runs nothing has changed."""
+    """Build a kernel anew if it is_outdated(). Its key stays, so that a campaign's runs stay valid."""
     if is_outdated(name):
         build_kernel(name, say=say)
 
@@ -97,7 +97,7 @@ def renew_kernel(name: str | None = None, say: Say = print) -> None:
 def _build(
     name: str, spec: KernelSpec, source: Located, key: str, host: str, scratch: Path, jobs: int, say: Say
 ) -> None:
-    """Compile a kernel and try it out; its folder is ``out`` in ``scratch`` then."""
+    """Compile a kernel and probe it; ``out`` in ``scratch`` is its folder then."""
     start = time.monotonic()
     with compiled(name, spec, source, scratch.parent / f"{name}.log", jobs, say) as (tree, probe):
         _keep(tree, spec, key, host, source, probe, start, scratch / "out")
@@ -118,7 +118,7 @@ def _build_with(
     jobs: int,
     say: Say,
 ) -> None:
-    """The same with algorithms of one's own."""
+    """The same with the user's own algorithms."""
     start = time.monotonic()
     base_key = build_key(spec, source.identity, compiler()) + host
     tree, probe = compile_with_own(name, spec, source, base_key, key, own, scratch, jobs, say)
@@ -136,7 +136,7 @@ def _keep(
     out: Path,
     own: Sequence[OwnCca] = (),
 ) -> None:
-    """Take from a tree what is kept of it: the kernel, its configuration, and what it is and can do."""
+    """Copy from a tree what is kept: the kernel, its configuration, and a description."""
     out.mkdir()
     shutil.copy2(tree / TARGETS[spec.arch][1], out / "linux")
     shutil.copy2(tree / ".config", out / "config")

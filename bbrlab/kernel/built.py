@@ -63,7 +63,7 @@ class Kernel:
 
 
 def kernel_folder(key: str) -> Path:
-    """Where the kernel with this build key is, if it is there."""
+    """The folder of the kernel with this build key."""
     return paths.build_folder() / "kernels" / key
 
 
@@ -80,7 +80,7 @@ def read_kernel(name: str, key: str, host: str) -> Kernel | None:
 
 
 def get_kernel(name: str | None = None) -> Kernel:
-    """A kernel without algorithms of one's own that is built already. UserError with the command that builds it."""
+    """A built kernel without own algorithms. UserError with the command that builds it."""
     name, spec = find_spec(name)
     exists = False
     try:
@@ -101,7 +101,7 @@ def get_kernel(name: str | None = None) -> Kernel:
 
 
 def is_outdated(name: str | None = None) -> bool:
-    """Whether a kernel is there that is damaged or has other patches for the host: one that is built anew in its place, and keeps its key."""
+    """Whether a built kernel is damaged or has other patches for the host, so that it must be built anew under the same key."""
     name, spec = find_spec(name)
     try:
         key = build_key(spec, locate(spec.source, fetch=False).identity, compiler())
@@ -117,7 +117,7 @@ def has_ipv6(kernel: Kernel) -> bool:
 
 
 def boot_options(kernel: Kernel, ip_version: int = 4) -> list[str]:
-    """What a kernel's command line needs for its hosts to send nothing of their own.
+    """The kernel's command-line options for hosts that send nothing of their own.
 
     With IPv6 a host announces itself and asks for routers and for who has its address; such packets would
     meet the queue, and the run would fail a self-check. Where its hosts are to have IPv6, its interfaces have none before they are told to
@@ -129,11 +129,10 @@ def boot_options(kernel: Kernel, ip_version: int = 4) -> list[str]:
 
 
 def kernel_identity(name: str | None = None) -> str:
-    """What decides a kernel: the hash of its entry of kernels.yaml, without the description and the patches for the host, and of its
-    files, the source's version and the compiler; the hash alone where either of these is missing.
+    """The identity of a kernel: a hash of its entry in kernels.yaml (without description and patches for the host) and of its files, the
+    source's version, and the compiler; the hash alone if either of these is missing.
 
-    With a change of any the workflow makes the kernel, and all runs, anew; with a change of another entry, or of a comment in C, it
-    does not.
+    If it changes, the workflow makes the kernel and all runs anew. Other entries, and comments in C, do not change it.
     """
     name, spec = find_spec(name)
     entry = json.dumps(spec.model_dump(mode="json", exclude={"description", "host_patches"}))
@@ -151,8 +150,8 @@ class _OptionalFields(TypedDict, total=False):
 
 @with_config(ConfigDict(extra="forbid", strict=True))
 class KernelEntry(_OptionalFields):
-    """What a result says of the kernel that it came from: fields of Kernel; ``acceleration`` where QEMU ran it,
-    ``own`` where algorithms of one's own are built into it."""
+    """A result's description of its kernel: fields of Kernel; ``acceleration`` if QEMU ran it, ``own`` if the user's own algorithms are
+    built into it."""
 
     name: str
     release: str
@@ -163,7 +162,7 @@ class KernelEntry(_OptionalFields):
 
 
 def describe_kernel(kernel: Kernel) -> KernelEntry:
-    """What a result says of a kernel."""
+    """A result's description of a kernel."""
     content: KernelEntry = {
         "name": kernel.name,
         "release": kernel.release,
@@ -180,13 +179,13 @@ def describe_kernel(kernel: Kernel) -> KernelEntry:
 
 
 def without_build(kernel: Mapping[str, Any]) -> dict[str, Any]:
-    """Of what a result says of its kernel (KernelEntry) all but the binary's hash, which is another with other patches for the host."""
+    """A result's description of its kernel without the binary's hash, which depends on patches for the host."""
     return {name: value for name, value in kernel.items() if name != "build_id"}
 
 
 def matches_this_recipe(kernel: KernelEntry) -> bool:
-    """Whether a result's kernel is what this version builds of the source, and with the compiler, that the result names, or one that is
-    stated to give the same results (KernelSpec.same_results)."""
+    """Whether this version builds a result's kernel from the same source with the same compiler, or the kernel is listed as giving the
+    same results (KernelSpec.same_results)."""
     try:
         name, spec = find_spec(recipe_name(kernel["name"]))
         own = own_of(kernel.get("own", {}), name)

@@ -1,4 +1,4 @@
-"""The compiler and the source packages that kernels are built with; in an image without them (Dockerfile), those that were recorded.
+"""The compiler and source packages of kernels; in an image without them (Dockerfile), the recorded ones.
 
 So a kernel keeps its key there, and runs are the same bytes as elsewhere.
 """
@@ -25,14 +25,14 @@ class Package(TypedDict):
 
 @with_config(extra="forbid", strict=True)
 class Recorded(TypedDict):
-    """First line of ``gcc --version``, and {Debian package of kernel source: which it was}."""
+    """First line of ``gcc --version``, and {Debian package of kernel source: its version and hash}."""
 
     compiler: str
     sources: dict[str, Package]
 
 
 def record_file() -> Path:
-    """The file that has it."""
+    """The file with the record."""
     return paths.build_folder() / "built_with.json"
 
 

@@ -1,4 +1,4 @@
-"""From a kernel's source tree to the kernel: patches, configuration, compiling."""
+"""Compiles a kernel in its source tree: patches, configuration, make."""
 
 from __future__ import annotations
 

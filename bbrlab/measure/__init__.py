@@ -1,1 +1,1 @@
-"""What a guest's samples say: decoded, measured, checked."""
+"""Decodes a guest's samples, computes metrics, and checks the run."""

@@ -1,4 +1,4 @@
-"""A record of each ACK and each retransmission timeout, as the guest's kernel gives it (kernels/acks/tcp_ack_records.c)."""
+"""Decodes the records of ACKs and retransmission timeouts of the guest's kernel (kernels/acks/tcp_ack_records.c)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def columns(records: Array) -> dict[str, Array]:
 
 
 def _of_algorithms(records: Array) -> dict[str, Array]:
-    """What the algorithms tell of themselves; NaN where they do not."""
+    """The algorithms' own values; NaN where there are none."""
     values = {name: np.full(len(records), np.nan) for name in ("dctcp_alpha", *BBR_COLUMNS)}
     kinds = np.stack([records["info_kind"].astype("<u4"), records["info_bytes"]], axis=1)
     for kind, size in np.unique(kinds, axis=0):

@@ -1,9 +1,9 @@
-"""What BBR tells of itself: the record behind INET_DIAG_BBRINFO.
+"""Decodes BBR's own record, INET_DIAG_BBRINFO.
 
 Mainline's BBRv1 sends five u32 (``struct tcp_bbr_info``, uapi/linux/inet_diag.h), and every other record begins with them. The
 lab's modules append theirs (``struct tcp_bbr_model_info``, kernels/patches/bbr/0007), Google's released BBRv2 and BBRv3 append
-two bounds of bandwidth, four bytes and three u32: what ``ss`` of the iproute2 that goes with them prints. Of a record that is
-none of these three, what all have is read, and its state is not known.
+two bounds of bandwidth, four bytes and three u32, which the ``ss`` of their iproute2 prints. Of any other record only the common
+fields are read, and the state is unknown.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def _released_columns(info: Array) -> dict[str, Array]:
 
 
 def _common_columns(info: Array) -> dict[str, Array]:
-    """What every record has (dtype INFO)."""
+    """The columns that every record has (dtype INFO)."""
     return {
         "bbr_bw": info["bw"].astype(float),
         "bbr_min_rtt_us": info["min_rtt_us"].astype(float),
@@ -138,11 +138,11 @@ def columns(block: Array) -> dict[str, Array]:
 
 
 def forget_states(table: dict[str, Array], flows: Iterable[int]) -> None:
-    """Take back the states that were read of the gains alone of flows whose algorithm has other gains than BBRv1.
+    """Remove states that were derived from gains, of flows whose algorithm has other gains than BBRv1.
 
     Args:
         table: ``flow`` and columns of sample_schema.BBR_COLUMNS, changed in place.
         flows: indices of those flows.
     """
-    by_gains = np.isnan(table["bbr_max_bw"])  # which BBRv1's record alone does not have
+    by_gains = np.isnan(table["bbr_max_bw"])  # which only BBRv1's record lacks
     table["bbr_state"][by_gains & np.isin(table["flow"], list(flows))] = np.nan

@@ -25,7 +25,7 @@ class Bottleneck:
     """One direction's bottleneck within the window.
 
     Attributes:
-        scenario: what was asked for.
+        scenario: of the run.
         queue: its samples.
         goodput_mbit: of all groups that cross it.
         flows: the long flows that cross it.

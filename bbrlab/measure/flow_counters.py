@@ -1,4 +1,4 @@
-"""What TCP counted for a flow, at any time of a run."""
+"""TCP's counters of a flow, at any time of a run."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class FlowCounters:
         return self.final is not None and time_s + EDGE_TOLERANCE_S >= self.final["time_ns"] / 1e9
 
     def sent_data(self, time_s: float) -> bool:
-        """Whether it sent data by ``time_s``. That none arrived is an outcome: a window that is lost whole, and every retransmission
-        of it, can last longer than a run."""
+        """Whether it sent data by ``time_s``. None of it need have arrived: losing a whole window and all its retransmissions can last
+        longer than a run."""
         return self._sent_once(time_s) > IPERF3_COOKIE_BYTES
 
     def acked_data(self, time_s: float) -> int:

@@ -1,4 +1,4 @@
-"""What the kernel has of a qdisc or class: its options as netlink dumps them (linux/pkt_sched.h), decoded."""
+"""Decodes the options of a qdisc or class from netlink (linux/pkt_sched.h)."""
 
 from __future__ import annotations
 

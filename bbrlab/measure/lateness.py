@@ -1,4 +1,4 @@
-"""How late a sample may be: hardly in virtual time, by a scheduler's whim in real time."""
+"""How late a sample may be, in virtual time and in real time."""
 
 from __future__ import annotations
 

@@ -28,8 +28,7 @@ LONG: Registry[LongGroup] = Registry(schema.GROUP)
 
 @dataclass(frozen=True)
 class LongFlow:
-    """One flow within the window: what was asked of it, its counters, and each bottleneck that it crosses: the network as that is, and
-    its queue."""
+    """One flow within the window: its plan, its counters, and for each bottleneck that it crosses the network and its queue."""
 
     scenario: Scenario
     spec: FlowPlan
@@ -55,26 +54,25 @@ class LongFlow:
         return is_inside
 
     def samples(self, name: str) -> Array:
-        """A column's values at the window's samples; none of a flow of which nothing was measured in it."""
+        """A column's values at the window's samples; empty if nothing was measured of the flow in the window."""
         values: Array = self.counters.columns[name][self.inside & self.was_measured]
         return values
 
     @cached_property
     def was_measured(self) -> bool:
-        """Whether something of it was measured in the window: it was sampled, and something that it sent was delivered. What TCP says of a
-        flow that waits for a retransmission timeout all the time is older."""
+        """Whether it was sampled and delivered something in the window. TCP's values of a flow that waits for a retransmission timeout
+        all the time are older than the window."""
         return bool(self.inside.any()) and self.growth("delivered") > 0
 
     def acked_bytes(self, time_s: float) -> int:
-        """Bytes acknowledged by ``time_s``: of a finite flow its data, of an unlimited one as TCP counts them, with the 38 of SYN and
-        iperf3's cookie."""
+        """Bytes acknowledged by ``time_s``: data alone of a finite flow; of an unlimited one also the 38 of SYN and iperf3's cookie."""
         if self.asked.bytes is not None:
             return self.counters.acked_data(time_s)
         return self.counters.at(time_s, "bytes_acked")
 
     @cached_property
     def goodput_mbit(self) -> float:
-        """Mbit/s; 0 for a flow that is silent in the window, or of which no data was acknowledged by its end."""
+        """Mbit/s; 0 for a flow that is silent in the window, or had no data acknowledged by its end."""
         low, high = self.scenario.window_s
         if not self.counters.acked_data(high):
             return 0.0
@@ -82,12 +80,12 @@ class LongFlow:
 
     @property
     def is_bbr(self) -> bool:
-        """Whether BBR's own record goes with its samples."""
+        """Whether its samples have BBR's own record."""
         return self.asked.cca.startswith("bbr")
 
     @cached_property
     def bbr(self) -> dict[str, Value]:
-        """What BBR tells of itself: its estimates, phases, and the queue in them; {} for other CCAs."""
+        """BBR's own values: estimates, phases, and the queue in them; {} for other CCAs."""
         if not self.is_bbr:
             return {}
         told = ~np.isnan(self.samples("bbr_bw"))
@@ -122,8 +120,8 @@ class LongFlow:
     def completion_s(self) -> float | None:
         """How long the transfer of a finite flow took; None if it did not end, or has no size.
 
-        tcp_info's busy_time also runs while iperf3's cookie and, after all data, the FIN are unacknowledged. Samples between
-        these and the data tell how much that was; where there is none, it was one round trip each.
+        tcp_info's busy_time also runs while iperf3's cookie and, after all data, the FIN are unacknowledged. Samples between them and
+        the data show how long that was; without such a sample, one round trip is assumed for each.
         """
         final, columns = self.counters.final, self.counters.columns
         if self.asked.bytes is None or final is None or final["bytes_acked"] < self.asked.bytes + BEFORE_DATA_BYTES:
@@ -189,7 +187,7 @@ class LongGroup:
 
     @cached_property
     def sampled(self) -> list[LongFlow]:
-        """Its flows of which something was measured in the window."""
+        """The flows of which something was measured in the window."""
         return [f for f in self.flows if f.was_measured]
 
     def of_all(

@@ -1,4 +1,4 @@
-"""Turns a run's samples into the numbers of summary.json. What each metric is: bbrlab/measure/schema.py."""
+"""Turns a run's samples into the numbers of summary.json (definitions: bbrlab/measure/schema.py)."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def summarise(
     """The measured part of summary.json.
 
     Args:
-        scenario: what was asked for.
-        plan: which group each flow belongs to.
+        scenario: of the run.
+        plan: with the group of each flow.
         counters: one per long flow, in the plan's order.
         queues: {name of a bottleneck (experiment.links.name_of()): its samples}.
-        short: {group: what became of its short flows}.
+        short: {group: the outcome of its short flows}.
 
     Returns:
         ``groups``: one entry per flow group, all metrics of schema.GROUP, as well as ``cca``, ``count`` (flows; of short ones

@@ -1,4 +1,4 @@
-"""Small numbers of many: means, percentiles, Jain's index; None where there is nothing to tell."""
+"""Means, percentiles and Jain's index; None if there are no values."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import numpy as np
 
 from bbrlab.base.arrays import Array
 
-Value = float | int | None  # of a metric; None where nothing was seen
+Value = float | int | None  # of a metric; None if nothing was measured
 DIGITS = 9
 PERCENTILES = (5, 25, 50, 75, 95, 99)
 
 
 def jain_index(values: Array) -> float | None:
-    """Jain's fairness index of non-negative values of shape (n,), 1/n to 1; None of nothing, and if all are zero."""
+    """Jain's fairness index of non-negative values of shape (n,), 1/n to 1; None without values, and if all are zero."""
     values = np.asarray(values, dtype=float)
     largest = float(values.max(initial=0))
     if not largest:
@@ -38,12 +38,12 @@ def rounded(value: float | None) -> float | None:
 
 
 def mean(values: Array) -> float | None:
-    """The mean; None of nothing."""
+    """The mean; None without values."""
     return rounded(values.mean()) if len(values) else None
 
 
 def spread_of(values: Array) -> dict[str, float | None]:
-    """Mean, percentiles and maximum; None each if there is nothing to tell."""
+    """Mean, percentiles and maximum; None each without values."""
     names = [f"p{p:02d}" for p in PERCENTILES]
     if not len(values):
         return dict.fromkeys(["mean", *names, "max"])

@@ -36,12 +36,12 @@ CHUNK_PACKETS = 1 << 15
 
 @dataclass(frozen=True)
 class Tap:
-    """What was kept of an interface.
+    """The packets that the guest kept of an interface.
 
     Attributes:
         device: its name.
         path: the guest's file.
-        packets, dropped: how many came, and how many of them were not kept.
+        packets, dropped: the number that passed, and of these that were not kept.
     """
 
     device: str
@@ -53,13 +53,13 @@ class Tap:
 def write_capture(
     file: IO[bytes], taps: Sequence[Tap], frame_bytes: int, snaplen: int, zero_ns: int, end_ns: int
 ) -> None:
-    """Write a capture file of what passed some interfaces, in the order of time.
+    """Write a capture file of the packets of some interfaces, by time.
 
     Args:
         taps: of the interfaces, each of which the file describes.
         frame_bytes: of a packet's frame in the guest's files.
         snaplen: bytes kept of a packet.
-        zero_ns: the start of the experiment by the clock of the packets' stamps; what came before is left out.
+        zero_ns: the start of the experiment by the packets' clock; earlier packets are left out.
         end_ns: of the experiment, since its start.
 
     Raises:
@@ -104,7 +104,7 @@ def _frames(path: Path, frame_bytes: int) -> Array:
 
 
 def _block(kind: int, body: bytes, options: dict[int, bytes]) -> bytes:
-    """A block of a pcapng file that is no packet's."""
+    """A block of a pcapng file, other than a packet's."""
     for code, value in options.items():
         body += struct.pack("<HH", code, len(value)) + value + bytes(-len(value) % 4)
     body += bytes(4)  # the end of the options

@@ -1,4 +1,4 @@
-"""The states that a BBR flow went through, from its samples or its ACKs."""
+"""The states of a BBR flow over time, from its samples or its ACKs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def phases(table: pd.DataFrame, flow: int = 0) -> pd.DataFrame:
         One row per stay: ``state`` (its name), ``start_s`` and ``end_s`` (of the next state's first row; NaN for the
         last), ``first`` and ``last`` (labels of its rows in ``table``).
     """
-    import pandas as pd  # takes a second that runs need not wait
+    import pandas as pd  # a slow import, which runs do not need
 
     rows = table[(table["flow"] == flow) & table["bbr_state"].notna()]
     if rows.empty:
@@ -54,7 +54,7 @@ PHASES = ("startup_s", "up_s", "down_s", "cruise_s", "between_probe_rtt_s", "bet
 
 
 def phase_lengths(columns: dict[str, Array]) -> dict[str, float | None]:
-    """Mean lengths and distances of a BBR flow's phases (bbrlab/measure/schema.py); None for what did not happen.
+    """Mean lengths and distances of a BBR flow's phases (bbrlab/measure/schema.py); None for phases that did not occur.
 
     Args:
         columns: ``time_s`` (s) and ``bbr_state`` (index into STATES, NaN: not told) of the flow, shape (samples,).
@@ -78,7 +78,7 @@ def phase_lengths(columns: dict[str, Array]) -> dict[str, float | None]:
 
 
 def probe_rtt_together(flows: Sequence[tuple[Array, Array]]) -> float | None:
-    """Which part of several flows' stays in ProbeRTT has all of them in it at one sample.
+    """The fraction of several flows' stays in ProbeRTT that have all flows in it at one sample.
 
     Args:
         flows: of each flow the numbers of its samples (the same number: the same instant) and ``bbr_state`` at them
@@ -103,7 +103,7 @@ PHASE_QUEUES = ("up_start_queue_ms", "up_peak_queue_ms", "cruise_queue_ms_p05")
 
 
 def phase_queues(columns: dict[str, Array], delay_ms: Array, low_s: float, high_s: float) -> dict[str, float | None]:
-    """The queueing delay in a BBR flow's phases, as fine as the samples; None for what did not happen.
+    """The queueing delay in a BBR flow's phases, by its samples; None for phases that did not occur.
 
     Args:
         columns: ``time_s`` and ``bbr_state`` of the flow, shape (samples,).

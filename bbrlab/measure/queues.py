@@ -1,4 +1,4 @@
-"""A bottleneck's backlog and counters, from its qdisc's statistics."""
+"""Decodes a bottleneck's backlog and counters from its qdisc's statistics."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ TWO_QUEUES = ("probability", "classic_us", "l4s_us", "classic_packets", "l4s_pac
 
 
 def two_queues(data: bytes, offset: int, length: int) -> tuple[int, ...]:
-    """TWO_QUEUES of a raw RTM_NEWQDISC message of DualPI2, from its tc_dualpi2_xstats; nothing of another qdisc."""
+    """TWO_QUEUES of a raw RTM_NEWQDISC message of DualPI2, from its tc_dualpi2_xstats; empty for other qdiscs."""
     kind, stats = _statistics(data, offset, length)
     return struct.unpack_from("<5I", data, stats[TCA_STATS_APP][0]) if kind == "dualpi2" else ()
 

@@ -1,4 +1,4 @@
-"""How honest a run in real time was: how late its timers came, and what its machine had of its processor."""
+"""The quality of a run in real time: lateness of timers, and the processor time that its machine had."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bbrlab.scenario.schema import Scenario
 
 
 class RealTimeEntry(TypedDict):
-    """What summary.json says of a run in real time.
+    """The entry of summary.json on a run in real time.
 
     Attributes:
         late_ms_median, late_ms_p99, late_ms_max: how long after its instant a sample of the measuring window was taken, in
@@ -30,7 +30,7 @@ class RealTimeEntry(TypedDict):
 
 
 def real_time_entry(scenario: Scenario, queues: dict[str, Queue], strain: Strain) -> RealTimeEntry:
-    """What a run in real time says of its time.
+    """The entry of a run in real time.
 
     Args:
         queues: {direction: samples of its bottleneck}; all are taken at the same instants.

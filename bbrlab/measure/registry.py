@@ -1,4 +1,4 @@
-"""Which function computes which metric of the schema."""
+"""The functions that compute the schema's metrics."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Registry(Generic[Subject]):
         return {name for names in self.functions for name in names}
 
     def values(self, subject: Subject) -> dict[str, Value]:
-        """Every metric of the scope in its order; None for those that this kind of subject does not have, unless these are left out."""
+        """Every metric of the scope, in its order; None if this subject has no such value, or left out (Metric.sometimes)."""
         by_name: dict[str, Value] = {}
         for names, function in self.functions.items():
             result = function(subject)

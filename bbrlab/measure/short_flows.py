@@ -1,4 +1,4 @@
-"""What became of short flows: completion times, slowdowns, and the bound that no order of service beats."""
+"""Metrics of short flows: completion times, slowdowns, and the bound of the best order of service."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SHORT: Registry[ShortGroup] = Registry(schema.GROUP)
 
 
 def set_up_s(chunk: Array, rtt_ms: float) -> Array:
-    """How long each chunk must wait for its connection: one base RTT for the first of a flow, nothing for the others.
+    """The time for each chunk's connection set-up: one base RTT for a flow's first, 0 for the others.
 
     Args:
         chunk: number of the chunk within its flow, shape (n,).
@@ -98,7 +98,7 @@ def _record(paths: list[Path], name: str) -> pd.DataFrame:
 def chunk_outcomes(
     chunks: pd.DataFrame, sent: list[Path], received: list[Path], rate_mbit: float, rtt_ms: float
 ) -> pd.DataFrame:
-    """What became of each chunk.
+    """The begin, end and slowdown of each chunk.
 
     Args:
         chunks: what was to be sent.
@@ -122,13 +122,13 @@ def chunk_outcomes(
 
 @dataclass(frozen=True)
 class Read:
-    """What a receiver read in the window: ``count`` bytes between ``at_s``, the two instants at which it noted its edges."""
+    """The bytes that a receiver read in the window: ``count`` between the two instants ``at_s`` at which it recorded the edges."""
 
     count: int
     at_s: tuple[float, float]
 
     def goodput_mbit(self, window_s: Sequence[float]) -> float:
-        """Mbit/s: over the window, or over the time between the notes where these came late."""
+        """Mbit/s: over the window, or between the two records if they came late."""
         low_s, high_s = window_s
         if any(abs(at_s - edge_s) > EDGE_TOLERANCE_S for at_s, edge_s in zip(self.at_s, window_s, strict=True)):
             low_s, high_s = self.at_s
@@ -167,10 +167,10 @@ def whole_lines(path: Path) -> list[str]:
 
 @dataclass(frozen=True)
 class ShortFlows:
-    """What became of a group of short flows.
+    """A group of short flows and their outcome.
 
     Attributes:
-        scenario: what was asked for.
+        scenario: of the run.
         rtt_ms: base RTT.
         table: of chunk_outcomes(), a row per chunk.
         read: what the receivers read in the window.
@@ -188,7 +188,7 @@ class ShortFlows:
 
     @cached_property
     def begun(self) -> pd.DataFrame:
-        """The chunks that were begun in the window: of these are all metrics of completion times."""
+        """The chunks that were begun in the window, of which the metrics of completion times are."""
         low, high = self.scenario.window_s
         return self.table[(self.table["begin_s"] >= low) & (self.table["begin_s"] < high)]
 
@@ -218,7 +218,7 @@ class ShortGroup:
 
     @cached_property
     def srpt_taken_s(self) -> Array:
-        """The same if nothing but these chunks were on the link, and it served the one with the least bytes left."""
+        """The same if only these chunks were on the link, and it always served the one with the fewest bytes left."""
         begun, rtt_ms = self.flows.begun, self.flows.rtt_ms
         scenario = self.flows.scenario
         rate_mbit = highest_mbit(before(scenario.network, scenario.duration_s))

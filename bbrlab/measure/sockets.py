@@ -1,4 +1,4 @@
-"""TCP's own figures of each flow (tcp_info, BBR's record), and which flow a socket is."""
+"""Decodes the sockets' values (tcp_info, BBR's record), and assigns sockets to flows."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Flows:
         final: {flow: {field: last value of the destroyed socket}}.
         acks: one row per ACK and timeout if they were traced, else None: ``time_ns`` on the guest's clock, ``flow``, and the
             columns of sample_schema.ACKS.
-        acks_missing: how many records came too fast to be kept.
+        acks_missing: the number of records that were lost.
         record_bytes: {flow: the lengths of its CCA's records (bbr_record.py)}.
     """
 
@@ -41,7 +41,7 @@ class Flows:
 
 
 class Sockets:
-    """Tells the connections of each transfer apart.
+    """Assigns the connections of each transfer to flows.
 
     An iperf3 client opens its control connection first, and that is the only one on which it receives anything; the
     streams follow in order, so their socket inodes ascend.

@@ -1,4 +1,4 @@
-"""What a run's summary.json holds (docs/reference/results.md describes its fields; results/run_folder.py reads it)."""
+"""The types of summary.json (fields: docs/reference/results.md; reader: results/run_folder.py)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Spread = dict[str, float | None]
 
 
 class GroupEntry(TypedDict):
-    """A flow group: who it is. Its metrics (schema.GROUP) stand beside that; Metric.of_group() reads them.
+    """A flow group's identity. The entry also has its metrics (schema.GROUP), which Metric.of_group() reads.
 
     Attributes:
         count: its flows; of short ones those that began a transmission in the window.
@@ -31,7 +31,7 @@ class _FiniteFlow(TypedDict, total=False):
 
 
 class FlowEntry(_FiniteFlow):
-    """A long flow. What BBR tells of itself (long_flows.LongFlow.bbr) stands beside that.
+    """A long flow. The entry also has BBR's own values (long_flows.LongFlow.bbr).
 
     Attributes:
         flow, group: its index, and that of its group.
@@ -39,7 +39,7 @@ class FlowEntry(_FiniteFlow):
         delivered_bytes: over the whole run; of a flow with a size data alone, else with SYN and iperf3's cookie (38 bytes).
         rtt_ms: ``min``, and numbers.spread_of() the smoothed RTT; as the window and packets in flight None if nothing of it was
             delivered in the window.
-        first_sample_s: when it was first seen; None if never.
+        first_sample_s: time of its first sample; None without one.
         first_data_s: when its first byte of data was sent (flow_counters.FlowCounters.first_data_s).
         completion_s: of a flow with a size only.
     """
@@ -62,7 +62,7 @@ class FlowEntry(_FiniteFlow):
 
 
 class BottleneckEntry(TypedDict):
-    """A bottleneck. The metrics of the run (schema.RUN) stand beside its size; Metric.of_run() reads them."""
+    """A bottleneck's size. The entry also has the metrics of the run (schema.RUN), which Metric.of_run() reads."""
 
     buffer_bytes: int
 
@@ -88,7 +88,7 @@ class _Sometimes(TypedDict, total=False):
 
 
 class Measured(_Sometimes):
-    """What was measured of a run (metrics.summarise()).
+    """The measured part of a summary (metrics.summarise()).
 
     Attributes:
         groups: an entry for each flow group.
@@ -96,7 +96,7 @@ class Measured(_Sometimes):
         bottleneck: the one that the first group crosses; of several links the first of them.
         bottleneck_reverse: the other one, if flows run in both directions or ``network.reverse`` is given.
         links: of ``network.links``, an entry for each.
-        real_time: of a backend in real time (qemu, host), how honest its time was.
+        real_time: of a backend in real time (qemu, host): the quality of its time.
         sender_kernels: {index of a group: the kernel of its senders}, of those that have one of their own.
         jain_index: of all long flows.
     """
@@ -111,11 +111,11 @@ class Summary(Measured):
     """summary.json.
 
     Attributes:
-        scenario, paper, figure, values, seed, backend: what was run, where.
+        scenario, paper, figure, values, seed, backend: of the run.
         virtual_s, window_s: length of the run and the window of its metrics, in s of virtual time (of real time where the
             backend has no other).
         wall_s: real seconds that it took, in virtual time without those that it waited for a core; None until it is over.
-        kernel: what it ran on.
+        kernel: of the run.
         checks: the self-checks (checks.suite.run_checks()).
         ok: whether none of them failed.
     """
@@ -135,7 +135,7 @@ class Summary(Measured):
 
 
 def path_words(summary: Measured, group: int) -> str:
-    """Which of several links in a row a group crosses, to go behind its name: ", links 0-2"; empty where there is one bottleneck."""
+    """The links that a group crosses, to follow its name: ", links 0-2"; empty if there is one bottleneck."""
     crossed = [link["link"] for link in summary.get("links", []) if group in link["groups"]]
     if not crossed:
         return ""

@@ -1,4 +1,4 @@
-"""The tables of a run: samples.parquet, acks.parquet, short_flows.parquet."""
+"""Makes the tables of a run: samples.parquet, acks.parquet, short_flows.parquet."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def samples_table(scenario: Scenario, plan: Plan, flows: Flows, queues: dict[str
 
 
 def _table(columns: dict[str, Any]) -> Any:
-    """The Arrow table of NumPy arrays of numbers. PyArrow's own way from an array imports pandas, which takes longer than all."""
+    """An Arrow table of NumPy arrays of numbers. (PyArrow's own conversion imports pandas, which is slow.)"""
     import pyarrow as pa
 
     def column(values: Any) -> Any:

@@ -34,7 +34,7 @@ def decode(path: Path, plan: Plan) -> tuple[Flows, dict[str, Queue]]:
         The flows' table and {name of a bottleneck (experiment.links.name_of()): its table}.
 
     Raises:
-        ValueError: if the file is cut off or holds something unknown.
+        ValueError: if the file is cut off or has unknown content.
     """
     data = path.read_bytes()
     raw = np.frombuffer(data, np.uint8)
@@ -71,7 +71,7 @@ def decode(path: Path, plan: Plan) -> tuple[Flows, dict[str, Queue]]:
 
 
 def _end_by_samples(flows: Flows, instants_s: Array) -> None:
-    """A socket is gone by the first instant at which it is not sampled any more; that it was destroyed the guest reads up to a second later.
+    """Set the end of a destroyed socket to the first instant without a sample of it; the guest learns of the end up to a second later.
 
     Args:
         instants_s: at which samples were taken, ascending.

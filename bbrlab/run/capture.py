@@ -1,4 +1,4 @@
-"""Packets of a run: of which interfaces they are kept, with how much room, and the files that they end in."""
+"""Captures packets of a run: the interfaces, the memory, and the capture files."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from bbrlab.scenario.point import Point
 
 PLACES = ("bottleneck", "hosts")
 SNAPLEN_LEAST, SNAPLEN_MOST = 54, 65535
-# Between two samples an interface may see data at the link's rate, as many ACKs, and what senders send beyond the rate; and a flight at
-# once.
+# Between two samples an interface may see data at the link's rate, as many ACKs, packets that senders send beyond the rate, and a
+# flight at once.
 HEADROOM = 4
 LEAST_FRAMES = 1 << 12
 RINGS_MOST_BYTES = 1 << 30
@@ -27,7 +27,7 @@ RINGS_MOST_BYTES = 1 << 30
 
 @dataclass(frozen=True)
 class Capture:
-    """What is asked for.
+    """The requested capture.
 
     Attributes:
         places: some of PLACES; empty: no packet is kept.
@@ -51,7 +51,7 @@ NO_CAPTURE = Capture()
 
 
 def add_capture(plan: GuestPlan, point: Point, capture: Capture) -> None:
-    """Have a guest keep packets.
+    """Add the capture to a guest's plan.
 
     Raises:
         UserError: if that needs too much memory.
@@ -84,7 +84,7 @@ def add_capture(plan: GuestPlan, point: Point, capture: Capture) -> None:
 
 
 def rings_bytes(plan: GuestPlan) -> int:
-    """Memory that a guest needs to keep packets between two samples."""
+    """The memory that a guest needs for packets between two samples."""
     settings = plan.get("capture")
     return settings["frames"] * settings["frame_bytes"] * len(settings["interfaces"]) if settings else 0
 

@@ -26,12 +26,12 @@ BACKENDS = {"uml": "um", "qemu": "x86_64", "host": None}  # and the architecture
 
 
 def kernel_for(name: str | None, backend: str, own: Sequence[OwnCca] = (), say: Say = print) -> Kernel:
-    """The kernel for a backend; one with algorithms of one's own is built if it is not there.
+    """The kernel for a backend; one with the user's own algorithms is built if needed.
 
     Args:
         name: entry of kernels.yaml; default: the first that fits, the file's default before others.
         backend: one of BACKENDS.
-        own: algorithms of one's own that it has beside those of its entry.
+        own: the user's own algorithms, beside those of the entry.
         say: gets one line per step of a build.
 
     Raises:
@@ -59,10 +59,10 @@ def kernel_for(name: str | None, backend: str, own: Sequence[OwnCca] = (), say: 
 
 
 def accelerated(kernel: Kernel, say: Say) -> Kernel:
-    """A kernel for QEMU with what it is run by on this machine, which need not be the one that it was built on.
+    """A kernel for QEMU with the acceleration on this machine, which need not be the one that it was built on.
 
     Args:
-        say: told why it is emulated, if it is.
+        say: called with the reason if it is emulated.
     """
     why = kvm_fails(Path(kernel.image))
     if why:
@@ -82,7 +82,7 @@ def check_trace(kernel: Kernel) -> None:
 
 
 def asks_for_l4s(scenario: Scenario) -> str:
-    """The first field by which a scenario asks for what only kernels with L4S have, and its value; empty: none."""
+    """The first field of a scenario that needs a kernel with L4S, and its value; empty if there is none."""
     network = scenario.network
     values = {
         "network.qdisc.kind": network.qdisc.kind,
@@ -95,7 +95,7 @@ def asks_for_l4s(scenario: Scenario) -> str:
 
 
 def _check_l4s(point: Point, kernel: Kernel) -> None:
-    """UserError for a queue or an ECN of L4S in a kernel of config/kernels.yaml that has none. Of others the guest finds out."""
+    """UserError for L4S in a kernel of config/kernels.yaml that lacks it. For other kernels the guest reports it."""
     scenario, kernels = point.scenario, load_specs().kernels
     spec = kernels.get(kernel.name.partition("+")[0])
     if spec is None or L4S_OPTIONS in spec.options:

@@ -1,4 +1,4 @@
-"""From what the guest wrote to the content of summary.json and the tables."""
+"""Evaluates the guest's files: the content of summary.json and of the tables."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def evaluate(
 
     Args:
         folder: the guest's.
-        strain: of a machine in real time, what it had of its processor.
+        strain: of a machine in real time: the processor time that it had.
 
     Raises:
-        UserError: if what the guest wrote is cut off or missing.
+        UserError: if a file of the guest is truncated or missing.
     """
     scenario = point.scenario
     report: Report = files.read_json(folder / "report.json")
@@ -86,7 +86,7 @@ def evaluate(
 
 @contextmanager
 def _told(name: str, report: Report) -> Iterator[None]:
-    """What the guest left broken as a UserError, and before it which of its programs for short flows failed."""
+    """Turn errors of broken guest files into a UserError, with failures of its programs for short flows."""
     try:
         yield
     except FileNotFoundError as error:
@@ -102,7 +102,7 @@ def _told(name: str, report: Report) -> Iterator[None]:
 
 
 def _short_flows(entry: ShortFlowsPlan, point: Point, plan: Plan, folder: Path) -> Any:
-    """What became of a group's short flows."""
+    """The outcome of a group's short flows."""
     from bbrlab.measure.short_flows import ShortFlows, chunk_outcomes, read_between
 
     group = entry["group"]

@@ -1,4 +1,4 @@
-"""Runs a plan on a backend and leaves its log."""
+"""Runs a plan on a backend and keeps its log."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ PACING_LATE_NS = "tcp_output.pacing_late_ns"  # of the lab's kernels: kernels/pa
 
 @dataclass(frozen=True)
 class Machine:
-    """What a plan is run on, and how it is watched: run_point()'s arguments of the same names.
+    """The machine for a plan, and how it is watched: run_point()'s arguments of the same names.
 
     Attributes:
-        own: algorithms of one's own that are built into the kernel.
+        own: the user's own algorithms that are built into the kernel.
         library: folder of the compiled helper (iperf3_library).
-        prompt, stop: of somebody who plays (process.Job).
-        on_start: called right before the guest starts, when all that it waits for is there.
+        prompt, stop: of a play (process.Job).
+        on_start: called right before the guest starts, when it waits for nothing any more.
     """
 
     backend: str
@@ -52,7 +52,7 @@ class Machine:
 
 
 def write_inputs(scratch: Path, plan: Plan) -> Path:
-    """Write what the guest reads to its folder in ``scratch``. Returns that folder."""
+    """Write the guest's input files to its folder in ``scratch``. Returns that folder."""
     folder = scratch / "out"
     folder.mkdir()
     files.write_json(folder / "plan.json", plan.content)
@@ -66,10 +66,10 @@ def write_inputs(scratch: Path, plan: Plan) -> Path:
 
 
 def run_guest(machine: Machine, scratch: Path, point: Point, plan: Plan, log: Path) -> Strain | None:
-    """Run the guest to its end; its console and what its programs printed are in ``log`` then.
+    """Run the guest to its end; ``log`` has its console and its programs' output then.
 
     Returns:
-        What a machine in real time had of its processor; None in virtual time.
+        The processor time of a machine in real time; None in virtual time.
 
     Raises:
         UserError: if it fails, with its last words; the log stays.
@@ -123,7 +123,7 @@ def run_guest(machine: Machine, scratch: Path, point: Point, plan: Plan, log: Pa
 
 
 def keep_console(folder: Path, log: Path) -> None:
-    """Append what the guest's programs printed to the log, those of short flows (mininet/traffic.py) under their names."""
+    """Append the output of the guest's programs to the log, that of short flows (mininet/traffic.py) under their names."""
     for path in (folder / "console.log", *sorted(folder.glob("short-*.err"))):
         if path.exists() and path.stat().st_size:
             with open(path, "rb") as printed, open(log, "a", encoding="utf-8") as file:
@@ -132,7 +132,7 @@ def keep_console(folder: Path, log: Path) -> None:
 
 
 def _stopped_by(own: Sequence[OwnCca], log: Path) -> str:
-    """The place in an algorithm of one's own at which it stopped the guest's kernel, as a line; empty if none did."""
+    """The place in the user's own algorithm that stopped the guest's kernel, as a line; empty if none did."""
     text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
     if not own or process.OUT_OF_MEMORY in text:
         return ""

@@ -1,4 +1,4 @@
-"""What a result came from: manifest.json."""
+"""Makes manifest.json: the provenance of a result."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def manifest_of(point: Point, seed: int, backend: str, plan: Plan, kernel: Kerne
 
 
 def plan_digest(plan: GuestPlan) -> str:
-    """The SHA-256 of a guest's plan, without the packets that it keeps: a run with and without them is the same run."""
+    """The SHA-256 of a guest's plan without its captures, which do not change a run."""
     content = {key: value for key, value in plan.items() if key != "capture"}
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def _iperf3_totals(report: Path) -> dict[str, Any] | None:
-    """What iperf3 itself counted; None for a transfer that the end of the run cut off before it could report."""
+    """iperf3's own counts; None for a transfer that the run's end cut off before its report."""
     try:
         end = json.loads(report.read_text(encoding="utf-8"))["end"]
         return {
@@ -62,8 +62,7 @@ def _iperf3_totals(report: Path) -> dict[str, Any] | None:
 
 
 def git_state() -> dict[str, Any]:
-    """The checkout's commit and whether files that Git knows differ from it; in an image those that it was made from; null where neither
-    is known."""
+    """The checkout's commit, and whether tracked files differ from it; in an image, those that it was built from; None if unknown."""
 
     status = git("status", "--porcelain", "--untracked-files=no")
     if status is None and paths.IMAGE.exists():

@@ -1,4 +1,4 @@
-"""How much memory a guest is given: what was measured that one needs, and room to spare.
+"""The memory that a guest is given: measured needs, and room to spare.
 
 Measured in guests in virtual time (Linux 6.12, /proc/meminfo at each sample, total less available) on 2026-11-27. Memory that a
 guest does not touch costs the host nothing, and how much it has does not change a run's bytes (0.45, 1, 4 and 12 GB: equal).
@@ -48,7 +48,7 @@ def guest_bytes(point: Point, workload_bytes: float = 0, *, virtual: bool = True
 
 
 def parts_bytes(point: Point, workload_bytes: float = 0, *, virtual: bool = True) -> Mapping[str, float]:
-    """{the scenario's fields that make it, in words: bytes} of what a guest needs beyond the least."""
+    """{fields of the scenario, in words: bytes that a guest needs for them beyond the least}."""
     scenario = point.scenario
     flows = sum(f.count for f in scenario.flows if f.traffic is None)
     hosts = sum(sending_hosts(f, scenario) for f in scenario.flows)
@@ -64,7 +64,7 @@ def parts_bytes(point: Point, workload_bytes: float = 0, *, virtual: bool = True
 
 
 def largest_part(point: Point, workload_bytes: float = 0, *, virtual: bool = True) -> str:
-    """In words, the fields that make a guest large, and by how much."""
+    """The fields that need most memory, and how much, in words."""
     name, size = max(parts_bytes(point, workload_bytes, virtual=virtual).items(), key=lambda item: item[1])
     return f"{name}: {size / (1 << 20):.0f} MiB"
 
@@ -88,8 +88,8 @@ def flight_bytes(point: Point) -> float:
 
 
 def workload_bytes(plan: Plan) -> float:
-    """What the guest's processes of short flows hold: each has the whole workload (mininet/short_flows.py). And what fq
-    remembers of each connection at its two ends."""
+    """The memory of the guest's processes for short flows, each with the whole workload (mininet/short_flows.py), and of fq's state of
+    each connection at both ends."""
     return sum(
         len(plan.workloads[entry["group"]]) * (WORKLOAD_BYTES * (1 + len(entry["clients"])) + 2 * FQ_FLOW_BYTES)
         for entry in plan.content["short_flows"]
@@ -97,7 +97,7 @@ def workload_bytes(plan: Plan) -> float:
 
 
 def sending_hosts(flow: Flow, scenario: Scenario) -> int:
-    """Hosts that a group of flows needs: one for each RTT, or those that take turns."""
+    """The hosts that a group of flows needs: one for each RTT, or the senders of short flows."""
     if flow.traffic is not None:
         return flow.traffic.senders
     if flow.rtts_ms is not None:

@@ -1,4 +1,4 @@
-"""The result folder: one run's at a time, and a result there whole or not at all."""
+"""The result folder: locked for one run at a time, with a whole result or none."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ CAPTURES = (BOTTLENECK, SENDERS, RECEIVERS) = ("bottleneck.pcapng", "senders.pca
 TABLES = (SAMPLES, SHORT_FLOWS)  # by which runs are compared; the second one only where there are short flows
 RESULTS = (SUMMARY, *TABLES, ACKS, *CAPTURES, MANIFEST, LOG, PLAYED, PROMPT_LOG)
 MARKS = {"scenario", "seed", "plan_sha256"}  # what the manifest.json of every run has
-PATIENCE_S = 30  # what a run takes at most, by far, to end when its campaign was killed
+PATIENCE_S = 30  # far more than a run takes to end when its campaign was killed
 POLL_S = 0.1
 
 
 @dataclass
 class ResultFolder:
-    """A folder that one run has to itself.
+    """A folder that one run has locked.
 
     Attributes:
-        begun: whether what an earlier run left is gone, so that all that is there is this run's.
+        begun: whether an earlier run's files are removed, so that all files are this run's.
     """
 
     path: Path
     begun: bool = False
 
     def begin(self) -> None:
-        """Remove what an earlier run left; called when nothing but the guest is left to fail, right before it starts.
+        """Remove an earlier run's files; called right before the guest starts, when only the guest can still fail.
 
-        Not only when the new result is there: the guest's log grows in this folder, and it stays there if the run fails. Who looks
-        at it meanwhile or afterwards, be it a person or a script, must not take the result beside it for this run's.
+        Not later: the guest's log grows in this folder and stays there if the run fails, and nobody must take an older result beside it
+        for this run's.
         """
         for name in RESULTS:
             (self.path / name).unlink(missing_ok=True)
@@ -55,7 +55,7 @@ class ResultFolder:
         self.begun = True
 
     def discard(self) -> None:
-        """Remove what this run has written so far; nothing of an earlier one."""
+        """Remove this run's files; keep those of an earlier one."""
         for name in RESULTS if self.begun else ():
             with contextlib.suppress(OSError):
                 (self.path / name).unlink(missing_ok=True)
@@ -65,14 +65,14 @@ class ResultFolder:
 
 @contextlib.contextmanager
 def result_folder(out: Path, patience_s: float = 0) -> Iterator[ResultFolder]:
-    """Have the folder ``out`` to oneself for the block; made if need be, with those above it, and removed again if the block
-    fails with nothing in them.
+    """Lock the folder ``out`` for the block; it is made with its parents if needed, and removed again if the block fails and leaves
+    them empty.
 
     Args:
-        patience_s: real seconds to wait for another run that has it.
+        patience_s: real seconds to wait for another run that has locked it.
 
     Raises:
-        UserError: if results cannot be written there, another run has it, or its manifest.json is not of a run.
+        UserError: if results cannot be written there, another run has locked it, or its manifest.json is not of a run.
     """
     made = [folder for folder in (out, *out.parents) if not folder.exists()]
     prepare_out(out)
@@ -89,7 +89,7 @@ def result_folder(out: Path, patience_s: float = 0) -> Iterator[ResultFolder]:
 
 
 def _lock(out: Path, patience_s: float) -> int:
-    """The handle of a folder that is locked. The lock is the folder's own, so that no file of it stays."""
+    """Lock a folder and return its handle. The folder itself is locked, so that no lock file stays."""
     end_s = time.monotonic() + patience_s
     try:
         handle = os.open(out, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -114,10 +114,10 @@ def _lock(out: Path, patience_s: float) -> int:
 
 
 def prepare_out(out: Path) -> None:
-    """Make the folder ``out``, and make sure that results can be written to it.
+    """Make the folder ``out``, and check that results can be written to it.
 
     Raises:
-        UserError: if not, or if it has a manifest.json, or packets, that are not of a run and that would be replaced.
+        UserError: if not, or if a result would replace a manifest.json, or packets, that are not of a run.
     """
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -170,10 +170,10 @@ def write_results(
         out: the result folder.
         summary: gets ``wall_s``.
         tables: {file name: Arrow table}.
-        manifest: gets the tables' hashes and how long what took.
+        manifest: gets the tables' hashes and the durations.
         marks: {part of the run, or waiting: wall-clock seconds}.
-        start: of the run, on the monotonic clock, in s, and later by what it waited for a core.
-        captures: files of packets that are there already.
+        start: of the run, on the monotonic clock, in s, moved by the time that it waited for a core.
+        captures: names of capture files that are written already.
     """
     import pyarrow.parquet as pq
 

@@ -1,4 +1,4 @@
-"""Many points at once, each run by a process of its own (``bbrlab point``), which waits for a core and has it to itself."""
+"""Runs many points at once, each in its own process (``bbrlab point``), which waits for a core of its own."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from bbrlab.base.words import number_of
 from bbrlab.experiment.machine.cores import TELL_AFTER_S, holders, lock_folder, one_core
 from bbrlab.run.output import LOG
 
-TICK_S = 0.1  # between looks at which runs have a core
-TELL_S = 1.0  # between words of how far it is, if none ends
+TICK_S = 0.1  # between checks which runs have a core
+TELL_S = 1.0  # between reports of the progress, if none ends
 Result = TypeVar("Result")
 
 
@@ -31,7 +31,7 @@ class Job:
         point: its file (results/figures.write_points()).
         out: the folder of its result.
         kernel: entry of kernels.yaml; None: its default.
-        sources: C files of algorithms of one's own that are built into the kernel.
+        sources: C files of the user's own algorithms that are built into the kernel.
     """
 
     point: Path
@@ -46,9 +46,9 @@ class Started:
     """A run that was started.
 
     Attributes:
-        log: its guest's, which is there from when the run has its core.
-        start_s: when it was started, on the monotonic clock.
-        core_s: when it was first seen to have its core; None: it has not been yet.
+        log: its guest's, which exists as soon as the run has its core.
+        start_s: its start, on the monotonic clock.
+        core_s: when it was first observed to have its core; None: not yet.
     """
 
     process: subprocess.Popen[bytes]
@@ -57,13 +57,13 @@ class Started:
     core_s: float | None = None
 
     def look(self) -> None:
-        """See whether it has its core."""
+        """Update whether it has its core."""
         if self.core_s is None and self.log.exists():
             self.core_s = time.monotonic()
 
     @property
     def is_late(self) -> bool:
-        """Whether it has had no core for longer than it takes to ask for one."""
+        """Whether it has waited for a core for a noticeable time."""
         return (
             self.core_s is None and self.process.returncode is None and time.monotonic() - self.start_s > TELL_AFTER_S
         )
@@ -71,11 +71,11 @@ class Started:
 
 @dataclass(frozen=True)
 class Ended:
-    """A run that is over.
+    """A run that has ended.
 
     Attributes:
-        why: it failed, in one line; empty if its result is there.
-        wall_s: that it took from when it had its core, whatever it waited for one; None if it had none.
+        why: it failed, in one line; empty if it succeeded.
+        wall_s: real seconds since it had its core; None if it never had one.
     """
 
     why: str
@@ -86,7 +86,7 @@ def run_job(job: Job, started: list[Started]) -> Ended:
     """Run a point in a process, and wait for its end.
 
     Args:
-        started: of all that run at once; this one is added.
+        started: all runs so far; this one is added.
     """
     argv = ["point", str(job.point), "--seed", str(job.seed), "--out", str(job.out)]
     argv += ["--kernel", job.kernel] if job.kernel else []
@@ -108,23 +108,23 @@ def run_each(
     on_progress: Callable[[list[Result], str], None] = lambda done, waits: None,
     is_last: Callable[[Result], bool] = lambda result: False,
 ) -> list[Result]:
-    """Do what there is to do, so much at once. If this is interrupted, all that runs is ended.
+    """Do several works, ``cores`` at once. If interrupted, end all runs.
 
     Args:
-        works: each calls run_job() with what it is given, in the order in which they begin.
-        on_progress: called with those that are over, and how many wait for a free core (in words; empty: none), each time that one
-            is over, and every so often.
-        is_last: whether nothing more begins after this came of one.
+        works: functions that call run_job() with their argument, in the order in which they begin.
+        on_progress: called with the finished results, and how many runs wait for a free core (in words; empty for none), at each end of a
+            work and at intervals.
+        is_last: whether no further work begins after this result.
 
     Returns:
-        What came of each that began, in the order of the works.
+        The results of the works that began, in their order.
     """
     done: list[Result] = []
     started: list[Started] = []
     stop = threading.Event()
 
     def do(work: Callable[[list[Started]], Result]) -> list[Result]:
-        """What came of it; nothing if it did not begin."""
+        """Its result; empty if it did not begin."""
         if stop.is_set():
             return []
         result = work(started)
@@ -153,7 +153,7 @@ def run_each(
 
 
 def _waits(started: Sequence[Started]) -> str:
-    """How many runs wait for a free core, and who has the cores, in words; empty if none does. (The runs themselves say nothing.)"""
+    """How many runs wait for a free core, and which processes have the cores, in words; empty if none waits."""
     late = sum(run.is_late for run in tuple(started))
     try:
         if late and _all_taken():
@@ -169,7 +169,7 @@ class _Taken(Exception):
 
 
 def _all_taken() -> bool:
-    """Whether no core is free. One that is, is held for an instant; who asks for it then asks again."""
+    """Whether no core is free. A free one is locked for an instant; whoever wants it then tries again."""
 
     def give_up() -> None:
         raise _Taken

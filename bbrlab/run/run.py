@@ -1,4 +1,4 @@
-"""One run: plan, guest, decode, measure, check, and the result folder that is there whole or not at all."""
+"""Runs one point once: plan, guest, decoding, metrics, checks, and the result folder."""
 
 from __future__ import annotations
 
@@ -50,15 +50,14 @@ def run_point(
         out: result folder; gets summary.json, samples.parquet, manifest.json and guest.log, the first one last. An earlier run's
             result stays until the guest starts.
         kernel_name: entry of kernels.yaml; default: the file's default.
-        sources: C files of algorithms of one's own that are built into the kernel; those of kernels/cca/ that flows have are,
-            too.
+        sources: C files of the user's own algorithms to build into the kernel, beside those of kernels/cca/ that flows name.
         backend: "uml" (virtual time), "qemu" (a virtual machine in real time) or "host" (this machine's kernel, as root,
             in real time).
         watchdog_s: real seconds without a sign of life after which the guest is ended; above 0 and finite.
         die_with_parent: end the run when the process that started it dies.
         trace: also write acks.parquet: one row per ACK and timeout of each flow ("acks"), or one for each change of a flow's state
             ("changes").
-        capture: of which packets to keep capture files, too.
+        capture: the packets of which to keep capture files.
         on_progress: called with (verb, text) as the run goes on.
         sender_kernels: {group: entry of kernels.yaml} of the groups whose senders have a kernel of their own (qemu only).
         tamper: changes the guest's plan, so that tests can show that the checks notice.
@@ -67,7 +66,7 @@ def run_point(
         The content of summary.json.
 
     Raises:
-        UserError: with what went wrong and where to read more.
+        UserError: with what went wrong, and which log to read.
     """
     if seed < 0:
         raise UserError(f"--seed {seed}: must be 0 or more")

@@ -1,4 +1,4 @@
-"""Senders of several kernels on one bottleneck: one machine for each kernel, in real time (mininet/several.py)."""
+"""Runs senders of several kernels at one bottleneck: one machine for each kernel, in real time (mininet/several.py)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from bbrlab.run.memory import guest_bytes
 from bbrlab.scenario.frames import IP_VERSION, MTU_BYTES
 from bbrlab.scenario.point import Point
 
-OUT_OF_STEP_S = 300  # machines wait for each other, and a slow one's set-up takes long
+OUT_OF_STEP_S = 300  # machines wait for each other, and a slow one takes long to set up
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,9 @@ class Senders:
     """A machine of senders.
 
     Attributes:
-        kernel: its.
-        groups: those whose senders are in it.
-        plan: what it is told.
+        kernel: of the machine.
+        groups: whose senders are in it.
+        plan: its guest's.
     """
 
     kernel: Kernel
@@ -49,17 +49,17 @@ class Senders:
 
 
 def plan_several(point: Point, seed: int, kernel: Kernel, of_group: Mapping[int, Kernel]) -> tuple[Plan, list[Senders]]:
-    """What every machine is told.
+    """The plans of all machines.
 
     Args:
         kernel: of the bottleneck, the receivers, and the senders of all other groups.
         of_group: {group: the kernel of its senders}; groups of one kernel share a machine.
 
     Returns:
-        The plan of the machine with the bottleneck, in which all transfers stand, and the machines of senders.
+        The plan of the machine with the bottleneck, which has all transfers, and the machines of senders.
 
     Raises:
-        UserError: for a group that is not there, or that is not of long flows forward without parameters.
+        UserError: for an unknown group, or one that is not of long flows forward without parameters.
     """
     flows = point.scenario.flows
     if point.scenario.network.trace is not None:
@@ -91,7 +91,7 @@ def plan_several(point: Point, seed: int, kernel: Kernel, of_group: Mapping[int,
     machines = {g: number for number, members in enumerate(groups, 1) for g in members}
 
     def planned(own: Kernel) -> Plan:
-        """The whole plan with this kernel's names of the algorithms, and others' where it has none."""
+        """The whole plan with this kernel's names of the algorithms, or another kernel's where it has none."""
         names = {f.cca: k.ccas[f.cca] for k in [kernel, *kernels, own] for f in flows if f.cca in k.ccas}
         return make_plan(point, seed, names, virtual=False, modules=own.modules, machines=machines)
 
@@ -131,7 +131,7 @@ def plan_several(point: Point, seed: int, kernel: Kernel, of_group: Mapping[int,
 def run_several(
     machine: Machine, scratch: Path, point: Point, plan: Plan, senders: list[Senders], log: Path
 ) -> Strain | None:
-    """Run all machines to their end; what the senders' wrote is with what the bottleneck's wrote then, in ``scratch/out``.
+    """Run all machines to their end, and merge the senders' files into those of the bottleneck's machine, in ``scratch/out``.
 
     Args:
         machine: of the bottleneck.
@@ -213,7 +213,7 @@ def _stopping(stop: threading.Event) -> Iterator[None]:
 
 
 def _join(plan: Plan, own: Senders, out: Path, theirs: Path) -> None:
-    """Put what a machine of senders saw of its hosts into what the machine of the bottleneck wrote."""
+    """Merge a sender machine's records of its hosts into those of the bottleneck's machine."""
     index = {h["name"]: i for i, h in enumerate(plan.content["hosts"])}
     places = {index[name] for name in own.hosts}
     data = (theirs / "samples.raw").read_bytes()

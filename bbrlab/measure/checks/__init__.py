@@ -1,1 +1,1 @@
-"""What was asked for against what the guest measured. A run that fails a check is not averaged with others."""
+"""Self-checks: the scenario against what the guest measured. A run that fails one is not averaged with others."""

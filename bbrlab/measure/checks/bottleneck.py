@@ -1,4 +1,4 @@
-"""The bottleneck's rate and buffer: of a burst before the experiment, and of its queue during it."""
+"""Checks of a bottleneck's rate and buffer: by a burst before the experiment, and by its queue during it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def burst_checks(scenario: Scenario, bottleneck: str, burst: Burst | None, toler
         return [not_checked(names[0], rate, why), not_checked(names[1], limit, why)]
     low, high, how = _buffer_bounds(scenario, limit)
     low -= int(tolerance.burst_s * rate * 1e6 / 8)
-    # It was to overflow, and did not; in virtual time, where a burst takes none, that is an error.
+    # The burst should overflow the buffer, but did not; in virtual time, where a burst takes no time, that is an error.
     carried_off = bool(tolerance.burst_s) and not burst["filled"] and burst["packets"] * frame > high
     carried_words = "in real time the link carried packets away while the burst was sent: the buffer was never full"
     if scenario.network.trace is not None:

@@ -51,8 +51,8 @@ class Check:
 
     Attributes:
         name: what is compared; it implies the unit of ``asked`` and ``measured``.
-        asked, measured: what the scenario says and what the guest measured; None where there is no such number.
-        ok: True passed, False failed, None not checked: this run could not show it, and ``detail`` says why.
+        asked, measured: by the scenario and by the guest; None if there is no number.
+        ok: True passed, False failed, None not checked, with the reason in ``detail``.
         detail: how and where.
     """
 
@@ -90,12 +90,12 @@ def not_checked(name: str, asked: float | None, why: str, measured: float | None
 
 
 def suffix_of(bottleneck: str) -> str:
-    """What the names of a bottleneck's checks end with: nothing of the forward one."""
+    """The suffix of the names of a bottleneck's checks; empty for the forward one."""
     return "" if bottleneck == "forward" else f"_{bottleneck}"
 
 
 def kind_of(name: str) -> str:
-    """What a check compares, whichever bottleneck or module parameter it is of."""
+    """The kind of a check: its name without the bottleneck or the module parameter."""
     return OF_A_BOTTLENECK.sub("", name.partition(" ")[0])
 
 

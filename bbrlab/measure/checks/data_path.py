@@ -1,4 +1,4 @@
-"""What data packets meet behind the bottleneck: how long they take, and how many come late."""
+"""Checks of the data path behind the bottleneck: delay, and the share of late packets."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ CHANCE = math.erfc(LOSS_SIGMAS / math.sqrt(2))
 
 
 def data_path_checks(scenario: Scenario, report: Report, tolerance: Tolerance) -> list[Check]:
-    """``data_delay``: the law of what packets take behind the bottleneck, by packets that were alone on the path before the experiment;
-    and ``late_packets``: the share of those that were held back in it."""
+    """``data_delay``: the distribution of the delay behind the bottleneck, by packets on the idle path before the experiment;
+    ``late_packets``: the share of packets that were held back in the experiment."""
     path = scenario.network.data_path
     if path is None:
         return []
@@ -40,7 +40,7 @@ def _worst(checks: list[Check]) -> Check:
 
 
 def _delay(path: DataPath, took_ms: Array, interrupts_ms: float, tolerance: Tolerance) -> Check:
-    """The largest distance of the packets from the law, where each may be off by the tolerance of an RTT."""
+    """Compare the packets' delays with their distribution; each may be off by the tolerance of an RTT."""
     took_ms = np.sort(took_ms)
     low, high = took_ms - interrupts_ms - tolerance.rtt_ms, took_ms + tolerance.rtt_ms
     count = np.arange(len(took_ms))
@@ -64,7 +64,7 @@ def _mean_ms(path: DataPath) -> float:
 
 
 def _law(path: DataPath, ms: Array) -> Array:
-    """With which probability a packet that is alone takes no longer than each of some times."""
+    """The probability that a packet on the idle path takes at most each of some times."""
     share, late_ms = (path.reordering.share, path.reordering.late_ms) if path.reordering else (0.0, 0.0)
     probability: Array = (1 - share) * _jitter_law(path, ms - path.delay_ms) + share * _jitter_law(
         path, ms - path.delay_ms - late_ms

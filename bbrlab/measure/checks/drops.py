@@ -1,4 +1,4 @@
-"""Packets that were dropped: by random loss as asked, and anywhere but at the bottleneck."""
+"""Checks of dropped packets: by random loss, and elsewhere than at the bottleneck."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether every flow ran, and whether it was the network that limited it."""
+"""Checks that every flow ran, and that the network limited it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from bbrlab.measure.short_flows import ShortFlows
 
 WINDOW_LIMITED_TOLERANCE = 0.01
-# One late flow of a mean over 10,000 moves it by 1e-4 of what it was late by. Chosen after two of 54 runs had failed for one flow of
+# One late flow in 10,000 moves their mean by 1e-4 of its lateness. Chosen after two of 54 runs had failed for one flow of
 # 288,853 that began 1 ms late.
 LATE_FLOWS = 1e-4
 TCP_ESTABLISHED = 1
@@ -65,10 +65,10 @@ def _segment_size(scenario: Scenario, counters: list[FlowCounters]) -> list[Chec
 
 
 def _first_data(scenario: Scenario, plan: Plan, counters: list[FlowCounters]) -> list[Check]:
-    """Every flow that starts before the window must have sent data when it begins: else means over it are of fewer flows.
+    """``first_data``: every flow that starts before the window must have sent data when it begins; else means are over fewer flows.
 
-    There is none where no flow of unlimited size starts before the window and is there in it. One that never sends data is
-    told by ``flows_ran``.
+    There is no such check if no flow of unlimited size starts before the window and runs in it. ``flows_ran`` reports flows that
+    never send data.
     """
     low_s = scenario.window_s[0]
     groups = [f.bytes is None and f.start_s < low_s and (f.stop_s is None or f.stop_s > low_s) for f in scenario.flows]
@@ -85,7 +85,7 @@ def _first_data(scenario: Scenario, plan: Plan, counters: list[FlowCounters]) ->
 
 
 def _limit(name: str, fractions: list[float | None], asked_bytes: int | None, how: str) -> Check:
-    """The largest of the flows' fractions must be almost nothing, unless the scenario makes it the limit."""
+    """Check that the largest of the flows' fractions is almost 0, unless the scenario sets the limit."""
     fractions_measured = [f for f in fractions if f is not None]
     if not fractions_measured:
         return not_checked(name, 0.0, "no flow of unlimited size sent data")
@@ -98,7 +98,7 @@ def _limit(name: str, fractions: list[float | None], asked_bytes: int | None, ho
 
 
 def _starved(counter: FlowCounters) -> float | None:
-    """Fraction of a flow's samples, once data flows, in which its socket held no byte that the window would admit."""
+    """The fraction of a flow's samples, once data flows, with nothing in the socket to send although the window would allow it."""
     columns = counter.columns
     alive = (columns["state"] == TCP_ESTABLISHED) & (columns["bytes_acked"] > BEFORE_DATA_BYTES)
     starving = (columns["notsent_bytes"] < columns["snd_mss"]) & (columns["unacked"] + 1 < columns["cwnd"])
@@ -106,8 +106,8 @@ def _starved(counter: FlowCounters) -> float | None:
 
 
 def short_flows_check(scenario: Scenario, plan: Plan, group: int, short: ShortFlows, tolerance: Tolerance) -> Check:
-    """``short_flows``: every short flow that was due in the run must have been begun, all but LATE_FLOWS of them at their time, and what
-    the receiver had read must have been noted at the window's edges."""
+    """``short_flows``: every short flow that was due must have begun, all but LATE_FLOWS of them on time, and the receiver's count must
+    have been recorded at the window's edges."""
     workload = plan.workloads[group]
     due = workload[(workload["chunk"] == 0) & (workload["start_s"] < scenario.duration_s)]
     if due.empty:

@@ -1,4 +1,4 @@
-"""What the guest was told (module parameters), and whether what it recorded is whole (samples, ACKs)."""
+"""Checks of the guest: module parameters, and completeness of its records (samples, ACKs, packets)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from bbrlab.scenario.schema import Scenario
 
 
 def parameter_checks(plan: Plan, report: Report) -> list[Check]:
-    """``parameter MODULE.NAME`` for each module parameter of the plan, and each of a parameter set; words are compared as
-    words."""
+    """``parameter MODULE.NAME`` for each module parameter of the plan and of parameter sets; words are compared as text."""
     wanted = []
     for argument in plan.kernel_arguments:
         name, _, asked = argument.partition("=")
@@ -43,7 +42,7 @@ def _number(text: str | None) -> float | None:
 
 
 def sample_instants_s(scenario: Scenario) -> Array:
-    """When a sample is due, s, ascending: the grid from the first instant to the end, and the window's edges."""
+    """The instants of samples, s, ascending: the grid of sample_hz, the window's edges, and the end."""
     count = int(scenario.duration_s * scenario.sample_hz + 1e-9) + 1
     grid = np.arange(count) / scenario.sample_hz
     due: Array = np.unique(np.round([*grid, *scenario.window_s, scenario.duration_s], 9))
@@ -51,9 +50,9 @@ def sample_instants_s(scenario: Scenario) -> Array:
 
 
 def samples_check(scenario: Scenario, queues: dict[str, Queue], tolerance: Tolerance) -> Check:
-    """``samples``: every instant at which a sample is due must have one of its own, at every bottleneck.
+    """``samples``: every due instant must have its own sample, at every bottleneck.
 
-    The sampler takes one sample for each instant, in order, and leaves none out, however late it is.
+    The sampler takes one sample for each instant, in order, however late it is.
     """
     due = sample_instants_s(scenario)
     inside = (due >= scenario.window_s[0]) & (due <= scenario.window_s[1])
@@ -75,8 +74,7 @@ def _present(due: Array, times_s: Array, late_s: Array) -> int:
 
 
 def states_check(flows: Flows) -> Check | None:
-    """``bbr_states``: not checked where a flow's algorithm tells something of itself, but nothing that its states can be read from; else
-    None."""
+    """``bbr_states``: "not checked" if a flow's algorithm has a record from which no states can be read; else None."""
     if not flows.record_bytes:
         return None
     columns = flows.columns
@@ -91,7 +89,7 @@ def states_check(flows: Flows) -> Check | None:
 
 
 def acks_check(flows: Flows) -> Check:
-    """``acks_traced``: every ACK of a traced flow must have been recorded."""
+    """``acks_traced``: all ACKs of traced flows must have been recorded."""
     count = 0 if flows.acks is None else len(flows.acks["time_ns"])
     whole = count + flows.acks_missing
     if not whole:
@@ -100,7 +98,7 @@ def acks_check(flows: Flows) -> Check:
 
 
 def capture_check(plan: Plan, report: Report) -> Check:
-    """``packets_captured``: every packet that passed a captured interface must have been kept."""
+    """``packets_captured``: all packets of captured interfaces must have been kept."""
     taps = list(zip(plan.content["capture"]["interfaces"], report["capture"]["interfaces"], strict=True))
     arrived = sum(tap["packets"] for _, tap in taps)
     dropped = sum(tap["dropped"] for _, tap in taps)

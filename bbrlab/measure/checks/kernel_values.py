@@ -1,6 +1,6 @@
-"""What the kernel has, read back after the experiment, against what the scenario asked for: every value that was set.
+"""Checks every value that was set, read back from the kernel after the experiment, against the scenario.
 
-Each value may be off by the kernel's own resolution and no more; where that is not nothing, it stands beside the value below.
+Each value may be off by the kernel's resolution, which is given below where it is not 0.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from bbrlab.scenario.frames import FRAME_BYTES, frame_memory_bytes
 from bbrlab.scenario.link_trace import link_trace
 from bbrlab.scenario.schema import Network, Scenario, burst_probabilities
 
-MOST_TOLD = 3  # differences in a detail
+MOST_TOLD = 3  # differences in a detail, at most
 POLICERS_PLACE = "clsact"  # kind of the qdisc that a policer hangs on; it counts its drops, too
 NOTHING = "noqueue"  # what the kernel calls a device without a qdisc
 RATE_STEP_BPS = 8  # rates are whole bytes a second
@@ -47,7 +47,7 @@ FQ_PACING = {"limit_packets": 1_000_000, "flow_limit_packets": 1_000_000, "bucke
 
 @dataclass(frozen=True)
 class Value:
-    """One value: ``asked``, by which field of the scenario (or of ours), and what the kernel may have."""
+    """One value: the scenario's field (or a constant of this package), its value, and the range that the kernel may have."""
 
     field: str
     asked: float
@@ -57,7 +57,7 @@ class Value:
 
 @dataclass
 class Wanted:
-    """A qdisc or class that must be there, with these values: {name of kernel_options: Value}."""
+    """An expected qdisc or class, with its values: {name of kernel_options: Value}."""
 
     device: str
     kind: str
@@ -67,12 +67,12 @@ class Wanted:
 
 
 def about(label: str, asked: float, step: float = 0.0) -> Value:
-    """A value that may be off by ``step``."""
+    """An expected value that may be off by ``step``."""
     return Value(label, asked, asked - step, asked + step)
 
 
 def at_least(label: str, asked: float) -> Value:
-    """A value that may be more."""
+    """An expected minimum."""
     return Value(label, asked, asked, math.inf)
 
 
@@ -147,7 +147,7 @@ def host_check(scenario: Scenario, plan: Plan, report: Report) -> Check:
 
 
 def _last(network: Network, name: str) -> float:
-    """The value of a field of the path at the end of the run: that of the last change that has one."""
+    """The value of a field of the path at the end of the run, after the last change of it."""
     later = [c for c in sorted(network.changes, key=lambda c: c.at_s) if getattr(c, name) is not None]
     last: float = getattr(later[-1] if later else network, name)
     return last
@@ -211,7 +211,7 @@ def _queue(network: Network, own_machine: bool) -> tuple[str, dict[str, Value]]:
 
 
 def _red(network: Network) -> dict[str, Value]:
-    """RED's thresholds (those that the scenario leaves out: as they are derived from the buffer) and what follows from them."""
+    """RED's thresholds (derived from the buffer where the scenario leaves them out) and parameters that follow from them."""
     qdisc, size = network.qdisc, network.buffer_bytes
     red = qdisc.thresholds(size, network.frame_bytes)
     low, high = qdisc.min_bytes or red.min_bytes, qdisc.max_bytes or red.max_bytes
@@ -244,7 +244,7 @@ def _plog(span: float, probability: float) -> int:
 
 
 def _opportunities(scenario: Scenario, report: Report, device: str) -> list[Wanted]:
-    """A link that follows a trace: what leaves at each time, how many of these there are in a turn and the run, and from when on."""
+    """A link that follows a trace: bytes at each opportunity, the number of opportunities, period and start."""
     assert scenario.network.trace is not None
     trace = link_trace(scenario.network.trace)
     first_ns = int(trace.times_ns[0])
@@ -267,7 +267,7 @@ def _policers_places(scenario: Scenario, plan: Plan, devices: set[str]) -> list[
 
 
 def policer_values_check(scenario: Scenario, entry: Policer) -> Check:
-    """``policer_values``: rate, bucket and what happens to what exceeds it, of one policer."""
+    """``policer_values``: rate, bucket and action of one policer."""
     policer = scenario.network.policer
     assert policer is not None
     rate = about("network.policer.rate_mbit (bit/s)", 1e6 * policer.rate_mbit, RATE_STEP_BPS)
@@ -344,7 +344,7 @@ def ports_wanted(scenario: Scenario, plan: Plan, network: Network, devices: set[
 
 
 def _data_delay(network: Network) -> dict[str, Value]:
-    """netem's values of the delay of data, towards a receiver; none without one."""
+    """netem's values for the delay of data towards a receiver; empty without a delay."""
     path = network.data_path
     if path is None or not (path.delay_ms or path.jitter):
         return {}
@@ -362,7 +362,7 @@ def _data_delay(network: Network) -> dict[str, Value]:
 
 
 def _losses(network: Network) -> dict[str, Value]:
-    """netem's values of the random loss at the end of the run."""
+    """netem's values for the random loss at the end of the run."""
     loss = _last(network, "loss")
     if network.loss_burst_packets is None or not loss:
         return {"loss": about("network.loss", loss, LOSS_STEP)}
@@ -407,7 +407,7 @@ def _delay(scenario: Scenario, host: HostPlan, delay_us: float, group: int) -> d
 
 
 def _host_qdiscs(scenario: Scenario, plan: Plan, name: str) -> list[Wanted]:
-    """What stands at a host's interface."""
+    """The expected qdisc of a host's interface."""
     device = name + "-eth0"
     if not plan.content[
         "own_machine"
@@ -458,7 +458,7 @@ def _host_values(scenario: Scenario, plan: Plan, name: str, entry: HostSettings)
 
 
 def compare(wanted: Iterable[Wanted], settings: Iterable[Setting]) -> list[str | None]:
-    """For each value, and each qdisc and class, what differs; None: nothing."""
+    """For each value, and each qdisc and class, the difference in words; None if there is none."""
     unexpected = {(s["device"], s["handle"], s["parent"]): s for s in settings}
     problems: list[str | None] = []
     for expected in wanted:

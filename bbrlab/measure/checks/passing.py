@@ -1,4 +1,4 @@
-"""Several bottlenecks in a row: what one of them sent on arrived, or met a later queue."""
+"""Checks of several bottlenecks in a row: what one of them sent on must arrive, or be in a later queue."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ QUEUE, LOSS = (
 
 
 def passing_checks(scenario: Scenario, plan: Plan, report: Report, queues: dict[str, Queue]) -> list[Check]:
-    """``passed`` of each link: packets that it sent on, of which each is with its receiver, or was lost on the way there.
+    """``passed`` of each link: each packet that it sent on arrived, or was lost on the way to its receiver.
 
-    The receivers of a path get nothing else, so that the least is what they got and what was lost at random right before them. A later
-    link may have dropped or kept the rest; of the last link of its paths nothing is left, and the two are equal, but for what it sends
-    between the reading of its counters and of the receivers'.
+    The receivers of a path get nothing else, so that the lower bound is what they got and what was lost at random right before them.
+    A later link may have dropped or queued the rest. For the last link of its paths the two are equal, but for what it sends between
+    the reading of its counters and of the receivers'.
     """
     if scenario.network.links is None:
         return []
@@ -59,13 +59,13 @@ def passing_checks(scenario: Scenario, plan: Plan, report: Report, queues: dict[
 
 
 def _waiting(queue: Queue) -> int:
-    """Packets in a queue at the run's end, and one that comes at that instant."""
+    """Packets in a queue at the run's end, and one that may arrive at that instant."""
     waiting = queue.columns["packets"]
     return 1 + int(waiting[-1]) if len(waiting) else 1
 
 
 def _grown(report: Report, counter: Literal["packets", "drops"]) -> dict[tuple[str, str], int]:
-    """{(device, handle of a qdisc): by how much a counter of it grew during the experiment}."""
+    """{(device, handle of a qdisc): growth of a counter during the experiment}."""
     before = {(q["device"], q["handle"]): q[counter] for q in report["qdiscs_before"]}
     after = {(q["device"], q["handle"]): q[counter] for q in report["qdiscs"]}
     return {place: count - before.get(place, 0) for place, count in after.items()}

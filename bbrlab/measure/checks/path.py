@@ -1,4 +1,4 @@
-"""The base RTT of every sending host."""
+"""Checks the base RTT of every sending host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A policer: what passed it, against what its bucket allows."""
+"""Checks a policer: the bytes that passed against what its bucket allows."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from bbrlab.scenario.schema import Scenario
 
 
 def policer_checks(scenario: Scenario, plan: Plan, report: Report, tolerance: Tolerance) -> list[Check]:
-    """``policer_values``, and ``policer``: bytes that passed, of each policer against a full bucket and its rate for the whole run.
+    """``policer_values``, and ``policer``: the bytes that passed each policer, at most a full bucket and its rate for the whole run.
 
-    That is a token bucket's law; a policer that drops all the time passes all of it. One packet may pass on what a later one needs.
+    A policer that drops all the time passes exactly that. One more packet may pass on credit.
     """
     policer = scenario.network.policer
     if policer is None:

@@ -1,13 +1,13 @@
-"""Whether a machine in real time was fast enough and left alone: a run that was not is refused like one that fails any check."""
+"""Checks that a machine in real time was fast enough and undisturbed."""
 
 from __future__ import annotations
 
 from bbrlab.measure.checks.check import REAL_TIME, Check, not_checked
 from bbrlab.measure.real_time import RealTimeEntry
 
-# What others take of a machine's processor is missing from its network; the rate may be off by REAL_TIME.rate for such reasons.
+# Processor time that others take slows the emulated network; the rate may be off by REAL_TIME.rate for this.
 LOST_TOLERANCE = REAL_TIME.rate
-# A processor that never rests is late for whatever comes next, and by how much nobody knows.
+# A processor that is always busy is late for every event, by an unknown time.
 BUSY_TOLERANCE = 0.9
 # Five ticks of the guest's clock (1000 Hz); the paths of papers have base RTTs of 10 ms and more.
 LATE_TOLERANCE_MS = 5.0

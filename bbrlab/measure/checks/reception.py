@@ -15,7 +15,7 @@ INTERRUPT_QDISC = "3:"  # handle of the netem that hands over several packets at
 
 
 def segmentation_check(scenario: Scenario, plan: Plan, report: Report) -> Check:
-    """``segmentation``: what the hosts' interfaces say of the offloads that decide where segments are cut."""
+    """``segmentation``: the hosts' offloads, which decide where segments are cut."""
     asked = {"off": (False, False), "nic": (False, True), "router": (True, True)}[scenario.hosts.segmentation]
     right = sum((entry["tso"], entry["gso"]) == asked for entry in report["received"].values())
     count = len(plan.content["hosts"])
@@ -25,8 +25,8 @@ def segmentation_check(scenario: Scenario, plan: Plan, report: Report) -> Check:
 
 
 def receive_offload_check(scenario: Scenario, plan: Plan, report: Report) -> Check:
-    """``receive_offload``: GRO and the delay of interrupts are where they were asked for and nowhere else, and packets are
-    merged where several can come within that delay. It measures packets for each segment that receivers' TCP got."""
+    """``receive_offload``: GRO and delayed interrupts must be on exactly where the scenario has them, and packets must be merged if
+    several can come within that delay. It measures packets for each segment that receivers' TCP got."""
     delay_us, timer_us = scenario.hosts.interrupt_delay_us, scenario.hosts.gro_timer_us
     hosts = plan.content["hosts"]
     ports = {f"{h['switch']}-{h['name']}" for h in hosts}

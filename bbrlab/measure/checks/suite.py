@@ -40,13 +40,13 @@ def run_checks(
     """All checks of a run, as dictionaries (of Check) for summary.json.
 
     Args:
-        scenario: what was asked for. (Not the plan: a wrong plan must be found, too.)
+        scenario: of the run. (Not the plan: the checks must also notice a wrong plan.)
         plan: names of hosts and devices, order of flows.
         report: the guest's report.json.
         counters: one per flow.
         queues: {name of a bottleneck (experiment.links.name_of()): its samples}.
-        short: {group: what became of its short flows (short_flows.ShortFlows)}.
-        flows: the decoded samples; needed for what algorithms tell of themselves.
+        short: {group: the outcome of its short flows (short_flows.ShortFlows)}.
+        flows: the decoded samples; needed for checks of the algorithms' own records.
     """
     links = plan.content["bottlenecks"]
     tolerance = VIRTUAL_TIME if plan.content["virtual"] else REAL_TIME
