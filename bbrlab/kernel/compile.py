@@ -24,9 +24,9 @@ LISTS = re.compile(r"(?m)^([\w-]+?)-(?:y|objs|\$\((CONFIG_\w+)\))[ \t]*[:+]?=(.*
 def compiled(
     name: str, spec: KernelSpec, source: Located, log: Path, jobs: int, say: Say
 ) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """A source tree in which a kernel was compiled, and what probe_kernel() found of it. It may be moved away in the block.
+    """A source tree in which a kernel was compiled, and the result of probe_kernel(). The block may move the tree away.
 
-    If a step fails, the tree stays, and the next build from this source goes on in it.
+    If a step fails, the tree stays, and the next build from this source continues in it.
 
     Args:
         name, spec, source: of the kernel.
@@ -56,7 +56,7 @@ def compiled(
 
 
 def compile_kernel(steps: Steps, spec: KernelSpec, source: Located, tree: SourceTree, jobs: int) -> None:
-    """Patch, configure and compile a kernel in a source tree, what is patched first. UserError naming the step that failed."""
+    """Patch, configure and compile a kernel in a source tree, patched files first. UserError naming the step that failed."""
     parts = recipe(spec)
     touched = apply_series(steps, tree, parts, source.identity)
     if spec.foreign and (lacking := absent_ccas(spec, tree.source)):
@@ -91,7 +91,7 @@ def _remedy(spec: KernelSpec, options: list[str]) -> str:
 
 
 def objects_of(names: Iterable[str], tree: Path) -> list[str]:
-    """What the configured tree compiles from C files, as make is told it; what its Makefiles do not plainly say is left out."""
+    """The objects that the configured tree compiles from C files, as targets of make, as far as its Makefiles list them plainly."""
     on = _options_on(tree)
     objects = []
     for name in names:
@@ -107,7 +107,7 @@ def _is_built(stem: str, makefile: str, on: set[str]) -> bool:
 
 
 def _options_of(stem: str, makefile: str, on: set[str]) -> list[str] | None:
-    """The options that are off and that a Makefile builds an object with; None if it does not say that it builds it."""
+    """The options that are off and with which a Makefile builds an object; None if it does not list the object."""
     for whole, option, objects in LISTS.findall(makefile):
         if f"{stem}.o" in objects.split():
             above = [] if whole == "obj" else _options_of(whole, makefile, on)
@@ -141,7 +141,7 @@ def _makefile(folder: Path) -> str:
 
 
 def absent_ccas(spec: KernelSpec, tree: Path) -> list[str]:
-    """The algorithms that a kernel's names promise and that no file of the tree's network code has in quotation marks."""
+    """The algorithms that a kernel's names promise and whose names no file of the tree's network code has in quotation marks."""
     left = dict.fromkeys(spec.names.values())
     for path in sorted((tree / "net").rglob("*.[ch]"), key=lambda p: p.parent.name != "ipv4"):
         if not left:
@@ -152,11 +152,11 @@ def absent_ccas(spec: KernelSpec, tree: Path) -> list[str]:
 
 
 def check_names(name: str, spec: KernelSpec, probe: dict[str, Any], tree: Path) -> None:
-    """UserError if a kernel does not have what its names promise: which options might be off.
+    """UserError if a kernel lacks an algorithm that its names promise, with options that may be off.
 
     Args:
         name: of the kernel.
-        probe: what probe_kernel() found.
+        probe: result of probe_kernel().
         tree: that it was compiled in.
     """
     missing = {field: cca for field, cca in spec.names.items() if cca not in probe["ccas"]}

@@ -1,4 +1,4 @@
-"""What a kernel is configured with: option fragments, options of the user's own, and those that its algorithms need."""
+"""The configuration of a kernel: option fragments, the user's own options, and those that its algorithms need."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LINE = re.compile(r"# (CONFIG_\w+) is not set|(CONFIG_\w+)=.*")
 
 
 def fragment_of(spec: KernelSpec, parts: Recipe, tree: Path) -> str:
-    """Everything that a kernel's configuration must have, of two lines about one option the later one counting: fragments, an
+    """The lines that a kernel's configuration must have (of two lines about one option the later one counts): fragments, an
     option for each algorithm of ``names`` that has one in the source, the user's own."""
     lines = [line for path in parts.options for line in path.read_text(encoding="utf-8").splitlines()]
     there = set(lines)
@@ -26,7 +26,7 @@ def fragment_of(spec: KernelSpec, parts: Recipe, tree: Path) -> str:
 
 
 def cca_options(spec: KernelSpec, tree: Path) -> list[str]:
-    """The options that are called by the algorithms which a kernel's names promise: CONFIG_TCP_CONG_BBR2 for bbr2."""
+    """The options of the algorithms that a kernel's names promise: CONFIG_TCP_CONG_BBR2 for bbr2."""
     file = tree / CCAS
     named = {f"TCP_CONG_{cca.upper()}" for cca in spec.names.values()}
     there = re.findall(r"(?m)^config (TCP_CONG_\w+)", file.read_text(encoding="utf-8")) if file.is_file() else []
@@ -34,7 +34,7 @@ def cca_options(spec: KernelSpec, tree: Path) -> list[str]:
 
 
 def check_config(name: str, wanted: str, settings: Iterable[str], tree: Path, origin: str) -> None:
-    """UserError naming the options that a tree's .config does not have as they are wanted, and why.
+    """UserError naming the wanted options that a tree's .config lacks, and why.
 
     Args:
         name: of the kernel.

@@ -1,4 +1,4 @@
-"""Algorithms of one's own: C files that are built into a kernel beside what it has."""
+"""The user's own algorithms: C files that are built into a kernel."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ STOPPED = re.compile(r"Kernel panic - not syncing: .*|BUG: failure at .*|kernel 
 
 @dataclass(frozen=True)
 class OwnCca:
-    """An algorithm of one's own.
+    """A user's own algorithm.
 
     Attributes:
-        name: what it registers, and what scenarios call it.
+        name: under which it registers, and which scenarios use.
         path: its C file, as the user named it.
         text: the file's content.
     """
@@ -34,7 +34,7 @@ class OwnCca:
 
     @property
     def module(self) -> str:
-        """What its file is called in the kernel's source: its parameters are those of the module of this name."""
+        """The name of its module, under which the kernel has its parameters."""
         return f"tcp_{self.name}"
 
     @property
@@ -44,7 +44,7 @@ class OwnCca:
 
 
 def read_own(path: Path) -> OwnCca:
-    """An algorithm from its file, which is read as data only. UserError if it cannot be one."""
+    """Read an algorithm's file, as data only. UserError if it cannot be one."""
     name = name_of_source(path)
     try:
         text = path.read_text(encoding="utf-8")
@@ -60,7 +60,7 @@ def read_own(path: Path) -> OwnCca:
 
 
 def own_of(used: Iterable[str], kernel_name: str | None, given: Sequence[Path] = ()) -> list[OwnCca]:
-    """The algorithms that are built into a kernel: all that are ``given``, and of kernels/cca/ those that are ``used``.
+    """The algorithms to build into a kernel: all of ``given``, and those of kernels/cca/ in ``used``.
 
     Args:
         used: names that flows have.
@@ -68,10 +68,10 @@ def own_of(used: Iterable[str], kernel_name: str | None, given: Sequence[Path] =
         given: C files that the user named.
 
     Returns:
-        Sorted by name; empty if the kernel as it is will do.
+        Sorted by name; empty if the kernel has all that is used.
 
     Raises:
-        UserError: for a file that is not possible, or whose name the kernel uses for an algorithm of its own.
+        UserError: for an invalid file, or one with the name of an algorithm that the kernel has.
     """
     kernel_name, spec = find_spec(kernel_name)
     unknown = set(used) - set(KNOWN) - set(spec.names)
@@ -95,23 +95,23 @@ def check_name(own: OwnCca, kernel_name: str, spec: KernelSpec, registered: Iter
 
 
 def own_name(kernel_name: str, own: Sequence[OwnCca]) -> str:
-    """What a kernel with algorithms of one's own is called in results: lab-6.12+mine."""
+    """The name in results of a kernel with the user's own algorithms: lab-6.12+mine."""
     return "+".join([kernel_name, *(cca.name for cca in own)])
 
 
 def recipe_name(name: str) -> str:
-    """The entry of config/kernels.yaml of a kernel that a result names: lab-6.12 of lab-6.12+mine."""
+    """The entry of config/kernels.yaml for a result's kernel: lab-6.12 of lab-6.12+mine."""
     return name.partition("+")[0]
 
 
 def place_of_crash(own: OwnCca, lines: Sequence[str]) -> str | None:
-    """Where in an algorithm's file the kernel stopped, in words, if its console says that it stopped there.
+    """The place in an algorithm's file at which the kernel stopped, by its console.
 
     Args:
         lines: of the console.
 
     Returns:
-        "FILE:LINE: in FUNCTION: the kernel's words"; None if nothing of the algorithm stands in the call trace.
+        "FILE:LINE: in FUNCTION: the kernel's words"; None if the call trace has no function of the algorithm.
     """
     words = [m[0].strip() for line in lines if (m := STOPPED.search(line))]
     if not words:
@@ -128,7 +128,7 @@ def place_of_crash(own: OwnCca, lines: Sequence[str]) -> str | None:
 
 
 def crash_message(own: Sequence[OwnCca], lines: Sequence[str]) -> str | None:
-    """Where a kernel with algorithms of one's own stopped, in words; None if it did not stop by itself.
+    """The place at which a kernel with the user's own algorithms stopped, in words; None if it did not stop by itself.
 
     Args:
         own: the algorithms, one at least.
@@ -143,6 +143,6 @@ def crash_message(own: Sequence[OwnCca], lines: Sequence[str]) -> str | None:
 
 
 def _line_of(function: str, text: str) -> int | None:
-    """The line at which a function is defined in a C file; None if it is not."""
+    """The line of a function's definition in a C file; None if it has none."""
     match = re.search(rf"^[A-Za-z_][^;={{}}\n]*\b{re.escape(function)}\s*\([^;{{}}]*\)\s*\{{", text, re.MULTILINE)
     return None if match is None else text.count("\n", 0, match.start()) + 1

@@ -1,5 +1,5 @@
-"""Builds a kernel with algorithms of one's own: in a copy of the kernel's built tree, so that only their files are compiled; first
-they are tried beside that tree, so that a mistake is told at once."""
+"""Builds a kernel with the user's own algorithms in a copy of the kernel's built tree, so that only their files are compiled. First
+they are compiled beside that tree, so that mistakes show at once."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ def compile_with_own(
     jobs: int,
     say: Say,
 ) -> tuple[Path, dict[str, Any]]:
-    """Compile a kernel with algorithms of one's own and try it out.
+    """Compile a kernel with the user's own algorithms and probe it.
 
     Args:
         name, spec, source: the kernel's entry of kernels.yaml, and its source.
         base_key: of that kernel without them, and of its patches for the host.
-        key: of the kernel with them; its log is called by it, for two versions of a file may be built at once.
+        key: of the kernel with them; its log is named by it, since two versions of a file may be built at once.
         own: the algorithms.
         scratch: an empty folder.
         jobs: parallel compilers.
         say: gets one line per step.
 
     Returns:
-        The tree with the kernel in it, and what probe_kernel() found.
+        The tree with the kernel in it, and the result of probe_kernel().
 
     Raises:
         UserError: naming the algorithm's file and, where there is one, the line: if its name is taken, it does not
@@ -95,8 +95,8 @@ def compile_with_own(
 
 
 def _try(steps: Steps, own: OwnCca, built: Path) -> None:
-    """Compile one algorithm's file beside the kept tree, as make compiled a file there: a mistake is told in seconds, before anything is
-    copied. Where the tree does not say how a file was compiled, this is left to the copy."""
+    """Compile one algorithm's file beside the kept tree, as make compiled a file there: mistakes show in seconds, before anything is
+    copied. Nothing is done if the tree does not record how a file was compiled."""
     if not (command := _command_like(built)):
         return
     source = steps.tree / PLACE / f"{own.module}.c"
@@ -110,7 +110,7 @@ def _try(steps: Steps, own: OwnCca, built: Path) -> None:
 
 
 def _command_like(built: Path) -> tuple[str, list[str]] | None:
-    """A file of PLACE that make compiled in a tree, and the command without the file and what came of it; None if no record says so."""
+    """A file of PLACE that make compiled in a tree, and the command without input and output; None if there is no record."""
     for record in sorted((built / PLACE).glob(".tcp_*.o.cmd")):
         stem = record.name.removeprefix(".").removesuffix(".o.cmd")
         with contextlib.suppress(OSError, ValueError):
@@ -123,10 +123,10 @@ def _command_like(built: Path) -> tuple[str, list[str]] | None:
 
 
 def _make(steps: Steps, own: OwnCca, step: str, argv: list[str], at: Path | None = None) -> None:
-    """Compile one algorithm's file. UserError with the compiler's words, its file called as the user calls it.
+    """Compile one algorithm's file. UserError with the compiler's messages, in which the file has the user's name.
 
     Args:
-        at: the kept tree, if it is only tried there.
+        at: the kept tree, for a trial compilation.
     """
     before = len(steps.words())
     failed = False
@@ -145,7 +145,7 @@ def _make(steps: Steps, own: OwnCca, step: str, argv: list[str], at: Path | None
 
 
 def _compilers(steps: Steps, own: OwnCca, before: int) -> list[str]:
-    """What the compiler said, from its first error or warning on, about a file by the name that its user knows."""
+    """The compiler's messages from its first error or warning on, with the user's name of the file."""
     name, lines = f"{PLACE}/{own.module}.c", [line for line in steps.words()[before:] if not MAKES_OWN.match(line)]
     messages = [line.replace(f"{steps.tree}/{name}", name).replace(name, str(own.path)) for line in lines]
     return messages if any(re.search(r"\b(error|warning)\b", line) for line in messages) else []
@@ -169,7 +169,7 @@ def _link(steps: Steps, own: Sequence[OwnCca], argv: list[str]) -> None:
 
 
 def _check_registered(own: OwnCca, kernel_name: str, found: list[str], before: list[str], console: str) -> None:
-    """UserError if an algorithm is not there after the kernel has started, with the kernel's reason if it gave one."""
+    """UserError if a started kernel does not have an algorithm, with the kernel's reason if it gave one."""
     if own.name in found:
         return
     other = sorted(set(found) - set(before))

@@ -1,4 +1,4 @@
-"""Patches as files: what they are, which files of a source tree they are about, and what is no patch."""
+"""Reads patch files: the files of a source tree that they change, and what is no patch."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ AS_IT_SHOULD_BE = "it must be a unified diff, as git format-patch or diff -u a b
 
 @dataclass
 class Part:
-    """What a patch does to one file.
+    """The part of a patch for one file.
 
     Attributes:
         files: of the tree, without the first part of their path ("a/"): those that it reads, writes or removes.
@@ -44,14 +44,14 @@ def parts_of(path: Path) -> list[Part]:
     """The parts of a patch.
 
     Raises:
-        UserError: if it cannot be read, is no patch, or does what a patch of a kernel does not: binary files, links, paths
+        UserError: if it cannot be read, is no patch, or has what a patch of a kernel may not have: binary files, links, paths
             that lead out of the tree.
     """
     return _Reader(path, text_of(path)).parts()
 
 
 def text_of(path: Path) -> str:
-    """A patch's text. UserError for a file that is none, and for what it is instead."""
+    """A patch's text. UserError for a file that is no patch, with what it is instead."""
     try:
         data = path.read_bytes()
     except OSError as error:

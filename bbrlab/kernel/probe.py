@@ -34,7 +34,7 @@ END = "probe end"
 
 
 class BootFailed(UserError):
-    """A new kernel did not come to the end of the probe; the log has what it printed."""
+    """A new kernel did not finish the probe; the log has its output."""
 
 
 def _probe_command(image: Path, arch: str, acceleration: str, folder: str, loud: bool) -> list[str]:
@@ -84,15 +84,15 @@ def _probe_command(image: Path, arch: str, acceleration: str, folder: str, loud:
 
 
 def _release(image: Path) -> tuple[int, ...]:
-    """The first two numbers of the release of a kernel that was not started yet, as its binary has them."""
+    """The first two numbers of a kernel's release, by its binary."""
     found = re.search(rb"Linux version (\d+)\.(\d+)", image.read_bytes())
     return tuple(int(number) for number in found.groups()) if found else (0, 0)
 
 
 def _boot(argv: list[str], folder: Path, timeout_s: float) -> str:
-    """What a machine printed until its end, or until its time was over.
+    """A machine's output until its end, or until its time is over.
 
-    A machine that hangs inside the host's kernel cannot be killed: after KILLED_S it is left behind.
+    A machine that hangs inside the host's kernel cannot be killed: after KILLED_S it is abandoned.
 
     Raises:
         OSError: if it does not start.
@@ -123,7 +123,7 @@ def _boot(argv: list[str], folder: Path, timeout_s: float) -> str:
 def kvm_fails(image: Path) -> str:
     """Why QEMU cannot boot a kernel with KVM here, in words; empty if it can. Takes up to KVM_TIMEOUT_S, once for a process.
 
-    Only a machine that has booted shows it: on a virtual machine /dev/kvm may be there and do nothing.
+    Only booting a machine shows it: on a virtual machine /dev/kvm may exist without effect.
     """
     if not KVM.exists():
         return f"there is no {KVM}"
@@ -141,7 +141,7 @@ def kvm_fails(image: Path) -> str:
 
 
 def _try_out(image: Path, arch: str, own: bool) -> tuple[str, str]:
-    """Boot a new kernel with the probe as its first program. Returns what it printed and how QEMU was accelerated."""
+    """Boot a new kernel with the probe as its first program. Returns its output and QEMU's acceleration."""
     acceleration = ""
     if arch != "um":
         if shutil.which(QEMU) is None:
@@ -167,8 +167,8 @@ def probe_kernel(image: Path, arch: str, log: Path, *, own: bool = False) -> dic
     Args:
         image: the kernel.
         arch: as in kernels.yaml.
-        log: what it prints is written to its end.
-        own: it has algorithms of somebody's own. It then prints what it notices, too: why it refuses to register one, for example.
+        log: gets the output at its end.
+        own: whether it has others' algorithms. It then also prints notices, such as why it refuses to register one.
 
     Raises:
         BootFailed: if it does not boot.

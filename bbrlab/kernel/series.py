@@ -1,4 +1,4 @@
-"""A kernel's patches, all in a row: tried on copies of the files that they touch, and put into the source tree if they apply."""
+"""Applies a kernel's patches in a row, on copies of the files that they touch, which go into the source tree if all apply."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class _Patch:
 
 
 def apply_series(steps: Steps, tree: SourceTree, recipe: Recipe, identity: str) -> list[str]:
-    """Make a tree what a recipe's patches and added files make of its source.
+    """Apply a recipe's patches and added files to a tree.
 
     Args:
         steps: of the build.
-        tree: whose files may be those of another series.
+        tree: in which another series may be applied; it is undone.
         recipe: of the kernel.
         identity: of the source, for messages.
 
@@ -93,7 +93,7 @@ def _check_paths(path: Path, parts: list[Part], tree: SourceTree) -> None:
 
 
 def _possible(parts: list[Part], tree: SourceTree, steps: Steps) -> list[Part]:
-    """Without what is about files that are not unpacked, from which nothing is compiled."""
+    """A patch without the parts on files that are not unpacked because nothing is compiled from them."""
     left = []
     for part in parts:
         absent = [n for n in part.files if not tree.original(n).exists() and _is_left_out(n)]
@@ -132,7 +132,7 @@ def _apply(steps: Steps, patch: _Patch, identity: str, file: Path) -> None:
 
 
 def _why(patch: _Patch, words: list[str], tried: Path) -> str:
-    """What patch said, each rejected hunk with its place in the patch and in the file."""
+    """The messages of patch, each rejected hunk with its place in the patch and in the file."""
     reasons, name, part = [], "", None
     for line in words:
         if about := re.match(r"(?:patching|checking) file '?(.+?)'?(?: \(.*\))?$", line):
@@ -161,7 +161,7 @@ def _why(patch: _Patch, words: list[str], tried: Path) -> str:
 
 
 def _missing(patch: _Patch, tried: Path) -> str:
-    """Which file a patch is about that the source does not have, and whether its paths are the reason."""
+    """The file that a patch needs and the source lacks, and whether wrong paths are the reason."""
     for part in patch.parts:
         for name in part.files:
             new = any(line.startswith(f"--- {NOTHING}") for line in part.lines[:12])
@@ -171,7 +171,7 @@ def _missing(patch: _Patch, tried: Path) -> str:
 
 
 def _remarks(patch: _Patch, words: list[str]) -> list[str]:
-    """What is to be said of a patch that applies, but not as it was made."""
+    """Remarks on a patch that applies, but not exactly as it was made."""
     remarks, name = [], ""
     moved: dict[str, list[str]] = {}
     for line in words:

@@ -1,6 +1,6 @@
-"""The source trees that kernels are compiled in: one for each source, in which a build that failed goes on.
+"""The source trees in which kernels are compiled: one for each source, in which the build after a failed one continues.
 
-build/source-trees/HASH has ``source``, the tree, and ``original``, the files of it that were changed, as they were. Patches are
+build/source-trees/HASH has ``source``, the tree, and ``original``, the original versions of its changed files. Patches are
 tried on copies of the files that they touch; what they make of them is put into the tree only then, and only where it
 differs. So make compiles what is new, and the next try takes seconds to its first error. A tree goes when a kernel of
 config/kernels.yaml is made of it, or when it is none of the TREES_MAX that were used last; it may be removed at any time.
@@ -27,17 +27,17 @@ TOUCHED = "touched.json"
 
 
 def source_trees() -> Path:
-    """Where they are."""
+    """The folder of the source trees."""
     return paths.build_folder() / "source-trees"
 
 
 @dataclass(frozen=True)
 class SourceTree:
-    """A source tree that is one process's for the time being.
+    """A source tree that this process has locked.
 
     Attributes:
-        folder: what it is in.
-        reused: whether it was there already.
+        folder: around it.
+        reused: whether it existed already.
     """
 
     folder: Path
@@ -49,7 +49,7 @@ class SourceTree:
         return self.folder / "source"
 
     def at(self, name: str) -> Path:
-        """A file of the tree, which need not be there. UserError if a link leads to it: perhaps out of the tree."""
+        """The path of a file of the tree, which need not exist. UserError if a link leads to it, perhaps out of the tree."""
         path = self.source / name
         if path.is_symlink() or not path.parent.resolve().is_relative_to(self.source.resolve()):
             raise UserError(
@@ -95,10 +95,10 @@ class SourceTree:
 
 @contextlib.contextmanager
 def source_tree(source: Located, arch: str, run: Run, on_wait: Callable[[], None]) -> Iterator[SourceTree]:
-    """The tree of a source, unpacked if it is not there. It is this process's for the block; if it is moved away, its folder goes.
+    """Lock the tree of a source for the block, unpacked if needed. If the block moves it away, its folder is removed.
 
     Args:
-        arch: as in kernels.yaml: what is compiled for one is nothing for another.
+        arch: as in kernels.yaml; each has its own tree.
         run: runs (step, command), for what unpacks.
         on_wait: called if another process has it.
     """
@@ -127,7 +127,7 @@ def source_tree(source: Located, arch: str, run: Run, on_wait: Callable[[], None
 
 
 def _make_room(parent: Path, name: str) -> None:
-    """Remove the trees that were not used for longest, but none that somebody uses."""
+    """Remove the least recently used trees, but none that are in use."""
     others = sorted((p for p in parent.glob("[!.]*") if p.name != name), key=lambda p: p.stat().st_mtime, reverse=True)
     for folder in others[TREES_MAX - 1 :]:
         with contextlib.suppress(_InUseError), lock(parent / f".{folder.name}.lock", _refuse):

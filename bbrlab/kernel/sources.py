@@ -1,4 +1,4 @@
-"""Where a kernel's source comes from: a Debian package of it, or a commit of a Git repository."""
+"""Kernel sources: a Debian package, or a commit of a Git repository."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Run = Callable[[str, list[str]], None]
 
 
 class Source(Strict):
-    """Where the source comes from: ``debian``, or ``git`` with ``commit``, ``branch`` or both.
+    """A kernel's source: ``debian``, or ``git`` with ``commit``, ``branch`` or both.
 
     A Debian package is the one that is installed or, with ``version`` and ``sha256``, that version of it, which may be of
     another release: it is fetched and not installed.
@@ -81,7 +81,7 @@ class Source(Strict):
 
     @property
     def name(self) -> str:
-        """What the lock file calls it."""
+        """Its name in the lock file."""
         return f"{self.git} {self.commit or self.branch}"
 
 
@@ -102,7 +102,7 @@ def locate(source: Source, *, fetch: bool, say: Callable[[str], None] = lambda t
     """Find a source, if need be (and if ``fetch``) over the network.
 
     Raises:
-        UserError: if it is not there, with the command that gets it; if a repository no longer has what the first
+        UserError: if it is missing, with the command that gets it; if a repository no longer has what the first
             fetch recorded.
     """
     if source.version:
@@ -111,7 +111,7 @@ def locate(source: Source, *, fetch: bool, say: Callable[[str], None] = lambda t
 
 
 def head_of(folder: Path) -> Source:
-    """The present commit of a Git repository on this machine. UserError if the folder is none, or what is checked out there differs
+    """The current commit of a Git repository on this machine. UserError if the folder is none, or its checked-out files differ
     from the commit."""
     where = ("-C", str(folder))
     head = _git_call(*where, "rev-parse", "--verify", "--quiet", "HEAD^{commit}") if folder.is_dir() else None
@@ -128,7 +128,7 @@ def head_of(folder: Path) -> Source:
 
 
 def hashes_of(source: Source) -> dict[str, str]:
-    """What tells a source from any other: the SHA-256 of its archive, or commit and tree. UserError if it is not there."""
+    """The identity of a source: the SHA-256 of its archive, or commit and tree. UserError if it is missing."""
     if source.version:
         return {"file": f"{source.debian}_{source.version}_all.deb", "sha256": source.sha256 or ""}
     if source.debian:
@@ -143,8 +143,8 @@ def hashes_of(source: Source) -> dict[str, str]:
 
 
 def name_version(source: Source) -> str:
-    """What of a source can change without a change of this project's files: a package's version, "" if it is not installed.
-    A repository's commit does not: LOCK holds it. So this says the same before and after the first fetch."""
+    """The part of a source's identity that this project's files do not fix: a package's version, "" if it is not installed.
+    A repository's commit does not: LOCK holds it. So the result is the same before and after the first fetch."""
     try:
         return locate(source, fetch=False).identity if source.debian else source.name
     except UserError:
@@ -176,7 +176,7 @@ def _tarball(package: str) -> Path:
 
 
 def _version(source: Source, say: Callable[[str], None]) -> Located:
-    """A version of a package. It is fetched when it is unpacked: what is built already needs it no more."""
+    """A version of a package. It is fetched when it is unpacked; a built kernel does not need it."""
     package, version, sha256 = source.debian or "", source.version or "", source.sha256 or ""
 
     def unpack(folder: Path, run: Run) -> None:
@@ -195,14 +195,14 @@ def _untar(tarball: Path, folder: Path, run: Run) -> None:
 
 
 def lock_of(source: Source) -> Path:
-    """The file that says what the first fetch found: LOCK; for a commit of a folder of this machine, which means nothing elsewhere, one
+    """The file that records the first fetch: LOCK; for a commit of a folder of this machine, which means nothing elsewhere, one
     beside what was fetched."""
     here = FULL_COMMIT.fullmatch(source.commit or "") and Path(source.git or "").is_absolute()
     return paths.build_folder() / "sources" / LOCK.name if here else LOCK
 
 
 def read_lock(file: Path) -> dict[str, dict[str, str]]:
-    """{"URL commit": {"commit": full, "tree": full}}: what the first fetches found."""
+    """{"URL commit": {"commit": full, "tree": full}}: the results of the first fetches."""
     return json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
 
 
@@ -234,7 +234,7 @@ def _git(source: Source, fetch: bool, say: Callable[[str], None]) -> Located:
 
 @contextlib.contextmanager
 def _alone(repositories: Path, say: Callable[[str], None]) -> Iterator[None]:
-    """One process at a time fetches: a lock for the repositories of a build folder, which checkouts may share, and one for
+    """Lock fetching for the block: the repositories of a build folder, which checkouts may share, and
     LOCK, which build folders may share."""
     repositories.mkdir(parents=True, exist_ok=True)
 
@@ -246,7 +246,7 @@ def _alone(repositories: Path, say: Callable[[str], None]) -> Iterator[None]:
 
 
 def _fetched(repository: Path, source: Source, say: Callable[[str], None]) -> dict[str, str]:
-    """What LOCK says of a source that is there now; both are made or renewed. Only for one process at a time."""
+    """Fetch a source and record it in LOCK, if needed, and return the record. Only for one process at a time."""
     locked = read_lock(lock_of(source)).get(source.name)  # which another process may have written meanwhile
     if locked is not None and _has(repository, locked["commit"]):
         return locked
@@ -308,15 +308,15 @@ def _fetch(repository: Path, source: Source, full_commit: str | None) -> None:
 
 
 def package_file(package: str, version: str) -> Path:
-    """Where this version of a package of kernel source is, if it is there."""
+    """The path of this version of a package of kernel source, if it was fetched."""
     return paths.build_folder() / "sources" / f"{package}_{version}_all.deb"
 
 
 def fetch_package(package: str, version: str, sha256: str, say: Callable[[str], None]) -> Path:
-    """The file of a package of kernel source: the one that is there, or fetched. Of two processes one fetches.
+    """The file of a package of kernel source, fetched if needed by one process at a time.
 
     Raises:
-        UserError: if no mirror has it, with what to do; if the file that is there is another one.
+        UserError: if no mirror has it, with what to do; if an existing file has another hash.
     """
     file = package_file(package, version)
     try:

@@ -1,4 +1,4 @@
-"""config/kernels.yaml: which kernels can be built, and the files that each is made from."""
+"""Reads config/kernels.yaml: the kernels that can be built, and the files that each is made from."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ class KernelSpec(Strict):
 
     @property
     def foreign(self) -> bool:
-        """Whether its code is not of this project and Debian alone: a repository's."""
+        """Whether it has code of neither this project nor Debian."""
         return self.source.git is not None
 
 
 class OwnSpec(KernelSpec):
-    """A kernel of the user's file: the entry that it goes on from, and what it has besides."""
+    """A kernel of the user's file: the entry that it is based on, and its additions."""
 
     base: str
     series: list[str]
@@ -58,7 +58,7 @@ class OwnSpec(KernelSpec):
 
     @property
     def foreign(self) -> bool:
-        """Always: nobody here has seen it."""
+        """Always: its code is unknown to this project."""
         return True
 
 
@@ -73,7 +73,7 @@ def load_specs(path: Path | None = None) -> KernelsFile:
     """config/kernels.yaml and after it the user's own kernels (users.py), checked. UserError naming file, field and value.
 
     Args:
-        path: another file in the place of both.
+        path: another file instead of both.
     """
     if path is None:
         specs = load_specs(paths.CONFIG / "kernels.yaml")
@@ -86,7 +86,7 @@ def load_specs(path: Path | None = None) -> KernelsFile:
 
 
 def own_spec(name: str, entry: UsersKernel, specs: KernelsFile) -> OwnSpec:
-    """A kernel of the user's file. UserError if its name is taken, or the entry that it goes on from is not there.
+    """A kernel of the user's file. UserError if its name is taken, or its base entry does not exist.
 
     Args:
         specs: config/kernels.yaml.
@@ -122,7 +122,7 @@ def _besides(entry: UsersKernel) -> str:
 
 
 class NoSuchKernel(UserError):
-    """A name that config/kernels.yaml does not have; ``reason`` says so without the option that was given."""
+    """An unknown name of a kernel; ``reason`` is the message without the option that was given."""
 
     def __init__(self, reason: str):
         super().__init__(f"--kernel {reason}")
@@ -130,7 +130,7 @@ class NoSuchKernel(UserError):
 
 
 def find_spec(name: str | None) -> tuple[str, KernelSpec]:
-    """The entry called ``name`` (default: the file's default). UserError listing what there is."""
+    """The entry ``name`` (default: the file's default). UserError listing the entries."""
     specs = load_specs()
     name = name or specs.default
     if name not in specs.kernels:
@@ -142,7 +142,7 @@ def find_spec(name: str | None) -> tuple[str, KernelSpec]:
 
 
 def probe_file() -> Path:
-    """The first program of a new kernel: by what it prints a kernel is known to have a CCA or a parameter."""
+    """The first program of a new kernel, whose output shows the kernel's CCAs and parameters."""
     return paths.KERNELS / "probe"
 
 

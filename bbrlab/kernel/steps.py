@@ -1,4 +1,4 @@
-"""The steps of which a guest kernel is built, each with its time, its log and its words if it fails."""
+"""The steps of building a guest kernel, timed, with a log, and with messages if one fails."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class StepFailedError(UserError):
 
 
 class Steps:
-    """The steps of a build, each timed and with its words in the log.
+    """The steps of a build, each timed and with its output in the log.
 
     Args:
         name: what is built.
@@ -44,26 +44,26 @@ class Steps:
         self.name, self.tree, self.log, self.file, self.say = name, tree, log, file, say
 
     def timed(self, step: str, action: Callable[[], Any]) -> Any:
-        """What ``action`` returns; says how long it took."""
+        """Call ``action``, report its time, and return its result."""
         begin = time.monotonic()
         result = action()
         self.report_time(step, begin)
         return result
 
     def report_time(self, step: str, begin: float) -> None:
-        """Say how long a step took that began then, by the monotonic clock in seconds."""
+        """Report the time of a step that began at a time of the monotonic clock, in seconds."""
         self.say(f"kernel {self.name}: {step:<18} {time.monotonic() - begin:6.1f} s")
 
     def run(
         self, step: str, argv: list[str], stdin: Path | None = None, *, quiet: bool = False, at: Path | None = None
     ) -> None:
-        """Run a command in the tree that reads what others wrote: no more of this machine's files than a compiler needs.
+        """Run a command on others' files in the tree, confined to the files that a compiler needs.
 
-        StepFailedError with its first words about errors if it fails.
+        StepFailedError with its first error messages if it fails.
 
         Args:
-            quiet: say nothing of how long it took.
-            at: another tree in which it runs; that one it only reads.
+            quiet: do not report its time.
+            at: another tree in which it runs, which it may only read.
         """
         temporary = self.tree.with_name("tmp")
         temporary.mkdir(exist_ok=True)
@@ -71,7 +71,7 @@ class Steps:
         self._run(step, argv, held, stdin, {"TMPDIR": str(temporary)}, quiet, at)
 
     def run_unconfined(self, step: str, argv: list[str]) -> None:
-        """The same for a command that gets the source from where it is."""
+        """The same, unconfined, for a command that fetches or unpacks the source."""
         self._run(step, argv, argv, None, {}, quiet=False)
 
     def _run(
@@ -127,10 +127,10 @@ class Steps:
 
 
 def _call(argv: list[str], on_end: Callable[[], None], **how: Any) -> int:
-    """A command's exit status. If this is interrupted, all that it started ends with it; else make's compilers would go on.
+    """A command's exit status. If interrupted, end all that it started; make's compilers would go on otherwise.
 
     Args:
-        on_end: called once it was ended so.
+        on_end: called after it was interrupted.
         how: further arguments of Popen.
     """
     # Who is killed can end nothing: then make gets SIGTERM, which it passes on.

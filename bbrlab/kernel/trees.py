@@ -1,4 +1,4 @@
-"""Built source trees: kept so that a kernel with one file more takes seconds.
+"""Built source trees, kept so that building a kernel with one more file takes seconds.
 
 The default kernel's is kept when it is built, another kernel's is built when it is first asked for. build/trees/KERNEL has it,
 some 300 MB, whole or not at all, until the kernel changes. Nothing is ever built in it, only in copies.
@@ -28,7 +28,7 @@ PRUNED_SUFFIXES = {".c", ".h", ".S", ".dts", ".dtsi", ".rs"}
 
 
 def trees_folder() -> Path:
-    """Where trees are."""
+    """The folder of built trees."""
     return paths.build_folder() / "trees"
 
 
@@ -36,9 +36,9 @@ def trees_folder() -> Path:
 def built_tree(
     name: str, spec: KernelSpec, source: Located, key: str, jobs: int, say: Say
 ) -> Iterator[tuple[Path, list[str]]]:
-    """The tree in which a kernel was built, made if it is not there, and the names that the kernel registers.
+    """The tree in which a kernel was built, made if needed, and the names that the kernel registers.
 
-    It stays as it is for the block: of two processes that need it, one waits.
+    It is locked for the block.
 
     Args:
         name, spec, source: of the kernel.
@@ -73,7 +73,7 @@ def keep_tree(tree: Path, name: str, key: str, registered: list[str], say: Say) 
         name: of the kernel.
         key: of the kernel and of its patches for the host.
         registered: the names of congestion controls that it registers.
-        say: gets a line if another process is at it.
+        say: called if another process has it locked.
     """
     trees_folder().mkdir(parents=True, exist_ok=True)
     with _alone(name, name, say):
@@ -96,7 +96,7 @@ def _put(tree: Path, new: Path, folder: Path, key: str, registered: list[str]) -
 
 
 def prune(tree: Path) -> None:
-    """Remove the source files that nothing was compiled from, where a built tree has most of them."""
+    """Remove source files from which nothing was compiled, in the folders that have most of them."""
     used: set[str] = set()
     for record in tree.rglob(".*.cmd"):  # what make was told that a file depends on
         names = re.findall(r"[\w./,+-]+\.[chS]\b", record.read_text(encoding="utf-8", errors="replace"))
@@ -109,7 +109,7 @@ def prune(tree: Path) -> None:
 
 
 def _read(folder: Path) -> dict[str, Any] | None:
-    """What stands beside a tree; None if there is none, or it is damaged."""
+    """The record beside a tree; None if it is missing or damaged."""
     try:
         content = json.loads((folder / "tree.json").read_text(encoding="utf-8"))
         return content if {"key", "registered"} <= content.keys() else None

@@ -1,4 +1,4 @@
-"""Kernels of one's own: a file outside of this checkout whose entries go on where one of config/kernels.yaml ends."""
+"""The user's own kernels: a file outside of this checkout with entries based on those of config/kernels.yaml."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _option(name: str) -> str:
 
 
 def _text(value: object) -> object:
-    """A number as YAML reads it is as good as its text."""
+    """Accept a YAML number as its text."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
@@ -65,7 +65,7 @@ Options = dict[Annotated[str, AfterValidator(_option)], Annotated[str, BeforeVal
 
 
 class UsersKernel(Strict):
-    """A kernel of one's own: that of an entry of config/kernels.yaml, with patches, options or another source."""
+    """A user's own kernel: an entry of config/kernels.yaml with patches, options or another source."""
 
     base: str = Field(description="the entry of config/kernels.yaml whose options, patches and source it has")
     description: str = Field("", description="for people")
@@ -90,7 +90,7 @@ class UsersFile(Strict):
 
 
 def users_file() -> Path:
-    """Where one's own kernels stand: BBRLAB_KERNELS, else kernels.yaml in bbrlab's folder of the user's settings."""
+    """The file of the user's own kernels: BBRLAB_KERNELS, else kernels.yaml in bbrlab's folder of the user's settings."""
     settings = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
     return Path(os.environ.get(VARIABLE) or settings / "bbrlab" / "kernels.yaml").absolute()
 
@@ -102,7 +102,7 @@ def read_users(path: Path | None = None) -> dict[str, UsersKernel]:
 
 
 def checked_entry(name: str, **fields: object) -> UsersKernel:
-    """An entry of the user's file as a command line has it. UserError naming field and value."""
+    """An entry of the user's file from command-line options. UserError naming field and value."""
     try:
         return UsersFile.model_validate({"kernels": {name: fields}}).kernels[name]
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""What guests and compilers are started with, so that they do no more to this machine than they must."""
+"""The commands that start guests and compilers confined to what they need."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def command(
 
     Args:
         argv: of the program.
-        files: what it may do to files; None: no more is refused than to any process.
+        files: what it may do to files; None: no restriction.
         calls: the filter of its system calls; empty: none.
-        once: nothing more is started by execve once it runs.
-        fixed_addresses: it finds its memory where it asks to have it found, and need not start itself again for that.
+        once: it may start nothing more by execve.
+        fixed_addresses: without address randomisation, so that it need not start itself again for that.
     """
     spec = {
         "files": files and asdict(files), "calls": calls, "once": once, "fixed_addresses": fixed_addresses,
@@ -60,9 +60,9 @@ def uml(
     Args:
         argv: its command.
         release: the first numbers of its release.
-        foreign: it has kernel code in it that is not of this project.
+        foreign: it has kernel code that is not of this project.
         reads: files and folders that it may read beside the system's.
-        writes: folders in which it may do as it likes.
+        writes: folders that it may change freely.
     """
     separate = tuple(release) >= SEPARATE_PROGRAMS_FROM
     # Whose processes set their filters themselves sends them messages, and whoever sends can name whom to: not for foreign code.
@@ -80,13 +80,13 @@ def uml(
 
 
 def compiler(argv: Sequence[str], tree: Path, temporary: Path, read: Path | None = None) -> list[str]:
-    """The command that runs a step of a build: it reads the tree and the system's programs and headers, and writes to the tree.
+    """The command that runs a step of a build, which may read the system's programs and headers, and read and write the tree.
 
     Args:
         argv: the step's command.
         tree: the source tree.
         temporary: a folder for its temporary files.
-        read: another tree, which it reads and does not write to.
+        read: another tree, which it may only read.
     """
     allowed = [
         *([(read, landlock.READ)] if read else []),
@@ -98,7 +98,7 @@ def compiler(argv: Sequence[str], tree: Path, temporary: Path, read: Path | None
 
 
 def _system(more: Sequence[str]) -> list[tuple[Path, int]]:
-    """What every guest reads of this machine's files: its programs, and a few settings."""
+    """The files of this machine that every guest may read: programs, and a few settings."""
     return [
         (path, landlock.READ)
         for path in (*PROGRAMS, *MACHINE, *(ETC / name for name in (*SETTINGS, *more)), *ETC.glob("python3*"))
@@ -106,7 +106,7 @@ def _system(more: Sequence[str]) -> list[tuple[Path, int]]:
 
 
 def lacking() -> list[str]:
-    """From what this machine's kernel, or a container, does not hold guests back, in words; empty if from all."""
+    """What guests may do because this machine's kernel, or a container, cannot prevent it, in words; empty if nothing."""
     abi, filtered = landlock.version(), seccomp.is_supported()
     signals = "signals to your other processes"
     if not abi and not filtered:
@@ -119,5 +119,5 @@ def lacking() -> list[str]:
 
 
 def warning() -> str:
-    """What to tell somebody who runs kernel code of others here; empty if it is held back from all."""
+    """The warning for running others' kernel code on this machine; empty if it is fully confined."""
     return f"kernel code is not held back here from: {'; '.join(lacking())}. {REMEDY}" if lacking() else ""

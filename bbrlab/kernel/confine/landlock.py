@@ -1,4 +1,4 @@
-"""Landlock: which files a process may open, on kernels from Linux 5.13 on (Documentation/userspace-api/landlock.rst)."""
+"""Landlock: restricts the files that a process may open, from Linux 5.13 on (Documentation/userspace-api/landlock.rst)."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ WRITE = READ | WRITE_FILE | TRUNCATE | MAKE_REG | MAKE_DIR | REMOVE_FILE | REMOV
 
 @functools.cache
 def version() -> int:
-    """The version of Landlock of this machine's kernel; 0 where there is none, or where a container forbids it."""
+    """The version of Landlock of this machine's kernel; 0 if there is none, or a container forbids it."""
     return max(int(ctypes.CDLL(None).syscall(CREATE_RULESET, None, ctypes.c_size_t(0), VERSION)), 0)
 
 
 @dataclass(frozen=True)
 class Ruleset:
-    """What landlock_create_ruleset and landlock_add_rule get.
+    """The arguments of landlock_create_ruleset and landlock_add_rule.
 
     Attributes:
         files, network, scopes: what is refused unless a rule allows it, as bits.
-        rules: [[path, rights]]; a path as bytes, since who reads them may have another locale's encoding.
+        rules: [[path, rights]]; a path as bytes, since the reading process may have another locale's encoding.
     """
 
     files: int
@@ -55,10 +55,10 @@ class Ruleset:
 
 
 def ruleset(allowed: Iterable[tuple[Path, int]]) -> Ruleset | None:
-    """Rules by which all that ``allowed`` does not name is refused, as far as this kernel's Landlock goes; None without Landlock.
+    """Rules that refuse all that ``allowed`` does not name, as far as this kernel's Landlock can; None without Landlock.
 
     Args:
-        allowed: files and folders with what may be done to them and below; those that are not there are left out.
+        allowed: files and folders with the rights to them and below; missing ones are left out.
     """
     if not (abi := version()):
         return None

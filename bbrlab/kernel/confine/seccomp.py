@@ -84,13 +84,13 @@ Instruction = tuple[int, int, int, int]
 
 
 def is_supported() -> bool:
-    """Whether this machine's kernel filters system calls, and has nobody forbid it."""
+    """Whether this machine's kernel filters system calls, and nothing forbids it."""
     action = ctypes.c_uint32(ERRNO)
     return int(ctypes.CDLL(None).syscall(SECCOMP, GET_ACTION_AVAIL, 0, ctypes.byref(action))) == 0
 
 
 def filter_may_let_calls_go_on() -> bool:
-    """Whether a filter may ask whoever listens, and the answer may be that the call goes on: from Linux 5.5 on."""
+    """Whether a filter's listener may let a call continue: from Linux 5.5 on."""
     return tuple(int(number) for number in re.findall(r"\d+", os.uname().release)[:2]) >= (5, 5)
 
 
@@ -127,7 +127,7 @@ def guest_filter(*, separate_programs: bool, filters: bool, traces: bool) -> byt
 
 
 def build_filter() -> bytes:
-    """The filter of what compiles: no sockets, and nothing of other processes. A compiler needs too many calls to list them."""
+    """The filter of compilers: no sockets, and nothing of other processes. A compiler needs too many calls to list them."""
     program = [
         *_block("clone", [(LOAD, 0, 0, _low(0)), (ANY_BIT, 0, 1, NEW_NAMESPACES), (RETURN, 0, 0, ERRNO | errno.EPERM)]),
         *_block("clone3", [(RETURN, 0, 0, ERRNO | errno.ENOSYS)]),
@@ -137,7 +137,7 @@ def build_filter() -> bytes:
 
 
 def _low(argument: int) -> int:
-    """Where the lower half of an argument is; the kernel looks at no more of an int."""
+    """The offset of an argument's lower half; the kernel reads no more of an int."""
     return ARGUMENTS + 8 * argument
 
 
@@ -160,7 +160,7 @@ def _unless(name: str, argument: int, values: list[int]) -> list[Instruction]:
 
 
 def _assembled(program: Iterable[Instruction], otherwise: int) -> bytes:
-    """The kernel's form of it. Calls by another table of numbers (32 bits, x32) are refused."""
+    """The filter in the kernel's form. Calls by another table of numbers (32 bits, x32) are refused."""
     whole: list[Instruction] = [
         (LOAD, 0, 0, ARCH), (EQUAL, 1, 0, ARCH_X86_64), (RETURN, 0, 0, ERRNO | errno.EPERM), (LOAD, 0, 0, NUMBER),
         (ABOVE, 0, 1, 0x3FFFFFFF), (RETURN, 0, 0, ERRNO | errno.EPERM), *program, (RETURN, 0, 0, otherwise),

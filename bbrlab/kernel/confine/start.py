@@ -1,4 +1,4 @@
-"""Starts a program under the rules that its first argument says, which is what confined.command() writes.
+"""Starts a program under the rules in its first argument, written by confined.command().
 
 A program of its own, by Python without anything installed: the rules hold for the process that takes them on, and so must be taken on
 between the start of a process and that of its program, where one with threads may run next to nothing. If a rule cannot be taken on,
