@@ -1,1 +1,1 @@
-"""What a guest does: the plan that it carries out, and the machine that it runs on."""
+"""The plan that a guest carries out, and the machine that it runs on."""

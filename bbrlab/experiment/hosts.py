@@ -36,12 +36,12 @@ def loss_devices(scenario: Scenario, specs: list[HostPlan]) -> list[str]:
 
 
 def switch_of(number: int) -> str:
-    """The name of the switch before a link; of one number more, that behind it."""
+    """The name of the switch before a link; with the next number, that of the switch behind it."""
     return f"s{number + 1}"
 
 
 def link_switches(links: int) -> list[tuple[str, str]]:
-    """The switches before and behind each of so many links."""
+    """The switches before and behind each link of a row."""
     return [(switch_of(number), switch_of(number + 1)) for number in range(links)]
 
 
@@ -55,16 +55,16 @@ def switch_links(scenario: Scenario, specs: list[HostPlan]) -> list[tuple[str, s
 
 
 class Hosts:
-    """Hands out hosts: one per (direction, RTT, jitter, own RTT or the network's, links), which is one per delay path, ECN and machine.
+    """Creates hosts: one for each (direction, RTT, jitter, own RTT or the network's, links), which is each delay path, ECN and machine.
 
     Attributes:
-        specs: every host, in the order in which they were asked for.
+        specs: every host, in the order of creation.
         receivers: {direction: the host that receives all its flows}; with several links the first of them.
-        data_delay_ms: what of each RTT lies on the way of the data.
+        data_delay_ms: the part of each RTT that delays data.
 
     Args:
         scenario: what to run.
-        added_ms: of each group, what is added to its RTT (scenario.draws.draw_added_rtts).
+        added_ms: of each group, the addition to its RTT (scenario.draws.draw_added_rtts).
         machines: {group: the machine that its senders are in}, of those that are not in the first.
     """
 
@@ -118,7 +118,7 @@ class Hosts:
         return RECEIVERS_SWITCH[side] if path and path.reordering else None
 
     def sender(self, group: int, flow: Flow, rtt_ms: float, copy: int = 0) -> HostPlan:
-        """The host that sends a group's flows with one RTT; ``copy`` tells those apart that take turns.
+        """The host that sends a group's flows with one RTT; ``copy`` numbers hosts that share them.
 
         Args:
             rtt_ms: with the group's offset.
@@ -153,18 +153,18 @@ class Hosts:
         return self._receivers[self._ways[sender["name"]]]
 
     def add_burst_hosts(self, links: int) -> list[HostPlan]:
-        """A host at each switch of so many links in a row, from and to which bursts go before the experiment, and no flow."""
+        """Add a host at each switch of a row of links, for the bursts before the experiment."""
         return [
             self._add("b", 3, number + 1, "s1", switch_of(number), sends=False, receives=False)
             for number in range(links + 1)
         ]
 
     def first_sender(self, direction: Direction) -> HostPlan:
-        """The first host that was asked for to send in a direction."""
+        """The first sending host of a direction."""
         return next(spec for key, spec in self._senders.items() if key[0] == direction)
 
     def receiver(self, flow: Flow) -> HostPlan:
-        """The host that receives all flows of a direction, and of several links all over the same of them."""
+        """The host that receives all flows of a direction; with several links, all over the same links."""
         key = flow.direction, self.scenario.path_of(flow)
         if key not in self._receivers:
             spec = self._new("s2" if flow.direction == "forward" else "s1", sends=False, path=key[1])

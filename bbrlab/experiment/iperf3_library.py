@@ -1,4 +1,4 @@
-"""Compiles the small C libraries that iperf3 and Open vSwitch are run with inside the guest."""
+"""Compiles the small C libraries that are preloaded into iperf3 and Open vSwitch in the guest."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FLAGS = ["-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
 
 
 def library_folder() -> Path:
-    """The folder that holds the compiled helpers, compiling them if needed. UserError with the compiler's words."""
+    """The folder of the compiled helpers, which are compiled if needed. UserError with the compiler's messages."""
     sources = [paths.GUEST_CODE / f"{Path(name).stem}.c" for name in (LIBRARY, TOGETHER, OVS_CLOCK)]
     text = b"\0".join(source.read_bytes() for source in sources) + "\0".join([compiler(), *FLAGS]).encode()
     folder = paths.build_folder() / "guest" / hashlib.sha256(text).hexdigest()[:16]

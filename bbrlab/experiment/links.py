@@ -1,4 +1,4 @@
-"""The plan's bottlenecks, what changes on them and on the path, and the paths that are pinged."""
+"""The plan's bottlenecks, changes of them and of the path, and the paths that are pinged."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DROPS_EARLY = ("red",)  # a burst does not fill its buffer
 
 
 def bottlenecks(scenario: Scenario, hosts: Hosts) -> list[LinkPlan]:
-    """One for each direction in which there are flows, or for which the scenario has a link of its own; or each of several links."""
+    """The bottlenecks: one for each direction with flows or with its own link in the scenario; or each of several links."""
     if scenario.network.links is not None:
         return _in_a_row(scenario, hosts)
     directions = [d for d in DEVICES if d in hosts.receivers or (d == "reverse" and scenario.network.reverse)]
@@ -77,7 +77,7 @@ def _link(network: Network, direction: Direction, device: str, burst_from: HostP
 
 
 def name_of(link: LinkPlan) -> str:
-    """What a bottleneck is called: its direction, or of several in a row ``link0``, ``link1`` ..."""
+    """A bottleneck's name: its direction, or ``link0``, ``link1`` ... of several in a row."""
     return f"link{link['link']}" if "link" in link else link["direction"]
 
 
@@ -89,12 +89,12 @@ def crossed_by(scenario: Scenario, flow: Flow) -> list[tuple[str, Scenario]]:
 
 
 def scenario_of(scenario: Scenario, link: LinkPlan) -> Scenario:
-    """The scenario with what a bottleneck is as its network."""
+    """The scenario with a bottleneck as its network."""
     return scenario.of_link(link["link"]) if "link" in link else scenario.towards(link["direction"])
 
 
 def policers(scenario: Scenario, hosts: list[HostPlan]) -> list[PolicerPlan]:
-    """One for each direction in which there are flows: before the bottleneck's queue, or at the port towards their receiver."""
+    """The policers: one for each direction with flows, before the bottleneck's queue or at the port towards the receiver."""
     policer = scenario.network.policer
     if policer is None:
         return []
@@ -112,7 +112,7 @@ def policers(scenario: Scenario, hosts: list[HostPlan]) -> list[PolicerPlan]:
 
 
 def traced(scenario: Scenario, links: list[LinkPlan]) -> tuple[TracePlan, bytes] | None:
-    """The bottlenecks that send at the times of a trace, and the file with these: those of a turn that come within the run."""
+    """The bottlenecks that follow a trace, and the file with its times: those of one period within the run."""
     if scenario.network.trace is None:
         return None
     trace = link_trace(scenario.network.trace)
@@ -129,7 +129,7 @@ def traced(scenario: Scenario, links: list[LinkPlan]) -> tuple[TracePlan, bytes]
 
 
 def late_packets(scenario: Scenario, hosts: list[HostPlan]) -> LatePlan:
-    """Where data packets come late: at the port towards the switch of each side's receivers, where there are any."""
+    """The ports at which data packets are held back: towards the switch of each side's receivers."""
     path = scenario.network.data_path
     assert path is not None and path.reordering is not None
     return {
@@ -140,7 +140,7 @@ def late_packets(scenario: Scenario, hosts: list[HostPlan]) -> LatePlan:
 
 
 def probes(hosts: Hosts) -> list[ProbePlan]:
-    """Whose packets show the delay of data before the experiment: in each direction one of its senders'."""
+    """The probes of the data's delay before the experiment: from one sender in each direction."""
     return [
         {"host": hosts.first_sender(direction)["name"], "receiver": receiver["name"]}
         for direction, receiver in hosts.receivers.items()
@@ -148,7 +148,7 @@ def probes(hosts: Hosts) -> list[ProbePlan]:
 
 
 def pings(hosts: Hosts, links: list[LinkPlan]) -> list[PingPlan]:
-    """From each sender to the receiver of its flows; and along the way of each burst from a host that sends no flow."""
+    """The pings: from each sender to the receiver of its flows, and along the way of each burst of a host without flows."""
     planned: list[PingPlan] = [
         {"host": h["name"], "address": hosts.receiver_of(h)["ip"]} for h in hosts.specs if h["sends"]
     ]
@@ -156,7 +156,7 @@ def pings(hosts: Hosts, links: list[LinkPlan]) -> list[PingPlan]:
 
 
 def changes(scenario: Scenario, hosts: Hosts) -> list[ChangePlan]:
-    """What changes when; a new RTT is for the hosts that have the network's."""
+    """The changes during the run; a new RTT applies to hosts that have the network's."""
     of_the_network = {h["name"]: h["rtt_offset_us"] for h in hosts.specs if h["sends"] and h["network_rtt"]}
     return [
         {

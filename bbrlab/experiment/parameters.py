@@ -21,9 +21,9 @@ class Parameters:
     """The parameters of all flow groups.
 
     Attributes:
-        names: for each group what the kernel calls its CCA: an algorithm, or a parameter set.
-        sets: the parameter sets that the guest asks the kernel for.
-        kernel_arguments: module parameters, as the kernel's command line has them.
+        names: for each group the kernel's name of its CCA: an algorithm, or a parameter set.
+        sets: the parameter sets that the guest registers.
+        kernel_arguments: module parameters for the kernel's command line.
     """
 
     names: list[str]

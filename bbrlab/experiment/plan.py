@@ -1,7 +1,7 @@
 """Turns one point of a scenario and a seed into the plan that the guest carries out.
 
-The plan (docs/reference/plan.md) speaks of hosts, switch ports, tc words and iperf3 processes only: everything that needs a
-decision or a random draw is decided here, so that the guest's code needs nothing of ours.
+The plan (docs/reference/plan.md) has hosts, switch ports, tc arguments and iperf3 processes only: everything that needs a decision
+or a random draw is decided here, so that the guest's code needs nothing of bbrlab/.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SHORT_FLOWS_AT_ONCE = 64  # among how many the kernel's buffers are shared out
 
 @dataclass(frozen=True)
 class Plan:
-    """The guest's plan and what the host must remember to read its results.
+    """The guest's plan, and what is needed to read its results.
 
     Attributes:
         content: the JSON that the guest reads.

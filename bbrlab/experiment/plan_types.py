@@ -11,11 +11,11 @@ Trace = Literal["", "acks", "changes"]  # of what records are kept (bbrlab.run.r
 
 
 class HostPlan(TypedDict):
-    """A host, and what its path does to what comes to it: of a sender ACKs, of a receiver data.
+    """A host, and the delay and loss of packets towards it: ACKs to a sender, data to a receiver.
 
     Attributes:
         sysctls: those that it has in place of the plan's.
-        overtakes: packets leave by their own delays, whatever came before them.
+        overtakes: whether packets leave by their own delays, even before earlier ones.
     """
 
     name: str
@@ -40,8 +40,8 @@ class LinkPlan(TypedDict):
 
     Attributes:
         link: its number, of one of several in a row.
-        constant: its rate stays, whatever changes.
-        qdisc_options: what tc has no words for, in hex.
+        constant: whether its rate never changes.
+        qdisc_options: options that tc does not know, in hex.
     """
 
     direction: Direction
@@ -70,7 +70,7 @@ class TracePlan(TypedDict):
 
     Attributes:
         file: beside the plan: uint64 each, ns since first_ns; ascending.
-        first_ns: when the first is, since the start.
+        first_ns: time of the first, since the start.
     """
 
     devices: list[str]
@@ -81,7 +81,7 @@ class TracePlan(TypedDict):
 
 
 class ChangePlan(TypedDict):
-    """What changes at one instant; None: it stays."""
+    """A change at one instant; a field that is None stays."""
 
     at_ns: int
     rate_bps: int | None
@@ -90,7 +90,7 @@ class ChangePlan(TypedDict):
 
 
 class LatePlan(TypedDict):
-    """Ports at whose egress a share of the packets, each on its own, is held back."""
+    """Ports at whose egress packets are held back, each independently with the same probability."""
 
     devices: list[str]
     share: float
@@ -98,7 +98,7 @@ class LatePlan(TypedDict):
 
 
 class ProbePlan(TypedDict):
-    """Who sends packets to whom, before the experiment, to measure what data packets are delayed by."""
+    """A sender and a receiver of packets that measure the delay of data before the experiment."""
 
     host: str
     receiver: str
@@ -115,7 +115,7 @@ class TransferPlan(TypedDict):
     """An iperf3 client and its server.
 
     Attributes:
-        together: the library preloaded into a client that opens its streams together, in place of in turn.
+        together: the library preloaded into a client that opens its streams together, not one after the other.
     """
 
     id: int
@@ -133,7 +133,7 @@ class TransferPlan(TypedDict):
 
 
 class ParameterSetPlan(TypedDict):
-    """A congestion control that the guest asks a module for, by a name of its own, before anything starts."""
+    """A congestion control that the guest has a module register under its own name, before anything starts."""
 
     module: str
     name: str
@@ -142,7 +142,7 @@ class ParameterSetPlan(TypedDict):
 
 
 class ShortFlowsPlan(TypedDict):
-    """A group of short flows: who sends what to whom."""
+    """A group of short flows, with senders and receiver."""
 
     group: int
     clients: list[str]
@@ -155,12 +155,12 @@ class ShortFlowsPlan(TypedDict):
 
 
 class PromptPlan(TypedDict):
-    """What somebody at the prompt may do (mininet/prompt.py).
+    """What a user may do at the prompt (mininet/prompt.py).
 
     Attributes:
-        ccas: {the field's name: the kernel's} of the algorithms that there are.
-        rate_mbit_max, rtt_ms_max: what the rate and the base RTT may be set to.
-        network_rtt_hosts: the senders that have the network's RTT, which may be set.
+        ccas: {the field's name: the kernel's name} of the available algorithms.
+        rate_mbit_max, rtt_ms_max: limits of the rate and the base RTT.
+        network_rtt_hosts: the senders with the network's RTT, which may be set.
     """
 
     ccas: dict[str, str]
@@ -170,14 +170,14 @@ class PromptPlan(TypedDict):
 
 
 class SeveralPlan(TypedDict):
-    """What one of several machines is in an experiment of theirs (mininet/several.py).
+    """The part of one of several machines in an experiment (mininet/several.py).
 
     Attributes:
-        role: who has the bottleneck, and who is senders only.
-        hosts: those that send from another machine than the bottleneck's, of the senders' machine its own.
+        role: whether it has the bottleneck, or senders only.
+        hosts: those that send from other machines than the bottleneck's; in a senders' machine its own.
         nics: for each the last number of its network device's address.
         elsewhere: hosts whose clients this machine does not start.
-        receiver, meet_at: the host that everybody reaches, and its address.
+        receiver, meet_at: the host that all machines can reach, and its address.
         machines: for each machine of senders the address of its first host.
     """
 
@@ -194,7 +194,7 @@ class TapPlan(TypedDict):
     """An interface whose packets are kept.
 
     Attributes:
-        host: whose it is; None: it is a switch's.
+        host: that has it; None for a switch's.
     """
 
     host: str | None
@@ -202,11 +202,11 @@ class TapPlan(TypedDict):
 
 
 class CapturePlan(TypedDict):
-    """Of which interfaces packets are kept (mininet/capture.py).
+    """The interfaces whose packets are kept (mininet/capture.py).
 
     Attributes:
-        snaplen: bytes that are kept of each.
-        frame_bytes, frames: of each interface's ring: room for one packet, and for how many between two samples.
+        snaplen: bytes to keep of each packet.
+        frame_bytes, frames: of each interface's ring: bytes for a packet, and packets between two samples.
     """
 
     snaplen: int

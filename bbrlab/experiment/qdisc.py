@@ -1,4 +1,4 @@
-"""The words by which tc makes a bottleneck's queue."""
+"""The arguments of tc for a bottleneck's queue."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ LIMIT, TARGET, TUPDATE, STEP_THRESH_US, COUPLING, ECN_MASK = 1, 3, 4, 8, 10, 14
 
 
 def qdisc_options(network: Network) -> bytes:
-    """The netlink attributes of a queue that are set behind tc's back, where tc does not know its kind; empty: none."""
+    """The netlink attributes of a queue whose kind tc does not know, which are set without tc; empty for other kinds."""
     qdisc = network.qdisc
     if qdisc.kind != "dualpi2":
         return b""

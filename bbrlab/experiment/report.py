@@ -1,4 +1,4 @@
-"""What the guest reports (mininet/guest.py writes it as report.json)."""
+"""The types of the guest's report.json (written by mininet/guest.py)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ class Reception(TypedDict):
     Attributes:
         tso, gso, gro: whether these offloads are on.
         gro_timer_ns: its gro_flush_timeout.
-        packets, drops: what came to it, and what it lost of that before any protocol saw it.
-        tcp_segments: what the host's TCP received, merged packets counted as one.
+        packets, drops: packets that arrived, and those that it dropped before any protocol.
+        tcp_segments: received by the host's TCP, merged packets counted as one.
         ipv4_packets, ipv6_packets: what the host's IP received of each version, where hosts have IPv6; merged packets counted as one.
     """
 
@@ -28,13 +28,13 @@ class Reception(TypedDict):
 
 
 class Burst(TypedDict):
-    """What a burst showed of a bottleneck.
+    """The result of a burst through a bottleneck.
 
     Attributes:
         rate_bps: at which it left; None if its departures could not be timed.
         buffer_bytes: the largest backlog; the buffer's size only if it was ``filled``.
-        filled: whether it overflowed. One that was to and did not: the link carried packets off meanwhile (real time), or the
-            buffer is larger than asked for.
+        filled: whether it overflowed. If it should have and did not, the link carried packets away meanwhile (real time), or the buffer
+            is larger than planned.
         packets: how many were sent.
     """
 
@@ -55,7 +55,7 @@ class Qdisc(TypedDict):
 
 
 class Policer(TypedDict):
-    """A policer: what came to it and passed, in packets and in bytes of frames.
+    """A policer: packets and bytes of frames that arrived and passed.
 
     Attributes:
         options: its attribute TCA_ACT_OPTIONS in hex.
@@ -71,14 +71,14 @@ class Policer(TypedDict):
 
 
 class Late(TypedDict):
-    """Of a port at which a share of the packets is held back: how many came to it, and how many of them came late."""
+    """A port at which some packets are held back: the number of all packets, and of late ones."""
 
     packets: int
     late: int
 
 
 class Setting(TypedDict):
-    """What the kernel has of a qdisc or class: ``options`` is the attribute TCA_OPTIONS in hex."""
+    """A qdisc or class in the kernel: ``options`` is the attribute TCA_OPTIONS in hex."""
 
     device: str
     kind: str
@@ -88,7 +88,7 @@ class Setting(TypedDict):
 
 
 class HostSettings(TypedDict):
-    """What is set in a host.
+    """A host's settings in the kernel.
 
     Attributes:
         qdiscs: of its interface.
@@ -103,13 +103,13 @@ class HostSettings(TypedDict):
 
 
 class Settings(TypedDict):
-    """What the kernel has after the experiment of what was set.
+    """The settings in the kernel after the experiment.
 
     Attributes:
         ports: qdiscs, and the bottlenecks' classes, of the switches' side.
         tcp_mem: net.ipv4.tcp_mem.
         pacing_late_ns: how late a paced packet may leave; None: this kernel has no such setting.
-        hosts: {host: what is set in it}.
+        hosts: {host: its settings}.
     """
 
     ports: list[Setting]
@@ -138,14 +138,14 @@ class PathStep(TypedDict):
 
 
 class TapReport(TypedDict):
-    """Of an interface whose packets were kept: how many came, and how many of them the ring had no room for."""
+    """An interface whose packets were kept: the number of packets, and of those for which the ring had no room."""
 
     packets: int
     dropped: int
 
 
 class CaptureReport(TypedDict):
-    """Of the capture.
+    """The capture of packets.
 
     Attributes:
         real_ahead_ns: by how much the clock of the packets' stamps is ahead of the monotonic one.
@@ -162,22 +162,22 @@ class Report(TypedDict):
     Attributes:
         kernel, kernel_version: what ``uname -r`` and ``uname -v`` print in the guest.
         ping_ms: RTT of the idle path of each of the plan's pings, in ms.
-        burst: for each bottleneck what calibration.burst() measured of it; None where it cannot.
+        burst: for each bottleneck the result of calibration.burst(); None where it cannot measure.
         start_ns: of the experiment, on the guest's monotonic clock.
         duration_ns: of a play, which somebody ended.
         qdiscs_before, qdiscs: every qdisc and its drops before and after the experiment.
         path_steps: of each change of the path's delay or loss what came of it, and the run's end.
         policers: those of the path, at the end of the experiment.
-        data_delays_us: of each of the plan's probes how long its packets took, before the experiment.
+        data_delays_us: of each of the plan's probes the delays of its packets, before the experiment.
         late: {device: Late} at the end of the experiment.
         host_drops: {host: {counter: packets that it dropped}}.
         received_before, received: {host: Reception} before and after the experiment.
-        settings: what the kernel has of what was set.
+        settings: read back from the kernel.
         switch_misses: packets for which Open vSwitch had no flow.
         parameters: {kernel's name of a CCA: {module parameter: value}}.
-        congestion_control: the kernel's names of the CCAs that it has.
+        congestion_control: the kernel's names of its CCAs.
         traffic_failures: (number of a transfer, or which short flows; what its program said).
-        capture: of packets, where they were kept.
+        capture: of packets, if they were kept.
     """
 
     kernel: str

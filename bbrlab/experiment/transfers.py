@@ -1,4 +1,4 @@
-"""The plan's traffic: which iperf3 process carries which flows, and who sends the short flows."""
+"""The plan's traffic: iperf3 processes with their flows, and the senders of short flows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EAGER_TRANSFER_BYTES = 64 << 20
 
 @dataclass(frozen=True)
 class FlowPlan:
-    """One TCP flow: which group it belongs to, which transfer carries it and as which of its streams."""
+    """One TCP flow: its group, its transfer, and its number among the transfer's streams."""
 
     flow: int
     group: int
@@ -46,11 +46,11 @@ class Traffic:
 def plan_traffic(
     scenario: Scenario, hosts: Hosts, rtts_ms: list[list[float]], names: list[str], together: str
 ) -> Traffic:
-    """Who sends what to whom.
+    """Plan all flows.
 
     Args:
         scenario: what to run.
-        hosts: hands out the hosts, group by group.
+        hosts: creates the hosts, group by group.
         rtts_ms: base RTT of each flow of each group.
         names: for each group what the kernel calls its CCA.
         together: the library for clients that open their streams together, as the guest sees it.
@@ -123,10 +123,10 @@ def _members(flow: Flow, rtts_ms: list[float]) -> list[list[int]]:
 
 
 def _receive_lowat_bytes(scenario: Scenario, flow: Flow) -> int:
-    """How much a receiver waits for before it reads; 0: for every packet.
+    """The bytes for which a receiver waits before it reads; 0 for every packet.
 
-    A window of the user's own size must be emptied at once. So must a finite transfer, or iperf3 would not count its
-    last bytes; only where that would cost too much is it read like the others.
+    A receive window of the user's size must be emptied at once. So must a finite transfer, or iperf3 would not count its last bytes,
+    unless that would cost too much.
     """
     if scenario.hosts.rmem_max_bytes or (flow.bytes is not None and flow.bytes <= EAGER_TRANSFER_BYTES):
         return 0

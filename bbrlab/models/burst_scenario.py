@@ -1,4 +1,4 @@
-"""What the burst model says of a scenario: the same files as for the experiments, point by point."""
+"""Predictions of the burst model for a scenario of experiments, point by point."""
 
 from __future__ import annotations
 

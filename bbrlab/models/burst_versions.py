@@ -1,4 +1,4 @@
-"""The burst model's versions of BBR: their constants, what each does, and how the drafts are read where they leave a choice."""
+"""The burst model's versions of BBR: constants, behaviour, and the readings of the drafts where they leave a choice."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ QueueDiscipline = Literal["drop-tail", "red"]
 
 @dataclass(frozen=True)
 class Quirks:
-    """Where the public code departs from BBR, or from what experiments measure. All True: reference mode.
+    """Departures of the public code from BBR, or from what experiments measure. All True: reference mode.
 
     The first seven are off in aligned mode. The last three belong to the published model and stay on in both modes;
     switching them off shows what the model owes to them.
@@ -92,7 +92,7 @@ class Run:
         queue_packets: mean queue over the window.
         utilisation: mean of min(1, arrivals over capacity), 1 while there is a queue.
         buffer_packets, capacity: of the link; packets and packets/ms.
-        quirks: what it was integrated with.
+        quirks: of the integration.
     """
 
     trace: pd.DataFrame
@@ -235,7 +235,7 @@ def integrate(
 
 
 def convergence(steps_ms: Sequence[float] = (0.1, 0.05, 0.02, 0.01, 0.005), **arguments: Any) -> pd.DataFrame:
-    """The means of simulate(**arguments) at several steps: what of a result belongs to the model, what to the step.
+    """The means of simulate(**arguments) at several steps, to separate the model from the step.
 
     Returns:
         One row per step: step_ms, share_0, share_1, ... (of the link, delivered), jain_index, loss, occupancy, utilisation.

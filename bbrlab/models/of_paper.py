@@ -1,4 +1,4 @@
-"""data/PAPER/models.yaml: what the models must be told of a paper's set-ups."""
+"""Reads data/PAPER/models.yaml: a paper's settings for the models."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class PaperModels(Strict):
 
 
 def models_of(paper: str) -> PaperModels:
-    """What a paper's models.yaml says.
+    """A paper's models.yaml.
 
     Raises:
-        UserError: if the file is not as it should be.
+        UserError: if the file is invalid.
     """
     path = paths.DATA / paper / "models.yaml"
     return read_model(path, PaperModels) if paper and path.exists() else PaperModels()

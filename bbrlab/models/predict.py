@@ -1,4 +1,4 @@
-"""What the fluid model says of a scenario: the same files as for the experiments, point by point."""
+"""Predictions of the fluid model for a scenario of experiments, point by point."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Prediction:
     Attributes:
         run: the integration.
         shares: of each flow group, of the link, counted as the quirks say.
-        step_difference: largest change of a share when the step is doubled; NaN if that was not tried.
+        step_difference: largest change of a share when the step is doubled; NaN if that was not computed.
     """
 
     run: fluid.Run

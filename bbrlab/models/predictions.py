@@ -57,7 +57,7 @@ KINDS = {
 
 
 def prediction_file(kind: str, figure: str, point: Point, results: Path | None = None) -> Path:
-    """Where a prediction of a figure's point is, or will be.
+    """The path of a prediction of a figure's point.
 
     Args:
         kind: one of KINDS.
@@ -68,13 +68,13 @@ def prediction_file(kind: str, figure: str, point: Point, results: Path | None =
 
 
 def files_of(figure: str, scenario: Scenario, points: Iterable[Point], results: Path | None = None) -> list[Path]:
-    """What every kind says of a figure's points, if it describes its scenario."""
+    """The prediction files of a figure's points, of every kind that describes its scenario."""
     kinds = [name for name, kind in KINDS.items() if kind.speaks_of(scenario)]
     return [prediction_file(name, figure, point, results) for point in points for name in kinds]
 
 
 def steps_of(kind: str, scenario: Scenario) -> float:
-    """How many steps of time the fluid model takes for a prediction; 0 for other models."""
+    """The number of time steps of the fluid model for a prediction; 0 for other models."""
     return {FLUID_SHORT: SHORT_S / SHORT_STEP_MS, FLUID_OWN: scenario.duration_s / OWN_STEP_MS}.get(kind, 0.0) * 1e3
 
 

@@ -1,4 +1,4 @@
-"""What a model's world has of a scenario: one list for all models, so that none answers for what it does not describe."""
+"""The parts of a scenario that each model describes, so that no model answers for others."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bbrlab.scenario.schema import Scenario
 
 @dataclass(frozen=True)
 class World:
-    """What one model can have. What is not named here (loss, jitter, changes, marks, offloads ...) no model has.
+    """What one model describes. No model describes what is not named here (loss, jitter, changes, marks, offloads ...).
 
     Attributes:
         model: its name in messages.
@@ -28,7 +28,7 @@ class World:
     starts: bool = True
 
     def describes(self, scenario: Scenario) -> bool:
-        """Whether the model has all that a scenario asks for."""
+        """Whether the model describes a scenario."""
         return next(self._lacks(scenario), None) is None
 
     def check(self, scenario: Scenario) -> None:

@@ -1,4 +1,4 @@
-"""Short flows: a traffic model with the published facts of a backbone trace, and the same from a capture of one's own.
+"""Short flows: a traffic model with the published facts of a backbone trace.
 
 Bless et al. 2025, section VI, replay a backbone trace in three ways. A flow is a sequence of *chunks*, stretches of
 data without a pause of 100 ms or more:

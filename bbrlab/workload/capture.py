@@ -1,4 +1,4 @@
-"""Short flows from a packet capture of one's own."""
+"""Short flows from a user's packet capture."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PAUSE_NS = round(PAUSE_S * NS)
 
 @dataclass(slots=True)
 class _Flow:
-    """A flow while its packets go by: so much memory it takes, however many they are."""
+    """A flow while its packets are read: its memory does not grow with their number."""
 
     begin_ns: int
     last_ns: int
@@ -43,7 +43,7 @@ class _Flow:
 
 @dataclass(frozen=True)
 class Capture:
-    """What a capture holds.
+    """The flows of a capture.
 
     Attributes:
         chunks: columns COLUMNS, a row per chunk; times in s since the first data.
@@ -58,8 +58,8 @@ def from_capture(path: Path) -> Capture:
     """Chunks of the TCP flows of a capture (pcap or pcapng): unidirectional, by addresses and ports, from SYN to SYN.
 
     Bytes are counted by their sequence numbers, so that what is sent again counts once, and by the lengths that the headers say,
-    for backbone captures keep headers only. Of a file that is cut, what is there is read. Packets are read one by one: memory
-    goes with the number of flows and chunks, not of packets.
+    for backbone captures keep headers only. A truncated file is read as far as it goes. Packets are read one by one: memory grows
+    with the number of flows and chunks, not of packets.
 
     Raises:
         UserError: if the file is not a capture, or has no TCP with data; it says what was left out.

@@ -1,7 +1,7 @@
 """The packets of a capture file: pcap and pcapng, of either byte order, as they are or compressed with gzip, bzip2 or xz.
 
-Sources: draft-ietf-opsawg-pcap and draft-ietf-opsawg-pcapng. No library is used: those that are kept read a pcapng as if it had
-one interface, and end without a word where a file is cut.
+Sources: draft-ietf-opsawg-pcap and draft-ietf-opsawg-pcapng. No library is used: maintained ones read a pcapng as if it had one
+interface, and silently end where a file is truncated.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ class Packet(NamedTuple):
 
 @dataclass
 class Records:
-    """The packets of a capture, one by one, and what is to be said of the file once they are read.
+    """The packets of a capture, one by one, and remarks on the file after they are read.
 
     Attributes:
-        packets: how many there are.
+        packets: their number.
         left_out: {reason: how many packets have no place in time or no interface}.
         end: how the file ends, if not as it should.
     """

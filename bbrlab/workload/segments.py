@@ -1,4 +1,4 @@
-"""The TCP segments in captured packets: what links, IPv4 and IPv6 put before them is read over; what carries no TCP is named.
+"""Finds the TCP segments in captured packets behind the headers of links, IPv4 and IPv6; reports packets without TCP.
 
 Sources: the LINKTYPE registry of tcpdump.org, IEEE 802.1Q, RFC 791, 2516, 2675 (jumbograms), 3032 (MPLS), 8200 (IPv6), 9293 (TCP).
 """
@@ -42,14 +42,14 @@ Key = tuple[bytes, bytes, int, int]
 
 
 class LeftOut(Exception):
-    """A packet that tells nothing of a TCP flow; the text completes "packets left out: 3 ..."."""
+    """A packet without usable TCP data; the text completes "packets left out: 3 ..."."""
 
 
 class Segment(NamedTuple):
     """A TCP segment, or the part of one that a fragment carries.
 
     Attributes:
-        key: addresses and ports: whose it is.
+        key: addresses and ports of its flow.
         syn: whether it begins a connection.
         number: sequence number of its first byte of data.
         payload: bytes of its data, on the wire.
@@ -62,7 +62,7 @@ class Segment(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """What an IP packet carries: where that begins and ends in the packet on the wire, and which part of a fragmented one it is."""
+    """The payload of an IP packet: its begin and end in the packet on the wire, and its place in a fragmented one."""
 
     begin: int
     end: int
@@ -74,7 +74,7 @@ class _Part(NamedTuple):
 
 
 class Segments:
-    """Reads segments; it remembers the first fragments of IP packets, for the others have no TCP header."""
+    """Reads segments; it keeps the first fragments of IP packets, since the others have no TCP header."""
 
     def __init__(self) -> None:
         # {addresses and number of a packet: whose it is, and the sequence number that its byte 0 would have}

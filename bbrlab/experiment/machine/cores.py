@@ -26,7 +26,7 @@ ID_MAP = Path("/proc/self/uid_map")
 
 
 def outer_user(id_map: str, uid: int) -> int:
-    """A user's number outside of this user namespace; in it, it may be any, and another user's.
+    """A user's number outside of this user namespace, in which numbers may be mapped arbitrarily.
 
     Args:
         id_map: /proc/self/uid_map: lines of first number inside, first number outside, how many.
@@ -40,10 +40,10 @@ def outer_user(id_map: str, uid: int) -> int:
 
 
 def lock_folder() -> Path:
-    """The folder of the lock files, one per user, wherever TMPDIR points: all guests of a user must meet here.
+    """The folder of the lock files: one per user, independent of TMPDIR, since all guests of a user must share it.
 
     Raises:
-        UserError: if somebody else made it, or may write to it.
+        UserError: if another user made it, or may write to it.
     """
     try:
         user = outer_user(ID_MAP.read_text(encoding="ascii"), os.getuid())
@@ -60,7 +60,7 @@ def lock_folder() -> Path:
 
 
 def holders(folder: Path, cores: list[int]) -> list[str]:
-    """Who holds the cores, as "core 0: process 123", as far as they have said it."""
+    """The processes that hold the cores, as "core 0: process 123", as far as they are known."""
     words = []
     for core in cores:
         with contextlib.suppress(OSError):
@@ -70,7 +70,7 @@ def holders(folder: Path, cores: list[int]) -> list[str]:
 
 
 def waiting_words(since_s: float, who: Sequence[str]) -> str:
-    """That a run waits for a core, since when, and who has the cores (holders())."""
+    """A message that a run waits for a core, since when, and which processes have the cores (holders())."""
     minutes = int(since_s / 60)
     since = f", for {minutes} min now" if minutes else ""
     return f"waiting for a free core{since} ({', '.join(who)})"
@@ -80,11 +80,11 @@ def waiting_words(since_s: float, who: Sequence[str]) -> str:
 def one_core(
     on_wait: Callable[[str], None] = lambda text: None, may_wait: Callable[[], None] = lambda: None
 ) -> Iterator[int]:
-    """Wait for a free core and hold it. The lock goes with the process, however it ends.
+    """Wait for a free core and hold it. The lock ends with the process, however that ends.
 
     Args:
-        on_wait: told in words who has the cores, if that takes a while, and each minute again.
-        may_wait: called every so often; raises what ends the waiting.
+        on_wait: called with a message on who has the cores, after a while and then each minute.
+        may_wait: called at intervals; raises an exception to end the waiting.
     """
     folder = lock_folder()
     cores = sorted(os.sched_getaffinity(0))

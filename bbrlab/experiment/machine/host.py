@@ -1,6 +1,6 @@
 """Runs the guest's program on this machine itself, in real time: needs root, Mininet, Open vSwitch and the modules.
 
-A cross-check of virtual time on machines that allow it, and the way to look at a topology by hand.
+For cross-checks of virtual time on machines that allow it, and for inspecting a topology by hand.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ def host_kernel() -> Kernel:
 
 
 def run(*, folder: Path, log: Path, on_progress: Callable[[str, str], None], gauge: Gauge) -> None:
-    """Run guest.py on this machine, of which ``gauge`` takes looks. GuestFailed with its own words if it fails."""
+    """Run guest.py on this machine, which ``gauge`` observes. GuestFailed with its message if it fails."""
     argv = ["/usr/bin/python3", str(paths.GUEST_CODE / "guest.py"), str(folder)]
     failed = None
 
     def once(number: int, frame: FrameType | None) -> None:
-        """Be interrupted by the first Ctrl-C, and not again while guest.py takes down what it built."""
+        """Handle the first Ctrl-C, and ignore others while guest.py cleans up."""
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         if callable(before):
             before(number, frame)  # raises what the command line waits for

@@ -1,6 +1,6 @@
-"""A virtual machine that runs the guest's program: one process on one core, watched, and nothing left of it.
+"""Runs the guest's program in a virtual machine: one process on one core, watched, and cleaned up.
 
-What UML (virtual time) and QEMU (real time) have in common.
+This is common to UML (virtual time) and QEMU (real time).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _libc = ctypes.CDLL(None)
 
 
 class GuestFailed(Exception):
-    """The guest did not finish; the text says how, in words for the user."""
+    """The guest did not finish; the text is a message for the user."""
 
 
 class Stopped(Exception):
@@ -55,14 +55,14 @@ class Stopped(Exception):
 
 
 class PromptConsole(Protocol):
-    """A second console of a guest, at whose other end somebody types."""
+    """A second console of a guest, for a user who types commands."""
 
     @property
     def guest_end(self) -> int:
-        """The descriptor that the guest gets."""
+        """The guest's end, a file descriptor."""
 
     def hand_over(self) -> None:
-        """Called when the guest has its end."""
+        """Called when the guest has taken its end."""
 
 
 @dataclass(frozen=True)
@@ -72,17 +72,16 @@ class Job:
     Attributes:
         scratch: folder with ``guest`` (the guest's code, with its first program ``init``), ``lib`` (compiled helpers) and
             ``out`` (the one folder that it may write to); also gets what the machine needs on its way.
-        seed: of its entropy, where that can be chosen.
+        seed: of its entropy, if that can be chosen.
         memory_bytes: of the machine.
         arguments: further kernel arguments.
-        log: gets everything that its console prints.
-        watchdog_s: real seconds without a line from the guest after which it is ended. Those in which it could run and
-            other processes had its core do not count: on a busy machine, at a low priority, the second of computing that a
-            set-up takes may take minutes.
+        log: gets its console's output.
+        watchdog_s: real seconds without a line from the guest after which it is ended, without those in which it waited for its core:
+            on a busy machine, at a low priority, the second of computing that a set-up needs may take minutes.
         on_progress: called with each "bbrlab VERB TEXT" line.
         die_with_parent: end the guest when this process loses its parent (a killed campaign).
-        prompt: for somebody who types commands; None: it has none.
-        stop: ends it when it is set.
+        prompt: for a user who types commands; None without one.
+        stop: ends it when set.
         devices: further words for its command line: QEMU's network devices.
         on_start: called when it has a core, right before it starts.
         ip_version: of its hosts' addresses.
@@ -106,7 +105,7 @@ class Job:
 
 
 def check_watchdog(watchdog_s: float) -> None:
-    """UserError for real seconds that no silence can be measured against: a watchdog that ends every guest, or none."""
+    """UserError for an invalid watchdog: not positive, or not finite."""
     if not (math.isfinite(watchdog_s) and watchdog_s > 0):
         raise UserError(
             f"--watchdog-s {watchdog_s:g}: must be a finite number of seconds above 0; the default is {WATCHDOG_S}"
@@ -114,10 +113,10 @@ def check_watchdog(watchdog_s: float) -> None:
 
 
 def mount_command() -> str:
-    """What the guest's first words call mount(8).
+    """The command by which the guest's first program calls mount(8).
 
-    The guest follows its setuid bit. Where root is not mapped (most user namespaces of somebody who is not root) the program belongs
-    to nobody, who may mount nothing: the loader starts it as whoever calls.
+    The guest honours its setuid bit. Where root is not mapped (most user namespaces of users other than root) the program belongs to
+    nobody, who may mount nothing: so the loader starts it, as the calling user.
     """
     status = MOUNT.stat() if MOUNT.exists() else None
     of_another = status is not None and status.st_mode & stat.S_ISUID and status.st_uid != 0
@@ -125,7 +124,7 @@ def mount_command() -> str:
 
 
 def run(job: Job, argv: list[str]) -> None:
-    """Start a machine with the scratch folder as its working directory and wait until it switches itself off.
+    """Start a machine in the scratch folder and wait until it switches itself off.
 
     Its console is its standard output: a file, never a pipe, for a reader of a pipe makes the host signal its writer,
     and a UML guest would take an interrupt at a moment that depends on real time.
@@ -133,7 +132,7 @@ def run(job: Job, argv: list[str]) -> None:
     Raises:
         GuestFailed: if it hangs, dies or reports a failure.
         Stopped: if ``job.stop`` was set.
-        UserError: if the program is not there.
+        UserError: if the program is missing.
     """
     parent = os.getppid()
     # Adopt the machine's processes when it dies, so that they can be collected.
@@ -166,7 +165,7 @@ def run(job: Job, argv: list[str]) -> None:
 
 
 def _go_on(job: Job) -> None:
-    """Stopped if the user wants no more."""
+    """Raise Stopped if the user wants to stop."""
     if job.stop and job.stop.is_set():
         raise Stopped
 
@@ -174,7 +173,7 @@ def _go_on(job: Job) -> None:
 def _reap(group: int) -> None:
     """Collect the processes of a machine's group that were adopted from it, and end those that still live.
 
-    No others': another machine that a thread of this process runs has its own Popen, which must learn how it ended.
+    Only this machine's: another one, which a thread of this process runs, has its own Popen, which must learn how it ended.
     """
     options = os.WNOHANG
     with contextlib.suppress(ChildProcessError):  # none is left
@@ -195,7 +194,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _delays_ns(pid: int) -> dict[int, int]:
-    """How long a machine's process and its children could run and had no core, in ns by process; empty if it is gone."""
+    """{process: ns that it was runnable without a core}, of a machine's process and its children; empty if it has ended."""
     waited_ns = {}
     with contextlib.suppress(OSError, ValueError):
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
@@ -206,7 +205,7 @@ def _delays_ns(pid: int) -> dict[int, int]:
 
 
 class _Silence:
-    """How long nothing was heard of a machine, the time left out in which it waited for its core."""
+    """The time without output of a machine, not counting the time in which it waited for its core."""
 
     def __init__(self, pid: int):
         self.pid = pid
@@ -214,14 +213,14 @@ class _Silence:
         self.counted_s = 0.0
 
     def broken(self) -> None:
-        """It gave a sign of life."""
+        """Note a sign of life."""
         self.counted_s = 0.0
 
     def lasts_s(self, look_s: float) -> float:
-        """Its length so far. Of a machine's processes one runs at a time, so that the time each waited may be added.
+        """Its length so far. One of a machine's processes runs at a time, so that their waiting times may be added.
 
         Args:
-            look_s: no look at the processes more often than this.
+            look_s: the shortest interval between looks at the processes.
         """
         now = time.monotonic()
         if (passed := now - self.looked) >= look_s:

@@ -21,11 +21,11 @@ EXTRA_MEMORY_BYTES = 512 << 20
 
 
 def cable(number: int, own: Path, other: Path) -> list[str]:
-    """A network device that another machine's has at its other end.
+    """QEMU's arguments for a network device that is connected to one of another machine.
 
     Args:
         number: the last of its address, at both ends.
-        own, other: sockets of the two ends; they may come in any order, and what is sent before is lost.
+        own, other: sockets of the two ends; either may appear first, and packets sent before the other are lost.
     """
     ends = f"local.type=unix,local.path={own},remote.type=unix,remote.path={other}"
     return ["-netdev", f"dgram,id=cable{number},{ends}",

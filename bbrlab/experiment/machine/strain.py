@@ -1,6 +1,6 @@
-"""What a machine in real time could not have: processor time that others took, and how much it used itself.
+"""Measures the processor time of a machine in real time: what it used, and what others took.
 
-In virtual time none of this reaches an experiment; in real time a processor that is late shows as a slower network.
+In virtual time this does not affect an experiment; in real time a late processor acts like a slower network.
 """
 
 from __future__ import annotations
@@ -16,13 +16,12 @@ IDLE, IOWAIT, STEAL = 3, 4, 7  # fields of a line of /proc/stat (proc(5)), the n
 
 @dataclass(frozen=True)
 class Strain:
-    """What a machine had of its processor from the experiment's start to its end, each a fraction of that time.
+    """Fractions of an experiment's time that a machine's processor was busy, or taken by others.
 
     Attributes:
-        busy: it ran. Near 1 it had no time to spare: it was too slow for what it carried.
-        waited: it could run and had no processor, because other processes of this machine had it; None where the kernel
-            does not tell.
-        stolen: the hypervisor below this machine gave its processor to somebody else (steal).
+        busy: it ran. Near 1 it was too slow for its load.
+        waited: it was runnable, but other processes of this machine had the processor; None if the kernel does not report it.
+        stolen: the hypervisor below this machine had given the processor to others (steal).
     """
 
     busy: float
@@ -31,7 +30,7 @@ class Strain:
 
     @property
     def lost(self) -> float:
-        """What others took."""
+        """The fraction that others took."""
         return (self.waited or 0.0) + self.stolen
 
 
@@ -44,7 +43,7 @@ class _Look:
 
 
 class Gauge:
-    """Looks at a machine while it runs; ``strain()`` says what came of it between the first look and the last."""
+    """Observes a machine while it runs; ``strain()`` is the result between the first look and the last."""
 
     def __init__(self) -> None:
         self._pid: int | None = None
@@ -53,11 +52,11 @@ class Gauge:
         self._last: _Look | None = None
 
     def watch(self, pid: int, core: int) -> None:
-        """The machine is this process on this core. Without it the machine is the whole of this one."""
+        """Observe this process on this core. By default the whole computer is observed."""
         self._pid, self._line = pid, f"cpu{core}"
 
     def look(self) -> None:
-        """Once when the experiment starts, and every so often until its end."""
+        """Take a look: when the experiment starts, and at intervals until its end."""
         self._last = _Look(
             time.monotonic(),
             {} if self._pid is None else _threads(self._pid),
@@ -67,7 +66,7 @@ class Gauge:
         self._first = self._first or self._last
 
     def strain(self) -> Strain | None:
-        """None if there were not two looks."""
+        """The result; None without two looks."""
         first, last = self._first, self._last
         if first is None or last is None or last.at_s <= first.at_s or not first.ticks or not last.ticks:
             return None
@@ -95,7 +94,7 @@ class Gauge:
 
 
 def _threads(pid: int) -> dict[int, tuple[int, int]]:
-    """{thread: (ns that it ran, ns that it could run and had no core)}; empty if the process is gone."""
+    """{thread: (ns that it ran, ns that it was runnable without a core)}; empty if the process has ended."""
     times = {}
     with contextlib.suppress(OSError):
         for folder in Path(f"/proc/{pid}/task").iterdir():
@@ -106,7 +105,7 @@ def _threads(pid: int) -> dict[int, tuple[int, int]]:
 
 
 def _ticks(line: str) -> list[int]:
-    """A core's ticks by what they went to (proc(5)), or of all cores together."""
+    """A core's ticks by kind (proc(5)), or those of all cores together."""
     with contextlib.suppress(OSError, ValueError):
         for text in STAT.read_text(encoding="ascii").splitlines():
             name, *numbers = text.split()
@@ -116,7 +115,7 @@ def _ticks(line: str) -> list[int]:
 
 
 def _pressure_us() -> int | None:
-    """Time in which a process of this machine waited for a processor, us (PSI); None where the kernel does not tell."""
+    """Time in which a process of this machine waited for a processor, us (PSI); None if the kernel does not report it."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         return int(PRESSURE.read_text(encoding="ascii").split("total=")[1].split()[0])
     return None
