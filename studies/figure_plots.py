@@ -111,7 +111,7 @@ def heat_maps(tables: dict[str, pd.DataFrame], x: str, y: str, value: str, *, sp
 
 
 def tree_plot(fitted: Any, features: list[str], classes: tuple[str, str]) -> Figure:
-    """A decision tree (bbrlab.claims.decision_tree)."""
+    """A decision tree (bbrlab.claims.winner_tree)."""
     from sklearn.tree import plot_tree
 
     figure, axes = plt.subplots(figsize=(10.5, 4.5), layout="constrained")

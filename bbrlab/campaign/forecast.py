@@ -1,4 +1,4 @@
-"""Forecast of a campaign: its runs, time and disk, as a table."""
+"""Forecast of a campaign: its runs, time and disk, as a table (of one run: results/run_estimate.py)."""
 
 from __future__ import annotations
 

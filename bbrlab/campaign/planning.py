@@ -21,9 +21,9 @@ from bbrlab.claims.schema import Claim
 from bbrlab.kernel.users import users_file
 from bbrlab.models.predictions import KINDS, prediction_file, steps_of
 from bbrlab.results.algorithms import draws_nothing
-from bbrlab.results.cost import disk_bytes, estimate_s
 from bbrlab.results.figures import Figure, figures_at, has_panel, lacking_ccas, own_of_figure, write_points
 from bbrlab.results.replacement import UNCHANGED, check_replaced, replacement
+from bbrlab.results.run_estimate import disk_bytes, estimate_s
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.schema import Scenario
 from bbrlab.show.documents import linked, sources

@@ -56,7 +56,7 @@ class Progress:
     @classmethod
     def of(cls, runs: Iterable[Run], cores: int, clock: Callable[[], float] = time.monotonic) -> Progress:
         """Of these runs, none of which is over."""
-        from bbrlab.results.cost import estimate_s  # only here: every Snakemake imports this module
+        from bbrlab.results.run_estimate import estimate_s  # only here: every Snakemake imports this module
 
         planned = {key_of(run): Cost(run.point.scenario.duration_s, estimate_s(run.point)) for run in runs}
         return cls({}, cores, clock, planned)

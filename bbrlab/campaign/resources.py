@@ -12,7 +12,7 @@ from typing import Any
 from bbrlab.base.errors import UserError
 from bbrlab.campaign.plan import GROUPS
 from bbrlab.kernel.built import get_kernel, kernel_identity
-from bbrlab.results.cost import SHORT_FLOW_BYTES, estimate_s, volume_bytes
+from bbrlab.results.run_estimate import SHORT_FLOW_BYTES, estimate_s, volume_bytes
 from bbrlab.run.manifest import package_versions
 from bbrlab.run.memory import FQ_FLOW_BYTES, WORKLOAD_BYTES, guest_bytes
 from bbrlab.scenario.point import Point

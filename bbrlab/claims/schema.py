@@ -12,7 +12,7 @@ from pydantic import Field, FiniteFloat, field_validator, model_validator
 from bbrlab.base.errors import UserError
 from bbrlab.base.strict import Strict
 from bbrlab.claims import expressions
-from bbrlab.claims.readings import Version, later_choices
+from bbrlab.claims.later_choices import Version, later_choices
 
 Exactness = Literal[
     "text", "table", "raw data", "model output", "recomputed", "third party", "secondary", "qualitative"

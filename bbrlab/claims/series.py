@@ -150,13 +150,13 @@ def grouped_rms(values: Array, key: Array) -> float:
 
 
 def tree_accuracy(first: Array, second: Array, *features: Array) -> float:
-    """How well a decision tree tells from ``features`` whether ``first`` exceeds ``second``: decision_tree.accuracy().
+    """How well a decision tree tells from ``features`` whether ``first`` exceeds ``second``: winner_tree.accuracy().
 
     Args:
         first, second, features: shape (points,). NaN if a value is not finite.
     """
-    from bbrlab.claims import decision_tree
+    from bbrlab.claims import winner_tree
 
     if not all(np.isfinite(np.atleast_1d(series)).all() for series in (first, second, *features)):
         return float("nan")
-    return decision_tree.accuracy(np.column_stack(features), np.atleast_1d(first) > np.atleast_1d(second))
+    return winner_tree.accuracy(np.column_stack(features), np.atleast_1d(first) > np.atleast_1d(second))

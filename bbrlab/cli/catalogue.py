@@ -79,8 +79,8 @@ def _show_points(one: Listed) -> None:
 
     from bbrlab.base.console import wide_console
     from bbrlab.base.words import number_of
-    from bbrlab.results.cost import estimate_s
     from bbrlab.results.figures import figures_at
+    from bbrlab.results.run_estimate import estimate_s
     from bbrlab.show.plots.style import plain
 
     console = wide_console()

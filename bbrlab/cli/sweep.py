@@ -86,7 +86,7 @@ def make_runs(study: Study, kernel: str | None, sources: tuple[Path, ...], jobs:
 
 def _plan_words(study: Study, left: int, jobs: int) -> str:
     from bbrlab.campaign.progress import span
-    from bbrlab.results.cost import estimate_s
+    from bbrlab.results.run_estimate import estimate_s
 
     points, runs = study.figure.points, study.runs
     words = f"{study.name}: {number_of(len(points), 'point')}, {number_of(len(runs), 'run')}"

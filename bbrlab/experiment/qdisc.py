@@ -1,4 +1,4 @@
-"""The arguments of tc for a bottleneck's queue."""
+"""The arguments of tc for a bottleneck's queue; mininet/dumbbell.py and mininet/limiter.py have the commands."""
 
 from __future__ import annotations
 

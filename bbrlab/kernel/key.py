@@ -1,4 +1,4 @@
-"""The key of a kernel: the hash of all that decides what it does, by which it is built once and found again."""
+"""The key of a kernel: the hash of all that decides what it does, by which it is built once (build.py) and found again (built.py)."""
 
 from __future__ import annotations
 

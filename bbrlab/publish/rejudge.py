@@ -15,7 +15,7 @@ from bbrlab.base.errors import UserError
 from bbrlab.base.workers import workers
 from bbrlab.claims.columns import prediction_files
 from bbrlab.claims.load import claims_of, load_statements
-from bbrlab.claims.statements import verdict_tables_by_file
+from bbrlab.claims.statement_verdict import verdict_tables_by_file
 from bbrlab.models.predictions import KINDS, PACKED, PLACE, files_of, packed
 from bbrlab.publish.compare import moved_verdicts
 from bbrlab.publish.shipped_folder import Say, exclusive_access, read_shipped, replace_shipped

@@ -14,8 +14,8 @@ from bbrlab.kernel.own import recipe_name
 from bbrlab.kernel.specs import NoSuchKernel
 from bbrlab.publish.differences import compare
 from bbrlab.publish.expected_runs import ExpectedResults, ExpectedRun, Key, Problem
-from bbrlab.results.cost import estimate_s
 from bbrlab.results.figures import write_points
+from bbrlab.results.run_estimate import estimate_s
 from bbrlab.results.run_folder import RunFolder
 from bbrlab.run.conditions import CONDITIONS
 from bbrlab.run.output import MANIFEST, SUMMARY

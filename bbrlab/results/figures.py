@@ -21,8 +21,8 @@ from bbrlab.kernel.own import OwnCca, own_of
 from bbrlab.kernel.specs import find_spec
 from bbrlab.results.algorithms import draws_nothing
 from bbrlab.results.config import Config, load_config
-from bbrlab.results.cost import packets_of
 from bbrlab.results.replacement import Replacement, replacement
+from bbrlab.results.run_estimate import packets_of
 from bbrlab.scenario.load import load_points, points_of
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.scales import at_scale

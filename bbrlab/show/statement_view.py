@@ -9,7 +9,7 @@ from typing import Any
 from bbrlab.claims.expected import measured_point
 from bbrlab.claims.judge import SECOND_HAND
 from bbrlab.claims.schema import Claim, Statement
-from bbrlab.claims.statements import counted_apart
+from bbrlab.claims.statement_verdict import counted_apart
 from bbrlab.results.verdicts import (
     AS_READ,
     FINAL,

@@ -15,7 +15,7 @@ from bbrlab.base import files
 from bbrlab.base.console import Console
 from bbrlab.base.words import number_of
 from bbrlab.claims.judge import ALL, standing_counts, verdict_counts
-from bbrlab.claims.statements import statement_counts
+from bbrlab.claims.statement_verdict import statement_counts
 from bbrlab.results.figures import Figure, figures_at, has_panel
 from bbrlab.results.replacement import replacement
 from bbrlab.results.verdicts import FINAL, NOT_RUN

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from bbrlab.base import paths
 from bbrlab.results.config import FULL, load_config
-from bbrlab.results.cost import estimate_s
 from bbrlab.results.figures import Figure, figures_at
+from bbrlab.results.run_estimate import estimate_s
 from bbrlab.results.shipped import is_shipped, shipped_figures
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 
 from bbrlab.base.errors import UserError
 from bbrlab.base.tables import unequal
-from bbrlab.claims.statements import verdict_tables_by_file
+from bbrlab.claims.statement_verdict import verdict_tables_by_file
 from bbrlab.publish.pack import Finished
 from bbrlab.results.config import command_for
 from bbrlab.results.figures import figures_at

@@ -23,8 +23,8 @@ from bbrlab.cli.preflight import check_file
 
 if TYPE_CHECKING:
     from bbrlab_apps.grading.examine import Examined
-    from bbrlab_apps.grading.feedback import ByPeople
     from bbrlab_apps.grading.grades import Grade
+    from bbrlab_apps.grading.marks import ByPeople
     from bbrlab_apps.grading.rubric import Rubric
 
 Result = TypeVar("Result")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bbrlab.claims.schema import rounded
-from bbrlab.results.cost import disk_bytes, estimate_s
+from bbrlab.results.run_estimate import disk_bytes, estimate_s
 from bbrlab.run.memory import guest_bytes
 from bbrlab.scenario.point import Point
 from bbrlab_apps.grading.rubric import Limits

@@ -1,4 +1,4 @@
-"""Grades a submission: its parts, its runs and those that are repeated, the rubric's claims, the answers."""
+"""Grades a submission: its parts, its runs and those that are repeated, the rubric's claims, the answers (what one is worth: marks.py)."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from bbrlab.claims.schema import rounded
 from bbrlab.kernel.built import Kernel
 from bbrlab_apps.grading.classroom import NO_MATCHES, ClassMatches
 from bbrlab_apps.grading.examine import Examined, examine
-from bbrlab_apps.grading.feedback import NOBODY, ByPeople, late_cost, worth
 from bbrlab_apps.grading.grades import GRADE, Grade, Item
 from bbrlab_apps.grading.judge import Judged, judge, points_of_figure
 from bbrlab_apps.grading.limited import Refused, run_limited
 from bbrlab_apps.grading.load import load_rubric
+from bbrlab_apps.grading.marks import NOBODY, ByPeople, late_cost, worth
 from bbrlab_apps.grading.personal import Personal, personal
 from bbrlab_apps.grading.report import write_report
 from bbrlab_apps.grading.rerun import DIFFERS, FAILED_HERE, NOT_RUN, SAME, Rerun, drawn_runs, ready, run_again

@@ -23,9 +23,9 @@ from bbrlab.base.yaml_files import dump_yaml, read_yaml
 from bbrlab.experiment import iperf3_library
 from bbrlab.kernel.built import kernel_folder
 from bbrlab.kernel.record import to_record
-from bbrlab_apps.grading.feedback import ByPeople, late_days
 from bbrlab_apps.grading.grade import grade_submission
 from bbrlab_apps.grading.load import load_rubric
+from bbrlab_apps.grading.marks import ByPeople, late_days
 from bbrlab_apps.grading.people import Roster, read_roster
 from bbrlab_apps.grading.report import GRADESCOPE
 from bbrlab_apps.grading.rerun import ready

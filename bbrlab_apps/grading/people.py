@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bbrlab.base.errors import UserError
 from bbrlab.base.words import in_short
-from bbrlab_apps.grading.feedback import NOBODY, ByPeople, late_days
+from bbrlab_apps.grading.marks import NOBODY, ByPeople, late_days
 from bbrlab_apps.grading.personal import checked_id
 from bbrlab_apps.grading.rubric import Rubric, instant_of
 

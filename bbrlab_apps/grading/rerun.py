@@ -21,8 +21,8 @@ from bbrlab.base.errors import UserError, why_it_failed
 from bbrlab.base.signals import postponed
 from bbrlab.claims.schema import rounded
 from bbrlab.kernel.built import Kernel
-from bbrlab.results.cost import estimate_s
 from bbrlab.results.digest import summary_digest
+from bbrlab.results.run_estimate import estimate_s
 from bbrlab.results.run_folder import RunFolder
 from bbrlab.run.output import SAMPLES, SUMMARY
 from bbrlab.scenario.messages import validate

@@ -9,8 +9,8 @@ from bbrlab.base import paths
 from bbrlab.claims.load import load_statements
 from bbrlab.claims.schema import Statement
 from bbrlab.results.config import CORES, FULL, command_for
-from bbrlab.results.cost import estimate_s
 from bbrlab.results.figures import Figure, figures_at, runs_of
+from bbrlab.results.run_estimate import estimate_s
 
 PAGE = paths.ROOT / "docs/reference/artifact_statements.md"
 HEAD = """# Every statement, its command and its time

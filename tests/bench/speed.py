@@ -22,7 +22,7 @@ from rich.table import Table
 
 from bbrlab.base import files, paths
 from bbrlab.campaign.resources import guest_mb
-from bbrlab.results.cost import estimate_s
+from bbrlab.results.run_estimate import estimate_s
 from bbrlab.run.run import run_point
 from bbrlab.scenario.load import base_point, load_scenario
 from bbrlab.scenario.point import Point

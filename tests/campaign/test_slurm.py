@@ -30,8 +30,8 @@ from bbrlab.campaign.slurm import check_slurm, keep_to_allocation, largest_node_
 from bbrlab.campaign.snakemake import explain_group_failures
 from bbrlab.experiment.machine.cores import one_core
 from bbrlab.experiment.plan import make_plan
-from bbrlab.results.cost import estimate_s
 from bbrlab.results.figures import figures_at
+from bbrlab.results.run_estimate import estimate_s
 from bbrlab.run.memory import guest_bytes, workload_bytes
 from tests.campaign.slurm import MEMORY_MB, Slurm, slurm, why_not
 from tests.conftest import processes_of, wait_for

@@ -23,8 +23,8 @@ from bbrlab.campaign.targets import chosen_figures, targets_of
 from bbrlab.claims.judge import ALL, OWN, SECOND_HAND
 from bbrlab.claims.load import check_published, claims_of
 from bbrlab.results.config import load_config
-from bbrlab.results.cost import estimate_s
 from bbrlab.results.figures import _scaled, check_ccas, figures_at, runs_of, scenario_files
+from bbrlab.results.run_estimate import estimate_s
 from bbrlab.results.verdicts import VERDICTS
 from bbrlab.scenario.load import base_point
 from bbrlab.scenario.messages import validate

@@ -38,7 +38,7 @@ from bbrlab.claims.resolution import resolution
 from bbrlab.claims.sample import reach, sample
 from bbrlab.claims.schema import Expectation
 from bbrlab.claims.select import full_figures, select
-from bbrlab.claims.statements import judgement, statement_counts, statement_frame
+from bbrlab.claims.statement_verdict import judgement, statement_counts, statement_frame
 from bbrlab.results.figures import Figure, figures_at
 from bbrlab.results.verdicts import (
     AS_READ,

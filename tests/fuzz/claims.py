@@ -27,7 +27,7 @@ from bbrlab.claims import schema
 from bbrlab.claims.expressions import FUNCTIONS
 from bbrlab.claims.judge import judge_all, verdict_frame
 from bbrlab.claims.load import claims_files, claims_of, load_statements
-from bbrlab.claims.statements import statement_frame
+from bbrlab.claims.statement_verdict import statement_frame
 from bbrlab.claims.wanted_seeds import wanted_seeds
 from bbrlab.results.figures import Figure, figures_at
 from tests.fuzz.scenarios import garble, places

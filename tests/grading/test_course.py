@@ -22,10 +22,10 @@ from bbrlab.cli.commands import app
 from bbrlab.results.nested import differences
 from bbrlab_apps.grading import gradescope
 from bbrlab_apps.grading.class_page import class_page, rows_of
-from bbrlab_apps.grading.feedback import late_cost, late_days, worth
 from bbrlab_apps.grading.grade import NOTHING, grade_submission
 from bbrlab_apps.grading.gradebook import filled
 from bbrlab_apps.grading.load import load_rubric
+from bbrlab_apps.grading.marks import late_cost, late_days, worth
 from bbrlab_apps.grading.people import read_people, read_roster, read_table
 from bbrlab_apps.grading.personal import personal
 from bbrlab_apps.grading.report import gradescope as results_json

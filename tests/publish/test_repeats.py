@@ -11,8 +11,8 @@ from bbrlab.kernel.built import describe_kernel, get_kernel
 from bbrlab.publish.expected_runs import ExpectedResults, Key, results_at
 from bbrlab.publish.verify import run_again
 from bbrlab.results.config import load_config
-from bbrlab.results.cost import estimate_s
 from bbrlab.results.figures import figures_at
+from bbrlab.results.run_estimate import estimate_s
 from bbrlab.results.shipped import RUNS, is_shipped, read_manifest
 from bbrlab.run.manifest import package_versions
 

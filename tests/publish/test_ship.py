@@ -20,7 +20,7 @@ from bbrlab.base.errors import UserError
 from bbrlab.base.tables import read_table
 from bbrlab.claims.columns import prediction_files
 from bbrlab.claims.load import claims_of
-from bbrlab.claims.statements import verdict_tables
+from bbrlab.claims.statement_verdict import verdict_tables
 from bbrlab.models.predictions import KINDS, PACKED, packed
 from bbrlab.publish import pack as ship
 from bbrlab.publish import rejudge as rejudging

@@ -17,7 +17,7 @@ from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.claims.judge import judge_all, verdict_frame
 from bbrlab.claims.load import claims_of
-from bbrlab.claims.statements import statement_frame
+from bbrlab.claims.statement_verdict import statement_frame
 from bbrlab.cli.commands import app
 from bbrlab.measure.schema import ALWAYS, METRICS
 from bbrlab.publish import differences

@@ -20,7 +20,7 @@ from bbrlab.base.errors import UserError
 from bbrlab.campaign import budget, plan
 from bbrlab.campaign.planning import planned_figure
 from bbrlab.campaign.resources import guest_mb
-from bbrlab.claims.statements import verdict_tables
+from bbrlab.claims.statement_verdict import verdict_tables
 from bbrlab.models.predictions import PACKED, prediction_file, read_prediction
 from bbrlab.publish import differences, verify
 from bbrlab.publish import expected_runs as records

@@ -15,7 +15,7 @@ from rich.console import Console
 from bbrlab.base.errors import UserError
 from bbrlab.claims.judge import OWN, judge_all, verdict_frame
 from bbrlab.claims.load import claims_of, load_statements
-from bbrlab.claims.statements import statement_frame
+from bbrlab.claims.statement_verdict import statement_frame
 from bbrlab.results.figures import figures_at
 from bbrlab.results.tables import write_table
 from bbrlab.results.verdicts import (

@@ -24,7 +24,7 @@ from bbrlab.campaign.targets import targets_of
 from bbrlab.claims.judge import judge_all, verdict_frame
 from bbrlab.claims.load import claims_of
 from bbrlab.claims.select import full_figures
-from bbrlab.claims.statements import counted_apart, statement_frame
+from bbrlab.claims.statement_verdict import counted_apart, statement_frame
 from bbrlab.cli.app import overrides_of
 from bbrlab.measure.summary import FlowEntry
 from bbrlab.results.figures import figures_at

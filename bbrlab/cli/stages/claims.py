@@ -41,7 +41,7 @@ def judge(
     ] = False,
 ) -> None:
     """Judge the papers' claims by the tables of a campaign; statements go beside them (used by the workflow)."""
-    from bbrlab.claims.statements import verdict_tables
+    from bbrlab.claims.statement_verdict import verdict_tables
     from bbrlab.results.replacement import replacement
     from bbrlab.results.tables import read_tables, write_table
     from bbrlab.results.verdicts import statements_beside
