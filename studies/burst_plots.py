@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from bbrlab.models import burst, ware
-from bbrlab.results.algorithms import COLOURS
+from bbrlab.results.algorithms import COLOURS, label_of_cca
 from bbrlab.show.plots.style import PUBLISHED, WARE, bdp_axis, multiples
 
 BUFFERS_BDP = (0.5, 1, 2, 4, 8, 16, 32)
@@ -28,7 +28,7 @@ def share_map(table: pd.DataFrame, x: str, y: str, labels: tuple[str, str]) -> F
         image = axes.imshow(wide, origin="lower", aspect="auto", cmap="RdBu", vmin=0, vmax=1)
         axes.set_xticks(range(len(wide.columns)), [f"{v:g}" for v in wide.columns], fontsize=8)
         axes.set_yticks(range(len(wide.index)), [f"{v:g}" for v in wide.index], fontsize=8)
-        axes.set(title=f"{cca} v {rival}", xlabel=labels[0], ylabel=labels[1])
+        axes.set(title=f"{label_of_cca(cca)} v {label_of_cca(rival)}", xlabel=labels[0], ylabel=labels[1])
         axes.grid(False)
     figure.colorbar(image, ax=grid, label="BBR's share of capacity")
     return figure
@@ -44,7 +44,14 @@ def beside_lab(table: pd.DataFrame) -> Figure:
     axes.plot([0, 1], [0, 1], color="0.6", lw=0.8)
     for cca, some in table.groupby("cca", sort=True):
         axes.errorbar(
-            some["lab"], some["model"], xerr=some["half"], fmt="o", ms=5, lw=1, color=COLOURS[str(cca)], label=cca
+            some["lab"],
+            some["model"],
+            xerr=some["half"],
+            fmt="o",
+            ms=5,
+            lw=1,
+            color=COLOURS[str(cca)],
+            label=label_of_cca(str(cca)),
         )
     axes.set(
         xlim=(0, 1), ylim=(0, 1), xlabel="BBR's share of capacity, lab", ylabel="the same, burst model", aspect="equal"
@@ -71,7 +78,12 @@ def payoffs(table: pd.DataFrame, flows: int) -> Figure:
         ) / flows
         for cca, one in at.groupby("cca", sort=False):
             colour = COLOURS[str(cca)]
-            axes.plot(one["bbr_flows"], one["bbr_flow_mbit"] / equal[one.index], color=colour, label=f"a {cca} flow")
+            axes.plot(
+                one["bbr_flows"],
+                one["bbr_flow_mbit"] / equal[one.index],
+                color=colour,
+                label=f"a {label_of_cca(str(cca))} flow",
+            )
             axes.plot(
                 one["bbr_flows"],
                 one["rival_flow_mbit"] / equal[one.index],
@@ -127,7 +139,7 @@ def what_if(
         ylim=(0, 1),
         xlabel="buffer (BDP)",
         ylabel="share of capacity",
-        title=f"{flows} {cca} v 1 {rival}, {rate_mbit:g} Mbit/s, {rtt_ms:g} ms",
+        title=f"{flows} {label_of_cca(cca)} v 1 {label_of_cca(rival)}, {rate_mbit:g} Mbit/s, {rtt_ms:g} ms",
     )
     axes.legend(fontsize=9)
     plt.close(figure)

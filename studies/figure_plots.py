@@ -104,7 +104,10 @@ def heat_maps(tables: dict[str, pd.DataFrame], x: str, y: str, value: str, *, sp
     figure, grid = plt.subplots(1, len(tables), figsize=(10.5, 1.2 + 0.42 * rows), squeeze=False, layout="constrained")
     for axes, (title, cells) in zip(grid.flat, tables.items(), strict=True):
         matrix = cells.pivot(index=y, columns=x, values=value).sort_index(ascending=False)
-        sns.heatmap(matrix, ax=axes, vmin=-span, vmax=span, cmap="RdBu_r", annot=True, fmt=fmt, annot_kws={"size": 8}, cbar=False, linewidths=0.5)  # fmt: skip
+        longest = max(len(format(number, fmt)) for number in cells[value])
+        cell_pt = 0.75 * figure.get_figwidth() * 72 / len(tables) / len(matrix.columns)
+        size = min(8.0, cell_pt / (0.7 * longest))  # so that numbers of neighbours do not touch
+        sns.heatmap(matrix, ax=axes, vmin=-span, vmax=span, cmap="RdBu_r", annot=True, fmt=fmt, annot_kws={"size": size}, cbar=False, linewidths=0.5)  # fmt: skip
         axes.set(title=title, xlabel=labels[0], ylabel=labels[1])
         axes.tick_params(axis="both", rotation=0)
     return figure

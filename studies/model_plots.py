@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from bbrlab.models.fluid import Run
-from bbrlab.results.algorithms import COLOURS
+from bbrlab.results.algorithms import COLOURS, label_of_cca
 from bbrlab.show.plots.style import MEASURED, PUBLISHED
 from studies import taken_apart
 
@@ -44,7 +44,7 @@ def model_over_time(run: Run, ccas: Sequence[str], title: str) -> Figure:
     t = run.trace["t_ms"] / 1000
     filled = run.trace["queue_packets"] / run.buffer_packets
     for name, rate in _grouped(run, ccas).items():
-        rates.plot(t, rate, color=COLOURS[name], lw=1, label=name)
+        rates.plot(t, rate, color=COLOURS[name], lw=1, label=label_of_cca(name))
         phase.plot(filled, rate, color=COLOURS[name], lw=0.5, alpha=0.8)
     rates.set(xlabel="time (s)", ylabel="sending rate / capacity", title=title)
     rates.legend(loc="upper right", fontsize=9)
@@ -72,7 +72,9 @@ def one_case(
     ccas = [first] * flows + ["cubic"]
     run = taken_apart.over_time(ccas, buffer_bdp, seconds, rtprop_may_rise=rtprop_may_rise)
     share = run.share([True] * flows + [False])
-    figure = model_over_time(run, ccas, f"{flows} {first} v 1 cubic, {buffer_bdp:g} BDP: share {share:.3f}")
+    figure = model_over_time(
+        run, ccas, f"{flows} {label_of_cca(first)} v 1 CUBIC, {buffer_bdp:g} BDP: share {share:.3f}"
+    )
     plt.close(figure)
     return figure
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from bbrlab.results.algorithms import label_of_cca
 from bbrlab.results.tables import point_means
 from bbrlab.scenario.frames import FRAME_BYTES
 
@@ -30,7 +31,7 @@ def over_fraction(table: pd.DataFrame, moved: str = "network.rtt_ms") -> pd.Data
     base_ms = np.floor(rtt_ms / 10) * 10  # they move by less than 2 ms from 40 or 80
     packets = (rtt_ms - base_ms) * both["rate_mbit"] * 1e3 / (FRAME_BYTES * 8)
     return both.assign(
-        pair=both["cca"] + " v " + both["cca_other"],
+        pair=both["cca"].map(label_of_cca) + " v " + both["cca_other"].map(label_of_cca),
         flows=both["count"] + both["count_other"],
         rtt=base_ms,
         hosts=np.where(both["case"].str.endswith("-off"), EXACT, NOISY),

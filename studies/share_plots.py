@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import matplotlib.pyplot as plt
 import numpy as np
 import seaborn as sns
@@ -59,7 +61,7 @@ def against_published(panels: list[Panel]) -> Figure:
     figure, axes = plt.subplots(figsize=(7.4, 5), layout="constrained")
     axes.plot([0, 1], [0, 1], color="0.6", lw=1)
     axes.fill_between([0, 1], [-0.05, 0.95], [0.05, 1.05], color="0.9", zorder=0, label="$\\pm$ 0.05")
-    for panel, marker in zip(panels, "osD^v<>", strict=False):
+    for panel, marker in zip(panels, itertools.cycle("osD^v<>XP"), strict=False):
         axes.scatter(panel.points["published"], panel.points["measured"], s=22, marker=marker, alpha=0.8,
                      label=f"{panel.title} (RMSE {panel.rmse:.3f})")  # fmt: skip
     axes.set(

@@ -27,7 +27,7 @@ CHANGES = {
     "first_flow_delay": "start rates from the first flow's RTT",
     "sending_rate": "what is sent, lost packets included",
     "link_bdp_buffer": "1 BDP of the link (10 ms), not of the path (40 ms)",
-    "rate_scale": "packets/ms x 10 over Mbit/s: a full link is .826",
+    "rate_scale": "packets/ms x 10 over Mbit/s: a full link is 0.826",
 }
 # Flows and buffer (BDP of the path) of the runs that are drawn over time.
 OVER_TIME = (
@@ -41,10 +41,10 @@ TEN_ACCESS_DELAYS_MS = (5.7, 9.2, 8.8, 6.3, 7.5, 7.2, 8.3, 8.9, 5.5, 5.1)
 TEN_LINK_BDP_PACKETS = 83
 # Of each case of the step: the flows, the rate (Mbit/s), their access delays (ms), the buffer (packets).
 STEP_CASES: dict[str, tuple[Sequence[str], float, Sequence[float], float]] = {
-    "bbr1 v cubic, 16 BDP": (("bbr1", "cubic"), 10, (10, 10), 16 * PATH_BDP_PACKETS),
-    "bbr1 v cubic, 1 BDP": (("bbr1", "cubic"), 10, (10, 10), PATH_BDP_PACKETS),
-    "5 bbr1 + 5 cubic, 1 link BDP": (("bbr1",) * 5 + ("cubic",) * 5, 100, TEN_ACCESS_DELAYS_MS, TEN_LINK_BDP_PACKETS),
-    "5 bbr2 + 5 cubic, 5 link BDP": (("bbr2",) * 5 + ("cubic",) * 5, 100, TEN_ACCESS_DELAYS_MS, 5 * TEN_LINK_BDP_PACKETS),
+    "BBRv1 v CUBIC, 16 BDP": (("bbr1", "cubic"), 10, (10, 10), 16 * PATH_BDP_PACKETS),
+    "BBRv1 v CUBIC, 1 BDP": (("bbr1", "cubic"), 10, (10, 10), PATH_BDP_PACKETS),
+    "5 BBRv1 + 5 CUBIC, 1 link BDP": (("bbr1",) * 5 + ("cubic",) * 5, 100, TEN_ACCESS_DELAYS_MS, TEN_LINK_BDP_PACKETS),
+    "5 BBRv2 + 5 CUBIC, 5 link BDP": (("bbr2",) * 5 + ("cubic",) * 5, 100, TEN_ACCESS_DELAYS_MS, 5 * TEN_LINK_BDP_PACKETS),
 }  # fmt: skip
 
 

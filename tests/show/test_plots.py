@@ -7,8 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from bbrlab.show.panel import Panel
 from bbrlab.show.plots.style import bdp_axis, in_order, line_looks, multiples, plain, with_room
-from studies.figure_plots import curves
+from studies.figure_plots import curves, heat_maps
+from studies.share_plots import against_published
 
 
 @pytest.fixture(autouse=True)
@@ -64,3 +66,22 @@ def test_panels_and_lines_of_counts_say_what_they_count():
     figure = curves(table, "buffer_bdp", "share", panel="flows", labels=("buffer (BDP)", "share"))
     assert [axes.get_title() for axes in figure.axes] == ["flows = 4", "flows = 16"]
     assert plain(np.int64(4)) == plain(4.0) == "4"
+
+
+def test_every_panel_is_beside_the_published_values():
+    """There were seven marks, and of nine panels two were in no picture."""
+    points = pd.DataFrame({"published": [0.2, 0.6], "measured": [0.25, 0.6], "residual": [0.05, 0.0]})
+    panels = [Panel(f"p/fig{n}", f"Fig. {n}", points, scaled=False) for n in range(9)]
+    figure = against_published(panels)
+    names = [text.get_text() for legend in figure.legends for text in legend.get_texts()]
+    assert [name.split(" (")[0] for name in names[1:]] == [panel.title for panel in panels]
+
+
+def test_numbers_in_the_cells_of_maps_do_not_touch():
+    grid = [(x, y) for x in range(8) for y in range(8)]
+    cells = pd.DataFrame(grid, columns=["x", "y"]).assign(v=1697.0)
+    figure = heat_maps({name: cells for name in "abc"}, "x", "y", "v", span=50)
+    figure.canvas.draw()
+    texts = figure.axes[0].texts
+    boxes = sorted((text.get_window_extent() for text in texts[:8]), key=lambda box: box.x0)
+    assert all(left.x1 < right.x0 for left, right in zip(boxes, boxes[1:], strict=False))

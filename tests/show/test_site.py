@@ -613,6 +613,12 @@ def test_pages_are_printed_whole(site, tmp_path):
             assert shown == [], page
             heading = "getComputedStyle(document.querySelector('h2')).breakAfter"
             assert browser.run(heading) == "avoid", "no heading alone at the end of a page"
+        browser.look(720)
+        browser.open(site / "papers" / "tang.html")
+        assert browser.run("[...document.querySelectorAll('.bb-figures section')].map(e => getComputedStyle(e).breakInside)"
+                           ".every(e => e === 'avoid')"), "a heading stays with its chart"  # fmt: skip
+        columns = "getComputedStyle(document.querySelector('.bb-figures')).gridTemplateColumns.split(' ').length"
+        assert browser.run(columns) == 2, "charts are as wide on paper as on a screen"
 
 
 # Of the list of all statements: how many are shown after each entry of its form.

@@ -38,7 +38,7 @@ def test_what_hangs_on_the_fraction_and_what_on_the_seed():
         exact, step = values["case"].endswith("-off"), values["network.rtt_ms"] - 40
         return 0.2 + 0.4 * step if exact else 0.5 + 0.1 * (seed - 1.5)
 
-    found = spreads(over_fraction(made_up("phase", part))).loc[10, "bbr2 v cubic", 2, 40]
+    found = spreads(over_fraction(made_up("phase", part))).loc[10, "BBRv2 v CUBIC", 2, 40]
     assert found[f"over fractions, {EXACT}"] == pytest.approx(0.4 * 1.06) and found[f"over seeds, {EXACT}"] == 0
     assert found[f"over fractions, {NOISY}"] == pytest.approx(0)
     assert found[f"over seeds, {NOISY}"] == pytest.approx(0.1) and found[f"mean, {NOISY}"] == pytest.approx(0.5)

@@ -46,6 +46,6 @@ def test_a_case_is_drawn_once():
     figure = one_case("bbr2", flows=2, buffer_bdp=4, seconds=2)
     assert not plt.fignum_exists(figure.number), "a notebook would show it twice"
     rates, queue, phase = figure.axes
-    assert rates.get_title().startswith("2 bbr2 v 1 cubic, 4 BDP: share 0.")
-    assert [line.get_label() for line in rates.lines] == ["bbr2", "cubic"]
+    assert rates.get_title().startswith("2 BBRv2 v 1 CUBIC, 4 BDP: share 0.")
+    assert [line.get_label() for line in rates.lines] == ["BBRv2", "CUBIC"]
     assert queue.lines[0].get_xdata().max() == pytest.approx(2)
