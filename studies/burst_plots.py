@@ -28,7 +28,7 @@ def share_map(table: pd.DataFrame, x: str, y: str, labels: tuple[str, str]) -> F
         image = axes.imshow(wide, origin="lower", aspect="auto", cmap="RdBu", vmin=0, vmax=1)
         axes.set_xticks(range(len(wide.columns)), [f"{v:g}" for v in wide.columns], fontsize=8)
         axes.set_yticks(range(len(wide.index)), [f"{v:g}" for v in wide.index], fontsize=8)
-        axes.set(title=f"{label_of_cca(cca)} v {label_of_cca(rival)}", xlabel=labels[0], ylabel=labels[1])
+        axes.set(title=f"{label_of_cca(str(cca))} v {label_of_cca(str(rival))}", xlabel=labels[0], ylabel=labels[1])
         axes.grid(False)
     figure.colorbar(image, ax=grid, label="BBR's share of capacity")
     return figure
