@@ -82,7 +82,7 @@ def three_models(panel: Panel) -> Figure:
     """Small multiples, one per number of BBR flows: published, measured, Ware, the fluid model at two lengths, and the burst model
     (a band of one standard deviation over its seeds).
 
-    ``panel.points`` has the columns of panel.with_fluid() and panel.with_burst().
+    ``panel.points`` has the columns of model_panels.with_fluid() and with_burst().
     """
     counts = sorted(panel.points["bbr_flows"].unique())
     figure, grid = multiples(len(counts))

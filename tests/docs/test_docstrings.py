@@ -85,7 +85,7 @@ def test_what_words_point_to_is_there(path, known):
 
 
 def test_a_broken_pointer_is_found(known):
-    assert broken("see panel.with_fluid() and Page.claims(), or rms()", known) == []
-    assert broken("see compare.with_fluid(), panel.table() and no_such_thing()", known) == [
-        "compare.with_fluid()", "panel.table()", "no_such_thing()",
+    assert broken("see panel.panel_of() and Page.claims(), or rms()", known) == []
+    assert broken("see compare.panel_of(), panel.table() and no_such_thing()", known) == [
+        "compare.panel_of()", "panel.table()", "no_such_thing()",
     ]  # fmt: skip

@@ -23,8 +23,9 @@ from bbrlab.models.predictions import BURST_SEEDS
 from bbrlab.results.figures import PANEL_KEYS, figures_at, write_points
 from bbrlab.scenario.frames import FRAME_BYTES, PAYLOAD_BYTES, PAYLOAD_PER_FRAME
 from bbrlab.scenario.messages import validate
-from bbrlab.show.panel import Panel, with_burst
+from bbrlab.show.panel import Panel
 from studies import burst_panels, burst_tables, readings
+from studies.model_panels import with_burst
 from studies.share_plots import three_models
 from tests.conftest import scenario_dict
 

@@ -13,8 +13,8 @@ from bbrlab.measure.series import goodput_series, jitter_series
 from bbrlab.models.of_paper import models_of
 from bbrlab.models.predict import speaks_of
 from bbrlab.results.figures import figures_at
-from bbrlab.show.panel import fluid_figure
 from studies.figure_plots import curves
+from studies.model_panels import fluid_figure
 from studies.run_plots import time_series
 
 

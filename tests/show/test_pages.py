@@ -16,8 +16,9 @@ from bbrlab.cli.outcome import show_outcome
 from bbrlab.results.figures import PANEL_KEYS, Figure, figures_at, runs_of
 from bbrlab.results.shipped import ShownResults
 from bbrlab.results.verdicts import NOT_REPRODUCED, PARTLY_RUN, REPRODUCED
-from bbrlab.show.panel import Panel, not_run, panel_rows, panels_at, with_fluid
+from bbrlab.show.panel import Panel
 from bbrlab.show.verdicts import marks_text
+from studies.model_panels import not_run, panel_rows, panels_at, with_fluid
 from tests import made_up
 
 CHECKS = [
