@@ -18,6 +18,7 @@ from bbrlab.results.figures import Figure, figures_at
 from bbrlab.results.schema import read_with
 from bbrlab.results.shipped import (
     STATEMENTS,
+    WITHOUT_SAMPLES,
     ShownResults,
     commits_of,
     is_shipped,
@@ -222,12 +223,12 @@ def results_shown(shown: ShownResults, paper: str | None = None) -> str:
         commits = ", ".join(commits_of(shown.results, scale, [id for id, at in scale_of.items() if at == scale]))
         again = f"bbrlab verify --scale {scale}{f' {paper}' if paper else ''}"
         of = "commits" if ", " in commits else "commit"
-        parts.append(f"{runs:,} runs at scale {scale} (of {of} {commits}; `{again}` runs a part again and compares)")
+        parts.append(f"{runs:,} runs at scale {scale} (of {of} {commits}; `{again}` repeats a part and compares)")
         older.append(older_sentence(shown.results, scale, [id for id, at in scale_of.items() if at == scale]))
-    missing = [missing_sentence(shown.results, scale, paper, f"those at scale {scale}") for scale in shown.scales]
+    missing = [missing_sentence(shown.results, scale, paper) for scale in shown.scales]
     return (
         f"**Results that ship**, each figure at the largest scale at which it does: {' and '.join(parts)}.{''.join(missing)}{''.join(older)} A statement has "
-        f"its verdict of the largest scale that decides it. {shown.own} The runs' samples do not ship: what is drawn from them is left out here."
+        f"its verdict of the largest scale that decides it. {shown.own} {WITHOUT_SAMPLES}"
     )
 
 

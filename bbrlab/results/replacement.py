@@ -54,7 +54,7 @@ class Replacement:
     @property
     def words(self) -> str:
         """The replacement in words."""
-        return f"{self.stand_in} stands in the place of {self.old}"
+        return f"{self.stand_in} replaces {self.old}"
 
     @property
     def note(self) -> str:
@@ -65,10 +65,10 @@ class Replacement:
             else f"Parameters that a scenario gives {self.old} are left out."
         )
         return (
-            f"> **{self.words}** in every run of this page. Published values, what is said of "
-            f"{self.old}, and the names of cases and swept values are the paper's: a verdict says what {self.stand_in} does "
-            f"where the paper speaks of {self.old}. {kept} Findings are of {self.old}. The models speak of the algorithms as they "
-            "are: where they know nothing of what stands here, their claims have no number."
+            f"> **{self.words}** in every run of this page. Published values, statements on "
+            f"{self.old}, and the names of cases and swept values are the paper's: a verdict is on what {self.stand_in} does "
+            f"in place of {self.old}. {kept} Findings are on {self.old}. The models describe the original algorithms: claims that "
+            "compare with a model have no number where it does not describe the new one."
         )
 
     def concerns(self, point: Point) -> bool:

@@ -28,6 +28,7 @@ MANIFEST, RUNS, CHECKS, STATEMENTS = "manifest.json", "runs.parquet", "checks.pa
 FORMAT = 3  # of the files; increased when an older bbrlab could not read them
 PLACE = ["figure", "point", "seed"]  # of a run
 FILE = r"^(?:[A-Za-z0-9_-]+/)?[A-Za-z0-9_][A-Za-z0-9_.-]*\.parquet$"  # only below the folder
+WITHOUT_SAMPLES = "Samples of runs do not ship, so that pictures of single runs are left out here."
 GET_ANEW = "get these results anew, or look at them with the version that packed them"
 
 
@@ -278,10 +279,9 @@ def results_to_show(
     figures = [id for id in manifest.figures if paper in (None, id.split("/")[0])]
     runs = sum(manifest.figures[id] for id in figures)
     own_command = (
-        f"Of your own there {'is' if len(present) == 1 else 'are'} {in_short(present)} at scale {scale}, not yet judged with all figures"
-        f"{' of the paper' if paper else ''}"
+        f"Your own results at scale {scale} have {in_short(present)} only, not yet judged with all figures{' of the paper' if paper else ''}"
         if present
-        else f"Of your own there are none at scale {scale}"
+        else f"You have no results of your own at scale {scale}"
     ) + f"; `{command_for(paper or 'all', scale)}` computes them."
     return ShownResults(
         folder,
@@ -289,23 +289,21 @@ def results_to_show(
         True,
         f"**Shipped results**, scale {instead}: {number_of(runs, 'run')} of commit {' and '.join(commits_of(folder, instead, figures))}, "
         f"kernel {' and '.join(f'{name}, {key}' for key, name in manifest.kernels.items())}.{missing_sentence(folder, instead, paper)}"
-        f"{older_sentence(folder, instead, figures)} {own_command} The runs' samples do "
-        f"not ship: what is drawn from them is left out here. `bbrlab verify --scale {instead} {paper or 'all'}` runs a part again and "
-        "compares.",
+        f"{older_sentence(folder, instead, figures)} {own_command} {WITHOUT_SAMPLES} "
+        f"`bbrlab verify --scale {instead} {paper or 'all'}` repeats a part of the runs and compares.",
         tuple(larger_scales(folder, instead, paper)),
         own_command,
     )
 
 
-def missing_sentence(folder: Path, scale: str, paper: str | None = None, among: str = "them") -> str:
+def missing_sentence(folder: Path, scale: str, paper: str | None = None) -> str:
     """A space and a sentence on the figures of a scale that do not ship; empty if all do.
 
     Args:
         paper: of one paper; default: of all.
-        among: the end of "Not among", for the sentence.
     """
     missing = [id for id in left_out(folder, scale) if paper in (None, id.split("/")[0])]
-    return f" Not among {among}: {in_short(missing)}." if missing else ""
+    return f" Not shipped at scale {scale}: {in_short(missing)}." if missing else ""
 
 
 def commits_of(folder: Path, scale: str, figures: Iterable[str]) -> list[str]:
@@ -345,7 +343,7 @@ def older_versions(folder: Path, scale: str, figures: Iterable[str] | None = Non
 def older_sentence(folder: Path, scale: str, figures: Iterable[str] | None = None) -> str:
     """older_versions() as sentences, each after a space; empty if all runs are of the newest version."""
     older = older_versions(folder, scale, figures)
-    return "".join(f" Of an older version of bbrlab ({words}): {in_short(ids)}." for words, ids in older.items())
+    return "".join(f" Made by an older version of bbrlab ({words}): {in_short(ids)}." for words, ids in older.items())
 
 
 def _short(commit: str) -> str:

@@ -163,7 +163,7 @@ def shipped_list(folder: Path = SHIPPED) -> str:
         *_failed_list(manifest.failed),
     ]
     for words, ids in older_versions(folder, SCALE).items():
-        lines += ["", f"Of an older version of bbrlab ({words}): {', '.join(ids)}."]
+        lines += ["", f"Made by an older version of bbrlab ({words}): {', '.join(ids)}."]
     if missing := left_out(folder, SCALE):
         lines += [
             "",

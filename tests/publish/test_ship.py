@@ -116,7 +116,7 @@ def test_figures_of_several_kernels_ship_together(made, shipped, monkeypatch, tm
     words = f"kernel {one.kernel['key']}, commit c (2026-11-25): {CONDITIONS[0]}"
     assert older_versions(shipped, "quick") == {words: [PART[1]]}
     assert older_versions(shipped, "quick", [PART[0]]) == {}
-    assert older_sentence(shipped, "quick", PART) == f" Of an older version of bbrlab ({words}): {PART[1]}."
+    assert older_sentence(shipped, "quick", PART) == f" Made by an older version of bbrlab ({words}): {PART[1]}."
     pack(campaign(tmp_path / "mine", PART[1]), shipped, others=OtherFigures.KEEP)
     assert [one.origin for one in read_manifest(shipped, "quick").versions] == [("new", "noise")], (
         "nothing of the old one is left"

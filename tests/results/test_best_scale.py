@@ -146,12 +146,14 @@ def test_a_part_of_a_scale_is_shown_for_its_papers_only(folder, tmp_path):
     assert "tang/fig3" in shipped.left_out(folder, "full") and shipped.left_out(folder, "quick") == []
     words = shipped.results_to_show("full", "tang", tmp_path / "mine", folder).words
     assert (
-        "scale full: 3 runs of commit " in words and "Not among them: tang/fig3, " in words and "ware2019" not in words
+        "scale full: 3 runs of commit " in words
+        and "Not shipped at scale full: tang/fig3, " in words
+        and "ware2019" not in words
     )
     assert "`bbrlab verify --scale full tang`" in words, "of the scale that is shown"
     words = shipped.results_to_show("full", None, tmp_path / "mine", folder).words
     assert "bless2025/fig10" in words and words.count("/fig") < 10 and " more." in words
-    assert "Not among them" not in shipped.results_to_show("quick", None, tmp_path / "mine", folder).words
+    assert "Not shipped" not in shipped.results_to_show("quick", None, tmp_path / "mine", folder).words
 
 
 def test_what_ships_opens_at_every_scale_that_ships(monkeypatch, tmp_path):
@@ -248,8 +250,8 @@ def test_a_site_of_what_ships_has_each_figure_at_the_largest_scale(monkeypatch, 
     shutil.copy(paths.SHIPPED / "quick" / "tang" / "fig2.parquet", tmp_path / "quick" / "tang")
     part = load_findings("quick")
     assert part.scales == content.scales, "a part of a campaign hides nothing of what ships"
-    assert "Of your own there is tang/fig2 at scale quick" in paper_page(part, "tang", "T", "", None)
-    assert "Not among those at scale full" in front or not shipped.left_out(paths.SHIPPED, "full")
+    assert "Your own results at scale quick have tang/fig2 only" in paper_page(part, "tang", "T", "", None)
+    assert "Not shipped at scale full" in front or not shipped.left_out(paths.SHIPPED, "full")
     for kind in ("claims", "statements"):
         shutil.copy(paths.SHIPPED / "quick" / f"{kind}.parquet", tmp_path / "quick")
     assert load_findings("quick").scales == {"tang/fig2": "quick"}
@@ -265,7 +267,7 @@ def test_one_figure_of_ones_own_does_not_hide_what_ships(monkeypatch, tmp_path):
     assert page.shipped and len(page.figures) > 1
     said = page.glance()
     assert (
-        "Of your own there is tang/fig2 at scale quick, not yet judged with all figures of the paper; `snakemake"
+        "Your own results at scale quick have tang/fig2 only, not yet judged with all figures of the paper; `snakemake"
         in said
     )
 

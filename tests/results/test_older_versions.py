@@ -61,7 +61,7 @@ def test_a_papers_page_says_it_at_the_figure_and_no_other():
 
 
 def test_a_notebooks_first_lines_and_the_terminal_say_it():
-    sentence = f"Of an older version of bbrlab ({WORDS}): {OLD}."
+    sentence = f"Made by an older version of bbrlab ({WORDS}): {OLD}."
     assert sentence in results_shown(results_to_show("quick", "tang"), "tang")
     assert sentence in load_page("quick", "tang").glance()
     assert OLD not in results_shown(results_to_show("quick", "cao2019"), "cao2019")
@@ -69,7 +69,7 @@ def test_a_notebooks_first_lines_and_the_terminal_say_it():
 
 def test_the_pages_of_outcomes_and_of_what_ships_say_it(folder):
     assert f"At scale full of an older version of bbrlab ({WORDS}): {OLD}." in outcomes_page.outcomes(folder)
-    assert f"Of an older version of bbrlab ({WORDS}): {OLD}." in measured_page.shipped_list(folder)
+    assert f"Made by an older version of bbrlab ({WORDS}): {OLD}." in measured_page.shipped_list(folder)
 
 
 def test_conditions_say_what_hosts_do_by_default():

@@ -109,7 +109,7 @@ def test_another_profile_of_the_same_algorithm(monkeypatch, tmp_path):
     monkeypatch.setenv("BBRLAB_RESULTS", str(tmp_path))
     monkeypatch.setenv(paths.REPLACE, "bbr2:bbr2,lower_bounds=lossy-refill,headroom=false")
     swap = replacement()
-    assert swap.words == "bbr2 with lower_bounds=lossy-refill, headroom=false stands in the place of bbr2"
+    assert swap.words == "bbr2 with lower_bounds=lossy-refill, headroom=false replaces bbr2"
     assert "Other parameters that a scenario gives bbr2 stay." in swap.note
     assert begin_replacement(swap.text) == swap
     assert paths.results_folder() == tmp_path / "replace" / "bbr2-bbr2,lower_bounds=lossy-refill,headroom=false"
@@ -163,19 +163,19 @@ def test_the_page_says_it_first(replaced, tmp_path):
     nbformat.write(nbformat.v4.new_notebook(cells=cells), notebook)
     execute_notebook(notebook, tmp_path / "out" / "p.ipynb", {})
     content = nbformat.read(tmp_path / "out" / "p.ipynb", as_version=4)
-    assert "aimd stands in the place of bbr3" in content.cells[1].source
+    assert "aimd replaces bbr3" in content.cells[1].source
 
 
 def test_the_verdicts_say_it(replaced, capsys):
     none = pd.DataFrame(columns=["id", "verdict", "in_words", "statement", "interim", "expected"])
     scorecard.show_verdicts(none, none)
-    assert "aimd stands in the place of bbr3" in capsys.readouterr().out
+    assert "aimd replaces bbr3" in capsys.readouterr().out
 
 
 def test_a_campaign_without_it_says_nothing(capsys):
     none = pd.DataFrame(columns=["id", "verdict", "in_words", "statement", "interim", "expected"])
     scorecard.show_verdicts(none, none)
-    assert "stands in the place" not in capsys.readouterr().out
+    assert "replaces" not in capsys.readouterr().out
 
 
 def test_a_campaign_of_a_paper_leaves_the_other_results_alone(tmp_path):
