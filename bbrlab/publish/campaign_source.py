@@ -122,9 +122,7 @@ def run_side(source: CampaignSource, scale: str, figures: list[str], cores: int)
     with python.start(*source.command(scale, figures, cores), env=environment) as campaign:
         failed = campaign.wait()
     if failed:
-        raise UserError(
-            f"the campaign of {source.name} failed; what it says stands above, and in {source.folder / 'logs'}"
-        )
+        raise UserError(f"the campaign of {source.name} failed; its output is above, and in {source.folder / 'logs'}")
 
 
 def tables_at(source: CampaignSource, scale: str, figures: list[str], cores: int) -> dict[str, pd.DataFrame]:

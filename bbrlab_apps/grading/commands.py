@@ -31,8 +31,8 @@ Result = TypeVar("Result")
 course_app = typer.Typer(
     no_args_is_help=True, help="A course beside others' systems: a Gradescope autograder, grades for Canvas and Moodle."
 )
-assignment_app = typer.Typer(no_args_is_help=True, help="For students: is it what was asked for?")
-RubricFile = Annotated[Path, typer.Option("--rubric", metavar="RUBRIC.yaml", help="What is asked for, and what gives points.")]  # fmt: skip
+assignment_app = typer.Typer(no_args_is_help=True, help="For students: check a submission before handing it in.")
+RubricFile = Annotated[Path, typer.Option("--rubric", metavar="RUBRIC.yaml", help="The assignment, and its points.")]  # fmt: skip
 
 
 @app.command()
@@ -109,10 +109,10 @@ def assign(
     sheets: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Write a folder for each student: sheet, scenario, answers to fill in, notebook.")] = None,
     csv: Annotated[Path | None, typer.Option(help="Write a row for each student to this file.")] = None,
     scenario: Annotated[
-        Path | None, typer.Option(help="Write the scenario that is asked of the student to this file (one student).")
+        Path | None, typer.Option(help="Write the student's scenario to this file (one student).")
     ] = None,
 ) -> None:  # fmt: skip
-    """Draw what is personal in an assignment (rates, delays, seeds) from students' ids: the same on every machine."""
+    """Draw the personal values of an assignment (rates, delays, seeds) from students' ids: the same on every machine."""
     from bbrlab.base import files
     from bbrlab.base.yaml_files import dump_yaml
     from bbrlab_apps.grading.load import load_rubric
@@ -157,11 +157,11 @@ def assign(
 @assignment_app.command("check")
 def assignment_check(
     submission: Annotated[Path, typer.Argument(help="Folder or archive that is to be handed in.")] = Path(),
-    sheet: Annotated[Path | None, typer.Option(metavar="SHEET.yaml", help="What is asked of you; default: sheet.yaml in the folder.", show_default=False)] = None,
+    sheet: Annotated[Path | None, typer.Option(metavar="SHEET.yaml", help="Your assignment; default: sheet.yaml in the folder.", show_default=False)] = None,
 ) -> None:  # fmt: skip
-    """Say whether a submission is what was asked for: parts, scenario, runs, answers of their kinds. Not whether answers are right.
+    """Check that a submission is complete: parts, scenario, runs, an answer of its kind to each question; not that answers are right.
 
-    Exits with 1 if something is lacking.
+    Exits with 1 if something is missing.
     """
     from bbrlab_apps.grading.sheet import SHEET, check_submission
 
@@ -186,7 +186,7 @@ def course_gradescope(
     out: Annotated[Path, typer.Option(metavar="FILE.zip", help="The archive to upload.")] = Path("autograder.zip"),
     roster: Annotated[Path | None, typer.Option(metavar="FILE.csv", help="Ids and e-mails of the students; default: their e-mails are their ids.")] = None,
 ) -> None:  # fmt: skip
-    """Write a Gradescope autograder: setup.sh, run_autograder, the rubric without runs made again, this checkout and its kernel."""
+    """Write a Gradescope autograder: setup.sh, run_autograder, the rubric without repeated runs, this checkout and its kernel."""
     from bbrlab_apps.grading.gradescope import write_autograder
     from bbrlab_apps.grading.load import load_rubric
 
