@@ -214,26 +214,6 @@ def simulate(
     )
 
 
-def integrate(
-    cca: Sequence[str],
-    rate_mbit: float,
-    link_delay_ms: float,
-    access_delay_ms: Sequence[float],
-    buffer_packets: float,
-    qdisc: QueueDiscipline = "drop-tail",
-    duration_s: float = 9.0,
-    step_ms: float = STEP_MS,
-    mode: Mode = "reference",
-    cycle_start_ms: Sequence[float] | None = None,
-    sample_ms: float = 1.0,
-) -> pd.DataFrame:
-    """The trace of simulate(): t_ms, queue_packets, loss_probability and each flow's sending rate."""
-    return simulate(
-        cca, rate_mbit, link_delay_ms, access_delay_ms, buffer_packets, qdisc, duration_s, step_ms, mode, cycle_start_ms,
-        sample_ms,
-    ).trace  # fmt: skip
-
-
 def convergence(steps_ms: Sequence[float] = (0.1, 0.05, 0.02, 0.01, 0.005), **arguments: Any) -> pd.DataFrame:
     """The means of simulate(**arguments) at several steps, to separate the model from the step.
 

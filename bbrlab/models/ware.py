@@ -73,28 +73,6 @@ def bbr_share(
     return share * np.clip(1 - probing, 0.0, 1.0)
 
 
-def simple_loss_based_share(inflight_cap: float = INFLIGHT_CAP_GAIN) -> float:
-    """p of the simple model, one BBR flow and a queue much deeper than the BDP: k p (1 - p) q = (1 - p) q, so p = 1/k
-    (eqs. 1 to 5; k = 2 in the paper)."""
-    if not (np.isfinite(inflight_cap) and inflight_cap >= 1):
-        raise ValueError(f"inflight_cap: must be finite and at least 1, found {inflight_cap:g}")
-    return 1 / inflight_cap
-
-
-def rtt_estimate_alone_ms(
-    rate_mbit: ArrayLike, rtt_ms: ArrayLike, buffer_bdp: ArrayLike, bbr_flows: ArrayLike,
-    packet_bytes: int = PACKET_BYTES,
-) -> Array:  # fmt: skip
-    """RTT that N BBR flows alone find in ProbeRTT, in ms (eq. 6): max(l, (4 N - c l) / c + l), at most the full queue.
-
-    4 N packets are in flight then; what of them the path does not hold waits in the queue. Arguments and errors as for
-    loss_based_share().
-    """
-    c, l, x, n = _inputs(rate_mbit, rtt_ms, buffer_bdp, bbr_flows, packet_bytes)
-    queued = np.clip(PROBE_RTT_PACKETS * n - c * l, 0.0, x * c * l)
-    return (l + queued / c) * 1e3
-
-
 def _inputs(
     rate_mbit: ArrayLike, rtt_ms: ArrayLike, buffer_bdp: ArrayLike, bbr_flows: ArrayLike, packet_bytes: int
 ) -> tuple[Array, ...]:

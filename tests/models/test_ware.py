@@ -69,20 +69,7 @@ def test_goodput_is_what_frames_carry():
         ware.bbr_share(10, 40, 4, 1, counts="frames")
 
 
-def test_flows_alone():
-    """Eq. 6: 8 flows leave 32 packets in flight, fewer than the path's 33.3; 32 flows leave 128, of which 94.7 wait; and
-    no more than the queue holds."""
-    rtt = ware.rtt_estimate_alone_ms(10, 40, [4, 4, 1], [8, 32, 32])
-    assert rtt[0] == pytest.approx(40)
-    assert rtt[1] == pytest.approx(4 * 32 * 1500 * 8 / 10e3)
-    assert rtt[2] == pytest.approx(80)
-
-
 def test_limits_of_the_simple_model():
-    assert ware.simple_loss_based_share() == 0.5
-    assert ware.simple_loss_based_share(4) == ware.loss_based_share(10, 40, 1e9, 1, inflight_cap=4).round(6)
-    with pytest.raises(ValueError, match="inflight_cap"):
-        ware.simple_loss_based_share(0)
     assert ware.loss_based_share(10, 40, 1e9, 1) == pytest.approx(0.5, abs=1e-6)  # eq. 5
     assert ware.loss_based_share(10, 40, 1e9, 1, inflight_cap=4) == pytest.approx(0.25, abs=1e-6)
     assert ware.loss_based_share(10, 40, 0.5, 1) == 0  # the cap exceeds BDP and buffer
