@@ -92,7 +92,7 @@ def run(plan, dumbbell, sampler, traffic, console, start_ns=None):
     steps = sorted(steps + rate_watches(plan, limiters), key=lambda step: step[0])  # at one instant changes come first
     start_ns = start_ns or set_clock_target(time.monotonic_ns(), plan["virtual"])
     say(console, "bbrlab start %d" % start_ns)
-    if "trace" in plan:
+    if "opportunities" in plan:
         dumbbell.opportunities.start(start_ns)
     traffic.start_short_flows(start_ns)
     clock = sampling.Clock()
@@ -287,7 +287,7 @@ def main(out):
             for i, link in enumerate(plan["bottlenecks"])
         ]
         dumbbell.renew_queues(loss=plan["loss"])
-        if "trace" in plan:
+        if "opportunities" in plan:
             import opportunities  # which other runs need not wait for
 
             dumbbell.opportunities = opportunities.Links(dumbbell, plan, out)

@@ -29,27 +29,28 @@ class Links:
     """Those of a plan."""
 
     def __init__(self, dumbbell, plan, out):
-        self.trace, self.route = plan["trace"], Netlink(os.getpid())
-        with open(os.path.join(out, self.trace["file"]), "rb") as file:
-            times = file.read()
-        for link in plan["bottlenecks"]:
-            if link["device"] not in self.trace["devices"]:
-                continue
-            dumbbell.tc(["qdisc del dev %s root" % link["device"]])
-            self._ask(link["device"], NLM_F_CREATE | NLM_F_EXCL, (BYTES, self.trace["bytes"]))
-            for at in range(0, len(times), TIMES_BYTES):
-                self._ask(link["device"], 0, (TIMES, times[at : at + TIMES_BYTES]))
-            dumbbell.tc(["qdisc add dev %s parent 1:3 handle 30: %s" % (link["device"], " ".join(link["qdisc"]))])
+        self.entries, self.route = plan["opportunities"], Netlink(os.getpid())
+        queues = {link["device"]: " ".join(link["qdisc"]) for link in plan["bottlenecks"]}
+        for entry in self.entries:
+            with open(os.path.join(out, entry["file"]), "rb") as file:
+                times = file.read()
+            for device in entry["devices"]:
+                dumbbell.tc(["qdisc del dev %s root" % device])
+                self._ask(entry, device, NLM_F_CREATE | NLM_F_EXCL, (BYTES, entry["bytes"]))
+                for at in range(0, len(times), TIMES_BYTES):
+                    self._ask(entry, device, 0, (TIMES, times[at : at + TIMES_BYTES]))
+                dumbbell.tc(["qdisc add dev %s parent 1:3 handle 30: %s" % (device, queues[device])])
         dumbbell.set_queue_options()
 
     def start(self, start_ns):
         """Let them send from ``start_ns`` on."""
-        first_ns = start_ns + self.trace["first_ns"]
-        for device in self.trace["devices"]:
-            period = struct.pack("<Q", self.trace["period_ns"])
-            self._ask(device, 0, (PERIOD, period), (START, struct.pack("<Q", first_ns)))
+        for entry in self.entries:
+            period = struct.pack("<Q", entry["period_ns"])
+            first = struct.pack("<Q", start_ns + entry["first_ns"])
+            for device in entry["devices"]:
+                self._ask(entry, device, 0, (PERIOD, period), (START, first))
 
-    def _ask(self, device, flags, *options):
+    def _ask(self, entry, device, flags, *options):
         body = struct.pack("<BxxxiIII", socket.AF_UNSPEC, self.route.index(device), HANDLE, TC_H_ROOT, 0)
         body += attribute(TCA_KIND, "opportunity")
         body += attribute(TCA_OPTIONS, b"".join(attribute(*option) for option in options))
@@ -57,6 +58,6 @@ class Links:
             self.route.ask(RTM_NEWQDISC, NLM_F_ACK | flags, body, device)
         except OSError as error:
             raise SetupError(
-                "network.trace: the kernel has no link that sends at given times (%s); use a kernel of config/kernels.yaml whose "
-                "options have paths.config (lab-6.12 has)" % error.strerror
+                "%s: the kernel has no link that sends at given times (%s); use a kernel of config/kernels.yaml whose "
+                "options have paths.config (lab-6.12 has)" % (entry["field"], error.strerror)
             ) from None

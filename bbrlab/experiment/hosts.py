@@ -180,7 +180,7 @@ class Hosts:
 
 
 def _traced_mbit(scenario: Scenario) -> list[float]:
-    return [] if scenario.network.trace is None else [highest_mbit(scenario.network)]
+    return [highest_mbit(scenario.network)] if scenario.network.opportunities else []
 
 
 def sysctls(scenario: Scenario, rtt_max_ms: float, flow_count: int) -> dict[str, int | str]:
@@ -195,7 +195,7 @@ def sysctls(scenario: Scenario, rtt_max_ms: float, flow_count: int) -> dict[str,
     flight = max(rates) * 1e6 / 8 * max(rtts) * 1e-3 + sum(link.buffer_bytes for link in links)
     if scenario.network.reverse:  # with ACKs that wait for each other; and flows that go that way
         acks = scenario.network.towards("reverse")
-        waits_s = max(rtts) * 1e-3 + acks.buffer_bytes * 8e-6 / acks.rate_mbit
+        waits_s = (max(rtts) + acks.grants_ms) * 1e-3 + acks.buffer_bytes * 8e-6 / acks.rate_mbit
         flight = max(rates + [acks.rate_mbit]) * 1e6 / 8 * waits_s + scenario.network.buffer_bytes + acks.buffer_bytes
     window = min(1 << 30, max(MIN_WINDOW_BYTES, int(WINDOW_FLIGHTS * flight)))
     rmem, wmem = scenario.hosts.rmem_max_bytes, scenario.hosts.wmem_max_bytes

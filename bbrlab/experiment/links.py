@@ -9,15 +9,13 @@ from bbrlab.experiment.plan_types import (
     HostPlan,
     LatePlan,
     LinkPlan,
+    OpportunitiesPlan,
     PingPlan,
     PolicerPlan,
     ProbePlan,
     Side,
-    TracePlan,
 )
 from bbrlab.experiment.qdisc import qdisc_options, qdisc_words
-from bbrlab.scenario.frames import FRAME_BYTES
-from bbrlab.scenario.link_trace import link_trace
 from bbrlab.scenario.schema import Flow, Network, Scenario
 
 NS = 1_000_000_000
@@ -111,21 +109,29 @@ def policers(scenario: Scenario, hosts: list[HostPlan]) -> list[PolicerPlan]:
     ]
 
 
-def traced(scenario: Scenario, links: list[LinkPlan]) -> tuple[TracePlan, bytes] | None:
-    """The bottlenecks that follow a trace, and the file with its times: those of one period within the run."""
-    if scenario.network.trace is None:
-        return None
-    trace = link_trace(scenario.network.trace)
-    first_ns = int(trace.times_ns[0])
-    within = trace.times_ns[trace.times_ns <= max(first_ns, round(scenario.duration_s * NS))] - first_ns
-    entry: TracePlan = {
-        "devices": [link["device"] for link in links if "constant" not in link],
-        "file": "opportunities.u64",
-        "bytes": FRAME_BYTES,
-        "first_ns": first_ns,
-        "period_ns": trace.period_ns,
-    }
-    return entry, within.astype("<u8").tobytes()
+def opportunities(scenario: Scenario, links: list[LinkPlan]) -> list[tuple[OpportunitiesPlan, bytes]]:
+    """The bottlenecks that send at given times only, and the file with these of each: those of one period within the run."""
+    ways = [("network.trace", scenario.network)]
+    if scenario.network.reverse:
+        ways.append(("network.reverse.grants", scenario.network.towards("reverse")))
+    entries: list[tuple[OpportunitiesPlan, bytes]] = []
+    for field, network in ways:
+        trace = network.opportunities
+        devices = [link["device"] for link in links if ("constant" in link) == (network is not scenario.network)]
+        if trace is None or not devices:
+            continue
+        first_ns = int(trace.times_ns[0])
+        within = trace.times_ns[trace.times_ns <= max(first_ns, round(scenario.duration_s * NS))] - first_ns
+        entry: OpportunitiesPlan = {
+            "field": field,
+            "devices": devices,
+            "file": f"opportunities-{len(entries)}.u64",
+            "bytes": trace.bytes,
+            "first_ns": first_ns,
+            "period_ns": trace.period_ns,
+        }
+        entries.append((entry, within.astype("<u8").tobytes()))
+    return entries
 
 
 def late_packets(scenario: Scenario, hosts: list[HostPlan]) -> LatePlan:

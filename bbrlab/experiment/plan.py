@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from bbrlab.base.errors import UserError
 from bbrlab.experiment.hosts import Hosts, loss_devices, switch_links, sysctls
 from bbrlab.experiment.iperf3_library import TOGETHER
-from bbrlab.experiment.links import NS, bottlenecks, changes, late_packets, pings, policers, probes, traced
+from bbrlab.experiment.links import NS, bottlenecks, changes, late_packets, opportunities, pings, policers, probes
 from bbrlab.experiment.parameters import plan_parameters
 from bbrlab.experiment.plan_types import GuestPlan, Trace
 from bbrlab.experiment.transfers import FlowPlan, plan_traffic
@@ -39,7 +39,7 @@ class Plan:
         content: the JSON that the guest reads.
         flows: every flow, in order.
         kernel_arguments: module parameters for the guest kernel's command line.
-        opportunities: of a bottleneck that follows a trace: the times at which it may send (TracePlan.file).
+        opportunities: {OpportunitiesPlan.file: its content}: the times at which a bottleneck may send.
         workloads: {group: chunks of its short flows} (bbrlab.workload.chunks.COLUMNS).
     """
 
@@ -47,7 +47,7 @@ class Plan:
     flows: list[FlowPlan]
     kernel_arguments: list[str]
     workloads: dict[int, pd.DataFrame] = field(default_factory=dict)
-    opportunities: bytes = b""
+    opportunities: dict[str, bytes] = field(default_factory=dict)
 
 
 def make_plan(
@@ -136,13 +136,15 @@ def make_plan(
         content["probes"] = probes(hosts)
         if network.data_path.reordering is not None:
             content["late"] = late_packets(scenario, hosts.specs)
-    opportunities = b""
-    if trace_of := traced(scenario, content["bottlenecks"]):
-        content["trace"], opportunities = trace_of
+    timed = opportunities(scenario, content["bottlenecks"])
+    if timed:
+        content["opportunities"] = [entry for entry, _ in timed]
     arguments = [*parameters.kernel_arguments]
     arguments += [f"tcp_ack_records.kept={TRACE_RECORDS}"] if trace else []
     arguments += ["tcp_ack_records.changes=Y"] if trace == "changes" else []
-    return Plan(content, traffic.flows, arguments, _workloads(scenario, seed), opportunities)
+    return Plan(
+        content, traffic.flows, arguments, _workloads(scenario, seed), {entry["file"]: times for entry, times in timed}
+    )
 
 
 def _workloads(scenario: Scenario, seed: int) -> dict[int, pd.DataFrame]:

@@ -65,14 +65,16 @@ class PolicerPlan(TypedDict):
     burst_bytes: int
 
 
-class TracePlan(TypedDict):
+class OpportunitiesPlan(TypedDict):
     """Bottlenecks that send at given times only.
 
     Attributes:
+        field: of the scenario, that asks for it.
         file: beside the plan: uint64 each, ns since first_ns; ascending.
         first_ns: time of the first, since the start.
     """
 
+    field: str
     devices: list[str]
     file: str
     bytes: int
@@ -248,7 +250,7 @@ class GuestPlan(TypedDict):
     loss_burst_packets: NotRequired[float]
     late: NotRequired[LatePlan]
     probes: NotRequired[list[ProbePlan]]
-    trace: NotRequired[TracePlan]
+    opportunities: NotRequired[list[OpportunitiesPlan]]
     policers: NotRequired[list[PolicerPlan]]
     prompt: NotRequired[PromptPlan]
     several: NotRequired[SeveralPlan]

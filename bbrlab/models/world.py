@@ -64,7 +64,7 @@ class World:
         if network.data_path:
             yield "network.data_path: its paths' delay is constant, and no packet overtakes another"
         if network.reverse:
-            yield f"network.reverse (rate_mbit {network.reverse.rate_mbit:g}): its ACKs never wait"
+            yield f"network.reverse (rate_mbit {network.reverse.mean_mbit:g}): its ACKs never wait"
         if network.trace:
             yield "network.trace: its rate stays as it is"
         if network.policer:

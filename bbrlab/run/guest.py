@@ -56,8 +56,8 @@ def write_inputs(scratch: Path, plan: Plan) -> Path:
     folder = scratch / "out"
     folder.mkdir()
     files.write_json(folder / "plan.json", plan.content)
-    if "trace" in plan.content:
-        (folder / plan.content["trace"]["file"]).write_bytes(plan.opportunities)
+    for name, content in plan.opportunities.items():
+        (folder / name).write_bytes(content)
     for entry in plan.content["short_flows"]:
         from bbrlab.workload.chunks import write_chunks
 

@@ -9,7 +9,7 @@ from bbrlab.base import files, paths
 
 # {file that guest.py loads on demand: the entry of the plan for which it does}
 ON_DEMAND = {
-    "capture.py": "capture", "data_path.py": "probes", "play.py": "prompt", "policer.py": "policers", "opportunities.py": "trace", "prompt.py": "prompt", "several.py": "several",
+    "capture.py": "capture", "data_path.py": "probes", "play.py": "prompt", "policer.py": "policers", "opportunities.py": "opportunities", "prompt.py": "prompt", "several.py": "several",
 }  # fmt: skip
 
 

@@ -77,12 +77,12 @@ def flight_bytes(point: Point) -> float:
     rtts += [rtt_ms for f in point.scenario.flows for rtt_ms in f.rtts_ms or ()]
     rtts = [rtt_ms + network.data_path.varies_ms for rtt_ms in rtts] if network.data_path else rtts
     rates = [link.rate_mbit for link in network.bottlenecks] + [c.rate_mbit or 0 for c in network.changes]
-    rates += [] if network.trace is None else [highest_mbit(network)]
+    rates += [highest_mbit(network)] if network.opportunities else []
     if network.reverse is None:
         whole_ms = max(rtts) + network.links_rtt_ms
         return max(rates) * 1e6 / 8 * whole_ms * 1e-3 + sum(link.buffer_bytes for link in network.bottlenecks)
     acks = network.towards("reverse")
-    waits_s = max(rtts) * 1e-3 + acks.buffer_bytes * 8e-6 / acks.rate_mbit
+    waits_s = (max(rtts) + acks.grants_ms) * 1e-3 + acks.buffer_bytes * 8e-6 / acks.rate_mbit
     queues = network.buffer_bytes + ACK_MEMORY * acks.buffer_bytes
     return min(max(rates + [acks.rate_mbit]) * 1e6 / 8 * waits_s, FLIGHT_BYTES_MAX) + queues
 

@@ -24,6 +24,7 @@ from bbrlab.run.guest import Machine
 from bbrlab.run.memory import guest_bytes
 from bbrlab.scenario.frames import IP_VERSION, MTU_BYTES
 from bbrlab.scenario.point import Point
+from bbrlab.scenario.schema import Network
 
 OUT_OF_STEP_S = 300  # machines wait for each other, and a slow one takes long to set up
 
@@ -48,6 +49,30 @@ class Senders:
         return self.plan["several"]["hosts"]
 
 
+def _check_path(network: Network) -> None:
+    """UserError for what machines cannot meet over."""
+    if network.trace is not None:
+        raise UserError(
+            "--sender-kernel: machines meet through a link that sends before the start; leave network.trace out"
+        )
+    if (reverse := network.reverse) and reverse.grants:
+        raise UserError(
+            "--sender-kernel: machines agree on the start over a way back that has no grants by then; leave network.reverse.grants out"
+        )
+    if network.mtu_bytes != MTU_BYTES:
+        raise UserError(
+            f"--sender-kernel: machines meet through network devices with an MTU of {MTU_BYTES}; leave network.mtu_bytes out"
+        )
+    if network.ip_version != IP_VERSION:
+        raise UserError(f"--sender-kernel: machines meet over IPv{IP_VERSION}; leave network.ip_version out")
+    if network.data_path is not None:
+        raise UserError(
+            "--sender-kernel: machines agree on the start over a path that delays the ACKs alone; leave network.data_path out"
+        )
+    if network.links is not None:
+        raise UserError("--sender-kernel: machines meet at one bottleneck; leave network.links out")
+
+
 def plan_several(point: Point, seed: int, kernel: Kernel, of_group: Mapping[int, Kernel]) -> tuple[Plan, list[Senders]]:
     """The plans of all machines.
 
@@ -62,22 +87,7 @@ def plan_several(point: Point, seed: int, kernel: Kernel, of_group: Mapping[int,
         UserError: for an unknown group, or one that is not of long flows forward without parameters.
     """
     flows = point.scenario.flows
-    if point.scenario.network.trace is not None:
-        raise UserError(
-            "--sender-kernel: machines meet through a link that sends before the start; leave network.trace out"
-        )
-    if point.scenario.network.mtu_bytes != MTU_BYTES:
-        raise UserError(
-            f"--sender-kernel: machines meet through network devices with an MTU of {MTU_BYTES}; leave network.mtu_bytes out"
-        )
-    if point.scenario.network.ip_version != IP_VERSION:
-        raise UserError(f"--sender-kernel: machines meet over IPv{IP_VERSION}; leave network.ip_version out")
-    if point.scenario.network.data_path is not None:
-        raise UserError(
-            "--sender-kernel: machines agree on the start over a path that delays the ACKs alone; leave network.data_path out"
-        )
-    if point.scenario.network.links is not None:
-        raise UserError("--sender-kernel: machines meet at one bottleneck; leave network.links out")
+    _check_path(point.scenario.network)
     for group in of_group:
         if not 0 <= group < len(flows):
             raise UserError(f"--sender-kernel {group}=...: {point.scenario.name} has groups 0 to {len(flows) - 1}")

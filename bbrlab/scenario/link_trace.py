@@ -32,12 +32,14 @@ class LinkTrace:
     """One turn of a trace, which is repeated without end.
 
     Attributes:
-        times_ns: when a packet of full size may leave, ascending, above 0 and at most the period; int64, shape (opportunities,).
+        times_ns: when so many bytes may leave, ascending, above 0 and at most the period; int64, shape (opportunities,).
         period_ns: how long a turn is.
+        bytes: what may leave at each time, of a file's a packet of full size.
     """
 
     times_ns: Array
     period_ns: int
+    bytes: int = FRAME_BYTES
 
     def count(self, times_s: Array) -> Array:
         """How many opportunities there are from 0 s up to each time, itself included."""
@@ -54,13 +56,13 @@ class LinkTrace:
     def mbit(self, low_s: float, high_s: float) -> float:
         """The mean rate between two instants."""
         low, high = self.count(np.array([low_s, high_s]))
-        return float(high - low) * FRAME_BYTES * 8e-6 / (high_s - low_s)
+        return float(high - low) * self.bytes * 8e-6 / (high_s - low_s)
 
     def delay_ms(self, times_s: Array, backlog_bytes: Array) -> Array:
         """How long what waits at each time takes to leave."""
-        packets = np.ceil(np.asarray(backlog_bytes) / FRAME_BYTES).astype("<i8")
-        ends_s = self.when_s(np.maximum(self.count(times_s) + packets, 1))
-        found: Array = np.where(packets > 0, np.maximum(ends_s - times_s, 0) * 1000, 0.0)
+        needed = np.ceil(np.asarray(backlog_bytes) / self.bytes).astype("<i8")
+        ends_s = self.when_s(np.maximum(self.count(times_s) + needed, 1))
+        found: Array = np.where(needed > 0, np.maximum(ends_s - times_s, 0) * 1000, 0.0)
         return found
 
 

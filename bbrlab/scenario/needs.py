@@ -111,7 +111,7 @@ def _beyond_buffer(name: str) -> Callable[[Scenario, Place], str]:
 def _full_ms(s: Scenario) -> float:
     """How long a packet waits at most in the only queue of a bottleneck: behind a full buffer, at the lowest rate of the run."""
     rates = [s.network.rate_mbit, *(c.rate_mbit for c in s.network.changes if c.rate_mbit)]
-    return (s.network.buffer_bytes + s.network.frame_bytes) * 8e-3 / min(rates)
+    return (s.network.buffer_bytes + s.network.frame_bytes) * 8e-3 / min(rates) + s.network.grants_ms
 
 
 def _waits_less(name: str) -> Callable[[Scenario, Place], str]:

@@ -9,8 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from bbrlab.base.arrays import Array
-from bbrlab.scenario.frames import FRAME_BYTES
-from bbrlab.scenario.link_trace import NS_PER_S, LinkTrace, link_trace
+from bbrlab.scenario.link_trace import NS_PER_S, LinkTrace
 from bbrlab.scenario.schema import Network, Scenario
 
 TRACE_WINDOW_S = 1.0  # over which a trace's rate at a time is the mean
@@ -21,8 +20,8 @@ Rate = Network | float  # of a path, which may change during the run; or one tha
 
 def capacity_mbit(scenario: Scenario, low_s: float, high_s: float) -> float:
     """Mean nominal bottleneck rate in Mbit/s between two instants, with ``changes`` taken into account."""
-    if scenario.network.trace is not None:
-        return link_trace(scenario.network.trace).mbit(low_s, high_s)
+    if opportunities := scenario.network.opportunities:
+        return opportunities.mbit(low_s, high_s)
     steps = _steps(scenario.network)
     total = 0.0
     for (start, rate), end in zip(steps, [s for s, _ in steps[1:]] + [high_s], strict=True):
@@ -44,9 +43,9 @@ def rate_at(scenario: Scenario, times_s: Array) -> Array:
 
 def queueing_delay_ms(rate: Rate, times_s: Array, backlog_bytes: Array) -> Array:
     """Queueing delay in ms of the backlog (bytes) at each of ``times_s``: by the nominal rate that the bottleneck has then; where it
-    follows a trace, how long the backlog takes to leave."""
-    if isinstance(rate, Network) and rate.trace is not None:
-        return link_trace(rate.trace).delay_ms(times_s, backlog_bytes)
+    sends at given times only, how long the backlog takes to leave."""
+    if opportunities := _opportunities(rate):
+        return opportunities.delay_ms(times_s, backlog_bytes)
     delay: Array = backlog_bytes * 8e-3 / rates_at(rate, times_s)
     return delay
 
@@ -62,9 +61,9 @@ def buffer_full_ms(rate: Rate, low_s: float, high_s: float, buffer_bytes: float)
     Returns:
         The corners of the curve: times in s and delays in ms; two of each without a change in between.
     """
-    if isinstance(rate, Network) and rate.trace is not None:
+    if opportunities := _opportunities(rate):
         times_s = np.linspace(low_s, high_s, TRACE_CORNERS)
-        return times_s, link_trace(rate.trace).delay_ms(times_s, np.full(TRACE_CORNERS, buffer_bytes))
+        return times_s, opportunities.delay_ms(times_s, np.full(TRACE_CORNERS, buffer_bytes))
     inside = [(at_s, mbit) for at_s, mbit in _steps(rate) if low_s < at_s < high_s]
     edges = [low_s, *(at_s for at_s, _ in inside), high_s]
     rates = [*rates_at(rate, np.array([low_s])), *(mbit for _, mbit in inside)]
@@ -73,10 +72,14 @@ def buffer_full_ms(rate: Rate, low_s: float, high_s: float, buffer_bytes: float)
 
 def highest_mbit(rate: Rate) -> float:
     """The highest nominal rate in Mbit/s that the bottleneck ever has."""
-    if isinstance(rate, Network) and rate.trace is not None:
-        trace = link_trace(rate.trace)
+    if trace := _opportunities(rate):
         return float(_traced(trace, np.arange(0, trace.period_ns / NS_PER_S, TRACE_WINDOW_S)).max())
     return max(mbit for _, mbit in _steps(rate))
+
+
+def _opportunities(rate: Rate) -> LinkTrace | None:
+    """When the bottleneck may send, if not all the time."""
+    return rate.opportunities if isinstance(rate, Network) else None
 
 
 def _steps(rate: Rate) -> list[tuple[float, float]]:
@@ -90,14 +93,14 @@ def _steps(rate: Rate) -> list[tuple[float, float]]:
 def _traced(trace: LinkTrace, times_s: Array) -> Array:
     """A trace's mean rate in Mbit/s around each time."""
     low_s = np.maximum(times_s - TRACE_WINDOW_S / 2, 0)
-    found: Array = (trace.count(low_s + TRACE_WINDOW_S) - trace.count(low_s)) * FRAME_BYTES * 8e-6 / TRACE_WINDOW_S
+    found: Array = (trace.count(low_s + TRACE_WINDOW_S) - trace.count(low_s)) * trace.bytes * 8e-6 / TRACE_WINDOW_S
     return found
 
 
 def rates_at(rate: Rate, times_s: Array) -> Array:
     """Nominal rate in Mbit/s at each of ``times_s``; of a trace the mean of a second around it."""
-    if isinstance(rate, Network) and rate.trace is not None:
-        return _traced(link_trace(rate.trace), times_s)
+    if opportunities := _opportunities(rate):
+        return _traced(opportunities, times_s)
     (_, first), *later = _steps(rate)
     rates = np.full(len(times_s), first)
     for at_s, mbit in later:

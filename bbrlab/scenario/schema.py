@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import numpy as np
 from pydantic import (
     AfterValidator,
     BeforeValidator,
@@ -32,13 +33,14 @@ from bbrlab.scenario.frames import (
     TCP_HEADER_BYTES,
     frame_memory_bytes,
 )
-from bbrlab.scenario.link_trace import link_trace, place_of
+from bbrlab.scenario.link_trace import LinkTrace, link_trace, place_of
 from bbrlab.scenario.path_table import changes_of
 from bbrlab.scenario.red import Thresholds, problem, thresholds
 
 RECEIVE_OFFLOAD_US = 50.0  # 20,000 interrupts a second, as Intel's e1000e driver has them for little traffic
 PER_PACKET_JITTER_MS = 4293  # netem keeps half of it, and of what hosts take, in ns, in 31 bits
 MAX_STREAMS = 128  # parallel streams that one iperf3 allows
+ACK_BYTES = 66  # with timestamps, as tc counts it
 PLAIN_WORD = re.compile(r"[\w.,:+-]{1,64}")  # what may stand on a kernel command line
 FOLDER = "folder"  # in a validation's context: the folder of the scenario file
 END_S = "end_s"  # in a validation's context: how long the run is
@@ -78,7 +80,8 @@ RttMs = Annotated[float, Field(ge=0.001, le=RTT_MS_MAX)]  # drawn RTTs are whole
 QueueMs = Annotated[float, Field(ge=0.001, le=10_000), AfterValidator(_whole_us)]
 # HTB waits at most 60 s for a packet to be paid for (sch_htb.c, mbuffer), and tc keeps rates in whole bytes a second.
 # Above 12,112 Mbit/s a frame takes less than a microsecond, the step of the guest's timers, by which the limiter lets each go.
-RateMbit = Annotated[float, Field(ge=0.001, le=12_000)]
+RATE_MBIT_MIN, RATE_MBIT_MAX = 0.001, 12_000
+RateMbit = Annotated[float, Field(ge=RATE_MBIT_MIN, le=RATE_MBIT_MAX)]
 ROUTER_RATE_MBIT_MIN = 0.01  # a segment of 64 KiB in 60 s
 WORD_MAX = 2**32 - 1  # tc keeps sizes and numbers in 32 bits
 Word = Annotated[int, Field(gt=0, le=WORD_MAX)]
@@ -372,14 +375,59 @@ class Policer(Strict):
         return self
 
 
+class Grants(Strict):
+    """When a link may send: at every multiple of a period, counted from the start of the run. What waits in between leaves then."""
+
+    period_ms: Annotated[float, Field(ge=0.01, le=1000), AfterValidator(_whole_us)] = Field(
+        description="from one grant to the next"
+    )
+    bytes: Annotated[int, Field(ge=ACK_BYTES, le=2**30)] = Field(
+        description="of frames that leave at each, at most: 66 for an ACK, of IPv6 86. What is left of it is lost, unless something waits that is "
+        "larger, and leaves at a later one"
+    )
+
+    @property
+    def rate_mbit(self) -> float:
+        """The mean rate that all grants make."""
+        return self.bytes * 8e-3 / self.period_ms
+
+    @model_validator(mode="after")
+    def _is_a_rate(self) -> Grants:
+        if not RATE_MBIT_MIN <= self.rate_mbit <= RATE_MBIT_MAX:
+            raise ValueError(
+                f"bytes {self.bytes} every {self.period_ms:g} ms are {self.rate_mbit:.4g} Mbit/s; {RATE_MBIT_MIN:g} to {RATE_MBIT_MAX} are possible"
+            )
+        return self
+
+
 class Reverse(Strict):
     """The link against the flows: what carries their ACKs, and the data of flows with ``direction: reverse``."""
 
-    rate_mbit: RateMbit = Field(
-        description="Mbit/s of frames; an ACK has 66 bytes, of IPv6 86. ``changes`` of the rate are not its"
+    rate_mbit: RateMbit | None = Field(
+        None,
+        description="Mbit/s of frames; an ACK has 66 bytes, of IPv6 86. ``changes`` of the rate are not its. Needed without grants",
+    )
+    grants: Grants | None = Field(
+        None,
+        description="in place of rate_mbit: it sends at a grid of times only, as an upstream of cable (DOCSIS) or of a mobile network does "
+        "(docs/howto/paths.md)",
+        exclude_if=lambda value: value is None,  # points that do not have it keep their names
     )
     buffer: Buffer = Field(description="size of its queue; bdp: multiples of its own rate_mbit x network.rtt_ms")
     qdisc: Qdisc = Field(Qdisc(), description="its queue discipline")
+
+    @model_validator(mode="after")
+    def _sends_in_one_way(self) -> Reverse:
+        if (self.rate_mbit is None) == (self.grants is None):
+            raise ValueError(f"give exactly one of rate_mbit, grants (found: {'both' if self.grants else 'none'})")
+        return self
+
+    @property
+    def mean_mbit(self) -> float:
+        """Its rate, over whole grants."""
+        rate_mbit = self.grants.rate_mbit if self.grants else self.rate_mbit
+        assert rate_mbit is not None
+        return rate_mbit
 
 
 class Link(Strict):
@@ -492,6 +540,7 @@ class Network(Strict):
         description="what changes during the run: a list, or a file of lines of a time in s, an RTT in ms and, where wanted, a loss "
         "(docs/howto/paths.md), whose rows within the run are then that list",
     )
+    _grants: Grants | None = PrivateAttr(None)  # of the link against the flows (towards())
 
     @field_validator("changes", mode="before", json_schema_input_type=list[Change] | str)
     @classmethod
@@ -600,9 +649,11 @@ class Network(Strict):
         """The network as what goes in one direction meets it: with ``reverse`` another rate, which stays, buffer and queue."""
         if direction == "forward" or self.reverse is None:
             return self
-        own = {name: getattr(self.reverse, name) for name in ("rate_mbit", "buffer", "qdisc")}
+        own = {"rate_mbit": self.reverse.mean_mbit, "buffer": self.reverse.buffer, "qdisc": self.reverse.qdisc}
         changes = [change.model_copy(update={"rate_mbit": None}) for change in self.changes]
-        return self.model_copy(update={**own, "changes": changes, "reverse": None, "trace": None})
+        network = self.model_copy(update={**own, "changes": changes, "reverse": None, "trace": None})
+        network._grants = self.reverse.grants
+        return network
 
     def of_link(self, number: int) -> Network:
         """The network as if one of its links were the only one: its rate, buffer and queue, and the base RTT over all links."""
@@ -611,6 +662,19 @@ class Network(Strict):
         own = {name: value for name in OF_A_LINK if (value := getattr(link, name)) is not None}
         rtt_ms = [ms + added_ms for ms in self.rtt_ms] if isinstance(self.rtt_ms, list) else self.rtt_ms + added_ms
         return self.model_copy(update={**own, "rtt_ms": rtt_ms, "links": None})
+
+    @property
+    def opportunities(self) -> LinkTrace | None:
+        """When the bottleneck may send, and how much; None: whenever something waits, at its rate."""
+        if self._grants is not None:
+            period_ns = round(self._grants.period_ms * 1e6)
+            return LinkTrace(np.array([period_ns]), period_ns, self._grants.bytes)
+        return None if self.trace is None else link_trace(self.trace)
+
+    @property
+    def grants_ms(self) -> float:
+        """How long a packet that is alone waits at most until it may leave, of a link with grants."""
+        return self._grants.period_ms if self._grants else 0.0
 
     @property
     def links_rtt_ms(self) -> float:
@@ -951,8 +1015,12 @@ class Scenario(Strict):
 
     @model_validator(mode="after")
     def _has_a_capacity(self) -> Scenario:
-        if self.network.trace is not None and not link_trace(self.network.trace).mbit(*self.window_s):
-            raise ValueError(f"network.trace lets no packet through in window_s {self.window_s}; choose another window")
+        for field, network in (("trace", self.network), ("reverse.grants", self.network.towards("reverse"))):
+            opportunities = network.opportunities
+            if opportunities and not opportunities.mbit(*self.window_s):
+                raise ValueError(
+                    f"network.{field} lets no packet through in window_s {self.window_s}; choose another window"
+                )
         return self
 
     @model_validator(mode="after")

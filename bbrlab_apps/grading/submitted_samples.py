@@ -20,8 +20,6 @@ from bbrlab.measure.lateness import EDGE_TOLERANCE_S
 from bbrlab.measure.sample_schema import SAMPLES, TCP_INFO
 from bbrlab.results.algorithms import ALGORITHMS
 from bbrlab.run.output import SAMPLES as TABLE
-from bbrlab.scenario.frames import FRAME_BYTES
-from bbrlab.scenario.link_trace import link_trace
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.rates import rate_at
 from bbrlab.scenario.schema import Scenario
@@ -213,9 +211,9 @@ def _lowest_rtt_us(scenario: Scenario) -> float:
 
 def _allowed_bytes(scenario: Scenario, times: Array) -> tuple[Array, float]:
     """The bytes that a link's rate allows from the first time up to each, and how many more since its changes come late."""
-    if scenario.network.trace is not None:
-        counts = link_trace(scenario.network.trace).count(times)
-        return (counts - counts[0]) * float(FRAME_BYTES), 0.0
+    if trace := scenario.network.opportunities:
+        counts = trace.count(times)
+        return (counts - counts[0]) * float(trace.bytes), 0.0
     # The rate's integral: constant between samples and changes; a change takes place EDGE_TOLERANCE_S late at most.
     edges = np.unique([*times, *(c.at_s for c in scenario.network.changes if times[0] < c.at_s < times[-1])])
     rates = rate_at(scenario, (edges[1:] + edges[:-1]) / 2) * 1e6 / 8

@@ -102,6 +102,10 @@ def _wrong_path(network: Network) -> list[str]:
         problems.append(
             "network.trace: a link that follows a trace cannot be played, whose rate may be set by hand; leave it out"
         )
+    if network.reverse and network.reverse.grants:
+        problems.append(
+            "network.reverse.grants: a link that sends at given times cannot be played, which begins before them; give network.reverse.rate_mbit"
+        )
     if network.ip_version != IP_VERSION:
         problems.append(
             f"network.ip_version: a play's hosts have addresses of IPv{IP_VERSION}, which its commands take; leave it out"

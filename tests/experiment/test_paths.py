@@ -47,7 +47,7 @@ def test_a_policer_stands_where_it_is_asked_for():
 
 def test_without_the_fields_nothing_is_another():
     """Neither the plan nor a point's name has them."""
-    assert not {"policers", "trace"} & plan_of().content.keys()
+    assert not {"policers", "opportunities"} & plan_of().content.keys()
     assert base_point(validate(scenario_dict(), "s")).fingerprint == "40d00dd24a"
 
 
@@ -288,12 +288,18 @@ def test_a_point_is_of_what_a_trace_says_not_of_its_name(tmp_path):
 
 def test_the_plan_has_the_times_of_a_run(tmp_path):
     plan = plan_of(network__trace=trace_of(tmp_path, "5\n7\n20000\n"), window_s=[0, 10])
-    assert plan.content["trace"] == {
-        "devices": ["s1-s2"], "file": "opportunities.u64", "bytes": 1514, "first_ns": 5_000_000, "period_ns": 20_000_000_000,
+    (entry,) = plan.content["opportunities"]
+    assert entry == {
+        "field": "network.trace", "devices": ["s1-s2"], "file": "opportunities-0.u64", "bytes": 1514, "first_ns": 5_000_000,
+        "period_ns": 20_000_000_000,
     }  # fmt: skip
-    assert list(np.frombuffer(plan.opportunities, "<u8")) == [0, 2_000_000], "what is after the run is not handed over"
+    assert list(np.frombuffer(plan.opportunities[entry["file"]], "<u8")) == [0, 2_000_000], (
+        "what is after the run is not handed over"
+    )
     reverse = plan_of(network__trace="leo", network__reverse=REVERSE)
-    assert reverse.content["trace"]["devices"] == ["s1-s2"], "a way back of its own has its rate"
+    assert [entry["devices"] for entry in reverse.content["opportunities"]] == [["s1-s2"]], (
+        "a way back of its own has its rate"
+    )
 
 
 @pytest.mark.guest

@@ -46,6 +46,7 @@ ENDS: dict[str, list[Any]] = {
     "network.jitter": [{"kind": k, "ms": ms} for k in ("slotted", "per-packet", "aggregated") for ms in (0.001, 5, 1000)],
     "network.jitter.group": [0, 1, 2],
     "network.reverse": [{"rate_mbit": r, "buffer": b, **q} for r in (0.001, 0.1, 200) for b in ({"packets": 1}, {"bdp": 1}, {"packets": 200}) for q in ({}, {"qdisc": {"kind": "cake", "ack_filter": "aggressive"}}, {"qdisc": {"kind": "fq_codel"}}, {"qdisc": {"kind": "codel", "ecn": True}})],
+    "network.reverse.grants": [{"period_ms": p, "bytes": b} for p in (0.01, 0.0101, 5, 1000, 1001) for b in (65, 66, 660, 20_000, 2**30)],
     "network.links": [[{}], [{}, {}], [{}] * 10, [{}] * 11, [{"rate_mbit": 0.001}, {}], [{}, {"rate_mbit": 12_001}], [{"rate_mbit": 5}, {"rate_mbit": 20}], [{"rtt_ms": 0.001}, {"rtt_ms": 500}, {}], [{"rtt_ms": 9999}, {}], [{"buffer": {"packets": 1}}, {"qdisc": {"kind": "fq_codel"}}], [{}, {"buffer": {"bdp": 0.001}, "qdisc": {"kind": "codel", "ecn": True}}, {"qdisc": {"kind": "red", "max_bytes": 20_000}}]],
     "flows.0.links": [0, 1, "0-1", "1-2", "0-9", "1-0", 2, "x", -1],
     "flows.1.links": [0, 1, "0-1"],

@@ -28,7 +28,7 @@ from bbrlab.scenario.load import load_scenario, points_of
 
 CCAS = {"bbr1": "bbr", "bbr2": "bbr2", "bbr3": "bbr3", "cubic": "cubic", "reno": "reno", "dctcp": "dctcp"}
 MODELS = (
-    schema.Scenario, schema.Network, schema.Buffer, schema.Qdisc, schema.Jitter, schema.Policer, schema.Reverse, schema.Link, schema.Change, schema.Hosts,
+    schema.Scenario, schema.Network, schema.Buffer, schema.Qdisc, schema.Jitter, schema.Policer, schema.Reverse, schema.Grants, schema.Link, schema.Change, schema.Hosts,
     schema.Flow, schema.Traffic, schema.Override,
 )  # fmt: skip
 FIELDS = sorted({field for model in MODELS for field in model.model_fields})

@@ -103,9 +103,12 @@ AROUND = {
     "network.data_path.reordering": {"share": 0.1, "late_ms": 5},
     "network.policer": {"rate_mbit": 5, "burst_bytes": 20_000},
     "network.reverse": {"rate_mbit": 1, "buffer": {"packets": 20}},
+    "network.reverse.grants": {"period_ms": 5, "bytes": 660},
     "network.changes.0": {"at_s": 2, "rate_mbit": 5},
     "flows.0.traffic": {"mode": "replay"},
 }
+# Where a part excludes what its own part has above: that without it.
+OUTSIDE = {"network.reverse.grants": {"network.reverse": {"buffer": {"packets": 20}}}}
 
 
 def outcome(content: dict[str, Any]) -> Any:
@@ -131,6 +134,8 @@ def contents(path: str, field: Any, base: dict[str, Any]) -> Iterator[dict[str, 
             if around.endswith(".0") and around != "flows.0":
                 assign(content, around.rpartition(".")[0], [dict(AROUND[around])], "s")
             elif around != "network.buffer":
+                for place, part in OUTSIDE.get(around, {}).items():
+                    assign(content, place, dict(part), "s")
                 assign(content, around, dict(AROUND[around]), "s")
         assign(content, path, value, "s")
         yield content

@@ -9,8 +9,7 @@ from bbrlab.experiment.report import Burst
 from bbrlab.measure.checks.check import Check, Tolerance, not_checked, suffix_of
 from bbrlab.measure.lateness import EDGE_TOLERANCE_S
 from bbrlab.measure.queues import Queue
-from bbrlab.scenario.frames import FRAME_BYTES, frame_memory_bytes
-from bbrlab.scenario.link_trace import link_trace
+from bbrlab.scenario.frames import frame_memory_bytes
 from bbrlab.scenario.rates import highest_mbit, rate_at
 from bbrlab.scenario.schema import Scenario
 
@@ -41,8 +40,9 @@ def burst_checks(scenario: Scenario, bottleneck: str, burst: Burst | None, toler
     # The burst should overflow the buffer, but did not; in virtual time, where a burst takes no time, that is an error.
     carried_off = bool(tolerance.burst_s) and not burst["filled"] and burst["packets"] * frame > high
     carried_words = "in real time the link carried packets away while the burst was sent: the buffer was never full"
-    if scenario.network.trace is not None:
-        checks = [not_checked(names[0], None, "the link follows a trace from the start on; busy_rate compares them")]
+    if scenario.network.opportunities:
+        what = "has grants only" if scenario.network.grants_ms else "follows a trace"
+        checks = [not_checked(names[0], None, f"the link {what} from the start on; busy_rate compares them")]
     elif burst["rate_bps"] is None:
         why = carried_words if carried_off else "the buffer holds too few packets to time their departures"
         checks = [not_checked(names[0], rate, why)]
@@ -95,7 +95,7 @@ def queue_checks(scenario: Scenario, bottleneck: str, queue: Queue, tolerance: T
     else:
         peak = not_checked(names[0], limit, "no sample of the queue")
     busy = (columns["bytes"][:-1] > 2 * frame) & (columns["bytes"][1:] > 2 * frame) & (np.diff(times) > 0)
-    trace = None if scenario.network.trace is None else link_trace(scenario.network.trace)
+    trace = scenario.network.opportunities
     rates = rate_at(scenario, times + EDGE_TOLERANCE_S)
     if trace is None:
         busy &= rates[:-1] == rates[1:]
@@ -109,16 +109,16 @@ def queue_checks(scenario: Scenario, bottleneck: str, queue: Queue, tolerance: T
     carried = np.diff(columns["sent_bytes"])[busy] * 8e-6
     possible = (rates[:-1] * np.diff(times))[busy].sum()
     if trace is not None:
-        possible = (np.diff(trace.count(times)) * FRAME_BYTES * 8e-6)[busy].sum()
+        possible = (np.diff(trace.count(times)) * trace.bytes * 8e-6)[busy].sum()
         if not possible:
             return [
                 peak,
-                not_checked(names[1], 1.0, "no time of network.trace lies in an interval with a queue at both ends"),
+                not_checked(names[1], 1.0, "no time to send lies in an interval with a queue at both ends"),
             ]
     measured = float(carried.sum() / possible)
     how = "bytes carried while the queue was busy, over what the rate allows"
     stretches = busy[0] + int((busy[1:] & ~busy[:-1]).sum())
-    most = 1 + max(BUSY_RATE_TOLERANCE, tolerance.rate) + stretches * _packet_bytes(scenario) * 8e-6 / possible
+    most = 1 + max(BUSY_RATE_TOLERANCE, tolerance.rate) + stretches * _at_once_bytes(scenario) * 8e-6 / possible
     return [peak, Check(names[1], 1.0, round(measured, 6), bool(measured <= most), how)]
 
 
@@ -133,11 +133,11 @@ def sends_check(scenario: Scenario, bottleneck: str, queue: Queue, tolerance: To
     name, columns = "queue_sends" + suffix_of(bottleneck), queue.columns
     times = columns["time_s"]
     changing = any(c.rate_mbit is not None for c in scenario.network.changes)
-    allowed = (3 if changing else 2) * _packet_bytes(scenario)
+    allowed = (3 if changing else 2) * _at_once_bytes(scenario)
     allowed += round(tolerance.rest_s * highest_mbit(scenario.network) * 1e6 / 8)
     possible = _least_mbit(scenario, times) * 1e6 / 8 * np.diff(times) * (1 - max(BUSY_RATE_TOLERANCE, tolerance.rate))
-    if scenario.network.trace is not None:  # to a packet: one may be larger than what an opportunity has left
-        possible = np.diff(link_trace(scenario.network.trace).count(times)) * float(FRAME_BYTES)
+    if trace := scenario.network.opportunities:  # to a packet: one may be larger than what an opportunity has left
+        possible = np.diff(trace.count(times)) * float(trace.bytes)
     waiting = columns["bytes"][:-1].astype(float)
     if scenario.network.qdisc.kind in DROPS_WAITING:
         waiting = np.maximum(waiting - np.diff(columns["drops"]) * _packet_bytes(scenario), 0)
@@ -171,6 +171,12 @@ def _largest_sum(values: Array, joined: Array) -> tuple[float, int, int]:
         if total > worst:
             worst, span = total, (start, i + 1)
     return worst, *span
+
+
+def _at_once_bytes(scenario: Scenario) -> int:
+    """What leaves at one instant at most."""
+    trace = scenario.network.opportunities
+    return max(_packet_bytes(scenario), trace.bytes if trace else 0)
 
 
 def _packet_bytes(scenario: Scenario) -> int:

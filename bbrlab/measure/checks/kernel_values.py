@@ -17,8 +17,8 @@ from bbrlab.experiment.qdisc import L4S_OF
 from bbrlab.experiment.report import HostSettings, Policer, Report, Setting
 from bbrlab.measure.checks.check import Check, suffix_of
 from bbrlab.measure.kernel_options import TICK_NS, Options, options_of, police_options
-from bbrlab.scenario.frames import FRAME_BYTES, frame_memory_bytes
-from bbrlab.scenario.link_trace import link_trace
+from bbrlab.scenario.frames import frame_memory_bytes
+from bbrlab.scenario.link_trace import LinkTrace
 from bbrlab.scenario.schema import Network, Scenario, burst_probabilities
 
 MOST_TOLD = 3  # differences in a detail, at most
@@ -85,8 +85,9 @@ def qdisc_check(scenario: Scenario, plan: Plan, report: Report, link: LinkPlan) 
     )
     step = TICK_NS * rate.asked / 8e9
     kind, values = _queue(network, plan.content["own_machine"])
-    if network.trace is not None:
-        wanted = _opportunities(scenario, report, device)
+    if network.opportunities:
+        path = "network.reverse.grants" if is_reverse else "network.trace"
+        wanted = _opportunities(scenario, network.opportunities, path, report, device)
     elif not is_reverse and ("prompt" in plan.content or any(c.rate_mbit is not None for c in network.changes)):
         burst = at_least("burst of the rate limiter (bytes)", network.frame_bytes - step)
         limiter = {"rate_bps": rate, "burst_bytes": burst, "overhead_bytes": about("overhead", 0)}
@@ -243,17 +244,15 @@ def _plog(span: float, probability: float) -> int:
     return next((p for p in range(32) if probability / span * 2.0**p > 1), 32)
 
 
-def _opportunities(scenario: Scenario, report: Report, device: str) -> list[Wanted]:
-    """A link that follows a trace: bytes at each opportunity, the number of opportunities, period and start."""
-    assert scenario.network.trace is not None
-    trace = link_trace(scenario.network.trace)
+def _opportunities(scenario: Scenario, trace: LinkTrace, name: str, report: Report, device: str) -> list[Wanted]:
+    """A link that sends at given times: bytes at each, their number, period and start."""
     first_ns = int(trace.times_ns[0])
     within = int((trace.times_ns <= max(first_ns, round(scenario.duration_s * 1e9))).sum())
     values = {
-        "bytes": about("bytes that leave at each time of network.trace", FRAME_BYTES),
-        "opportunities": about("times of network.trace in the run's first turn", within),
-        "period_ns": about("length of network.trace (ns)", trace.period_ns),
-        "start_ns": about("first time of network.trace (ns)", report["start_ns"] + first_ns),
+        "bytes": about(f"bytes that leave at each time of {name}", trace.bytes),
+        "opportunities": about(f"times of {name} in the run's first turn", within),
+        "period_ns": about(f"length of {name} (ns)", trace.period_ns),
+        "start_ns": about(f"first time of {name} (ns)", report["start_ns"] + first_ns),
     }
     return [Wanted(device, "opportunity", "1:", "root", values), Wanted(device, "opportunity", "1:1", "1:")]
 
