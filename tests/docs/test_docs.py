@@ -315,3 +315,15 @@ def test_scenarios_that_pages_show_are_right(tmp_path):
         path = tmp_path / f"{number}.yaml"
         path.write_text(text, encoding="utf-8")
         assert load_scenario(path).flows
+
+
+def test_the_second_kernel_of_change_bbr_is_the_labs_with_another_folder():
+    page = (ROOT / "docs/howto/change_bbr.md").read_text(encoding="utf-8")
+    [shown] = re.findall(r"^```yaml\n(  mine-6\.12:.*?)^```", page, re.DOTALL | re.MULTILINE)
+    mine = yaml.safe_load(shown)["mine-6.12"]
+    lab = yaml.safe_load((ROOT / "config/kernels.yaml").read_text(encoding="utf-8"))["kernels"]["lab-6.12"]
+    assert mine["add"].pop("net/ipv4") == "bbr-mine" and lab["add"].pop("net/ipv4") == "bbr"
+    of_the_entry_alone = ("description", "same_results")
+    assert {k: v for k, v in mine.items() if k not in of_the_entry_alone} == {
+        k: v for k, v in lab.items() if k not in of_the_entry_alone
+    }
