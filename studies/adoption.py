@@ -122,5 +122,5 @@ def _equilibria(flows: int, ordered: pd.DataFrame) -> Iterator[int]:
 
 
 def _between(at: burst.Floats, some: burst.Floats, values: burst.Floats) -> burst.Floats:
-    known = ~np.isnan(values)
-    return np.interp(at, some[known], values[known])
+    has_value = ~np.isnan(values)
+    return np.interp(at, some[has_value], values[has_value])

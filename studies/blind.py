@@ -81,9 +81,9 @@ def agreement(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def agreement_table(found: pd.DataFrame) -> Any:
+def agreement_table(comparisons: pd.DataFrame) -> Any:
     """agreement() as a page shows it: the metrics' names, and columns that say what they are."""
-    shown = found.assign(metric=[label_of(metric) for metric in found["metric"]]).rename(
+    shown = comparisons.assign(metric=[label_of(metric) for metric in comparisons["metric"]]).rename(
         columns={
             "data": "data/blind/",
             "rms": "root mean square of here - published",

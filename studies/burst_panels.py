@@ -65,12 +65,12 @@ class Published(Strict):
 
 def read_published(path: Path = FILE) -> Published:
     """A file of panels. UserError if it is not as it should be."""
-    found = read_model(path, Published)
-    if found.parts.panel not in found.panels:
+    published = read_model(path, Published)
+    if published.parts.panel not in published.panels:
         raise UserError(
-            f"{path}: parts.panel: there is no panel '{found.parts.panel}' (there are {', '.join(found.panels)})"
+            f"{path}: parts.panel: there is no panel '{published.parts.panel}' (there are {', '.join(published.panels)})"
         )
-    return found
+    return published
 
 
 PUBLISHED = read_published()

@@ -101,9 +101,11 @@ def picture(table: pd.DataFrame) -> Figure:
     for axes, (question, metric) in zip(grid, panels, strict=True):
         for place, (reading, words) in enumerate(READINGS.items()):
             part = table[(table["question"] == question) & (table["reading"] == reading)]
-            found = over_seeds(part.groupby("buffer_bdp")[metric])
-            at = [buffers.index(bdp) + 0.16 * place - 0.08 for bdp in found.index]
-            axes.errorbar(at, found["mean"], found["half"].fillna(0), fmt="os"[place], ms=6, capsize=3, label=words)
+            statistics = over_seeds(part.groupby("buffer_bdp")[metric])
+            at = [buffers.index(bdp) + 0.16 * place - 0.08 for bdp in statistics.index]
+            axes.errorbar(
+                at, statistics["mean"], statistics["half"].fillna(0), fmt="os"[place], ms=6, capsize=3, label=words
+            )
         axes.set(
             title=titles[question], xlabel="buffer (BDP)", ylabel=label_of(metric), xlim=(-0.5, len(buffers) - 0.5)
         )

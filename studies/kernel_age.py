@@ -22,8 +22,8 @@ def kernel_age() -> pd.DataFrame:
     runs = published_table("questions/kernel_age")
     names = "case=" + runs["cca"] + "-" + runs["rival"] + ",buffer.bdp=" + runs["buffer_bdp"].astype(str)
     names += ",N=" + runs["bbr_flows"].astype(str)
-    found = runs.assign(point=names, group=0, ok=True)
-    return found.sort_values("kernel", key=lambda kernel: kernel != OWN, kind="stable", ignore_index=True)
+    table = runs.assign(point=names, group=0, ok=True)
+    return table.sort_values("kernel", key=lambda kernel: kernel != OWN, kind="stable", ignore_index=True)
 
 
 def kernel_differences(table: pd.DataFrame, figure: str, metrics: list[str]) -> pd.DataFrame:

@@ -48,8 +48,8 @@ def coexistence(runs: pd.DataFrame) -> pd.DataFrame:
         A row for each run and flow with COLUMNS: ``group`` 0 is the scalable flow, 1 its rival.
     """
     names = runs["case"].str.split("-", n=1, expand=True)
-    found = runs[runs["ok"]].assign(queue=names[0], rival=names[1])
-    return found[[*COLUMNS]].sort_values([*COLUMNS[:5]], ignore_index=True)
+    good = runs[runs["ok"]].assign(queue=names[0], rival=names[1])
+    return good[[*COLUMNS]].sort_values([*COLUMNS[:5]], ignore_index=True)
 
 
 def coexistence_picture(table: pd.DataFrame | None = None) -> Figure:

@@ -75,11 +75,11 @@ def computed(cells: Iterable[Cell], seeds: int) -> pd.DataFrame:
 
 def _rows(cells: Iterable[Cell], seeds: int) -> Iterator[dict[str, float | str]]:
     for cell in cells:
-        found = burst.shares(
+        shares = burst.shares(
             cell.cca, cell.flows, cell.rival, cell.rate_mbit, cell.rtt_ms, cell.buffer_bdp, seeds=seeds
         )
-        spread = float(found.std(ddof=1)) if seeds > 1 else float("nan")
-        yield {**vars(cell), "share_of_capacity": float(found.mean()), "share_sd": spread, "seeds": seeds}
+        spread = float(shares.std(ddof=1)) if seeds > 1 else float("nan")
+        yield {**vars(cell), "share_of_capacity": float(shares.mean()), "share_sd": spread, "seeds": seeds}
 
 
 def drawn_cells(name: str, count: int) -> list[Cell]:

@@ -116,10 +116,10 @@ class Page:
 
     def checks(self) -> pd.DataFrame:
         """Every self-check of every run: how many passed, failed, could not be made; lowest and highest measurement."""
-        found = self._shipped_checks() if self.shipped else self._checks_of_runs()
-        ok = found["ok"].astype("boolean")
+        checks = self._shipped_checks() if self.shipped else self._checks_of_runs()
+        ok = checks["ok"].astype("boolean")
         states = {"passed": ok.fillna(False), "failed": (~ok).fillna(False), "not checked": ok.isna()}
-        grouped = found.assign(**states).astype({"measured": float}).groupby(["figure", "check"])
+        grouped = checks.assign(**states).astype({"measured": float}).groupby(["figure", "check"])
         counts = grouped[list(states)].sum()
         return counts.assign(lowest=grouped["measured"].min(), highest=grouped["measured"].max())
 

@@ -33,8 +33,8 @@ AS_GOOD = 0.005  # what counts as good as the smallest error
 
 def panels() -> dict[tuple[str, str], str]:
     """{(version of BBR, rival): PAPER/FIGURE}: the published panel of N BBR flows against one of the other."""
-    found = read_yaml(paths.DATA / "questions" / "readings.yaml")["panels"]
-    return {(cca, rival): figure for cca, rivals in found.items() for rival, figure in rivals.items()}
+    content = read_yaml(paths.DATA / "questions" / "readings.yaml")["panels"]
+    return {(cca, rival): figure for cca, rivals in content.items() for rival, figure in rivals.items()}
 
 
 def shares() -> pd.DataFrame:
@@ -42,8 +42,8 @@ def shares() -> pd.DataFrame:
     measured = published_table("questions/readings_shares")
     parts = []
     for (cca, rival), figure in panels().items():
-        theirs = published_table(figure)[["buffer_bdp", "bbr_flows", "share_of_capacity"]]
-        parts.append(theirs.rename(columns={"share_of_capacity": "published"}).assign(cca=cca, rival=rival))
+        reference = published_table(figure)[["buffer_bdp", "bbr_flows", "share_of_capacity"]]
+        parts.append(reference.rename(columns={"share_of_capacity": "published"}).assign(cca=cca, rival=rival))
     return measured.merge(pd.concat(parts), on=["cca", "rival", "buffer_bdp", "bbr_flows"], validate="m:1")
 
 

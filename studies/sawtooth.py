@@ -20,9 +20,9 @@ def loss_epochs(samples: pd.DataFrame, group: int, from_s: float = 50.0) -> NDAr
     Returns:
         Shape (epochs,), ascending.
     """
-    mine = samples[samples["group"] == group]
-    mine = mine[mine["flow"] == mine["flow"].min()]
-    times, thresholds = mine["time_s"].to_numpy(), mine["ssthresh"].to_numpy(dtype=float)
+    rows = samples[samples["group"] == group]
+    rows = rows[rows["flow"] == rows["flow"].min()]
+    times, thresholds = rows["time_s"].to_numpy(), rows["ssthresh"].to_numpy(dtype=float)
     cuts: NDArray[np.float64] = times[1:][(np.diff(thresholds) != 0) & (times[1:] > from_s)]
     firsts: NDArray[np.float64] = cuts[np.diff(cuts, prepend=-np.inf) > MERGE_S]
     return firsts

@@ -115,16 +115,16 @@ def long_shares(measured: pd.DataFrame, buffers_bdp: Sequence[float] = (1, 2, 4,
     Returns:
         Rows: both readings, the Ware model, the published measurement; columns: ``buffers_bdp``.
     """
-    found = {}
+    shares = {}
     for words, rises in (("as published", False), ("RTprop may rise", True)):
         quirks = replace(fluid.ALIGNED, rtprop_never_rises=not rises)
         options: dict[str, Any] = {"duration_s": 200, "window_s": (100, 200), "step_ms": LONG_STEP_MS, "quirks": quirks}
         runs = [small(["bbr1", "cubic"], x * PATH_BDP_PACKETS, **options) for x in buffers_bdp]
-        found[words] = [run.share([True, False]) for run in runs]
-    found["Ware"] = [float(ware.bbr_share(RATE_MBIT, RTT_MS, x, 1)) for x in buffers_bdp]
+        shares[words] = [run.share([True, False]) for run in runs]
+    shares["Ware"] = [float(ware.bbr_share(RATE_MBIT, RTT_MS, x, 1)) for x in buffers_bdp]
     single = measured[measured["bbr_flows"] == 1].set_index("buffer_bdp")["share_of_capacity"]
-    found["published measurement"] = [float(single[x]) for x in buffers_bdp]
-    table = pd.DataFrame.from_dict(found, orient="index", columns=list(buffers_bdp)).rename_axis("model")
+    shares["published measurement"] = [float(single[x]) for x in buffers_bdp]
+    table = pd.DataFrame.from_dict(shares, orient="index", columns=list(buffers_bdp)).rename_axis("model")
     return table.rename_axis("buffer (BDP)", axis=1)
 
 

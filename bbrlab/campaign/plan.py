@@ -198,9 +198,9 @@ def signature_of(given: Mapping[str, Any], others: Iterable[str]) -> str:
         given: the configuration, of which what it has from config/config.yaml alone is covered by that file.
         others: files outside of SOURCES.
     """
-    asked = {key: given.get(key) or None for key in ("scale", "kernel", "figures", "replace")}
+    settings = {key: given.get(key) or None for key in ("scale", "kernel", "figures", "replace")}
     digest = hashlib.sha256(
-        json.dumps([str(Path.cwd()), str(paths.results_folder()), asked], sort_keys=True, default=str).encode()
+        json.dumps([str(Path.cwd()), str(paths.results_folder()), settings], sort_keys=True, default=str).encode()
     )
     for place in [*(str(p) for name in SOURCES for p in sorted(paths.ROOT.glob(name))), *others]:
         for path, status in _files(place):

@@ -195,17 +195,17 @@ def check_targets(workflow: Any, plan: Plan, config: Mapping[str, Any]) -> None:
     words = words_of(sys.argv)
     rules = [rule.name for rule in workflow.rules if not rule.has_wildcards()]
     check_target_names(words, plan.figures, rules, plan.scale)
-    asked = [plan.figures[id] for id in chosen_figures(plan.figures, words)]
+    chosen = [plan.figures[id] for id in chosen_figures(plan.figures, words)]
     if any(
-        figure.lacking for figure in asked
+        figure.lacking for figure in chosen
     ):  # of figures that nobody asks for it does not matter what the kernel has
         from bbrlab.results.figures import check_ccas, figures_at
 
-        check_ccas(figures_at(plan.scale, [figure.id for figure in asked]), plan.kernel)
+        check_ccas(figures_at(plan.scale, [figure.id for figure in chosen]), plan.kernel)
     if workflow.output_settings.dryrun:
         from bbrlab.campaign.forecast import show_forecast, to_stderr
 
-        show_forecast(asked, to_stderr(), workflow.cores, config.get("cache_gb"))
+        show_forecast(chosen, to_stderr(), workflow.cores, config.get("cache_gb"))
 
 
 def start(workflow: Any, plan: Plan, point_of: Callable[[Any], PlannedPoint]) -> None:

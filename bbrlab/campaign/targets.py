@@ -54,10 +54,10 @@ def check_target_names(words: Iterable[str], chosen: Collection[str], rules: Col
         rules: names of Snakemake's rules that can be asked for; figures' and papers' may be among them.
         scale: of the campaign.
     """
-    known = targets_of(chosen)
-    others = [rule for rule in rules if rule not in known]
+    targets = targets_of(chosen)
+    others = [rule for rule in rules if rule not in targets]
     for word in words:
-        if word in known or word in others or _is_file(word):
+        if word in targets or word in others or _is_file(word):
             continue
         if "/" not in word and (close := difflib.get_close_matches(word, others, 1, 0.8)):
             raise UserError(f"there is no target '{word}', did you mean {close[0]}?")

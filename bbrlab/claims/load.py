@@ -193,8 +193,8 @@ def _model(kind: type[Model], content: dict[str, Any], file: _File, place: Place
     elif first["type"] == "missing":
         message = "is missing"
     elif first["type"] != "value_error":
-        found = repr(first["input"])
-        message = f"{message[0].lower() + message[1:]} (found {found if len(found) <= 60 else found[:57] + '...'})"
+        value = repr(first["input"])
+        message = f"{message[0].lower() + message[1:]} (found {value if len(value) <= 60 else value[:57] + '...'})"
     raise file.error((*place, *field), f"{name + ': ' if name else ''}{message}")
 
 

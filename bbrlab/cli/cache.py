@@ -23,9 +23,9 @@ Folder = Annotated[Path | None, typer.Option(help="Default: SNAKEMAKE_OUTPUT_CAC
 def _folder(given: Path | None) -> Path:
     from bbrlab.campaign.cache import VARIABLE, cache_folder
 
-    if (found := cache_folder(given)) is None:
+    if (folder := cache_folder(given)) is None:
         raise UserError(f"no cache is configured; set {VARIABLE}, or give --folder (docs/howto/shipped_results.md)")
-    return found
+    return folder
 
 
 def _sum(entries: Sequence[Entry]) -> str:

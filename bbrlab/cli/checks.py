@@ -193,8 +193,8 @@ def forecast(
     from bbrlab.results.figures import figures_at, scenario_files
 
     if file := next((Path(name) for name in figures or () if name.endswith((".yaml", ".yml"))), None):
-        known = next((id for id, path in scenario_files().items() if path == file.absolute()), None)
-        meant = f"did you mean {known}?" if known else f"bbrlab check {file} says how many points it has"
+        figure_id = next((id for id, path in scenario_files().items() if path == file.absolute()), None)
+        meant = f"did you mean {figure_id}?" if figure_id else f"bbrlab check {file} says how many points it has"
         raise UserError(
             f"{file}: forecast takes PAPER/FIGURE, which is scenarios/PAPER/FIGURE.yaml, and no file; {meant}"
         )

@@ -56,11 +56,11 @@ def crosscheck(
     points = points_of(loaded, str(scenario))
     chosen = backend or real_backend(points)
 
-    said = set()
+    printed = set()
 
     def tell(verb: str, text: str) -> None:
-        if verb == "run" or (verb == "stage" and text.startswith("emulated") and text not in said):
-            said.add(text)  # why it is emulated holds for all runs
+        if verb == "run" or (verb == "stage" and text.startswith("emulated") and text not in printed):
+            printed.add(text)  # why it is emulated holds for all runs
             typer.echo(text, err=True)
 
     folder = out or paths.results_folder() / "crosschecks" / loaded.name

@@ -32,13 +32,13 @@ class Finding:
 
 def packages() -> list[str]:
     """The Debian packages that bbrlab needs; in an image without those that build kernels."""
-    found, building = [], False
+    names, building = [], False
     for line in paths.DEBIAN_PACKAGES.read_text(encoding="utf-8").splitlines():
         if line.startswith("#"):
             building = line == BUILDING
         elif line.strip() and not (building and paths.IMAGE.exists()):
-            found.append(line.strip())
-    return found
+            names.append(line.strip())
+    return names
 
 
 def missing_packages() -> list[str]:

@@ -96,15 +96,15 @@ def _own_entry(
 
     if not name:
         raise UserError("--on: give the new kernel a name, as in --name my-bbr3")
-    found = patches_in(patches)
-    for path in found:
+    patch_paths = patches_in(patches)
+    for path in patch_paths:
         parts_of(path)
-    if not (found or options or source or names):
+    if not (patch_paths or options or source or names):
         raise UserError("--on: give what your kernel has besides: --patch, --option, --source or --names")
     entry = checked_entry(
         name,
         base=on,
-        patches=[str(path) for path in found],
+        patches=[str(path) for path in patch_paths],
         options=_pairs("--option", options, "CONFIG_IPV6=y"),
         names=_pairs("--names", [pair for word in names for pair in word.split(",")], "bbr3=bbr"),
         source=head_of(source) if source else None,
@@ -114,18 +114,18 @@ def _own_entry(
         raise UserError(
             f"--name {name}: is taken: {users_file()} has another kernel of this name; give another, or change or remove that entry there"
         )
-    ours = load_specs(paths.CONFIG / "kernels.yaml")
-    if name in ours.kernels:
+    shipped = load_specs(paths.CONFIG / "kernels.yaml")
+    if name in shipped.kernels:
         raise UserError(f"--name {name}: is taken: config/kernels.yaml has a kernel of this name; give another")
-    if on not in ours.kernels:
-        raise UserError(f"--on {on}: config/kernels.yaml has no such kernel; it has {', '.join(ours.kernels)}")
+    if on not in shipped.kernels:
+        raise UserError(f"--on {on}: config/kernels.yaml has no such kernel; it has {', '.join(shipped.kernels)}")
     prepare_users_file()
-    return name, entry, own_spec(name, entry, ours)
+    return name, entry, own_spec(name, entry, shipped)
 
 
 def patches_in(given: list[Path]) -> list[Path]:
     """The files that were given, absolute, and in the place of a folder its patches by name, without a cover letter (0000-)."""
-    found = []
+    patch_paths = []
     for path in given:
         inside = (
             sorted(p for p in path.iterdir() if p.suffix in (".patch", ".diff") and not p.name.startswith("0000-"))
@@ -134,20 +134,20 @@ def patches_in(given: list[Path]) -> list[Path]:
         )
         if not inside:
             raise UserError(f"--patch {path}: has no file that ends in .patch or .diff")
-        found += [p.absolute() for p in inside]
-    return found
+        patch_paths += [p.absolute() for p in inside]
+    return patch_paths
 
 
 def _pairs(option: str, words: list[str], example: str) -> dict[str, str]:
-    found: dict[str, str] = {}
+    pairs: dict[str, str] = {}
     for word in words:
         left, sign, right = word.partition("=")
         if not sign or not left or not right:
             raise UserError(f"{option} {word}: give two words with = between them, as in {option} {example}")
-        if left in found and found[left] != right:
-            raise UserError(f"{option} {word}: {left} was given before, as {found[left]}")
-        found[left] = right.strip('"')
-    return found
+        if left in pairs and pairs[left] != right:
+            raise UserError(f"{option} {word}: {left} was given before, as {pairs[left]}")
+        pairs[left] = right.strip('"')
+    return pairs
 
 
 def _content(record: Path) -> object:
@@ -166,14 +166,14 @@ def kernel_list(as_json: AsJson = False) -> None:
     from bbrlab.kernel.specs import load_specs
 
     specs = load_specs()
-    found = [
+    entries = [
         {"name": name, "default": name == specs.default, "description": spec.description, **_known_of(name, spec)}
         for name, spec in specs.kernels.items()
     ]
     if as_json:
-        print_json(found)
+        print_json(entries)
         return
-    for kernel in found:
+    for kernel in entries:
         typer.echo(f"{kernel['name']}{' (default)' if kernel['default'] else ''}: {kernel['description']}")
         state = "not built"
         if kernel["built"]:

@@ -54,14 +54,14 @@ def model_ware(
 
     loaded = load_scenario(scenario, overrides_of(set_))
     table = _table("share of all BBR flows")
-    found = []
+    rows = []
     for p in points_of(loaded, str(scenario)):
         share = ware.scenario_share(p.scenario)
-        found.append({"point": p.values, "share": share})
+        rows.append({"point": p.values, "share": share})
         at = " ".join(f"{k}={v}" for k, v in p.values.items())
         table.add_row(at or loaded.name, f"{share:.3f}")
     if as_json:
-        print_json(found)
+        print_json(rows)
     else:
         _print(table)
 
@@ -97,16 +97,18 @@ def model_fluid(
     doubtful, rows = 0, []
     with _points_progress(points_of(loaded, str(scenario))) as points:
         for p in points:
-            found = fluid_share(p.scenario, duration_s, step_ms, quirks, seed, check_step)
-            run = found.run
-            doubtful += found.step_matters
-            rows.append({"point": p.values, "shares": found.shares, "jain_index": run.jain_index, "loss": run.loss,
-                         "occupancy": run.occupancy, "utilisation": run.utilisation, "step_difference": found.step_difference})  # fmt: skip
+            prediction = fluid_share(p.scenario, duration_s, step_ms, quirks, seed, check_step)
+            run = prediction.run
+            doubtful += prediction.step_matters
+            rows.append({"point": p.values, "shares": prediction.shares, "jain_index": run.jain_index, "loss": run.loss,
+                         "occupancy": run.occupancy, "utilisation": run.utilisation, "step_difference": prediction.step_difference})  # fmt: skip
             at = " ".join(f"{k}={v}" for k, v in p.values.items())
-            change = "" if found.step_difference != found.step_difference else f"±{found.step_difference:.3f}"
-            table.add_row(at or loaded.name, *(f"{s:.3f}" for s in found.shares), f"{run.jain_index:.3f}",
+            change = (
+                "" if prediction.step_difference != prediction.step_difference else f"±{prediction.step_difference:.3f}"
+            )
+            table.add_row(at or loaded.name, *(f"{s:.3f}" for s in prediction.shares), f"{run.jain_index:.3f}",
                           f"{run.loss:.4f}", f"{run.occupancy:.3f}", f"{run.utilisation:.3f}",
-                          change + (" !" if found.step_matters else ""))  # fmt: skip
+                          change + (" !" if prediction.step_matters else ""))  # fmt: skip
     if as_json:
         print_json(rows)
     else:
@@ -146,17 +148,17 @@ def model_burst(
     rows = []
     with _points_progress(points_of(loaded, str(scenario)), "simulating") as points:
         for p in points:
-            found = predict(p.scenario, seeds, reading, duration_s)
-            runs = found.runs
-            rows.append({"point": p.values, "shares": found.means, "share_deviations": found.spreads,
+            prediction = predict(p.scenario, seeds, reading, duration_s)
+            runs = prediction.runs
+            rows.append({"point": p.values, "shares": prediction.means, "share_deviations": prediction.spreads,
                          "jain_index": fmean(r.jain_index for r in runs), "loss": fmean(r.loss for r in runs),
                          "occupancy": fmean(r.occupancy for r in runs), "rtt_ms_p50": fmean(r.rtt_ms(50) for r in runs),
                          "rtt_ms_p95": fmean(r.rtt_ms(95) for r in runs)})  # fmt: skip
             at = " ".join(f"{k}={v}" for k, v in p.values.items())
-            spread = ["" if math.isnan(s) else f" ±{s:.3f}" for s in found.spreads]
+            spread = ["" if math.isnan(s) else f" ±{s:.3f}" for s in prediction.spreads]
             table.add_row(
                 at or loaded.name,
-                *(f"{mean:.3f}{sd}" for mean, sd in zip(found.means, spread, strict=True)),
+                *(f"{mean:.3f}{sd}" for mean, sd in zip(prediction.means, spread, strict=True)),
                 _mean(r.jain_index for r in runs), _mean((r.loss for r in runs), 4), _mean(r.occupancy for r in runs),
                 _mean((r.rtt_ms(50) for r in runs), 1), _mean((r.rtt_ms(95) for r in runs), 1),
             )  # fmt: skip

@@ -40,13 +40,13 @@ def show_verification(outcomes: Sequence[Outcome], problems: Sequence[Problem]) 
         run = one.expected.run
         files = ", ".join(dict.fromkeys(problem.file or "the run" for problem in one.problems))
         how = "differs" if one.wall_s is not None else "not run again"
-        said = (
+        text = (
             Text(f"{how}: {files}", "red")
             if one.problems
             else "equal" + (" (another kernel build)" if one.note else "")
         )
         took = "-" if one.wall_s is None else f"{one.wall_s:.0f}"
-        table.add_row(run.figure, run.point.label, str(run.seed), took, said)
+        table.add_row(run.figure, run.point.label, str(run.seed), took, text)
     console.print(table)
     for one in outcomes:
         run = one.expected.run

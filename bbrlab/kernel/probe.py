@@ -85,8 +85,8 @@ def _probe_command(image: Path, arch: str, acceleration: str, folder: str, loud:
 
 def _release(image: Path) -> tuple[int, ...]:
     """The first two numbers of a kernel's release, by its binary."""
-    found = re.search(rb"Linux version (\d+)\.(\d+)", image.read_bytes())
-    return tuple(int(number) for number in found.groups()) if found else (0, 0)
+    match = re.search(rb"Linux version (\d+)\.(\d+)", image.read_bytes())
+    return tuple(int(number) for number in match.groups()) if match else (0, 0)
 
 
 def _boot(argv: list[str], folder: Path, timeout_s: float) -> str:

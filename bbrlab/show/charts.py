@@ -94,9 +94,11 @@ def chart_of(figure: Figure, table: pd.DataFrame, claims: Iterable[Claim], resul
         goals = [gain.expected.get(p.label) for p in points]
         measured[gain.name] = {group: cells}
         expected[gain.name] = {group: [g and [*map(_short, g[:3]), g[3]] for g in goals]}
-    asked = [m for m in _metrics_of(figure, claims) if m in measured]
-    asked.sort(key=lambda m: -sum(cell is not None for cells in expected.get(m, {}).values() for cell in cells))
-    others = [m for m in METRICS if m in measured and m not in asked and _tells(measured[m])]
+    read_by_claims = [m for m in _metrics_of(figure, claims) if m in measured]
+    read_by_claims.sort(
+        key=lambda m: -sum(cell is not None for cells in expected.get(m, {}).values() for cell in cells)
+    )
+    others = [m for m in METRICS if m in measured and m not in read_by_claims and _tells(measured[m])]
     return {
         "id": figure.id,
         "title": figure.scenario.figure,
@@ -105,10 +107,12 @@ def chart_of(figure: Figure, table: pd.DataFrame, claims: Iterable[Claim], resul
         "groups": _groups(table),
         "metrics": [
             *map(_gain_metric, gains),
-            *(_metric(m, ASKED) for m in asked),
+            *(_metric(m, ASKED) for m in read_by_claims),
             *(_metric(m, kind_of(m)) for m in others),
         ],
-        "measured": {m: cells for m, cells in measured.items() if m in {*asked, *others, *(g.name for g in gains)}},
+        "measured": {
+            m: cells for m, cells in measured.items() if m in {*read_by_claims, *others, *(g.name for g in gains)}
+        },
         "expected": expected,
         "models": _models(figure, points, results),
     }
@@ -288,8 +292,8 @@ def table_of(chart: Chart) -> tuple[list[str], list[list[str]]]:
                 continue
             mean, half, seeds = cell
             goal = (chart["expected"].get(metric, {}).get(group) or [None] * (i + 1))[i]
-            said = [chart["models"][m][i] if group == "0" else None for m in models]
-            rows.append([*at, names[group], number(mean), number(half, 2), str(seeds), number(goal[0]) if goal else "–", *map(number, said)])  # fmt: skip
+            modelled = [chart["models"][m][i] if group == "0" else None for m in models]
+            rows.append([*at, names[group], number(mean), number(half, 2), str(seeds), number(goal[0]) if goal else "–", *map(number, modelled)])  # fmt: skip
     return heads, rows
 
 

@@ -48,14 +48,14 @@ def sources(root: Path | None = None) -> list[Path]:
 def linked(root: Path | None = None) -> list[Path]:
     """The other files that they link to and that come along, relative to the checkout."""
     root = root or paths.ROOT
-    found: dict[Path, None] = {}
+    targets: dict[Path, None] = {}
     own = set(sources(root))
     for source in own:
         for _, _, target in _LINK.findall((root / source).read_text(encoding="utf-8")):
             place = _place(source, target)
             if place is not None and place not in own and _comes_along(root / place):
-                found[place] = None
-    return sorted(found)
+                targets[place] = None
+    return sorted(targets)
 
 
 def _place(source: Path, target: str) -> Path | None:
@@ -90,21 +90,21 @@ def write_documents(out: Path, root: Path | None = None) -> list[Path]:
 
 
 def _relinked(text: str, source: Path, pages: set[Path], root: Path) -> str:
-    def put(found: re.Match[str]) -> str:
-        image, words, target = found.groups()
+    def put(match: re.Match[str]) -> str:
+        image, words, target = match.groups()
         place = _place(source, target)
         if place is None or place in pages or _comes_along(root / place):
-            return found[0]
+            return match[0]
         return "" if image else words
 
     return _LINK.sub(put, text)
 
 
-def _diagram(found: re.Match[str]) -> str:
+def _diagram(match: re.Match[str]) -> str:
     """A flow chart as boxes with its arrows as words, which needs no library."""
     names: dict[str, str] = {}
     boxes: list[tuple[str, list[str]]] = [("", [])]
-    for line in map(str.strip, found[1].splitlines()):
+    for line in map(str.strip, match[1].splitlines()):
         for name, label in re.findall(r"(\w+) ?\[([^\]]*)\]", line):
             names.setdefault(name, label)
         if begins := re.fullmatch(r"subgraph (\w+)(?: \[(.*)\])?", line):
@@ -116,19 +116,19 @@ def _diagram(found: re.Match[str]) -> str:
             boxes[-1][1].append(
                 f"{escape(source)} <span>→{f' {escape(what)} →' if what else ''}</span> {escape(target)}"
             )
-    told = "".join(
+    text = "".join(
         f"<div>{f'<b>{escape(title)}</b>' if title else ''}<ul>{''.join(f'<li>{line}</li>' for line in lines)}</ul></div>"
         for title, lines in boxes
         if lines
     )
-    return block(f'<div class="bb-flow">{told}</div>')
+    return block(f'<div class="bb-flow">{text}</div>')
 
 
 def title_of(page: Path, root: Path | None = None) -> str:
     """A page's first heading; its name without one."""
     text = ((root or paths.ROOT) / page).read_text(encoding="utf-8")
-    found = re.search(r"^# +(.+)$", text, re.MULTILINE)
-    return re.sub(r"[*_`]", "", found[1]) if found else page.stem
+    match = re.search(r"^# +(.+)$", text, re.MULTILINE)
+    return re.sub(r"[*_`]", "", match[1]) if match else page.stem
 
 
 def named(pages: Iterable[Path], stem: str) -> Path | None:

@@ -77,7 +77,7 @@ def take_figures(content: Any) -> dict[str, bytes]:
     Returns:
         {file name: bytes}, named by the heading that the figure stands under, numbered from the second on.
     """
-    found: dict[str, bytes] = {}
+    images: dict[str, bytes] = {}
     heading, count = "figure", 0
     for cell in content.cells:
         outputs: list[Any] = (
@@ -92,11 +92,11 @@ def take_figures(content: Any) -> dict[str, bytes]:
             count += 1
             name = _slug(heading) if count == 1 else f"{_slug(heading)}-{count}"
             output.metadata["image/png"] = {"alt": heading if count == 1 else f"{heading} ({count})"}
-            while f"{name}.png" in found:
+            while f"{name}.png" in images:
                 name += "-more"
-            found |= {f"{name}{suffix}": base64.b64decode(data[k]) for k, suffix in FORMATS.items() if k in data}
+            images |= {f"{name}{suffix}": base64.b64decode(data[k]) for k, suffix in FORMATS.items() if k in data}
             data.pop("application/pdf", None)
-    return found
+    return images
 
 
 def _slug(heading: str) -> str:

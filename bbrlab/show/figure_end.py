@@ -117,8 +117,8 @@ def _show_statements(id: str, claims: pd.DataFrame, statements: pd.DataFrame, co
     for statement in alone.to_dict("records"):
         colour = LOOKS[statement["verdict"]].terminal
         console.print(Text.assemble((statement["id"], "bold"), ": ", (statement["in_words"], colour)), soft_wrap=True)
-        mine = claims[(claims["statement"] == statement["id"]) & (claims["role"] == "")]
-        for claim in mine[mine["verdict"].isin([NOT_REPRODUCED, INCONCLUSIVE])].to_dict("records"):
+        own_claims = claims[(claims["statement"] == statement["id"]) & (claims["role"] == "")]
+        for claim in own_claims[own_claims["verdict"].isin([NOT_REPRODUCED, INCONCLUSIVE])].to_dict("records"):
             goal = f"expected {claim['expected']}, " if len(claim["expected"]) <= EXPECTED_MAX else ""
             console.print(f"  {claim['id']}: {goal}measured {measured_text(claim)}", highlight=False, soft_wrap=True)
     if len(others):

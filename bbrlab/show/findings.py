@@ -176,13 +176,13 @@ def _older(which: ShownResults, scales: Mapping[str, str]) -> dict[str, str]:
     """Findings.older."""
     if not which.shipped:
         return {}
-    found: dict[str, list[str]] = {}
+    versions: dict[str, list[str]] = {}
     for scale in which.scales:
         here = [id for id, at in scales.items() if at == scale]
         for words, ids in older_versions(which.results, scale, here).items():
             for id in ids:
-                found.setdefault(id, []).append(words)
-    return {id: "; ".join(words) for id, words in found.items()}
+                versions.setdefault(id, []).append(words)
+    return {id: "; ".join(words) for id, words in versions.items()}
 
 
 def _by_id(table: pd.DataFrame) -> dict[str, Row]:

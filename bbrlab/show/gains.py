@@ -51,10 +51,10 @@ class Gain:
         """
         under = {_setting(p): cell for p, cell in zip(points, cells, strict=True) if p.values.get("case") == self.under}
         gains: list[Any] = []
-        for point, mine in zip(points, cells, strict=True):
+        for point, first in zip(points, cells, strict=True):
             other: Any = under.get(_setting(point)) if point.values.get("case") == self.over else None
-            both = mine is not None and other is not None and other[0]
-            gains.append([100 * (mine[0] / other[0] - 1), None, min(mine[2], other[2])] if both else None)
+            both = first is not None and other is not None and other[0]
+            gains.append([100 * (first[0] / other[0] - 1), None, min(first[2], other[2])] if both else None)
         return gains
 
 
@@ -64,7 +64,7 @@ def _setting(point: Point) -> tuple[Any, ...]:
 
 def gains_of(figure: Figure, claims: Iterable[Claim]) -> list[Gain]:
     """The gains that a figure's claims read, those of most claims first."""
-    found: dict[str, Gain] = {}
+    gains: dict[str, Gain] = {}
     times: dict[str, int] = {}
     for claim in claims:
         if figure.id not in claim.figures:
@@ -76,10 +76,10 @@ def gains_of(figure: Figure, claims: Iterable[Claim]) -> list[Gain]:
             of_grid = terms[0] is not None and len(terms[0].keys) > 1
             if gain is None or not (of_grid or claim.metric == _PERCENT.format(ratio)):
                 continue
-            gain = found.setdefault(gain.name, gain)
+            gain = gains.setdefault(gain.name, gain)
             times[gain.name] = times.get(gain.name, 0) + 1
             _expect(gain, claim, over, ratio, figure)
-    return sorted(found.values(), key=lambda gain: -times[gain.name])
+    return sorted(gains.values(), key=lambda gain: -times[gain.name])
 
 
 def _gain(figure: Figure, terms: tuple[Term | None, Term | None], metric: str) -> Gain | None:
@@ -100,8 +100,8 @@ def _expect(gain: Gain, claim: Claim, over: str, ratio: str, figure: Figure) -> 
     chosen = select(term, figure.points)
     if claim.metric == _PERCENT.format(ratio) and len(chosen) == 1:
         low, high = claim.expect.bounds
-        known = gain.expected.setdefault(chosen[0].label, [(low + high) / 2, low, high, claim.id])
-        known[1:] = [low, high, claim.id]
+        expected = gain.expected.setdefault(chosen[0].label, [(low + high) / 2, low, high, claim.id])
+        expected[1:] = [low, high, claim.id]
     elif term.published is not None and f"{over}.{PUBLISHED}" in claim.columns and "percent" in term.published:
         try:
             values = published(term, chosen)

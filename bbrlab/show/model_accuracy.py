@@ -89,32 +89,32 @@ def compared(findings: Findings) -> Iterator[Compared]:
 
 def accuracies(findings: Findings) -> dict[str, dict[str, Accuracy]]:
     """{algorithm of the first flow group: {HERE or model: how it meets the published shares}}, where a model speaks of them."""
-    found: dict[str, dict[str, Accuracy]] = {}
+    by_cca: dict[str, dict[str, Accuracy]] = {}
     for one in compared(findings):
         if len(one.shares) > 1:
-            of = found.setdefault(one.cca, {name: Accuracy() for name in (HERE, *MODELS)})
+            of = by_cca.setdefault(one.cca, {name: Accuracy() for name in (HERE, *MODELS)})
             for name, share in one.shares.items():
                 of[name].add(abs(share - one.published), one.claim.expect.holds(share))
-    return dict(sorted(found.items()))
+    return dict(sorted(by_cca.items()))
 
 
 def scatter_of(findings: Findings) -> dict[str, Any]:
     """The same for a chart: ``series`` of a ``name``, published shares ``x``, other shares ``y`` and claims ``at``, measured ones first."""
-    found: dict[str, dict[str, Any]] = {}
+    by_name: dict[str, dict[str, Any]] = {}
     for one in compared(findings):
         for name, share in one.shares.items():
-            series = found.setdefault(name, {"name": MODELS.get(name, name), "x": [], "y": [], "at": []})
+            series = by_name.setdefault(name, {"name": MODELS.get(name, name), "x": [], "y": [], "at": []})
             for key, value in (
                 ("x", round(one.published, 4)),
                 ("y", round(share, 4)),
                 ("at", f"{label_of_cca(one.cca)}, {one.claim.id}"),
             ):
                 series[key].append(value)
-    order = [name for name in (HERE, "burst", *MODELS) if name in found]
+    order = [name for name in (HERE, "burst", *MODELS) if name in by_name]
     return {
         "x": "published share of the link",
         "y": "measured here, or by a model",
-        "series": [found[n] for n in dict.fromkeys(order)],
+        "series": [by_name[n] for n in dict.fromkeys(order)],
     }
 
 

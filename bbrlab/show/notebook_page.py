@@ -30,9 +30,9 @@ def title_of(notebook: Cells, otherwise: str) -> str:
     """The first heading."""
     for cell in notebook:
         if cell["cell_type"] == "markdown" and (
-            found := re.search(r"^# +(.+)$", _text(cell.get("source")), re.MULTILINE)
+            match := re.search(r"^# +(.+)$", _text(cell.get("source")), re.MULTILINE)
         ):
-            return re.sub(r"[*_`]", "", found[1]).strip()
+            return re.sub(r"[*_`]", "", match[1]).strip()
     return otherwise
 
 
@@ -106,10 +106,10 @@ def _words(markdown: str) -> str:
 
     for line in markdown.splitlines():
         fenced ^= line.lstrip().startswith("```")
-        found = None if fenced else re.match(r"(#{1,5}) +(.+)$", line)
-        if found:
+        match = None if fenced else re.match(r"(#{1,5}) +(.+)$", line)
+        if match:
             flush()
-            parts.append(heading(re.sub(r"[*`]", "", found[2]), len(found[1])))
+            parts.append(heading(re.sub(r"[*`]", "", match[2]), len(match[1])))
         else:
             rest.append(line)
     flush()

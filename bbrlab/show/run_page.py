@@ -56,12 +56,16 @@ def run_folder(run: str) -> Path:
     """The folder of a run: a path, or PAPER/FIGURE/POINT/seed-N of the results folder. UserError if there is none."""
     name = run.removeprefix("runs/")
     places = [Path(run).absolute(), paths.results_folder() / "runs" / name]
-    found = next((p for p in places if (p / SUMMARY).exists()), None)
-    if found is not None:
-        return found
+    folder_with_run = next((p for p in places if (p / SUMMARY).exists()), None)
+    if folder_with_run is not None:
+        return folder_with_run
     below = next((p for p in places if p.is_dir()), None)
     near = ("*/summary.json", "*/*/summary.json", "*/*/*/summary.json")  # no farther: a folder may be anybody's home
-    first = next((found for pattern in near for found in sorted(below.glob(pattern))), None) if below else None
+    first = (
+        next((folder_with_run for pattern in near for folder_with_run in sorted(below.glob(pattern))), None)
+        if below
+        else None
+    )
     hint = (
         f"; did you mean {first.parent}?"
         if first
@@ -90,14 +94,14 @@ def write_run_page(folder: Path, out: Path) -> None:
     summary, path = run.summary, folder / SAMPLES
     if not path.exists():
         raise UserError(f"{path}: is not there: samples do not ship; run the point again to see it over time")
-    manifest, asked = run.manifest, run.manifest_as(RunManifest)
-    links = range(len(asked.scenario.network.links or ()))
+    manifest, typed = run.manifest, run.manifest_as(RunManifest)
+    links = range(len(typed.scenario.network.links or ()))
     columns = [*_COLUMNS, *(of_link(name, i) for name in ("queue_bytes", "queue_drops") for i in links)]
-    samples = _numbers(read_table(path), path, asked.scenario, columns)
+    samples = _numbers(read_table(path), path, typed.scenario, columns)
     recorded, acks = folder / ACKS, None
     if recorded.exists():
-        acks = _numbers(read_table(recorded, list(_OF_ACKS)), recorded, asked.scenario, _OF_ACKS)
-    files.write_text(out, _page(summary, manifest, asked.scenario.network, samples, acks, folder))
+        acks = _numbers(read_table(recorded, list(_OF_ACKS)), recorded, typed.scenario, _OF_ACKS)
+    files.write_text(out, _page(summary, manifest, typed.scenario.network, samples, acks, folder))
 
 
 def _numbers(table: pd.DataFrame, path: Path, scenario: RunScenario, columns: Sequence[str] = _COLUMNS) -> pd.DataFrame:
@@ -267,11 +271,12 @@ def _changes(file: Path, values: dict[str, Any], case: str | None, ran: dict[str
     if not file.is_file():
         return None
     try:
-        asked = base_point(load_scenario(file, values, case)).scenario.model_dump(mode="json", exclude=NOT_DECISIVE)
+        by_file = base_point(load_scenario(file, values, case)).scenario.model_dump(mode="json", exclude=NOT_DECISIVE)
     except UserError:
         return None
     before, now = (
-        dict(leaves(content, whole_lists=True)) for content in (asked, {key: ran[key] for key in asked if key in ran})
+        dict(leaves(content, whole_lists=True))
+        for content in (by_file, {key: ran[key] for key in by_file if key in ran})
     )
     if before.keys() != now.keys():
         return None
@@ -380,14 +385,14 @@ def _rates(
     names: dict[int, dict[str, str]], wide: dict[str, Any], flows: pd.DataFrame, rate: Rate, mean: str
 ) -> list[dict[str, Any]]:
     """Pacing rates, and BBR's estimates of the bandwidth with what an equal share of the link is."""
-    found = []
+    rates = []
     if "pacing_rate" in wide:
         lines = [_line(names[i], times, values * 8e-6) for i, (times, values) in wide["pacing_rate"].items()]
-        found.append({"label": f"pacing (Mbit/s){mean}", "lines": lines})
+        rates.append({"label": f"pacing (Mbit/s){mean}", "lines": lines})
     if "bbr_bw" in wide and flows["bbr_bw"].notna().any():
         lines = [_line(names[i], times, v * 8e-6) for i, (times, v) in wide["bbr_bw"].items() if np.isfinite(v).any()]
-        found.append({"label": f"BBR's bw (Mbit/s){mean}", "lines": [*lines, *_equal_share(flows, rate)]})
-    return found
+        rates.append({"label": f"BBR's bw (Mbit/s){mean}", "lines": [*lines, *_equal_share(flows, rate)]})
+    return rates
 
 
 def _equal_share(flows: pd.DataFrame, rate: Rate) -> list[dict[str, Any]]:
@@ -435,18 +440,18 @@ def _losses(
 def _names(flows: pd.DataFrame, by: str, ccas: Sequence[str]) -> dict[int, dict[str, str]]:
     """{flow or group: its name, colour and dash}."""
     groups = flows.groupby(by)["group"].first()
-    found, used = {}, dict.fromkeys(ccas, 0)
+    names, used = {}, dict.fromkeys(ccas, 0)
     for which, group in groups.items():
         cca = ccas[int(group)]
         dash = _DASHES[used[cca] % len(_DASHES)]
         used[cca] += 1
         label = f"flow {int(str(which)) + 1}" if by == "flow" else f"group {int(str(which)) + 1}"
-        found[int(str(which))] = {
+        names[int(str(which))] = {
             "name": f"{label_of_cca(cca)}, {label}",
             "colour": colour_of_cca(cca),
             "dash": dash,
         }
-    return found
+    return names
 
 
 def _by_time(flows: pd.DataFrame, by: str, column: str) -> dict[int, tuple[Array, Array]]:
@@ -460,8 +465,8 @@ def _by_time(flows: pd.DataFrame, by: str, column: str) -> dict[int, tuple[Array
 
 def _first_bbr_flows(flows: pd.DataFrame) -> list[int]:
     """The first flow of each group that tells its states."""
-    told = flows[flows["bbr_state"].notna()]
-    return [int(f) for f in told.groupby("group")["flow"].min()]
+    with_state = flows[flows["bbr_state"].notna()]
+    return [int(f) for f in with_state.groupby("group")["flow"].min()]
 
 
 def _line(look: dict[str, str], times: Array, values: Array) -> dict[str, Any]:

@@ -82,8 +82,8 @@ def executed_notebook(name: str, results: Path, scale: str) -> Path | None:
 def notebook_files(findings: Findings) -> dict[str, Path]:
     """{name: executed notebook} of those that are there."""
     which = findings.shown
-    found = {n: executed_notebook(n, which.results, which.scale) for n in (*findings.papers, *OF_MODELS, OVERVIEW)}
-    return {name: path for name, path in found.items() if path is not None}
+    executed = {n: executed_notebook(n, which.results, which.scale) for n in (*findings.papers, *OF_MODELS, OVERVIEW)}
+    return {name: path for name, path in executed.items() if path is not None}
 
 
 def missing_notebooks(scale: str) -> list[str]:
@@ -134,11 +134,11 @@ def _write_sources(findings: Findings, source: Path) -> None:
 
 def _titles(findings: Findings) -> dict[str, str]:
     """{paper: its title}: of its notebook."""
-    found = {}
+    titles = {}
     for paper in findings.papers:
         path = paths.ROOT / "notebooks" / f"{paper}.ipynb"
-        found[paper] = title_of(read_notebook(path), paper) if path.exists() else paper
-    return found
+        titles[paper] = title_of(read_notebook(path), paper) if path.exists() else paper
+    return titles
 
 
 def _lead(paper: str) -> str:
@@ -213,8 +213,8 @@ def _sphinx(source: Path, out: Path, doctrees: Path, looks: Path, progress: Prog
         app.build(force_all=True)
     except SphinxError as error:
         raise UserError(f"the site could not be written: {error}") from None
-    told = re.sub(r"\x1b\[[0-9;]*m", "", warnings.getvalue())
-    return [line.replace(f"{source}/", "") for line in told.splitlines() if line.strip()]
+    messages = re.sub(r"\x1b\[[0-9;]*m", "", warnings.getvalue())
+    return [line.replace(f"{source}/", "") for line in messages.splitlines() if line.strip()]
 
 
 def _report(app: Any, progress: Progress) -> None:

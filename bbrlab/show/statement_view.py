@@ -39,18 +39,18 @@ def statement_view(findings: Findings, statement: Statement) -> dict[str, Any]:
     row = findings.of_statement.get(statement.id)
     verdict = str(row["verdict"]) if row else NOT_RUN
     rows = [findings.of_claim.get(claim.id) for claim in statement.claims]
-    said = [_models_say(findings, claim) for claim in statement.claims]
-    models = [m for m in MODELS if any(m in shares for shares in said)]
+    modelled = [_models_say(findings, claim) for claim in statement.claims]
+    models = [m for m in MODELS if any(m in shares for shares in modelled)]
     scale = row["scale"] if row else findings.shown.scale
     return {
         **statement_line(findings, statement),
         "in_words": str(row["in_words"]) if row else NOT_RUN,
         "strip": _strip([dot for c, r in zip(statement.claims, rows, strict=True) if (dot := _dot(c, r))]),
-        "models": _models_within(statement.claims, said),
+        "models": _models_within(statement.claims, modelled),
         "heads": ["claim", "expected", "measured", *(_MODELS[m] for m in models), "seeds", "verdict"],
         "claims": [
             _claim(c, r, statement, scale) | {"models": [(_MODELS[m], number(shares.get(m))) for m in models]}
-            for c, r, shares in zip(statement.claims, rows, said, strict=True)
+            for c, r, shares in zip(statement.claims, rows, modelled, strict=True)
         ],
         "folded": len(statement.claims) > MANY,
         "judged": sum(r is not None and r["verdict"] in FINAL for r in rows),
@@ -83,24 +83,24 @@ def _models_say(findings: Findings, claim: Claim) -> dict[str, float]:
     one = measured_point(claim, figure) if figure else None
     if figure is None or one is None or one[:2] != (MODELLED, "0"):
         return {}
-    said = {model: share_by(model, figure.id, one[2], findings.shown.results) for model in MODELS}
-    return {model: share for model, share in said.items() if share is not None}
+    shares = {model: share_by(model, figure.id, one[2], findings.shown.results) for model in MODELS}
+    return {model: share for model, share in shares.items() if share is not None}
 
 
-def _models_within(claims: Sequence[Claim], said: Sequence[dict[str, float]]) -> list[str]:
+def _models_within(claims: Sequence[Claim], modelled: Sequence[dict[str, float]]) -> list[str]:
     """At how many of a statement's points each model is within the tolerance, in words."""
-    found = []
+    texts = []
     for model in MODELS:
         here = [
-            claim.expect.holds(shares[model]) for claim, shares in zip(claims, said, strict=True) if model in shares
+            claim.expect.holds(shares[model]) for claim, shares in zip(claims, modelled, strict=True) if model in shares
         ]
-        found += [f"{_MODELS[model]} at {sum(here)} of {len(here)}"] if here else []
-    return found
+        texts += [f"{_MODELS[model]} at {sum(here)} of {len(here)}"] if here else []
+    return texts
 
 
 def _claim(claim: Claim, row: Row | None, statement: Statement, scale: str) -> dict[str, Any]:
     """A claim's line; what it says is left out where it is the statement's own words."""
-    found: dict[str, Any] = {
+    line: dict[str, Any] = {
         "name": claim.id if not claim.variant else f"{claim.id}: {claim.variant}",
         "says": "" if claim.says == statement.says else claim.says,
         "notes": [
@@ -113,8 +113,8 @@ def _claim(claim: Claim, row: Row | None, statement: Statement, scale: str) -> d
         ],
     }
     if row is None:
-        return found | {"expected": str(claim.expect), "measured": "–", "seeds": "–", "look": NOT_RUN, "verdict": "", "marks": ""}  # fmt: skip
-    return found | {
+        return line | {"expected": str(claim.expect), "measured": "–", "seeds": "–", "look": NOT_RUN, "verdict": "", "marks": ""}  # fmt: skip
+    return line | {
         "expected": row["expected"],
         "measured": measured_text(row),
         "seeds": str(int(row["seeds"]) or "–"),
@@ -148,8 +148,8 @@ def _facts(findings: Findings, statement: Statement, row: Row | None, verdict: s
 
 def _explained(statement: Statement) -> list[Any]:
     """The findings of a statement and of its claims, each once."""
-    found = [statement.finding, *(c.finding for c in statement.claims)]
-    return list({f.text: f for f in found if f is not None}.values())
+    texts = [statement.finding, *(c.finding for c in statement.claims)]
+    return list({f.text: f for f in texts if f is not None}.values())
 
 
 def _link(findings: Findings, statement: Statement, figure: str) -> dict[str, Any]:

@@ -29,7 +29,7 @@ def figure_entry(figure: Figure, table: pd.DataFrame) -> dict[str, Any]:
     """One figure's line: what was run, what it cost, and how far published values and the Ware model are."""
     seeds = table.groupby("point")["seed"].nunique()
     per_run = table.groupby(["seed", "point"])[["ok", "virtual_s", "wall_s"]].first()
-    found: dict[str, Any] = {
+    entry: dict[str, Any] = {
         "figure": figure.id,
         "title": figure.scenario.figure,
         "points": len(figure.points),
@@ -45,7 +45,7 @@ def figure_entry(figure: Figure, table: pd.DataFrame) -> dict[str, Any]:
         panel = panel_of(figure, table)
         inside = panel.points["measured"].between(panel.points["published_low"] - panel.points["ci95"].fillna(0),
                                                   panel.points["published_high"] + panel.points["ci95"].fillna(0))  # fmt: skip
-        found |= {
+        entry |= {
             "rmse": _number(panel.rmse),
             "largest_difference": _number(panel.points["residual"].abs().max()),
             "points_with_overlapping_intervals": int(inside.sum()),
@@ -53,7 +53,7 @@ def figure_entry(figure: Figure, table: pd.DataFrame) -> dict[str, Any]:
             "ware_rmse_published": _number(panel.ware_published_rmse),
             "shorter_than_the_paper": panel.scaled,
         }
-    return found
+    return entry
 
 
 def _number(value: float) -> float | None:
@@ -72,8 +72,8 @@ def write_scorecard(
         scale: their scale.
         out: scorecard.json.
     """
-    known = {f.id: f for f in figures_at(scale, list(tables))}
-    entries = [figure_entry(known[id], table) for id, table in tables.items()]
+    figures = {f.id: f for f in figures_at(scale, list(tables))}
+    entries = [figure_entry(figures[id], table) for id, table in tables.items()]
     of_statements, of_claims = statement_counts(statements), claim_counts(claims)
     _say_replaced(Console(width=WIDTH))
     show_figures(entries, scale)
@@ -99,10 +99,10 @@ def _say_replaced(console: Console) -> None:
 
 def claim_counts(claims: pd.DataFrame) -> pd.DataFrame:
     """judge.verdict_counts() with ``judged``, how many have a verdict, and ``stand``, how many that stands among so many."""
-    found = verdict_counts(claims)
-    found["judged"] = found[list(FINAL)].sum(axis=1)
-    found["stand"] = standing_counts(claims, "stands", found.index)
-    return found
+    counts = verdict_counts(claims)
+    counts["judged"] = counts[list(FINAL)].sum(axis=1)
+    counts["stand"] = standing_counts(claims, "stands", counts.index)
+    return counts
 
 
 def show_figures(entries: list[dict[str, Any]], scale: str, console: Console | None = None) -> None:
@@ -153,16 +153,16 @@ def show_verdicts(claims: pd.DataFrame, statements: pd.DataFrame, console: Conso
     for name in ("claim", "expected", "measured", "verdict", ""):
         table.add_column(name, overflow="fold", no_wrap=name == "claim")
     for statement in statements.to_dict(orient="records"):
-        mine = claims[claims["statement"] == statement["id"]].to_dict(orient="records")
-        if len(mine) > 1:
+        own_claims = claims[claims["statement"] == statement["id"]].to_dict(orient="records")
+        if len(own_claims) > 1:
             colour = LOOKS[statement["verdict"]].terminal
             table.add_row(Text(statement["id"], "bold"), "", "", Text(statement["in_words"], colour), "")
-        left = [claim for claim in mine if claim["verdict"] == NOT_RUN] if len(mine) > 1 else []
-        for claim in mine:
+        left = [claim for claim in own_claims if claim["verdict"] == NOT_RUN] if len(own_claims) > 1 else []
+        for claim in own_claims:
             if claim in left:
                 continue
             colour = LOOKS[claim["interim"] or claim["verdict"]].terminal
-            whose = Text(f"  {claim['id']}") if len(mine) > 1 else Text(claim["id"], "bold")
+            whose = Text(f"  {claim['id']}") if len(own_claims) > 1 else Text(claim["id"], "bold")
             verdict = Text(verdict_text(claim), "dim" if claim["role"] else colour)
             table.add_row(whose, claim["expected"], measured_text(claim), verdict, marks_text(claim))
         if left:

@@ -92,12 +92,12 @@ def measured_text(claim: Any) -> str:
     """
     if pd.isna(claim["mean"]):
         return "-"
-    said = rounded(claim["mean"], 4)
+    text = rounded(claim["mean"], 4)
     if not pd.isna(claim["low"]):
-        said += f" ± {rounded((claim['high'] - claim['low']) / 2, 2)}"
+        text += f" ± {rounded((claim['high'] - claim['low']) / 2, 2)}"
     elif claim["spread"]:
-        said += f" ({claim['spread']})"
-    return f"{said} at {claim['part']}" if claim["part"] else said
+        text += f" ({claim['spread']})"
+    return f"{text} at {claim['part']}" if claim["part"] else text
 
 
 def verdict_text(claim: Any) -> str:

@@ -60,20 +60,20 @@ def _cells(findings: Findings, figure: Figure) -> dict[float, Cell]:
     chart = shown_chart(findings, figure.id)
     places = {point["label"]: i for i, point in enumerate(chart["points"])}
     here, published = chart["measured"].get(MODELLED, {}), chart["expected"].get(MODELLED, {})
-    found: dict[float, Cell] = {}
+    by_place: dict[float, Cell] = {}
     for point in _alone(figure):
         at = places.get(point.label)
         if at is None:
             continue
         both = [cells[at] for group in ("0", "1") if (cells := here.get(group)) and cells[at]]
         if len(both) == 2:
-            mine, theirs = (cell[0] for cell in both)
+            first, second = (cell[0] for cell in both)
             goal = published["0"][at] if "0" in published else None
-            found[point.values[_BUFFER]] = {
-                "buffer": number(point.values[_BUFFER]), "here": round(100 * mine), "published": None if goal is None else round(100 * goal[0]),
-                "level": (level := min(int(mine / (mine + theirs) * len(_COLOURS)), len(_COLOURS) - 1)), "look": Look("", "", "", _COLOURS[level], ""),
+            by_place[point.values[_BUFFER]] = {
+                "buffer": number(point.values[_BUFFER]), "here": round(100 * first), "published": None if goal is None else round(100 * goal[0]),
+                "level": (level := min(int(first / (first + second) * len(_COLOURS)), len(_COLOURS) - 1)), "look": Look("", "", "", _COLOURS[level], ""),
             }  # fmt: skip
-    return found
+    return by_place
 
 
 def where_it_wins(cells: list[Cell]) -> str:

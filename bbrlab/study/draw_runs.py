@@ -164,8 +164,11 @@ def _tinted(colour: str, white: float) -> tuple[float, float, float]:
 
 def _strips(run: RunSource, table: pd.DataFrame) -> list[tuple[int, str]]:
     """The first flow of each group that tells its states, and its algorithm."""
-    told = table[table["bbr_state"].notna() & (table["flow"] >= 0)]
-    return [(int(flow), run.scenario.flows[int(str(g))].cca) for g, flow in told.groupby("group")["flow"].min().items()]
+    with_state = table[table["bbr_state"].notna() & (table["flow"] >= 0)]
+    return [
+        (int(flow), run.scenario.flows[int(str(g))].cca)
+        for g, flow in with_state.groupby("group")["flow"].min().items()
+    ]
 
 
 def _states(axes: Axes, strips: Sequence[tuple[RunSource, int, str]], *, several: bool) -> None:
@@ -241,8 +244,8 @@ def distributions(runs: Sequence[RunSource], wanted: Sequence[str], kind: str) -
         data = _in_window(runs, name)
         if kind == "cdf":
             for number, group in data[["number", "group"]].drop_duplicates().itertuples(index=False):
-                mine = data[(data["number"] == number) & (data["group"] == group)]
-                sns.ecdfplot(x=mine["value"], ax=axes, lw=1.8, **_look(runs[number], number, group))
+                of_group = data[(data["number"] == number) & (data["group"] == group)]
+                sns.ecdfplot(x=of_group["value"], ax=axes, lw=1.8, **_look(runs[number], number, group))
             axes.set(xlabel=series_of(name).label, ylabel="fraction of samples", ylim=(0, 1.02))
             axes.set_xlim(left=0 if axes.dataLim.x0 >= 0 else None)
         else:
@@ -282,13 +285,13 @@ def _line_name(run: RunSource, group: int, *, several: bool) -> str:
 
 def _in_window(runs: Sequence[RunSource], name: str) -> pd.DataFrame:
     """The samples of a series: columns value, number (of the run), group and line (what they are called)."""
-    found = []
+    parts = []
     for number, run in enumerate(runs):
         low, high = run.scenario.window_s
         for group, (times, values) in values_of(run, name, _samples(run, [name])).items():
             inside = (times >= low) & (times <= high)
             line = _line_name(run, group, several=len(runs) > 1)
-            found.append(pd.DataFrame({"value": values[inside]}).assign(number=number, group=group, line=line))
-    if not found:
+            parts.append(pd.DataFrame({"value": values[inside]}).assign(number=number, group=group, line=line))
+    if not parts:
         raise UserError(f"no run has samples of {name} in its window")
-    return pd.concat(found, ignore_index=True)
+    return pd.concat(parts, ignore_index=True)

@@ -45,8 +45,8 @@ class Number:
 
 def fields_that_differ(one: RunSource, two: RunSource) -> list[Field]:
     """In what the scenarios of two runs differ, and what else made them: seed, kernel, backend."""
-    found = list(differences(_made_by(one), _made_by(two)))
-    return [Field(d.place, *(None if v is MISSING else v for v in (d.first, d.second))) for d in found]
+    differing = list(differences(_made_by(one), _made_by(two)))
+    return [Field(d.place, *(None if v is MISSING else v for v in (d.first, d.second))) for d in differing]
 
 
 def _made_by(run: RunSource) -> dict[str, Any]:

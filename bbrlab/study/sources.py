@@ -133,13 +133,13 @@ def _names(folders: Sequence[RunFolder]) -> list[str]:
     """Names for a legend: of points of one scenario the values in which they differ, of others the parts of their paths that do."""
     if len(folders) == 1:
         return [folders[0].path.absolute().name]
-    told = [{**f.summary["values"], "seed": f.summary["seed"]} for f in folders]
+    settings = [{**f.summary["values"], "seed": f.summary["seed"]} for f in folders]
     if (
-        len({(f.summary["paper"], f.summary["scenario"], *values) for f, values in zip(folders, told, strict=True)})
+        len({(f.summary["paper"], f.summary["scenario"], *values) for f, values in zip(folders, settings, strict=True)})
         == 1
     ):
-        apart = [key for key in told[0] if len({str(values[key]) for values in told}) > 1]
-        names = [", ".join(f"{key.removeprefix('network.')} = {values[key]}" for key in apart) for values in told]
+        apart = [key for key in settings[0] if len({str(values[key]) for values in settings}) > 1]
+        names = [", ".join(f"{key.removeprefix('network.')} = {values[key]}" for key in apart) for values in settings]
         if apart and len(set(names)) == len(names):
             return [_short(name) for name in names]
     return [_short(name) for name in _parts_apart([folder.path for folder in folders])]
@@ -184,10 +184,10 @@ def _points(word: str, scale: str | None) -> PointsSource:
 
 
 def _figure(word: str, scale: str | None) -> PointsSource:
-    known = scenario_files()
-    wanted = [id for id in known if word in (id, id.split("/")[1])]
+    files = scenario_files()
+    wanted = [id for id in files if word in (id, id.split("/")[1])]
     if len(wanted) != 1:
-        raise UserError(_no_such(word, wanted, list(known)))
+        raise UserError(_no_such(word, wanted, list(files)))
     (id,) = wanted
     scales = load_config().scales
     if scale is not None and scale not in scales:
@@ -208,13 +208,13 @@ def _figure(word: str, scale: str | None) -> PointsSource:
     raise UserError(f"{id}: there are no results of it; compute them: {command_for(id, scale or load_config().scale)}")
 
 
-def _no_such(word: str, wanted: list[str], known: list[str]) -> str:
+def _no_such(word: str, wanted: list[str], ids: list[str]) -> str:
     if wanted:
         return f"{word}: may be {' or '.join(wanted)}; give one of them"
-    papers = list(dict.fromkeys(id.split("/")[0] for id in known))
+    papers = list(dict.fromkeys(id.split("/")[0] for id in ids))
     if word in papers:
-        mine = [id for id in known if id.startswith(f"{word}/")]
-        return f"{word}: is a paper; give one of its figures: {in_short(mine)}"
-    close = difflib.get_close_matches(word, [*known, *(id.split("/")[1] for id in known)], 3)
+        of_paper = [id for id in ids if id.startswith(f"{word}/")]
+        return f"{word}: is a paper; give one of its figures: {in_short(of_paper)}"
+    close = difflib.get_close_matches(word, [*ids, *(id.split("/")[1] for id in ids)], 3)
     meant = f"; did you mean {' or '.join(close)}?" if close else " (bbrlab list says what there is)"
     return f"{word}: is no folder, and there is no such figure{meant}"

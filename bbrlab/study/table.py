@@ -43,14 +43,14 @@ def means(table: pd.DataFrame) -> pd.DataFrame:
     """
     keys = ["point", "group"]
     who = [*swept_columns(table), "cca", "direction", *CONDITIONS]
-    found: pd.DataFrame = table.groupby(keys, sort=False)[who].first()
+    first: pd.DataFrame = table.groupby(keys, sort=False)[who].first()
     runs = table.groupby(keys, sort=False)["ok"]
     columns: dict[str, Any] = {"runs": runs.sum().astype(int), "failed": runs.agg(lambda ok: int((~ok).sum()))}
     for name in schema.METRICS:
         if name in table and table[name].notna().any():
             of = point_means(table, keys, name).set_index(keys)
             columns |= {name: of["mean"], f"{name}_ci95": of["ci95"]}
-    return pd.concat([found, pd.DataFrame(columns)], axis=1).reset_index()
+    return pd.concat([first, pd.DataFrame(columns)], axis=1).reset_index()
 
 
 def write_tables(study: Study, table: pd.DataFrame) -> list[Path]:

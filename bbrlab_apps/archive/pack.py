@@ -114,14 +114,14 @@ def pack(
     check_judged(campaign, whole)
     if whole:
         _check_whole(results / scale)
-    said = runs.manifest(scale)
+    provenance = runs.manifest(scale)
     version = project_version()
     name = f"bbrlab-{version}-{scale}-{commit.name[:10]}"
     on_progress("reading sources")
     members = [*_sources(sources(commit, checkout)), *_results(scale, runs.runs, results)]
     _check_room(sum(m.size() for m in members), out)
     packages = Counter(f"{name} {of}" for one in runs.runs for name, of in one.manifest["packages"].items())
-    manifest = _manifest(version, commit, said, packages, members)
+    manifest = _manifest(version, commit, provenance, packages, members)
     members.append(Member(README, data=_readme(name, manifest).encode()))
     members.append(Member(MANIFEST, data=_json(manifest)))
     members.append(Member(crate.METADATA, data=_json(_provenance(version, commit, scale, runs.runs))))

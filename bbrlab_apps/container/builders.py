@@ -50,28 +50,28 @@ class Builder:
         done = self.ask(*kind, name)
         if done.returncode:
             return None
-        found = json.loads(done.stdout)
-        return dict(found[0] if isinstance(found, list) else found)
+        content = json.loads(done.stdout)
+        return dict(content[0] if isinstance(content, list) else content)
 
     def labels(self, name: str) -> dict[str, str]:
         """An image's labels; empty if there is no such image."""
-        found = self.image(name) or {}
-        config = found.get("Config") if self.name != "buildah" else (found.get("OCIv1") or {}).get("config")
+        content = self.image(name) or {}
+        config = content.get("Config") if self.name != "buildah" else (content.get("OCIv1") or {}).get("config")
         return dict((config or {}).get("Labels") or {})
 
     def digest(self, name: str) -> str:
         """What tells an image from any other, as sha256:...; "" if there is no such image."""
-        found = self.image(name) or {}
+        content = self.image(name) or {}
         if self.name == "buildah":
-            return str(found.get("FromImageDigest") or "")
-        of_registry = [d.rpartition("@")[2] for d in found.get("RepoDigests") or []]
-        return next(iter(of_registry), str(found.get("Digest") or found.get("Id") or ""))
+            return str(content.get("FromImageDigest") or "")
+        of_registry = [d.rpartition("@")[2] for d in content.get("RepoDigests") or []]
+        return next(iter(of_registry), str(content.get("Digest") or content.get("Id") or ""))
 
     def size(self, name: str) -> str:
         """An image's size with all its layers, in words."""
         if self.name == "buildah":
-            found = json.loads(self.do(f"size of {name}", "images", "--json", name))
-            return str(found[0]["size"])
+            images = json.loads(self.do(f"size of {name}", "images", "--json", name))
+            return str(images[0]["size"])
         return f"{(self.image(name) or {})['Size'] / 1e9:.2f} GB"
 
     def build(
@@ -160,10 +160,10 @@ def find_builder(wanted: str | None = None) -> Builder:
     """
     reasons = []
     for name in [wanted] if wanted else NAMES:
-        found = _look(name)
-        if isinstance(found, Builder):
-            return found
-        reasons.append(f"{name}: {found}")
+        builder = _look(name)
+        if isinstance(builder, Builder):
+            return builder
+        reasons.append(f"{name}: {builder}")
     raise UserError(
         f"nothing here can build an image ({'; '.join(reasons)}); install one that can (Debian: apt-get install podman), or start it. {HOW}"
     )

@@ -126,7 +126,7 @@ def _binned(times: pd.Series[float], values: pd.Series[float], bin_s: float) -> 
 def _flows_of(run: RunSource) -> dict[int, list[Flow]]:
     """The flows of a run, group by group, as if they had been recorded on a testbed."""
     samples = run.samples(["time_s", "flow", "group", "bytes_acked", "srtt_us"])
-    found: dict[int, list[Flow]] = {}
+    flows: dict[int, list[Flow]] = {}
     for (group, flow), rows in samples[(samples["flow"] >= 0) & (samples["bytes_acked"] > 0)].groupby(
         ["group", "flow"]
     ):
@@ -136,5 +136,5 @@ def _flows_of(run: RunSource) -> dict[int, list[Flow]]:
             "goodput_mbit": rows["bytes_acked"].diff() * 8e-6 / seconds,
         }))  # fmt: skip
         if len(table):
-            found.setdefault(int(str(group)), []).append(Flow(f"flow {flow}", table))
-    return found
+            flows.setdefault(int(str(group)), []).append(Flow(f"flow {flow}", table))
+    return flows

@@ -207,11 +207,11 @@ def _rtt(estimate: Estimate, recordings: Sequence[Recording]) -> Estimate:
     estimate.findings.insert(0, Finding("RTT", f"{smallest:.3g} ms", how + apart))
     for one in recordings:
         for said_ms, words in stated_in(one).rtts_ms:
-            mine = [g.rtt_ms for g in estimate.groups if g.recording is one and is_there(g.rtt_ms)] or [smallest]
-            if any(abs(said_ms - ms) <= max(0.15 * said_ms, 2.0) for ms in mine):
+            rtts_ms = [g.rtt_ms for g in estimate.groups if g.recording is one and is_there(g.rtt_ms)] or [smallest]
+            if any(abs(said_ms - ms) <= max(0.15 * said_ms, 2.0) for ms in rtts_ms):
                 continue
-            if said_ms > max(mine) or kernels:
-                estimate.contradictions.append(f"{one.file}: {words}, and {how.split(',')[0]} is {min(mine):.3g} ms")
+            if said_ms > max(rtts_ms) or kernels:
+                estimate.contradictions.append(f"{one.file}: {words}, and {how.split(',')[0]} is {min(rtts_ms):.3g} ms")
     return replace(estimate, rtt_ms=smallest, own_rtts=own)
 
 
@@ -286,12 +286,12 @@ def _rate(estimate: Estimate, recordings: Sequence[Recording]) -> tuple[Estimate
     rate = float(f"{rate:.4g}")
     estimate.findings.insert(1, Finding("rate", f"{rate:g} Mbit/s", how))
     for one in recordings:
-        for said, words in stated_in(one).rates_mbit:
-            mine = [(clock_of(g), f) for g in forward if g.recording is one for f in g.flows]
-            alone = float(rate_over_time(mine, *estimate.window_s, bins=4)[1].max()) if mine else 0.0
-            if alone > 1.02 * said:
+        for stated_mbit, words in stated_in(one).rates_mbit:
+            own_flows = [(clock_of(g), f) for g in forward if g.recording is one for f in g.flows]
+            alone = float(rate_over_time(own_flows, *estimate.window_s, bins=4)[1].max()) if own_flows else 0.0
+            if alone > 1.02 * stated_mbit:
                 estimate.contradictions.append(f"{one.file}: {words}, and its flows got {alone:.4g} Mbit/s")
-            elif is_full and rate < 0.8 * said:
+            elif is_full and rate < 0.8 * stated_mbit:
                 estimate.contradictions.append(
                     f"{one.file}: {words}, and all flows together got {level:.4g} Mbit/s though the link was full"
                 )
@@ -322,7 +322,7 @@ def _buffer_and_loss(estimate: Estimate, is_full: bool) -> Estimate:
     share = lost / packets if packets else 0.0
     frame_bdp = FRAME_BYTES * 8e-3 / (estimate.rate_mbit * estimate.rtt_ms)
     bdp, loss = max(longest_ms / estimate.rtt_ms, 10 * frame_bdp) if is_there(longest_ms) else 1.0, 0.0
-    told = (
+    text = (
         f"{lost:.0f} of {packets:.0f} packets were sent again ({share:.2g})"
         if counted
         else "no file counts retransmissions"
@@ -348,7 +348,7 @@ def _buffer_and_loss(estimate: Estimate, is_full: bool) -> Estimate:
         )
     estimate.findings.insert(2, Finding("buffer", value, how))
     estimate.findings.insert(
-        3, Finding("random loss", f"{loss:g}" if loss else "none", told + ("; taken for random" if loss else ""))
+        3, Finding("random loss", f"{loss:g}" if loss else "none", text + ("; taken for random" if loss else ""))
     )
     return replace(estimate, buffer_bdp=float(f"{bdp:.3g}"), loss=loss)
 
@@ -356,34 +356,34 @@ def _buffer_and_loss(estimate: Estimate, is_full: bool) -> Estimate:
 def _with_algorithm(group: Group, number: int, estimate: Estimate, chosen: str) -> Group:
     """The group with its algorithm: what its samples show, else what the file says, else Linux's default."""
     candidates, evidence = _shown([fingerprint_of(flow) for flow in group.flows])
-    said = group.flows[0].cca
-    called = CALLED.get(said)
+    stated = group.flows[0].cca
+    called = CALLED.get(stated)
     in_name = stated_in(group.recording).ccas
     name = f"flows.{number}"
-    if said and called is None and not chosen:
+    if stated and called is None and not chosen:
         raise UserError(
-            f"{group.recording.file}: its flows are of '{said}', which the lab lacks (it has {', '.join(ALGORITHMS)}); say what to run in "
+            f"{group.recording.file}: its flows are of '{stated}', which the lab lacks (it has {', '.join(ALGORITHMS)}); say what to run in "
             f"its place, for example --set {name}.cca=cubic"
         )
     if candidates:
         cca = called if called in candidates else next((c for c in candidates if c in in_name), candidates[-1])
         if called and called not in candidates:
-            as_linux = ", which is BBRv1 in Linux, and BBRv3 in Google's kernel" if said == "bbr" else ""
+            as_linux = ", which is BBRv1 in Linux, and BBRv3 in Google's kernel" if stated == "bbr" else ""
             estimate.contradictions.append(
-                f"{group.recording.file}: says '{said}'{as_linux}; its flows look like {_labels(candidates)}: {evidence}"
+                f"{group.recording.file}: says '{stated}'{as_linux}; its flows look like {_labels(candidates)}: {evidence}"
             )
         if len(candidates) > 1 and called not in candidates and cca == candidates[-1]:
             evidence += f"; {label_of_cca(cca)} is assumed"
     else:
         cca = called or (next(iter(in_name)) if len(in_name) == 1 else "cubic")
         why = (
-            f"the file says '{said}'"
+            f"the file says '{stated}'"
             if called
             else next(iter(in_name.values()))
             if len(in_name) == 1
             else "assumed, as Linux's default"
         )
-        if said == "bbr":
+        if stated == "bbr":
             why += ", which is BBRv1 in Linux, and BBRv3 in Google's kernel"
         evidence = f"{why}; its samples do not show it: {evidence}"
     count = number_of(len(group.flows), "flow")

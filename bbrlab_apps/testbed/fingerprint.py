@@ -80,7 +80,7 @@ def _dips(table: pd.DataFrame, step_s: float) -> tuple[Array, float]:
     around = window.rolling(max(3, round(2 * NEAR_S / step_s)), center=True, min_periods=3).median()
     low = (window < LOW * around).to_numpy()
     times, lost = table["time_s"].to_numpy(), table["retransmits"].fillna(0).to_numpy()
-    found, floors, i = [], [], 0
+    dips, floors, i = [], [], 0
     while i < len(low):
         if not low[i]:
             i += 1
@@ -89,10 +89,10 @@ def _dips(table: pd.DataFrame, step_s: float) -> tuple[Array, float]:
         while j + 1 < len(low) and low[j + 1]:
             j += 1
         if times[j] - times[i] <= LONG_S and not lost[max(0, i - 1) : i + 1].any():
-            found.append(times[i])
+            dips.append(times[i])
             floors.append(window[i : j + 1].min())
         i = j + 1
-    return np.array(found), min(floors, default=float("nan"))
+    return np.array(dips), min(floors, default=float("nan"))
 
 
 def _cuts(table: pd.DataFrame, step_s: float) -> Array:
@@ -100,9 +100,9 @@ def _cuts(table: pd.DataFrame, step_s: float) -> Array:
     window, lost = table["cwnd_packets"].to_numpy(), table["retransmits"].fillna(0).to_numpy() > 0
     rtt_s = table["rtt_ms"].median() / 1e3
     after = 2 + (math.ceil(1.5 * rtt_s / step_s) if is_there(rtt_s) else 0)
-    found = []
+    cuts = []
     for i in range(1, len(window) - after):
         if lost[i] and not lost[i - 1]:
             before = max(window[i - 1], window[i])
-            found.append(window[i : i + after].min() / before)
-    return np.array(found)
+            cuts.append(window[i : i + after].min() / before)
+    return np.array(cuts)

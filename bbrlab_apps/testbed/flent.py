@@ -58,7 +58,7 @@ def read(file: Path, text: str) -> list[Recording]:
             f"is flent's, and has no series of a TCP flow (it has {in_short([words(n) for n in names]) or 'none'})"
         )
     left = [words(name) for name in names if name not in used and not SUMS.search(name)]
-    asked = [
+    wanted = [
         (f"flent's {key}", words(metadata.get(key))) for key in ("TITLE", "NOTE", "NAME") if isinstance(metadata, dict)
     ]
     return [
@@ -67,7 +67,7 @@ def read(file: Path, text: str) -> list[Recording]:
             "flent's data",
             flows,
             ping_ms=pings,
-            says=asked,
+            says=wanted,
             not_read=[f"the series {in_short(left)}"] if left else [],
             system=words(metadata.get("KERNEL_RELEASE")) if isinstance(metadata, dict) else "",
         )
@@ -94,6 +94,6 @@ def _rows(name: str, clock: np.ndarray[Any, Any], results: dict[str, Any]) -> li
 def _cca(name: str, meta: Any) -> str:
     """The algorithm that the file names for a series: in its metadata, else in its name."""
     of = meta.get(name) if isinstance(meta, dict) else None
-    said = words(of.get("CONG_CONTROL")) if isinstance(of, dict) else ""
+    text = words(of.get("CONG_CONTROL")) if isinstance(of, dict) else ""
     in_name = re.search(r"\b(bbr\w*|cubic|reno|dctcp|vegas|westwood|cdg|ledbat|prague)\b", name, re.IGNORECASE)
-    return said.partition(",")[0].lower() or (in_name.group(1).lower() if in_name else "")
+    return text.partition(",")[0].lower() or (in_name.group(1).lower() if in_name else "")

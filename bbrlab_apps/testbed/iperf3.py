@@ -28,16 +28,16 @@ def read(file: Path, text: str) -> list[Recording]:
     Raises:
         NotReadError: if none can be read.
     """
-    found, problems = [], []
+    recordings, problems = [], []
     for number_, (content, cut) in enumerate(_tests(text), 1):
         try:
-            found.append(_test(file, content, cut))
+            recordings.append(_test(file, content, cut))
         except NotReadError as error:
             problems.append(f"test {number_}: {error}")
-    if not found:
+    if not recordings:
         raise NotReadError("; ".join(problems).removeprefix("test 1: ") or "has no test of iperf3 in it")
-    found[0].not_read.extend(problems)
-    return found
+    recordings[0].not_read.extend(problems)
+    return recordings
 
 
 def _tests(text: str) -> Iterator[tuple[dict[str, Any], bool]]:

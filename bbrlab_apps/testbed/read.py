@@ -55,8 +55,8 @@ def _read(path: Path) -> list[Recording]:
         raise NotReadError("is empty")
     for reader in READERS:
         if reader.recognises(text):
-            found: list[Recording] = reader.read(path, text)
-            return found
+            recordings: list[Recording] = reader.read(path, text)
+            return recordings
     if "Interval" in text and "Bitrate" in text:
         raise NotReadError("is iperf3's text, which has no RTT; record with iperf3 -J -i 0.1")
     raise NotReadError(f"is none of {KINDS}")

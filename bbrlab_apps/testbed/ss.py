@@ -80,7 +80,7 @@ def _clock(of: Mapping[tuple[str, str], list[Values]]) -> str:
 
 
 def _values(line: str) -> Values:
-    found: Values = {}
+    values: Values = {}
     for match in VALUE.finditer(line):
         key, text = match["key"], match["value"]
         if key == "retrans":
@@ -88,7 +88,7 @@ def _values(line: str) -> Values:
         elif key == "rtt":
             text = text.partition("/")[0]
         try:
-            found[key] = number(float(text), r.BYTES_MAX)
+            values[key] = number(float(text), r.BYTES_MAX)
         except ValueError:
             continue
     if bbr := BBR.search(line):
@@ -96,23 +96,23 @@ def _values(line: str) -> Values:
             key, _, text = item.partition(":")
             if key in ("pacing_gain", "mrtt", "version") and re.fullmatch(r"[0-9.]{1,12}", text):
                 try:
-                    found[f"bbr_{key}"] = number(float(text), r.RTT_MS_MAX)
+                    values[f"bbr_{key}"] = number(float(text), r.RTT_MS_MAX)
                 except ValueError:
                     continue
-    return found
+    return values
 
 
 def _intervals(rows: list[Values], clock: str) -> list[dict[str, float]]:
     """Differences of what a socket counts between two prints of it."""
     zero = rows[0].get(clock, math.nan) if clock == "busy" else min(row["epoch"] for row in rows)
     unit = 1e-3 if clock == "busy" else 1.0
-    found: list[dict[str, float]] = []
+    intervals: list[dict[str, float]] = []
     for before, row in zip(rows, rows[1:], strict=False):
         seconds = (row.get(clock, math.nan) - before.get(clock, math.nan)) * unit
         acked = row.get("bytes_acked", math.nan) - before.get("bytes_acked", math.nan)
         if not seconds > 0 or not acked >= 0:
             continue
-        found.append({
+        intervals.append({
             "time_s": number((row[clock] - zero) * unit, r.SECONDS_MAX),
             "seconds": seconds,
             "goodput_mbit": number(acked * 8e-6 / seconds, r.MBIT_MAX),
@@ -122,4 +122,4 @@ def _intervals(rows: list[Values], clock: str) -> list[dict[str, float]]:
             "retransmits": number(row.get("retrans", 0.0) - before.get("retrans", 0.0), r.PACKETS_MAX),
             "pacing_gain": number(row.get("bbr_pacing_gain"), 10),
         })  # fmt: skip
-    return found
+    return intervals

@@ -20,11 +20,11 @@ def predict(
     from bbrlab.models.predictions import KINDS, write_prediction
     from bbrlab.scenario.point_files import read_point
 
-    asked = [file.partition("=") for file in files]
-    for kind, equals, out in asked:
+    pairs = [file.partition("=") for file in files]
+    for kind, equals, out in pairs:
         if not (kind and equals and out):
             raise UserError(f"'{kind}{equals}{out}' must be KIND=FILE")
         if kind not in KINDS:
             raise UserError(f"{kind}: there is no such kind of predictions (there are {', '.join(KINDS)})")
-    for kind, _, out in asked:
+    for kind, _, out in pairs:
         write_prediction(kind, read_point(point), Path(out))

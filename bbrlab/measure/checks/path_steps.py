@@ -28,7 +28,7 @@ def path_steps_check(scenario: Scenario, plan: Plan, report: Report) -> Check | 
     network, hosts = scenario.network, plan.content["hosts"]
     lossy = set(loss_devices(scenario, hosts))
     delayed = {f"{h['switch']}-{h['name']}" for h in hosts if h["sends"] and h["network_rtt"]}
-    found = [difference("network.changes of delay or loss", about("", len(changes)), len(steps))]
+    problems = [difference("network.changes of delay or loss", about("", len(changes)), len(steps))]
     state = Change.model_construct(at_s=0.0, rate_mbit=None, rtt_ms=None, loss=None)  # of all changes until then
     for (place, change), step in zip(changes, steps, strict=False):
         new = {name: value for name in ("rtt_ms", "loss") if (value := getattr(change, name)) is not None}
@@ -37,11 +37,11 @@ def path_steps_check(scenario: Scenario, plan: Plan, report: Report) -> Check | 
         read = {setting["device"] for setting in step["ports"]}
         for name, ports in (("rtt_ms", delayed), ("loss", lossy)):
             if name in new and not ports & read:
-                found.append(f"{where}.{name}: no port that has it was read")
+                problems.append(f"{where}.{name}: no port that has it was read")
         now = network.model_copy(update={"changes": [state]})
         wanted = [w for w in ports_wanted(scenario, plan, now, read) if w.parent == "root"]
-        found += [text and f"{where}: {text}" for text in compare(wanted, step["ports"])]
-    return values_check("path_steps", found, "values of the path right after each of network.changes")
+        problems += [text and f"{where}: {text}" for text in compare(wanted, step["ports"])]
+    return values_check("path_steps", problems, "values of the path right after each of network.changes")
 
 
 def stepwise_loss_check(scenario: Scenario, plan: Plan, report: Report) -> Check:
