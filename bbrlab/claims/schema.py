@@ -310,7 +310,7 @@ class Claim(Strict):
 
     @property
     def later_choices(self) -> str:
-        """What was chosen after a comparison (readings.later_choices())."""
+        """What was chosen after a comparison (later_choices.later_choices())."""
         return later_choices(self.chosen_after, self.readings)
 
     @property
@@ -348,7 +348,7 @@ class Wording(Strict):
 
     @property
     def later_choices(self) -> str:
-        """What was chosen after a comparison (readings.later_choices())."""
+        """What was chosen after a comparison (later_choices.later_choices())."""
         return later_choices(self.chosen_after, self.readings)
 
 
