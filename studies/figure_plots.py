@@ -128,7 +128,7 @@ def verdict_bars(counts: pd.DataFrame) -> Figure:
     """Statements per paper as stacked bars.
 
     Args:
-        counts: statements.statement_counts().
+        counts: statement_verdict.statement_counts().
     """
     papers = counts.drop(index=ALL).iloc[::-1]
     figure, axes = plt.subplots(figsize=(9, 0.6 + 0.42 * len(papers)), layout="constrained")

@@ -70,7 +70,7 @@ def best_statements(parts: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Each statement at the largest scale that decides it; if none does, the largest at which some of it was run; else the smallest.
 
     Args:
-        parts: {scale: its statements, as statements.statement_frame()}, the smallest first.
+        parts: {scale: its statements, as statement_verdict.statement_frame()}, the smallest first.
 
     Returns:
         Their rows in the given order, with the column ``scale``.

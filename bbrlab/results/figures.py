@@ -50,7 +50,7 @@ class Figure:
         id: paper/name.
         trials: each point begins with the seeds 1 to trials, or fewer if it draws nothing (trials_of()).
         seeds_cap: seeds of a point, at most, if its claims need more.
-        seeds_packets: a point whose runs carry so many packets (cost.packets_of()) may have one seed more than trials, others in
+        seeds_packets: a point whose runs carry so many packets (run_estimate.packets_of()) may have one seed more than trials, others in
             proportion to one over the root of their packets.
     """
 

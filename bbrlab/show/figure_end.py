@@ -30,7 +30,7 @@ def show_figure_end(path: Path, claims: pd.DataFrame, statements: pd.DataFrame, 
     Args:
         path: of its table, SCALE/PAPER/FIGURE.parquet.
         claims: judge.verdict_frame() of those that read the figure.
-        statements: statements.statement_frame() of theirs.
+        statements: statement_verdict.statement_frame() of theirs.
     """
     table = read_figure(path)
     scale, id = path.parent.parent.name, f"{path.parent.name}/{path.stem}"

@@ -68,7 +68,7 @@ def write_scorecard(
     Args:
         tables: tables.figure_table() of each figure, by id.
         claims: judge.verdict_frame().
-        statements: statements.statement_frame().
+        statements: statement_verdict.statement_frame().
         scale: their scale.
         out: scorecard.json.
     """
@@ -124,7 +124,7 @@ def show_counts(counts: pd.DataFrame, title: str, console: Console | None = None
     """Print how many of each paper came out how, those of all papers, and the lab's own.
 
     Args:
-        counts: statements.statement_counts(), or claim_counts().
+        counts: statement_verdict.statement_counts(), or claim_counts().
     """
     console = console or Console(width=WIDTH)
     table = Table(title=f"\n{title}", title_justify="left", box=None, pad_edge=False)
@@ -145,7 +145,7 @@ def show_verdicts(claims: pd.DataFrame, statements: pd.DataFrame, console: Conso
 
     Args:
         claims: judge.verdict_frame().
-        statements: statements.statement_frame().
+        statements: statement_verdict.statement_frame().
     """
     console = console or Console(width=WIDTH)
     _say_replaced(console)
