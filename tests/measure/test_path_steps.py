@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from bbrlab.measure.checks.path_steps import path_steps_check, stepwise_loss_check
+from bbrlab.scenario.schema import Change
 from tests.measure.kernel_settings import entry, netem
 from tests.measure.test_checks import outcome_of, sound_run
 
@@ -117,6 +118,25 @@ def test_in_real_time_packets_come_while_they_are_counted():
 def test_without_changes_of_delay_or_loss_there_is_nothing_to_check():
     run = sound_run(network__changes=[{"at_s": 5, "rate_mbit": 9}], network__loss=0, flows=[{"cca": "cubic"}])
     assert path_steps_check(run.scenario, run.plan, run.report) is None
+
+
+def test_a_change_that_has_no_effect_is_not_missed():
+    """As one may at some points of a sweep: of an RTT that no flow has there."""
+    changes = [{"at_s": 5, "rtt_ms": 70}, {"at_s": 6, "rtt_ms": 80, "loss": 0.02}]
+    own = sound_run(network__changes=changes, flows=[{"cca": "cubic", "rtt_ms": 40}])
+    (lossy,) = own.plan.content["loss_devices"]
+    step_made = {"ports": [entry(lossy, "netem", "2:", "root", netem(0, 0.02))], "losses": {"came": 1000, "lost": 10}}
+    own.report["path_steps"] = [step_made, {"ports": [], "losses": {"came": 2000, "lost": 30}}]
+    assert [check_of(own, name)["ok"] for name in ("path_steps", "random_loss")] == [True, True]
+
+
+def test_a_change_after_the_end_is_not_missed():
+    run, names = changing_run(), ("path_steps", "random_loss", "path_values", "qdisc_values")
+    without = [check_of(run, name) for name in names]
+    late = Change(at_s=11, rtt_ms=80, loss=0.1, rate_mbit=5)
+    network = run.scenario.network.model_copy(update={"changes": [late, *run.scenario.network.changes]})
+    run.scenario = run.scenario.model_copy(update={"network": network})
+    assert [check_of(run, name) for name in names] == without
 
 
 @pytest.mark.guest

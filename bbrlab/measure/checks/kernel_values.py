@@ -80,9 +80,8 @@ def qdisc_check(scenario: Scenario, plan: Plan, report: Report, link: LinkPlan) 
     """``qdisc_values``: the limiter's rate and burst and every option of the queue of one bottleneck."""
     device, network = link["device"], scenario_of(scenario, link).network
     is_reverse = "link" not in link and network is not scenario.network
-    rate = about(
-        f"network.{'reverse.' if is_reverse else ''}rate_mbit (bit/s)", 1e6 * _last(network, "rate_mbit"), RATE_STEP_BPS
-    )
+    rate_mbit = _last(network, "rate_mbit", scenario.duration_s)
+    rate = about(f"network.{'reverse.' if is_reverse else ''}rate_mbit (bit/s)", 1e6 * rate_mbit, RATE_STEP_BPS)
     step = TICK_NS * rate.asked / 8e9
     kind, values = _queue(network, plan.content["own_machine"])
     if network.opportunities:
@@ -147,9 +146,11 @@ def host_check(scenario: Scenario, plan: Plan, report: Report) -> Check:
     return values_check("host_values", problems, "values of the hosts' kernels and interfaces")
 
 
-def _last(network: Network, name: str) -> float:
-    """The value of a field of the path at the end of the run, after the last change of it."""
-    later = [c for c in sorted(network.changes, key=lambda c: c.at_s) if getattr(c, name) is not None]
+def _last(network: Network, name: str, end_s: float) -> float:
+    """The value of a field of the path at the end of the run, after the last change of it that the run comes to."""
+    later = [
+        c for c in sorted(network.changes, key=lambda c: c.at_s) if getattr(c, name) is not None and c.at_s <= end_s
+    ]
     last: float = getattr(later[-1] if later else network, name)
     return last
 
@@ -290,7 +291,7 @@ def ports_wanted(scenario: Scenario, plan: Plan, network: Network, devices: set[
     lossy = (
         plan.content["loss_devices"] if "prompt" in plan.content else loss_devices(scenario, hosts)
     )  # it might have been set
-    losses = _losses(network)
+    losses = _losses(network, scenario.duration_s)
     base = {
         "limit_packets": about("limit of netem", NETEM_PACKETS),
         "gap": about("gap", 0),
@@ -360,9 +361,9 @@ def _data_delay(network: Network) -> dict[str, Value]:
     return values
 
 
-def _losses(network: Network) -> dict[str, Value]:
+def _losses(network: Network, end_s: float) -> dict[str, Value]:
     """netem's values for the random loss at the end of the run."""
-    loss = _last(network, "loss")
+    loss = _last(network, "loss", end_s)
     if network.loss_burst_packets is None or not loss:
         return {"loss": about("network.loss", loss, LOSS_STEP)}
     begins, ends = burst_probabilities(loss, network.loss_burst_packets)
@@ -379,12 +380,13 @@ def _delays_us(scenario: Scenario, plan: Plan, network: Network) -> dict[str, tu
     transfers = plan.content["transfers"]
     used = [(transfers[f.transfer]["client"], f.rtt_ms, f.group) for f in plan.flows]
     used += [(client, e["rtt_ms"], e["group"]) for e in plan.content["short_flows"] for client in e["clients"]]
-    changes = any(c.rtt_ms is not None for c in network.changes)
+    changes = any(c.rtt_ms is not None and c.at_s <= scenario.duration_s for c in network.changes)
     offset_us = {host["name"]: host["rtt_offset_us"] for host in plan.content["hosts"]}
     delays = {}
     for client, rtt_ms, group in used:
         changed = changes and scenario.flows[group].has_networks_rtt
-        base_us = 1000 * _last(network, "rtt_ms") + offset_us[client] if changed else 1000 * rtt_ms
+        rtt_now_ms = _last(network, "rtt_ms", scenario.duration_s)
+        base_us = 1000 * rtt_now_ms + offset_us[client] if changed else 1000 * rtt_ms
         delays[client] = base_us - (1000 * network.data_path.delay_ms if network.data_path else 0.0), group
     return delays
 

@@ -21,7 +21,7 @@ LOSS_SIGMAS = 4.5  # of a normal law: a sound run of 150,000 fails
 
 def path_steps_check(scenario: Scenario, plan: Plan, report: Report) -> Check | None:
     """``path_steps``: what the kernel had right after each change. None without a change of delay or loss."""
-    changes = _in_order(scenario)
+    changes = _changes_made(scenario)
     if not changes or "prompt" in plan.content:  # by hand the changes are what was done
         return None
     steps = report["path_steps"][:-1]
@@ -30,8 +30,7 @@ def path_steps_check(scenario: Scenario, plan: Plan, report: Report) -> Check | 
     delayed = {f"{h['switch']}-{h['name']}" for h in hosts if h["sends"] and h["network_rtt"]}
     problems = [difference("network.changes of delay or loss", about("", len(changes)), len(steps))]
     state = Change.model_construct(at_s=0.0, rate_mbit=None, rtt_ms=None, loss=None)  # of all changes until then
-    for (place, change), step in zip(changes, steps, strict=False):
-        new = {name: value for name in ("rtt_ms", "loss") if (value := getattr(change, name)) is not None}
+    for (place, _, new), step in zip(changes, steps, strict=False):
         state = state.model_copy(update=new)
         where = f"network.changes.{place}"
         read = {setting["device"] for setting in step["ports"]}
@@ -70,15 +69,25 @@ def stepwise_loss_check(scenario: Scenario, plan: Plan, report: Report) -> Check
     return Check("random_loss", round(asked, 9), round(measured, 9), came > 0 and worst <= 1e-6, detail)
 
 
-def _in_order(scenario: Scenario) -> list[tuple[int, Change]]:
-    changes = [(i, c) for i, c in enumerate(scenario.network.changes) if c.rtt_ms is not None or c.loss is not None]
-    return sorted(changes, key=lambda entry: entry[1].at_s)
+def _changes_made(scenario: Scenario) -> list[tuple[int, float, dict[str, float]]]:
+    """(place in network.changes, when in s, new values) of each change of delay or loss, in their order.
+
+    Left out is what has no effect, as it may at some points of a sweep: an RTT that no flow has, and what comes after the end.
+    """
+    has_rtt = any(flow.has_networks_rtt for flow in scenario.flows)
+    made = []
+    for place, change in sorted(enumerate(scenario.network.changes), key=lambda entry: entry[1].at_s):
+        values = {"rtt_ms": change.rtt_ms if has_rtt else None, "loss": change.loss}
+        new = {name: value for name, value in values.items() if value is not None}
+        if new and change.at_s <= scenario.duration_s:
+            made.append((place, change.at_s, new))
+    return made
 
 
 def _stretches(scenario: Scenario, steps: list[PathStep]) -> Iterator[tuple[float, float, int, int]]:
     """(from when in s, loss, packets that came, packets that were lost) of each time with one loss."""
     from_s, loss, came, lost = 0.0, scenario.network.loss, 0, 0
-    changes = [(c.at_s, c.loss) for _, c in _in_order(scenario)]
+    changes = [(at_s, new.get("loss")) for _, at_s, new in _changes_made(scenario)]
     for step, (until_s, next_loss) in zip(steps, [*changes, (scenario.duration_s, loss)], strict=False):
         if (now := step["losses"]) is None:
             continue
