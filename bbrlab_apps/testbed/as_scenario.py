@@ -10,6 +10,7 @@ from typing import Any
 from bbrlab.base.errors import UserError
 from bbrlab.base.words import shown
 from bbrlab.base.yaml_files import dump_yaml
+from bbrlab.scenario.frames import IP_VERSION
 from bbrlab.scenario.messages import validate
 from bbrlab_apps.testbed.estimate import Estimate
 
@@ -31,6 +32,8 @@ def content_of(estimate: Estimate, name: str) -> dict[str, Any]:
     }
     if estimate.loss:
         network["loss"] = estimate.loss
+    if estimate.ip_version != IP_VERSION:
+        network["ip_version"] = estimate.ip_version
     flows = []
     for group in estimate.groups:
         flow: dict[str, Any] = {"cca": group.cca}

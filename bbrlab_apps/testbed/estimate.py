@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import numpy as np
 
@@ -12,7 +13,14 @@ from bbrlab.base.arrays import Array
 from bbrlab.base.errors import UserError
 from bbrlab.base.words import number_of
 from bbrlab.results.algorithms import ALGORITHMS, label_of_cca
-from bbrlab.scenario.frames import FRAME_BYTES
+from bbrlab.scenario.frames import (
+    FRAME_BYTES,
+    IP_HEADER_BYTES,
+    IP_VERSION,
+    LINK_HEADER_BYTES,
+    PAYLOAD_BYTES,
+    TCP_HEADER_BYTES,
+)
 from bbrlab_apps.testbed.fingerprint import (
     CUTS,
     FINE_S,
@@ -25,8 +33,6 @@ from bbrlab_apps.testbed.fingerprint import (
 from bbrlab_apps.testbed.recording import Flow, Recording, is_there
 from bbrlab_apps.testbed.stated import CALLED, stated_in
 
-MSS_BYTES = 1448  # with timestamps in a frame of 1514 bytes, where a file does not say
-HEAD_BYTES = 66  # of a frame beside the payload: Ethernet, IPv4, TCP with timestamps
 WIRE_BYTES = 24  # of Ethernet on the wire beside a frame: preamble, check sum, gap
 ETHERNET_MBIT = (10, 100, 1000, 2500, 10_000)
 ROUND = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 7.5, 8, 9)  # what people set as a rate, times a power of ten
@@ -77,6 +83,7 @@ class Estimate:
     Attributes:
         own_rtts: whether groups have RTTs of their own; else all have rtt_ms.
         buffer_bdp: of rate_mbit x rtt_ms.
+        ip_version: of all packets.
         findings: with the evidence of each.
         contradictions: of what files show with what they or their names say.
         assumed: what no file says.
@@ -88,6 +95,7 @@ class Estimate:
     rate_mbit: float
     buffer_bdp: float
     loss: float
+    ip_version: Literal[4, 6]
     duration_s: float
     window_s: tuple[float, float]
     findings: list[Finding] = field(default_factory=list)
@@ -104,7 +112,7 @@ def estimate_from(recordings: Sequence[Recording], ccas: Sequence[str] = ()) -> 
     Raises:
         UserError: if no file has an RTT, or a flow has an algorithm that the lab lacks.
     """
-    estimate = Estimate([], math.nan, False, math.nan, math.nan, 0.0, math.nan, (math.nan, math.nan))
+    estimate = Estimate([], math.nan, False, math.nan, math.nan, 0.0, IP_VERSION, math.nan, (math.nan, math.nan))
     groups = _groups(recordings, estimate)
     groups = [_with_algorithm(g, i, estimate, ccas[i] if i < len(ccas) else "") for i, g in enumerate(groups)]
     end_s = max(at + flow.end_s for at, flow in _on_one_clock(recordings))
@@ -116,6 +124,7 @@ def estimate_from(recordings: Sequence[Recording], ccas: Sequence[str] = ()) -> 
         raise UserError(f"the files are of {end_s:.3g} s: at least 2 s are needed to say anything")
     estimate.contradictions.extend(_named_in_vain(recordings, groups))
     estimate = _rtt(estimate, recordings)
+    estimate = _ip_version(estimate)
     estimate, is_full = _rate(estimate, recordings)
     estimate = _buffer_and_loss(estimate, is_full)
     if not any(flow.of_receiver for g in groups for flow in g.flows):
@@ -215,6 +224,19 @@ def _rtt(estimate: Estimate, recordings: Sequence[Recording]) -> Estimate:
     return replace(estimate, rtt_ms=smallest, own_rtts=own)
 
 
+def _ip_version(estimate: Estimate) -> Estimate:
+    versions = {flow.ip_version for group in estimate.groups for flow in group.flows}
+    if 6 not in versions:
+        return estimate
+    if len(versions) > 1:
+        estimate.assumed.append(
+            "all packets are of IPv4, where some flows are of IPv6: a path of the lab has one of them"
+        )
+        return estimate
+    estimate.findings.append(Finding("packets", "IPv6", "all flows go to addresses of it"))
+    return replace(estimate, ip_version=6)
+
+
 def rate_over_time(
     flows: Sequence[tuple[float, Flow]], begin_s: float, end_s: float, bins: int = BINS
 ) -> tuple[Array, Array]:
@@ -262,8 +284,10 @@ def _rate(estimate: Estimate, recordings: Sequence[Recording]) -> tuple[Estimate
         how = f"goodput varies, and is {level:.4g} Mbit/s {'on average' if steady else 'in its best quarter'}"
     if not level > 0:
         raise UserError("no data was delivered in the later part of the files: nothing to compare")
-    mss = float(np.median([f.mss_bytes or MSS_BYTES for _, f in flows]))
-    frame = mss + HEAD_BYTES if mss <= 9000 else FRAME_BYTES * mss / MSS_BYTES
+    heads = LINK_HEADER_BYTES + IP_HEADER_BYTES[estimate.ip_version] + TCP_HEADER_BYTES
+    payload = FRAME_BYTES - heads
+    mss = float(np.median([f.mss_bytes or payload for _, f in flows]))
+    frame = mss + heads if mss <= 9000 else FRAME_BYTES * mss / payload
     rate = level * frame / mss
     queue_ms = max(
         (float((f.samples["rtt_ms"] - estimate.rtt_ms).max()) for _, f in flows if f.samples["rtt_ms"].notna().any()),
@@ -315,7 +339,7 @@ def _buffer_and_loss(estimate: Estimate, is_full: bool) -> Estimate:
     longest_ms = max(queues, default=math.nan)
     counted = [f for f in flows if f.samples["retransmits"].notna().any()]
     packets = sum(
-        float((f.samples["goodput_mbit"] * f.samples["seconds"]).sum()) * 1e6 / 8 / (f.mss_bytes or MSS_BYTES)
+        float((f.samples["goodput_mbit"] * f.samples["seconds"]).sum()) * 1e6 / 8 / (f.mss_bytes or PAYLOAD_BYTES)
         for f in counted
     )
     lost = sum(float(f.samples["retransmits"].sum()) for f in counted)

@@ -125,6 +125,8 @@ def _test(file: Path, content: dict[str, Any], cut: bool) -> Recording:
     if not rows:
         raise NotReadError(_nothing(error, content, end))
     sends = words(end.get("sender_tcp_congestion"))
+    connected = start.get("connected")
+    peer = _dict(connected[0]).get("remote_host") if isinstance(connected, list) and connected else None
     by_server = "accepted_connection" in start
     flows = []
     for socket, of in sorted(rows.items()):
@@ -139,6 +141,7 @@ def _test(file: Path, content: dict[str, Any], cut: bool) -> Recording:
                     sends,
                     this_end_sends == by_server,
                     not this_end_sends,
+                    r.ip_version_of(peer),
                 )
             )
     if not flows:

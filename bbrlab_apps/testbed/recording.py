@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import ipaddress
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
 from bbrlab.base.words import shown
+from bbrlab.scenario.frames import IP_VERSION
 
 WORDS_MAX = 120  # letters of a text of a file that are shown
 SECONDS_MAX = 86_000.0  # of a scenario
@@ -37,6 +39,7 @@ class Flow:
             recording's clock; retransmits are of that interval.
         mss_bytes: of a segment's payload; None if the file does not say.
         cca: the algorithm that the file names; empty if it names none.
+        ip_version: by the address that it goes to; 4 where the file has none.
         reverse: whether data goes to the host that made the file.
         of_receiver: whether goodput is what a receiver read; else what a sender wrote or what was acknowledged.
     """
@@ -47,6 +50,7 @@ class Flow:
     cca: str = ""
     reverse: bool = False
     of_receiver: bool = False
+    ip_version: Literal[4, 6] = IP_VERSION
 
     @property
     def start_s(self) -> float:
@@ -103,6 +107,15 @@ def number(value: Any, most: float, least: float = 0.0) -> float:
 def is_there(value: float) -> bool:
     """Whether a number is one: NaN stands for what a file does not say."""
     return not math.isnan(value)
+
+
+def ip_version_of(address: Any) -> Literal[4, 6]:
+    """Of which version of IP the packets to an address are; one of IPv4 may be written into IPv6's (::ffff:a.b.c.d)."""
+    try:
+        parsed = ipaddress.ip_address(str(address).partition("%")[0])
+    except ValueError:
+        return IP_VERSION
+    return 6 if isinstance(parsed, ipaddress.IPv6Address) and parsed.ipv4_mapped is None else 4
 
 
 def words(value: Any) -> str:

@@ -59,7 +59,8 @@ def read(file: Path, text: str) -> list[Recording]:
         table = r.table_of(_intervals(rows, clock))
         if len(table) >= 2:
             mss = rows[-1].get("mss")
-            flows.append(Flow(f"{place[0]} to {place[1]}", table, mss, ccas.get(place, "")))
+            version = r.ip_version_of(place[1].rpartition(":")[0].strip("[]"))
+            flows.append(Flow(f"{place[0]} to {place[1]}", table, mss, ccas.get(place, ""), ip_version=version))
     if not of:
         raise NotReadError("has no socket of TCP; record with ss -tin")
     if not flows:

@@ -53,6 +53,10 @@ def finding(estimate: Estimate, what: str) -> str:
     return next(f"{f.value}: {f.evidence}" for f in estimate.findings if f.what == what)
 
 
+def estimate_goodput(estimate: Estimate) -> float:
+    return float(finding(estimate, "rate").split("goodput is ")[1].split()[0])
+
+
 def beside(*words: object):
     return CliRunner().invoke(app, ["beside", *map(str, words)])
 
@@ -166,6 +170,33 @@ def test_flents_data(here):
     estimate = look(made.flent(flows, here / "x.flent.gz", pings_ms=[39.0, 60.0]))
     assert [g.cca for g in estimate.groups] == ["bbr1", "cubic"]
     assert estimate.rtt_ms == 39 and "pings" in finding(estimate, "RTT")
+
+
+@pytest.mark.parametrize(
+    ("address", "version"),
+    [("2001:db8::1", 6), ("fe80::1%eth0", 6), ("::ffff:10.0.1.1", 4), ("10.0.1.1", 4), ("nonsense", 4), (None, 4)],
+)
+def test_heads_are_those_of_the_addresses(here, address, version):
+    """A link of 47.8 / 0.943 = 50.7 Mbit/s of IPv6: in IPv4's frames its goodput would be that of 50."""
+    test = made.iperf3([made.flow("cubic")], "cubic", connected=[{"socket": 5, "remote_host": address}])
+    printed = made.ss([("cubic", made.flow("cubic"))]).replace("10.0.1.1:5201", f"[{address}]:5201")
+    files = [
+        put("x.json", json.loads(json.dumps(test).replace("1448", "1428"))),
+        put("x.txt", printed.replace("mss:1448", "mss:1428")),
+    ]
+    for file in files:
+        estimate = look(file)
+        assert load_scenario(put("s.yaml", text_of(estimate, "s"))).network.ip_version == estimate.ip_version == version
+        heads = {4: 66, 6: 86}[version]
+        assert f", {estimate_goodput(estimate) * (1428 + heads) / 1428:.4g} with the heads" in finding(estimate, "rate")
+
+
+def test_a_path_has_one_version_of_ip(here):
+    for name, host, start_s in (("a.json", "::1", 0), ("b.json", "10.0.0.1", 1)):
+        flow = made.flow("cubic", rate_mbit=20, start_s=start_s)
+        put(name, made.iperf3([flow], "cubic", connected=[{"remote_host": host}]))
+    estimate = look(Path("a.json"), Path("b.json"))
+    assert estimate.ip_version == 4 and any("some flows are of IPv6" in words for words in estimate.assumed)
 
 
 def test_a_link_that_was_not_full(here):
