@@ -71,6 +71,8 @@ ADDRESSES_OF_ITS_OWN, NO_ADDRESSES = "net.ipv6.conf.%s.addr_gen_mode", 1
 IPV6_OFF = "net.ipv6.conf.%s.disable_ipv6"
 # Whether an address is still there a host would ask from an address of that kind; it does so after so long without an answer to what it sent.
 PROBE_AFTER, PROBE_AFTER_S = "delay_first_probe_time", 1_000_000
+# How many addresses all hosts together may know. Mininet raises those of ARP (fixLimits()), and leaves IPv6 1024, enough for 512 hosts.
+NEIGHBOURS_MAX = ("gc_thresh1", "gc_thresh2", "gc_thresh3")
 FEW_DESCRIPTORS, DESCRIPTORS_PER_HOST = 128, 4
 STEPS_PER_SIGN = 200
 QUEUE_PARENT, QUEUE_HANDLE = 0x10003, 0x300000  # 1:3 and 30:, as tc writes them
@@ -367,6 +369,9 @@ class Dumbbell:
 
     def _switch_ipv6_on(self):
         """Let the hosts have addresses of IPv6; switches have none, and say nothing."""
+        if self.plan["own_machine"]:
+            for name in NEIGHBOURS_MAX:
+                set_sysctl("net.ipv6.neigh.default." + name, read(sysctl_file("net.ipv4.neigh.default." + name)))
         for name, host in self.hosts.items():
             with network_of(host.pid):
                 set_sysctl(ADDRESSES_OF_ITS_OWN % (name + "-eth0"), NO_ADDRESSES)
