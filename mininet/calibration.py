@@ -9,7 +9,7 @@ import time
 
 from dumbbell import SetupError, slowest_s
 from ip_version import family_of, header_bytes, is_ipv6
-from limiter import frame_of
+from limiter import LINK_HEADER_BYTES, frame_of
 from namespaces import network_of
 from netlink import queue_state
 
@@ -20,7 +20,7 @@ PING_BYTES, PING_ID = 56, 1  # of payload, as ping has it
 ICMP = {False: socket.IPPROTO_ICMP, True: socket.IPPROTO_ICMPV6}
 ECHO, ECHO_REPLY = {False: 8, True: 128}, {False: 0, True: 129}  # of ICMP, and of IPv6's
 SO_TIMESTAMPNS = 35
-LINK_HEADER_BYTES, PING_HEADER_BYTES, UDP_HEADER_BYTES = 14, 8, 8
+PING_HEADER_BYTES, UDP_HEADER_BYTES = 8, 8
 BURST_SLACK_PACKETS = 40
 TIMED_FRAMES = 16  # a departure is known to a fiftieth of a frame
 BURST_CAP_PACKETS = 20_000  # beyond this, filling the buffer would cost more than the experiment

@@ -5,9 +5,10 @@ import socket
 import struct
 import time
 
-from calibration import PING_SLACK_S
+from calibration import PING_SLACK_S, UDP_HEADER_BYTES
 from dumbbell import SetupError, slowest_s
 from ip_version import family_of, header_bytes
+from limiter import LINK_HEADER_BYTES
 from namespaces import network_of
 from netlink import NLM_F_DUMP, RTM_GETQDISC, TC_H_ROOT, TCA_STATS2, TCA_STATS_QUEUE, Netlink, attributes, queue_state
 
@@ -20,7 +21,7 @@ SO_TIMESTAMPNS = 35
 def delays_us(dumbbell):
     """How long each of some small packets took, of each of the plan's ``probes``, in us: one after another, on the empty path."""
     plan, found = dumbbell.plan, []
-    frame_bytes = 14 + header_bytes(plan) + 8 + PROBE_BYTES
+    frame_bytes = LINK_HEADER_BYTES + header_bytes(plan) + UDP_HEADER_BYTES + PROBE_BYTES
     frame_s = frame_bytes * 8 / min(link["rate_bps"] for link in plan["bottlenecks"])
     longest_s = slowest_s(plan)
     gap_s = longest_s + 3 * frame_s + 0.001  # none is to meet another

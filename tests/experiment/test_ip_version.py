@@ -24,6 +24,7 @@ from bbrlab.scenario.load import base_point, points_of
 from bbrlab.scenario.messages import validate
 from bbrlab.scenario.point import Point
 from bbrlab.workload.records import Records
+from bbrlab_apps.grading.submitted_samples import _beyond_the_link
 from bbrlab_apps.play.playable import playable
 from tests.conftest import scenario_dict
 from tests.experiment.test_plan import plan_of
@@ -125,6 +126,26 @@ def test_another_header_or_version_than_asked_for_fails():
     assert [sizes(1428, 1428), sizes(1428, 1448)] == [[True], [False]]
     assert [versions(0, 9), versions(1, 9), versions(0, 0)] == [[(6, True)], [(4, False)], [(None, None)]]
     assert ip_version_check(validate(scenario_dict(), "s"), {}) == []  # type: ignore[typeddict-item]
+
+
+@pytest.mark.parametrize(("ip_version", "headers_bytes"), [(4, 66), (6, 86)])
+def test_a_students_samples_may_have_headers_of_their_version(ip_version, headers_bytes):
+    """A byte more in each packet would be more than the flows sent."""
+    scenario, packets = point(network__ip_version=ip_version, network__rate_mbit=12_000).scenario, 1_000_000
+
+    def wrong(extra_bytes: int) -> list[str]:
+        flows = {
+            name: np.array([0, n])
+            for name, n in (("bytes_sent", 1000 * packets), ("bytes_acked", 1000 * packets), ("segs_out", packets))
+        }
+        queue = dict.fromkeys(("bytes", "packets", "drops", "marks", "sent_packets"), np.array([0, 0]))
+        queue["sent_bytes"] = np.array([0, (1000 + headers_bytes + extra_bytes) * packets])
+        columns = {f"queue_{name}": values for name, values in queue.items()}
+        return list(
+            _beyond_the_link(scenario, {"time_s": np.array([0.0, 9.0]), "flow": np.array([0, 0]), **columns}, flows)
+        )
+
+    assert [wrong(0), wrong(1)] == [[], ["the bottleneck has sent more than the flows"]]
 
 
 def test_what_the_guest_asks_of_the_kernel_is_of_the_family():
