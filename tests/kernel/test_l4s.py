@@ -17,9 +17,10 @@ RATE_MBIT, RTT_MS, TARGET_MS, STEP_MS = 40, 20.0, 15.0, 1.0
 def run(run_scenario):
     built("lab-7.3")
 
-    def go(*flows, **qdisc):
+    def go(*flows, ip_version=4, **qdisc):
         return run_scenario(
-            network={"rate_mbit": RATE_MBIT, "rtt_ms": RTT_MS, "buffer": {"bdp": 10}, "qdisc": {"kind": "dualpi2"} | qdisc},
+            network={"rate_mbit": RATE_MBIT, "rtt_ms": RTT_MS, "buffer": {"bdp": 10}, "ip_version": ip_version,
+                     "qdisc": {"kind": "dualpi2"} | qdisc},
             hosts={"segmentation": "nic", "ecn": "accurate", "noise": "off"},
             flows=list(flows), duration_s=40, window_s=[10, 40], kernel_name="lab-7.3",
         )  # fmt: skip
@@ -31,6 +32,7 @@ def run(run_scenario):
     ("cca", "qdisc", "queue", "low_ms", "high_ms"),
     [
         ("dctcp1", {}, "l4s", 0.3 * STEP_MS, 1.5 * STEP_MS),
+        ("dctcp1", {"ip_version": 6}, "l4s", 0.3 * STEP_MS, 1.5 * STEP_MS),
         ("dctcp", {"l4s_of": "ect", "step_threshold_ms": 3}, "l4s", 0.9 * STEP_MS, 4.5 * STEP_MS),
         ("cubic", {}, "classic", TARGET_MS * 2 / 3, TARGET_MS * 4 / 3),
         ("cubic", {"target_ms": 30}, "classic", 2 * TARGET_MS * 2 / 3, 2 * TARGET_MS * 4 / 3),
