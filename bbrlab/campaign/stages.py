@@ -12,7 +12,7 @@ import builtins
 import functools
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -196,15 +196,15 @@ def _of_data(path: Path, root: Path) -> str:
 @functools.cache
 def _parsed(path: Path) -> _Parsed:
     tree = ast.parse(path.read_bytes(), str(path))
-    imports = tuple(_imports(tree))
-    scripts = tuple(_scripts(tree))
-    _number_locals(tree)
+    nodes = list(ast.walk(tree))
+    imports, scripts = tuple(_imports(nodes)), tuple(_scripts(nodes))
+    _number_locals(tree, {*dir(builtins), *_bound_otherwise(nodes)})
     _Stripped().visit(tree)
     return _Parsed(_sha256(ast.dump(tree)), bool(tree.body), imports, scripts)
 
 
-def _imports(tree: ast.AST) -> Iterator[_Import]:
-    for node in ast.walk(tree):
+def _imports(nodes: Iterable[ast.AST]) -> Iterator[_Import]:
+    for node in nodes:
         if isinstance(node, ast.Import):
             yield from (_Import(alias.name, "", alias.asname or alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -212,8 +212,8 @@ def _imports(tree: ast.AST) -> Iterator[_Import]:
             yield from (_Import(module, alias.name, alias.asname or alias.name) for alias in node.names)
 
 
-def _scripts(tree: ast.AST) -> Iterator[str]:
-    for node in ast.walk(tree):
+def _scripts(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    for node in nodes:
         match node:
             case ast.Call(func=ast.Attribute(attr="with_name"), args=[ast.Constant(value=str(name))]) if name.endswith(
                 ".py"
@@ -224,7 +224,7 @@ def _scripts(tree: ast.AST) -> Iterator[str]:
 def _imported_by_notebook(path: Path) -> list[str]:
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     code = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
-    imports = tuple(_imports(ast.parse(code, str(path))))
+    imports = tuple(_imports(ast.walk(ast.parse(code, str(path)))))
     return _Parsed("", True, imports, ()).modules
 
 
@@ -244,48 +244,43 @@ class _Stripped(ast.NodeTransformer):
         return node
 
 
-def _number_locals(tree: ast.Module) -> None:
+def _number_locals(tree: ast.Module, others: set[str]) -> None:
     """Put numbers in place of the names of local variables: functions that differ in these names only do the same.
 
-    Others keep their names: parameters, by which callers may give them, and whatever is also bound elsewhere or in another way.
+    ``others`` keep their names: parameters, by which callers may give them, and all that is bound in another way. So do names of
+    the module.
     """
-    others = {*dir(builtins), *_bound_otherwise(tree)}
     outside = [n for n in tree.body if not isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))]
     others |= {n.id for statement in outside for n in ast.walk(statement) if isinstance(n, ast.Name)}
     places = [n.body for n in tree.body if isinstance(n, ast.ClassDef)]
     for function in (n for body in (tree.body, *places) for n in body):
         if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
             inside = [n for statement in function.body for n in ast.walk(statement)]
-            names = {n.id for n in inside if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)} - others
+            if any(isinstance(n, ast.ClassDef) for n in inside):  # its variables are attributes
+                continue
+            used = [n for n in inside if isinstance(n, ast.Name) and n.id not in others]
+            names = {n.id for n in used if isinstance(n.ctx, ast.Store)}
             numbers: dict[str, str] = {}
-            for node in inside:
-                if (
-                    isinstance(node, ast.Name)
-                    and node.id in names
-                    and not any(isinstance(n, ast.ClassDef) for n in inside)
-                ):
+            for node in used:
+                if node.id in names:
                     node.id = numbers.setdefault(node.id, str(len(numbers)))
 
 
-def _bound_otherwise(tree: ast.Module) -> Iterator[str]:
-    """Every name that something else than an assignment or a loop binds anywhere in a module."""
-    for node in ast.walk(tree):
-        match node:
-            case (
-                ast.arg(arg=name)
-                | ast.FunctionDef(name=name)
-                | ast.AsyncFunctionDef(name=name)
-                | ast.ClassDef(name=name)
-            ):
-                yield name
-            case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
-                yield name
-            case ast.MatchMapping(rest=str(name)):
-                yield name
-            case ast.Global(names=names) | ast.Nonlocal(names=names):
-                yield from names
-            case ast.alias(name=name, asname=as_name):
-                yield (as_name or name).partition(".")[0]
+# What binds a name besides assignments, loops and imports: {kind of node: its field with the name, or the names}.
+_BINDS: dict[type[ast.AST], str] = {
+    ast.arg: "arg", ast.FunctionDef: "name", ast.AsyncFunctionDef: "name", ast.ClassDef: "name", ast.ExceptHandler: "name",
+    ast.MatchAs: "name", ast.MatchStar: "name", ast.MatchMapping: "rest", ast.Global: "names", ast.Nonlocal: "names",
+}  # fmt: skip
+
+
+def _bound_otherwise(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    """Every name that something else than an assignment or a loop binds."""
+    for node in nodes:
+        if type(node) in _BINDS:
+            bound = getattr(node, _BINDS[type(node)]) or ()
+            yield from [bound] if isinstance(bound, str) else bound
+        elif isinstance(node, ast.alias):
+            yield (node.asname or node.name).partition(".")[0]
 
 
 def _has_docstring(body: Sequence[ast.stmt]) -> bool:
