@@ -613,7 +613,8 @@ def test_pages_are_printed_whole(site, tmp_path):
             assert shown == [], page
             heading = "getComputedStyle(document.querySelector('h2')).breakAfter"
             assert browser.run(heading) == "avoid", "no heading alone at the end of a page"
-        browser.look(720)
+        browser.look(720)  # which is of a screen again
+        browser.send("Emulation.setEmulatedMedia", media="print")
         browser.open(site / "papers" / "tang.html")
         assert browser.run("[...document.querySelectorAll('.bb-figures section')].map(e => getComputedStyle(e).breakInside)"
                            ".every(e => e === 'avoid')"), "a heading stays with its chart"  # fmt: skip
