@@ -1,6 +1,6 @@
 """A scalable flow beside others, queue by queue: the study scenarios/l4s.yaml as a table and a figure.
 
-``python -m studies.l4s [FOLDER] --out PICTURE.png`` draws a folder of ``bbrlab sweep``, or data/questions/l4s.csv.
+``python -m studies.l4s [FOLDER] --out PICTURE.png`` draws a folder of ``bbrlab sweep``, or data/questions/l4s.csv, and prints its means.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from bbrlab.base.tables import published_table
+from bbrlab.results.statistics import over_seeds
 from bbrlab.show.plots.style import MEASURED, WARE, set_style
 
 # What the cases of scenarios/l4s.yaml are called on the picture: QUEUE-RIVAL.
@@ -52,11 +53,16 @@ def coexistence(runs: pd.DataFrame) -> pd.DataFrame:
     return good[[*COLUMNS]].sort_values([*COLUMNS[:5]], ignore_index=True)
 
 
+def means(table: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """Mean of a column over seeds, and half of its 95 % interval, of each queue, rival, RTT and flow (statistics.over_seeds())."""
+    return over_seeds(table.groupby(["queue", "rival", "base_rtt_ms", "group"])[metric]).reset_index()
+
+
 def coexistence_picture(table: pd.DataFrame | None = None) -> Figure:
     """Two panels with a row for each queue and rival: who has how much of the capacity, and how long the packets of each wait.
 
     Args:
-        table: as coexistence() gives it; default: data/questions/l4s.csv.
+        table: as coexistence() gives it, of one or more seeds: means with 95 % intervals; default: data/questions/l4s.csv.
     """
     table = published_table("questions/l4s") if table is None else table
     wait = table.assign(wait_ms=table["rtt_ms_mean"] - table["base_rtt_ms"])
@@ -67,13 +73,20 @@ def coexistence_picture(table: pd.DataFrame | None = None) -> Figure:
         1, 2, figsize=(10.5, 1.6 + 0.34 * len(rows)), sharey=True, layout="constrained"
     )
     for axes, column in ((shares, "share_of_capacity"), (waits, "wait_ms")):
+        found = means(wait, column)
         for i, rtt in enumerate(rtts):
             for group, who in enumerate(COLOURS):
-                part = wait[(wait["base_rtt_ms"] == rtt) & (wait["group"] == group)]
+                part = found[(found["base_rtt_ms"] == rtt) & (found["group"] == group)]
                 heights = [place[row] + 0.15 - 0.3 * i for row in zip(part["queue"], part["rival"], strict=True)]
                 look: dict[str, Any] = {"marker": "os"[group], "color": COLOURS[who], "linestyle": "none"}
                 look["label"] = f"{'DCTCP, ECT(1)' if group == 0 else 'the other flow'}, {rtt:g} ms"
-                axes.plot(part[column], heights, **look, markerfacecolor=COLOURS[who] if i else "white", markersize=6)
+                look |= {
+                    "markerfacecolor": COLOURS[who] if i else "white",
+                    "markersize": 6,
+                    "elinewidth": 1,
+                    "capsize": 2,
+                }
+                axes.errorbar(part["mean"], heights, xerr=part["half"].fillna(0), **look)
     shares.set(xlim=(0, 1), xlabel="share of capacity")
     waits.set(xscale="symlog", xlim=(0, 1.5 * wait["wait_ms"].max()), xlabel="RTT beyond the path's (ms)")
     shares.set_yticks([place[row] for row in rows], [f"{QUEUES[q]} · {RIVALS[r]}" for q, r in rows], fontsize=9)
@@ -87,9 +100,15 @@ def main() -> None:
     parser.add_argument("folder", type=Path, nargs="?")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
-    table = coexistence(pd.read_parquet(options.folder / "runs.parquet")) if options.folder else None
+    table = (
+        coexistence(pd.read_parquet(options.folder / "runs.parquet"))
+        if options.folder
+        else published_table("questions/l4s")
+    )
     set_style()
     coexistence_picture(table).savefig(options.out, dpi=110)
+    shown = means(table, "goodput_mbit").round(2)
+    print(shown[["queue", "rival", "base_rtt_ms", "group", "mean", "half", "seeds"]].to_string(index=False))
 
 
 if __name__ == "__main__":

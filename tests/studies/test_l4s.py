@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pandas as pd
+import pytest
 
 from bbrlab.base import paths
 from bbrlab.scenario.load import load_scenario, points_of
-from studies.l4s import COLUMNS, QUEUES, RIVALS, coexistence, coexistence_picture
+from studies.l4s import COLUMNS, QUEUES, RIVALS, coexistence, coexistence_picture, means
 
 CASES = ("dualpi2-cubic", "dualpi2-bbr3_ecn", "fifo-cubic")
 
@@ -40,5 +41,18 @@ def test_the_picture_has_both_flows_of_each_row():
     figure = coexistence_picture(coexistence(runs()))
     shares, waits = figure.axes
     assert [label.get_text() for label in shares.get_yticklabels()] == ["DualPI2 · CUBIC", "DualPI2 · BBRv3, ECN", "FIFO · CUBIC"]  # fmt: skip
-    drawn = [len(line.get_xdata()) for line in waits.get_lines()]
-    assert drawn == [3, 3, 2, 2] and set(waits.get_lines()[0].get_xdata()) == {3.0}
+    marks = [line for line in waits.get_lines() if line.get_marker() in ("o", "s")]
+    assert [len(line.get_xdata()) for line in marks] == [3, 3, 2, 2] and set(marks[0].get_xdata()) == {3.0}
+
+
+def test_seeds_are_means_with_intervals():
+    """Three seeds with 0.4, 0.5 and 0.6: 0.5, and Student's 4.303 times 0.1 over the root of 3."""
+    seeds = [coexistence(runs()).assign(seed=seed, share_of_capacity=0.3 + seed / 10) for seed in (1, 2, 3)]
+    table = pd.concat(seeds, ignore_index=True)
+    found = means(table, "share_of_capacity")
+    assert found["mean"].tolist() == [pytest.approx(0.5)] * len(found) and set(found["seeds"]) == {3}
+    assert found["half"].tolist() == [pytest.approx(4.303 * 0.1 / 3**0.5, rel=1e-3)] * len(found)
+    shares = coexistence_picture(table).axes[0]
+    (bars,) = shares.containers[0].lines[2]
+    (low, _), (high, _) = bars.get_segments()[0]
+    assert (low, high) == (pytest.approx(0.5 - 0.2484, abs=1e-3), pytest.approx(0.5 + 0.2484, abs=1e-3))
