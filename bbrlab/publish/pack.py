@@ -31,7 +31,7 @@ from bbrlab.results.figures import Figure, Run, figures_at, has_panel, runs_of, 
 from bbrlab.results.schema import read_with
 from bbrlab.results.seeds import seeds_needed
 from bbrlab.results.shipped import CHECKS, FORMAT, RUNS, Failed, Manifest, Version, is_shipped, shipped_figures
-from bbrlab.results.tables import read_figure
+from bbrlab.results.tables import read_figure, table_of_rows
 from bbrlab.run.conditions import CONDITIONS
 from bbrlab.run.guest_code import always_loaded
 from bbrlab.run.output import SUMMARY
@@ -262,7 +262,7 @@ def _check_complete(campaign: Finished, figure: Figure, runs: Sequence[Run]) -> 
 
 def _check_table(figure: Figure, table: pd.DataFrame, runs: Sequence[FinishedRun], place: Path) -> None:
     """UserError if a table is not of these runs."""
-    expected = pd.DataFrame([row for finished in runs for row in finished.rows])
+    expected = table_of_rows([row for finished in runs for row in finished.rows])
     newer = [m for m in schema.METRICS.keys() - {*schema.ALWAYS} if m in expected and m not in table]
     expected = expected.drop(columns=newer).astype(
         {c: float for c in expected if c in table and table[c].dtype == float}
