@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from bbrlab.base import files
+from bbrlab.measure.sample_schema import SAMPLES as SAMPLES_COLUMNS
 from bbrlab.measure.schema import GROUP, RUN
 from bbrlab.run.conditions import CONDITIONS
 from bbrlab.run.output import MANIFEST, SAMPLES, SUMMARY
@@ -45,7 +46,7 @@ def made_up_run(point: Point, seed: int, out: Path, key: str = "aaaa", ok: bool 
         for folder in folders:
             inner = inner.setdefault(folder, {})
         inner.setdefault(last, told.get(name))
-    checks = [] if ok else [{"name": "rate", "ok": False, "asked": 1, "measured": 2, "detail": "1 v 2"}]
+    checks = [{"name": "rate", "ok": ok, "asked": 1, "measured": 1 if ok else 2, "detail": "" if ok else "1 v 2"}]
     summary = whole_summary(measured, key, scenario=scenario.name, paper=scenario.paper, values=point.values, seed=seed,
                             window_s=scenario.window_s, virtual_s=scenario.duration_s, checks=checks, ok=ok)  # fmt: skip
     out.mkdir(parents=True, exist_ok=True)
@@ -59,7 +60,7 @@ def made_up_run(point: Point, seed: int, out: Path, key: str = "aaaa", ok: bool 
 
 
 def samples(point: Point, shares: list[float]) -> pd.DataFrame:
-    """samples.parquet: the columns that are drawn, one flow for each group; BBR's states change each second."""
+    """samples.parquet: one flow for each group; BBR's states change each second, and what is not drawn is 1."""
     scenario = point.scenario
     times = np.arange(0, scenario.duration_s, 1 / scenario.sample_hz)
     parts = []
@@ -71,4 +72,6 @@ def samples(point: Point, shares: list[float]) -> pd.DataFrame:
             "pacing_rate": 1e6, "bbr_bw": 1e6 if is_bbr else np.nan, "bbr_min_rtt_us": 4e4 if is_bbr else np.nan,
             "bbr_state": np.where(is_bbr, times // 1 % 5, np.nan), "queue_bytes": 5000 + 1000 * np.cos(times),
         }))  # fmt: skip
-    return pd.concat(parts).sort_values(["time_s", "flow"], ignore_index=True)
+    made = pd.concat(parts).sort_values(["time_s", "flow"], ignore_index=True)
+    others = pd.DataFrame(1.0, made.index, [name for name in SAMPLES_COLUMNS if name not in made])
+    return pd.concat([made, others], axis=1)[list(SAMPLES_COLUMNS)]
