@@ -64,6 +64,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Give the session, its workers and what they start a results folder of their own."""
     if hasattr(config, "workerinput"):
         return  # a worker of xdist has its session's environment
+    config.option.loadscopereorder = False  # of xdist: by the number of their tests; LONGEST goes by time
     os.environ["BBRLAB_RESULTS"] = tempfile.mkdtemp(prefix="bbrlab-tests-")
     os.environ["BBRLAB_KERNELS"] = os.environ["BBRLAB_RESULTS"] + "/kernels.yaml"  # not the user's own
     os.environ["BBRLAB_SHIPPED"] = (
@@ -79,8 +80,30 @@ def at_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(paths.ROOT)
 
 
+# Files that take a minute of CPU or more, by guests, compilers or Snakemake: the longest first, so that all workers end together.
+LONGEST = (
+    "campaign/test_workflow.py",
+    "kernel/test_own_cca.py",
+    "kernel/test_bbr.py",
+    "campaign/test_stages.py",
+    "guest/test_guest_fields.py",
+    "campaign/test_cache.py",
+    "grading/test_grading.py",
+    "guest/test_determinism.py",
+    "run/test_bad_days.py",
+    "campaign/test_hard_days.py",
+    "play/test_play.py",
+    "play/test_play_terminal.py",
+    "results/test_shipped.py",
+    "show/test_notebooks_run.py",
+    "claims/test_judge.py",
+)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip in the container's image what needs a compiler, which an image on top has."""
+    """Begin with the longest files; skip in the container's image what needs a compiler, which an image on top has."""
+    places = {Path(__file__).parent / name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.path, len(LONGEST)))
     if not paths.IMAGE.exists() or shutil.which("gcc"):
         return
     for item in items:

@@ -330,8 +330,6 @@ def test_with_half_the_window_left_it_is_reno(run_scenario):
     assert first.samples.equals(second.samples)
 
 
-@pytest.mark.guest
-@BUILDS
 def aimd_in_rounds(keep: float, loss: float, rounds: int, runs: int, seed: int) -> np.ndarray:
     """Packets that an AIMD flow sends in so many round trips, for each of so many runs; each packet is lost at random.
 
