@@ -248,39 +248,58 @@ def finished(checkout):
     return planned
 
 
+JUDGED = {"seeds", "claims", "pages", "site"}
+STAGES_OF = {
+    "mininet/dumbbell.py": {"runs"},
+    "bbrlab/experiment/qdisc.py": {"runs", "tables"} | JUDGED,
+    "bbrlab/scenario/schema.py": {"runs", "tables", "models"} | JUDGED,
+    "bbrlab/base/files.py": set(STAGES),
+    "bbrlab/kernel/specs.py": {"kernel", "runs", "tables"} | JUDGED,
+    "bbrlab/measure/jitter.py": {"runs", "pages", "site"},
+    "bbrlab/results/statistics.py": {"tables"} | JUDGED,
+    "bbrlab/models/ware.py": JUDGED,
+    "envs/requirements.lock": {"tables", "models"} | JUDGED,
+    "data/sarpkaya2025/models.yaml": {"models", "claims", "pages", "site"},
+    "bbrlab/claims/judge.py": JUDGED,
+    "data/tang/table2.csv": {"claims", "pages", "site"},
+    "bbrlab/show/plots/style.py": {"pages", "site"},
+    "bbrlab/show/charts.py": {"site"},
+    "bbrlab/show/site_pages.py": {"site"},
+    "bbrlab/show/static/site.css": {"site"},
+    "bbrlab/campaign/forecast.py": set(),
+    "bbrlab/cli/checks.py": set(),
+    "envs/slurm.txt": set(),
+    "data/README.md": set(),
+}
+
+
+def test_the_stages_that_a_file_decides():
+    """What is behind each of them is looked at below, by a file of every kind."""
+    files = {stage: modules_of(stage) | set(data_of(stage)) for stage in STAGES}
+    assert all((paths.ROOT / path).is_file() for path in STAGES_OF)
+    assert {path: {s for s in STAGES if paths.ROOT / path in files[s]} for path in STAGES_OF} == STAGES_OF
+
+
 @pytest.mark.parametrize(
     ("path", "anew"),
     [
-        ("mininet/dumbbell.py", RUNS - {"burst_notebook"}),
-        ("bbrlab/experiment/qdisc.py", RUNS),
-        ("bbrlab/scenario/schema.py", RUNS | PREDICTIONS),
-        ("bbrlab/base/files.py", RUNS | PREDICTIONS | {"kernel"}),
-        ("bbrlab/kernel/specs.py", RUNS | {"kernel"}),
-        ("kernels/probe", KERNEL),
-        ("kernels/options/um.config", KERNEL),
-        ("kernels/bbr/tcp_bbr_main.c", set()),  # by a comment
-        ("bbrlab/measure/jitter.py", RUNS),
-        ("bbrlab/measure/nobody_imports_it.py", set()),
+        ("mininet/dumbbell.py", RUNS - {"burst_notebook"}),  # runs alone
+        ("bbrlab/kernel/specs.py", RUNS | {"kernel"}),  # kernel, runs, and what is behind them
+        ("kernels/options/um.config", KERNEL),  # no stage: an input of the kernel
         ("bbrlab/results/statistics.py", TABLES),
-        ("bbrlab/models/ware.py", CLAIMS),
-        ("envs/requirements.lock", TABLES | PREDICTIONS),
         ("data/sarpkaya2025/models.yaml", CLAIMS | PREDICTIONS),
-        ("bbrlab/claims/judge.py", CLAIMS),
         ("data/tang/table2.csv", CLAIMS),
         ("bbrlab/show/plots/style.py", PAGES),
         ("notebooks/tang.ipynb", {"notebook"} | SITE),
-        ("bbrlab/show/charts.py", SITE),
-        ("bbrlab/show/site_pages.py", SITE),
         ("bbrlab/show/static/site.css", SITE),
-        ("data/README.md", SITE),
+        ("data/README.md", SITE),  # an input of the site
     ],
 )
 def test_exactly_what_stands_behind_a_change_is_made_anew(checkout, finished, path, anew):
     file = checkout / path
-    assert file.parent.is_dir()
-    before = file.read_bytes() if file.exists() else b""
+    before = file.read_bytes()
     with put_back(file, *(checkout / "results" / "code").iterdir()):
-        file.write_bytes(before + {".py": b"ANOTHER = 1\n", ".c": b"/* a comment */\n"}.get(file.suffix, b"\n"))
+        file.write_bytes(before + (b"ANOTHER = 1\n" if file.suffix == ".py" else b"\n"))
         assert finished() == anew
 
 
