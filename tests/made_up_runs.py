@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from bbrlab.base import files
+from bbrlab.measure.sample_schema import BBR_COLUMNS
 from bbrlab.measure.sample_schema import SAMPLES as SAMPLES_COLUMNS
 from bbrlab.measure.schema import GROUP, RUN
 from bbrlab.run.conditions import CONDITIONS
@@ -74,4 +75,5 @@ def samples(point: Point, shares: list[float]) -> pd.DataFrame:
         }))  # fmt: skip
     made = pd.concat(parts).sort_values(["time_s", "flow"], ignore_index=True)
     others = pd.DataFrame(1.0, made.index, [name for name in SAMPLES_COLUMNS if name not in made])
+    others.loc[made["bbr_state"].isna(), [name for name in others if name in BBR_COLUMNS]] = np.nan
     return pd.concat([made, others], axis=1)[list(SAMPLES_COLUMNS)]
