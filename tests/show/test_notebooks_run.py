@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import pytest
 
 from bbrlab.base import paths
-from bbrlab.claims.statements import verdict_tables_by_file
+from bbrlab.claims.statement_verdict import verdict_tables_by_file
 from bbrlab.results.figures import figures_at, runs_of
 from bbrlab.results.tables import figure_table, tidy, write_table
 from tests.made_up_runs import made_up_run
