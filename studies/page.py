@@ -73,12 +73,12 @@ class Page:
         totals = self.all.totals(self.all.tables)
         took = "" if self.shipped else f" in {totals.core_h * 60:.0f} core minutes"
         words = results_shown(self.all.shown, self.paper)
-        which = f"{words}\n\n" if words else ""
+        which = f"\n\n<details><summary>Where these numbers come from</summary>\n\n{words}\n\n</details>" if words else ""
         return (
-            f"{which}Scale {scale_words(self.scales)}, kernel {', '.join(totals.kernels)}: {totals.runs} runs, {totals.virtual_h:.1f} hours of testbed "
-            f"time{took}; {totals.failed or 'none'} of them failed its self-checks.\n\n"
             f"Statements about these figures, from any paper: {outcome_words(self.all.statements)} "
-            f"{claim_words(self.all.claims, judged_among(self.all.shown, self.paper))}"
+            f"{claim_words(self.all.claims, judged_among(self.all.shown, self.paper))}\n\n"
+            f"Scale {scale_words(self.scales)}, kernel {', '.join(totals.kernels)}: {totals.runs} runs, {totals.virtual_h:.1f} hours of testbed "
+            f"time{took}; {totals.failed or 'none'} of them failed their self-checks.{which}"
         )
 
     def claims(self, figure: str | None = None) -> HTML:

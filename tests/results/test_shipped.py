@@ -213,7 +213,7 @@ def test_pages_show_ones_own_and_else_what_ships(campaign, packed, tmp_path, mon
     monkeypatch.setattr(paths, "results_folder", lambda: campaign)
     own = load_page("smoke", "tang")
     assert not own.shipped
-    assert own.glance().startswith("Your own results")
+    assert "Your own results" in own.glance()
     pd.testing.assert_frame_equal(checks, own.checks(), check_dtype=False)
     pd.testing.assert_frame_equal(page.all.claims, own.all.claims)
     with pytest.raises(UserError, match="nothing of ware2019 has been run"):
