@@ -73,7 +73,9 @@ class Page:
         totals = self.all.totals(self.all.tables)
         took = "" if self.shipped else f" in {totals.core_h * 60:.0f} core minutes"
         words = results_shown(self.all.shown, self.paper)
-        which = f"\n\n<details><summary>Where these numbers come from</summary>\n\n{words}\n\n</details>" if words else ""
+        which = (
+            f"\n\n<details><summary>Where these numbers come from</summary>\n\n{words}\n\n</details>" if words else ""
+        )
         return (
             f"Statements about these figures, from any paper: {outcome_words(self.all.statements)} "
             f"{claim_words(self.all.claims, judged_among(self.all.shown, self.paper))}\n\n"
