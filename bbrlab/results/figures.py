@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import functools
 import math
+import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -149,16 +150,17 @@ def _scaled(name: str, path: Path, scale_name: str, config: Config, swap: Replac
         )
     if taken := sorted(TAKEN & {*name.split("/")}):
         raise UserError(f"{path}: '{taken[0]}' is a name of the workflow's own; give the paper or the figure another")
-    scenario, whole = load_points(path)
+    content = (
+        path.read_bytes() if os.access(path, os.R_OK) and path.is_file() else b""
+    )  # else load_points() says what is wrong
+    scenario, scaled, points = _read(path, content, scale_name, paths.KERNELS)
     if f"{scenario.paper}/{scenario.name}" != name:
         raise UserError(
             f"{path}: must say paper: {name.split('/', maxsplit=1)[0]} and name: {name.split('/')[1]}, as its place says"
         )
     check_names(scenario, config, path)
-    scaled = at_scale(scenario, scale_name, path)
     if scaled is None:
         return None
-    points = whole if scaled is scenario else points_of(scaled, str(path))
     if swap is not None:
         scaled, points = swap.of_scenario(scaled), [swap.of_point(point) for point in points]
     override = scenario.scales.get(scale_name, Override())
@@ -166,11 +168,28 @@ def _scaled(name: str, path: Path, scale_name: str, config: Config, swap: Replac
     return Figure(
         name,
         scaled,
-        points,
+        list(points),
         trials,
         max(trials, scale.seeds_cap or trials),
         scale.seeds_packets or math.inf,
     )
+
+
+@functools.lru_cache(maxsize=1024)
+def _read(path: Path, content: bytes, scale: str, kernels: Path) -> tuple[Scenario, Scenario | None, list[Point]]:
+    """A scenario, the same at a scale (None: the scale leaves it out), and its points there.
+
+    Pages ask for the figures of a scale again and again, each time for 5,000 points that must be valid.
+
+    Args:
+        content: of the file, and
+        kernels: the folder with algorithms of the user's own: with another one the scenario is read anew.
+    """
+    scenario, whole = load_points(path)
+    scaled = at_scale(scenario, scale, path)
+    if scaled is None:
+        return scenario, None, []
+    return scenario, scaled, whole if scaled is scenario else points_of(scaled, str(path))
 
 
 def check_names(scenario: Scenario, config: Config, path: Path) -> None:
