@@ -25,12 +25,12 @@ def test_the_page_needs_no_campaign(tmp_path, monkeypatch):
 def test_what_if_follows_its_arguments():
     """A curve over seven buffers, and Ware's of BBRv1 alone."""
     before = plt.get_fignums()
-    for cca, curves in (
-        ("bbr3", {"burst model", "equal shares"}),
-        ("bbr1", {"burst model", "equal shares", "Ware et al."}),
+    for cca, label, curves in (
+        ("bbr3", "BBRv3", {"burst model", "equal shares"}),
+        ("bbr1", "BBRv1", {"burst model", "equal shares", "Ware et al."}),
     ):
         figure = what_if(cca, 2, "reno", 5, 20, seconds=10)
         (axes,) = figure.axes
         assert {line.get_label() for line in axes.lines} == curves
-        assert len(axes.lines[0].get_xdata()) == 7 and axes.get_title() == f"2 {cca} v 1 reno, 5 Mbit/s, 20 ms"
+        assert len(axes.lines[0].get_xdata()) == 7 and axes.get_title() == f"2 {label} v 1 Reno, 5 Mbit/s, 20 ms"
     assert plt.get_fignums() == before, "the notebook shows them once"
