@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -66,7 +67,8 @@ def _of_published_values(claim: Claim, figure: Figure) -> Iterator[tuple[str, st
     if PUBLISHED not in columns or len(metrics) != 1 or len(claim.at) != 1:
         return
     (metric,), (term,) = metrics, claim.at.values()
-    if term.published is None or term.figure != figure.id:
+    times = _times_published(claim.trees[0], metric)
+    if term.published is None or term.figure != figure.id or times is None:
         return
     chosen = select(term, figure.points)
     try:
@@ -74,7 +76,34 @@ def _of_published_values(claim: Claim, figure: Figure) -> Iterator[tuple[str, st
     except UserError:  # the judge reports it in the claim's row
         return
     for point, value in zip(chosen, values, strict=True):
-        yield metric, _group_of(metric, term.group), point, Expected(float(value), None, None, claim.id)
+        yield metric, _group_of(metric, term.group), point, Expected(float(value) / times, None, None, claim.id)
+
+
+def _times_published(expression: ast.expr, metric: str) -> float | None:
+    """By what a metric is multiplied where published values are taken from it (100: they are percent); None where they are not."""
+    for node in ast.walk(expression):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
+            one, other = (node.left, node.right) if _names(node.right, PUBLISHED) else (node.right, node.left)
+            if not _names(other, PUBLISHED):
+                continue
+            if _names(one, metric):
+                return 1.0
+            if (
+                isinstance(one, ast.BinOp)
+                and isinstance(one.op, ast.Mult)
+                and _names(one.right, metric)
+                and isinstance(one.left, ast.Constant)
+                and isinstance(one.left.value, int | float)
+            ):
+                return float(one.left.value)
+    return None
+
+
+def _names(node: ast.expr, column: str) -> bool:
+    """Whether an expression is a column and nothing else; of which term, no matter."""
+    return (isinstance(node, ast.Name) and node.id == column) or (
+        isinstance(node, ast.Attribute) and node.attr == column
+    )
 
 
 def _group_of(metric: str, group: int) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from bbrlab.results.schema import check_columns
 from bbrlab.results.statistics import over_seeds
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.schema import Scenario
+from bbrlab.show.case_words import words_of_case
 from bbrlab.show.findings import Findings
 from bbrlab.show.gains import Gain, gains_of
 from bbrlab.show.html import number
@@ -33,6 +34,7 @@ MODELLED = "share_of_capacity"  # what all three models give, of the first flow 
 _FILES = {"fluid": predictions.FLUID_OWN, "burst": predictions.BURST}
 MODELS = {"ware": "Ware, steady state", "fluid": "fluid, as long as the runs", "burst": "burst"}
 _DIGITS = 6
+_LISTED = 3  # algorithms of a group that are named; of more it has a number
 _LABELS = {
     "case": "case",
     "network.buffer.bdp": "buffer (BDP)",
@@ -106,7 +108,7 @@ def chart_of(figure: Figure, table: pd.DataFrame, claims: Iterable[Claim], resul
         "points": [{"label": p.label, "at": [_place(k, p) for k in keys]} for p in points],
         "groups": _groups(table),
         "metrics": [
-            *map(_gain_metric, gains),
+            *(_gain_metric(gain, figure.id) for gain in gains),
             *(_metric(m, ASKED) for m in read_by_claims),
             *(_metric(m, kind_of(m)) for m in others),
         ],
@@ -140,19 +142,16 @@ def _metric(name: str, kind: str) -> dict[str, Any]:
     return {"name": name, "label": label, "kind": kind, "run": name in RUN}
 
 
-def _gain_metric(gain: Gain) -> dict[str, Any]:
-    label = f"{METRICS[gain.metric].label}: {words_of_case(gain.over)} over {words_of_case(gain.under)} (%)"
+def _gain_metric(gain: Gain, figure: str) -> dict[str, Any]:
+    label = (
+        f"{METRICS[gain.metric].label}: {words_of_case(gain.over, figure)} over {words_of_case(gain.under, figure)} (%)"
+    )
     return {"name": gain.name, "label": label, "kind": ASKED, "run": gain.metric in RUN, "gain": True}
 
 
 def _tells(cells: Mapping[str, list[Any]]) -> bool:
     """Whether a metric is anywhere other than 0."""
     return any(cell and cell[0] for of_group in cells.values() for cell in of_group)
-
-
-def words_of_case(case: str) -> str:
-    """A case's name, its algorithms by their names for people."""
-    return re.sub(r"\w+", lambda word: label_of_cca(word[0]), case).replace("+", " + ")
 
 
 def _in_bytes(value: float) -> str:
@@ -165,11 +164,40 @@ def _key(name: str, figure: Figure, points: list[Point]) -> dict[str, Any]:
         values.sort()
     label = _LABELS.get(name, name)
     if (of_flows := re.fullmatch(r"flows\.(\d+)\.(\w+)", name)) and of_flows[2] in _OF_FLOWS:
-        ccas, group = [flow.cca for flow in figure.scenario.flows], int(of_flows[1])
-        one = ccas.count(ccas[group]) == 1
-        label = _OF_FLOWS[of_flows[2]].format(_flow_name(ccas[group]) if one else f"group {group + 1}")
-    words = [_in_bytes(v) if name.endswith(".bytes") and isinstance(v, int | float) else words_of_case(v) if name == "case" else _told(v) for v in values]  # fmt: skip
-    return {"name": name, "label": label, "values": values, "words": words}
+        label = _OF_FLOWS[of_flows[2]].format(_name_of_group(points, int(of_flows[1])))
+    words = [_in_bytes(v) if name.endswith(".bytes") and isinstance(v, int | float) else words_of_case(v, figure.id) if name == "case" else _told(v) for v in values]  # fmt: skip
+    return {"name": name, "label": label, "values": values, "words": words, "named": [_named(label, w) for w in words]}
+
+
+def _named(label: str, word: str) -> str:
+    """A value with the name of what it is of, as a legend has it: "base RTT 10 ms", "4 BBRv1 flows"."""
+    if label == _LABELS["case"]:
+        return word
+    if with_unit := re.fullmatch(r"(.+) \((.+)\)", label):
+        return f"{with_unit[1]} {word} {with_unit[2]}"
+    if label.endswith(" flows"):
+        return f"{word} {label.removesuffix('s') if word == '1' else label}"
+    return f"{label} {word}"
+
+
+def _name_of_group(points: Sequence[Point], group: int) -> str:
+    """What a group of flows is called: its algorithms, if no other group has them."""
+    groups = [
+        {p.scenario.flows[i].cca for p in points if i < len(p.scenario.flows)}
+        for i in range(max(len(p.scenario.flows) for p in points))
+    ]
+    alone = all(not groups[group] & other for i, other in enumerate(groups) if i != group)
+    return _name_of(sorted(groups[group])) if alone else f"group {group + 1}"
+
+
+def _name_of(ccas: Sequence[str]) -> str:
+    return (
+        label_of_cca(ccas[0])
+        if len(ccas) == 1
+        else "BBR"
+        if all(c.startswith("bbr") for c in ccas)
+        else " or ".join(map(label_of_cca, ccas))
+    )
 
 
 def _plain(value: Any) -> Any:
@@ -183,10 +211,6 @@ def _place(key: Mapping[str, Any], point: Point) -> int:
     return int(key["values"].index(_plain(point.values.get(key["name"]))))
 
 
-def _flow_name(cca: str) -> str:
-    return label_of_cca(cca)
-
-
 def _groups(table: pd.DataFrame) -> list[dict[str, Any]]:
     groups: list[dict[str, Any]] = []
     for group, rows in table.groupby("group"):
@@ -194,7 +218,7 @@ def _groups(table: pd.DataFrame) -> list[dict[str, Any]]:
         one = len(ccas) == 1
         groups.append({
             "group": str(group),
-            "label": _flow_name(ccas[0]) if one else f"flow group {int(str(group)) + 1}",
+            "label": _name_of(ccas) if len(ccas) <= _LISTED else f"flow group {int(str(group)) + 1}",
             "colour": colour_of_cca(ccas[0]) if one else None,
         })  # fmt: skip
     labels = [g["label"] for g in groups]

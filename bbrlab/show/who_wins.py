@@ -77,15 +77,25 @@ def _cells(findings: Findings, figure: Figure) -> dict[float, Cell]:
 
 
 def where_it_wins(cells: list[Cell]) -> str:
-    """At which buffers BBR wins, is even or loses: in the order of buffers where that is short, else how often."""
+    """At which buffers BBR wins, is even or loses: in the order of buffers where that is short, else each outcome with its buffers."""
     even = len(_COLOURS) // 2
     outcomes = ["wins" if c["level"] > even else "loses" if c["level"] < even else "is even" for c in cells]
     runs = [list(of) for _, of in groupby(range(len(cells)), key=lambda i: outcomes[i])]
     if len(runs) == 1:
         return f"{outcomes[0]} at every buffer"
     if len(runs) > 3:
-        counts = {outcome: outcomes.count(outcome) for outcome in ("wins", "is even", "loses") if outcome in outcomes}
-        first, *others = (f"{outcome} at {n}" for outcome, n in counts.items())
-        return f"{first} of {len(cells)} buffers, {' and '.join(others)}"
+        listed = [
+            f"{outcome} at {_buffers(runs, outcomes, outcome, cells)}"
+            for outcome in ("wins", "is even", "loses")
+            if outcome in outcomes
+        ]
+        return f"{', '.join(listed[:-1])} and {listed[-1]} BDP"
     parts = [f"{outcomes[run[0]]} up to {cells[run[-1]]['buffer']} BDP" for run in runs[:-1]]
     return ", ".join(parts) + f" and {outcomes[-1]} from {cells[runs[-1][0]]['buffer']} BDP on"
+
+
+def _buffers(runs: list[list[int]], outcomes: list[str], outcome: str, cells: list[Cell]) -> str:
+    """The buffers of one outcome, neighbours as a range: "1 and 4 to 32"."""
+    ends = [(cells[run[0]]["buffer"], cells[run[-1]]["buffer"]) for run in runs if outcomes[run[0]] == outcome]
+    ranges = [first if first == last else f"{first} to {last}" for first, last in ends]
+    return " and ".join(filter(None, [", ".join(ranges[:-1]), ranges[-1]]))

@@ -9,7 +9,8 @@ import pytest
 from bbrlab.claims.load import claims_of
 from bbrlab.claims.select import full_figures
 from bbrlab.results.figures import figures_at
-from bbrlab.show.charts import ASKED, chart_of, kind_of, words_of_case
+from bbrlab.show.case_words import words_of_case
+from bbrlab.show.charts import ASKED, chart_of, kind_of
 from bbrlab.show.gains import gains_of
 from tests.made_up import all_statements, table
 
@@ -58,10 +59,45 @@ def test_values_have_words_and_menus_have_groups(tmp_path):
     found = chart("sarpkaya2025/fig4", lambda point, seed: 0.5, tmp_path)
     words = {key["name"]: key["words"] for key in found["keys"]}
     assert words["network.buffer.bytes"][0] == "125 kB" and words["network.buffer.bytes"][-1] == "8 MB"
-    assert words["case"][1] == "BBRv1 + CUBIC" and words_of_case("bbr1-gro") == "BBRv1-gro"
+    assert words["case"][1] == "BBRv1 + CUBIC"
     labels = [m["label"] for m in found["metrics"]]
     assert len(set(labels)) == len(labels), "no two entries of a menu are the same"
     assert found["metrics"][0]["kind"] == ASKED
+
+
+@pytest.mark.parametrize(
+    ("figure", "case", "words"),
+    [
+        ("cao2019/fig7", "bbr1-1.25", "BBRv1, pacing gain 1.25"),
+        ("cao2019/fig7", "cubic", "CUBIC"),
+        ("bless2025/fig7", "per-packet-1ms", "1 ms per packet"),
+        ("questions/map_rate_rtt", "bbr2-cubic-50M-40ms-N1-X2", "1 BBRv2 v CUBIC, 50 Mbit/s, 40 ms, 2 BDP"),
+        ("zeynali2024/fig1", "codel-on-5-cubic", "CoDel-on-5-CUBIC"),
+        ("", "60s", "60 s"),
+    ],
+)
+def test_a_case_has_words(figure, case, words):
+    assert words_of_case(case, figure) == words
+
+
+def test_the_words_of_a_figures_cases_differ():
+    for figure in full_figures().values():
+        cases = {p.values["case"] for p in figure.points if "case" in p.values}
+        assert len({words_of_case(case, figure.id) for case in cases}) == len(cases), figure.id
+
+
+def test_a_legend_says_values_with_their_units_and_groups_by_their_algorithms(tmp_path):
+    named = {k["name"]: k["named"] for k in chart("bless2025/fig8", lambda point, seed: 1.0, tmp_path)["keys"]}
+    assert named["network.rtt_ms"][0] == "base RTT 10 ms" and named["network.buffer.bdp"][0] == "buffer 0.8 BDP"
+    aged = chart("questions/kernel_age", lambda point, seed: 1.0, tmp_path)
+    assert {k["name"]: k["named"] for k in aged["keys"]}["flows.0.count"] == ["1 BBR flow", "4 BBR flows"]
+    assert [g["label"] for g in aged["groups"]] == ["BBR", "CUBIC or Reno"]
+
+
+def test_what_is_published_in_percent_stands_beside_a_fraction_as_a_fraction(tmp_path):
+    found = chart("scherrer2022/droptail", lambda point, seed: 0.9, tmp_path)
+    goals = [g[0] for of_group in found["expected"]["occupancy"].values() for g in of_group if g]
+    assert goals and 0.5 < max(goals) <= 1
 
 
 @pytest.mark.parametrize(

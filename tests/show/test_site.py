@@ -235,7 +235,7 @@ def test_the_front_begins_with_who_wins_here_beside_the_paper(site):
     [
         ([6, 5, 3, 1], "wins up to 2 BDP, is even up to 3 BDP and loses from 4 BDP on"),
         ([0, 1], "loses at every buffer"),
-        ([5, 1, 5, 3], "wins at 2 of 4 buffers, is even at 1 and loses at 1"),
+        ([5, 1, 5, 3], "wins at 1 and 3, is even at 4 and loses at 2 BDP"),
     ],
 )
 def test_who_wins_in_words(levels, words):

@@ -149,7 +149,7 @@
       data.points.forEach((point, at) => {
         if (!chosen(point, Object.keys(state.only))) return;
         if (!groupsOf(metricOf()).some((group) => data.measured[state.metric][group][at])) return;
-        const name = named.map((i) => (data.keys[i].name === "case" ? "" : `${data.keys[i].label} `) + data.keys[i].words[point.at[i]]).join(", ");
+        const name = named.map((i) => data.keys[i].named[point.at[i]]).join(", ");
         if (!found.has(name)) found.set(name, []);
         found.get(name).push(at);
       });
@@ -198,11 +198,23 @@
       shown.yaxis = { ...shown.yaxis, type: "category", rangemode: "normal" };
       shown.hovermode = "closest";
       shown.height = 130 + Math.max(34, Math.min(44, 420 / y.values.length)) * y.values.length;
-      const at = others().map((n) => `${data.keys[n].name === "case" ? "" : `${data.keys[n].label} `}${data.keys[n].words[Number(state.only[n])]}`);
+      const at = others().map((n) => data.keys[n].named[Number(state.only[n])]);
       headed(shown, [wordsOf(metric), ...at].join(", ") + (published ? "; below: published" : ""));
       Plotly.react(place, [trace], shown, SETTINGS);
       place.setAttribute("aria-label", `${data.title}: ${metric.label}, a map of ${places.length} cells over ${x.label} and ${y.label}. The numbers are in the table below.`);
       table(metric, new Map([["", places]]), [group]);
+    }
+
+    // Names that do not fit below an axis stand beside it, one below the other.
+    function lie(traces, shown, names) {
+      for (const t of traces) {
+        [t.x, t.y] = [t.y, t.x];
+        if (t.error_y) { t.error_x = t.error_y; delete t.error_y; }
+      }
+      const values = { ...shown.yaxis, automargin: true };
+      shown.yaxis = { ...shown.xaxis, categoryorder: "array", categoryarray: [...names].reverse(), automargin: true, title: { text: "" } };
+      shown.xaxis = values;
+      shown.hovermode = "y unified";
     }
 
     function drawLines() {
@@ -256,16 +268,19 @@
       const log = values.length > 2 && values[0] > 0 && values[values.length - 1] / values[0] >= 8;
       const wordAt = (v) => key.words[values.indexOf(v)], apart = values.length ? readable(values, log, wordAt, (place.clientWidth || 700) - 90) : [];
       const ticks = category ? { type: "category" } : values.length ? { ...(log ? { type: "log" } : {}), ...(log || values.length < 20 ? { tickvals: apart, ticktext: apart.map(wordAt), tickangle: 0 } : {}) } : {};
-      const shown = layout(key ? plain(key.label) : "", "", ticks);
+      const shown = layout(key && key.name !== "case" ? plain(key.label) : "", "", ticks);
       headed(shown, wordsOf(metric) + (all.size < every.size ? ` (${all.size} of ${every.size} curves: the menus choose)` : ""));
       shown.hovermode = "x unified";
+      const named = category && key ? [...new Set(all.size ? [...all.values()].flat().map(xOf) : [])] : [];
+      const lying = named.some((word) => 7.6 * word.length + 12 > ((place.clientWidth || 700) - 90) / named.length);
+      if (lying) lie(traces, shown, named);
       // Names that do not fit in one row stand in columns of the widest one's width.
       const room = Math.max((place.clientWidth || 700) - 40, 200), widths = traces.filter((t) => t.showlegend !== false).map((t) => 62 + 7.6 * t.name.length);
       const inOneRow = widths.reduce((sum, w) => sum + w, 0) <= room;
       const legendRows = inOneRow ? 1 : Math.ceil(widths.length / Math.max(1, Math.floor(room / Math.max(...widths))));
       const under = 31 * legendRows;
       shown.margin.b = 68;
-      shown.height = 350 + under;
+      shown.height = (lying ? 140 + 30 * named.length : 350) + under;
       shown.legend.y = -68 / (shown.height - under - shown.margin.t - 68);
       Plotly.react(place, traces, shown, SETTINGS);
       const most = 10, named = curves.slice(0, most).join("; ") + (curves.length > most ? `; and ${curves.length - most} more` : "");

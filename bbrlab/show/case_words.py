@@ -1,0 +1,51 @@
+"""A case's name in words, for a chart's menus, legends and axes. On a command line it keeps its name."""
+
+from __future__ import annotations
+
+import re
+
+from bbrlab.results.algorithms import label_of_cca
+
+# The beginning of a figure's id ("": any), a pattern of the whole name, and its words; the first that fits counts.
+_WORDS = (
+    ("questions/adoption", r"(\w+)-(\d+)", r"\2 \1 of ten"),
+    ("questions/pairs", r"(\d+)-(\d+)", r"\1 Mbit/s, \2 BDP"),
+    ("questions/map_", r"(\w+)-(\w+)-(\d+)M-(\d+)ms-N(\d+)-X([\d.]+)", r"\5 \1 v \2, \3 Mbit/s, \4 ms, \6 BDP"),
+    ("questions/phase", r"(\w+)-(\w+)-(\d+)M-off", r"\1 v \2, \3 Mbit/s, no noise"),
+    ("questions/phase", r"(\w+)-(\w+)-(\d+)M-noise", r"\1 v \2, \3 Mbit/s, noise"),
+    ("questions/kernel_age", r"(\w+)-(\w+)", r"\1 v \2"),
+    ("questions/issue109_late", r"v3-(\d+)", r"every 5 s, second flow at \1 s"),
+    ("questions/issue109_late", r"issue109-(\d+)", r"every 10 s, second flow at \1 s"),
+    ("questions/issue109", r"(alone|two)-v3", r"\1, every 5 s"),
+    ("questions/issue109", r"(alone|two)-issue109", r"\1, every 10 s"),
+    ("questions/issue109", r"cubic-v3", r"beside cubic, every 5 s"),
+    ("questions/issue109", r"cubic-issue109", r"beside cubic, every 10 s"),
+    ("cao2019/fig5_offloads", r"(\w+)-gro", r"\1 with GRO"),
+    ("cao2019/fig5_offloads", r"(\w+)-router", r"\1, TSO cut by the router"),
+    ("cao2019/fig7", r"(\w+)-([\d.]+)", r"\1, pacing gain \2"),
+    ("cao2019/fig8_cycle", r"from-(\d+)-s", r"measured from \1 s"),
+    ("bless2025/fig14", r"(\w+)-(\w+)", r"\1, \2 traffic"),
+    ("bless2025/sec7", r"cubic", r"beside cubic"),
+    ("bless2025/sec7", r"other-rtt", r"beside bbr3, other RTT"),
+    ("bless2025/sec7", r"late", r"beside bbr3, which is late"),
+    ("bless2025/", r"slotted-(\d+)(?:ms)?", r"\1 ms in slots"),
+    ("bless2025/", r"per-packet-(\d+)(?:ms)?", r"\1 ms per packet"),
+    ("bless2025/", r"quiet", r"no jitter"),
+    ("", r"(\d+)(s|ms)", r"\1 \2"),
+)  # fmt: skip
+_NAMES = {"ecn": "ECN", "codel": "CoDel", "rtt": "RTT"}
+
+
+def words_of_case(case: str, figure: str = "") -> str:
+    """A case's name for people: its parts in words, its algorithms by their labels.
+
+    Args:
+        figure: its id.
+    """
+    fitting = (
+        match.expand(words)
+        for start, pattern, words in _WORDS
+        if figure.startswith(start) and (match := re.fullmatch(pattern, case))
+    )
+    words = next(fitting, case)
+    return re.sub(r"[^\W_]+", lambda word: _NAMES.get(word[0], label_of_cca(word[0])), words).replace("+", " + ")
