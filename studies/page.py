@@ -11,17 +11,18 @@ import pandas as pd
 from IPython.display import HTML
 
 from bbrlab.base.errors import UserError
-from bbrlab.results.best_scale import judged_among, results_shown, scale_words
+from bbrlab.results.best_scale import judged_among, results_shown
 from bbrlab.results.config import command_for
 from bbrlab.results.figures import Figure, Run, runs_of
 from bbrlab.results.run_folder import RunFolder
 from bbrlab.results.schema import RUN_AGAIN, read_with
 from bbrlab.results.shipped import CHECKS
+from bbrlab.results.verdicts import FINAL, NOT_REPRODUCED, REPRODUCED
 from bbrlab.run.output import SAMPLES
 from bbrlab.scenario.point import Point
 from bbrlab.show.findings import Findings, load_findings
 from bbrlab.show.html import render
-from bbrlab.show.outcomes import CAUSES, claim_words, findings_text, outcome_words
+from bbrlab.show.outcomes import CAUSES, outcome_words
 
 MANY = 20  # claims of a statement that are folded below its line
 
@@ -79,7 +80,7 @@ class Page:
         return (
             f"Statements about these figures, from any paper: {outcome_words(self.all.statements)} "
             f"{claim_words(self.all.claims, judged_among(self.all.shown, self.paper))}\n\n"
-            f"Scale {scale_words(self.scales)}, kernel {', '.join(totals.kernels)}: {totals.runs} runs, {totals.virtual_h:.1f} hours of testbed "
+            f"Scale {self.all.scale_words(self.all.figures)}, kernel {', '.join(totals.kernels)}: {totals.runs} runs, {totals.virtual_h:.1f} hours of testbed "
             f"time{took}; {totals.failed or 'none'} of them failed their self-checks.{which}"
         )
 
@@ -164,3 +165,36 @@ def statement_table(statements: pd.DataFrame, claims: pd.DataFrame) -> str:
     by_statement = {str(id): rows.to_dict(orient="records") for id, rows in claims.groupby("statement", sort=False)}
     pairs = [(s, by_statement.get(s["id"], [])) for s in statements.to_dict(orient="records")]
     return render("statements.html", statements=pairs, CAUSES=CAUSES, many=MANY)
+
+
+def claim_words(claims: pd.DataFrame, among: str = "of their scale") -> str:
+    """How many claims have a verdict, which, and how many of these stand (Markdown).
+
+    Args:
+        among: among which (best_scale.judged_among()).
+    """
+    counts = claims["verdict"].value_counts()
+    judged = int(sum(counts.get(v, 0) for v in FINAL))
+    return (
+        f"Of the {len(claims)} claims that test them {judged} are judged: {counts.get(REPRODUCED, 0)} reproduced, "
+        f"{counts.get(NOT_REPRODUCED, 0)} not; {int(claims['stands'].fillna(False).sum())} of these verdicts stand when all "
+        f"{among} are judged together. Behind them are {claims['measurement'].replace('', pd.NA).nunique()} measurements: several claims may be of one."
+    )
+
+
+def findings_text(statements: pd.DataFrame, claims: pd.DataFrame) -> str:
+    """The findings of claims that missed, finally or so far, grouped by finding (Markdown); empty if there are none."""
+    missed = claims[
+        (claims["finding"] != "")
+        & ~claims["verdict"].isin([REPRODUCED])
+        & ~claims["interim"].isin([REPRODUCED])
+        & claims["mean"].notna()
+    ]
+    own = statements.set_index("id")["finding"]
+    # A finding of the statement is told of the statement, not of each of its claims.
+    subjects = [s if own.get(s, "") == f else c for s, c, f in missed[["statement", "id", "finding"]].to_numpy()]
+    lines = []
+    for (finding, shows), of in missed.assign(subject=subjects).groupby(["finding", "shows"], sort=False)["subject"]:
+        command = f" Shown by `{shows}`." if shows else ""
+        lines.append(f"- **{', '.join(dict.fromkeys(of))}**: {finding}{command}")
+    return "\n\n".join(lines)

@@ -45,9 +45,9 @@ class Forecast:
     left_bytes: float
 
 
-def forecast_of(figure: PlannedFigure, results: Path | None = None) -> Forecast:
+def forecast_of(figure: PlannedFigure) -> Forecast:
     """What a figure would run and cost."""
-    runs = list(runs_of(figure, results=results))
+    runs = list(runs_of(figure))
     left = [run for run in runs if not run.is_done]
     points = figure.points.values()
     return Forecast(

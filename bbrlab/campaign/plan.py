@@ -147,11 +147,9 @@ class Plan:
         return runs_of(self.figures[figure], seeds)
 
 
-def runs_of(
-    figure: PlannedFigure, seeds: Mapping[str, int] | None = None, results: Path | None = None
-) -> Iterator[PlannedRun]:
+def runs_of(figure: PlannedFigure, seeds: Mapping[str, int] | None = None) -> Iterator[PlannedRun]:
     """Every run of a figure; Plan.runs_of() for one that is not in a plan."""
-    folder = (results or paths.results_folder()) / "runs" / figure.id
+    folder = paths.results_folder() / "runs" / figure.id
     for label, point in figure.points.items():
         for seed in range(1, (seeds or {}).get(label, point.trials) + 1):
             yield PlannedRun(figure.id, label, seed, point, folder / label / f"seed-{seed}")

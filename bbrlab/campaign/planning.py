@@ -76,14 +76,14 @@ def _others(chosen: Collection[Figure]) -> list[str]:
     return [str(path) for path in (users_file(), *sorted(traces), *sorted(paths.SHIPPED.glob("*/manifest.json")))]
 
 
-def planned_figures(figures: Iterable[Figure], kernel: str | None = None) -> list[PlannedFigure]:
+def planned_figures(figures: Iterable[Figure]) -> list[PlannedFigure]:
     """What a plan says of some figures, with the claims of all papers.
 
     Raises:
         UserError: for a claims file that is wrong (load_statements()).
     """
     claims = claims_of(load_statements())
-    return [planned_figure(figure, claims, kernel) for figure in figures]
+    return [planned_figure(figure, claims) for figure in figures]
 
 
 def planned_figure(figure: Figure, claims: Sequence[Claim], kernel: str | None = None) -> PlannedFigure:

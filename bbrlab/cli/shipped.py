@@ -11,6 +11,7 @@ import typer
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
+from bbrlab.base.git import git
 from bbrlab.base.words import in_short, number_of
 from bbrlab.cli.app import EXIT_MOVED, AsJson, all_cores, app, at_once, print_json
 from bbrlab.cli.status_line import StatusLine, status_line
@@ -50,10 +51,8 @@ def warn_of_changed_code(commits: Mapping[str, int]) -> None:
     Args:
         commits: {commit: its runs}, as a manifest has them.
     """
-    from bbrlab.publish.checkout import is_in_history
-
     changed = {name: runs for name, runs in commits.items() if name.endswith("+") or name == "unknown"}
-    gone = {name: runs for name, runs in commits.items() if name not in changed and not is_in_history(name)}
+    gone = {name: runs for name, runs in commits.items() if name not in changed and not _is_in_history(name)}
     for lost, why in (
         (changed, "no commit has their code, so that nobody can get it"),
         (
@@ -64,6 +63,17 @@ def warn_of_changed_code(commits: Mapping[str, int]) -> None:
         if lost:
             listed = ", ".join(f"{runs} of {name}" for name, runs in lost.items())
             typer.echo(f"bbrlab: warning: runs of commits that others may not get ({listed}): {why}", err=True)
+
+
+def _is_in_history(commit: str) -> bool:
+    """Whether a commit is the checked-out one or an ancestor of it; True, too, if Git cannot tell: without Git or a commit, in a
+    shallow clone, and in a folder of another repository."""
+    top = git("rev-parse", "--show-toplevel")
+    if not top or Path(top).resolve() != paths.ROOT.resolve() or not git("rev-parse", "--verify", "--quiet", "HEAD"):
+        return True
+    if git("rev-parse", "--is-shallow-repository") != "false":
+        return True
+    return git("merge-base", "--is-ancestor", commit, "HEAD") is not None
 
 
 def _show(line: StatusLine, text: str) -> None:

@@ -14,7 +14,7 @@ import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -212,21 +212,6 @@ def simulate(
         capacity=capacity,
         quirks=chosen,
     )
-
-
-def convergence(steps_ms: Sequence[float] = (0.1, 0.05, 0.02, 0.01, 0.005), **arguments: Any) -> pd.DataFrame:
-    """The means of simulate(**arguments) at several steps, to separate the model from the step.
-
-    Returns:
-        One row per step: step_ms, share_0, share_1, ... (of the link, delivered), jain_index, loss, occupancy, utilisation.
-    """
-    rows = []
-    for step_ms in steps_ms:
-        run = simulate(step_ms=step_ms, **arguments)
-        shares = {f"share_{i}": rate / run.capacity for i, rate in enumerate(run.delivered)}
-        rows.append({"step_ms": step_ms, **shares, "jain_index": run.jain_index, "loss": run.loss,
-                     "occupancy": run.occupancy, "utilisation": run.utilisation})  # fmt: skip
-    return pd.DataFrame(rows)
 
 
 def _mode(mode: str) -> Quirks:

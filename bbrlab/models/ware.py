@@ -7,14 +7,13 @@ X = q / (c l), p the loss-based flows' aggregate share of link and queue at conv
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bbrlab.base.errors import UserError
 from bbrlab.models.world import World
-from bbrlab.scenario.frames import PAYLOAD_PER_FRAME
 from bbrlab.scenario.schema import Scenario
 
 PACKET_BYTES = 1500  # the paper's packets
@@ -23,20 +22,18 @@ PROBE_RTT_S = 0.2
 PROBE_INTERVAL_S = 10.0
 INFLIGHT_CAP_GAIN = 2.0
 WORLD = World("the Ware model", ccas=("bbr1", "cubic", "reno"))
-Counts = Literal["link", "goodput"]
 Array = NDArray[np.float64]
 
 
 def loss_based_share(
     rate_mbit: ArrayLike, rtt_ms: ArrayLike, buffer_bdp: ArrayLike, bbr_flows: ArrayLike,
-    inflight_cap: float = INFLIGHT_CAP_GAIN, packet_bytes: int = PACKET_BYTES,
+    inflight_cap: float = INFLIGHT_CAP_GAIN,
 ) -> Array:  # fmt: skip
     """p of eq. 9: p = 1/k - (k - 1)/(k X) - 4 N / q with inflight cap k (2 in the paper), clipped to [0, 1].
 
     Args:
         rate_mbit, rtt_ms, buffer_bdp, bbr_flows: scalars or arrays that broadcast; all positive.
         inflight_cap: k, in estimated BDPs.
-        packet_bytes: size of a packet.
 
     Returns:
         Array of the broadcast shape.
@@ -44,38 +41,24 @@ def loss_based_share(
     Raises:
         ValueError: for a value that is not positive and finite.
     """
-    c, l, x, n = _inputs(rate_mbit, rtt_ms, buffer_bdp, bbr_flows, packet_bytes)
+    c, l, x, n = _inputs(rate_mbit, rtt_ms, buffer_bdp, bbr_flows)
     k = inflight_cap
     q = x * c * l
     return np.clip(1 / k - (k - 1) / (k * x) - PROBE_RTT_PACKETS * n / q, 0.0, 1.0)
 
 
-def bbr_share(
-    rate_mbit: ArrayLike, rtt_ms: ArrayLike, buffer_bdp: ArrayLike, bbr_flows: ArrayLike,
-    inflight_cap: float = INFLIGHT_CAP_GAIN, packet_bytes: int = PACKET_BYTES, probe_rtt: bool = True,
-    counts: Counts = "link",
-) -> Array:  # fmt: skip
+def bbr_share(rate_mbit: ArrayLike, rtt_ms: ArrayLike, buffer_bdp: ArrayLike, bbr_flows: ArrayLike) -> Array:
     """BBR's aggregate share of the link, eqs. 10 and 11: (1 - p) (1 - (q/c + 0.2 s + l) / 10 s).
 
-    The time d that the flows compete cancels. Arguments and errors as for loss_based_share();
-    ``probe_rtt=False`` leaves out the time that BBR spends in ProbeRTT (eq. 11). ``counts="goodput"`` gives the goodput
-    over the link's rate in place of the share of the link: the model's fraction times payload over frame.
+    The time d that the flows compete cancels. Arguments and errors as for loss_based_share().
     """
-    if counts not in ("link", "goodput"):
-        raise ValueError(f"counts: must be link or goodput, found {counts!r}")
-    c, l, x, _ = _inputs(rate_mbit, rtt_ms, buffer_bdp, bbr_flows, packet_bytes)
-    share = 1 - loss_based_share(rate_mbit, rtt_ms, buffer_bdp, bbr_flows, inflight_cap, packet_bytes)
-    if counts == "goodput":
-        share = share * PAYLOAD_PER_FRAME  # what of a share of the link iperf3 counts
-    if not probe_rtt:
-        return share
+    c, l, x, _ = _inputs(rate_mbit, rtt_ms, buffer_bdp, bbr_flows)
+    share = 1 - loss_based_share(rate_mbit, rtt_ms, buffer_bdp, bbr_flows)
     probing = (x * l + PROBE_RTT_S + l) / PROBE_INTERVAL_S + 0 * c
     return share * np.clip(1 - probing, 0.0, 1.0)
 
 
-def _inputs(
-    rate_mbit: ArrayLike, rtt_ms: ArrayLike, buffer_bdp: ArrayLike, bbr_flows: ArrayLike, packet_bytes: int
-) -> tuple[Array, ...]:
+def _inputs(rate_mbit: ArrayLike, rtt_ms: ArrayLike, buffer_bdp: ArrayLike, bbr_flows: ArrayLike) -> tuple[Array, ...]:
     values = {"rate_mbit": rate_mbit, "rtt_ms": rtt_ms, "buffer_bdp": buffer_bdp, "bbr_flows": bbr_flows}
     arrays = {k: np.asarray(v, dtype=float) for k, v in values.items()}
     for name, array in arrays.items():
@@ -84,7 +67,7 @@ def _inputs(
                 f"{name}: must be positive and finite, found {array[~(np.isfinite(array) & (array > 0))].flat[0]:g}"
             )
     rate, rtt, buffer, flows = np.broadcast_arrays(*arrays.values())
-    return rate * 1e6 / 8 / packet_bytes, rtt * 1e-3, buffer, flows
+    return rate * 1e6 / 8 / PACKET_BYTES, rtt * 1e-3, buffer, flows
 
 
 def scenario_share(scenario: Scenario) -> float:

@@ -196,8 +196,8 @@ def scale_words(scales: Mapping[str, str]) -> str:
         scales: {figure: its scale}.
     """
     counts = counts_of_scales(scales.values())
-    if len(counts) == 1:
-        return f"**{next(iter(counts))}**"
+    if len(counts) < 2:
+        return "".join(f"**{scale}**" for scale in counts)
     most_frequent = max(counts, key=lambda scale: counts[scale])
     parts = [f"**{most_frequent}** ({counts[most_frequent]} figures)"]
     for scale in counts:

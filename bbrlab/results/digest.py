@@ -25,10 +25,9 @@ MEASURED = (
 REVERSE = "bottleneck_reverse"  # has the fields of the other bottleneck
 
 
-def summary_digest(summary: Mapping[str, Any], fields: Collection[str] | None = None) -> str:
-    """SHA-256 of a summary's results, independent of the order of fields; of all fields or of some (restricted())."""
-    content = summary if fields is None else restricted(summary, fields)
-    rest = {key: value for key, value in content.items() if key not in NOT_RESULT}
+def summary_digest(summary: Mapping[str, Any]) -> str:
+    """SHA-256 of a summary's results, independent of the order of fields."""
+    rest = {key: value for key, value in summary.items() if key not in NOT_RESULT}
     return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
 
 

@@ -15,7 +15,10 @@ from bbrlab.base import files
 from bbrlab.base.console import Console, wide_console
 from bbrlab.base.tables import write_csv
 from bbrlab.publish.compare import MOVED, NOT_COMPARED, OPEN, SAME, has_numbers, one_sided
+from bbrlab.show.crosscheck import metric_words
 from bbrlab.show.html import render
+
+ROWS_MAX = 40  # of points that moved, on the terminal
 
 
 @dataclass(frozen=True)
@@ -74,12 +77,8 @@ def outcome_counts(comparison: Comparison) -> str:
     return ", ".join(f"{counts[k]} {w}" for k, w in words.items() if k in counts) or "none"
 
 
-def show_comparison(comparison: Comparison, rows: int = 40) -> None:
-    """Print what moved, the farthest first, and how much did not.
-
-    Args:
-        rows: at most so many points.
-    """
+def show_comparison(comparison: Comparison) -> None:
+    """Print what moved, the farthest first, and how much did not."""
     console = wide_console()
     points, verdicts = comparison.points, comparison.verdicts
     for letter, side in zip("AB", comparison.sides, strict=True):
@@ -89,9 +88,9 @@ def show_comparison(comparison: Comparison, rows: int = 40) -> None:
     moved = points[points["outcome"] == MOVED]
     if len(moved):
         order = (moved["difference"].abs() / moved[["a_mean", "b_mean"]].abs().max(axis=1)).sort_values(ascending=False)
-        _print_points(console, moved.loc[order.index[:rows]])
-        if len(moved) > rows:
-            console.print(f"... and {len(moved) - rows} more (--csv has all)", highlight=False)
+        _print_points(console, moved.loc[order.index[:ROWS_MAX]])
+        if len(moved) > ROWS_MAX:
+            console.print(f"... and {len(moved) - ROWS_MAX} more (--csv has all)", highlight=False)
     for letter, only in zip("AB", comparison.only, strict=True):
         if only:
             console.print(
@@ -140,8 +139,7 @@ def _print_points(console: Console, shown: pd.DataFrame) -> None:
     for name in ("figure", "point", "flows", "metric", "A", "B", "difference (95 %)"):
         table.add_column(name, overflow="fold")
     for row in shown.to_dict("records"):
-        name = f"{row['metric']} ({row['unit']})" if row["unit"] != "1" else row["metric"]
-        table.add_row(row["figure"], row["point"], row["cca"], name, with_half(row["a_mean"], row["a_half"]),
+        table.add_row(row["figure"], row["point"], row["cca"], metric_words(row), with_half(row["a_mean"], row["a_half"]),
                       with_half(row["b_mean"], row["b_half"]), with_ends(row["difference"], row["low"], row["high"]))  # fmt: skip
     console.print(table)
 
@@ -174,7 +172,7 @@ def write_page(comparison: Comparison, page: Path) -> None:
     points = [
         (
             [
-                row["figure"], row["point"], row["cca"], f"{row['metric']} ({row['unit']})" if row["unit"] != "1" else row["metric"],
+                row["figure"], row["point"], row["cca"], metric_words(row),
                 with_half(row["a_mean"], row["a_half"]), with_half(row["b_mean"], row["b_half"]),
                 with_ends(row["difference"], row["low"], row["high"]), row["outcome"],
             ],

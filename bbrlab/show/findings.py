@@ -16,9 +16,9 @@ from bbrlab.claims.schema import Statement
 from bbrlab.results.best_scale import (
     CLAIMS,
     best_verdicts,
-    counts_of_scales,
     figures_at_best_scale,
     results_shown,
+    scale_words,
     table_file,
 )
 from bbrlab.results.config import FULL, command_for
@@ -112,11 +112,8 @@ class Findings:
         return command_for(figure, self.scales.get(figure, self.shown.scale if figure in self._of_scale else FULL))
 
     def scale_words(self, figures: Iterable[str]) -> str:
-        """Which scales some figures are shown at, the largest first (Markdown)."""
-        counts = counts_of_scales(self.scales[id] for id in figures) or {self.shown.scale: 0}
-        if len(counts) == 1:
-            return f"**{next(iter(counts))}**"
-        return " and ".join(f"**{scale}** ({n} figure{'s' * (n > 1)})" for scale, n in reversed(counts.items()))
+        """The scales of some figures (scale_words()); of none that of the results."""
+        return scale_words({id: self.scales[id] for id in figures}) or f"**{self.shown.scale}**"
 
     def results_shown(self, paper: str | None = None) -> str:
         """Which results are shown, if they are those that ship, with the command that computes one's own (Markdown); else ""."""

@@ -48,9 +48,9 @@ def block(html: str) -> Markup:
     return Markup(f"{fence}{{raw}} html\n{str(html).rstrip()}\n{fence}\n\n")
 
 
-def heading(text: str, level: int, target: str = "") -> Markup:
-    """A heading of a page's source, and the name that links find it by."""
-    return Markup((f"({target})=\n" if target else "") + f"{'#' * level} {plain(text)}\n\n")
+def heading(text: str, level: int) -> Markup:
+    """A heading of a page's source."""
+    return Markup(f"{'#' * level} {plain(text)}\n\n")
 
 
 def plain(text: str) -> str:

@@ -43,14 +43,13 @@ def lead_of(notebook: Cells) -> str:
     return " ".join(paragraphs[0].split()) if paragraphs else ""
 
 
-def notebook_page(notebook: Cells, images: Path, name: str, before: str = "", title: str = "") -> str:
+def notebook_page(notebook: Cells, images: Path, name: str, title: str = "") -> str:
     """The source of a page with a notebook's words and outputs.
 
     Args:
         notebook: read_notebook(), executed.
         images: folder beside the page's source, for its images.
         name: of the notebook, by which images are called.
-        before: of the images' names in the source: their folder, relative to the page.
         title: in the place of its first heading; default: that.
     """
     parts: list[str] = []
@@ -67,7 +66,7 @@ def notebook_page(notebook: Cells, images: Path, name: str, before: str = "", ti
                 alternative = (
                     str(output.get("metadata", {}).get("image/png", {}).get("alt", "")) or f"{name}, figure {count}"
                 )
-                parts.append(f"![{plain(alternative)}]({before}{file})\n\n")
+                parts.append(f"![{plain(alternative)}]({file})\n\n")
             elif "text/markdown" in data:
                 parts.append(_words(_text(data["text/markdown"])))
             elif (

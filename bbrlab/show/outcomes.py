@@ -16,7 +16,6 @@ from bbrlab.claims.judge import OWN, SECOND_HAND, apart
 from bbrlab.results.verdicts import (
     AS_READ,
     DECIDED,
-    FINAL,
     INCONCLUSIVE,
     NOT_REPRODUCED,
     NOT_RUN,
@@ -112,21 +111,6 @@ def _listed(counts: Mapping[str, int], verdicts: Sequence[str]) -> str:
     return ", ".join(f"**{counts[v]}** {v}" for v in verdicts if counts[v] or v == REPRODUCED)
 
 
-def claim_words(claims: pd.DataFrame, among: str = "of their scale") -> str:
-    """How many claims have a verdict, which, and how many of these stand (Markdown).
-
-    Args:
-        among: among which (best_scale.judged_among()).
-    """
-    counts = claims["verdict"].value_counts()
-    judged = int(sum(counts.get(v, 0) for v in FINAL))
-    return (
-        f"Of the {len(claims)} claims that test them {judged} are judged: {counts.get(REPRODUCED, 0)} reproduced, "
-        f"{counts.get(NOT_REPRODUCED, 0)} not; {int(claims['stands'].fillna(False).sum())} of these verdicts stand when all "
-        f"{among} are judged together. Behind them are {claims['measurement'].replace('', pd.NA).nunique()} measurements: several claims may be of one."
-    )
-
-
 @dataclass(frozen=True)
 class Line:
     """A line of a scorecard: the statements of a paper, of a kind, or of all papers. ``paper``: whose; else empty."""
@@ -176,21 +160,3 @@ def cause_table(statements: pd.DataFrame) -> dict[str, Any]:
     missed = statements["verdict"].isin(MISSED).any()
     rows = [(line.name, list(causes(line.statements).values())) for line in by_code(statements)] if missed else []
     return {"heads": list(CAUSES.values()), "rows": rows}
-
-
-def findings_text(statements: pd.DataFrame, claims: pd.DataFrame) -> str:
-    """The findings of claims that missed, finally or so far, grouped by finding (Markdown); empty if there are none."""
-    missed = claims[
-        (claims["finding"] != "")
-        & ~claims["verdict"].isin([REPRODUCED])
-        & ~claims["interim"].isin([REPRODUCED])
-        & claims["mean"].notna()
-    ]
-    own = statements.set_index("id")["finding"]
-    # A finding of the statement is told of the statement, not of each of its claims.
-    subjects = [s if own.get(s, "") == f else c for s, c, f in missed[["statement", "id", "finding"]].to_numpy()]
-    lines = []
-    for (finding, shows), of in missed.assign(subject=subjects).groupby(["finding", "shows"], sort=False)["subject"]:
-        command = f" Shown by `{shows}`." if shows else ""
-        lines.append(f"- **{', '.join(dict.fromkeys(of))}**: {finding}{command}")
-    return "\n\n".join(lines)

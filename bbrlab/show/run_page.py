@@ -478,16 +478,16 @@ def _line(look: dict[str, str], times: Array, values: Array) -> dict[str, Any]:
     }
 
 
-def thinned(times: Array, values: Array, most: int = POINTS) -> tuple[Array, Array]:
-    """At most ``most`` points of a curve: of each stretch the lowest and the highest, so that no peak is lost.
+def thinned(times: Array, values: Array) -> tuple[Array, Array]:
+    """At most POINTS points of a curve: of each stretch the lowest and the highest, so that no peak is lost.
 
     Args:
         times, values: shape (samples,).
     """
-    if len(values) <= most:
+    if len(values) <= POINTS:
         return times, values
     keep: list[int] = []
-    for part in np.array_split(np.arange(len(values)), most // 2):
+    for part in np.array_split(np.arange(len(values)), POINTS // 2):
         filled = np.nan_to_num(values[part])
         keep += sorted({int(part[filled.argmin()]), int(part[filled.argmax()])})
     return times[keep], values[keep]

@@ -93,14 +93,12 @@ class PointsSource:
 
     Attributes:
         name: of the study, or PAPER/FIGURE.
-        told: where it is from, for people.
         table: figure_table().
         swept: its columns that tell points apart.
         run_folder: of a point's label and a seed.
     """
 
     name: str
-    told: str
     table: pd.DataFrame
     swept: list[str]
     run_folder: Callable[[str, int], Path]
@@ -169,7 +167,7 @@ def _points(word: str, scale: str | None) -> PointsSource:
         table = read_figure(folder / TABLE)
         name = str(table["figure"].iloc[0]).rpartition("/")[2]
         return PointsSource(
-            name, str(folder), table, swept_columns(table), lambda label, seed: folder / RUNS / label / f"seed-{seed}"
+            name, table, swept_columns(table), lambda label, seed: folder / RUNS / label / f"seed-{seed}"
         )
     if folder.is_dir() and word not in scenario_files():
         below = sorted(path.parent for depth in range(1, DEPTH + 1) for path in folder.glob("*/" * depth + SUMMARY))
@@ -202,9 +200,9 @@ def _figure(word: str, scale: str | None) -> PointsSource:
         path = results / at / f"{id}.parquet"
         if path.exists():
             table = read_figure(path)
-            whose = "your own results" if results == own else "shipped results"
-            return PointsSource(id, f"{whose}, scale {at}", table, swept_columns(table),
-                                lambda label, seed: own / RUNS / id / label / f"seed-{seed}")  # fmt: skip
+            return PointsSource(
+                id, table, swept_columns(table), lambda label, seed: own / RUNS / id / label / f"seed-{seed}"
+            )
     raise UserError(f"{id}: there are no results of it; compute them: {command_for(id, scale or load_config().scale)}")
 
 

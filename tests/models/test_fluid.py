@@ -23,6 +23,7 @@ from bbrlab.models.fluid import ALIGNED, REFERENCE, Quirks, simulate
 from bbrlab.models.predict import STEP_TOLERANCE, fluid_share
 from bbrlab.scenario.load import base_point
 from bbrlab.scenario.messages import validate
+from studies.taken_apart import convergence
 from tests.conftest import scenario_dict
 
 DATA = paths.DATA / "scherrer2022"
@@ -232,7 +233,7 @@ def test_reno_in_red_meets_its_fixed_point():
 
 def test_steps_converge():
     """Halving the step halves the distance to the finest, in a run without chaos."""
-    table = fluid.convergence(cca=["bbr1", "cubic"], rate_mbit=10, link_delay_ms=10, access_delay_ms=[10, 10],
+    table = convergence(cca=["bbr1", "cubic"], rate_mbit=10, link_delay_ms=10, access_delay_ms=[10, 10],
                               buffer_packets=528, duration_s=9)  # fmt: skip
     assert list(table["step_ms"]) == [0.1, 0.05, 0.02, 0.01, 0.005]
     error = (table["share_0"] - table["share_0"].iloc[-1]).abs()

@@ -62,13 +62,6 @@ def test_rmse_over_a_figure(number, rmse, printed):
     assert mean == pytest.approx(said, abs=0.005)
 
 
-def test_goodput_is_what_frames_carry():
-    link, goodput = (ware.bbr_share(10, 40, 4, [1, 2], counts=c) for c in ("link", "goodput"))
-    assert goodput / link == pytest.approx(1448 / 1514)
-    with pytest.raises(ValueError, match="counts: must be link or goodput"):
-        ware.bbr_share(10, 40, 4, 1, counts="frames")
-
-
 def test_limits_of_the_simple_model():
     assert ware.loss_based_share(10, 40, 1e9, 1) == pytest.approx(0.5, abs=1e-6)  # eq. 5
     assert ware.loss_based_share(10, 40, 1e9, 1, inflight_cap=4) == pytest.approx(0.25, abs=1e-6)

@@ -107,26 +107,6 @@ def _git(checkout: Path, *arguments: str, **environment: str) -> bytes | None:
     return done.stdout if done.returncode == 0 else None
 
 
-def is_in_history(name: str, checkout: Path = paths.ROOT) -> bool:
-    """Whether a commit is the checked-out one or an ancestor of it; True, too, if Git cannot tell.
-
-    It cannot without Git or a commit, in a shallow clone, and in a folder of another repository.
-    """
-    try:
-        head = _run(checkout, "rev-parse", "--verify", "--quiet", "HEAD")
-        top = _run(checkout, "rev-parse", "--show-toplevel").stdout.decode().strip()
-        shallow = _run(checkout, "rev-parse", "--is-shallow-repository").stdout.strip() != b"false"
-        if not top or Path(top).resolve() != checkout.resolve():
-            return True
-        return (
-            bool(head.returncode)
-            or shallow
-            or not _run(checkout, "merge-base", "--is-ancestor", name, "HEAD").returncode
-        )
-    except UserError:  # no git
-        return True
-
-
 def _run(checkout: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[bytes]:
     variables = {**os.environ, "LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", **environment}
     try:
