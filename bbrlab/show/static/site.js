@@ -271,16 +271,16 @@
       const shown = layout(key && key.name !== "case" ? plain(key.label) : "", "", ticks);
       headed(shown, wordsOf(metric) + (all.size < every.size ? ` (${all.size} of ${every.size} curves: the menus choose)` : ""));
       shown.hovermode = "x unified";
-      const named = category && key ? [...new Set(all.size ? [...all.values()].flat().map(xOf) : [])] : [];
-      const lying = named.some((word) => 7.6 * word.length + 12 > ((place.clientWidth || 700) - 90) / named.length);
-      if (lying) lie(traces, shown, named);
+      const names = category && key ? [...new Set(all.size ? [...all.values()].flat().map(xOf) : [])] : [];
+      const lying = names.some((word) => 7.6 * word.length + 12 > ((place.clientWidth || 700) - 90) / names.length);
+      if (lying) lie(traces, shown, names);
       // Names that do not fit in one row stand in columns of the widest one's width.
       const room = Math.max((place.clientWidth || 700) - 40, 200), widths = traces.filter((t) => t.showlegend !== false).map((t) => 62 + 7.6 * t.name.length);
       const inOneRow = widths.reduce((sum, w) => sum + w, 0) <= room;
       const legendRows = inOneRow ? 1 : Math.ceil(widths.length / Math.max(1, Math.floor(room / Math.max(...widths))));
       const under = 31 * legendRows;
       shown.margin.b = 68;
-      shown.height = (lying ? 140 + 30 * named.length : 350) + under;
+      shown.height = (lying ? 140 + 30 * names.length : 350) + under;
       shown.legend.y = -68 / (shown.height - under - shown.margin.t - 68);
       Plotly.react(place, traces, shown, SETTINGS);
       const most = 10, named = curves.slice(0, most).join("; ") + (curves.length > most ? `; and ${curves.length - most} more` : "");
