@@ -21,8 +21,8 @@ from bbrlab.results.verdicts import FINAL, NOT_REPRODUCED, REPRODUCED
 from bbrlab.run.output import SAMPLES
 from bbrlab.scenario.point import Point
 from bbrlab.show.findings import Findings, load_findings
-from bbrlab.show.html import render
 from bbrlab.show.outcomes import CAUSES, outcome_words
+from bbrlab_apps.site.html import render
 
 MANY = 20  # claims of a statement that are folded below its line
 

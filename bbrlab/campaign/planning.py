@@ -10,6 +10,7 @@ from typing import Any
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.paths import name_of
+from bbrlab.campaign.documents import linked, sources
 from bbrlab.campaign.plan import Plan, PlannedFigure, PlannedPoint, signature_of
 from bbrlab.campaign.resources import group_of, guest_mb, machine_facts, memory_mb, runtime_min
 from bbrlab.campaign.seed_requests import claims_requesting_seeds, seed_request_text
@@ -26,7 +27,6 @@ from bbrlab.results.replacement import UNCHANGED, check_replaced, replacement
 from bbrlab.results.run_estimate import disk_bytes, estimate_s
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.schema import Scenario
-from bbrlab.show.documents import linked, sources
 
 # What a prediction takes on one of two busy cores, with its part of the job around it, and each flow's step of the fluid model.
 PREDICTION_S = 1.6

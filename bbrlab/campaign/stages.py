@@ -48,8 +48,8 @@ STAGES = {
     "tables": Stage(("bbrlab.cli.stages.tables",), (_LIBRARIES,)),
     "seeds": Stage(("bbrlab.cli.stages.claims",), (_LIBRARIES,)),  # the claims: seed_requests.py
     "claims": Stage(("bbrlab.cli.stages.claims",), _JUDGED),
-    "pages": Stage(("bbrlab.cli.stages.pages",), (*_JUDGED, "bbrlab/**/templates"), notebooks=True),
-    "site": Stage(("bbrlab.cli.stages.site",), (*_JUDGED, "bbrlab/**/static", "bbrlab/**/templates")),
+    "pages": Stage(("bbrlab.cli.stages.pages",), (*_JUDGED, "bbrlab_apps/site/templates"), notebooks=True),
+    "site": Stage(("bbrlab_apps.site.commands",), (*_JUDGED, "bbrlab_apps/site/static", "bbrlab_apps/site/templates")),
 }
 LEFT_OUT = {".md", ".pyc", ".nbi", ".nbc"}  # words about the files, and what Python and numba leave beside them
 

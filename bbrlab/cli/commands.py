@@ -7,28 +7,14 @@ import bbrlab.cli.stages.claims
 import bbrlab.cli.stages.models
 import bbrlab.cli.stages.pages
 import bbrlab.cli.stages.runs
-import bbrlab.cli.stages.site
 import bbrlab.cli.stages.tables
 import bbrlab_apps.archive.commands
 import bbrlab_apps.grading.commands
 import bbrlab_apps.play.commands
+import bbrlab_apps.site.commands
+import bbrlab_apps.study.commands
 import bbrlab_apps.testbed.commands
-from bbrlab.cli import (
-    cache,
-    campaign,
-    catalogue,
-    checks,
-    compare,
-    crosscheck,
-    kernels,
-    models,
-    plot,
-    qlog,
-    run,
-    shipped,
-    sweep,
-    tools,
-)
+from bbrlab.cli import cache, campaign, checks, crosscheck, kernels, models, qlog, run, shipped, tools
 from bbrlab.cli.app import app, cache_app, kernel_app, model_app
 from bbrlab_apps.container.commands import container_app
 from bbrlab_apps.grading.commands import assignment_app, course_app

@@ -18,8 +18,8 @@ def qlog(
 ) -> None:  # fmt: skip
     """Write each flow's ACKs as qlog: recovery and congestion events, for tools that look at QUIC."""
     from bbrlab.publish.qlog import write_qlog
-    from bbrlab.show.run_page import run_folder
+    from bbrlab.results.run_folder import find_run
 
-    folder = run_folder(run)
+    folder = find_run(run)
     for file in write_qlog(folder, out or folder, packed=packed):
         typer.echo(str(file))

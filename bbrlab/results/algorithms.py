@@ -28,7 +28,7 @@ class Algorithm:
     is_bbr: bool
 
 
-# On a dark page show/static/site.js draws a colour brighter, by its value here.
+# On a dark page bbrlab_apps/site/static/site.js draws a colour brighter, by its value here.
 ALGORITHMS = {
     "bbr1": Algorithm("BBRv1", "#0072B2", draws=True, is_bbr=True),
     "bbr2": Algorithm("BBRv2", "#56B4E9", draws=True, is_bbr=True),

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from bbrlab.base import files
+from bbrlab.base import files, paths
 from bbrlab.base.errors import DamagedFile, UserError
 from bbrlab.measure import schema
 from bbrlab.measure.summary import Summary
@@ -132,6 +132,28 @@ class RunFolder:
             elif hashes[name] != digest:
                 problems.append(DamagedFile(path, f"has hash {hashes[name][:12]}, its manifest says {digest[:12]}"))
         return problems
+
+
+def find_run(run: str) -> Path:
+    """The folder of a run: a path, or PAPER/FIGURE/POINT/seed-N of the results folder. UserError if there is none."""
+    name = run.removeprefix("runs/")
+    places = [Path(run).absolute(), paths.results_folder() / "runs" / name]
+    folder_with_run = next((p for p in places if (p / SUMMARY).exists()), None)
+    if folder_with_run is not None:
+        return folder_with_run
+    below = next((p for p in places if p.is_dir()), None)
+    near = ("*/summary.json", "*/*/summary.json", "*/*/*/summary.json")  # no farther: a folder may be anybody's home
+    first = (
+        next((folder_with_run for pattern in near for folder_with_run in sorted(below.glob(pattern))), None)
+        if below
+        else None
+    )
+    hint = (
+        f"; did you mean {first.parent}?"
+        if first
+        else "; give the folder of a run, or PAPER/FIGURE/POINT/seed-N of the results folder"
+    )
+    raise UserError(f"{run}: there is no finished run (no summary.json){hint}")
 
 
 class _File(BaseModel):

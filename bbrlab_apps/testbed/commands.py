@@ -128,11 +128,11 @@ def _run(
 ) -> None:
     from dataclasses import replace
 
-    from bbrlab.cli.sweep import make_runs
     from bbrlab.results.run_folder import RunFolder
-    from bbrlab.study.plan import plan_study
-    from bbrlab.study.plot import save
-    from bbrlab.study.sources import RunSource
+    from bbrlab_apps.study.commands.sweep import make_runs
+    from bbrlab_apps.study.plan import plan_study
+    from bbrlab_apps.study.plot import save
+    from bbrlab_apps.study.sources import RunSource
     from bbrlab_apps.testbed.draw import draw, numbers
 
     study = plan_study(scenario, folder, overrides, seeds)

@@ -16,8 +16,8 @@ from matplotlib.figure import Figure
 from bbrlab.measure.schema import GROUP
 from bbrlab.results.algorithms import label_of_cca
 from bbrlab.show.plots.style import set_style
-from bbrlab.study.draw_runs import group_colour
-from bbrlab.study.sources import RunSource
+from bbrlab_apps.study.draw_runs import group_colour
+from bbrlab_apps.study.sources import RunSource
 from bbrlab_apps.testbed.estimate import Estimate, clock_of, rate_over_time, rates_between
 from bbrlab_apps.testbed.recording import Flow, complete
 

@@ -14,8 +14,8 @@ from bbrlab.base.errors import UserError
 from bbrlab.base.yaml_files import read_yaml
 from bbrlab.campaign.snakemake import words_of
 from bbrlab.campaign.targets import check_config_keys, check_target_names
-from bbrlab.publish.campaign_source import sources_of
 from bbrlab.results.figures import figures_at
+from bbrlab_apps.study.campaign_source import sources_of
 from tests.campaign.test_stages import PARTS, STAND_IN
 from tests.conftest import scenario_dict
 

@@ -21,9 +21,9 @@ from bbrlab.scenario.frames import FRAME_BYTES, PAYLOAD_PER_FRAME
 from bbrlab.scenario.load import base_point, points_of
 from bbrlab.scenario.messages import validate
 from bbrlab.scenario.needs import without_effect
-from bbrlab.show.run_page import write_run_page
-from bbrlab.study.series import columns_of, values_of
-from bbrlab.study.sources import RunSource
+from bbrlab_apps.site.run_page import write_run_page
+from bbrlab_apps.study.series import columns_of, values_of
+from bbrlab_apps.study.sources import RunSource
 from studies.parking_lot import point_of
 from tests.conftest import scenario_dict
 from tests.experiment.test_plan import plan_of

@@ -16,7 +16,7 @@ import pytest
 from bbrlab.scenario.frames import FRAME_BYTES
 from bbrlab.scenario.rates import buffer_full_ms, highest_mbit, queueing_delay_ms, rate_at
 from bbrlab.scenario.schema import ROUTER_RATE_MBIT_MIN, Flow, Network, Scenario
-from bbrlab.show.run_page import write_run_page
+from bbrlab_apps.site.run_page import write_run_page
 from studies import notebook
 from studies.page import Page
 from studies.run_plots import distributions, run_over_time

@@ -15,11 +15,11 @@ from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.claims.judge import judge_all
 from bbrlab.cli.commands import app
-from bbrlab.publish import campaign_source
 from bbrlab.publish.compare import MOVED, NOT_COMPARED, OPEN, SAME, compare_points, compare_verdicts, only_in
 from bbrlab.results.figures import figures_at
 from bbrlab.results.tables import write_table
 from bbrlab.scenario.load import load_scenario, points_of
+from bbrlab_apps.study import campaign_source
 from studies.kernel_age import difference_table, kernel_age, kernel_differences
 from tests.made_up import GOOD, only_claim
 from tests.made_up import table as table_of

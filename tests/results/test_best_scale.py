@@ -20,8 +20,8 @@ from bbrlab.results.best_scale import best_claims, best_statements, best_verdict
 from bbrlab.results.figures import figures_at
 from bbrlab.results.verdicts import read_claims, read_statements
 from bbrlab.show.findings import load_findings
-from bbrlab.show.site import notebook_files
-from bbrlab.show.site_pages import front_page, paper_page, runs_page
+from bbrlab_apps.site.build import notebook_files
+from bbrlab_apps.site.pages import front_page, paper_page, runs_page
 from studies import beside_shipped
 from studies.page import load_page, statement_table
 
@@ -304,7 +304,7 @@ def test_a_site_of_one_folder_alone(monkeypatch, tmp_path):
     pages.mkdir(parents=True)
     (pages / "tang.ipynb").touch()
     given = []
-    monkeypatch.setattr("bbrlab.show.site.build_site", lambda *words, **rest: given.append(words) or [])
+    monkeypatch.setattr("bbrlab_apps.site.build.build_site", lambda *words, **rest: given.append(words) or [])
     assert CliRunner().invoke(app, ["site", "--scale", "quick", "--results", str(theirs)]).exit_code == 0
     assert given == [("quick", None, theirs)]
     content = load_findings("quick", results=theirs)

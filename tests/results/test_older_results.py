@@ -30,8 +30,8 @@ from bbrlab.results.figures import Run, figures_at
 from bbrlab.results.tables import CONDITIONS, IDENTITY, TIDY, read_points, run_rows, table_of_rows, tidy, write_table
 from bbrlab.results.verdicts import CLAIM_COLUMNS, STATEMENT_COLUMNS
 from bbrlab.show.findings import load_findings
-from bbrlab.show.run_page import write_run_page
 from bbrlab_apps.archive.verdicts import check_judged
+from bbrlab_apps.site.run_page import write_run_page
 from studies import beside_shipped
 from studies.notebook import samples_of
 from studies.page import load_page

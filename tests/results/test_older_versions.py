@@ -15,7 +15,7 @@ from bbrlab.results.shipped import content_hash, results_to_show
 from bbrlab.run.conditions import CONDITIONS
 from bbrlab.scenario.schema import Hosts, Noise
 from bbrlab.show.findings import load_findings
-from bbrlab.show.site_pages import paper_page
+from bbrlab_apps.site.pages import paper_page
 from docs._make import measured as measured_page
 from docs._make import outcomes as outcomes_page
 from studies.page import load_page

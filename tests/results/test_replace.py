@@ -14,7 +14,6 @@ from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.claims.select import select
-from bbrlab.publish.campaign_source import sources_of
 from bbrlab.results.figures import figures_at, own_of_figure
 from bbrlab.results.replacement import (
     UNCHANGED,
@@ -26,6 +25,7 @@ from bbrlab.results.replacement import (
 )
 from bbrlab.show import terminal as scorecard
 from bbrlab.show.execute import execute_notebook
+from bbrlab_apps.study.campaign_source import sources_of
 from tests.campaign.test_stages import STAND_IN
 from tests.conftest import changed, state_of
 

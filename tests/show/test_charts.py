@@ -9,9 +9,9 @@ import pytest
 from bbrlab.claims.load import claims_of
 from bbrlab.claims.select import full_figures
 from bbrlab.results.figures import figures_at
-from bbrlab.show.case_words import words_of_case
-from bbrlab.show.charts import ASKED, chart_of, kind_of
-from bbrlab.show.gains import gains_of
+from bbrlab_apps.site.case_words import words_of_case
+from bbrlab_apps.site.charts import ASKED, chart_of, kind_of
+from bbrlab_apps.site.gains import gains_of
 from tests.made_up import all_statements, table
 
 

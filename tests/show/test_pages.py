@@ -222,7 +222,7 @@ def test_a_site_executes_the_notebooks_of_a_campaign(monkeypatch, tmp_path):
     monkeypatch.setattr(
         "bbrlab.show.execute.execute_notebook", lambda source, out, given: made.append((out.name, given))
     )
-    monkeypatch.setattr("bbrlab.show.site.build_site", lambda scale, out, results, **rest: [])
+    monkeypatch.setattr("bbrlab_apps.site.build.build_site", lambda scale, out, results, **rest: [])
     done = CliRunner().invoke(app, ["site", "--scale", "quick", "--execute"])
     assert done.exit_code == 0, done.output
     papers = {f.id.split("/")[0] for f in figures_at("quick", [])}

@@ -16,9 +16,9 @@ from bbrlab.measure.bbr_record import STATES
 from bbrlab.measure.sample_schema import ACKS
 from bbrlab.scenario.load import base_point
 from bbrlab.scenario.messages import validate
-from bbrlab.show.run_page import write_run_page
-from bbrlab.study.plot import Wish, plot
-from bbrlab.study.sources import source_of
+from bbrlab_apps.site.run_page import write_run_page
+from bbrlab_apps.study.plot import Wish, plot
+from bbrlab_apps.study.sources import source_of
 from tests.conftest import scenario_dict
 from tests.made_up_runs import made_up_run
 from tests.show.test_site import a_flow

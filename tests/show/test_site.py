@@ -20,6 +20,7 @@ from PIL import Image
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
+from bbrlab.campaign.documents import linked, sources
 from bbrlab.campaign.targets import targets_of
 from bbrlab.claims.judge import judge_all, verdict_frame
 from bbrlab.claims.load import claims_of
@@ -28,20 +29,21 @@ from bbrlab.claims.statement_verdict import counted_apart, statement_frame
 from bbrlab.cli.app import overrides_of
 from bbrlab.measure.summary import FlowEntry
 from bbrlab.results.figures import figures_at
+from bbrlab.results.run_folder import find_run
 from bbrlab.results.shipped import ShownResults
 from bbrlab.results.tables import write_table
 from bbrlab.results.verdicts import NOT_REPRODUCED, PARTLY_RUN, REPRODUCED
 from bbrlab.scenario.load import base_point, load_scenario
-from bbrlab.show import documents
 from bbrlab.show.findings import Findings, load_findings
-from bbrlab.show.html import block, clean, embedded, slug
-from bbrlab.show.model_accuracy import HERE, accuracies, accuracy_table, distance_words, distances
-from bbrlab.show.notebook_page import notebook_page
 from bbrlab.show.outcomes import STEPS, outcome_words
-from bbrlab.show.run_page import run_folder, thinned, write_run_page
-from bbrlab.show.setting import setting_of
-from bbrlab.show.site import build_site
-from bbrlab.show.who_wins import where_it_wins
+from bbrlab_apps.site import documents
+from bbrlab_apps.site.build import build_site
+from bbrlab_apps.site.html import block, clean, embedded, slug
+from bbrlab_apps.site.model_accuracy import HERE, accuracies, accuracy_table, distance_words, distances
+from bbrlab_apps.site.notebook_page import notebook_page
+from bbrlab_apps.site.run_page import thinned, write_run_page
+from bbrlab_apps.site.setting import setting_of
+from bbrlab_apps.site.who_wins import where_it_wins
 from tests.made_up import all_statements, nothing_measured, table, whole_summary
 from tests.show.browser import PROGRAM, Browser
 from tests.show.colours import lab, linear
@@ -406,9 +408,9 @@ def test_documents_are_found_flat_or_in_folders(tmp_path):
     )
     (tmp_path / "docs" / "howto" / "in.md").write_text("# In a folder\n\n## A\n")
     (tmp_path / "docs" / "file.txt").write_text("x")
-    found = documents.sources(tmp_path)
+    found = sources(tmp_path)
     assert found == [Path("docs/flat.md"), Path("docs/howto/in.md")]
-    assert documents.linked(tmp_path) == [Path("docs/file.txt")]
+    assert linked(tmp_path) == [Path("docs/file.txt")]
     assert documents.write_documents(tmp_path / "out", tmp_path) == found
     assert (tmp_path / "out" / "docs" / "flat.md").read_text().splitlines()[
         2
@@ -511,7 +513,7 @@ def test_a_run_is_one_file_that_loads_nothing(tmp_path):
     ]
     assert "bbrlab run scenarios/tang/fig2.yaml" in text
     with pytest.raises(UserError, match=r"no finished run .* did you mean .*run"):
-        run_folder(str(tmp_path))
+        find_run(str(tmp_path))
     (tmp_path / "run" / "samples.parquet").unlink()
     with pytest.raises(UserError, match="samples do not ship"):
         write_run_page(tmp_path / "run", out)

@@ -15,8 +15,8 @@ import pandas as pd
 import pytest
 
 from bbrlab.base.errors import UserError
-from bbrlab.show import html, run_page
-from bbrlab.show.run_page import write_run_page
+from bbrlab_apps.site import html, run_page
+from bbrlab_apps.site.run_page import write_run_page
 from tests.show.test_site import made_up_run
 
 EVIL = "\"><img src=x onerror=alert(1)>'</script><script>alert(2)</script>{{ 7 * 7 }}$(touch x)\x1b[2J\u202e\ud800\0"

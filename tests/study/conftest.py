@@ -11,7 +11,7 @@ import yaml
 from bbrlab.campaign import lock
 from bbrlab.run.processes import Ended, Job, Started
 from bbrlab.scenario.point_files import read_point
-from bbrlab.study import run as study_run
+from bbrlab_apps.study import run as study_run
 from tests.conftest import scenario_dict
 from tests.made_up_runs import made_up_run
 

@@ -18,9 +18,9 @@ from bbrlab.base.errors import UserError
 from bbrlab.cli.commands import app
 from bbrlab.show.plots.style import multiples
 from bbrlab.show.points_table import show_points
-from bbrlab.study.page import write_study_page
-from bbrlab.study.plan import plan_study
-from bbrlab.study.table import study_table
+from bbrlab_apps.study.page import write_study_page
+from bbrlab_apps.study.plan import plan_study
+from bbrlab_apps.study.table import study_table
 from tests.conftest import scenario_dict
 
 SWEEP = {"network.buffer.bdp": [1, 4], "network.qdisc.kind": ["fifo", "fq_codel"], "network.rtt_ms": [20, 80]}

@@ -14,9 +14,9 @@ from bbrlab.campaign import lock
 from bbrlab.cli.commands import app
 from bbrlab.cli.interrupts import Interrupted
 from bbrlab.results import figures
-from bbrlab.study import run as study_run
-from bbrlab.study.plan import plan_study
-from bbrlab.study.table import means, study_table
+from bbrlab_apps.study import run as study_run
+from bbrlab_apps.study.plan import plan_study
+from bbrlab_apps.study.table import means, study_table
 from tests.study.conftest import QUESTION
 
 

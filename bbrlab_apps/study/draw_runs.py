@@ -20,9 +20,9 @@ from bbrlab.measure.phases import phases
 from bbrlab.results.algorithms import colour_of_cca, colour_of_link, label_of_cca
 from bbrlab.scenario.rates import before, buffer_full_ms
 from bbrlab.show.plots.style import COLUMNS
-from bbrlab.study.names import resolve
-from bbrlab.study.series import DEFAULT, OF_ACKS, STATE, columns_of, names, series_of, values_of
-from bbrlab.study.sources import RunSource
+from bbrlab_apps.study.names import resolve
+from bbrlab_apps.study.series import DEFAULT, OF_ACKS, STATE, columns_of, names, series_of, values_of
+from bbrlab_apps.study.sources import RunSource
 
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1)), (0, (1, 1)), (0, (6, 1, 1, 1)))
 TINTS = (0.0, 0.45, 0.25, 0.6)  # how much white is in a run's colours

@@ -14,7 +14,7 @@ from bbrlab.measure.sample_schema import ACKS, COLUMNS, SAMPLES, of_link
 from bbrlab.measure.schema import label_of
 from bbrlab.measure.series import goodput_series
 from bbrlab.scenario.rates import before, queueing_delay_ms
-from bbrlab.study.sources import RunSource
+from bbrlab_apps.study.sources import RunSource
 
 STATE, ACK_RTT = "state", "ack_rtt"
 BINS = 300  # of a run's goodput, at most

@@ -13,9 +13,9 @@ from bbrlab.claims.expected import measured_point
 from bbrlab.claims.schema import Claim
 from bbrlab.results.algorithms import label_of_cca
 from bbrlab.results.verdicts import FINAL
-from bbrlab.show.charts import MODELLED, MODELS, share_by
 from bbrlab.show.findings import Findings
-from bbrlab.show.html import number
+from bbrlab_apps.site.charts import MODELLED, MODELS, share_by
+from bbrlab_apps.site.html import number
 
 HERE = "measured here"
 _SHARES = ("share_of_capacity", "share_of_goodput")

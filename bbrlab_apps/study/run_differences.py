@@ -9,7 +9,7 @@ from typing import Any
 from bbrlab.measure import schema
 from bbrlab.results.algorithms import label_of_cca
 from bbrlab.results.nested import MISSING, differences
-from bbrlab.study.sources import RunSource
+from bbrlab_apps.study.sources import RunSource
 
 # What is compared if nothing is asked for.
 METRICS = (

@@ -27,9 +27,9 @@ def plot(
 
     Alone, FOLDER gives the flows' shares over the study's first swept field, RUN the run over time: goodput, queue, RTT, windows, BBR's state.
     """
-    from bbrlab.study.plot import Wish, check_out, save
-    from bbrlab.study.plot import plot as draw
-    from bbrlab.study.sources import source_of
+    from bbrlab_apps.study.plot import Wish, check_out, save
+    from bbrlab_apps.study.plot import plot as draw
+    from bbrlab_apps.study.sources import source_of
 
     check_out(out)
     check_file("--out", out)

@@ -15,7 +15,7 @@ from bbrlab.results.figures import Run, write_points
 from bbrlab.results.run_folder import RunFolder
 from bbrlab.run.compatibility import check_parameters, kernel_for
 from bbrlab.run.processes import Ended, Job, Started, run_each, run_job
-from bbrlab.study.plan import Study
+from bbrlab_apps.study.plan import Study
 
 VIRTUAL = "uml"  # of the backends, that in virtual time
 

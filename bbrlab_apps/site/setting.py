@@ -8,7 +8,7 @@ from typing import Any
 from bbrlab.results.algorithms import label_of_cca
 from bbrlab.results.figures import Figure
 from bbrlab.scenario.point import Point
-from bbrlab.show.html import number
+from bbrlab_apps.site.html import number
 
 _LISTED = 3  # of more values the smallest and the largest are named
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 from collections.abc import Iterable, Sequence
@@ -10,20 +9,9 @@ from html import escape
 from pathlib import Path
 
 from bbrlab.base import paths
-from bbrlab.show.html import block
+from bbrlab.campaign.documents import LINK, comes_along, linked, place_of, sources
+from bbrlab_apps.site.html import block
 
-# Files and patterns of the checkout; docs/ flat or grouped in folders.
-SOURCES = (
-    "README.md",
-    "LIMITATIONS.md",
-    "CONTRIBUTING.md",
-    "CHANGELOG.md",
-    "docs/**/*.md",
-    "config/README.md",
-    "data/README.md",
-    "data/*/README.md",
-    "courses/**/*.md",
-)
 # The order of documentation's kinds, where docs/ has folders of these names; others follow.
 KINDS = {
     "tutorial": "Tutorials",
@@ -33,42 +21,8 @@ KINDS = {
     "development": "Development",
 }
 INDEX = Path("docs/README.md")
-_LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)")
-_LARGEST_BYTES = 2_000_000  # of a file that a page links to and that comes along
 _ARROW = re.compile(r"(\w+)(?: ?\[[^\]]*\])? --(?: (.+?) --)?> (\w+)(?: ?\[[^\]]*\])?")
 _MERMAID = re.compile(r"^```mermaid\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
-
-
-def sources(root: Path | None = None) -> list[Path]:
-    """The files, relative to the checkout."""
-    root = root or paths.ROOT
-    return list(dict.fromkeys(p.relative_to(root) for pattern in SOURCES for p in sorted(root.glob(pattern))))
-
-
-def linked(root: Path | None = None) -> list[Path]:
-    """The other files that they link to and that come along, relative to the checkout."""
-    root = root or paths.ROOT
-    targets: dict[Path, None] = {}
-    own = set(sources(root))
-    for source in own:
-        for _, _, target in _LINK.findall((root / source).read_text(encoding="utf-8")):
-            place = _place(source, target)
-            if place is not None and place not in own and _comes_along(root / place):
-                targets[place] = None
-    return sorted(targets)
-
-
-def _place(source: Path, target: str) -> Path | None:
-    """Where a relative link leads in the checkout; None for others."""
-    path = target.split("#", maxsplit=1)[0]
-    if not path or "://" in target or target.startswith(("mailto:", "/")):
-        return None
-    place = Path(os.path.normpath(source.parent / path))
-    return None if place.parts[:1] == ("..",) else place
-
-
-def _comes_along(path: Path) -> bool:
-    return path.is_file() and path.stat().st_size <= _LARGEST_BYTES
 
 
 def write_documents(out: Path, root: Path | None = None) -> list[Path]:
@@ -92,12 +46,12 @@ def write_documents(out: Path, root: Path | None = None) -> list[Path]:
 def _relinked(text: str, source: Path, pages: set[Path], root: Path) -> str:
     def put(match: re.Match[str]) -> str:
         image, words, target = match.groups()
-        place = _place(source, target)
-        if place is None or place in pages or _comes_along(root / place):
+        place = place_of(source, target)
+        if place is None or place in pages or comes_along(root / place):
             return match[0]
         return "" if image else words
 
-    return _LINK.sub(put, text)
+    return LINK.sub(put, text)
 
 
 def _diagram(match: re.Match[str]) -> str:
@@ -142,7 +96,7 @@ def contents(pages: Sequence[Path], root: Path | None = None) -> str:
     """
     overview = (root or paths.ROOT) / INDEX
     text = overview.read_text(encoding="utf-8") if overview.exists() else ""
-    named_first = list(dict.fromkeys(_place(INDEX, target) for _, _, target in _LINK.findall(text)))
+    named_first = list(dict.fromkeys(place_of(INDEX, target) for _, _, target in LINK.findall(text)))
     groups: dict[str, list[Path]] = {}
     for page in sorted(pages, key=lambda p: named_first.index(p) if p in named_first else len(named_first)):
         groups.setdefault(_group(page), []).append(page)

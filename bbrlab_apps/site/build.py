@@ -12,10 +12,11 @@ from typing import Any
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.results.figures import figures_at
-from bbrlab.show import documents
 from bbrlab.show.findings import Findings, load_findings, shown_results
-from bbrlab.show.notebook_page import lead_of, notebook_page, read_notebook, title_of
-from bbrlab.show.site_pages import (
+from bbrlab.show.verdicts import colours_css
+from bbrlab_apps.site import documents
+from bbrlab_apps.site.notebook_page import lead_of, notebook_page, read_notebook, title_of
+from bbrlab_apps.site.pages import (
     front_page,
     method_page,
     models_page,
@@ -24,7 +25,6 @@ from bbrlab.show.site_pages import (
     runs_page,
     statements_page,
 )
-from bbrlab.show.verdicts import colours_css
 
 STATIC, TEMPLATES = (Path(__file__).parent / name for name in ("static", "templates"))
 OVERVIEW, OF_MODELS = "overview", ("models", "burst")

@@ -10,7 +10,7 @@ from typing import Any
 
 from bbrlab.base import files
 from bbrlab.base.errors import UserError
-from bbrlab.show.html import block, clean, heading, plain
+from bbrlab_apps.site.html import block, clean, heading, plain
 
 Cells = list[dict[str, Any]]
 # A table of statements (templates/statements.html) that is longer is left out: the papers' pages have it.

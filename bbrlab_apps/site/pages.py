@@ -14,14 +14,14 @@ from bbrlab.results.config import command_for
 from bbrlab.results.figures import Figure
 from bbrlab.results.replacement import replacement
 from bbrlab.results.verdicts import DECIDED
-from bbrlab.show.charts import shown_chart, table_of
 from bbrlab.show.findings import Findings
-from bbrlab.show.html import embedded, render, slug
-from bbrlab.show.model_accuracy import accuracy_table, distance_words, distances, scatter_of
 from bbrlab.show.outcomes import STEPS, by_step, cause_table, causes, counted, outcome_words, score_lines
-from bbrlab.show.setting import setting_of
-from bbrlab.show.statement_view import statement_line, statement_view, worst_first
-from bbrlab.show.who_wins import who_wins
+from bbrlab_apps.site.charts import shown_chart, table_of
+from bbrlab_apps.site.html import embedded, render, slug
+from bbrlab_apps.site.model_accuracy import accuracy_table, distance_words, distances, scatter_of
+from bbrlab_apps.site.setting import setting_of
+from bbrlab_apps.site.statement_view import statement_line, statement_view, worst_first
+from bbrlab_apps.site.who_wins import who_wins
 
 QUESTIONS = "questions"  # no paper: where papers contradict each other; it stands behind them
 CARDS = (

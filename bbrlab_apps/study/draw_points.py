@@ -21,9 +21,9 @@ from bbrlab.results.algorithms import ALGORITHMS, colour_of_cca, label_of_cca
 from bbrlab.results.run_folder import RunFolder
 from bbrlab.results.tables import CONDITIONS, point_means
 from bbrlab.show.plots.style import MARKERS, bdp_axis, in_order, is_number, multiples, plain, rows_with
-from bbrlab.study.names import resolve
-from bbrlab.study.series import STATE, columns_of, names, series_of, values_of
-from bbrlab.study.sources import PointsSource, RunSource
+from bbrlab_apps.study.names import resolve
+from bbrlab_apps.study.series import STATE, columns_of, names, series_of, values_of
+from bbrlab_apps.study.sources import PointsSource, RunSource
 
 FLOWS = "flows"  # the dimension of the flow groups
 PANELS_MAX = 12

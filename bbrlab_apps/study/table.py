@@ -11,7 +11,7 @@ from bbrlab.base.tables import write_csv
 from bbrlab.measure import schema
 from bbrlab.results.tables import CONDITIONS, point_means, run_rows, table_of_rows, write_table
 from bbrlab.show.points_table import swept_columns
-from bbrlab.study.plan import MEANS, TABLE, Study
+from bbrlab_apps.study.plan import MEANS, TABLE, Study
 
 
 def study_table(study: Study) -> pd.DataFrame:

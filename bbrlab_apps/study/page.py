@@ -21,14 +21,14 @@ from bbrlab.measure.schema import label_of
 from bbrlab.results.algorithms import label_of_cca
 from bbrlab.results.tables import point_means
 from bbrlab.run.output import SAMPLES, SUMMARY
-from bbrlab.show.html import number, render
 from bbrlab.show.points_table import SHOWN, interval_text
-from bbrlab.show.run_page import STATIC, write_run_page
 from bbrlab.show.verdicts import colours_css
-from bbrlab.study.draw_points import NotOnePictureError
-from bbrlab.study.plan import RUNS, SCENARIO
-from bbrlab.study.plot import FIXED, SALT, Wish, plot
-from bbrlab.study.sources import PointsSource, source_of
+from bbrlab_apps.site.html import number, render
+from bbrlab_apps.site.run_page import STATIC, write_run_page
+from bbrlab_apps.study.draw_points import NotOnePictureError
+from bbrlab_apps.study.plan import RUNS, SCENARIO
+from bbrlab_apps.study.plot import FIXED, SALT, Wish, plot
+from bbrlab_apps.study.sources import PointsSource, source_of
 
 PAGE = "index.html"
 BESIDES = "queue_ms_mean"  # drawn below the shares

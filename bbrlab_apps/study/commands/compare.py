@@ -9,8 +9,8 @@ import typer
 
 from bbrlab.base.errors import UserError
 from bbrlab.cli.app import EXIT_MOVED, AsJson, all_cores, app, at_once, print_json
-from bbrlab.cli.compare_runs import SUMMARY, compare_runs
 from bbrlab.cli.preflight import check_file
+from bbrlab_apps.study.commands.compare_runs import SUMMARY, compare_runs
 
 
 @app.command()
@@ -50,7 +50,10 @@ def compare(
         )
     from bbrlab.claims.judge import judge_all
     from bbrlab.claims.load import claims_of, load_statements
-    from bbrlab.publish.campaign_source import (
+    from bbrlab.publish.compare import METRICS, compare_points, compare_verdicts, only_in
+    from bbrlab.results.config import load_config
+    from bbrlab.results.figures import figures_at
+    from bbrlab_apps.study.campaign_source import (
         figures_with_tables,
         kernels_of,
         left_out,
@@ -58,10 +61,7 @@ def compare(
         sources_of,
         tables_at,
     )
-    from bbrlab.publish.compare import METRICS, compare_points, compare_verdicts, only_in
-    from bbrlab.results.config import load_config
-    from bbrlab.results.figures import figures_at
-    from bbrlab.show.comparison import Comparison, content_of, show_comparison, write_page, write_points
+    from bbrlab_apps.study.comparison import Comparison, content_of, show_comparison, write_page, write_points
 
     metrics = metric or METRICS
     compare_points({}, {}, metrics)  # of nothing: says if there is no such metric, before a campaign runs

@@ -20,11 +20,11 @@ from bbrlab.results.verdicts import (
     PARTLY_RUN,
     REPRODUCED,
 )
-from bbrlab.show.charts import MODELLED, MODELS, share_by
 from bbrlab.show.findings import Findings, Row
-from bbrlab.show.html import number
 from bbrlab.show.outcomes import CAUSES, HALF, HARDLY, MISSED, MOSTLY
 from bbrlab.show.verdicts import marks_text, measured_text, verdict_text
+from bbrlab_apps.site.charts import MODELLED, MODELS, share_by
+from bbrlab_apps.site.html import number
 
 WORST_FIRST = (NOT_REPRODUCED, HARDLY, HALF, PARTLY, MOSTLY, INCONCLUSIVE, PARTLY_RUN, AS_READ, REPRODUCED, NOT_RUN)
 MANY = 8  # claims of a statement that are folded below its words

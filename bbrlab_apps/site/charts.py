@@ -25,10 +25,10 @@ from bbrlab.results.schema import check_columns
 from bbrlab.results.statistics import over_seeds
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.schema import Scenario
-from bbrlab.show.case_words import words_of_case
 from bbrlab.show.findings import Findings
-from bbrlab.show.gains import Gain, gains_of
-from bbrlab.show.html import number
+from bbrlab_apps.site.case_words import words_of_case
+from bbrlab_apps.site.gains import Gain, gains_of
+from bbrlab_apps.site.html import number
 
 MODELLED = "share_of_capacity"  # what all three models give, of the first flow group
 _FILES = {"fluid": predictions.FLUID_OWN, "burst": predictions.BURST}

@@ -27,14 +27,14 @@ from bbrlab.measure.summary import Summary, path_words
 from bbrlab.results.algorithms import colour_of_cca, colour_of_link, label_of_cca
 from bbrlab.results.nested import leaves
 from bbrlab.results.run_folder import RunFolder
+from bbrlab.results.run_manifest import RunManifest, RunScenario
 from bbrlab.results.schema import RUN_AGAIN, other_version_error
-from bbrlab.run.output import ACKS, SAMPLES, SUMMARY
+from bbrlab.run.output import ACKS, SAMPLES
 from bbrlab.scenario.load import base_point, load_scenario
 from bbrlab.scenario.rates import Rate, before, buffer_full_ms, queueing_delay_ms, rates_at
 from bbrlab.scenario.schema import NOT_DECISIVE, Network, Scenario
-from bbrlab.show.html import embedded, number, render
-from bbrlab.show.run_manifest import RunManifest, RunScenario
 from bbrlab.show.verdicts import colours_css
+from bbrlab_apps.site.html import embedded, number, render
 
 STATIC = Path(__file__).parent / "static"
 POINTS = 1500  # of a curve; of more the lowest and the highest of each stretch are drawn
@@ -50,28 +50,6 @@ _SHOWN = (
 )  # fmt: skip
 _OF_LINKS = ("utilisation", "loss", "drops", "occupancy", "queue_ms_mean", "queue_ms_p95")
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
-
-
-def run_folder(run: str) -> Path:
-    """The folder of a run: a path, or PAPER/FIGURE/POINT/seed-N of the results folder. UserError if there is none."""
-    name = run.removeprefix("runs/")
-    places = [Path(run).absolute(), paths.results_folder() / "runs" / name]
-    folder_with_run = next((p for p in places if (p / SUMMARY).exists()), None)
-    if folder_with_run is not None:
-        return folder_with_run
-    below = next((p for p in places if p.is_dir()), None)
-    near = ("*/summary.json", "*/*/summary.json", "*/*/*/summary.json")  # no farther: a folder may be anybody's home
-    first = (
-        next((folder_with_run for pattern in near for folder_with_run in sorted(below.glob(pattern))), None)
-        if below
-        else None
-    )
-    hint = (
-        f"; did you mean {first.parent}?"
-        if first
-        else "; give the folder of a run, or PAPER/FIGURE/POINT/seed-N of the results folder"
-    )
-    raise UserError(f"{run}: there is no finished run (no summary.json){hint}")
 
 
 def default_file(folder: Path) -> Path:

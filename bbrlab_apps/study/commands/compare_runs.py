@@ -15,7 +15,7 @@ from bbrlab.cli.app import EXIT_MOVED, print_json
 from bbrlab.cli.preflight import check_file
 
 if TYPE_CHECKING:
-    from bbrlab.study.run_differences import Field, Number
+    from bbrlab_apps.study.run_differences import Field, Number
 
 SUMMARY = "summary.json"  # bbrlab.run.output.SUMMARY, without what that imports
 DIGITS = 4
@@ -33,10 +33,10 @@ def compare_runs(
         others: options that were given, and mean nothing for runs.
     """
     from bbrlab.measure.schema import METRICS
-    from bbrlab.study import run_differences
-    from bbrlab.study.names import resolve
-    from bbrlab.study.plot import Wish, check_out, plot, save
-    from bbrlab.study.sources import source_of
+    from bbrlab_apps.study import run_differences
+    from bbrlab_apps.study.names import resolve
+    from bbrlab_apps.study.plot import Wish, check_out, plot, save
+    from bbrlab_apps.study.sources import source_of
 
     if len(words) != 2:
         raise UserError(

@@ -8,10 +8,10 @@ from typing import Any
 from bbrlab.results.algorithms import label_of_cca
 from bbrlab.results.figures import Figure, has_panel
 from bbrlab.scenario.point import Point
-from bbrlab.show.charts import MODELLED, shown_chart
 from bbrlab.show.findings import Findings
-from bbrlab.show.html import number
 from bbrlab.show.verdicts import Look
+from bbrlab_apps.site.charts import MODELLED, shown_chart
+from bbrlab_apps.site.html import number
 
 _BUFFER = "network.buffer.bdp"
 # From the loss-based flow's side (green) to BBR's (purple), with steps of lightness; equal: white.

@@ -13,7 +13,7 @@ from bbrlab.cli.interrupts import Interrupted
 from bbrlab.cli.status_line import status_line
 
 if TYPE_CHECKING:
-    from bbrlab.study.plan import Study
+    from bbrlab_apps.study.plan import Study
 
 EVERY_S = 30  # between two lines of progress where there is no terminal
 
@@ -32,7 +32,7 @@ def sweep(
 
     Runs that are there already are kept, so that the same command goes on after an interruption, or with more seeds.
     """
-    from bbrlab.study.plan import plan_study
+    from bbrlab_apps.study.plan import plan_study
 
     sources = tuple(cca_source or ())
     study = plan_study(scenario, out, overrides_of(set_), seeds, sources)
@@ -51,8 +51,8 @@ def make_runs(study: Study, kernel: str | None, sources: tuple[Path, ...], jobs:
     from bbrlab.campaign.lock import hold_lock
     from bbrlab.scenario.needs import without_effect
     from bbrlab.scenario.windows import partly_there
-    from bbrlab.study.plan import is_kept, write_scenario
-    from bbrlab.study.run import kernel_of, run_study
+    from bbrlab_apps.study.plan import is_kept, write_scenario
+    from bbrlab_apps.study.run import kernel_of, run_study
 
     points = study.figure.points
     for note in [*without_effect(points), *partly_there(points)]:
@@ -104,10 +104,10 @@ def _show_results(study: Study) -> None:
     """Tables and pictures: in files, and the table here."""
     from bbrlab.base.console import wide_console
     from bbrlab.show.points_table import show_points
-    from bbrlab.study.draw_points import NotOnePictureError
-    from bbrlab.study.plot import Wish, plot, save
-    from bbrlab.study.sources import source_of
-    from bbrlab.study.table import study_table, write_tables
+    from bbrlab_apps.study.draw_points import NotOnePictureError
+    from bbrlab_apps.study.plot import Wish, plot, save
+    from bbrlab_apps.study.sources import source_of
+    from bbrlab_apps.study.table import study_table, write_tables
 
     table = study_table(study)
     tables = write_tables(study, table)

@@ -1,4 +1,4 @@
-"""Stage ``site``: results, statements and documentation as a static site; a single run as a page."""
+"""Stage ``site``: results, statements and documentation as a static site."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bbrlab.base.errors import UserError
 from bbrlab.cli.app import app
 
 if TYPE_CHECKING:
-    from bbrlab.show.site import Progress
+    from bbrlab_apps.site.build import Progress
 
 
 @app.command()
@@ -28,7 +28,7 @@ def site(
     """Write the site of one's own results, else of those that ship. Runs no experiment."""
     from bbrlab.results.config import load_config
     from bbrlab.show.execute import execute_notebook
-    from bbrlab.show.site import OF_MODELS, build_site, missing_notebooks, site_folder
+    from bbrlab_apps.site.build import OF_MODELS, build_site, missing_notebooks, site_folder
 
     scale = scale or load_config().scale
     if results and execute:
@@ -57,24 +57,3 @@ def _progress() -> Iterator[Progress | None]:
         return
     with Live(Text("results are read", "cyan"), console=Console(stderr=True, highlight=False), transient=True) as live:
         yield lambda what, done, number: live.update(Text(f"{what}: {done} of {number}", "cyan"))
-
-
-@app.command()
-def show(
-    run: Annotated[str, typer.Argument(metavar="RUN|STUDY", help="Folder of a run, PAPER/FIGURE/POINT/seed-N of the results folder, or a study's folder.", show_default=False)],
-    out: Annotated[Path | None, typer.Option(help="File; default: below pages/runs in the results folder; of a study index.html in its folder.", show_default=False)] = None,
-) -> None:  # fmt: skip
-    """Write a page of one run, or of a study of your own with its pictures, points and runs.
-
-    A run's page has goodput, window, RTT, queue, rates, losses, BBR's states, self-checks, how to repeat it.
-    """
-    from bbrlab.show.run_page import default_file, run_folder, write_run_page
-    from bbrlab.study.page import folder_of, write_study_page
-
-    if study := folder_of(run):
-        typer.echo(write_study_page(study, out))
-        return
-    folder = run_folder(run)
-    page = out or default_file(folder)
-    write_run_page(folder, page)
-    typer.echo(page)

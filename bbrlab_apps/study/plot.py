@@ -14,9 +14,9 @@ from matplotlib.figure import Figure
 from bbrlab.base import files
 from bbrlab.base.errors import UserError
 from bbrlab.show.plots.style import set_style
-from bbrlab.study import draw_points, draw_runs
-from bbrlab.study.series import STATE
-from bbrlab.study.sources import PointsSource, RunSource, Source
+from bbrlab_apps.study import draw_points, draw_runs
+from bbrlab_apps.study.series import STATE
+from bbrlab_apps.study.sources import PointsSource, RunSource, Source
 
 KINDS = ("line", "box", "cdf", "heat")
 FORMATS = ("png", "svg", "pdf")

@@ -17,13 +17,13 @@ from bbrlab.measure.summary import Summary
 from bbrlab.results.config import command_for, load_config
 from bbrlab.results.figures import scenario_files
 from bbrlab.results.run_folder import RunFolder
+from bbrlab.results.run_manifest import RunManifest, RunScenario
 from bbrlab.results.schema import RUN_AGAIN, read_with
 from bbrlab.results.shipped import is_shipped
 from bbrlab.results.tables import read_figure
 from bbrlab.run.output import ACKS, SAMPLES, SUMMARY
 from bbrlab.show.points_table import swept_columns
-from bbrlab.show.run_manifest import RunManifest, RunScenario
-from bbrlab.study.plan import RUNS, TABLE
+from bbrlab_apps.study.plan import RUNS, TABLE
 
 OF_ACKS = {"unacked": "in_flight"}
 """{column of samples.parquet: what acks.parquet calls it}."""

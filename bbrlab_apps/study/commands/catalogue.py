@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from bbrlab.cli.app import AsJson, Figures, all_cores, app, print_json
 
 if TYPE_CHECKING:
-    from bbrlab.study.catalogue import Listed
+    from bbrlab_apps.study.catalogue import Listed
 
 TITLE_MAX = 28  # letters of a figure's title
 NARROW = 100  # columns of a terminal below which the number of runs is left out
@@ -18,7 +18,7 @@ NARROW = 100  # columns of a terminal below which the number of runs is left out
 def list_(figures: Figures = None, as_json: AsJson = False) -> None:
     """Say what there is: papers, figures, points, and how long they take; of one figure its points."""
     from bbrlab.results.figures import scenario_files
-    from bbrlab.study.catalogue import catalogue
+    from bbrlab_apps.study.catalogue import catalogue
 
     wanted = figures or []
     listed = catalogue(wanted)
