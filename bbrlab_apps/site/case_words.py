@@ -10,7 +10,8 @@ from bbrlab.results.algorithms import label_of_cca
 _WORDS = (
     ("questions/adoption", r"(\w+)-(\d+)", r"\2 \1 of ten"),
     ("questions/pairs", r"(\d+)-(\d+)", r"\1 Mbit/s, \2 BDP"),
-    ("questions/map_", r"(\w+)-(\w+)-(\d+)M-(\d+)ms-N(\d+)-X([\d.]+)", r"\5 \1 v \2, \3 Mbit/s, \4 ms, \6 BDP"),
+    ("questions/map_buffer_flows", r"(\w+)-(\w+)-\d+M-\d+ms-N(\d+)-X([\d.]+)", r"\3 \1 v \2, \4 BDP"),
+    ("questions/map_rate_rtt", r"(\w+)-(\w+)-(\d+)M-(\d+)ms-.*", r"\1 v \2, \3 Mbit/s, \4 ms"),
     ("questions/phase", r"(\w+)-(\w+)-(\d+)M-off", r"\1 v \2, \3 Mbit/s, no noise"),
     ("questions/phase", r"(\w+)-(\w+)-(\d+)M-noise", r"\1 v \2, \3 Mbit/s, noise"),
     ("questions/kernel_age", r"(\w+)-(\w+)", r"\1 v \2"),
@@ -33,6 +34,16 @@ _WORDS = (
     ("bless2025/", r"quiet", r"no jitter"),
     ("", r"(\d+)(s|ms)", r"\1 \2"),
 )  # fmt: skip
+# Of Zeynali et al.'s cases, by their parts: BBR's version, how it takes CoDel's marks, CoDel's target, and how many CUBIC flows.
+_ECN = {
+    "no-ecn-codel": "CoDel without ECN",
+    "no-ecn": "no ECN",
+    "codel-": "CoDel, ",
+    "off": "ECN off",
+    "ignore": "ECN ignored",
+    "on": "ECN used",
+}
+_ECN_CASE = re.compile(r"(?:(bbr\d)-)?(no-ecn-codel|no-ecn|(?:codel-)?(?:off|ignore|on))(-own-target)?(-5-cubic)?")
 _NAMES = {"ecn": "ECN", "codel": "CoDel", "rtt": "RTT"}
 
 
@@ -42,6 +53,10 @@ def words_of_case(case: str, figure: str = "") -> str:
     Args:
         figure: its id.
     """
+    if figure.startswith("zeynali2024/") and (parts := _ECN_CASE.fullmatch(case)):
+        marks = re.sub(r"no-ecn-codel|no-ecn|codel-|off|ignore|on", lambda part: _ECN[part[0]], parts[2])
+        target, many = ", own target" if parts[3] else "", ", 5 CUBIC" if parts[4] else ""
+        return ", ".join(filter(None, [parts[1] and label_of_cca(parts[1]), f"{marks}{target}{many}"]))
     fitting = (
         match.expand(words)
         for start, pattern, words in _WORDS

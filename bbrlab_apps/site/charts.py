@@ -50,6 +50,7 @@ _OF_FLOWS = {
     "start_s": "start of {} (s)",
     "rtt_ms": "base RTT of {} (ms)",
     "bytes": "size of {}",
+    "links": "links of {}",
 }
 
 Chart = dict[str, Any]
@@ -165,7 +166,9 @@ def _key(name: str, figure: Figure, points: list[Point]) -> dict[str, Any]:
     label = _LABELS.get(name, name)
     if (of_flows := re.fullmatch(r"flows\.(\d+)\.(\w+)", name)) and of_flows[2] in _OF_FLOWS:
         label = _OF_FLOWS[of_flows[2]].format(_name_of_group(points, int(of_flows[1])))
-    words = [_in_bytes(v) if name.endswith(".bytes") and isinstance(v, int | float) else words_of_case(v, figure.id) if name == "case" else _told(v) for v in values]  # fmt: skip
+    elif of_flows and of_flows[2] == "cca":
+        label = f"flow {int(of_flows[1]) + 1}"
+    words = [_in_bytes(v) if name.endswith(".bytes") and isinstance(v, int | float) else words_of_case(v, figure.id) if name == "case" or name.endswith(".cca") else _told(v) for v in values]  # fmt: skip
     return {"name": name, "label": label, "values": values, "words": words, "named": [_named(label, w) for w in words]}
 
 
@@ -173,6 +176,8 @@ def _named(label: str, word: str) -> str:
     """A value with the name of what it is of, as a legend has it: "base RTT 10 ms", "4 BBRv1 flows"."""
     if label == _LABELS["case"]:
         return word
+    if starts := re.fullmatch(r"start of (.+) \(s\)", label):
+        return f"{starts[1]} starts at {word} s"
     if with_unit := re.fullmatch(r"(.+) \((.+)\)", label):
         return f"{with_unit[1]} {word} {with_unit[2]}"
     if label.endswith(" flows"):
