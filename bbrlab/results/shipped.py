@@ -23,6 +23,7 @@ from bbrlab.kernel.built import KernelEntry
 from bbrlab.results.config import command_for, load_config
 from bbrlab.results.figures import figures_at
 from bbrlab.results.schema import other_version_error, read_with
+from bbrlab.run.conditions import WITHOUT_NOISE
 
 MANIFEST, RUNS, CHECKS, STATEMENTS = "manifest.json", "runs.parquet", "checks.parquet", "statements.parquet"
 FORMAT = 3  # of the files; increased when an older bbrlab could not read them
@@ -338,6 +339,14 @@ def older_versions(folder: Path, scale: str, figures: Iterable[str] | None = Non
         version = first.model_copy(update={"commits": dict(sorted(times.items(), key=lambda item: item[1]))})
         merged[version.words(commits)] = list(dict.fromkeys(ids))
     return merged
+
+
+def figures_without_noise(folder: Path, scale: str) -> set[str]:
+    """The figures of a scale with runs of a version that had no noise of hosts."""
+    manifest = read_manifest(folder, scale)
+    commits = {c for version in manifest.versions if version.conditions == WITHOUT_NOISE for c in version.commits}
+    table = read_with(folder / scale / RUNS, ["figure", "commit"], ["figure", "commit"])
+    return set(table.loc[table["commit"].isin(commits), "figure"])
 
 
 def older_sentence(folder: Path, scale: str, figures: Iterable[str] | None = None) -> str:

@@ -23,7 +23,7 @@ from bbrlab.results.best_scale import (
 )
 from bbrlab.results.config import FULL, command_for
 from bbrlab.results.figures import Figure, figures_at
-from bbrlab.results.shipped import ShownResults, older_versions, results_to_show
+from bbrlab.results.shipped import ShownResults, figures_without_noise, older_versions, results_to_show
 from bbrlab.results.tables import read_figure
 from bbrlab.results.verdicts import NOT_RUN
 from bbrlab.show.outcomes import step
@@ -87,6 +87,12 @@ class Findings:
         )
         judged = whole[list(_CLAIMS_OF)].sum(axis=1)
         return whole.assign(step=list(map(step, whole["verdict"], whole["reproduced"], judged)))
+
+    @cached_property
+    def without_noise(self) -> dict[str, set[str]]:
+        """{scale: the figures that ship with runs of a version without noise of hosts}; of one's own results none."""
+        which = self.shown
+        return {scale: figures_without_noise(which.results, scale) for scale in which.scales} if which.shipped else {}
 
     @cached_property
     def step_of(self) -> dict[str, str]:

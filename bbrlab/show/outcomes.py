@@ -5,7 +5,7 @@ A table of statements is statements.parquet's, or any with its columns best_scal
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -104,6 +104,28 @@ def outcome_words(statements: pd.DataFrame) -> str:
             listed = ", ".join(f"{n} {v}" for v, n in by_verdict(statements[where == name]).items() if n)
             words += f" (And {name}: {listed}.)"
     return words
+
+
+def noise_words(statements: pd.DataFrame, claims: pd.DataFrame, figures: Mapping[str, Collection[str]]) -> str:
+    """How many of the decided statements of papers rest on runs of versions without noise of hosts (Markdown); empty if none does.
+
+    Args:
+        claims: best_scale.best_claims().
+        figures: {scale: the figures with such runs} (shipped.figures_without_noise()).
+    """
+    if not any(figures.values()):
+        return ""
+    counting = claims.loc[claims["role"] == "", ["statement", "scale", "figures"]].astype(str).to_numpy()
+    resting = {name for name, scale, of in counting if set(of.split(", ")) & set(figures.get(scale, ()))}
+    decided = counted(statements)[lambda table: table["verdict"].isin(DECIDED)]
+    older = decided[decided["id"].isin(resting)]
+    if older.empty:
+        return ""
+    lab = int((older["code"] == LAB).sum())
+    words = f"**{len(older)} of the {len(decided)} decided rest wholly or partly on runs of an older version without noise of hosts**"
+    return words + (
+        f"; {lab} of these have flows of the lab's BBRv2 or BBRv3, whose code has been changed since." if lab else "."
+    )
 
 
 def _listed(counts: Mapping[str, int], verdicts: Sequence[str]) -> str:

@@ -15,7 +15,7 @@ from bbrlab.results.figures import Figure
 from bbrlab.results.replacement import replacement
 from bbrlab.results.verdicts import DECIDED
 from bbrlab.show.findings import Findings
-from bbrlab.show.outcomes import STEPS, by_step, cause_table, causes, counted, outcome_words, score_lines
+from bbrlab.show.outcomes import STEPS, by_step, cause_table, causes, counted, noise_words, outcome_words, score_lines
 from bbrlab_apps.site.charts import shown_chart, table_of
 from bbrlab_apps.site.html import embedded, render, slug
 from bbrlab_apps.site.model_accuracy import accuracy_table, distance_words, distances, scatter_of
@@ -51,6 +51,7 @@ def front_page(
         replaced=replacement(),
         wins=who_wins(findings),
         outcome=outcome_words(of_papers) + distance_words(near),
+        without_noise=noise_words(findings.every, findings.claims, findings.without_noise),
         later=int((of_papers["verdict"].isin(DECIDED) & (of_papers["chosen_after"] != "")).sum()),
         totals=findings.totals(findings.figures),
         shipped=findings.shown.shipped,

@@ -1,7 +1,8 @@
-"""docs/reference/artifact_statements.md: every statement with its command and time."""
+"""docs/reference/artifact_statements.md: every statement with its command and time; docs/howto/artifact.md: what its one paper takes."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,8 +12,13 @@ from bbrlab.claims.schema import Statement
 from bbrlab.results.config import CORES, FULL, command_for
 from bbrlab.results.figures import Figure, figures_at, runs_of
 from bbrlab.results.run_estimate import estimate_s
+from bbrlab.results.tables import read_figure
+from docs._make.marks import replace_between
 
 PAGE = paths.ROOT / "docs/reference/artifact_statements.md"
+HOWTO = paths.ROOT / "docs/howto/artifact.md"
+ONE_PAPER = "tang"  # which a reviewer runs whole
+ROW = re.compile(r"^(\| one paper, all points and trials \| .* \|) \d+ \|$", re.MULTILINE)
 HEAD = """# Every statement, its command and its time
 <!-- Made by make format; do not edit. -->
 What the papers say, statement by statement, in the words of `data/PAPER/claims.yaml`, with what runs all of it. How to use it: [artifact.md](../howto/artifact.md).
@@ -73,6 +79,23 @@ def _sum(minutes: dict[str, float], figures: Sequence[str]) -> str:
     return span(sum(there)) if there else "-"
 
 
+def howto(text: str, shipped: Path = paths.ROOT / "shipped") -> str:
+    """artifact.md with the runs and minutes of ONE_PAPER at scale full: the seeds that it ships with. ValueError if the page has no place for them."""
+    number, seconds = 0, 0.0
+    for figure in figures_at(FULL, []):
+        if figure.id.split("/")[0] == ONE_PAPER:
+            points = {point.label: point for point in figure.points}
+            runs = read_figure(shipped / FULL / f"{figure.id}.parquet").drop_duplicates(["point", "seed"])
+            number += len(runs)
+            seconds += sum(estimate_s(points[label]) for label in runs["point"])
+    minutes = round(seconds / 60 / CORES)
+    statements = sum(statement.paper == ONE_PAPER for statement in load_statements(known_good=True))
+    if len(ROW.findall(text)) != 1:
+        raise ValueError(f"{HOWTO}: needs one row that begins '| one paper, all points and trials |'")
+    words = f"Tang's: {statements} statements, {number} runs, some {minutes} minutes."
+    return replace_between(ROW.sub(rf"\1 {minutes} |", text), "one paper", words)
+
+
 def pages() -> dict[Path, str]:
     """{page: its text as it should be}."""
-    return {PAGE: page()}
+    return {PAGE: page(), HOWTO: howto(HOWTO.read_text(encoding="utf-8"))}

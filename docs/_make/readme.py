@@ -16,11 +16,11 @@ from bbrlab.base.words import in_short, number_of
 from bbrlab.claims.load import load_statements
 from bbrlab.claims.schema import Statement
 from bbrlab.claims.select import full_figures
-from bbrlab.results.best_scale import shipped_statements
-from bbrlab.results.config import FULL
-from bbrlab.results.shipped import left_out
+from bbrlab.results.best_scale import shipped_claims, shipped_statements
+from bbrlab.results.config import FULL, load_config
+from bbrlab.results.shipped import figures_without_noise, is_shipped, left_out
 from bbrlab.results.verdicts import DECIDED
-from bbrlab.show.outcomes import COLUMNS, MISSED, Line, causes, counted, outcome_words, score_lines, tally
+from bbrlab.show.outcomes import COLUMNS, MISSED, Line, causes, counted, noise_words, outcome_words, score_lines, tally
 from docs._make.marks import replace_between
 
 PAGE = paths.ROOT / "README.md"
@@ -55,13 +55,14 @@ def names_of_papers(text: str | None = None) -> dict[str, str]:
     return {found[3]: found[2] for found in ROW.finditer(text or PAGE.read_text(encoding="utf-8"))}
 
 
-def with_scorecard(text: str, known: pd.DataFrame, missing: Sequence[str]) -> str:
+def with_scorecard(text: str, known: pd.DataFrame, missing: Sequence[str], without_noise: str = "") -> str:
     """The page with what came of the statements.
 
     Args:
         text: after renewed(): its rows say the papers' names and order.
         known: best_scale.shipped_statements().
         missing: the figures that do not ship at scale full (shipped.left_out()).
+        without_noise: outcomes.noise_words().
 
     Raises:
         ValueError: if the page has no place for it, or a paper of the statements no row.
@@ -83,6 +84,11 @@ def with_scorecard(text: str, known: pd.DataFrame, missing: Sequence[str]) -> st
             f"| {row.name} | {row.number} | {' | '.join(str(n or '') for n in tally(row.statements).values())} |"
         )
     lines += ["", _causes_in_words(of_papers)]
+    if without_noise:
+        lines += [
+            "",
+            f"{without_noise} [Which figures these are](docs/reference/measured.md#what-ships); [what they are worth](docs/explanation/phase.md#what-results-of-before-are-worth).",
+        ]
     return replace_between(text, "scorecard", "\n".join(lines))
 
 
@@ -114,7 +120,10 @@ def page() -> str:
     folder = paths.ROOT / "shipped"
     known = shipped_statements(folder)
     text = renewed(PAGE.read_text(encoding="utf-8"), load_statements())
-    return with_scorecard(text, known, left_out(folder, FULL))
+    scales = [scale for scale in load_config().scales if is_shipped(folder, scale)]
+    older = {scale: figures_without_noise(folder, scale) for scale in scales}
+    words = noise_words(known, shipped_claims(known, folder), older)
+    return with_scorecard(text, known, left_out(folder, FULL), words)
 
 
 def pages() -> dict[Path, str]:

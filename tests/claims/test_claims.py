@@ -28,7 +28,7 @@ from bbrlab.claims.schema import Expectation, Term, rounded, same_number
 from bbrlab.claims.select import full_figures, select
 from bbrlab.results.best_scale import shipped_statements
 from bbrlab.results.figures import figures_at, scenario_files
-from bbrlab.results.verdicts import NOT_RUN, PARTLY_RUN, REPRODUCED
+from bbrlab.results.verdicts import FINAL, INCONCLUSIVE, NOT_RUN, PARTLY_RUN, REPRODUCED, read_claims
 from docs._make import outcomes as outcomes_page
 from docs._make.readme import PAGE, page, renewed, with_scorecard
 from tests.made_up import EACH, GOOD, ORDER, all_statements, only_claim, table, written
@@ -92,6 +92,15 @@ def test_the_page_of_outcomes_is_of_what_ships():
     rows = [line for line in text.splitlines() if line.startswith("| `")]
     assert len(rows) == int((~known["verdict"].isin([NOT_RUN, PARTLY_RUN])).sum())
     assert all(line.count("|") - line.count("\\|") == 8 for line in rows), "a cell breaks its row"
+
+
+def test_the_share_of_claims_that_quick_leaves_open_is_as_two_pages_say():
+    claims = read_claims(paths.ROOT / "shipped/quick/claims.parquet")
+    judged = claims[(claims["role"] == "") & claims["verdict"].isin(FINAL)]
+    share = float((judged["verdict"] == INCONCLUSIVE).mean())
+    assert 0.155 < share < 0.225, (
+        f"{share:.3f} is not 'nearly one in five': docs/reference/benchmarks.md, docs/development/reviews.md"
+    )
 
 
 # Claims whose tolerance is wider than all that their table spans, and why.

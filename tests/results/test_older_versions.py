@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import html
+import re
 import shutil
+from collections import defaultdict
 from pathlib import Path
 
 import pandas as pd
@@ -10,12 +13,15 @@ import pytest
 from markupsafe import escape
 
 from bbrlab.base import files, paths
-from bbrlab.results.best_scale import results_shown
+from bbrlab.claims.code import LAB, LINUX
+from bbrlab.results.best_scale import results_shown, shipped_claims, shipped_statements
 from bbrlab.results.shipped import content_hash, results_to_show
+from bbrlab.results.verdicts import DECIDED
 from bbrlab.run.conditions import CONDITIONS
 from bbrlab.scenario.schema import Hosts, Noise
 from bbrlab.show.findings import load_findings
-from bbrlab_apps.site.pages import paper_page
+from bbrlab.show.outcomes import noise_words
+from bbrlab_apps.site.pages import front_page, paper_page
 from docs._make import measured as measured_page
 from docs._make import outcomes as outcomes_page
 from studies.page import load_page
@@ -70,6 +76,56 @@ def test_a_notebooks_first_lines_and_the_terminal_say_it():
 def test_the_pages_of_outcomes_and_of_what_ships_say_it(folder):
     assert f"At scale full of an older version of bbrlab ({WORDS}): {OLD}." in outcomes_page.outcomes(folder)
     assert f"Made by an older version of bbrlab ({WORDS}): {OLD}." in measured_page.shipped_list(folder)
+
+
+def test_the_front_page_and_the_readme_count_the_statements_that_rest_on_runs_without_noise(folder):
+    """By the figures that their claims read: those that the manifest calls older, and this made-up one."""
+    content = load_findings("quick")
+    assert OLD in content.without_noise["quick"] & content.without_noise["full"]
+    assert "sarpkaya2025/fig2a" not in content.without_noise["full"], "which ships with noise"
+    words = noise_words(content.every, content.claims, content.without_noise)
+    others = {scale: ids - {OLD} for scale, ids in content.without_noise.items()}
+    before = noise_words(content.every, content.claims, others)
+    read = {
+        s.id for s in content.defined for c in s.claims if OLD in {at.figure for at in c.at.values()} and not c.role
+    }
+    here = content.every["id"].isin(read) & content.every["verdict"].isin(DECIDED)
+    assert here.any() and number(words) - number(before) == here.sum()
+    assert words.replace("**", "") in html.unescape(
+        re.sub("<[^>]*>", "", front_page(content, defaultdict(str), [], []))
+    )
+    known = shipped_statements(folder)
+    assert words == noise_words(known, shipped_claims(known, folder), content.without_noise)
+
+
+def number(words: str) -> int:
+    """How many statements a sentence speaks of."""
+    return int(words.removeprefix("**").split()[0]) if words else 0
+
+
+def test_statements_that_rest_on_no_older_run_are_not_counted():
+    """Nor those of which only a detail reads one, nor what is not decided, nor the lab's own."""
+    statements = pd.DataFrame(
+        {
+            "id": ["A", "B", "C", "D", "E"],
+            "verdict": ["reproduced", "partly reproduced", "partly run", "reproduced", "reproduced"],
+            "code": [LAB, LINUX, LAB, LINUX, LAB],
+            "own": [False, False, False, False, True],
+            "exactness": "text",
+        }
+    )
+    claims = pd.DataFrame(
+        {
+            "statement": ["A", "B", "C", "D", "D", "E"],
+            "scale": ["full", "quick", "full", "full", "quick", "full"],
+            "figures": ["p/new, p/old", "p/old", "p/old", "p/old", "p/new", "p/old"],
+            "role": ["", "", "", "detail", "", ""],
+        }
+    )
+    assert noise_words(statements, claims, {}) == ""
+    assert number(noise_words(statements, claims, {"full": {"p/old"}})) == 1
+    both = noise_words(statements, claims, {"full": {"p/old"}, "quick": {"p/old"}})
+    assert both.startswith("**2 of the 3 decided rest ") and "; 1 of these " in both
 
 
 def test_conditions_say_what_hosts_do_by_default():
