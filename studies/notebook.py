@@ -8,15 +8,12 @@ A page begins with ``page = open_page(scale, "PAPER")`` and ``glance(page)`` and
     published("PAPER/TABLE", {column: name})    published values under the columns' names of the figure tables
     ware_beside(table, *keys)                   the Ware model's share at each point, rate, RTT and buffer as run
     part_of_both(table)                         group 0's part of what groups 0 and 1 carry, for each run
-    samples_of(page, FIGURE, columns, ...)      a run's samples, or None where this scale lacks the point
-    queueing_delay(page, FIGURE, ...)           time and queueing delay of a run, in ms or in base RTTs
-    one_run(page, FIGURE, ...)                  a run over time: goodput of each group, and the queue
+    show_runs(page, FIGURE)                     its chosen runs over time, or the distributions of their samples (data/curves.yaml)
     between_cuts(page, FIGURE, group)           mean time between a loss-based group's window cuts, for each run
     flow_names(figure)                          names of a figure's flow groups, for people
     good(page, FIGURE)                          its good runs' first flow group, with queueing delays in base RTTs
     means(table, keys, columns)                 means over the runs, for reading
     both_sides(table, names)                    goodput and marks of groups 0 and 1, and group 0's part, by case
-    case_over_time(page, FIGURE, case, names)   goodput of groups 0 and 1 and the queueing delay of a case's first seed
 
 Numbers of papers come from ``data/`` through ``published``; rates and RTTs from the figures' own scenarios.
 """
@@ -34,17 +31,15 @@ from matplotlib.figure import Figure as Drawing
 
 from bbrlab.base.errors import UserError
 from bbrlab.base.tables import published_table
-from bbrlab.measure.series import goodput_series
 from bbrlab.models import ware
 from bbrlab.publish.ns3 import program_identity
-from bbrlab.results.algorithms import label_of_cca
+from bbrlab.results.algorithms import colour_of_cca, label_of_cca
 from bbrlab.results.figures import Figure
 from bbrlab.results.schema import read_with
-from bbrlab.run.output import SAMPLES
-from bbrlab.scenario.rates import before, queueing_delay_ms
 from bbrlab.show.plots.style import plain, set_style
+from bbrlab_apps.site.curve_pictures import pictures_of
+from studies.curve_plots import drawn
 from studies.page import Page, load_page
-from studies.run_plots import run_over_time, time_series
 from studies.sawtooth import loss_epochs
 
 
@@ -159,46 +154,20 @@ def part_of_both(table: pd.DataFrame) -> pd.DataFrame:
     return good.assign(part=good["goodput_mbit"] / both)[good["group"] == 0]
 
 
-def samples_of(page: Page, figure: str, columns: list[str], seed: int = 1, **values: Any) -> pd.DataFrame | None:
-    """Columns of a run's samples.parquet (docs/reference/results.md), or None if this scale has no such run, or the page shows what
-    ships.
+def show_runs(page: Page, figure: str, published: Mapping[str, float] | None = None) -> None:
+    """Show the pictures of a figure's chosen runs (data/curves.yaml), and which runs these are; nothing if there are none.
 
     Args:
-        values: the traits that choose the point, "." written as "__"; they must leave at most one.
-
-    Raises:
-        UserError: if they leave several.
+        published: {algorithm: a value of the first panel}, which is dotted.
     """
-    if page.shipped or figure not in page.figures:
-        return None
-    wanted = {k.replace("__", "."): v for k, v in values.items()}
-    points = [p for p in page.figures[figure].points if all(p.traits.get(k) == v for k, v in wanted.items())]
-    if not points or seed not in set(page.tables[figure]["seed"]):
-        return None
-    return page.samples(figure, columns, seed, **values)
-
-
-def queueing_delay(
-    page: Page, figure: str, seed: int = 1, *, in_rtts: bool = False, **values: Any
-) -> tuple[pd.Series, pd.Series] | None:
-    """Time (s) and the bottleneck's queueing delay of a run: backlog over the rate at that time, in ms or in mean base RTTs.
-
-    Returns:
-        Two series of shape (samples,), or None if this scale has no such run. For values see samples_of().
-    """
-    samples = samples_of(page, figure, ["time_s", "queue_bytes"], seed, **values)
-    if samples is None:
-        return None
-    scenario = page.run(figure, seed, **values).point.scenario
-    network = scenario.network
-    samples = samples.drop_duplicates("time_s")
-    times, backlog = samples["time_s"], samples["queue_bytes"]
-    delay_ms = pd.Series(
-        queueing_delay_ms(before(network, scenario.duration_s), times.to_numpy(), backlog.to_numpy()),
-        samples.index,
-        name="queue_ms",
-    )
-    return times, delay_ms / network.mean_rtt_ms if in_rtts else delay_ms
+    if (curves := page.curves(figure)) is None:
+        return
+    say(f"**{curves.figure.scenario.figure}**. {curves.words}")
+    for picture in pictures_of(curves):
+        drawing = drawn(picture)
+        for cca, value in (published or {}).items():
+            drawing.axes[0].axhline(value, color=colour_of_cca(cca), ls=":")
+        show(drawing)
 
 
 def beside_ns3(page: Page) -> tuple[pd.DataFrame, str] | None:
@@ -229,21 +198,6 @@ def beside_ns3(page: Page) -> tuple[pd.DataFrame, str] | None:
     table = pd.concat(means_of, axis=1).loc[means_of["ns-3"].index].reset_index()
     table["point"] = table["point"].str.rsplit(",", n=1).str[0]  # without its fingerprint
     return table.set_index(keys), f"{'; '.join(notes)}: run `make ns3` again." if notes else ""
-
-
-def one_run(page: Page, figure: str, seed: int = 1, **values: Any) -> None:
-    """Show one run over time, if this scale has it: goodput of each flow group, and the bottleneck queue.
-
-    For values see samples_of().
-    """
-    if samples_of(page, figure, ["time_s"], seed, **values) is None:
-        return
-    run = page.run(figure, seed, **values)
-    scenario = run.point.scenario
-    say(f"**{scenario.figure}**: {' against '.join(flow_names(page.figures[figure]))}, {scenario.duration_s:g} s")
-    network = scenario.network
-    ccas: list[str] = [flow.cca for flow in scenario.flows]
-    show(run_over_time(run.folder / SAMPLES, network, network.buffer_bytes, ccas))
 
 
 def between_cuts(page: Page, figure: str, group: int = 1) -> pd.DataFrame:
@@ -317,16 +271,3 @@ def both_sides(table: pd.DataFrame, names: tuple[str, str]) -> pd.DataFrame:
     headings = [f"{labels[place[0]]}, {names[int(place[1])]}" for place in wide.columns.to_flat_index()]
     part = ok[ok["group"] == 0].groupby("case")["share_of_goodput"].mean()
     return wide.set_axis(headings, axis=1).assign(**{f"{names[0]}'s part": part})
-
-
-def case_over_time(page: Page, figure: str, case: str, names: tuple[str, str]) -> None:
-    """Show goodput of groups 0 and 1 (several flows as a sum) and the queueing delay of a case's first seed, if it was run."""
-    data = samples_of(page, figure, ["time_s", "flow", "group", "bytes_acked"], case=case)
-    if data is None:
-        return
-    rates = goodput_series(data, 2.0, "group")
-    say(f"**{case}**")
-    lines: dict[str, dict[str, tuple[Any, Any] | None]] = {"Mbit/s": {name: rates[i] for i, name in enumerate(names)}}
-    if (delay := queueing_delay(page, figure, case=case)) is not None:
-        lines["queue (ms)"] = {"": delay}
-    show(time_series(lines))

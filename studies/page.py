@@ -22,6 +22,7 @@ from bbrlab.run.output import SAMPLES
 from bbrlab.scenario.point import Point
 from bbrlab.show.findings import Findings, load_findings
 from bbrlab.show.outcomes import CAUSES, outcome_words
+from bbrlab_apps.site.curve_pictures import Curves, curves_shown
 from bbrlab_apps.site.html import render
 
 MANY = 20  # claims of a statement that are folded below its line
@@ -108,6 +109,12 @@ class Page:
         if len(runs) != 1:
             raise UserError(f"{self.paper}/{figure}: {len(runs)} points have {wanted}, one is needed")
         return runs[0]
+
+    def curves(self, figure: str) -> Curves | None:
+        """The curves of a figure's chosen runs; None if it has none, or they were not run."""
+        if figure not in self.figures:
+            return None
+        return curves_shown(self.all.shown, f"{self.paper}/{figure}", self.scales[figure])
 
     def samples(self, figure: str, columns: list[str], seed: int = 1, **values: Any) -> pd.DataFrame:
         """Columns of a run's samples.parquet (docs/reference/results.md). UserError for results that ship."""

@@ -1,19 +1,17 @@
-"""Runs over time, and distributions of what they sampled."""
+"""A run over time."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import matplotlib.pyplot as plt
-import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
 from bbrlab.base.arrays import Array
 from bbrlab.measure.lateness import EDGE_TOLERANCE_S
 from bbrlab.measure.series import goodput_series
-from bbrlab.results.algorithms import COLOURS, colour_of_cca, label_of_cca
+from bbrlab.results.algorithms import colour_of_cca, label_of_cca
 from bbrlab.results.schema import RUN_AGAIN, read_with
 from bbrlab.scenario.rates import Rate, before, buffer_full_ms, highest_mbit, queueing_delay_ms
 from bbrlab.show.plots.style import ABOVE, WARE
@@ -54,48 +52,3 @@ def _delays_ms(samples: pd.DataFrame, rate: Rate) -> tuple[Array, Array]:
     queue = samples.drop_duplicates("time_s")
     times = queue["time_s"].to_numpy()
     return times, queueing_delay_ms(rate, times, queue["queue_bytes"].to_numpy())
-
-
-def distributions(samples: dict[str, pd.DataFrame], window_s: list[float], rate: Rate, rtt_ms: float) -> Figure:
-    """Distribution functions of the queueing delay in units of the base RTT.
-
-    Args:
-        samples: {label: samples.parquet with time_s and queue_bytes}.
-        window_s: the samples between these are counted.
-        rate: of the bottleneck, by which backlog becomes delay.
-        rtt_ms: base RTT.
-    """
-    figure, axes = plt.subplots(figsize=(6.5, 3.6), layout="constrained")
-    for label, data in samples.items():
-        inside = data[data["time_s"].between(window_s[0], window_s[1])]
-        delay = np.sort(_delays_ms(inside, before(rate, window_s[1]))[1] / rtt_ms)
-        axes.plot(delay, np.arange(1, len(delay) + 1) / len(delay), label=label, lw=1.4)
-    axes.set(xlabel="queueing delay (base RTTs)", ylabel="fraction of samples", ylim=(0, 1), xlim=(0, None))
-    axes.legend(frameon=True)
-    return figure
-
-
-def time_series(panels: dict[str, dict[str, tuple[Any, Any] | None]], *, xlabel: str = "virtual time (s)", xlim: tuple[float, float] | None = None) -> Figure:  # fmt: skip
-    """Stacked time series that share their time axis.
-
-    Args:
-        panels: {y label: {legend: (times, values)}}; None in their place: the samples are not here (shipped results).
-        xlabel: of the common axis.
-        xlim: of the common axis.
-    """
-    figure, grid = plt.subplots(len(panels), 1, figsize=(10.5, 1.9 * len(panels)), sharex=True, squeeze=False, layout="constrained")  # fmt: skip
-    explained: list[str] = []
-    for axes, (label, lines) in zip(grid.flat, panels.items(), strict=True):
-        drawn = {name: line for name, line in lines.items() if line is not None}
-        for name, (times, values) in drawn.items():
-            axes.plot(times, values, lw=1.0, label=name, color=COLOURS.get(name))
-        if not drawn:
-            axes.text(0.5, 0.5, "its samples are not here", ha="center", va="center", transform=axes.transAxes)
-        axes.set_ylabel(label)
-        if drawn and len(lines) > 1 and list(lines) != explained:
-            explained = list(lines)
-            axes.legend(ncols=len(lines), fontsize=8, **ABOVE)
-    grid.flat[-1].set_xlabel(xlabel)
-    if xlim:
-        grid.flat[-1].set_xlim(*xlim)
-    return figure

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pandas as pd
 
 from bbrlab.measure.jitter import jitter_ms
+from bbrlab.measure.lateness import EDGE_TOLERANCE_S
+
+
+def whole_bin_s(duration_s: float, sample_hz: float, most: int) -> float:
+    """Width of at most ``most`` bins of a run: a whole number of samples, two or more, so that as many fall into each."""
+    return max(2, math.ceil(duration_s * sample_hz / most)) / sample_hz
 
 
 def goodput_series(samples: pd.DataFrame, bin_s: float, by: str = "flow") -> dict[int, tuple[Any, Any]]:
@@ -20,7 +27,7 @@ def goodput_series(samples: pd.DataFrame, bin_s: float, by: str = "flow") -> dic
     Returns:
         {flow or group: (begins of the bins in s, goodput in Mbit/s)}.
     """
-    data = samples[samples["flow"] >= 0].assign(bin=lambda d: (d["time_s"] / bin_s).astype(int))
+    data = samples[samples["flow"] >= 0].assign(bin=lambda d: _bins(d["time_s"], bin_s))
     flows = list(dict.fromkeys([by, "flow"]))
     rates = data.groupby([*flows, "bin"])["bytes_acked"].last().groupby(flows).diff() * 8e-6 / bin_s
     series = {}
@@ -28,6 +35,11 @@ def goodput_series(samples: pd.DataFrame, bin_s: float, by: str = "flow") -> dic
         rate = rows.groupby("bin").sum(min_count=1).iloc[:-1]  # the last bin is hardly ever whole
         series[int(str(key))] = (rate.index.to_numpy() * bin_s, rate.to_numpy())
     return series
+
+
+def _bins(times_s: pd.Series, bin_s: float) -> pd.Series:
+    """The bin of each sample; one that is stamped a little before its instant is in the bin of that instant."""
+    return ((times_s + EDGE_TOLERANCE_S) / bin_s).astype(int)
 
 
 def jitter_series(samples: pd.DataFrame, bin_s: float) -> dict[int, tuple[Any, Any]]:
@@ -41,7 +53,7 @@ def jitter_series(samples: pd.DataFrame, bin_s: float) -> dict[int, tuple[Any, A
         {flow: (begins of the bins in s, ms)}; NaN where nothing was delivered.
     """
     data = samples[samples["flow"] >= 0].assign(
-        bin=lambda d: (d["time_s"] / bin_s).astype(int), extra=lambda d: d["bbr_extra_acked"] * d["snd_mss"]
+        bin=lambda d: _bins(d["time_s"], bin_s), extra=lambda d: d["bbr_extra_acked"] * d["snd_mss"]
     )
     extra = data.groupby(["flow", "bin"])["extra"].mean()
     series: dict[int, tuple[Any, Any]] = {}

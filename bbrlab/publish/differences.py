@@ -15,13 +15,14 @@ from bbrlab.base.tables import read_table, unequal
 from bbrlab.measure import schema
 from bbrlab.measure.checks.check import failed_of
 from bbrlab.publish.expected_runs import ExpectedRun, Problem
+from bbrlab.results.curves import choices, curves_of_point, file_of
 from bbrlab.results.digest import CHECKS, NOT_RESULT, fields_of, restricted, summary_digest
 from bbrlab.results.figures import Run
 from bbrlab.results.nested import differences, in_words
 from bbrlab.results.run_folder import RunFolder
 from bbrlab.results.tables import run_rows
 from bbrlab.run.guest_code import always_loaded
-from bbrlab.run.output import MANIFEST, SUMMARY
+from bbrlab.run.output import MANIFEST, SAMPLES, SUMMARY
 
 # Fields of a run's manifest.json that a repeated run has, too. The others depend on the machine, or are compared separately (kernel).
 REPEATABLE = (
@@ -72,6 +73,7 @@ def compare(expected: ExpectedRun, folder: Path, libraries: Mapping[str, str]) -
                 f" (written by pyarrow {libraries.get('pyarrow')}, here by {version}: the bytes may differ for that)"
             )
         problems.append(Problem(name, f"has hash {old[:12]}, again {new[:12]}{text}"))
+    problems += _unequal_curves(expected, folder)
     if isinstance(expected.manifest, dict):
         before, after = (_repeatable(manifest) for manifest in (expected.manifest, again.manifest))
         if fields := _unequal(before, after):
@@ -84,6 +86,19 @@ def compare(expected: ExpectedRun, folder: Path, libraries: Mapping[str, str]) -
         if expected.summary and expected.manifest.get("kernel") != expected.summary.get("kernel"):
             problems.append(Problem(MANIFEST, "kernel: is another one than in summary.json"))
     return problems
+
+
+def _unequal_curves(expected: ExpectedRun, folder: Path) -> list[Problem]:
+    """Whether the curves that ship of a run are not those of its samples."""
+    run, curves = expected.run, expected.curves
+    if curves is None:
+        return []
+    choice = choices().get(run.figure)
+    again = None if choice is None else curves_of_point(choice, run.point, folder / SAMPLES)
+    if again is not None and curves.reset_index(drop=True).equals(again.astype(curves.dtypes)):
+        return []
+    what = f"its curves of {run.point.label} are not of its run; bbrlab ship --curves {run.figure} makes them anew"
+    return [Problem(file_of(run.figure), what)]
 
 
 def _repeatable(manifest: dict[str, Any]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from bbrlab.base.errors import DamagedFile, UserError
 from bbrlab.base.git import git
 from bbrlab.base.words import number_of
 from bbrlab.kernel.built import matches_this_recipe
+from bbrlab.results.curves import SEED, figure_of, file_of, read_curves
 from bbrlab.results.digest import column_of, fields_of, summary_digest
 from bbrlab.results.figures import Figure, Run, runs_of
 from bbrlab.results.run_folder import RunFolder
@@ -63,6 +64,7 @@ class ExpectedRun:
         summary, manifest: contents of its files; None for shipped results.
         problems: what is wrong before anything is run.
         fields: of its summary, which the hash covers: those of the version that made it.
+        curves: that ship of it (results.curves); None if none do.
     """
 
     run: Run
@@ -74,6 +76,7 @@ class ExpectedRun:
     manifest: Any = None
     problems: tuple[Problem, ...] = ()
     fields: frozenset[str] = frozenset()
+    curves: pd.DataFrame | None = None
 
 
 @dataclass(frozen=True)
@@ -177,7 +180,7 @@ class ShippedResults(ExpectedResults):
     def __post_init__(self) -> None:
         manifest = read_manifest(self.folder, self.scale)
         self.problems += [
-            Problem(name, what, name.removesuffix(".parquet") if "/" in name else "")
+            Problem(name, what, figure_of(name) if "/" in name else "")
             for name, what in tampered(self.folder, self.scale)
         ]
         self.libraries = manifest.libraries
@@ -253,7 +256,17 @@ class ShippedResults(ExpectedResults):
         version = self._versions.get(row["commit"])
         kernel = (version.kernel["name"], version.kernel["key"]) if version else None
         fields = frozenset(version.fields) if version else frozenset()
-        return ExpectedRun(run, row["summary_sha256"], tables, kernel, self._rows(key), fields=fields)
+        return ExpectedRun(
+            run, row["summary_sha256"], tables, kernel, self._rows(key), fields=fields, curves=self._curves_of(run)
+        )
+
+    def _curves_of(self, run: Run) -> pd.DataFrame | None:
+        path = self.folder / self.scale / file_of(run.figure)
+        if run.seed != SEED or not path.exists():
+            return None
+        curves = read_curves(path)
+        curves = curves[curves["point"] == run.point.label]
+        return None if curves.empty else curves
 
 
 @dataclass

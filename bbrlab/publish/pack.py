@@ -27,6 +27,7 @@ from bbrlab.publish.finished_run import FinishedRun, check_frame, load_all, run_
 from bbrlab.publish.rejudge import Renewal, renew
 from bbrlab.publish.shipped_folder import Say, exclusive_access, read_shipped, replace_shipped
 from bbrlab.results.config import command_for
+from bbrlab.results.curves import choices, curves_of_figure, figure_of, file_of
 from bbrlab.results.figures import Figure, Run, figures_at, has_panel, runs_of, scenario_files
 from bbrlab.results.schema import read_with
 from bbrlab.results.seeds import seeds_needed
@@ -115,7 +116,7 @@ def pack(
         kept = _retained(*read_shipped(out, scale), {figure.id for figure in figures}) if keeps else Retained()
         if keeps:
             runs = load_runs(campaign, say)
-        new = runs.content() | {PACKED: predictions_of_campaign(campaign)}
+        new = runs.content() | {PACKED: predictions_of_campaign(campaign)} | curves_of_campaign(campaign)
         figures = in_order(figures_at(scale, [*(figure.id for figure in figures), *kept.figures]))
         content = _merged(kept.content, new, [figure.id for figure in figures])
         manifest = manifest_of(
@@ -158,7 +159,7 @@ class Retained:
 def _retained(manifest: Manifest, content: Mapping[str, pd.DataFrame], figures: Collection[str]) -> Retained:
     """Shipped results without some figures, their runs and checks. All predictions stay: they are of points, not of runs."""
     ids = [id for id in manifest.figures if id not in figures]
-    tables = {name: table for name, table in content.items() if name.removesuffix(".parquet") not in figures}
+    tables = {name: table for name, table in content.items() if figure_of(name) not in figures}
     tables |= {name: content[name][content[name]["figure"].isin(ids)] for name in (RUNS, CHECKS)}
     failed = [failure for failure in manifest.failed if failure.figure in ids]
     return Retained(ids, tables, joined(manifest.versions, set(tables[RUNS]["commit"])), failed)
@@ -295,6 +296,16 @@ def predictions_of_campaign(campaign: Finished) -> pd.DataFrame:
         at = (f"{point.parent.parent.name}/{point.parent.name}", point.name, path.stem)
         parts.append(read_with(path, ["share_of_capacity"]).assign(**dict(zip(PLACE, at, strict=True))))
     return packed(parts)
+
+
+def curves_of_campaign(campaign: Finished) -> dict[str, pd.DataFrame]:
+    """{file below SCALE/: curves} of the campaign's figures of data/curves.yaml. UserError if samples are not as they must be."""
+    made = {
+        file_of(figure.id): curves_of_figure(choices()[figure.id], figure, campaign.results / "runs")
+        for figure in campaign.figures
+        if figure.id in choices()
+    }
+    return {name: table for name, table in made.items() if table is not None}
 
 
 def manifest_of(

@@ -29,7 +29,7 @@ MANIFEST, RUNS, CHECKS, STATEMENTS = "manifest.json", "runs.parquet", "checks.pa
 FORMAT = 3  # of the files; increased when an older bbrlab could not read them
 PLACE = ["figure", "point", "seed"]  # of a run
 FILE = r"^(?:[A-Za-z0-9_-]+/)?[A-Za-z0-9_][A-Za-z0-9_.-]*\.parquet$"  # only below the folder
-WITHOUT_SAMPLES = "Samples of runs do not ship, so that pictures of single runs are left out here."
+WITHOUT_SAMPLES = "Samples of runs do not ship; where a figure is drawn over time, the curves of one run of it do."
 GET_ANEW = "get these results anew, or look at them with the version that packed them"
 
 

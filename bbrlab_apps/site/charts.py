@@ -163,16 +163,22 @@ def _key(name: str, figure: Figure, points: list[Point]) -> dict[str, Any]:
     values = list(dict.fromkeys(_plain(p.values.get(name)) for p in points))
     if all(isinstance(v, int | float) for v in values):
         values.sort()
-    label = _LABELS.get(name, name)
-    if (of_flows := re.fullmatch(r"flows\.(\d+)\.(\w+)", name)) and of_flows[2] in _OF_FLOWS:
-        label = _OF_FLOWS[of_flows[2]].format(_name_of_group(points, int(of_flows[1])))
-    elif of_flows and of_flows[2] == "cca":
-        label = f"flow {int(of_flows[1]) + 1}"
+    label = label_of_trait(name, points)
     words = [_in_bytes(v) if name.endswith(".bytes") and isinstance(v, int | float) else words_of_case(v, figure.id) if name == "case" or name.endswith(".cca") else _told(v) for v in values]  # fmt: skip
-    return {"name": name, "label": label, "values": values, "words": words, "named": [_named(label, w) for w in words]}
+    return {"name": name, "label": label, "values": values, "words": words, "named": [named(label, w) for w in words]}
 
 
-def _named(label: str, word: str) -> str:
+def label_of_trait(name: str, points: Sequence[Point]) -> str:
+    """What a swept path of these points is called for people, with its unit."""
+    of_flows = re.fullmatch(r"flows\.(\d+)\.(\w+)", name)
+    if of_flows and of_flows[2] in _OF_FLOWS:
+        return _OF_FLOWS[of_flows[2]].format(_name_of_group(points, int(of_flows[1])))
+    if of_flows and of_flows[2] == "cca":
+        return f"flow {int(of_flows[1]) + 1}"
+    return _LABELS.get(name, name)
+
+
+def named(label: str, word: str) -> str:
     """A value with the name of what it is of, as a legend has it: "base RTT 10 ms", "4 BBRv1 flows"."""
     if label == _LABELS["case"]:
         return word

@@ -17,6 +17,7 @@ from bbrlab.results.verdicts import DECIDED
 from bbrlab.show.findings import Findings
 from bbrlab.show.outcomes import STEPS, by_step, cause_table, causes, counted, noise_words, outcome_words, score_lines
 from bbrlab_apps.site.charts import shown_chart, table_of
+from bbrlab_apps.site.curve_pictures import curves_shown, pictures_of
 from bbrlab_apps.site.html import embedded, render, slug
 from bbrlab_apps.site.model_accuracy import accuracy_table, distance_words, distances, scatter_of
 from bbrlab_apps.site.setting import setting_of
@@ -100,7 +101,9 @@ def paper_page(findings: Findings, paper: str, title: str, lead: str, notebook: 
         command=command_for(paper, findings.shown.scale),
         counts=by_step(counted(rows)),
         listed=by_step(rows),
-        figures=[_chart(findings, figure) | _facts(findings, figure) for figure in figures],
+        figures=[
+            _chart(findings, figure) | _facts(findings, figure) | _over_time(findings, figure) for figure in figures
+        ],
         causes=_causes(rows),
         statements=sorted((statement_view(findings, statement) for statement in statements), key=worst_first),
     )
@@ -139,6 +142,20 @@ def _facts(findings: Findings, figure: Figure) -> dict[str, Any]:
         "older": findings.older.get(figure.id),
         "command": findings.command(figure.id),
     }
+
+
+def _over_time(findings: Findings, figure: Figure) -> dict[str, Any]:
+    """The pictures of a figure's chosen runs, for the macro ``runs``."""
+    curves = curves_shown(findings.shown, figure.id, findings.scales[figure.id])
+    pictures = []
+    for number, picture in enumerate(pictures_of(curves) if curves else []):
+        anchor = slug(f"runs-{figure.id}-{number}")
+        panels = ", ".join(panel["label"] for panel in picture.panels)
+        axis = picture.xlabel if picture.window_s is None else "over time"
+        says = f"{panels}, {axis}{': ' if picture.title else ''}{picture.title}"
+        data = embedded(picture.data(), f"{anchor}-data")
+        pictures.append({"title": picture.title, "anchor": anchor, "says": says, "data": data})
+    return {"runs": {"pictures": pictures, "words": curves.words} if curves else None}
 
 
 def in_order(figure: Figure) -> list[tuple[int, str]]:

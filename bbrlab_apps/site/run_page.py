@@ -22,9 +22,10 @@ from bbrlab.measure.checks.check import failed_of
 from bbrlab.measure.phases import phases
 from bbrlab.measure.sample_schema import of_link
 from bbrlab.measure.schema import GROUP, RUN, label_of
-from bbrlab.measure.series import goodput_series
+from bbrlab.measure.series import goodput_series, whole_bin_s
 from bbrlab.measure.summary import Summary, path_words
 from bbrlab.results.algorithms import colour_of_cca, colour_of_link, label_of_cca
+from bbrlab.results.curves import thinned
 from bbrlab.results.nested import leaves
 from bbrlab.results.run_folder import RunFolder
 from bbrlab.results.run_manifest import RunManifest, RunScenario
@@ -308,7 +309,7 @@ def _panels(
     flows = samples[samples["flow"] >= 0]
     by = "flow" if flows["flow"].nunique() <= FLOWS else "group"
     names = _names(flows, by, ccas)
-    bin_s = max(summary["virtual_s"] / 500, 2 / float(scenario["sample_hz"]))
+    bin_s = whole_bin_s(summary["virtual_s"], float(scenario["sample_hz"]), 500)
     goodput = goodput_series(samples, bin_s, by)
     wide = {column: _by_time(flows, by, column) for column in _COLUMNS if column in flows and column != by}
     queue = samples.drop_duplicates("time_s")
@@ -448,24 +449,9 @@ def _first_bbr_flows(flows: pd.DataFrame) -> list[int]:
 
 
 def _line(look: dict[str, str], times: Array, values: Array) -> dict[str, Any]:
-    x, y = thinned(np.asarray(times, dtype=float), np.asarray(values, dtype=float))
+    x, y = thinned(np.asarray(times, dtype=float), np.asarray(values, dtype=float), POINTS)
     return {
         **look,
         "x": [round(float(v), 4) for v in x],
         "y": [None if not np.isfinite(v) else float(f"{v:.5g}") for v in y],
     }
-
-
-def thinned(times: Array, values: Array) -> tuple[Array, Array]:
-    """At most POINTS points of a curve: of each stretch the lowest and the highest, so that no peak is lost.
-
-    Args:
-        times, values: shape (samples,).
-    """
-    if len(values) <= POINTS:
-        return times, values
-    keep: list[int] = []
-    for part in np.array_split(np.arange(len(values)), POINTS // 2):
-        filled = np.nan_to_num(values[part])
-        keep += sorted({int(part[filled.argmin()]), int(part[filled.argmax()])})
-    return times[keep], values[keep]

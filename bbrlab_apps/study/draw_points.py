@@ -19,10 +19,10 @@ from bbrlab.measure import schema
 from bbrlab.measure.schema import label_of
 from bbrlab.results.algorithms import ALGORITHMS, colour_of_cca, label_of_cca
 from bbrlab.results.run_folder import RunFolder
+from bbrlab.results.series import STATE, columns_of, names, series_of, values_of
 from bbrlab.results.tables import CONDITIONS, point_means
 from bbrlab.show.plots.style import MARKERS, bdp_axis, in_order, is_number, multiples, plain, rows_with
 from bbrlab_apps.study.names import resolve
-from bbrlab_apps.study.series import STATE, columns_of, names, series_of, values_of
 from bbrlab_apps.study.sources import PointsSource, RunSource
 
 FLOWS = "flows"  # the dimension of the flow groups
@@ -404,9 +404,9 @@ def _samples(source: PointsSource, good: pd.DataFrame, name: str) -> pd.DataFram
     for (point, seed), rows in good.groupby(["point", "seed"], sort=False):
         folder = RunFolder(source.run_folder(str(point), int(str(seed))))
         run = RunSource("", folder)
-        columns = ["time_s", "flow", "group", *columns_of(run, name)]
+        columns = ["time_s", "flow", "group", *columns_of(run.scenario, name)]
         low, high = rows[["window_start_s", "window_end_s"]].iloc[0]
-        for group, (times, values) in values_of(run, name, run.samples(columns)).items():
+        for group, (times, values) in values_of(run.scenario, name, run.samples(columns)).items():
             row = rows[rows["group"] == group] if series.of_flows else rows.head(1 if group == -1 else 0)
             inside = (times >= low) & (times <= high)
             if len(row) and inside.any():

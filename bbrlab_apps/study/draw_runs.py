@@ -18,10 +18,10 @@ from bbrlab.base.errors import UserError
 from bbrlab.measure.bbr_record import STATES
 from bbrlab.measure.phases import phases
 from bbrlab.results.algorithms import colour_of_cca, colour_of_link, label_of_cca
+from bbrlab.results.series import DEFAULT, OF_ACKS, STATE, columns_of, names, series_of, values_of
 from bbrlab.scenario.rates import before, buffer_full_ms
 from bbrlab.show.plots.style import COLUMNS
 from bbrlab_apps.study.names import resolve
-from bbrlab_apps.study.series import DEFAULT, OF_ACKS, STATE, columns_of, names, series_of, values_of
 from bbrlab_apps.study.sources import RunSource
 
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1)), (0, (1, 1)), (0, (6, 1, 1, 1)))
@@ -91,20 +91,20 @@ def over_time(runs: Sequence[RunSource], wanted: Sequence[str]) -> Figure:
 
 
 def _samples(run: RunSource, wanted: Sequence[str]) -> pd.DataFrame:
-    columns = [c for name in wanted for c in columns_of(run, name)]
+    columns = [c for name in wanted for c in columns_of(run.scenario, name)]
     return run.samples(list(dict.fromkeys(["time_s", "flow", "group", *columns])))
 
 
 def _has(name: str, runs: Sequence[RunSource], samples: Sequence[pd.DataFrame]) -> bool:
     if name == STATE:
         return any(table["bbr_state"].notna().any() for table in samples)
-    return any(values_of(run, name, table) for run, table in zip(runs, samples, strict=True))
+    return any(values_of(run.scenario, name, table) for run, table in zip(runs, samples, strict=True))
 
 
 def _curves(axes: Axes, name: str, runs: Sequence[RunSource], samples: Sequence[pd.DataFrame]) -> None:
     levels: dict[float, float] = {}  # at which the buffer is full: until when
     for number, (run, table) in enumerate(zip(runs, samples, strict=True)):
-        for group, (times, values) in values_of(run, name, table).items():
+        for group, (times, values) in values_of(run.scenario, name, table).items():
             axes.plot(times, values, lw=1.1, **_look(run, number, group))
         for network in run.scenario.network.bottlenecks if name == "queue" else []:
             rate = before(network, run.scenario.duration_s)
@@ -288,7 +288,7 @@ def _in_window(runs: Sequence[RunSource], name: str) -> pd.DataFrame:
     parts = []
     for number, run in enumerate(runs):
         low, high = run.scenario.window_s
-        for group, (times, values) in values_of(run, name, _samples(run, [name])).items():
+        for group, (times, values) in values_of(run.scenario, name, _samples(run, [name])).items():
             inside = (times >= low) & (times <= high)
             line = _line_name(run, group, several=len(runs) > 1)
             parts.append(pd.DataFrame({"value": values[inside]}).assign(number=number, group=group, line=line))

@@ -13,9 +13,9 @@ from matplotlib.figure import Figure
 
 from bbrlab.base import files
 from bbrlab.base.errors import UserError
+from bbrlab.results.series import STATE
 from bbrlab.show.plots.style import set_style
 from bbrlab_apps.study import draw_points, draw_runs
-from bbrlab_apps.study.series import STATE
 from bbrlab_apps.study.sources import PointsSource, RunSource, Source
 
 KINDS = ("line", "box", "cdf", "heat")

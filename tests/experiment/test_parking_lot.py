@@ -16,13 +16,13 @@ from bbrlab.measure.checks.passing import passing_checks
 from bbrlab.measure.sample_schema import QUEUE_COLUMNS, of_link
 from bbrlab.models.burst_scenario import WORLD
 from bbrlab.results.run_folder import RunFolder
+from bbrlab.results.series import columns_of, values_of
 from bbrlab.scenario.draws import draw_base_rtts
 from bbrlab.scenario.frames import FRAME_BYTES, PAYLOAD_PER_FRAME
 from bbrlab.scenario.load import base_point, points_of
 from bbrlab.scenario.messages import validate
 from bbrlab.scenario.needs import without_effect
 from bbrlab_apps.site.run_page import write_run_page
-from bbrlab_apps.study.series import columns_of, values_of
 from bbrlab_apps.study.sources import RunSource
 from studies.parking_lot import point_of
 from tests.conftest import scenario_dict
@@ -251,7 +251,9 @@ def test_terminal_plot_and_page_show_each_link(guest, tmp_path, capsys):
     told = capsys.readouterr().out
     assert "1 reno, links 0-2" in told and "1 cubic, links 1-2" in told and "link 1 (12 Mbit/s): utilisation" in told
     run = RunSource("run", RunFolder(guest.folder))
-    drawn = values_of(run, "queue", run.samples(["time_s", "flow", "group", *columns_of(run, "queue")]))
+    drawn = values_of(
+        run.scenario, "queue", run.samples(["time_s", "flow", "group", *columns_of(run.scenario, "queue")])
+    )
     assert list(drawn) == [-1, -2, -3], "one curve each"
     for number, (_, delays_ms) in enumerate(drawn[-1 - number] for number in range(3)):
         inside = delays_ms[100:]  # of the window

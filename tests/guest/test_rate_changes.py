@@ -17,9 +17,7 @@ from bbrlab.scenario.frames import FRAME_BYTES
 from bbrlab.scenario.rates import buffer_full_ms, highest_mbit, queueing_delay_ms, rate_at
 from bbrlab.scenario.schema import ROUTER_RATE_MBIT_MIN, Flow, Network, Scenario
 from bbrlab_apps.site.run_page import write_run_page
-from studies import notebook
-from studies.page import Page
-from studies.run_plots import distributions, run_over_time
+from studies.run_plots import run_over_time
 from tests.show.test_site import made_up_run
 
 # 1,000 bytes take 0.8 ms at 10 Mbit/s, 1.6 at 5 and 0.4 at 20.
@@ -88,27 +86,7 @@ def test_in_a_figure_of_a_run(run, network):
     assert list(queue.get_ydata()[[0, 600, 1600]]) == pytest.approx([0.8, 1.6, 0.4])
     assert list(full.get_ydata()) == pytest.approx([1.6, 1.6, 3.2, 3.2, 0.8, 0.8])
     assert top.get_ylim()[1] == pytest.approx(21), "the highest rate has room"
-    samples = pd.read_parquet(run / "samples.parquet")
-    spread = distributions({"x": samples}, [0, 200], network, 40.0)
-    assert set(np.round(spread.axes[0].get_lines()[0].get_xdata(), 9)) == {0.01, 0.02, 0.04}
     plt.close("all")
-
-
-def test_in_a_notebook(run, network, monkeypatch):
-    class Ran:
-        folder = run
-
-        class point:  # noqa: N801
-            scenario = Scenario(name="x", network=network, flows=[Flow(cca="bbr1")], duration_s=200, window_s=[0, 200])
-
-    samples = pd.read_parquet(run / "samples.parquet")
-    monkeypatch.setattr(notebook, "samples_of", lambda *asked, **values: samples)
-    monkeypatch.setattr(Page, "run", lambda *asked, **values: Ran)
-    page = object.__new__(Page)
-    times, delay_ms = notebook.queueing_delay(page, "fig")
-    assert list(times) == list(samples["time_s"])
-    assert list(delay_ms.iloc[[0, 600, 1600]]) == pytest.approx([0.8, 1.6, 0.4])
-    assert list(notebook.queueing_delay(page, "fig", in_rtts=True)[1].iloc[[0, 600]]) == pytest.approx([0.02, 0.04])
 
 
 # An outage, low and high rates in quick succession, two at one instant, one that hardly begins, one at the end.

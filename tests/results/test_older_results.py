@@ -33,7 +33,6 @@ from bbrlab.show.findings import load_findings
 from bbrlab_apps.archive.verdicts import check_judged
 from bbrlab_apps.site.run_page import write_run_page
 from studies import beside_shipped
-from studies.notebook import samples_of
 from studies.page import load_page
 from tests.made_up import all_statements, nothing_measured, page_of, table, whole_summary
 from tests.show.test_site import made_up_run
@@ -390,9 +389,9 @@ def test_older_samples_in_a_notebook(older):
     run = page.run("fig2", 1, case="cubic")
     made_up_run(run.folder)
     path = without(run.folder / "samples.parquet", "queue_bytes")
-    found = samples_of(page, "fig2", ["time_s"], case="cubic")
-    assert found is not None and list(found) == ["time_s"]
-    told(lambda: samples_of(page, "fig2", ["time_s", "queue_bytes"], case="cubic"), path, "has no column queue_bytes")
+    assert list(page.samples("fig2", ["time_s"], case="cubic")) == ["time_s"]
+    told(lambda: page.samples("fig2", ["time_s", "queue_bytes"], case="cubic"), path, "has no column queue_bytes")
+    told(lambda: page.curves("fig2"), path, "has no column queue_packets")
 
 
 def test_verify_runs_older_runs_again_and_names_the_field(tmp_path):

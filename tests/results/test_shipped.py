@@ -33,7 +33,7 @@ from bbrlab.results.tables import figure_table, tidy, write_table
 from bbrlab.run import processes
 from bbrlab.run.run import run_point
 from studies import beside_shipped
-from studies.notebook import between_cuts, samples_of
+from studies.notebook import between_cuts
 from studies.page import load_page
 from tests.conftest import state_of
 
@@ -205,7 +205,9 @@ def test_pages_show_ones_own_and_else_what_ships(campaign, packed, tmp_path, mon
     assert "**Shipped results**, scale smoke: 4 runs of commit" in page.glance()
     assert "`snakemake --cores 2 tang` computes them" in page.glance()
     assert "core minutes" not in page.glance()
-    assert samples_of(page, "fig2", ["time_s"], case="bbr1") is None
+    curves = page.curves("fig2")
+    assert curves is not None and set(curves.table["point"]) == {p.label for p in figure().points}
+    assert page.curves("fig6") is None
     assert len(between_cuts(page, "fig2")) == 0
     with pytest.raises(UserError, match="samples do not ship"):
         page.samples("fig2", ["time_s"], case="bbr1")

@@ -9,13 +9,12 @@ import pytest
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.measure.jitter import largest_by_second
-from bbrlab.measure.series import goodput_series, jitter_series
+from bbrlab.measure.series import goodput_series, jitter_series, whole_bin_s
 from bbrlab.models.of_paper import models_of
 from bbrlab.models.predict import speaks_of
 from bbrlab.results.figures import figures_at
 from studies.figure_plots import curves
 from studies.model_panels import fluid_figure
-from studies.run_plots import time_series
 
 
 def samples() -> pd.DataFrame:
@@ -59,17 +58,6 @@ def test_jitter_is_extra_acked_over_goodput():
     assert np.isnan(jitter_series(stalled, 1.0)[0][1]).all()
 
 
-def test_a_series_without_samples_is_told_and_keeps_its_panel():
-    """As on the pages of shipped results, of which only some samples ship."""
-    times = np.arange(3.0)
-    figure = time_series({"Mbit/s": {"bbr1": (times, times), "cubic": None}, "queue (ms)": {"": None}})
-    goodput, queue = figure.axes
-    assert [line.get_label() for line in goodput.lines] == ["bbr1"]
-    assert not goodput.texts
-    assert not queue.lines
-    assert [text.get_text() for text in queue.texts] == ["its samples are not here"]
-
-
 def test_whose_fluid_predictions_stand_beside_a_figure(tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "DATA", tmp_path)
     assert fluid_figure("a/fig1") == "a/fig1", "no file: its own"
@@ -97,3 +85,13 @@ def test_a_curve_without_a_label_has_the_metrics():
     assert curves(table, "x", "queue_ms_mean").get_supylabel() == "queueing delay (ms)"
     assert curves(table, "x", "queue_ms_mean", labels=("", "own")).get_supylabel() == "own"
     assert curves(table, "x", "queue_ms_mean", scale=1e-3).get_supylabel() == "", "its unit is another then"
+
+
+@pytest.mark.parametrize("hz", [7, 10, 12.5, 50])
+def test_a_steady_flow_is_drawn_steady_whatever_its_samples_times(hz):
+    """Each bin has as many samples, though none is stamped exactly at its instant."""
+    times = np.arange(1000) / hz + np.where(np.arange(1000) % 3, 5e-7, -7e-4)
+    steady = pd.DataFrame({"time_s": times, "flow": 0, "group": 0, "bytes_acked": 1000.0 * np.arange(1000)})
+    _, goodput = goodput_series(steady, whole_bin_s(1000 / hz, hz, 300))[0]
+    assert len(goodput) <= 300
+    assert goodput[1:] == pytest.approx(8e-3 * hz)

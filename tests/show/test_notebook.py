@@ -76,23 +76,6 @@ def test_part_of_both_leaves_failed_runs_out(page):
     assert set(found["group"]) == {0}
 
 
-def test_samples_of_a_point_that_the_scale_lacks_are_none(page):
-    assert notebook.samples_of(page, "fig2a", ["time_s"], network__buffer__bdp=64, flows__0__count=1) is None
-    assert notebook.samples_of(page, "fig3a", ["time_s"]) is None
-    assert len(notebook.samples_of(page, "fig2a", ["time_s"], network__buffer__bdp=4, flows__0__count=1)) == 3
-    with pytest.raises(UserError, match="2 points have"):
-        notebook.samples_of(page, "fig2a", ["time_s"], network__buffer__bdp=4)
-
-
-def test_queueing_delay_is_backlog_over_the_scenario_s_rate(page):
-    point = {"network__buffer__bdp": 4, "flows__0__count": 1}
-    times, delay_ms = notebook.queueing_delay(page, "fig2a", **point)
-    assert list(times) == [1, 2]
-    assert list(delay_ms) == pytest.approx([20, 40])  # 25,000 bytes at 10 Mbit/s
-    assert list(notebook.queueing_delay(page, "fig2a", in_rtts=True, **point)[1]) == pytest.approx([0.5, 1])
-    assert notebook.queueing_delay(page, "fig2a", network__buffer__bdp=64) is None
-
-
 def test_time_between_window_cuts_of_each_run(page):
     run = page.run("fig2a", seed=2, **{"network__buffer__bdp": 1, "flows__0__count": 4})
     times = [60.0, 70.0, 110.0, 150.0]

@@ -41,7 +41,7 @@ from bbrlab_apps.site.build import build_site
 from bbrlab_apps.site.html import block, clean, embedded, slug
 from bbrlab_apps.site.model_accuracy import HERE, accuracies, accuracy_table, distance_words, distances
 from bbrlab_apps.site.notebook_page import notebook_page
-from bbrlab_apps.site.run_page import thinned, write_run_page
+from bbrlab_apps.site.run_page import write_run_page
 from bbrlab_apps.site.setting import setting_of
 from bbrlab_apps.site.who_wins import where_it_wins
 from tests.made_up import all_statements, nothing_measured, table, whole_summary
@@ -553,13 +553,6 @@ def test_a_run_of_ones_own_scenario_is_called_by_its_name_and_needs_its_file(tmp
     assert f"<h1>my_path, seed {summary['seed']}</h1>" in text
     assert "<code>name: my_path</code>" in text and "bbrlab verify" not in text
     assert f"<code>bbrlab run FILE.yaml --seed {summary['seed']} " in text
-
-
-def test_no_peak_is_lost_in_a_thinned_curve():
-    values = np.zeros(100_000)
-    values[777] = 5
-    times, kept = thinned(np.arange(100_000.0), values)
-    assert len(kept) <= 1500 and kept.max() == 5 and times[kept.argmax()] == 777
 
 
 def axe() -> str:

@@ -16,12 +16,12 @@ from typer.testing import CliRunner
 from bbrlab.base.errors import UserError
 from bbrlab.cli.commands import app
 from bbrlab.results.figures import Figure
+from bbrlab.results.series import ACK_RTT, SERIES
 from bbrlab.scenario.load import points_of
 from bbrlab.scenario.messages import validate
 from bbrlab_apps.study import draw_runs
 from bbrlab_apps.study.plan import Study
 from bbrlab_apps.study.plot import Wish, plot, save
-from bbrlab_apps.study.series import ACK_RTT, SERIES
 from bbrlab_apps.study.sources import source_of
 from bbrlab_apps.study.table import study_table, write_tables
 from tests.conftest import scenario_dict

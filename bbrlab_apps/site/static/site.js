@@ -338,7 +338,7 @@
     const data = JSON.parse(document.getElementById(figure.dataset.series).textContent);
     const place = figure.querySelector(".bb-plot");
     const draw = () => {
-      const shown = layout("virtual time (s)", "", {});
+      const shown = layout(data.xlabel || "virtual time (s)", "", {});
       shown.height = 60 + 190 * data.panels.length;
       shown.grid = { rows: data.panels.length, columns: 1, roworder: "top to bottom" };
       shown.hovermode = "x";
@@ -360,7 +360,8 @@
       shown.margin.t = 40;
       shown.margin.l = 84;
       const end = Math.max(...data.panels.flatMap((panel) => panel.lines.map((line) => line.x[line.x.length - 1] || 0)));
-      shown.shapes = [[0, data.window_s[0]], [data.window_s[1], end]].filter(([from, to]) => to > from).map(([x0, x1]) => (
+      const [from_s, to_s] = data.window_s || [0, end];
+      shown.shapes = [[0, from_s], [to_s, end]].filter(([from, to]) => to > from).map(([x0, x1]) => (
         { type: "rect", xref: "x", yref: "paper", x0, x1, y0: 0, y1: 1, line: { width: 0 }, fillcolor: style("--bb-quiet"), opacity: 0.1, layer: "below" }));
       Plotly.react(place, traces, shown, SETTINGS);
     };

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -12,12 +12,29 @@ import pandas as pd
 from bbrlab.base.arrays import Array
 from bbrlab.measure.sample_schema import ACKS, COLUMNS, SAMPLES, of_link
 from bbrlab.measure.schema import label_of
-from bbrlab.measure.series import goodput_series
+from bbrlab.measure.series import goodput_series, jitter_series, whole_bin_s
 from bbrlab.scenario.rates import before, queueing_delay_ms
-from bbrlab_apps.study.sources import RunSource
+from bbrlab.scenario.schema import Network
 
-STATE, ACK_RTT = "state", "ack_rtt"
+STATE, ACK_RTT, JITTER = "state", "ack_rtt", "jitter"
 BINS = 300  # of a run's goodput, at most
+JITTER_BIN_S = 1.0  # over which BBR's estimate of the jitter is averaged
+
+
+class OfRun(Protocol):
+    """What a series needs to know of the scenario that was run."""
+
+    @property
+    def network(self) -> Network:
+        """The path."""
+
+    @property
+    def duration_s(self) -> float:
+        """Its length."""
+
+    @property
+    def sample_hz(self) -> float:
+        """Samples per second."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +45,7 @@ class Series:
         label: of its axis.
         columns: of samples.parquet that it needs.
         of_flows: whether flow groups have it; else the bottleneck.
-        value: of samples with those columns, in the axis' unit; None: goodput, which is a difference.
+        value: of samples with those columns, in the axis' unit; None: values_of() has its own way.
         meaning: in a few words.
     """
 
@@ -50,6 +67,7 @@ SERIES = {
     "bw": Series("BBR's bandwidth (Mbit/s)", ("bbr_bw",), True, lambda t: t["bbr_bw"] * 8e-6, "its estimate, mean over the group's flows"),
     "min_rtt": Series("BBR's min_rtt (ms)", ("bbr_min_rtt_us",), True, lambda t: t["bbr_min_rtt_us"] / 1e3, "its estimate, mean over the group's flows"),
     "retransmits": Series("retransmissions (packets)", ("total_retrans",), True, lambda t: t["total_retrans"], "since the start, mean over the group's flows"),
+    JITTER: Series("BBR's jitter estimate (ms)", ("bytes_acked", "snd_mss", "bbr_extra_acked"), True, None, "extra_acked over goodput, in bins of a second, mean over the group's flows"),
     STATE: Series("BBR's state", ("bbr_state",), True, None, "of the first flow of each group"),
 }  # fmt: skip
 OF_ACKS = (ACK_RTT, "cwnd", "inflight", "pacing", "bw", "losses", STATE)
@@ -72,56 +90,72 @@ def series_of(name: str) -> Series:
     return Series(label_of(name), (name,), name not in BELOW, lambda table: table[name], COLUMNS[name].meaning)
 
 
-def columns_of(run: RunSource, name: str) -> list[str]:
+def columns_of(run: OfRun, name: str) -> list[str]:
     """The columns of samples.parquet that a series of a run needs: of several links those of each."""
-    series, links = series_of(name), run.scenario.network.links
+    series, links = series_of(name), run.network.links
     if series.of_flows or links is None:
         return list(series.columns)
     return [of_link(column, number) for number in range(len(links)) for column in series.columns]
 
 
-def values_of(run: RunSource, name: str, samples: pd.DataFrame) -> dict[int, tuple[Array, Array]]:
+def values_of(run: OfRun, name: str, samples: pd.DataFrame, by: str = "group") -> dict[int, tuple[Array, Array]]:
     """Times (s) and values of a series.
 
     Args:
+        run: its scenario.
         name: of a series that is not STATE.
         samples: of the run, with time_s, flow, group and the series' columns.
+        by: "group" or "flow": what of the flows has a curve of its own.
 
     Returns:
-        {flow group: (times, values)}; of the bottleneck {-1: ...}, and of several links in a row {-1: ..., -2: ...} in their order.
+        {flow group, or flow: (times, values)}; of the bottleneck {-1: ...}, and of several links in a row {-1: ..., -2: ...} in their
+        order.
     """
     series = series_of(name)
     if name == "goodput":
-        bin_s = max(run.scenario.duration_s / BINS, 2 / run.scenario.sample_hz)
-        return {g: (times + bin_s / 2, rate) for g, (times, rate) in goodput_series(samples, bin_s, "group").items()}
+        bin_s = whole_bin_s(run.duration_s, run.sample_hz, BINS)
+        return {i: (times + bin_s / 2, rate) for i, (times, rate) in goodput_series(samples, bin_s, by).items()}
     if not series.of_flows:
         once = samples.drop_duplicates("time_s")
-        return {
-            -1 - number: _of_bottleneck(run, name, once, number)
-            for number in range(len(run.scenario.network.bottlenecks))
-        }
+        return {-1 - number: _of_bottleneck(run, name, once, number) for number in range(len(run.network.bottlenecks))}
+    if name == JITTER:
+        return _means(_jitter(samples), by)
     assert series.value is not None
     flows = samples[samples["flow"] >= 0]
-    means = (
-        flows.assign(value=series.value(flows)).replace([np.inf], np.nan).groupby(["group", "time_s"])["value"].mean()
-    )
+    return _means(flows.assign(value=series.value(flows)), by)
+
+
+def _means(flows: pd.DataFrame, by: str) -> dict[int, tuple[Array, Array]]:
+    """Means over the flows of each group, or of each flow its own values; none of one that never has a value."""
+    means = flows.replace([np.inf], np.nan).groupby([by, "time_s"])["value"].mean()
     return {
-        int(str(g)): (rows.index.get_level_values("time_s").to_numpy(), rows.to_numpy(dtype=float))
-        for g, rows in means.groupby("group")
+        int(str(i)): (rows.index.get_level_values("time_s").to_numpy(), rows.to_numpy(dtype=float))
+        for i, rows in means.groupby(by)
         if rows.notna().any()
     }
 
 
-def _of_bottleneck(run: RunSource, name: str, once: pd.DataFrame, number: int) -> tuple[Array, Array]:
+def _jitter(samples: pd.DataFrame) -> pd.DataFrame:
+    """BBR's estimate of the jitter of each flow: columns flow, group, time_s and value."""
+    groups = samples.drop_duplicates("flow").set_index("flow")["group"]
+    series = jitter_series(samples, JITTER_BIN_S)
+    parts = [
+        pd.DataFrame({"time_s": begins + JITTER_BIN_S / 2, "value": values}).assign(flow=flow, group=groups[flow])
+        for flow, (begins, values) in series.items()
+    ]
+    return pd.concat(parts) if parts else pd.DataFrame(columns=["time_s", "value", "flow", "group"])
+
+
+def _of_bottleneck(run: OfRun, name: str, once: pd.DataFrame, number: int) -> tuple[Array, Array]:
     """Times and values of a series of one bottleneck, of samples with a row for each instant."""
-    series, network = series_of(name), run.scenario.network
+    series, network = series_of(name), run.network
     if network.links is not None:
         once = once[["time_s", *(of_link(c, number) for c in series.columns)]].set_axis(
             ["time_s", *series.columns], axis=1
         )
     times = once["time_s"].to_numpy()
     if name == "queue":
-        rate = before(network.bottlenecks[number], run.scenario.duration_s)
+        rate = before(network.bottlenecks[number], run.duration_s)
         return times, queueing_delay_ms(rate, times, once["queue_bytes"].to_numpy())
     assert series.value is not None
     return times, np.asarray(series.value(once), dtype=float)
