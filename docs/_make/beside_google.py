@@ -97,6 +97,17 @@ def panels_table(table: pd.DataFrame) -> str:
     return "\n".join(lines) + "\n"
 
 
+def whole_error(table: pd.DataFrame, algorithm: str) -> tuple[float, int]:
+    """Root mean square difference of ours to Google's over all cells of an algorithm in which both were run, and how many these are."""
+    of = {
+        figure.id
+        for figure in figures_at(SCALE, list(table["figure"].unique()))
+        if figure.scenario.flows[0].cca == algorithm
+    }
+    away = (table["ours"] - table["google"])[table["figure"].isin(of)].dropna()
+    return float(rms(away.to_numpy(dtype=float))), len(away)
+
+
 def cells_table(table: pd.DataFrame) -> str:
     """A line for each cell, in Markdown."""
     lines = [

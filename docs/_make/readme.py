@@ -16,14 +16,19 @@ from bbrlab.base.words import in_short, number_of
 from bbrlab.claims.load import load_statements
 from bbrlab.claims.schema import Statement
 from bbrlab.claims.select import full_figures
+from bbrlab.results.algorithms import label_of_cca
 from bbrlab.results.best_scale import shipped_claims, shipped_statements
 from bbrlab.results.config import FULL, load_config
 from bbrlab.results.shipped import figures_without_noise, is_shipped, left_out
 from bbrlab.results.verdicts import DECIDED
 from bbrlab.show.outcomes import COLUMNS, MISSED, Line, causes, counted, noise_words, outcome_words, score_lines, tally
+from docs._make import beside_google
 from docs._make.marks import replace_between
+from docs._make.measured import short
 
 PAGE = paths.ROOT / "README.md"
+# How far the shares of ours are from those of Google's code.
+DISTANCE = re.compile(r"(shares differ from its by )[^:]*?( in the root mean square)")
 # | [Paper](scenarios/FOLDER) | what | statements |
 ROW = re.compile(r"^(\| \[([^\]]*)\]\(scenarios/(\w+)\) \| .* \|) \d+ \|$", re.MULTILINE)
 
@@ -53,6 +58,22 @@ def names_of_papers(text: str | None = None) -> dict[str, str]:
         text: default: README.md's.
     """
     return {found[3]: found[2] for found in ROW.finditer(text or PAGE.read_text(encoding="utf-8"))}
+
+
+def with_distance(text: str, cells: pd.DataFrame) -> str:
+    """The page with how far BBRv2 and BBRv3 are from Google's code. ValueError if it has no place for it.
+
+    Args:
+        cells: beside_google.cells().
+    """
+    parts = []
+    for algorithm in ("bbr2", "bbr3"):
+        error, number = beside_google.whole_error(cells, algorithm)
+        parts.append(f"{short(error)} ({label_of_cca(algorithm)}, {number} cells)")
+    renewed, count = DISTANCE.subn(lambda found: f"{found[1]}{' and '.join(parts)}{found[2]}", text)
+    if count != 1:
+        raise ValueError(f"{PAGE}: needs one sentence like {DISTANCE.pattern}")
+    return renewed
 
 
 def with_scorecard(text: str, known: pd.DataFrame, missing: Sequence[str], without_noise: str = "") -> str:
@@ -119,7 +140,7 @@ def page() -> str:
     """README.md as it should be."""
     folder = paths.ROOT / "shipped"
     known = shipped_statements(folder)
-    text = renewed(PAGE.read_text(encoding="utf-8"), load_statements())
+    text = with_distance(renewed(PAGE.read_text(encoding="utf-8"), load_statements()), beside_google.cells(folder))
     scales = [scale for scale in load_config().scales if is_shipped(folder, scale)]
     older = {scale: figures_without_noise(folder, scale) for scale in scales}
     words = noise_words(known, shipped_claims(known, folder), older)

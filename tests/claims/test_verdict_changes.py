@@ -5,13 +5,20 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
+from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.claims.load import load_statements
+from bbrlab.results.best_scale import shipped_statements
 from docs._make.verdict_changes import PAGE, Changes, changed, page, read_changes, verdict_of
 
 
 def test_the_page_is_of_what_ships():
     assert PAGE.read_text(encoding="utf-8") == page(), "run: make format"
+
+
+def test_every_changed_verdict_has_a_reason():
+    rows = changed(read_changes(), shipped_statements(paths.ROOT / "shipped"))
+    assert list(rows.loc[rows["why"] == "", "id"]) == [], "say why in data/verdict_changes.yaml"
 
 
 def test_reasons_name_statements_that_there_are():

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from bbrlab.base import paths
 from bbrlab.base.tables import published_table
 from bbrlab.results.figures import figures_at
 from bbrlab.results.tables import read_figure
+from docs._make import beside_google, nine_panels, readme
 from docs._make import measured as measured_page
 from docs._make.measured import AIMS, errors_of, shipped_errors, short
 from tests.made_up import table
@@ -64,3 +66,26 @@ def test_how_near_the_second_laboratory_is():
     apart = [(part["gain_percent"] - part["second_laboratory_percent"]).abs().median() for part in (shallow, deep)]
     assert f"is {here[0]:.1f} percentage points, over the 64 of Fig. 5b {here[1]:.1f}." in " ".join(words.split())
     assert f"are {apart[0]:.1f} and {apart[1]:.1f} apart" in " ".join(words.split())
+
+
+def test_nine_panels_say_what_is_not_measured():
+    """An empty cell is none, a part of the cells says how many, and what ships is what measured.md has of it."""
+    rows = [[x.strip() for x in line.split("|")[1:-1]] for line in nine_panels.table().splitlines()[2:]]
+    assert len(rows) == 9
+    errors = shipped_errors()
+    for row, (id, of) in zip(rows, sorted(errors.items()), strict=True):
+        assert row[3] == f"**{short(of.rmse_of_means(np.inf))}**", id
+        assert row[2] == (nine_panels.SAME if "BBRv1" in row[0] else nine_panels.NOT_MEASURED)
+        assert row[-1] == nine_panels.NOT_MEASURED, "Google's code was run without noise only"
+    cells = pd.DataFrame({"published": [0.5, 0.4], "ours": [0.6, np.nan], "google": np.nan})
+    assert nine_panels.error_of(cells, "ours") == "0.100 (1)"
+    assert nine_panels.error_of(cells, "google") == nine_panels.NOT_MEASURED
+
+
+def test_the_readme_says_how_far_ours_are_from_googles():
+    cells = beside_google.cells()
+    error, number = beside_google.whole_error(cells, "bbr3")
+    away = (cells["ours"] - cells["google"])[cells["figure"].str.contains("fig5")].dropna()
+    assert (error, number) == (pytest.approx(float((away**2).mean()) ** 0.5), len(away))
+    with pytest.raises(ValueError, match="needs one sentence"):
+        readme.with_distance("no such sentence", cells)
