@@ -54,7 +54,7 @@ ENDS: dict[str, list[Any]] = {
     "network.mtu_bytes": [575, 576, 1280, 1500, 9000, 9001],
     "network.ip_version": [4, 6, 5, "6", 6.0, None],
     "network.data_path": [{}, *({"delay_ms": ms} for ms in (0.001, 5, 10, 10_000, 10_001)), *({"jitter": {"kind": k, "ms": ms, **o}} for k in ("slotted", "per-packet") for ms in (0.001, 5, 4293, 10_000) for o in ({}, {"order": "free"})), *({"reordering": {"share": share, "late_ms": ms}, **more} for share in (0, 1e-8, 1e-7, 0.5, 0.9999999) for ms in (0.001, 1.3, 200, 10_000) for more in ({}, {"delay_ms": 3, "jitter": {"kind": "per-packet", "ms": 4}}))],
-    "network.trace": ["cellular", "leo", "nowhere"],
+    "network.trace": ["cellular", "leo", "wifi", "nowhere"],
     "network.policer": [{"rate_mbit": r, "burst_bytes": b, **p} for r in (0.001, 5, 12_000) for b in (1513, 1514, 20_000, 2**32 - 1) for p in ({}, {"place": "behind"})],
     "network.changes": [
         [{"at_s": at_s, field: value}]

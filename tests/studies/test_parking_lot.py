@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import math
 
+import pandas as pd
 import pytest
 
+from bbrlab.base import paths
 from studies.parking_lot import FAIR, draw, point_of, square_root_share, table_of
 
 
@@ -41,3 +43,17 @@ def test_the_table_leaves_out_what_failed_and_is_drawn(tmp_path):
     assert list(table["links"]) == [1, 2]
     draw(table).savefig(tmp_path / "picture.png")
     assert (tmp_path / "picture.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("study", ["parking_lot", "parking_lot_hops"])
+def test_on_each_link_what_ships_adds_up_to_what_the_link_carries(study):
+    """It needs one seed: 1448 of 1514 bytes are data, and a link of 20 Mbit/s carries no more in a run, less what BBR leaves unused."""
+    table = pd.read_parquet(paths.ROOT / "shipped" / "quick" / "questions" / f"{study}.parquet")
+    runs = list(table.groupby(["case", "flows.0.links", "seed"]))
+    assert len(runs) == 20
+    for (cca, links, _), groups in runs:
+        shares = groups.set_index("group")["share_of_capacity"]
+        last = int(str(links)[-1])
+        for link in range(4):
+            together = shares[1 + link] + (shares[0] if link <= last else 0)
+            assert 0.95 - 0.025 * cca.startswith("bbr") < together < 1448 / 1514 + 0.001, (cca, links, link)
