@@ -24,6 +24,7 @@ from bbrlab_apps.site.pages import (
     papers_page,
     runs_page,
     statements_page,
+    studies_pages,
 )
 
 STATIC, TEMPLATES = (Path(__file__).parent / name for name in ("static", "templates"))
@@ -123,6 +124,7 @@ def _write_sources(findings: Findings, source: Path) -> None:
         "models": models_page(findings, [f"notebooks/{n}" for n in OF_MODELS if n in executed], documents.named(pages, "models")),
         "method": method_page({documents.title_of(p): p for p in linked if p in pages}),
         "runs": runs_page(findings),
+        **studies_pages(findings),
     }  # fmt: skip
     others = [p for p in pages if p not in (documents.INDEX, trust, Path("LIMITATIONS.md"))]
     texts["docs/README"] = (source / documents.INDEX).read_text(encoding="utf-8") + documents.contents(others)
@@ -177,6 +179,7 @@ def _settings(looks: Path) -> dict[str, Any]:
                 "LIMITATIONS",
                 "docs/explanation/trust",
                 "papers/*",
+                "studies/*",
                 "notebooks/*",
             )
         },

@@ -22,12 +22,13 @@ from bbrlab_apps.site.html import embedded, render, slug
 from bbrlab_apps.site.model_accuracy import accuracy_table, distance_words, distances, scatter_of
 from bbrlab_apps.site.setting import setting_of
 from bbrlab_apps.site.statement_view import statement_line, statement_view, worst_first
+from bbrlab_apps.site.studies import QUESTIONS, studies_of, studies_page, study_of, study_page
 from bbrlab_apps.site.who_wins import who_wins
 
-QUESTIONS = "questions"  # no paper: where papers contradict each other; it stands behind them
 CARDS = (
     ("papers/index", "Papers", "Every statement, one by one: what the paper says, what was measured, what the models say, the verdict."),
     ("statements", "Statements", "All of them in one list, to be searched by paper, verdict, cause and words."),
+    ("studies/index", "Studies", "What was run here beside the papers: each algorithm against each, several bottlenecks, ProbeRTT at other intervals, L4S."),
     ("models", "Models", "Ware's steady state, the fluid model and the burst model, beside the measurements."),
     ("method", "Method", "From a sentence in a paper to a verdict with an error rate."),
     ("runs", "Runs", "Every run, and how to look into one: goodput, window, RTT, queue and BBR's states over time."),
@@ -84,7 +85,9 @@ def paper_page(findings: Findings, paper: str, title: str, lead: str, notebook: 
         lead: what it is (Markdown).
         notebook: name of the page with its notebook, if there is one.
     """
-    figures = sorted((f for f in findings.figures.values() if f.id.split("/")[0] == paper), key=in_order)
+    elsewhere = {figure.id for figure in studies_of(findings)}
+    of_paper = [f for f in findings.figures.values() if f.id.split("/")[0] == paper and f.id not in elsewhere]
+    figures = sorted(of_paper, key=in_order)
     ids = [figure.id for figure in figures]
     statements = [s for s in findings.defined if s.paper == paper]
     rows = findings.every[findings.every["paper"] == paper]
@@ -101,9 +104,8 @@ def paper_page(findings: Findings, paper: str, title: str, lead: str, notebook: 
         command=command_for(paper, findings.shown.scale),
         counts=by_step(counted(rows)),
         listed=by_step(rows),
-        figures=[
-            _chart(findings, figure) | _facts(findings, figure) | _over_time(findings, figure) for figure in figures
-        ],
+        figures=[_drawn(findings, figure) for figure in figures],
+        studies=paper == QUESTIONS and bool(elsewhere),
         causes=_causes(rows),
         statements=sorted((statement_view(findings, statement) for statement in statements), key=worst_first),
     )
@@ -123,6 +125,22 @@ def statements_page(findings: Findings, titles: Mapping[str, str]) -> str:
 
 def _causes(statements: pd.DataFrame) -> dict[str, int]:
     return {cause: n for cause, n in causes(statements).items() if n}
+
+
+def studies_pages(findings: Findings) -> dict[str, str]:
+    """{page: its source}, of each study and of the list of them."""
+    figures = sorted(studies_of(findings), key=in_order)
+    studies = [study_of(findings, figure) for figure in figures]
+    pages = {
+        f"studies/{study.name}": f"---\norphan: true\n---\n\n{study_page(study, _drawn(findings, figure))}"
+        for figure, study in zip(figures, studies, strict=True)
+    }
+    return pages | {"studies/index": f"---\norphan: true\n---\n\n{studies_page(studies)}"}
+
+
+def _drawn(findings: Findings, figure: Figure) -> dict[str, Any]:
+    """What stands of a figure on a page: its chart, its setting, its chosen runs."""
+    return _chart(findings, figure) | _facts(findings, figure) | _over_time(findings, figure)
 
 
 def _chart(findings: Findings, figure: Figure) -> dict[str, Any]:
