@@ -1,6 +1,6 @@
 """kill -9 of a campaign at random moments: resumed, it ends with the same bytes as one that nobody disturbed.
 
-`python -m tests.campaign.kills 50` kills so many times; tests/campaign/test_hard_days.py once. A campaign is killed, resumed, killed again, until it
+`python -m tests.campaign.kills 50` kills so many times; a slow test of tests/campaign/test_hard_days.py does. A campaign is killed, resumed, killed again, until it
 is finished; then its results are compared with those of an undisturbed one, and the next begins. Either snakemake alone is killed, as the
 system does that is short of memory, or everything that it has started, too, as a power cut does; it is resumed at once, or when all is quiet.
 """
@@ -30,7 +30,11 @@ from tests.conftest import processes_of, wait_for
 FIGURE = "tang/fig2"
 TARGETS = ("fig2", "RESULTS/smoke/points.parquet", "RESULTS/smoke/scorecard.json")
 OUR_TIME = {"wall_s", "wall"}  # fields that are of the wall clock
-TOLD_OTHERWISE = ("guest.log", "scorecard.txt")  # they name folders and how long it took
+OF_THE_MACHINE = (
+    "logs/",
+    "plan/",
+)  # below the results: what was printed, and what a campaign works out of this machine
+NAME_FOLDERS = ("guest.log", "scorecard.txt", ".claims.txt")  # ends of names: these name folders, or how long it took
 QUIET_S = 60
 
 
@@ -125,8 +129,8 @@ def content(results: Path) -> dict[str, bytes]:
         name = str(path.relative_to(results))
         if (
             not path.is_file()
-            or name.startswith("logs/")
-            or path.name in TOLD_OTHERWISE
+            or name.startswith(OF_THE_MACHINE)
+            or name.endswith(NAME_FOLDERS)
             or any(part.startswith(".") for part in path.relative_to(results).parts)
         ):
             continue

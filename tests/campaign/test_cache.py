@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,7 +20,7 @@ from bbrlab.campaign.snakemake import pass_cache_on
 from bbrlab.cli.commands import app
 from bbrlab.results.config import Config
 from bbrlab.results.figures import figures_at
-from tests.campaign.test_stages import PARTS, STAND_IN
+from tests.campaign.checkout import STAND_IN, copy_checkout, put_program, run_snakemake
 
 FIGURE = "tang/fig2"
 # In bbrlab's place: writes down what it was asked, and what a run has to leave: at once, and another thing for each request.
@@ -35,22 +34,11 @@ class Checkout:
 
     def __init__(self, folder: Path, shared: Path):
         self.folder, self.shared, self.log = folder, shared, folder / "runs.log"
-        for name in PARTS:
-            source = paths.ROOT / name
-            if source.is_dir():
-                shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-            else:
-                folder.mkdir(exist_ok=True)
-                shutil.copy2(source, folder / name)
-        self.program("bbrlab", PROGRAM)
+        copy_checkout(folder, PROGRAM)
 
     def program(self, name: str, text: str) -> Path:
         """A program that goes before others of its name."""
-        path = self.folder / "bin" / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text)
-        path.chmod(0o755)
-        return path
+        return put_program(self.folder, name, text)
 
     def make(self, *runs: tuple[int, int], options: tuple[str, ...] = ("--cache",)) -> int:
         """Have runs made: (point of the figure, seed). Returns how many were really run."""
@@ -60,26 +48,10 @@ class Checkout:
     def snakemake(self, *runs: tuple[int, int], options: tuple[str, ...], ends_with: int = 0, **config: object) -> str:
         """What Snakemake says of runs."""
         self.log.write_text("")
-        environment = {
-            **os.environ, "PYTHONPATH": str(self.folder), "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}",
-            "BBRLAB_RESULTS": "", "RUN_LOG": str(self.log), "SNAKEMAKE_OUTPUT_CACHE": str(self.shared),
-        }  # fmt: skip
         targets = [str(self.run(*run).relative_to(self.folder) / "summary.json") for run in runs]
-        command = [
-            "snakemake",
-            "--cores",
-            "2",
-            *options,
-            "--config",
-            "scale=smoke",
-            f"figures=[{FIGURE}]",
-            *(f"{key}={value}" for key, value in config.items()),
-            "--",
-            *targets,
-        ]
-        done = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=300)
-        assert done.returncode == ends_with, done.stdout + done.stderr
-        return done.stdout + done.stderr
+        settings = [f"{key}={value}" for key, value in config.items()]
+        given = {"RUN_LOG": str(self.log), "SNAKEMAKE_OUTPUT_CACHE": str(self.shared)}
+        return run_snakemake(self.folder, targets, *options, figures=[FIGURE], config=settings, ends_with=ends_with, **given)  # fmt: skip
 
     def forget(self) -> None:
         """Remove its results."""

@@ -21,6 +21,7 @@ from bbrlab.campaign import stages
 from bbrlab.campaign.stages import PACKAGES, STAGES, data_of, modules_of
 from bbrlab.results.figures import figures_at
 from bbrlab.results.seeds import write_seeds
+from tests.campaign.checkout import copy_checkout, put_program, run_snakemake
 
 
 @pytest.mark.parametrize("stage", ["kernel", "runs", "models", "tables", "claims"])
@@ -51,38 +52,10 @@ def test_a_stage_whose_command_or_folder_is_gone(tmp_path):
         data_of("runs", tmp_path)
 
 
-PARTS = (
-    *PACKAGES,
-    "mininet",
-    "data",
-    "scenarios",
-    "notebooks",
-    "config",
-    "kernels",
-    "envs",
-    "profiles",
-    "rules",
-    "Snakefile",
-    "docs",
-    "courses",
-    "README.md",
-    "LIMITATIONS.md",
-    "CHANGELOG.md",
-)
-PARTS += tuple(p.name for p in paths.ROOT.glob("snakemake_logger_plugin_*"))
-
-
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory) -> Path:
     """A copy of the checkout that may be changed."""
-    copy = tmp_path_factory.mktemp("checkout")
-    for name in PARTS:
-        source = paths.ROOT / name
-        if source.is_dir():
-            shutil.copytree(source, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy2(source, copy / name)
-    return copy
+    return copy_checkout(tmp_path_factory.mktemp("checkout"))
 
 
 @pytest.fixture
@@ -193,25 +166,6 @@ def test_the_same_name_of_another_module_changes_the_hash(checkout, hashes):
         assert "runs" in changed(before, one) & changed(one, hashes())
 
 
-# In bbrlab's place: writes what a job has to write, at once.
-STAND_IN = """#!/bin/bash
-if [ "$1" = seeds ]; then  # as a look at fig2c's claims would: what ASKED has for the round
-  echo "$@" >> "$BBRLAB_RESULTS/looks"
-  while [ "$1" != --out ]; do shift; done
-  mkdir -p "$(dirname "$2")"; cp "$ASKED/$(basename "$2")" "$2"; exit
-fi
-outs=(); while [ $# -gt 0 ]; do case $1 in
-  --out) case $2 in */site) mkdir -p "$2";; */seed-*) outs+=("$2/summary.json" "$2/samples.parquet" "$2/manifest.json");; *) outs+=("$2");; esac; shift;;
-  --record) outs+=("$2"); shift;;
-  --figures) mkdir -p "$2"; shift;;
-  9s=*|own=*|burst=*) outs+=("${1#*=}");;
-esac; shift; done
-for out in "${outs[@]}"; do
-  mkdir -p "$(dirname "$out")"; echo '{}' > "$out"
-  case $out in *claims.parquet) for x in parquet csv; do echo > "${out%claims.parquet}statements.$x"; done;; esac
-  case $out in */seed-*) ;; *.parquet) echo > "${out%.parquet}.csv";; esac
-done
-"""
 SITE = {"site", "all"}
 PREDICTIONS = {"fluid_prediction", "burst_prediction"}
 SCORED = {"scorecard"} | SITE
@@ -225,25 +179,13 @@ KERNEL = (RUNS | {"kernel"}) - {"burst_notebook"}  # that page has no runs, only
 @pytest.fixture(scope="module")
 def finished(checkout):
     """A campaign of two papers, finished in no time; returns what a dry run of the same says is to be done."""
-    (checkout / "bin").mkdir()
-    (checkout / "bin" / "bbrlab").write_text(STAND_IN)
-    (checkout / "bin" / "bbrlab").chmod(0o755)
-    environment = {
-        **os.environ, "PYTHONPATH": str(checkout), "PATH": f"{checkout / 'bin'}:{os.environ['PATH']}", "BBRLAB_RESULTS": "",
-    }  # fmt: skip
-
-    def snakemake(target: str, *argv: str) -> str:
-        command = ["snakemake", "--cores", "2", *argv, "--config", "scale=smoke", "figures=[tang,sarpkaya2025/fig2c]"]
-        command += ["--", target]
-        done = subprocess.run(command, cwd=checkout, env=environment, capture_output=True, text=True, timeout=300)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout + done.stderr
+    figures = ("tang", "sarpkaya2025/fig2c")
 
     def planned(target: str = "all") -> set[str]:
-        told = snakemake(target, "-n")
-        return {rule for rule, _ in re.findall(r"^(\w+) +(\d+)$", told, re.MULTILINE)} - {"total"}
+        plan = run_snakemake(checkout, [target], "-n", figures=figures)
+        return {rule for rule, _ in re.findall(r"^(\w+) +(\d+)$", plan, re.MULTILINE)} - {"total"}
 
-    snakemake("all")
+    run_snakemake(checkout, ["all"], figures=figures)
     assert planned() == set(), "nothing is left to be done"
     return planned
 
@@ -338,9 +280,7 @@ def test_results_that_an_older_version_left_are_made_anew(checkout, finished):
 
 def test_another_compiler_makes_another_kernel(checkout, finished):
     """No file of the checkout changes with an upgrade of gcc or of the source package."""
-    other = checkout / "bin" / "gcc"
-    other.write_text("#!/bin/sh\necho gcc 99\n")
-    other.chmod(0o755)
+    other = put_program(checkout, "gcc", "#!/bin/sh\necho gcc 99\n")
     try:
         assert finished() == KERNEL
     finally:
@@ -386,9 +326,6 @@ def test_what_decides_nothing_makes_nothing_anew(checkout, finished):
 
 def test_points_get_more_seeds_in_rounds(checkout, tmp_path):
     """The first look has one point run more, the second another; nothing is run twice, and a second campaign does nothing."""
-    (checkout / "bin").mkdir(exist_ok=True)
-    (checkout / "bin" / "bbrlab").write_text(STAND_IN)
-    (checkout / "bin" / "bbrlab").chmod(0o755)
     config = checkout / "config" / "config.yaml"
     before = config.read_text()
     content = yaml.safe_load(before)
@@ -398,16 +335,10 @@ def test_points_get_more_seeds_in_rounds(checkout, tmp_path):
     few = dict.fromkeys(labels, 3)
     write_seeds(tmp_path / "fig2c.2.json", few | {labels[0]: 5})
     write_seeds(tmp_path / "fig2c.3.json", few | {labels[0]: 5, labels[1]: 4})
-    environment = {
-        **os.environ, "PYTHONPATH": str(checkout), "PATH": f"{checkout / 'bin'}:{os.environ['PATH']}",
-        "BBRLAB_RESULTS": str(tmp_path / "results"), "ASKED": str(tmp_path),
-    }  # fmt: skip
+    given = {"BBRLAB_RESULTS": str(tmp_path / "results"), "ASKED": str(tmp_path)}
 
-    def snakemake(*argv: str) -> str:
-        command = ["snakemake", "--cores", "2", *argv, "--config", "scale=quick", "--", "fig2c"]
-        done = subprocess.run(command, cwd=checkout, env=environment, capture_output=True, text=True, timeout=300)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout + done.stderr
+    def snakemake(*options: str) -> str:
+        return run_snakemake(checkout, ["fig2c"], *options, scale="quick", **given)
 
     def written() -> dict[str, int]:
         folder = tmp_path / "results" / "runs" / "sarpkaya2025" / "fig2c"

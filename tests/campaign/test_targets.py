@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
+from pathlib import Path
 
 import pytest
 import yaml
@@ -16,17 +14,16 @@ from bbrlab.campaign.snakemake import words_of
 from bbrlab.campaign.targets import check_config_keys, check_target_names
 from bbrlab.results.figures import figures_at
 from bbrlab_apps.study.campaign_source import sources_of
-from tests.campaign.test_stages import PARTS, STAND_IN
+from tests.campaign.checkout import copy_checkout, run_snakemake
 from tests.conftest import scenario_dict
 
 RULES = ["all", "container", "site", "tang", "tang/fig2"]
 CHOSEN = [figure.id for figure in figures_at("smoke", [])]
 
 
-def snakemake(*argv: str, **options) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        ["snakemake", "--cores", "2", *argv], capture_output=True, text=True, timeout=300, cwd=paths.ROOT, **options
-    )
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory) -> Path:
+    return copy_checkout(tmp_path_factory.mktemp("checkout"))
 
 
 @pytest.mark.parametrize(
@@ -96,19 +93,17 @@ def test_keys_that_mean_nothing(given, said):
 
 
 @pytest.mark.parametrize(
-    ("argv", "said"),
+    ("target", "config", "message"),
     [
-        (("--", "fig22a"), "there is no figure or paper 'fig22a'"),
-        (("--config", "scal=smoke", "--", "tang/fig2"), "--config scal: no such key, did you mean scale?"),
+        ("fig22a", (), "there is no figure or paper 'fig22a'"),
+        ("tang/fig2", ("scal=smoke",), "--config scal: no such key, did you mean scale?"),
     ],
 )
-def test_one_message_and_no_plan(argv, said):
-    done = snakemake("-n", *argv)
-    told = done.stdout + done.stderr
-    assert done.returncode == 1
-    assert said in told
-    assert "of testbed time" not in told, "no forecast of what was not asked for"
-    assert "MissingRule" not in told
+def test_one_message_and_no_plan(checkout, target, config, message):
+    output = run_snakemake(checkout, [target], "-n", config=config, ends_with=1)
+    assert message in output
+    assert "of testbed time" not in output, "no forecast of what was not asked for"
+    assert "MissingRule" not in output
 
 
 def test_pages_say_how_many_figures_a_scale_has():
@@ -119,27 +114,13 @@ def test_pages_say_how_many_figures_a_scale_has():
         assert page == "README.md" or f"{count['smoke']} of {count['full']} figures" in text, page
 
 
-def test_a_study_without_a_notebook(tmp_path):
+def test_a_study_without_a_notebook(checkout):
     """Runs, tables and claims as for every paper, and `all` goes through; it has no page."""
-    for name in PARTS:
-        if (source := paths.ROOT / name).is_dir():
-            shutil.copytree(source, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy2(source, tmp_path / name)
-    scenario = tmp_path / "scenarios" / "mystudy" / "exp1.yaml"
+    scenario = checkout / "scenarios" / "mystudy" / "exp1.yaml"
     scenario.parent.mkdir()
     scenario.write_text(yaml.safe_dump(scenario_dict(name="exp1", paper="mystudy", trials=1)))
-    bbrlab = tmp_path / "bin" / "bbrlab"
-    bbrlab.parent.mkdir()
-    bbrlab.write_text(STAND_IN)
-    bbrlab.chmod(0o755)
-    environment = {
-        **os.environ, "PYTHONPATH": str(tmp_path), "PATH": f"{bbrlab.parent}:{os.environ['PATH']}", "BBRLAB_RESULTS": "results",
-    }  # fmt: skip
-    command = ["snakemake", "--cores", "2", "--config", "scale=smoke", "figures=[mystudy/exp1]", "--", "mystudy", "all"]
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stdout + done.stderr
-    made = tmp_path / "results" / "smoke"
+    run_snakemake(checkout, ["mystudy", "all"], figures=["mystudy/exp1"])
+    made = checkout / "results" / "smoke"
     assert (made / "mystudy" / "exp1.claims.txt").exists()
     assert (made / "site").is_dir()
     assert not (made / "mystudy.ipynb").exists()
@@ -169,12 +150,9 @@ def test_a_side_of_a_comparison_has_the_same_keys(text, said):
         sources_of([], [], [text, "kernel=lab-6.12"])
 
 
-def test_a_kernel_needs_what_is_asked_for_only():
+def test_a_kernel_needs_what_is_asked_for_only(checkout):
     """A kernel without BBRv2 runs the figures without it; of others that were asked for the message names some that it can run."""
-    found = snakemake("-n", "--config", "kernel=google-v3-7542cc7", "scale=smoke", "--", "sarpkaya2025/fig5a")
-    assert found.returncode == 0, found.stderr[-2000:]
-    found = snakemake("-n", "--config", "kernel=mainline-6.12", "scale=smoke", "--", "sarpkaya2025")
-    assert found.returncode
-    said = found.stdout + found.stderr
-    assert "kernel mainline-6.12 has no bbr" in said
-    assert "or ask for figures that it can run: sarpkaya2025/" in said
+    run_snakemake(checkout, ["sarpkaya2025/fig5a"], "-n", config=["kernel=google-v3-7542cc7"])
+    output = run_snakemake(checkout, ["sarpkaya2025"], "-n", config=["kernel=mainline-6.12"], ends_with=1)
+    assert "kernel mainline-6.12 has no bbr" in output
+    assert "or ask for figures that it can run: sarpkaya2025/" in output

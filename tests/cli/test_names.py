@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -15,7 +12,7 @@ from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.results import figures
 from bbrlab.scenario.messages import validate
-from tests.campaign.test_stages import PARTS, STAND_IN
+from tests.campaign.checkout import copy_checkout, run_snakemake
 from tests.conftest import scenario_dict
 
 NAME = "Jörg's 実験 & co (2)"
@@ -25,39 +22,19 @@ FIGURE = "tang/fig2"
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory) -> Path:
     """A copy of the checkout with such a name."""
-    copy = tmp_path_factory.mktemp("names") / NAME
-    copy.mkdir()
-    for name in PARTS:
-        source = paths.ROOT / name
-        if source.is_dir():
-            shutil.copytree(source, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy2(source, copy / name)
-    (copy / "bin").mkdir()
-    (copy / "bin" / "bbrlab").write_text(STAND_IN)
-    (copy / "bin" / "bbrlab").chmod(0o755)
-    return copy
+    return copy_checkout(tmp_path_factory.mktemp("names") / NAME)
 
 
 @pytest.mark.parametrize("results", ["", NAME], ids=["in the checkout", "elsewhere"])
 def test_a_campaign(checkout, tmp_path, results):
     home = tmp_path / "Ærøskøbing home"
     home.mkdir()
-    environment = {
-        **os.environ, "PYTHONPATH": str(checkout), "PATH": f"{checkout / 'bin'}:{os.environ['PATH']}", "HOME": str(home),
-        "USER": "Ünal Ş", "LOGNAME": "Ünal Ş", "BBRLAB_RESULTS": str(tmp_path / results) if results else "",
+    given = {
+        "HOME": str(home), "USER": "Ünal Ş", "LOGNAME": "Ünal Ş", "BBRLAB_RESULTS": str(tmp_path / results) if results else "",
     }  # fmt: skip
-
-    def snakemake(*targets: str) -> str:
-        command = ["snakemake", "--cores", "2", "--config", "scale=smoke", f"figures=[{FIGURE}]", "--"]
-        done = subprocess.run(
-            [*command, *targets], cwd=checkout, env=environment, capture_output=True, text=True, timeout=300
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout + done.stderr
-
-    snakemake("all", "fig2", "tang")
-    assert "Nothing to be done" in snakemake("all", "fig2", "tang")
+    targets = ("all", "fig2", "tang")
+    run_snakemake(checkout, targets, figures=[FIGURE], **given)
+    assert "Nothing to be done" in run_snakemake(checkout, targets, figures=[FIGURE], **given)
     made = (tmp_path / results) if results else checkout / "results"
     assert len(list((made / "runs" / FIGURE).glob("*/seed-*/summary.json"))) == 2 * 2
     assert all((made / "smoke" / name).exists() for name in ("tang.ipynb", "site", "tang/fig2.claims.txt"))

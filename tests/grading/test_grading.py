@@ -21,6 +21,7 @@ import yaml
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.results.nested import differences
+from bbrlab.run.conditions import CONDITIONS
 from bbrlab.scenario.load import load_scenario, points_of
 from bbrlab.scenario.point import Point
 from bbrlab_apps.grading import limited
@@ -56,7 +57,6 @@ from tests.graded import (
     first_run,
     graded,
     kinds,
-    make_submission,
     score_of,
     words,
     write_rubric,
@@ -298,6 +298,13 @@ def test_the_first_reference_solution_gets_full_marks(tmp_path):
     full_marks(paths.ROOT / "courses" / "first-dumbbell", tmp_path)
 
 
+@of_each_course
+def test_reference_answers_say_under_which_conditions_their_runs_were_made(course):
+    """Under others they are wrong: make the runs again (run.sh of that folder), renew the answers, then this line."""
+    first, _, _ = (course / "reference" / "answers.yaml").read_text(encoding="utf-8").partition("\n")
+    assert first == f"# Of runs under these conditions: {CONDITIONS[-1]}"
+
+
 @pytest.mark.guest
 @pytest.mark.slow
 @of_each_course
@@ -535,16 +542,6 @@ def test_where_numbers_differ(said, counted, equal):
 
 
 # Submissions that are whole, and edited ones. The guests run once.
-
-
-@pytest.fixture(scope="module")
-def rubric(tmp_path_factory):
-    return write_rubric(tmp_path_factory.mktemp("rubric"))
-
-
-@pytest.fixture(scope="module")
-def good(tmp_path_factory, rubric):
-    return make_submission(tmp_path_factory.mktemp("good") / "ada", rubric)
 
 
 @pytest.mark.guest

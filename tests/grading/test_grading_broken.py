@@ -22,20 +22,10 @@ import pytest
 
 from bbrlab_apps.grading import report
 from bbrlab_apps.grading.report import GRADESCOPE, PAGE
-from tests.graded import copied, edit_json, first_run, graded, make_submission, words, write_rubric
+from tests.graded import copied, edit_json, first_run, graded, words
 
 pytestmark = pytest.mark.guest
 PROOF = "proof-of-execution"
-
-
-@pytest.fixture(scope="module")
-def rubric(tmp_path_factory):
-    return write_rubric(tmp_path_factory.mktemp("rubric"))
-
-
-@pytest.fixture(scope="module")
-def good(tmp_path_factory, rubric):
-    return make_submission(tmp_path_factory.mktemp("good") / "ada", rubric)
 
 
 class Evil:

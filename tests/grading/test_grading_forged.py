@@ -37,25 +37,13 @@ from tests.graded import (
     first_run,
     graded,
     kinds,
-    make_submission,
     score_of,
     words,
-    write_rubric,
     write_samples,
 )
 
 pytestmark = pytest.mark.guest
 Edit = Callable[[Path], object]
-
-
-@pytest.fixture(scope="module")
-def rubric(tmp_path_factory):
-    return write_rubric(tmp_path_factory.mktemp("rubric"))
-
-
-@pytest.fixture(scope="module")
-def good(tmp_path_factory, rubric):
-    return make_submission(tmp_path_factory.mktemp("good") / "ada", rubric)
 
 
 def set_column(run: Path, name: str, change: Callable[[np.ndarray, np.ndarray], object]) -> None:

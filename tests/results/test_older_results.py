@@ -35,7 +35,7 @@ from bbrlab_apps.site.run_page import write_run_page
 from studies import beside_shipped
 from studies.page import load_page
 from tests.made_up import all_statements, nothing_measured, page_of, table, whole_summary
-from tests.show.test_site import made_up_run
+from tests.made_up_runs import made_up_run
 
 FIGURE = "tang/fig2"
 TABLE, CLAIMS, STATEMENTS = f"smoke/{FIGURE}.parquet", "smoke/claims.parquet", "smoke/statements.parquet"
@@ -308,7 +308,7 @@ def summary_without(folder: Path, place: str) -> Path:
 def test_an_older_summary_of_a_run(tmp_path, place):
     """In a figure's table, in a page's self-checks, packed, on its own page."""
     (run, *_) = [Run(FIGURE, p, 1, tmp_path / "runs" / FIGURE / p.label / "seed-1") for p in figure().points]
-    made_up_run(run.folder)
+    made_up_run(run.point, 1, run.folder)
     path = summary_without(run.folder, place)
     missing = f"has no '{place.rpartition('.')[2] if place[:4] in ('bott', 'grou') and 'count' not in place and 'buffer' not in place else place}'"
     for do in (
@@ -328,7 +328,7 @@ def test_an_older_summary_of_a_run(tmp_path, place):
 def test_a_run_that_is_older_than_a_metric_has_none_of_it(tmp_path):
     """In its row, and on its own page; packed with the table that its version made, which has no such column."""
     run = Run(FIGURE, figure().points[0], 1, tmp_path / "run")
-    made_up_run(run.folder)
+    made_up_run(run.point, 1, run.folder)
     path = summary_without(run.folder, "")
     content = files.read_json(path)
     rows = run_rows(run)
@@ -346,7 +346,7 @@ def test_a_run_that_is_older_than_a_metric_has_none_of_it(tmp_path):
 
 @pytest.mark.parametrize("place", ["values", "fingerprint", "scenario", "scenario.sample_hz", "scenario.flows.0.count", "scenario.network.qdisc"])  # fmt: skip
 def test_an_older_manifest_of_a_run(tmp_path, place):
-    folder = made_up_run(tmp_path / "run")
+    folder = made_up_run(figure().points[0], 1, tmp_path / "run")
     path = folder / "manifest.json"
     content = files.read_json(path)
     drop(content, place)
@@ -361,9 +361,7 @@ def test_an_older_manifest_of_a_run(tmp_path, place):
 )
 def test_an_older_manifest_is_not_packed(tmp_path, field):
     run = Run(FIGURE, figure().points[0], 1, tmp_path)
-    made_up_run(tmp_path / "x")
-    for file in (tmp_path / "x").iterdir():
-        file.rename(tmp_path / file.name)
+    made_up_run(run.point, 1, tmp_path)
     summary_without(tmp_path, "")
     content = {"fingerprint": run.point.fingerprint, "seed": 1, "kernel": files.read_json(tmp_path / "summary.json")["kernel"],
                "guest_code_sha256": {}, "packages": {}, "source": {"commit": "c", "modified": False},
@@ -378,7 +376,7 @@ def test_an_older_manifest_is_not_packed(tmp_path, field):
 
 @pytest.mark.parametrize("column", ["cwnd", "bbr_state", "queue_bytes"])
 def test_older_samples_of_a_run(tmp_path, column):
-    folder = made_up_run(tmp_path / "run")
+    folder = made_up_run(figure().points[0], 1, tmp_path / "run")
     path = without(folder / "samples.parquet", column)
     told(lambda: write_run_page(folder, tmp_path / "page.html"), path, f"has no column {column}")
 
@@ -387,7 +385,7 @@ def test_older_samples_in_a_notebook(older):
     """Not "is damaged", which they are not."""
     page = load_page("smoke", "tang", older)
     run = page.run("fig2", 1, case="cubic")
-    made_up_run(run.folder)
+    made_up_run(run.point, 1, run.folder)
     path = without(run.folder / "samples.parquet", "queue_bytes")
     assert list(page.samples("fig2", ["time_s"], case="cubic")) == ["time_s"]
     told(lambda: page.samples("fig2", ["time_s", "queue_bytes"], case="cubic"), path, "has no column queue_bytes")
@@ -399,7 +397,7 @@ def test_verify_runs_older_runs_again_and_names_the_field(tmp_path):
     results, again = tmp_path / "results", tmp_path / "again"
     run = Run(FIGURE, figure().points[0], 1, results / "runs" / FIGURE / figure().points[0].label / "seed-1")
     for folder in (run.folder, again):
-        made_up_run(folder)
+        made_up_run(run.point, 1, folder)
         summary = files.read_json(summary_without(folder, ""))
         change(folder / "manifest.json", kernel=summary["kernel"])
     found = records.results_at(results, "smoke", [figure()])

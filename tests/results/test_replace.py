@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from pathlib import Path
 
 import nbformat
@@ -26,7 +24,7 @@ from bbrlab.results.replacement import (
 from bbrlab.show import terminal as scorecard
 from bbrlab.show.execute import execute_notebook
 from bbrlab_apps.study.campaign_source import sources_of
-from tests.campaign.test_stages import STAND_IN
+from tests.campaign.checkout import STAND_IN, copy_checkout, run_snakemake
 from tests.conftest import changed, state_of
 
 SWAP = Replacement("bbr3", "aimd")
@@ -180,35 +178,22 @@ def test_a_campaign_without_it_says_nothing(capsys):
 
 def test_a_campaign_of_a_paper_leaves_the_other_results_alone(tmp_path):
     """Every job is done by a stand-in: which kernel, which folder and which algorithm each gets."""
-    stand_in = tmp_path / "bin" / "bbrlab"
-    stand_in.parent.mkdir()
-    calls = f'echo "$BBRLAB_REPLACE|$@" >> {tmp_path}/calls\n'
-    stand_in.write_text(STAND_IN.replace("\n", f"\n{calls}", 1))
-    stand_in.chmod(0o755)
-    results = tmp_path / "results"
-    environment = {**os.environ, "PATH": f"{stand_in.parent}:{os.environ['PATH']}", "BBRLAB_RESULTS": str(results)}
+    calls, results = tmp_path / "calls", tmp_path / "results"
+    checkout = copy_checkout(
+        tmp_path / "checkout", STAND_IN.replace("\n", f'\necho "$BBRLAB_REPLACE|$@" >> {calls}\n', 1)
+    )
 
     def snakemake(*settings: str) -> None:
-        argv = [
-            "snakemake",
-            "--cores",
-            "2",
-            "--config",
-            "scale=smoke",
-            "figures=[sarpkaya2025]",
-            *settings,
-            "--",
-            "sarpkaya2025",
-        ]
-        done = subprocess.run(argv, cwd=paths.ROOT, env=environment, capture_output=True, text=True, timeout=300)
-        assert done.returncode == 0, done.stdout + done.stderr
+        run_snakemake(
+            checkout, ["sarpkaya2025"], figures=["sarpkaya2025"], config=settings, BBRLAB_RESULTS=str(results)
+        )
 
     snakemake()
-    before, asked = state_of(results), (tmp_path / "calls").read_text().splitlines()
+    before, asked = state_of(results), calls.read_text().splitlines()
     assert not any("aimd" in call for call in asked)
     assert any(call.startswith("|kernel build --jobs") for call in asked)
     snakemake("replace=bbr3:aimd")
-    own = (tmp_path / "calls").read_text().splitlines()[len(asked) :]
+    own = calls.read_text().splitlines()[len(asked) :]
     assert {call.split("|")[0] for call in own} == {"bbr3:aimd"}
     assert len(own) == len(asked) + 1, "one kernel more"
     assert len([c for c in own if "kernel build" in c and "--cca-source kernels/cca/aimd.c" in c]) == 1
