@@ -32,11 +32,11 @@ from matplotlib.figure import Figure as Drawing
 from bbrlab.base.errors import UserError
 from bbrlab.base.tables import published_table
 from bbrlab.models import ware
-from bbrlab.publish.ns3 import program_identity
 from bbrlab.results.algorithms import colour_of_cca, label_of_cca
 from bbrlab.results.figures import Figure
 from bbrlab.results.schema import read_with
 from bbrlab.show.plots.style import plain, set_style
+from bbrlab_apps.ns3.runs import program_identity
 from bbrlab_apps.site.curve_pictures import pictures_of
 from studies.curve_plots import drawn
 from studies.page import Page, load_page

@@ -9,12 +9,17 @@ import bbrlab.cli.stages.pages
 import bbrlab.cli.stages.runs
 import bbrlab.cli.stages.tables
 import bbrlab_apps.archive.commands
+import bbrlab_apps.crosscheck.commands
 import bbrlab_apps.grading.commands
+import bbrlab_apps.ns3.commands
 import bbrlab_apps.play.commands
+import bbrlab_apps.qlog.commands
+import bbrlab_apps.shipping.commands
 import bbrlab_apps.site.commands
 import bbrlab_apps.study.commands
 import bbrlab_apps.testbed.commands
-from bbrlab.cli import cache, campaign, checks, crosscheck, kernels, models, qlog, run, shipped, tools
+import bbrlab_apps.traffic.commands
+from bbrlab.cli import cache, campaign, checks, kernels, models, run, verify
 from bbrlab.cli.app import app, cache_app, kernel_app, model_app
 from bbrlab_apps.container.commands import container_app
 from bbrlab_apps.grading.commands import assignment_app, course_app

@@ -127,6 +127,11 @@ def one_sided(points: pd.DataFrame, side: str) -> pd.DataFrame:
     ]
 
 
+def metric_words(row: dict[Any, Any]) -> str:
+    """A metric with its unit."""
+    return f"{row['metric']} ({row['unit']})" if row["unit"] != "1" else str(row["metric"])
+
+
 def names_of(table: pd.DataFrame) -> pd.Series:
     """Each row's swept values: its point's label without the fingerprint, which depends on the algorithm and the scenario's version.
 

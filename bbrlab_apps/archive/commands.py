@@ -9,8 +9,9 @@ import typer
 
 from bbrlab.base import paths
 from bbrlab.cli.app import app
-from bbrlab.cli.shipped import Figures, chosen_figures, finished, warn_of_changed_code
 from bbrlab.cli.status_line import status_line
+from bbrlab.cli.verify import Figures, chosen_figures
+from bbrlab_apps.shipping.commands import finished, warn_of_changed_code
 
 
 @app.command()

@@ -18,8 +18,6 @@ from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.kernel.sources import hashes_of, locate
 from bbrlab.kernel.specs import KernelSpec, OwnSpec, find_spec
-from bbrlab.publish.finished_run import FinishedRun
-from bbrlab.publish.pack import Finished, load_runs
 from bbrlab.results.config import command_for
 from bbrlab.results.shipped import content_hash
 from bbrlab.run.output import MANIFEST as RUN_MANIFEST
@@ -28,6 +26,8 @@ from bbrlab_apps.archive import crate
 from bbrlab_apps.archive.checkout import Commit, SourceFile, commit_of, sources
 from bbrlab_apps.archive.citation import project_version, read_citation
 from bbrlab_apps.archive.verdicts import check_judged
+from bbrlab_apps.shipping.finished_run import FinishedRun
+from bbrlab_apps.shipping.pack import Finished, load_runs
 
 FORMAT = 1
 README, MANIFEST, SUMS = "README.md", "MANIFEST.json", "SHA256SUMS"

@@ -10,11 +10,11 @@ import pandas as pd
 from bbrlab.base.errors import UserError
 from bbrlab.base.tables import unequal
 from bbrlab.claims.statement_verdict import verdict_tables_by_file
-from bbrlab.publish.pack import Finished
 from bbrlab.results.config import command_for
 from bbrlab.results.figures import figures_at
 from bbrlab.results.tables import read_figure, read_points, tidy
 from bbrlab.results.verdicts import read_claims, read_statements
+from bbrlab_apps.shipping.pack import Finished
 
 NOT_COMPARED = "why"  # names folders where a prediction is missing
 

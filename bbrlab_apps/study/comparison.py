@@ -14,8 +14,7 @@ from rich.table import Table
 from bbrlab.base import files
 from bbrlab.base.console import Console, wide_console
 from bbrlab.base.tables import write_csv
-from bbrlab.publish.compare import MOVED, NOT_COMPARED, OPEN, SAME, has_numbers, one_sided
-from bbrlab.show.crosscheck import metric_words
+from bbrlab.publish.compare import MOVED, NOT_COMPARED, OPEN, SAME, has_numbers, metric_words, one_sided
 from bbrlab_apps.site.html import render
 
 ROWS_MAX = 40  # of points that moved, on the terminal

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from bbrlab.base import paths
-from bbrlab.show.crosscheck import WORDS, difference_words, measured_words
+from bbrlab_apps.crosscheck.table import WORDS, difference_words, measured_words
 from docs._make.marks import page
 
 PAGE = paths.ROOT / "docs/explanation/crosschecks.md"

@@ -16,13 +16,13 @@ import pytest
 
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
-from bbrlab.cli.shipped import warn_of_changed_code
 from bbrlab.kernel import sources
-from bbrlab.publish.pack import Finished
 from bbrlab.results.figures import runs_of
 from bbrlab.run.run import run_point
 from bbrlab_apps.archive import checkout, pack
 from bbrlab_apps.archive.verdicts import check_judged
+from bbrlab_apps.shipping.commands import warn_of_changed_code
+from bbrlab_apps.shipping.pack import Finished
 from tests.results.test_shipped import FIGURE, figure, make_tables
 
 SOURCES = ("LICENSE", "LICENSES", "Snakefile", "CITATION.cff", "pyproject.toml", "config", "envs/requirements.lock", "envs/setup.sh",

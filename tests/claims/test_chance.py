@@ -14,7 +14,6 @@ from bbrlab.claims.judge import judge_claim
 from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.claims.sample import reach, sample
 from bbrlab.claims.wanted_seeds import wanted_seeds
-from bbrlab.publish.pack import Finished, _runs_of_table
 from bbrlab.results.algorithms import draws_nothing
 from bbrlab.results.figures import REPEATS, figures_at, runs_of
 from bbrlab.results.seeds import seeds_needed
@@ -22,6 +21,7 @@ from bbrlab.results.verdicts import REPRODUCED
 from bbrlab.scenario.load import load_scenario
 from bbrlab.scenario.point import Point
 from bbrlab.scenario.schema import NO_NOISE
+from bbrlab_apps.shipping.pack import Finished, _runs_of_table
 from tests.made_up import table, written
 
 FIG5 = "cao2019/fig5"

@@ -15,7 +15,7 @@ from bbrlab.run.capture import Capture
 from bbrlab.run.output import BOTTLENECK, RECEIVERS
 from bbrlab.scenario.load import points_of
 from bbrlab.scenario.messages import validate
-from bbrlab.workload.records import Records
+from bbrlab_apps.traffic.records import Records
 from tests.conftest import scenario_dict
 from tests.experiment.test_plan import plan_of
 

@@ -23,8 +23,8 @@ from bbrlab.scenario.load import base_point, points_of
 from bbrlab.scenario.messages import validate
 from bbrlab.scenario.rates import capacity_mbit, highest_mbit
 from bbrlab.scenario.schema import Scenario
-from bbrlab.workload.records import Records
 from bbrlab_apps.play.playable import playable
+from bbrlab_apps.traffic.records import Records
 from tests.conftest import scenario_dict
 from tests.experiment.test_plan import plan_of
 

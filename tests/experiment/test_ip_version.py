@@ -16,16 +16,16 @@ from bbrlab.kernel.built import Kernel
 from bbrlab.measure.checks.flows import _segment_size
 from bbrlab.measure.checks.reception import ip_version_check
 from bbrlab.models.burst_scenario import WORLD as BURST
-from bbrlab.publish.ns3 import lacks
 from bbrlab.run.capture import Capture
 from bbrlab.run.compatibility import check_parameters
 from bbrlab.run.several import plan_several
 from bbrlab.scenario.load import base_point, points_of
 from bbrlab.scenario.messages import validate
 from bbrlab.scenario.point import Point
-from bbrlab.workload.records import Records
 from bbrlab_apps.grading.submitted_samples import _beyond_the_link
+from bbrlab_apps.ns3.runs import lacks
 from bbrlab_apps.play.playable import playable
+from bbrlab_apps.traffic.records import Records
 from tests.conftest import scenario_dict
 from tests.experiment.test_plan import plan_of
 from tests.workload.test_short_flows import guest_module

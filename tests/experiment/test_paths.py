@@ -20,7 +20,7 @@ from bbrlab.scenario.frames import FRAME_BYTES, PAYLOAD_PER_FRAME
 from bbrlab.scenario.link_trace import link_trace
 from bbrlab.scenario.load import base_point, points_of
 from bbrlab.scenario.messages import validate
-from bbrlab.workload.records import Records
+from bbrlab_apps.traffic.records import Records
 from tests.conftest import scenario_dict
 from tests.experiment.test_plan import plan_of
 from tests.workload.test_short_flows import guest_module

@@ -10,12 +10,12 @@ import pytest
 
 from bbrlab.base import paths
 from bbrlab.base.errors import UserError
-from bbrlab.publish import ns3
-from bbrlab.publish.ns3 import PYTHON, able, description, lacks, left_out, run
 from bbrlab.results.figures import Figure, figures_at
 from bbrlab.scenario.load import points_of
 from bbrlab.scenario.messages import validate
 from bbrlab.scenario.schema import Hosts
+from bbrlab_apps.ns3 import runs as ns3
+from bbrlab_apps.ns3.runs import PYTHON, able, description, lacks, left_out, run
 from tests.conftest import scenario_dict
 
 

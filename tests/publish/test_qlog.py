@@ -19,10 +19,10 @@ from bbrlab.base.errors import UserError
 from bbrlab.cli.commands import app
 from bbrlab.measure.bbr_record import STATES
 from bbrlab.measure.sample_schema import ACKS
-from bbrlab.publish.qlog import METRICS, PARAMETERS, STATE, TIMER, records, write_qlog
 from bbrlab.run.run import run_point
 from bbrlab.scenario.load import base_point, load_scenario
 from bbrlab.scenario.messages import validate
+from bbrlab_apps.qlog.records import METRICS, PARAMETERS, STATE, TIMER, records, write_qlog
 from tests.conftest import scenario_dict
 from tests.made_up_runs import made_up_run
 

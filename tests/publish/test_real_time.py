@@ -23,13 +23,13 @@ from bbrlab.measure.checks.check import failed_of
 from bbrlab.measure.checks.real_time import real_time_checks
 from bbrlab.measure.queues import Queue
 from bbrlab.measure.real_time import real_time_entry
-from bbrlab.publish import crosscheck as crosschecks
 from bbrlab.publish.compare import NOT_COMPARED, POINTS
-from bbrlab.publish.crosscheck import Crosscheck
 from bbrlab.run import compatibility
 from bbrlab.scenario.load import load_scenario, points_of
 from bbrlab.scenario.messages import validate
-from bbrlab.show.crosscheck import show_crosscheck
+from bbrlab_apps.crosscheck import runs as crosschecks
+from bbrlab_apps.crosscheck.runs import Crosscheck
+from bbrlab_apps.crosscheck.table import show_crosscheck
 from docs._make import crosschecks as crosscheck_page
 from tests.conftest import processes_of, scenario_dict
 from tests.made_up import nothing_measured, whole_summary

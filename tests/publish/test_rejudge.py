@@ -17,11 +17,11 @@ from bbrlab.base.errors import UserError
 from bbrlab.base.tables import read_table
 from bbrlab.cli.commands import app
 from bbrlab.models.predictions import PACKED
-from bbrlab.publish import rejudge as rejudging
-from bbrlab.publish.rejudge import rejudge
-from bbrlab.publish.shipped_folder import replace_shipped
 from bbrlab.results.figures import figures_at
 from bbrlab.results.shipped import read_manifest
+from bbrlab_apps.shipping import rejudge as rejudging
+from bbrlab_apps.shipping.rejudge import rejudge
+from bbrlab_apps.shipping.shipped_folder import replace_shipped
 
 REAL = paths.ROOT / "shipped" / "quick"
 FIGURES = ("sarpkaya2025/fig2c", "sarpkaya2025/fig5a")

@@ -22,18 +22,18 @@ from bbrlab.claims.columns import prediction_files
 from bbrlab.claims.load import claims_of
 from bbrlab.claims.statement_verdict import verdict_tables
 from bbrlab.models.predictions import KINDS, PACKED, packed
-from bbrlab.publish import pack as ship
-from bbrlab.publish import rejudge as rejudging
-from bbrlab.publish.finished_run import FinishedRun
-from bbrlab.publish.pack import OtherFigures, pack
-from bbrlab.publish.rejudge import rejudge
-from bbrlab.publish.shipped_folder import WAITS, exclusive_access, replace_shipped
 from bbrlab.results.figures import figures_at, runs_of
 from bbrlab.results.shipped import Failed, older_sentence, older_versions, read_manifest, tampered
 from bbrlab.results.tables import read_figure, tidy, write_table
 from bbrlab.results.verdicts import read_claims, read_statements
 from bbrlab.run.conditions import CONDITIONS
 from bbrlab.scenario.point import Point
+from bbrlab_apps.shipping import pack as ship
+from bbrlab_apps.shipping import rejudge as rejudging
+from bbrlab_apps.shipping.finished_run import FinishedRun
+from bbrlab_apps.shipping.pack import OtherFigures, pack
+from bbrlab_apps.shipping.rejudge import rejudge
+from bbrlab_apps.shipping.shipped_folder import WAITS, exclusive_access, replace_shipped
 from tests.made_up import all_statements
 
 REAL = paths.ROOT / "shipped" / "quick"
@@ -257,7 +257,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 import pandas as pd
-from bbrlab.publish import shipped_folder
+from bbrlab_apps.shipping import shipped_folder
 
 calls = []
 replace = Path.replace

@@ -11,12 +11,12 @@ import pytest
 from bbrlab.base import files, paths
 from bbrlab.base.errors import UserError
 from bbrlab.models.predictions import packed
-from bbrlab.publish.pack import Finished, OtherFigures, pack
-from bbrlab.publish.shipped_folder import read_shipped, replace_shipped
 from bbrlab.results.figures import figures_at, runs_of
 from bbrlab.results.shipped import tampered
 from bbrlab.results.tables import figure_table, write_table
 from bbrlab.run.run import run_point
+from bbrlab_apps.shipping.pack import Finished, OtherFigures, pack
+from bbrlab_apps.shipping.shipped_folder import read_shipped, replace_shipped
 
 FIRST, SECOND = "tang/fig2", "bless2025/fig14"
 pytestmark = pytest.mark.guest

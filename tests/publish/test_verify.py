@@ -31,11 +31,11 @@ from bbrlab.measure.summary import FlowEntry
 from bbrlab.publish import verify
 from bbrlab.publish.differences import LATER, compare
 from bbrlab.publish.expected_runs import ExpectedResults, Problem, results_at
-from bbrlab.publish.pack import joined
 from bbrlab.results.digest import fields_of, restricted, summary_digest
 from bbrlab.results.figures import figures_at
 from bbrlab.results.shipped import Version, read_manifest
 from bbrlab.run import processes
+from bbrlab_apps.shipping.pack import joined
 from tests.made_up import nothing_measured, of_this_version, whole_summary
 from tests.show.test_site import made_up_run
 

@@ -14,12 +14,12 @@ from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.cli.commands import app
 from bbrlab.measure.schema import METRICS
-from bbrlab.publish.pack import Finished
 from bbrlab.results import schema as versions
 from bbrlab.results import shipped
 from bbrlab.results.figures import figures_at
 from bbrlab.results.tables import CONDITIONS, IDENTITY, read_figure, write_table
 from bbrlab_apps.archive import pack
+from bbrlab_apps.shipping.pack import Finished
 from bbrlab_apps.site.run_page import write_run_page
 from tests.made_up import table
 from tests.show.test_site import made_up_run

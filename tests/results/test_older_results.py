@@ -22,8 +22,6 @@ from bbrlab.cli.commands import app
 from bbrlab.measure.schema import ALWAYS, METRICS
 from bbrlab.publish import differences
 from bbrlab.publish import expected_runs as records
-from bbrlab.publish import pack as ship
-from bbrlab.publish.finished_run import FinishedRun
 from bbrlab.results import schema as versions
 from bbrlab.results import shipped
 from bbrlab.results.figures import Run, figures_at
@@ -31,6 +29,8 @@ from bbrlab.results.tables import CONDITIONS, IDENTITY, TIDY, read_points, run_r
 from bbrlab.results.verdicts import CLAIM_COLUMNS, STATEMENT_COLUMNS
 from bbrlab.show.findings import load_findings
 from bbrlab_apps.archive.verdicts import check_judged
+from bbrlab_apps.shipping import pack as ship
+from bbrlab_apps.shipping.finished_run import FinishedRun
 from bbrlab_apps.site.run_page import write_run_page
 from studies import beside_shipped
 from studies.page import load_page

@@ -24,14 +24,14 @@ from bbrlab.claims.statement_verdict import verdict_tables
 from bbrlab.models.predictions import PACKED, prediction_file, read_prediction
 from bbrlab.publish import differences, verify
 from bbrlab.publish import expected_runs as records
-from bbrlab.publish import pack as ship
-from bbrlab.publish.accepted_failures import AcceptedFailure, read_accepted_failures
 from bbrlab.results import shipped
 from bbrlab.results.figures import figures_at, runs_of
 from bbrlab.results.run_folder import RunFolder
 from bbrlab.results.tables import figure_table, tidy, write_table
 from bbrlab.run import processes
 from bbrlab.run.run import run_point
+from bbrlab_apps.shipping import pack as ship
+from bbrlab_apps.shipping.accepted_failures import AcceptedFailure, read_accepted_failures
 from studies import beside_shipped
 from studies.notebook import between_cuts
 from studies.page import load_page

@@ -21,9 +21,9 @@ from bbrlab.run.output import BOTTLENECK, CAPTURES, RECEIVERS, SENDERS, prepare_
 from bbrlab.run.run import run_point
 from bbrlab.scenario.load import base_point
 from bbrlab.scenario.messages import validate
-from bbrlab.workload.capture import from_capture
-from bbrlab.workload.records import Records
-from bbrlab.workload.segments import Segments
+from bbrlab_apps.traffic.capture import from_capture
+from bbrlab_apps.traffic.records import Records
+from bbrlab_apps.traffic.segments import Segments
 from tests.conftest import scenario_dict
 
 FRAME_BYTES = 256

@@ -13,13 +13,14 @@ import pytest
 from bbrlab.base import files
 from bbrlab.base.errors import UserError
 from bbrlab.claims.select import full_figures
-from bbrlab.publish import differences, ship_curves
+from bbrlab.publish import differences
 from bbrlab.publish.expected_runs import ShippedResults
-from bbrlab.publish.shipped_folder import replace_shipped
 from bbrlab.results import curves
 from bbrlab.results.curves import POINTS, choices, curves_of_figure, curves_of_point, file_of, thinned
 from bbrlab.results.figures import Figure, figures_at
 from bbrlab.results.shipped import ShownResults
+from bbrlab_apps.shipping import ship_curves
+from bbrlab_apps.shipping.shipped_folder import replace_shipped
 from bbrlab_apps.site.curve_pictures import Curves, curves_shown, pictures_of
 from studies.curve_plots import drawn
 from tests.made_up_runs import made_up_run

@@ -13,9 +13,9 @@ from bbrlab.base.errors import UserError
 from bbrlab.claims.load import claims_of
 from bbrlab.claims.select import full_figures
 from bbrlab.models import ware
-from bbrlab.publish.ns3 import program_identity
 from bbrlab.results.figures import figures_at, has_panel, runs_of
 from bbrlab.show.panel import Panel
+from bbrlab_apps.ns3.runs import program_identity
 from studies import notebook
 from studies.model_panels import in_words
 from tests.made_up import all_statements, page_of

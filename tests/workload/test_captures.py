@@ -22,9 +22,9 @@ from typer.testing import CliRunner
 
 from bbrlab.base.errors import UserError
 from bbrlab.cli.commands import app
-from bbrlab.workload.capture import from_capture
 from bbrlab.workload.chunks import MIN_BYTES, read_chunks, write_chunks
 from bbrlab.workload.workload import workload_of
+from bbrlab_apps.traffic.capture import from_capture
 
 NS = 10**9
 ETHERNET, RAW = 1, 101

@@ -11,8 +11,8 @@ import pandas as pd
 from bbrlab.base.errors import UserError
 from bbrlab.base.words import number_of
 from bbrlab.workload.chunks import COLUMNS, MIN_BYTES, PAUSE_S
-from bbrlab.workload.records import NS, Records
-from bbrlab.workload.segments import SEQUENCE_NUMBERS, Key, LeftOut, Segments
+from bbrlab_apps.traffic.records import NS, Records
+from bbrlab_apps.traffic.segments import SEQUENCE_NUMBERS, Key, LeftOut, Segments
 
 LARGEST_STEP = 1 << 30  # the largest window (RFC 7323, 2.2): no connection's next data is farther ahead
 PAUSE_NS = round(PAUSE_S * NS)

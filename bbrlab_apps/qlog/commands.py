@@ -17,8 +17,8 @@ def qlog(
     packed: Annotated[bool, typer.Option("--gzip", help="Pack each file: flow-0.sqlog.gz.")] = False,
 ) -> None:  # fmt: skip
     """Write each flow's ACKs as qlog: recovery and congestion events, for tools that look at QUIC."""
-    from bbrlab.publish.qlog import write_qlog
     from bbrlab.results.run_folder import find_run
+    from bbrlab_apps.qlog.records import write_qlog
 
     folder = find_run(run)
     for file in write_qlog(folder, out or folder, packed=packed):

@@ -9,7 +9,7 @@ import struct
 from collections import OrderedDict
 from typing import NamedTuple
 
-from bbrlab.workload.records import Packet
+from bbrlab_apps.traffic.records import Packet
 
 SEQUENCE_NUMBERS = 1 << 32
 FIN, SYN = 1, 2

@@ -1,8 +1,7 @@
-"""``bbrlab ship``, ``bbrlab rejudge`` and ``bbrlab verify``."""
+"""``bbrlab ship`` and ``bbrlab rejudge``."""
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,28 +12,21 @@ from bbrlab.base import paths
 from bbrlab.base.errors import UserError
 from bbrlab.base.git import git
 from bbrlab.base.words import in_short, number_of
-from bbrlab.cli.app import EXIT_MOVED, AsJson, all_cores, app, at_once, print_json
+from bbrlab.cli.app import all_cores, app, at_once
 from bbrlab.cli.status_line import StatusLine, status_line
+from bbrlab.cli.verify import Figures, chosen_figures
 
 if TYPE_CHECKING:
-    from bbrlab.publish.pack import Finished
-
-Figures = Annotated[list[str] | None, typer.Argument(metavar="[PAPER|FIGURE|all]...", help="Default: all.", show_default=False)]  # fmt: skip
-SAMPLE = 20
-
-
-def chosen_figures(figures: list[str] | None) -> list[str] | None:
-    """Names for figures_at(), which has no word for all."""
-    return [] if "all" in (figures or ["all"]) else figures
+    from bbrlab_apps.shipping.pack import Finished
 
 
 def finished(
     scale: str, figures: list[str] | None, results: Path, explained: Path | None, without_curves: bool = False
 ) -> Finished:
     """The campaign to pack, of the names that chosen_figures() gave."""
-    from bbrlab.publish.accepted_failures import read_accepted_failures
-    from bbrlab.publish.pack import Finished
     from bbrlab.results.figures import figures_at
+    from bbrlab_apps.shipping.accepted_failures import read_accepted_failures
+    from bbrlab_apps.shipping.pack import Finished
 
     return Finished(
         scale,
@@ -78,7 +70,7 @@ def _is_in_history(commit: str) -> bool:
 
 def _show(line: StatusLine, text: str) -> None:
     """How far a command is; that it waits for another one stays in sight."""
-    from bbrlab.publish.shipped_folder import WAITS
+    from bbrlab_apps.shipping.shipped_folder import WAITS
 
     line.show(text)
     if text == WAITS:
@@ -102,9 +94,9 @@ def ship(
 
     Figures that ship at the scale already stay with --add, and go with --replace.
     """
-    from bbrlab.publish.pack import OtherFigures, pack
     from bbrlab.results.config import load_config
     from bbrlab.results.shipped import older_versions
+    from bbrlab_apps.shipping.pack import OtherFigures, pack
 
     scale = scale or load_config().scale
     place = out or paths.SHIPPED
@@ -128,8 +120,8 @@ def ship(
 
 
 def _ship_curves(scale: str, figures: list[str] | None, results: Path | None, place: Path) -> None:
-    from bbrlab.publish.ship_curves import add_curves
     from bbrlab.results.figures import figures_at
+    from bbrlab_apps.shipping.ship_curves import add_curves
 
     with status_line() as line:
         added = add_curves(
@@ -148,9 +140,9 @@ def rejudge(
     cores: Annotated[int | None, at_once("Predictions at once")] = None,
 ) -> None:  # fmt: skip
     """Judge the results that ship by today's claims and models. Runs no experiment."""
-    from bbrlab.publish.rejudge import rejudge as judge_again
     from bbrlab.results.config import load_config
     from bbrlab.results.shipped import shipped_scale
+    from bbrlab_apps.shipping.rejudge import rejudge as judge_again
 
     scale = scale or shipped_scale(load_config().scale) or load_config().scale
     with status_line() as line:
@@ -162,73 +154,3 @@ def rejudge(
     )
     for row in moved.to_dict(orient="records"):
         typer.echo(f"  {row['id']}: {row['before']} -> {row['now']}")
-
-
-@app.command()
-def verify(
-    figures: Figures = None,
-    sample: Annotated[int, typer.Option(min=1, help="So many runs, chosen by chance.")] = SAMPLE,
-    seed: Annotated[int | None, typer.Option(help="Of the choice; default: another one each time, which is printed.")] = None,
-    results: Annotated[Path | None, typer.Option(help="Anybody's folder of results; default: what ships.")] = None,
-    scale: Annotated[str | None, typer.Option(help="smoke, quick or full; default: config.yaml's if it ships, else the largest that ships whole.")] = None,
-    cores: Annotated[int | None, at_once("Guests at once")] = None,
-    as_json: AsJson = False,
-) -> None:  # fmt: skip
-    """Run a random sample of finished runs again and compare hashes.
-
-    Ends with 0 if all are equal, 1 if something differs or is missing, 2 if there is nothing to verify.
-    """
-    from bbrlab.base.console import Console
-    from bbrlab.campaign.progress import Progress, key_of, span
-    from bbrlab.cli.verification import content_of, progress_words, show_verification
-    from bbrlab.publish.expected_runs import results_at
-    from bbrlab.publish.verify import Outcome, choose, run_again
-    from bbrlab.results.config import load_config
-    from bbrlab.results.figures import figures_at
-    from bbrlab.results.shipped import shipped_scale
-
-    folder = (results or paths.SHIPPED).absolute()
-    if not folder.is_dir() and results:
-        raise UserError(f"--results {results}: there is no such folder")
-    scale = scale or (None if results else shipped_scale(load_config().scale)) or load_config().scale
-    names = chosen_figures(figures)
-    chosen = figures_at(scale, names)
-    if not results and shipped_scale(scale) != scale:
-        raise UserError(f"{folder}: nothing ships at scale {scale}; give --results FOLDER to verify other results")
-    reference = results_at(folder, scale, chosen, names or [])
-    seed = random.SystemRandom().randrange(1 << 32) if seed is None else seed
-    runs = [reference.expected(key) for key in choose(reference.keys, sample, seed)]
-    jobs = min(cores or all_cores(), len(runs))
-    console = Console(highlight=False, soft_wrap=True, stderr=as_json)
-    progress = Progress.of([run.run for run in runs], jobs)
-    console.print(f"{folder}, scale {scale}: {len(runs)} of {number_of(len(reference.keys), 'run')}, chosen with --seed {seed}; about {span(progress.left_s)} on {number_of(jobs, 'core')}")  # fmt: skip
-    for older in reference.older:
-        console.print(f"{older.words}, and cannot be chosen; {older.remedy}")
-    if reference.left_out:
-        console.print(f"without a run there, and left out: {', '.join(reference.left_out)}")
-    with status_line() as line:
-        has_waited = False
-
-        def tell(done: list[Outcome], waits: str) -> None:
-            nonlocal has_waited
-            for one in done:
-                if key_of(one.expected.run) not in progress.done:
-                    progress.finish(key_of(one.expected.run), ok=not one.problems)
-            line.show(progress_words(progress, waits))
-            if waits and not has_waited:
-                has_waited = True
-                line.note(waits)
-
-        outcomes = run_again(reference, runs, jobs, tell)
-    if as_json:
-        content = {"results": folder, "scale": scale, "seed": seed, "left_out": reference.left_out}
-        content |= {
-            "other_version_error": [
-                {"runs": older.runs, "words": older.words, "remedy": older.remedy} for older in reference.older
-            ]
-        }
-        print_json(content | content_of(outcomes, reference.problems))
-    else:
-        show_verification(outcomes, reference.problems)
-    if reference.problems or any(o.problems for o in outcomes):
-        raise typer.Exit(EXIT_MOVED)

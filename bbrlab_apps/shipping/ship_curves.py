@@ -14,13 +14,13 @@ from bbrlab.base import files
 from bbrlab.base.errors import UserError
 from bbrlab.kernel.own import recipe_name
 from bbrlab.publish.expected_runs import ExpectedRun, ShippedResults
-from bbrlab.publish.shipped_folder import Say, exclusive_access, read_shipped, replace_shipped
 from bbrlab.results.curves import SEED, choices, curves_of_point, file_of
 from bbrlab.results.digest import column_of
 from bbrlab.results.figures import Figure, write_points
 from bbrlab.results.shipped import RUNS
 from bbrlab.run.output import SAMPLES
 from bbrlab.run.processes import Job, run_job
+from bbrlab_apps.shipping.shipped_folder import Say, exclusive_access, read_shipped, replace_shipped
 
 
 @dataclass(frozen=True)

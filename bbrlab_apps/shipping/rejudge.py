@@ -18,11 +18,11 @@ from bbrlab.claims.load import claims_of, load_statements
 from bbrlab.claims.statement_verdict import verdict_tables_by_file
 from bbrlab.models.predictions import KINDS, PACKED, PLACE, files_of, packed
 from bbrlab.publish.compare import moved_verdicts
-from bbrlab.publish.shipped_folder import Say, exclusive_access, read_shipped, replace_shipped
 from bbrlab.results.figures import Figure, figures_at, has_panel
 from bbrlab.results.shipped import STATEMENTS, Manifest
 from bbrlab.results.tables import tidy
 from bbrlab.scenario.point import Point
+from bbrlab_apps.shipping.shipped_folder import Say, exclusive_access, read_shipped, replace_shipped
 
 
 @dataclass(frozen=True)

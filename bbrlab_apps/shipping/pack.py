@@ -22,10 +22,6 @@ from bbrlab.kernel.built import without_build
 from bbrlab.measure import schema
 from bbrlab.models.predictions import PACKED, PLACE, packed
 from bbrlab.models.predictions import files_of as predictions_of
-from bbrlab.publish.accepted_failures import AcceptedFailure, failed_runs
-from bbrlab.publish.finished_run import FinishedRun, check_frame, load_all, run_frame
-from bbrlab.publish.rejudge import Renewal, renew
-from bbrlab.publish.shipped_folder import Say, exclusive_access, read_shipped, replace_shipped
 from bbrlab.results.config import command_for
 from bbrlab.results.curves import choices, curves_of_figure, figure_of, file_of
 from bbrlab.results.figures import Figure, Run, figures_at, has_panel, runs_of, scenario_files
@@ -36,6 +32,10 @@ from bbrlab.results.tables import read_figure, table_of_rows
 from bbrlab.run.conditions import CONDITIONS
 from bbrlab.run.guest_code import always_loaded
 from bbrlab.run.output import SUMMARY
+from bbrlab_apps.shipping.accepted_failures import AcceptedFailure, failed_runs
+from bbrlab_apps.shipping.finished_run import FinishedRun, check_frame, load_all, run_frame
+from bbrlab_apps.shipping.rejudge import Renewal, renew
+from bbrlab_apps.shipping.shipped_folder import Say, exclusive_access, read_shipped, replace_shipped
 
 LIBRARIES = ("pyarrow", "pandas")
 NOT_RESULT = "wall_s"  # the one column of figure tables that depends on the machine

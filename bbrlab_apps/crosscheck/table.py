@@ -11,8 +11,8 @@ from rich.table import Table
 
 from bbrlab.base.console import wide_console
 from bbrlab.base.tables import write_csv
-from bbrlab.publish.compare import MOVED, NOT_COMPARED, OPEN, SAME
-from bbrlab.publish.crosscheck import Crosscheck
+from bbrlab.publish.compare import MOVED, NOT_COMPARED, OPEN, SAME, metric_words
+from bbrlab_apps.crosscheck.runs import Crosscheck
 
 WORDS = {SAME: "equal", OPEN: "not told apart", MOVED: "differs", NOT_COMPARED: "not compared"}
 LATE, BUSY = "late_ms_p99", "busy"
@@ -41,11 +41,6 @@ def show_crosscheck(result: Crosscheck) -> None:
         where = f"real time, {run['point'].rpartition(',')[0] or run['point']}, seed {run['seed']}"
         state = "passed its self-checks" if run["ok"] else f"refused: failed {', '.join(run['failed'])}"
         console.print(f"{where}: {state}; {_honesty(run['real_time'])}", highlight=False, soft_wrap=True)
-
-
-def metric_words(row: dict[Any, Any]) -> str:
-    """A metric with its unit."""
-    return f"{row['metric']} ({row['unit']})" if row["unit"] != "1" else str(row["metric"])
 
 
 def measured_words(row: dict[Any, Any], side: str) -> str:

@@ -8,9 +8,9 @@ from pathlib import Path
 from bbrlab.base.errors import UserError
 from bbrlab.base.strict import Strict, read_model
 from bbrlab.measure.checks.check import failed_of
-from bbrlab.publish.finished_run import FinishedRun
 from bbrlab.results.figures import Run
 from bbrlab.results.shipped import Failed
+from bbrlab_apps.shipping.finished_run import FinishedRun
 
 
 class AcceptedFailure(Strict):

@@ -43,10 +43,10 @@ def crosscheck(
     """
     from bbrlab.base import paths
     from bbrlab.publish.compare import METRICS
-    from bbrlab.publish.crosscheck import REAL, check_options, real_backend
-    from bbrlab.publish.crosscheck import crosscheck as run_both
     from bbrlab.scenario.load import load_scenario, points_of
-    from bbrlab.show.crosscheck import content_of, show_crosscheck, write_crosscheck
+    from bbrlab_apps.crosscheck.runs import REAL, check_options, real_backend
+    from bbrlab_apps.crosscheck.runs import crosscheck as run_both
+    from bbrlab_apps.crosscheck.table import content_of, show_crosscheck, write_crosscheck
 
     if backend is not None and backend not in REAL:
         raise UserError(f"--backend {backend}: not in real time; use one of {', '.join(REAL)}")

@@ -1,0 +1,1 @@
+"""A run's ACKs as qlog: `bbrlab qlog`."""

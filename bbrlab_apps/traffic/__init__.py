@@ -1,0 +1,1 @@
+"""Captures as short flows: `bbrlab traffic`."""
