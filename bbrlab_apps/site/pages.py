@@ -87,7 +87,7 @@ def paper_page(findings: Findings, paper: str, title: str, lead: str, notebook: 
     """
     elsewhere = {figure.id for figure in studies_of(findings)}
     of_paper = [f for f in findings.figures.values() if f.id.split("/")[0] == paper and f.id not in elsewhere]
-    figures = sorted(of_paper, key=in_order)
+    figures = sorted(of_paper, key=lambda figure: in_order(figure.id))
     ids = [figure.id for figure in figures]
     statements = [s for s in findings.defined if s.paper == paper]
     rows = findings.every[findings.every["paper"] == paper]
@@ -129,7 +129,7 @@ def _causes(statements: pd.DataFrame) -> dict[str, int]:
 
 def studies_pages(findings: Findings) -> dict[str, str]:
     """{page: its source}, of each study and of the list of them."""
-    figures = sorted(studies_of(findings), key=in_order)
+    figures = sorted(studies_of(findings), key=lambda figure: in_order(figure.id))
     studies = [study_of(findings, figure) for figure in figures]
     pages = {
         f"studies/{study.name}": f"---\norphan: true\n---\n\n{study_page(study, _drawn(findings, figure))}"
@@ -176,9 +176,9 @@ def _over_time(findings: Findings, figure: Figure) -> dict[str, Any]:
     return {"runs": {"pictures": pictures, "words": curves.words} if curves else None}
 
 
-def in_order(figure: Figure) -> list[tuple[int, str]]:
-    """To sort by: Fig. 4 before Fig. 10."""
-    return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", figure.id)]
+def in_order(id: str) -> list[tuple[int, str]]:
+    """To sort figures by: fig4 before fig10."""
+    return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", id)]
 
 
 def models_page(findings: Findings, notebooks: Sequence[str], document: Path | None) -> str:
@@ -207,7 +207,10 @@ def runs_page(findings: Findings) -> str:
     return render(
         "runs.md",
         shipped=findings.shown.shipped,
-        figures=[_runs(findings, figure) for figure in sorted(findings.figures.values(), key=in_order)],
+        figures=[
+            _runs(findings, figure)
+            for figure in sorted(findings.figures.values(), key=lambda figure: in_order(figure.id))
+        ],
     )
 
 

@@ -10,6 +10,7 @@ from bbrlab.results.config import FULL, load_config
 from bbrlab.results.figures import Figure, figures_at
 from bbrlab.results.run_estimate import estimate_s
 from bbrlab.results.shipped import is_shipped, shipped_figures
+from bbrlab_apps.site.pages import in_order
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,8 @@ def catalogue(chosen: Sequence[str] = ()) -> list[Listed]:
     ships = {s: shipped_figures(paths.SHIPPED, s) if is_shipped(paths.SHIPPED, s) else set() for s in by_scale}
     ids = list(dict.fromkeys(id for figures in by_scale.values() for id in figures))
     return [
-        _listed(id, {s: figures[id] for s, figures in by_scale.items() if id in figures}, ships) for id in sorted(ids)
+        _listed(id, {s: figures[id] for s, figures in by_scale.items() if id in figures}, ships)
+        for id in sorted(ids, key=in_order)
     ]
 
 

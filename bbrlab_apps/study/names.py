@@ -27,6 +27,9 @@ def resolve(option: str, word: str, names: Collection[str], others: str = "") ->
     if ends:
         raise UserError(f"{option} {word}: may be {' or '.join(ends)}; give more of it")
     by_end = {name.rsplit(".", 1)[-1]: name for name in names}
-    close = difflib.get_close_matches(word, [*names, *by_end], 3)
+    begun = sorted(
+        (name for name in by_end if name.startswith(f"{word}_")), key=lambda name: ("mean" not in name, len(name))
+    )
+    close = begun[:3] or difflib.get_close_matches(word, [*names, *by_end], 3)
     meant = f", did you mean {' or '.join(dict.fromkeys(close))}?" if close else ""
     raise UserError(f"{option} {word}: there is no such field{meant}{f' ({others})' if others else ''}")

@@ -146,6 +146,7 @@ def test_the_same_study_gives_the_same_bytes(made, tmp_path):
     ("wish", "told"),
     [
         ({"y": ["share_of_capcity"]}, "--y share_of_capcity: there is no such field, did you mean share_of_capacity"),
+        ({"y": ["queue"]}, "--y queue: there is no such field, did you mean queue_ms_mean"),
         ({"x": "bpd"}, "--x bpd: there is no such field, did you mean bdp"),
         ({"hue": "kynd"}, "--hue kynd: there is no such field, did you mean kind"),
         ({"kind": "pie"}, "--kind pie: no such kind; use one of line, box, cdf, heat"),
