@@ -14,6 +14,8 @@ _WORDS = (
     ("questions/map_rate_rtt", r"(\w+)-(\w+)-(\d+)M-(\d+)ms-.*", r"\1 v \2, \3 Mbit/s, \4 ms"),
     ("questions/phase", r"(\w+)-(\w+)-(\d+)M-off", r"\1 v \2, \3 Mbit/s, no noise"),
     ("questions/phase", r"(\w+)-(\w+)-(\d+)M-noise", r"\1 v \2, \3 Mbit/s, noise"),
+    ("questions/phase", r"(\w+)-off", r"two \1 flows, no noise"),
+    ("questions/phase", r"(\w+)-noise", r"two \1 flows, noise"),
     ("questions/kernel_age", r"(\w+)-(\w+)", r"\1 v \2"),
     ("questions/issue109_late", r"v3-(\d+)", r"every 5 s, second flow at \1 s"),
     ("questions/issue109_late", r"issue109-(\d+)", r"every 10 s, second flow at \1 s"),

@@ -184,6 +184,8 @@ def named(label: str, word: str) -> str:
         return word
     if starts := re.fullmatch(r"start of (.+) \(s\)", label):
         return f"{starts[1]} starts at {word} s"
+    if crossing := re.fullmatch(r"links of (.+)", label):
+        return f"{crossing[1]} over links {word}"
     if with_unit := re.fullmatch(r"(.+) \((.+)\)", label):
         return f"{with_unit[1]} {word} {with_unit[2]}"
     if label.endswith(" flows"):
