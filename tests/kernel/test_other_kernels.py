@@ -93,6 +93,22 @@ def test_it_carries_every_algorithm_and_repeats_itself(other, run_scenario, cca)
     assert first == second
 
 
+def test_it_carries_ipv6_and_repeats_itself(other, run_scenario):
+    """All self-checks pass, that of the packets' version among them; a full link has 1428 of 1514 bytes of data, and both runs the same bytes."""
+    runs = [
+        run_scenario(
+            network__ip_version=6, flows=[{"cca": "bbr3"}, {"cca": "cubic"}], duration_s=10, window_s=[3, 10],
+            kernel_name=other.name, tamper=lambda plan: None,
+        )
+        for _ in range(2)
+    ]  # fmt: skip
+    assert [run.failed for run in runs] == [[], []]
+    assert runs[0].check("ip_version")["ok"]
+    assert 1428 / 1514 - 0.02 < runs[0].summary["bottleneck"]["utilisation"] < 1428 / 1514 + 0.001
+    first, second = ((run.folder / "samples.parquet").read_bytes() for run in runs)
+    assert first == second
+
+
 def test_traced_processes_give_the_same_bytes(run_scenario, monkeypatch):
     """Linux 7.3 runs a guest's processes by seccomp; by ptrace, as where a host does not allow that, nothing differs."""
     kernel = built("lab-7.3")
