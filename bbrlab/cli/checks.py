@@ -21,10 +21,10 @@ def doctor(as_json: AsJson = False) -> None:
     from rich.text import Text
 
     from bbrlab.base.console import Console
-    from bbrlab.cli.doctor import examine
+    from bbrlab.cli.doctor import check_machine
 
     console = Console()
-    findings = examine()
+    findings = check_machine()
     ok = all(f.ok for f in findings)
     if as_json:
         print_json({"ok": ok, "findings": [asdict(f) for f in findings]})
@@ -70,7 +70,7 @@ def check(
         print_json(checked)
         return
     for one in checked:
-        typer.echo(f"{one['file']}: {TOLD[one['kind']].format_map(one)}")
+        typer.echo(f"{one['file']}: {SENTENCES[one['kind']].format_map(one)}")
         for note in one.get("notes", []):
             typer.echo(f"  note: {note}")
 
@@ -89,7 +89,7 @@ def _claims_in(files: list[Path]) -> list[dict[str, Any]]:
     return checked
 
 
-TOLD = {
+SENTENCES = {
     "claims": "{statements} statements, {claims} claims",
     "scenario": "{id}, {points} points x {trials} trials, {duration_s:g} s each",
     "rubric": "rubric {name}, {claims} claims, {questions} questions",

@@ -22,7 +22,7 @@ NEEDED_MEMORY_BYTES = 1.5e9
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at: what, whether it is well, what was found, and what to do if not."""
+    """A requirement: its name, whether it is met, what this machine has, and what to do if not."""
 
     name: str
     ok: bool
@@ -129,7 +129,7 @@ def _kernel() -> Finding:
     return Finding("kernel", True, f"{built.name}: Linux {built.release} with {', '.join(sorted(built.ccas))}")
 
 
-LOOKS: tuple[Callable[[], Finding], ...] = (
+CHECKS: tuple[Callable[[], Finding], ...] = (
     _machine,
     _debian,
     _ptrace,
@@ -141,6 +141,6 @@ LOOKS: tuple[Callable[[], Finding], ...] = (
 )
 
 
-def examine() -> list[Finding]:
-    """Look at everything; never raises for something that is missing."""
-    return [look() for look in LOOKS]
+def check_machine() -> list[Finding]:
+    """Every finding; never raises for something that is missing."""
+    return [check() for check in CHECKS]

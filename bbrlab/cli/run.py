@@ -102,9 +102,9 @@ def run(
                    f"Choose others with --set and --case, or run them all with {all_points_with(scenario)}.", err=as_json)  # fmt: skip
     for note in [] if quiet else [*without_effect([point]), *partly_there([point])]:
         typer.echo(f"note: {note}", err=as_json)
-    with _progress(point.scenario.duration_s, quiet, as_json) as tell:
+    with _progress(point.scenario.duration_s, quiet, as_json) as report:
         summary = run_point(point, seed, out, kernel_name=kernel, sources=sources, backend=backend, watchdog_s=watchdog_s,
-                                   die_with_parent=die_with_parent, trace=trace, capture=capture, on_progress=tell, sender_kernels=_by_group(sender_kernel))  # fmt: skip
+                                   die_with_parent=die_with_parent, trace=trace, capture=capture, on_progress=report, sender_kernels=_by_group(sender_kernel))  # fmt: skip
     if as_json:
         print_json({"results": out.absolute(), "summary": summary})
     elif not quiet:
@@ -165,10 +165,10 @@ def _progress(duration_s: float, quiet: bool, to_stderr: bool) -> Iterator[Any]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("set-up", total=duration_s)
 
-        def tell(verb: str, text: str) -> None:
+        def report(verb: str, text: str) -> None:
             if verb == "stage":
                 bar.update(task, description=text)
             elif verb == "at":
                 bar.update(task, completed=float(text))
 
-        yield tell
+        yield report

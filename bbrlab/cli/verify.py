@@ -68,7 +68,7 @@ def verify(
     with status_line() as line:
         has_waited = False
 
-        def tell(done: list[Outcome], waits: str) -> None:
+        def report(done: list[Outcome], waits: str) -> None:
             nonlocal has_waited
             for one in done:
                 if key_of(one.expected.run) not in progress.done:
@@ -78,7 +78,7 @@ def verify(
                 has_waited = True
                 line.note(waits)
 
-        outcomes = run_again(reference, runs, jobs, tell)
+        outcomes = run_again(reference, runs, jobs, report)
     if as_json:
         content = {"results": folder, "scale": scale, "seed": seed, "left_out": reference.left_out}
         content |= {

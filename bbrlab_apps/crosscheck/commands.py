@@ -58,7 +58,7 @@ def crosscheck(
 
     printed = set()
 
-    def tell(verb: str, text: str) -> None:
+    def report(verb: str, text: str) -> None:
         if verb == "run" or (verb == "stage" and text.startswith("emulated") and text not in printed):
             printed.add(text)  # why it is emulated holds for all runs
             typer.echo(text, err=True)
@@ -66,7 +66,7 @@ def crosscheck(
     folder = out or paths.results_folder() / "crosschecks" / loaded.name
     result = run_both(
         loaded.name, points, seeds, folder, backend=chosen, kernels={"uml": virtual_kernel, chosen: real_kernel},
-        metrics=metric or METRICS, on_progress=tell,
+        metrics=metric or METRICS, on_progress=report,
     )  # fmt: skip
     if csv:
         write_crosscheck(result, csv)

@@ -8,11 +8,11 @@ from typing import TypedDict
 
 from bbrlab.base import files
 from bbrlab.base.errors import UserError
-from bbrlab_apps.grading.examine import Examined
 from bbrlab_apps.grading.personal import checked_id, drawn_seeds
 from bbrlab_apps.grading.report import CLASS
 from bbrlab_apps.grading.rubric import Rubric
 from bbrlab_apps.grading.submission import ARCHIVES
+from bbrlab_apps.grading.submitted_content import SubmittedContent
 from bbrlab_apps.grading.submitted_runs import SubmittedRun
 from bbrlab_apps.grading.submitted_samples import similarity
 
@@ -75,14 +75,14 @@ def submissions_in(folder: Path) -> dict[str, Path]:
     return submissions
 
 
-def class_matches(student: str, examined: Mapping[str, Examined], rubric: Rubric) -> ClassMatches:
+def class_matches(student: str, submitted: Mapping[str, SubmittedContent], rubric: Rubric) -> ClassMatches:
     """The seeds of other students, and their runs that are equal or similar to those of one student.
 
     Runs of the same point and seed that were assigned to both must be equal, and are not suspicious.
     """
     seeds: dict[str, str] = {}
     other_runs: list[tuple[str, SubmittedRun]] = []
-    for other, of_student in examined.items():
+    for other, of_student in submitted.items():
         if other != student:
             seeds |= {str(seed): other for seed in drawn_seeds(rubric, other)}
             other_runs += [(other, run) for run in of_student["runs"] if run["digest"]]
@@ -90,7 +90,7 @@ def class_matches(student: str, examined: Mapping[str, Examined], rubric: Rubric
     fingerprints = [run["fingerprint"] for _, run in other_runs]
     equal: dict[str, list[str]] = {}
     similar: dict[str, dict[str, float]] = {}
-    for index, run in enumerate(examined[student]["runs"]):
+    for index, run in enumerate(submitted[student]["runs"]):
         if not run["digest"]:
             continue
         for place, part in enumerate(similarity(run["fingerprint"], fingerprints)):

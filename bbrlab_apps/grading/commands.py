@@ -22,10 +22,10 @@ from bbrlab.cli.interrupts import EXIT_INTERRUPTED, Interrupted, raise_again
 from bbrlab.cli.preflight import check_file
 
 if TYPE_CHECKING:
-    from bbrlab_apps.grading.examine import Examined
     from bbrlab_apps.grading.grades import Grade
     from bbrlab_apps.grading.marks import ByPeople
     from bbrlab_apps.grading.rubric import Rubric
+    from bbrlab_apps.grading.submitted_content import SubmittedContent
 
 Result = TypeVar("Result")
 course_app = typer.Typer(
@@ -254,9 +254,9 @@ def _show(result: Grade, out: Path) -> None:
 def _class(
     submissions: dict[str, Path], rubric_file: Path, rubric: Rubric, out: Path, cores: int, people: dict[str, ByPeople], to_stderr: bool
 ) -> dict[str, Grade]:  # fmt: skip
-    """Grade a class, several submissions at once: first examine all of them, then compare them, then repeat runs."""
+    """Grade a class, several submissions at once: first read all of them, then compare them, then repeat runs."""
     from bbrlab_apps.grading.classroom import class_matches
-    from bbrlab_apps.grading.grade import examine_submission, grade_submission
+    from bbrlab_apps.grading.grade import grade_submission, read_submission
     from bbrlab_apps.grading.grades import flag_words
     from bbrlab_apps.grading.report import number
 
@@ -266,12 +266,12 @@ def _class(
     with workers(count, _begin_worker, killed, "what is graded is kept", context) as pool:
         with _ctrl_c_for_this_process_alone():  # all workers are started with the first job
             looking = {
-                student: pool.submit(_work, examine_submission, path, rubric_file, student, out / student)
+                student: pool.submit(_work, read_submission, path, rubric_file, student, out / student)
                 for student, path in submissions.items()
             }
-        examined: dict[str, Examined] = {student: job.result() for student, job in looking.items()}
+        submitted: dict[str, SubmittedContent] = {student: job.result() for student, job in looking.items()}
         grading = {
-            pool.submit(_work, grade_submission, path, rubric_file, student, out / student, class_matches(student, examined, rubric), people[student]): student
+            pool.submit(_work, grade_submission, path, rubric_file, student, out / student, class_matches(student, submitted, rubric), people[student]): student
             for student, path in submissions.items()
         }  # fmt: skip
         grades = {}

@@ -17,7 +17,6 @@ from bbrlab.campaign.stages import PACKAGES
 from bbrlab.claims.schema import rounded
 from bbrlab.kernel.built import Kernel
 from bbrlab_apps.grading.classroom import NO_MATCHES, ClassMatches
-from bbrlab_apps.grading.examine import Examined, examine
 from bbrlab_apps.grading.grades import GRADE, Grade, Item
 from bbrlab_apps.grading.judge import Judged, judge, points_of_figure
 from bbrlab_apps.grading.limited import Refused, run_limited
@@ -28,20 +27,21 @@ from bbrlab_apps.grading.report import write_report
 from bbrlab_apps.grading.rerun import DIFFERS, FAILED_HERE, NOT_RUN, SAME, Rerun, drawn_runs, ready, run_again
 from bbrlab_apps.grading.rubric import Question, Rubric
 from bbrlab_apps.grading.submission import ANSWERS, NOTEBOOK, RESULTS, SCENARIO
+from bbrlab_apps.grading.submitted_content import SubmittedContent, read_content
 from bbrlab_apps.grading.submitted_runs import COPIED, OTHERS_RUN
 
-EXAMINED = "examined.json"
+CONTENT = "examined.json"
 UNREADABLE = "cannot be read"
 PARTS = (SCENARIO, ANSWERS, NOTEBOOK, RESULTS)  # of a submission
 ENTRIES_MAX = 200_000  # of a submission, whose state decides whether it is graded anew
-NOTHING: Examined = {
+NOTHING: SubmittedContent = {
     "content_sha256": "", "incomplete": [], "notes": [], "scenario_wrong": ["there is no scenario that can be read"],
     "points": [], "answers": {}, "unanswered": {}, "runs": [],
 }  # fmt: skip
 
 
-def examine_submission(path: Path, rubric_file: Path, student: str, out: Path) -> Examined:
-    """Examine a submission in a process with limits. The result is kept in ``out`` and taken from there if nothing changed.
+def read_submission(path: Path, rubric_file: Path, student: str, out: Path) -> SubmittedContent:
+    """Read a submission in a process with limits. The result is kept in ``out`` and taken from there if nothing changed.
 
     Args:
         path: folder or archive.
@@ -52,7 +52,7 @@ def examine_submission(path: Path, rubric_file: Path, student: str, out: Path) -
     Raises:
         UserError: for what is wrong with the rubric, the id or this machine; never for what is wrong with the submission.
     """
-    return _examined(_Task.of(path, rubric_file, student, out))
+    return _content_of(_Task.of(path, rubric_file, student, out))
 
 
 @dataclass(frozen=True)
@@ -74,27 +74,27 @@ class _Task:
         return _Task(path, rubric, drawn, kernel, out, _key(path, rubric_file, drawn, kernel))
 
 
-def _examined(task: _Task) -> Examined:
-    """The examined submission, from the folder of results if nothing changed since."""
-    kept = task.out / EXAMINED
+def _content_of(task: _Task) -> SubmittedContent:
+    """The content of the submission, from the folder of results if nothing changed since."""
+    kept = task.out / CONTENT
     if kept.exists():
         content = files.read_json(kept)
         if content.get("key") == task.key:
-            cached: Examined = content["examined"]
+            cached: SubmittedContent = content["examined"]
             return cached
     import pyarrow.parquet  # noqa: F401  # before the process forks, not in each of its children
 
     limits = task.rubric.limits
     with tempfile.TemporaryDirectory(prefix="bbrlab-grade-") as scratch:
         try:
-            examined: Examined = run_limited(
-                lambda: examine(task.path, task.rubric, task.personal, task.kernel, Path(scratch)),
+            submitted: SubmittedContent = run_limited(
+                lambda: read_content(task.path, task.rubric, task.personal, task.kernel, Path(scratch)),
                 seconds=limits.examine_s, memory_bytes=int(limits.memory_mb * 1e6), file_bytes=int(limits.submission_mb * 1e6),
             )  # fmt: skip
         except Refused as error:
-            examined = {**NOTHING, "incomplete": [str(error)]}
-    files.write_json(kept, {"key": task.key, "examined": examined})
-    return examined
+            submitted = {**NOTHING, "incomplete": [str(error)]}
+    files.write_json(kept, {"key": task.key, "examined": submitted})
+    return submitted
 
 
 def grade_submission(
@@ -105,14 +105,14 @@ def grade_submission(
     matches: ClassMatches = NO_MATCHES,
     by_people: ByPeople = NOBODY,
 ) -> Grade:
-    """Grade a submission and write its report (report.write_report()); as examine_submission().
+    """Grade a submission and write its report (report.write_report()); as read_submission().
 
     Args:
         matches: with other submissions of the class.
         by_people: lateness, and marks that people gave.
     """
     task = _Task.of(path, rubric_file, student, out)
-    examined = _examined(task)
+    submitted = _content_of(task)
     context = hashlib.sha256(json.dumps([matches, by_people], sort_keys=True).encode())
     key = f"{task.key}-{context.hexdigest()[:16]}"
     kept = out / GRADE
@@ -122,25 +122,25 @@ def grade_submission(
             write_report(before, out)
             return before
     with tempfile.TemporaryDirectory(prefix="bbrlab-grade-") as scratch:
-        grade = _graded(key, task, examined, matches, by_people, Path(scratch))
+        grade = _graded(key, task, submitted, matches, by_people, Path(scratch))
     files.write_json(kept, grade)
     write_report(grade, out)
     return grade
 
 
 def _graded(
-    key: str, task: _Task, examined: Examined, matches: ClassMatches, by_people: ByPeople, scratch: Path
+    key: str, task: _Task, submitted: SubmittedContent, matches: ClassMatches, by_people: ByPeople, scratch: Path
 ) -> Grade:
     rubric, personal, kernel = task.rubric, task.personal, task.kernel
-    runs = examined["runs"]
-    flags = [(UNREADABLE, examined["incomplete"][0])] if not examined["content_sha256"] else []
+    runs = submitted["runs"]
+    flags = [(UNREADABLE, submitted["incomplete"][0])] if not submitted["content_sha256"] else []
     flags += [(kind, f"{run['name']}: {text}") for run in runs for kind, text in run["flags"]]
     for run in runs:
         owner = matches["seeds"].get(str(run["seed"]))
         if owner is not None and run["seed"] not in personal.seeds:
             flags.append((OTHERS_RUN, f"{run['name']}: seed {run['seed']} was asked of {owner}"))
     suspects = {int(i) for i in (*matches["equal"], *matches["alike"])}
-    drawn = drawn_runs(rubric, personal, points_of_figure(examined), runs, suspects)
+    drawn = drawn_runs(rubric, personal, points_of_figure(submitted), runs, suspects)
     reruns = run_again(rubric, runs, drawn.runs, kernel, scratch)
     outcome_of = {r["run"]: r["outcome"] for r in reruns}
     for rerun in reruns:
@@ -155,11 +155,11 @@ def _graded(
         flags.append((COPIED, f"{runs[index]['name']}: has {_copied_from(matches, index)}{proof}"))
     disproved = {r["run"] for r in reruns if r["outcome"] == DIFFERS}
     counting = [i for i, run in enumerate(runs) if not run["wrong"] and i not in disproved]
-    judged = judge(personal, examined, counting, scratch)
+    judged = judge(personal, submitted, counting, scratch)
     items = [
-        *_checks(rubric, personal, examined, reruns, drawn.lost),
+        *_checks(rubric, personal, submitted, reruns, drawn.lost),
         *(_claim(rubric, id, judged[id]) for id in judged),
-        *(_question(question, examined, judged, by_people["marks"]) for question in personal.assignment.questions),
+        *(_question(question, submitted, judged, by_people["marks"]) for question in personal.assignment.questions),
     ]
     pending = [q.id for q in personal.assignment.questions if q.person is not None and q.id not in by_people["marks"]]
     reached = sum(i["score"] for i in items)
@@ -169,7 +169,7 @@ def _graded(
         "key": "" if unfinished else key, "student": personal.student, "assignment": rubric.name, "title": rubric.title,
         "parameters": dict(personal.parameters), "seeds": personal.seeds,
         "score": round(reached - taken, 2), "of": rubric.total,
-        "flags": flags, "notes": examined["notes"], "items": [i for i in items if i["of"] > 0],
+        "flags": flags, "notes": submitted["notes"], "items": [i for i in items if i["of"] > 0],
         "runs": [
             {"name": r["name"], "seed": r["seed"], "counts": i in counting, "told": [*r["wrong"], *r["notes"]]}
             for i, r in enumerate(runs)
@@ -203,33 +203,33 @@ def _item(id: str, title: str, score: float, of: float, texts: list[str], for_te
 
 
 def _checks(
-    rubric: Rubric, personal: Personal, examined: Examined, reruns: list[Rerun], lost_runs: list[str]
+    rubric: Rubric, personal: Personal, submitted: SubmittedContent, reruns: list[Rerun], lost_runs: list[str]
 ) -> list[Item]:
     """The items that every assignment has."""
-    points, runs = rubric.points, examined["runs"]
-    incomplete, differences = examined["incomplete"], examined["scenario_wrong"]
-    expected = max(len(examined["points"]), len(personal.assignment.points)) * rubric.seeds
+    points, runs = rubric.points, submitted["runs"]
+    incomplete, differences = submitted["incomplete"], submitted["scenario_wrong"]
+    expected = max(len(submitted["points"]), len(personal.assignment.points)) * rubric.seeds
     valid = sum(not run["wrong"] for run in runs)
     problems = [f"{run['name']}: {text}" for run in runs for text in run["wrong"]]
     texts = [
         f"{valid} of {expected} runs are there, whole, of the asked conditions, seeds and kernel",
         *problems[:LISTED],
-        *missing_runs(personal, examined)[:LISTED],
+        *missing_runs(personal, submitted)[:LISTED],
     ]
     rerun_texts, rerun_details, part = rerun_result(reruns, lost_runs)
     return [
-        _item("complete", "All parts are there", points.complete * _whole_part(examined), points.complete, incomplete or ["every part is there"]),
+        _item("complete", "All parts are there", points.complete * _whole_part(submitted), points.complete, incomplete or ["every part is there"]),
         _item("scenario", "Scenario as asked", 0 if differences else points.scenario, points.scenario, differences or ["the scenario is the one that was asked for"]),
         _item("runs", "Runs whole and unedited", points.runs * min(1.0, valid / expected), points.runs, texts),
         _item("rerun", "Runs made again", points.rerun * part, points.rerun, rerun_texts, rerun_details),
     ]  # fmt: skip
 
 
-def _whole_part(examined: Examined) -> float:
+def _whole_part(submitted: SubmittedContent) -> float:
     """The undamaged part of a submission's four parts, 0 to 1; 0 if it cannot be read, or something else is wrong."""
-    incomplete = examined["incomplete"]
+    incomplete = submitted["incomplete"]
     damaged = {part for part in PARTS for text in incomplete if text.startswith(part)}
-    if not examined["content_sha256"] or not all(text.startswith(PARTS) for text in incomplete):
+    if not submitted["content_sha256"] or not all(text.startswith(PARTS) for text in incomplete):
         return 0.0
     return 1 - len(damaged) / len(PARTS)
 
@@ -251,11 +251,11 @@ def rerun_result(reruns: list[Rerun], lost: list[str]) -> tuple[list[str], list[
     return [summary], [*details, *(f"drawn: {text}" for text in lost)], matching / count if count else 0.0
 
 
-def missing_runs(personal: Personal, examined: Examined) -> list[str]:
+def missing_runs(personal: Personal, submitted: SubmittedContent) -> list[str]:
     """The assigned runs of which there is no result folder."""
-    present = {(run["point"], run["seed"]) for run in examined["runs"]}
+    present = {(run["point"], run["seed"]) for run in submitted["runs"]}
     missing: list[str] = []
-    for i, point in enumerate(examined["points"]):
+    for i, point in enumerate(submitted["points"]):
         conditions = ", ".join(f"{path} {value}" for path, value in point["values"].items())
         missing += [
             f"no run with {conditions + ' and ' if conditions else ''}seed {seed}"
@@ -285,12 +285,15 @@ def _measured(judged: Judged) -> str:
 
 
 def _question(
-    question: Question, examined: Examined, judged: Mapping[str, Judged], marks: Mapping[str, tuple[float, str]]
+    question: Question,
+    submitted: SubmittedContent,
+    judged: Mapping[str, Judged],
+    marks: Mapping[str, tuple[float, str]],
 ) -> Item:
     """The item of a question."""
-    given = examined["answers"].get(question.id)
+    given = submitted["answers"].get(question.id)
     if question.person is not None:
-        return _by_person(question, given, examined["unanswered"].get(question.id, "no answer"), marks)
+        return _by_person(question, given, submitted["unanswered"].get(question.id, "no answer"), marks)
     right, tolerance, why = _right_answer(question, judged)
     if right is None:
         wanted = [f"no right answer: {why}"]
@@ -305,7 +308,7 @@ def _question(
             question.asks,
             0,
             question.points,
-            [examined["unanswered"].get(question.id, "no answer")],
+            [submitted["unanswered"].get(question.id, "no answer")],
             wanted,
         )
     if right is None:

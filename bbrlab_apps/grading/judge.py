@@ -24,8 +24,8 @@ from bbrlab.results.tables import run_rows
 from bbrlab.run.output import SUMMARY
 from bbrlab.scenario.messages import validate
 from bbrlab.scenario.point import Point
-from bbrlab_apps.grading.examine import Examined
 from bbrlab_apps.grading.personal import FIGURE, Personal, problem_of
+from bbrlab_apps.grading.submitted_content import SubmittedContent
 
 
 class Judged(TypedDict):
@@ -45,25 +45,27 @@ class Judged(TypedDict):
     told: str
 
 
-def points_of_figure(examined: Examined) -> list[Point]:
+def points_of_figure(submitted: SubmittedContent) -> list[Point]:
     """The points that the runs of a submission belong to."""
-    return [Point(validate(p["scenario"], "scenario"), p["values"]) for p in examined["points"]]
+    return [Point(validate(p["scenario"], "scenario"), p["values"]) for p in submitted["points"]]
 
 
-def judge(personal: Personal, examined: Examined, counting: Collection[int], scratch: Path) -> dict[str, Judged]:
+def judge(
+    personal: Personal, submitted: SubmittedContent, counting: Collection[int], scratch: Path
+) -> dict[str, Judged]:
     """Judge every claim.
 
     Args:
         personal: the student's assignment.
-        examined: the submission.
+        submitted: the submission.
         counting: indices of the runs that count.
         scratch: an empty folder.
     """
-    points = points_of_figure(examined)
+    points = points_of_figure(submitted)
     rows = []
     present = set()
     for index in counting:
-        run = examined["runs"][index]
+        run = submitted["runs"][index]
         folder = scratch / f"run-{index}"
         folder.mkdir()
         files.write_json(folder / SUMMARY, run["summary"])

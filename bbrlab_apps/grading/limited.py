@@ -24,7 +24,7 @@ DONE, REFUSED, TROUBLE = "done", "refused", "trouble"
 
 
 class Refused(UserError):
-    """A submission cannot be examined; the text says why, for the student."""
+    """A submission cannot be read; the text says why, for the student."""
 
 
 def run_limited(work: Callable[[], Any], *, seconds: float, memory_bytes: int, file_bytes: int) -> Any:

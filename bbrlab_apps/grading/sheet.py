@@ -15,12 +15,12 @@ from bbrlab.base.errors import UserError
 from bbrlab.base.strict import Strict, read_model
 from bbrlab.base.yaml_files import dump_yaml
 from bbrlab.results.verdicts import FINAL
-from bbrlab_apps.grading.examine import Examined, examine
 from bbrlab_apps.grading.limited import Refused, run_limited
 from bbrlab_apps.grading.personal import Personal, checked_id, filled_in
 from bbrlab_apps.grading.rerun import ready
 from bbrlab_apps.grading.rubric import Limits, Question, Rubric, Scalar, Values
 from bbrlab_apps.grading.submission import ANSWERS, NOTEBOOK, SCENARIO
+from bbrlab_apps.grading.submitted_content import SubmittedContent, read_content
 
 SHEET = "sheet.yaml"
 LISTED = 20
@@ -124,26 +124,26 @@ def check_submission(path: Path, sheet_file: Path) -> tuple[Sheet, list[Check], 
     kernel = ready(rubric)
     with tempfile.TemporaryDirectory(prefix="bbrlab-check-") as scratch:
         try:
-            examined: Examined = run_limited(
-                lambda: examine(path, rubric, personal, kernel, Path(scratch)), seconds=sheet.limits.examine_s,
+            submitted: SubmittedContent = run_limited(
+                lambda: read_content(path, rubric, personal, kernel, Path(scratch)), seconds=sheet.limits.examine_s,
                 memory_bytes=int(sheet.limits.memory_mb * 1e6), file_bytes=int(sheet.limits.submission_mb * 1e6),
             )  # fmt: skip
         except Refused as error:
             return sheet, [Check("all parts are there and can be read", [str(error)])], []
-    return sheet, _checks(examined, personal), examined["notes"]
+    return sheet, _checks(submitted, personal), submitted["notes"]
 
 
-def _checks(examined: Examined, personal: Personal) -> list[Check]:
+def _checks(submitted: SubmittedContent, personal: Personal) -> list[Check]:
     from bbrlab_apps.grading.grade import missing_runs
 
-    problems = [f"{run['name']}: {text}" for run in examined["runs"] for text in run["wrong"]]
-    unanswered = [f"{id}: {why}" for id, why in examined["unanswered"].items()]
+    problems = [f"{run['name']}: {text}" for run in submitted["runs"] for text in run["wrong"]]
+    unanswered = [f"{id}: {why}" for id, why in submitted["unanswered"].items()]
     return [
-        Check("all parts are there and can be read", examined["incomplete"]),
-        Check("the scenario is the one that was asked for", examined["scenario_wrong"]),
+        Check("all parts are there and can be read", submitted["incomplete"]),
+        Check("the scenario is the one that was asked for", submitted["scenario_wrong"]),
         Check(
             "every run is there, whole and of your seeds",
-            [*_shortened(problems), *_shortened(missing_runs(personal, examined))],
+            [*_shortened(problems), *_shortened(missing_runs(personal, submitted))],
         ),
         Check("every question has an answer of its kind", unanswered),
     ]

@@ -73,14 +73,14 @@ def run_study(
             job = Job(files[run.point.label], run.seed, run.folder.absolute(), kernel_name, own)
             return lambda started: (run, run_job(job, started))
 
-        def tell(done: list[tuple[Run, Ended]], waits: str) -> None:
+        def report(done: list[tuple[Run, Ended]], waits: str) -> None:
             for run, ended in done:
                 if not ended.why and key_of(run) not in progress.done:
                     progress.finish(key_of(run), ok=RunFolder(run.folder).summary["ok"])
             on_progress(progress, waits)
 
         on_progress(progress, "")
-        over = run_each([work(run) for run in left], jobs, tell, lambda one: bool(one[1].why))
+        over = run_each([work(run) for run in left], jobs, report, lambda one: bool(one[1].why))
     failed = [(run, ended.why) for run, ended in over if ended.why]
     if failed:
         run, why = failed[0]

@@ -216,7 +216,7 @@ def test_every_exit_code_is_in_the_table():
 def test_a_fault_of_ours_has_a_code_of_its_own():
     code = (
         "import sys; from bbrlab.cli import main, doctor\n"
-        "doctor.examine = lambda: 1 / 0\nsys.argv = ['bbrlab', 'doctor']; main.main()"
+        "doctor.check_machine = lambda: 1 / 0\nsys.argv = ['bbrlab', 'doctor']; main.main()"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == frame.EXIT_BUG and "ZeroDivisionError" in done.stderr

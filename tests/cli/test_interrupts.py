@@ -225,7 +225,7 @@ def test_a_worker_that_is_killed_is_no_fault_of_bbrlab(monkeypatch, tmp_path):
     body = """
 import bbrlab_apps.grading.commands as commands, bbrlab_apps.grading.grade as g, tests.cli.test_interrupts as t
 from pathlib import Path
-g.examine_submission = t.killed
+g.read_submission = t.killed
 commands._class({"ada": Path("x"), "bob": Path("y")}, Path("r"), None, Path("o"), 2, {}, False)
 """
     process = started(body)

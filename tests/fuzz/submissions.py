@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
-from bbrlab_apps.grading import examine, report
+from bbrlab_apps.grading import report, submitted_content
 from bbrlab_apps.grading.grade import grade_submission
 from bbrlab_apps.grading.load import load_rubric
 from bbrlab_apps.grading.personal import personal
@@ -214,7 +214,7 @@ def look(path: Path, rubric_file: Path) -> None:
     """Look at a submission in this process, where an exception shows."""
     rubric = load_rubric(rubric_file)
     with tempfile.TemporaryDirectory() as scratch:
-        examine.examine(path, rubric, personal(rubric, STUDENT), ready(rubric), Path(scratch))
+        submitted_content.read_content(path, rubric, personal(rubric, STUDENT), ready(rubric), Path(scratch))
 
 
 def fuzz(good: Path, rubric_file: Path, count: int, seed: int) -> tuple[Counter[str], list[str]]:

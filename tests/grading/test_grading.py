@@ -29,7 +29,7 @@ from bbrlab_apps.grading import load as grading_load
 from bbrlab_apps.grading.answers import answers_of
 from bbrlab_apps.grading.classroom import class_matches, submissions_in
 from bbrlab_apps.grading.cost import too_much
-from bbrlab_apps.grading.grade import NOTHING, UNREADABLE, examine_submission, grade_submission, rerun_result
+from bbrlab_apps.grading.grade import NOTHING, UNREADABLE, grade_submission, read_submission, rerun_result
 from bbrlab_apps.grading.judge import judge
 from bbrlab_apps.grading.limited import Refused, run_limited
 from bbrlab_apps.grading.load import load_rubric
@@ -705,7 +705,7 @@ def test_a_class_is_graded_and_copied_runs_are_named(good, rubric, tmp_path):
 def test_equal_runs_that_are_ones_own_are_not_called_copied(good, tmp_path):
     """The same conditions may give the same values with another seed: making the run again decides."""
     rubric = write_rubric(tmp_path, rerun=1, points=RUBRIC["points"] | {"rerun": 1})
-    found = examine_submission(good, rubric, "ada", tmp_path / "out")
+    found = read_submission(good, rubric, "ada", tmp_path / "out")
     everybody = {"ada": found, "bob": found | {"runs": [found["runs"][0] | {"seed": 1}]}}
     others = class_matches("ada", everybody, load_rubric(rubric))
     assert others["equal"] == {"0": ["bob"]} and others["alike"] == {}

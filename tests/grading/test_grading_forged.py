@@ -17,7 +17,7 @@ from bbrlab.base import files
 from bbrlab.measure.sample_schema import SAMPLES
 from bbrlab.scenario.messages import validate
 from bbrlab_apps.grading import classroom
-from bbrlab_apps.grading.grade import examine_submission
+from bbrlab_apps.grading.grade import read_submission
 from bbrlab_apps.grading.load import load_rubric
 from bbrlab_apps.grading.submitted_runs import (
     COPIED,
@@ -223,7 +223,7 @@ def as_of(run: Path, tmp_path: Path, rubric: Path, other: str, seed: int | None)
     shutil.copytree(run, folder, dirs_exist_ok=True)
     if seed is not None:
         edit_json(folder / "manifest.json", seed=seed)
-    return examine_submission(tmp_path / other, rubric, "ada", tmp_path / "out" / other)  # type: ignore[return-value]
+    return read_submission(tmp_path / other, rubric, "ada", tmp_path / "out" / other)  # type: ignore[return-value]
 
 
 def wide_types(run: Path) -> None:
@@ -246,7 +246,7 @@ def whole_column(run: Path) -> None:
 )  # fmt: skip
 def test_a_copied_run_is_a_suspect_whatever_its_types_and_single_values(edit, how, good, rubric, tmp_path):
     loaded = load_rubric(rubric)
-    ada = examine_submission(good, rubric, "ada", tmp_path / "out" / "ada")
+    ada = read_submission(good, rubric, "ada", tmp_path / "out" / "ada")
     run = copied(good, tmp_path / "of") / "results" / first_run(good).name
     edit(run)
     bob = as_of(run, tmp_path, rubric, "bob", 7)
@@ -265,7 +265,7 @@ def graded_with(good, rubric, out, others):
 def test_runs_that_were_asked_of_both_are_no_suspects(good, rubric, tmp_path, monkeypatch):
     """Only where both were to run the same point with the same seed."""
     loaded = load_rubric(rubric)
-    ada = examine_submission(good, rubric, "ada", tmp_path / "out" / "ada")
+    ada = read_submission(good, rubric, "ada", tmp_path / "out" / "ada")
     seeds = [run["seed"] for run in ada["runs"]]
     monkeypatch.setattr(classroom, "drawn_seeds", lambda rubric, student: seeds if student != "eve" else [1])
     everybody = {"ada": ada, "bob": ada}
@@ -274,7 +274,7 @@ def test_runs_that_were_asked_of_both_are_no_suspects(good, rubric, tmp_path, mo
 
 
 def test_a_table_of_other_conditions_is_not_alike(good, rubric, tmp_path):
-    found = examine_submission(good, rubric, "ada", tmp_path / "out")
+    found = read_submission(good, rubric, "ada", tmp_path / "out")
     slower = copied(good, tmp_path / "of") / "results" / first_run(good).name
     for name in ("bytes_acked", "queue_sent_bytes", "queue_bytes"):
         set_column(slower, name, lambda v, _: (v * 0.9).astype(v.dtype))

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from bbrlab.base.errors import UserError
-from bbrlab_apps.grading.examine import examine
 from bbrlab_apps.grading.load import load_rubric
 from bbrlab_apps.grading.personal import checked_id, personal
 from bbrlab_apps.grading.report import class_table, page
 from bbrlab_apps.grading.rubric import Limits
 from bbrlab_apps.grading.submission import Submission, open_submission
+from bbrlab_apps.grading.submitted_content import read_content
 from tests.graded import write_rubric
 
 PARTS = ("scenario.yaml", "answers.yaml", "notebook.ipynb", "results/a/summary.json")
@@ -102,7 +102,7 @@ def test_nothing_is_missing_without_a_word_of_where_it_lies(names, told, tmp_pat
     for name in names:
         (path / name).parent.mkdir(parents=True, exist_ok=True)
         (path / name).write_text("x: 1")
-    found = examine(path, rubric, personal(rubric, "ada"), None, tmp_path)  # type: ignore[arg-type]
+    found = read_content(path, rubric, personal(rubric, "ada"), None, tmp_path)  # type: ignore[arg-type]
     assert any(text.startswith(told) or told in text for text in found["incomplete"]), found["incomplete"]
 
 
@@ -125,7 +125,7 @@ def test_a_broken_part_costs_itself_and_is_named(name, text, tmp_path):
     (path / "answers.yaml").write_text("student: ada\nanswers: {colour: red}\n")
     (path / "notebook.ipynb").write_text('{"cells": [{}]}')
     (path / name).write_text(text, encoding="utf-8")
-    found = examine(path, rubric, own, None, tmp_path)  # type: ignore[arg-type]
+    found = read_content(path, rubric, own, None, tmp_path)  # type: ignore[arg-type]
     told = [*found["incomplete"], *found["scenario_wrong"]]
     assert any(name in line for line in told) or found["answers"], told
     assert not any("notebook" in line for line in told) and str(tmp_path) not in str(told)
@@ -201,7 +201,7 @@ def test_what_a_submission_says_is_text_of_one_line(text, tmp_path):
     for name in (f"{text.replace('/', '')}.py", f"{text.replace('/', '')}.txt"):
         if "\0" not in name:
             (path / name).write_text("")
-    found = examine(path, rubric, personal(rubric, "ada"), None, tmp_path)  # type: ignore[arg-type]
+    found = read_content(path, rubric, personal(rubric, "ada"), None, tmp_path)  # type: ignore[arg-type]
     said = list(texts_in(found))
     assert said and all(line.isprintable() for line in said), [line for line in said if not line.isprintable()]
     made = {"key": "", "student": "ada", "title": "t", "parameters": {}, "seeds": [], "score": 0.0, "of": 1.0, "flags": [(t, t) for t in said], "notes": said,

@@ -18,7 +18,7 @@ from bbrlab.scenario.rates import buffer_full_ms, highest_mbit, queueing_delay_m
 from bbrlab.scenario.schema import ROUTER_RATE_MBIT_MIN, Flow, Network, Scenario
 from bbrlab_apps.site.run_page import write_run_page
 from studies.run_plots import run_over_time
-from tests.show.test_site import made_up_run
+from tests.show.test_site import run_with_markup
 
 # 1,000 bytes take 0.8 ms at 10 Mbit/s, 1.6 at 5 and 0.4 at 20.
 CHANGES = [{"at_s": 150.0, "rate_mbit": 20.0}, {"at_s": 50.0, "rate_mbit": 5.0}, {"at_s": 100.0, "rtt_ms": 7.0}]
@@ -33,7 +33,7 @@ def network() -> Network:
 @pytest.fixture
 def run(tmp_path) -> Path:
     """1,000 bytes of backlog all the time, 200 s; the buffer has 2,000."""
-    folder = made_up_run(tmp_path / "run")
+    folder = run_with_markup(tmp_path / "run")
     for file, change in (
         ("manifest.json", lambda c: c["scenario"].update(network=c["scenario"]["network"] | NETWORK)),
         ("summary.json", lambda c: c["bottleneck"].update(buffer_bytes=2000)),

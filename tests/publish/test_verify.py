@@ -37,7 +37,7 @@ from bbrlab.results.shipped import Version, read_manifest
 from bbrlab.run import processes
 from bbrlab_apps.shipping.pack import joined
 from tests.made_up import nothing_measured, of_this_version, whole_summary
-from tests.show.test_site import made_up_run
+from tests.show.test_site import run_with_markup
 
 REAL = paths.ROOT / "shipped"
 FIGURE = "tang/fig2"
@@ -300,7 +300,7 @@ def again(tmp_path) -> Path:
     (chosen,) = figures_at("smoke", [FIGURE])
     label = chosen.points[0].label
     for folder in (tmp_path / "runs" / FIGURE / label / "seed-1", tmp_path / "again"):
-        made_up_run(folder)
+        run_with_markup(folder)
         files.write_json(folder / "summary.json", a_summary())
         kernel = a_summary()["kernel"]
         files.write_json(folder / "manifest.json", files.read_json(folder / "manifest.json") | {"kernel": kernel})

@@ -22,7 +22,7 @@ from bbrlab_apps.archive import pack
 from bbrlab_apps.shipping.pack import Finished
 from bbrlab_apps.site.run_page import write_run_page
 from tests.made_up import table
-from tests.show.test_site import made_up_run
+from tests.show.test_site import run_with_markup
 
 FIGURE = "tang/fig2"
 
@@ -115,7 +115,7 @@ def set_in(content: dict, place: str, value: object) -> None:
      ("source", "here", 'source = "here": must be keys with values')],
 )  # fmt: skip
 def test_a_damaged_manifest_of_a_run_is_told_by_its_field(tmp_path, place, value, said):
-    folder = made_up_run(tmp_path / "run")
+    folder = run_with_markup(tmp_path / "run")
     path = folder / "manifest.json"
     content = json.loads(path.read_text())
     set_in(content, place, value)
@@ -129,7 +129,7 @@ def test_a_damaged_manifest_of_a_run_is_told_by_its_field(tmp_path, place, value
 
 @pytest.mark.parametrize("content", ["[]", "3", '{"scenario": '])
 def test_a_manifest_of_a_run_that_is_none(tmp_path, content):
-    folder = made_up_run(tmp_path / "run")
+    folder = run_with_markup(tmp_path / "run")
     (folder / "manifest.json").write_text(content)
     with pytest.raises(
         UserError, match=r"manifest\.json: (holds no keys with values|is damaged).*; run this point again"
@@ -138,7 +138,7 @@ def test_a_manifest_of_a_run_that_is_none(tmp_path, content):
 
 
 def test_an_algorithm_of_ones_own_and_keys_of_another_version_are_no_damage(tmp_path):
-    folder = made_up_run(tmp_path / "run")
+    folder = run_with_markup(tmp_path / "run")
     path = folder / "manifest.json"
     content = json.loads(path.read_text())
     content["scenario"]["flows"][0]["cca"] = "mine_alone"
@@ -149,7 +149,7 @@ def test_an_algorithm_of_ones_own_and_keys_of_another_version_are_no_damage(tmp_
 
 
 def test_samples_of_another_run(tmp_path):
-    folder = made_up_run(tmp_path / "run")
+    folder = run_with_markup(tmp_path / "run")
     groups = len(json.loads((folder / "manifest.json").read_text())["scenario"]["flows"])
     pd.read_parquet(folder / "samples.parquet").assign(group=groups).to_parquet(folder / "samples.parquet")
     with pytest.raises(

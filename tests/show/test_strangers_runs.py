@@ -17,7 +17,7 @@ import pytest
 from bbrlab.base.errors import UserError
 from bbrlab_apps.site import html, run_page
 from bbrlab_apps.site.run_page import write_run_page
-from tests.show.test_site import made_up_run
+from tests.show.test_site import run_with_markup
 
 EVIL = "\"><img src=x onerror=alert(1)>'</script><script>alert(2)</script>{{ 7 * 7 }}$(touch x)\x1b[2J\u202e\ud800\0"
 RAW = ("<img src=x", "</script><script>alert(2)", "\x1b", "\u202e", "\0")
@@ -63,7 +63,7 @@ def tried(folder: Path) -> str:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    found = made_up_run(tmp_path_factory.mktemp("strangers") / "run")
+    found = run_with_markup(tmp_path_factory.mktemp("strangers") / "run")
     samples = pd.read_parquet(found / "samples.parquet")
     more = {column: 1 + samples.index % 3 for column in COLUMNS if column not in samples}
     samples.assign(**more).to_parquet(found / "samples.parquet")

@@ -1,4 +1,4 @@
-"""Examines a submission without running anything: parts, scenario, manifests and hashes, samples, answers.
+"""Reads a submission without running anything: parts, scenario, manifests and hashes, samples, answers.
 
 All untrusted files are read here, in a process with limits (limited.py). What it returns are checked, plain values.
 """
@@ -33,7 +33,7 @@ from bbrlab_apps.grading.submitted_runs import RUN_FILES, SubmittedRun, runs_of
 from bbrlab_apps.grading.submitted_scenario import scenario_of
 
 
-class Examined(TypedDict):
+class SubmittedContent(TypedDict):
     """The content of a submission, and what is wrong with it.
 
     Attributes:
@@ -57,8 +57,8 @@ class Examined(TypedDict):
     runs: list[SubmittedRun]
 
 
-def examine(path: Path, rubric: Rubric, personal: Personal, kernel: Kernel, scratch: Path) -> Examined:
-    """Examine a submission. To be called in a process with limits (limited.run_limited()).
+def read_content(path: Path, rubric: Rubric, personal: Personal, kernel: Kernel, scratch: Path) -> SubmittedContent:
+    """Read a submission. To be called in a process with limits (limited.run_limited()).
 
     Args:
         path: folder or archive.
