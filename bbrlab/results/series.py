@@ -67,7 +67,7 @@ SERIES = {
     "bw": Series("BBR's bandwidth (Mbit/s)", ("bbr_bw",), True, lambda t: t["bbr_bw"] * 8e-6, "its estimate, mean over the group's flows"),
     "min_rtt": Series("BBR's min_rtt (ms)", ("bbr_min_rtt_us",), True, lambda t: t["bbr_min_rtt_us"] / 1e3, "its estimate, mean over the group's flows"),
     "retransmits": Series("retransmissions (packets)", ("total_retrans",), True, lambda t: t["total_retrans"], "since the start, mean over the group's flows"),
-    JITTER: Series("BBR's jitter estimate (ms)", ("bytes_acked", "snd_mss", "bbr_extra_acked"), True, None, "extra_acked over goodput, in bins of a second, mean over the group's flows"),
+    JITTER: Series("jitter estimate (ms)", ("bytes_acked", "snd_mss", "bbr_extra_acked"), True, None, "BBR's own: extra_acked over goodput, in bins of a second, mean over the group's flows"),
     STATE: Series("BBR's state", ("bbr_state",), True, None, "of the first flow of each group"),
 }  # fmt: skip
 OF_ACKS = (ACK_RTT, "cwnd", "inflight", "pacing", "bw", "losses", STATE)

@@ -329,14 +329,14 @@ def _panels(
         + _losses(names, wide, queue, by, network)
     )
     for flow in _first_bbr_flows(flows):
-        stays = phases(samples if acks is None else acks, flow)
-        if stays.empty:  # its records of ACKs have none
-            stays = phases(samples, flow)
+        stays, how = pd.DataFrame() if acks is None else phases(acks, flow), "each change recorded"
+        if stays.empty:  # no ACKs were recorded, or none of this flow
+            stays, how = phases(samples, flow), f"sampled every {number(1 / float(scenario['sample_hz']))} s"
         ends_s = stays["end_s"].fillna(ends[1])
         x = np.column_stack([stays["start_s"], ends_s]).ravel().tolist()
         y = [s for state in stays["state"] for s in (state, state)]
         group = int(flows.loc[flows["flow"] == flow, "group"].iloc[0])
-        panels.append({"label": f"{label_of_cca(ccas[group])}, flow {flow + 1}", "states": list(STATES),
+        panels.append({"label": f"{label_of_cca(ccas[group])}, flow {flow + 1}: state, {how}", "states": list(STATES),
                        "lines": [{"name": "state", "colour": colour_of_cca(ccas[group]), "x": x, "y": y}]})  # fmt: skip
     return {"panels": panels, "window_s": list(summary["window_s"])}
 

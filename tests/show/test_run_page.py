@@ -88,7 +88,7 @@ def test_rates_bounds_and_losses_are_drawn(run, tmp_path):
 def test_a_page_says_how_coarse_sampled_states_are(run, tmp_path):
     text, panels = page_of(run, tmp_path)
     assert "those of the samples, one each 0.1 s: shorter stays are not seen" in text
-    assert len(set(panels["BBRv3, flow 1"]["lines"][0]["y"])) > 2
+    assert len(set(panels["BBRv3, flow 1: state, sampled every 0.1 s"]["lines"][0]["y"])) > 2
 
 
 def test_a_page_draws_each_recorded_stay(run, tmp_path):
@@ -97,7 +97,7 @@ def test_a_page_draws_each_recorded_stay(run, tmp_path):
     text, panels = page_of(run, tmp_path)
     assert "recorded at each ACK" in text
     assert "shorter stays are not seen" not in text
-    line = panels["BBRv3, flow 1"]["lines"][0]
+    line = panels["BBRv3, flow 1: state, each change recorded"]["lines"][0]
     stays = list(zip(line["x"][::2], line["x"][1::2], line["y"][::2], strict=True))
     short = [end - start for start, end, state in stays if state == "UP"]
     assert len(short) == 10
