@@ -18,19 +18,9 @@ from bbrlab.results.statistics import rms
 from bbrlab.results.tables import read_figure
 from docs._make.marks import page
 from docs._make.measured import SCALE, SHIPPED, short
+from studies.beside_google import CELL
 
 PAGE = paths.ROOT / "docs/explanation/beside_google.md"
-CELL = ["figure", *PANEL_KEYS.values()]
-# What the seeds themselves scatter (root mean square over a panel's cells, three seeds of each side): an error to aim at.
-AIMS = {
-    "sarpkaya2025/fig5a": 0.020,
-    "sarpkaya2025/fig5b": 0.017,
-    "sarpkaya2025/fig5c": 0.006,
-    "sarpkaya2025/fig3a": 0.013,
-    "sarpkaya2025/fig3b": 0.023,
-    "sarpkaya2025/fig3c": 0.030,
-}
-GROUP_BIAS = 0.015  # what the mean error of the cells with one number of flows, or one buffer, should not exceed
 SIDES = ("published", "before", "ours", "shipped")
 
 
@@ -38,12 +28,13 @@ def cells(folder: Path = SHIPPED) -> pd.DataFrame:
     """Every cell in which Google's code was run.
 
     Returns:
-        CELL; share of capacity of the BBR flows: published, google (mean over seeds), google_sd, before (this lab's default until
-        November 2026), ours (mean over the seeds of data/google/ours.csv, hosts without noise) and shipped (mean over the seeds of
-        the paper's number of trials, as the runs ship). NaN where there is none.
+        CELL; share of capacity of the BBR flows, means over seeds: published, google, before (this lab's default until November
+        2026), ours (data/google/ours.csv, hosts without noise), each of these three with SIDE_sd and SIDE_seeds; and shipped (of
+        the paper's number of trials, as the runs ship).
     """
     table = published_table("google/shares")
-    ours = published_table("google/ours").groupby(CELL)["share_of_capacity"].mean().rename("ours")
+    ours = published_table("google/ours").groupby(CELL)["share_of_capacity"].agg(["mean", "std", "count"])
+    ours = ours.rename(columns={"mean": "ours", "std": "ours_sd", "count": "ours_seeds"})
     return table.join(ours, on=CELL).join(_shipped_shares(list(table["figure"].unique()), folder), on=CELL)
 
 
@@ -70,30 +61,41 @@ def largest_group_bias(part: pd.DataFrame, side: str) -> tuple[float, str]:
     return groups[name], name
 
 
-def _error(part: pd.DataFrame, side: str) -> str:
-    """Root mean square difference to Google's over the cells that there are."""
-    away = (part[side] - part["google"]).dropna()
-    return short(rms(away.to_numpy(dtype=float))) if len(away) else "not run"
+def error(part: pd.DataFrame, side: str) -> float:
+    """Root mean square difference of a side's means to Google's."""
+    return rms((part[side] - part["google"]).to_numpy(dtype=float))
+
+
+def by_chance(part: pd.DataFrame, side: str) -> float:
+    """What error() of two equal algorithms is by their seeds' standard errors (root mean square over the cells with two seeds or more)."""
+    google, other = (part[f"{one}_sd"] ** 2 / part[f"{one}_seeds"] for one in ("google", side))
+    return float((google + other).mean() ** 0.5)
 
 
 def panels_table(table: pd.DataFrame) -> str:
     """A line for each panel, in Markdown."""
     titles = {figure.id: figure.scenario.figure for figure in figures_at(SCALE, list(table["figure"].unique()))}
     lines = [
-        "| panel | cells | Google's, from published | before, from Google's | **ours, from Google's** | mean | largest group | aim | as it ships, from Google's |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "| panel | cells | seeds | Google's, from published | before, from Google's | **ours, from Google's** | by chance | aim | largest group | as it ships, from Google's |",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
-    for figure, aim in AIMS.items():
-        part = table[table["figure"] == figure]
-        published, before, ours, shipped = (_error(part, side) for side in SIDES)
-        there = int(part["ours"].notna().sum())
-        count = str(len(part)) if there in (0, len(part)) else f"{len(part)} (ours: {there})"
-        cells = [titles[figure], count, published, before, f"**{ours}**", "", "", short(aim), shipped]
-        if part["ours"].notna().any():
-            bias, group = largest_group_bias(part, "ours")
-            cells[5:7] = f"{(part['ours'] - part['google']).mean():+.3f}", f"{bias:+.3f} ({group})"
-            cells[7] += ", missed" if float(ours) > aim else ""
-        lines.append(f"| {' | '.join(cells)} |")
+    for figure, part in table.groupby("figure", sort=False):
+        published, before, ours, shipped = (short(error(part, side)) for side in SIDES)
+        aim = short(by_chance(part, "before"))
+        bias, group = largest_group_bias(part, "ours")
+        missed = ", missed" if float(ours) > float(aim) else ""
+        least, most = int(part["ours_seeds"].min()), int(part["ours_seeds"].max())
+        seeds = str(most) if least == most else f"{least} to {most}"
+        cells = [
+            titles[str(figure)],
+            str(len(part)),
+            seeds,
+            published,
+            before,
+            f"**{ours}**",
+            short(by_chance(part, "ours")),
+        ]
+        lines.append(f"| {' | '.join([*cells, aim + missed, f'{bias:+.3f} ({group})', shipped])} |")
     return "\n".join(lines) + "\n"
 
 
@@ -108,20 +110,17 @@ def whole_error(table: pd.DataFrame, algorithm: str) -> tuple[float, int]:
     return float(rms(away.to_numpy(dtype=float))), len(away)
 
 
+def _with_scatter(mean: float, sd: float) -> str:
+    return short(mean) + ("" if pd.isna(sd) else f" ± {short(sd)}")
+
+
 def cells_table(table: pd.DataFrame) -> str:
     """A line for each cell, in Markdown."""
-    lines = [
-        "| figure | N | BDP | published | Google's | ours | before | as it ships |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
+    lines = ["| figure | N | BDP | published | Google's | ours |", "|---|---|---|---|---|---|"]
     for row in table.to_dict("records"):
-        ours, before, shipped = (
-            "" if pd.isna(row[side]) else short(row[side]) for side in ("ours", "before", "shipped")
-        )
-        lines.append(
-            f"| {row['figure'].split('/')[1]} | {row['bbr_flows']} | {row['buffer_bdp']} | {short(row['published'])} "
-            f"| {short(row['google'])} ± {short(row['google_sd'])} | {ours} | {before} | {shipped} |"
-        )
+        google, ours = (_with_scatter(row[side], row[f"{side}_sd"]) for side in ("google", "ours"))
+        cells = [row["figure"].split("/")[1], str(row["bbr_flows"]), str(row["buffer_bdp"]), short(row["published"])]
+        lines.append(f"| {' | '.join([*cells, google, ours])} |")
     return "\n".join(lines) + "\n"
 
 

@@ -11,7 +11,8 @@ from bbrlab.base.tables import published_table
 from bbrlab.measure.bbr_record import RELEASED_MODES, RELEASED_PHASES, RELEASED_PROBE_BW, STATES
 from bbrlab.measure.phases import phases
 from docs._make import beside_google as beside_google_page
-from docs._make.beside_google import AIMS, CELL, cells, cells_table, largest_group_bias, pages
+from docs._make.beside_google import by_chance, cells, cells_table, largest_group_bias, pages
+from studies.beside_google import CELL, SEEDS
 
 TRACES = paths.DATA / "google" / "traces"
 EXACT = ["cwnd", "unacked", "delivered", "bytes_acked", "queue_packets"]
@@ -135,17 +136,40 @@ def test_the_page_is_up_to_date():
         assert path.read_text(encoding="utf-8") == text, "run: make format"
 
 
+def test_ours_were_run_in_every_cell_of_googles():
+    """A mean over some cells is no comparison."""
+    ours, google = published_table("google/ours"), published_table("google/shares")
+    assert set(ours[CELL].itertuples(index=False)) == set(google[CELL].itertuples(index=False))
+    assert not ours.duplicated([*CELL, "seed"]).any() and set(ours["seed"]) == set(range(1, SEEDS + 1))
+
+
 def test_a_difference_of_known_size_is_what_the_page_says():
     table = cells()
-    assert set(AIMS) == set(table["figure"])
     table["ours"] = table["google"] + 0.1 * (table["bbr_flows"] == 8)
-    text = beside_google_page.panels_table(table)
     part = table[table["figure"] == "sarpkaya2025/fig5c"]
     assert largest_group_bias(part, "ours") == (pytest.approx(0.1), "N = 8")
-    line = next(one for one in text.splitlines() if one.startswith("| Fig. 5c "))
+    line = next(one for one in beside_google_page.panels_table(table).splitlines() if one.startswith("| Fig. 5c "))
     rmse = 0.1 * (part["bbr_flows"] == 8).mean() ** 0.5
     assert f"**{rmse:.3f}**" in line and "0.006, missed" in line and "+0.100 (N = 8)" in line
     assert len(cells_table(table).splitlines()) == 2 + len(table)
+
+
+def test_what_seeds_give_by_chance():
+    """Three seeds of each side with a standard deviation of 0.03: the root of twice 0.03 squared over three."""
+    equal = {"google_sd": 0.03, "google_seeds": 3, "ours_sd": 0.03, "ours_seeds": 3}
+    assert by_chance(pd.DataFrame([equal] * 4), "ours") == pytest.approx(0.03 * (2 / 3) ** 0.5)
+    generator = np.random.default_rng(1)
+    google, ours = generator.normal(0.5, 0.03, (2, 4000, 3)).mean(axis=2)
+    assert beside_google_page.error(pd.DataFrame({"google": google, "ours": ours}), "ours") == pytest.approx(
+        0.03 * (2 / 3) ** 0.5, rel=0.03
+    )
+
+
+def test_the_aim_of_each_panel():
+    """By the seeds of Google's and of what shipped before, as issue 40 has it."""
+    aims = {name: round(by_chance(part, "before"), 3) for name, part in cells().groupby("figure")}
+    panels = {"3a": 0.013, "3b": 0.023, "3c": 0.030, "5a": 0.020, "5b": 0.017, "5c": 0.006}
+    assert aims == {f"sarpkaya2025/fig{panel}": aim for panel, aim in panels.items()}
 
 
 def test_every_cell_of_googles_is_a_published_one():
