@@ -105,7 +105,7 @@ def paper_page(findings: Findings, paper: str, title: str, lead: str, notebook: 
         counts=by_step(counted(rows)),
         listed=by_step(rows),
         figures=[_drawn(findings, figure) for figure in figures],
-        studies=paper == QUESTIONS and bool(elsewhere),
+        studies="../studies/index" if paper == QUESTIONS and elsewhere else "",
         causes=_causes(rows),
         statements=sorted((statement_view(findings, statement) for statement in statements), key=worst_first),
     )
