@@ -105,9 +105,8 @@ def claim_counts(claims: pd.DataFrame) -> pd.DataFrame:
     return counts
 
 
-def show_figures(entries: list[dict[str, Any]], scale: str, console: Console | None = None) -> None:
+def show_figures(entries: list[dict[str, Any]], scale: str) -> None:
     """Print what was run."""
-    console = console or Console(width=WIDTH)
     table = Table(title=f"Figures, scale {scale}", title_justify="left", box=None, pad_edge=False)
     for name in ("figure", "points", "seeds", "failed", "virtual h", "core min", "RMSE to published"):
         table.add_column(name, justify="left" if name == "figure" else "right")
@@ -117,16 +116,15 @@ def show_figures(entries: list[dict[str, Any]], scale: str, console: Console | N
         note = " (shorter runs)" if e.get("shorter_than_the_paper") else ""
         table.add_row(e["figure"], str(e["points"]), seeds, failed, f"{e['virtual_h']:.1f}",
                       f"{e['core_minutes']:.1f}", "-" if e["rmse"] is None else f"{e['rmse']:.3f}{note}")  # fmt: skip
-    console.print(table)
+    Console(width=WIDTH).print(table)
 
 
-def show_counts(counts: pd.DataFrame, title: str, console: Console | None = None) -> None:
+def show_counts(counts: pd.DataFrame, title: str) -> None:
     """Print how many of each paper came out how, those of all papers, and the lab's own.
 
     Args:
         counts: statement_verdict.statement_counts(), or claim_counts().
     """
-    console = console or Console(width=WIDTH)
     table = Table(title=f"\n{title}", title_justify="left", box=None, pad_edge=False)
     table.add_column("paper")
     for column in counts.columns:
@@ -136,7 +134,7 @@ def show_counts(counts: pd.DataFrame, title: str, console: Console | None = None
     for paper, row in counts.iterrows():
         bold = "bold" if paper == ALL else None
         table.add_row(str(paper), *(str(n) if n else "·" for n in row), style=bold)
-    console.print(table)
+    Console(width=WIDTH).print(table)
 
 
 def show_verdicts(claims: pd.DataFrame, statements: pd.DataFrame, console: Console | None = None) -> None:

@@ -17,7 +17,7 @@ from bbrlab.kernel.probe import QEMU
 from bbrlab.kernel.specs import find_spec
 from bbrlab.measure.checks.check import failed_of
 from bbrlab.measure.summary import Summary
-from bbrlab.publish.compare import METRICS, MOVED, NOT_COMPARED, compare_points
+from bbrlab.publish.compare import MOVED, NOT_COMPARED, compare_points
 from bbrlab.results.figures import Run
 from bbrlab.results.tables import run_rows
 from bbrlab.run.run import run_point
@@ -112,8 +112,8 @@ def crosscheck(
     *,
     backend: str,
     kernels: dict[str, str | None],
-    metrics: Sequence[str] = METRICS,
-    on_progress: Progress = lambda verb, text: None,
+    metrics: Sequence[str],
+    on_progress: Progress,
 ) -> Crosscheck:
     """Run every point with seeds 1 to ``seeds`` in virtual time and in real time, one after the other, and compare.
 

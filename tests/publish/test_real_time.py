@@ -271,7 +271,7 @@ def test_what_is_compared_is_looked_at_before_the_runs(monkeypatch, tmp_path):
     monkeypatch.setattr(crosschecks, "run_point", lambda *arguments, **more: pytest.fail("a run began"))
     points = points_of(validate(scenario_dict(), "s"))
     with pytest.raises(UserError, match="--metric los: there is no such metric"):
-        crosschecks.crosscheck("s", points, 2, tmp_path, backend="qemu", kernels={}, metrics=["los"])
+        crosschecks.crosscheck("s", points, 2, tmp_path, backend="qemu", kernels={}, metrics=["los"], on_progress=print)
 
 
 def test_the_backend_that_is_there(monkeypatch, tmp_path):
