@@ -22,31 +22,31 @@ def found(folder: Path, *ids: str) -> Findings:
 
 
 def test_what_a_statement_reads_is_no_study(tmp_path):
-    shown = found(tmp_path, "questions/parking_lot", "questions/rtt")
-    assert [figure.id for figure in studies.studies_of(shown)] == ["questions/parking_lot"]
+    shown = found(tmp_path, "questions/issue109", "questions/rtt")
+    assert [figure.id for figure in studies.studies_of(shown)] == ["questions/issue109"]
     assert studies.studies_of(found(tmp_path, "tang/fig6")) == [], "it stands on its paper's page"
 
 
 def test_a_paper_of_ones_own_without_statements_has_pages(tmp_path, monkeypatch):
-    shown = found(tmp_path, "questions/parking_lot")
+    shown = found(tmp_path, "questions/issue109")
     monkeypatch.setattr(studies, "scenario_files", lambda: {"mine/fig1": paths.SCENARIOS / "questions/pairs.yaml"})
     (figure,) = shown.figures.values()
     object.__setattr__(figure, "id", "mine/fig1")
-    shown = Findings(shown.shown, {"mine/fig1": figure}, {"mine/fig1": shown.tables["questions/parking_lot"]}, {"mine/fig1": "quick"}, shown.statements, shown.claims)  # fmt: skip
+    shown = Findings(shown.shown, {"mine/fig1": figure}, {"mine/fig1": shown.tables["questions/issue109"]}, {"mine/fig1": "quick"}, shown.statements, shown.claims)  # fmt: skip
     assert studies.studies_of(shown) == [figure]
     assert studies.study_of(shown, figure).name == "mine-fig1"
 
 
 def test_a_page_has_the_question_a_chart_with_its_numbers_and_the_command(tmp_path):
-    pages = studies_pages(found(tmp_path, "questions/parking_lot"))
-    assert list(pages) == ["studies/parking_lot", "studies/index"]
-    page = pages["studies/parking_lot"]
-    assert "What does a flow have that crosses several bottlenecks, beside flows that cross one each?" in page
-    assert 'class="bb-chart"' in page and "Numbers of questions/parking_lot" in page
-    assert "<code>snakemake --cores 2 questions/parking_lot</code>" in page
-    assert 'href="../docs/howto/parking_lot.html"' in page
+    pages = studies_pages(found(tmp_path, "questions/issue109"))
+    assert list(pages) == ["studies/issue109", "studies/index"]
+    page = pages["studies/issue109"]
+    assert "What would draft issue 109 change?" in page
+    assert 'class="bb-chart"' in page and "Numbers of questions/issue109" in page
+    assert "<code>snakemake --cores 2 questions/issue109</code>" in page
+    assert 'href="../docs/explanation/issue109.html"' in page
     index = pages["studies/index"]
-    assert 'href="parking_lot.html"' in index
+    assert 'href="issue109.html"' in index
     assert "bbrlab sweep scenarios/l4s.yaml --kernel lab-7.3" in index and "docs/explanation/l4s.html" in index
 
 
