@@ -167,7 +167,7 @@ def kernel_list(as_json: AsJson = False) -> None:
 
     specs = load_specs()
     entries = [
-        {"name": name, "default": name == specs.default, "description": spec.description, **_state_of(name, spec)}
+        {"name": name, "default": name == specs.default, "description": spec.description, **_known_of(name, spec)}
         for name, spec in specs.kernels.items()
     ]
     if as_json:
@@ -183,7 +183,7 @@ def kernel_list(as_json: AsJson = False) -> None:
         typer.echo(f"    {', '.join(filter(None, made))}")
 
 
-def _state_of(name: str, spec: KernelSpec) -> dict[str, Any]:
+def _known_of(name: str, spec: KernelSpec) -> dict[str, Any]:
     """The state of a kernel: whether it is built, its source's version, compiler and key, where these can be said here."""
     from bbrlab.kernel.built import get_kernel
     from bbrlab.kernel.built_with import compiler
